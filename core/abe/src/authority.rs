@@ -1,4 +1,4 @@
-//! Whose keys, whose ciphertexts.
+//! The fingerprint of an authority, which binds keys and ciphertexts to its parameters.
 
 use core::fmt;
 

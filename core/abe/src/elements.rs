@@ -1,4 +1,4 @@
-//! Group elements and scalars in encodings: so many of a kind, each checked.
+//! Encoding of group elements and scalars: a fixed number of each kind, each checked when decoded.
 
 use alloc::vec::Vec;
 

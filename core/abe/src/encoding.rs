@@ -1,4 +1,4 @@
-//! What the encodings of all schemes have in common.
+//! The encoding that parameters, keys and ciphertexts of all schemes share.
 //!
 //! | bytes | what |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Envelopes: messages and files of any length that whoever's attributes fit can read.
+//! Envelopes: attribute-based encryption of messages and files of any length.
 //!
 //! A scheme of this crate encapsulates a key, the transform of Fujisaki and Okamoto makes that withstand tampering, a chain
 //! turns it into one key per message, and each message is a stream of chunks, signed by its sender inside the encryption.

@@ -1,4 +1,4 @@
-//! Why a key, a ciphertext, parameters or the bytes they come in are refused.
+//! Errors of schemes, and of decoding keys, ciphertexts and parameters.
 
 use alloc::string::String;
 

@@ -1,4 +1,5 @@
-//! Attribute-based encryption, as key encapsulation: whoever's attributes satisfy a policy obtains a secret of 32 bytes.
+//! Attribute-based key encapsulation: whoever has attributes that satisfy the policy obtains a secret of 32
+//! bytes.
 //!
 //! | scheme | source | policy in | attributes | opens with |
 //! |---|---|---|---|---|

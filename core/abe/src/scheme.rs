@@ -1,4 +1,4 @@
-//! What every scheme is to its users: four algorithms, four kinds of values, and who may open what.
+//! The interface of a scheme: setup, key derivation, encapsulation and decapsulation, and its types.
 
 use core::fmt::Debug;
 

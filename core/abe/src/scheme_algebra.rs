@@ -1,5 +1,4 @@
-//! What a scheme is to this crate: its algebra, and nothing of encodings, authorities and key derivation, which are done
-//! in one place for all.
+//! The algebra of a scheme, without encodings, authorities and key derivation, which all schemes share.
 
 use alloc::vec::Vec;
 use core::fmt::Debug;

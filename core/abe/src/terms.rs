@@ -1,4 +1,4 @@
-//! What keys and ciphertexts say in the clear: policies and sets of attributes.
+//! The public part of keys and ciphertexts: a policy or a set of attributes.
 
 use alloc::vec::Vec;
 use core::fmt::{Debug, Display};

@@ -1,4 +1,4 @@
-//! Which attributes an authority knows.
+//! The attributes that an authority issues keys for: any, or a closed list.
 
 use alloc::collections::BTreeSet;
 use alloc::string::ToString;

@@ -1,4 +1,4 @@
-//! What a client holds: attributes, a secret for each, and the key that the authority signed.
+//! A client's credential: attributes, a secret for each, and the key that the authority signed.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;

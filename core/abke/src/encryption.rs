@@ -1,4 +1,5 @@
-//! Attribute-selective encryption: two points for each attribute, of which the client can read the one its attribute selects.
+//! Attribute-selective encryption: two points per attribute, of which a client can decrypt the one that its
+//! attribute selects.
 //!
 //! | symbol | here |
 //! |---|---|

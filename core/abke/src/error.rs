@@ -1,4 +1,5 @@
-//! Why bytes, a key or a message are refused. For one's own log: the other side learns [`Refused`] at most.
+//! Errors of decoding, verification and the exchange. For one's own log: the other side learns [`Refused`] at
+//! most.
 
 use quiver_crypto::canonical::Malformed;
 use quiver_pairing::PairingError;

@@ -1,4 +1,4 @@
-//! The exchange: five messages and a confirmation, secure against either side doing whatever it likes.
+//! The key exchange: five messages and a confirmation, secure against malicious clients and servers.
 //!
 //! | | from | bytes | what |
 //! |---|---|---|---|

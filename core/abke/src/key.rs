@@ -1,4 +1,4 @@
-//! Public keys, as clients show them and servers take them.
+//! Public keys of clients, before and after verification.
 //!
 //! A key is known up to a factor: all its points times one scalar are a key with the same secrets. So whoever receives one
 //! multiplies it once more, by the cofactor (`1 − x`, 64 bits), and works with what comes out, which lies in the subgroup whatever was sent.

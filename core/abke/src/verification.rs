@@ -1,4 +1,4 @@
-//! Verifying keys, one or many at once.
+//! Verification of public keys, singly or in batches.
 //!
 //! A batch is verified by equations of this form, with a weight w of 128 bits for each client and slot, drawn after all keys of the batch are in:
 //!

@@ -1,4 +1,4 @@
-//! Members without a name: let in because they showed that they satisfy a policy, by a key exchange that says nothing else.
+//! Anonymous members: admitted by a key exchange that proves a policy and nothing else.
 //!
 //! What such an exchange gives both sides, W, takes the place of the pairwise secret T, and everything after that is as for other
 //! members. But no identity, no public key and no spare point stand behind it, so the membership is the leader's of one term alone: it

@@ -1,4 +1,4 @@
-//! What the KGC says about an authority beside it: name, scheme, public parameters, and the point that answers come from.
+//! Statements of the KGC about an authority: name, scheme, public parameters and delivery point.
 //!
 //! Attribute keys, identity-based keys and certificates of policies come from schemes of their own, with master keys of
 //! their own. What everybody must know of such an authority is one statement of the KGC with purpose `parameters`, so

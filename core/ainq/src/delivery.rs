@@ -1,5 +1,5 @@
-//! Delivery: how an authority beside the KGC hands a secret to an enrolled drone, through a gateway that may read
-//! everything and gains nothing.
+//! Delivery of a secret from an authority beside the KGC to an enrolled drone, through an untrusted gateway
+//! (§4).
 //!
 //! ```text
 //! drone → authority   request: (D,R,P), F, N = n·P, question; signed under y over all of that and the authority's challenge

@@ -1,4 +1,4 @@
-//! What everybody in a deployment pins: its name and the KGC's master public key.
+//! The trust anchor of a deployment: its name and the KGC's master public key.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;

@@ -1,4 +1,4 @@
-//! Enrolment: how a drone gets its partial key from a KGC through a gateway that may read everything and gains nothing.
+//! Enrolment of a drone: it obtains its partial key from a KGC through an untrusted gateway (§3).
 //!
 //! ```text
 //! drone → KGC   request: token, P_i, N_i, KGC ids, session, proofs under tsk and x_i over all of that

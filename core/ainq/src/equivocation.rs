@@ -1,4 +1,5 @@
-//! Evidence against a leader that signed two different headers for one epoch, under one of its keys or under two.
+//! Proofs of equivocation: two different headers for one epoch, signed by one leader, under one of its keys
+//! or two.
 
 use crate::{Deployment, DronePublicKey, Error, Header, Name, Suite};
 

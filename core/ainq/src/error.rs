@@ -1,4 +1,4 @@
-//! What can be wrong with keys, statements, headers and the bytes they come in.
+//! Errors of keys, statements, headers and decoding.
 
 use quiver_crypto::WrongLength;
 use quiver_crypto::aead::OpenError;

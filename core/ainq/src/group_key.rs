@@ -1,4 +1,4 @@
-//! The key of a group for one epoch. Only the tag, the traffic key and exported keys come from it.
+//! The group key of an epoch; only the tag, the traffic key and exported keys are derived from it.
 
 use core::fmt;
 

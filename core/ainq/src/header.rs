@@ -1,4 +1,4 @@
-//! The header of an epoch: what the leader signs, and in which order it is believed.
+//! The signed header of an epoch.
 //!
 //! | protocol | meaning | code |
 //! |---|---|---|

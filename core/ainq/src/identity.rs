@@ -1,4 +1,4 @@
-//! D: what the KGC says about a drone. H0 hashes it, so it needs no certificate.
+//! Identities (D), which take the place of certificates: H0 hashes them into the public key.
 
 use alloc::vec::Vec;
 

@@ -1,5 +1,6 @@
-//! A suite that counts: the same keys and bytes as the suite inside it, and a count of the scalar multiplications made by
-//! the calling thread, and of the points that it decoded. For tests that hold the protocol to the number of multiplications the paper promises.
+//! A suite that counts the scalar multiplications and the decoded points of the calling thread, with the keys
+//! and bytes of the suite inside it. For tests that hold the protocol to the number of multiplications the
+//! paper promises.
 
 use alloc::vec::Vec;
 use core::marker::PhantomData;

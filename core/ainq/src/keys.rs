@@ -1,4 +1,4 @@
-//! The keys of a certificateless system, from the KGC's master secret to a drone's keypair.
+//! Certificateless keys: the KGC's master secret, partial keys, a drone's keypair.
 //!
 //! Source: Frimpong, Rabbaninejad, Michalas, *Arrows in a Quiver: A Secure Certificateless Group Key Distribution Protocol
 //! for Drones*, NordSec 2021, eprint 2021/1372; Setup, GenSecretValue, GenPartialKey and FullKeyGen.

@@ -1,4 +1,4 @@
-//! The leader's side of a group: opening a term, then one epoch after another.
+//! The group at its leader: opens a term, then makes one epoch after another.
 //!
 //! | paper | here |
 //! |---|---|

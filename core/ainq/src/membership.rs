@@ -1,4 +1,4 @@
-//! The edge's side of a group: joining it, then following it from epoch to epoch.
+//! The group at an edge: joins it, then follows it from epoch to epoch.
 //!
 //! Every step is pure: it takes the old state and a verified header and gives the new state, or an error and no change.
 //! The caller makes the new state durable, then puts it in the old one's place, which erases the old one.

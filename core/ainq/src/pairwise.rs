@@ -1,4 +1,4 @@
-//! The key a member shares with the leader of its term: made once per term or join, then ratcheted.
+//! The pairwise key of a member and its leader, made once per term or join, then ratcheted.
 //!
 //! | protocol | meaning | code |
 //! |---|---|---|

@@ -1,4 +1,4 @@
-//! Revocation lists: what the KGC says is no longer valid. Signed, numbered, carried by anybody.
+//! Revocation lists: signed by the KGC, numbered, carried by anybody.
 //!
 //! ```text
 //! head = number ‖ issued ‖ next_update ‖ leaders ‖ H(edges)

@@ -1,4 +1,4 @@
-//! Who is in the group: slot → public key, and who was thrown out of it.
+//! The roster of a group: public keys by slot, and evicted serials.
 //!
 //! A roster is public and replicated. Its hash stands in every header, so whoever holds a roster with that hash can take
 //! over the group. It is a Merkle root over the slots, bound to the set of evicted serials; a change costs O(log N).

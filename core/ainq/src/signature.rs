@@ -1,4 +1,4 @@
-//! Signatures of drones and leaders, under y.
+//! Signatures of drones and leaders under y, singly and in batches.
 //!
 //! ```text
 //! k = wide(HMAC(y, rand32 ‖ label ‖ m))                                   hedged

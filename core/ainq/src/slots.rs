@@ -1,4 +1,4 @@
-//! Slots, the places of a group, and sets of them written as runs.
+//! Slots, the positions of members in a group, and sets of them, encoded as runs.
 //!
 //! A drone keeps its slot as long as it is a member; a freed slot may be given to somebody else. Masses of drones come
 //! and go in neighbouring slots, so a set is a list of runs and stays a few bytes long in a header.

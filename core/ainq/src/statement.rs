@@ -1,4 +1,4 @@
-//! What the KGC says: tagged statements under the one Schnorr key x.
+//! Statements of the KGC: tagged, and signed under x.
 //!
 //! ```text
 //! message   = lp(suite) ‖ lp(deployment) ‖ lp(purpose) ‖ body

@@ -1,4 +1,5 @@
-//! How a term carries its group keys: the seam between leadership and what it leads by.
+//! Re-key strategies: how a leader delivers a new group key, `Flat` (one wrap per member) or `Tree` (LKH, RFC
+//! 2627).
 //!
 //! An epoch is made in two halves, because every wrap is bound to D0 and D0 to what the epoch changes:
 //!

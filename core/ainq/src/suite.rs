@@ -1,4 +1,4 @@
-//! What a group, its hash functions and its encodings must provide.
+//! The interface of a suite: a prime-order group with its hash functions and encodings.
 //!
 //! Written additively: the group has prime order q and generator P. The same protocol code runs over every suite; the
 //! suite's ID enters every hash, so nothing made under one suite means anything under another.

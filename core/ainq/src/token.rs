@@ -1,4 +1,4 @@
-//! Enrolment tokens: an operator's signed word that a drone may have an identity.
+//! Enrolment tokens: an operator's signed permission to enrol an identity.
 //!
 //! Every KGC pins the operators' keys when it is set up; they are not the KGC's own. The statement names a token key tpk
 //! whose secret tsk stays on the drone, so a token read on its way enrols nobody.

@@ -1,4 +1,4 @@
-//! Messages of a group under its traffic key.
+//! Messages of a group under its traffic key (§13).
 //!
 //! ```text
 //! K_snd   = PRF(K_tr, "sender", slot ‖ boot_no ‖ salt)          at most 2^32 messages

@@ -1,4 +1,4 @@
-//! Making circuits: constants are folded, equal gates are shared, what no output needs is left out.
+//! Builds circuits: folds constants, shares equal gates, drops what no output needs.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;

@@ -1,4 +1,4 @@
-//! What can be wrong with a circuit, its file, or a policy.
+//! Errors of circuits, their files and policies.
 
 use alloc::boxed::Box;
 

@@ -1,4 +1,4 @@
-//! The evaluating side.
+//! Evaluates a garbled circuit.
 
 use alloc::vec::Vec;
 use core::marker::PhantomData;

@@ -1,4 +1,4 @@
-//! The garbling side.
+//! Garbles a circuit.
 
 use alloc::vec::Vec;
 use core::marker::PhantomData;

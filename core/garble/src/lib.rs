@@ -1,4 +1,4 @@
-//! Policies over integers as Boolean circuits, and garbling them.
+//! Policies over integers as Boolean circuits, and garbling of circuits.
 //!
 //! | module | what it has |
 //! |---|---|

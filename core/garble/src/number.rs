@@ -1,4 +1,4 @@
-//! Integers in a circuit. Results are as wide as they have to be, so that nothing overflows.
+//! Integer arithmetic in circuits; results are as wide as they can get, so that nothing overflows.
 
 use alloc::vec::Vec;
 

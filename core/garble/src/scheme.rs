@@ -1,4 +1,4 @@
-//! How an AND gate is garbled. (XOR and NOT cost nothing: Kolesnikov, Schneider, ICALP 2008.)
+//! Garbling schemes for AND gates. (XOR and NOT cost nothing: Kolesnikov, Schneider, ICALP 2008.)
 //!
 //! Notation of Zahur, Rosulek, Evans: A₀, B₀ are the labels of 0, A₁ = A₀ ⊕ Δ; p is the lowest bit of a label of 0.
 

@@ -1,4 +1,4 @@
-//! Adding up weighted bits: the one mechanism behind sums, differences, products and squares.
+//! Sums of weighted bits: addition, subtraction, multiplication and squaring in circuits.
 //!
 //! Columns of bits of equal weight are compressed by full adders, at one AND for each bit that disappears, so that a
 //! product costs what its partial products and their number say, whatever the order. All is modulo 2^width, which makes

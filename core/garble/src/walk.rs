@@ -1,4 +1,4 @@
-//! The way through a program, which both sides take alike: slots, and gates that wait to be hashed together.
+//! Iteration over a program, shared by garbler and evaluator: wire slots, and gates batched for hashing.
 
 use alloc::vec::Vec;
 

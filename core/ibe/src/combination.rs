@@ -1,4 +1,4 @@
-//! Identity keys out of key shares.
+//! Combines key shares into the key of an identity.
 //!
 //! Combine first and check the result once; look for wrong shares only if there is one. Nobody gets a key that was not
 //! checked, and nobody is blamed but for a share that fails on its own.

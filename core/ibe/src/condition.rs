@@ -1,4 +1,4 @@
-//! Conditions: what an identity says has to be so before its key is released.
+//! Conditions, which are the identities: their syntax and canonical form.
 //!
 //! | kind | spelling |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Making and sharing a master key in one place, and checking whoever does: Feldman's verifiable secret sharing.
+//! Generation and sharing of a master key by one dealer: Feldman's verifiable secret sharing.
 //!
 //! A quorum makes its key together and nobody ever has it; a dealer is for a single KGC, for tests and for measurements.
 //! Source: Feldman, *A Practical Scheme for Non-interactive Verifiable Secret Sharing*, FOCS 1987. The dealer publishes

@@ -1,4 +1,4 @@
-//! Encrypting to an identity.
+//! Encryption to an identity.
 
 use alloc::vec::Vec;
 use core::fmt;

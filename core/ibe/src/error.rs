@@ -1,4 +1,4 @@
-//! Why a condition, a ciphertext, a share or the bytes they come in are refused.
+//! Errors of conditions, ciphertexts, shares and decoding.
 
 use alloc::vec::Vec;
 use core::fmt;

@@ -1,4 +1,4 @@
-//! The key of an identity, and decrypting with it.
+//! The secret key of an identity, and decryption with it.
 
 use alloc::vec::Vec;
 use core::fmt;

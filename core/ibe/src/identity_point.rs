@@ -1,4 +1,4 @@
-//! The public key of an identity: Q.
+//! The public key of an identity (Q).
 
 use core::fmt;
 

@@ -1,4 +1,4 @@
-//! Shares of an identity's key.
+//! Shares of an identity's secret key.
 
 use alloc::vec;
 use core::fmt;

@@ -1,4 +1,4 @@
-//! Encryption to a condition: whoever holds the condition's key reads, and a quorum of KGCs makes that key when the
+//! Identity-based encryption to conditions: a quorum of KGCs releases the key of a condition when the
 //! condition is met.
 //!
 //! Source: Boneh, Franklin, *Identity-Based Encryption from the Weil Pairing*, CRYPTO 2001, section 4.2 (`FullIdent`), on

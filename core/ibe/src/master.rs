@@ -1,4 +1,4 @@
-//! The public key of a quorum: MPK.
+//! The master public key of a quorum (MPK).
 
 use core::fmt;
 

@@ -1,4 +1,4 @@
-//! What everybody knows of a quorum: MPK, t, and every S_j.
+//! The public parameters of a quorum: MPK, t, and every S_j.
 
 use alloc::vec::Vec;
 use core::fmt;

@@ -1,4 +1,4 @@
-//! The seam: what a library of curve arithmetic does for this crate, and which one does it.
+//! The interface of a curve library, and the choice of one.
 //!
 //! | back end | where | scalar multiplication of a point |
 //! |---|---|---|

@@ -1,4 +1,5 @@
-//! Numbers as bytes: big-endian, the highest coefficient of an extension first, and three flags in a point's first byte.
+//! Encoding of numbers and points: big-endian, an extension's highest coefficient first, three flags in a
+//! point's first byte.
 
 use alloc::vec::Vec;
 

@@ -1,4 +1,4 @@
-//! What bytes and arguments can be wrong about.
+//! Errors of decoding and of arguments.
 
 use thiserror::Error;
 

@@ -1,4 +1,4 @@
-//! Tables of multiples, for an element that is multiplied often.
+//! Fixed-base tables: multiples of an element that is multiplied often.
 
 use alloc::vec::Vec;
 use core::fmt;

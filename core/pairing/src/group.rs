@@ -1,4 +1,4 @@
-//! What the three groups have in common.
+//! The interface that G1, G2 and Gt share.
 
 use alloc::vec::Vec;
 use core::fmt::Debug;

@@ -1,5 +1,4 @@
-//! Multiplication by a scalar that was split, where the group has a map that multiplies by a large number for next to
-//! nothing.
+//! Multiplication by a split scalar, in groups with an endomorphism that multiplies by a large number.
 //!
 //! With such a map λ, a scalar k₀ + k₁·λ + k₂·λ² + … of 255 bits takes as many doublings as its longest part has bits
 //! (R. Gallant, R. Lambert, S. Vanstone, "Faster point multiplication on elliptic curves with efficient endomorphisms",

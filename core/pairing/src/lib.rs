@@ -1,4 +1,5 @@
-//! BLS12-381 behind one seam: two groups, the pairing between them, hashing to them, and one encoding for each element.
+//! BLS12-381: two groups, the pairing between them, hashing to them, and one encoding for each element, over
+//! arkworks or blst.
 //!
 //! All groups have the prime order r, 255 bits long, and are written additively, the target group too.
 //!

@@ -1,4 +1,4 @@
-//! Many points of G1 at once: in less time than one by one, where the processor has vector lanes.
+//! Operations on many points of G1 at once, faster than one by one on vector lanes.
 
 use alloc::vec::Vec;
 

@@ -1,5 +1,5 @@
-//! The parameters of BLS12-381 for arkworks' generic code: arkworks' own, or with the feature `armv7em` the same numbers with
-//! a multiplication of the field in assembly.
+//! The parameters of BLS12-381 for arkworks' generic code: arkworks' own, or with the feature `armv7em` the
+//! same with field multiplication in assembly.
 
 #[cfg(feature = "armv7em")]
 mod armv7em;

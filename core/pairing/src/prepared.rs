@@ -1,4 +1,4 @@
-//! Points of G2 that are paired again and again.
+//! Prepared points of G2, for pairing them again and again.
 
 use alloc::vec::Vec;
 use core::fmt;

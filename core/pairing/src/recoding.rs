@@ -1,4 +1,4 @@
-//! Integers as signed digits.
+//! Recoding of integers as signed digits.
 
 use alloc::vec::Vec;
 

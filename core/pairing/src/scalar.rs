@@ -1,4 +1,4 @@
-//! Integers modulo r.
+//! Scalars: integers modulo r.
 
 use ark_ff::{BigInt, PrimeField};
 use quiver_crypto::{Zeroizing, expand_message};

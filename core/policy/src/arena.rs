@@ -1,4 +1,4 @@
-//! Threshold trees without pointers.
+//! Threshold trees stored in an array, without pointers.
 //!
 //! Nodes stand in post-order: every child before its parent, siblings from left to right, the root last. So a loop from
 //! the front evaluates a tree and a loop from the back shares a secret over it; nothing recurses, and nothing is bounded by

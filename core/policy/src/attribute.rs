@@ -1,4 +1,4 @@
-//! The atoms of an attribute-based scheme.
+//! Attributes: the atoms of an attribute-based scheme.
 
 use alloc::vec::Vec;
 use core::fmt;

@@ -1,4 +1,4 @@
-//! What can be wrong with a policy, an attribute set or a schema, and where in the text.
+//! Errors of policies, attribute sets and schemas, with their position in the text.
 
 use alloc::boxed::Box;
 use alloc::format;

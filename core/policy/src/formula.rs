@@ -1,4 +1,4 @@
-//! Monotone threshold formulas over atoms: what schemes share a secret over.
+//! Monotone threshold formulas over atoms, over which schemes share a secret.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;

@@ -1,4 +1,4 @@
-//! Integer attributes: how many bits they have, and how their values are written.
+//! Types of integer attributes: width, value syntax, dates.
 
 use alloc::format;
 use alloc::string::{String, ToString as _};

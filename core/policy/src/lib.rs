@@ -1,4 +1,4 @@
-//! Who may open: attributes, policies over them, and the threshold formulas that attribute-based encryption works on.
+//! Attributes, policies over them, and the threshold formulas that attribute-based encryption works on.
 //!
 //! A *policy* is text, [`AccessTree`] is what it parses to, and [`Formula`] is what is left when every comparison has
 //! been turned into a formula over the bits of the integer it compares (Bethencourt, Sahai, Waters, *Ciphertext-Policy

@@ -1,4 +1,4 @@
-//! What a deployment declares: its integer attributes, and, if it wants the list closed, its plain ones.
+//! The schema of a deployment: its integer attributes and, if the list is closed, its plain ones.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};

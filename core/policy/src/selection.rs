@@ -1,4 +1,4 @@
-//! The cheapest way to satisfy a formula.
+//! Selects the cheapest set of leaves that satisfies a formula.
 
 use alloc::vec;
 use alloc::vec::Vec;

@@ -1,4 +1,4 @@
-//! Schemas, attribute sets and access trees in configuration files: as text, with the integers the text needs.
+//! Serde for schemas, attribute sets and access trees: as text, with the integers the text needs.
 
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString as _};

@@ -1,4 +1,4 @@
-//! What somebody has, or what a message is about.
+//! Sets of attributes, of a key or of a message.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;

@@ -1,4 +1,4 @@
-//! From text to policies and attribute sets, and from a failure to its place.
+//! Parsers of policies and attribute sets.
 
 use alloc::boxed::Box;
 use alloc::format;

@@ -1,4 +1,4 @@
-//! Policies: threshold trees over conditions.
+//! Access trees: policies as threshold trees over conditions.
 
 use alloc::vec::Vec;
 

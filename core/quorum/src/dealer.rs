@@ -1,4 +1,4 @@
-//! Shares from a dealer who knows the whole secret: for experiments, and for turning a single KGC into a quorum.
+//! Shares from a trusted dealer, for experiments and for turning a single KGC into a quorum.
 //!
 //! Whoever runs this could issue keys alone. A quorum that starts anew uses [`dkg`](crate::dkg), in which nobody can.
 

@@ -1,4 +1,4 @@
-//! Making the master secret together, and refreshing its shares, without anybody ever having it.
+//! Distributed generation of the master secret, and refresh of its shares (§5.2).
 //!
 //! Source: Komlo, Goldberg, *FROST*, SAC 2020, figure 1 (Pedersen's key generation with proofs of knowledge), as
 //! `frost-core` has it in `keys::dkg` and `keys::refresh`; between its two rounds all compare what they received, because

@@ -1,4 +1,4 @@
-//! What can be wrong in a quorum, and who is to blame.
+//! Errors of a quorum, with the KGCs to blame.
 
 use alloc::vec::Vec;
 

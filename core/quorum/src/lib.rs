@@ -1,4 +1,4 @@
-//! The KGC as a quorum: n key generation centres of which any t issue keys, and fewer than t can do nothing.
+//! Quorums of KGCs: any t of n key generation centres issue keys, fewer than t can do nothing.
 //!
 //! Source: FROST, RFC 9591, and the key generation of Komlo, Goldberg, *FROST: Flexible Round-Optimized Schnorr Threshold
 //! Signatures*, SAC 2020. The audited crate `frost-core` computes; this one binds it to AinQ, whose partial keys are

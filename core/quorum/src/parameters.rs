@@ -1,4 +1,4 @@
-//! How many KGCs there are, and how many of them it takes.
+//! The size and the threshold of a quorum.
 
 use alloc::vec::Vec;
 

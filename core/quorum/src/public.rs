@@ -1,4 +1,4 @@
-//! What everybody knows of a quorum: its public key and every KGC's public share.
+//! The public shares of a quorum: its public key and every KGC's public share.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;

@@ -1,4 +1,4 @@
-//! Giving a KGC that lost its share the same share again.
+//! Repair of a lost share by the other KGCs (§5.3).
 //!
 //! Source: Stinson, Wei, *Combinatorial repairability for threshold schemes*, Designs, Codes and Cryptography 2018 (the
 //! enrolment scheme), as `frost-core` has it in `keys::repairable`. Deviation: the helpers commit to what they send, so

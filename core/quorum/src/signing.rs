@@ -1,4 +1,4 @@
-//! Signing by t KGCs with FROST (RFC 9591), in two rounds.
+//! Threshold signing with FROST (RFC 9591), in two rounds (§5.4).
 //!
 //! ```text
 //! KGC j → coordinator     (D_j, E_j) = (d_j·P, e_j·P)                            SecretShare::commit

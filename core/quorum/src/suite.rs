@@ -1,4 +1,4 @@
-//! The suites a quorum can work over: AinQ's groups, seen as FROST's ciphersuites.
+//! The suites of a quorum: AinQ's groups as FROST's ciphersuites.
 //!
 //! | suite | ciphersuite |
 //! |---|---|

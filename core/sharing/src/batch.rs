@@ -1,4 +1,4 @@
-//! Checking many shares against one commitment at once.
+//! Batch verification of shares against one commitment.
 //!
 //! With random weights w_j, all shares are right if (Σ_j w_j·value_j)·G = Σ_k (Σ_j w_j·index_j^k)·C_k: one combination of
 //! the commitment's points for all of them, where each alone would evaluate the commitment.

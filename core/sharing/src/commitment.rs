@@ -1,4 +1,4 @@
-//! Feldman's commitments: everybody can check a share without learning one.
+//! Feldman's commitments, against which shares are verified.
 
 use alloc::vec::Vec;
 

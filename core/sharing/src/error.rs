@@ -1,4 +1,4 @@
-//! What can be wrong with thresholds, indices and shares.
+//! Errors of thresholds, indices and shares.
 
 use alloc::vec::Vec;
 

@@ -1,4 +1,4 @@
-//! Prime fields.
+//! The interface of a prime field, and its instances.
 
 use core::ops::{Add, Mul, Neg, Sub};
 

@@ -1,4 +1,4 @@
-//! Groups of prime order, for commitments.
+//! The interface of a prime-order group, for commitments.
 
 use core::ops::{Add, Mul};
 

@@ -1,4 +1,4 @@
-//! Sharing a secret so that any t of n holders recover it and fewer learn nothing.
+//! Threshold secret sharing: any t of n holders recover the secret, fewer learn nothing.
 //!
 //! Source: Shamir, *How to Share a Secret*, CACM 1979; Feldman, *A Practical Scheme for Non-interactive Verifiable Secret
 //! Sharing*, FOCS 1987. Mathematics only: no I/O, randomness is an argument. Generic over a prime [`Field`], and for

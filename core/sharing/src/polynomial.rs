@@ -1,4 +1,4 @@
-//! Polynomials that hide a secret.
+//! Secret polynomials.
 
 use alloc::vec::Vec;
 use core::fmt;

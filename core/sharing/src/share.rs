@@ -1,4 +1,4 @@
-//! Shares, and the secrets they come from.
+//! Shares, and the secrets they are made of.
 
 use alloc::vec::Vec;
 use core::fmt;

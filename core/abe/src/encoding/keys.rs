@@ -1,4 +1,4 @@
-//! What a holder is given, and what is sent.
+//! Keys of holders, and ciphertexts.
 
 use alloc::vec::Vec;
 use core::fmt;

@@ -1,4 +1,4 @@
-//! What an authority publishes, and what it keeps.
+//! An authority's public parameters and its master key.
 
 use alloc::vec::Vec;
 use core::fmt;

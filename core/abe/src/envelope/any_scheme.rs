@@ -1,4 +1,4 @@
-//! Which scheme encapsulates an envelope's key, chosen at run time by its name.
+//! All schemes as one KEM, chosen at run time by name.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;

@@ -1,4 +1,4 @@
-//! The chain of a session's keys.
+//! The key chain of a session: one key per message, and the receiver's window of skipped keys.
 //!
 //! ```text
 //! K_msg   = PRF(K_n, "message", n)     for exactly one stream

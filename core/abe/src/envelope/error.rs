@@ -1,4 +1,4 @@
-//! What can be wrong with an envelope.
+//! Errors of sealing and opening envelopes.
 
 use alloc::string::String;
 

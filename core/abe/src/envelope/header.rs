@@ -1,4 +1,4 @@
-//! What stands before the chunks.
+//! The header of an envelope: the bytes before the chunks.
 //!
 //! ```text
 //! envelope  = "QvE" ‖ version 1 ‖ lp(header) ‖ chunks

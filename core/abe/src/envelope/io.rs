@@ -1,4 +1,4 @@
-//! Sealing and opening over [`Read`] and [`Write`], in constant memory.
+//! Seals and opens envelopes over [`Read`] and [`Write`], in constant memory.
 
 use std::io::{self, Read, Write};
 use std::vec;

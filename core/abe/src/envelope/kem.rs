@@ -1,4 +1,4 @@
-//! What an envelope needs of a scheme.
+//! The trait that envelopes require of a scheme.
 
 use alloc::vec::Vec;
 

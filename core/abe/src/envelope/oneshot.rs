@@ -1,4 +1,4 @@
-//! Sealing and opening what fits into memory.
+//! Seals and opens envelopes that fit into memory.
 
 use alloc::vec::Vec;
 

@@ -1,4 +1,4 @@
-//! The receiver's side of a session.
+//! A session at its receiver: opens the encapsulated key, then one message after another.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;

@@ -1,4 +1,4 @@
-//! Who sealed an envelope: signed inside the encryption.
+//! Signatures of senders, inside the encryption: [`Signer`] and [`Verifier`].
 //!
 //! The statement names policy or attributes, sender, session, message number, and the hash of header and all ciphertext
 //! before the trailer. How a sender signs is the caller's affair; in Quiver it is the drone's own signature with the label

@@ -1,4 +1,4 @@
-//! The sender's side of a session.
+//! A session at its sender: encapsulates a key, then seals one message after another.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;

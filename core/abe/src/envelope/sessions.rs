@@ -1,4 +1,4 @@
-//! The sessions that a receiver follows: bounded, in memory alone, and closed to replays.
+//! The sessions of a receiver: a bounded number, in memory only, with protection against replays.
 //!
 //! A session is remembered until its time is over, so that its opening cannot be played again; after that the opening is
 //! [stale](EnvelopeError::Stale). Where there is no room left, the oldest session goes, and with it every opening of the same

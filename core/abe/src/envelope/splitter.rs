@@ -1,4 +1,4 @@
-//! Finds the chunks in bytes that come in pieces of any length.
+//! Splits a byte stream that comes in pieces of any length into chunks.
 
 use alloc::vec::Vec;
 

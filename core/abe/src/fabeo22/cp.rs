@@ -1,4 +1,4 @@
-//! Ciphertext policy: a key says what its holder is, a ciphertext who may open it (figure 1, left).
+//! FABEO with ciphertext policies: keys have attributes, ciphertexts a policy (figure 1, left).
 //!
 //! | algorithm | paper | here |
 //! |---|---|---|

@@ -1,4 +1,4 @@
-//! Key policy: a ciphertext says what it is about, a key which ciphertexts it opens (figure 1, right).
+//! FABEO with key policies: keys have a policy, ciphertexts attributes (figure 1, right).
 //!
 //! | algorithm | paper | here |
 //! |---|---|---|

@@ -1,4 +1,4 @@
-//! The client's steps.
+//! The client of the exchange, one type per step.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;

@@ -1,4 +1,4 @@
-//! ctx: what a run is, in 32 bytes.
+//! The context of a run (ctx): a hash of all it depends on, 32 bytes.
 
 use curve25519_dalek::ristretto::{CompressedRistretto, RistrettoPoint};
 use curve25519_dalek::scalar::Scalar;

@@ -1,4 +1,4 @@
-//! Labels: what they and the garbled circuit are derived from, and how they travel.
+//! Derivation and transport of wire labels.
 
 use alloc::vec::Vec;
 

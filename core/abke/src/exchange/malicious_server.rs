@@ -1,4 +1,4 @@
-//! Servers that garble something else than what was agreed, and know how to.
+//! Test support: servers that garble another circuit than the one agreed on.
 
 use alloc::sync::Arc;
 use alloc::vec;

@@ -1,4 +1,4 @@
-//! A policy, ready to be garbled and evaluated.
+//! A policy compiled to a circuit, prepared for garbling and evaluation.
 
 use core::fmt;
 

@@ -1,4 +1,4 @@
-//! The server's steps.
+//! The server of the exchange, one type per step.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;

@@ -1,4 +1,4 @@
-//! What comes of a run: a key, and names for it.
+//! The result of a run: a session key and its identifiers.
 
 use quiver_crypto::{Digest, Hasher, Secret, extract, prf};
 use quiver_garble::Label;

@@ -1,4 +1,4 @@
-//! The garbled circuit, a piece at a time.
+//! The garbled circuit, sent and read in chunks.
 
 use alloc::vec::Vec;
 

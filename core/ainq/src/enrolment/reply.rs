@@ -1,4 +1,4 @@
-//! The reply to an enrolment request: sealed by the KGC, opened by the drone.
+//! The KGC's reply to an enrolment request, sealed to the drone.
 
 use alloc::vec::Vec;
 use core::fmt;

@@ -1,4 +1,4 @@
-//! What one KGC of a quorum gives a drone: its share of the partial key, sealed to the drone.
+//! A quorum member's share of a partial key, sealed to the drone.
 //!
 //! ```text
 //! drone → KGC   the same request as to a single KGC

@@ -1,4 +1,4 @@
-//! The order in which a header is believed.
+//! Verification of headers, check by check (§7.3).
 
 use quiver_crypto::Digest;
 

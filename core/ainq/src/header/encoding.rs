@@ -1,4 +1,4 @@
-//! The canonical bytes of headers and entries.
+//! Canonical encoding of headers and entries (§7.1).
 
 use alloc::vec::Vec;
 

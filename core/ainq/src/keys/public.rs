@@ -1,4 +1,4 @@
-//! What others know of a drone: its identity and the two points its implicit key is made of.
+//! A drone's public key: its identity and the two points that its implicit key is computed from.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;

@@ -1,4 +1,4 @@
-//! What one epoch changes about the group, and who needs a pairwise key for it.
+//! The changes of one epoch: joins, admissions, removals and evictions.
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;

@@ -1,4 +1,4 @@
-//! An epoch in the making: pairwise keys for the newcomers, then core, D0, wraps, tag and signature, in this order.
+//! An epoch before it is signed: pairwise keys, then core, D0, wraps, tag and signature, in this order.
 
 use alloc::vec::Vec;
 

@@ -1,4 +1,4 @@
-//! From one epoch to the next, by whatever part of it reached the member. Nothing is kept unless the tag verified.
+//! Advances a membership to a newer epoch, by entry, path or wraps; keeps nothing unless the tag verifies.
 
 use quiver_crypto::ct_eq;
 

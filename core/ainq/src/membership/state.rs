@@ -1,5 +1,5 @@
-//! A membership at rest. Without K_g and without a path: a drone that restarts is unsynced until the next
-//! epoch reaches it, or a path message of the current one.
+//! The stored form of a membership. Without K_g and without a path: a drone that restarts is unsynced until
+//! the next epoch reaches it, or a path message of the current one.
 
 use alloc::vec::Vec;
 

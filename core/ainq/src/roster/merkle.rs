@@ -1,4 +1,4 @@
-//! The incremental Merkle tree under a roster's hash.
+//! The incremental Merkle tree of a roster's hash.
 
 use alloc::vec::Vec;
 

@@ -1,4 +1,4 @@
-//! The free slots, as runs: which is the lowest is known at once, however many are taken.
+//! The free slots of a roster, stored as runs; the lowest is found in constant time.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 

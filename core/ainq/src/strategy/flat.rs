@@ -1,4 +1,4 @@
-//! The paper's strategy: a fresh K_g for every epoch, wrapped for each member on its own.
+//! The `flat` strategy, the paper's: a fresh K_g for every epoch, wrapped for each member.
 //!
 //! Frimpong, Rabbaninejad, Michalas, *Arrows in a Quiver*, GenGroupKey and Re-Key: C_i = K_g ⊕ H1(V, T_i, …, t_g). There
 //! the mask repeats as long as V, T_i and t_g do; here it is PRF(W_i\[u\], "wrap", D0 ‖ slot) and W_i\[u\] is gone after one use.

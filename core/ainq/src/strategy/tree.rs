@@ -1,4 +1,4 @@
-//! The leader's half of the `tree` strategy: see [`tree`](crate::tree).
+//! The `tree` strategy at the leader: see [`tree`](crate::tree).
 //!
 //! A term opens flat, because every chain is new anyway: K_g is random and wrapped for each member. The keys of the nodes
 //! are drawn with it; members get them by path messages afterwards, or when they first miss them.

@@ -1,4 +1,4 @@
-//! The receiving side of one epoch: open, then accept.
+//! Opens messages of one epoch: decryption, then replay check.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

@@ -1,4 +1,4 @@
-//! Senders heard in one epoch, a bounded number: a window for each of those heard lately, a floor for those before them.
+//! Replay state by sender, bounded: a window for recent senders, a floor for the others (§13.5).
 //!
 //! Whoever holds K_tr can claim any slot, so the number of senders is the sender's word. A receiver keeps full windows (some
 //! 200 bytes) for the senders heard last. Of a sender that it forgets it keeps a floor (16 bytes): its start and its next

@@ -1,4 +1,4 @@
-//! Which of the last 1,024 messages of a sender were received.
+//! The replay window of a sender: which of its last 1,024 messages were received.
 
 /// How many message numbers below the highest are remembered.
 pub(super) const WINDOW: u64 = 1024;

@@ -1,4 +1,4 @@
-//! What the tree does with keys, apart from which keys it does it with.
+//! The tree's operations on keys, generic over what a key is.
 //!
 //! The tree's own code decides who gets which key; what a key is and how one hides another it leaves to an [`Algebra`].
 //! The protocol has one, [`HmacXor`]. Tests have another, of symbols, and so explore by the thousand what the very code

@@ -1,4 +1,4 @@
-//! The wraps of an epoch as bytes: the same for everybody, bound by the header.
+//! The wraps of an epoch, encoded: the same for all members, bound by the header (§8.3).
 //!
 //! Which nodes are in R follows from the header, so only what does not is written: for every v ∈ R two bits, whether each
 //! child wraps; then the wraps (32 bytes each). All in the order level, index, child; the bits from the lowest of each byte up, the last byte filled with zeros.

@@ -1,4 +1,4 @@
-//! The tree at the leader: every key of every node, and every member's chain.
+//! The key tree at the leader: all node keys and all members' chains.
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;

@@ -1,4 +1,4 @@
-//! The path message: what a newcomer gets of the tree, and whoever comes back to it.
+//! The path message: the node keys above one leaf, sealed to its member.
 
 use alloc::vec::Vec;
 use core::fmt;

@@ -1,4 +1,4 @@
-//! The nodes of the tree, and which of them an epoch touches.
+//! Nodes of the tree, and those that an epoch refreshes (§8.1).
 
 use alloc::vec::Vec;
 

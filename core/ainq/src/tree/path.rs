@@ -1,4 +1,4 @@
-//! The tree at a member: the keys above its own leaf, and nothing else.
+//! The key tree at a member: the keys above its own leaf.
 
 use alloc::vec::Vec;
 

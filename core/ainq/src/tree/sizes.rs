@@ -1,4 +1,4 @@
-//! How many bytes an epoch's wraps have. These are functions of who is where, so they can be asserted.
+//! Sizes of an epoch's wraps, which follow from the slots that change.
 
 use alloc::vec::Vec;
 

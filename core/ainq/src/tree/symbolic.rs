@@ -1,4 +1,4 @@
-//! What the tree gives away, explored with symbols in place of keys.
+//! Symbolic tests of the tree: what an adversary derives from the keys it has (§8.6).
 //!
 //! The code under test is the one that runs: [`Hierarchy`], [`Path`] and [`Touched`] over another [`Algebra`]. A key is a
 //! name and a number of steps; a wrap is a pair of keys. An adversary that has some keys has all that follow by steps, and

@@ -1,4 +1,4 @@
-//! A history worked out by another program, in another language: `tests/vectors/tree.py`.
+//! Test vectors of the tree by another program, in another language: `tests/vectors/tree.py`.
 
 use std::collections::BTreeMap;
 

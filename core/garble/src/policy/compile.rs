@@ -1,4 +1,4 @@
-//! From text to a circuit, in one pass.
+//! Compiles a policy to a circuit, in one pass over its text.
 
 use super::words::{Input, Parsed, expected, keyword, lexeme, next, number, place, symbol, whole, wrong};
 use super::{Fault, MAX_DEPTH, MAX_POLICY_GATES, MAX_WIDTH, PolicyError, Schema};

@@ -1,4 +1,4 @@
-//! What can be wrong with a policy, a schema or a value, and where.
+//! Errors of policies, schemas and values, with their position in the text.
 
 use alloc::boxed::Box;
 use alloc::string::String;

@@ -1,4 +1,4 @@
-//! Fields: what is certified about a drone, bit by bit.
+//! The schema of certified fields: names, types and bits.
 
 use alloc::boxed::Box;
 use alloc::format;

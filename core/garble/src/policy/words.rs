@@ -1,4 +1,4 @@
-//! What the texts of this crate are made of: words, numbers, symbols, and white space between them.
+//! Lexer of policies and schemas: words, numbers, symbols, white space.
 
 use alloc::format;
 

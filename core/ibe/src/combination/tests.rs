@@ -1,4 +1,4 @@
-//! How many pairings a combination takes.
+//! Counts the pairings of a combination.
 
 use core::cell::Cell;
 

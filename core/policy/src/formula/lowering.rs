@@ -1,4 +1,4 @@
-//! Comparisons as formulas over bits.
+//! Lowers comparisons to formulas over bits.
 //!
 //! x ≥ c looks at the bits of x from the highest down to the lowest 1 of c. A bit where c has 1 must be 1 *and* the rest
 //! must compare; where c has 0, a 1 suffices *or* the rest must compare; at the lowest 1 of c, a 1 is all it takes, since

@@ -1,4 +1,4 @@
-//! Lists of attributes: `scout, sector:7, altitude = 150`.
+//! Parser of attribute lists: `scout, sector:7, altitude = 150`.
 
 use winnow::Parser as _;
 use winnow::combinator::{eof, opt};

@@ -1,4 +1,4 @@
-//! Policies: `(scout and altitude >= 120) or 2 of (thermal, lidar, radar)`.
+//! Parser of policies: `(scout and altitude >= 120) or 2 of (thermal, lidar, radar)`.
 //!
 //! ```text
 //! any     = all {"or" all}

@@ -1,4 +1,4 @@
-//! What both languages are made of: white space, words, quoted names, keywords, values.
+//! Lexer of both parsers: white space, words, quoted names, keywords, values.
 
 use alloc::string::String;
 

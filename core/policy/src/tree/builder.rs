@@ -1,4 +1,4 @@
-//! Trees made node by node, with the checks that parsed ones pass.
+//! Builds access trees node by node, with the checks of the parser.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec;

@@ -1,4 +1,4 @@
-//! A policy as text.
+//! Display of access trees as policy text.
 
 use alloc::vec;
 use core::fmt;

@@ -1,4 +1,4 @@
-//! The messages of a ceremony as bytes.
+//! Messages of key generation and refresh, encoded.
 
 use alloc::vec::Vec;
 

@@ -1,4 +1,4 @@
-//! What one KGC does in a ceremony, computed by FROST out of a seed and of what the others sent.
+//! One KGC's computation in key generation, by FROST, from a seed and the messages received.
 
 use alloc::collections::BTreeMap;
 use alloc::vec;

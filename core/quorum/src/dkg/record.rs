@@ -1,4 +1,4 @@
-//! What a KGC has of a ceremony, in memory and in storage.
+//! One KGC's record of a key generation, in memory and in storage.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;

@@ -1,4 +1,4 @@
-//! What helpers and the helped agree on, and the commitments of all helpers.
+//! The agreed parameters of a repair, and all helpers' commitments.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;

@@ -1,4 +1,4 @@
-//! The coordinator's part: a signature out of shares, or who spoilt it.
+//! Aggregates signature shares at the coordinator, and names the culprits of a failure.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;

@@ -1,4 +1,4 @@
-//! What a signing quorum agrees on: the message, and everybody's commitments.
+//! The input of a signing session: the message and all signers' commitments.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;

@@ -1,4 +1,4 @@
-//! A FROST ciphersuite over any suite of AinQ: for simulations, whose suites have no ciphersuite of their own.
+//! A FROST ciphersuite over any suite of AinQ, for simulations.
 //!
 //! The hashes follow the pattern of RFC 9591, section 6: each starts with the suite's ID and its own tag. H2 is
 //! [`Suite::challenge`].

@@ -1,4 +1,4 @@
-//! Multiples of one point, kept: multiplying it takes additions alone.
+//! Comb multiplication of one point by eight scalars at once: additions only.
 //!
 //! For each digit of a number there is a row of 1 to 16 times 32^place times the point. All of a row is loaded, whatever the digits; a permutation of registers gives
 //! each lane its own.

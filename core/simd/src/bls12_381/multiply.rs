@@ -1,4 +1,4 @@
-//! Multiplying eight points at once, each by a scalar of its own.
+//! Multiplication of eight points at once, each by a scalar of its own.
 //!
 //! A scalar is k₀ + k₁·z², and z² · point costs one product in the field. Digits of five bits choose, by masks, from sixteen multiples of each
 //! point, all of which are read; what is added and doubled is always the same.

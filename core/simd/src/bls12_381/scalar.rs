@@ -1,4 +1,4 @@
-//! Scalars, as digits that decide by masks.
+//! Recoding of scalars as signed digits, one number per lane.
 
 use zeroize::Zeroize;
 

@@ -1,4 +1,4 @@
-//! The pairwise secrets of one scalar with many points at once, by whatever is fastest on this machine.
+//! Pairwise secrets of one scalar with many points, by the fastest way of this machine.
 //!
 //! Either way starts from what a ristretto library does fast for many points: encode their doubles, with one inversion for
 //! all. So k/2 takes the place of k.

@@ -1,4 +1,4 @@
-//! A public point that is multiplied for as long as a drone runs, where 30 KiB for a table are not to be had.
+//! Comb multiplication of a fixed public point, for machines without 30 KiB for a table.
 //!
 //! Lim and Lee, *More Flexible Exponentiation with Precomputation*, CRYPTO 1994: a scalar is cut into four pieces of 64
 //! bits, which are worked off side by side. With the sums of the four points that the pieces belong to, that takes 64

@@ -1,4 +1,4 @@
-//! Arithmetic modulo 2^255 − 19 by fiat-crypto, as much of it as turns the encoding of a ristretto element into the
+//! Arithmetic modulo 2^255 − 19 by fiat-crypto, for the conversion of a ristretto encoding to the
 //! u-coordinate of a cofactor multiple.
 //!
 //! curve25519-dalek keeps its field to itself; fiat-crypto's is generated and proven, and constant-time.

@@ -1,4 +1,4 @@
-//! A public point that may be multiplied often, and then gets a table.
+//! A public point with a table of its multiples, made when it pays off.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! Symbols in place of keys, the algebra over them, and what follows from having some.
+//! Symbols for keys, the algebra over them, and their derivation rules.
 
 use std::collections::BTreeMap;
 

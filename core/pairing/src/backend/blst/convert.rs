@@ -1,4 +1,4 @@
-//! Field elements from and to blst: the same limbs in the same order.
+//! Conversion of field elements to and from blst: the same limbs in the same order.
 
 use ::blst::{blst_fp, blst_fp2, blst_fp6, blst_fp12};
 use ark_ff::BigInt;

@@ -1,5 +1,4 @@
-//! The ten functions of blst that its crate offers in no safe form: the only `unsafe` code of this crate. REVIEW.md has
-//! their contract.
+//! Calls of ten functions of blst that its crate offers in no safe form. REVIEW.md has their contract.
 #![expect(unsafe_code, reason = "blst's crate has safe methods for everything else, but not for these")]
 
 use ::blst::{

@@ -1,4 +1,4 @@
-//! The two curves as blst has them.
+//! The two curves in blst's types.
 
 use alloc::vec::Vec;
 

@@ -1,5 +1,5 @@
-//! Many points of G1 at once on vector lanes, where the processor has them. Where it does not, and where a vector would be all but empty, there is
-//! no result: then blst computes it, point by point.
+//! Many points of G1 at once on vector lanes. Gives nothing where the processor has none, and for so few
+//! points that a vector would be all but empty: then blst computes them one by one.
 
 use alloc::vec::Vec;
 

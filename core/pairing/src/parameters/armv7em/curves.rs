@@ -1,4 +1,4 @@
-//! The two curves and their pairing over these fields.
+//! The two curves and their pairing over fields with assembly multiplication.
 
 use ark_bls12_381 as curve;
 use ark_ec::bls12::{Bls12, Bls12Config, TwistType};

@@ -1,5 +1,4 @@
-//! The call of the multiplication in assembly: with back ends' calls of blst the only `unsafe` code of this crate. REVIEW.md
-//! has its contract.
+//! The call of the multiplication in assembly. REVIEW.md has its contract.
 #![expect(unsafe_code, reason = "the compiler does not make UMAAL of what Rust can say")]
 
 use core::arch::global_asm;

@@ -1,4 +1,4 @@
-//! Lines of points of G2, computed once, and Miller loops over them.
+//! Prepared lines of points of G2, and Miller loops over them, on vector lanes.
 
 use ::blst::{blst_fp6, blst_fp12};
 use ark_ec::AffineRepr as _;

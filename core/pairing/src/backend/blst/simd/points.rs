@@ -1,4 +1,4 @@
-//! From points and scalars to words, and back. Coordinates are in the same form.
+//! Products and sums of many points of G1 on vector lanes; coordinates have the same form there.
 
 use std::sync::OnceLock;
 
