@@ -26,7 +26,7 @@ use quiver_quorum::QuorumSuite;
 
 use crate::measure;
 use crate::plan::{Plan, TransportKind};
-use crate::report::Report;
+use crate::report::RunReport;
 use crate::{Result, SimError};
 use quiver_report::{Machine, Progress};
 
@@ -51,8 +51,8 @@ fn drone_index(name: &str) -> Option<u32> {
 /// Runs a plan in the live world.
 ///
 /// # Errors
-/// If the run could not be carried out. A run in which an invariant failed is a [`Report`] of it.
-pub fn run(plan: &Plan, progress: &Progress) -> Result<Report> {
+/// If the run could not be carried out. A run in which an invariant failed is a [`RunReport`] of it.
+pub fn run(plan: &Plan, progress: &Progress) -> Result<RunReport> {
     plan.check()?;
     check_files(plan)?;
     let runtime =
@@ -83,14 +83,14 @@ fn check_files(plan: &Plan) -> Result<()> {
     check_file_limit(needed + SPARE_FILES).map_err(SimError::FileLimit)
 }
 
-async fn play<S: QuorumSuite>(plan: &Plan, progress: &Progress) -> Result<Report> {
+async fn play<S: QuorumSuite>(plan: &Plan, progress: &Progress) -> Result<RunReport> {
     let started = measure::wall_clock();
     let begin = measure::now();
     let mut world = World::<S>::build(plan, progress).await?;
     let played = phases::play(&mut world).await?;
     let workers = world.finish().await;
     let summary = world.summary();
-    Ok(Report {
+    Ok(RunReport {
         plan: plan.clone(),
         machine: Machine::here(),
         started,

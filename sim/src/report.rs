@@ -44,7 +44,7 @@ pub enum Outcome {
 
 /// The outcome of a run in either world. `None` is what a world does not have.
 #[derive(Clone, Debug)]
-pub struct Report {
+pub struct RunReport {
     /// What was asked for.
     pub plan: Plan,
     /// What it ran on.
@@ -77,7 +77,7 @@ pub struct Report {
     pub choices_digest: Option<[u8; 32]>,
 }
 
-impl Report {
+impl RunReport {
     /// Whether the run passed: every invariant held, and no worker was lost.
     pub fn outcome(&self) -> Outcome {
         if self.violations.is_empty() && self.lost().next().is_none() {
@@ -145,8 +145,8 @@ pub(crate) mod tests {
     use quiver_world::Invariant;
     use quiver_world::run::Phase;
 
-    pub(crate) fn sample() -> Report {
-        Report {
+    pub(crate) fn sample() -> RunReport {
+        RunReport {
             plan: Plan { drones: 2, ..Plan::default() },
             machine: Machine {
                 cpu: "Test CPU".into(),

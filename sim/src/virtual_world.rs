@@ -11,7 +11,7 @@ use quiver_world::run::{Pacing, Phase, Run, RunPlan};
 use quiver_world::{AirSetup, InsecureToy, SharedRistretto255};
 
 use crate::plan::Plan;
-use crate::report::Report;
+use crate::report::RunReport;
 use crate::{Result, SimError, measure};
 
 /// The note of a run with `--share-verifications`.
@@ -87,8 +87,8 @@ fn air(radio: &str) -> Result<AirSetup> {
 /// Runs a plan in the virtual world.
 ///
 /// # Errors
-/// If the plan is refused. A run in which an invariant failed is a [`Report`] of it.
-pub fn run(plan: &Plan, progress: &Progress) -> Result<Report> {
+/// If the plan is refused. A run in which an invariant failed is a [`RunReport`] of it.
+pub fn run(plan: &Plan, progress: &Progress) -> Result<RunReport> {
     let run_plan = run_plan(plan)?;
     let pacing = Pacing::of(&run_plan).map_err(SimError::Usage)?;
     let (started, begin) = (measure::wall_clock(), measure::now());
@@ -104,7 +104,7 @@ pub fn run(plan: &Plan, progress: &Progress) -> Result<Report> {
     if plan.share_verifications {
         notes.push(SHARED.into());
     }
-    Ok(Report {
+    Ok(RunReport {
         plan: plan.clone(),
         machine: Machine::here(),
         started,

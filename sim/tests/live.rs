@@ -6,7 +6,7 @@ use quiver_ainq::{StrategyKind, SuiteKind};
 use quiver_report::Progress;
 use quiver_sim::live;
 use quiver_sim::plan::{Plan, TransportKind};
-use quiver_sim::report::{Outcome, Report};
+use quiver_sim::report::{Outcome, RunReport};
 use quiver_world::run::{Operation, Phase};
 
 fn plan(drones: u32) -> Plan {
@@ -14,14 +14,14 @@ fn plan(drones: u32) -> Plan {
 }
 
 /// Plays it and expects every invariant to hold.
-fn pass(plan: &Plan) -> Report {
+fn pass(plan: &Plan) -> RunReport {
     let report = live::run(plan, &Progress::hidden()).unwrap();
     assert_eq!(report.outcome(), Outcome::Passed, "{}", report.failures());
     assert!(report.offences.is_empty(), "{:?}", report.offences);
     report
 }
 
-fn names(report: &Report) -> Vec<String> {
+fn names(report: &RunReport) -> Vec<String> {
     report.operations.iter().map(Operation::name).collect()
 }
 

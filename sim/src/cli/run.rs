@@ -11,7 +11,7 @@ use quiver_report::{OutputArgs, complain, length_of_time};
 use quiver_world::admission::{FENCE, MAX_TEXT};
 
 use crate::plan::{DEFAULT_BIND, Plan, TransportKind, WorldKind};
-use crate::report::{Outcome, Report};
+use crate::report::{Outcome, RunReport};
 use crate::{Result, SimError, live, logging, virtual_world};
 
 #[derive(Clone, Debug, Args)]
@@ -156,7 +156,7 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome> {
     present(&report, &args.output)
 }
 
-fn present(report: &Report, output: &OutputArgs) -> Result<Outcome> {
+fn present(report: &RunReport, output: &OutputArgs) -> Result<Outcome> {
     let folder = output.folder().map(|results| report.write_under(results)).transpose()?;
     let written = folder.map_or_else(String::new, |folder| format!("\nWritten to {}", folder.display()));
     output.print(|| report.json(), || report.table() + &written);

@@ -2,17 +2,17 @@
 
 use quiver_report::{csv, csv_of_records};
 
-use super::Report;
+use super::RunReport;
 use super::record::OperationRecord;
 use crate::live::drone_name;
 
 /// One line per operation.
-pub(super) fn operations(report: &Report) -> String {
+pub(super) fn operations(report: &RunReport) -> String {
     csv_of_records(report.operations.iter().map(OperationRecord::from))
 }
 
 /// One line per drone and operation; times in seconds.
-pub(super) fn latencies(report: &Report) -> String {
+pub(super) fn latencies(report: &RunReport) -> String {
     let rows = report.operations.iter().flat_map(|operation| {
         let row = |(drone, latency): &(u32, std::time::Duration)| {
             [operation.name(), drone_name(*drone), format!("{:.6}", latency.as_secs_f64())]

@@ -7,7 +7,7 @@ use quiver_world::run::Violation;
 use serde::Serialize;
 
 use super::record::OperationRecord;
-use super::{Outcome, Report, WorkerReport};
+use super::{Outcome, RunReport, WorkerReport};
 use crate::plan::Plan;
 
 #[derive(Serialize)]
@@ -31,7 +31,7 @@ struct Summary<'a> {
     choices_digest: Option<String>,
 }
 
-pub(super) fn render(report: &Report) -> String {
+pub(super) fn render(report: &RunReport) -> String {
     let summary = Summary {
         version: env!("CARGO_PKG_VERSION"),
         started: humantime::format_rfc3339_seconds(report.started).to_string(),

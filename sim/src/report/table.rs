@@ -6,7 +6,7 @@ use std::time::Duration;
 use quiver_report::{Unit, grid};
 use quiver_world::run::Operation;
 
-use super::{Outcome, Report};
+use super::{Outcome, RunReport};
 use crate::plan::WorldKind;
 
 const NOTHING: &str = "–";
@@ -29,7 +29,7 @@ const HEAD: [&str; 13] = [
 /// Columns of [`HEAD`] that every table has.
 const ALWAYS: usize = 6;
 
-pub(super) fn render(report: &Report) -> String {
+pub(super) fn render(report: &RunReport) -> String {
     let rows: Vec<Vec<String>> = report.operations.iter().map(row).collect();
     // What the world has no figures for has no column.
     let shown = |column: &usize| column < &ALWAYS || rows.iter().any(|row| row[*column] != NOTHING);
@@ -61,7 +61,7 @@ fn row(operation: &Operation) -> Vec<String> {
     ]
 }
 
-fn title(report: &Report) -> String {
+fn title(report: &RunReport) -> String {
     let plan = &report.plan;
     let mut title = format!("{} drones ", plan.drones);
     let _ = match (plan.world, &plan.radio, &plan.depot) {
@@ -84,7 +84,7 @@ fn value_name(value: &impl clap::ValueEnum) -> String {
     value.to_possible_value().map_or_else(String::new, |name| name.get_name().to_string())
 }
 
-fn footer(report: &Report) -> String {
+fn footer(report: &RunReport) -> String {
     let machine = &report.machine;
     let mut text = match report.outcome() {
         Outcome::Passed => format!("All {} checks passed", report.checks),
