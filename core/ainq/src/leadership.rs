@@ -107,6 +107,7 @@ impl<S: Suite> Leadership<S> {
             .members()
             .filter_map(|(slot, member)| Newcomer::with_spare(slot, member, spares.get(&slot)?))
             .collect();
+        // §9.1: members without an unused spare point are absent, and join again.
         let present: SlotSet = newcomers.iter().map(|newcomer| newcomer.slot).collect();
         let absent = roster.iter().map(|(slot, _)| slot).filter(|slot| !present.contains(*slot));
         let epoch = Epoch { term, counter: 1 };

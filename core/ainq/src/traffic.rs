@@ -172,6 +172,7 @@ impl Sender {
         let mut frame = Frame { slot, boot_no, salt, counter, hedge: [0; HEDGE_LEN], ciphertext: Vec::new() };
         let aad = associated_data(&self.digest, &frame, channel, signer);
         // The AAD says itself where it ends, so that the input has one reading.
+        // §13.1: hedge = PRF(K_hedge, "nonce", AAD ‖ plaintext)
         let hedge = prf(&self.hedge, self.suite, "nonce", &[&aad, plaintext]);
         frame.hedge.iter_mut().zip(hedge.expose()).for_each(|(to, from)| *to = *from);
         frame.ciphertext = aead::seal(&self.key, &frame.nonce(), &aad, plaintext);

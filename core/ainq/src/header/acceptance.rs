@@ -74,10 +74,12 @@ impl<S: Suite> Header<S> {
         revocations: &RevocationList,
         now: UnixTime,
     ) -> Result<VerifiedHeader<S>, Error> {
+        // §7.3, 1: shape and group.
         self.core.check_shape(&self.entries_root)?;
         if self.core.group != *group {
             return Err(Error::WrongGroup);
         }
+        // §7.3, 2: newer than every epoch accepted before, and not too many rounds ahead.
         if newest.is_some_and(|newest| self.core.epoch <= newest) {
             return Err(Error::Stale);
         }
@@ -86,11 +88,13 @@ impl<S: Suite> Header<S> {
         {
             return Err(Error::TermTooFar);
         }
+        // §7.3, 3: signature, the signer's role and ordinal, revocation.
         let verified = self.verify_signer(deployment)?;
         let core = verified.core();
         if revocations.names(&core.leader) {
             return Err(Error::Revoked);
         }
+        // §7.3, 4: validity.
         if now >= core.valid_until || now >= core.leader.identity.not_after {
             return Err(Error::Expired);
         }

@@ -105,10 +105,14 @@ impl<'a, S: Suite> Draft<'a, S> {
         let mut nonce = [0; 32];
         rng.fill_bytes(&mut nonce);
         let core = self.into_core(nonce, strategy.kind(), height);
+        // §7.1: D0 = H("quiver/1 core", core)
         let d0 = core.digest(deployment);
         let mut rng = rng;
+        // The strategy draws or derives K_g and wraps it under D0.
         let Sealed { key, entries, delta, entries_root } = strategy.seal(change, &d0, &mut rng);
+        // tag = PRF(K_g, "confirm", D0 ‖ entries_root)
         let tag = *key.tag(&d0, &entries_root).expose();
+        // D = H("quiver/1 header", D0 ‖ entries_root ‖ tag), signed with the label "header"
         let digest = header_digest(&d0, &entries_root, &tag);
         let signature = keypair.sign(deployment, Label::Header, &digest, &mut rng);
         let header = Header { core, entries_root, tag, signature };

@@ -31,6 +31,7 @@ impl<S: Suite> Membership<S> {
         if !core.adds(self.slot) {
             return Err(Error::MissingEntry);
         }
+        // §9.1: the entry names the spare pair that the leader used.
         let q = entry.q.ok_or(Error::WrongSpare)?;
         let spare = spare.filter(|spare| spare.q() == q).ok_or(Error::WrongSpare)?;
         let one_time = OneTime { q, secret: spare.secret(), point: *spare.point() };
@@ -64,6 +65,7 @@ impl<S: Suite> Membership<S> {
         if core.kind != Kind::Rekey {
             return Err(Error::MissingEntry);
         }
+        // §8.4: wraps apply to the epoch that they build on only, and are those that the header binds.
         if core.prev != self.digest {
             return Err(Error::Gap);
         }
@@ -77,6 +79,7 @@ impl<S: Suite> Membership<S> {
         let rules = HmacXor::<S>::RULES;
         let touched = Touched::new(path.height(), core.height, &core.removed, &core.added, rules);
         let wraps = delta.view(&touched)?;
+        // §8.4: unwraps along the own path with the keys before their step, then steps W and derives K_g.
         let find = &|parent, child| wraps.find(parent, child);
         let mut pair = self.pair.clone();
         pair.ratchet.skip_to(core.epoch.counter)?;
@@ -98,6 +101,7 @@ impl<S: Suite> Membership<S> {
             return Err(Error::UnsupportedStrategy);
         }
         // The epoch held may be the one that added this member.
+        // A header that frees the slot, or gives it to another drone, ends this membership.
         let newer = core.epoch > self.epoch;
         if newer && (core.removed.contains(self.slot) || core.added.contains(self.slot)) {
             return Err(Error::Removed);
@@ -115,6 +119,7 @@ impl<S: Suite> Membership<S> {
             StrategyKind::Flat => pair.ratchet.pad_and_step(header.d0(), entry.slot),
             StrategyKind::Tree => pair.ratchet.pad(header.d0(), entry.slot),
         };
+        // §7.3, 5: K_g = C_i ⊕ PRF(W_i[u], "wrap", D0 ‖ slot)
         let key = GroupKey::unwrap(S::ID, &entry.wrap, &pad);
         Self::activate(header, entry.slot, Next { pair, path: None, key })
     }
@@ -135,6 +140,7 @@ impl<S: Suite> Membership<S> {
     fn activate(header: &VerifiedHeader<S>, slot: u32, next: Next<S>) -> Result<Self, Error> {
         let Next { pair, path, key } = next;
         let (tag, traffic) = key.tag_and_traffic(header.d0(), &header.header().entries_root, header.digest());
+        // §7.3, 5: tag = PRF(K_g, "confirm", D0 ‖ entries_root)
         if !ct_eq(tag.expose(), &header.header().tag) {
             return Err(Error::WrongTag);
         }

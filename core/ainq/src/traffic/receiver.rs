@@ -111,6 +111,7 @@ impl Receiver {
     /// heard before when there is no room for more.
     pub fn open(&self, frame: &Frame, channel: &Name, signer: Option<&Handle>) -> Result<Opened, Error> {
         // The leader signs all that it says, in its own slot; nobody else's message is from there.
+        // §13.4, 1: slot, number and window, as the message claims them.
         let by_leader = signer == Some(&self.leader);
         if (frame.slot == LEADER_SLOT) != by_leader || (frame.slot >= self.slots && !by_leader) {
             return Err(Error::WrongSlot);
@@ -126,6 +127,7 @@ impl Receiver {
         let start = frame.start();
         self.check(sender, &start, frame.counter)?;
         let aad = associated_data(&self.digest, frame, channel, signer);
+        // §13.4, 2: the AEAD, under the key of the sender's start.
         let plaintext = match self.source(sender).filter(|source| source.is(&start)) {
             Some(source) => aead::open(&source.key, &frame.nonce(), &aad, &frame.ciphertext)?,
             None => aead::open(&self.key.sender(&start), &frame.nonce(), &aad, &frame.ciphertext)?,
@@ -138,6 +140,7 @@ impl Receiver {
     /// # Errors
     /// [`Error::Replay`] or [`Error::Exhausted`], as [`open`](Self::open), if another one was accepted in between.
     pub fn accept(&mut self, opened: Opened) -> Result<Zeroizing<Vec<u8>>, Error> {
+        // §13.4, 4: the window is marked last, when the caller has verified the signature.
         let Opened { sender, start, counter, plaintext } = opened;
         self.check(sender, &start, counter)?;
         match sender {
