@@ -10,13 +10,15 @@ use quiver_drone::envelope::{self, FILE_TIME, Job, SendJob};
 use quiver_drone::fetching::{Desk, copy};
 use quiver_drone::release::KeyCall;
 use quiver_net::Handle;
-use quiver_role::{Edge, EdgeCommand};
+use quiver_role::{EdgeCommand, Either, Machine};
 use quiver_service::clock;
 use quiver_service::control::{Call, Patience, USUAL_TIME};
 use quiver_service::keyring::Keyring;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::{broadcast, mpsc, watch};
+
+use crate::service::EdgeNode;
 
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,7 +89,7 @@ pub(crate) struct Status {
 }
 
 impl Status {
-    fn of<S: Suite>(machine: &Edge<S>) -> Self {
+    fn of<S: Suite>(machine: &EdgeNode<S>) -> Self {
         let status = machine.status();
         Self {
             name: status.name.map(|name| name.to_string()),
@@ -131,7 +133,7 @@ pub(crate) type SendFailed = &'static str;
 /// Answers requests until the service ends.
 pub(crate) async fn answer<S: Suite>(
     mut calls: mpsc::Receiver<Call<Request>>,
-    machine: Handle<Edge<S>>,
+    machine: Handle<EdgeNode<S>>,
     failures: broadcast::Sender<SendFailed>,
     desk: Desk<S>,
 ) {
@@ -173,7 +175,7 @@ pub(crate) async fn answer<S: Suite>(
 /// The same for an edge without a name, whose machine is another one in each membership.
 pub(crate) async fn answer_unnamed<S: Suite>(
     mut calls: mpsc::Receiver<Call<Request>>,
-    running: watch::Receiver<Option<Handle<Edge<S>>>>,
+    running: watch::Receiver<Option<Handle<EdgeNode<S>>>>,
     failures: broadcast::Sender<SendFailed>,
     desk: Desk<S>,
     (keypair, group): (Arc<DroneKeypair<S>>, Name),
@@ -222,7 +224,7 @@ fn idle(group: &Name) -> Result<Value, String> {
 
 const ENDING: &str = "the edge is ending";
 
-async fn status<S: Suite>(machine: &Handle<Edge<S>>) -> Result<Value, String> {
+async fn status<S: Suite>(machine: &Handle<EdgeNode<S>>) -> Result<Value, String> {
     let status = machine.inspect(Status::of).await.map_err(|_| ENDING)?;
     serde_json::to_value(status).map_err(|error| error.to_string())
 }
@@ -232,7 +234,7 @@ fn keys<S: Suite, T: Serialize>(desk: &Desk<S>, shown: impl Fn(&Keyring<S>) -> T
     serde_json::to_value(shown(&keyring)).map_err(|error| error.to_string())
 }
 
-async fn fetch<S: Suite>(machine: &Handle<Edge<S>>, desk: &Desk<S>) -> Result<Value, String> {
+async fn fetch<S: Suite>(machine: &Handle<EdgeNode<S>>, desk: &Desk<S>) -> Result<Value, String> {
     let report = async {
         let keypair = keypair(machine, desk).await.ok_or_else(|| ENDING.to_string())?;
         let report = desk.fetch(&keypair).await.map_err(|error| error.to_string());
@@ -243,7 +245,7 @@ async fn fetch<S: Suite>(machine: &Handle<Edge<S>>, desk: &Desk<S>) -> Result<Va
 }
 
 async fn release<S: Suite>(
-    machine: &Handle<Edge<S>>,
+    machine: &Handle<EdgeNode<S>>,
     desk: &Desk<S>,
     call: &KeyCall,
 ) -> Result<Value, String> {
@@ -253,13 +255,16 @@ async fn release<S: Suite>(
 }
 
 /// The running drone's key, once more.
-pub(crate) async fn keypair<S: Suite>(machine: &Handle<Edge<S>>, desk: &Desk<S>) -> Option<DroneKeypair<S>> {
+pub(crate) async fn keypair<S: Suite>(
+    machine: &Handle<EdgeNode<S>>,
+    desk: &Desk<S>,
+) -> Option<DroneKeypair<S>> {
     let deployment = desk.keys().deployment().clone();
     machine.inspect(move |machine| copy(&deployment, machine.keypair()?).ok()).await.ok()?
 }
 
 async fn send<S: Suite>(
-    machine: &Handle<Edge<S>>,
+    machine: &Handle<EdgeNode<S>>,
     mut failures: broadcast::Receiver<SendFailed>,
     channel: &str,
     text: String,
@@ -269,13 +274,13 @@ async fn send<S: Suite>(
         return Err("not in sync with the group (see `edge status`); try again".into());
     }
     let channel = Name::new(channel).map_err(|error| error.to_string())?;
-    let command = EdgeCommand::Send { channel, data: text.into_bytes(), signed };
+    let command = Either::Left(EdgeCommand::Send { channel, data: text.into_bytes(), signed });
     give(machine, &mut failures, command).await
 }
 
 /// Envelopes need no membership, so that it is not asked for.
 async fn seal<S: Suite>(
-    machine: &Handle<Edge<S>>,
+    machine: &Handle<EdgeNode<S>>,
     mut failures: broadcast::Receiver<SendFailed>,
     desk: &Desk<S>,
     job: SendJob,
@@ -286,9 +291,9 @@ async fn seal<S: Suite>(
 
 /// Gives a command, and says whether something was sent.
 async fn give<S: Suite>(
-    machine: &Handle<Edge<S>>,
+    machine: &Handle<EdgeNode<S>>,
     failures: &mut broadcast::Receiver<SendFailed>,
-    command: EdgeCommand,
+    command: <EdgeNode<S> as Machine>::Command,
 ) -> Result<Value, String> {
     machine.carry_out(command).await.map_err(|_| ENDING)?;
     match failures.try_recv() {

@@ -2,7 +2,7 @@
 
 use quiver_drone::envelope::{Answer, EnvelopeArgs, Holder, Job};
 use quiver_drone::fetching::copy;
-use quiver_role::{Edge, EdgeConfig, Kgcs};
+use quiver_role::{Edge, EdgeConfig, Kgcs, Primary};
 use quiver_service::control::{call, call_if_running};
 use quiver_service::node_state::{Missing, NodeState};
 use quiver_service::secrets::ProtectionArgs;
@@ -51,7 +51,7 @@ fn alone(config: &Config, protection: &ProtectionArgs, job: &Job) -> Result<Stri
         };
         let machine = Edge::new(settings, state.as_ref())?;
         let keypair = machine.keypair().map(|keypair| copy(&deployment, keypair)).transpose()?;
-        let revocations = machine.revocations().clone();
+        let revocations = machine.revocations().list().clone();
         Ok(Holder { deployment, keyring, keypair, revocations }.perform(job)?)
     })
 }

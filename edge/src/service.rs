@@ -13,7 +13,9 @@ use quiver_drone::envelope;
 use quiver_drone::fetching::Desk;
 use quiver_drone::health;
 use quiver_net::{Clocks, Driver, Handle, NodeConfig, NodeKey, Transport, group_topic};
-use quiver_role::{Edge, EdgeCommand, EdgeConfig, Kgcs, QuorumSuite, Route, Snapshot};
+use quiver_role::{
+    Edge, EdgeCommand, EdgeConfig, Either, Envelopes, Kgcs, Node, QuorumSuite, Route, Snapshot,
+};
 use quiver_service::control::Server;
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::monitoring::Monitor;
@@ -33,6 +35,9 @@ use crate::control;
 use crate::error::{Error, Result};
 use crate::metrics::Metrics;
 use crate::store::Store;
+
+/// The machine of this service.
+pub(crate) type EdgeNode<S> = Node<Edge<S>, Envelopes>;
 
 /// Failed sends kept for the subcommand that waits for one.
 const FAILURES: usize = 16;
@@ -148,7 +153,7 @@ impl<S: QuorumSuite> Drone<'_, S> {
         let (failures, _) = broadcast::channel(FAILURES);
         let counted = self.metrics.clone();
         let host = EdgeHost { store, keeping: Keeping::Own, json, milestones, failures, metrics: counted };
-        let machine = Edge::new(self.settings(token, None), state.as_ref())?;
+        let machine = Node::new(Edge::new(self.settings(token, None), state.as_ref())?, Envelopes::default());
         let (driver, handle) = Driver::new(&node, machine, host, OsRng)?;
         // Closed again before the endpoint of the running drone opens, whose counters of bytes are others.
         let monitor = self.monitor(metrics, &handle, None).await?;
@@ -213,10 +218,11 @@ impl<S: QuorumSuite> Drone<'_, S> {
         let metrics = self.metrics.clone();
         let (keeping, told) = (Keeping::Own, failures.clone());
         let host = EdgeHost { store, keeping, json, milestones, failures: told, metrics };
+        let machine = Node::new(machine, Envelopes::default());
         let (driver, handle) = Driver::new(&node, machine, host, OsRng)?;
         let _monitor = self.monitor(self.config.metrics, &handle, Some(node.dial.len())).await?;
         if former.is_some_and(|former| former != group) {
-            handle.command(EdgeCommand::Join(group)).await?;
+            handle.command(Either::Left(EdgeCommand::Join(group))).await?;
         }
         envelope::hand_over(&handle, &desk).await;
         let (_control, calls) = Server::start(&self.config.data_dir)?;
@@ -244,7 +250,7 @@ impl<S: QuorumSuite> Drone<'_, S> {
     async fn monitor(
         &self,
         address: Option<SocketAddr>,
-        handle: &Handle<Edge<S>>,
+        handle: &Handle<EdgeNode<S>>,
         leaders: Option<usize>,
     ) -> Result<Monitor> {
         let metrics = self.metrics.clone();

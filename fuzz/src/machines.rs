@@ -18,10 +18,10 @@ mod tape;
 mod world;
 
 use quiver_ainq::{Ristretto255, StrategyKind};
-use quiver_role::{Edge, Kgc, Leader, LeaderRecord, Snapshot};
+use quiver_role::{Either, Kgc, LeaderRecord, Snapshot};
 
 use self::deputy::Deputy;
-use self::roles::Player;
+use self::roles::{EdgeNode, LeaderNode, Player};
 use self::world::{STRATEGIES, recording};
 
 /// The suite of the machines.
@@ -34,7 +34,7 @@ pub fn kgc_input(bytes: &[u8]) {
 
 /// A script for a leader.
 pub fn leader_input(bytes: &[u8]) {
-    script::perform::<Leader<S>>(|run| &run.leader, bytes);
+    script::perform::<LeaderNode>(|run| &run.leader, bytes);
 }
 
 /// A script for a leader that stands by.
@@ -44,12 +44,12 @@ pub fn deputy_input(bytes: &[u8]) {
 
 /// A script for an edge.
 pub fn edge_input(bytes: &[u8]) {
-    script::perform::<Edge<S>>(|run| &run.edges[0], bytes);
+    script::perform::<EdgeNode>(|run| &run.edges[0], bytes);
 }
 
 /// An edge's state at rest: it restores or is refused; a restored edge runs.
 pub fn edge_snapshot(bytes: &[u8]) {
-    if let Ok(machine) = Edge::<S>::restart(&[Snapshot::new(bytes.to_vec())], StrategyKind::Tree) {
+    if let Ok(machine) = EdgeNode::restart(&[Either::Left(Snapshot::new(bytes.to_vec()))], StrategyKind::Tree) {
         script::exercise(machine);
     }
 }
@@ -61,10 +61,10 @@ pub fn leader_records(bytes: &[u8]) {
     while let Some((len, behind)) = rest.split_first_chunk::<4>() {
         let len = (u32::from_be_bytes(*len) as usize).min(behind.len());
         let (record, behind) = behind.split_at(len);
-        records.push(LeaderRecord::new(record.to_vec()));
+        records.push(Either::Left(LeaderRecord::new(record.to_vec())));
         rest = behind;
     }
-    if let Ok(machine) = Leader::<S>::restart(&records, StrategyKind::Tree) {
+    if let Ok(machine) = LeaderNode::restart(&records, StrategyKind::Tree) {
         script::exercise(machine);
     }
 }
@@ -84,12 +84,13 @@ pub fn script_seeds() -> Vec<Vec<u8>> {
 /// An edge's states in the honest runs.
 pub fn edge_snapshot_seeds() -> Vec<Vec<u8>> {
     let records = STRATEGIES.iter().flat_map(|strategy| &recording(*strategy).edges[0].records);
-    records.map(|snapshot| snapshot.as_bytes().to_vec()).collect()
+    records.filter_map(Either::left).map(|snapshot| snapshot.as_bytes().to_vec()).collect()
 }
 
 /// A leader's log of the honest run, as it grew and as a checkpoint.
 pub fn leader_record_seeds() -> Vec<Vec<u8>> {
-    let log = &recording(StrategyKind::Tree).leader.records;
+    let recorded = &recording(StrategyKind::Tree).leader.records;
+    let log: Vec<_> = recorded.iter().filter_map(Either::left).cloned().collect();
     let pack = |records: &[LeaderRecord]| {
         let framed = records.iter().map(|record| {
             let bytes = record.as_bytes();
@@ -97,6 +98,6 @@ pub fn leader_record_seeds() -> Vec<Vec<u8>> {
         });
         framed.collect::<Vec<_>>().concat()
     };
-    let checkpoint = Leader::<S>::restart(log, StrategyKind::Tree).expect("the honest log").checkpoint();
-    vec![pack(log), pack(&log[..log.len() / 2]), pack(&checkpoint)]
+    let checkpoint = LeaderNode::restart(recorded, StrategyKind::Tree).expect("the honest log").checkpoint();
+    vec![pack(&log), pack(&log[..log.len() / 2]), pack(&checkpoint)]
 }

@@ -9,7 +9,7 @@ use quiver_drone::fetching::{Desk, copy};
 use quiver_drone::release::KeyCall;
 use quiver_net::Handle;
 use quiver_role::leader::{Laggard, Stance};
-use quiver_role::{Leader, LeaderCommand, LeaderEvent};
+use quiver_role::{Either, Leader, LeaderCommand, LeaderEvent, Machine};
 use quiver_service::clock;
 use quiver_service::control::{Call, Patience, USUAL_TIME};
 use quiver_service::terminal::table;
@@ -17,6 +17,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::{broadcast, mpsc};
 use tokio::time::timeout;
+
+use crate::service::LeaderNode;
 
 /// How long a new epoch may take to come about.
 const EPOCH_TIME: Duration = Duration::from_secs(20);
@@ -265,7 +267,7 @@ pub(crate) fn span(seconds: u64) -> String {
 /// Answers requests until the service ends.
 pub(crate) async fn answer<S: Suite>(
     mut calls: mpsc::Receiver<Call<Request>>,
-    machine: Handle<Leader<S>>,
+    machine: Handle<LeaderNode<S>>,
     events: broadcast::Sender<LeaderEvent>,
     desk: Desk<S>,
 ) {
@@ -299,8 +301,8 @@ type Events = broadcast::Receiver<LeaderEvent>;
 const ENDING: &str = "the leader is ending";
 const NOT_LEADING: &str = "this leader does not lead; ask the one that does";
 
-async fn status<S: Suite>(machine: &Handle<Leader<S>>, roster: usize, laggards: usize) -> Answered {
-    let look = move |machine: &Leader<S>| Status::of(machine, roster, laggards);
+async fn status<S: Suite>(machine: &Handle<LeaderNode<S>>, roster: usize, laggards: usize) -> Answered {
+    let look = move |machine: &LeaderNode<S>| Status::of(machine, roster, laggards);
     let mut status = machine.inspect(look).await.map_err(|_| ENDING)?;
     let listening = machine.listening().await.map_err(|_| ENDING)?;
     let peer = machine.peer_id();
@@ -308,7 +310,7 @@ async fn status<S: Suite>(machine: &Handle<Leader<S>>, roster: usize, laggards: 
     serde_json::to_value(status).map_err(|error| error.to_string())
 }
 
-async fn release<S: Suite>(machine: &Handle<Leader<S>>, desk: &Desk<S>, call: &KeyCall) -> Answered {
+async fn release<S: Suite>(machine: &Handle<LeaderNode<S>>, desk: &Desk<S>, call: &KeyCall) -> Answered {
     let keypair = keypair(machine, desk).await;
     let report = desk.release(keypair.as_ref(), call).await.map_err(|error| error.to_string())?;
     serde_json::to_value(report).map_err(|error| error.to_string())
@@ -319,7 +321,7 @@ fn keys<S: Suite>(desk: &Desk<S>) -> Answered {
     serde_json::to_value(lines(&keyring)).map_err(|error| error.to_string())
 }
 
-async fn fetch<S: Suite>(machine: &Handle<Leader<S>>, desk: &Desk<S>) -> Answered {
+async fn fetch<S: Suite>(machine: &Handle<LeaderNode<S>>, desk: &Desk<S>) -> Answered {
     let keypair = keypair(machine, desk).await.ok_or("the leader has not enrolled yet")?;
     let report = desk.fetch(&keypair).await.map_err(|error| error.to_string());
     envelope::hand_over(machine, desk).await;
@@ -329,17 +331,17 @@ async fn fetch<S: Suite>(machine: &Handle<Leader<S>>, desk: &Desk<S>) -> Answere
 
 /// The running leader's key, once more; none before it has enrolled.
 pub(crate) async fn keypair<S: Suite>(
-    machine: &Handle<Leader<S>>,
+    machine: &Handle<LeaderNode<S>>,
     desk: &Desk<S>,
 ) -> Option<DroneKeypair<S>> {
     let deployment = desk.keys().deployment().clone();
     machine.inspect(move |machine| copy(&deployment, machine.keypair()?).ok()).await.ok()?
 }
 
-async fn evict<S: Suite>(machine: &Handle<Leader<S>>, events: Events, name: &str) -> Answered {
+async fn evict<S: Suite>(machine: &Handle<LeaderNode<S>>, events: Events, name: &str) -> Answered {
     serving(machine).await?;
     let name = Name::new(name).map_err(|error| error.to_string())?;
-    machine.command(LeaderCommand::Evict(name.clone())).await.map_err(|_| ENDING)?;
+    machine.command(Either::Left(LeaderCommand::Evict(name.clone()))).await.map_err(|_| ENDING)?;
     expect(events, |event| match event {
         LeaderEvent::Removed { name: removed, evicted: true, .. } if removed == name => {
             Some(Ok(format!("{name} is out of the group and stays out").into()))
@@ -356,9 +358,9 @@ async fn evict<S: Suite>(machine: &Handle<Leader<S>>, events: Events, name: &str
     .await
 }
 
-async fn evict_slot<S: Suite>(machine: &Handle<Leader<S>>, events: Events, slot: u32) -> Answered {
+async fn evict_slot<S: Suite>(machine: &Handle<LeaderNode<S>>, events: Events, slot: u32) -> Answered {
     serving(machine).await?;
-    machine.command(LeaderCommand::EvictSlot(slot)).await.map_err(|_| ENDING)?;
+    machine.command(Either::Left(LeaderCommand::EvictSlot(slot))).await.map_err(|_| ENDING)?;
     expect(events, |event| match event {
         LeaderEvent::Removed { name, slot: freed, evicted: true, .. } if freed == slot => {
             Some(Ok(format!("{name}, in slot {slot}, is out of the group and stays out").into()))
@@ -377,9 +379,9 @@ async fn evict_slot<S: Suite>(machine: &Handle<Leader<S>>, events: Events, slot:
     .await
 }
 
-async fn rekey<S: Suite>(machine: &Handle<Leader<S>>, events: Events) -> Answered {
+async fn rekey<S: Suite>(machine: &Handle<LeaderNode<S>>, events: Events) -> Answered {
     serving(machine).await?;
-    machine.command(LeaderCommand::Rekey).await.map_err(|_| ENDING)?;
+    machine.command(Either::Left(LeaderCommand::Rekey)).await.map_err(|_| ENDING)?;
     expect(events, |event| match event {
         LeaderEvent::EpochActivated { epoch, members, .. } => {
             let (term, counter) = (epoch.term, epoch.counter);
@@ -392,19 +394,20 @@ async fn rekey<S: Suite>(machine: &Handle<Leader<S>>, events: Events) -> Answere
 }
 
 async fn send<S: Suite>(
-    machine: &Handle<Leader<S>>,
+    machine: &Handle<LeaderNode<S>>,
     mut events: Events,
     channel: &str,
     text: String,
 ) -> Answered {
     serving(machine).await?;
     let channel = Name::new(channel).map_err(|error| error.to_string())?;
-    give(machine, &mut events, LeaderCommand::Send { channel, data: text.into_bytes() }).await
+    let command = LeaderCommand::Send { channel, data: text.into_bytes() };
+    give(machine, &mut events, Either::Left(command)).await
 }
 
 /// Envelopes need no term, so that it is not asked for.
 async fn seal<S: Suite>(
-    machine: &Handle<Leader<S>>,
+    machine: &Handle<LeaderNode<S>>,
     mut events: Events,
     desk: &Desk<S>,
     job: SendJob,
@@ -415,9 +418,9 @@ async fn seal<S: Suite>(
 
 /// Gives a command, and says whether something was sent.
 async fn give<S: Suite>(
-    machine: &Handle<Leader<S>>,
+    machine: &Handle<LeaderNode<S>>,
     events: &mut Events,
-    command: LeaderCommand,
+    command: <LeaderNode<S> as Machine>::Command,
 ) -> Answered {
     machine.carry_out(command).await.map_err(|_| ENDING)?;
     while let Ok(event) = events.try_recv() {
@@ -428,8 +431,8 @@ async fn give<S: Suite>(
     Ok("sent".into())
 }
 
-async fn serving<S: Suite>(machine: &Handle<Leader<S>>) -> Result<(), String> {
-    let status = machine.inspect(Leader::status).await.map_err(|_| ENDING)?;
+async fn serving<S: Suite>(machine: &Handle<LeaderNode<S>>) -> Result<(), String> {
+    let status = machine.inspect(|machine| machine.status()).await.map_err(|_| ENDING)?;
     match status.stance {
         Stance::Leading => Ok(()),
         Stance::Enrolling => Err("the leader has not enrolled yet; is the KGC reachable?".into()),

@@ -11,13 +11,14 @@ use quiver_role::admission::gate::GateTiming;
 use quiver_role::admission::{SignedPolicy, VerifiedPolicy};
 use quiver_role::attributes::certifying::{Certificate, KIND, Terms};
 use quiver_role::leader::Demand;
-use quiver_role::{Leader, LeaderCommand};
+use quiver_role::{Either, LeaderCommand};
 use quiver_service::armour::{self, Kind};
 use quiver_service::clock;
 use quiver_service::keyring::{Entry, Keyring};
 use rand::rngs::OsRng;
 
 use crate::error::{Error, Result};
+use crate::service::LeaderNode;
 
 /// How long to wait before the KGC is asked again for what nothing is held of.
 const AGAIN: Duration = Duration::from_secs(60);
@@ -85,7 +86,7 @@ impl<S: Suite> PolicyFile<S> {
 
 /// Keeps the gate in slot keys: what is held at once, what is fetched as soon as it is stored.
 pub(crate) async fn keep_open<S: Suite>(
-    machine: Handle<Leader<S>>,
+    machine: Handle<LeaderNode<S>>,
     desk: Desk<S>,
     keypair: DroneKeypair<S>,
     authority: [u8; 32],
@@ -114,7 +115,7 @@ pub(crate) async fn keep_open<S: Suite>(
 
 /// Gives the machine the slot keys that are held, unless it has those of that period.
 async fn hand_over<S: Suite>(
-    machine: &Handle<Leader<S>>,
+    machine: &Handle<LeaderNode<S>>,
     desk: &Desk<S>,
     authority: &[u8; 32],
     handed: &mut Option<u64>,
@@ -126,7 +127,7 @@ async fn hand_over<S: Suite>(
             tracing::info!(period, "slot keys");
             *handed = Some(period);
             // If the machine has stopped, nobody needs keys.
-            let _ = machine.command(command).await;
+            let _ = machine.command(Either::Left(command)).await;
         }
         Err(error) => tracing::error!(%error, "slot keys"),
     }

@@ -3,11 +3,12 @@
 use quiver_ainq::{Name, Suite};
 use quiver_gateway::GatewayConfig;
 use quiver_net::{Handle, Multiaddr, NodeConfig};
-use quiver_role::{Leader, Route};
+use quiver_role::Route;
 use quiver_service::clock;
 
 use crate::config::Config;
 use crate::error::{Error, Result};
+use crate::service::LeaderNode;
 
 /// How a gateway is set up that reaches whatever the leader's own node reaches; none if there is no line to serve. Where
 /// this leader itself is found is not known yet.
@@ -31,7 +32,7 @@ pub(crate) fn config(config: &Config, node: &NodeConfig, group: &Name) -> Result
 }
 
 /// Serves the lines. The boards' nodes are this leader's clients like any other, over its own listeners.
-pub(crate) async fn serve<S: Suite>(mut config: GatewayConfig, leader: Handle<Leader<S>>) {
+pub(crate) async fn serve<S: Suite>(mut config: GatewayConfig, leader: Handle<LeaderNode<S>>) {
     // Without a listener the service ends and says why.
     let Ok(addresses) = leader.listening().await else { return };
     match own_address(&addresses, &leader) {
@@ -43,7 +44,7 @@ pub(crate) async fn serve<S: Suite>(mut config: GatewayConfig, leader: Handle<Le
 
 /// Where the leader listens, with its name at the end, so that nobody else is taken for it. On this machine itself if it
 /// does so.
-fn own_address<S: Suite>(addresses: &[Multiaddr], leader: &Handle<Leader<S>>) -> Result<Multiaddr> {
+fn own_address<S: Suite>(addresses: &[Multiaddr], leader: &Handle<LeaderNode<S>>) -> Result<Multiaddr> {
     let text = |address: &Multiaddr| address.to_string();
     let preferred = |address: &&Multiaddr| {
         let text = text(address);

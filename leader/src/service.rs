@@ -1,5 +1,6 @@
 //! `leader serve`: the machine, its state file and the network, until a signal comes.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use quiver_ainq::{Deployment, IssuedToken, Name, Role, Suite};
@@ -10,8 +11,8 @@ use quiver_net::{
     Clocks, Driver, Handle, Host, HostError, Multiaddr, NodeConfig, NodeKey, PeerId, Transport, group_topic,
 };
 use quiver_role::{
-    Kgcs, Leader, LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord, Peer, QuorumSuite, Reason, Route,
-    Source,
+    Either, EnvelopeEvent, Envelopes, Kgcs, Leader, LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord,
+    Node, Peer, QuorumSuite, Reason, Route, Source,
 };
 use quiver_service::config::parse_all;
 use quiver_service::control::Server;
@@ -34,6 +35,12 @@ use crate::error::{Error, Result};
 use crate::gateway;
 use crate::metrics::{Metrics, Wave};
 use crate::store::Store;
+
+/// The machine of this service.
+pub(crate) type LeaderNode<S> = Node<Leader<S>, Envelopes>;
+
+/// What it has made durable.
+type Record = Either<LeaderRecord, Infallible>;
 
 /// Events kept for subcommands that wait for one.
 const EVENTS: usize = 1024;
@@ -88,6 +95,7 @@ async fn serve<S: QuorumSuite>(
         wave: Wave::default(),
     };
     let boards = gateway::config(config, &node, &group)?;
+    let machine = Node::new(machine, Envelopes::default());
     let (driver, handle) = Driver::new(&node, machine, host, OsRng)?;
     let _monitor = monitor(config, metrics, &handle).await?;
     envelope::hand_over(&handle, &desk).await;
@@ -118,7 +126,11 @@ async fn serve<S: QuorumSuite>(
 }
 
 /// Serves metrics and health of the running leader.
-async fn monitor<S: Suite>(config: &Config, metrics: Metrics, handle: &Handle<Leader<S>>) -> Result<Monitor> {
+async fn monitor<S: Suite>(
+    config: &Config,
+    metrics: Metrics,
+    handle: &Handle<LeaderNode<S>>,
+) -> Result<Monitor> {
     let mut registry = monitoring::registry(env!("CARGO_PKG_VERSION"));
     metrics.register(&mut registry);
     handle.metrics().register(&mut registry);
@@ -131,12 +143,12 @@ async fn monitor<S: Suite>(config: &Config, metrics: Metrics, handle: &Handle<Le
 }
 
 /// Tells the leader whether others have its time.
-async fn confirm_clock<S: Suite>(mut handle: Handle<Leader<S>>) {
+async fn confirm_clock<S: Suite>(mut handle: Handle<LeaderNode<S>>) {
     let mut confirmed = false;
     while let Ok(others) = handle.other_clocks_changed().await {
         if others.agree() != confirmed {
             confirmed = others.agree();
-            if handle.command(LeaderCommand::ClockConfirmed(confirmed)).await.is_err() {
+            if handle.command(Either::Left(LeaderCommand::ClockConfirmed(confirmed))).await.is_err() {
                 return;
             }
         }
@@ -144,7 +156,7 @@ async fn confirm_clock<S: Suite>(mut handle: Handle<Leader<S>>) {
 }
 
 /// Fetches attribute keys as soon as the leader has enrolled.
-async fn fetch<S: Suite>(machine: Handle<Leader<S>>, desk: Desk<S>) {
+async fn fetch<S: Suite>(machine: Handle<LeaderNode<S>>, desk: Desk<S>) {
     loop {
         if let Some(keypair) = control::keypair(&machine, &desk).await {
             return envelope::keep_fetched(&machine, &desk, &keypair).await;
@@ -154,7 +166,7 @@ async fn fetch<S: Suite>(machine: Handle<Leader<S>>, desk: Desk<S>) {
 }
 
 /// The same for a leader that demands a policy, which needs the slot keys of every period.
-async fn keep_open<S: Suite>(machine: Handle<Leader<S>>, desk: Desk<S>, authority: [u8; 32]) {
+async fn keep_open<S: Suite>(machine: Handle<LeaderNode<S>>, desk: Desk<S>, authority: [u8; 32]) {
     loop {
         if let Some(keypair) = control::keypair(&machine, &desk).await {
             return demand::keep_open(machine, desk, keypair, authority).await;
@@ -190,6 +202,7 @@ async fn learn<S: QuorumSuite>(
     let (metrics, wave) = (Metrics::default(), Wave::default());
     let (group, json) = (group.to_string(), false);
     let host = LeaderHost { store, peer_id, group, json, events, refused, metrics, wave };
+    let machine = Node::new(machine, Envelopes::default());
     let (driver, handle) = Driver::new(&node, machine, host, OsRng)?;
     let (end, mut ended) = tokio::sync::oneshot::channel();
     let asking = async {
@@ -342,20 +355,30 @@ struct LeaderHost {
     wave: Wave,
 }
 
-impl<S: Suite> Host<Leader<S>> for LeaderHost {
-    fn persist(&mut self, records: &[LeaderRecord]) -> std::result::Result<(), HostError> {
-        tokio::task::block_in_place(|| self.store.persist(records)).map_err(Into::into)
+impl<S: Suite> Host<LeaderNode<S>> for LeaderHost {
+    fn persist(&mut self, records: &[Record]) -> std::result::Result<(), HostError> {
+        tokio::task::block_in_place(|| self.store.persist(&own(records))).map_err(Into::into)
     }
 
     fn persist_of(
         &mut self,
-        machine: &Leader<S>,
-        records: &[LeaderRecord],
+        machine: &LeaderNode<S>,
+        records: &[Record],
     ) -> std::result::Result<(), HostError> {
-        tokio::task::block_in_place(|| self.store.persist_of(machine, records)).map_err(Into::into)
+        tokio::task::block_in_place(|| self.store.persist_of(machine, &own(records))).map_err(Into::into)
     }
 
-    fn event(&mut self, _: &Leader<S>, event: LeaderEvent) {
+    fn event(&mut self, _: &LeaderNode<S>, event: Either<LeaderEvent, EnvelopeEvent>) {
+        let event = match event {
+            Either::Left(event) => event,
+            Either::Right(EnvelopeEvent::NotSent(reason)) => LeaderEvent::SendFailed(reason),
+            Either::Right(event) => {
+                if let Some(line) = told(&self.group, &event, self.json) {
+                    self.print(&line);
+                }
+                return;
+            }
+        };
         self.log(&event);
         self.wave.follow(&event, &self.metrics);
         self.metrics.count(&event);
@@ -363,22 +386,27 @@ impl<S: Suite> Host<Leader<S>> for LeaderHost {
         let _ = self.events.send(event);
     }
 
-    fn vouch(&mut self, machine: &Leader<S>, statement: &[u8]) -> Vec<u8> {
+    fn vouch(&mut self, machine: &LeaderNode<S>, statement: &[u8]) -> Vec<u8> {
         machine.vouch(statement, &mut OsRng).unwrap_or_default()
     }
 
-    fn voucher(&mut self, machine: &Leader<S>, statement: &[u8], signed: &[u8]) -> Option<String> {
+    fn voucher(&mut self, machine: &LeaderNode<S>, statement: &[u8], signed: &[u8]) -> Option<String> {
         let drone = machine.vouched(statement, signed).ok()?;
         Some(drone.to_string())
     }
 
-    fn drone(&mut self, machine: &Leader<S>, peer: Peer) -> Option<String> {
+    fn drone(&mut self, machine: &LeaderNode<S>, peer: Peer) -> Option<String> {
         machine.drone_behind(peer).map(Name::to_string)
     }
 
     fn listening(&mut self, address: &Multiaddr) {
         self.print(&format!("listening on {address}/p2p/{}", self.peer_id));
     }
+}
+
+/// The records of the leader itself, which are all there are.
+fn own(records: &[Record]) -> Vec<LeaderRecord> {
+    records.iter().filter_map(Either::left).cloned().collect()
 }
 
 impl LeaderHost {
@@ -414,11 +442,6 @@ impl LeaderHost {
             LeaderEvent::EnrolmentRefused(reason) => self.enrolment_refused(*reason),
             LeaderEvent::EnrolmentTrouble(trouble) => tracing::warn!(%trouble, "enrolment"),
             LeaderEvent::Message { channel, data, source } => self.show(channel, data, source),
-            LeaderEvent::Envelope(event) => {
-                if let Some(line) = told(&self.group, event, self.json) {
-                    self.print(&line);
-                }
-            }
             LeaderEvent::SecondKey { name, handle, evident: true } => {
                 tracing::error!(%name, %handle, "a second key was presented for one identity and refused: evidence against the KGC, kept");
             }

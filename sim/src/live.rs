@@ -23,6 +23,7 @@ mod world;
 use quiver_ainq::{Bls12381G1, Ristretto255, SuiteKind};
 use quiver_net::check_file_limit;
 use quiver_quorum::QuorumSuite;
+use quiver_role::{Edge, Envelopes, Leader, Node};
 
 use crate::measure;
 use crate::plan::{Plan, TransportKind};
@@ -32,6 +33,11 @@ use quiver_report::{Machine, Progress};
 
 pub use self::worker::work;
 use self::world::World;
+
+/// An edge with its envelopes.
+type EdgeNode<S> = Node<Edge<S>, Envelopes>;
+/// A leader with its envelopes.
+type LeaderNode<S> = Node<Leader<S>, Envelopes>;
 
 /// Descriptors for everything but the drones' connections.
 const SPARE_FILES: u64 = 128;

@@ -1,16 +1,19 @@
 //! The machine's host: its state goes into the state file, its events to standard output and into the log.
 
+use std::convert::Infallible;
+
 use quiver_ainq::{Name, Suite};
 use quiver_drone::envelope::told;
 use quiver_net::{Host, HostError};
 use quiver_role::edge::Ending;
-use quiver_role::{Edge, EdgeEvent, Reason, Snapshot, Source};
+use quiver_role::{Edge, EdgeEvent, Either, EnvelopeEvent, Reason, Snapshot, Source};
 use quiver_service::clock;
 use quiver_service::terminal::{self, Message};
 use rand::rngs::OsRng;
 use serde_json::json;
 use tokio::sync::{broadcast, mpsc};
 
+use super::EdgeNode;
 use crate::control::SendFailed;
 use crate::metrics::Metrics;
 use crate::store::Store;
@@ -51,10 +54,10 @@ pub(super) struct EdgeHost {
     pub(super) metrics: Metrics,
 }
 
-impl<S: Suite> Host<Edge<S>> for EdgeHost {
-    fn persist(&mut self, records: &[Snapshot]) -> Result<(), HostError> {
+impl<S: Suite> Host<EdgeNode<S>> for EdgeHost {
+    fn persist(&mut self, records: &[Either<Snapshot, Infallible>]) -> Result<(), HostError> {
         // Each is the whole state: only the newest counts.
-        let Some(newest) = records.last() else {
+        let Some(newest) = records.last().and_then(Either::left) else {
             return Ok(());
         };
         let persist = || match &self.keeping {
@@ -64,11 +67,22 @@ impl<S: Suite> Host<Edge<S>> for EdgeHost {
         tokio::task::block_in_place(persist).map_err(Into::into)
     }
 
-    fn vouch(&mut self, machine: &Edge<S>, statement: &[u8]) -> Vec<u8> {
+    fn vouch(&mut self, machine: &EdgeNode<S>, statement: &[u8]) -> Vec<u8> {
         machine.vouch(statement, &mut OsRng).unwrap_or_default()
     }
 
-    fn event(&mut self, machine: &Edge<S>, event: EdgeEvent) {
+    fn event(&mut self, machine: &EdgeNode<S>, event: Either<EdgeEvent, EnvelopeEvent>) {
+        let event = match event {
+            Either::Left(event) => event,
+            Either::Right(EnvelopeEvent::NotSent(reason)) => EdgeEvent::SendFailed(reason),
+            Either::Right(event) => {
+                let group = machine.status().group;
+                if let Some(line) = told(group.as_ref().map_or("-", Name::as_str), &event, self.json) {
+                    print(&line);
+                }
+                return;
+            }
+        };
         self.metrics.count(&event, machine.status().name.is_some());
         match event {
             EdgeEvent::Enrolled { name } => self.enrolled(&name),
@@ -83,12 +97,6 @@ impl<S: Suite> Host<Edge<S>> for EdgeHost {
             EdgeEvent::Message { channel, data, source } => {
                 let group = machine.status().group;
                 self.show(group.as_ref().map_or("-", Name::as_str), &channel, &data, &source);
-            }
-            EdgeEvent::Envelope(event) => {
-                let group = machine.status().group;
-                if let Some(line) = told(group.as_ref().map_or("-", Name::as_str), &event, self.json) {
-                    print(&line);
-                }
             }
             EdgeEvent::SendFailed(reason) => {
                 tracing::warn!(reason, "message not sent");

@@ -12,7 +12,7 @@ use quiver_drone::fetching::{Desk, copy};
 use quiver_net::{Driver, Handle, Multiaddr, NodeConfig, NodeKey, Transport, group_topic};
 use quiver_role::attributes::certifying::{Certificate, KIND, Terms};
 use quiver_role::edge::{AnonymousConfig, Ending};
-use quiver_role::{Edge, QuorumSuite, Route, Snapshot};
+use quiver_role::{Edge, Envelopes, Node, QuorumSuite, Route, Snapshot};
 use quiver_service::clock;
 use quiver_service::control::Server;
 use quiver_service::keyring::{Entry, HeldKey, Keyring};
@@ -23,7 +23,7 @@ use tokio::sync::{broadcast, mpsc, watch};
 use tokio::time::sleep;
 
 use super::host::{EdgeHost, Keeping};
-use super::{Drone, FAILURES};
+use super::{Drone, EdgeNode, FAILURES};
 use crate::attributes;
 use crate::control::{self, SendFailed};
 use crate::error::{Error, Result};
@@ -45,7 +45,7 @@ struct Plan<S: QuorumSuite> {
     json: bool,
     failures: broadcast::Sender<SendFailed>,
     /// The machine that runs, for whoever asks.
-    running: watch::Sender<Option<Handle<Edge<S>>>>,
+    running: watch::Sender<Option<Handle<EdgeNode<S>>>>,
 }
 
 /// A credential of the period, as it is stored.
@@ -173,6 +173,7 @@ impl<S: QuorumSuite> Drone<'_, S> {
             return Ok(Some((Ending::Evicted, false)));
         };
         let machine = Edge::anonymous(config, plan.store.unnamed().as_ref())?;
+        let machine = Node::new(machine, Envelopes::default());
         let mut node = NodeConfig::spoke(NodeKey::random(&mut OsRng)?, Transport::TcpAndQuic);
         node.dial = plan.leaders.iter().map(|address| (Route::Leader, address.clone())).collect();
         node.topic = Some(group_topic(plan.group.as_str()));

@@ -22,14 +22,14 @@ use quiver_ainq::Ristretto255;
 use quiver_link::{BoardEndpoint, BoardEvent, Limits, Report, Route as LinkRoute, Wants};
 use quiver_role::edge::{EdgeStatus, EdgeTiming, Provisioning};
 use quiver_role::{
-    Destination, Edge, EdgeCommand, EdgeConfig, Input, Kgcs, Machine, Now, Output, Peer, Route, Snapshot, Via,
+    Destination, Edge, EdgeConfig, Either, Input, Kgcs, Machine, Now, Output, Peer, Route, Snapshot, Via,
 };
 use rand_core::CryptoRngCore;
 
 #[cfg(feature = "envelopes")]
-use self::attributes::{Attributes, limited};
+use self::attributes::{Attributes, Parts, parts};
 #[cfg(not(feature = "envelopes"))]
-use self::no_attributes::{Attributes, limited};
+use self::no_attributes::{Attributes, Parts, parts};
 use self::partners::Partners;
 use crate::clock::Clock;
 use crate::console::LineReader;
@@ -39,6 +39,10 @@ use crate::storage::Storage;
 use crate::{About, Hooks, LinkFaults, RadioAddress, State};
 
 pub(crate) type S = Ristretto255;
+/// The edge with what this image has beside it.
+type EdgeNode = quiver_role::Node<Edge<S>, Parts>;
+/// What it takes.
+type EdgeNodeCommand = <EdgeNode as Machine>::Command;
 
 /// The longest message that a board takes, in bytes.
 pub(crate) const MAX_MESSAGE: usize = 16 * 1024;
@@ -80,7 +84,7 @@ pub(crate) struct Node<F, R> {
     told_faulty: bool,
     clock: Clock,
     settings: Option<Provisioning<S>>,
-    machine: Option<Box<Edge<S>>>,
+    machine: Option<Box<EdgeNode>>,
     deadline: Option<Duration>,
     attributes: Attributes,
     /// What must be durable before anything else happens, and what was to be sent then.
@@ -198,14 +202,14 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
     }
 
     /// Hands the machine an input and does what it wants done.
-    async fn input(&mut self, now: Duration, input: Input<'_, EdgeCommand>) {
+    async fn input(&mut self, now: Duration, input: Input<'_, EdgeNodeCommand>) {
         self.advance(now, input);
         self.drain(now).await;
     }
 
     /// Apart from what waits, so that the stack under the machine's deepest calls holds nothing else.
     #[inline(never)]
-    fn advance(&mut self, now: Duration, input: Input<'_, EdgeCommand>) {
+    fn advance(&mut self, now: Duration, input: Input<'_, EdgeNodeCommand>) {
         let times = Now { monotonic: now, unix: self.clock.unix(now) };
         if let (Some(machine), Some(rng)) = (&mut self.machine, self.random.generator(now)) {
             machine.handle_input(times, input, rng);
@@ -224,9 +228,10 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
             let Some(machine) = &mut self.machine else { return true };
             match machine.poll_output() {
                 // Of several in a row only the last one matters, and flash wears.
-                Output::Persist(state) => self.unsaved = Some(state),
+                Output::Persist(state) => self.unsaved = Some(state.into_left()),
                 Output::Transmit { to, payload } => self.held = Some((to, payload)),
-                Output::Event(event) => self.tell(event),
+                Output::Event(Either::Left(event)) => self.tell(event),
+                Output::Event(Either::Right(event)) => self.tell_part(event),
                 Output::Block(peer) => self.block(peer),
                 // A board serves nobody.
                 Output::Relay { .. } | Output::Penalize { .. } => {}
@@ -317,7 +322,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         match Edge::new(config, state.as_ref()) {
             Ok(machine) => {
                 let machine = machine.with_senders(SENDERS).with_list_limit(MAX_LIST);
-                self.machine = Some(Box::new(limited(machine)));
+                self.machine = Some(Box::new(EdgeNode::new(machine, parts())));
             }
             Err(error) => self.tell_damage(&error),
         }
@@ -336,7 +341,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
 
     /// Tells the gateway what the board wants to be connected to.
     fn want(&mut self) {
-        let status = self.machine.as_deref().map(Edge::status);
+        let status = self.machine.as_deref().map(|machine| machine.status());
         let group = status.as_ref().and_then(|status| status.group.as_ref());
         let enrolling = status.as_ref().is_some_and(|status| status.name.is_none());
         let kgc = enrolling || self.attributes.is_fetching();
@@ -355,7 +360,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
     }
 
     fn status(&self) -> Option<EdgeStatus> {
-        self.machine.as_deref().map(Edge::status)
+        self.machine.as_deref().map(|machine| machine.status())
     }
 
     /// How things stand, for LEDs.

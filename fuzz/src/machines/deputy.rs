@@ -14,7 +14,7 @@ use quiver_role::{
 use rand_chacha::rand_core::CryptoRngCore;
 
 use super::S;
-use super::roles::{Player, Witness};
+use super::roles::{Player, Witness, check_leader, leader_command, observe_leader};
 use crate::scene::{GROUP, Staged, name};
 
 /// What the token of the second leader says.
@@ -54,7 +54,7 @@ impl Player for Deputy {
             timing: LeaderTiming { silence: Some(Duration::from_secs(600)), ..LeaderTiming::default() },
         };
         let leader = Leader::new(config, records.to_vec())?;
-        leader.check();
+        check_leader(&leader);
         Ok(Self(leader))
     }
 
@@ -63,14 +63,14 @@ impl Player for Deputy {
     }
 
     fn observe(witness: &mut Witness, event: &LeaderEvent) {
-        Leader::<S>::observe(witness, event);
+        observe_leader(witness, event);
     }
 
     fn command(u: &mut Unstructured<'_>) -> arbitrary::Result<LeaderCommand> {
-        Leader::<S>::command(u)
+        leader_command(u)
     }
 
     fn check(&self) {
-        self.0.check();
+        check_leader(&self.0);
     }
 }

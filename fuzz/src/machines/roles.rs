@@ -1,6 +1,7 @@
 //! What the three roles have in common for a fuzzer, and what must hold for each.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 use std::sync::OnceLock;
 
 use arbitrary::Unstructured;
@@ -9,8 +10,9 @@ use quiver_crypto::Secret;
 use quiver_role::edge::{EdgeTiming, RestoreError};
 use quiver_role::leader::LeaderTiming;
 use quiver_role::{
-    Edge, EdgeCommand, EdgeConfig, EdgeEvent, EnvelopeEvent, Kgc, KgcCommand, KgcConfig, KgcEvent, KgcRecord,
-    Kgcs, Leader, LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord, Machine, Snapshot,
+    Edge, EdgeCommand, EdgeConfig, EdgeEvent, Either, EnvelopeEvent, Envelopes, Kgc, KgcCommand, KgcConfig,
+    KgcEvent, KgcRecord, Kgcs, Leader, LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord, Machine, Node,
+    Snapshot,
 };
 
 use super::S;
@@ -118,8 +120,41 @@ impl Player for Kgc<S> {
     }
 }
 
-impl Player for Leader<S> {
-    fn restart(records: &[LeaderRecord], strategy: StrategyKind) -> Result<Self, RestoreError> {
+/// An edge with its envelopes.
+pub(crate) type EdgeNode = Node<Edge<S>, Envelopes>;
+/// A leader with its envelopes.
+pub(crate) type LeaderNode = Node<Leader<S>, Envelopes>;
+/// Records of a node whose parts make nothing durable.
+pub(crate) type Only<R> = Either<R, Infallible>;
+
+pub(crate) fn observe_leader(witness: &mut Witness, event: &LeaderEvent) {
+    match event {
+        LeaderEvent::EpochActivated { epoch, .. } => witness.epoch(*epoch),
+        LeaderEvent::Joined { name, .. } => {
+            assert!((0..EDGES).any(|edge| edge_name(edge) == name.as_str()), "a stranger joined");
+        }
+        _ => {}
+    }
+}
+
+pub(crate) fn leader_command(u: &mut Unstructured<'_>) -> arbitrary::Result<LeaderCommand> {
+    Ok(match u.int_in_range(0..=4_u8)? {
+        0 => LeaderCommand::Rekey,
+        1 => LeaderCommand::Evict(some_name(u)?),
+        2 => LeaderCommand::Allow(u.arbitrary()?),
+        3 => LeaderCommand::EvictSlot(u.int_in_range(0..=7)?),
+        _ => LeaderCommand::Send { channel: some_name(u)?, data: some_data(u)? },
+    })
+}
+
+pub(crate) fn check_leader(leader: &Leader<S>) {
+    let status = leader.status();
+    assert_eq!(status.members, leader.members().count());
+    assert_eq!(leader.export(&name("test")).is_some(), status.epoch.is_some());
+}
+
+impl Player for LeaderNode {
+    fn restart(records: &[Only<LeaderRecord>], strategy: StrategyKind) -> Result<Self, RestoreError> {
         let scene = S::scene();
         let config = LeaderConfig {
             deployment: scene.deployment.clone(),
@@ -131,39 +166,27 @@ impl Player for Leader<S> {
             strategy,
             timing: LeaderTiming::default(),
         };
-        let leader = Self::new(config, records.to_vec())?;
-        leader.check();
-        Ok(leader)
+        let leader = Leader::new(config, records.iter().cloned().map(Either::into_left))?;
+        check_leader(&leader);
+        Ok(Self::new(leader, Envelopes::default()))
     }
 
-    fn store(disk: &mut Vec<LeaderRecord>, record: LeaderRecord) {
+    fn store(disk: &mut Vec<Only<LeaderRecord>>, record: Only<LeaderRecord>) {
         disk.push(record);
     }
 
-    fn observe(witness: &mut Witness, event: &LeaderEvent) {
-        match event {
-            LeaderEvent::EpochActivated { epoch, .. } => witness.epoch(*epoch),
-            LeaderEvent::Joined { name, .. } => {
-                assert!((0..EDGES).any(|edge| edge_name(edge) == name.as_str()), "a stranger joined");
-            }
-            _ => {}
+    fn observe(witness: &mut Witness, event: &Self::Event) {
+        if let Either::Left(event) = event {
+            observe_leader(witness, event);
         }
     }
 
-    fn command(u: &mut Unstructured<'_>) -> arbitrary::Result<LeaderCommand> {
-        Ok(match u.int_in_range(0..=4_u8)? {
-            0 => LeaderCommand::Rekey,
-            1 => LeaderCommand::Evict(some_name(u)?),
-            2 => LeaderCommand::Allow(u.arbitrary()?),
-            3 => LeaderCommand::EvictSlot(u.int_in_range(0..=7)?),
-            _ => LeaderCommand::Send { channel: some_name(u)?, data: some_data(u)? },
-        })
+    fn command(u: &mut Unstructured<'_>) -> arbitrary::Result<Self::Command> {
+        leader_command(u).map(Either::Left)
     }
 
     fn check(&self) {
-        let status = self.status();
-        assert_eq!(status.members, self.members().count());
-        assert_eq!(self.export(&name("test")).is_some(), status.epoch.is_some());
+        check_leader(self);
     }
 }
 
@@ -186,37 +209,38 @@ fn edge_config(edge: usize) -> EdgeConfig<S> {
 }
 
 /// A fresh edge. The fuzzer's is the first one; the others are company.
-pub(crate) fn edge(number: usize) -> Edge<S> {
-    Edge::new(edge_config(number), None).expect("a fresh edge")
+pub(crate) fn edge(number: usize) -> EdgeNode {
+    EdgeNode::new(Edge::new(edge_config(number), None).expect("a fresh edge"), Envelopes::default())
 }
 
 /// Its record is its whole state, so that the newest one is what counts.
-impl Player for Edge<S> {
-    fn restart(records: &[Snapshot], _: StrategyKind) -> Result<Self, RestoreError> {
-        Self::new(edge_config(0), records.last())
+impl Player for EdgeNode {
+    fn restart(records: &[Only<Snapshot>], _: StrategyKind) -> Result<Self, RestoreError> {
+        let edge = Edge::new(edge_config(0), records.last().and_then(Either::left))?;
+        Ok(Self::new(edge, Envelopes::default()))
     }
 
-    fn store(disk: &mut Vec<Snapshot>, record: Snapshot) {
+    fn store(disk: &mut Vec<Only<Snapshot>>, record: Only<Snapshot>) {
         disk.push(record);
     }
 
-    fn observe(witness: &mut Witness, event: &EdgeEvent) {
-        if let EdgeEvent::Envelope(event) = event {
+    fn observe(witness: &mut Witness, event: &Self::Event) {
+        if let Either::Right(event) = event {
             genuine(event);
         }
-        if let EdgeEvent::KeyActivated { epoch, digest, .. } = event {
+        if let Either::Left(EdgeEvent::KeyActivated { epoch, digest, .. }) = event {
             witness.epoch(*epoch);
             witness.activated.insert(*digest);
             assert!(witness.trusting || is_honest(digest), "an epoch that the leader did not make");
         }
     }
 
-    fn command(u: &mut Unstructured<'_>) -> arbitrary::Result<EdgeCommand> {
-        Ok(match u.int_in_range(0..=3_u8)? {
+    fn command(u: &mut Unstructured<'_>) -> arbitrary::Result<Self::Command> {
+        Ok(Either::Left(match u.int_in_range(0..=3_u8)? {
             0 => EdgeCommand::Join(some_name(u)?),
             1 => EdgeCommand::Leave,
             _ => EdgeCommand::Send { channel: some_name(u)?, data: some_data(u)?, signed: u.arbitrary()? },
-        })
+        }))
     }
 
     fn check(&self) {

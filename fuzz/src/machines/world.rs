@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use quiver_ainq::{Revoked, Role, StrategyKind};
 use quiver_role::{
-    Destination, Edge, EdgeCommand, Kgc, KgcCommand, Leader, LeaderCommand, Now, Peer, Route, Via,
+    Destination, EdgeCommand, Either, EnvelopeCommand, Kgc, KgcCommand, LeaderCommand, Now, Peer, Route, Via,
 };
 
 use super::S;
 use super::deputy::Deputy;
-use super::roles::Player;
+use super::roles::{EdgeNode, LeaderNode, Player};
 use super::tape::{Deck, Sent, Step, Tape};
 use crate::envelopes;
 use crate::scene::{START, Staged, name};
@@ -29,9 +29,9 @@ pub(crate) fn edge_name(edge: usize) -> String {
 #[derive(Debug)]
 pub(crate) struct Recording {
     pub(crate) kgc: Tape<Kgc<S>>,
-    pub(crate) leader: Tape<Leader<S>>,
+    pub(crate) leader: Tape<LeaderNode>,
     pub(crate) deputy: Tape<Deputy>,
-    pub(crate) edges: Vec<Tape<Edge<S>>>,
+    pub(crate) edges: Vec<Tape<EdgeNode>>,
     pub(crate) messages: Vec<Vec<u8>>,
     digests: BTreeSet<[u8; 32]>,
 }
@@ -95,9 +95,9 @@ struct World {
     strategy: StrategyKind,
     clock: Duration,
     kgc: Recorder<Kgc<S>>,
-    leader: Recorder<Leader<S>>,
+    leader: Recorder<LeaderNode>,
     deputy: Recorder<Deputy>,
-    edges: Vec<Recorder<Edge<S>>>,
+    edges: Vec<Recorder<EdgeNode>>,
     /// Who sees whom under which handle.
     handles: BTreeMap<(Node, Node), Peer>,
     next_peer: u64,
@@ -179,12 +179,12 @@ impl World {
 
     /// Orders for the first edge; the second has nothing to do with them.
     fn seal(&mut self) {
-        self.command_edge(0, EdgeCommand::Envelope(envelopes::keys()));
-        self.command_leader(LeaderCommand::Envelope(envelopes::keys()));
+        self.order_edge(0, Either::Right(envelopes::keys()));
+        self.order_leader(Either::Right(envelopes::keys()));
         for order in envelopes::ORDERS {
-            self.command_leader(LeaderCommand::Envelope(envelopes::order(order)));
+            self.order_leader(Either::Right(envelopes::order(order)));
         }
-        self.command_edge(0, EdgeCommand::Envelope(envelopes::order(envelopes::ORDERS[0])));
+        self.order_edge(0, Either::Right(envelopes::order(envelopes::ORDERS[0])));
     }
 
     fn now(&self) -> Now {
@@ -205,12 +205,20 @@ impl World {
     }
 
     fn command_edge(&mut self, edge: usize, command: EdgeCommand) {
+        self.order_edge(edge, Either::Left(command));
+    }
+
+    fn order_edge(&mut self, edge: usize, command: Either<EdgeCommand, EnvelopeCommand>) {
         let now = self.now();
         let sent = self.edges[edge].take(now, Step::Command(command));
         self.send(Node::Edge(edge), sent);
     }
 
     fn command_leader(&mut self, command: LeaderCommand) {
+        self.order_leader(Either::Left(command));
+    }
+
+    fn order_leader(&mut self, command: Either<LeaderCommand, EnvelopeCommand>) {
         let sent = self.leader.take(self.now(), Step::Command(command));
         self.send(Node::Leader, sent);
     }

@@ -17,7 +17,7 @@ use quiver_service::keyring::{self, Entry, Keyring};
 
 pub use self::arguments::{EnvelopeArgs, OpenArgs, SealArgs, SendArgs, TargetArgs};
 pub use self::job::{Job, OpenJob, Recipients, SealJob, SendJob, TargetText};
-pub use self::running::{Answer, Carrier, FILE_TIME, hand_over, keep_fetched, perform, sending};
+pub use self::running::{Answer, FILE_TIME, hand_over, keep_fetched, perform, sending};
 pub use self::telling::told;
 use crate::{Error, Result};
 

@@ -47,4 +47,6 @@ pub enum EnvelopeEvent {
         /// Its number in it, from 0.
         number: u32,
     },
+    /// One was not sealed or not sent: why.
+    NotSent(&'static str),
 }

@@ -11,7 +11,6 @@ mod anonymous;
 mod compromise;
 mod context;
 mod enrolment;
-mod enveloping;
 mod failover;
 mod interface;
 mod joining;
@@ -19,7 +18,7 @@ mod membership;
 mod provisioning;
 mod store;
 
-#[cfg(any(feature = "abe", feature = "abke"))]
+#[cfg(feature = "abke")]
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 #[cfg(feature = "services")]
@@ -30,7 +29,8 @@ use quiver_ainq::{Deployment, DroneKeypair, Name, Suite, UnixTime};
 use quiver_crypto::Secret;
 pub use quiver_machine::RestoreError;
 use quiver_machine::{
-    Context, Input, Machine, Now, Outbox, Output, Peer, Revocations, Route, Snapshot, Via, earlier,
+    Context, Input, Machine, Now, Offence, Outbox, Output, Peer, Primary, Revocations, Route, Snapshot, Via,
+    earlier,
 };
 use quiver_message::{Message, MessageError};
 use rand_core::CryptoRngCore;
@@ -62,11 +62,6 @@ pub struct Edge<S: Suite> {
     enrolment: Enrolment<S>,
     joining: Joining<S>,
     membership: GroupMember<S>,
-    /// Once there are parameters or keys. In a box, because most edges of a swarm have none.
-    #[cfg(feature = "abe")]
-    envelopes: Option<Box<quiver_envelope::Envelopes>>,
-    #[cfg(feature = "abe")]
-    envelope_limits: quiver_envelope::EnvelopeLimits,
     /// The machine in whose place this one stands.
     #[cfg(feature = "abke")]
     anonymous: Option<Box<AnonymousEdge<S>>>,
@@ -106,10 +101,6 @@ impl<S: Suite> Edge<S> {
             enrolment: Enrolment::new(token, kgcs),
             joining: Joining::new(timing.backoff()),
             membership: GroupMember::new(signed_leave),
-            #[cfg(feature = "abe")]
-            envelopes: None,
-            #[cfg(feature = "abe")]
-            envelope_limits: quiver_envelope::EnvelopeLimits::default(),
             #[cfg(feature = "abke")]
             anonymous: None,
             config: Settings { deployment, group, timing },
@@ -209,11 +200,6 @@ impl<S: Suite> Edge<S> {
             return anonymous.share_header(shared);
         }
         self.membership.share_header(shared);
-    }
-
-    #[cfg(feature = "abe")]
-    fn blame(&mut self, peer: Peer, offence: quiver_machine::Offence) {
-        self.out.event(EdgeEvent::Blamed { peer, offence });
     }
 
     /// What the parts share while one input is handled, and the two that talk to leaders.
@@ -356,15 +342,15 @@ impl<S: Suite> Edge<S> {
     }
 
     #[inline(never)]
-    fn received(&mut self, now: Now, (from, via): (Peer, Via), bytes: &[u8], rng: &mut dyn CryptoRngCore) {
+    fn dispatch(
+        &mut self,
+        now: Now,
+        (from, via): (Peer, Via),
+        message: Message<S>,
+        rng: &mut dyn CryptoRngCore,
+    ) {
         let enrolling = self.enrolment.is_under_way();
         let (mut cx, joining, membership) = self.parts(now, rng);
-        let message = match Message::decode_expecting(cx.deployment, bytes, membership.expected()) {
-            Ok(message) => message,
-            // Built to know some of the messages that there are: others pass by.
-            Err(MessageError::NoBody) if cfg!(not(feature = "services")) => return,
-            Err(error) => return cx.blame(from, error),
-        };
         // §13.6: what comes by gossip is answered to nobody.
         if via == Via::Group && !message.is_publication() {
             return;
@@ -389,10 +375,6 @@ impl<S: Suite> Edge<S> {
             Message::Refusal(refusal) if !membership.is_member() => {
                 return joining.refused(&mut cx, from, &refusal);
             }
-            #[cfg(feature = "abe")]
-            Message::Envelope(envelope) => return self.envelope(now, from, &envelope),
-            #[cfg(feature = "abe")]
-            Message::OpeningRequest(request) => return self.opening_request(now, &request),
             Message::RevocationList(list) => return self.revocation_list(now, from, &list.list),
             message => membership.handle(&mut cx, (from, via), message),
         };
@@ -443,8 +425,6 @@ impl<S: Suite> Edge<S> {
                 let (mut cx, _, membership) = self.parts(now, rng);
                 membership.send(&mut cx, channel, &data, signed);
             }
-            #[cfg(feature = "abe")]
-            EdgeCommand::Envelope(command) => self.envelope_command(now, command, rng),
         }
     }
 
@@ -461,7 +441,6 @@ impl<S: Suite> Edge<S> {
         }
         let (mut cx, _, membership) = self.parts(now, rng);
         membership.tick_spare_points(&mut cx);
-        self.tick_envelopes(now);
     }
 
     fn deadline(&self) -> Option<Duration> {
@@ -469,7 +448,7 @@ impl<S: Suite> Edge<S> {
             return Some(Duration::ZERO);
         }
         let group = earlier(self.joining.deadline(), self.membership.deadline());
-        earlier(earlier(group, self.enrolment.deadline()), self.envelopes_deadline())
+        earlier(group, self.enrolment.deadline())
     }
 }
 
@@ -490,7 +469,11 @@ impl<S: Suite> Machine for Edge<S> {
             Input::Timeout => {}
             Input::Connected { peer, route } => self.connected(now, peer, route, rng),
             Input::Disconnected { peer } => self.disconnected(now, peer, rng),
-            Input::Received { from, via, bytes } => self.received(now, (from, via), bytes, rng),
+            Input::Received { from, via, bytes } => {
+                if let Some(message) = self.decode((from, via), bytes) {
+                    self.dispatch(now, (from, via), message, rng);
+                }
+            }
             #[cfg(feature = "services")]
             Input::Resumed => self.resumed(now, rng),
             // No board is brought back with its memory.
@@ -508,5 +491,62 @@ impl<S: Suite> Machine for Edge<S> {
         }
         let deadline = self.deadline();
         self.out.poll(deadline).map(|event| event, |StateChanged| self.snapshot())
+    }
+}
+
+impl<S: Suite> Primary for Edge<S> {
+    type Suite = S;
+
+    #[inline(never)]
+    fn decode(&mut self, (from, _): (Peer, Via), bytes: &[u8]) -> Option<Message<S>> {
+        #[cfg(feature = "abke")]
+        if let Some(anonymous) = &mut self.anonymous {
+            return anonymous.decode(from, bytes);
+        }
+        match Message::decode_expecting(&self.config.deployment, bytes, self.membership.expected()) {
+            Ok(message) => Some(message),
+            // Built to know some of the messages that there are: others pass by.
+            Err(MessageError::NoBody) if cfg!(not(feature = "services")) => None,
+            Err(error) => {
+                self.out.event(EdgeEvent::Blamed { peer: from, offence: error.into() });
+                None
+            }
+        }
+    }
+
+    fn receive(&mut self, now: Now, from: (Peer, Via), message: Message<S>, rng: &mut dyn CryptoRngCore) {
+        #[cfg(feature = "abke")]
+        if let Some(anonymous) = &mut self.anonymous {
+            return anonymous.receive(now, from, message, rng);
+        }
+        if !self.booted {
+            self.boot(now, rng);
+        }
+        self.dispatch(now, from, message, rng);
+        self.tick(now, rng);
+    }
+
+    fn wake(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        self.handle_input(now, Input::Timeout, rng);
+    }
+
+    fn blame(&mut self, (peer, _): (Peer, Via), offence: Offence) {
+        self.out.event(EdgeEvent::Blamed { peer, offence });
+    }
+
+    fn deployment(&self) -> &Deployment<S> {
+        &self.config.deployment
+    }
+
+    fn keypair(&self) -> Option<&DroneKeypair<S>> {
+        self.enrolment.keypair()
+    }
+
+    fn revocations(&self) -> &Revocations<S> {
+        &self.revocations
+    }
+
+    fn group(&self) -> Option<&Name> {
+        self.wanted.as_ref()
     }
 }

@@ -17,7 +17,6 @@
 mod clock_check;
 mod context;
 mod enrolment;
-mod envelopes;
 mod failover;
 #[cfg(feature = "abke")]
 mod gate;
@@ -31,15 +30,16 @@ mod term;
 #[cfg(test)]
 mod test_support;
 
-#[cfg(any(feature = "abe", feature = "abke"))]
+#[cfg(feature = "abke")]
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{EquivocationProof, Header, Role, Roster, Suite};
+use quiver_ainq::{Deployment, DroneKeypair, EquivocationProof, Header, Name, Role, Roster, Suite};
 use quiver_crypto::Secret;
 use quiver_machine::{
-    CookieJar, Finished, Input, Job, Machine, Now, Offence, Output, Peer, Route, Via, due, earlier,
+    CookieJar, Finished, Input, Job, Machine, Now, Offence, Output, Peer, Primary, Revocations, Route, Via,
+    due, earlier,
 };
 use quiver_message::{CatchUpRequest, Message, Reason, Rekey};
 use rand_core::CryptoRngCore;
@@ -74,9 +74,6 @@ pub struct Leader<S: Suite> {
     /// The term in force, while it leads.
     term: Option<Term<S>>,
     failover: Failover<S>,
-    /// Once there are parameters or keys.
-    #[cfg(feature = "abe")]
-    envelopes: Option<Box<quiver_envelope::Envelopes>>,
     /// If it demands a policy.
     #[cfg(feature = "abke")]
     gatekeeper: Option<Box<gate::Gatekeeper<S>>>,
@@ -109,8 +106,6 @@ impl<S: Suite> Leader<S> {
             joining: Joining::new(&config),
             term: None,
             failover: Failover::new(),
-            #[cfg(feature = "abe")]
-            envelopes: None,
             #[cfg(feature = "abke")]
             gatekeeper: None,
             base: Base::new(config, store),
@@ -214,12 +209,8 @@ impl<S: Suite> Leader<S> {
         }
     }
 
-    fn received(&mut self, now: Now, from: Peer, bytes: &[u8], rng: &mut dyn CryptoRngCore) {
+    fn dispatch(&mut self, now: Now, from: Peer, message: Message<S>, rng: &mut dyn CryptoRngCore) {
         let mut cx = self.base.context(now, rng);
-        let message = match Message::decode(&cx.config.deployment, bytes) {
-            Ok(message) => message,
-            Err(error) => return cx.blame(from, error),
-        };
         // §13.6: what comes by gossip is answered to nobody.
         if cx.published() && !message.is_publication() {
             return;
@@ -235,8 +226,6 @@ impl<S: Suite> Leader<S> {
             Message::AdmissionHello(_) | Message::AdmissionProof(_) | Message::AdmissionStep(_) => {
                 self.admission(now, from, &message, rng);
             }
-            Message::Envelope(envelope) => self.envelope(now, from, &envelope),
-            Message::OpeningRequest(request) => self.opening_request(now, &request),
             Message::RevocationQuery(query) => revocation::answer_query(&mut cx, from, &query),
             Message::RevocationList(list) => {
                 // §12.3: members that a newer list names are evicted at once, and their connections are cut.
@@ -276,6 +265,8 @@ impl<S: Suite> Leader<S> {
                     self.begin(now, rng);
                 }
             }
+            // Of a part that is not beside this leader.
+            message if message.is_publication() => {}
             _ => cx.blame(from, Offence::OutOfPlace("message to a leader")),
         }
     }
@@ -503,9 +494,30 @@ impl<S: Suite> Leader<S> {
                     keeper.take_slot_keys(key);
                 }
             }
-            #[cfg(feature = "abe")]
-            (LeaderCommand::Envelope(command), _) => self.envelope_command(now, command, rng),
         }
+    }
+
+    /// Before every input: boots, and does what the last epoch left to be done.
+    fn begin_input(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        if !self.booted {
+            self.boot(now, rng);
+        }
+        self.resume_epochs(now, rng);
+    }
+
+    /// After every input. The gate is last, and works with a timeout alone: no message of a member waits for the curve
+    /// arithmetic of somebody who wants in.
+    fn end_input(&mut self, now: Now, timeout: bool, rng: &mut dyn CryptoRngCore) {
+        self.tick(now, rng);
+        #[cfg(feature = "abke")]
+        if let Some(keeper) = &mut self.gatekeeper {
+            for join in keeper.tick(&mut self.base.context(now, rng), timeout) {
+                self.joining.admit(now, join);
+            }
+        }
+        #[cfg(not(feature = "abke"))]
+        let _ = timeout;
+        self.update_relays();
     }
 
     /// What the last epoch left to be done: its outputs are out by now.
@@ -535,7 +547,6 @@ impl<S: Suite> Leader<S> {
         }
         cx.peers.tick(now.monotonic);
         self.tick_failover(now, rng);
-        self.tick_envelopes(now);
     }
 
     fn tick_failover(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
@@ -590,7 +601,6 @@ impl<S: Suite> Leader<S> {
             self.joining.deadline(&self.base.config, term),
             term.and_then(Term::deadline),
             self.failover.deadline(&self.base, term.is_some()),
-            self.envelopes_deadline(),
         ];
         let deadline = deadlines.into_iter().fold(None, earlier);
         #[cfg(feature = "abke")]
@@ -605,33 +615,22 @@ impl<S: Suite> Machine for Leader<S> {
     type Record = LeaderRecord;
 
     fn handle_input(&mut self, now: Now, input: Input<'_, LeaderCommand>, rng: &mut dyn CryptoRngCore) {
-        if !self.booted {
-            self.boot(now, rng);
+        if let Input::Received { from, via, bytes } = input {
+            return match self.decode((from, via), bytes) {
+                Some(message) => self.receive(now, (from, via), message, rng),
+                None => self.wake(now, rng),
+            };
         }
-        self.resume_epochs(now, rng);
-        #[cfg(feature = "abke")]
         let timeout = matches!(input, Input::Timeout);
+        self.begin_input(now, rng);
         match input {
-            Input::Timeout => {}
+            Input::Timeout | Input::Received { .. } => {}
             Input::Connected { peer, route } => self.connected(now, peer, route, rng),
             Input::Disconnected { peer } => self.disconnected(now, peer, rng),
-            Input::Received { from, via, bytes } => {
-                self.base.peers.via = via;
-                self.received(now, from, bytes, rng);
-                self.base.peers.via = Via::Peer;
-            }
             Input::Resumed => self.resumed(now, rng),
             Input::Command(command) => self.command(now, command, rng),
         }
-        self.tick(now, rng);
-        // Last, and with a timeout alone: no message of a member waits for the curve arithmetic of somebody who wants in.
-        #[cfg(feature = "abke")]
-        if let Some(keeper) = &mut self.gatekeeper {
-            for join in keeper.tick(&mut self.base.context(now, rng), timeout) {
-                self.joining.admit(now, join);
-            }
-        }
-        self.update_relays();
+        self.end_input(now, timeout, rng);
     }
 
     #[cfg(feature = "abke")]
@@ -651,5 +650,55 @@ impl<S: Suite> Machine for Leader<S> {
     fn poll_output(&mut self) -> Output<LeaderEvent, LeaderRecord> {
         let deadline = self.deadline();
         self.base.out.poll(deadline)
+    }
+}
+
+impl<S: Suite> Primary for Leader<S> {
+    type Suite = S;
+
+    fn decode(&mut self, from: (Peer, Via), bytes: &[u8]) -> Option<Message<S>> {
+        let decoded = Message::decode(&self.base.config.deployment, bytes);
+        decoded.map_err(|error| self.blame(from, error.into())).ok()
+    }
+
+    fn receive(
+        &mut self,
+        now: Now,
+        (from, via): (Peer, Via),
+        message: Message<S>,
+        rng: &mut dyn CryptoRngCore,
+    ) {
+        self.begin_input(now, rng);
+        self.base.peers.via = via;
+        self.dispatch(now, from, message, rng);
+        self.base.peers.via = Via::Peer;
+        self.end_input(now, false, rng);
+    }
+
+    fn wake(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        self.begin_input(now, rng);
+        self.end_input(now, false, rng);
+    }
+
+    fn blame(&mut self, (peer, via): (Peer, Via), offence: Offence) {
+        self.base.peers.via = via;
+        self.base.blame(peer, offence);
+        self.base.peers.via = Via::Peer;
+    }
+
+    fn deployment(&self) -> &Deployment<S> {
+        &self.base.config.deployment
+    }
+
+    fn keypair(&self) -> Option<&DroneKeypair<S>> {
+        self.base.store.keypair.as_ref()
+    }
+
+    fn revocations(&self) -> &Revocations<S> {
+        &self.base.store.revocations
+    }
+
+    fn group(&self) -> Option<&Name> {
+        Some(&self.base.config.group)
     }
 }

@@ -15,9 +15,11 @@ extern crate alloc;
 
 mod backoff;
 mod cookie;
+mod either;
 mod job;
 mod machine;
 mod misdeeds;
+mod node;
 mod offence;
 mod outbox;
 mod part;
@@ -28,12 +30,14 @@ mod voucher;
 
 pub use backoff::{Backoff, due, earlier};
 pub use cookie::{COOKIE_LIFETIME, CookieJar};
+pub use either::Either;
 pub use job::{Finished, Job};
 pub use machine::{
     CLOCK_TOLERANCE, Destination, Input, KgcId, MAX_MESSAGE_LEN, Machine, Misdeed, Now, Output, Peer, Route,
     Via,
 };
 pub use misdeeds::Misdeeds;
+pub use node::{Node, Primary};
 pub use offence::Offence;
 pub use outbox::Outbox;
 pub use part::{Context, Handled, Part};

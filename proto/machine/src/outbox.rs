@@ -76,6 +76,11 @@ impl<E, R> Outbox<E, R> {
         self.queue.push_back(Output::Penalize { peer, misdeed });
     }
 
+    /// Puts out what another put out, as `event` and `record` make it.
+    pub(crate) fn append<F, Q>(&mut self, other: Outbox<F, Q>, event: fn(F) -> E, record: fn(Q) -> R) {
+        self.queue.extend(other.queue.into_iter().map(|output| output.map(event, record)));
+    }
+
     /// The next output, or the deadline to wait for.
     pub fn poll(&mut self, deadline: Option<Duration>) -> Output<E, R> {
         if let Some(output) = self.queue.pop_front() {

@@ -1,12 +1,14 @@
 //! A part of a machine: a protocol with state of its own that shares a drone's or a KGC's connections, clock and key.
 
+use alloc::vec::Vec;
+use core::convert::Infallible;
 use core::time::Duration;
 
 use quiver_ainq::{Deployment, DroneKeypair, Name, Suite};
 use quiver_message::Message;
 use rand_core::CryptoRngCore;
 
-use crate::{Now, Offence, Outbox, Peer, Revocations, Route};
+use crate::{Either, Now, Offence, Outbox, Peer, Revocations, Route, earlier};
 
 /// What a part sees and uses while it handles one input.
 ///
@@ -38,6 +40,21 @@ impl<S: Suite, E, R> Context<'_, S, E, R> {
     pub fn publish(&mut self, message: &Message<S>) {
         self.out.send_to_group(self.deployment, message);
     }
+
+    /// The context of one of two parts: what it puts out is put out here, as `event` and `record` make it.
+    fn within<F, Q, T>(
+        &mut self,
+        event: fn(F) -> E,
+        record: fn(Q) -> R,
+        act: impl FnOnce(&mut Context<'_, S, F, Q>) -> T,
+    ) -> T {
+        let mut out = Outbox::new();
+        let Self { now, deployment, keypair, revocations, group, .. } = *self;
+        let rng = &mut *self.rng;
+        let result = act(&mut Context { now, rng, out: &mut out, deployment, keypair, revocations, group });
+        self.out.append(out, event, record);
+        result
+    }
 }
 
 /// What a part made of a message.
@@ -47,11 +64,13 @@ pub enum Handled {
     Yes,
     /// It is none of this part's messages: the next part is asked.
     No,
-    /// It was for this part, and its sender is to be blamed for it.
-    Offence(Offence),
+    /// It was for this part, and the primary role is to blame its sender for it.
+    Offences(Vec<Offence>),
 }
 
 /// A protocol beside a primary role: attribute keys, key release, envelopes.
+///
+/// Two parts are one ([`Either`] command, event and record), and so is a part that may be missing.
 pub trait Part<S: Suite> {
     /// What the operator or application may ask.
     type Command;
@@ -84,5 +103,116 @@ pub trait Part<S: Suite> {
     /// When to be called again at the latest.
     fn deadline(&self) -> Option<Duration> {
         None
+    }
+}
+
+/// No part.
+impl<S: Suite> Part<S> for () {
+    type Command = Infallible;
+    type Event = Infallible;
+    type Record = Infallible;
+
+    fn handle(&mut self, _: &mut Context<'_, S, Infallible, Infallible>, _: Peer, _: &Message<S>) -> Handled {
+        Handled::No
+    }
+
+    fn command(&mut self, _: &mut Context<'_, S, Infallible, Infallible>, command: Infallible) {
+        match command {}
+    }
+}
+
+/// A part that may be missing: commands to it are lost then.
+impl<S: Suite, P: Part<S>> Part<S> for Option<P> {
+    type Command = P::Command;
+    type Event = P::Event;
+    type Record = P::Record;
+
+    fn connected(&mut self, cx: &mut Context<'_, S, P::Event, P::Record>, peer: Peer, route: Route) {
+        if let Some(part) = self {
+            part.connected(cx, peer, route);
+        }
+    }
+
+    fn disconnected(&mut self, cx: &mut Context<'_, S, P::Event, P::Record>, peer: Peer) {
+        if let Some(part) = self {
+            part.disconnected(cx, peer);
+        }
+    }
+
+    fn handle(
+        &mut self,
+        cx: &mut Context<'_, S, P::Event, P::Record>,
+        from: Peer,
+        message: &Message<S>,
+    ) -> Handled {
+        self.as_mut().map_or(Handled::No, |part| part.handle(cx, from, message))
+    }
+
+    fn command(&mut self, cx: &mut Context<'_, S, P::Event, P::Record>, command: P::Command) {
+        if let Some(part) = self {
+            part.command(cx, command);
+        }
+    }
+
+    fn tick(&mut self, cx: &mut Context<'_, S, P::Event, P::Record>) {
+        if let Some(part) = self {
+            part.tick(cx);
+        }
+    }
+
+    fn deadline(&self) -> Option<Duration> {
+        self.as_ref().and_then(P::deadline)
+    }
+}
+
+/// The context of a pair.
+type PairContext<'a, S, A, B> = Context<
+    'a,
+    S,
+    Either<<A as Part<S>>::Event, <B as Part<S>>::Event>,
+    Either<<A as Part<S>>::Record, <B as Part<S>>::Record>,
+>;
+
+/// Two parts: the first is asked first.
+impl<S: Suite, A: Part<S>, B: Part<S>> Part<S> for (A, B) {
+    type Command = Either<A::Command, B::Command>;
+    type Event = Either<A::Event, B::Event>;
+    type Record = Either<A::Record, B::Record>;
+
+    fn connected(&mut self, cx: &mut PairContext<'_, S, A, B>, peer: Peer, route: Route) {
+        cx.within(Either::Left, Either::Left, |cx| self.0.connected(cx, peer, route));
+        cx.within(Either::Right, Either::Right, |cx| self.1.connected(cx, peer, route));
+    }
+
+    fn disconnected(&mut self, cx: &mut PairContext<'_, S, A, B>, peer: Peer) {
+        cx.within(Either::Left, Either::Left, |cx| self.0.disconnected(cx, peer));
+        cx.within(Either::Right, Either::Right, |cx| self.1.disconnected(cx, peer));
+    }
+
+    fn handle(&mut self, cx: &mut PairContext<'_, S, A, B>, from: Peer, message: &Message<S>) -> Handled {
+        match cx.within(Either::Left, Either::Left, |cx| self.0.handle(cx, from, message)) {
+            Handled::No => cx.within(Either::Right, Either::Right, |cx| self.1.handle(cx, from, message)),
+            handled => handled,
+        }
+    }
+
+    fn command(&mut self, cx: &mut PairContext<'_, S, A, B>, command: Self::Command) {
+        match command {
+            Either::Left(command) => {
+                cx.within(Either::Left, Either::Left, |cx| self.0.command(cx, command));
+            }
+            Either::Right(command) => {
+                cx.within(Either::Right, Either::Right, |cx| self.1.command(cx, command));
+            }
+        }
+    }
+
+    fn tick(&mut self, cx: &mut PairContext<'_, S, A, B>) {
+        cx.within(Either::Left, Either::Left, |cx| self.0.tick(cx));
+        cx.within(Either::Right, Either::Right, |cx| self.1.tick(cx));
+    }
+
+    fn deadline(&self) -> Option<Duration> {
+        earlier(self.0.deadline(), self.1.deadline())
     }
 }

@@ -21,7 +21,7 @@ pub use quiver_enrolment::{
 #[cfg(feature = "abe")]
 pub use quiver_envelope::{
     AttributeAccess, AttributeKeys, Author, DroneSigner, DroneVerifier, EnvelopeCommand, EnvelopeEvent,
-    EnvelopeLimits,
+    EnvelopeLimits, Envelopes,
 };
 pub use quiver_group::edge;
 #[cfg(feature = "services")]
@@ -31,8 +31,8 @@ pub use quiver_group::{Edge, EdgeCommand, EdgeConfig, EdgeEvent, Source};
 pub use quiver_group::{Leader, LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord};
 pub use quiver_machine as machine;
 pub use quiver_machine::{
-    CLOCK_TOLERANCE, Destination, Finished, Input, Job, MAX_MESSAGE_LEN, Machine, Misdeed, Now, Offence,
-    Output, Peer, Reason, Route, Snapshot, Via,
+    CLOCK_TOLERANCE, Destination, Either, Finished, Input, Job, MAX_MESSAGE_LEN, Machine, Misdeed, Node, Now,
+    Offence, Output, Peer, Primary, Reason, Route, Snapshot, Via,
 };
 #[cfg(feature = "quorum")]
 pub use quiver_quorum_node as quorum;

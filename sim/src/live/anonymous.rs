@@ -9,17 +9,17 @@ use quiver_message::Message;
 use quiver_net::{Handle, Multiaddr, NodeConfig, NodeKey, PeerId, group_topic};
 use quiver_role::attributes::certifying::MAX_PERIOD;
 use quiver_role::edge::Ending;
-use quiver_role::{Edge, EdgeCommand, Route, Snapshot};
+use quiver_role::{Edge, EdgeCommand, Either, Envelopes, Route, Snapshot};
 use quiver_world::admission::{ANSWERS, COMPARED, Checkpoint, EVERYBODY, Place, Rules, Sighting};
 use rand::Rng;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use super::deployment::Founder;
-use super::drone_name;
 use super::hosts::{Disk, DroneHost, DroneHostFactory};
 use super::node::Node;
 use super::node_settings::NodeSettings;
+use super::{EdgeNode, drone_name};
 use crate::plan::Plan;
 use crate::rng_stream::{self, RngStream};
 use crate::{Result, SimError};
@@ -143,7 +143,7 @@ impl FrameRecorder {
 pub(crate) struct AnonymousDrone<S: Suite> {
     /// Makes it join.
     join: mpsc::Sender<()>,
-    running: watch::Receiver<Option<Handle<Edge<S>>>>,
+    running: watch::Receiver<Option<Handle<EdgeNode<S>>>>,
     task: JoinHandle<()>,
 }
 
@@ -184,7 +184,7 @@ impl<S: Suite> AnonymousDrone<S> {
     }
 
     /// The machine that runs, if one does.
-    pub(crate) fn handle(&self) -> Option<Handle<Edge<S>>> {
+    pub(crate) fn handle(&self) -> Option<Handle<EdgeNode<S>>> {
         self.running.borrow().clone()
     }
 
@@ -192,7 +192,7 @@ impl<S: Suite> AnonymousDrone<S> {
     pub(crate) async fn command(&self, command: EdgeCommand) -> Result<()> {
         if let Some(handle) = self.handle() {
             // It may be over just now.
-            let _ = handle.command(command).await;
+            let _ = handle.command(Either::Left(command)).await;
         }
         Ok(())
     }
@@ -215,7 +215,7 @@ struct AnonymousTask<S: Suite> {
     /// The ledger of its answers, which outlives its machines.
     ledger: Disk<Option<Snapshot>>,
     lives: u32,
-    shown: watch::Sender<Option<Handle<Edge<S>>>>,
+    shown: watch::Sender<Option<Handle<EdgeNode<S>>>>,
 }
 
 impl<S: Suite> AnonymousTask<S> {
@@ -259,6 +259,7 @@ impl<S: Suite> AnonymousTask<S> {
         let (over, ended) = oneshot::channel();
         let host: DroneHost = self.host.anonymous(self.ledger.clone(), over);
         let rng = rng_stream::generator(self.seed, RngStream::Anonymous, index, life);
+        let machine = EdgeNode::new(machine, Envelopes::default());
         let mut node = Node::start(who, &self.spoke, machine, host, rng)?;
         self.shown.send_replace(Some(node.handle().clone()));
         let ending = ended.await;

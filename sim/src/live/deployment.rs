@@ -12,10 +12,11 @@ use quiver_net::Multiaddr;
 use quiver_quorum::QuorumSuite;
 use quiver_role::leader::LeaderTiming;
 use quiver_role::quorum::Ibe;
-use quiver_role::{Kgcs, Leader, LeaderCommand, LeaderConfig, LeaderRecord, Route};
+use quiver_role::{Either, Envelopes, Kgcs, Leader, LeaderCommand, LeaderConfig, LeaderRecord, Route};
 use quiver_world::Generated;
 use quiver_world::master_key::{MasterKey, Single};
 
+use super::LeaderNode;
 use super::anonymous::{Admission, refused, unix_time};
 use super::event_log::EventLog;
 use super::hosts::{Disk, LeaderHost};
@@ -117,7 +118,7 @@ impl<S: Suite> RestartableLeader<S> {
         &mut self,
         setting: &NodeSettings<S>,
         listen: Multiaddr,
-    ) -> Result<Node<Leader<S>>> {
+    ) -> Result<Node<LeaderNode<S>>> {
         let config = LeaderConfig {
             deployment: setting.deployment.clone(),
             group: setting.group.clone(),
@@ -144,10 +145,11 @@ impl<S: Suite> RestartableLeader<S> {
         let rng = rng_stream::generator(setting.seed, RngStream::Leader, self.ordinal, self.lives);
         self.lives += 1;
         let node = setting.hub(self.ordinal, listen, self.dial.clone(), self.max_members)?;
+        let machine = LeaderNode::new(machine, Envelopes::default());
         let node = Node::start("leader".into(), &node, machine, host, rng)?;
         if let Some(Admission { checkpoint, period, .. }) = setting.admission.as_deref() {
             let keys = checkpoint.slot_keys(*period).map_err(refused)?;
-            node.command(LeaderCommand::SlotKeys(keys)).await?;
+            node.command(Either::Left(LeaderCommand::SlotKeys(keys))).await?;
         }
         Ok(node)
     }

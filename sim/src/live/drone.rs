@@ -3,15 +3,15 @@
 use quiver_ainq::{IssuedToken, Suite};
 use quiver_crypto::Secret;
 use quiver_net::Multiaddr;
-use quiver_role::{Edge, EdgeConfig, Route, Snapshot};
+use quiver_role::{Edge, EdgeConfig, Either, Envelopes, Route, Snapshot};
 use tokio::sync::oneshot;
 
 use super::anonymous::AnonymousDrone;
-use super::drone_name;
 use super::hosts::{Disk, DroneHostFactory};
 use super::node::Node;
 use super::node_settings::NodeSettings;
 use super::swarm::Request;
+use super::{EdgeNode, drone_name};
 use crate::rng_stream::{self, RngStream};
 use crate::{Result, SimError};
 
@@ -25,7 +25,7 @@ pub(crate) struct Drone<S: Suite> {
     disk: Disk<Option<Snapshot>>,
     /// How often it was started.
     lives: u32,
-    node: Option<Node<Edge<S>>>,
+    node: Option<Node<EdgeNode<S>>>,
     /// The anonymous drone in the place of that node.
     anonymous: Option<AnonymousDrone<S>>,
 }
@@ -64,7 +64,7 @@ impl<S: Suite> Drone<S> {
     }
 
     /// The running node.
-    pub(crate) fn node(&self) -> Result<&Node<Edge<S>>> {
+    pub(crate) fn node(&self) -> Result<&Node<EdgeNode<S>>> {
         self.node.as_ref().ok_or_else(|| SimError::Stopped { who: drone_name(self.index) })
     }
 
@@ -73,14 +73,14 @@ impl<S: Suite> Drone<S> {
         match &self.anonymous {
             Some(anonymous) if request == Request::Join => anonymous.join().await,
             Some(anonymous) => anonymous.command(request.command(setting)?).await,
-            None => self.node()?.command(request.command(setting)?).await,
+            None => self.node()?.command(Either::Left(request.command(setting)?)).await,
         }
     }
 
     /// The key that it can export now.
     pub(crate) async fn export(&self, setting: &NodeSettings<S>) -> Result<Option<Secret<32>>> {
         let name = setting.export.clone();
-        let look = move |edge: &Edge<S>| edge.export(&name);
+        let look = move |edge: &EdgeNode<S>| edge.export(&name);
         match &self.anonymous {
             None => self.node()?.inspect(look).await,
             Some(anonymous) => match anonymous.handle() {
@@ -97,7 +97,7 @@ impl<S: Suite> Drone<S> {
         token: Option<IssuedToken<S>>,
         dial: Vec<(Route, Multiaddr)>,
         enrolled: Option<oneshot::Sender<()>>,
-    ) -> Result<Node<Edge<S>>> {
+    ) -> Result<Node<EdgeNode<S>>> {
         let who = drone_name(self.index);
         let config = EdgeConfig {
             deployment: setting.deployment.clone(),
@@ -115,6 +115,6 @@ impl<S: Suite> Drone<S> {
         let rng = rng_stream::generator(setting.seed, RngStream::Drone, self.index, life);
         let mut node = setting.spoke(self.index)?;
         node.dial = dial;
-        Node::start(who, &node, machine, host, rng)
+        Node::start(who, &node, EdgeNode::new(machine, Envelopes::default()), host, rng)
     }
 }

@@ -1,11 +1,12 @@
 //! The callbacks of leader and edges: they keep records in memory and report every event to the [`EventLog`].
 
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use quiver_ainq::{Name, Suite};
 use quiver_net::{Host, HostError, PeerId};
 use quiver_role::edge::Ending;
-use quiver_role::{Edge, EdgeEvent, EnvelopeEvent, Leader, LeaderEvent, LeaderRecord, Snapshot};
+use quiver_role::{EdgeEvent, Either, EnvelopeEvent, Leader, LeaderEvent, LeaderRecord, Snapshot};
 use quiver_world::admission::is_unsatisfied;
 use quiver_world::ibe_orders::CHANNEL;
 use tokio::sync::oneshot;
@@ -14,7 +15,7 @@ use super::anonymous::Admission;
 use super::drone_event::{DroneEvent, EventSink};
 use super::event_log::{EventLog, Held, LeaderEpoch};
 use super::node_settings::NodeSettings;
-use super::{drone_index, drone_name};
+use super::{EdgeNode, LeaderNode, drone_index, drone_name};
 use crate::measure::CpuProbe;
 
 /// A disk in memory. It outlives the node that writes to it.
@@ -90,16 +91,20 @@ impl DroneHostFactory {
     }
 }
 
-impl<S: Suite> Host<Edge<S>> for DroneHost {
-    fn persist(&mut self, records: &[Snapshot]) -> Result<(), HostError> {
-        if let Some(newest) = records.last() {
+impl<S: Suite> Host<EdgeNode<S>> for DroneHost {
+    fn persist(&mut self, records: &[Either<Snapshot, Infallible>]) -> Result<(), HostError> {
+        if let Some(newest) = records.last().and_then(Either::left) {
             self.disk.with(|stored| *stored = Some(newest.clone()));
         }
         Ok(())
     }
 
-    fn event(&mut self, machine: &Edge<S>, event: EdgeEvent) {
+    fn event(&mut self, machine: &EdgeNode<S>, event: Either<EdgeEvent, EnvelopeEvent>) {
         let index = self.index;
+        let event = match event {
+            Either::Left(event) => event,
+            Either::Right(event) => return self.envelope(&event),
+        };
         match event {
             EdgeEvent::Enrolled { .. } => {
                 self.reports.record_event(index, DroneEvent::Enrolled);
@@ -122,7 +127,6 @@ impl<S: Suite> Host<Edge<S>> for DroneHost {
                     message_number(&data).map_or(DroneEvent::UnknownMessage, DroneEvent::MessageReceived);
                 self.reports.record_event(index, heard);
             }
-            EdgeEvent::Envelope(event) => self.envelope(&event),
             EdgeEvent::Admitted { pseudonym, .. } => {
                 self.reports.record_event(index, DroneEvent::Admitted(pseudonym.0));
             }
@@ -172,6 +176,7 @@ impl DroneHost {
             // All orders are signed.
             EnvelopeEvent::Opened { author: None, .. } => DroneEvent::UnknownMessage,
             EnvelopeEvent::NotSatisfied { .. } => DroneEvent::EnvelopeNotSatisfied,
+            EnvelopeEvent::NotSent(why) => return self.reports.offence(&drone_name(self.index), why),
             EnvelopeEvent::TooLarge { .. } | EnvelopeEvent::Sent { .. } => return,
         };
         self.reports.record_event(self.index, happening);
@@ -205,13 +210,18 @@ impl<S: Suite> LeaderHost<S> {
     }
 }
 
-impl<S: Suite> Host<Leader<S>> for LeaderHost<S> {
-    fn persist(&mut self, records: &[LeaderRecord]) -> Result<(), HostError> {
-        self.disk.with(|stored| stored.extend_from_slice(records));
+impl<S: Suite> Host<LeaderNode<S>> for LeaderHost<S> {
+    fn persist(&mut self, records: &[Either<LeaderRecord, Infallible>]) -> Result<(), HostError> {
+        self.disk.with(|stored| stored.extend(records.iter().filter_map(Either::left).cloned()));
         Ok(())
     }
 
-    fn event(&mut self, machine: &Leader<S>, event: LeaderEvent) {
+    fn event(&mut self, machine: &LeaderNode<S>, event: Either<LeaderEvent, EnvelopeEvent>) {
+        let event = match event {
+            Either::Left(event) => event,
+            Either::Right(EnvelopeEvent::NotSent(why)) => LeaderEvent::SendFailed(why),
+            Either::Right(other) => return tracing::debug!(?other, "leader"),
+        };
         match event {
             LeaderEvent::Enrolled { .. } => self.event_log.leader(|log, _| log.enrolments += 1),
             LeaderEvent::EpochActivated { epoch, .. } => self.activated(machine, epoch),

@@ -10,10 +10,11 @@ use quiver_ainq::{IssuedToken, Role, Suite};
 use quiver_crypto::Hasher;
 use quiver_net::{Multiaddr, NetError};
 use quiver_quorum::QuorumSuite;
+use quiver_role::Route;
 use quiver_role::attributes::KeyCentre;
-use quiver_role::{Leader, Route};
 use quiver_world::ibe_orders::IbeAuthority;
 
+use super::LeaderNode;
 use super::anonymous::Admission;
 use super::deployment::{Founder, RestartableLeader};
 use super::drone::Drone;
@@ -44,7 +45,7 @@ pub(crate) struct WorldSummary {
 
 /// A leader that stands by.
 struct Deputy<S: Suite> {
-    node: Node<Leader<S>>,
+    node: Node<LeaderNode<S>>,
     address: Multiaddr,
     seat: RestartableLeader<S>,
     meter: CpuMeter,
@@ -55,7 +56,7 @@ pub(crate) struct World<S: Suite> {
     pub(crate) plan: Plan,
     pub(crate) progress: Progress,
     pub(crate) setting: NodeSettings<S>,
-    pub(crate) leader: Node<Leader<S>>,
+    pub(crate) leader: Node<LeaderNode<S>>,
     pub(crate) swarm: Swarm<S>,
     event_log: Arc<EventLog>,
     /// Where KGCs and leaders listen.

@@ -11,12 +11,13 @@ use quiver_ibe::{Condition, IdentityKey};
 use quiver_message::Message;
 use quiver_role::release::{CollectCommand, CollectEvent, CollectTiming, Collector, CollectorConfig};
 use quiver_role::{
-    Edge, EdgeCommand, EdgeEvent, EnrolmentTrouble, Input, Machine, Now, Output, Peer, Route, Snapshot,
+    Edge, EdgeEvent, Either, EnrolmentTrouble, Envelopes, Input, Machine, Node, Now, Output, Peer, Route,
+    Snapshot,
 };
 use rand_core::CryptoRngCore;
 
-use crate::NodeEvent;
 use crate::ibe_orders::{CHANNEL, SealedOrder};
+use crate::{DroneCommand, NodeEvent};
 
 /// For how long a drone asks for a key.
 const PATIENCE: Duration = Duration::from_secs(30 * 86_400);
@@ -25,7 +26,7 @@ const MAX_ORDERS: usize = 64;
 
 /// A drone.
 pub(crate) struct Drone<S: Suite> {
-    pub(crate) edge: Edge<S>,
+    pub(crate) edge: Node<Edge<S>, Envelopes>,
     ibe: Option<Box<IbeClient<S>>>,
 }
 
@@ -56,13 +57,13 @@ impl<S: Suite> Drone<S> {
                 opened: VecDeque::new(),
             })
         });
-        Self { edge, ibe }
+        Self { edge: Node::new(edge, Envelopes::default()), ibe }
     }
 }
 
 impl<S: Suite> IbeClient<S> {
     /// Takes what is its business. Returns whether the edge need not see it.
-    fn take(&mut self, now: Now, input: &Input<'_, EdgeCommand>, rng: &mut dyn CryptoRngCore) -> bool {
+    fn take(&mut self, now: Now, input: &Input<'_, DroneCommand>, rng: &mut dyn CryptoRngCore) -> bool {
         let input = match *input {
             Input::Connected { peer, route: Route::Kgc } => {
                 self.kgcs.push(peer);
@@ -164,11 +165,11 @@ impl<S: Suite> IbeClient<S> {
 }
 
 impl<S: Suite> Machine for Drone<S> {
-    type Command = EdgeCommand;
+    type Command = DroneCommand;
     type Event = NodeEvent;
     type Record = Snapshot;
 
-    fn handle_input(&mut self, now: Now, input: Input<'_, EdgeCommand>, rng: &mut dyn CryptoRngCore) {
+    fn handle_input(&mut self, now: Now, input: Input<'_, DroneCommand>, rng: &mut dyn CryptoRngCore) {
         let Some(ibe) = &mut self.ibe else { return self.edge.handle_input(now, input, rng) };
         let taken = ibe.take(now, &input, rng);
         if !taken {
@@ -179,11 +180,11 @@ impl<S: Suite> Machine for Drone<S> {
 
     fn poll_output(&mut self) -> Output<NodeEvent, Snapshot> {
         let edge = match self.edge.poll_output() {
-            Output::Persist(record) => return Output::Persist(record),
+            Output::Persist(record) => return Output::Persist(record.into_left()),
             Output::Transmit { to, payload } => return Output::Transmit { to, payload },
             Output::Event(event) => {
-                if let Some(ibe) = &mut self.ibe {
-                    ibe.heard(&event);
+                if let (Some(ibe), Either::Left(event)) = (&mut self.ibe, &event) {
+                    ibe.heard(event);
                 }
                 return Output::Event(event.into());
             }

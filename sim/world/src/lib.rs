@@ -54,4 +54,4 @@ pub use self::step::{Cause, Effect, NodeEvent, Step};
 pub use self::toy::InsecureToy;
 pub use quiver_testbed::{Burst, DiskState, EPOCH_START, LinkFaults, Traffic};
 
-pub use self::world::{Disks, Setup, World, WorldError, message_number};
+pub use self::world::{Disks, DroneCommand, LeaderNodeCommand, Setup, World, WorldError, message_number};

@@ -1,6 +1,8 @@
 //! Records as the simulated world's disks hold them: counted, compacted, traced.
 
-use quiver_role::{KgcRecord, LeaderRecord, Snapshot};
+use std::convert::Infallible;
+
+use quiver_role::{Either, KgcRecord, LeaderRecord, Snapshot};
 
 use crate::kgc_node::KgcNodeRecord;
 
@@ -38,6 +40,23 @@ macro_rules! stored_as_bytes {
 }
 
 stored_as_bytes!(Snapshot, LeaderRecord);
+
+/// Of a node whose parts make nothing durable.
+impl<R: Record> Record for Either<R, Infallible> {
+    fn bytes(&self) -> usize {
+        self.left().map_or(0, Record::bytes)
+    }
+
+    fn compact(self) -> Self {
+        Self::Left(self.into_left().compact())
+    }
+
+    fn digest(&self, sink: &mut dyn FnMut(&[u8])) {
+        if let Self::Left(record) = self {
+            record.digest(sink);
+        }
+    }
+}
 
 impl Record for KgcRecord {
     fn bytes(&self) -> usize {

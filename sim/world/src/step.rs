@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quiver_role::release::{CollectEvent, ReleaseEvent};
-use quiver_role::{Destination, EdgeEvent, KgcEvent, LeaderEvent, Machine, Misdeed, Peer};
+use quiver_role::{
+    Destination, EdgeEvent, Either, EnvelopeEvent, KgcEvent, LeaderEvent, Machine, Misdeed, Peer,
+};
 use quiver_testbed::{Disk, Keep, OutputSink};
 use sha2::{Digest, Sha256};
 
@@ -44,6 +46,8 @@ pub enum NodeEvent {
     Leader(LeaderEvent),
     /// An edge.
     Edge(EdgeEvent),
+    /// The envelopes of a drone.
+    Envelope(EnvelopeEvent),
     /// The office of a KGC that releases keys of conditions.
     Release(ReleaseEvent),
     /// The part of a drone that collects them.
@@ -235,6 +239,15 @@ where
 impl From<LeaderEvent> for NodeEvent {
     fn from(event: LeaderEvent) -> Self {
         Self::Leader(event)
+    }
+}
+
+impl<E: Into<Self>> From<Either<E, EnvelopeEvent>> for NodeEvent {
+    fn from(event: Either<E, EnvelopeEvent>) -> Self {
+        match event {
+            Either::Left(event) => event.into(),
+            Either::Right(event) => Self::Envelope(event),
+        }
     }
 }
 

@@ -17,7 +17,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quiver_ainq::{Epoch, KgcId, Suite};
-use quiver_role::{Leader, edge::EdgeTiming, leader::LeaderTiming};
+use quiver_role::edge::EdgeTiming;
+use quiver_role::leader::LeaderTiming;
+use quiver_role::{EdgeCommand, Either, EnvelopeCommand, Envelopes, Leader, LeaderCommand, Node as RoleNode};
 use sha2::Sha256;
 
 pub use self::actions::message_number;
@@ -39,6 +41,13 @@ use quiver_testbed::SimNode;
 /// How many messages are kept for the adversary to repeat.
 const RECORDED: usize = 4096;
 
+/// A leader with its envelopes.
+type LeaderNode<S> = RoleNode<Leader<S>, Envelopes>;
+/// What such takes.
+pub type LeaderNodeCommand = Either<LeaderCommand, EnvelopeCommand>;
+/// What an edge with its envelopes takes.
+pub type DroneCommand = Either<EdgeCommand, EnvelopeCommand>;
+
 /// All nodes, what is between them, and the clock. See the [crate](crate) for what it promises.
 pub struct World<S: Suite> {
     setup: Setup,
@@ -51,7 +60,7 @@ pub struct World<S: Suite> {
     network: Network,
     links: Links,
     kgcs: Vec<SimNode<KgcNode<S>>>,
-    leaders: Vec<SimNode<Leader<S>>>,
+    leaders: Vec<SimNode<LeaderNode<S>>>,
     edges: Vec<Option<Box<SimNode<Drone<S>>>>>,
     headers: Headers,
     /// Who sent it, whether to the group, and the message.

@@ -6,11 +6,11 @@ use core::time::Duration;
 use embedded_storage_async::nor_flash::MultiwriteNorFlash;
 use quiver_ainq::Name;
 use quiver_crypto::Zeroizing;
-use quiver_role::Input;
 use quiver_role::edge::{EdgeCommand, MAX_PROVISIONING_LEN, Provisioning};
+use quiver_role::{Either, Input};
 use rand_core::CryptoRngCore;
 
-use super::{Node, S};
+use super::{EdgeNodeCommand, Node, S};
 use crate::Hooks;
 use crate::console::{Command, HELP};
 use crate::kept::Kept;
@@ -50,13 +50,14 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
             }
             Command::Status => self.tell_status(now, hooks),
             Command::Provision(text) => self.provision(now, text).await,
-            Command::Join(group) => self.command(now, EdgeCommand::Join(group)).await,
-            Command::Leave => self.command(now, EdgeCommand::Leave).await,
+            Command::Join(group) => self.command(now, Either::Left(EdgeCommand::Join(group))).await,
+            Command::Leave => self.command(now, Either::Left(EdgeCommand::Leave)).await,
             Command::Send(text) => {
                 // A constant that is a name.
                 let Ok(channel) = Name::new(CHANNEL) else { return };
                 let data = text.as_bytes().to_vec();
-                self.command(now, EdgeCommand::Send { channel, data, signed: true }).await;
+                let command = EdgeCommand::Send { channel, data, signed: true };
+                self.command(now, Either::Left(command)).await;
             }
             #[cfg(feature = "envelopes")]
             Command::Fetch => self.fetch(now),
@@ -79,7 +80,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
     }
 
     /// Hands a command to the machine, if it can take one.
-    pub(super) async fn command(&mut self, now: Duration, command: EdgeCommand) {
+    pub(super) async fn command(&mut self, now: Duration, command: EdgeNodeCommand) {
         if self.machine.is_none() {
             self.tell_line(format_args!("error not provisioned"));
         } else if !self.is_fit(now).await {

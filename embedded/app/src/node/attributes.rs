@@ -19,7 +19,7 @@ use quiver_role::attributes::{
     Keyring,
 };
 use quiver_role::{
-    AttributeAccess, AttributeKeys, Destination, Edge, EdgeCommand, EnvelopeCommand, EnvelopeLimits, Input,
+    AttributeAccess, AttributeKeys, Destination, Either, EnvelopeCommand, EnvelopeLimits, Envelopes, Input,
     Machine, Now, Output, Peer, Route, Snapshot, Via,
 };
 use rand_core::CryptoRngCore;
@@ -118,9 +118,12 @@ impl Attributes {
     }
 }
 
-/// A machine that opens no more than a board can.
-pub(super) fn limited(machine: Edge<S>) -> Edge<S> {
-    machine.with_envelope_limits(LIMITS)
+/// Envelopes are beside the edge.
+pub(super) type Parts = Envelopes;
+
+/// They open no more than a board can.
+pub(super) const fn parts() -> Parts {
+    Envelopes::new(LIMITS)
 }
 
 impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
@@ -342,7 +345,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         self.decode_keys();
         self.attributes.changed = false;
         let keys = EnvelopeCommand::Keys(self.attributes.keys.clone());
-        self.input(now, Input::Command(EdgeCommand::Envelope(keys))).await;
+        self.input(now, Input::Command(Either::Right(keys))).await;
         self.tell_attributes();
     }
 

@@ -10,7 +10,7 @@ use quiver_abe::envelope::{
 use quiver_crypto::{Hex, Zeroizing};
 use quiver_link::Counter;
 use quiver_policy::Schema;
-use quiver_role::{Author, EdgeCommand, EnvelopeCommand, EnvelopeEvent};
+use quiver_role::{Author, DroneVerifier, Either, EnvelopeCommand, EnvelopeEvent, Primary};
 use rand_core::CryptoRngCore;
 
 use super::Node;
@@ -42,7 +42,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
     /// Somebody typed `seal`.
     pub(super) async fn seal(&mut self, now: Duration, sealing: Sealing<'_>) {
         match self.order(&sealing) {
-            Ok(command) => self.command(now, EdgeCommand::Envelope(command)).await,
+            Ok(command) => self.command(now, Either::Right(command)).await,
             Err(reason) => self.tell_line(format_args!("error {reason}")),
         }
     }
@@ -110,7 +110,8 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
                 Err(EnvelopeError::NotSatisfied) => {}
                 session => {
                     let opener = session?.opener(&header)?;
-                    let verifier = machine.envelope_verifier(self.clock.unix(now));
+                    let revoked = machine.revocations().list();
+                    let verifier = DroneVerifier::new(machine.deployment(), revoked, self.clock.unix(now));
                     return Ok(open_bytes(opener, chunks, &verifier)?);
                 }
             }
@@ -119,7 +120,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
     }
 
     /// What the machine reports of envelopes.
-    pub(super) fn tell_envelope(&mut self, event: EnvelopeEvent) {
+    pub(super) fn tell_part(&mut self, event: EnvelopeEvent) {
         let name = |session: &[u8; 32]| {
             let mut shown = [0; SHOWN_OF_NAME];
             shown.iter_mut().zip(session).for_each(|(place, byte)| *place = *byte);
@@ -136,6 +137,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
             EnvelopeEvent::TooLarge { session } => {
                 self.tell_line(format_args!("toolarge {}", Hex(&name(&session))));
             }
+            EnvelopeEvent::NotSent(reason) => self.tell_line(format_args!("unsent {reason}")),
             EnvelopeEvent::Sent { session, number } => {
                 self.tell_line(format_args!("sealed {} {number}", Hex(&name(&session))));
             }

@@ -1,14 +1,15 @@
 //! An image without envelopes fetches no attribute keys, and holds none.
 
 use alloc::vec::Vec;
+use core::convert::Infallible;
 use core::time::Duration;
 
 use embedded_storage_async::nor_flash::MultiwriteNorFlash;
 use quiver_crypto::Zeroizing;
-use quiver_role::{Edge, EnvelopeEvent, Peer, Route, Snapshot};
+use quiver_role::{Peer, Route, Snapshot};
 use rand_core::CryptoRngCore;
 
-use super::{Node, S};
+use super::Node;
 
 pub(super) struct Attributes;
 
@@ -32,9 +33,10 @@ impl Attributes {
     pub(super) fn stored(&self, _: Snapshot) {}
 }
 
-pub(super) fn limited(machine: Edge<S>) -> Edge<S> {
-    machine
-}
+/// Nothing is beside the edge.
+pub(super) type Parts = ();
+
+pub(super) const fn parts() -> Parts {}
 
 impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
     pub(super) fn take_attributes(&self, _: &[u8], _: Option<&Snapshot>) {}
@@ -57,5 +59,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         false
     }
 
-    pub(super) fn tell_envelope(&self, _: EnvelopeEvent) {}
+    pub(super) const fn tell_part(&self, never: Infallible) {
+        match never {}
+    }
 }

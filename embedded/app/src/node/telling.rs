@@ -85,7 +85,6 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
                 self.tell_line(format_args!("blamed {} {offence}", peer.0));
             }
             EdgeEvent::EnrolmentTrouble(_) | EdgeEvent::RevocationsStale => {}
-            EdgeEvent::Envelope(event) => self.tell_envelope(event),
         }
     }
 

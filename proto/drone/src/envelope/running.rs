@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use quiver_ainq::{DroneKeypair, RevocationList, Suite};
+use quiver_ainq::DroneKeypair;
 use quiver_net::Handle;
-use quiver_role::{Edge, EdgeCommand, EnvelopeCommand, Leader, LeaderCommand, Machine};
+use quiver_role::{Either, EnvelopeCommand, Envelopes, Machine, Node, Primary};
 use serde::{Deserialize, Serialize};
 
 use super::{Holder, Job, SendJob, attribute_keys};
@@ -14,45 +14,10 @@ use crate::{Error, Result};
 /// How long a running service may take to seal or open a file: files have any length.
 pub const FILE_TIME: Duration = Duration::from_secs(3600);
 
-/// A machine that seals and opens as a drone.
-pub trait Carrier<S: Suite>: Machine<Command: Send> + Sized {
-    /// The drone's own key, once enrolled.
-    fn own_keypair(&self) -> Option<&DroneKeypair<S>>;
-
-    /// The newest revocation list it has.
-    fn newest_revocations(&self) -> &RevocationList;
-
-    /// The machine's own command for this.
-    fn envelope_command(command: EnvelopeCommand) -> Self::Command;
-}
-
-impl<S: Suite> Carrier<S> for Edge<S> {
-    fn own_keypair(&self) -> Option<&DroneKeypair<S>> {
-        self.keypair()
-    }
-
-    fn newest_revocations(&self) -> &RevocationList {
-        self.revocations()
-    }
-
-    fn envelope_command(command: EnvelopeCommand) -> EdgeCommand {
-        EdgeCommand::Envelope(command)
-    }
-}
-
-impl<S: Suite> Carrier<S> for Leader<S> {
-    fn own_keypair(&self) -> Option<&DroneKeypair<S>> {
-        self.keypair()
-    }
-
-    fn newest_revocations(&self) -> &RevocationList {
-        self.revocations()
-    }
-
-    fn envelope_command(command: EnvelopeCommand) -> LeaderCommand {
-        LeaderCommand::Envelope(command)
-    }
-}
+/// The machine of a running service: an edge or a leader with its envelopes.
+type Drone<P> = Node<P, Envelopes>;
+/// What it takes.
+type Command<P> = <Drone<P> as Machine>::Command;
 
 /// What came of a job, as it travels from the running service to the subcommand.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,12 +49,12 @@ impl From<Result<String>> for Answer {
 }
 
 /// Gives the machine what the keyring has. Called at the start, and whenever keys were fetched.
-pub async fn hand_over<S: Suite, M: Carrier<S>>(machine: &Handle<M>, desk: &Desk<S>) {
+pub async fn hand_over<P: Primary>(machine: &Handle<Drone<P>>, desk: &Desk<P::Suite>) {
     match desk.keys().keyring() {
         Ok(keyring) => {
             let keys = EnvelopeCommand::Keys(attribute_keys(&keyring));
             // If the machine has stopped, nobody needs keys.
-            let _ = machine.command(M::envelope_command(keys)).await;
+            let _ = machine.command(Either::Right(keys)).await;
         }
         Err(error) => tracing::error!(%error, "attribute keys"),
     }
@@ -97,10 +62,10 @@ pub async fn hand_over<S: Suite, M: Carrier<S>>(machine: &Handle<M>, desk: &Desk
 
 /// Fetches in the background, and again whenever what is held has ended ([`Desk::keep_fetched`]). The machine learns of
 /// each key, and of each that is withdrawn, as soon as that is stored.
-pub async fn keep_fetched<S: Suite, M: Carrier<S>>(
-    machine: &Handle<M>,
-    desk: &Desk<S>,
-    keypair: &DroneKeypair<S>,
+pub async fn keep_fetched<P: Primary>(
+    machine: &Handle<Drone<P>>,
+    desk: &Desk<P::Suite>,
+    keypair: &DroneKeypair<P::Suite>,
 ) {
     let mut changes = desk.keys().changes();
     let handing_over = async {
@@ -116,11 +81,7 @@ pub async fn keep_fetched<S: Suite, M: Carrier<S>>(
 }
 
 /// Does a job as the running drone, beside its machine.
-pub async fn perform<S: Suite, M: Carrier<S> + 'static>(
-    machine: &Handle<M>,
-    desk: &Desk<S>,
-    job: Job,
-) -> Answer {
+pub async fn perform<P: Primary>(machine: &Handle<Drone<P>>, desk: &Desk<P::Suite>, job: Job) -> Answer {
     let done = async {
         let holder = holder(machine, desk).await?;
         let done = tokio::task::spawn_blocking(move || holder.perform(&job)).await;
@@ -133,20 +94,20 @@ pub async fn perform<S: Suite, M: Carrier<S> + 'static>(
 ///
 /// # Errors
 /// Those of [`Holder::command`].
-pub async fn sending<S: Suite, M: Carrier<S> + 'static>(
-    machine: &Handle<M>,
-    desk: &Desk<S>,
+pub async fn sending<P: Primary>(
+    machine: &Handle<Drone<P>>,
+    desk: &Desk<P::Suite>,
     job: SendJob,
-) -> Result<M::Command> {
-    holder(machine, desk).await?.command(job).map(M::envelope_command)
+) -> Result<Command<P>> {
+    holder(machine, desk).await?.command(job).map(Either::Right)
 }
 
-async fn holder<S: Suite, M: Carrier<S> + 'static>(machine: &Handle<M>, desk: &Desk<S>) -> Result<Holder<S>> {
+async fn holder<P: Primary>(machine: &Handle<Drone<P>>, desk: &Desk<P::Suite>) -> Result<Holder<P::Suite>> {
     let deployment = desk.keys().deployment().clone();
     let pinned = deployment.clone();
-    let look = move |machine: &M| {
-        let keypair = machine.own_keypair().map(|keypair| copy(&pinned, keypair)).transpose()?;
-        Ok::<_, Error>((keypair, machine.newest_revocations().clone()))
+    let look = move |machine: &Drone<P>| {
+        let keypair = machine.keypair().map(|keypair| copy(&pinned, keypair)).transpose()?;
+        Ok::<_, Error>((keypair, machine.revocations().list().clone()))
     };
     let looked = machine.inspect(look).await.map_err(|error| Error::Io(std::io::Error::other(error)))?;
     let (keypair, revocations) = looked?;

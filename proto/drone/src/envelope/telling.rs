@@ -15,7 +15,9 @@ pub fn told(group: &str, event: &EnvelopeEvent, as_json: bool) -> Option<String>
         }
         EnvelopeEvent::NotSatisfied { session } => (session, None),
         // A service takes all there are.
-        EnvelopeEvent::TooLarge { .. } | EnvelopeEvent::Sent { .. } => return None,
+        EnvelopeEvent::TooLarge { .. } | EnvelopeEvent::Sent { .. } | EnvelopeEvent::NotSent(_) => {
+            return None;
+        }
     };
     let session = hex::encode(session.get(..8).unwrap_or_default());
     let Some((number, begun, data, author)) = opened else {

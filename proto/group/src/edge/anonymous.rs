@@ -385,12 +385,33 @@ impl<S: Suite> AnonymousEdge<S> {
         self.run = Run::Idle(Some(now.monotonic + self.backoff.next(rng)));
     }
 
-    fn received(&mut self, now: Now, (from, via): (Peer, Via), bytes: &[u8], rng: &mut dyn CryptoRngCore) {
+    /// Decodes a message, or blames its sender.
+    pub(super) fn decode(&mut self, from: Peer, bytes: &[u8]) -> Option<Message<S>> {
         let expected = self.membership.expected();
-        let message = match Message::decode_expecting(&self.config.deployment, bytes, expected) {
-            Ok(message) => message,
-            Err(error) => return self.blame(from, error.into()),
-        };
+        let decoded = Message::decode_expecting(&self.config.deployment, bytes, expected);
+        decoded.map_err(|error| self.blame(from, error.into())).ok()
+    }
+
+    /// Takes a decoded message as an input.
+    pub(super) fn receive(
+        &mut self,
+        now: Now,
+        from: (Peer, Via),
+        message: Message<S>,
+        rng: &mut dyn CryptoRngCore,
+    ) {
+        self.boot_no = self.boot_no.max(1);
+        self.dispatch(now, from, message, rng);
+        self.tick(now, rng);
+    }
+
+    fn dispatch(
+        &mut self,
+        now: Now,
+        (from, via): (Peer, Via),
+        message: Message<S>,
+        rng: &mut dyn CryptoRngCore,
+    ) {
         // §13.6: what comes by gossip is answered to nobody.
         if via == Via::Group && !message.is_publication() {
             return;
@@ -406,14 +427,12 @@ impl<S: Suite> AnonymousEdge<S> {
             Message::Welcome(mut welcome) => self.welcomed(now, from, &mut welcome, rng),
             // A list that a leader gives to some drones only would tell them from others.
             Message::RevocationList(_)
-            // For drones with a name, and for holders of keys that open envelopes.
+            // For drones with a name.
             | Message::JoinChallenge(_)
             | Message::EnrolCookie(_)
             | Message::EnrolReply(_)
             | Message::EnrolCommitment(_)
             | Message::EnrolShare(_) => {}
-            #[cfg(feature = "abe")]
-            Message::Envelope(_) | Message::OpeningRequest(_) => {}
             message => {
                 let handle = |member: &mut GroupMember<S>, cx: &mut EdgeContext<'_, S>| {
                     member.handle(cx, (from, via), message)
@@ -577,7 +596,11 @@ impl<S: Suite> Machine for AnonymousEdge<S> {
             }
             Input::Timeout | Input::Connected { .. } => {}
             Input::Disconnected { peer } => self.disconnected(now, peer, rng),
-            Input::Received { from, via, bytes } => self.received(now, (from, via), bytes, rng),
+            Input::Received { from, via, bytes } => {
+                if let Some(message) = self.decode(from, bytes) {
+                    self.dispatch(now, (from, via), message, rng);
+                }
+            }
             // §13.9
             Input::Resumed => {
                 self.boot_no = self.boot_no.saturating_add(1);

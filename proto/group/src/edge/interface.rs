@@ -10,10 +10,6 @@ use zeroize::Zeroizing;
 use super::GroupMember;
 use crate::Source;
 use quiver_enrolment::{EnrolmentTrouble, Kgcs};
-#[cfg(feature = "abe")]
-use quiver_envelope::EnvelopeCommand;
-#[cfg(feature = "abe")]
-use quiver_envelope::EnvelopeEvent;
 use quiver_machine::{Backoff, Offence, Peer, Revocations};
 
 /// What an edge is set up with.
@@ -84,9 +80,6 @@ pub enum EdgeCommand {
         /// Whether to vouch for it with a signature.
         signed: bool,
     },
-    /// Envelopes, which need no membership.
-    #[cfg(feature = "abe")]
-    Envelope(EnvelopeCommand),
 }
 
 /// How an edge is doing.
@@ -170,9 +163,6 @@ pub enum EdgeEvent {
         /// Who sent it.
         source: Source,
     },
-    /// Something about envelopes.
-    #[cfg(feature = "abe")]
-    Envelope(EnvelopeEvent),
     /// A message could not be sent.
     SendFailed(&'static str),
     /// This drone, which shows no name, is a member.

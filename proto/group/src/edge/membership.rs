@@ -235,6 +235,8 @@ impl<S: Suite> GroupMember<S> {
             Message::EquivocationProof(proof) => {
                 self.equivocation(cx, from, *proof);
             }
+            // Of a part that is not beside this edge.
+            message if message.is_publication() => {}
             _ => cx.blame(from, Offence::OutOfPlace("message to an edge")),
         }
         None

@@ -35,11 +35,23 @@ impl<S: Suite> Base<S> {
         }
     }
 
+    /// Blames a peer outside of an input of the leader's own.
+    pub(super) fn blame(&mut self, peer: Peer, offence: Offence) {
+        blame(&mut self.peers, &mut self.out, peer, offence);
+    }
+
     /// For the length of one input.
     pub(super) fn context<'a>(&'a mut self, now: Now, rng: &'a mut dyn CryptoRngCore) -> Cx<'a, S> {
         let Self { config, out, store, peers, cookies } = self;
         Cx { now, rng, config, out, store, peers, cookies }
     }
+}
+
+fn blame(peers: &mut Peers, out: &mut Outbox<LeaderEvent, LeaderRecord>, peer: Peer, offence: Offence) {
+    if let Some(misdeed) = peers.weigh(peer, &offence) {
+        out.penalize(peer, misdeed);
+    }
+    out.event(LeaderEvent::Blamed { peer, offence });
 }
 
 /// What a part of a leader sees and uses while it handles one input. Its own state is not in it.
@@ -80,11 +92,7 @@ impl<S: Suite> Cx<'_, S> {
 
     /// Blames a peer. Who sent a forgery over its own connection is cut off for a while.
     pub(super) fn blame(&mut self, peer: Peer, offence: impl Into<Offence>) {
-        let offence = offence.into();
-        if let Some(misdeed) = self.peers.weigh(peer, &offence) {
-            self.out.penalize(peer, misdeed);
-        }
-        self.report_offence(peer, offence);
+        blame(self.peers, self.out, peer, offence.into());
     }
 
     /// Blames a peer for what an honest one may have sent too, because it could not know better.

@@ -13,10 +13,6 @@ use zeroize::Zeroizing;
 
 use crate::Source;
 use quiver_enrolment::{EnrolmentTrouble, Kgcs};
-#[cfg(feature = "abe")]
-use quiver_envelope::EnvelopeCommand;
-#[cfg(feature = "abe")]
-use quiver_envelope::EnvelopeEvent;
 use quiver_machine::{Offence, Peer, Snapshot};
 
 /// What a leader is set up with.
@@ -116,9 +112,6 @@ pub enum LeaderCommand {
     /// Whether this machine's clock is known to be right, because most of those who were asked have the same time. Until it
     /// is told, a leader takes it that its clock may be wrong.
     ClockConfirmed(bool),
-    /// Envelopes, which need no membership.
-    #[cfg(feature = "abe")]
-    Envelope(EnvelopeCommand),
 }
 
 /// What a leader reports.
@@ -217,9 +210,6 @@ pub enum LeaderEvent {
         /// Who sent it.
         source: Source,
     },
-    /// Something about envelopes.
-    #[cfg(feature = "abe")]
-    Envelope(EnvelopeEvent),
     /// A message could not be sent.
     SendFailed(&'static str),
     /// A second key of one identity signed validly, and was refused. The key first seen stays in force.

@@ -5,12 +5,11 @@ use std::time::Duration;
 use quiver_abe::envelope::{AnyKey, AnyParameters, AnyScheme, Lifetime, SendingSession, Target, seal_bytes};
 use quiver_abe::{FabeoCp, MasterKey, Parameters, PublicEncoding, Scheme, SecretEncoding, Universe};
 use quiver_policy::{AttributeSet, Schema};
-use quiver_role::{
-    AttributeAccess, AttributeKeys, EdgeCommand, EdgeEvent, EnvelopeCommand, EnvelopeEvent, LeaderCommand,
-};
+use quiver_role::{AttributeAccess, AttributeKeys, Either, EnvelopeCommand, EnvelopeEvent};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
+use crate::beside::{EdgeMachine, LeaderMachine};
 use crate::world::{Node, World};
 
 /// An authority under FABEO's ciphertext-policy scheme.
@@ -76,25 +75,36 @@ pub(crate) fn swarm(seed: u64, attributes: &[&str]) -> (World, Authority) {
     for (edge, attributes) in attributes.iter().enumerate().filter(|(_, attributes)| !attributes.is_empty()) {
         give(&mut world, edge, &authority.key(attributes));
     }
-    world.command_leader(LeaderCommand::Envelope(EnvelopeCommand::Keys(authority.public())));
+    envelope_leader(&mut world, EnvelopeCommand::Keys(authority.public()));
     (world, authority)
 }
 
+pub(crate) fn envelope_leader(world: &mut World, command: EnvelopeCommand) {
+    world.command::<LeaderMachine>(Node::Leader, Either::Right(command));
+}
+
+pub(crate) fn envelope_edge(world: &mut World, edge: usize, command: EnvelopeCommand) {
+    world.command::<EdgeMachine>(Node::Edge(edge), Either::Right(command));
+}
+
+pub(crate) fn envelope_events(world: &World, edge: usize) -> impl DoubleEndedIterator<Item = &EnvelopeEvent> {
+    world.edge_events(edge).iter().filter_map(Either::right)
+}
+
 pub(crate) fn give(world: &mut World, edge: usize, keys: &AttributeKeys) {
-    world.command_edge(edge, EdgeCommand::Envelope(EnvelopeCommand::Keys(keys.clone())));
+    envelope_edge(world, edge, EnvelopeCommand::Keys(keys.clone()));
 }
 
 /// The leader orders something, and everybody has time to hear it.
 pub(crate) fn order(world: &mut World, authority: &Authority, policy: &str, data: &[u8]) {
-    world.command_leader(LeaderCommand::Envelope(authority.seal(policy, data, true)));
+    envelope_leader(world, authority.seal(policy, data, true));
     world.run_for(Duration::from_millis(500));
 }
 
 /// What a drone opened: data, and the name of whoever signed it.
 pub(crate) fn opened(world: &World, edge: usize) -> Vec<(Vec<u8>, Option<String>)> {
-    let events = world.edge_events(edge).iter();
-    let opened = events.filter_map(|event| match event {
-        EdgeEvent::Envelope(EnvelopeEvent::Opened { data, author, .. }) => {
+    let opened = envelope_events(world, edge).filter_map(|event| match event {
+        EnvelopeEvent::Opened { data, author, .. } => {
             Some((data.to_vec(), author.as_ref().map(|author| author.name.to_string())))
         }
         _ => None,
@@ -104,8 +114,8 @@ pub(crate) fn opened(world: &World, edge: usize) -> Vec<(Vec<u8>, Option<String>
 
 /// How often a drone was told that something is for others.
 pub(crate) fn not_satisfied(world: &World, edge: usize) -> usize {
-    let told = |event: &&EdgeEvent| matches!(event, EdgeEvent::Envelope(EnvelopeEvent::NotSatisfied { .. }));
-    world.edge_events(edge).iter().filter(told).count()
+    let told = |event: &&EnvelopeEvent| matches!(event, EnvelopeEvent::NotSatisfied { .. });
+    envelope_events(world, edge).filter(told).count()
 }
 
 /// The last envelope that went from `from` to edge 0.

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use quiver_message::Message;
-use quiver_role::LeaderCommand;
 
-use crate::authority::{give, last_envelope, opened, order, swarm};
+use crate::authority::{envelope_leader, give, last_envelope, opened, order, swarm};
 use crate::world::{Node, S, World, decode};
 
 /// Envelopes that went from the leader to edge 0, in order.
@@ -63,7 +62,7 @@ fn who_was_away_for_seventy_messages_and_who_came_after_them_read_the_next() {
     order(&mut world, &authority, "scout", b"zero");
     cut_off(&mut world, true);
     for _ in 0..70 {
-        world.command_leader(LeaderCommand::Envelope(authority.seal("scout", b"lost", true)));
+        envelope_leader(&mut world, authority.seal("scout", b"lost", true));
         world.run_for(Duration::from_millis(20));
     }
     cut_off(&mut world, false);
@@ -83,7 +82,7 @@ fn no_session_is_lost_of_a_sender_that_opens_all_it_may_in_one_second() {
     let policies = ["", "1", "2", "3", "4", "5", "6", "7"].map(|other| format!("scout or other{other}"));
     for data in [b"zero", b"one "] {
         for policy in &policies {
-            world.command_leader(LeaderCommand::Envelope(authority.seal(policy, data, true)));
+            envelope_leader(&mut world, authority.seal(policy, data, true));
         }
         world.run_for(Duration::from_millis(100));
     }
@@ -99,7 +98,7 @@ fn more_policies_than_a_sender_keeps_sessions_for_lose_no_message() {
     for round in 0..2u8 {
         for other in 0..10 {
             let policy = format!("scout or other{other}");
-            world.command_leader(LeaderCommand::Envelope(authority.seal(&policy, &[round], true)));
+            envelope_leader(&mut world, authority.seal(&policy, &[round], true));
         }
         world.run_for(Duration::from_millis(100));
     }
@@ -185,7 +184,7 @@ fn a_restarted_reader_gets_the_opening_again_and_a_restarted_sender_begins_anew(
     world.start_leader();
     world.run_for(Duration::from_secs(20));
     let keys = quiver_role::EnvelopeCommand::Keys(authority.public());
-    world.command_leader(LeaderCommand::Envelope(keys));
+    envelope_leader(&mut world, keys);
     order(&mut world, &authority, "scout", b"two");
     let last = last_envelope(&world, Node::Leader);
     assert_ne!(last[..200], first[..200]);

@@ -2,22 +2,24 @@
 
 use std::time::Duration;
 
-use quiver_role::{EdgeEvent, EnvelopeEvent, EnvelopeLimits};
+use quiver_role::{EnvelopeEvent, EnvelopeLimits, Envelopes};
 
-use crate::authority::{Authority, give, not_satisfied, opened, order, swarm};
+use crate::authority::{
+    Authority, envelope_edge, envelope_events, give, not_satisfied, opened, order, swarm,
+};
 use crate::world::World;
 
 /// A group of one edge, with a key for `scout`, that has these limits.
 fn limited(seed: u64, limits: EnvelopeLimits) -> (World, Authority) {
     let (mut world, authority) = swarm(seed, &[""]);
-    world.edge_node(0).map_machine(|machine| machine.with_envelope_limits(limits));
+    *world.edge_node(0).machine_mut().unwrap().parts_mut() = Envelopes::new(limits);
     give(&mut world, 0, &authority.key("scout"));
     (world, authority)
 }
 
 fn too_large(world: &World) -> usize {
-    let told = |event: &&EdgeEvent| matches!(event, EdgeEvent::Envelope(EnvelopeEvent::TooLarge { .. }));
-    world.edge_events(0).iter().filter(told).count()
+    let told = |event: &&EnvelopeEvent| matches!(event, EnvelopeEvent::TooLarge { .. });
+    envelope_events(world, 0).filter(told).count()
 }
 
 #[test]
@@ -57,9 +59,9 @@ fn a_drone_keeps_as_many_sessions_of_its_own_as_it_may() {
     let (mut world, authority) = limited(43, EnvelopeLimits { open: 1, ..EnvelopeLimits::default() });
     let mut numbers = Vec::new();
     for policy in ["medic", "medic", "scout", "medic"] {
-        world.command_edge(0, quiver_role::EdgeCommand::Envelope(authority.seal(policy, b"help", true)));
-        let sent = world.edge_events(0).iter().rev().find_map(|event| match event {
-            EdgeEvent::Envelope(EnvelopeEvent::Sent { number, .. }) => Some(*number),
+        envelope_edge(&mut world, 0, authority.seal(policy, b"help", true));
+        let sent = envelope_events(&world, 0).rev().find_map(|event| match event {
+            EnvelopeEvent::Sent { number, .. } => Some(*number),
             _ => None,
         });
         numbers.extend(sent);

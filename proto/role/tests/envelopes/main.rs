@@ -1,6 +1,7 @@
 //! Envelopes in a group: leader and edges on a virtual clock.
 
 mod authority;
+mod beside;
 mod flooding;
 mod following;
 mod limits;

@@ -5,9 +5,11 @@ use std::time::Duration;
 use quiver_abe::envelope::EnvelopeError;
 use quiver_ainq::{Name, Revoked};
 use quiver_message::{Envelope, Message};
-use quiver_role::{EdgeCommand, EdgeEvent, EnvelopeCommand, KgcCommand, LeaderCommand, LeaderEvent, Offence};
+use quiver_role::{Either, EnvelopeCommand, EnvelopeEvent, KgcCommand, LeaderCommand, Offence};
 
-use crate::authority::{give, last_envelope, not_satisfied, opened, order, swarm};
+use crate::authority::{
+    envelope_edge, envelope_events, give, last_envelope, not_satisfied, opened, order, swarm,
+};
 use crate::world::{Node, S};
 
 #[test]
@@ -26,11 +28,11 @@ fn an_order_sealed_to_a_role_opens_at_exactly_those_who_have_it() {
 #[test]
 fn drones_seal_to_each_other_and_the_leader_passes_by_what_is_not_for_it() {
     let (mut world, authority) = swarm(2, &["scout", "medic"]);
-    world.command_edge(0, EdgeCommand::Envelope(authority.seal("medic", b"help", true)));
+    envelope_edge(&mut world, 0, authority.seal("medic", b"help", true));
     world.run_for(Duration::from_millis(500));
     assert_eq!(opened(&world, 1), [(b"help".to_vec(), Some("edge-0".into()))]);
     assert!(world.blamed_by_leader().is_empty());
-    let at_leader = world.leader_events().iter().filter(|event| matches!(event, LeaderEvent::Envelope(_)));
+    let at_leader = world.leader_events().iter().filter_map(Either::right);
     // That it is not satisfied: it has parameters alone.
     assert_eq!(at_leader.count(), 1);
 }
@@ -38,7 +40,7 @@ fn drones_seal_to_each_other_and_the_leader_passes_by_what_is_not_for_it() {
 #[test]
 fn what_nobody_signed_is_nobodys() {
     let (mut world, authority) = swarm(3, &["scout", "medic"]);
-    world.command_edge(0, EdgeCommand::Envelope(authority.seal("medic", b"who am I", false)));
+    envelope_edge(&mut world, 0, authority.seal("medic", b"who am I", false));
     world.run_for(Duration::from_millis(500));
     assert_eq!(opened(&world, 1), [(b"who am I".to_vec(), None)]);
 }
@@ -132,12 +134,10 @@ fn somebody_outside_the_group_opens_what_its_attributes_fit() {
 #[test]
 fn the_signature_of_a_revoked_drone_counts_no_more() {
     let (mut world, authority) = swarm(7, &["scout", "medic"]);
-    let mallory = world.edge(0).envelope_signer().unwrap();
-    let public = quiver_abe::envelope::Signer::public(&mallory);
-    let public = quiver_ainq::DronePublicKey::<S>::decode(&public).unwrap();
+    let public = world.edge(0).keypair().unwrap().public().clone();
     world.command_kgc(KgcCommand::RevokeDrones(vec![Revoked::from(&public.identity)]));
     world.run_for(Duration::from_secs(120));
-    world.command_edge(0, EdgeCommand::Envelope(authority.seal("medic", b"trust me", true)));
+    envelope_edge(&mut world, 0, authority.seal("medic", b"trust me", true));
     world.run_for(Duration::from_millis(500));
     assert!(opened(&world, 1).is_empty());
     let wrong = Offence::Envelope(EnvelopeError::WrongSignature);
@@ -160,17 +160,16 @@ fn keys_that_come_later_open_what_did_not_fit_before() {
 fn what_cannot_be_sealed_is_told() {
     let (mut world, authority) = swarm(9, &["scout", ""]);
     let failed = |world: &crate::world::World, edge: usize| {
-        let failures = world.edge_events(edge).iter();
-        failures.filter(|event| matches!(event, EdgeEvent::SendFailed(_))).count()
+        envelope_events(world, edge).filter(|event| matches!(event, EnvelopeEvent::NotSent(_))).count()
     };
-    world.command_edge(1, EdgeCommand::Envelope(authority.seal("scout", b"no parameters", true)));
+    envelope_edge(&mut world, 1, authority.seal("scout", b"no parameters", true));
     assert_eq!(failed(&world, 1), 1);
-    world.command_edge(0, EdgeCommand::Envelope(authority.seal("scout", &[0; 65_537], true)));
+    envelope_edge(&mut world, 0, authority.seal("scout", &[0; 65_537], true));
     assert_eq!(failed(&world, 0), 1);
     let EnvelopeCommand::Seal { target, data, .. } = authority.seal("scout", b"", true) else { panic!() };
     let elsewhere = EnvelopeCommand::Seal { authority: [1; 32], target, data, signed: true };
-    world.command_edge(0, EdgeCommand::Envelope(elsewhere));
+    envelope_edge(&mut world, 0, elsewhere);
     assert_eq!(failed(&world, 0), 2);
-    world.command_edge(0, EdgeCommand::Envelope(authority.seal("scout", &[0; 65_536], true)));
+    envelope_edge(&mut world, 0, authority.seal("scout", &[0; 65_536], true));
     assert_eq!(failed(&world, 0), 2);
 }

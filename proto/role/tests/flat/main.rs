@@ -2,6 +2,8 @@
 
 mod lost_key;
 
+#[path = "../roles/beside.rs"]
+mod beside;
 #[path = "../roles/main.rs"]
 mod roles;
 

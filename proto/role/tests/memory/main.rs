@@ -18,6 +18,8 @@ use rand_chacha::rand_core::SeedableRng;
 use self::roles::world;
 use self::world::{Node, S, World};
 
+#[path = "../roles/beside.rs"]
+mod beside;
 #[path = "../roles"]
 #[allow(dead_code, reason = "most of it is for the tests of what the roles do")]
 mod roles {

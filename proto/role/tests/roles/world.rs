@@ -15,12 +15,14 @@ use quiver_role::kgc::RestoreError;
 use quiver_role::leader::LeaderTiming;
 use quiver_role::{
     Edge, EdgeCommand, EdgeConfig, EdgeEvent, Kgc, KgcCommand, KgcConfig, KgcEvent, KgcRecord, Kgcs, Leader,
-    LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord, Now, Offence, Route, Snapshot,
+    LeaderCommand, LeaderConfig, LeaderEvent, Machine, Now, Offence, Route, Snapshot,
 };
 pub(crate) use quiver_testbed::EPOCH_START;
 use quiver_testbed::{Net, PATIENCE, TestNode};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
+
+use crate::beside::{EdgeMachine, LeaderMachine, node, own, whole};
 
 pub(crate) type S = Ristretto255;
 pub(crate) type Tamper = quiver_testbed::Tamper<Node>;
@@ -152,9 +154,10 @@ impl World {
     /// Starts the leader without any edge noticing.
     pub(crate) fn start_leader_alone(&mut self) {
         let records = if self.has(Node::Leader) { self.leader_records().to_vec() } else { Vec::new() };
+        let records = records.iter().filter_map(own).cloned();
         let leader = Leader::new(self.leader_config(), records).unwrap();
         self.subscribe(Node::Leader);
-        self.start(Node::Leader, leader);
+        self.start::<LeaderMachine>(Node::Leader, node(leader));
         self.connect(Node::Leader, Node::Kgc, Route::Kgc);
     }
 
@@ -189,7 +192,7 @@ impl World {
         let state = if self.has(id) { self.state(edge) } else { None };
         let machine = Edge::new(self.edge_config(edge), state.as_ref()).unwrap();
         self.subscribe(id);
-        self.start(id, machine);
+        self.start::<EdgeMachine>(id, node(machine));
         self.connect(id, Node::Kgc, Route::Kgc);
         self.connect(id, Node::Leader, Route::Leader);
     }
@@ -216,11 +219,11 @@ impl World {
     }
 
     pub(crate) fn command_edge(&mut self, edge: usize, command: EdgeCommand) {
-        self.command::<Edge<S>>(Node::Edge(edge), command);
+        self.command::<EdgeMachine>(Node::Edge(edge), whole(command));
     }
 
     pub(crate) fn command_leader(&mut self, command: LeaderCommand) {
-        self.command::<Leader<S>>(Node::Leader, command);
+        self.command::<LeaderMachine>(Node::Leader, whole(command));
     }
 
     pub(crate) fn command_kgc(&mut self, command: KgcCommand) {
@@ -249,54 +252,54 @@ impl World {
     }
 
     pub(crate) fn leader(&self) -> &Leader<S> {
-        self.machine(Node::Leader)
+        self.machine::<LeaderMachine>(Node::Leader)
     }
 
-    pub(crate) fn leader_records(&self) -> &[LeaderRecord] {
-        self.node::<Leader<S>>(Node::Leader).records()
+    pub(crate) fn leader_records(&self) -> &[<LeaderMachine as Machine>::Record] {
+        self.node::<LeaderMachine>(Node::Leader).records()
     }
 
-    pub(crate) fn set_leader_records(&mut self, records: Vec<LeaderRecord>) {
-        *self.node_mut::<Leader<S>>(Node::Leader).records_mut() = records;
+    pub(crate) fn set_leader_records(&mut self, records: Vec<<LeaderMachine as Machine>::Record>) {
+        *self.node_mut::<LeaderMachine>(Node::Leader).records_mut() = records;
     }
 
-    pub(crate) fn leader_events(&self) -> &[LeaderEvent] {
-        &self.node::<Leader<S>>(Node::Leader).events
+    pub(crate) fn leader_events(&self) -> &[<LeaderMachine as Machine>::Event] {
+        &self.node::<LeaderMachine>(Node::Leader).events
     }
 
     pub(crate) fn edge(&self, edge: usize) -> &Edge<S> {
-        self.machine(Node::Edge(edge))
+        self.machine::<EdgeMachine>(Node::Edge(edge))
     }
 
-    pub(crate) fn edge_node(&mut self, edge: usize) -> &mut TestNode<Edge<S>> {
+    pub(crate) fn edge_node(&mut self, edge: usize) -> &mut TestNode<EdgeMachine> {
         self.node_mut(Node::Edge(edge))
     }
 
-    pub(crate) fn edge_nodes(&self) -> impl Iterator<Item = &TestNode<Edge<S>>> {
-        (0..self.tokens.len()).map(|edge| self.node::<Edge<S>>(Node::Edge(edge)))
+    pub(crate) fn edge_nodes(&self) -> impl Iterator<Item = &TestNode<EdgeMachine>> {
+        (0..self.tokens.len()).map(|edge| self.node::<EdgeMachine>(Node::Edge(edge)))
     }
 
-    pub(crate) fn edge_events(&self, edge: usize) -> &[EdgeEvent] {
-        &self.node::<Edge<S>>(Node::Edge(edge)).events
+    pub(crate) fn edge_events(&self, edge: usize) -> &[<EdgeMachine as Machine>::Event] {
+        &self.node::<EdgeMachine>(Node::Edge(edge)).events
     }
 
     /// What an edge made durable last.
     pub(crate) fn state(&self, edge: usize) -> Option<Snapshot> {
-        self.node::<Edge<S>>(Node::Edge(edge)).records().last().cloned()
+        self.node::<EdgeMachine>(Node::Edge(edge)).records().last().and_then(own).cloned()
     }
 
     pub(crate) fn set_state(&mut self, edge: usize, state: Option<Snapshot>) {
-        *self.edge_node(edge).records_mut() = state.into_iter().collect();
+        *self.edge_node(edge).records_mut() = state.into_iter().map(whole).collect();
     }
 
     pub(crate) fn synced(&self, edge: usize) -> bool {
-        let machine = self.node::<Edge<S>>(Node::Edge(edge)).machine();
+        let machine = self.node::<EdgeMachine>(Node::Edge(edge)).machine();
         machine.is_some_and(|machine| machine.status().synced)
     }
 
     /// The key that an edge would use now.
     pub(crate) fn key(&self, edge: usize) -> Option<Vec<u8>> {
-        let machine = self.node::<Edge<S>>(Node::Edge(edge)).machine()?;
+        let machine = self.node::<EdgeMachine>(Node::Edge(edge)).machine()?;
         Some(machine.export(&name("test"))?.expose().to_vec())
     }
 
@@ -314,7 +317,7 @@ impl World {
     }
 
     pub(crate) fn blamed_by_leader(&self) -> Vec<&Offence> {
-        let blamed = self.leader_events().iter().filter_map(|event| match event {
+        let blamed = self.leader_events().iter().filter_map(own).filter_map(|event| match event {
             LeaderEvent::Blamed { offence, .. } => Some(offence),
             _ => None,
         });
@@ -322,7 +325,7 @@ impl World {
     }
 
     pub(crate) fn blamed_by_edge(&self, edge: usize) -> Vec<&Offence> {
-        let blamed = self.edge_events(edge).iter().filter_map(|event| match event {
+        let blamed = self.edge_events(edge).iter().filter_map(own).filter_map(|event| match event {
             EdgeEvent::Blamed { offence, .. } => Some(offence),
             _ => None,
         });

@@ -4,6 +4,8 @@ mod catching_up;
 mod dealing;
 mod leaving;
 
+#[path = "../roles/beside.rs"]
+mod beside;
 #[path = "../roles/main.rs"]
 mod roles;
 

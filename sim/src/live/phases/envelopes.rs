@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use quiver_ainq::Suite;
-use quiver_role::{EdgeCommand, LeaderCommand};
+use quiver_role::Either;
 use quiver_world::Invariant;
 use quiver_world::envelopes::{AbeAuthority, ORDERS, Order};
 use quiver_world::run::Phase;
@@ -20,11 +20,11 @@ impl<S: Suite> Run<'_, S> {
         let mut rng = rng_stream::generator(self.world.plan.seed, RngStream::Authority, 0, 0);
         let authority = AbeAuthority::found(&mut rng).map_err(refused)?;
         for drone in 0..=self.world.outsider() {
-            for command in authority.keys_of(drone).into_iter().map(EdgeCommand::Envelope) {
+            for command in authority.keys_of(drone).into_iter().map(Either::Right) {
                 self.world.swarm.here()?[drone as usize].node()?.command(command).await?;
             }
         }
-        for command in authority.public().into_iter().map(LeaderCommand::Envelope) {
+        for command in authority.public().into_iter().map(Either::Right) {
             self.world.leader.command(command).await?;
         }
         for (number, order) in (0..).zip(ORDERS) {
@@ -49,7 +49,7 @@ impl<S: Suite> Run<'_, S> {
             _ => (Goal::Opened(number), audience.iter().copied().collect()),
         };
         self.world.event_log().expect(goal, &waited_for);
-        self.world.leader.command(LeaderCommand::Envelope(seal)).await?;
+        self.world.leader.command(Either::Right(seal)).await?;
         let reached = self.reached("envelopes", waited_for.len()).await;
         let took = mark.at.elapsed();
         self.checker.after(&format!("envelope {number}, sealed to `{}`", order.policy()));

@@ -5,9 +5,9 @@ use std::time::Duration;
 use quiver_ainq::{Revoked, Suite};
 use quiver_net::Misconduct;
 use quiver_role::KgcCommand;
-use quiver_role::LeaderCommand;
 use quiver_role::Misdeed;
 use quiver_role::attributes::CentreCommand;
+use quiver_role::{Either, LeaderCommand};
 use quiver_world::run::Percentiles;
 
 use super::{Halt, Played, Run, Step};
@@ -140,7 +140,7 @@ impl<S: Suite> Run<'_, S> {
         for count in 1..=plan.rekeys {
             let epochs = self.world.event_log().with_logs(|logs| logs.leader.epochs.len());
             let begin = measure::now();
-            self.world.leader.command(LeaderCommand::Rekey).await?;
+            self.world.leader.command(Either::Left(LeaderCommand::Rekey)).await?;
             let deadline = begin + plan.timeout;
             loop {
                 // The first key of which each member reports that it has it, of those made since.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use quiver_ainq::Suite;
-use quiver_role::LeaderCommand;
+use quiver_role::{Either, LeaderCommand};
 use quiver_world::Invariant;
 use quiver_world::run::{Operation, Phase};
 use rand::seq::IteratorRandom;
@@ -92,7 +92,7 @@ impl<S: Suite> Run<'_, S> {
         let mut mark = self.mark();
         self.expect_newer_key();
         if self.world.plan.expiry.is_none() {
-            self.world.leader.command(LeaderCommand::Rekey).await?;
+            self.world.leader.command(Either::Left(LeaderCommand::Rekey)).await?;
         } else {
             let before = mark.epochs;
             if self.world.leader_will(|log| log.epochs.len() > before).await {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use quiver_ainq::Suite;
 use quiver_report::Progress;
-use quiver_role::LeaderCommand;
+use quiver_role::{Either, LeaderCommand};
 use quiver_world::Invariant;
 use quiver_world::run::{Operation, Phase};
 use rand::seq::IteratorRandom;
@@ -57,7 +57,7 @@ impl<S: Suite> Run<'_, S> {
         self.world.event_log().expect_from(Goal::Heard(number), &list, sender);
         let (channel, data) = (name("telemetry")?, message_body(number));
         match sender {
-            None => self.world.leader.command(LeaderCommand::Send { channel, data }).await?,
+            None => self.world.leader.command(Either::Left(LeaderCommand::Send { channel, data })).await?,
             Some(drone) => {
                 // Who has no name has no key to sign with.
                 let request = Request::Send { number, signed: number % 4 == 1 && !self.is_anonymous() };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use quiver_ainq::Suite;
 use quiver_role::edge::Ending;
-use quiver_role::{EdgeCommand, EdgeEvent, LeaderEvent};
+use quiver_role::{EdgeCommand, EdgeEvent, Either, LeaderEvent};
 
 use super::Phase;
 use super::phases::Stage;
@@ -140,7 +140,11 @@ impl<S: Suite> Stage<'_, S> {
         let (mark, before) = (self.mark(), self.arrivals.left);
         let (members, all) =
             (std::mem::take(&mut self.members), u32::try_from(self.arrivals.anonymous.inside.len()));
-        self.world.command_edges(members.iter().copied(), &EdgeCommand::Leave, &mut self.arrivals);
+        self.world.command_edges(
+            members.iter().copied(),
+            &Either::Left(EdgeCommand::Leave),
+            &mut self.arrivals,
+        );
         let all = all.unwrap_or(u32::MAX);
         if !self.until(Phase::LeaveAll, all, |stage| stage.arrivals.left - before) {
             return false;

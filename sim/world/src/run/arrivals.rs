@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use quiver_ainq::{Epoch, Suite};
-use quiver_role::{EdgeEvent, KgcEvent, LeaderEvent};
+use quiver_role::{EdgeEvent, EnvelopeEvent, KgcEvent, LeaderEvent};
 
 use super::Percentiles;
 use super::admission::AnonymousMembers;
@@ -100,19 +100,24 @@ impl Arrivals {
                 place.at = now;
                 self.heard += 1;
             }
-            EdgeEvent::Envelope(event) => {
-                place.at = now;
-                self.judged.note(number, event);
-            }
             EdgeEvent::Blamed { .. } => self.blamed += 1,
             _ => {}
         }
     }
 
-    fn opened(&mut self, number: u32, at: Duration) {
+    fn envelope(&mut self, number: u32, at: Duration, event: &EnvelopeEvent) {
+        self.touch(number, at);
+        self.judged.note(number, event);
+    }
+
+    fn touch(&mut self, number: u32, at: Duration) {
         if let Some(place) = self.edges.get_mut(number as usize) {
             place.at = u32::try_from(at.as_millis()).unwrap_or(u32::MAX);
         }
+    }
+
+    fn opened(&mut self, number: u32, at: Duration) {
+        self.touch(number, at);
         self.openings += 1;
         self.orders_opened.insert(number);
     }
@@ -140,6 +145,7 @@ impl<S: Suite> StepObserver<S> for Arrivals {
         for event in step.events() {
             match (step.node, event) {
                 (NodeId::Edge(number), NodeEvent::Edge(event)) => self.edge(number, step.at, event),
+                (NodeId::Edge(number), NodeEvent::Envelope(event)) => self.envelope(number, step.at, event),
                 (NodeId::Edge(number), NodeEvent::Opened(_)) => self.opened(number, step.at),
                 (_, NodeEvent::Kgc(KgcEvent::Issued { .. })) => self.issued += 1,
                 (_, NodeEvent::Leader(event)) => self.leader(event),

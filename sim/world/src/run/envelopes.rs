@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use quiver_ainq::Suite;
-use quiver_role::{EdgeCommand, EnvelopeEvent, LeaderCommand};
+use quiver_role::{Either, EnvelopeEvent};
 
 use super::Phase;
 use super::phases::Stage;
@@ -31,7 +31,7 @@ impl Judged {
             },
             EnvelopeEvent::Opened { author: None, .. } => self.strange += 1,
             EnvelopeEvent::NotSatisfied { .. } => self.unfit += 1,
-            EnvelopeEvent::TooLarge { .. } | EnvelopeEvent::Sent { .. } => {}
+            EnvelopeEvent::TooLarge { .. } | EnvelopeEvent::Sent { .. } | EnvelopeEvent::NotSent(_) => {}
         }
     }
 
@@ -64,10 +64,10 @@ impl<S: Suite> Stage<'_, S> {
             AbeAuthority::found(&mut rng_stream::generator(self.plan.seed, RngStream::AbeAuthority))?;
         for (kind, keys) in authority.kinds() {
             let edges = (0..self.world.edge_count()).filter(|edge| edge % 4 == kind);
-            self.world.command_edges(edges, &EdgeCommand::Envelope(keys), &mut self.arrivals);
+            self.world.command_edges(edges, &Either::Right(keys), &mut self.arrivals);
         }
         if let Some(public) = authority.public() {
-            self.world.command_leader(0, LeaderCommand::Envelope(public), &mut self.arrivals);
+            self.world.command_leader(0, Either::Right(public), &mut self.arrivals);
         }
         Ok(authority)
     }
@@ -83,7 +83,7 @@ impl<S: Suite> Stage<'_, S> {
         };
         let audience: Vec<u32> = self.members.iter().copied().filter(|edge| order.is_for(*edge)).collect();
         let wanted = u32::try_from(audience.len()).unwrap_or(u32::MAX);
-        self.world.command_leader(0, LeaderCommand::Envelope(command), &mut self.arrivals);
+        self.world.command_leader(0, Either::Right(command), &mut self.arrivals);
         let done = self.until(Phase::Envelope, wanted, |stage| stage.arrivals.judged.openings(number));
         // Those who are not to open it get their time as well.
         self.world.run_for(self.pace.patience() / 100, &mut self.arrivals);

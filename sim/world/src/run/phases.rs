@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cpu_time::ProcessTime;
 use quiver_ainq::{Name, Suite};
-use quiver_role::EdgeCommand;
+use quiver_role::{EdgeCommand, Either};
 use quiver_testbed::Traffic;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
@@ -251,7 +251,7 @@ impl<'a, S: Suite> Stage<'a, S> {
             return self.admit_anonymous(phase, newcomers);
         }
         let mark = self.mark();
-        let command = EdgeCommand::Join(self.world.fleet().group().clone());
+        let command = Either::Left(EdgeCommand::Join(self.world.fleet().group().clone()));
         let wave = self.world.fleet().wave();
         for wave in newcomers.chunks(wave) {
             let mark = self.mark();
@@ -291,7 +291,11 @@ impl<'a, S: Suite> Stage<'a, S> {
             return true;
         }
         let (mark, before) = (self.mark(), self.arrivals.left);
-        self.world.command_edges(leavers.iter().copied(), &EdgeCommand::Leave, &mut self.arrivals);
+        self.world.command_edges(
+            leavers.iter().copied(),
+            &Either::Left(EdgeCommand::Leave),
+            &mut self.arrivals,
+        );
         let gone = u32::try_from(leavers.len()).unwrap_or(u32::MAX);
         let done = self.until(Phase::Leave, gone, |stage| stage.arrivals.left - before)
             && self.synced(Phase::Leave, &mark);

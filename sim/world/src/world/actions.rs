@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quiver_ainq::{Name, Revoked, Suite};
 use quiver_role::release::ReleaseCommand;
-use quiver_role::{EdgeCommand, KgcCommand, LeaderCommand};
+use quiver_role::{EdgeCommand, Either, KgcCommand, LeaderCommand};
 use quiver_testbed::{Stimulus, nanos};
 
 use super::{ScheduledAction, World};
@@ -161,10 +161,10 @@ impl<S: Suite> World<S> {
         command: LeaderCommand,
         label: &'static str,
     ) -> Option<Step> {
-        self.step_leader(ordinal, Stimulus::Command(command), label)
+        self.step_leader(ordinal, Stimulus::Command(Either::Left(command)), label)
     }
 
     pub(super) fn tell_edge(&mut self, edge: u32, command: EdgeCommand, label: &'static str) -> Option<Step> {
-        self.step_edge(edge, Stimulus::Command(command), label)
+        self.step_edge(edge, Stimulus::Command(Either::Left(command)), label)
     }
 }

@@ -3,12 +3,11 @@
 use std::ops::Range;
 
 use quiver_ainq::Suite;
-use quiver_role::{EdgeCommand, LeaderCommand};
 use quiver_testbed::{SimNode, Stimulus};
 use rayon::prelude::*;
 
-use super::World;
 use super::step::take_step;
+use super::{DroneCommand, LeaderNodeCommand, World};
 use crate::drone_node::Drone;
 use crate::rng_stream::{self, RngStream};
 use crate::{Cause, NodeId, Step, StepObserver};
@@ -48,7 +47,7 @@ impl<S: Suite> World<S> {
     pub fn command_edges(
         &mut self,
         edges: impl IntoIterator<Item = u32>,
-        command: &EdgeCommand,
+        command: &DroneCommand,
         observer: &mut dyn StepObserver<S>,
     ) {
         let (now, options) = (self.now, self.step_options());
@@ -65,10 +64,10 @@ impl<S: Suite> World<S> {
     pub fn command_leader(
         &mut self,
         ordinal: u16,
-        command: LeaderCommand,
+        command: LeaderNodeCommand,
         observer: &mut dyn StepObserver<S>,
     ) {
-        if let Some(step) = self.tell_leader(ordinal, command, "do as told") {
+        if let Some(step) = self.step_leader(ordinal, Stimulus::Command(command), "do as told") {
             self.apply_effects(&step);
             observer.on_step(self, &step);
         }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quiver_ainq::{KgcId, Suite};
-use quiver_role::Leader;
+use quiver_role::{Either, Envelopes, Leader};
 use quiver_testbed::{FaultInjection, Stimulus};
 
 use super::step::take_step;
-use super::{ScheduledAction, World};
+use super::{LeaderNode, ScheduledAction, World};
 use crate::rng_stream::{self, RngStream};
 use crate::step::Sabotage;
 use crate::{Cause, DiskState, Effect, NodeId, Step};
@@ -43,9 +43,10 @@ impl<S: Suite> World<S> {
             NodeId::Leader(ordinal) => {
                 let unix = self.clock(node).unix;
                 let sim_node = self.leaders.get_mut(usize::from(ordinal))?;
-                let machine =
-                    Leader::new(self.fleet.leader(ordinal, true), sim_node.disk.records.iter().cloned());
+                let records = sim_node.disk.records.iter().cloned().map(Either::into_left);
+                let machine = Leader::new(self.fleet.leader(ordinal, true), records);
                 let machine = machine.map(|machine| self.fleet.demanding(machine, unix));
+                let machine = machine.map(|machine| LeaderNode::new(machine, Envelopes::default()));
                 machine.map(|machine| sim_node.power_on(now, machine, rng(sim_node.life + 1)))
             }
             NodeId::Edge(number) if self.is_anonymous(number) => {

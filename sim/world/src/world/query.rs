@@ -56,12 +56,12 @@ impl<S: Suite> World<S> {
 
     /// An edge's machine, if it is switched on.
     pub fn edge(&self, number: u32) -> Option<&Edge<S>> {
-        self.edges.get(number as usize)?.as_ref()?.machine.as_deref().map(|drone| &drone.edge)
+        self.edges.get(number as usize)?.as_ref()?.machine.as_deref().map(|drone| &*drone.edge)
     }
 
     /// A leader's machine, if it is switched on.
     pub fn leader(&self, ordinal: u16) -> Option<&Leader<S>> {
-        self.leaders.get(usize::from(ordinal))?.machine.as_deref()
+        self.leaders.get(usize::from(ordinal))?.machine.as_deref().map(|leader| &**leader)
     }
 
     /// How many KGCs there are.

@@ -153,7 +153,7 @@ impl<S: Suite> World<S> {
                 steps,
             );
             if let Some(drone) = &mut sim_node.machine {
-                headers.share(&mut drone.edge);
+                headers.share(drone.edge.primary_mut());
             }
         };
         let serve_hubs = || {

@@ -1,6 +1,7 @@
 //! Builds a world from a setup, or from the disks of another world.
 
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -101,7 +102,7 @@ impl Default for Setup {
 pub struct Disks<S: Suite> {
     pub(super) fleet: Arc<Fleet<S>>,
     pub(super) kgcs: Vec<Vec<KgcNodeRecord>>,
-    pub(super) leaders: Vec<Vec<LeaderRecord>>,
+    pub(super) leaders: Vec<Vec<Either<LeaderRecord, Infallible>>>,
     pub(super) edges: Vec<Vec<Snapshot>>,
 }
 

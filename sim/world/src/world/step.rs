@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use cpu_time::ThreadTime;
 use quiver_ainq::{KgcId, Suite};
-use quiver_role::{Destination, EdgeCommand, LeaderCommand, Machine, Via};
+use quiver_role::{Destination, Machine, Via};
 use quiver_testbed::{NEVER, SimNode, Stimulus, nanos};
 use sha2::{Digest, Sha256};
 
-use super::{RECORDED, ScheduledAction, World};
+use super::{DroneCommand, LeaderNodeCommand, RECORDED, ScheduledAction, World};
 use crate::air::Air;
 use crate::event_queue::Event;
 use crate::kgc_node::KgcNodeCommand;
@@ -129,7 +129,7 @@ impl<S: Suite> World<S> {
     pub(super) fn step_leader(
         &mut self,
         ordinal: u16,
-        stimulus: Stimulus<LeaderCommand>,
+        stimulus: Stimulus<LeaderNodeCommand>,
         label: &'static str,
     ) -> Option<Step> {
         let (options, now) = (self.step_options(), self.now);
@@ -140,7 +140,7 @@ impl<S: Suite> World<S> {
     pub(super) fn step_edge(
         &mut self,
         number: u32,
-        stimulus: Stimulus<EdgeCommand>,
+        stimulus: Stimulus<DroneCommand>,
         label: &'static str,
     ) -> Option<Step> {
         let (options, now) = (self.step_options(), self.now);

@@ -1,30 +1,46 @@
-//! Opening what others sealed.
+//! Opens what others sealed: their sessions, and the messages that wait for an opening.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_abe::envelope::{
-    AnyScheme, EnvelopeError, Header, MAX_SKIPPED, Opener, Opening, ReceivingSession, SessionId, Sessions,
-    Verifier, named_authority, open_bytes,
+    AnyScheme, EnvelopeError, Header, MAX_SKIPPED, Opener, Opening, ReceivingSession, SessionId,
+    Sessions as Followed, Verifier, named_authority, open_bytes,
 };
 
 use quiver_ainq::Name;
 
 use super::budget::Budget;
 use super::keys::AttributeKeys;
-use super::{EnvelopeLimits, Envelopes, Heard, REPEAT};
+use super::part::Sessions;
+use super::{EnvelopeLimits, REPEAT};
 use crate::{Author, EnvelopeEvent};
 use quiver_machine::Now;
 
 /// Sessions whose opening was asked for, by this drone or another.
 const MAX_ASKED: usize = 64;
 
+/// What came of a message.
+#[derive(Debug)]
+pub(crate) enum Received {
+    /// It opened.
+    Opened(EnvelopeEvent),
+    /// It is for others.
+    NotSatisfied(SessionId),
+    /// Its encapsulated key is longer than this drone opens.
+    TooLarge(SessionId),
+    /// Its session's opening is missing, and to be requested.
+    NoOpening(SessionId),
+    /// It is wrong.
+    Invalid(EnvelopeError),
+}
+
 /// What is known of other senders' sessions.
 #[derive(Debug)]
-pub(super) struct Receiving {
+pub(super) struct Receiver {
     limits: EnvelopeLimits,
-    sessions: Sessions,
+    sessions: Followed,
     /// Sessions that are known to be for others, or too large, newest last.
     unfit: VecDeque<SessionId>,
     asked: Vec<(SessionId, Duration)>,
@@ -34,11 +50,11 @@ pub(super) struct Receiving {
     asks: Budget,
 }
 
-impl Receiving {
+impl Receiver {
     pub(super) fn new(limits: EnvelopeLimits) -> Self {
         Self {
             limits,
-            sessions: Sessions::new(limits.sessions),
+            sessions: Followed::new(limits.sessions),
             unfit: VecDeque::new(),
             asked: Vec::new(),
             early: VecDeque::new(),
@@ -108,7 +124,7 @@ impl Receiving {
     }
 
     /// A message of a session that is not known: kept for a while, and its opening asked for.
-    fn await_opening(&mut self, now: Now, session: SessionId, sealed: &[u8]) -> Option<Heard> {
+    fn await_opening(&mut self, now: Now, session: SessionId, sealed: &[u8]) -> Option<Received> {
         self.early.push_back((session, sealed.to_vec()));
         let (most, bytes) = self.limits.early;
         while self.early.len() > most || self.early_bytes() > bytes {
@@ -125,7 +141,7 @@ impl Receiving {
             self.forget_oldest_question();
         }
         self.asked.push((session, now.monotonic));
-        Some(Heard::Ask(session))
+        Some(Received::NoOpening(session))
     }
 
     fn forget_oldest_question(&mut self) {
@@ -167,24 +183,24 @@ impl Receiving {
     }
 }
 
-impl Envelopes {
-    /// Takes an envelope that was said to the drone's group, and whatever waited for it.
-    pub fn receive(
+impl Sessions {
+    /// Takes an envelope that was sent to the drone's group, and whatever waited for it.
+    pub(crate) fn receive(
         &mut self,
         now: Now,
         group: Option<&Name>,
         sealed: &[u8],
         verifier: &impl Verifier<Sender = Author>,
-    ) -> Vec<Heard> {
+    ) -> Vec<Received> {
         let (first, opened) = match self.take(now, group, sealed, verifier) {
             Ok((heard, opened)) => (heard, opened),
-            Err(error) => (Some(Heard::Wrong(error)), None),
+            Err(error) => (Some(Received::Invalid(error)), None),
         };
-        let mut heard: Vec<Heard> = first.into_iter().collect();
-        for later in opened.map(|session| self.receiving.waiting_for(session)).into_iter().flatten() {
+        let mut heard: Vec<Received> = first.into_iter().collect();
+        for later in opened.map(|session| self.receiver.waiting_for(session)).into_iter().flatten() {
             match self.take(now, group, &later, verifier) {
                 Ok((next, _)) => heard.extend(next),
-                Err(error) => heard.push(Heard::Wrong(error)),
+                Err(error) => heard.push(Received::Invalid(error)),
             }
         }
         heard
@@ -197,42 +213,42 @@ impl Envelopes {
         group: Option<&Name>,
         sealed: &[u8],
         verifier: &impl Verifier<Sender = Author>,
-    ) -> Result<(Option<Heard>, Option<SessionId>), EnvelopeError> {
+    ) -> Result<(Option<Received>, Option<SessionId>), EnvelopeError> {
         let (header, chunks) = Header::decode(sealed)?;
         let id = header.session();
-        if self.receiving.unfit.contains(&id) {
+        if self.receiver.unfit.contains(&id) {
             return Ok((None, None));
         }
         let opened = match &header {
-            Header::Opening(opening) if opening.ciphertext().len() > self.receiving.limits.ciphertext => {
-                self.receiving.note_unfit(id);
-                return Ok((Some(Heard::TooLarge(id)), None));
+            Header::Opening(opening) if opening.ciphertext().len() > self.receiver.limits.ciphertext => {
+                self.receiver.note_unfit(id);
+                return Ok((Some(Received::TooLarge(id)), None));
             }
-            Header::Opening(opening) => match self.receiving.open_key(&self.keys, now, group, opening) {
+            Header::Opening(opening) => match self.receiver.open_key(&self.keys, now, group, opening) {
                 Ok(Some(session)) => Some(session),
                 Ok(None) => return Ok((None, None)),
                 Err(EnvelopeError::NotSatisfied) => {
-                    self.receiving.note_unfit(id);
-                    return Ok((Some(Heard::NotSatisfied(id)), None));
+                    self.receiver.note_unfit(id);
+                    return Ok((Some(Received::NotSatisfied(id)), None));
                 }
                 Err(error) => return Err(error),
             },
             Header::Following(_) => None,
         };
-        let Some(session) = opened.as_ref().or_else(|| self.receiving.sessions.session(&id, now.unix)) else {
-            return Ok((self.receiving.await_opening(now, id, sealed), None));
+        let Some(session) = opened.as_ref().or_else(|| self.receiver.sessions.session(&id, now.unix)) else {
+            return Ok((self.receiver.await_opening(now, id, sealed), None));
         };
-        let jumps = &mut self.receiving.jumps;
+        let jumps = &mut self.receiver.jumps;
         let Some(opener) = opener((&self.keys, group), jumps, now.monotonic, session, &header)? else {
             return Ok((None, None));
         };
         let begun = session.created();
         let (data, author) = open_bytes(opener, chunks, verifier)?;
         let first = opened.is_some().then_some(id);
-        self.receiving.sessions.took(&header, opened, now.unix)?;
+        self.receiver.sessions.took(&header, opened, now.unix)?;
         let (session, number) = (id.0, header.number());
         let event = EnvelopeEvent::Opened { session, number, begun, data, author };
-        Ok((Some(Heard::Opened(event)), first))
+        Ok((Some(Received::Opened(event)), first))
     }
 }
 

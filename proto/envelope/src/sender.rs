@@ -1,4 +1,4 @@
-//! Sealing to the group: sessions that are open, and what was said first in each.
+//! Seals to the group: the sessions that this drone opened, and the opening of each.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -12,7 +12,8 @@ use quiver_ainq::{Name, UnixTime};
 use quiver_message::{Envelope, MAX_ENVELOPE_LEN, MAX_PAYLOAD_LEN};
 use rand_core::CryptoRngCore;
 
-use super::{EnvelopeLimits, Envelopes, REPEAT};
+use super::part::Sessions;
+use super::{EnvelopeLimits, REPEAT};
 use quiver_machine::Now;
 
 /// The most sessions that a drone has open as their sender, signed or not: receivers follow four times as many of each.
@@ -21,7 +22,7 @@ const _: () = assert!(MAX_OPEN * 4 <= MAX_SESSIONS_PER_SENDER);
 
 /// The sessions that this drone began, oldest first.
 #[derive(Debug)]
-pub(super) struct Sending {
+pub(super) struct Sender {
     list: VecDeque<Open>,
     /// So many at most.
     most: usize,
@@ -42,26 +43,26 @@ struct Open {
 
 /// A message sealed.
 #[derive(Debug)]
-pub struct Sealed {
-    pub session: SessionId,
-    pub number: u32,
-    pub message: Envelope,
+pub(crate) struct Sealed {
+    pub(crate) session: SessionId,
+    pub(crate) number: u32,
+    pub(crate) message: Envelope,
 }
 
 /// What to seal, to whom.
 #[derive(Debug)]
-pub struct Order<'a> {
+pub(crate) struct Order<'a> {
     /// The authority whose parameters it is sealed with.
-    pub authority: &'a [u8; 32],
+    pub(crate) authority: &'a [u8; 32],
     /// Who opens it.
-    pub target: &'a Target,
+    pub(crate) target: &'a Target,
     /// The group it is said to.
-    pub group: &'a Name,
+    pub(crate) group: &'a Name,
     /// The plaintext.
-    pub data: &'a [u8],
+    pub(crate) data: &'a [u8],
 }
 
-impl Sending {
+impl Sender {
     pub(super) fn new(limits: EnvelopeLimits) -> Self {
         Self { list: VecDeque::new(), most: limits.open.clamp(1, MAX_OPEN) }
     }
@@ -91,9 +92,9 @@ impl Sending {
     }
 }
 
-impl Envelopes {
+impl Sessions {
     /// Seals a message, in the session there is for the target, or a new one.
-    pub fn seal(
+    pub(crate) fn seal(
         &mut self,
         now: Now,
         order: &Order<'_>,
@@ -104,7 +105,7 @@ impl Envelopes {
             return Err("the message is longer than 65,536 bytes");
         }
         let target = AnyScheme::encode_target(order.target);
-        let sealed = match self.sending.to(order, &target, signer.is_some(), now.unix) {
+        let sealed = match self.sender.to(order, &target, signer.is_some(), now.unix) {
             Some(open) => go_on(open, now, order.data, signer, rng),
             None => self.begin(now, order, target, signer, rng),
         };
@@ -147,15 +148,15 @@ impl Envelopes {
         };
         let sealed = go_on(&mut open, now, order.data, signer, rng)?;
         open.opening.clone_from(&sealed.message.sealed);
-        self.sending.keep(open);
+        self.sender.keep(open);
         Ok(sealed)
     }
 
     /// Somebody asks for an opening: the first message of a session of ours, as it was said, unless it was said just now
     /// or too much has been said again.
-    pub fn requested(&mut self, now: Now, session: &[u8; 32]) -> Option<Envelope> {
-        let Some(open) = self.sending.list.iter_mut().find(|open| open.session.id().0 == *session) else {
-            self.receiving.overhear(now, SessionId(*session));
+    pub(crate) fn requested(&mut self, now: Now, session: &[u8; 32]) -> Option<Envelope> {
+        let Some(open) = self.sender.list.iter_mut().find(|open| open.session.id().0 == *session) else {
+            self.receiver.overhear(now, SessionId(*session));
             return None;
         };
         if now.monotonic < open.said.saturating_add(REPEAT) || !self.repeats.take(now.monotonic, 1) {

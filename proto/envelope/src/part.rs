@@ -1,0 +1,180 @@
+//! The envelopes of a drone as a part of its machine.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::convert::Infallible;
+use core::time::Duration;
+
+use quiver_abe::envelope::{SessionId, Signer, Target};
+use quiver_ainq::Suite;
+use quiver_machine::{Handled, Now, Offence, Part, Peer, due};
+use quiver_message::{Message, OpeningRequest};
+
+use crate::budget::Budget;
+use crate::receiver::{Received, Receiver};
+use crate::sender::{Order, Sender};
+use crate::{AttributeKeys, DroneSigner, DroneVerifier, EnvelopeEvent, EnvelopeLimits, TIDYING};
+
+/// What the application asks of a drone's envelopes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EnvelopeCommand {
+    /// Use these parameters and keys from now on, in place of those before.
+    Keys(AttributeKeys),
+    /// Seal something and send it to the group.
+    Seal {
+        /// Under whose parameters: the authority's fingerprint.
+        authority: [u8; 32],
+        /// To whom.
+        target: Target,
+        /// At most 65,536 bytes.
+        data: Vec<u8>,
+        /// Whether to sign it. What is not signed is shown as unauthenticated.
+        signed: bool,
+    },
+}
+
+/// The envelopes of one drone: nothing is opened or sealed before it has parameters or keys.
+#[derive(Debug, Default)]
+pub struct Envelopes {
+    limits: EnvelopeLimits,
+    /// Once there are parameters or keys. In a box, because most drones of a swarm have none.
+    sessions: Option<Box<Sessions>>,
+}
+
+/// The context of this part.
+type Context<'a, S> = quiver_machine::Context<'a, S, EnvelopeEvent, Infallible>;
+
+/// The keys, and the sessions of this drone and of others.
+#[derive(Debug)]
+pub(crate) struct Sessions {
+    pub(crate) keys: AttributeKeys,
+    pub(crate) sender: Sender,
+    /// Openings repeated, of all sessions together.
+    pub(crate) repeats: Budget,
+    pub(crate) receiver: Receiver,
+    tidying: Option<Duration>,
+}
+
+impl Envelopes {
+    /// Envelopes within these limits.
+    #[must_use]
+    pub const fn new(limits: EnvelopeLimits) -> Self {
+        Self { limits, sessions: None }
+    }
+
+    fn set_keys(&mut self, keys: AttributeKeys) {
+        match &mut self.sessions {
+            // What did not fit may fit now.
+            Some(sessions) => {
+                sessions.keys = keys;
+                sessions.receiver.reconsider();
+            }
+            none => *none = Some(Box::new(Sessions::new(keys, self.limits))),
+        }
+    }
+
+    /// Seals to the target, signed by this drone if it is to be, and publishes it.
+    fn seal<S: Suite>(
+        &mut self,
+        cx: &mut Context<'_, S>,
+        (authority, target): (&[u8; 32], &Target),
+        data: &[u8],
+        signed: bool,
+    ) -> Result<(), &'static str> {
+        let group = cx.group.ok_or("in no group")?;
+        let sessions = self.sessions.as_mut().ok_or("no attribute authority is known")?;
+        let signer = DroneSigner::new(cx.deployment, cx.keypair.ok_or("not enrolled")?);
+        let signer = signed.then_some(&signer as &dyn Signer);
+        let sealed = sessions.seal(cx.now, &Order { authority, target, group, data }, signer, cx.rng)?;
+        cx.publish(&Message::Envelope(sealed.message));
+        cx.out.event(EnvelopeEvent::Sent { session: sealed.session.0, number: sealed.number });
+        Ok(())
+    }
+
+    fn receive<S: Suite>(&mut self, cx: &mut Context<'_, S>, sealed: &[u8]) -> Handled {
+        let Some(sessions) = &mut self.sessions else { return Handled::Yes };
+        let mut offences = Vec::new();
+        let verifier = DroneVerifier::new(cx.deployment, cx.revocations.list(), cx.now.unix);
+        for received in sessions.receive(cx.now, cx.group, sealed, &verifier) {
+            match received {
+                Received::Opened(event) => cx.out.event(event),
+                Received::NotSatisfied(SessionId(session)) => {
+                    cx.out.event(EnvelopeEvent::NotSatisfied { session });
+                }
+                Received::TooLarge(SessionId(session)) => {
+                    cx.out.event(EnvelopeEvent::TooLarge { session });
+                }
+                Received::NoOpening(SessionId(session)) => {
+                    cx.publish(&Message::OpeningRequest(OpeningRequest { session }));
+                }
+                Received::Invalid(error) => offences.push(Offence::Envelope(error)),
+            }
+        }
+        if offences.is_empty() { Handled::Yes } else { Handled::Offences(offences) }
+    }
+}
+
+impl Sessions {
+    fn new(keys: AttributeKeys, limits: EnvelopeLimits) -> Self {
+        Self {
+            keys,
+            sender: Sender::new(limits),
+            repeats: Budget::of_broadcasts(),
+            receiver: Receiver::new(limits),
+            tidying: None,
+        }
+    }
+
+    /// Erases the keys of sessions whose time is over.
+    fn tick(&mut self, now: Now) {
+        if due(self.tidying, now.monotonic) {
+            self.sender.forget_old(now.unix);
+            self.receiver.forget_old(now);
+            self.tidying = None;
+        }
+        if self.tidying.is_none() && !(self.sender.is_empty() && self.receiver.is_empty()) {
+            self.tidying = Some(now.monotonic.saturating_add(TIDYING));
+        }
+    }
+}
+
+impl<S: Suite> Part<S> for Envelopes {
+    type Command = EnvelopeCommand;
+    type Event = EnvelopeEvent;
+    type Record = Infallible;
+
+    fn handle(&mut self, cx: &mut Context<'_, S>, _: Peer, message: &Message<S>) -> Handled {
+        match message {
+            Message::Envelope(envelope) => return self.receive(cx, &envelope.sealed),
+            Message::OpeningRequest(request) => {
+                let sessions = self.sessions.as_mut();
+                if let Some(opening) = sessions.and_then(|own| own.requested(cx.now, &request.session)) {
+                    cx.publish(&Message::Envelope(opening));
+                }
+            }
+            _ => return Handled::No,
+        }
+        Handled::Yes
+    }
+
+    fn command(&mut self, cx: &mut Context<'_, S>, command: EnvelopeCommand) {
+        match command {
+            EnvelopeCommand::Keys(keys) => self.set_keys(keys),
+            EnvelopeCommand::Seal { authority, target, data, signed } => {
+                if let Err(reason) = self.seal(cx, (&authority, &target), &data, signed) {
+                    cx.out.event(EnvelopeEvent::NotSent(reason));
+                }
+            }
+        }
+    }
+
+    fn tick(&mut self, cx: &mut Context<'_, S>) {
+        if let Some(sessions) = &mut self.sessions {
+            sessions.tick(cx.now);
+        }
+    }
+
+    fn deadline(&self) -> Option<Duration> {
+        self.sessions.as_ref()?.tidying
+    }
+}
