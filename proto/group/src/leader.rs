@@ -35,13 +35,16 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{Deployment, DroneKeypair, EquivocationProof, Header, Name, Role, Roster, Suite};
+use quiver_ainq::{
+    Admission, Deployment, DroneKeypair, EquivocationProof, Header, Name, Role, Roster, Suite,
+};
 use quiver_crypto::Secret;
 use quiver_machine::{
-    CookieJar, Finished, Input, Job, Machine, Now, Offence, Output, Peer, Primary, Revocations, Route, Via,
-    due, earlier,
+    CookieJar, Input, Machine, Now, Offence, Output, Peer, Primary, Revocations, Route, Via, due, earlier,
 };
-use quiver_message::{CatchUpRequest, Message, Reason, Rekey};
+#[cfg(feature = "abke")]
+use quiver_machine::{Finished, Job};
+use quiver_message::{CatchUpRequest, Message, Nonce, Reason, Rekey};
 use rand_core::CryptoRngCore;
 
 pub use quiver_machine::RestoreError;
@@ -55,6 +58,7 @@ use self::failover::{Action, Failover, eviction_notices, peer_hints};
 pub use self::gate::Demand;
 pub use self::interface::{LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord, LeaderTiming};
 use self::joining::Joining;
+use self::joining::anonymous_join::AnonymousJoin;
 use self::revocation::RevocationPolling;
 pub use self::status::{Laggard, LeaderStatus, Stance};
 use self::store::{Change, Store, origin};
@@ -117,6 +121,20 @@ impl<S: Suite> Leader<S> {
     pub const fn with_stale_lists_refused(mut self) -> Self {
         self.base.store.revocations.refuse_stale = true;
         self
+    }
+
+    /// A leader that nobody joins by name: drones show that they satisfy a policy, and whoever verified that says so by
+    /// [`admit`](Self::admit) (§6.5). Terms open without members.
+    #[must_use]
+    pub const fn with_anonymous_members_only(mut self) -> Self {
+        self.joining.anonymous_only = true;
+        self
+    }
+
+    /// Takes a drone that showed that it satisfies the policy into the next batch. The welcome goes to this connection, with
+    /// this nonce.
+    pub fn admit(&mut self, now: Now, peer: Peer, nonce: Nonce, admission: Admission) {
+        self.joining.admit(now, AnonymousJoin { peer, nonce, admission });
     }
 
     /// The whole state as records, in place of all records so far.
