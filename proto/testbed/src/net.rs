@@ -346,6 +346,31 @@ impl<N: Id> Net<N> {
         }
     }
 
+    /// Delivers the message at this place among the [pending](Self::pending) with other bytes.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub fn deliver_changed(&mut self, place: usize, bytes: Vec<u8>) {
+        if let Event::Arrival(packet, over) = self.take_pending(place) {
+            self.arrive(Packet { bytes, ..packet }, over);
+        }
+    }
+
+    /// Loses the message at this place among the [pending](Self::pending).
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub fn lose(&mut self, place: usize) {
+        self.take_pending(place);
+    }
+
+    /// Loses all messages on their way.
+    pub fn lose_all(&mut self) {
+        while !self.pending().is_empty() {
+            self.lose(0);
+        }
+    }
+
     fn take_pending(&mut self, place: usize) -> Event<N> {
         let (number, _) = *self.numbered().get(place).expect("so many messages");
         self.queue.remove(number).expect("it is there").event
@@ -429,8 +454,8 @@ impl<N: Id> Net<N> {
         self.nodes.iter().map(|(id, node)| format!("\n{id:?}: {}", node.last_events())).collect()
     }
 
-    /// Feeds a node with anything but a command.
-    fn feed(&mut self, id: N, stimulus: Stimulus<std::convert::Infallible>) {
+    /// Feeds a node with anything but a command, as its driver would.
+    pub fn feed(&mut self, id: N, stimulus: Stimulus<std::convert::Infallible>) {
         let now = self.now;
         let Some(node) = self.nodes.get_mut(&id) else { return };
         let effects = node.feed(now, stimulus);

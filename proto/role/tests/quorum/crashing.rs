@@ -4,18 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use proptest::prelude::*;
-use quiver_ainq::KgcId;
 use quiver_message::quorum::QuorumMessage;
 use quiver_role::QuorumCommand;
 
 use crate::generating::check_keys;
-use crate::world::{Weather, World};
+use crate::world::World;
 
 /// Nobody has ever said two different things in one session to one member, whatever happened in between.
 fn check_consistency(world: &World) {
     let mut said: BTreeMap<_, BTreeSet<Vec<u8>>> = BTreeMap::new();
-    for flight in &world.sent {
-        let QuorumMessage::Ceremony(message) = &flight.message else { continue };
+    for packet in world.sent() {
+        let QuorumMessage::Ceremony(message) = &packet.message else { continue };
         let Some(rounds) = &message.rounds else { continue };
         let parts = [
             rounds.commitments.as_ref().map(|both| [both.ainq.clone(), both.ibe.clone()].concat()),
@@ -25,8 +24,8 @@ fn check_consistency(world: &World) {
         ];
         for (part, bytes) in parts.into_iter().enumerate().filter_map(|(part, bytes)| Some((part, bytes?))) {
             // What goes to all is the same for all.
-            let to = if part == 2 { flight.to } else { 0 };
-            said.entry((rounds.session, flight.from, to, part)).or_default().insert(bytes);
+            let to = if part == 2 { packet.to } else { 0 };
+            said.entry((rounds.session, packet.from, to, part)).or_default().insert(bytes);
         }
     }
     for ((_, from, to, part), variants) in said {
@@ -34,26 +33,22 @@ fn check_consistency(world: &World) {
     }
 }
 
-fn doom(world: &mut World, id: KgcId, outputs: usize) {
-    world.members.get_mut(&id).unwrap().doom = Some(outputs);
-}
-
 #[test]
 fn a_member_killed_after_any_output_goes_on_where_it_was() {
     let mut died = 0;
     for outputs in 0..40 {
-        let mut world = World::new(400 + outputs as u64, 3, 2);
-        doom(&mut world, 2, outputs);
+        let mut world = World::new(400 + u64::from(outputs), 3, 2);
+        world.crash_after(2, outputs);
         world.generate();
         check_keys(&mut world);
         check_consistency(&world);
-        world.pass(Duration::from_secs(100));
-        doom(&mut world, 3, outputs);
+        world.run_for(Duration::from_secs(100));
+        world.crash_after(3, outputs);
         world.command(1, QuorumCommand::Refresh);
         world.until("shares are refreshed", |world| world.all_hold(1));
         check_keys(&mut world);
         check_consistency(&world);
-        died += world.member(2).deaths + world.member(3).deaths;
+        died += world.member(2).lives() - 1 + world.member(3).lives() - 1;
     }
     assert!(died > 40, "the test tests something: {died}");
 }
@@ -65,25 +60,25 @@ proptest! {
     fn whoever_dies_when_and_whatever_the_weather_they_come_to_one_key(
         seed in any::<u64>(),
         (n, t) in prop_oneof![Just((3_u16, 2_u16)), Just((4, 3)), Just((5, 3))],
-        deaths in proptest::collection::vec((1_u16..=5, 0_usize..60), 0..8),
+        deaths in proptest::collection::vec((1_u16..=5, 0_u32..60), 0..8),
         (lost, twice, late) in (0_u8..90, 0_u8..90, 0_u64..5000),
     ) {
         let mut world = World::new(seed, n, t);
-        world.weather = Weather { lost, twice, late };
+        world.set_faults(lost, twice, late);
         for (id, outputs) in &deaths {
-            doom(&mut world, (id - 1) % n + 1, *outputs);
+            world.crash_after((id - 1) % n + 1, *outputs);
         }
         world.generate();
         check_keys(&mut world);
         for (id, outputs) in &deaths {
-            doom(&mut world, id % n + 1, *outputs);
+            world.crash_after(id % n + 1, *outputs);
         }
-        world.pass(Duration::from_secs(100));
-        world.until("all are up", |world| world.members.values().all(|member| member.node.is_some()));
+        world.run_for(Duration::from_secs(100));
+        world.until("all are up", |world| world.all_alive());
         world.command(1, QuorumCommand::Refresh);
         // A member that dies of it may take the command with it.
-        world.pass(Duration::from_secs(5));
-        world.until("all are up", |world| world.members.values().all(|member| member.node.is_some()));
+        world.run_for(Duration::from_secs(5));
+        world.until("all are up", |world| world.all_alive());
         world.command(1, QuorumCommand::Refresh);
         world.until("shares are refreshed", |world| world.all_hold(1));
         check_keys(&mut world);

@@ -8,7 +8,7 @@ use quiver_quorum::{QuorumSuite, SigningPackage};
 use quiver_role::quorum::{HeldKey, QuorumKeys};
 use quiver_role::{QuorumCommand, QuorumEvent};
 
-use crate::world::{S, Weather, World};
+use crate::world::{S, World};
 
 /// Whether these members' shares sign under their common public key.
 fn sign<K: QuorumSuite>(held: &[&HeldKey<K>], world: &mut World) -> bool {
@@ -76,7 +76,7 @@ fn one_operator_refreshes_and_the_public_keys_stay() {
     world.generate();
     let before = holdings(&world);
     for version in 1..=2 {
-        world.pass(std::time::Duration::from_secs(100));
+        world.run_for(std::time::Duration::from_secs(100));
         world.command(4, QuorumCommand::Refresh);
         world.until("shares are refreshed", |world| world.all_hold(version));
         check_keys(&mut world);
@@ -96,10 +96,10 @@ fn one_operator_refreshes_and_the_public_keys_stay() {
 fn keys_are_made_and_refreshed_in_any_weather() {
     for seed in 0..12 {
         let mut world = World::new(100 + seed, 3 + (seed % 3) as u16, 3);
-        world.weather = Weather { lost: 80, twice: 80, late: 3000 };
+        world.set_faults(80, 80, 3000);
         world.generate();
         check_keys(&mut world);
-        world.pass(std::time::Duration::from_secs(100));
+        world.run_for(std::time::Duration::from_secs(100));
         world.command(2, QuorumCommand::Refresh);
         world.until("shares are refreshed", |world| world.all_hold(1));
         check_keys(&mut world);
@@ -111,7 +111,7 @@ fn nothing_begins_before_every_operator_wants_it() {
     let mut world = World::new(6, 3, 2);
     world.command(1, QuorumCommand::Generate);
     world.command(2, QuorumCommand::Generate);
-    world.pass(std::time::Duration::from_secs(300));
+    world.run_for(std::time::Duration::from_secs(300));
     assert!(world.ids().iter().all(|id| world.node(*id).keys().is_none()));
     let invited = |by| QuorumEvent::Invited { by, kind: CeremonyKind::Generation };
     assert_eq!(world.events(3), [invited(1), invited(2)]);
@@ -129,18 +129,18 @@ fn a_ceremony_that_is_abandoned_changes_nothing() {
     let mut world = World::new(7, 3, 2);
     world.generate();
     let before = holdings(&world);
-    world.pass(std::time::Duration::from_secs(100));
-    world.cut = vec![(1, 3), (2, 3)];
+    world.run_for(std::time::Duration::from_secs(100));
+    world.part(&[1, 2], 3);
     world.command(1, QuorumCommand::Refresh);
-    world.pass(std::time::Duration::from_secs(100));
+    world.run_for(std::time::Duration::from_secs(100));
     world.command(1, QuorumCommand::Abandon);
     world.command(2, QuorumCommand::Abandon);
     for (old, new) in before.iter().zip(holdings(&world)) {
         assert_eq!(old.digest(), new.digest());
         assert_eq!(old.encode(), new.encode());
     }
-    world.cut.clear();
-    world.pass(std::time::Duration::from_secs(100));
+    world.network.heal();
+    world.run_for(std::time::Duration::from_secs(100));
     world.command(3, QuorumCommand::Refresh);
     world.until("shares are refreshed", |world| world.all_hold(1));
     check_keys(&mut world);

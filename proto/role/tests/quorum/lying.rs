@@ -8,17 +8,19 @@ use quiver_role::quorum::AbortCause;
 use quiver_role::{QuorumCommand, QuorumEvent};
 
 use crate::generating::{check_keys, holdings};
-use crate::world::{Flight, Tamper, World};
+use quiver_testbed::Stimulus;
+
+use crate::world::{Packet, Tamper, World};
 
 /// Changes what member 2 says in the rounds.
 fn changed(mut change: impl FnMut(KgcId, &mut quiver_message::quorum::Rounds) + 'static) -> Tamper {
-    Box::new(move |mut flight: Flight| {
-        if let (2, QuorumMessage::Ceremony(message)) = (flight.from, &mut flight.message)
+    Box::new(move |mut packet: Packet| {
+        if let (2, QuorumMessage::Ceremony(message)) = (packet.from, &mut packet.message)
             && let Some(rounds) = &mut message.rounds
         {
-            change(flight.to, rounds);
+            change(packet.to, rounds);
         }
-        vec![flight]
+        vec![packet]
     })
 }
 
@@ -39,29 +41,29 @@ fn aborts(world: &World, id: KgcId) -> Vec<AbortCause> {
 /// Who is named by the honest ones, in a key generation and then in a refresh that this member spoils.
 fn spoilt(seed: u64, lie: fn() -> Tamper) -> Vec<AbortCause> {
     let mut world = World::new(seed, 4, 3);
-    world.tamper = Some(lie());
+    world.set_tamper(lie());
     world.command_all(&QuorumCommand::Generate);
-    world.pass(Duration::from_secs(200));
+    world.run_for(Duration::from_secs(200));
     assert!(world.ids().iter().all(|id| world.node(*id).keys().is_none()), "no key is made");
     let mut all: Vec<_> = [1, 3, 4].into_iter().flat_map(|id| aborts(&world, id)).collect();
     world.tamper = None;
     world.ids().into_iter().for_each(|id| world.command(id, QuorumCommand::Abandon));
-    world.pass(Duration::from_secs(100));
+    world.run_for(Duration::from_secs(100));
     world.generate();
     check_keys(&mut world);
-    world.pass(Duration::from_secs(100));
+    world.run_for(Duration::from_secs(100));
     let before = holdings(&world);
-    world.members.values_mut().for_each(|member| member.events.clear());
-    world.tamper = Some(lie());
+    world.ids().into_iter().for_each(|id| world.member_mut(id).events.clear());
+    world.set_tamper(lie());
     world.command(1, QuorumCommand::Refresh);
-    world.pass(Duration::from_secs(50));
+    world.run_for(Duration::from_secs(50));
     for (old, new) in before.iter().zip(holdings(&world)) {
         assert_eq!(old.encode(), new.encode(), "an abort leaves the old share in place");
     }
     all.extend([1, 3, 4].into_iter().flat_map(|id| aborts(&world, id)));
     world.tamper = None;
     world.ids().into_iter().for_each(|id| world.command(id, QuorumCommand::Abandon));
-    world.pass(Duration::from_secs(100));
+    world.run_for(Duration::from_secs(100));
     world.command(3, QuorumCommand::Refresh);
     world.until("shares are refreshed", |world| world.all_hold(1));
     check_keys(&mut world);
@@ -160,20 +162,20 @@ fn who_tells_members_different_things_is_named_with_those_who_say_so() {
     // Member 2 takes part honestly with members 1 and 3, but tells member 4 other commitments that are as good.
     let mut other = World::new(8, 4, 3);
     other.command_all(&QuorumCommand::Generate);
-    other.pass(Duration::from_secs(1));
-    let said = other.sent.iter().find_map(|flight| match &flight.message {
-        QuorumMessage::Ceremony(message) if flight.from == 2 => message.rounds.as_ref()?.commitments.clone(),
+    other.run_for(Duration::from_secs(1));
+    let said = other.sent().iter().find_map(|packet| match &packet.message {
+        QuorumMessage::Ceremony(message) if packet.from == 2 => message.rounds.as_ref()?.commitments.clone(),
         _ => None,
     });
     let another = said.expect("it has committed");
     let mut world = World::new(9, 4, 3);
-    world.tamper = Some(changed(move |to, rounds| {
+    world.set_tamper(changed(move |to, rounds| {
         if let (4, Some(commitments)) = (to, &mut rounds.commitments) {
             *commitments = another.clone();
         }
     }));
     world.command_all(&QuorumCommand::Generate);
-    world.pass(Duration::from_secs(100));
+    world.run_for(Duration::from_secs(100));
     assert!(world.ids().iter().all(|id| world.node(*id).keys().is_none()));
     let causes: Vec<_> = [1, 3, 4].into_iter().flat_map(|id| aborts(&world, id)).collect();
     let about_2 = |cause: &AbortCause| match cause {
@@ -195,26 +197,26 @@ fn who_tells_members_different_things_is_named_with_those_who_say_so() {
 fn who_withholds_its_confirmation_delays_a_refresh_and_takes_nothing_away() {
     let mut world = World::new(10, 5, 3);
     world.generate();
-    world.pass(Duration::from_secs(100));
+    world.run_for(Duration::from_secs(100));
     // Member 2 confirms to member 1 alone, and tells the others that it has left.
-    world.tamper = Some(Box::new(|mut flight| {
-        if flight.from == 2 && flight.to > 2 {
-            match &mut flight.message {
+    world.set_tamper(Box::new(|mut packet| {
+        if packet.from == 2 && packet.to > 2 {
+            match &mut packet.message {
                 QuorumMessage::Ceremony(message) => {
-                    let Some(rounds) = &mut message.rounds else { return vec![flight] };
+                    let Some(rounds) = &mut message.rounds else { return vec![packet] };
                     if rounds.confirmation.is_some() {
                         let session = rounds.session;
                         let abort = quiver_message::quorum::CeremonyAbort { session, culprit: None };
-                        flight.message = QuorumMessage::Abort(abort);
+                        packet.message = QuorumMessage::Abort(abort);
                     }
                 }
-                _ => return vec![flight],
+                _ => return vec![packet],
             }
         }
-        vec![flight]
+        vec![packet]
     }));
     world.command(1, QuorumCommand::Refresh);
-    world.pass(Duration::from_secs(200));
+    world.run_for(Duration::from_secs(200));
     let version = |world: &World, id| world.node(id).keys().unwrap().version();
     assert_eq!([1, 3, 4, 5].map(|id| version(&world, id)), [1, 0, 0, 0]);
     // The others hold both, and their operators can put the new ones in force.
@@ -233,19 +235,13 @@ fn strangers_and_garbage_are_reported_and_change_nothing() {
     let mut world = World::new(11, 3, 2);
     world.generate();
     let before = holdings(&world);
-    let status = world.sent[0].message.encode(world.charter.fingerprint());
-    world.input(
-        1,
-        quiver_role::Input::Received {
-            from: quiver_role::Peer(999_999),
-            via: quiver_role::Via::Peer,
-            bytes: &status,
-        },
-    );
+    let status = world.sent()[0].message.encode(world.charter.fingerprint());
+    let stranger = quiver_role::Peer(999_999);
+    world.feed(1, Stimulus::Received(stranger, quiver_role::Via::Peer, status.into()));
     assert_eq!(world.events(1).last(), Some(&QuorumEvent::Stranger(quiver_role::Peer(999_999))));
     let route = quiver_role::Route::Member(4);
     let peer = quiver_role::Peer(888_888);
-    world.input(1, quiver_role::Input::Connected { peer, route });
+    world.feed(1, Stimulus::Connected(peer, route));
     assert_eq!(world.events(1).last(), Some(&QuorumEvent::Stranger(peer)));
     for (old, new) in before.iter().zip(holdings(&world)) {
         assert_eq!(old.encode(), new.encode());

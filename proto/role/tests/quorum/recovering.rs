@@ -7,12 +7,12 @@ use quiver_message::quorum::{Both, QuorumMessage, SecretBytes};
 use quiver_role::{QuorumCommand, QuorumEvent};
 
 use crate::generating::{check_keys, holdings};
-use crate::world::{Flight, S, Weather, World};
+use crate::world::{Packet, S, World};
 
 /// A disk is gone, and a new machine takes its place.
 fn lose(world: &mut World, id: KgcId) {
-    world.kill(id);
-    world.members.get_mut(&id).unwrap().records.clear();
+    world.stop(id);
+    world.member_mut(id).records_mut().clear();
     world.start(id);
 }
 
@@ -26,7 +26,7 @@ fn lost_shares_come_back_as_they_were() {
         let mut world = World::new(200 + seed, 5, 3);
         world.generate();
         let before = holdings(&world);
-        world.weather = Weather { lost: 60, twice: 60, late: 2000 };
+        world.set_faults(60, 60, 2000);
         lose(&mut world, 2);
         world.command(2, QuorumCommand::Recover);
         helped_by(&mut world, &[1, 3, 5], 2);
@@ -39,7 +39,7 @@ fn lost_shares_come_back_as_they_were() {
         check_keys(&mut world);
         // And all is as before: the member knows what was signed, and takes part in a refresh.
         world.until("it learns who the quorum is", |world| world.node(2).quorum_statement().is_some());
-        world.pass(Duration::from_secs(100));
+        world.run_for(Duration::from_secs(100));
         world.command(2, QuorumCommand::Refresh);
         world.until("shares are refreshed", |world| world.all_hold(1));
         check_keys(&mut world);
@@ -54,11 +54,10 @@ fn member_that_knows_p_pub_takes_no_shares_of_another_key() {
     let other = quiver_ainq::SecretScalar::<S>::generate(&mut world.rng).public();
     for (pinned, taken) in [(other, false), (genuine, true)] {
         lose(&mut world, 2);
-        let member = world.members.get_mut(&2).unwrap();
-        member.node = member.node.take().map(|node| node.with_master(pinned));
+        world.member_mut(2).map_machine(|node| node.with_master(pinned));
         world.command(2, QuorumCommand::Recover);
         helped_by(&mut world, &[1, 3], 2);
-        world.pass(Duration::from_secs(200));
+        world.run_for(Duration::from_secs(200));
         let refused = QuorumEvent::Refused("members offer shares that are not this quorum's");
         assert!(world.events(2).contains(&refused), "by the first");
         assert_eq!(world.node(2).keys().is_some(), taken);
@@ -72,14 +71,14 @@ fn nobody_helps_without_its_operators_word() {
     lose(&mut world, 4);
     world.command(4, QuorumCommand::Recover);
     helped_by(&mut world, &[1, 2], 4);
-    world.pass(Duration::from_secs(600));
+    world.run_for(Duration::from_secs(600));
     assert!(world.node(4).keys().is_none(), "two are not enough");
     assert!(world.events(3).contains(&QuorumEvent::HelpWanted { by: 4 }));
-    let secret = |flight: &Flight| {
-        flight.to == 4
-            && matches!(flight.message, QuorumMessage::RepairAnswer(_) | QuorumMessage::RepairDelta(_))
+    let secret = |packet: &Packet| {
+        packet.to == 4
+            && matches!(packet.message, QuorumMessage::RepairAnswer(_) | QuorumMessage::RepairDelta(_))
     };
-    assert!(!world.sent.iter().any(secret));
+    assert!(!world.sent().iter().any(secret));
     helped_by(&mut world, &[3], 4);
     world.until("shares are back", |world| world.all_hold(0));
 }
@@ -91,7 +90,7 @@ fn nobody_helps_a_member_for_which_another_was_meant() {
     // Member 1 would have the shares of member 3.
     helped_by(&mut world, &[2], 3);
     world.command(1, QuorumCommand::Recover);
-    world.pass(Duration::from_secs(300));
+    world.run_for(Duration::from_secs(300));
     assert!(!world.events(2).iter().any(|event| matches!(event, QuorumEvent::Helped { .. })));
 }
 
@@ -103,11 +102,11 @@ fn a_helper_that_crashes_midway_is_replaced_or_starts_again() {
         let before = holdings(&world);
         lose(&mut world, 1);
         helped_by(&mut world, &[2, 3, 4], 1);
-        world.members.get_mut(&3).unwrap().doom = Some(outputs);
+        world.crash_after(3, outputs);
         world.command(1, QuorumCommand::Recover);
         // The operator's word is gone with the helper, as its part in the repair is.
-        world.pass(Duration::from_secs(20));
-        if world.member(3).node.is_none() {
+        world.run_for(Duration::from_secs(20));
+        if !world.alive(3) {
             world.start(3);
         }
         helped_by(&mut world, &[3], 1);
@@ -123,13 +122,13 @@ fn a_helper_that_lies_is_named_and_left_out() {
     let before = holdings(&world);
     lose(&mut world, 5);
     helped_by(&mut world, &[1, 2, 3, 4], 5);
-    world.tamper = Some(Box::new(|mut flight| {
-        if let (2, QuorumMessage::RepairAnswer(answer)) = (flight.from, &mut flight.message) {
+    world.set_tamper(Box::new(|mut packet| {
+        if let (2, QuorumMessage::RepairAnswer(answer)) = (packet.from, &mut packet.message) {
             let mut wrong = answer.answer.ainq.expose().to_vec();
             wrong[40] ^= 1;
             answer.answer = Both { ainq: SecretBytes::new(wrong.into()), ibe: answer.answer.ibe.clone() };
         }
-        vec![flight]
+        vec![packet]
     }));
     world.command(5, QuorumCommand::Recover);
     world.until("shares are back", |world| world.all_hold(0));
@@ -148,18 +147,18 @@ fn a_helper_that_deals_wrongly_is_named_by_the_other_helpers() {
     let before = holdings(&world);
     lose(&mut world, 5);
     helped_by(&mut world, &[1, 2, 3, 4], 5);
-    world.tamper = Some(Box::new(|mut flight| {
-        if let (2, QuorumMessage::RepairDelta(delta)) = (flight.from, &mut flight.message) {
+    world.set_tamper(Box::new(|mut packet| {
+        if let (2, QuorumMessage::RepairDelta(delta)) = (packet.from, &mut packet.message) {
             let mut wrong = delta.delta.ibe.expose().to_vec();
             wrong[0] ^= 1;
             delta.delta.ibe = SecretBytes::new(wrong.into());
         }
-        vec![flight]
+        vec![packet]
     }));
     world.command(5, QuorumCommand::Recover);
     world.until("shares are back", |world| world.all_hold(0));
     assert_eq!(before[4].encode(), holdings(&world)[4].encode());
-    for event in world.members.values().flat_map(|member| &member.events) {
+    for event in world.ids().into_iter().flat_map(|id| world.events(id)) {
         if let QuorumEvent::Blamed { member, offence } = event {
             assert_eq!(*member, 2, "{offence}");
         }

@@ -13,10 +13,10 @@ use quiver_message::Message;
 use quiver_message::quorum::{QuorumMessage, SignPackage, SignProposal, SignRefusalReason, SignerCommitment};
 use quiver_quorum::SigningPackage;
 use quiver_role::quorum::{approval, ibe_name};
-use quiver_role::{Input, QuorumCommand, QuorumEvent};
+use quiver_role::{QuorumCommand, QuorumEvent};
 
 use crate::generating::holdings;
-use crate::world::{Flight, S, START, VALIDITY, Weather, World};
+use crate::world::{Packet, S, START, VALIDITY, World};
 
 fn revoke(serials: &[u8]) -> QuorumCommand {
     QuorumCommand::Revoke(unknown(serials))
@@ -46,8 +46,8 @@ fn names(world: &World, serials: &[u8]) -> bool {
 /// No number was ever given to two lists.
 fn check_lists(world: &World) {
     let mut lists: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
-    for flight in &world.sent {
-        if let QuorumMessage::SignedStatement(statement) = &flight.message
+    for packet in world.sent() {
+        if let QuorumMessage::SignedStatement(statement) = &packet.message
             && statement.purpose.as_str() == Purpose::Revocation.as_str()
         {
             let list = RevocationList::decode(&statement.body).unwrap();
@@ -71,7 +71,7 @@ fn a_drone_is_revoked_as_soon_as_t_operators_want_it() {
     let mut world = quorum(1, 5, 3);
     world.command(1, revoke(&[7, 8]));
     world.command(4, revoke(&[7, 9]));
-    world.pass(Duration::from_secs(300));
+    world.run_for(Duration::from_secs(300));
     assert!(world.ids().iter().all(|id| list(&world, *id) == RevocationList::empty()), "two are not enough");
     world.command(5, revoke(&[7]));
     world.until("it is revoked", |world| names(world, &[7]));
@@ -87,16 +87,14 @@ fn a_drone_is_revoked_as_soon_as_t_operators_want_it() {
 fn lists_are_signed_in_any_weather_while_members_die_and_no_number_is_used_twice() {
     for seed in 0..6 {
         let mut world = quorum(20 + seed, 5, 3);
-        world.weather = Weather { lost: 70, twice: 70, late: 3000 };
+        world.set_faults(70, 70, 3000);
         for step in 1..=4_u8 {
             let dies = (step as KgcId + seed as KgcId) % 5 + 1;
             for id in [1, 2, 3, 4, 5] {
                 world.command(id, revoke(&[step]));
             }
-            world.members.get_mut(&dies).unwrap().doom = Some(3 + seed as usize * 2);
-            world.until("it is revoked", |world| {
-                world.members.values().all(|member| member.node.is_some()) && names(world, &[step])
-            });
+            world.crash_after(dies, 3 + seed as u32 * 2);
+            world.until("it is revoked", |world| world.all_alive() && names(world, &[step]));
         }
         check_lists(&world);
     }
@@ -106,17 +104,17 @@ fn lists_are_signed_in_any_weather_while_members_die_and_no_number_is_used_twice
 fn what_was_signed_for_binds_across_a_restart() {
     let mut world = quorum(2, 3, 2);
     // The coordinator dies before it has put the signature together.
-    world.tamper = Some(Box::new(|flight| match flight.message {
+    world.set_tamper(Box::new(|packet| match packet.message {
         QuorumMessage::SignShare(_) => Vec::new(),
-        _ => vec![flight],
+        _ => vec![packet],
     }));
     world.command(1, revoke(&[1]));
     world.command(2, revoke(&[1]));
-    world.pass(Duration::from_secs(30));
+    world.run_for(Duration::from_secs(30));
     assert!(!names(&world, &[1]));
-    world.kill(1);
-    world.kill(2);
-    world.pass(Duration::from_secs(1));
+    world.stop(1);
+    world.stop(2);
+    world.run_for(Duration::from_secs(1));
     world.start(1);
     world.start(2);
     world.tamper = None;
@@ -132,7 +130,7 @@ fn a_list_is_renewed_before_it_is_stale() {
     world.until("it is revoked", |world| names(world, &[1]));
     let first = list(&world, 1);
     for _ in 0..22 {
-        world.pass(Duration::from_secs(3600));
+        world.run_for(Duration::from_secs(3600));
     }
     let second = list(&world, 3);
     assert_eq!((second.number, &second.revoked), (second.issued, &first.revoked));
@@ -144,17 +142,17 @@ fn a_list_is_renewed_before_it_is_stale() {
 #[test]
 fn who_sends_a_wrong_share_is_named_and_the_list_is_signed_by_others() {
     let mut world = quorum(4, 5, 3);
-    world.tamper = Some(Box::new(|mut flight| {
-        if let (2, QuorumMessage::SignShare(share)) = (flight.from, &mut flight.message) {
+    world.set_tamper(Box::new(|mut packet| {
+        if let (2, QuorumMessage::SignShare(share)) = (packet.from, &mut packet.message) {
             share.share[0] ^= 1;
         }
-        vec![flight]
+        vec![packet]
     }));
     world.command_all(&revoke(&[1]));
     world.until("it is revoked", |world| names(world, &[1]));
     let named = |event: &QuorumEvent| matches!(event, QuorumEvent::WrongShare { .. });
     let all: Vec<_> =
-        world.members.values().flat_map(|member| &member.events).filter(|event| named(event)).collect();
+        world.ids().into_iter().flat_map(|id| world.events(id)).filter(|event| named(event)).collect();
     assert!(
         !all.is_empty() && all.iter().all(|event| **event == QuorumEvent::WrongShare { by: 2 }),
         "{all:?}"
@@ -168,9 +166,9 @@ fn too_few_members_say_who_answered_and_who_did_not() {
     world.until("it is revoked", |world| names(world, &[1]));
     [3, 4, 5].into_iter().for_each(|id| world.command(id, revoke(&[2])));
     // They have said so, and are gone before anything comes of it.
-    world.pass(Duration::from_millis(15));
-    [1, 2, 4, 5].into_iter().for_each(|id| world.kill(id));
-    world.pass(Duration::from_secs(60));
+    world.run_for(Duration::from_millis(15));
+    [1, 2, 4, 5].into_iter().for_each(|id| world.stop(id));
+    world.run_for(Duration::from_secs(60));
     let said = world.events(3).iter().rev().find_map(|event| match event {
         QuorumEvent::NotSigned { purpose, willing, silent, .. } => {
             Some((*purpose, willing.clone(), silent.clone()))
@@ -183,14 +181,14 @@ fn too_few_members_say_who_answered_and_who_did_not() {
 /// What member 1 answers to a proposal of member 2.
 fn answer(world: &mut World, version: u32, purpose: &str, body: Vec<u8>) -> Option<SignRefusalReason> {
     let proposal = SignProposal { session: [9; 16], version, purpose: Name::new(purpose).unwrap(), body };
-    let sent = world.sent.len();
-    world.fly(&Flight { from: 2, to: 1, message: QuorumMessage::SignProposal(proposal) });
-    world.pass(Duration::from_millis(100));
-    world.sent[sent..]
+    let sent = world.sent().len();
+    world.inject(&Packet { from: 2, to: 1, message: QuorumMessage::SignProposal(proposal) });
+    world.run_for(Duration::from_millis(100));
+    world.sent()[sent..]
         .iter()
-        .find_map(|flight| match &flight.message {
-            QuorumMessage::SignRefusal(refusal) if flight.from == 1 => Some(Some(refusal.reason)),
-            QuorumMessage::SignCommitment(_) if flight.from == 1 => Some(None),
+        .find_map(|packet| match &packet.message {
+            QuorumMessage::SignRefusal(refusal) if packet.from == 1 => Some(Some(refusal.reason)),
+            QuorumMessage::SignCommitment(_) if packet.from == 1 => Some(None),
             _ => None,
         })
         .expect("it answers")
@@ -202,21 +200,21 @@ fn nonces_do_not_outlive_a_member_that_is_brought_back_with_its_memory() {
     let shares = holdings(&world)[0].ainq().public().encode();
     assert_eq!(answer(&mut world, 0, "quorum", shares), None);
     // Another copy of it may sign with them.
-    world.input(1, Input::Resumed);
-    let commitment = world.sent.iter().rev().find_map(|flight| match &flight.message {
-        QuorumMessage::SignCommitment(commitment) if flight.from == 1 => Some(commitment.commitment.clone()),
+    world.resume(1);
+    let commitment = world.sent().iter().rev().find_map(|packet| match &packet.message {
+        QuorumMessage::SignCommitment(commitment) if packet.from == 1 => Some(commitment.commitment.clone()),
         _ => None,
     });
     let part = |kgc| SignerCommitment { kgc, commitment: commitment.clone().expect("it answered") };
     let package = SignPackage { session: [9; 16], commitments: vec![part(1), part(2)] };
-    let sent = world.sent.len();
-    world.fly(&Flight { from: 2, to: 1, message: QuorumMessage::SignPackage(package) });
-    world.pass(Duration::from_millis(100));
-    let unknown = |flight: &Flight| {
-        let QuorumMessage::SignRefusal(refusal) = &flight.message else { return false };
-        flight.from == 1 && refusal.reason == SignRefusalReason::UnknownSession
+    let sent = world.sent().len();
+    world.inject(&Packet { from: 2, to: 1, message: QuorumMessage::SignPackage(package) });
+    world.run_for(Duration::from_millis(100));
+    let unknown = |packet: &Packet| {
+        let QuorumMessage::SignRefusal(refusal) = &packet.message else { return false };
+        packet.from == 1 && refusal.reason == SignRefusalReason::UnknownSession
     };
-    assert!(world.sent[sent..].iter().any(unknown));
+    assert!(world.sent()[sent..].iter().any(unknown));
 }
 
 #[test]
@@ -227,7 +225,7 @@ fn nobody_signs_what_its_own_state_does_not_bear_out() {
     world.until("it is revoked", |world| names(world, &[1]));
     world.command(1, revoke(&[2]));
     let known = list(&world, 1);
-    let now = START + world.clock.as_secs();
+    let now = START + world.time().as_secs();
     let good = RevocationList {
         number: known.number + 1,
         issued: now,
@@ -268,7 +266,7 @@ fn list_leaves_out_whose_identity_has_ended_and_nobody_else() {
     world.until("they are revoked", |world| names(world, &[1, 2]));
     assert_eq!(list(&world, 1).revoked, [soon, later]);
     let proposed = |world: &World, revoked: &[Revoked]| {
-        let now = START + world.clock.as_secs();
+        let now = START + world.time().as_secs();
         let (number, next_update) = (list(world, 1).number + 900, now + VALIDITY);
         let mut list = RevocationList { number, issued: now, next_update, revoked: revoked.to_vec() };
         list.sort();
@@ -292,7 +290,7 @@ fn list_leaves_out_whose_identity_has_ended_and_nobody_else() {
         assert_eq!(answer(&mut world, 0, "revocation", body), why, "{revoked:?}");
     }
     for _ in 0..40 {
-        world.pass(Duration::from_secs(3600));
+        world.run_for(Duration::from_secs(3600));
     }
     let renewed = list(&world, 1);
     assert_eq!(renewed.revoked, [later], "renewed without the one that ended");
@@ -322,11 +320,11 @@ fn list_held_by_a_stranger_is_taken_if_the_quorum_signed_it() {
     let mut other = quorum(12, 3, 2);
     other.command(1, QuorumCommand::TakeRevocations(held.clone()));
     assert_eq!(list(&other, 1).number, 0, "another quorum's");
-    let records = world.members.get_mut(&3).map(|member| member.records.clone()).unwrap();
-    world.kill(3);
-    let member = world.members.get_mut(&3).unwrap();
-    member.records = records.into_iter().filter(|(kind, _)| *kind < 2).collect();
-    [1, 2].into_iter().for_each(|id| world.kill(id));
+    let records = world.stored(3);
+    world.stop(3);
+    let kept = records.into_iter().filter(|(kind, _)| *kind < 2).map(|(_, record)| record);
+    *world.member_mut(3).records_mut() = kept.collect();
+    [1, 2].into_iter().for_each(|id| world.stop(id));
     world.start(3);
     assert_eq!(list(&world, 3).number, 0);
     world.command(3, QuorumCommand::TakeRevocations(held));
@@ -355,10 +353,10 @@ fn parameters_need_t_operators_but_a_members_own_part_in_ibe_does_not() {
         })
     };
     let statement = about(&mut world, "ibe", ibe_name(2).unwrap(), shares.clone());
-    let approved = world.member(2).records.get(&2).cloned();
+    let approved = world.stored(2).remove(&2);
     world.command(2, QuorumCommand::Propose(statement.body()));
     world.until("it is signed", |world| signed(world, 2).is_some());
-    assert_eq!(world.member(2).records.get(&2), approved.as_ref(), "no operator has said anything");
+    assert_eq!(world.stored(2).remove(&2), approved, "no operator has said anything");
     let (body, signature) = signed(&world, 2).unwrap();
     let signature = quiver_ainq::StatementSignature::<S>::decode(&signature).unwrap();
     assert_eq!(body, statement.body());
@@ -474,7 +472,7 @@ fn a_proof_of_equivocation_revokes_without_any_operator() {
         Message::EquivocationProof(Box::new(proof)).encode(&deployment)
     };
     world.command(2, QuorumCommand::Prove(encode(&first, &first)));
-    world.pass(Duration::from_secs(60));
+    world.run_for(Duration::from_secs(60));
     assert!(world.ids().iter().all(|id| list(&world, *id).number == 0), "one header proves nothing");
     world.command(2, QuorumCommand::Prove(encode(&first, &second)));
     world.until("the leader is revoked", |world| {

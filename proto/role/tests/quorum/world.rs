@@ -1,73 +1,57 @@
-//! Members of a quorum, and what travels between them: late, twice, in another order, or not at all.
-
-mod running;
+//! Members of a quorum on the testbed, and what travels between them: late, twice, in another order, or not at all.
 
 use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use quiver_ainq::{KgcId, Name, Ristretto255};
 use quiver_message::quorum::QuorumMessage;
 use quiver_quorum::PublicShares;
 use quiver_role::quorum::{Charter, Ibe};
-use quiver_role::{Now, Peer, QuorumCommand, QuorumConfig, QuorumEvent, QuorumNode, QuorumRecord};
+use quiver_role::{QuorumCommand, QuorumConfig, QuorumEvent, QuorumNode, QuorumRecord, Route};
+pub(crate) use quiver_testbed::EPOCH_START as START;
+use quiver_testbed::{LinkFaults, Net, NodeSet, Partition, TestNode};
 use rand_chacha::ChaCha20Rng;
-use rand_chacha::rand_core::{RngCore, SeedableRng};
+use rand_chacha::rand_core::SeedableRng;
 
 pub(crate) type S = Ristretto255;
 pub(crate) type Node = QuorumNode<S>;
 
-pub(crate) const START: u64 = 1_800_000_000;
 pub(crate) const VALIDITY: u64 = 86_400;
+/// How long every message takes at least.
+const DELAY: Duration = Duration::from_millis(10);
 
 /// What one member says to another.
 #[derive(Clone, Debug)]
-pub(crate) struct Flight {
+pub(crate) struct Packet {
     pub(crate) from: KgcId,
     pub(crate) to: KgcId,
     pub(crate) message: QuorumMessage,
 }
 
 /// Somebody who changes what is said, or says other things.
-pub(crate) type Tamper = Box<dyn FnMut(Flight) -> Vec<Flight>>;
-
-/// How bad the network is: of 256 messages, so many are lost, and so many come twice.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Weather {
-    pub(crate) lost: u8,
-    pub(crate) twice: u8,
-    /// Messages take up to so many milliseconds more than they must.
-    pub(crate) late: u64,
-}
-
-pub(crate) struct Member {
-    /// None while it is down.
-    pub(crate) node: Option<Node>,
-    /// The newest of each kind.
-    pub(crate) records: BTreeMap<u8, QuorumRecord>,
-    pub(crate) events: Vec<QuorumEvent>,
-    links: BTreeMap<KgcId, Peer>,
-    deadline: Option<Duration>,
-    /// It dies after so many more outputs.
-    pub(crate) doom: Option<usize>,
-    /// How often it died.
-    pub(crate) deaths: usize,
-}
+pub(crate) type Tamper = Box<dyn FnMut(Packet) -> Vec<Packet>>;
 
 pub(crate) struct World {
-    pub(crate) clock: Duration,
+    net: Net<KgcId>,
     pub(crate) rng: ChaCha20Rng,
     pub(crate) charter: Charter,
-    pub(crate) members: BTreeMap<KgcId, Member>,
-    queue: BTreeMap<(Duration, u64), (KgcId, Peer, Vec<u8>)>,
-    next: u64,
-    pub(crate) weather: Weather,
-    pub(crate) tamper: Option<Tamper>,
-    /// Pairs between which nothing passes.
-    pub(crate) cut: Vec<(KgcId, KgcId)>,
     /// What operators say again to members that were down.
-    pub(crate) wanted: Option<QuorumCommand>,
-    /// Everything that was sent.
-    pub(crate) sent: Vec<Flight>,
+    wanted: Option<QuorumCommand>,
+}
+
+impl Deref for World {
+    type Target = Net<KgcId>;
+
+    fn deref(&self) -> &Net<KgcId> {
+        &self.net
+    }
+}
+
+impl DerefMut for World {
+    fn deref_mut(&mut self) -> &mut Net<KgcId> {
+        &mut self.net
+    }
 }
 
 fn encode_shares(public: &PublicShares<Ibe>) -> Vec<u8> {
@@ -79,37 +63,28 @@ impl World {
     pub(crate) fn new(seed: u64, n: u16, t: u16) -> Self {
         let identities = (1..=n).map(|id| format!("transport identity of {id}").into_bytes()).collect();
         let charter = Charter::new::<S>(Name::new("alps").unwrap(), t, identities).unwrap();
-        let mut world = Self {
-            clock: Duration::from_secs(100),
-            rng: ChaCha20Rng::seed_from_u64(seed),
-            charter,
-            members: BTreeMap::new(),
-            queue: BTreeMap::new(),
-            next: 0,
-            weather: Weather::default(),
-            tamper: None,
-            cut: Vec::new(),
-            wanted: None,
-            sent: Vec::new(),
-        };
+        let rng = ChaCha20Rng::seed_from_u64(seed);
+        let mut world = Self { net: Net::new(seed), rng, charter, wanted: None };
+        world.skip(Duration::from_secs(100));
+        world.set_faults(0, 0, 0);
         for id in 1..=n {
-            let member = Member {
-                node: None,
-                records: BTreeMap::new(),
-                events: Vec::new(),
-                links: BTreeMap::new(),
-                deadline: None,
-                doom: None,
-                deaths: 0,
-            };
-            world.members.insert(id, member);
+            world.net.add::<Node>(id, Vec::new());
         }
         (1..=n).for_each(|id| world.start(id));
         world
     }
 
-    pub(crate) fn now(&self) -> Now {
-        Now { monotonic: self.clock, unix: START + self.clock.as_secs() }
+    /// Of 256 messages, so many are lost, and so many come twice; they take up to so many milliseconds more than they must.
+    pub(crate) fn set_faults(&mut self, lost: u8, twice: u8, late: u64) {
+        let (loss, duplicate) = (f64::from(lost) / 256.0, f64::from(twice) / 256.0);
+        let (delay, jitter) = (DELAY, Duration::from_millis(late));
+        self.network.set_faults(LinkFaults { delay, jitter, loss, duplicate, ..LinkFaults::INSTANT });
+    }
+
+    /// Nothing passes between these members and that one.
+    pub(crate) fn part(&mut self, one: &[KgcId], other: KgcId) {
+        let partition = Partition::both_ways(NodeSet::only(one.iter().copied()), NodeSet::only([other]));
+        self.network.part(partition);
     }
 
     pub(crate) fn config(&self, id: KgcId) -> QuorumConfig {
@@ -121,25 +96,121 @@ impl World {
         }
     }
 
-    pub(crate) fn ids(&self) -> Vec<KgcId> {
-        self.members.keys().copied().collect()
+    /// A member, and what it has reported and stored.
+    pub(crate) fn member(&self, id: KgcId) -> &TestNode<Node> {
+        self.net.node(id)
     }
 
-    pub(crate) fn member(&self, id: KgcId) -> &Member {
-        &self.members[&id]
+    pub(crate) fn member_mut(&mut self, id: KgcId) -> &mut TestNode<Node> {
+        self.net.node_mut(id)
     }
 
     pub(crate) fn node(&self, id: KgcId) -> &Node {
-        self.members[&id].node.as_ref().expect("up")
+        self.machine(id)
     }
 
     pub(crate) fn events(&self, id: KgcId) -> &[QuorumEvent] {
-        &self.members[&id].events
+        &self.member(id).events
     }
 
-    fn chance(&mut self, of_256: u8) -> bool {
-        (self.rng.next_u32() & 0xff) < u32::from(of_256)
+    /// What a member has stored: the newest record of each kind counts.
+    pub(crate) fn stored(&self, id: KgcId) -> BTreeMap<u8, QuorumRecord> {
+        self.member(id).records().iter().map(|record| (kind(record), record.clone())).collect()
     }
+
+    /// Starts a member out of its records, and connects it with all who are up.
+    pub(crate) fn start(&mut self, id: KgcId) {
+        let records = self.stored(id).into_values();
+        let node = Node::new(self.config(id), records).expect("what was stored is taken back");
+        self.net.start(id, node);
+        for other in self.ids() {
+            if other != id {
+                self.link(other, id, (Route::Member(id), Route::Member(other)));
+            }
+        }
+    }
+
+    pub(crate) fn command(&mut self, id: KgcId, command: QuorumCommand) {
+        self.net.command::<Node>(id, command);
+    }
+
+    pub(crate) fn command_all(&mut self, command: &QuorumCommand) {
+        self.ids().into_iter().for_each(|id| self.command(id, command.clone()));
+    }
+
+    /// Everything that was sent.
+    pub(crate) fn sent(&self) -> Vec<Packet> {
+        self.recorded.iter().map(|packet| decode(self.charter.fingerprint(), packet)).collect()
+    }
+
+    pub(crate) fn set_tamper(&mut self, mut tamper: Tamper) {
+        let quorum = *self.charter.fingerprint();
+        self.tamper = Some(Box::new(move |packet| {
+            let via = packet.via;
+            let packets = tamper(decode(&quorum, &packet)).into_iter();
+            let encode = |Packet { from, to, message }: Packet| {
+                let bytes = message.encode(&quorum);
+                quiver_testbed::Packet { from, to, via, bytes }
+            };
+            packets.map(encode).collect()
+        }));
+    }
+
+    pub(crate) fn inject(&mut self, packet: &Packet) {
+        let bytes = packet.message.encode(self.charter.fingerprint());
+        self.net.inject(packet.from, packet.to, &bytes);
+    }
+
+    pub(crate) fn run_for(&mut self, time: Duration) {
+        self.net.run_for(time);
+    }
+
+    pub(crate) fn all_alive(&self) -> bool {
+        self.ids().into_iter().all(|id| self.alive(id))
+    }
+
+    /// Lets time pass until this is so, at most twenty minutes. Whoever is down comes up again after a second.
+    pub(crate) fn until(&mut self, what: &str, reached: impl Fn(&Self) -> bool) {
+        let end = self.time() + Duration::from_secs(1200);
+        while !reached(self) {
+            assert!(self.time() < end, "{what}: {}", self.views());
+            self.run_for(Duration::from_millis(500));
+            for id in self.ids() {
+                if !self.alive(id) {
+                    self.run_for(Duration::from_secs(1));
+                    self.start(id);
+                    // An operator whose command died with it gives it again.
+                    if let Some(command) = self.wanted.clone() {
+                        self.command(id, command);
+                    }
+                }
+            }
+        }
+    }
+
+    fn views(&self) -> String {
+        let up = self.ids().into_iter().filter_map(|id| self.member(id).machine());
+        up.map(|node| format!("{:?}\n", node.view())).collect()
+    }
+
+    /// Both keys are made.
+    pub(crate) fn generate(&mut self) {
+        self.wanted = Some(QuorumCommand::Generate);
+        self.command_all(&QuorumCommand::Generate);
+        self.until("keys are made", |world| world.all_hold(0));
+        self.wanted = None;
+    }
+
+    /// Whether all members have shares of this version in force.
+    pub(crate) fn all_hold(&self, version: u32) -> bool {
+        let holds = |node: &Node| node.keys().is_some_and(|keys| keys.version() == version);
+        self.ids().into_iter().all(|id| self.member(id).machine().is_some_and(holds))
+    }
+}
+
+fn decode(quorum: &[u8; 32], packet: &quiver_testbed::Packet<KgcId>) -> Packet {
+    let message = QuorumMessage::decode(quorum, &packet.bytes).expect("what is sent is valid");
+    Packet { from: packet.from, to: packet.to, message }
 }
 
 /// Which kind a record is of: the newest of each counts.

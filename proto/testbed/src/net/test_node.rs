@@ -29,6 +29,11 @@ impl<M: Machine> TestNode<M> {
         self.sim.machine.as_deref_mut()
     }
 
+    /// How often it was started.
+    pub fn lives(&self) -> u32 {
+        self.sim.life
+    }
+
     /// Takes its machine away.
     pub fn take_machine(&mut self) -> Option<Box<M>> {
         self.sim.machine.take()
