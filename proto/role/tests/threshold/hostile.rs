@@ -7,7 +7,7 @@ use quiver_ainq::{Ristretto255, Suite};
 use quiver_message::{EnrolCommitment, EnrolSigning, Message};
 use quiver_role::{EdgeEvent, EnrolmentTrouble, KgcEvent, KgcRecord, Reason};
 
-use crate::world::{Flight, Node, World};
+use crate::world::{Node, World};
 
 type S = Ristretto255;
 
@@ -17,14 +17,12 @@ fn run(
     time: Duration,
     mut tamper: impl FnMut(&mut World<S>, Message<S>) -> Message<S>,
 ) {
-    let end = world.clock + time;
+    let end = world.time() + time;
     for _ in 0..20_000 {
-        if !world.queue.is_empty() {
-            let Flight { from, to, bytes } = world.queue[0].clone();
-            let message = world.decode(&bytes);
+        if !world.pending().is_empty() {
+            let message = world.decode(&world.pending()[0].bytes);
             let bytes = tamper(world, message).encode(&world.deployment);
-            world.queue[0] = Flight { from, to, bytes };
-            world.deliver(0);
+            world.deliver_changed(0, bytes);
         } else if !world.wait(end) {
             return;
         }
@@ -36,15 +34,15 @@ fn run(
 fn nobody_on_the_way_learns_the_partial_key() {
     let mut world = World::<S>::new(1, 3, 2);
     let drone = world.add("wren");
-    world.run(Duration::from_secs(1));
+    world.run_for(Duration::from_secs(1));
     assert!(world.is_enrolled(drone));
-    let machine = world.drones[drone].machine.as_ref().unwrap();
+    let machine = world.drone(drone);
     let secret = machine.keypair().unwrap().to_bytes();
-    for flight in &world.sent {
-        assert!(!flight.bytes.windows(secret.len()).any(|window| window == secret.as_slice()));
+    for packet in &world.recorded {
+        assert!(!packet.bytes.windows(secret.len()).any(|window| window == secret.as_slice()));
     }
     // What a KGC stores has no secret in it either: pins and handles alone.
-    for record in world.seats.iter().flat_map(|seat| &seat.records) {
+    for record in (0..world.kgc_ids.len()).flat_map(|place| world.kgc_records(place)) {
         let public = matches!(
             record,
             KgcRecord::Pinned { .. } | KgcRecord::Contributed { .. } | KgcRecord::Enrolled { .. }
@@ -65,7 +63,7 @@ fn a_statement_that_the_quorum_did_not_sign_is_blamed_on_its_sender() {
         other => other,
     });
     assert!(world.is_enrolled(drone));
-    assert!(world.drones[drone].events.iter().any(|event| matches!(event, EdgeEvent::Blamed { .. })));
+    assert!(world.drone_events(drone).iter().any(|event| matches!(event, EdgeEvent::Blamed { .. })));
 }
 
 #[test]
@@ -74,14 +72,14 @@ fn a_kgc_under_another_ones_name_does_not_stop_a_drone() {
     for seed in 0..4 {
         let mut world = World::<S>::new(seed, 4, 3);
         let drone = world.add("wren");
-        let liar = world.seats[0].id;
+        let liar = world.kgc_ids[0];
         run(&mut world, Duration::from_secs(30), |_, message| match message {
             Message::EnrolCommitment(commitment) if commitment.kgc == liar => {
                 Message::EnrolCommitment(EnrolCommitment { kgc: 2, ..commitment })
             }
             other => other,
         });
-        assert!(world.is_enrolled(drone), "{:?}", world.drones[drone].events);
+        assert!(world.is_enrolled(drone), "{:?}", world.drone_events(drone));
     }
 }
 
@@ -103,7 +101,7 @@ fn other_commitments_in_the_package_make_no_key_and_name_whom_they_belong_to() {
     });
     // The KGC has signed another package than the drone's, so its share does not even open.
     assert_eq!(spoilt, 1);
-    world.run(Duration::from_secs(30));
+    world.run_for(Duration::from_secs(30));
     assert!(world.is_enrolled(drone));
 }
 
@@ -112,10 +110,10 @@ fn liars_are_named_and_nobody_else_is() {
     for liars in [vec![0], vec![4], vec![1, 3]] {
         let mut world = World::<S>::new(4, 5, 3);
         for liar in &liars {
-            world.seats[*liar].lies = true;
+            world.set_lying(*liar, true);
         }
         let drone = world.add("wren");
-        world.run(Duration::from_secs(10));
+        world.run_for(Duration::from_secs(10));
         assert!(world.is_enrolled(drone));
         for trouble in world.trouble(drone) {
             let EnrolmentTrouble::WrongShare { kgc, peer } = trouble else { panic!("{trouble:?}") };
@@ -129,31 +127,31 @@ fn liars_are_named_and_nobody_else_is() {
 #[test]
 fn more_liars_than_the_others_can_make_up_for_stop_nothing_but_this() {
     let mut world = World::<S>::new(5, 3, 3);
-    world.seats[0].lies = true;
+    world.set_lying(0, true);
     let drone = world.add("wren");
-    world.run(Duration::from_secs(60));
+    world.run_for(Duration::from_secs(60));
     assert!(!world.is_enrolled(drone));
     let few =
         world.trouble(drone).into_iter().filter(|trouble| matches!(trouble, EnrolmentTrouble::TooFew { .. }));
     // Doubling waits from two seconds to thirty: tried again, and not in a tight loop.
     assert!((2..30).contains(&few.count()));
-    world.seats[0].lies = false;
-    world.run(Duration::from_secs(120));
+    world.set_lying(0, false);
+    world.run_for(Duration::from_secs(120));
     assert!(world.is_enrolled(drone), "a liar that stops lying is asked again");
 }
 
 #[test]
 fn a_drone_gets_no_more_than_eight_shares_of_a_kgc_and_is_told_so() {
     let mut world = World::<S>::new(6, 3, 3);
-    world.seats[0].mute = true;
+    world.set_mute(0);
     let drone = world.add("wren");
-    world.run(Duration::from_secs(2500));
+    world.run_for(Duration::from_secs(2500));
     assert!(!world.is_enrolled(drone));
     let contributed = |record: &&KgcRecord| matches!(record, KgcRecord::Contributed { .. });
-    let kept = world.seats[1].records.iter().filter(contributed).count();
+    let kept = world.kgc_records(1).iter().filter(contributed).count();
     assert_eq!(kept, 8);
     let made = |event: &&KgcEvent| matches!(event, KgcEvent::Contributed { .. });
-    assert_eq!(world.seats[1].events.iter().filter(made).count(), 8, "no share that no record tells of");
+    assert_eq!(world.kgc_events(1).iter().filter(made).count(), 8, "no share that no record tells of");
     assert!(world.refused(drone).contains(&Reason::TokenSpent));
 }
 
@@ -165,27 +163,24 @@ proptest! {
         let mut world = World::<S>::new(seed, 3, 2);
         let drone = world.add("wren");
         let mut number = 0;
-        let end = world.clock + Duration::from_secs(120);
+        let end = world.time() + Duration::from_secs(120);
         for _ in 0..20_000 {
-            if world.queue.is_empty() {
+            if world.pending().is_empty() {
                 if !world.wait(end) {
                     break;
                 }
                 continue;
             }
             if number == which {
-                let flight = &mut world.queue[0];
-                let at = place.index(flight.bytes.len());
-                flight.bytes[at] = value;
-                let Flight { from, to, bytes } = world.queue.remove(0);
-                if let Some(from) = world.peer(to, from) {
-                    world.feed(to, quiver_role::Input::Received { from, via: quiver_role::Via::Peer, bytes: &bytes });
-                }
+                let mut bytes = world.pending()[0].bytes.clone();
+                let at = place.index(bytes.len());
+                bytes[at] = value;
+                world.deliver_changed(0, bytes);
             } else {
                 world.deliver(0);
             }
             number += 1;
         }
-        prop_assert!(world.is_enrolled(drone), "{:?}", world.drones[drone].events);
+        prop_assert!(world.is_enrolled(drone), "{:?}", world.drone_events(drone));
     }
 }

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use quiver_ainq::Ristretto255;
 use quiver_message::Message;
 
-use crate::world::{Flight, Node, World};
+use crate::world::{Node, Packet, World};
 
 type S = Ristretto255;
 
@@ -22,28 +22,28 @@ fn race(world: &mut World<S>, dials: [Vec<usize>; 2]) {
 }
 
 fn winners(world: &World<S>) -> Vec<usize> {
-    (0..world.drones.len()).filter(|drone| world.is_enrolled(*drone)).collect()
+    (0..world.drone_count()).filter(|drone| world.is_enrolled(*drone)).collect()
 }
 
-fn is_request(world: &World<S>, flight: &Flight) -> bool {
-    matches!(world.decode(&flight.bytes), Message::EnrolRequest(_))
+fn is_request(world: &World<S>, packet: &Packet) -> bool {
+    matches!(world.decode(&packet.bytes), Message::EnrolRequest(_))
 }
 
 /// Delivers everything, but lets KGC `place` see the request of drone `first[place]` before the other's.
 fn run_in_order(world: &mut World<S>, first: &[usize], time: Duration) {
     let mut seen = vec![false; first.len()];
-    let end = world.clock + time;
+    let end = world.time() + time;
     for _ in 0..10_000 {
-        let due = world.queue.iter().position(|flight| match (flight.from, flight.to) {
+        let due = world.pending().iter().position(|packet| match (packet.from, packet.to) {
             (Node::Drone(drone), Node::Kgc(place)) => {
-                !is_request(world, flight) || seen[place] || drone == first[place]
+                !is_request(world, packet) || seen[place] || drone == first[place]
             }
             _ => true,
         });
         match due {
             Some(due) => {
-                let flight = &world.queue[due];
-                if let (Node::Kgc(place), true) = (flight.to, is_request(world, flight)) {
+                let packet = world.pending()[due];
+                if let (Node::Kgc(place), true) = (packet.to, is_request(world, packet)) {
                     seen[place] = true;
                 }
                 world.deliver(due);
@@ -57,7 +57,7 @@ fn run_in_order(world: &mut World<S>, first: &[usize], time: Duration) {
 
 /// Every KGC has bound the token to one key, whatever happened.
 fn check(world: &World<S>) {
-    for place in 0..world.seats.len() {
+    for place in 0..world.kgc_ids.len() {
         assert!(world.pins(place).values().all(|pins| pins.len() == 1), "KGC at {place} pinned two keys");
     }
     assert!(winners(world).len() <= 1, "two keys for one token");
@@ -75,19 +75,15 @@ fn every_order_with_every_crash_and_every_liar_gives_one_identity_at_most() {
             for liar in 0..=N {
                 let mut world = World::<S>::new(order as u64, 3, 2);
                 if let Some(crash) = crash.checked_sub(1) {
-                    world.doom = Some((crash % N, crash / N));
+                    world.crash_after(Node::Kgc(crash % N), (crash / N) as u32);
                 }
                 if let Some(liar) = liar.checked_sub(1) {
-                    world.seats[liar].lies = true;
+                    world.set_lying(liar, true);
                 }
                 race(&mut world, [vec![0, 1, 2], vec![0, 1, 2]]);
                 run_in_order(&mut world, &first, Duration::from_secs(5));
-                for place in 0..N {
-                    if world.seats[place].machine.is_none() {
-                        world.start_kgc(place);
-                    }
-                }
-                world.run(Duration::from_secs(20));
+                world.start_all_kgcs();
+                world.run_for(Duration::from_secs(20));
                 check(&world);
                 // Whoever has two honest KGCs has a key in the end.
                 let favourite = usize::from(first.iter().sum::<usize>() > N / 2);
@@ -129,10 +125,10 @@ fn as_many_double_bookkeepers_as_two_quorums_have_in_common_serve_two_keys_of_on
     let mut world = World::<S>::new(1, 5, 3);
     let other = world.add_kgc(3);
     race(&mut world, [vec![0, 1, 2], vec![other, 3, 4]]);
-    world.run(Duration::from_secs(5));
+    world.run_for(Duration::from_secs(5));
     assert_eq!(winners(&world), [0, 1]);
     let identity = |drone: usize| {
-        let machine = world.drones[drone].machine.as_ref().unwrap();
+        let machine = world.drone(drone);
         machine.keypair().unwrap().public().identity.clone()
     };
     assert_eq!(identity(0), identity(1), "leaders keep the second one as evidence");
@@ -165,26 +161,26 @@ fn act() -> impl Strategy<Value = Act> {
 }
 
 fn perform(world: &mut World<S>, act: Act) {
-    let queued = world.queue.len();
+    let queued = world.pending().len();
     match act {
         Act::Deliver(at) if queued > 0 => world.deliver(at % queued),
-        Act::Lose(at) if queued > 0 => drop(world.queue.remove(at % queued)),
+        Act::Lose(at) if queued > 0 => world.lose(at % queued),
         Act::Repeat(at) if queued > 0 => {
-            let again = world.queue[at % queued].clone();
-            world.queue.push(again);
+            let again = Packet::clone(world.pending()[at % queued]);
+            world.insert(again);
         }
-        Act::CrashKgc(place) => world.crash(Node::Kgc(place)),
+        Act::CrashKgc(place) => world.stop(Node::Kgc(place)),
         Act::CrashDrone(drone) => {
-            world.crash(Node::Drone(drone));
+            world.stop(Node::Drone(drone));
             world.start_drone(drone);
         }
-        Act::StartKgc(place) if world.seats[place].machine.is_none() => world.start_kgc(place),
+        Act::StartKgc(place) if !world.alive(Node::Kgc(place)) => world.start_kgc(place),
         // Two of five may lie.
-        Act::Lie(place) if world.seats.iter().filter(|seat| seat.lies).count() < 2 => {
-            world.seats[place].lies = true;
+        Act::Lie(place) if world.liars.borrow().lying.len() < 2 => {
+            world.set_lying(place, true);
         }
         Act::Wait => {
-            let end = world.clock + Duration::from_secs(2);
+            let end = world.time() + Duration::from_secs(2);
             world.wait(end);
         }
         _ => {}
@@ -201,12 +197,8 @@ proptest! {
         for act in acts {
             perform(&mut world, act);
         }
-        for place in 0..5 {
-            if world.seats[place].machine.is_none() {
-                world.start_kgc(place);
-            }
-        }
-        world.run(Duration::from_secs(120));
+        world.start_all_kgcs();
+        world.run_for(Duration::from_secs(120));
         check(&world);
     }
 
@@ -219,12 +211,8 @@ proptest! {
         for act in acts {
             perform(&mut world, act);
         }
-        for place in 0..5 {
-            if world.seats[place].machine.is_none() {
-                world.start_kgc(place);
-            }
-        }
-        world.run(Duration::from_secs(300));
+        world.start_all_kgcs();
+        world.run_for(Duration::from_secs(300));
         // Two of five lie at most, and the other three are there.
         prop_assert_eq!(winners(&world), [0, 1]);
     }

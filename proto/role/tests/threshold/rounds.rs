@@ -7,10 +7,11 @@ use quiver_ainq::{
     SecretValue,
 };
 use quiver_message::{EnrolCommitment, EnrolDone, EnrolHello, EnrolRequest, EnrolSigning, Message};
-use quiver_role::{Destination, Input, KgcRecord, Machine, Output, Peer, Reason, Route, Via};
+use quiver_role::{Destination, Input, Kgc, KgcRecord, Machine, Output, Peer, Reason, Route, Via};
+use quiver_testbed::Stimulus;
 use rand_chacha::ChaCha20Rng;
 
-use crate::world::World;
+use crate::world::{Node, World};
 
 type S = Ristretto255;
 
@@ -35,26 +36,24 @@ impl Bench {
     /// Says something to the KGC at `place`; what it answers.
     fn say(&mut self, place: usize, from: Peer, message: &Message<S>) -> Vec<Message<S>> {
         let bytes = message.encode(&self.world.deployment);
-        let now = self.world.now();
-        let seat = &mut self.world.seats[place];
-        let machine = seat.machine.as_mut().unwrap();
-        machine.handle_input(
-            now,
-            Input::Received { from, via: Via::Peer, bytes: &bytes },
-            &mut self.world.rng,
-        );
-        let mut answers = Vec::new();
+        let (now, mut rng) = (self.world.clock_of(Node::Kgc(place)), self.world.rng.clone());
+        let machine = self.world.kgc_mut(place);
+        machine.handle_input(now, Input::Received { from, via: Via::Peer, bytes: &bytes }, &mut rng);
+        let (mut answers, mut records) = (Vec::new(), Vec::new());
         loop {
             match machine.poll_output() {
-                Output::Timeout(_) => return answers,
+                Output::Timeout(_) => break,
                 Output::Transmit { to: Destination::Peer(to), payload } => {
                     assert_eq!(to, from);
-                    answers.push(Message::decode(&self.world.deployment, &payload).unwrap());
+                    answers.push(payload);
                 }
-                Output::Persist(record) => seat.records.push(record),
+                Output::Persist(record) => records.push(record),
                 _ => {}
             }
         }
+        self.world.rng = rng;
+        self.world.node_mut::<Kgc<S>>(Node::Kgc(place)).records_mut().extend(records);
+        answers.iter().map(|answer| self.world.decode(answer)).collect()
     }
 
     /// From hello to commitment.
@@ -87,12 +86,12 @@ impl Bench {
 
     /// How many contributions the KGC at `place` has on its disk.
     fn contributions(&self, place: usize) -> usize {
-        let records = self.world.seats[place].records.iter();
+        let records = self.world.kgc_records(place).iter();
         records.filter(|record| matches!(record, KgcRecord::Contributed { .. })).count()
     }
 
     fn open(&self, place: usize) -> usize {
-        self.world.seats[place].machine.as_ref().unwrap().open_rounds()
+        self.world.kgc(place).open_rounds()
     }
 }
 
@@ -112,7 +111,7 @@ fn a_commitment_is_good_for_one_share() {
     assert!(is_over(&bench.sign(0, Peer(1), &[&one, &other])));
     assert!(is_over(&bench.sign(0, Peer(2), &[&one, &two])));
     assert_eq!((bench.open(0), bench.contributions(0)), (0, 1));
-    bench.world.clock += Duration::from_secs(61);
+    bench.world.skip(Duration::from_secs(61));
     assert!(is_over(&bench.sign(0, Peer(1), &[&one, &two])), "a minute later it is gone");
 }
 
@@ -165,14 +164,14 @@ fn no_share_is_made_for_a_drone_that_proved_its_key_and_nobody_else_can_say_so()
     while !world.is_enrolled(drone) {
         world.deliver(0);
     }
-    world.queue.clear();
-    let mut requests = world.sent.iter().filter_map(|flight| match world.decode(&flight.bytes) {
+    world.lose_all();
+    let mut requests = world.recorded.iter().filter_map(|packet| match world.decode(&packet.bytes) {
         Message::EnrolRequest(request) => Some(request.request),
         _ => None,
     });
     let request = requests.next_back().unwrap();
     let digest = EnrolmentRequest::<S>::decode(&request).unwrap().digest();
-    let held = world.drones[drone].machine.as_ref().unwrap().keypair().unwrap();
+    let held = world.drone(drone).keypair().unwrap();
     let drone = DroneKeypair::restore(&world.deployment, held.public().clone(), &held.to_bytes()).unwrap();
     let mut bench = Bench { world, request, digest };
     let (deployment, mut rng) = (bench.world.deployment.clone(), bench.world.rng.clone());
@@ -201,11 +200,11 @@ fn no_share_is_made_for_a_drone_that_proved_its_key_and_nobody_else_can_say_so()
     let Message::Refusal(refusal) = bench.sign(0, peer, &[&one, &two]) else { panic!("signed") };
     assert_eq!(refusal.reason, Reason::TokenSpent);
     // Durable, and said again it is no news.
-    let records = bench.world.seats[0].records.len();
+    let records = bench.world.kgc_records(0).len();
     bench.world.start_kgc(0);
     assert!(bench.say(0, Peer(901), &done(&drone, &mut rng)).is_empty());
     assert_eq!(bench.refused_commitment(0, peer), Reason::TokenSpent);
-    assert_eq!(bench.world.seats[0].records.len(), records);
+    assert_eq!(bench.world.kgc_records(0).len(), records);
 }
 
 #[test]
@@ -238,16 +237,13 @@ fn nonces_end_after_a_minute_with_the_connection_and_with_the_process() {
     let mut bench = Bench::new(4);
     let two = bench.commit(1, Peer(1));
     let one = bench.commit(0, Peer(1));
-    bench.world.clock += Duration::from_secs(61);
-    let now = bench.world.now();
-    let machine = bench.world.seats[0].machine.as_mut().unwrap();
-    machine.handle_input(now, Input::Timeout, &mut bench.world.rng);
+    bench.world.skip(Duration::from_secs(61));
+    bench.world.feed(Node::Kgc(0), Stimulus::Deadline);
     assert_eq!(bench.open(0), 0, "erased, also if nobody asks");
     assert!(is_over(&bench.sign(0, Peer(1), &[&one, &two])));
 
     let one = bench.commit(0, Peer(1));
-    let machine = bench.world.seats[0].machine.as_mut().unwrap();
-    machine.handle_input(now, Input::Disconnected { peer: Peer(1) }, &mut bench.world.rng);
+    bench.world.feed(Node::Kgc(0), Stimulus::Disconnected(Peer(1)));
     assert!(is_over(&bench.sign(0, Peer(1), &[&one, &two])));
 
     let one = bench.commit(0, Peer(1));
@@ -262,9 +258,7 @@ fn nonces_end_after_a_minute_with_the_connection_and_with_the_process() {
 fn nonces_do_not_outlive_a_machine_that_is_brought_back_with_its_memory() {
     let mut bench = Bench::new(6);
     let (one, two) = (bench.commit(0, Peer(1)), bench.commit(1, Peer(1)));
-    let now = bench.world.now();
-    let machine = bench.world.seats[0].machine.as_mut().unwrap();
-    machine.handle_input(now, Input::Resumed, &mut bench.world.rng);
+    bench.world.resume(Node::Kgc(0));
     assert_eq!(bench.open(0), 0, "erased: another copy may sign with them");
     assert!(is_over(&bench.sign(0, Peer(1), &[&one, &two])));
     let fresh = bench.commit(0, Peer(1));
@@ -295,7 +289,7 @@ fn a_share_that_is_replaced_ends_all_rounds() {
     let mut bench = Bench::new(6);
     let (one, two) = (bench.commit(0, Peer(1)), bench.commit(1, Peer(1)));
     let (same, other) = (bench.world.share(1), bench.world.share(2));
-    let machine = bench.world.seats[0].machine.as_mut().unwrap();
+    let machine = bench.world.kgc_mut(0);
     assert!(machine.replace_share(other).is_err());
     machine.replace_share(same).unwrap();
     assert!(is_over(&bench.sign(0, Peer(1), &[&one, &two])));
@@ -306,15 +300,9 @@ fn a_token_revoked_between_the_rounds_is_not_signed_for() {
     let mut bench = Bench::new(7);
     let (one, two) = (bench.commit(0, Peer(1)), bench.commit(1, Peer(1)));
     let token_id = EnrolmentRequest::<S>::decode(&bench.request).unwrap().statement().id;
-    let now = bench.world.now();
-    let machine = bench.world.seats[0].machine.as_mut().unwrap();
-    machine.handle_input(
-        now,
-        Input::Connected { peer: Peer(1), route: Route::Inbound },
-        &mut bench.world.rng,
-    );
+    bench.world.feed(Node::Kgc(0), Stimulus::Connected(Peer(1), Route::Inbound));
     let revoke = quiver_role::KgcCommand::RevokeTokens(vec![token_id]);
-    machine.handle_input(now, Input::Command(revoke), &mut bench.world.rng);
+    bench.world.command::<Kgc<S>>(Node::Kgc(0), revoke);
     let Message::Refusal(refusal) = bench.sign(0, Peer(1), &[&one, &two]) else { panic!("signed") };
     assert_eq!(refusal.reason, Reason::TokenRevoked);
 }

@@ -1,25 +1,28 @@
-//! KGCs of one quorum and drones, with a virtual clock: a test chooses what is delivered next.
+//! KGCs of one quorum and drones on the testbed; a test may choose what is delivered next.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Deref, DerefMut};
+use std::rc::Rc;
 use std::time::Duration;
 
 use quiver_ainq::{
-    Deployment, EnrolmentRequest, IssuedToken, KgcId, Name, OperatorSecretKey, Purpose, QuorumStatement,
-    Role, TokenGrant, VerifiedRequest,
+    Deployment, EnrolmentRequest, IssuedToken, KgcId, Name, OperatorPublicKey, OperatorSecretKey, Purpose,
+    QuorumStatement, Role, TokenGrant, VerifiedRequest,
 };
 use quiver_crypto::Secret;
 use quiver_message::{EnrolShare, Message};
 use quiver_quorum::{Parameters, PublicShares, SecretShare, SigningPackage};
 use quiver_role::edge::EdgeTiming;
 use quiver_role::{
-    Destination, Edge, EdgeConfig, EdgeEvent, EnrolmentTrouble, Input, Kgc, KgcConfig, KgcEvent, KgcRecord,
-    Kgcs, Machine, MasterShare, Now, Output, Peer, QuorumSuite, Reason, Route, Snapshot, Via,
+    Edge, EdgeConfig, EdgeEvent, EnrolmentTrouble, Kgc, KgcConfig, KgcEvent, KgcRecord, Kgcs, MasterShare,
+    QuorumSuite, Reason, Route,
 };
+use quiver_testbed::{EPOCH_START, Net};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-/// 2027-01-01, in seconds since 1970.
-const START: u64 = 1_798_761_600;
+pub(crate) type Packet = quiver_testbed::Packet<Node>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Node {
@@ -28,58 +31,49 @@ pub(crate) enum Node {
     Drone(usize),
 }
 
-/// A message on its way.
-#[derive(Clone, Debug)]
-pub(crate) struct Flight {
-    pub(crate) from: Node,
-    pub(crate) to: Node,
-    pub(crate) bytes: Vec<u8>,
+/// KGCs that lie or fall silent, and what they have seen of requests, to seal their lies.
+pub(crate) struct Liars<S: QuorumSuite> {
+    rng: ChaCha20Rng,
+    deployment: Deployment<S>,
+    operator: OperatorPublicKey<S>,
+    ids: Vec<KgcId>,
+    seen: BTreeMap<(Node, Node), VerifiedRequest<S>>,
+    /// Their shares are wrong.
+    pub(crate) lying: BTreeSet<usize>,
+    /// They take requests, commit themselves, and never sign.
+    pub(crate) mute: BTreeSet<usize>,
 }
 
-/// A KGC and what a driver would keep for it.
-pub(crate) struct Seat<S: QuorumSuite> {
-    pub(crate) id: KgcId,
-    pub(crate) machine: Option<Kgc<S>>,
-    pub(crate) records: Vec<KgcRecord>,
-    pub(crate) events: Vec<KgcEvent>,
-    /// Its shares are wrong.
-    pub(crate) lies: bool,
-    /// It takes requests, commits itself, and never signs.
-    pub(crate) mute: bool,
-    /// What it has seen of requests, to seal its lies.
-    seen: BTreeMap<Node, VerifiedRequest<S>>,
-    deadline: Option<Duration>,
-}
-
-/// A drone and what a driver would keep for it.
-pub(crate) struct Drone<S: QuorumSuite> {
-    pub(crate) machine: Option<Edge<S>>,
-    token: IssuedToken<S>,
-    pub(crate) state: Option<Snapshot>,
-    pub(crate) events: Vec<EdgeEvent>,
-    /// The KGCs it dials, by their places.
-    pub(crate) dials: Vec<usize>,
-    deadline: Option<Duration>,
-}
-
-/// All machines, and what is between them.
+/// All machines, and what they are set up with.
 pub(crate) struct World<S: QuorumSuite> {
-    pub(crate) clock: Duration,
+    net: Net<Node>,
     pub(crate) rng: ChaCha20Rng,
     pub(crate) deployment: Deployment<S>,
     pub(crate) operator: OperatorSecretKey<S>,
     pub(crate) parameters: Parameters,
     shares: Vec<Vec<u8>>,
     pub(crate) statement: QuorumStatement<S>,
-    pub(crate) seats: Vec<Seat<S>>,
-    pub(crate) drones: Vec<Drone<S>>,
-    pub(crate) queue: Vec<Flight>,
-    handles: BTreeMap<(Node, Node), Peer>,
-    next_peer: u64,
-    /// This KGC dies after so many more outputs: what it had yet to persist or send is lost.
-    pub(crate) doom: Option<(usize, usize)>,
-    /// Everything that was ever sent.
-    pub(crate) sent: Vec<Flight>,
+    pub(crate) liars: Rc<RefCell<Liars<S>>>,
+    /// Of the KGCs, by place.
+    pub(crate) kgc_ids: Vec<KgcId>,
+    /// One for each drone.
+    tokens: Vec<IssuedToken<S>>,
+    /// The KGCs that each drone dials, by their places.
+    dials: Vec<Vec<usize>>,
+}
+
+impl<S: QuorumSuite> Deref for World<S> {
+    type Target = Net<Node>;
+
+    fn deref(&self) -> &Net<Node> {
+        &self.net
+    }
+}
+
+impl<S: QuorumSuite> DerefMut for World<S> {
+    fn deref_mut(&mut self) -> &mut Net<Node> {
+        &mut self.net
+    }
 }
 
 /// What the quorum signs about itself, by the KGCs 1 to t.
@@ -100,6 +94,31 @@ pub(crate) fn statement<S: QuorumSuite>(
     QuorumStatement::new(public.encode(), signature).unwrap()
 }
 
+impl<S: QuorumSuite> Liars<S> {
+    /// What arrives in place of a message.
+    fn twist(&mut self, packet: Packet) -> Vec<Packet> {
+        match (packet.from, packet.to, Message::decode(&self.deployment, &packet.bytes)) {
+            (_, Node::Kgc(place), Ok(Message::EnrolRequest(message))) => {
+                let request = EnrolmentRequest::<S>::decode(&message.request).unwrap();
+                let (id, operators) = (self.ids[place], [self.operator.clone()]);
+                let verified = request.verify(&self.deployment, &operators, id, EPOCH_START).unwrap();
+                self.seen.insert((packet.to, packet.from), verified);
+            }
+            (Node::Kgc(place), _, Ok(Message::EnrolShare(_))) if self.mute.contains(&place) => return vec![],
+            (Node::Kgc(place), _, Ok(Message::EnrolShare(share))) if self.lying.contains(&place) => {
+                let wrong = S::scalar_encode(&S::scalar_random(&mut self.rng));
+                let (id, request) = (self.ids[place], &self.seen[&(packet.from, packet.to)]);
+                let sealed = request.seal_share(id, &share.package_digest, &*wrong, &mut self.rng).unwrap();
+                let lie = EnrolShare { share: sealed.encode(), ..share };
+                let bytes = Message::<S>::EnrolShare(lie).encode(&self.deployment);
+                return vec![Packet { bytes, ..packet }];
+            }
+            _ => {}
+        }
+        vec![packet]
+    }
+}
+
 impl<S: QuorumSuite> World<S> {
     /// A quorum of `threshold` out of `members`, all of it running.
     pub(crate) fn new(seed: u64, members: u16, threshold: u16) -> Self {
@@ -109,22 +128,30 @@ impl<S: QuorumSuite> World<S> {
         let deployment = Deployment::new(Name::new("test").unwrap(), *public.master());
         let operator = OperatorSecretKey::generate(&mut rng);
         let statement = statement(&deployment, &shares, &public, &mut rng);
+        let liars = Rc::new(RefCell::new(Liars {
+            rng: ChaCha20Rng::seed_from_u64(!seed),
+            deployment: deployment.clone(),
+            operator: operator.public(),
+            ids: Vec::new(),
+            seen: BTreeMap::new(),
+            lying: BTreeSet::new(),
+            mute: BTreeSet::new(),
+        }));
         let mut world = Self {
-            clock: Duration::from_secs(100),
+            net: Net::new(seed),
             rng,
             deployment,
             operator,
             parameters,
             shares: shares.iter().map(|share| share.encode().to_vec()).collect(),
             statement,
-            seats: Vec::new(),
-            drones: Vec::new(),
-            queue: Vec::new(),
-            handles: BTreeMap::new(),
-            next_peer: 1,
-            doom: None,
-            sent: Vec::new(),
+            liars: Rc::clone(&liars),
+            kgc_ids: Vec::new(),
+            tokens: Vec::new(),
+            dials: Vec::new(),
         };
+        world.skip(Duration::from_secs(100));
+        world.tamper = Some(Box::new(move |packet| liars.borrow_mut().twist(packet)));
         for id in 1..=members {
             world.add_kgc(id);
         }
@@ -133,17 +160,10 @@ impl<S: QuorumSuite> World<S> {
 
     /// A KGC with the share of this id. A second one with the same id is a KGC that keeps two books.
     pub(crate) fn add_kgc(&mut self, id: KgcId) -> usize {
-        let place = self.seats.len();
-        self.seats.push(Seat {
-            id,
-            machine: None,
-            records: Vec::new(),
-            events: Vec::new(),
-            lies: false,
-            mute: false,
-            seen: BTreeMap::new(),
-            deadline: None,
-        });
+        let place = self.kgc_ids.len();
+        self.kgc_ids.push(id);
+        self.liars.borrow_mut().ids.push(id);
+        self.net.add::<Kgc<S>>(Node::Kgc(place), Vec::new());
         self.start_kgc(place);
         place
     }
@@ -156,17 +176,25 @@ impl<S: QuorumSuite> World<S> {
     pub(crate) fn start_kgc(&mut self, place: usize) {
         let config = KgcConfig {
             deployment: self.deployment.clone(),
-            master: self.share(self.seats[place].id).into(),
-            id: self.seats[place].id,
+            master: self.share(self.kgc_ids[place]).into(),
+            id: self.kgc_ids[place],
             operators: vec![self.operator.public()],
             cookie_key: Secret::random(&mut self.rng),
             revocation_validity: 86_400,
         };
-        let seat = &mut self.seats[place];
-        seat.machine = Some(Kgc::new(config, seat.records.clone()).unwrap());
-        self.settle(Node::Kgc(place));
-        for drone in 0..self.drones.len() {
-            self.connect(drone, place);
+        let kgc = Kgc::<S>::new(config, self.kgc_records(place).to_vec()).unwrap();
+        self.start(Node::Kgc(place), kgc);
+        for drone in 0..self.tokens.len() {
+            self.dial(drone, place);
+        }
+    }
+
+    /// Starts all KGCs that are down.
+    pub(crate) fn start_all_kgcs(&mut self) {
+        for place in 0..self.kgc_ids.len() {
+            if !self.alive(Node::Kgc(place)) {
+                self.start_kgc(place);
+            }
         }
     }
 
@@ -175,18 +203,18 @@ impl<S: QuorumSuite> World<S> {
             name: Name::new(name).unwrap(),
             role: Role::Edge,
             groups: vec![Name::new("alpha").unwrap()],
-            not_after: START + 10_000_000,
-            expiry: START + 1_000_000,
+            not_after: EPOCH_START + 10_000_000,
+            expiry: EPOCH_START + 1_000_000,
         };
         self.operator.issue(&self.deployment, grant, &mut self.rng).unwrap()
     }
 
     /// A drone with this token that dials these KGCs.
     pub(crate) fn add_drone(&mut self, token: &IssuedToken<S>, dials: Vec<usize>) -> usize {
-        let token = IssuedToken::decode(&token.encode()).unwrap();
-        let events = Vec::new();
-        self.drones.push(Drone { machine: None, token, state: None, events, dials, deadline: None });
-        let drone = self.drones.len() - 1;
+        let drone = self.tokens.len();
+        self.tokens.push(IssuedToken::decode(&token.encode()).unwrap());
+        self.dials.push(dials);
+        self.net.add::<Edge<S>>(Node::Drone(drone), Vec::new());
         self.start_drone(drone);
         drone
     }
@@ -194,230 +222,83 @@ impl<S: QuorumSuite> World<S> {
     /// A drone with a token of its own that dials everybody.
     pub(crate) fn add(&mut self, name: &str) -> usize {
         let token = self.token(name);
-        self.add_drone(&token, (0..self.seats.len()).collect())
+        self.add_drone(&token, (0..self.kgc_ids.len()).collect())
     }
 
     pub(crate) fn start_drone(&mut self, drone: usize) {
         let config = EdgeConfig {
             deployment: self.deployment.clone(),
             group: None,
-            token: Some(IssuedToken::decode(&self.drones[drone].token.encode()).unwrap()),
+            token: Some(IssuedToken::decode(&self.tokens[drone].encode()).unwrap()),
             kgcs: Kgcs::quorum((1..=self.parameters.members()).collect()),
             timing: EdgeTiming::default(),
         };
-        let machine = Edge::new(config, self.drones[drone].state.as_ref()).unwrap();
-        self.drones[drone].machine = Some(machine);
-        self.settle(Node::Drone(drone));
-        for place in 0..self.seats.len() {
-            self.connect(drone, place);
+        let state = self.node::<Edge<S>>(Node::Drone(drone)).records().last();
+        let machine = Edge::<S>::new(config, state).unwrap();
+        self.start(Node::Drone(drone), machine);
+        for place in 0..self.kgc_ids.len() {
+            self.dial(drone, place);
         }
     }
 
-    fn alive(&self, node: Node) -> bool {
-        match node {
-            Node::Kgc(place) => self.seats[place].machine.is_some(),
-            Node::Drone(drone) => self.drones[drone].machine.is_some(),
+    fn dial(&mut self, drone: usize, place: usize) {
+        if self.dials[drone].contains(&place) {
+            self.connect(Node::Drone(drone), Node::Kgc(place), Route::Kgc);
         }
     }
 
-    fn connect(&mut self, drone: usize, place: usize) {
-        let (here, there) = (Node::Drone(drone), Node::Kgc(place));
-        let known = self.handles.contains_key(&(here, there));
-        if known || !self.drones[drone].dials.contains(&place) || !self.alive(here) || !self.alive(there) {
-            return;
-        }
-        for (at, of, route) in [(there, here, Route::Inbound), (here, there, Route::Kgc)] {
-            let peer = Peer(self.next_peer);
-            self.next_peer += 1;
-            self.handles.insert((at, of), peer);
-            self.feed(at, Input::Connected { peer, route });
-        }
+    pub(crate) fn set_lying(&self, place: usize, lies: bool) {
+        let lying = &mut self.liars.borrow_mut().lying;
+        if lies {
+            lying.insert(place)
+        } else {
+            lying.remove(&place)
+        };
     }
 
-    /// Ends a process: its memory and its connections are gone, what it sent is still on its way.
-    pub(crate) fn crash(&mut self, node: Node) {
-        match node {
-            Node::Kgc(place) => self.seats[place].machine = None,
-            Node::Drone(drone) => self.drones[drone].machine = None,
-        }
-        let gone: Vec<_> = self.handles.keys().copied().filter(|(a, b)| *a == node || *b == node).collect();
-        for (at, of) in gone {
-            let peer = self.handles.remove(&(at, of)).unwrap();
-            self.feed(at, Input::Disconnected { peer });
-        }
+    pub(crate) fn set_mute(&self, place: usize) {
+        self.liars.borrow_mut().mute.insert(place);
     }
 
-    pub(crate) fn now(&self) -> Now {
-        Now { monotonic: self.clock, unix: START + self.clock.as_secs() }
+    pub(crate) fn kgc(&self, place: usize) -> &Kgc<S> {
+        self.machine(Node::Kgc(place))
     }
 
-    pub(crate) fn peer(&self, at: Node, of: Node) -> Option<Peer> {
-        self.handles.get(&(at, of)).copied()
+    pub(crate) fn kgc_mut(&mut self, place: usize) -> &mut Kgc<S> {
+        self.node_mut(Node::Kgc(place)).machine_mut().unwrap()
     }
 
-    pub(crate) fn feed(&mut self, node: Node, input: Input<'_, ()>) {
-        fn cast<'a, D>(input: &Input<'a, ()>) -> Input<'a, D> {
-            match *input {
-                Input::Connected { peer, route } => Input::Connected { peer, route },
-                Input::Disconnected { peer } => Input::Disconnected { peer },
-                Input::Received { from, via, bytes } => Input::Received { from, via, bytes },
-                Input::Timeout | Input::Resumed | Input::Command(_) => Input::Timeout,
-            }
-        }
-        let now = self.now();
-        match node {
-            Node::Kgc(place) => {
-                let Some(machine) = &mut self.seats[place].machine else { return };
-                machine.handle_input(now, cast(&input), &mut self.rng);
-            }
-            Node::Drone(drone) => {
-                let Some(machine) = &mut self.drones[drone].machine else { return };
-                machine.handle_input(now, cast(&input), &mut self.rng);
-            }
-        }
-        self.settle(node);
+    pub(crate) fn kgc_events(&self, place: usize) -> &[KgcEvent] {
+        &self.node::<Kgc<S>>(Node::Kgc(place)).events
     }
 
-    /// Drains a machine's outputs as a driver would.
-    fn settle(&mut self, node: Node) {
-        let mut flights = Vec::new();
-        let mut dies = false;
-        match node {
-            Node::Kgc(place) => {
-                let seat = &mut self.seats[place];
-                let Some(machine) = &mut seat.machine else { return };
-                loop {
-                    let output = machine.poll_output();
-                    if let Output::Timeout(deadline) = output {
-                        seat.deadline = deadline;
-                        break;
-                    }
-                    match self.doom.as_mut().filter(|(doomed, _)| *doomed == place) {
-                        Some((_, 0)) => {
-                            dies = true;
-                            break;
-                        }
-                        Some((_, left)) => *left -= 1,
-                        None => {}
-                    }
-                    match output {
-                        Output::Persist(record) => seat.records.push(record),
-                        Output::Transmit { to: Destination::Peer(to), payload } => {
-                            flights.push((to, payload));
-                        }
-                        Output::Event(event) => seat.events.push(event),
-                        _ => {}
-                    }
-                }
-            }
-            Node::Drone(drone) => {
-                let drone = &mut self.drones[drone];
-                let Some(machine) = &mut drone.machine else { return };
-                loop {
-                    match machine.poll_output() {
-                        Output::Timeout(deadline) => {
-                            drone.deadline = deadline;
-                            break;
-                        }
-                        Output::Persist(state) => drone.state = Some(state),
-                        Output::Transmit { to: Destination::Peer(to), payload } => {
-                            flights.push((to, payload));
-                        }
-                        Output::Event(event) => drone.events.push(event),
-                        _ => {}
-                    }
-                }
-            }
-        }
-        for (peer, bytes) in flights {
-            let to = self.handles.iter().find(|((at, _), handle)| *at == node && **handle == peer);
-            let Some(((_, to), _)) = to else { continue };
-            let flight = self.twist(Flight { from: node, to: *to, bytes });
-            self.sent.extend(flight.clone());
-            self.queue.extend(flight);
-        }
-        if let (true, Node::Kgc(place)) = (dies, node) {
-            self.doom = None;
-            self.crash(Node::Kgc(place));
-        }
+    pub(crate) fn kgc_records(&self, place: usize) -> &[KgcRecord] {
+        self.node::<Kgc<S>>(Node::Kgc(place)).records()
+    }
+
+    pub(crate) fn drone(&self, drone: usize) -> &Edge<S> {
+        self.machine(Node::Drone(drone))
+    }
+
+    pub(crate) fn drone_count(&self) -> usize {
+        self.tokens.len()
+    }
+
+    pub(crate) fn drone_events(&self, drone: usize) -> &[EdgeEvent] {
+        &self.node::<Edge<S>>(Node::Drone(drone)).events
     }
 
     pub(crate) fn decode(&self, bytes: &[u8]) -> Message<S> {
         Message::decode(&self.deployment, bytes).unwrap()
     }
 
-    /// What a KGC that lies, or says nothing more, sends in place of this.
-    fn twist(&mut self, flight: Flight) -> Option<Flight> {
-        let Node::Kgc(place) = flight.from else { return Some(flight) };
-        let Message::EnrolShare(share) = self.decode(&flight.bytes) else { return Some(flight) };
-        if self.seats[place].mute {
-            return None;
-        }
-        if !self.seats[place].lies {
-            return Some(flight);
-        }
-        let wrong = S::scalar_encode(&S::scalar_random(&mut self.rng));
-        let seat = &self.seats[place];
-        let request = &seat.seen[&flight.to];
-        let sealed = request.seal_share(seat.id, &share.package_digest, &*wrong, &mut self.rng).unwrap();
-        let lie = EnrolShare { share: sealed.encode(), ..share };
-        Some(Flight { bytes: Message::<S>::EnrolShare(lie).encode(&self.deployment), ..flight })
-    }
-
-    /// Delivers the message at this place of the queue.
-    pub(crate) fn deliver(&mut self, place: usize) {
-        let Flight { from, to, bytes } = self.queue.remove(place);
-        if let (Node::Kgc(seat), Message::EnrolRequest(message)) = (to, self.decode(&bytes)) {
-            let request = EnrolmentRequest::<S>::decode(&message.request).unwrap();
-            let id = self.seats[seat].id;
-            let operators = [self.operator.public()];
-            let verified = request.verify(&self.deployment, &operators, id, self.now().unix).unwrap();
-            self.seats[seat].seen.insert(from, verified);
-        }
-        if let Some(from) = self.peer(to, from) {
-            self.feed(to, Input::Received { from, via: Via::Peer, bytes: &bytes });
-        }
-    }
-
-    /// Lets the clock run to the next deadline, not beyond `end`. Returns false if there is none.
-    pub(crate) fn wait(&mut self, end: Duration) -> bool {
-        let kgcs = self.seats.iter().enumerate().map(|(place, seat)| (Node::Kgc(place), seat.deadline));
-        let drones = self.drones.iter().enumerate().map(|(drone, of)| (Node::Drone(drone), of.deadline));
-        let due = kgcs.chain(drones).filter(|(node, _)| self.alive(*node));
-        let next = due.filter_map(|(node, deadline)| Some((deadline?, node))).min();
-        match next {
-            Some((deadline, node)) if deadline <= end => {
-                self.clock = self.clock.max(deadline);
-                self.feed(node, Input::Timeout);
-                true
-            }
-            _ => {
-                self.clock = end;
-                false
-            }
-        }
-    }
-
-    /// Delivers everything in the order in which it was sent, for so long.
-    pub(crate) fn run(&mut self, time: Duration) {
-        let end = self.clock + time;
-        for _ in 0..100_000 {
-            if !self.queue.is_empty() {
-                self.deliver(0);
-            } else if !self.wait(end) {
-                return;
-            }
-        }
-        panic!("the machines never come to rest");
-    }
-
     pub(crate) fn is_enrolled(&self, drone: usize) -> bool {
-        self.drones[drone].machine.as_ref().is_some_and(|machine| machine.keypair().is_some())
+        let machine = self.node::<Edge<S>>(Node::Drone(drone)).machine();
+        machine.is_some_and(|machine| machine.keypair().is_some())
     }
 
     pub(crate) fn trouble(&self, drone: usize) -> Vec<&EnrolmentTrouble> {
-        let events = self.drones[drone].events.iter();
-        let trouble = events.filter_map(|event| match event {
+        let trouble = self.drone_events(drone).iter().filter_map(|event| match event {
             EdgeEvent::EnrolmentTrouble(trouble) => Some(trouble),
             _ => None,
         });
@@ -425,8 +306,7 @@ impl<S: QuorumSuite> World<S> {
     }
 
     pub(crate) fn refused(&self, drone: usize) -> Vec<Reason> {
-        let events = self.drones[drone].events.iter();
-        let reasons = events.filter_map(|event| match event {
+        let reasons = self.drone_events(drone).iter().filter_map(|event| match event {
             EdgeEvent::Refused(reason) => Some(*reason),
             _ => None,
         });
@@ -436,7 +316,7 @@ impl<S: QuorumSuite> World<S> {
     /// The requests that this KGC has bound tokens to, by token.
     pub(crate) fn pins(&self, place: usize) -> BTreeMap<[u8; 16], BTreeSet<[u8; 32]>> {
         let mut pins: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
-        for record in &self.seats[place].records {
+        for record in self.kgc_records(place) {
             if let KgcRecord::Pinned { token_id, pin, .. } = record {
                 pins.entry(*token_id).or_default().insert(*pin);
             }
