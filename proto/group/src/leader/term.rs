@@ -2,7 +2,7 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`opening`] | opens a term, from a roster and its members' spare points (§8) |
+//! | [`opening`] | opens a term, from a roster and its members' spare points (§9.1) |
 //! | [`rekey`] | makes the next epoch of the term |
 //! | [`pending_changes`] | joins, leaves and evictions that wait for an epoch |
 //! | [`eviction`] | evicts members, by the operator's word or a revocation list |

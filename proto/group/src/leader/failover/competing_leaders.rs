@@ -69,9 +69,11 @@ impl<S: Suite> Failover<S> {
         from: Peer,
         header: &Header<S>,
     ) -> Assessment<S> {
+        // §10.8: nobody follows a leader that is refused or revoked.
         if let Some(offence) = discredited(cx.store, &header.core.leader) {
             return self.assess_discredited(cx, term.as_deref(), from, header, offence);
         }
+        // §10.7: two headers for one epoch, under any keys of one serial.
         if let Some(proof) = self.contradiction(cx, term.as_deref(), header) {
             return Assessment::Contradiction(Box::new(proof));
         }
@@ -88,12 +90,14 @@ impl<S: Suite> Failover<S> {
                 }
                 Assessment::WentAhead { proof: Vec::new() }
             }
+            // §9.2: our memory is older than our group.
             Ok(()) if is_own(cx.store, &header.core.leader) => {
                 if !known {
                     cx.event(LeaderEvent::OwnHeader { epoch: header.core.epoch });
                 }
                 Assessment::Own
             }
+            // §10.6: a validly signed header of a higher term.
             Ok(()) => Assessment::Higher { news: header.core.epoch.term > before, known },
         }
     }
@@ -272,6 +276,7 @@ impl<S: Suite> Failover<S> {
                 return None;
             }
         };
+        // §10.7: refused for good, durably, with every key that it has or makes.
         if !cx.store.refused.insert(leader.identity.serial, encoded.clone()) {
             return None;
         }
@@ -358,6 +363,7 @@ impl<S: Suite> Term<S> {
     fn note_departures(&mut self, header: &Header<S>) {
         let out = departed(self.leadership.roster(), self.opened_with, header);
         let out: Vec<Slot> = out.filter(|slot| !self.joined.contains(slot)).collect();
+        // §12.1: they leave with the next batch.
         self.pending.request_leave(out);
     }
 }

@@ -127,6 +127,7 @@ impl<S: Suite> Cx<'_, S> {
         for serials in serials.chunks(MAX_EVICTED) {
             let Some(keypair) = &self.store.keypair else { return };
             let group = self.config.group.clone();
+            // §10.6: `evict` over group, epoch and serials.
             let statement = statements::evict(&group, epoch, serials);
             let signature = keypair.sign(&self.config.deployment, Label::Evict, &statement, self.rng);
             let leader = keypair.public().clone();
@@ -154,6 +155,7 @@ pub(in crate::leader) fn receive<S: Suite>(
         return;
     }
     let leader = notice.epoch.ordinal();
+    // §10.9: one of each other leader in a second, 128 at once.
     let Some(used) = cx.store.notices.allowance(leader, cx.now) else { return };
     if let Err(error) = verify(cx, &notice) {
         return cx.blame(from, error);
@@ -167,6 +169,7 @@ pub(in crate::leader) fn receive<S: Suite>(
         let changes = barred.into_iter().map(Change::Evicted);
         cx.persist(&changes.collect::<Vec<_>>());
     }
+    // §12.2: members at once.
     if !members.is_empty() {
         term.pending.evict(members);
         term.rekey(cx);

@@ -135,6 +135,7 @@ fn check_spares<S: Suite>(
         message,
         signature: &spare.signature,
     });
+    // §10.2: a leader that could choose E would know T of the next term.
     if verify_batch(deployment, &items.collect::<Vec<_>>(), rng) {
         Ok(())
     } else {
@@ -157,6 +158,7 @@ pub(super) fn commit<S: Suite>(
         }
     }
     let News { anew, seats, evicted } = news(cx.store, staged);
+    // §10.6: evictions of the roster that is replaced hold too.
     let forgotten = forgotten(cx.store, staged);
     // §10.2: the roster's hash is the one that the leader signed.
     staged.apply(&mut cx.store.roster, &header.core.roster_hash)?;

@@ -52,6 +52,7 @@ impl<S: Suite> Failover<S> {
             Err(Offence::Protocol(Error::Expired)) if self.may_be_our_clock(cx.now, &replica.header) => {}
             Err(offence) => return self.part_with(cx, from, offence),
         }
+        // §10.3: what counts is when the question was asked.
         self.alive = asked;
         self.overruled = 0;
         self.void = false;
@@ -88,6 +89,7 @@ impl<S: Suite> Failover<S> {
         let ((_, asked), own) = (session.asked.get(place).copied()?, cx.store.keypair.as_ref()?);
         let (leader, _) = session.opened.as_ref()?;
         let about = (&cx.config.group, &replica.nonce, replica.number);
+        // §10.3: signed over the number of our question: nobody answers for a dead leader with a recording.
         let statement = statements::replica(about, own.public(), leader, digest, &replica.chunk);
         let signed = replica.signature.verify(&cx.config.deployment, leader, Label::Replica, &statement);
         if let Err(error) = signed {
@@ -144,6 +146,7 @@ impl<S: Suite> Failover<S> {
         };
         let epoch = replica.header.core.epoch;
         let news = !replica.chunk.is_empty() || cx.store.held != Some((epoch, digest));
+        // §10.2: chunks are believed as a whole.
         if last && news {
             let staged = core::mem::replace(&mut session.staged, Staged::next());
             let ordinal = own_ordinal(cx.store);

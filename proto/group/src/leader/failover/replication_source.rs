@@ -244,6 +244,7 @@ impl<S: Suite> Term<S> {
         let (deputy, signature) =
             question.decode::<S>().map_err(|error| (Reason::Malformed, error.into()))?;
         may_stand_by(cx, &deputy).map_err(|(reason, error)| (reason, error.into()))?;
+        // §10.1: signed by a leader of this group under another ordinal.
         let statement = statements::stand_by(question, keypair.public());
         signature
             .verify(&cx.config.deployment, &deputy, Label::StandBy, &statement)
@@ -285,12 +286,14 @@ impl<S: Suite> Term<S> {
             cx.refuse(from, Reason::BadCookie, &question.nonce, Duration::ZERO);
             return None;
         }
+        // §10.2: how slots are now; one chunk is under way at a time.
         let chunk = session.chunk(question.received, self.leadership.roster(), cx.store);
         let chunk = chunk.map(|chunk| chunk.encode()).unwrap_or_default();
         let about = (&question.group, &question.nonce, question.number);
         let keypair = cx.store.keypair.as_ref()?;
         let digest = self.leadership.digest();
         let statement = statements::replica(about, &session.deputy, keypair.public(), digest, &chunk);
+        // §10.3: signed over the question's number.
         let signature = keypair.sign(&cx.config.deployment, Label::Replica, &statement, cx.rng);
         let (nonce, number) = (question.nonce, question.number);
         Some(Replica { nonce, number, header: self.current.header.clone(), chunk, signature })

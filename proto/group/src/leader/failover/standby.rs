@@ -113,10 +113,12 @@ impl<S: Suite> Failover<S> {
     /// §10.4: when this leader opens a term if it hears nothing until then.
     fn takeover(&self, config: &LeaderConfig<S>, store: &Store<S>, leading: bool) -> Option<Duration> {
         let silence = config.timing.silence.filter(|_| stands_by(config, store, leading))?;
+        // Half of the silence again for each ordinal below its own.
         let turn = silence / 2 * u32::from(own_ordinal(store)).min(LAST_IN_LINE);
         if self.void {
             return Some(self.alive.saturating_add(turn));
         }
+        // Who holds no replica waits four times as long; who is overruled doubles its patience.
         let empty = store.newest.is_some() && store.held.is_none();
         let patience = silence * if empty { EMPTY_HANDED } else { 1 } * (1 << self.overruled);
         Some(self.alive.saturating_add(patience).saturating_add(turn))
@@ -168,6 +170,7 @@ impl<S: Suite> Failover<S> {
 
     /// §10.4: from what is public: the roster held, less who was evicted, revoked or ended since.
     fn take_over(&mut self, cx: &mut Cx<'_, S>) -> Action {
+        // §10.6: notices count although the replica does not say so.
         let mut changes = remove_evicted(cx.store);
         changes.extend(pin_replicated(cx.store));
         if !changes.is_empty() {
@@ -214,6 +217,7 @@ impl<S: Suite> Failover<S> {
     ) {
         let stands_by = stands_by(cx.config, cx.store, leading);
         let Some(session) = self.session.as_mut().filter(|_| stands_by) else { return };
+        // §10.1: the challenge answers our nonce.
         if session.peer != from || session.nonce != message.nonce || session.opened.is_some() {
             return;
         }
@@ -249,6 +253,7 @@ impl<S: Suite> Failover<S> {
             digest,
             signature: Vec::new(),
         };
+        // §10.1: signed over the nonce, the challenge and a rising number; D held confirms what is on the disk.
         let statement = statements::stand_by(&question, leader);
         let signature = keypair.sign(&cx.config.deployment, Label::StandBy, &statement, cx.rng);
         question.signature = signature.encode();

@@ -74,6 +74,7 @@ impl<S: Suite> Joining<S> {
         self.count_checks(2);
         let implicit = public.implicit(deployment)?;
         let statement = &candidate.statement;
+        // §6.1: `join` over group, leader, drone, n_L, n_e, E_now and the spare point; §6.6: `spare`.
         request.signature.verify_implicit(deployment, public, &implicit, Label::Join, statement)?;
         spare.verify_implicit(deployment, &cx.config.group, public, &implicit)?;
         Ok(implicit)
@@ -105,6 +106,7 @@ impl<S: Suite> Joining<S> {
         let (first, second) = joins.split_at(joins.len() / 2);
         if joins.len() > ONE_BY_ONE {
             match (self.all_signed(cx, first), self.all_signed(cx, second)) {
+                // §6.4: halving finds a single forgery.
                 (true, _) => return self.forged(cx, second),
                 (_, true) => return self.forged(cx, first),
                 (false, false) => {}
@@ -130,6 +132,7 @@ impl<S: Suite> Joining<S> {
             items.push(SignedItem { public, label: Label::Spare, message, signature });
             implicit.extend([*join.implicit(), *join.implicit()]);
         }
+        // §6.4: one random linear combination for all.
         verify_batch_implicit(&cx.config.deployment, &items, &implicit, cx.rng)
     }
 
@@ -150,6 +153,7 @@ impl<S: Suite> Joining<S> {
 /// drone.
 fn first_key<S: Suite>(cx: &mut Cx<'_, S>, candidate: &Candidate<S>, handle: Handle, before: Handle) -> bool {
     let drone = &candidate.request.drone;
+    // §6.2: the first key received for an identity is pinned.
     let pinned = cx.store.pins.get(&drone.identity.serial).copied().unwrap_or(before);
     if pinned == handle {
         return true;

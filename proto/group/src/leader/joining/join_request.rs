@@ -33,6 +33,7 @@ impl<S: Suite> Joining<S> {
             return cx.refuse(from, reason, &hello.nonce, wait);
         }
         let Some(keypair) = &cx.store.keypair else { return };
+        // §6.1: n_L is a stateless cookie over n_e and the key: no state, no curve arithmetic.
         let challenge = JoinChallenge {
             nonce: hello.nonce,
             challenge: cx.cookies.bake(cx.now.monotonic, from, &[&hello.nonce, &hello.drone]),
@@ -83,6 +84,7 @@ impl<S: Suite> Joining<S> {
             Ok(term) => term,
             Err((reason, wait)) => return cx.refuse(from, reason, &request.nonce, wait),
         };
+        // §6.5: a group that demands a policy is joined by nobody by name.
         if self.anonymous_only {
             return cx.refuse(from, Reason::AdmissionOnly, &request.nonce, Duration::ZERO);
         }
@@ -104,6 +106,7 @@ impl<S: Suite> Joining<S> {
     /// A stranger's request neither waits nor takes room before it has shown that it is one (§6.4).
     fn enqueue(&mut self, cx: &mut Cx<'_, S>, mut candidate: Candidate<S>) {
         if !cx.peers.is_verified(candidate.peer) {
+            // §6.4: the first request of a connection is verified before it is queued.
             match self.verify_join(cx, &candidate) {
                 Err(error) => return super::batch_verify::turn_away(cx, &candidate, error),
                 Ok(implicit) => candidate.implicit = Some(implicit),

@@ -46,6 +46,7 @@ impl<S: Suite> Term<S> {
     pub(super) fn expire_silent_members(&mut self, cx: &mut Cx<'_, S>) {
         self.sweep = cx.now.monotonic.saturating_add(cx.config.timing.absence);
         let slots = self.roster().iter().map(|(slot, _)| slot);
+        // §12.1: neither acknowledged nor connected in this term for `absence`.
         let silent: Vec<Slot> = slots.filter(|slot| self.acknowledgements.is_silent(*slot)).collect();
         if !silent.is_empty() {
             let members = silent.iter().filter_map(|slot| self.roster().get(*slot));
@@ -61,6 +62,7 @@ impl<S: Suite> Term<S> {
         let Some(serial) = cx.store.away.get(&name).copied() else {
             return cx.event(LeaderEvent::NoSuchMember(name));
         };
+        // §12.2: who lost its slot by being away is evicted by its name all the same.
         if !self.roster().is_evicted(&serial) {
             self.pending.evict([serial]);
             self.rekey(cx);

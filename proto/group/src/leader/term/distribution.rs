@@ -1,5 +1,5 @@
 //! Distributes an epoch: unicast (flat) or broadcast (tree), retransmits until acknowledged, and sends path messages to
-//! members that only hold the opening of the term. docs/protocol.md §7.
+//! members that only hold the opening of the term. docs/protocol.md §7.5.
 //!
 //! What concerns every member is done in slices, so that a leader of a million members stays responsive.
 
@@ -90,6 +90,7 @@ impl<S: Suite> Term<S> {
         if let Some(message) = self.current.common_message() {
             return cx.out.send_encoded_to_group(message);
         }
+        // §7.5: under flat each gets its own entry.
         for (slot, peer) in self.acknowledgements.late(0, self.epoch().counter) {
             if !newcomers.contains(&slot) {
                 cx.out.send_encoded(peer, self.current.message(slot));
@@ -101,6 +102,7 @@ impl<S: Suite> Term<S> {
     /// acknowledged the current epoch; `None` otherwise. Without this, a slow network is saturated by one epoch after
     /// another, and nobody's request gets through.
     pub(in crate::leader) fn arriving(&self, timing: &LeaderTiming) -> Option<Duration> {
+        // §6.3: an epoch that most do not have yet holds the next batch back.
         let connected = self.acknowledgements.connected();
         let missing = connected.saturating_sub(self.acknowledgements.acknowledged());
         (missing > FEW.max(connected / STRAGGLERS)).then(|| self.distribution.moved + timing.batching_max)
@@ -146,6 +148,7 @@ impl<S: Suite> Term<S> {
             cx.store.set_spare(*slot, Spare::of(&request.spare));
             cx.store.pin(request.drone.identity.serial, request.drone.handle());
             cx.store.away.remove(&request.drone.identity.name);
+            // §6.1: Welcome(n_e, header, entry or path of the newcomer).
             let Some(part) = self.part_for(*slot, &candidate.nonce) else { continue };
             let welcome = Welcome { nonce: candidate.nonce, header: output.header.clone(), part };
             cx.send(candidate.peer, &Message::Welcome(welcome));
@@ -222,6 +225,7 @@ impl<S: Suite> Term<S> {
         let late = self.acknowledgements.late(resend.from, self.epoch().counter);
         let late: Vec<_> = late.take(SLICE).collect();
         for (slot, peer) in &late {
+            // §7.5: without wraps of more than 2,048 bytes: who lacks them asks for its path.
             cx.out.send_encoded(*peer, self.current.message_again(*slot, MAX_RESENT));
         }
         self.distribution.resend = match late.last() {

@@ -33,6 +33,7 @@ impl<S: Suite> Term<S> {
 
     /// Evicts the members that the revocation list held names.
     pub(in crate::leader) fn evict_revoked(&mut self, cx: &mut Cx<'_, S>) {
+        // §12.3: whom a newer list names is out at once.
         let revoked = self.roster().iter().filter(|(_, public)| cx.store.revocations.names(public));
         let revoked: Vec<Slot> = revoked.map(|(slot, _)| slot).collect();
         self.evict(cx, &revoked);
@@ -41,6 +42,7 @@ impl<S: Suite> Term<S> {
     fn evict(&mut self, cx: &mut Cx<'_, S>, slots: &[Slot]) {
         let members = slots.iter().filter_map(|slot| self.roster().get(*slot));
         let serials: Vec<_> = members.map(|public| public.identity.serial).collect();
+        // §12.2: at once, in an epoch of its own if need be.
         if !serials.is_empty() {
             self.pending.evict(serials);
             self.rekey(cx);

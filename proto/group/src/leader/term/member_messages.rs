@@ -30,7 +30,7 @@ impl<S: Suite> Term<S> {
         if ack.epoch != self.epoch() {
             return;
         }
-        // §7.4: the tag proves that the member in this slot holds A_i and knows D.
+        // §6.1: PRF(A, "ack", D): the member in this slot holds A_i and knows D.
         let auth = self.leadership.auth_key(ack.slot);
         if !auth.is_some_and(|auth| ct_eq(&ack_tag::<S>(auth, self.leadership.digest()), &ack.tag)) {
             return cx.blame(from, Offence::Mac("Ack"));
@@ -62,13 +62,14 @@ impl<S: Suite> Term<S> {
         let (digest, strategy) = (*self.leadership.digest(), self.leadership.strategy());
         let holds_newest = request.held == digest;
         let lacks_keys = holds_newest && statements::lacks_keys(&request.number);
+        // §11.1: PRF(A, "catch-up", r ‖ D held); §11.3: of an older term there is no key for it.
         if !ct_eq(&catch_up_tag::<S>(auth, &request.number, &request.held), &request.tag) {
             if holds_newest {
                 return cx.blame(from, Offence::Mac("CatchUpRequest"));
             }
             return self.replay_opening(cx, from, request);
         }
-        // §9.2: the tag over the member's own nonce shows that this is the current epoch.
+        // §11.1: PRF(A, "fresh", D ‖ r) over the member's own r shows that this is the current epoch.
         let tag = fresh_tag::<S>(auth, &digest, &request.number);
         if !self.acknowledgements.note_question(request.slot, statements::count(&request.number)) {
             // Before anything is sealed: a request that is played again costs nothing.
@@ -79,6 +80,7 @@ impl<S: Suite> Term<S> {
         self.acknowledgements.connect(request.slot, from);
         let part = match strategy {
             StrategyKind::Tree if lacks_keys => self.path_for(request.slot, &request.number),
+            // §11.2: it lost K_g, and no wrap of this epoch opens for it any more.
             StrategyKind::Flat if lacks_keys => {
                 self.renew_after_restart(cx);
                 None
@@ -95,6 +97,7 @@ impl<S: Suite> Term<S> {
     ///
     /// Nothing shows that the request is authentic. It changes nothing here.
     fn replay_opening(&mut self, cx: &mut Cx<'_, S>, from: Peer, request: &CatchUpRequest) {
+        // §11.4: what nothing authenticates is answered seldom.
         if !cx.peers.unauthenticated_catch_ups.take(cx.now.monotonic, from) {
             return;
         }
@@ -129,7 +132,7 @@ impl<S: Suite> Term<S> {
         self.restart_renewal.get_or_insert(earliest.max(now));
     }
 
-    /// A member's spare point: durable before it is acknowledged (§8.3).
+    /// A member's spare point: durable before it is acknowledged (§6.6).
     pub(in crate::leader) fn spare_published(
         &mut self,
         cx: &mut Cx<'_, S>,
@@ -143,6 +146,7 @@ impl<S: Suite> Term<S> {
         // One that comes too often costs neither curve arithmetic nor a record; whoever gets no answer sends it again.
         let Some(used) = cx.store.spare_allowance(message.slot, q, cx.now) else { return };
         let (deployment, group) = (&cx.config.deployment, &message.group);
+        // §6.6: signed `spare` by the member that has the slot.
         let verified = match self.roster().implicit(message.slot) {
             Some(implicit) => message.spare.verify_implicit(deployment, group, public, &implicit),
             None => message.spare.verify(deployment, group, public),
@@ -192,6 +196,7 @@ impl<S: Suite> Term<S> {
         if !self.is_of_this_membership(message.slot, &message.held) {
             return;
         }
+        // §12.1: signed over D of the epoch held, so that it ends no later membership.
         let statement = statements::leave(&message.group, public, &message.held);
         if let Err(error) = message.signature.verify(&cx.config.deployment, public, Label::Leave, &statement)
         {
@@ -217,6 +222,7 @@ impl<S: Suite> Term<S> {
         if !self.is_of_this_membership(leave.slot, &leave.held) {
             return;
         }
+        // §12.1: tagged under A in place of a signature.
         if !ct_eq(&leave_tag::<S>(auth, &leave.held), &leave.tag) {
             return cx.blame(from, Offence::Mac("AdmissionLeave"));
         }
@@ -237,6 +243,7 @@ impl<S: Suite> Term<S> {
             // Our own, come back; or somebody else's, who is not the leader.
             return;
         }
+        // §13.4: the roster says who may have sent it.
         let audience = Audience {
             deployment: &cx.config.deployment,
             revocations: &cx.store.revocations,
@@ -260,6 +267,7 @@ impl<S: Suite> Term<S> {
             return cx.event(LeaderEvent::SendFailed("a member that is to be evicted holds the key"));
         }
         let Some(keypair) = &cx.store.keypair else { return };
+        // §13.3: the leader signs everything.
         let signing = Some((&cx.config.deployment, keypair));
         match self.channel.speak(cx.now, (&cx.config.group, channel), data, signing, cx.rng) {
             Err(reason) => cx.event(LeaderEvent::SendFailed(reason)),
@@ -268,7 +276,7 @@ impl<S: Suite> Term<S> {
     }
 }
 
-/// Refuses a catch-up request that nothing authenticates, but no oftener than it would be answered (§9.2).
+/// Refuses a catch-up request that nothing authenticates, but no oftener than it would be answered (§11.4).
 pub(in crate::leader) fn refuse_unauthenticated<S: Suite>(
     cx: &mut Cx<'_, S>,
     from: Peer,

@@ -1,4 +1,4 @@
-//! Opens a term: on start, and in a lost leader's place. docs/protocol.md §8.
+//! Opens a term: on start, and in a lost leader's place. docs/protocol.md §9.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -74,12 +74,13 @@ impl<S: Suite> Term<S> {
         if times.issued_at >= times.valid_until {
             return Err(Error::Expired);
         }
-        // §8.1: above every term known, and a leap above it after a start.
+        // §9.1: term = round · 2^16 + ordinal; §9.2: after a start a leap above the round remembered.
         let epoch = Epoch::term_of(next_round(round, core::mem::take(leaps), cx.rng), ordinal);
         let mut changes = if anonymous_only { remove_named(cx.store) } else { Vec::new() };
         changes.extend(cx.store.remove_departed());
         let (invalid, first_end) = remove_invalid(cx);
         changes.extend(invalid);
+        // §9.1: members without an unused spare point are absent and join again.
         let spares = cx.store.unspent();
         changes.extend(drop_excess_absent(cx.store, &spares));
         let keypair = cx.store.keypair.as_ref().ok_or(Error::NotALeader)?;
@@ -88,6 +89,7 @@ impl<S: Suite> Term<S> {
         let (roster, strategy) = (core::mem::take(&mut cx.store.roster), cx.config.strategy);
         let (leadership, output) =
             Leadership::open_term(context, keypair, roster, &spares, epoch, prev, &times, strategy, cx.rng)?;
+        // §9.1: each spare point opens one term.
         changes.extend(spend(cx.store, spares));
         Ok(Self::begin(cx, leadership, output, changes, first_end))
     }
@@ -101,6 +103,7 @@ impl<S: Suite> Term<S> {
         first_end: UnixTime,
     ) -> Self {
         let opened_with = cx.store.held.map(|(epoch, _)| epoch);
+        // §9.2: what is used up is durable with the epoch, before anybody hears of either.
         let channel = activate(cx, &leadership, &output, changes);
         report(cx, Kind::Open, &output, leadership.roster().len());
         Self {

@@ -85,7 +85,7 @@ pub(super) fn activate<S: Suite>(
     cx.store.newest = Some((epoch, digest));
     cx.store.hold(epoch, digest);
     changes.extend([epoch_change(epoch, digest), held_change(epoch, digest)]);
-    // §7.2: durable before anybody hears of it, or a restart could sign a second header for this epoch.
+    // §6.1: durable before anybody hears of it, or a restart could sign a second header for this epoch.
     cx.persist(&changes);
     let facts = EpochFacts::new(&output.header, digest, output.header.core.leader.handle(), MAX_SENDERS);
     let seat = Seat { slot: LEADER_SLOT, boot_no: cx.store.boot_no };
@@ -120,6 +120,7 @@ impl<S: Suite> Term<S> {
     pub(in crate::leader) fn rekey(&mut self, cx: &mut Cx<'_, S>) {
         // A key does not outlive the first membership that ends: who is out then holds nothing that anybody still takes.
         let times = times(cx, self.first_anonymous_end(cx.now.unix));
+        // §2.1: an identity that ended is a member no longer.
         let expired = self.expired(cx.now.unix);
         self.pending.remove(expired);
         let (batch, changes) = self.next_batch(cx);
@@ -164,6 +165,7 @@ impl<S: Suite> Term<S> {
     fn next_batch(&mut self, cx: &mut Cx<'_, S>) -> (Batch<S>, Changes<S>) {
         let portion = self.pending.take(self.leadership.strategy(), self.leadership.roster());
         let (evictions, leaves) = (portion.evictions, portion.leaves);
+        // §6.2 once more: much may have happened while they waited.
         let joins = self.still_authorized(cx, portion.joins, &evictions);
         let anonymous = still_valid(cx, portion.anonymous);
         let roster = self.leadership.roster();
@@ -180,6 +182,7 @@ impl<S: Suite> Term<S> {
         let anonymous_joins =
             anonymous.iter().map(|one| (one.peer, one.nonce, one.admission.member)).collect();
         let admissions = anonymous.into_iter().map(|one| one.admission).collect();
+        // §7.1: removals free slots before joins take them.
         let batch = Batch { joins, admissions, removals: leaves, evictions: evictions.clone() };
         let changes =
             Changes { candidates, anonymous_joins, anonymous_leaves, evictions, leaving, evicted, revoked };
@@ -222,10 +225,12 @@ impl<S: Suite> Term<S> {
         report(cx, Kind::Rekey, &output, self.roster().len());
         self.go_on(cx, &mut output, changes, channel);
         self.dismiss(cx, &output, changes);
+        // §12.2: a signed notice of who is evicted goes to the group.
         cx.sign_eviction_notice(output.header.core.epoch, &changes.evictions);
         self.welcome(cx, &output, &changes.candidates);
         self.welcome_anonymous(cx, &output, &changes.anonymous_joins);
         let evicted = changes.evicted.iter().filter_map(|slot| changes.leaving.get(slot)).cloned().collect();
+        // §10.2: deputies replicate what changed, once they are told that there is something.
         self.replication.note_epoch(&output, &changes.evictions, evicted);
         self.announce(cx);
         self.distribute(cx, &output.assigned.iter().chain(&output.admitted).copied().collect());
