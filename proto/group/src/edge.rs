@@ -156,7 +156,7 @@ impl<S: Suite> Edge<S> {
         }
         let (name, group) = (self.keypair().map(DroneKeypair::public), self.wanted.clone());
         let name = name.map(|public| public.identity.name.clone());
-        EdgeStatus::new(name, group, &self.membership, &self.revocations, self.boot_no)
+        self.membership.status(name, group, &self.revocations, self.boot_no)
     }
 
     /// When, by the leader's clock, the key of the epoch held was made.
@@ -203,6 +203,7 @@ impl<S: Suite> Edge<S> {
     }
 
     /// What the parts share while one input is handled, and the two that talk to leaders.
+    #[inline(never)]
     fn parts<'a>(
         &'a mut self,
         now: Now,
@@ -255,10 +256,8 @@ impl<S: Suite> Edge<S> {
     #[cfg(feature = "services")]
     fn resumed(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         self.boot_no = self.boot_no.saturating_add(1);
-        self.membership.resume(self.config.timing.backoff());
-        self.out.persist(StateChanged);
         let (mut cx, _, membership) = self.parts(now, rng);
-        membership.request_catch_up(&mut cx);
+        membership.resume(&mut cx);
     }
 
     #[inline(never)]
@@ -484,6 +483,7 @@ impl<S: Suite> Machine for Edge<S> {
         self.tick(now, rng);
     }
 
+    #[inline(never)]
     fn poll_output(&mut self) -> Output<EdgeEvent, Snapshot> {
         #[cfg(feature = "abke")]
         if let Some(anonymous) = &mut self.anonymous {

@@ -207,7 +207,7 @@ impl<S: Suite> AnonymousEdge<S> {
             ledger,
             until: terms.end_of(config.period),
             ends: None,
-            backoff: Backoff::new(config.timing.retry, config.timing.retry_max),
+            backoff: config.timing.backoff(),
             run: Run::Idle(None),
             config,
         })
@@ -215,7 +215,7 @@ impl<S: Suite> AnonymousEdge<S> {
 
     /// How it is doing.
     pub fn status(&self) -> EdgeStatus {
-        EdgeStatus::new(None, self.wanted.clone(), &self.membership, &self.revocations, self.boot_no)
+        self.membership.status(None, self.wanted.clone(), &self.revocations, self.boot_no)
     }
 
     /// When, by the leader's clock, the key of the epoch held was made.
@@ -604,8 +604,7 @@ impl<S: Suite> Machine for AnonymousEdge<S> {
             // §13.9
             Input::Resumed => {
                 self.boot_no = self.boot_no.saturating_add(1);
-                self.membership.resume(Backoff::new(self.config.timing.retry, self.config.timing.retry_max));
-                self.follow(now, rng, GroupMember::request_catch_up);
+                self.follow(now, rng, GroupMember::resume);
             }
             Input::Command(command) => self.command(now, command, rng),
         }

@@ -77,6 +77,7 @@ impl<S: Suite> Enrolment<S> {
     }
 
     /// §3.1: Starts with the token, unless there is a key or an enrolment is under way.
+    #[inline(never)]
     fn start(&mut self, cx: &mut Cx<'_, S>, backoff: Backoff) {
         let (None, None, Some(token)) = (&self.keypair, &self.client, &self.token) else { return };
         match Enrollee::start(cx.deployment, token, &self.kgcs, backoff, cx.rng) {
@@ -89,6 +90,7 @@ impl<S: Suite> Enrolment<S> {
         self.client.as_deref().and_then(Enrollee::deadline)
     }
 
+    #[inline(never)]
     fn carry_out(&mut self, cx: &mut Cx<'_, S>, steps: Steps<S>) -> bool {
         let mut enrolled = false;
         for step in steps {

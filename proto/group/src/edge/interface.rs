@@ -3,14 +3,13 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{Deployment, Epoch, Error, IssuedToken, Membership, Name, Slot, Suite, UnixTime};
+use quiver_ainq::{Deployment, Epoch, Error, IssuedToken, Name, Slot, Suite, UnixTime};
 use quiver_message::Reason;
 use zeroize::Zeroizing;
 
-use super::GroupMember;
 use crate::Source;
 use quiver_enrolment::{EnrolmentTrouble, Kgcs};
-use quiver_machine::{Backoff, Offence, Peer, Revocations};
+use quiver_machine::{Backoff, Offence, Peer};
 
 /// What an edge is set up with.
 #[derive(Debug)]
@@ -59,7 +58,8 @@ impl Default for EdgeTiming {
 
 impl EdgeTiming {
     /// The waits between attempts.
-    pub(super) fn backoff(&self) -> Backoff {
+    #[must_use]
+    pub fn backoff(&self) -> Backoff {
         Backoff::new(self.retry, self.retry_max)
     }
 }
@@ -108,33 +108,6 @@ pub struct EdgeStatus {
     pub revocations_next_update: Option<UnixTime>,
     /// How often it was started.
     pub boot_no: u32,
-}
-
-impl EdgeStatus {
-    /// The status of whoever follows a group under this name, if it has one.
-    #[must_use]
-    pub fn new<S: Suite>(
-        name: Option<Name>,
-        group: Option<Name>,
-        member: &GroupMember<S>,
-        revocations: &Revocations<S>,
-        boot_no: u32,
-    ) -> Self {
-        let membership = member.membership();
-        Self {
-            name,
-            group,
-            epoch: membership.map(Membership::epoch),
-            digest: membership.map(|membership| *membership.digest()),
-            slot: membership.map(Membership::slot),
-            synced: member.is_synced(),
-            valid_until: member.valid_until(),
-            answered: member.answered(),
-            revocation_number: revocations.number(),
-            revocations_next_update: revocations.next_update(),
-            boot_no,
-        }
-    }
 }
 
 /// What an edge reports.

@@ -178,6 +178,7 @@ impl<S: Suite> Joining<S> {
     }
 
     /// Takes a refusal. It is not authenticated: it sets the pace of attempts, no more.
+    #[inline(never)]
     pub(super) fn refused(&mut self, cx: &mut EdgeContext<'_, S>, from: Peer, refusal: &Refusal) {
         let attempt = self.attempt.as_ref();
         if attempt.is_none_or(|attempt| attempt.leader != from || refusal.reference != attempt.nonce) {
@@ -209,7 +210,7 @@ impl<S: Suite> Attempt<S> {
         let ephemeral = self.ephemeral.as_ref().ok_or(Error::MissingEntry)?;
         let (deployment, list) = (cx.deployment.clone(), cx.revocations.list());
         // §7.3: shape, newer than ever accepted, signature, validity.
-        let newest = member.newest_in(group);
+        let newest = member.history.newest_in(group);
         let header = welcome.header.clone().verify(&deployment, group, newest, list, cx.now.unix)?;
         welcome.header.core.leader.clone_from(&header.core().leader);
         // §8.2: a path message names the nonce of the join that it answers.

@@ -15,23 +15,19 @@ use core::time::Duration;
 
 use quiver_ainq::traffic::MAX_SENDERS;
 use quiver_ainq::{
-    Deployment, DronePublicKey, Epoch, EquivocationProof, Error, Header, Membership, Name, Part, Suite,
-    UnixTime,
+    Deployment, DronePublicKey, EquivocationProof, Error, Header, Membership, Name, Part, Suite, UnixTime,
 };
 use quiver_crypto::Secret;
 use quiver_machine::{Backoff, Offence, Peer, Revocations, Via, earlier};
-use quiver_message::{
-    Ack, CatchUpReply, EvictionNotice, GroupMessage, Message, Reason, Refusal, Rekey, SpareAck,
-};
+use quiver_message::{CatchUpReply, EvictionNotice, Message, Rekey, SpareAck};
 
-use self::history::History;
+use self::history::{History, KeptHeader};
 pub use self::leaving::{LeaveMessage, signed_leave};
-use self::member::{KeptHeader, Member};
-use self::messages::Activation;
+use self::member::Member;
 use self::rekey::Step;
 use self::spare_points::SparePoints;
 use super::failover::equivocation;
-use super::{EdgeContext, EdgeEvent};
+use super::{EdgeContext, EdgeEvent, EdgeStatus};
 use crate::refused::encode_proof;
 
 /// Why a membership is over. Its keys are there until [`GroupMember::end`] erases them.
@@ -89,22 +85,29 @@ impl<S: Suite> GroupMember<S> {
         self.member.as_ref().map(|member| &member.membership)
     }
 
-    /// Whether it holds the key of an epoch that it knows to be current.
+    /// How whoever follows a group under this name is doing.
     #[must_use]
-    pub fn is_synced(&self) -> bool {
-        self.member.as_ref().is_some_and(Member::synced)
-    }
-
-    /// Until when the key is valid.
-    #[must_use]
-    pub fn valid_until(&self) -> Option<UnixTime> {
-        self.member.as_ref()?.valid_until
-    }
-
-    /// On the monotonic clock: when a leader last answered a nonce of this drone's.
-    #[must_use]
-    pub fn answered(&self) -> Option<Duration> {
-        self.member.as_ref()?.catch_up.answered_at()
+    pub fn status(
+        &self,
+        name: Option<Name>,
+        group: Option<Name>,
+        revocations: &Revocations<S>,
+        boot_no: u32,
+    ) -> EdgeStatus {
+        let (member, membership) = (self.member.as_ref(), self.membership());
+        EdgeStatus {
+            name,
+            group,
+            epoch: membership.map(Membership::epoch),
+            digest: membership.map(|membership| *membership.digest()),
+            slot: membership.map(Membership::slot),
+            synced: member.is_some_and(Member::synced),
+            valid_until: member.and_then(|member| member.valid_until),
+            answered: member.and_then(|member| member.catch_up.answered),
+            revocation_number: revocations.number(),
+            revocations_next_update: revocations.next_update(),
+            boot_no,
+        }
     }
 
     /// When, by the leader's clock, the key of the epoch held was made.
@@ -118,11 +121,6 @@ impl<S: Suite> GroupMember<S> {
     pub fn export(&self, name: &Name) -> Option<Secret<32>> {
         let member = self.member.as_ref().filter(|member| member.synced())?;
         Some(member.membership.group_key()?.export(name, member.membership.digest()))
-    }
-
-    /// The newest epoch ever accepted in this group.
-    pub(super) fn newest_in(&self, group: &Name) -> Option<Epoch> {
-        self.history.newest_in(group)
     }
 
     /// The key that is most likely to have signed what comes next.
@@ -148,8 +146,8 @@ impl<S: Suite> GroupMember<S> {
         membership: Membership<S>,
         header: &Header<S>,
     ) {
-        let backoff = Backoff::new(cx.timing.retry, cx.timing.retry_max);
-        let mut member = Member::new(membership, KeptHeader::new(header, cx.deployment), backoff);
+        let header_kept = KeptHeader::new(header, cx.deployment);
+        let mut member = Member::new(membership, header_kept, cx.timing.backoff());
         member.anchored = true;
         member.catch_up.answered(cx.now, cx.timing.probe);
         self.member = Some(member);
@@ -203,13 +201,16 @@ impl<S: Suite> GroupMember<S> {
         }
     }
 
-    /// As after a start: unsynced until a leader's answer shows what is current. The group key goes, because
-    /// the receiver that goes with it may have accepted messages before that it does not know of (§13.9).
-    pub fn resume(&mut self, backoff: Backoff) {
+    /// §13.9: Goes on as after a start, unsynced until a leader's answer shows what is current. The group key
+    /// goes, because the receiver that goes with it may have accepted messages before that it does not know
+    /// of.
+    pub fn resume(&mut self, cx: &mut EdgeContext<'_, S>) {
         if let Some(member) = &mut self.member {
             member.suspend();
-            member.catch_up.backoff = backoff;
+            member.catch_up.backoff = cx.timing.backoff();
         }
+        cx.persist();
+        self.request_catch_up(cx);
     }
 
     /// Whether the leader of the epoch held is revoked.
@@ -219,6 +220,7 @@ impl<S: Suite> GroupMember<S> {
     }
 
     /// Takes a message that members take, or blames its sender. Returns why the membership is over, if it is.
+    #[inline(never)]
     pub fn handle(
         &mut self,
         cx: &mut EdgeContext<'_, S>,
@@ -228,10 +230,12 @@ impl<S: Suite> GroupMember<S> {
         match message {
             Message::Rekey(mut rekey) => return self.rekey(cx, (from, via), &mut rekey),
             Message::CatchUpReply(mut reply) => return self.catch_up_reply(cx, from, &mut reply),
-            Message::Refusal(refusal) => return self.refused(cx, from, &refusal),
+            Message::Refusal(refusal) => return self.member.as_mut()?.refused(cx, from, &refusal),
             Message::EvictionNotice(notice) => return self.eviction_notice(cx, from, &notice),
             Message::SpareAck(ack) => self.spare_ack(cx, from, &ack),
-            Message::GroupMessage(message) => self.group_message(cx, from, &message),
+            Message::GroupMessage(message) => {
+                self.member.as_mut()?.group_message(cx, self.expected.as_deref(), from, &message);
+            }
             Message::EquivocationProof(proof) => {
                 self.equivocation(cx, from, *proof);
             }
@@ -244,37 +248,24 @@ impl<S: Suite> GroupMember<S> {
 
     /// Sends something to the group.
     pub fn send(&mut self, cx: &mut EdgeContext<'_, S>, channel: Name, data: &[u8], signed: bool) {
-        let sent = match &mut self.member {
-            None => Err("not a member of a group"),
-            Some(_) if signed && cx.keypair.is_none() => Err("an anonymous member has no key to sign with"),
-            Some(member) if !member.synced() => Err("not yet in step with the group"),
-            Some(member) => member.messages.seal(cx, (member.membership.group(), channel), data, signed),
-        };
-        match sent {
+        let sent = self.member.as_mut().ok_or("not a member of a group");
+        match sent.and_then(|member| member.seal(cx, channel, data, signed)) {
             Err(reason) => cx.event(EdgeEvent::SendFailed(reason)),
             Ok(message) => cx.publish(&Message::GroupMessage(message)),
         }
     }
 
-    /// Opens what another member sent.
-    #[inline(never)]
-    fn group_message(&mut self, cx: &mut EdgeContext<'_, S>, from: Peer, message: &GroupMessage) {
-        let Some(member) = self.member.as_mut().filter(|member| member.synced()) else { return };
-        if message.group != *member.membership.group() {
-            return;
+    /// §11.1: Asks the first connected leader which epoch is current, unless a question is under way.
+    pub fn request_catch_up(&mut self, cx: &mut EdgeContext<'_, S>) {
+        if let Some(member) = &mut self.member {
+            member.request_catch_up(cx);
         }
-        match member.messages.open(cx, self.expected.as_deref(), message) {
-            Err(offence) => cx.blame(from, offence),
-            Ok(Some((data, source))) => {
-                cx.event(EdgeEvent::Message { channel: message.channel.clone(), data, source });
-            }
-            // §11.1: somebody is ahead of us, or says so: ask, but not as often as it is said.
-            Ok(None) => {
-                let ahead = message.epoch > member.membership.epoch();
-                if ahead && member.catch_up.heeds_hearsay(cx.now, cx.timing.retry) {
-                    self.request_catch_up(cx);
-                }
-            }
+    }
+
+    /// Asks to be removed; the keys are erased once a header shows that it happened.
+    pub fn leave(&mut self, cx: &mut EdgeContext<'_, S>) {
+        if let Some(member) = &mut self.member {
+            member.leave(cx, self.leave_message);
         }
     }
 
@@ -299,7 +290,7 @@ impl<S: Suite> GroupMember<S> {
                     cx.blame(from, offence);
                     return None;
                 }
-                self.behind(cx, from, &rekey.header, offence);
+                self.member.as_mut()?.behind(cx, from, &rekey.header, offence);
                 if asks {
                     self.request_catch_up(cx);
                 }
@@ -332,14 +323,14 @@ impl<S: Suite> GroupMember<S> {
             Err(Offence::Equivocation) => self.contradicted(cx, from, &reply.header),
             Err(offence) => {
                 self.note_useless(cx, from, &offence);
-                self.behind(cx, from, &reply.header, offence);
+                self.member.as_mut()?.behind(cx, from, &reply.header, offence);
             }
             Ok(Step::Spoilt(error)) => {
                 let offence = Offence::Protocol(error);
                 self.note_useless(cx, from, &offence);
                 cx.blame(from, offence);
             }
-            Ok(Step::Known) => self.confirmed(cx, from, reply),
+            Ok(Step::Known) => self.member.as_mut()?.confirmed(cx, from, reply),
             Ok(step @ (Step::Newer(_) | Step::Completed(_))) => {
                 return self.caught_up(cx, from, step, reply);
             }
@@ -382,7 +373,7 @@ impl<S: Suite> GroupMember<S> {
         member.catch_up.settle();
         let completed = matches!(step, Step::Completed(_));
         let held = member.membership.epoch();
-        let activated = key_activated(&member.membership);
+        let activated = member.key_activated();
         let end = self.take(cx, from, step, &reply.header);
         // With its path complete the member may have gone on to an epoch whose wraps it had kept, and said
         // so.
@@ -391,33 +382,6 @@ impl<S: Suite> GroupMember<S> {
             cx.event(activated);
         }
         end
-    }
-
-    /// The epoch held is the current one.
-    fn confirmed(&mut self, cx: &mut EdgeContext<'_, S>, from: Peer, reply: &CatchUpReply<S>) {
-        let Some(member) = &mut self.member else { return };
-        if !catch_up::is_fresh(&member.membership, member.membership.digest(), reply) {
-            return cx.blame(from, Offence::Mac("CatchUpReply"));
-        }
-        if member.lacks_path_asked_for(&reply.number) {
-            // The question said so; it is asked again when it is due.
-            return cx.blame(from, Error::MissingPath);
-        }
-        let news = !member.synced();
-        // §11.2: without the key (it was lost with a restart) the leader makes a new epoch soon; ask again if
-        // it does not.
-        let waits_for_key = member.membership.group_key().is_none();
-        member.anchored = true;
-        let valid_until = reply.header.core.valid_until;
-        let void = cx.now.unix >= valid_until;
-        member.catch_up.confirmed(cx.now, cx.timing.probe, (waits_for_key, void));
-        if !void {
-            member.set_validity(cx.now, valid_until);
-        }
-        if news && !waits_for_key {
-            cx.event(key_activated(&member.membership));
-        }
-        self.acknowledge(cx, from);
     }
 
     /// Checks a header against what is held. `None` if nothing is.
@@ -442,7 +406,7 @@ impl<S: Suite> GroupMember<S> {
     ) -> Option<MembershipEnd> {
         match step {
             // To a leader only: the tag says nothing of when, so whoever has it could send it in our place.
-            Step::Known if cx.leaders.contains(from) => self.acknowledge(cx, from),
+            Step::Known if cx.leaders.contains(from) => self.member.as_ref()?.acknowledge(cx, from),
             Step::Known => {}
             Step::Newer(membership) => return self.advance(cx, from, membership, header),
             Step::Completed(membership) => return self.complete(cx, from, membership, header),
@@ -457,8 +421,10 @@ impl<S: Suite> GroupMember<S> {
                 cx.blame(from, error);
                 self.request_catch_up(cx);
             }
-            Step::Removed if self.is_leaving() => return Some(MembershipEnd::Left),
-            Step::Removed => return Some(MembershipEnd::Removed),
+            Step::Removed => {
+                let left = self.member.as_ref().is_some_and(|member| member.leaving.is_under_way());
+                return Some(if left { MembershipEnd::Left } else { MembershipEnd::Removed });
+            }
             Step::TooFar => return Some(MembershipEnd::OutOfStep),
             Step::Ask => {
                 cx.leaders.prefer(from);
@@ -478,7 +444,7 @@ impl<S: Suite> GroupMember<S> {
     ) -> Option<MembershipEnd> {
         let member = self.member.as_mut()?;
         let new_term = membership.epoch().term != member.membership.epoch().term;
-        let asked = member.catch_up.is_pending();
+        let asked = member.catch_up.asked_with().is_some();
         // §13.10: who skipped an epoch cannot know who was removed in it: then the former key falls silent at
         // once.
         let overlap = header.core.removed.is_empty() && header.core.prev == *member.membership.digest();
@@ -491,7 +457,7 @@ impl<S: Suite> GroupMember<S> {
         }
         self.activate(cx, from, header, overlap);
         if new_term {
-            self.publish_spare_point(cx);
+            self.spare_points.publish(cx, self.member.as_ref().map(|member| &member.membership));
         }
         if new_term && asked {
             // Perhaps the term went on since, and what follows gets lost.
@@ -544,42 +510,22 @@ impl<S: Suite> GroupMember<S> {
         member.catch_up.succeed();
         member.set_validity(cx.now, core.valid_until);
         if let Some(traffic) = member.membership.take_traffic() {
-            let activation = Activation { traffic, senders: self.senders, overlap };
-            member.messages.activate(cx, activation, header, &member.membership);
+            let (senders, membership) = (self.senders, &member.membership);
+            member.messages.activate(cx, (traffic, senders, overlap), header, membership);
         } else {
             member.messages.stop();
         }
-        let (anchored, activated) = (member.anchored, key_activated(&member.membership));
-        self.acknowledge(cx, from);
-        if anchored {
-            cx.event(activated);
+        member.acknowledge(cx, from);
+        if member.anchored {
+            cx.event(member.key_activated());
         } else {
             // §11.1: signed, but perhaps not the newest there is: find out before using it.
-            self.request_catch_up(cx);
+            member.request_catch_up(cx);
         }
         // §12.3: the header says that there is a newer list. §6.5: an anonymous member asks leaders for none.
         if core.revocation_number > cx.revocations.number() && cx.keypair.is_some() {
             let query = Message::RevocationQuery(cx.revocations.query());
             cx.send(from, &query);
-        }
-    }
-
-    /// §6.1: Proves to a leader that the epoch is held, from whomever it came.
-    fn acknowledge(&self, cx: &mut EdgeContext<'_, S>, from: Peer) {
-        let leader = if cx.leaders.contains(from) { Some(from) } else { cx.leaders.first() };
-        let (Some(to), Some(membership)) = (leader, self.membership()) else { return };
-        if membership.group_key().is_none() {
-            return;
-        }
-        let (slot, epoch) = (membership.slot(), membership.epoch());
-        cx.send(to, &Message::Ack(Ack { slot, epoch, tag: membership.ack_tag() }));
-    }
-
-    /// §11.1: Asks the first connected leader which epoch is current, unless a question is under way.
-    pub fn request_catch_up(&mut self, cx: &mut EdgeContext<'_, S>) {
-        if let Some(member) = &mut self.member {
-            let lacks_keys = member.lacks_keys();
-            member.catch_up.request(cx, &member.membership, lacks_keys);
         }
     }
 
@@ -589,47 +535,6 @@ impl<S: Suite> GroupMember<S> {
         if let Some(member) = self.member.as_mut().filter(|_| cx.leaders.first() == Some(from)) {
             member.catch_up.note_useless(offence);
         }
-    }
-
-    /// What does not hold is blamed. But a leader that opens terms we are past has forgotten (its memory is
-    /// older than its group), and so has one that answers with less than we held when we asked: it is sent
-    /// the newest header, which it signed itself, so that it goes on from there.
-    fn behind(&mut self, cx: &mut EdgeContext<'_, S>, from: Peer, header: &Header<S>, offence: Offence) {
-        if let Some(member) = &mut self.member
-            && offence == Offence::Protocol(Error::Stale)
-            && (header.core.epoch.term < member.membership.epoch().term
-                || member.catch_up.asked_with().is_some_and(|held| header.core.epoch < held))
-        {
-            member.send_header(cx, from);
-        }
-        cx.blame(from, offence);
-    }
-
-    /// §11.1: Takes a refusal of the question under way. Nobody signs it: it may make a member ask another
-    /// leader, or join again, no more.
-    #[inline(never)]
-    pub fn refused(
-        &mut self,
-        cx: &mut EdgeContext<'_, S>,
-        from: Peer,
-        refusal: &Refusal,
-    ) -> Option<MembershipEnd> {
-        let member = self.member.as_mut()?;
-        if !member.catch_up.is_about(&refusal.reference) {
-            return None;
-        }
-        if refusal.reason == Reason::Rejoin {
-            let left = member.leaving.is_under_way();
-            return Some(if left { MembershipEnd::Left } else { MembershipEnd::OutOfStep });
-        }
-        cx.event(EdgeEvent::Refused(refusal.reason));
-        if refusal.reason == Reason::NotReady {
-            // §10.5: it does not lead. It is sent the newest header held, and the next one is asked.
-            let pause = cx.leaders.catch_up_pause(refusal.retry_after, cx.timing, cx.base.rng);
-            member.catch_up.expire_within(cx.now, pause);
-            member.send_header(cx, from);
-        }
-        None
     }
 
     /// Another header for the epoch held. If both are signed, whoever is reached learns of it.
@@ -658,23 +563,9 @@ impl<S: Suite> GroupMember<S> {
         {
             member.suspend();
             // Whoever leads next is asked until it answers.
-            self.request_catch_up(cx);
+            member.request_catch_up(cx);
         }
         true
-    }
-
-    /// Asks to be removed; the keys are erased once a header shows that it happened.
-    pub fn leave(&mut self, cx: &mut EdgeContext<'_, S>) {
-        let Some(member) = &mut self.member else { return };
-        member.leaving.again_at(cx.now.monotonic + member.catch_up.backoff.next(cx.rng));
-        let Some(leader) = cx.leaders.first() else { return };
-        if let Some(leave) = (self.leave_message)(&mut cx.base, &member.membership) {
-            cx.send(leader, &leave);
-        }
-    }
-
-    fn is_leaving(&self) -> bool {
-        self.member.as_ref().is_some_and(|member| member.leaving.is_under_way())
     }
 
     /// §12.2: Takes a leader's signed notice.
@@ -702,10 +593,6 @@ impl<S: Suite> GroupMember<S> {
         }
     }
 
-    fn publish_spare_point(&mut self, cx: &mut EdgeContext<'_, S>) {
-        self.spare_points.publish(cx, self.member.as_ref().map(|member| &member.membership));
-    }
-
     fn spare_ack(&mut self, cx: &mut EdgeContext<'_, S>, from: Peer, ack: &SpareAck) {
         if let Some(member) = &self.member
             && let Err(offence) = self.spare_points.acknowledged(&member.membership, ack)
@@ -724,27 +611,7 @@ impl<S: Suite> GroupMember<S> {
 
     /// Does what is due for the membership.
     pub fn tick(&mut self, cx: &mut EdgeContext<'_, S>) -> Option<MembershipEnd> {
-        let member = self.member.as_mut()?;
-        let now = cx.now.monotonic;
-        member.messages.tick(cx.now);
-        let late = member.expire(now);
-        let unanswered = member.catch_up.time_out(now);
-        if unanswered {
-            if member.catch_up.is_futile() {
-                let wanted = cx.group.is_some();
-                return Some(if wanted { MembershipEnd::OutOfStep } else { MembershipEnd::Left });
-            }
-            cx.leaders.rotate();
-        }
-        let probes = member.catch_up.probes(now, cx.timing.probe);
-        let leaves = member.leaving.is_due(now);
-        if leaves {
-            self.leave(cx);
-        }
-        if leaves || late || unanswered || probes {
-            self.request_catch_up(cx);
-        }
-        None
+        self.member.as_mut()?.tick(cx, self.leave_message)
     }
 
     /// Does what is due for the spare points, which outlive a membership.
@@ -757,10 +624,4 @@ impl<S: Suite> GroupMember<S> {
     pub fn deadline(&self) -> Option<Duration> {
         earlier(self.member.as_ref().and_then(Member::deadline), self.spare_points.deadline())
     }
-}
-
-/// The event that an epoch's key is in use.
-fn key_activated<S: Suite>(membership: &Membership<S>) -> EdgeEvent {
-    let (epoch, digest, slot) = (membership.epoch(), *membership.digest(), membership.slot());
-    EdgeEvent::KeyActivated { epoch, digest, slot }
 }

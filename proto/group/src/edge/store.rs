@@ -9,8 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_bytes::Bytes;
 use zeroize::Zeroizing;
 
-use super::membership::history::Past;
-use super::membership::member::KeptHeader;
+use super::membership::history::{KeptHeader, Past};
 use super::{Edge, EdgeConfig, EdgeEvent, Settings};
 
 const VERSION: u8 = 4;

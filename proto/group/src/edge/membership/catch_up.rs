@@ -29,7 +29,7 @@ pub(in crate::edge) struct CatchUp {
     /// From when on hearsay may make it ask again.
     heeds_from: Duration,
     /// On the monotonic clock: when a leader last answered a nonce of ours.
-    answered: Option<Duration>,
+    pub(super) answered: Option<Duration>,
     /// On the monotonic clock: when to ask because no leader has answered for so long.
     probe: Option<Duration>,
 }
@@ -90,10 +90,6 @@ impl CatchUp {
         cx.send(leader, &Message::CatchUpRequest(CatchUpRequest { group, slot, number, held, tag }));
     }
 
-    pub(super) fn is_pending(&self) -> bool {
-        self.pending.is_some()
-    }
-
     /// Whether an answer or refusal with this number is to the question under way.
     pub(super) fn is_about(&self, number: &[u8]) -> bool {
         self.pending.as_ref().is_some_and(|pending| pending.number == number)
@@ -108,10 +104,6 @@ impl CatchUp {
     pub(super) fn answered(&mut self, now: Now, probe: Option<Duration>) {
         self.answered = Some(now.monotonic);
         self.probe = probe.map(|probe| now.monotonic.saturating_add(probe));
-    }
-
-    pub(super) const fn answered_at(&self) -> Option<Duration> {
-        self.answered
     }
 
     /// Drops the question under way.

@@ -1,10 +1,14 @@
 //! How far each group was when this drone was in it: epochs never go back, also across memberships (§7.3).
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::marker::PhantomData;
 
-use quiver_ainq::{Epoch, MAX_GROUPS, Name, Suite};
+use quiver_ainq::{Deployment, Epoch, Header, MAX_GROUPS, Name, Suite};
+use quiver_machine::Peer;
+use quiver_message::{Message, Rekey};
 
-use super::member::KeptHeader;
+use crate::edge::EdgeContext;
 
 /// Bytes of the longest header that is kept of a group that was left for another. A usual one has 400 to 600.
 const MAX_HEADER_LEN: usize = 1024;
@@ -79,6 +83,49 @@ impl<S: Suite> History<S> {
     pub(in crate::edge) fn keep(&mut self, header: KeptHeader<S>) {
         if let Some(last) = self.0.last_mut() {
             last.header = Some(header);
+        }
+    }
+}
+
+/// A header as its canonical bytes: it is stored with every change and looked into hardly ever.
+#[derive(Clone, Debug)]
+pub(in crate::edge) struct KeptHeader<S: Suite> {
+    bytes: Arc<[u8]>,
+    suite: PhantomData<S>,
+}
+
+impl<S: Suite> KeptHeader<S> {
+    pub(super) fn new(header: &Header<S>, deployment: &Deployment<S>) -> Self {
+        Self { bytes: header.encode(deployment).into(), suite: PhantomData }
+    }
+
+    /// A header that was stored. Nothing says yet that it decodes.
+    pub(in crate::edge) fn from_bytes(bytes: &[u8]) -> Self {
+        Self { bytes: bytes.into(), suite: PhantomData }
+    }
+
+    pub(in crate::edge) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Keeps the same bytes in the memory that `shared` gives for them.
+    pub(in crate::edge) fn share(&mut self, shared: impl FnOnce(&Arc<[u8]>) -> Arc<[u8]>) {
+        let equal = shared(&self.bytes);
+        if equal == self.bytes {
+            self.bytes = equal;
+        }
+    }
+
+    /// The header. What was encoded in this deployment decodes in it, so there always is one.
+    pub(super) fn header(&self, deployment: &Deployment<S>) -> Option<Header<S>> {
+        Header::decode(&self.bytes, deployment).ok()
+    }
+
+    /// Sends a leader the header, which it or one like it signed.
+    #[inline(never)]
+    pub(super) fn send(&self, cx: &mut EdgeContext<'_, S>, leader: Peer) {
+        if let Some(header) = self.header(cx.deployment) {
+            cx.send(leader, &Message::Rekey(Rekey { header, part: None }));
         }
     }
 }

@@ -1,18 +1,18 @@
 //! What an edge holds while it is a member.
 
-use alloc::sync::Arc;
-use core::marker::PhantomData;
 use core::time::Duration;
 
-use quiver_ainq::{Deployment, Header, Membership, StrategyKind, Suite, UnixTime};
-use quiver_machine::{Backoff, Now, Peer, due, earlier};
-use quiver_message::{CatchUpNumber, Message, Rekey};
+use quiver_ainq::{DronePublicKey, Error, Header, Membership, Name, StrategyKind, Suite, UnixTime};
+use quiver_machine::{Backoff, Now, Offence, Peer, due, earlier};
+use quiver_message::{Ack, CatchUpReply, GroupMessage, Message, Reason, Refusal};
 
-use super::catch_up::CatchUp;
+use super::MembershipEnd;
+use super::catch_up::{CatchUp, is_fresh};
 use super::early_updates::EarlyUpdates;
-use super::leaving::Leaving;
+use super::history::KeptHeader;
+use super::leaving::{LeaveMessage, Leaving};
 use super::messages::Messages;
-use crate::edge::EdgeContext;
+use crate::edge::{EdgeContext, EdgeEvent};
 use crate::statements;
 
 /// A membership and what hangs on it.
@@ -57,12 +57,6 @@ impl<S: Suite> Member<S> {
         self.membership.group_key().is_none() || !self.membership.has_path()
     }
 
-    /// Whether the question of this number asked for a path that still is not there.
-    pub(super) fn lacks_path_asked_for(&self, number: &CatchUpNumber) -> bool {
-        let tree = self.membership.follows() == StrategyKind::Tree;
-        tree && statements::lacks_keys(number) && self.lacks_keys()
-    }
-
     /// The epoch held is nobody's to send or receive in: the key goes, the way to the next term stays.
     pub(super) fn suspend(&mut self) {
         self.anchored = false;
@@ -99,51 +93,182 @@ impl<S: Suite> Member<S> {
         }
     }
 
+    /// The event that the key of the epoch held is in use.
+    pub(super) fn key_activated(&self) -> EdgeEvent {
+        let (epoch, digest) = (self.membership.epoch(), *self.membership.digest());
+        EdgeEvent::KeyActivated { epoch, digest, slot: self.membership.slot() }
+    }
+
+    /// §6.1: Proves to a leader that the epoch is held, from whomever it came.
+    pub(super) fn acknowledge(&self, cx: &mut EdgeContext<'_, S>, from: Peer) {
+        let leader = if cx.leaders.contains(from) { Some(from) } else { cx.leaders.first() };
+        let (Some(to), Some(_)) = (leader, self.membership.group_key()) else { return };
+        let (slot, epoch, tag) = (self.membership.slot(), self.membership.epoch(), self.membership.ack_tag());
+        cx.send(to, &Message::Ack(Ack { slot, epoch, tag }));
+    }
+
+    /// Seals a message to the group.
+    pub(super) fn seal(
+        &mut self,
+        cx: &mut EdgeContext<'_, S>,
+        channel: Name,
+        data: &[u8],
+        signed: bool,
+    ) -> Result<GroupMessage, &'static str> {
+        if signed && cx.keypair.is_none() {
+            return Err("an anonymous member has no key to sign with");
+        }
+        if !self.synced() {
+            return Err("not yet in step with the group");
+        }
+        self.messages.seal(cx, (self.membership.group(), channel), data, signed)
+    }
+
+    /// Opens what another member sent.
+    #[inline(never)]
+    pub(super) fn group_message(
+        &mut self,
+        cx: &mut EdgeContext<'_, S>,
+        expected: Option<&DronePublicKey<S>>,
+        from: Peer,
+        message: &GroupMessage,
+    ) {
+        if message.group != *self.membership.group() || !self.synced() {
+            return;
+        }
+        match self.messages.open(cx, expected, message) {
+            Err(offence) => cx.blame(from, offence),
+            Ok(Some((data, source))) => {
+                cx.event(EdgeEvent::Message { channel: message.channel.clone(), data, source });
+            }
+            // §11.1: somebody is ahead of us, or says so: ask, but not as often as it is said.
+            Ok(None) => {
+                let ahead = message.epoch > self.membership.epoch();
+                if ahead && self.catch_up.heeds_hearsay(cx.now, cx.timing.retry) {
+                    self.request_catch_up(cx);
+                }
+            }
+        }
+    }
+
+    /// §11.1: Asks the first connected leader which epoch is current, unless a question is under way.
+    pub(super) fn request_catch_up(&mut self, cx: &mut EdgeContext<'_, S>) {
+        let lacks_keys = self.lacks_keys();
+        self.catch_up.request(cx, &self.membership, lacks_keys);
+    }
+
+    /// §11.1: A leader answers that the epoch held is the current one.
+    pub(super) fn confirmed(&mut self, cx: &mut EdgeContext<'_, S>, from: Peer, reply: &CatchUpReply<S>) {
+        if !is_fresh(&self.membership, self.membership.digest(), reply) {
+            return cx.blame(from, Offence::Mac("CatchUpReply"));
+        }
+        let tree = self.membership.follows() == StrategyKind::Tree;
+        if tree && statements::lacks_keys(&reply.number) && self.lacks_keys() {
+            // The question said so; it is asked again when it is due.
+            return cx.blame(from, Error::MissingPath);
+        }
+        let news = !self.synced();
+        // §11.2: without the key (it was lost with a restart) the leader makes a new epoch soon; ask again if
+        // not.
+        let waits_for_key = self.membership.group_key().is_none();
+        self.anchored = true;
+        let valid_until = reply.header.core.valid_until;
+        let void = cx.now.unix >= valid_until;
+        self.catch_up.confirmed(cx.now, cx.timing.probe, (waits_for_key, void));
+        if !void {
+            self.set_validity(cx.now, valid_until);
+        }
+        if news && !waits_for_key {
+            cx.event(self.key_activated());
+        }
+        self.acknowledge(cx, from);
+    }
+
+    /// §11.1: Takes a refusal of the question under way. Nobody signs it: it may make a member ask another
+    /// leader, or join again, no more.
+    #[inline(never)]
+    pub(super) fn refused(
+        &mut self,
+        cx: &mut EdgeContext<'_, S>,
+        from: Peer,
+        refusal: &Refusal,
+    ) -> Option<MembershipEnd> {
+        if !self.catch_up.is_about(&refusal.reference) {
+            return None;
+        }
+        if refusal.reason == Reason::Rejoin {
+            let left = self.leaving.is_under_way();
+            return Some(if left { MembershipEnd::Left } else { MembershipEnd::OutOfStep });
+        }
+        cx.event(EdgeEvent::Refused(refusal.reason));
+        if refusal.reason == Reason::NotReady {
+            // §10.5: it does not lead. It is sent the newest header held, and the next one is asked.
+            let pause = cx.leaders.catch_up_pause(refusal.retry_after, cx.timing, cx.base.rng);
+            self.catch_up.expire_within(cx.now, pause);
+            self.send_header(cx, from);
+        }
+        None
+    }
+
+    /// What does not hold is blamed. But a leader that opens terms we are past has forgotten (its memory is
+    /// older than its group), and so has one that answers with less than we held when we asked: it is sent
+    /// the newest header, which it signed itself, so that it goes on from there.
+    pub(super) fn behind(
+        &mut self,
+        cx: &mut EdgeContext<'_, S>,
+        from: Peer,
+        header: &Header<S>,
+        offence: Offence,
+    ) {
+        if offence == Offence::Protocol(Error::Stale)
+            && (header.core.epoch.term < self.membership.epoch().term
+                || self.catch_up.asked_with().is_some_and(|held| header.core.epoch < held))
+        {
+            self.send_header(cx, from);
+        }
+        cx.blame(from, offence);
+    }
+
+    /// §12.1: Asks to be removed, again and again until a header shows that it happened.
+    pub(super) fn leave(&mut self, cx: &mut EdgeContext<'_, S>, leave_message: LeaveMessage<S>) {
+        self.leaving.again_at(cx.now.monotonic + self.catch_up.backoff.next(cx.rng));
+        let Some(leader) = cx.leaders.first() else { return };
+        if let Some(leave) = leave_message(&mut cx.base, &self.membership) {
+            cx.send(leader, &leave);
+        }
+    }
+
+    /// Does what is due.
+    pub(super) fn tick(
+        &mut self,
+        cx: &mut EdgeContext<'_, S>,
+        leave_message: LeaveMessage<S>,
+    ) -> Option<MembershipEnd> {
+        let now = cx.now.monotonic;
+        self.messages.tick(cx.now);
+        let late = self.expire(now);
+        let unanswered = self.catch_up.time_out(now);
+        if unanswered {
+            if self.catch_up.is_futile() {
+                let wanted = cx.group.is_some();
+                return Some(if wanted { MembershipEnd::OutOfStep } else { MembershipEnd::Left });
+            }
+            // §10.5: the next leader is asked.
+            cx.leaders.rotate();
+        }
+        let probes = self.catch_up.probes(now, cx.timing.probe);
+        let leaves = self.leaving.is_due(now);
+        if leaves {
+            self.leave(cx, leave_message);
+        }
+        if leaves || late || unanswered || probes {
+            self.request_catch_up(cx);
+        }
+        None
+    }
+
     pub(super) fn deadline(&self) -> Option<Duration> {
         let questions = earlier(self.catch_up.deadline(), self.messages.deadline());
         earlier(questions, earlier(self.runs_out, self.leaving.deadline()))
-    }
-}
-
-/// A header as its canonical bytes: it is stored with every change and looked into hardly ever.
-#[derive(Clone, Debug)]
-pub(in crate::edge) struct KeptHeader<S: Suite> {
-    bytes: Arc<[u8]>,
-    suite: PhantomData<S>,
-}
-
-impl<S: Suite> KeptHeader<S> {
-    pub(super) fn new(header: &Header<S>, deployment: &Deployment<S>) -> Self {
-        Self { bytes: header.encode(deployment).into(), suite: PhantomData }
-    }
-
-    /// A header that was stored. Nothing says yet that it decodes.
-    pub(in crate::edge) fn from_bytes(bytes: &[u8]) -> Self {
-        Self { bytes: bytes.into(), suite: PhantomData }
-    }
-
-    pub(in crate::edge) fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    /// Keeps the same bytes in the memory that `shared` gives for them.
-    pub(in crate::edge) fn share(&mut self, shared: impl FnOnce(&Arc<[u8]>) -> Arc<[u8]>) {
-        let equal = shared(&self.bytes);
-        if equal == self.bytes {
-            self.bytes = equal;
-        }
-    }
-
-    /// The header. What was encoded in this deployment decodes in it, so there always is one.
-    pub(super) fn header(&self, deployment: &Deployment<S>) -> Option<Header<S>> {
-        Header::decode(&self.bytes, deployment).ok()
-    }
-
-    /// Sends a leader the header, which it or one like it signed.
-    #[inline(never)]
-    pub(super) fn send(&self, cx: &mut EdgeContext<'_, S>, leader: Peer) {
-        if let Some(header) = self.header(cx.deployment) {
-            cx.send(leader, &Message::Rekey(Rekey { header, part: None }));
-        }
     }
 }

@@ -13,25 +13,16 @@ use crate::speech::{Audience, EpochFacts, Heard, Seat, Voice};
 #[derive(Debug, Default)]
 pub(super) struct Messages(Option<Voice>);
 
-/// What a new epoch brings for messages.
-pub(super) struct Activation {
-    pub(super) traffic: TrafficKey,
-    /// How many senders of each kind windows are kept of.
-    pub(super) senders: u32,
-    /// Whether the former key goes on receiving for a while.
-    pub(super) overlap: bool,
-}
-
 impl Messages {
-    /// §13.1: Takes the traffic key of a new epoch into use.
+    /// §13.1: Takes the traffic key of a new epoch into use, with windows of so many senders of each kind;
+    /// whether the former key goes on receiving for a while.
     pub(super) fn activate<S: Suite>(
         &mut self,
         cx: &mut EdgeContext<'_, S>,
-        activation: Activation,
+        (traffic, senders, overlap): (TrafficKey, u32, bool),
         header: &Header<S>,
         membership: &Membership<S>,
     ) {
-        let Activation { traffic, senders, overlap } = activation;
         // §13.10: not after an epoch that removed somebody.
         let former = self.0.take().filter(|_| overlap);
         // Of the membership: to hash the leader's key anew with each epoch costs an eighth of following it.
