@@ -1,4 +1,5 @@
-//! Bech32 texts as age spells recipients and identities: the checksum of [BIP-173] without its limit of 90 characters.
+//! Bech32 texts as age spells recipients and identities: the checksum of [BIP-173] without its limit of 90
+//! characters.
 //!
 //! [BIP-173]: https://github.com/bitcoin/bips/blob/master/bip-0173.mediawiki
 

@@ -33,7 +33,8 @@ impl From<Format> for age::armor::Format {
     }
 }
 
-/// Encrypts what is written to it. Without [`Self::finish`] the file is cut short, and whoever opens it sees that.
+/// Encrypts what is written to it. Without [`Self::finish`] the file is cut short, and whoever opens it sees
+/// that.
 pub struct Writer<W: Write> {
     inner: StreamWriter<ArmoredWriter<BufWriter<W>>>,
 }
@@ -93,7 +94,8 @@ pub fn encrypt(recipients: &[Recipient], format: Format, from: impl Read, to: im
     Ok(copied)
 }
 
-/// Copies, and tells reading that fails (after how many bytes) from writing that fails. What was copied is erased behind.
+/// Copies, and tells reading that fails (after how many bytes) from writing that fails. What was copied is
+/// erased behind.
 pub(crate) fn copy(
     mut from: impl Read,
     mut to: impl Write,

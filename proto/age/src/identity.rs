@@ -20,8 +20,8 @@ pub const KEYS_LIMIT: usize = 64;
 /// First byte of an encoded identity.
 const VERSION: u8 = 1;
 
-/// Keys of conditions under one master key. Secret: whoever has it opens what is encrypted to these conditions. As text
-/// `AGE-PLUGIN-QUIVER-1…`, which decodes to
+/// Keys of conditions under one master key. Secret: whoever has it opens what is encrypted to these
+/// conditions. As text `AGE-PLUGIN-QUIVER-1…`, which decodes to
 ///
 /// | bytes | what |
 /// |---|---|
@@ -145,7 +145,8 @@ impl Identity {
     /// The file key in a stanza; none if it is for no key that is held.
     ///
     /// # Errors
-    /// [`Error::NotAnAgeFile`] if the stanza is not formed like one, [`Error::AlteredHeader`] if the key does not open it.
+    /// [`Error::NotAnAgeFile`] if the stanza is not formed like one, [`Error::AlteredHeader`] if the key does
+    /// not open it.
     pub fn unwrap(&self, stanza: &Stanza) -> Option<Result<FileKey>> {
         let wrapped = match WrappedKey::from_stanza(stanza)? {
             Ok(wrapped) => wrapped,

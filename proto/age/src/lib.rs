@@ -1,9 +1,9 @@
-//! age files that open when a condition is met: Boneh-Franklin encryption to a condition ([`quiver_ibe`]) as a recipient
-//! type of the [age v1 format](https://c2sp.org/age).
+//! age files that open when a condition is met: Boneh-Franklin encryption to a condition ([`quiver_ibe`]) as
+//! a recipient type of the [age v1 format](https://c2sp.org/age).
 //!
-//! A file is encrypted under a random key of 16 bytes, in chunks of 64 KiB, by the `age` crate; a *stanza* in its header
-//! carries that key encrypted to one condition. A file for several conditions has several stanzas, and the key of any one
-//! opens it. Nothing here knows who hands out keys, or when.
+//! A file is encrypted under a random key of 16 bytes, in chunks of 64 KiB, by the `age` crate; a *stanza* in
+//! its header carries that key encrypted to one condition. A file for several conditions has several stanzas,
+//! and the key of any one opens it. Nothing here knows who hands out keys, or when.
 //!
 //! ```text
 //! age-encryption.org/v1
@@ -52,13 +52,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A header says for everybody to read under which conditions the file opens. The key of a condition opens every file that was
-//! and will be encrypted to it, and nothing takes it back; nor does age say who encrypted a file.
+//! A header says for everybody to read under which conditions the file opens. The key of a condition opens
+//! every file that was and will be encrypted to it, and nothing takes it back; nor does age say who encrypted
+//! a file.
 //!
-//! Memory does not grow with a file: both directions hold one chunk. A header is read up to 64 KiB and no further. What is
-//! random comes from the operating system, because the `age` crate takes it from there itself.
+//! Memory does not grow with a file: both directions hold one chunk. A header is read up to 64 KiB and no
+//! further. What is random comes from the operating system, because the `age` crate takes it from there
+//! itself.
 //!
-//! The program `age-plugin-quiver` makes the same recipients and identities known to the commands `age` and `rage`.
+//! The program `age-plugin-quiver` makes the same recipients and identities known to the commands `age` and
+//! `rage`.
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)

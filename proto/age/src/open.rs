@@ -54,7 +54,8 @@ impl<R: Read> Sealed<R> {
     /// Opens the file with the first key that fits, after the header's MAC was verified.
     ///
     /// # Errors
-    /// [`Error::OtherMaster`], [`Error::NoKey`], [`Error::AlteredHeader`], [`Error::Damaged`], [`Error::Read`].
+    /// [`Error::OtherMaster`], [`Error::NoKey`], [`Error::AlteredHeader`], [`Error::Damaged`],
+    /// [`Error::Read`].
     pub fn open(self, identity: &Identity) -> Result<Plaintext<R>> {
         self.refuse_without_key(identity)?;
         let whole = Cursor::new(self.header).chain(self.rest);
@@ -116,7 +117,8 @@ fn wrapped_keys(header: &[u8]) -> Result<Vec<WrappedKey>> {
     }
 }
 
-/// The content of an opened file. Every byte that can be read is authentic; after an error nothing more comes.
+/// The content of an opened file. Every byte that can be read is authentic; after an error nothing more
+/// comes.
 pub struct Plaintext<R: Read> {
     inner: StreamReader<Chain<Cursor<Vec<u8>>, Input<R>>>,
 }

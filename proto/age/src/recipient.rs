@@ -35,7 +35,8 @@ pub struct Recipient {
 }
 
 impl Recipient {
-    /// The holders of this condition's key. Takes a hash to G2 and a pairing; encrypting takes less afterwards.
+    /// The holders of this condition's key. Takes a hash to G2 and a pairing; encrypting takes less
+    /// afterwards.
     #[must_use]
     pub fn new(master: MasterPublicKey, condition: Condition) -> Self {
         let encryptor = Encryptor::new(master, IdentityPoint::of(&condition));

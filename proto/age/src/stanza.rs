@@ -14,12 +14,14 @@ pub const TAG: &str = "quiver-ibe";
 /// Length of the body in bytes: U, V and W.
 const BODY_LENGTH: usize = Ciphertext::OVERHEAD + FILE_KEY_BYTES;
 
-/// A file key, encrypted to one condition, as it stands in a header. Whether the point in it is one is seen on opening.
+/// A file key, encrypted to one condition, as it stands in a header. Whether the point in it is one is seen
+/// on opening.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrappedKey {
     /// Fingerprint of the master public key.
     pub master: Digest,
-    /// The condition, as spelled in the header: printable ASCII, at most 255 characters. May be of a kind unknown here.
+    /// The condition, as spelled in the header: printable ASCII, at most 255 characters. May be of a kind
+    /// unknown here.
     pub condition: String,
     body: [u8; BODY_LENGTH],
 }
@@ -52,7 +54,8 @@ impl WrappedKey {
 
     fn parse(stanza: &Stanza) -> Option<Self> {
         let [fingerprint, condition] = stanza.args.as_slice() else { return None };
-        // Base64 of a length that is none of 32 bytes does not decode to 32; other spellings of one value are refused.
+        // Base64 of a length that is none of 32 bytes does not decode to 32; other spellings of one value are
+        // refused.
         let master: Digest = BASE64_STANDARD_NO_PAD.decode(fingerprint).ok()?.try_into().ok()?;
         let body = stanza.body.as_slice().try_into().ok()?;
         let bounded = condition.len() <= MAX_CONDITION_LEN;

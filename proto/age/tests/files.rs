@@ -39,7 +39,8 @@ fn payload(file: &[u8]) -> usize {
     mac + 1 + file[mac + 1..].iter().position(|&byte| byte == b'\n').expect("a line") + 1 + 16
 }
 
-/// Made by `rage` 0.12.1 and the first version of the plugin, armoured, for [`PHASE`] and [`DAWN`] under the master key 5.
+/// Made by `rage` 0.12.1 and the first version of the plugin, armoured, for [`PHASE`] and [`DAWN`] under the
+/// master key 5.
 const FROM_RAGE: &[u8] = include_bytes!("vectors/rage.age");
 
 #[test]

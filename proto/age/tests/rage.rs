@@ -24,8 +24,8 @@ const PHASE: &str = "mission/alpha/phase-2";
 const DAWN: &str = "not-before/2026-12-01T06:00:00Z";
 const PLUGIN: &str = env!("CARGO_BIN_EXE_age-plugin-quiver");
 
-/// A directory, and `rage` with our plugin in its path. The command is the one that the variable `RAGE` names, or the first
-/// in `PATH`.
+/// A directory, and `rage` with our plugin in its path. The command is the one that the variable `RAGE`
+/// names, or the first in `PATH`.
 struct Desk {
     directory: TempDir,
     path: OsString,

@@ -1,16 +1,19 @@
-//! A gateway: connects boards on serial lines to a Quiver deployment, and understands nothing of what it relays.
+//! A gateway: connects boards on serial lines to a Quiver deployment, and understands nothing of what it
+//! relays.
 //!
-//! A board drives its role machine itself. The gateway tells it what a driver tells a machine and carries out what the
-//! machine wants sent ([`quiver_link`]). For each board it runs nodes of its own on the network, with transport keys that
-//! live as long as the board's session: one that is connected to the leaders and listens to the group's topic, and one that
-//! is connected to the KGCs while the board asks for them. So leaders and KGCs see a board as they see any other drone,
-//! and their limits for each peer hold for each board.
+//! A board drives its role machine itself. The gateway tells it what a driver tells a machine and carries out
+//! what the machine wants sent ([`quiver_link`]). For each board it runs nodes of its own on the network,
+//! with transport keys that live as long as the board's session: one that is connected to the leaders and
+//! listens to the group's topic, and one that is connected to the KGCs while the board asks for them. So
+//! leaders and KGCs see a board as they see any other drone, and their limits for each peer hold for each
+//! board.
 //!
-//! The gateway is trusted with nothing: whoever controls it, or the line, can delay, drop and tell a wrong time, and no
-//! more.
+//! The gateway is trusted with nothing: whoever controls it, or the line, can delay, drop and tell a wrong
+//! time, and no more.
 //!
-//! What a line can make it do is bounded: bytes read per second, boards, sessions begun per second, and for each board the
-//! messages and bytes that wait. A line that is closed or unplugged is opened again for as long as the gateway runs.
+//! What a line can make it do is bounded: bytes read per second, boards, sessions begun per second, and for
+//! each board the messages and bytes that wait. A line that is closed or unplugged is opened again for as
+//! long as the gateway runs.
 
 mod address;
 mod board;
@@ -45,9 +48,9 @@ pub struct GatewayConfig {
     pub unix_time: fn() -> u64,
 }
 
-/// Serves the lines, for as long as the future is polled. Must be called inside a tokio runtime with its I/O and time
-/// enabled. Dropping the future closes the lines; the boards' nodes then say what they still have to say, for at most a
-/// second.
+/// Serves the lines, for as long as the future is polled. Must be called inside a tokio runtime with its I/O
+/// and time enabled. Dropping the future closes the lines; the boards' nodes then say what they still have to
+/// say, for at most a second.
 pub async fn serve(config: GatewayConfig) {
     let config = Arc::new(config);
     let mut lines = JoinSet::new();

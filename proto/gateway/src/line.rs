@@ -21,7 +21,8 @@ use crate::{GatewayConfig, LineAddress};
 const MAX_BOARDS: usize = 64;
 /// Datagrams from a board that wait for its task; beyond, they are lost as on any line.
 const WAITING: usize = 8;
-/// Datagrams that wait for the line. What waits longer does so in the boards' endpoints, where it can still be dropped.
+/// Datagrams that wait for the line. What waits longer does so in the boards' endpoints, where it can still
+/// be dropped.
 const LEAVING: usize = 2;
 /// Bytes read at a time.
 const CHUNK: usize = 2048;
@@ -132,8 +133,8 @@ impl Boards {
         (Self { config, line, inboxes, tasks, leaving, starts, full: false }, left)
     }
 
-    /// Hands a datagram to its board. A board that says hello gets a task; to others the line says that it does not know
-    /// them.
+    /// Hands a datagram to its board. A board that says hello gets a task; to others the line says that it
+    /// does not know them.
     fn take(&mut self, address: u16, datagram: &[u8]) {
         if !self.inboxes.contains_key(&address) {
             if !quiver_link::is_hello(datagram) {

@@ -73,8 +73,8 @@ impl Machine for Relay {
     }
 }
 
-/// Passes on what was heard while there is room. Messages for which there is none are dropped, as on any network; a
-/// connection that the board cannot be told of ends the node.
+/// Passes on what was heard while there is room. Messages for which there is none are dropped, as on any
+/// network; a connection that the board cannot be told of ends the node.
 struct Ear(Option<mpsc::Sender<Heard>>);
 
 impl Host<Relay> for Ear {
@@ -99,8 +99,8 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Starts a node with a fresh transport key that keeps connections to these addresses, and listens to the group's topic
-    /// if there is a group. Messages longer than `longest` bytes are told of but not passed on.
+    /// Starts a node with a fresh transport key that keeps connections to these addresses, and listens to the
+    /// group's topic if there is a group. Messages longer than `longest` bytes are told of but not passed on.
     pub(crate) fn start(
         route: Route,
         addresses: &[Multiaddr],

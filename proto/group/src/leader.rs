@@ -12,7 +12,8 @@
 //! | [`store`] | the stored state: what must survive a crash |
 //! | [`peers`] | connections: relays, penalties, rates |
 //!
-//! Its disk holds the roster, its own key and the newest epoch; no group secret. A leader that starts opens a term.
+//! Its disk holds the roster, its own key and the newest epoch; no group secret. A leader that starts opens a
+//! term.
 
 mod clock_check;
 mod context;
@@ -123,16 +124,16 @@ impl<S: Suite> Leader<S> {
         self
     }
 
-    /// A leader that nobody joins by name: drones show that they satisfy a policy, and whoever verified that says so by
-    /// [`admit`](Self::admit) (§6.5). Terms open without members.
+    /// A leader that nobody joins by name: drones show that they satisfy a policy, and whoever verified that
+    /// says so by [`admit`](Self::admit) (§6.5). Terms open without members.
     #[must_use]
     pub const fn with_anonymous_members_only(mut self) -> Self {
         self.joining.anonymous_only = true;
         self
     }
 
-    /// Takes a drone that showed that it satisfies the policy into the next batch. The welcome goes to this connection, with
-    /// this nonce.
+    /// Takes a drone that showed that it satisfies the policy into the next batch. The welcome goes to this
+    /// connection, with this nonce.
     pub fn admit(&mut self, now: Now, peer: Peer, nonce: Nonce, admission: Admission) {
         self.joining.admit(now, AnonymousJoin { peer, nonce, admission });
     }
@@ -164,8 +165,8 @@ impl<S: Suite> Leader<S> {
         self.begin(now, rng);
     }
 
-    /// As after a start: another copy may have gone on with this term, so that the next epoch of it would be a second one.
-    /// The term ends, and the next leaps above what either knows (§13.9).
+    /// As after a start: another copy may have gone on with this term, so that the next epoch of it would be
+    /// a second one. The term ends, and the next leaps above what either knows (§13.9).
     fn resumed(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         let led = self.term.as_ref().map(Term::epoch);
         self.end_term();
@@ -374,7 +375,8 @@ impl<S: Suite> Leader<S> {
         }
     }
 
-    /// A header of this group that somebody sent: if it validly belongs to a higher term, this leader leads no longer.
+    /// A header of this group that somebody sent: if it validly belongs to a higher term, this leader leads
+    /// no longer.
     fn competing_header(&mut self, now: Now, from: Peer, header: &Header<S>, rng: &mut dyn CryptoRngCore) {
         let mut cx = self.base.context(now, rng);
         match self.failover.assess(&mut cx, self.term.as_mut(), from, header) {
@@ -402,7 +404,8 @@ impl<S: Suite> Leader<S> {
         }
     }
 
-    /// Somebody went ahead of our term who does not lead, and some members with him: they follow nothing that is not above.
+    /// Somebody went ahead of our term who does not lead, and some members with him: they follow nothing that
+    /// is not above.
     fn lead_above(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         let newest = self.base.store.newest.map(|(epoch, _)| epoch);
         let term = self.term.as_ref().map(Term::epoch);
@@ -414,8 +417,8 @@ impl<S: Suite> Leader<S> {
         }
     }
 
-    /// Proof that a leader contradicted itself. If it led, its deputies take over, one after the other; if it was ourselves,
-    /// we lead no more.
+    /// Proof that a leader contradicted itself. If it led, its deputies take over, one after the other; if it
+    /// was ourselves, we lead no more.
     fn equivocation(
         &mut self,
         now: Now,
@@ -435,7 +438,8 @@ impl<S: Suite> Leader<S> {
         }
     }
 
-    /// Another leader leads. Its header goes to the members that we reached, so that they ask it for their entries.
+    /// Another leader leads. Its header goes to the members that we reached, so that they ask it for their
+    /// entries.
     fn step_down(&mut self, now: Now, header: &Header<S>, rng: &mut dyn CryptoRngCore) {
         let Some(term) = &self.term else { return };
         let (epoch, left) = (term.epoch(), term.pending.all_evictions().copied().collect::<Vec<_>>());
@@ -482,7 +486,8 @@ impl<S: Suite> Leader<S> {
         self.term = Some(term);
     }
 
-    /// Tells everybody that the newest epoch is there: deputies and other leaders, and whoever listens to the group.
+    /// Tells everybody that the newest epoch is there: deputies and other leaders, and whoever listens to the
+    /// group.
     fn announce(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         let mut cx = self.base.context(now, rng);
         if let Some(term) = &self.term {
@@ -523,8 +528,8 @@ impl<S: Suite> Leader<S> {
         self.resume_epochs(now, rng);
     }
 
-    /// After every input. The gate is last, and works with a timeout alone: no message of a member waits for the curve
-    /// arithmetic of somebody who wants in.
+    /// After every input. The gate is last, and works with a timeout alone: no message of a member waits for
+    /// the curve arithmetic of somebody who wants in.
     fn end_input(&mut self, now: Now, timeout: bool, rng: &mut dyn CryptoRngCore) {
         self.tick(now, rng);
         #[cfg(feature = "abke")]
@@ -597,8 +602,8 @@ impl<S: Suite> Leader<S> {
         }
     }
 
-    /// Whether a peer has shown who it is: it is a leader that we dialled, a member is connected over it, a deputy asks
-    /// over it, or a member sent us its spare point over it while another leads.
+    /// Whether a peer has shown who it is: it is a leader that we dialled, a member is connected over it, a
+    /// deputy asks over it, or a member sent us its spare point over it while another leads.
     fn is_proven(&self, peer: Peer) -> bool {
         let carries = |term: &Term<S>| {
             term.acknowledgements.carries(peer) || term.replication.deputy_behind(peer).is_some()

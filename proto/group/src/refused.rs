@@ -1,4 +1,5 @@
-//! Leaders that contradicted themselves: refused for good, by everybody who saw the proof, under whatever key they sign next.
+//! Leaders that contradicted themselves: refused for good, by everybody who saw the proof, under whatever key
+//! they sign next.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -7,13 +8,14 @@ use alloc::vec::Vec;
 use quiver_ainq::{Deployment, DronePublicKey, EquivocationProof, Serial, Suite};
 use quiver_message::{MAX_MESSAGE_LEN, Message};
 
-/// How many leaders are refused at most. Each had a token for leading a group: more keys of one leader take no more room.
+/// How many leaders are refused at most. Each had a token for leading a group: more keys of one leader take
+/// no more room.
 const MAX_REFUSED: usize = 64;
 /// How long a proof may be that is kept to be handed on.
 const MAX_KEPT: usize = 1 << 16;
 
-/// The leaders refused, with the proofs as messages where somebody will ask for them: an edge hands a proof on once, when it is news,
-/// and keeps none of it, so that it has at most 64 serials of 16 bytes to remember.
+/// The leaders refused, with the proofs as messages where somebody will ask for them: an edge hands a proof
+/// on once, when it is news, and keeps none of it, so that it has at most 64 serials of 16 bytes to remember.
 #[derive(Debug)]
 pub(crate) struct Refused {
     proofs: BTreeMap<Serial, Vec<u8>>,
@@ -28,7 +30,8 @@ impl Refused {
         self.proofs.contains_key(&leader.identity.serial)
     }
 
-    /// Refuses a leader from now on; `proof` is empty where none is kept. Returns false if it was refused before, or if there is no room.
+    /// Refuses a leader from now on; `proof` is empty where none is kept. Returns false if it was refused
+    /// before, or if there is no room.
     pub(crate) fn insert(&mut self, leader: Serial, proof: Vec<u8>) -> bool {
         let room = self.proofs.len() < MAX_REFUSED && !self.proofs.contains_key(&leader);
         if room {

@@ -1,7 +1,7 @@
 //! Group messages: one member speaks, the others know at least that a member spoke.
 //!
-//! The AEAD says "somebody who holds this epoch's key sent this", and every member holds it. A sender that wants to be
-//! known signs; a receiver tells the application which of the two it has ([`Source`]).
+//! The AEAD says "somebody who holds this epoch's key sent this", and every member holds it. A sender that
+//! wants to be known signs; a receiver tells the application which of the two it has ([`Source`]).
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -87,7 +87,8 @@ pub(crate) struct EpochFacts {
 }
 
 impl EpochFacts {
-    /// As the header says. A key tree has a place for every slot; how many there are without one, the header does not say.
+    /// As the header says. A key tree has a place for every slot; how many there are without one, the header
+    /// does not say.
     pub(crate) fn new<S: Suite>(header: &Header<S>, digest: [u8; 32], leader: Handle, senders: u32) -> Self {
         let core = &header.core;
         let slots = match core.strategy {
@@ -111,8 +112,8 @@ pub(crate) struct Audience<'a, S: Suite> {
 }
 
 impl Voice {
-    /// Sending switches at once. The salt is fresh for every start and epoch, so no nonce repeats even if the boot number
-    /// was rolled back.
+    /// Sending switches at once. The salt is fresh for every start and epoch, so no nonce repeats even if the
+    /// boot number was rolled back.
     pub(crate) fn new(
         traffic: TrafficKey,
         facts: EpochFacts,
@@ -132,8 +133,8 @@ impl Voice {
         sender.get_or_insert_with(|| Sender::new(traffic, *digest, seat.slot, seat.boot_no, *salt))
     }
 
-    /// Goes on listening to the epoch before for a while. Only if the term is the same and nobody was removed: else
-    /// somebody who is out could still speak as anyone.
+    /// Goes on listening to the epoch before for a while. Only if the term is the same and nobody was
+    /// removed: else somebody who is out could still speak as anyone.
     pub(crate) fn overlap(&mut self, former: Option<Self>, until: Duration) {
         self.former = former.filter(|former| former.epoch.term == self.epoch.term).map(|former| {
             let Self { epoch, digest, receiver, .. } = former;
@@ -183,8 +184,8 @@ impl Voice {
 
     /// Opens a message, or says what is wrong with it; `None` for another epoch's.
     ///
-    /// In the order of what it costs: the seal first, which a stranger cannot make, then the signature, and the window last,
-    /// so that nobody moves a signer's window in its name.
+    /// In the order of what it costs: the seal first, which a stranger cannot make, then the signature, and
+    /// the window last, so that nobody moves a signer's window in its name.
     pub(crate) fn hear<S: Suite>(
         &mut self,
         audience: &Audience<'_, S>,
@@ -220,8 +221,8 @@ impl Voice {
 }
 
 impl<S: Suite> Audience<'_, S> {
-    /// Whether the roster, if there is one, has somebody in this slot. The leader's, which is nobody's, is taken only with its
-    /// signature.
+    /// Whether the roster, if there is one, has somebody in this slot. The leader's, which is nobody's, is
+    /// taken only with its signature.
     fn may_sit(&self, slot: Slot, signed: bool) -> Result<(), Error> {
         let Some(roster) = self.roster.filter(|_| slot != LEADER_SLOT || !signed) else { return Ok(()) };
         let taken = roster.get(slot).is_some() || roster.anonymous(slot).is_some();
@@ -230,8 +231,8 @@ impl<S: Suite> Audience<'_, S> {
 
     /// Whether this drone may say something from this slot, if its signature holds.
     ///
-    /// Who keeps no roster takes the word of anybody whose message a member sealed: any drone of the deployment that is
-    /// neither revoked nor expired, but no leader other than the term's.
+    /// Who keeps no roster takes the word of anybody whose message a member sealed: any drone of the
+    /// deployment that is neither revoked nor expired, but no leader other than the term's.
     fn may_sign(&self, now: Now, slot: Slot, drone: &DronePublicKey<S>) -> Result<(), Offence> {
         if self.revocations.names(drone) {
             return Err(Error::Revoked.into());

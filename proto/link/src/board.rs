@@ -121,9 +121,10 @@ impl BoardEndpoint {
         }
     }
 
-    /// Says whether the board has got what it wants of others. A session in which it goes without for [`Limits::patience`]
-    /// is ended, and another begun: whatever the gateway has wrongly told of who is connected, or believes the board knows, is
-    /// over with it. Until this is called, the board has all it wants.
+    /// Says whether the board has got what it wants of others. A session in which it goes without for
+    /// [`Limits::patience`] is ended, and another begun: whatever the gateway has wrongly told of who is
+    /// connected, or believes the board knows, is over with it. Until this is called, the board has all it
+    /// wants.
     pub fn set_served(&mut self, now: Duration, served: bool) {
         if served {
             self.given_up = 0;
@@ -133,8 +134,8 @@ impl BoardEndpoint {
         self.served = served;
     }
 
-    /// Takes a message for the gateway. It is sent when its turn comes, or dropped: silently if older than others that
-    /// wait or not taken by the gateway after all repeats.
+    /// Takes a message for the gateway. It is sent when its turn comes, or dropped: silently if older than
+    /// others that wait or not taken by the gateway after all repeats.
     ///
     /// # Errors
     /// [`LinkError::NoSession`] and [`LinkError::MessageTooLong`]; both are counted.
@@ -221,7 +222,8 @@ impl BoardEndpoint {
         self.events.pop_front()
     }
 
-    /// When to call [`BoardEndpoint::handle_timeout`] and then [`BoardEndpoint::poll_datagram`] at the latest.
+    /// When to call [`BoardEndpoint::handle_timeout`] and then [`BoardEndpoint::poll_datagram`] at the
+    /// latest.
     pub fn timeout(&self) -> Option<Duration> {
         let hello = (!self.understood).then_some(self.next_hello);
         let alive = self.pipe.as_ref().map(|_| self.next_ping.min(self.lost_at));

@@ -3,8 +3,8 @@
 /// Bytes of a check sum.
 pub(crate) const CHECKSUM_LEN: usize = 4;
 
-/// What four bits that are shifted out leave behind. A table for whole bytes takes 1 KiB of a board's flash and saves some ten
-/// instructions a byte.
+/// What four bits that are shifted out leave behind. A table for whole bytes takes 1 KiB of a board's flash
+/// and saves some ten instructions a byte.
 const REMAINDERS: [u32; 16] = [
     0x0000_0000,
     0x1db7_1064,

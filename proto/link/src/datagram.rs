@@ -143,9 +143,9 @@ impl Fragment<'_> {
     }
 }
 
-/// What a gateway answers to a datagram of a session it does not know, so that the board begins a new one at once;
-/// nothing to answer for anything else. For boards that have no [`GatewayEndpoint`](crate::GatewayEndpoint): endpoints do it
-/// themselves.
+/// What a gateway answers to a datagram of a session it does not know, so that the board begins a new one at
+/// once; nothing to answer for anything else. For boards that have no
+/// [`GatewayEndpoint`](crate::GatewayEndpoint): endpoints do it themselves.
 pub fn refusal(datagram: &[u8]) -> Option<Vec<u8>> {
     match Datagram::decode(datagram).ok()? {
         Datagram::Ping { session } | Datagram::Fragment { session, .. } => {
@@ -155,7 +155,8 @@ pub fn refusal(datagram: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// Whether a datagram begins a session: a gateway makes a [`GatewayEndpoint`](crate::GatewayEndpoint) for its sender.
+/// Whether a datagram begins a session: a gateway makes a [`GatewayEndpoint`](crate::GatewayEndpoint) for its
+/// sender.
 pub fn is_hello(datagram: &[u8]) -> bool {
     matches!(Datagram::decode(datagram), Ok(Datagram::Hello(_)))
 }

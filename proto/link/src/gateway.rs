@@ -65,7 +65,8 @@ struct State {
 }
 
 impl GatewayEndpoint {
-    /// Waits for a board. `session` is random, so that the sessions of this gateway are told from those of others before it.
+    /// Waits for a board. `session` is random, so that the sessions of this gateway are told from those of
+    /// others before it.
     pub fn new(limits: Limits, session: u32) -> Self {
         Self {
             limits,
@@ -90,8 +91,9 @@ impl GatewayEndpoint {
         self.counters
     }
 
-    /// Takes a message for the board. It is sent when its turn comes, or dropped: silently if older than others that
-    /// wait or not taken by the board after all repeats. If that befalls a message about a connection, the session ends.
+    /// Takes a message for the board. It is sent when its turn comes, or dropped: silently if older than
+    /// others that wait or not taken by the board after all repeats. If that befalls a message about a
+    /// connection, the session ends.
     ///
     /// # Errors
     /// [`LinkError::NoSession`] and [`LinkError::MessageTooLong`]; both are counted.
@@ -159,8 +161,8 @@ impl GatewayEndpoint {
         }
     }
 
-    /// The next datagram to send, if the medium can take one. `unix_time` is what the board is told if it asks: seconds
-    /// since 1970-01-01T00:00:00Z.
+    /// The next datagram to send, if the medium can take one. `unix_time` is what the board is told if it
+    /// asks: seconds since 1970-01-01T00:00:00Z.
     pub fn poll_datagram(&mut self, now: Duration, unix_time: u64) -> Option<Vec<u8>> {
         if let Some(session) = self.lost.take() {
             return Some(Datagram::Lost { session }.encode());
@@ -189,7 +191,8 @@ impl GatewayEndpoint {
         self.events.pop_front()
     }
 
-    /// When to call [`GatewayEndpoint::handle_timeout`] and then [`GatewayEndpoint::poll_datagram`] at the latest.
+    /// When to call [`GatewayEndpoint::handle_timeout`] and then [`GatewayEndpoint::poll_datagram`] at the
+    /// latest.
     pub fn timeout(&self) -> Option<Duration> {
         let state = self.state.as_ref()?;
         Some(state.pipe.timeout().map_or(self.lost_at, |at| at.min(self.lost_at)))

@@ -1,9 +1,9 @@
 //! What a board and its gateway say to each other over a serial line or IEEE 802.15.4 radio, without I/O.
 //!
-//! A board runs the same role machine as a service does. Its gateway is a relay: it tells the board what a driver tells a
-//! machine (who is connected, what was received, what time it is), and the board says what a machine tells its driver
-//! (what to transmit, and to whom). The gateway understands nothing of what it relays and is trusted with nothing: it
-//! can delay and drop, and what it alters does not verify.
+//! A board runs the same role machine as a service does. Its gateway is a relay: it tells the board what a
+//! driver tells a machine (who is connected, what was received, what time it is), and the board says what a
+//! machine tells its driver (what to transmit, and to whom). The gateway understands nothing of what it
+//! relays and is trusted with nothing: it can delay and drop, and what it alters does not verify.
 //!
 //! Four layers, each of which can be used alone:
 //!
@@ -16,29 +16,33 @@
 //!
 //! An endpoint is driven like this, on either side:
 //!
-//! 1. Hand it what comes ([`BoardEndpoint::handle_datagram`]), what is to be said ([`BoardEndpoint::send`]), and call
-//!    [`BoardEndpoint::handle_timeout`] when [`BoardEndpoint::timeout`] has come.
+//! 1. Hand it what comes ([`BoardEndpoint::handle_datagram`]), what is to be said ([`BoardEndpoint::send`]),
+//!    and call [`BoardEndpoint::handle_timeout`] when [`BoardEndpoint::timeout`] has come.
 //! 2. After each of these, take events ([`BoardEndpoint::poll_event`]) until there are none.
-//! 3. Whenever the medium takes another datagram, ask for one ([`BoardEndpoint::poll_datagram`]). Nothing is made before
-//!    it can leave, so that a slow medium holds no queue but the endpoint's own, which is bounded. While the medium takes
-//!    nothing, a deadline for something to be sent may pass and stay; there is nothing to do then but to wait for the medium.
+//! 3. Whenever the medium takes another datagram, ask for one ([`BoardEndpoint::poll_datagram`]). Nothing is
+//!    made before it can leave, so that a slow medium holds no queue but the endpoint's own, which is
+//!    bounded. While the medium takes nothing, a deadline for something to be sent may pass and stay; there
+//!    is nothing to do then but to wait for the medium.
 //!
-//! Times are [`Duration`](core::time::Duration)s since an arbitrary start and never go back. Numbers in line and radio
-//! headers are little-endian as in IEEE 802.15.4; inside datagrams they are big-endian as everywhere in Quiver.
+//! Times are [`Duration`](core::time::Duration)s since an arbitrary start and never go back. Numbers in line
+//! and radio headers are little-endian as in IEEE 802.15.4; inside datagrams they are big-endian as
+//! everywhere in Quiver.
 //!
 //! # Sessions
-//! The board says [`Hello`] until a [`Welcome`] answers it. From then on both speak in a session, a number that the gateway
-//! chose; whatever belongs to another session is ignored or answered with "lost", so that a reset of either side is
-//! noticed by the other at once and nothing from before it is mistaken for news. The board asks for the time and shows that
-//! it lives by pings; a side that hears nothing for [`Limits::lost_after`] ends the session. When it ends, all peers
-//! are gone and everything that was queued is dropped. A board that goes without what it wants ends its session too
-//! ([`BoardEndpoint::set_served`]), so that nothing it was wrongly told keeps it out for good.
+//! The board says [`Hello`] until a [`Welcome`] answers it. From then on both speak in a session, a number
+//! that the gateway chose; whatever belongs to another session is ignored or answered with "lost", so that a
+//! reset of either side is noticed by the other at once and nothing from before it is mistaken for news. The
+//! board asks for the time and shows that it lives by pings; a side that hears nothing for
+//! [`Limits::lost_after`] ends the session. When it ends, all peers are gone and everything that was queued
+//! is dropped. A board that goes without what it wants ends its session too ([`BoardEndpoint::set_served`]),
+//! so that nothing it was wrongly told keeps it out for good.
 //!
 //! # Transfers
-//! A message and its CRC-32 are cut into equal fragments. The receiver says which it has; the sender repeats the others, at
-//! growing intervals that begin with what answers were seen to take, and gives the message up after [`Limits::give_up_after`]: transmission may fail silently, and machines keep their own deadlines. One
-//! message at a time is under way in each direction. A side that gives up three messages in a row, or one that says who is
-//! connected, ends the session, so that no state of either side can keep the link useless.
+//! A message and its CRC-32 are cut into equal fragments. The receiver says which it has; the sender repeats
+//! the others, at growing intervals that begin with what answers were seen to take, and gives the message up
+//! after [`Limits::give_up_after`]: transmission may fail silently, and machines keep their own deadlines.
+//! One message at a time is under way in each direction. A side that gives up three messages in a row, or one
+//! that says who is connected, ends the session, so that no state of either side can keep the link useless.
 #![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(
     not(test),

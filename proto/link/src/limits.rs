@@ -20,8 +20,8 @@ pub struct Limits {
     pub queued: usize,
     /// Bytes of messages waiting to be sent; beyond, the oldest is dropped.
     pub queued_bytes: usize,
-    /// How long to wait for an answer before repeating, at least: longer if answers were seen to take longer. Doubles with each
-    /// repeat, up to 8 seconds.
+    /// How long to wait for an answer before repeating, at least: longer if answers were seen to take longer.
+    /// Doubles with each repeat, up to 8 seconds.
     pub repeat_after: Duration,
     /// How long to repeat without any answer before a message is given up.
     pub give_up_after: Duration,
@@ -29,8 +29,8 @@ pub struct Limits {
     pub ping_every: Duration,
     /// After how long without a word the other side is lost.
     pub lost_after: Duration,
-    /// How long a board bears a session in which it does not get what it wants. Doubles with each session ended for that, up to
-    /// eight times.
+    /// How long a board bears a session in which it does not get what it wants. Doubles with each session
+    /// ended for that, up to eight times.
     pub patience: Duration,
 }
 

@@ -1,8 +1,9 @@
 //! Frames with a check sum on a stream of bytes: UART, USB, TCP.
 //!
-//! A frame is `00 ‖ COBS(body ‖ CRC-32 LE) ‖ 00` with body = version (1 byte) ‖ address (2 bytes, LE) ‖ datagram. The zero
-//! in front parts the frame from garbage before it, so that garbage between frames costs no frame; frames without bytes
-//! between two zeros mean nothing. COBS: Cheshire and Baker, "Consistent Overhead Byte Stuffing", 1999.
+//! A frame is `00 ‖ COBS(body ‖ CRC-32 LE) ‖ 00` with body = version (1 byte) ‖ address (2 bytes, LE) ‖
+//! datagram. The zero in front parts the frame from garbage before it, so that garbage between frames costs
+//! no frame; frames without bytes between two zeros mean nothing. COBS: Cheshire and Baker, "Consistent
+//! Overhead Byte Stuffing", 1999.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -26,7 +27,8 @@ pub const MAX_LINE_FRAME: usize = cobs::max_encoding_length(MAX_BODY) + 2;
 /// A frame from a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineFrame<'a> {
-    /// Which board: 0 is the one at the end of this line, others are the short addresses of boards behind a dongle.
+    /// Which board: 0 is the one at the end of this line, others are the short addresses of boards behind a
+    /// dongle.
     pub address: u16,
     /// What is said.
     pub datagram: &'a [u8],
@@ -57,8 +59,8 @@ impl LineCounters {
     }
 }
 
-/// Finds frames in a stream of bytes. Has a buffer for the longest frame and no more; after whatever garbage, the frame
-/// behind the next zero is found.
+/// Finds frames in a stream of bytes. Has a buffer for the longest frame and no more; after whatever garbage,
+/// the frame behind the next zero is found.
 #[derive(Debug)]
 pub struct LineDecoder {
     state: DecoderState,
@@ -86,8 +88,8 @@ impl LineDecoder {
         }
     }
 
-    /// The next frame. Takes bytes from the front of `input` until a frame ends; `None` once all are taken. Call it until
-    /// then.
+    /// The next frame. Takes bytes from the front of `input` until a frame ends; `None` once all are taken.
+    /// Call it until then.
     pub fn next_frame(&mut self, input: &mut &[u8]) -> Option<LineFrame<'_>> {
         while let Some((&byte, rest)) = input.split_first() {
             *input = rest;

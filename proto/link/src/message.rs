@@ -114,7 +114,8 @@ impl ToGateway {
     /// Reads a message.
     ///
     /// # Errors
-    /// [`LinkError::MalformedMessage`] unless [`ToGateway::encode`] makes these bytes, counters of later versions aside.
+    /// [`LinkError::MalformedMessage`] unless [`ToGateway::encode`] makes these bytes, counters of later
+    /// versions aside.
     pub fn decode(bytes: &[u8]) -> Result<Self, LinkError> {
         Self::read(bytes).map_err(|_| LinkError::MalformedMessage)
     }

@@ -23,7 +23,8 @@ pub(crate) struct Pipe {
     receiver: Receiver,
 }
 
-/// A message without which the session makes no sense was not taken by the other side, or several in a row were not.
+/// A message without which the session makes no sense was not taken by the other side, or several in a row
+/// were not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Broken;
 

@@ -1,8 +1,8 @@
-//! Data frames of IEEE 802.15.4-2006: short addresses within one network, no security, no acknowledgement by the MAC
-//! (the endpoints acknowledge).
+//! Data frames of IEEE 802.15.4-2006: short addresses within one network, no security, no acknowledgement by
+//! the MAC (the endpoints acknowledge).
 //!
-//! Little-endian: frame control (2 bytes) ‖ sequence number (1) ‖ network (2) ‖ destination (2) ‖ source (2) ‖ datagram. The
-//! hardware appends and checks the frame check sequence (2 bytes).
+//! Little-endian: frame control (2 bytes) ‖ sequence number (1) ‖ network (2) ‖ destination (2) ‖ source (2)
+//! ‖ datagram. The hardware appends and checks the frame check sequence (2 bytes).
 
 use alloc::vec::Vec;
 
@@ -63,8 +63,8 @@ impl<'a> RadioFrame<'a> {
     /// Reads a frame, given without the frame check sequence.
     ///
     /// # Errors
-    /// [`LinkError::MalformedRadioFrame`] for everything that [`RadioFrame::encode`] does not make: other kinds of frames, a
-    /// broadcast source, too many bytes.
+    /// [`LinkError::MalformedRadioFrame`] for everything that [`RadioFrame::encode`] does not make: other
+    /// kinds of frames, a broadcast source, too many bytes.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, LinkError> {
         let malformed = LinkError::MalformedRadioFrame;
         let (control, rest) = u16_le(bytes).ok_or(malformed)?;

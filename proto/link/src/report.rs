@@ -82,7 +82,8 @@ counters! {
 /// Counters that a report may carry; a later version may have more than this one knows.
 const MAX_COUNTERS: usize = 64;
 
-/// What a board has counted since its start. Four bytes each when encoded; beyond 2^32 - 1 a counter stays there.
+/// What a board has counted since its start. Four bytes each when encoded; beyond 2^32 - 1 a counter stays
+/// there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Report([u32; Counter::ALL.len()]);
 

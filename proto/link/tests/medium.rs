@@ -401,7 +401,8 @@ fn faults() -> impl Strategy<Value = Faults> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// On whatever medium, what arrives was said, once, in order; and once the medium is good again, all arrives.
+    /// On whatever medium, what arrives was said, once, in order; and once the medium is good again, all
+    /// arrives.
     #[test]
     fn messages_arrive_whole_in_order_and_at_most_once(
         faults in faults(), seed: u64, radio: bool, lengths in prop::collection::vec(4..3000usize, 1..12),

@@ -1,7 +1,7 @@
 //! Measures a star of full nodes in one process: `star [SPOKES] [memory|plain-memory|tcp|quic] [lean]`.
 //!
-//! Every spoke is a swarm of its own with one connection to the hub; all machines count messages and do nothing else. With
-//! `lean`, identify and ping are off.
+//! Every spoke is a swarm of its own with one connection to the hub; all machines count messages and do
+//! nothing else. With `lean`, identify and ping are off.
 #![expect(clippy::print_stdout, reason = "a measurement prints what it measured")]
 
 use std::collections::VecDeque;

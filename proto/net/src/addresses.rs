@@ -1,9 +1,10 @@
-//! Addresses that penalised peers came from: each has an allowance of penalties, and who spends it keeps strangers out.
+//! Addresses that penalised peers came from: each has an allowance of penalties, and who spends it keeps
+//! strangers out.
 //!
-//! A transport identity costs nothing, an address costs something. But drones share addresses with strangers (gateways,
-//! translation), so an address is judged behind the handshake, when it is known who comes: a peer that has proven who it is to
-//! the machine is remembered, and let in from everywhere. Connections that this node dials are not looked at, nor are those
-//! without an address (the memory transport).
+//! A transport identity costs nothing, an address costs something. But drones share addresses with strangers
+//! (gateways, translation), so an address is judged behind the handshake, when it is known who comes: a peer
+//! that has proven who it is to the machine is remembered, and let in from everywhere. Connections that this
+//! node dials are not looked at, nor are those without an address (the memory transport).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::convert::Infallible;
@@ -35,7 +36,8 @@ const WHOLE: Duration = EACH.saturating_mul(ALLOWANCE);
 /// What comes over connections that were open already is charged as well, up to this much.
 const DEEPEST: Duration = WHOLE.saturating_mul(2);
 
-/// Where a peer connects from: an IPv4 address, or an IPv6 network of 64 bits, which is given to a host as a whole.
+/// Where a peer connects from: an IPv4 address, or an IPv6 network of 64 bits, which is given to a host as a
+/// whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Prefix(IpAddr);
 
@@ -73,7 +75,8 @@ impl Allowances {
         Self { whole_at: HashMap::new(), capacity }
     }
 
-    /// Takes a penalty out of an address's allowance. Returns for how long strangers are refused, if that begins now.
+    /// Takes a penalty out of an address's allowance. Returns for how long strangers are refused, if that
+    /// begins now.
     fn charge(&mut self, from: Prefix, now: Instant) -> Option<Duration> {
         self.whole_at.retain(|_, whole_at| now < *whole_at);
         let before = self.refused_until(from, now);

@@ -28,8 +28,8 @@ use crate::twins;
 const AGENT: &str = concat!("quiver/", env!("CARGO_PKG_VERSION"));
 /// The protocol of group messages.
 const GROUP_PROTOCOL: &str = "/quiver/1/group";
-/// Bytes in front of every published message, different each time: the same message can be said twice, and is not
-/// taken for its own echo.
+/// Bytes in front of every published message, different each time: the same message can be said twice, and is
+/// not taken for its own echo.
 pub(crate) const NONCE_LEN: usize = 8;
 /// What gossipsub's own encoding may add to a message: topic, tags, lengths.
 const GROUP_OVERHEAD: usize = 1024;
@@ -112,7 +112,8 @@ fn identify(config: &NodeConfig) -> identify::Behaviour {
     identify::Behaviour::new(settings)
 }
 
-/// Gossipsub as a star. What a group message says is authenticated by the protocol above, so gossipsub signs nothing.
+/// Gossipsub as a star. What a group message says is authenticated by the protocol above, so gossipsub signs
+/// nothing.
 fn group(config: &NodeConfig, topic: &str) -> Result<Group, NetError> {
     let refused = |reason: &dyn std::fmt::Display| NetError::Configuration(format!("gossipsub: {reason}"));
     let topic = IdentTopic::new(topic);

@@ -27,7 +27,8 @@ impl Clock {
         self.jumps.compare(self.start.elapsed(), wall(), uptime)
     }
 
-    /// The instant at which the monotonic clock reads `at`; `None` if it is further away than the clock can count.
+    /// The instant at which the monotonic clock reads `at`; `None` if it is further away than the clock can
+    /// count.
     pub(crate) fn instant(&self, at: Duration) -> Option<Instant> {
         self.start.checked_add(at)
     }
@@ -53,12 +54,12 @@ const JUMP: Duration = Duration::from_secs(10);
 /// How long after a jump another one waits: whoever sets the clock again and again buys no more than that.
 const PAUSE: Duration = Duration::from_secs(60);
 
-/// Notices that the machine may have been brought back with its memory, from a snapshot of it or as another copy: its
-/// monotonic clock goes on where it was, and the wall clock is put right.
+/// Notices that the machine may have been brought back with its memory, from a snapshot of it or as another
+/// copy: its monotonic clock goes on where it was, and the wall clock is put right.
 ///
-/// A computer that was suspended is told apart by the time since its start, which counts that. A wall clock that is set by
-/// more than [`JUMP`] looks the same and is taken for a jump too. A copy that is brought back within that time, or whose
-/// wall clock nobody puts right, goes unnoticed.
+/// A computer that was suspended is told apart by the time since its start, which counts that. A wall clock
+/// that is set by more than [`JUMP`] looks the same and is taken for a jump too. A copy that is brought back
+/// within that time, or whose wall clock nobody puts right, goes unnoticed.
 #[derive(Debug, Default)]
 struct JumpDetector {
     last: Option<Reading>,
@@ -115,7 +116,8 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    /// Compares once more: so long after the start, with this wall clock, after having been suspended for so long.
+    /// Compares once more: so long after the start, with this wall clock, after having been suspended for so
+    /// long.
     fn compare(detector: &mut JumpDetector, monotonic: u64, wall: u64, suspended: u64) -> bool {
         detector.compare(seconds(monotonic), seconds(wall), || Some(seconds(5000 + monotonic + suspended)))
     }

@@ -1,9 +1,10 @@
 //! What time it is elsewhere: nodes ask one another, so that a machine whose clock is off is told.
 //!
-//! Nothing is decided by the answers here. A node that is asked says what its clock says; one that was dialled by whoever asks
-//! is believed to be who was dialled. Anybody may connect to a KGC or a leader, so there an answer counts only if a drone of the
-//! deployment signed it, and only once for each drone: strangers can neither raise an alarm nor outvote one. What is signed names
-//! both ends and a fresh number, so an answer is of no use elsewhere or later.
+//! Nothing is decided by the answers here. A node that is asked says what its clock says; one that was
+//! dialled by whoever asks is believed to be who was dialled. Anybody may connect to a KGC or a leader, so
+//! there an answer counts only if a drone of the deployment signed it, and only once for each drone:
+//! strangers can neither raise an alarm nor outvote one. What is signed names both ends and a fresh number,
+//! so an answer is of no use elsewhere or later.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -25,7 +26,8 @@ pub(crate) const NONCE_LEN: usize = 16;
 const MAX_VOUCHER_LEN: u64 = 16 * 1024;
 /// How often a node asks.
 const PAUSE: Duration = Duration::from_secs(60);
-/// How long after a connection was set up its other end is asked: it may have to be let in first, and more come together.
+/// How long after a connection was set up its other end is asked: it may have to be let in first, and more
+/// come together.
 const SOON: Duration = Duration::from_secs(1);
 /// How many of those who dialled us are asked at a time.
 const SAMPLE: usize = 32;
@@ -33,7 +35,8 @@ const SAMPLE: usize = 32;
 /// Whom a node asks for the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clocks {
-    /// Nobody, and it tells nobody: for machines that share a clock, and for who must not be known again by his.
+    /// Nobody, and it tells nobody: for machines that share a clock, and for who must not be known again by
+    /// his.
     Off,
     /// Whom it dialled.
     Dialled,

@@ -25,8 +25,9 @@ pub enum Transport {
     TcpAndQuic,
     /// Channels within the process: `/memory/…`.
     Memory,
-    /// The same without Noise, which would hide from nobody what is in the process's own memory. Saves half of the time to
-    /// connect and a quarter of the memory; the two ends believe each other's names. For simulators.
+    /// The same without Noise, which would hide from nobody what is in the process's own memory. Saves half
+    /// of the time to connect and a quarter of the memory; the two ends believe each other's names. For
+    /// simulators.
     PlainMemory,
 }
 
@@ -105,10 +106,11 @@ pub struct Limits {
     pub queued: usize,
     /// Group messages waiting for one peer's connection.
     pub group_queued: usize,
-    /// Blocked peers remembered, and addresses that penalised peers came from; beyond, the oldest peer is forgotten, and the
-    /// address that had fewest.
+    /// Blocked peers remembered, and addresses that penalised peers came from; beyond, the oldest peer is
+    /// forgotten, and the address that had fewest.
     pub blocked: usize,
-    /// Peers remembered that have proven who they are; beyond, the oldest is forgotten. They are let in from everywhere.
+    /// Peers remembered that have proven who they are; beyond, the oldest is forgotten. They are let in from
+    /// everywhere.
     pub proven: usize,
     /// Inputs handed to the machine before its records are persisted and its outputs carried out.
     pub batch: usize,
@@ -156,11 +158,12 @@ pub struct NodeConfig {
     pub transport: Transport,
     /// Addresses to listen on. A port 0 is chosen by the system.
     pub listen: Vec<Multiaddr>,
-    /// Addresses to keep a connection to, and what they are. A `/dns4/…`, `/dns6/…` or `/dns/…` name is looked up at every
-    /// attempt. A `/p2p/…` at the end pins the peer.
+    /// Addresses to keep a connection to, and what they are. A `/dns4/…`, `/dns6/…` or `/dns/…` name is
+    /// looked up at every attempt. A `/p2p/…` at the end pins the peer.
     pub dial: Vec<(Route, Multiaddr)>,
-    /// The other KGCs of the quorum this node belongs to, by their transport identities. Whoever dialled, their connections
-    /// have [`Route::Member`], nobody else's have, and strangers' connections, however many, keep none of theirs out.
+    /// The other KGCs of the quorum this node belongs to, by their transport identities. Whoever dialled,
+    /// their connections have [`Route::Member`], nobody else's have, and strangers' connections, however
+    /// many, keep none of theirs out.
     pub members: Vec<(KgcId, PeerId)>,
     /// The group's topic ([`group_topic`](crate::group_topic)), or none for a node outside any group.
     pub topic: Option<String>,
@@ -170,8 +173,8 @@ pub struct NodeConfig {
     pub limits: Limits,
     /// Shared by the nodes of one process, it bounds how many of them are in a handshake at a time.
     pub dial_permits: Option<Arc<Semaphore>>,
-    /// How long a message may take until its receiver has taken it, and half as long before that to agree with it on a stream's
-    /// protocol.
+    /// How long a message may take until its receiver has taken it, and half as long before that to agree
+    /// with it on a stream's protocol.
     pub request_timeout: Duration,
     /// How long a connection may take to be set up, from the first packet to the last of the handshake.
     pub handshake_timeout: Duration,
@@ -179,14 +182,15 @@ pub struct NodeConfig {
     pub idle_timeout: Duration,
     /// The longest wait between two attempts to reach a configured address.
     pub redial_ceiling: Duration,
-    /// How often the other end is asked whether it lives; none leaves that to the transport. A connection whose ping fails is closed.
+    /// How often the other end is asked whether it lives; none leaves that to the transport. A connection
+    /// whose ping fails is closed.
     pub ping: Option<Duration>,
     /// Whether the node tells its peers what it speaks. Nothing of Quiver needs it; operators' tools do.
     pub identify: bool,
     /// Whom it asks for the time.
     pub clocks: Clocks,
-    /// Whether it asks those that it dialled if another process uses its identity, and tells whoever asks the same. Not for
-    /// who must not be known again: the number that it draws when it starts is told.
+    /// Whether it asks those that it dialled if another process uses its identity, and tells whoever asks the
+    /// same. Not for who must not be known again: the number that it draws when it starts is told.
     pub twins: bool,
 }
 

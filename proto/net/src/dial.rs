@@ -1,7 +1,8 @@
 //! Keeping up the connections to configured addresses.
 //!
-//! Every address is in one of four states: waiting for its next attempt, being prepared (a permit is taken and its name
-//! is looked up), being dialled, or up. Whatever fails leads back to waiting, twice as long as before.
+//! Every address is in one of four states: waiting for its next attempt, being prepared (a permit is taken
+//! and its name is looked up), being dialled, or up. Whatever fails leads back to waiting, twice as long as
+//! before.
 
 use std::future::Future;
 use std::io;

@@ -68,7 +68,8 @@ where
     M::Record: Send,
     H: Host<M>,
 {
-    /// Sets up the node and binds its listeners. Must be called inside a tokio runtime with its I/O and time enabled.
+    /// Sets up the node and binds its listeners. Must be called inside a tokio runtime with its I/O and time
+    /// enabled.
     ///
     /// The machine alone draws from `rng`.
     ///
@@ -120,8 +121,8 @@ where
         self.peer_id
     }
 
-    /// Works until `shutdown` ends; then sends what it still has, for at most a second. Dropping the future stops the
-    /// node at once, like a crash.
+    /// Works until `shutdown` ends; then sends what it still has, for at most a second. Dropping the future
+    /// stops the node at once, like a crash.
     ///
     /// # Errors
     /// If a listener stops.

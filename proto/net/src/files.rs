@@ -6,11 +6,12 @@ use crate::error::NetError;
 
 /// Makes sure that the process may open `needed` files, raising its soft limit if the hard limit allows that.
 ///
-/// Running out of descriptors shows in libp2p only as handshakes that time out, so whoever opens many sockets in one
-/// process asks first: two for every TCP connection with both ends in the process.
+/// Running out of descriptors shows in libp2p only as handshakes that time out, so whoever opens many sockets
+/// in one process asks first: two for every TCP connection with both ends in the process.
 ///
 /// # Errors
-/// [`NetError::FileLimit`] if the hard limit is too low, [`NetError::FileLimitUnknown`] if the system does not tell.
+/// [`NetError::FileLimit`] if the hard limit is too low, [`NetError::FileLimitUnknown`] if the system does
+/// not tell.
 pub fn check_file_limit(needed: u64) -> Result<(), NetError> {
     let (soft, hard) = Resource::NOFILE.get().map_err(NetError::FileLimitUnknown)?;
     if soft >= needed {

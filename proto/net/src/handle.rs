@@ -44,7 +44,8 @@ pub(crate) struct Requests<M: Machine> {
     pub(crate) listening: watch::Sender<Vec<Multiaddr>>,
 }
 
-/// Gives commands to a running machine and looks at it. Cheap to clone; the driver runs on when all handles are gone.
+/// Gives commands to a running machine and looks at it. Cheap to clone; the driver runs on when all handles
+/// are gone.
 pub struct Handle<M: Machine> {
     commands: mpsc::Sender<Order<M::Command>>,
     inspections: mpsc::Sender<Inspection<M>>,
@@ -81,8 +82,8 @@ impl<M: Machine> Handle<M> {
         (handle, Requests { commands, inspections, listening })
     }
 
-    /// Gives the machine a command, waiting for room if too many are waiting. While records cannot be persisted,
-    /// commands wait.
+    /// Gives the machine a command, waiting for room if too many are waiting. While records cannot be
+    /// persisted, commands wait.
     ///
     /// # Errors
     /// [`Stopped`] if the driver has stopped.
@@ -90,8 +91,8 @@ impl<M: Machine> Handle<M> {
         self.commands.send(Order { command, done: None }).await.map_err(|_| Stopped)
     }
 
-    /// As [`command`](Self::command), and waits until what it makes the machine want is carried out: its records are durable, its
-    /// messages handed to the network, its events heard by the host.
+    /// As [`command`](Self::command), and waits until what it makes the machine want is carried out: its
+    /// records are durable, its messages handed to the network, its events heard by the host.
     ///
     /// # Errors
     /// [`Stopped`] if the driver has stopped.
@@ -112,8 +113,8 @@ impl<M: Machine> Handle<M> {
         })
     }
 
-    /// Looks at the machine between two batches of inputs, also while records cannot be persisted. The closure runs on
-    /// the driver's task and should be short.
+    /// Looks at the machine between two batches of inputs, also while records cannot be persisted. The
+    /// closure runs on the driver's task and should be short.
     ///
     /// # Errors
     /// [`Stopped`] if the driver has stopped.

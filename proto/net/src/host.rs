@@ -11,16 +11,17 @@ use crate::error::HostError;
 pub trait Host<M: Machine>: Send {
     /// Makes the records durable, in order. Called once for a whole batch of inputs.
     ///
-    /// The call may block for as long as a disk takes. Inside a multi-threaded runtime, a host with slow storage can
-    /// wrap its work in `tokio::task::block_in_place`.
+    /// The call may block for as long as a disk takes. Inside a multi-threaded runtime, a host with slow
+    /// storage can wrap its work in `tokio::task::block_in_place`.
     ///
     /// # Errors
-    /// If the records are not durable. The driver logs it, sends nothing, takes no input, and calls again with the same
-    /// records every second until it succeeds or the driver is shut down.
+    /// If the records are not durable. The driver logs it, sends nothing, takes no input, and calls again
+    /// with the same records every second until it succeeds or the driver is shut down.
     fn persist(&mut self, records: &[M::Record]) -> Result<(), HostError>;
 
-    /// The same with the machine at hand, which has taken the inputs that the records are of: a host that keeps a journal may put the
-    /// machine's whole state in place of one that has grown long. The driver calls this one.
+    /// The same with the machine at hand, which has taken the inputs that the records are of: a host that
+    /// keeps a journal may put the machine's whole state in place of one that has grown long. The driver
+    /// calls this one.
     ///
     /// # Errors
     /// As [`persist`](Self::persist).
@@ -37,7 +38,8 @@ pub trait Host<M: Machine>: Send {
         let _ = address;
     }
 
-    /// Signs what this node says of its clock, for somebody that it dialled; empty if it has no key, or is not to be known.
+    /// Signs what this node says of its clock, for somebody that it dialled; empty if it has no key, or is
+    /// not to be known.
     fn vouch(&mut self, machine: &M, statement: &[u8]) -> Vec<u8> {
         let _ = (machine, statement);
         Vec::new()
@@ -55,9 +57,9 @@ pub trait Host<M: Machine>: Send {
         None
     }
 
-    /// Hears every frame between the node and one peer, in either direction: the id of the request that it belongs to (empty for a message to
-    /// the group) and the message, as they are on the wire; and, without a peer, what it says to the whole group. For whoever looks into what
-    /// a peer can be told by.
+    /// Hears every frame between the node and one peer, in either direction: the id of the request that it
+    /// belongs to (empty for a message to the group) and the message, as they are on the wire; and, without a
+    /// peer, what it says to the whole group. For whoever looks into what a peer can be told by.
     fn frame(&mut self, peer: Option<&PeerId>, request: &[u8], message: &[u8]) {
         let _ = (peer, request, message);
     }
@@ -65,7 +67,7 @@ pub trait Host<M: Machine>: Send {
     /// Called right before the machine is given a batch of inputs.
     fn before_inputs(&mut self) {}
 
-    /// Called right after the machine has taken a batch of inputs and its outputs are drained, on the same thread.
-    /// Between the two calls nothing but the machine runs, so that its CPU time can be measured.
+    /// Called right after the machine has taken a batch of inputs and its outputs are drained, on the same
+    /// thread. Between the two calls nothing but the machine runs, so that its CPU time can be measured.
     fn after_inputs(&mut self) {}
 }

@@ -40,9 +40,9 @@ fn unsupported(transport: Transport, address: &Multiaddr) -> NetError {
     NetError::UnsupportedAddress { address: address.clone(), transport, example: transport.example() }
 }
 
-/// libp2p binds TCP ports with `SO_REUSEPORT`, with which a second process of the same user would get the same port
-/// without an error and half of the connections. A socket without that option finds out. For UDP it only makes the
-/// error a plain one.
+/// libp2p binds TCP ports with `SO_REUSEPORT`, with which a second process of the same user would get the
+/// same port without an error and half of the connections. A socket without that option finds out. For UDP it
+/// only makes the error a plain one.
 fn probe(address: &Multiaddr) -> io::Result<()> {
     match socket_address(address) {
         Some((address, _)) if address.port() == 0 => Ok(()),

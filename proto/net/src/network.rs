@@ -1,4 +1,5 @@
-//! The network as the driver sees it: what came in, what to send. Everything here is independent of the machine.
+//! The network as the driver sees it: what came in, what to send. Everything here is independent of the
+//! machine.
 
 mod events;
 mod twins;
@@ -38,7 +39,8 @@ use crate::request::RequestId;
 use crate::{listen, transport};
 use twins::Twins;
 
-/// How long after a group message was published it may still be on its way to the sockets when the node stops.
+/// How long after a group message was published it may still be on its way to the sockets when the node
+/// stops.
 const PUBLISH_LINGER: Duration = Duration::from_millis(200);
 
 /// How many events of libp2p may pass at a time without one of them being an input.
@@ -331,8 +333,8 @@ impl Network {
         tracing::info!(peer = peer.0, %id, "blocked");
     }
 
-    /// Whether a peer's group messages are relayed. A relayed peer has proven who it is, and may connect from every address: also
-    /// when it is in the group no more.
+    /// Whether a peer's group messages are relayed. A relayed peer has proven who it is, and may connect from
+    /// every address: also when it is in the group no more.
     pub(crate) fn set_relayed(&mut self, peer: Peer, relayed: bool) {
         let Some(id) = self.peers.id(peer) else { return };
         if let Some(partner) = self.peers.partner(&id) {
@@ -343,7 +345,8 @@ impl Network {
         }
     }
 
-    /// Disconnects a peer that dialled us and refuses it for a while, also if it has just left. Those that we dialled are needed.
+    /// Disconnects a peer that dialled us and refuses it for a while, also if it has just left. Those that we
+    /// dialled are needed.
     pub(crate) fn penalize(&mut self, peer: Peer, misdeed: Misdeed) {
         let Some((id, sources)) = self.peers.condemn(peer) else { return };
         let now = Instant::now();
@@ -397,8 +400,9 @@ impl Network {
     }
 }
 
-/// On TCP a fresh port for every connection: one that reuses the listener's could collide with its predecessor. On QUIC a
-/// fresh port would be a whole endpoint with megabytes of buffers, and one endpoint carries any number of connections.
+/// On TCP a fresh port for every connection: one that reuses the listener's could collide with its
+/// predecessor. On QUIC a fresh port would be a whole endpoint with megabytes of buffers, and one endpoint
+/// carries any number of connections.
 fn dial_options(address: Multiaddr) -> DialOpts {
     let fresh_port = !address.iter().any(|part| part == Protocol::QuicV1);
     match pinned(&address) {

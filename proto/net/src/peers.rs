@@ -46,8 +46,8 @@ struct Departed {
 pub(crate) enum Arrived {
     /// The peer is new.
     New(Peer),
-    /// The peer was known as one that had dialled us, but it is one that we were told to dial. It gets a new handle
-    /// with the better route.
+    /// The peer was known as one that had dialled us, but it is one that we were told to dial. It gets a new
+    /// handle with the better route.
     Better { old: Peer, new: Peer },
     /// One more connection to a known peer.
     Again,
@@ -117,8 +117,8 @@ impl Peers {
         }
     }
 
-    /// Ends the exchange with a peer that dialled us, and says who it was and where it came from. It may have left meanwhile,
-    /// and may be back. None for those that we dialled, and those that are blocked already.
+    /// Ends the exchange with a peer that dialled us, and says who it was and where it came from. It may have
+    /// left meanwhile, and may be back. None for those that we dialled, and those that are blocked already.
     pub(crate) fn condemn(&mut self, handle: Peer) -> Option<(PeerId, Vec<Prefix>)> {
         let (id, mut sources) = match self.id(handle) {
             Some(id) => (id, Vec::new()),

@@ -36,7 +36,8 @@ impl Bucket {
         self.at = now;
         // Lengths are at most 2^20, well within what f64 holds exactly.
         let length = length as f64;
-        // A message longer than the whole burst may pass when the bucket is full; the debt is paid off afterwards.
+        // A message longer than the whole burst may pass when the bucket is full; the debt is paid off
+        // afterwards.
         let affordable = self.bytes >= length.min(full.bytes);
         if self.messages < 1.0 || !affordable {
             return false;

@@ -1,9 +1,9 @@
 //! Which request a message belongs to, so that its log lines on both sides can be found.
 //!
-//! An id is sixteen random bytes, drawn anew for every message that does not answer another. It never goes on to anybody
-//! but the peer that it came from, so that it shows nobody more than the connection does on which it travels: what a drone
-//! says to two peers, or on two connections, has nothing in common. The protocol above does not authenticate it and
-//! decides nothing by it; whoever lies about it confuses a log.
+//! An id is sixteen random bytes, drawn anew for every message that does not answer another. It never goes on
+//! to anybody but the peer that it came from, so that it shows nobody more than the connection does on which
+//! it travels: what a drone says to two peers, or on two connections, has nothing in common. The protocol
+//! above does not authenticate it and decides nothing by it; whoever lies about it confuses a log.
 
 use std::fmt;
 

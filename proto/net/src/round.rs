@@ -19,7 +19,8 @@ impl Round {
         self.due
     }
 
-    /// Whether it is time. What is due is over then, also for a node that asks nobody: else it would be woken for it for ever.
+    /// Whether it is time. What is due is over then, also for a node that asks nobody: else it would be woken
+    /// for it for ever.
     pub(crate) fn begins(&mut self, now: Instant) -> bool {
         self.due.take_if(|due| *due <= now).is_some()
     }

@@ -64,7 +64,8 @@ fn over_tcp(keypair: &Keypair, deadline: Duration) -> Result<Connections, NetErr
     let config = tcp::Config::new().nodelay(true).listen_backlog(LISTEN_BACKLOG);
     let tcp = tcp::tokio::Transport::new(config).upgrade(Version::V1Lazy);
     let tcp = tcp.authenticate(noise(keypair)?).multiplex(yamux::Config::default());
-    // The deadline covers the whole upgrade: a peer that accepts and never answers holds nothing up for longer.
+    // The deadline covers the whole upgrade: a peer that accepts and never answers holds nothing up for
+    // longer.
     Ok(tcp.timeout(deadline).boxed())
 }
 

@@ -17,8 +17,8 @@ use crate::transport;
 /// How long somebody who is there may take to answer. Where nobody is, most machines say so at once.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Fails if somebody with this node's key answers at one of these addresses, which are its own. To be asked before the node
-/// listens: then it cannot be the node itself.
+/// Fails if somebody with this node's key answers at one of these addresses, which are its own. To be asked
+/// before the node listens: then it cannot be the node itself.
 ///
 /// # Errors
 ///

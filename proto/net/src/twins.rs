@@ -1,8 +1,10 @@
-//! Whether another process uses this one's identity, while both run: a volume was cloned, and no lock sees it.
+//! Whether another process uses this one's identity, while both run: a volume was cloned, and no lock sees
+//! it.
 //!
-//! Each process draws a number when it starts and tells it to those that it dialled, which answer whether others under the same
-//! identity told another one lately ([`sightings`]). Only whoever has an identity's transport key can speak for it, so nobody can make a twin of
-//! somebody else; who was dialled can claim one, which costs readiness and nothing else.
+//! Each process draws a number when it starts and tells it to those that it dialled, which answer whether
+//! others under the same identity told another one lately ([`sightings`]). Only whoever has an identity's
+//! transport key can speak for it, so nobody can make a twin of somebody else; who was dialled can claim one,
+//! which costs readiness and nothing else.
 
 mod sightings;
 

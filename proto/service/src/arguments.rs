@@ -23,8 +23,8 @@ pub struct CommonArgs {
     #[arg(long, value_name = "FORMAT", global = true)]
     pub log_format: Option<LogFormat>,
 
-    /// Collector to which a running service sends what it does about each request, by OTLP over plain HTTP, such as
-    /// http://127.0.0.1:4318; for Jaeger, Tempo and the like
+    /// Collector to which a running service sends what it does about each request, by OTLP over plain HTTP,
+    /// such as http://127.0.0.1:4318; for Jaeger, Tempo and the like
     #[arg(long, value_name = "URL", global = true)]
     pub otlp: Option<String>,
 
@@ -36,9 +36,9 @@ pub struct CommonArgs {
 /// The flag of subcommands that serve metrics and health, or ask for them.
 #[derive(Args, Clone, Debug, Default)]
 pub struct MetricsArgs {
-    /// Where to serve /metrics, /healthz and /readyz over HTTP, such as 127.0.0.1:9464; port 0 lets the system choose.
-    /// Without it nothing is served. There is no authentication: whoever reaches it sees names and numbers of drones,
-    /// never a secret
+    /// Where to serve /metrics, /healthz and /readyz over HTTP, such as 127.0.0.1:9464; port 0 lets the
+    /// system choose. Without it nothing is served. There is no authentication: whoever reaches it sees names
+    /// and numbers of drones, never a secret
     #[arg(long, value_name = "ADDRESS")]
     pub metrics: Option<SocketAddr>,
 }

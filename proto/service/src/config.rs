@@ -1,7 +1,8 @@
 //! Layered configuration: defaults ← TOML file ← environment ← flags, the later ones winning.
 //!
-//! A configuration struct derives `Serialize`, `Deserialize` and `Default` with `#[serde(deny_unknown_fields)]`, so that a
-//! misspelt key is an error that names the key and the file (or variable) it stands in, and not silently a default.
+//! A configuration struct derives `Serialize`, `Deserialize` and `Default` with
+//! `#[serde(deny_unknown_fields)]`, so that a misspelt key is an error that names the key and the file (or
+//! variable) it stands in, and not silently a default.
 
 use std::fmt::Display;
 use std::path::Path;

@@ -1,7 +1,8 @@
 //! The local socket through which a command line talks to the running service.
 //!
-//! A Unix domain socket in the data directory, which only its owner may enter; one JSON document per line each way, one
-//! request per connection, everything bounded: length of a line, time to send it, time to answer, connections at once.
+//! A Unix domain socket in the data directory, which only its owner may enter; one JSON document per line
+//! each way, one request per connection, everything bounded: length of a line, time to send it, time to
+//! answer, connections at once.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -75,8 +76,8 @@ impl Drop for Server {
 }
 
 impl Server {
-    /// Listens in the data directory. The caller holds the directory's lock, so a socket that is already there was left
-    /// by a process that is gone. Must be called within a tokio runtime.
+    /// Listens in the data directory. The caller holds the directory's lock, so a socket that is already
+    /// there was left by a process that is gone. Must be called within a tokio runtime.
     pub fn start<Q>(data_dir: &Path) -> Result<(Self, mpsc::Receiver<Call<Q>>)>
     where
         Q: DeserializeOwned + Patience + Send + 'static,
@@ -181,10 +182,12 @@ pub async fn call_if_running<Q: Serialize + Patience, A: DeserializeOwned>(
     }
 }
 
-/// Asks the service that runs with `data_dir`. `role` and `verb` are for the message that says how to start it.
+/// Asks the service that runs with `data_dir`. `role` and `verb` are for the message that says how to start
+/// it.
 ///
 /// # Errors
-/// [`Error::NotRunning`] if nobody listens, [`Error::Refused`] with the service's reason, [`Error::Control`] otherwise.
+/// [`Error::NotRunning`] if nobody listens, [`Error::Refused`] with the service's reason, [`Error::Control`]
+/// otherwise.
 pub async fn call<Q: Serialize + Patience, A: DeserializeOwned>(
     data_dir: &Path,
     role: &str,

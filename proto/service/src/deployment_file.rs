@@ -1,7 +1,8 @@
 //! The public file that says which deployment this is: name, suite, master public key, where the KGCs are.
 //!
-//! `kgc init` writes it; leaders, edges and operators take it with `--deployment FILE`. It holds no secret, but whoever can
-//! change it can name another KGC, so it travels like any trust anchor: compare the fingerprint.
+//! `kgc init` writes it; leaders, edges and operators take it with `--deployment FILE`. It holds no secret,
+//! but whoever can change it can name another KGC, so it travels like any trust anchor: compare the
+//! fingerprint.
 
 use std::path::Path;
 
@@ -16,7 +17,8 @@ const LIMIT: u64 = 256 * 1024;
 /// Name of the copy in a drone's data directory.
 const KEPT: &str = "deployment.toml";
 
-/// Runs `$body` with `$S` standing for the chosen suite: the only place where the choice at run time becomes a type.
+/// Runs `$body` with `$S` standing for the chosen suite: the only place where the choice at run time becomes
+/// a type.
 #[macro_export]
 macro_rules! with_suite {
     ($choice:expr, $S:ident => $body:expr) => {
@@ -69,8 +71,8 @@ pub struct DeploymentFile {
     pub master: String,
     /// H(suite, name, P_pub), hex; for people to compare. Checked against the rest.
     pub fingerprint: String,
-    /// What the KGCs of a quorum have signed about their public shares, hex; none for a single KGC. Drones get the newest
-    /// from the KGCs themselves.
+    /// What the KGCs of a quorum have signed about their public shares, hex; none for a single KGC. Drones
+    /// get the newest from the KGCs themselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quorum: Option<String>,
     /// The KGCs.
@@ -120,8 +122,8 @@ impl DeploymentFile {
         }
     }
 
-    /// Keeps a copy in the data directory, so that later starts need not be given the file. The caller has checked that
-    /// the state there is of this deployment.
+    /// Keeps a copy in the data directory, so that later starts need not be given the file. The caller has
+    /// checked that the state there is of this deployment.
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::DiskFull`].

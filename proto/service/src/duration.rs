@@ -1,6 +1,8 @@
-//! Lengths of time as people write them, such as `90s`, `12h` or `30d`: in configurations (`#[serde(with = …)]`) and as flags.
+//! Lengths of time as people write them, such as `90s`, `12h` or `30d`: in configurations (`#[serde(with =
+//! …)]`) and as flags.
 //!
-//! They are added to times and multiplied later, where one that is beyond all use would overflow: none is longer than ten years.
+//! They are added to times and multiplied later, where one that is beyond all use would overflow: none is
+//! longer than ten years.
 
 use std::time::Duration;
 

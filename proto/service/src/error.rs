@@ -1,4 +1,5 @@
-//! What can go wrong around a service. Every message names the file and what to do next; none contains a secret.
+//! What can go wrong around a service. Every message names the file and what to do next; none contains a
+//! secret.
 
 use std::io;
 use std::net::SocketAddr;

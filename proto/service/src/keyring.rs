@@ -1,8 +1,8 @@
 //! What a drone holds of the attribute authorities, as it is kept and as it travels.
 //!
-//! The [keyring](quiver_role::attributes::keyring) is one attachment of the drone's encrypted state file. Single authorities
-//! and keys also travel as files, in armour: `NAME.authority` (public) lets anybody seal under an authority, `kgc abe keygen`
-//! writes a key with everything that is needed to open.
+//! The [keyring](quiver_role::attributes::keyring) is one attachment of the drone's encrypted state file.
+//! Single authorities and keys also travel as files, in armour: `NAME.authority` (public) lets anybody seal
+//! under an authority, `kgc abe keygen` writes a key with everything that is needed to open.
 
 use std::path::Path;
 
@@ -47,7 +47,8 @@ pub fn write_key<S: Suite>(path: &Path, suite: SuiteKind, entry: &Entry<S>) -> R
     armour::write_new(path, Kind::AttributeKey, suite, &entry.encode())
 }
 
-/// Reads the secret file of an attribute key and checks that the KGC of this deployment vouches for its authority.
+/// Reads the secret file of an attribute key and checks that the KGC of this deployment vouches for its
+/// authority.
 ///
 /// # Errors
 /// [`Error::Garbled`] saying what is wrong, [`Error::TooOpen`], [`Error::Io`].

@@ -1,5 +1,5 @@
-//! Logging to standard error, as text or as JSON lines, and requests to a collector of traces. Standard output belongs to
-//! results.
+//! Logging to standard error, as text or as JSON lines, and requests to a collector of traces. Standard
+//! output belongs to results.
 
 mod spans;
 
@@ -29,8 +29,9 @@ pub enum LogFormat {
     Json,
 }
 
-/// Starts logging. RUST_LOG filters as usual (`RUST_LOG=debug`, `RUST_LOG=leader=trace,warn`), also what is exported: with `otlp`, the
-/// URL of a collector, what `role` does about each request goes there as well, until the value that is returned is dropped.
+/// Starts logging. RUST_LOG filters as usual (`RUST_LOG=debug`, `RUST_LOG=leader=trace,warn`), also what is
+/// exported: with `otlp`, the URL of a collector, what `role` does about each request goes there as well,
+/// until the value that is returned is dropped.
 ///
 /// # Errors
 /// [`Error::LogFilter`] for RUST_LOG, [`Error::Config`] for the URL.
@@ -44,8 +45,8 @@ pub fn start(role: &str, format: LogFormat, otlp: Option<&str>) -> Result<Option
     let (spans, export) = otlp.map(|endpoint| spans::export(role, endpoint)).transpose()?.unzip();
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
-        // It would report that standard error cannot be written by writing to standard error, and panic: a log on a full
-        // disk must not end a service.
+        // It would report that standard error cannot be written by writing to standard error, and panic: a
+        // log on a full disk must not end a service.
         .log_internal_errors(false);
     let lines: Box<dyn Layer<Registry> + Send + Sync> = match format {
         LogFormat::Text => Box::new(lines.with_ansi(std::io::stderr().is_terminal())),

@@ -1,8 +1,9 @@
 //! Metrics and health over HTTP: `/metrics` in the OpenMetrics text format, `/healthz`, `/readyz`.
 //!
-//! *Healthy* is a service whose loop turns; one that is not should be restarted. *Ready* is one that does its work; one that
-//! is not says why, a reason per line, and a restart would mostly not help. Everything is bounded: connections at once, length
-//! and time of a request, time to look at the machine. One request per connection: there is little to gain from more.
+//! *Healthy* is a service whose loop turns; one that is not should be restarted. *Ready* is one that does its
+//! work; one that is not says why, a reason per line, and a restart would mostly not help. Everything is
+//! bounded: connections at once, length and time of a request, time to look at the machine. One request per
+//! connection: there is little to gain from more.
 
 mod endpoint;
 mod health;
@@ -85,7 +86,8 @@ impl Watched {
     }
 }
 
-/// A registry for the metrics of a service, all of which begin with `quiver_`, with the version of the program in it.
+/// A registry for the metrics of a service, all of which begin with `quiver_`, with the version of the
+/// program in it.
 pub fn registry(version: &'static str) -> Registry {
     let mut registry = Registry::with_prefix("quiver");
     registry.register("build", "The program's version", Info::new(vec![("version", version)]));
@@ -114,7 +116,8 @@ impl Drop for Monitor {
 }
 
 impl Monitor {
-    /// Serves on this address, or nowhere. Not ready, for this reason, until [`Self::watch`] gives it something to look at.
+    /// Serves on this address, or nowhere. Not ready, for this reason, until [`Self::watch`] gives it
+    /// something to look at.
     ///
     /// # Errors
     /// [`Error::Metrics`] if the address cannot be listened on.

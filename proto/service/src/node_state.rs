@@ -1,5 +1,6 @@
-//! The state file of a drone, whatever its role: the seed of its transport key, a few notes, its machine's records, and
-//! attachments: what else the drone holds that must not be lost or seen, such as its attribute keys.
+//! The state file of a drone, whatever its role: the seed of its transport key, a few notes, its machine's
+//! records, and attachments: what else the drone holds that must not be lost or seen, such as its attribute
+//! keys.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -113,7 +114,8 @@ impl NodeState {
         self.attachments.get(name).map(|bytes| bytes.as_slice())
     }
 
-    /// Sets an attachment, durably. The whole file is replaced: what it takes the place of is not readable any more.
+    /// Sets an attachment, durably. The whole file is replaced: what it takes the place of is not readable
+    /// any more.
     ///
     /// # Errors
     /// Those of [`StateFile::records`] and [`StateFile::replace`]; the attachment is then as it was.

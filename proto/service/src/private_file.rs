@@ -1,5 +1,5 @@
-//! Files and directories that hold secrets: created for their owner alone, refused when others may look, and written so
-//! that a crash leaves either the old content or the new.
+//! Files and directories that hold secrets: created for their owner alone, refused when others may look, and
+//! written so that a crash leaves either the old content or the new.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
@@ -16,8 +16,8 @@ const NOT_THE_OWNER: u32 = 0o077;
 /// The group may read.
 const GROUP_READS: u32 = 0o040;
 
-/// Creates a directory for the owner alone (mode 0700), with its parents, unless it is there. One that is there must not
-/// be writable by others: whoever can write to it could swap the files in it.
+/// Creates a directory for the owner alone (mode 0700), with its parents, unless it is there. One that is
+/// there must not be writable by others: whoever can write to it could swap the files in it.
 pub fn create_directory(path: &Path) -> Result<()> {
     DirBuilder::new()
         .recursive(true)
@@ -43,8 +43,8 @@ pub fn refuse_if_open_to_others(path: &Path, file: &File) -> Result<()> {
     Ok(())
 }
 
-/// Whether root handed the file over by its group, as Kubernetes does with secrets for whoever is not root: the group is
-/// this process's way in then, and no right of others.
+/// Whether root handed the file over by its group, as Kubernetes does with secrets for whoever is not root:
+/// the group is this process's way in then, and no right of others.
 fn is_handed_over(metadata: &fs::Metadata) -> bool {
     const ROOT: u32 = 0;
     let me = fs::metadata("/proc/self").map_or(ROOT, |process| process.uid());
@@ -97,8 +97,8 @@ fn write_new_with_mode(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
     sync_directory_of(path)
 }
 
-/// Replaces a file (mode 0600) atomically: temporary file beside it, sync, rename, sync of the directory. The caller holds
-/// a lock, so nobody else uses the temporary name.
+/// Replaces a file (mode 0600) atomically: temporary file beside it, sync, rename, sync of the directory. The
+/// caller holds a lock, so nobody else uses the temporary name.
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
     swap_in(path, bytes)?;
     sync_directory_of(path)
@@ -110,8 +110,8 @@ pub fn replace_public(path: &Path, bytes: &[u8]) -> Result<()> {
     sync_directory_of(path)
 }
 
-/// Replaces a file but for the last step: until [`sync_directory_of`] a crash may bring the old file back. If this fails,
-/// the old file is in place. Returns the new file, open for reading and writing.
+/// Replaces a file but for the last step: until [`sync_directory_of`] a crash may bring the old file back. If
+/// this fails, the old file is in place. Returns the new file, open for reading and writing.
 pub(crate) fn swap_in(path: &Path, bytes: &[u8]) -> Result<File> {
     swap_in_with_mode(path, bytes, 0o600)
 }
@@ -169,8 +169,8 @@ pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// An exclusive lock, held as long as this value (and so the process) lives. The kernel lets go of it even after
-/// `kill -9`. It is a file of its own because an atomically replaced file is a new file each time.
+/// An exclusive lock, held as long as this value (and so the process) lives. The kernel lets go of it even
+/// after `kill -9`. It is a file of its own because an atomically replaced file is a new file each time.
 #[derive(Debug)]
 pub struct Lock {
     _file: File,

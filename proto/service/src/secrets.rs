@@ -22,8 +22,8 @@ const LIMIT: u64 = 4096;
 /// The flags that say where the passphrase or key is.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ProtectionArgs {
-    /// File whose first line is the passphrase of the state file (mode 0600). Without this flag and --key-file: the
-    /// variable QUIVER_PASSPHRASE, or a prompt if there is a terminal
+    /// File whose first line is the passphrase of the state file (mode 0600). Without this flag and
+    /// --key-file: the variable QUIVER_PASSPHRASE, or a prompt if there is a terminal
     #[arg(long, value_name = "FILE", global = true, help_heading = "Secrets", conflicts_with = "key_file")]
     pub passphrase_file: Option<PathBuf>,
 

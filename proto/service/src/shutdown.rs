@@ -6,7 +6,8 @@ use std::path::Path;
 
 use crate::{Error, Result};
 
-/// The signals that end a service: SIGTERM (from a service manager, or to PID 1 of a container) and SIGINT (Ctrl-C).
+/// The signals that end a service: SIGTERM (from a service manager, or to PID 1 of a container) and SIGINT
+/// (Ctrl-C).
 #[derive(Debug)]
 pub struct Shutdown {
     terminate: Signal,

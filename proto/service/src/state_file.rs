@@ -5,25 +5,27 @@
 //! frame  = length u32 ‖ nonce 12 B ‖ mark 16 B ‖ ChaCha20-Poly1305 ciphertext
 //! ```
 //!
-//! * The key of a file is PRF(K, file id): K comes from the passphrase (Argon2id) or the key file, the file id is drawn
-//!   anew whenever the file is replaced, so no two files share a key.
-//! * A frame's associated data is the header's hash, the frame's index and the tag of the frame before it, so frames
-//!   cannot be reordered, left out in the middle, or taken from another file. The mark authenticates the length and the
-//!   nonce: without it a flipped bit in a length would look like an interrupted write and silently hide what follows.
+//! * The key of a file is PRF(K, file id): K comes from the passphrase (Argon2id) or the key file, the file
+//!   id is drawn anew whenever the file is replaced, so no two files share a key.
+//! * A frame's associated data is the header's hash, the frame's index and the tag of the frame before it, so
+//!   frames cannot be reordered, left out in the middle, or taken from another file. The mark authenticates
+//!   the length and the nonce: without it a flipped bit in a length would look like an interrupted write and
+//!   silently hide what follows.
 //! * [`StateFile::replace`] writes a new file beside the old one, syncs, renames and syncs the directory.
-//! * [`StateFile::append`] adds one frame with any number of records and syncs once. A leader needs it: it records a few
-//!   hundred bytes per drone that joins, and rewriting megabytes of roster for each would make joining quadratic. When the
-//!   journal has outgrown the snapshot ([`StateFile::journal_outgrown`]) the owner replaces both by a new snapshot. A file is
-//!   read back whole, and none larger than 1 GiB is: an append that would lead there is refused ([`Error::JournalFull`]), so
-//!   that what was acknowledged can always be read.
-//!   **What must be forgotten must not be appended**: a superseded secret stays readable in the journal until the next
-//!   replacement. So an edge, whose state holds ratchets and one-time points, replaces each time; a leader's records hold no
-//!   group secret.
-//! * An interrupted append (`kill -9`, power) leaves a short or unwritten last frame. It was never acknowledged, so
-//!   nothing that depends on it left this machine, and opening drops it. Any other damage is an error, never a guess.
+//! * [`StateFile::append`] adds one frame with any number of records and syncs once. A leader needs it: it
+//!   records a few hundred bytes per drone that joins, and rewriting megabytes of roster for each would make
+//!   joining quadratic. When the journal has outgrown the snapshot ([`StateFile::journal_outgrown`]) the
+//!   owner replaces both by a new snapshot. A file is read back whole, and none larger than 1 GiB is: an
+//!   append that would lead there is refused ([`Error::JournalFull`]), so that what was acknowledged can
+//!   always be read. **What must be forgotten must not be appended**: a superseded secret stays readable in
+//!   the journal until the next replacement. So an edge, whose state holds ratchets and one-time points,
+//!   replaces each time; a leader's records hold no group secret.
+//! * An interrupted append (`kill -9`, power) leaves a short or unwritten last frame. It was never
+//!   acknowledged, so nothing that depends on it left this machine, and opening drops it. Any other damage is
+//!   an error, never a guess.
 //!
-//! Not protected: whoever can write the disk can put back an older file. Nothing on the same disk can prevent that; the
-//! protocol is built so that an old state repeats no nonce and accepts no old epoch from others.
+//! Not protected: whoever can write the disk can put back an older file. Nothing on the same disk can prevent
+//! that; the protocol is built so that an old state repeats no nonce and accepts no old epoch from others.
 
 mod frame;
 mod header;
@@ -126,8 +128,9 @@ impl StateFile {
     /// Opens the file and reads its records.
     ///
     /// # Errors
-    /// [`Error::InUse`], [`Error::TooOpen`], [`Error::NotAStateFile`], [`Error::NewerFormat`], [`Error::Foreign`],
-    /// [`Error::WrongProtection`], [`Error::WrongKey`], [`Error::Corrupt`], [`Error::TooLarge`], [`Error::Io`].
+    /// [`Error::InUse`], [`Error::TooOpen`], [`Error::NotAStateFile`], [`Error::NewerFormat`],
+    /// [`Error::Foreign`], [`Error::WrongProtection`], [`Error::WrongKey`], [`Error::Corrupt`],
+    /// [`Error::TooLarge`], [`Error::Io`].
     pub fn open(path: &Path, owner: &Owner, by: &Protection) -> Result<(Self, Records)> {
         let lock = Lock::acquire(path)?;
         let bytes = private_file::read(path, FILE_LIMIT)?;
@@ -169,8 +172,8 @@ impl StateFile {
         }
     }
 
-    /// Replaces everything by `records`, atomically and durably. If it fails, the file is what it was, or holds `records`
-    /// already but might not after a crash; either way it may be tried again.
+    /// Replaces everything by `records`, atomically and durably. If it fails, the file is what it was, or
+    /// holds `records` already but might not after a crash; either way it may be tried again.
     ///
     /// # Errors
     /// [`Error::DiskFull`], [`Error::Io`], [`Error::TooLarge`].
@@ -190,12 +193,12 @@ impl StateFile {
         Ok(())
     }
 
-    /// Appends `records` in one frame and makes them durable. If it fails, they are not in the file, and it may be tried
-    /// again.
+    /// Appends `records` in one frame and makes them durable. If it fails, they are not in the file, and it
+    /// may be tried again.
     ///
     /// # Errors
-    /// [`Error::JournalFull`] if the file would become longer than [`Self::open`] reads: [`Self::replace`] makes room;
-    /// [`Error::DiskFull`], [`Error::Io`], [`Error::TooLarge`].
+    /// [`Error::JournalFull`] if the file would become longer than [`Self::open`] reads: [`Self::replace`]
+    /// makes room; [`Error::DiskFull`], [`Error::Io`], [`Error::TooLarge`].
     pub fn append<R: AsRef<[u8]>>(&mut self, records: &[R]) -> Result<()> {
         if records.is_empty() {
             return Ok(());
@@ -207,7 +210,8 @@ impl StateFile {
             return Err(Error::JournalFull { path: self.path.clone(), limit: self.limit });
         }
         if let Err(source) = self.write_frame(&frame) {
-            // Whatever part of it arrived is cut off now or, if even that fails, before the next attempt or by `open`.
+            // Whatever part of it arrived is cut off now or, if even that fails, before the next attempt or
+            // by `open`.
             let _ = self.file.set_len(self.acknowledged);
             return Err(Error::io("append to", &self.path, source));
         }

@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-/// Writes a line to standard output and flushes it, so that a pipe sees it at once. A reader that went away (`| head`)
-/// is no error.
+/// Writes a line to standard output and flushes it, so that a pipe sees it at once. A reader that went away
+/// (`| head`) is no error.
 pub fn line(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
@@ -44,7 +44,8 @@ impl Message<'_> {
             object["text"] = text.into();
             return object.to_string();
         }
-        // Whoever may speak to the group must not be able to drive our terminal: control characters are spelled out.
+        // Whoever may speak to the group must not be able to drive our terminal: control characters are
+        // spelled out.
         let content = match text {
             Some(text) => text.chars().flat_map(spelled).collect(),
             None => format!("0x{}", hex::encode(self.data)),

@@ -1,8 +1,9 @@
 //! A directory of tokens that many drones take theirs from: containers that are started from one description.
 //!
-//! A drone takes a token by renaming it, which only one can do, to `NAME.token.MARK` with a mark that it keeps in its data
-//! directory; so it finds its own again after a crash. Once it has enrolled it empties the file: the name stays, so that whoever
-//! fills the directory does not issue it twice. Whoever can read the directory can take any token in it.
+//! A drone takes a token by renaming it, which only one can do, to `NAME.token.MARK` with a mark that it
+//! keeps in its data directory; so it finds its own again after a crash. Once it has enrolled it empties the
+//! file: the name stays, so that whoever fills the directory does not issue it twice. Whoever can read the
+//! directory can take any token in it.
 
 use std::fs::{self, File};
 use std::io;

@@ -16,8 +16,8 @@ pub enum Wanted {
     Leader,
 }
 
-/// Reads a token of this deployment for this kind of drone. An expired one is only warned of: the KGC's clock decides, a
-/// drone's may be wrong.
+/// Reads a token of this deployment for this kind of drone. An expired one is only warned of: the KGC's clock
+/// decides, a drone's may be wrong.
 ///
 /// # Errors
 /// [`Error::Garbled`] saying what does not fit, [`Error::TooOpen`], [`Error::Io`].

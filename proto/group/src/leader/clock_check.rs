@@ -1,8 +1,9 @@
 //! Compares this leader's clock with the times that others signed.
 //!
-//! A time that is yet to come was signed by a clock that is ahead of ours, whenever that was. One that is past shows
-//! something only if the signature is known to be fresh: the answer of the leader that we stand by for is, and its key
-//! ran out before it gave it only if ours is ahead. Nothing is decided by this; people are told.
+//! A time that is yet to come was signed by a clock that is ahead of ours, whenever that was. One that is
+//! past shows something only if the signature is known to be fresh: the answer of the leader that we stand by
+//! for is, and its key ran out before it gave it only if ours is ahead. Nothing is decided by this; people
+//! are told.
 
 use alloc::vec::Vec;
 

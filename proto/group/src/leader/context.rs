@@ -1,4 +1,5 @@
-//! What all parts of a leader share while it handles one input: settings, stored state, connections and outputs.
+//! What all parts of a leader share while it handles one input: settings, stored state, connections and
+//! outputs.
 
 use core::time::Duration;
 

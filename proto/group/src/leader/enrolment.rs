@@ -114,8 +114,8 @@ impl<S: Suite> Enrolment<S> {
     }
 }
 
-/// §3.9: a KGC of a quorum makes no more shares for the token of a drone that proved to hold a key. Said at every contact,
-/// for nothing answers it.
+/// §3.9: a KGC of a quorum makes no more shares for the token of a drone that proved to hold a key. Said at
+/// every contact, for nothing answers it.
 pub(super) fn prove_enrolment<S: Suite>(cx: &mut Cx<'_, S>, kgc: Peer) {
     if let (Some(keypair), true) = (&cx.store.keypair, cx.config.kgcs.is_quorum()) {
         let message = done(&cx.config.deployment, keypair, cx.rng);

@@ -37,8 +37,8 @@ pub(super) struct Failover<S: Suite> {
     alive: Duration,
     /// When to ask next.
     next: Option<Duration>,
-    /// How often in a row this leader led and was overruled without having heard of the other: two leaders that cannot
-    /// reach each other, but whose members reach both, must not take turns for ever.
+    /// How often in a row this leader led and was overruled without having heard of the other: two leaders
+    /// that cannot reach each other, but whose members reach both, must not take turns for ever.
     overruled: u32,
     /// The newest header of another leader, verified.
     seen: Option<Header<S>>,

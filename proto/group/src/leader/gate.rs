@@ -1,4 +1,5 @@
-//! The gate of a leader that demands a policy: runs the exchange with whoever wants to join anonymously. docs/admission.md.
+//! The gate of a leader that demands a policy: runs the exchange with whoever wants to join anonymously.
+//! docs/admission.md.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -155,7 +156,8 @@ impl<S: Suite> Gatekeeper<S> {
                 return Some(AnonymousJoin { peer, nonce, admission: Admission { member, secret } });
             }
             GateEvent::Denied { peer, why } => {
-                // A key that nobody signed cost arithmetic: the next one costs its sender a connection, and a while.
+                // A key that nobody signed cost arithmetic: the next one costs its sender a connection, and a
+                // while.
                 let forged = matches!(
                     why,
                     AdmissionError::Exchange(
@@ -176,11 +178,13 @@ impl<S: Suite> Gatekeeper<S> {
 }
 
 impl<S: Suite> Leader<S> {
-    /// A leader that lets in who shows that he satisfies a policy, and nobody by name. It lets nobody in before it is told
-    /// the slot keys of the period ([`LeaderCommand::SlotKeys`](super::LeaderCommand::SlotKeys)).
+    /// A leader that lets in who shows that he satisfies a policy, and nobody by name. It lets nobody in
+    /// before it is told the slot keys of the period
+    /// ([`LeaderCommand::SlotKeys`](super::LeaderCommand::SlotKeys)).
     ///
     /// # Errors
-    /// [`PolicyError`] if the policy is not for this group, not about these fields, over at `now`, or too large.
+    /// [`PolicyError`] if the policy is not for this group, not about these fields, over at `now`, or too
+    /// large.
     pub fn demanding(mut self, demand: Demand<S>, now: UnixTime) -> Result<Self, PolicyError> {
         let compiled = demand.policy.exchangeable(&self.base.config.group, &demand.authority, now)?;
         self.gatekeeper =
@@ -189,8 +193,8 @@ impl<S: Suite> Leader<S> {
         Ok(self)
     }
 
-    /// Pieces of work that this machine did itself for those who show that they satisfy the policy, since it leads: 0 if
-    /// its driver does them.
+    /// Pieces of work that this machine did itself for those who show that they satisfy the policy, since it
+    /// leads: 0 if its driver does them.
     pub fn admission_work(&self) -> u64 {
         self.gatekeeper.as_ref().and_then(|keeper| keeper.gate.as_ref()).map_or(0, Gate::pieces)
     }

@@ -26,8 +26,8 @@ pub struct LeaderConfig<S: Suite> {
     pub token: Option<IssuedToken<S>>,
     /// The KGCs to enrol with.
     pub kgcs: Kgcs<S>,
-    /// Drones that may join although their identity does not list the group, by serial: who enrols later under the name of one that
-    /// was revoked is not meant.
+    /// Drones that may join although their identity does not list the group, by serial: who enrols later
+    /// under the name of one that was revoked is not meant.
     pub allow: BTreeSet<Serial>,
     /// The most members, at most 2^20.
     pub max_members: u32,
@@ -44,21 +44,23 @@ pub struct LeaderTiming {
     pub validity: Duration,
     /// How long the first join or leave waits for company when little is going on.
     pub batching: Duration,
-    /// How long it waits at most, however many come; [`ARRIVING`](Self::ARRIVING) times as long while the epoch before is
-    /// still on its way to most of a large group.
+    /// How long it waits at most, however many come; [`ARRIVING`](Self::ARRIVING) times as long while the
+    /// epoch before is still on its way to most of a large group.
     pub batching_max: Duration,
     /// How long to wait for acknowledgements before sending an epoch again.
     pub resend: Duration,
-    /// For how long a challenge admits who asks to join or to stand by; an hour at most. Over a radio with a duty cycle,
-    /// the answer to one of hundreds of drones takes its time. Every request is remembered for as long.
+    /// For how long a challenge admits who asks to join or to stand by; an hour at most. Over a radio with a
+    /// duty cycle, the answer to one of hundreds of drones takes its time. Every request is remembered for as
+    /// long.
     pub challenge: Duration,
-    /// How long a member is kept that was never heard in a term: it neither acknowledged an epoch nor is connected. It may
-    /// join again. So who left just before its leader was lost, and is still on the copy that a deputy took over from, is
-    /// not keyed for to the end of its identity.
+    /// How long a member is kept that was never heard in a term: it neither acknowledged an epoch nor is
+    /// connected. It may join again. So who left just before its leader was lost, and is still on the copy
+    /// that a deputy took over from, is not keyed for to the end of its identity.
     pub absence: Duration,
-    /// With other leaders of the same group: for how long the one that leads may be silent before another opens a term.
-    /// Those with higher ordinals wait longer by half of it each. Such a leader also listens for as long after a start
-    /// before it leads. None for a leader that is alone: it opens a term as soon as it starts.
+    /// With other leaders of the same group: for how long the one that leads may be silent before another
+    /// opens a term. Those with higher ordinals wait longer by half of it each. Such a leader also listens
+    /// for as long after a start before it leads. None for a leader that is alone: it opens a term as soon as
+    /// it starts.
     pub silence: Option<Duration>,
 }
 
@@ -94,8 +96,8 @@ pub enum LeaderCommand {
     Rekey,
     /// Remove this drone now and keep it out.
     Evict(Name),
-    /// Remove whoever sits in this slot now. A drone that is in by name is kept out, as with [`Evict`](Self::Evict); one without a name cannot be: whoever holds
-    /// its credential may show it again.
+    /// Remove whoever sits in this slot now. A drone that is in by name is kept out, as with
+    /// [`Evict`](Self::Evict); one without a name cannot be: whoever holds its credential may show it again.
     EvictSlot(Slot),
     /// Let this drone join although its identity does not list the group.
     Allow(Serial),
@@ -109,8 +111,8 @@ pub enum LeaderCommand {
     /// The slot keys of the period, for a leader that demands a policy.
     #[cfg(feature = "abke")]
     SlotKeys(quiver_abke::AuthorityKey),
-    /// Whether this machine's clock is known to be right, because most of those who were asked have the same time. Until it
-    /// is told, a leader takes it that its clock may be wrong.
+    /// Whether this machine's clock is known to be right, because most of those who were asked have the same
+    /// time. Until it is told, a leader takes it that its clock may be wrong.
     ClockConfirmed(bool),
 }
 
@@ -218,7 +220,8 @@ pub enum LeaderEvent {
         name: Name,
         /// The second key.
         handle: Handle,
-        /// Whether that is evidence against the KGC, which was kept: where a quorum issues, a drone can make itself several keys.
+        /// Whether that is evidence against the KGC, which was kept: where a quorum issues, a drone can make
+        /// itself several keys.
         evident: bool,
     },
     /// A new epoch could not be made; the old one stays in force.
@@ -263,8 +266,8 @@ pub enum LeaderEvent {
         /// For which epoch.
         epoch: Epoch,
     },
-    /// A valid header of this leader's own, of an epoch that it does not remember: somebody leads with a copy of its state, or
-    /// that state is older than its group. It opens the next term.
+    /// A valid header of this leader's own, of an epoch that it does not remember: somebody leads with a copy
+    /// of its state, or that state is older than its group. It opens the next term.
     OwnHeader {
         /// The epoch.
         epoch: Epoch,

@@ -1,7 +1,7 @@
 //! The connections of a leader: which are to KGCs and other leaders, which are relayed, which misbehave.
 //!
-//! A leader is the hub of its group, and anybody may connect to it. It relays what members, deputies and other leaders
-//! publish, once their connections are proven; strangers' messages go nowhere (§13.6).
+//! A leader is the hub of its group, and anybody may connect to it. It relays what members, deputies and
+//! other leaders publish, once their connections are proven; strangers' messages go nowhere (§13.6).
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -25,7 +25,8 @@ pub(super) struct Peers {
     /// By which way the message came that is being handled.
     pub(super) via: Via,
     misdeeds: Misdeeds,
-    /// Connections over which a join request came whose signatures verified. What follows is verified with the batch.
+    /// Connections over which a join request came whose signatures verified. What follows is verified with
+    /// the batch.
     verified: BTreeSet<Peer>,
     /// Connections whose group messages are relayed.
     relayed: BTreeSet<Peer>,
@@ -54,8 +55,8 @@ impl Peers {
         }
     }
 
-    /// What a peer is cut off for, if it is. What was published was written by somebody else; KGCs and leaders that we
-    /// dialled are needed.
+    /// What a peer is cut off for, if it is. What was published was written by somebody else; KGCs and
+    /// leaders that we dialled are needed.
     pub(super) fn weigh(&mut self, peer: Peer, offence: &Offence) -> Option<Misdeed> {
         if self.via == Via::Group || self.leaders.contains(&peer) || self.kgcs.contains(&peer) {
             return None;

@@ -1,4 +1,5 @@
-//! Revocation lists at a leader: fetches newer ones from its KGCs, and gives its own to whoever asks. docs/protocol.md §12.3.
+//! Revocation lists at a leader: fetches newer ones from its KGCs, and gives its own to whoever asks.
+//! docs/protocol.md §12.3.
 
 use core::time::Duration;
 

@@ -30,7 +30,8 @@ pub struct LeaderStatus {
     pub members: usize,
     /// Of them, those without a name.
     pub anonymous: usize,
-    /// Of the members, the ones that have a key in this term: only they can acknowledge. The others are away since before it.
+    /// Of the members, the ones that have a key in this term: only they can acknowledge. The others are away
+    /// since before it.
     pub keyed: usize,
     /// Members whose connection is known.
     pub connected: usize,
@@ -79,8 +80,8 @@ pub enum Stance {
         /// The epoch whose roster it holds.
         held: Option<Epoch>,
     },
-    /// It does not lead: it contradicted itself, or another's term is higher and it was told of no other leaders. Then it
-    /// leads again when that term's keys have run out.
+    /// It does not lead: it contradicted itself, or another's term is higher and it was told of no other
+    /// leaders. Then it leads again when that term's keys have run out.
     Retired,
 }
 
@@ -143,7 +144,8 @@ impl<S: Suite> Leader<S> {
         self.roster().anonymous_members()
     }
 
-    /// Who is behind this connection: a member that was heard over it, or a deputy. One of them, if it carries several.
+    /// Who is behind this connection: a member that was heard over it, or a deputy. One of them, if it
+    /// carries several.
     pub fn drone_behind(&self, peer: Peer) -> Option<&Name> {
         let (roster, term) = (self.roster(), self.term.as_ref());
         let member = term.and_then(|term| {
@@ -158,9 +160,9 @@ impl<S: Suite> Leader<S> {
         drone.map(|public| &public.identity.name)
     }
 
-    /// So many of the members that have not acknowledged the epoch in force, the worst first: those that are connected
-    /// before those that are away, who is further behind before who is less, who was silent for longer before who was not.
-    /// Costs as much time as the roster is long, and as much memory as it returns.
+    /// So many of the members that have not acknowledged the epoch in force, the worst first: those that are
+    /// connected before those that are away, who is further behind before who is less, who was silent for
+    /// longer before who was not. Costs as much time as the roster is long, and as much memory as it returns.
     pub fn laggards(&self, worst: usize) -> Vec<Laggard> {
         let Some(term) = &self.term else { return Vec::new() };
         let mut found = BinaryHeap::new();

@@ -1,8 +1,10 @@
-//! The stored state of a leader, as a log of changes: boot number, keys, roster, spare points, evictions, newest epoch.
+//! The stored state of a leader, as a log of changes: boot number, keys, roster, spare points, evictions,
+//! newest epoch.
 //!
-//! A group of thousands changes a little at a time, so a leader persists changes, not its whole state. Applying a change
-//! twice is harmless, so a driver may compact the log ([`Leader::checkpoint`](super::Leader::checkpoint)) whenever it
-//! likes. No group secret is in it: no l, no W, no K_g. A leader that restarts opens a new term.
+//! A group of thousands changes a little at a time, so a leader persists changes, not its whole state.
+//! Applying a change twice is harmless, so a driver may compact the log
+//! ([`Leader::checkpoint`](super::Leader::checkpoint)) whenever it likes. No group secret is in it: no l, no
+//! W, no K_g. A leader that restarts opens a new term.
 
 mod record;
 mod replay;
@@ -26,25 +28,29 @@ use crate::refused::Refused;
 use quiver_machine::Now;
 use quiver_machine::Revocations;
 
-/// How many that lost their slots because they are away are remembered by name. Beyond, one can be evicted once it is back.
+/// How many that lost their slots because they are away are remembered by name. Beyond, one can be evicted
+/// once it is back.
 const MAX_AWAY: usize = 1 << 16;
-/// How many identities' first keys are remembered: twice as many as a group has members. Beyond, no further one's is.
+/// How many identities' first keys are remembered: twice as many as a group has members. Beyond, no further
+/// one's is.
 const MAX_PINS: usize = 1 << 21;
 
-/// How often a member's newer spare point is recorded, in seconds on the monotonic clock. An honest one shows one for each term
-/// that it follows, and shows it again after as long.
+/// How often a member's newer spare point is recorded, in seconds on the monotonic clock. An honest one shows
+/// one for each term that it follows, and shows it again after as long.
 const SPARE_PACE: u32 = 5;
-/// How many seconds a member may be ahead of that: three points at once, for terms that follow each other quickly.
+/// How many seconds a member may be ahead of that: three points at once, for terms that follow each other
+/// quickly.
 const SPARE_AHEAD: u32 = 2 * SPARE_PACE;
 
-/// A member's spare point, or the number of the last one that was spent. Kept encoded: a decoded point is six times as
-/// large, and needed only when a term opens.
+/// A member's spare point, or the number of the last one that was spent. Kept encoded: a decoded point is six
+/// times as large, and needed only when a term opens.
 #[derive(Clone, Debug)]
 pub(super) struct Spare<S: Suite> {
     /// From 1; 0 where there is none.
     pub(super) q: u64,
     pub(super) point: Option<S::Encoding>,
-    /// The member's, encoded, for deputies, who believe no one else. Empty without a point, and at a leader that is alone.
+    /// The member's, encoded, for deputies, who believe no one else. Empty without a point, and at a leader
+    /// that is alone.
     signature: Box<[u8]>,
     /// Up to when, in seconds on the monotonic clock, this member's allowance of records is used.
     used: u32,
@@ -98,14 +104,15 @@ pub(super) struct Store<S: Suite> {
     keeps_signatures: bool,
     /// Members that lost their slots because they are away, so that they can be evicted all the same.
     pub(super) away: BTreeMap<Name, Serial>,
-    /// The first key seen for each identity, by serial: a second one is refused, and evidence against a KGC that issues alone.
+    /// The first key seen for each identity, by serial: a second one is refused, and evidence against a KGC
+    /// that issues alone.
     pub(super) pins: BTreeMap<Serial, Handle>,
     /// The newest epoch made or seen, and its D.
     pub(super) newest: Option<(Epoch, [u8; 32])>,
     /// The epoch whose roster is held, and its D; older than the newest while standing by and not up to date.
     pub(super) held: Option<(Epoch, [u8; 32])>,
-    /// Slots whose holder on the roster is out since an epoch after the one held, as a header says. At most one for each slot
-    /// on the roster.
+    /// Slots whose holder on the roster is out since an epoch after the one held, as a header says. At most
+    /// one for each slot on the roster.
     departed: BTreeMap<Slot, Epoch>,
     pub(super) notices: EvictionNotices<S>,
     pub(super) refused: Refused,
@@ -139,8 +146,9 @@ impl<S: Suite> Store<S> {
         self.spares.get(slot as usize).filter(|spare| spare.q > 0)
     }
 
-    /// How much of a member's allowance is used once its spare point of this number is recorded now; none if it is a newer one
-    /// too soon. So a member that signs one after another makes a record in [`SPARE_PACE`] seconds, and no more.
+    /// How much of a member's allowance is used once its spare point of this number is recorded now; none if
+    /// it is a newer one too soon. So a member that signs one after another makes a record in [`SPARE_PACE`]
+    /// seconds, and no more.
     pub(super) fn spare_allowance(&self, slot: Slot, q: u64, now: Now) -> Option<u32> {
         let (known, now) = (self.spare(slot), u32::try_from(now.monotonic.as_secs()).unwrap_or(u32::MAX));
         let used = known.map_or(0, |known| known.used).max(now);
@@ -227,8 +235,8 @@ impl<S: Suite> Store<S> {
         unspent.collect()
     }
 
-    /// The whole state as records, in place of all records so far. `roster` is the one in force; `evictions` are those
-    /// that wait for an epoch.
+    /// The whole state as records, in place of all records so far. `roster` is the one in force; `evictions`
+    /// are those that wait for an epoch.
     pub(super) fn checkpoint<'a>(
         &self,
         deployment: &Deployment<S>,

@@ -46,7 +46,8 @@ pub(super) struct Term<S: Suite> {
     pub(super) leadership: Leadership<S>,
     /// The newest epoch, as it is sent.
     pub(super) current: EpochMessage<S>,
-    /// How the term was opened, for members that come back after it went on; `None` while that is the newest epoch.
+    /// How the term was opened, for members that come back after it went on; `None` while that is the newest
+    /// epoch.
     opening: Option<EpochMessage<S>>,
     /// Members of the roster that have no key in this term.
     absent: BTreeSet<Slot>,
@@ -151,8 +152,8 @@ impl<S: Suite> Term<S> {
         }
     }
 
-    /// The roster goes back to the store, less whom an eviction names that made no epoch yet: as the records say. Gives
-    /// where members are connected.
+    /// The roster goes back to the store, less whom an eviction names that made no epoch yet: as the records
+    /// say. Gives where members are connected.
     pub(super) fn close(self, store: &mut Store<S>) -> Vec<(Slot, Peer)> {
         store.roster = self.roster().clone();
         store.roster.forget_anonymous();

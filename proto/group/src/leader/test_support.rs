@@ -1,4 +1,5 @@
-//! A leader of thousands, as a fixture for tests: its members share one key under as many identities, and none of them is connected.
+//! A leader of thousands, as a fixture for tests: its members share one key under as many identities, and
+//! none of them is connected.
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;

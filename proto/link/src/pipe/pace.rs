@@ -1,9 +1,10 @@
 //! How long to wait for an answer before a fragment is repeated: as RFC 6298 has it for TCP.
 //!
-//! A radio behind a slow line, a board that computes between two frames, a gateway on a busy host: what an answer takes is not known beforehand
-//! and changes, and who repeats too early makes a slow medium slower. So it is measured. An answer that could be one to a repetition
-//! measures nothing (Karn's algorithm); while there are only such answers, the time that was waited last stays, so that a message can
-//! be answered before it is repeated.
+//! A radio behind a slow line, a board that computes between two frames, a gateway on a busy host: what an
+//! answer takes is not known beforehand and changes, and who repeats too early makes a slow medium slower. So
+//! it is measured. An answer that could be one to a repetition measures nothing (Karn's algorithm); while
+//! there are only such answers, the time that was waited last stays, so that a message can be answered before
+//! it is repeated.
 //!
 //! | RFC 6298 | here |
 //! |---|---|

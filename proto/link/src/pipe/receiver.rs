@@ -54,8 +54,8 @@ impl Receiver {
         self.finish(counters)
     }
 
-    /// Begins the fragment's message, if it is another than the current one. Its sender has one under way, and it is the one
-    /// last heard of: should the other have been it after all, it is repeated.
+    /// Begins the fragment's message, if it is another than the current one. Its sender has one under way,
+    /// and it is the one last heard of: should the other have been it after all, it is repeated.
     fn make_room(&mut self, fragment: &Fragment<'_>, counters: &mut PipeCounters) -> Option<()> {
         if self.current.as_ref().is_some_and(|current| current.id() == fragment.id) {
             return Some(());

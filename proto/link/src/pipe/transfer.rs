@@ -55,7 +55,8 @@ impl Transfer {
         self.sent
     }
 
-    /// The next fragment to send, and whether it was sent before; `None` while all are sent or `window` are under way.
+    /// The next fragment to send, and whether it was sent before; `None` while all are sent or `window` are
+    /// under way.
     pub(crate) fn next(&mut self, window: u8) -> Option<(Fragment<'_>, bool)> {
         let under_way = self.places.iter().filter(|place| matches!(place, Place::UnderWay(_))).count();
         let window = usize::from(window);
@@ -65,7 +66,8 @@ impl Transfer {
         let index = self.places.iter().position(|place| *place == Place::Here)?;
         *self.places.get_mut(index)? = Place::UnderWay(self.sent);
         self.sent = self.sent.wrapping_add(1);
-        // In the middle of a window too, so that its second half is under way while the answer to the first is.
+        // In the middle of a window too, so that its second half is under way while the answer to the first
+        // is.
         let full = under_way + 1;
         let asks = full == window || full == window.div_ceil(2) || !self.places.contains(&Place::Here);
         let again = index < self.fresh;
@@ -83,8 +85,8 @@ impl Transfer {
         Some((fragment, again))
     }
 
-    /// Notes what the other side has. If that is news, how many fragments had been sent with the newest of it. What was sent before that
-    /// one and is not there was lost.
+    /// Notes what the other side has. If that is news, how many fragments had been sent with the newest of
+    /// it. What was sent before that one and is not there was lost.
     ///
     /// # Errors
     /// If it claims fragments that were not sent.
@@ -112,8 +114,8 @@ impl Transfer {
         Ok(newest.map(|number| number.wrapping_add(1)))
     }
 
-    /// Sends again what is not known to be there; everything, if all is there and the message was not taken. Whether it
-    /// was that.
+    /// Sends again what is not known to be there; everything, if all is there and the message was not taken.
+    /// Whether it was that.
     pub(crate) fn repeat(&mut self) -> bool {
         let all = self.places.iter().all(|place| *place == Place::There);
         for place in &mut self.places {

@@ -233,8 +233,8 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
         self.actions.extend(done.map(Action::Done));
     }
 
-    /// Collects the machine's outputs. The first message back to the peer that is waiting for an answer becomes that
-    /// answer, which saves a stream; without one the answer is empty.
+    /// Collects the machine's outputs. The first message back to the peer that is waiting for an answer
+    /// becomes that answer, which saves a stream; without one the answer is empty.
     fn drain(&mut self, mut cause: Cause) {
         loop {
             let action = match self.machine.poll_output() {

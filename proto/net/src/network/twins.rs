@@ -93,7 +93,8 @@ impl Network {
         }
     }
 
-    /// Says who it is of whom two run, if that is known: the machine's word for it, or whoever vouched for its clock.
+    /// Says who it is of whom two run, if that is known: the machine's word for it, or whoever vouched for
+    /// its clock.
     pub(crate) fn name_twin(&mut self, peer: Peer, drone: Option<String>) {
         let Some(id) = self.peers.id(peer) else { return };
         let member = || match self.peers.route(&id) {

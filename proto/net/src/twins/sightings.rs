@@ -1,7 +1,7 @@
 //! Who asked under one identity, in which order.
 //!
-//! A process that is started again has a new number and never the old one, however its connections come and go. So if one number comes, another, and
-//! the first **again**, two processes run.
+//! A process that is started again has a new number and never the old one, however its connections come and
+//! go. So if one number comes, another, and the first **again**, two processes run.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -15,7 +15,8 @@ use super::{Answer, Instance, PAUSE, SOON};
 const KNOWN: usize = 8;
 /// For how long another number makes a twin possible: until whoever told it must have asked again.
 const POSSIBLE: Duration = PAUSE.saturating_add(SOON).saturating_add(SOON);
-/// For how long after two were last seen to ask in turns they are told of each other. Both ask every [`SOON`] then.
+/// For how long after two were last seen to ask in turns they are told of each other. Both ask every [`SOON`]
+/// then.
 const CERTAIN: Duration = Duration::from_secs(30);
 
 /// What was told under one identity.
@@ -106,7 +107,8 @@ impl Sightings {
         self.check
     }
 
-    /// Forgets the twins of those that have long enough not been seen to have one. Returns the names of those that have one.
+    /// Forgets the twins of those that have long enough not been seen to have one. Returns the names of those
+    /// that have one.
     pub(crate) fn over(&mut self, now: Instant) -> Vec<String> {
         if self.check.is_none_or(|check| now < check) {
             return Vec::new();

@@ -47,7 +47,8 @@ async fn answer_rides_on_the_response() {
     edge.order(Order::Tell(Route::Leader, b"ask the way".to_vec())).await;
     let from = leader.hears_message(b"ask the way").await;
     edge.hears_message(b"answer the way").await;
-    // The leader opened no stream of its own: had it, the edge's answer would have ended that stream's request.
+    // The leader opened no stream of its own: had it, the edge's answer would have ended that stream's
+    // request.
     assert_eq!(leader.handle.metrics().messages_sent.get(), 1);
     assert_eq!(edge.handle.metrics().messages_received.get(), 1);
     assert_eq!(leader.handle.inspect(|toy| toy.peers.clone()).await.unwrap(), [(from, Route::Inbound)]);

@@ -37,8 +37,9 @@ pub(crate) enum Heard {
     Alarm,
 }
 
-/// Answers `ask…` with `answer…`, blocks whoever says `block me`, penalises whoever says `penalize me`, passes on the group
-/// messages of all but those who say `do not know me`, knows whoever says `i am …`, reports everything.
+/// Answers `ask…` with `answer…`, blocks whoever says `block me`, penalises whoever says `penalize me`,
+/// passes on the group messages of all but those who say `do not know me`, knows whoever says `i am …`,
+/// reports everything.
 #[derive(Default)]
 pub(crate) struct Toy {
     pub(crate) peers: Vec<(Peer, Route)>,

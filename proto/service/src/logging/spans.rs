@@ -1,10 +1,12 @@
 //! Export of requests to whoever collects traces: OTLP, protobuf over HTTP.
 //!
-//! A request is the span `request` that `quiver-net` puts around everything that is done and logged about one; its id is the
-//! trace's, so that a collector joins what all services did for it, and the log lines are the span's events. Sent by a
-//! thread of its own, in batches; when the collector does not keep up or is gone, spans are dropped and nothing waits.
+//! A request is the span `request` that `quiver-net` puts around everything that is done and logged about
+//! one; its id is the trace's, so that a collector joins what all services did for it, and the log lines are
+//! the span's events. Sent by a thread of its own, in batches; when the collector does not keep up or is
+//! gone, spans are dropped and nothing waits.
 //!
-//! The connection is plain HTTP: the collector belongs on the same machine, or on a network that only monitoring reaches.
+//! The connection is plain HTTP: the collector belongs on the same machine, or on a network that only
+//! monitoring reaches.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -51,7 +53,8 @@ impl Drop for Export {
     }
 }
 
-/// Begins to export for the service of this role to the collector at this URL, such as `http://127.0.0.1:4318`.
+/// Begins to export for the service of this role to the collector at this URL, such as
+/// `http://127.0.0.1:4318`.
 ///
 /// # Errors
 /// [`Error::Config`] if that is no address of a collector that is spoken to over HTTP.

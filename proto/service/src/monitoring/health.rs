@@ -1,4 +1,5 @@
-//! `kgc health` and its like: asks the running service's own endpoint, so that containers need no other program for it.
+//! `kgc health` and its like: asks the running service's own endpoint, so that containers need no other
+//! program for it.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};

@@ -12,7 +12,8 @@ use crate::{Error, Result};
 
 /// length 4 ‖ nonce 12 ‖ mark 16
 const PREAMBLE: usize = 32;
-/// The longest ciphertext of one frame, in bytes: the snapshot of a leader of a million members has some 330 MB.
+/// The longest ciphertext of one frame, in bytes: the snapshot of a leader of a million members has some 330
+/// MB.
 const FRAME_LIMIT: usize = 1 << 29;
 
 /// The state of reading or writing: which frame comes next and what it must be bound to.

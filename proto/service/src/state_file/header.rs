@@ -1,11 +1,12 @@
-//! The header of a state file: in clear, so that a foreign file can be named before any passphrase is asked for.
+//! The header of a state file: in clear, so that a foreign file can be named before any passphrase is asked
+//! for.
 //!
 //! ```text
 //! header = "QUIVERST" ‖ version u16 ‖ lp(role) ‖ lp(deployment) ‖ fingerprint 32 B ‖ seal ‖ file id 16 B
 //! seal   = 0 | 1 ‖ memory u32 (KiB) ‖ passes u32 ‖ lanes u32 ‖ salt 16 B
 //! ```
-//! followed by its SHA-256 (damage is told from a wrong passphrase) and a key check (a wrong passphrase is told from
-//! damage). All integers big-endian, lp(x) is x after its length as u32.
+//! followed by its SHA-256 (damage is told from a wrong passphrase) and a key check (a wrong passphrase is
+//! told from damage). All integers big-endian, lp(x) is x after its length as u32.
 
 use std::path::Path;
 

@@ -335,8 +335,8 @@ fn kill_at_any_point_of_a_replacement_loses_nothing_acknowledged() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// No single flipped bit goes unnoticed: the file opens with an error, or (if the flip made the last frame look
-    /// interrupted, which only zeroing its tag could) not at all differently.
+    /// No single flipped bit goes unnoticed: the file opens with an error, or (if the flip made the last
+    /// frame look interrupted, which only zeroing its tag could) not at all differently.
     #[test]
     fn any_flipped_bit_is_an_error(position in 0usize..10_000, bit in 0u8..8) {
         let bench = Bench::new();

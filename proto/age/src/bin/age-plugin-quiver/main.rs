@@ -1,5 +1,5 @@
-//! `age-plugin-quiver`: makes recipients and identities of Quiver known to `age` and `rage`, which find the program in
-//! `PATH` by its name and speak the [plugin protocol] with it over standard input and output.
+//! `age-plugin-quiver`: makes recipients and identities of Quiver known to `age` and `rage`, which find the
+//! program in `PATH` by its name and speak the [plugin protocol] with it over standard input and output.
 //!
 //! [plugin protocol]: https://c2sp.org/age-plugin
 
@@ -47,7 +47,8 @@ enum Command {
         #[arg(required = true)]
         conditions: Vec<Condition>,
     },
-    /// Print under which conditions a file opens: the master key's fingerprint and the condition, one per line
+    /// Print under which conditions a file opens: the master key's fingerprint and the condition, one per
+    /// line
     Inspect {
         /// The file; standard input without it
         file: Option<PathBuf>,

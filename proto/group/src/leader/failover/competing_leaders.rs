@@ -1,4 +1,5 @@
-//! Other leaders of the same group: assesses their headers, and proofs against them. docs/protocol.md §10.6, §10.7, §10.8.
+//! Other leaders of the same group: assesses their headers, and proofs against them. docs/protocol.md §10.6,
+//! §10.7, §10.8.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -49,7 +50,8 @@ pub(in crate::leader) enum Assessment<S: Suite> {
     WentAhead { proof: Vec<u8> },
     /// Its signer contradicts itself.
     Contradiction(Box<EquivocationProof<S>>),
-    /// It is this leader's own: its stored state is older than its group, or somebody leads with a copy of it.
+    /// It is this leader's own: its stored state is older than its group, or somebody leads with a copy of
+    /// it.
     Own,
     /// Another leader's term is higher.
     Higher {
@@ -83,7 +85,8 @@ impl<S: Suite> Failover<S> {
         match self.note_header(cx, term.is_some(), header) {
             Err(Offence::Protocol(Error::Stale)) if is_known(cx, header) => Assessment::Ignored,
             Err(offence) => {
-                // That keys have run out, which is looked at last, is no offence of who shows that they were there.
+                // That keys have run out, which is looked at last, is no offence of who shows that they were
+                // there.
                 let ran_out = cx.now.unix < header.core.leader.identity.not_after;
                 if offence != Offence::Protocol(Error::Expired) || !ran_out {
                     self.answer_stale(cx, term.as_deref_mut(), from, header, offence);
@@ -104,9 +107,10 @@ impl<S: Suite> Failover<S> {
 
     /// A header of a leader that is refused or revoked. It tells us nothing, and whoever brings it is blamed.
     ///
-    /// But a member that followed it before it heard of the proof or the list follows nothing that is not above (§10.8). So
-    /// what comes over a member's connection counts, and not more often than [`TermPacer`] says: the term is opened above,
-    /// once for all who strayed so far, and the group is sent the proof, after which nobody strays again.
+    /// But a member that followed it before it heard of the proof or the list follows nothing that is not
+    /// above (§10.8). So what comes over a member's connection counts, and not more often than [`TermPacer`]
+    /// says: the term is opened above, once for all who strayed so far, and the group is sent the proof,
+    /// after which nobody strays again.
     fn assess_discredited(
         &self,
         cx: &mut Cx<'_, S>,
@@ -144,8 +148,9 @@ impl<S: Suite> Failover<S> {
 
     /// Verifies a header of a newer epoch than any known, or of the newest one, and remembers it.
     ///
-    /// That an epoch exists whose keys have run out is remembered too: the next term has to be above it, or nobody who held
-    /// it would follow. Who leads remembers it, and so opens the next term, not more often than [`TermPacer`] says.
+    /// That an epoch exists whose keys have run out is remembered too: the next term has to be above it, or
+    /// nobody who held it would follow. Who leads remembers it, and so opens the next term, not more often
+    /// than [`TermPacer`] says.
     pub(super) fn note_header(
         &mut self,
         cx: &mut Cx<'_, S>,
@@ -158,8 +163,8 @@ impl<S: Suite> Failover<S> {
         let (deployment, list) = (&cx.config.deployment, cx.store.revocations.list());
         let newest = cx.store.newest;
         if !leading && newest == Some((header.core.epoch, header.digest(deployment))) {
-            // Known, perhaps from before a start, or as one that had run out: then it is verified here, so that it can be
-            // sent on.
+            // Known, perhaps from before a start, or as one that had run out: then it is verified here, so
+            // that it can be sent on.
             if self.seen.as_ref().is_none_or(|seen| seen.core.epoch != header.core.epoch) {
                 header.clone().verify(deployment, &cx.config.group, None, list, cx.now.unix)?;
                 self.seen = Some(header.clone());
@@ -188,8 +193,8 @@ impl<S: Suite> Failover<S> {
         term.map_or(self.seen.as_ref(), |term| Some(&term.current.header))
     }
 
-    /// A leader that sends us a term that is past is sent the present one. A member may well know no newer header; anybody
-    /// is blamed for one that does not hold.
+    /// A leader that sends us a term that is past is sent the present one. A member may well know no newer
+    /// header; anybody is blamed for one that does not hold.
     fn answer_stale(
         &self,
         cx: &mut Cx<'_, S>,
@@ -255,8 +260,8 @@ impl<S: Suite> Failover<S> {
             .then(|| EquivocationProof { first: known.clone(), second: header.clone() })
     }
 
-    /// Proof that a leader contradicted itself, found or told (§10.7). It is refused for good, and KGCs, leaders and the
-    /// group are told. Gives the leader if that is news.
+    /// Proof that a leader contradicted itself, found or told (§10.7). It is refused for good, and KGCs,
+    /// leaders and the group are told. Gives the leader if that is news.
     pub(in crate::leader) fn refuse_leader(
         &mut self,
         cx: &mut Cx<'_, S>,
@@ -286,7 +291,8 @@ impl<S: Suite> Failover<S> {
         Some(leader)
     }
 
-    /// A leader that does not lead: whether the one that is refused was the active one, so that a deputy takes over.
+    /// A leader that does not lead: whether the one that is refused was the active one, so that a deputy
+    /// takes over.
     pub(in crate::leader) fn lost_leader(&mut self, now: Now, refused: &DronePublicKey<S>) -> bool {
         let active = self.seen.as_ref().map(|seen| seen.core.leader.identity.serial);
         let lost = active == Some(refused.identity.serial);
@@ -331,8 +337,8 @@ pub(in crate::leader) fn is_own<S: Suite>(store: &Store<S>, leader: &DronePublic
     own == Some(leader.identity.serial)
 }
 
-/// The members of a roster who are out by a verified header: whoever has a slot that was removed, or that somebody else was
-/// given since. Nobody if the header is not newer than the roster.
+/// The members of a roster who are out by a verified header: whoever has a slot that was removed, or that
+/// somebody else was given since. Nobody if the header is not newer than the roster.
 fn departed<'a, S: Suite>(
     roster: &'a quiver_ainq::Roster<S>,
     copied_at: Option<quiver_ainq::Epoch>,
@@ -345,9 +351,9 @@ fn departed<'a, S: Suite>(
     slots.filter(|slot| core.removed.contains(*slot) || core.added.contains(*slot))
 }
 
-/// A leader that does not lead heeds who is out since the roster was copied. So a leave that a leader acknowledged, with a
-/// header, holds against its deputy too, if that header reaches it by anybody: members send theirs to leaders that do not
-/// lead.
+/// A leader that does not lead heeds who is out since the roster was copied. So a leave that a leader
+/// acknowledged, with a header, holds against its deputy too, if that header reaches it by anybody: members
+/// send theirs to leaders that do not lead.
 pub(in crate::leader) fn note_departures<S: Suite>(cx: &mut Cx<'_, S>, header: &Header<S>) {
     let (store, epoch) = (&*cx.store, header.core.epoch);
     let out = departed(&store.roster, store.held.map(|(epoch, _)| epoch), header);

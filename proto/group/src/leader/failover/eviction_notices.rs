@@ -1,7 +1,8 @@
-//! Signed eviction notices: keeps them, evicts whom they name, and sends them to whoever leads next. docs/protocol.md §10.6.
+//! Signed eviction notices: keeps them, evicts whom they name, and sends them to whoever leads next.
+//! docs/protocol.md §10.6.
 //!
-//! What a leader evicted stands in its roster. A notice says the same to leaders that have another roster: a deputy that
-//! takes over before it was told, and the leader of the other side after a partition.
+//! What a leader evicted stands in its roster. A notice says the same to leaders that have another roster: a
+//! deputy that takes over before it was told, and the leader of the other side after a partition.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -20,7 +21,8 @@ use crate::statements;
 const MAX_ROOM: usize = 1 << 17;
 /// What a notice takes beside its serials: the leader's key, its signature, the epoch.
 const ROOM_OF_NOTICE: usize = 24;
-/// One notice of each other leader is taken in so long, and so many at once: a mass eviction takes some dozens.
+/// One notice of each other leader is taken in so long, and so many at once: a mass eviction takes some
+/// dozens.
 const PACE: Duration = Duration::from_secs(1);
 const AHEAD: u32 = 128;
 /// How many drones that are no members a leader bars at most on the word of others.
@@ -32,7 +34,8 @@ pub(in crate::leader) struct EvictionNotices<S: Suite> {
     kept: VecDeque<EvictionNotice<S>>,
     /// What they take, in serials.
     room: usize,
-    /// By ordinal of those that signed what was taken: up to when, on the monotonic clock, their allowance is used.
+    /// By ordinal of those that signed what was taken: up to when, on the monotonic clock, their allowance is
+    /// used.
     used: BTreeMap<u16, Duration>,
 }
 
@@ -50,8 +53,8 @@ impl<S: Suite> EvictionNotices<S> {
         self.kept.iter().flat_map(|notice| &notice.serials)
     }
 
-    /// How much of a leader's allowance is used with one more notice now; none if there were too many. One too many is shown
-    /// again by whoever signed it, to the leader it stands by for.
+    /// How much of a leader's allowance is used with one more notice now; none if there were too many. One
+    /// too many is shown again by whoever signed it, to the leader it stands by for.
     fn allowance(&self, leader: u16, now: Now) -> Option<Duration> {
         let used = self.used.get(&leader).copied().unwrap_or_default().max(now.monotonic);
         (used - now.monotonic <= PACE * AHEAD).then(|| used.saturating_add(PACE))
@@ -71,8 +74,8 @@ impl<S: Suite> EvictionNotices<S> {
         }
     }
 
-    /// Forgets what the roster says as well, else the oldest notice of whichever leader's take the most room: one that signs
-    /// many does not push out what another signed.
+    /// Forgets what the roster says as well, else the oldest notice of whichever leader's take the most room:
+    /// one that signs many does not push out what another signed.
     fn make_room(&mut self, roster: &Roster<S>) {
         let excess = |room: usize| room > MAX_ROOM;
         let mut room_left = self.room;
@@ -138,7 +141,8 @@ impl<S: Suite> Cx<'_, S> {
     }
 }
 
-/// Another leader's notice, from anyone. Who leads evicts whom it names too; who stands by does when it takes over.
+/// Another leader's notice, from anyone. Who leads evicts whom it names too; who stands by does when it takes
+/// over.
 pub(in crate::leader) fn receive<S: Suite>(
     cx: &mut Cx<'_, S>,
     term: Option<&mut Term<S>>,
@@ -162,8 +166,8 @@ pub(in crate::leader) fn receive<S: Suite>(
     }
     cx.store.notices.used.insert(leader, used);
     let Some(term) = term else { return cx.keep_notice(notice) };
-    // A drone that holds no key of the group needs no new one made to be kept out: the next epoch says so, whatever it is
-    // for.
+    // A drone that holds no key of the group needs no new one made to be kept out: the next epoch says so,
+    // whatever it is for.
     let barred = term.pending.bar(leader, drones);
     if !barred.is_empty() {
         let changes = barred.into_iter().map(Change::Evicted);

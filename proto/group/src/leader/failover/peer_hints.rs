@@ -1,7 +1,8 @@
-//! Where members are connected, as far as a deputy knows: they send every leader their spare point. docs/protocol.md §10.5.
+//! Where members are connected, as far as a deputy knows: they send every leader their spare point.
+//! docs/protocol.md §10.5.
 //!
-//! A hint is no proof: the statement may be played again from elsewhere. It decides where an opening's entry is sent first,
-//! which is of use to its member alone; a member that gets none asks.
+//! A hint is no proof: the statement may be played again from elsewhere. It decides where an opening's entry
+//! is sent first, which is of use to its member alone; a member that gets none asks.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -65,20 +66,21 @@ impl PeerHints {
     }
 }
 
-/// A member sends a deputy its spare point: kept if it is the newest, though only the active leader acknowledges it. Gives
-/// the member, if the statement is its own.
+/// A member sends a deputy its spare point: kept if it is the newest, though only the active leader
+/// acknowledges it. Gives the member, if the statement is its own.
 pub(in crate::leader) fn receive_spare<S: Suite>(
     cx: &mut Cx<'_, S>,
     from: Peer,
     message: &SparePublication<S>,
 ) -> Option<Serial> {
-    // The copy of the roster may be older than the member's slot: a member that is not hinted at sends a catch-up request.
+    // The copy of the roster may be older than the member's slot: a member that is not hinted at sends a
+    // catch-up request.
     let public = cx.store.roster.get(message.slot)?;
     let (serial, spare) = (public.identity.serial, &message.spare);
     let known = cx.store.spare(message.slot);
     if known.is_none_or(|known| !known.is(&Spare::of(spare))) {
-        // Older, spent, or two points under one number; or a newer one so soon that it costs neither curve arithmetic nor
-        // a record.
+        // Older, spent, or two points under one number; or a newer one so soon that it costs neither curve
+        // arithmetic nor a record.
         let old = known.is_some_and(|known| known.q >= spare.q);
         let used = cx.store.spare_allowance(message.slot, spare.q, cx.now).filter(|_| !old)?;
         if let Err(error) = spare.verify(&cx.config.deployment, &message.group, public) {

@@ -1,7 +1,8 @@
 //! A deputy's replica of the group: taken in chunk by chunk, believed as a whole. docs/protocol.md §10.2.
 //!
-//! A chunk is signed by the leader, but that proves only who lied. What counts is that the roster's hash is the one in the
-//! leader's header, that every member signed its own spare point, and that all of it becomes durable in one record.
+//! A chunk is signed by the leader, but that proves only who lied. What counts is that the roster's hash is
+//! the one in the leader's header, that every member signed its own spare point, and that all of it becomes
+//! durable in one record.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -115,8 +116,8 @@ struct News {
     evicted: Vec<Serial>,
 }
 
-/// Whether every member signed its own spare point. A leader that could name one itself would know the secret of the next
-/// term's pair.
+/// Whether every member signed its own spare point. A leader that could name one itself would know the secret
+/// of the next term's pair.
 fn check_spares<S: Suite>(
     deployment: &Deployment<S>,
     group: &Name,
@@ -189,14 +190,15 @@ pub(super) fn commit<S: Suite>(
     cx.persist(&changes);
     let (leader, members) = (header.core.leader.identity.name.clone(), cx.store.roster.len());
     cx.event(LeaderEvent::StandingBy { leader, epoch, members });
-    // From the next round on, by our own ordinal: what this leader has not heard of it is sent, and others are.
+    // From the next round on, by our own ordinal: what this leader has not heard of it is sent, and others
+    // are.
     let next = Epoch { term: Epoch::term_of(epoch.round().saturating_add(1), ordinal), counter: 1 };
     cx.sign_eviction_notice(next, &forgotten);
     Ok(())
 }
 
-/// Who is evicted by the roster held and not by the one that takes its place, another side's after a partition, nor by a
-/// notice that is kept. As many as a leader bars with one epoch on another's word.
+/// Who is evicted by the roster held and not by the one that takes its place, another side's after a
+/// partition, nor by a notice that is kept. As many as a leader bars with one epoch on another's word.
 fn forgotten<S: Suite>(store: &Store<S>, staged: &Staged<S>) -> Vec<Serial> {
     if !staged.whole {
         return Vec::new();
@@ -209,8 +211,8 @@ fn forgotten<S: Suite>(store: &Store<S>, staged: &Staged<S>) -> Vec<Serial> {
     lost.into_iter().take(MAX_BARRED).collect()
 }
 
-/// What a replica says that the disk does not: who comes back to its leader a hundred times writes down what changed
-/// meanwhile, not the group a hundred times.
+/// What a replica says that the disk does not: who comes back to its leader a hundred times writes down what
+/// changed meanwhile, not the group a hundred times.
 fn news<S: Suite>(store: &Store<S>, staged: &Staged<S>) -> News {
     let roster = &store.roster;
     let goes_on = store.away.is_empty() && roster.evicted().all(|one| staged.evicted.contains(one));

@@ -1,4 +1,5 @@
-//! Takes the active leader's answers: that it is there, and what changed in its group. docs/protocol.md §10.2, §10.3.
+//! Takes the active leader's answers: that it is there, and what changed in its group. docs/protocol.md
+//! §10.2, §10.3.
 
 use core::time::Duration;
 
@@ -18,8 +19,8 @@ use crate::statements;
 const SOON: Duration = Duration::from_millis(10);
 
 impl<S: Suite> Failover<S> {
-    /// A leader will not have us, or leads no more: try another, or the same one later. A refusal is not authenticated, so
-    /// it sets no pace but this one.
+    /// A leader will not have us, or leads no more: try another, or the same one later. A refusal is not
+    /// authenticated, so it sets no pace but this one.
     pub(in crate::leader) fn refused(&mut self, cx: &Cx<'_, S>, from: Peer, refusal: &Refusal) {
         let pause = asking_pause(cx.config) / 2;
         if let Some(session) = &mut self.session
@@ -48,7 +49,8 @@ impl<S: Suite> Failover<S> {
         self.ran_out = RanOut::of(&replica.header.core, cx.now.unix);
         match self.note_header(cx, leading, &replica.header) {
             Ok(()) => {}
-            // It answers, so it is there: perhaps it is our clock that is wrong. Its members have the same key.
+            // It answers, so it is there: perhaps it is our clock that is wrong. Its members have the same
+            // key.
             Err(Offence::Protocol(Error::Expired)) if self.may_be_our_clock(cx.now, &replica.header) => {}
             Err(offence) => return self.part_with(cx, from, offence),
         }
@@ -70,8 +72,8 @@ impl<S: Suite> Failover<S> {
         !self.clock_confirmed && now.unix < header.core.leader.identity.not_after
     }
 
-    /// When the question was asked that this answers, if the leader that was asked signed it; `None` if no question waits
-    /// for it.
+    /// When the question was asked that this answers, if the leader that was asked signed it; `None` if no
+    /// question waits for it.
     fn answered(
         &mut self,
         cx: &Cx<'_, S>,

@@ -1,7 +1,9 @@
-//! Replicates the group to deputies: public data, in answers to their signed questions. docs/protocol.md §10.2.
+//! Replicates the group to deputies: public data, in answers to their signed questions. docs/protocol.md
+//! §10.2.
 //!
-//! Per deputy the leader keeps which slots changed since they were last sent, not what they were: a chunk says how slots
-//! are *now*. One chunk is under way at a time; the deputy's next question shows whether it was taken.
+//! Per deputy the leader keeps which slots changed since they were last sent, not what they were: a chunk
+//! says how slots are *now*. One chunk is under way at a time; the deputy's next question shows whether it
+//! was taken.
 
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
@@ -262,7 +264,8 @@ impl<S: Suite> Term<S> {
         question: &StandBy,
         deputy: DronePublicKey<S>,
     ) -> Result<(), (Reason, Offence)> {
-        // Its newest session is the one that counts, whatever other key it came under: a drone takes one place.
+        // Its newest session is the one that counts, whatever other key it came under: a drone takes one
+        // place.
         cx.peers.relays_changed(self.replication.peers().chain([from]));
         let serial = deputy.identity.serial;
         self.replication.sessions.retain(|session| session.deputy.identity.serial != serial);

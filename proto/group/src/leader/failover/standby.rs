@@ -1,10 +1,11 @@
-//! Stands by: asks the active leader whether it is there, and decides when to take over. docs/protocol.md §10.3, §10.4.
+//! Stands by: asks the active leader whether it is there, and decides when to take over. docs/protocol.md
+//! §10.3, §10.4.
 //!
-//! Every question is fresh and every answer is signed over it, so nobody else can keep a dead leader alive. What counts is
-//! when a question was asked that was answered, not when the answer came.
+//! Every question is fresh and every answer is signed over it, so nobody else can keep a dead leader alive.
+//! What counts is when a question was asked that was answered, not when the answer came.
 //!
-//! Silence is measured on the monotonic clock alone. If the key of a leader that answers has run out by our wall clock, one
-//! of the two is off: unless others confirm that it is not ours
+//! Silence is measured on the monotonic clock alone. If the key of a leader that answers has run out by our
+//! wall clock, one of the two is off: unless others confirm that it is not ours
 //! ([`LeaderCommand::ClockConfirmed`](crate::LeaderCommand)), the leader goes on leading.
 
 use alloc::collections::VecDeque;
@@ -23,7 +24,8 @@ use crate::leader::interface::LeaderConfig;
 use crate::leader::store::{Change, Store};
 use crate::statements;
 
-/// Questions in a row that go unanswered before another leader is tried. An answer may come as many questions later.
+/// Questions in a row that go unanswered before another leader is tried. An answer may come as many questions
+/// later.
 const UNANSWERED: usize = 8;
 /// How much longer a deputy that holds no roster waits: those who hold one go first.
 const EMPTY_HANDED: u32 = 4;
@@ -91,8 +93,9 @@ impl<S: Suite> Failover<S> {
         }
     }
 
-    /// Another term is in force that a leader that is alone was not told of: its own from before it lost its state, or one
-    /// that it must not open another above. Whoever leads that term renews its key in time; if nobody does, we lead again.
+    /// Another term is in force that a leader that is alone was not told of: its own from before it lost its
+    /// state, or one that it must not open another above. Whoever leads that term renews its key in time; if
+    /// nobody does, we lead again.
     pub(in crate::leader) fn await_vacancy(
         &mut self,
         config: &LeaderConfig<S>,
@@ -124,8 +127,8 @@ impl<S: Suite> Failover<S> {
         Some(self.alive.saturating_add(patience).saturating_add(turn))
     }
 
-    /// How long it takes, as far as is known, until this leader, which does not lead, leads; zero if that is not known, or
-    /// another leader answers.
+    /// How long it takes, as far as is known, until this leader, which does not lead, leads; zero if that is
+    /// not known, or another leader answers.
     pub(in crate::leader) fn ready_in(&self, base: &Base<S>, now: Now) -> Duration {
         if self.active_leader().is_some() {
             return Duration::ZERO;
@@ -237,7 +240,8 @@ impl<S: Suite> Failover<S> {
         let (Some(session), Some(keypair)) = (&mut self.session, &cx.store.keypair) else { return };
         let Some((leader, challenge)) = &session.opened else { return };
         session.number += 1;
-        // Messages get lost, so a silence has room for many questions; and they take their time, so it has room for few.
+        // Messages get lost, so a silence has room for many questions; and they take their time, so it has
+        // room for few.
         let patience = pause / 4 * (1 << (session.asked.len() / 2).min(UNANSWERED));
         session.asked.push_back((session.number, cx.now.monotonic));
         self.next = Some(cx.now.monotonic + patience);
@@ -253,7 +257,8 @@ impl<S: Suite> Failover<S> {
             digest,
             signature: Vec::new(),
         };
-        // §10.1: signed over the nonce, the challenge and a rising number; D held confirms what is on the disk.
+        // §10.1: signed over the nonce, the challenge and a rising number; D held confirms what is on the
+        // disk.
         let statement = statements::stand_by(&question, leader);
         let signature = keypair.sign(&cx.config.deployment, Label::StandBy, &statement, cx.rng);
         question.signature = signature.encode();

@@ -1,7 +1,8 @@
-//! Joins of drones that showed that they satisfy the policy of the group, and nothing else about themselves (§6.5).
+//! Joins of drones that showed that they satisfy the policy of the group, and nothing else about themselves
+//! (§6.5).
 //!
-//! They are known by a pseudonym of one membership. They are members like others, but in no record: a term that ends, or a
-//! leader that restarts, forgets them, and they show again that they satisfy the policy.
+//! They are known by a pseudonym of one membership. They are members like others, but in no record: a term
+//! that ends, or a leader that restarts, forgets them, and they show again that they satisfy the policy.
 
 use alloc::vec::Vec;
 

@@ -1,5 +1,5 @@
-//! Verifies those who want to join: the first of a connection at once, the others together, all signatures in one product.
-//! docs/protocol.md §6.4.
+//! Verifies those who want to join: the first of a connection at once, the others together, all signatures in
+//! one product. docs/protocol.md §6.4.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -35,7 +35,8 @@ const ONE_BY_ONE: usize = 8;
 const MAX_EVIDENCE: usize = 64;
 
 impl<S: Suite> Joining<S> {
-    /// Everyone who waited and whose signatures verify, once each (the latest request counts), as many as fit.
+    /// Everyone who waited and whose signatures verify, once each (the latest request counts), as many as
+    /// fit.
     pub(super) fn verified_joins(&mut self, cx: &mut Cx<'_, S>, term: &Term<S>) -> Vec<VerifiedJoin<S>> {
         let mut joins = Vec::with_capacity(self.queue.len());
         for candidate in self.queue.take(cx.now) {
@@ -100,8 +101,8 @@ impl<S: Suite> Joining<S> {
         signed
     }
 
-    /// Finds the forged ones among joins that do not all verify. Halving finds the only one soon; where both halves are
-    /// bad, or few are left, one by one costs less. So it is never more than four checks for each.
+    /// Finds the forged ones among joins that do not all verify. Halving finds the only one soon; where both
+    /// halves are bad, or few are left, one by one costs less. So it is never more than four checks for each.
     fn forged(&self, cx: &mut Cx<'_, S>, joins: &[(usize, &VerifiedJoin<S>)]) -> Vec<usize> {
         let (first, second) = joins.split_at(joins.len() / 2);
         if joins.len() > ONE_BY_ONE {
@@ -148,9 +149,9 @@ impl<S: Suite> Joining<S> {
 
 /// Whether this is the first key seen for its identity. A second one that signs validly is refused (§3.9).
 ///
-/// Where one KGC issues, it issued this one too, though it binds a token to one key for ever: the request is kept as
-/// evidence against it. Of a quorum every drone can make itself a second key, which says nothing against anybody but the
-/// drone.
+/// Where one KGC issues, it issued this one too, though it binds a token to one key for ever: the request is
+/// kept as evidence against it. Of a quorum every drone can make itself a second key, which says nothing
+/// against anybody but the drone.
 fn first_key<S: Suite>(cx: &mut Cx<'_, S>, candidate: &Candidate<S>, handle: Handle, before: Handle) -> bool {
     let drone = &candidate.request.drone;
     // §6.2: the first key received for an identity is pinned.
@@ -350,8 +351,8 @@ mod tests {
         assert_eq!(fixture.leader.joining.queue.remembered_challenges(), 0);
     }
 
-    /// Two keys of one drone ask to join, one after the other: what the leader says of the second, and how much evidence it keeps,
-    /// also after a start.
+    /// Two keys of one drone ask to join, one after the other: what the leader says of the second, and how
+    /// much evidence it keeps, also after a start.
     fn met_two_keys(kgcs: Kgcs<S>) -> (Vec<bool>, [usize; 2]) {
         let mut fixture = LeaderFixture::new(StrategyKind::Flat, 0..3);
         fixture.leader.base.config.kgcs = kgcs;

@@ -11,8 +11,8 @@ use quiver_message::{COOKIE_LEN, DecodedJoinRequest, Nonce};
 use super::anonymous_join::AnonymousJoin;
 use crate::leader::interface::LeaderTiming;
 
-/// How many joins may wait in any group. In a large one an eighth of its places may: forming it takes a handful of epochs
-/// then, and the memory of those who wait stays a fraction of what the members take.
+/// How many joins may wait in any group. In a large one an eighth of its places may: forming it takes a
+/// handful of epochs then, and the memory of those who wait stays a fraction of what the members take.
 const ALWAYS_WAITING: usize = 16_384;
 /// How many of them from one connection (a gateway carries many drones).
 const MAX_PER_PEER: usize = 256;
@@ -25,17 +25,17 @@ const MAX_UNVERIFIED: usize = 4096;
 /// A challenge that a request came with.
 type Challenge = [u8; COOKIE_LEN];
 
-/// Joins that wait for the next epoch, in the order they came. Their signatures are verified together when it is made, so
-/// until then a name on a request means nothing: two requests in one name wait side by side.
+/// Joins that wait for the next epoch, in the order they came. Their signatures are verified together when it
+/// is made, so until then a name on a request means nothing: two requests in one name wait side by side.
 #[derive(Debug)]
 pub(in crate::leader) struct JoinQueue<S: Suite> {
     joins: Vec<Candidate<S>>,
     /// Drones that showed that they satisfy the policy, in the order they did.
     anonymous: Vec<AnonymousJoin>,
     per_peer: BTreeMap<Peer, usize>,
-    /// Nonces of requests that were taken, for as long as their challenge would admit them again: a request that is
-    /// replayed would end its sender's membership.
-    /// Each with the connection that it came over and when: one map, since most connections have one.
+    /// Nonces of requests that were taken, for as long as their challenge would admit them again: a request
+    /// that is replayed would end its sender's membership. Each with the connection that it came over and
+    /// when: one map, since most connections have one.
     taken: BTreeMap<(Peer, Challenge), Duration>,
     /// How many of those who wait are not verified.
     unverified: usize,
@@ -90,8 +90,8 @@ impl<S: Suite> JoinQueue<S> {
         self.joins.len() >= self.capacity || self.taken.len() >= 8 * self.capacity
     }
 
-    /// Whether no more fit from this connection. `verified` says whether a request came over it before whose signatures
-    /// verified.
+    /// Whether no more fit from this connection. `verified` says whether a request came over it before whose
+    /// signatures verified.
     pub(super) fn is_full_for(&self, peer: Peer, verified: bool) -> bool {
         self.per_peer.get(&peer).is_some_and(|count| *count >= MAX_PER_PEER)
             || self.taken_over(peer).count() >= MAX_TAKEN
@@ -145,7 +145,8 @@ impl<S: Suite> JoinQueue<S> {
         core::mem::take(&mut self.anonymous)
     }
 
-    /// Somebody joins or leaves: the batch closes when nobody follows for a while, or when the first has waited long enough.
+    /// Somebody joins or leaves: the batch closes when nobody follows for a while, or when the first has
+    /// waited long enough.
     pub(in crate::leader) fn start_batch_timer(&mut self, now: Now) {
         self.first.get_or_insert(now.monotonic);
         self.last = now.monotonic;

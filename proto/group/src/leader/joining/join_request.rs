@@ -1,5 +1,6 @@
-//! Handles join requests: challenge, then the checks that cost nothing. The signatures of a connection's first request are
-//! verified at once, those of the ones behind it when the batch closes. docs/protocol.md §6.1, §6.2.
+//! Handles join requests: challenge, then the checks that cost nothing. The signatures of a connection's
+//! first request are verified at once, those of the ones behind it when the batch closes. docs/protocol.md
+//! §6.1, §6.2.
 
 use core::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Members that are away: drops those for whom the header of an opening has no room, and expires those that were not heard
-//! in the term for long.
+//! Members that are away: drops those for whom the header of an opening has no room, and expires those that
+//! were not heard in the term for long.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -11,12 +11,12 @@ use crate::leader::LeaderEvent;
 use crate::leader::context::Cx;
 use crate::leader::store::{Change, Store, away_change};
 
-/// How many runs of absent slots a header lists at most: about 70 KB. Two restarts in a row of a leader of a million can
-/// leave hundreds of thousands, more than a message takes.
+/// How many runs of absent slots a header lists at most: about 70 KB. Two restarts in a row of a leader of a
+/// million can leave hundreds of thousands, more than a message takes.
 const MAX_RUNS: usize = 1 << 13;
 
-/// Drops members without an unused spare point, who have to join again anyway, for whom the header has no room: that they
-/// lose their slots tells them the same.
+/// Drops members without an unused spare point, who have to join again anyway, for whom the header has no
+/// room: that they lose their slots tells them the same.
 pub(super) fn drop_excess_absent<S: Suite>(
     store: &mut Store<S>,
     spares: &BTreeMap<Slot, (u64, Element<S>)>,

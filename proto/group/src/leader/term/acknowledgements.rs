@@ -1,6 +1,7 @@
 //! Where members are connected, and which epoch each has acknowledged.
 //!
-//! One flat table by slot (32 bytes per member) and one index by connection (16): a leader has up to 2^20 of them.
+//! One flat table by slot (32 bytes per member) and one index by connection (16): a leader has up to 2^20 of
+//! them.
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -52,7 +53,8 @@ impl Acknowledgements {
         self.by_slot.get(slot as usize).and_then(|link| link.peer)
     }
 
-    /// The link of a member. The caller knows that the slot is a member's, so the table grows no further than the group.
+    /// The link of a member. The caller knows that the slot is a member's, so the table grows no further than
+    /// the group.
     fn entry(&mut self, slot: Slot) -> Option<&mut Link> {
         let index = slot as usize;
         if self.by_slot.len() <= index {
@@ -61,7 +63,8 @@ impl Acknowledgements {
         self.by_slot.get_mut(index)
     }
 
-    /// The member in this slot proved to be behind this connection. One connection may carry many (a gateway).
+    /// The member in this slot proved to be behind this connection. One connection may carry many (a
+    /// gateway).
     pub(in crate::leader) fn connect(&mut self, slot: Slot, peer: Peer) {
         let before = self.entry(slot).and_then(|link| link.peer.replace(peer));
         if before != Some(peer) {

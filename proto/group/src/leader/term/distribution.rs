@@ -1,5 +1,5 @@
-//! Distributes an epoch: unicast (flat) or broadcast (tree), retransmits until acknowledged, and sends path messages to
-//! members that only hold the opening of the term. docs/protocol.md §7.5.
+//! Distributes an epoch: unicast (flat) or broadcast (tree), retransmits until acknowledged, and sends path
+//! messages to members that only hold the opening of the term. docs/protocol.md §7.5.
 //!
 //! What concerns every member is done in slices, so that a leader of a million members stays responsive.
 
@@ -27,7 +27,8 @@ const MAX_RESENT: usize = 2048;
 const SLICE: usize = 256;
 /// How long other work comes first between two slices.
 const PAUSE: Duration = Duration::from_millis(2);
-/// An epoch that so few members have not acknowledged holds nobody up: the next one costs little more than they do.
+/// An epoch that so few members have not acknowledged holds nobody up: the next one costs little more than
+/// they do.
 const FEW: usize = 256;
 /// Nor does one that all but one in so many have: some are always slow, and a few may never answer.
 const STRAGGLERS: usize = 8;
@@ -84,8 +85,8 @@ impl Distribution {
 }
 
 impl<S: Suite> Term<S> {
-    /// Distributes the newest epoch: one broadcast under tree; else to every connected member its own entry. Newcomers are
-    /// welcomed instead.
+    /// Distributes the newest epoch: one broadcast under tree; else to every connected member its own entry.
+    /// Newcomers are welcomed instead.
     pub(in crate::leader) fn distribute(&self, cx: &mut Cx<'_, S>, newcomers: &BTreeSet<Slot>) {
         if let Some(message) = self.current.common_message() {
             return cx.out.send_encoded_to_group(message);
@@ -98,9 +99,9 @@ impl<S: Suite> Term<S> {
         }
     }
 
-    /// Deadline before which the next batch is held back, because more than max(256, connected/8) members have not
-    /// acknowledged the current epoch; `None` otherwise. Without this, a slow network is saturated by one epoch after
-    /// another, and nobody's request gets through.
+    /// Deadline before which the next batch is held back, because more than max(256, connected/8) members
+    /// have not acknowledged the current epoch; `None` otherwise. Without this, a slow network is saturated
+    /// by one epoch after another, and nobody's request gets through.
     pub(in crate::leader) fn arriving(&self, timing: &LeaderTiming) -> Option<Duration> {
         // §6.3: an epoch that most do not have yet holds the next batch back.
         let connected = self.acknowledgements.connected();
@@ -174,7 +175,8 @@ impl<S: Suite> Term<S> {
         }
     }
 
-    /// What a member of the newest epoch needs beside its header: its entry where there is one, else its path.
+    /// What a member of the newest epoch needs beside its header: its entry where there is one, else its
+    /// path.
     pub(super) fn part_for(&mut self, slot: Slot, r: &PathNonce) -> Option<Part> {
         let entry = self.current.entry(slot).cloned().map(Part::Entry);
         entry.or_else(|| self.path_for(slot, r))
@@ -267,7 +269,8 @@ mod tests {
 
     const MEMBERS: Slot = 4000;
 
-    /// A leader whose members are all connected and have just been sent an epoch, and somebody who wants to leave.
+    /// A leader whose members are all connected and have just been sent an epoch, and somebody who wants to
+    /// leave.
     fn busy(members: Slot) -> (LeaderFixture, u64) {
         let mut fixture = LeaderFixture::new(StrategyKind::Flat, 0..members);
         for slot in 0..members {

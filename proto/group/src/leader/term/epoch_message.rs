@@ -44,7 +44,8 @@ impl<S: Suite> EpochMessage<S> {
             .unwrap_or_else(|| self.template.message(self.entry(slot).cloned().map(Part::Entry).as_ref()))
     }
 
-    /// The same for a member that did not acknowledge it; without the common part if that has more bytes than `most`.
+    /// The same for a member that did not acknowledge it; without the common part if that has more bytes than
+    /// `most`.
     pub(in crate::leader) fn message_again(&self, slot: Slot, most: usize) -> Vec<u8> {
         match &self.delta {
             Some(Part::Delta(delta)) if delta.as_bytes().len() > most => self.message_with(None),

@@ -1,4 +1,5 @@
-//! Handles what members send to their leader: acknowledgements, catch-up requests, spare points, leaves, messages.
+//! Handles what members send to their leader: acknowledgements, catch-up requests, spare points, leaves,
+//! messages.
 
 use core::time::Duration;
 
@@ -36,7 +37,8 @@ impl<S: Suite> Term<S> {
             return cx.blame(from, Offence::Mac("Ack"));
         }
         self.acknowledgements.heard(ack.slot, cx.now.unix);
-        // It may be replayed from elsewhere: only a catch-up request moves a member from one connection to another.
+        // It may be replayed from elsewhere: only a catch-up request moves a member from one connection to
+        // another.
         if self.acknowledgements.peer(ack.slot).is_none() {
             self.acknowledgements.connect(ack.slot, from);
         }
@@ -53,8 +55,8 @@ impl<S: Suite> Term<S> {
 
     /// A member asks which epoch is current.
     ///
-    /// If the term is newer than what the member holds, no key is shared that could authenticate the request. The answer
-    /// then is what a broadcast would have said, without a tag, and useless to anyone else.
+    /// If the term is newer than what the member holds, no key is shared that could authenticate the request.
+    /// The answer then is what a broadcast would have said, without a tag, and useless to anyone else.
     pub(in crate::leader) fn catch_up(&mut self, cx: &mut Cx<'_, S>, from: Peer, request: &CatchUpRequest) {
         let Some(auth) = self.leadership.auth_key(request.slot) else {
             return refuse_unauthenticated(cx, from, Reason::Rejoin, (&request.number, Duration::ZERO));
@@ -92,8 +94,8 @@ impl<S: Suite> Term<S> {
         cx.send(from, &Message::CatchUpReply(CatchUpReply { number: request.number, header, part, tag }));
     }
 
-    /// For a member that missed how the term was opened: that first, then the newest epoch. From the first it has the key
-    /// that the second is wrapped under.
+    /// For a member that missed how the term was opened: that first, then the newest epoch. From the first it
+    /// has the key that the second is wrapped under.
     ///
     /// Nothing shows that the request is authentic. It changes nothing here.
     fn replay_opening(&mut self, cx: &mut Cx<'_, S>, from: Peer, request: &CatchUpRequest) {
@@ -143,7 +145,8 @@ impl<S: Suite> Term<S> {
             return cx.blame(from, Error::WrongSlot);
         };
         let q = message.spare.q;
-        // One that comes too often costs neither curve arithmetic nor a record; whoever gets no answer sends it again.
+        // One that comes too often costs neither curve arithmetic nor a record; whoever gets no answer sends
+        // it again.
         let Some(used) = cx.store.spare_allowance(message.slot, q, cx.now) else { return };
         let (deployment, group) = (&cx.config.deployment, &message.group);
         // §6.6: signed `spare` by the member that has the slot.
@@ -230,8 +233,8 @@ impl<S: Suite> Term<S> {
         self.pending.request_leave([leave.slot]);
     }
 
-    /// Whether a leave names the newest epoch, or the one before if the slot had the same member then. A member that is
-    /// behind catches up and asks again.
+    /// Whether a leave names the newest epoch, or the one before if the slot had the same member then. A
+    /// member that is behind catches up and asks again.
     fn is_of_this_membership(&self, slot: Slot, held: &[u8; 32]) -> bool {
         let core = &self.current.header.core;
         held == self.leadership.digest() || (*held == core.prev && !core.added.contains(slot))

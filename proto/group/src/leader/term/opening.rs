@@ -22,14 +22,14 @@ use crate::leader::store::{Change, Spare, Store, spare_change};
 
 /// Members believe no round above it.
 const LAST_ROUND: u64 = Epoch::MAX_ROUND;
-/// How far a leader opens its first term above the one it remembers. A leader that was restored convicts itself in about
-/// one of so many cases; but leaps add up, and a member that was away while its leader started again and again follows
-/// 2^20 rounds at most: with this, 512 starts.
+/// How far a leader opens its first term above the one it remembers. A leader that was restored convicts
+/// itself in about one of so many cases; but leaps add up, and a member that was away while its leader
+/// started again and again follows 2^20 rounds at most: with this, 512 starts.
 const MAX_LEAP: u64 = 1 << 12;
 
 impl<S: Suite> Term<S> {
-    /// Opens a term, if this leader may lead. `leaps` for the first one after a start; `anonymous_only` where nobody is a
-    /// member by name.
+    /// Opens a term, if this leader may lead. `leaps` for the first one after a start; `anonymous_only` where
+    /// nobody is a member by name.
     pub(in crate::leader) fn open(
         cx: &mut Cx<'_, S>,
         leaps: &mut bool,
@@ -84,8 +84,8 @@ impl<S: Suite> Term<S> {
         let spares = cx.store.unspent();
         changes.extend(drop_excess_absent(cx.store, &spares));
         let keypair = cx.store.keypair.as_ref().ok_or(Error::NotALeader)?;
-        // From here on the leadership holds the roster: a copy would take as much memory again. Whatever could make this
-        // fail was checked before, or when the keypair was taken.
+        // From here on the leadership holds the roster: a copy would take as much memory again. Whatever
+        // could make this fail was checked before, or when the keypair was taken.
         let (roster, strategy) = (core::mem::take(&mut cx.store.roster), cx.config.strategy);
         let (leadership, output) =
             Leadership::open_term(context, keypair, roster, &spares, epoch, prev, &times, strategy, cx.rng)?;
@@ -139,7 +139,8 @@ fn remove_named<S: Suite>(store: &mut Store<S>) -> Vec<Change> {
     slots.into_iter().map(Change::Vacated).collect()
 }
 
-/// Who was revoked, or whose identity ended, is on no roster that a term opens with. Also gives when the next identity ends.
+/// Who was revoked, or whose identity ended, is on no roster that a term opens with. Also gives when the next
+/// identity ends.
 fn remove_invalid<S: Suite>(cx: &mut Cx<'_, S>) -> (Vec<Change>, UnixTime) {
     let store = &mut *cx.store;
     let (ended, first_end) = expired(&store.roster, cx.now.unix);
@@ -169,11 +170,11 @@ fn spend<S: Suite>(store: &mut Store<S>, spares: BTreeMap<Slot, (u64, Element<S>
     changes
 }
 
-/// The round after this one; for a leader that `leaps` because it started with what it remembers, one of the next
-/// [`MAX_LEAP`].
+/// The round after this one; for a leader that `leaps` because it started with what it remembers, one of the
+/// next [`MAX_LEAP`].
 ///
-/// A leader whose memory was put back from a backup would else sign a second header for an epoch that it opened before,
-/// which proves to everybody that it contradicts itself.
+/// A leader whose memory was put back from a backup would else sign a second header for an epoch that it
+/// opened before, which proves to everybody that it contradicts itself.
 fn next_round(round: u64, leaps: bool, rng: &mut dyn CryptoRngCore) -> u64 {
     let leap = if leaps { 1 + u64::from(rng.next_u32()) % MAX_LEAP } else { 1 };
     (round + leap).min(LAST_ROUND)

@@ -1,5 +1,5 @@
-//! Joins, leaves and evictions that wait for an epoch. Most often one epoch takes all of them; a mass departure takes
-//! several.
+//! Joins, leaves and evictions that wait for an epoch. Most often one epoch takes all of them; a mass
+//! departure takes several.
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
@@ -10,25 +10,27 @@ use quiver_ainq::{Roster, Serial, Slot, StrategyKind, Suite, UnixTime};
 use crate::leader::joining::anonymous_join::AnonymousJoin;
 use crate::leader::joining::batch_verify::VerifiedJoin;
 
-/// How many members one epoch of a tree removes at most. With 2^20 slots, 1,024 scattered leavers touch 11,263 nodes, and
-/// their delta has about 700 KB; twice as many would not fit into a message.
+/// How many members one epoch of a tree removes at most. With 2^20 slots, 1,024 scattered leavers touch
+/// 11,263 nodes, and their delta has about 700 KB; twice as many would not fit into a message.
 pub(in crate::leader) const MAX_REMOVED_TREE: usize = 1024;
-/// How many members one epoch of the flat strategy removes at most: a header lists at most 65,536 runs of slots.
+/// How many members one epoch of the flat strategy removes at most: a header lists at most 65,536 runs of
+/// slots.
 pub(in crate::leader) const MAX_REMOVED_FLAT: usize = 1 << 15;
 
 /// How many drones that are no members the next epoch bars at most on the word of one leader.
 pub(in crate::leader) const MAX_BARRED: usize = 4096;
 
-/// Changes that wait for an epoch. Evictions go first, then leaves, then joins: a slot that is to be freed still has the
-/// holder it is to be taken from.
+/// Changes that wait for an epoch. Evictions go first, then leaves, then joins: a slot that is to be freed
+/// still has the holder it is to be taken from.
 #[derive(Debug)]
 pub(in crate::leader) struct PendingChanges<S: Suite> {
     /// Drones to evict and to keep out, members or not.
     evictions: VecDeque<Serial>,
     /// How many of them, the last ones, no record names yet.
     unrecorded: usize,
-    /// Drones that are no members and are to be kept out: by the next epoch, which is not made for their sake, since they hold no
-    /// key. With the ordinal of the leader that said so. A record names them as soon as they are here.
+    /// Drones that are no members and are to be kept out: by the next epoch, which is not made for their
+    /// sake, since they hold no key. With the ordinal of the leader that said so. A record names them as soon
+    /// as they are here.
     barred: BTreeMap<Serial, u16>,
     /// Members that asked to leave with the next batch.
     requested_leaves: BTreeSet<Slot>,
@@ -93,7 +95,8 @@ impl<S: Suite> PendingChanges<S> {
         self.evictions.iter().chain(self.barred.keys())
     }
 
-    /// Takes as many of these drones, which are no members, as may be barred on this leader's word; gives those that are news.
+    /// Takes as many of these drones, which are no members, as may be barred on this leader's word; gives
+    /// those that are news.
     pub(in crate::leader) fn bar(
         &mut self,
         leader: u16,
@@ -139,7 +142,8 @@ impl<S: Suite> PendingChanges<S> {
         self.requested_leaves.remove(&slot);
     }
 
-    /// Closes a batch: these joins, and the leaves asked for, go with the next epoch. Returns whether there are any.
+    /// Closes a batch: these joins, and the leaves asked for, go with the next epoch. Returns whether there
+    /// are any.
     pub(in crate::leader) fn close_batch(
         &mut self,
         joins: Vec<VerifiedJoin<S>>,

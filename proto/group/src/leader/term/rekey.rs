@@ -118,7 +118,8 @@ impl<S: Suite> Term<S> {
 
     /// Makes the next epoch, with as many of the pending changes as it takes. The rest follows at once.
     pub(in crate::leader) fn rekey(&mut self, cx: &mut Cx<'_, S>) {
-        // A key does not outlive the first membership that ends: who is out then holds nothing that anybody still takes.
+        // A key does not outlive the first membership that ends: who is out then holds nothing that anybody
+        // still takes.
         let times = times(cx, self.first_anonymous_end(cx.now.unix));
         // §2.1: an identity that ended is a member no longer.
         let expired = self.expired(cx.now.unix);
@@ -135,8 +136,8 @@ impl<S: Suite> Term<S> {
         }
     }
 
-    /// Makes the epochs that are left of a mass eviction, so that nobody who is to be evicted opens what is sent next.
-    /// Returns whether they were made.
+    /// Makes the epochs that are left of a mass eviction, so that nobody who is to be evicted opens what is
+    /// sent next. Returns whether they were made.
     pub(in crate::leader) fn flush_evictions(&mut self, cx: &mut Cx<'_, S>) -> bool {
         while self.pending.evicts() {
             let before = self.epoch();
@@ -148,7 +149,8 @@ impl<S: Suite> Term<S> {
         true
     }
 
-    /// Re-key failed. Requeues the removals; refuses the joins with `Busy`, because one of them may be the cause.
+    /// Re-key failed. Requeues the removals; refuses the joins with `Busy`, because one of them may be the
+    /// cause.
     fn requeue(&mut self, cx: &mut Cx<'_, S>, changes: &Changes<S>) {
         for candidate in &changes.candidates {
             cx.refuse(candidate.peer, Reason::Busy, &candidate.nonce, RETRY_FAILED);
