@@ -18,13 +18,13 @@
 extern crate alloc;
 
 pub mod edge;
+mod group_channel;
 #[cfg(feature = "services")]
 pub mod leader;
 mod refused;
-mod speech;
 mod statements;
 
 pub use edge::{Edge, EdgeCommand, EdgeConfig, EdgeEvent};
+pub use group_channel::Source;
 #[cfg(feature = "services")]
 pub use leader::{Leader, LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord};
-pub use speech::Source;

@@ -38,7 +38,7 @@ use super::context::Cx;
 use super::failover::peer_hints::PeerHints;
 use super::failover::replication_source::Replication;
 use super::store::Store;
-use crate::speech::Voice;
+use crate::group_channel::GroupChannel;
 
 /// A term in force.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ pub(super) struct Term<S: Suite> {
     opening: Option<EpochMessage<S>>,
     /// Members of the roster that have no key in this term.
     absent: BTreeSet<Slot>,
-    channel: Voice,
+    channel: GroupChannel,
     /// On the monotonic clock: when to make a new key because this one grows old.
     renew: Duration,
     /// On the monotonic clock: when to remove members that were not heard in this term.

@@ -7,11 +7,11 @@ use quiver_machine::{Now, Offence};
 use quiver_message::GroupMessage;
 
 use crate::edge::EdgeContext;
-use crate::speech::{Audience, EpochFacts, Heard, Seat, Voice};
+use crate::group_channel::{ChannelEpoch, GroupChannel, Received, SenderId, SenderPolicy};
 
 /// What a member seals and opens messages with, while it holds a key that is valid.
 #[derive(Debug, Default)]
-pub(super) struct Messages(Option<Voice>);
+pub(super) struct Messages(Option<GroupChannel>);
 
 impl Messages {
     /// §13.1: Takes the traffic key of a new epoch into use, with windows of so many senders of each kind;
@@ -26,11 +26,11 @@ impl Messages {
         // §13.10: not after an epoch that removed somebody.
         let former = self.0.take().filter(|_| overlap);
         // Of the membership: to hash the leader's key anew with each epoch costs an eighth of following it.
-        let facts = EpochFacts::new(header, *membership.digest(), *membership.leader(), senders);
-        let seat = Seat { slot: membership.slot(), boot_no: cx.boot_no };
-        let mut voice = Voice::new(traffic, facts, seat, cx.rng);
-        voice.overlap(former, cx.now.monotonic + cx.timing.overlap);
-        self.0 = Some(voice);
+        let parameters = ChannelEpoch::new(header, *membership.digest(), *membership.leader(), senders);
+        let id = SenderId { slot: membership.slot(), boot_no: cx.boot_no };
+        let mut channel = GroupChannel::new(traffic, parameters, id, cx.rng);
+        channel.overlap(former, cx.now.monotonic + cx.timing.overlap);
+        self.0 = Some(channel);
     }
 
     /// Erases the keys.
@@ -41,13 +41,13 @@ impl Messages {
     pub(super) fn seal<S: Suite>(
         &mut self,
         cx: &mut EdgeContext<'_, S>,
-        (group, channel): (&Name, Name),
+        topic: (&Name, Name),
         data: &[u8],
         signed: bool,
     ) -> Result<GroupMessage, &'static str> {
-        let voice = self.0.as_mut().ok_or("not yet in step with the group")?;
+        let channel = self.0.as_mut().ok_or("not yet in step with the group")?;
         let signing = cx.keypair.filter(|_| signed).map(|keypair| (cx.deployment, keypair));
-        voice.speak(cx.now, (group, channel), data, signing, cx.rng)
+        channel.seal(cx.now, topic, data, signing, cx.rng)
     }
 
     /// §13.4: Opens a message, or says what is wrong with it; `None` for another epoch's.
@@ -56,26 +56,26 @@ impl Messages {
         cx: &EdgeContext<'_, S>,
         expected: Option<&DronePublicKey<S>>,
         message: &GroupMessage,
-    ) -> Result<Option<Heard>, Offence> {
-        let Some(voice) = &mut self.0 else { return Ok(None) };
-        let audience = Audience {
+    ) -> Result<Option<Received>, Offence> {
+        let Some(channel) = &mut self.0 else { return Ok(None) };
+        let policy = SenderPolicy {
             deployment: cx.deployment,
             revocations: cx.revocations,
             refused: &cx.leaders.refused,
             expected,
             roster: None,
         };
-        voice.hear(&audience, cx.now, message)
+        channel.open(&policy, cx.now, message)
     }
 
     /// Erases the former key when its time is over.
     pub(super) fn tick(&mut self, now: Now) {
-        if let Some(voice) = &mut self.0 {
-            voice.tick(now);
+        if let Some(channel) = &mut self.0 {
+            channel.tick(now);
         }
     }
 
     pub(super) fn deadline(&self) -> Option<Duration> {
-        self.0.as_ref().and_then(Voice::deadline)
+        self.0.as_ref().and_then(GroupChannel::deadline)
     }
 }

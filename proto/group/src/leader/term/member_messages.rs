@@ -15,10 +15,10 @@ use quiver_message::{
 };
 
 use super::Term;
+use crate::group_channel::SenderPolicy;
 use crate::leader::LeaderEvent;
 use crate::leader::context::Cx;
 use crate::leader::store::{Spare, spare_change};
-use crate::speech::Audience;
 use crate::statements;
 
 /// How often at most a member's restart makes the leader renew the key.
@@ -247,14 +247,14 @@ impl<S: Suite> Term<S> {
             return;
         }
         // §13.4: the roster says who may have sent it.
-        let audience = Audience {
+        let policy = SenderPolicy {
             deployment: &cx.config.deployment,
             revocations: &cx.store.revocations,
             refused: &cx.store.refused,
             expected: None,
             roster: Some(self.leadership.roster()),
         };
-        match self.channel.hear(&audience, cx.now, message) {
+        match self.channel.open(&policy, cx.now, message) {
             Err(error) => cx.blame(from, error),
             Ok(None) => {}
             Ok(Some((data, source))) => {
@@ -272,7 +272,7 @@ impl<S: Suite> Term<S> {
         let Some(keypair) = &cx.store.keypair else { return };
         // §13.3: the leader signs everything.
         let signing = Some((&cx.config.deployment, keypair));
-        match self.channel.speak(cx.now, (&cx.config.group, channel), data, signing, cx.rng) {
+        match self.channel.seal(cx.now, (&cx.config.group, channel), data, signing, cx.rng) {
             Err(reason) => cx.event(LeaderEvent::SendFailed(reason)),
             Ok(message) => cx.publish(&Message::GroupMessage(message)),
         }

@@ -17,6 +17,7 @@ use quiver_message::{Nonce, Reason};
 use super::Term;
 use super::distribution::Distribution;
 use super::epoch_message::EpochMessage;
+use crate::group_channel::{ChannelEpoch, GroupChannel, SenderId};
 use crate::leader::LeaderEvent;
 use crate::leader::context::Cx;
 use crate::leader::interface::LeaderTiming;
@@ -25,7 +26,6 @@ use crate::leader::joining::batch_verify::VerifiedJoin;
 use crate::leader::joining::join_queue::Candidate;
 use crate::leader::joining::join_request::authorize;
 use crate::leader::store::{Change, Spare, epoch_change, held_change, spare_change};
-use crate::speech::{EpochFacts, Seat, Voice};
 
 /// How long to wait after an epoch could not be made.
 pub(in crate::leader) const RETRY_FAILED: Duration = Duration::from_secs(10);
@@ -80,16 +80,17 @@ pub(super) fn activate<S: Suite>(
     leadership: &Leadership<S>,
     output: &EpochOutput<S>,
     mut changes: Vec<Change>,
-) -> Voice {
+) -> GroupChannel {
     let (epoch, digest) = (leadership.epoch(), output.digest);
     cx.store.newest = Some((epoch, digest));
     cx.store.hold(epoch, digest);
     changes.extend([epoch_change(epoch, digest), held_change(epoch, digest)]);
     // §6.1: durable before anybody hears of it, or a restart could sign a second header for this epoch.
     cx.persist(&changes);
-    let facts = EpochFacts::new(&output.header, digest, output.header.core.leader.handle(), MAX_SENDERS);
-    let seat = Seat { slot: LEADER_SLOT, boot_no: cx.store.boot_no };
-    Voice::new(leadership.group_key().traffic(&facts.digest), facts, seat, cx.rng)
+    let parameters =
+        ChannelEpoch::new(&output.header, digest, output.header.core.leader.handle(), MAX_SENDERS);
+    let id = SenderId { slot: LEADER_SLOT, boot_no: cx.store.boot_no };
+    GroupChannel::new(leadership.group_key().traffic(&parameters.digest), parameters, id, cx.rng)
 }
 
 /// Reports a new epoch.
@@ -239,7 +240,13 @@ impl<S: Suite> Term<S> {
     }
 
     /// The same term in its next epoch.
-    fn go_on(&mut self, cx: &Cx<'_, S>, output: &mut EpochOutput<S>, changes: &Changes<S>, channel: Voice) {
+    fn go_on(
+        &mut self,
+        cx: &Cx<'_, S>,
+        output: &mut EpochOutput<S>,
+        changes: &Changes<S>,
+        channel: GroupChannel,
+    ) {
         let before = core::mem::replace(&mut self.current, EpochMessage::new(&cx.config.deployment, output));
         let opening = self.opening.get_or_insert(before);
         opening.forget(&output.dropped);

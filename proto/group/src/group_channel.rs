@@ -1,4 +1,4 @@
-//! Group messages: one member speaks, the others know at least that a member spoke.
+//! The channel of an epoch: seals group messages, and opens those of other members. docs/protocol.md §13.
 //!
 //! The AEAD says "somebody who holds this epoch's key sent this", and every member holds it. A sender that
 //! wants to be known signs; a receiver tells the application which of the two it has ([`Source`]).
@@ -12,16 +12,15 @@ use quiver_ainq::{
     Name, Receiver, Role, Roster, Sender, Slot, StrategyKind, Suite, TrafficKey, traffic::SALT_LEN,
 };
 use quiver_crypto::{Hasher, canonical::Writer};
+use quiver_machine::{Now, Offence, Revocations};
 use quiver_message::{GroupMessage, MAX_PAYLOAD_LEN};
 use rand_core::CryptoRngCore;
 use zeroize::Zeroizing;
 
 use crate::refused::Refused;
-use quiver_machine::Revocations;
-use quiver_machine::{Now, Offence};
 
-/// What was said, and by whom.
-pub(crate) type Heard = (Zeroizing<Vec<u8>>, Source);
+/// A plaintext, and who sent it.
+pub(crate) type Received = (Zeroizing<Vec<u8>>, Source);
 
 /// Who sent a group message, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,13 +39,13 @@ pub enum Source {
     },
 }
 
-/// What it takes to speak and to listen in one epoch.
+/// The traffic key of one epoch, with the state of its sender and its replay windows.
 #[derive(Debug)]
-pub(crate) struct Voice {
+pub(crate) struct GroupChannel {
     epoch: Epoch,
     digest: [u8; 32],
     valid_until: u64,
-    seat: Seat,
+    id: SenderId,
     salt: [u8; SALT_LEN],
     traffic: TrafficKey,
     /// From the first message on: most epochs of most drones pass in silence.
@@ -65,28 +64,28 @@ struct Former {
     until: Duration,
 }
 
-/// Where and as whom a [`Voice`] speaks.
+/// Under which slot and start a [`GroupChannel`] sends (§13.1).
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seat {
+pub(crate) struct SenderId {
     pub(crate) slot: Slot,
     pub(crate) boot_no: u32,
 }
 
-/// One epoch, as a [`Voice`] needs to know it.
+/// What a [`GroupChannel`] needs to know of its epoch.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct EpochFacts {
+pub(crate) struct ChannelEpoch {
     pub(crate) epoch: Epoch,
     pub(crate) digest: [u8; 32],
     pub(crate) valid_until: u64,
     /// The leader of the term.
     pub(crate) leader: Handle,
-    /// Nobody sits here and above.
+    /// No member has this slot or one above.
     pub(crate) slots: Slot,
     /// How many senders of each kind there are windows of.
     pub(crate) senders: u32,
 }
 
-impl EpochFacts {
+impl ChannelEpoch {
     /// As the header says. A key tree has a place for every slot; how many there are without one, the header
     /// does not say.
     pub(crate) fn new<S: Suite>(header: &Header<S>, digest: [u8; 32], leader: Handle, senders: u32) -> Self {
@@ -100,41 +99,41 @@ impl EpochFacts {
     }
 }
 
-/// Who may have said something, as far as a listener knows.
-pub(crate) struct Audience<'a, S: Suite> {
+/// Who may send what, as far as a receiver knows (§13.4).
+pub(crate) struct SenderPolicy<'a, S: Suite> {
     pub(crate) deployment: &'a Deployment<S>,
     pub(crate) revocations: &'a Revocations<S>,
     pub(crate) refused: &'a Refused,
     /// The key that is most likely to have signed, decoded.
     pub(crate) expected: Option<&'a DronePublicKey<S>>,
-    /// Who sits where, for who keeps the roster: all of it.
+    /// Which member has which slot, at the leader; `None` at edges, which keep no roster.
     pub(crate) roster: Option<&'a Roster<S>>,
 }
 
-impl Voice {
-    /// Sending switches at once. The salt is fresh for every start and epoch, so no nonce repeats even if the
-    /// boot number was rolled back.
+impl GroupChannel {
+    /// Opens the channel of an epoch. §13.2: the salt is fresh for every start and epoch, so no nonce repeats
+    /// even if the boot number was rolled back.
     pub(crate) fn new(
         traffic: TrafficKey,
-        facts: EpochFacts,
-        seat: Seat,
+        parameters: ChannelEpoch,
+        id: SenderId,
         rng: &mut dyn CryptoRngCore,
     ) -> Self {
         let mut salt = [0; SALT_LEN];
         rng.fill_bytes(&mut salt);
-        let EpochFacts { epoch, digest, valid_until, leader, slots, senders } = facts;
+        let ChannelEpoch { epoch, digest, valid_until, leader, slots, senders } = parameters;
         let receiver = Receiver::new(traffic.clone(), digest, leader).with_slots(slots).with_senders(senders);
-        Self { epoch, digest, valid_until, seat, salt, traffic, sender: None, receiver, former: None }
+        Self { epoch, digest, valid_until, id, salt, traffic, sender: None, receiver, former: None }
     }
 
-    /// There is one per voice, and the salt is the voice's: no nonce repeats.
+    /// The sender of this epoch. §13.2: there is one per channel, and it counts, so no nonce repeats.
     fn sender(&mut self) -> &mut Sender {
-        let Self { digest, seat, salt, traffic, sender, .. } = self;
-        sender.get_or_insert_with(|| Sender::new(traffic, *digest, seat.slot, seat.boot_no, *salt))
+        let Self { digest, id, salt, traffic, sender, .. } = self;
+        sender.get_or_insert_with(|| Sender::new(traffic, *digest, id.slot, id.boot_no, *salt))
     }
 
-    /// Goes on listening to the epoch before for a while. Only if the term is the same and nobody was
-    /// removed: else somebody who is out could still speak as anyone.
+    /// §13.10: goes on opening messages of the epoch before for a while. Only if the term is the same, and the
+    /// caller says that nobody was removed: else somebody who is out could still send as anyone.
     pub(crate) fn overlap(&mut self, former: Option<Self>, until: Duration) {
         self.former = former.filter(|former| former.epoch.term == self.epoch.term).map(|former| {
             let Self { epoch, digest, receiver, .. } = former;
@@ -146,13 +145,13 @@ impl Voice {
         self.former.as_ref().map(|former| former.until)
     }
 
-    /// Erases what is no longer needed.
+    /// Erases the epoch before once its time is over.
     pub(crate) fn tick(&mut self, now: Now) {
         self.former.take_if(|former| former.until <= now.monotonic);
     }
 
     /// Seals a message to the group, signed with the key that is given.
-    pub(crate) fn speak<S: Suite>(
+    pub(crate) fn seal<S: Suite>(
         &mut self,
         now: Now,
         (group, channel): (&Name, Name),
@@ -166,7 +165,7 @@ impl Voice {
         if now.unix >= self.valid_until {
             return Err("the group key has expired and no newer one has come");
         }
-        // The seal names the signer, so that the signature cannot be cut off.
+        // §13.3: the seal names the signer, so that the signature cannot be cut off.
         let signer = signing.map(|(_, keypair)| keypair.public().handle());
         let frame = self
             .sender()
@@ -184,14 +183,14 @@ impl Voice {
 
     /// Opens a message, or says what is wrong with it; `None` for another epoch's.
     ///
-    /// In the order of what it costs: the seal first, which a stranger cannot make, then the signature, and
+    /// §13.4: in the order of what it costs: the seal first, which a stranger cannot make, then the signature, and
     /// the window last, so that nobody moves a signer's window in its name.
-    pub(crate) fn hear<S: Suite>(
+    pub(crate) fn open<S: Suite>(
         &mut self,
-        audience: &Audience<'_, S>,
+        policy: &SenderPolicy<'_, S>,
         now: Now,
         message: &GroupMessage,
-    ) -> Result<Option<Heard>, Offence> {
+    ) -> Result<Option<Received>, Offence> {
         let (receiver, digest) = match &mut self.former {
             _ if message.epoch == self.epoch => (&mut self.receiver, self.digest),
             Some(former) if message.epoch == former.epoch && now.monotonic < former.until => {
@@ -203,33 +202,36 @@ impl Voice {
             return Err(Error::Expired.into());
         }
         let (frame, source) = (&message.frame, message.source.as_ref());
-        audience.may_sit(frame.slot, source.is_some())?;
+        policy.may_send_from(frame.slot, source.is_some())?;
         let signer = source.map(quiver_message::Source::handle::<S>);
+        // §13.4, 1 and 2: number, window, AEAD.
         let opened = receiver.open(frame, &message.channel, signer.as_ref())?;
         let source = match source {
             None => Source::Unauthenticated { slot: frame.slot },
             Some(source) => {
-                let (drone, signature) = source.decode(audience.expected)?;
-                audience.may_sign(now, frame.slot, &drone)?;
+                // §13.4, 3: the key is decoded only now.
+                let (drone, signature) = source.decode(policy.expected)?;
+                policy.may_sign(now, frame.slot, &drone)?;
                 let statement = statement(message, &digest);
-                signature.verify(audience.deployment, &drone, Label::Command, &statement)?;
+                signature.verify(policy.deployment, &drone, Label::Command, &statement)?;
                 Source::Signed { name: drone.identity.name, role: drone.identity.role }
             }
         };
+        // §13.4, 4: the window is marked last.
         Ok(Some((receiver.accept(opened)?, source)))
     }
 }
 
-impl<S: Suite> Audience<'_, S> {
-    /// Whether the roster, if there is one, has somebody in this slot. The leader's, which is nobody's, is
-    /// taken only with its signature.
-    fn may_sit(&self, slot: Slot, signed: bool) -> Result<(), Error> {
+impl<S: Suite> SenderPolicy<'_, S> {
+    /// Whether the roster, if there is one, has a member in this slot. The leader's, which is no member's, is
+    /// accepted only with its signature.
+    fn may_send_from(&self, slot: Slot, signed: bool) -> Result<(), Error> {
         let Some(roster) = self.roster.filter(|_| slot != LEADER_SLOT || !signed) else { return Ok(()) };
         let taken = roster.get(slot).is_some() || roster.anonymous(slot).is_some();
         if taken { Ok(()) } else { Err(Error::WrongSlot) }
     }
 
-    /// Whether this drone may say something from this slot, if its signature holds.
+    /// Whether this drone may send from this slot, if its signature holds.
     ///
     /// Who keeps no roster takes the word of anybody whose message a member sealed: any drone of the
     /// deployment that is neither revoked nor expired, but no leader other than the term's.
@@ -258,7 +260,7 @@ impl<S: Suite> Audience<'_, S> {
     }
 }
 
-/// What a speaker signs: group, D, its place, the message's number, nonce and the ciphertext's hash.
+/// §13.3: what a sender signs: group, D, its slot and start, the number, nonce and the ciphertext's hash.
 fn statement(message: &GroupMessage, digest: &[u8; 32]) -> Vec<u8> {
     let frame = &message.frame;
     let hash = Hasher::new("quiver/1 group message").lp(&frame.ciphertext).finish();
@@ -292,7 +294,7 @@ mod tests {
     }
 
     /// Everybody's keys, an epoch, and a roster with the member in slot 3.
-    struct Scene {
+    struct ChannelFixture {
         master: MasterSecret<S>,
         deployment: Deployment<S>,
         revocations: Revocations<S>,
@@ -302,7 +304,7 @@ mod tests {
         stranger: DroneKeypair<S>,
         roster: Roster<S>,
         traffic: TrafficKey,
-        facts: EpochFacts,
+        parameters: ChannelEpoch,
         rng: ChaCha20Rng,
     }
 
@@ -321,7 +323,7 @@ mod tests {
         partial.verify(deployment, &identity, &secret).unwrap()
     }
 
-    impl Scene {
+    impl ChannelFixture {
         fn new() -> Self {
             let mut rng = ChaCha20Rng::seed_from_u64(1);
             let master = MasterSecret::<S>::generate(&mut rng);
@@ -351,7 +353,7 @@ mod tests {
             roster.insert(3, member.public().clone()).unwrap();
             let traffic = leadership.group_key().traffic(&output.digest);
             let by = leader.public().handle();
-            let facts = EpochFacts::new(&output.header, output.digest, by, MAX_SENDERS);
+            let parameters = ChannelEpoch::new(&output.header, output.digest, by, MAX_SENDERS);
             let (revocations, refused) = (Revocations::new(), Refused::new());
             Self {
                 master,
@@ -363,171 +365,180 @@ mod tests {
                 stranger,
                 roster,
                 traffic,
-                facts,
+                parameters,
                 rng,
             }
         }
 
-        fn voice(&mut self, slot: Slot, boot_no: u32) -> Voice {
-            Voice::new(self.traffic.clone(), self.facts, Seat { slot, boot_no }, &mut self.rng)
+        fn channel(&mut self, slot: Slot, boot_no: u32) -> GroupChannel {
+            GroupChannel::new(
+                self.traffic.clone(),
+                self.parameters,
+                SenderId { slot, boot_no },
+                &mut self.rng,
+            )
         }
 
         /// What somebody who sits there says for the first time, signed with that key.
-        fn said(
+        fn sealed(
             &mut self,
             slot: Slot,
             boot_no: u32,
             by: fn(&Self) -> Option<&DroneKeypair<S>>,
         ) -> GroupMessage {
-            let mut voice = self.voice(slot, boot_no);
+            let mut channel = self.channel(slot, boot_no);
             let mut rng = ChaCha20Rng::seed_from_u64(7);
             let signing = by(self).map(|keypair| (&self.deployment, keypair));
-            voice.speak(NOW, (&name("alpha"), name("chat")), b"words", signing, &mut rng).unwrap()
+            channel.seal(NOW, (&name("alpha"), name("chat")), b"words", signing, &mut rng).unwrap()
         }
 
-        fn hear(
+        fn open(
             &self,
-            voice: &mut Voice,
+            channel: &mut GroupChannel,
             at_the_leader: bool,
             message: &GroupMessage,
         ) -> Result<Source, Offence> {
-            let audience = Audience {
+            let policy = SenderPolicy {
                 deployment: &self.deployment,
                 revocations: &self.revocations,
                 refused: &self.refused,
                 expected: None,
                 roster: Some(&self.roster).filter(|_| at_the_leader),
             };
-            voice.hear(&audience, NOW, message).map(|heard| heard.unwrap().1)
+            channel.open(&policy, NOW, message).map(|heard| heard.unwrap().1)
         }
 
         /// As an edge that has heard nothing yet, and as the leader.
-        fn heard(&mut self, message: &GroupMessage) -> [Result<Source, Offence>; 2] {
+        fn received(&mut self, message: &GroupMessage) -> [Result<Source, Offence>; 2] {
             [false, true].map(|at_the_leader| {
-                let mut voice = self.voice(5, 1);
-                self.hear(&mut voice, at_the_leader, message)
+                let mut channel = self.channel(5, 1);
+                self.open(&mut channel, at_the_leader, message)
             })
         }
     }
 
     #[test]
     fn a_strangers_forged_message_costs_no_curve_operation() {
-        let mut scene = Scene::new();
-        let mut voice = scene.voice(5, 1);
-        let genuine = scene.said(3, 1, |scene| Some(&scene.member));
+        let mut fixture = ChannelFixture::new();
+        let mut channel = fixture.channel(5, 1);
+        let genuine = fixture.sealed(3, 1, |fixture| Some(&fixture.member));
         // Epoch and public keys are public; the group key is not.
         let mut forged = genuine.clone();
         forged.frame.ciphertext = alloc::vec![7; 40];
         let cut_off = GroupMessage { source: None, ..genuine.clone() };
         let mut other_signer = genuine.clone();
-        other_signer.source.as_mut().unwrap().drone = scene.stranger.public().encode();
+        other_signer.source.as_mut().unwrap().drone = fixture.stranger.public().encode();
         for message in [forged, cut_off, other_signer] {
-            let bytes = Message::<S>::GroupMessage(message).encode(&scene.deployment);
+            let bytes = Message::<S>::GroupMessage(message).encode(&fixture.deployment);
             reset();
-            let Ok(Message::GroupMessage(message)) = Message::decode(&scene.deployment, &bytes) else {
+            let Ok(Message::GroupMessage(message)) = Message::decode(&fixture.deployment, &bytes) else {
                 panic!()
             };
-            let heard = scene.hear(&mut voice, false, &message);
+            let heard = fixture.open(&mut channel, false, &message);
             assert_eq!(heard, Err(Offence::Protocol(Error::SealBroken)));
             assert_eq!((multiplications(), decodings()), (0, 0));
         }
-        assert!(scene.hear(&mut voice, false, &genuine).is_ok());
+        assert!(fixture.open(&mut channel, false, &genuine).is_ok());
         assert!(multiplications() > 0 && decodings() > 0, "the genuine one is verified");
         reset();
-        assert_eq!(scene.hear(&mut voice, false, &genuine), Err(Offence::Protocol(Error::Replay)));
+        assert_eq!(fixture.open(&mut channel, false, &genuine), Err(Offence::Protocol(Error::Replay)));
         assert_eq!((multiplications(), decodings()), (0, 0), "and played again, it is not");
     }
 
     #[test]
     fn a_forged_signature_of_a_member_moves_no_window() {
-        let mut scene = Scene::new();
-        let mut voice = scene.voice(5, 1);
+        let mut fixture = ChannelFixture::new();
+        let mut channel = fixture.channel(5, 1);
         // Sealed by a member, in the leader's name and in another's, with the latest start there is.
-        type Signer = fn(&Scene) -> Option<&DroneKeypair<S>>;
+        type Signer = fn(&ChannelFixture) -> Option<&DroneKeypair<S>>;
         let signers: [(Slot, Signer); 2] =
-            [(LEADER_SLOT, |scene| Some(&scene.leader)), (3, |scene| Some(&scene.member))];
+            [(LEADER_SLOT, |fixture| Some(&fixture.leader)), (3, |fixture| Some(&fixture.member))];
         for (slot, by) in signers {
-            let mut forged = scene.said(slot, u32::MAX, by);
-            let other = scene.said(slot, 7, by);
+            let mut forged = fixture.sealed(slot, u32::MAX, by);
+            let other = fixture.sealed(slot, 7, by);
             forged.source = other.source;
             assert_eq!(
-                scene.hear(&mut voice, false, &forged),
+                fixture.open(&mut channel, false, &forged),
                 Err(Offence::Protocol(Error::InvalidSignature))
             );
-            let genuine = scene.said(slot, 1, by);
-            assert!(scene.hear(&mut voice, false, &genuine).is_ok());
+            let genuine = fixture.sealed(slot, 1, by);
+            assert!(fixture.open(&mut channel, false, &genuine).is_ok());
         }
-        let silencer = scene.said(LEADER_SLOT, u32::MAX, |_| None);
-        assert_eq!(scene.hear(&mut voice, false, &silencer), Err(Offence::Protocol(Error::WrongSlot)));
+        let silencer = fixture.sealed(LEADER_SLOT, u32::MAX, |_| None);
+        assert_eq!(fixture.open(&mut channel, false, &silencer), Err(Offence::Protocol(Error::WrongSlot)));
     }
 
     #[test]
     fn who_signs_is_on_the_roster_and_in_its_slot() {
-        let mut scene = Scene::new();
-        let genuine = scene.said(3, 1, |scene| Some(&scene.member));
-        assert!(scene.heard(&genuine).iter().all(Result::is_ok));
+        let mut fixture = ChannelFixture::new();
+        let genuine = fixture.sealed(3, 1, |fixture| Some(&fixture.member));
+        assert!(fixture.received(&genuine).iter().all(Result::is_ok));
         let wrong_slot = Err(Offence::Protocol(Error::WrongSlot));
         // Not a member, with a member that relays it; and a member in another's slot. Edges keep no roster.
-        let outsider = scene.said(3, 1, |scene| Some(&scene.stranger));
-        assert!(matches!(&scene.heard(&outsider), [Ok(_), refused] if *refused == wrong_slot));
-        let elsewhere = scene.said(4, 1, |scene| Some(&scene.member));
-        assert!(matches!(&scene.heard(&elsewhere), [Ok(_), refused] if *refused == wrong_slot));
-        let invented = scene.said(4, 1, |_| None);
-        assert!(matches!(&scene.heard(&invented), [Ok(_), refused] if *refused == wrong_slot));
+        let outsider = fixture.sealed(3, 1, |fixture| Some(&fixture.stranger));
+        assert!(matches!(&fixture.received(&outsider), [Ok(_), refused] if *refused == wrong_slot));
+        let elsewhere = fixture.sealed(4, 1, |fixture| Some(&fixture.member));
+        assert!(matches!(&fixture.received(&elsewhere), [Ok(_), refused] if *refused == wrong_slot));
+        let invented = fixture.sealed(4, 1, |_| None);
+        assert!(matches!(&fixture.received(&invented), [Ok(_), refused] if *refused == wrong_slot));
         // Evicted: off the roster.
-        scene.roster.remove(3);
-        assert_eq!(scene.heard(&genuine)[1], wrong_slot);
+        fixture.roster.remove(3);
+        assert_eq!(fixture.received(&genuine)[1], wrong_slot);
     }
 
     #[test]
     fn no_other_leader_speaks_in_a_group_nor_a_drone_that_is_revoked() {
-        let mut scene = Scene::new();
-        let Scene { master, deployment, rng, .. } = &mut scene;
+        let mut fixture = ChannelFixture::new();
+        let ChannelFixture { master, deployment, rng, .. } = &mut fixture;
         let role = Role::Leader { group: name("beta"), ordinal: 0 };
-        scene.stranger = issue(master, deployment, 8, role, rng);
-        let other = scene.said(3, 1, |scene| Some(&scene.stranger));
+        fixture.stranger = issue(master, deployment, 8, role, rng);
+        let other = fixture.sealed(3, 1, |fixture| Some(&fixture.stranger));
         let refused = Err(Offence::Protocol(Error::NotAuthorised));
-        assert_eq!(scene.heard(&other), [refused.clone(), refused]);
-        let member = scene.said(3, 1, |scene| Some(&scene.member));
+        assert_eq!(fixture.received(&other), [refused.clone(), refused]);
+        let member = fixture.sealed(3, 1, |fixture| Some(&fixture.member));
         let list = RevocationList {
             number: 1,
             issued: NOW.unix,
             next_update: NOW.unix + 1,
             revoked: alloc::vec![quiver_ainq::Revoked::unknown([1; 16])],
         };
-        let list = scene.master.sign_revocations(&scene.deployment, list, &mut scene.rng).unwrap().encode();
-        assert!(scene.revocations.offer(&scene.deployment, &list).unwrap());
+        let list =
+            fixture.master.sign_revocations(&fixture.deployment, list, &mut fixture.rng).unwrap().encode();
+        assert!(fixture.revocations.offer(&fixture.deployment, &list).unwrap());
         let revoked = Err(Offence::Protocol(Error::Revoked));
-        assert_eq!(scene.heard(&member), [revoked.clone(), revoked]);
+        assert_eq!(fixture.received(&member), [revoked.clone(), revoked]);
     }
 
     #[test]
     fn what_a_refused_leader_signed_is_not_shown_to_anybody_whatever_key_it_signed_with() {
-        let mut scene = Scene::new();
-        let order = scene.said(LEADER_SLOT, 1, |scene| Some(&scene.leader));
-        assert!(scene.heard(&order).iter().all(Result::is_ok));
-        let serial = scene.leader.public().identity.serial;
+        let mut fixture = ChannelFixture::new();
+        let order = fixture.sealed(LEADER_SLOT, 1, |fixture| Some(&fixture.leader));
+        assert!(fixture.received(&order).iter().all(Result::is_ok));
+        let serial = fixture.leader.public().identity.serial;
         // Another key of its, in a member's slot.
-        let Scene { master, deployment, rng, .. } = &mut scene;
-        scene.stranger = issue(master, deployment, serial[0], Role::Edge, rng);
-        let aside = scene.said(3, 1, |scene| Some(&scene.stranger));
-        assert!(scene.heard(&aside)[0].is_ok());
-        assert!(scene.refused.insert(serial, Vec::new()));
+        let ChannelFixture { master, deployment, rng, .. } = &mut fixture;
+        fixture.stranger = issue(master, deployment, serial[0], Role::Edge, rng);
+        let aside = fixture.sealed(3, 1, |fixture| Some(&fixture.stranger));
+        assert!(fixture.received(&aside)[0].is_ok());
+        assert!(fixture.refused.insert(serial, Vec::new()));
         for message in [order, aside] {
-            assert_eq!(scene.heard(&message), [Err(Offence::RefusedLeader), Err(Offence::RefusedLeader)]);
+            assert_eq!(
+                fixture.received(&message),
+                [Err(Offence::RefusedLeader), Err(Offence::RefusedLeader)]
+            );
         }
         // Nobody else is.
-        let member = scene.said(3, 1, |scene| Some(&scene.member));
-        assert!(scene.heard(&member).iter().all(Result::is_ok));
+        let member = fixture.sealed(3, 1, |fixture| Some(&fixture.member));
+        assert!(fixture.received(&member).iter().all(Result::is_ok));
     }
 
     #[test]
     fn slots_beyond_the_key_tree_are_refused() {
-        let mut scene = Scene::new();
-        scene.facts.slots = 8;
-        let beyond = scene.said(8, 1, |_| None);
-        assert_eq!(scene.heard(&beyond)[0], Err(Offence::Protocol(Error::WrongSlot)));
-        let within = scene.said(7, 1, |_| None);
-        assert!(scene.heard(&within)[0].is_ok());
+        let mut fixture = ChannelFixture::new();
+        fixture.parameters.slots = 8;
+        let beyond = fixture.sealed(8, 1, |_| None);
+        assert_eq!(fixture.received(&beyond)[0], Err(Offence::Protocol(Error::WrongSlot)));
+        let within = fixture.sealed(7, 1, |_| None);
+        assert!(fixture.received(&within)[0].is_ok());
     }
 }
