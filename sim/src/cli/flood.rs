@@ -162,7 +162,7 @@ fn row(line: &FloodMeasurement) -> Vec<String> {
         line.latencies.as_ref().map(pick).map_or_else(|| "–".into(), Unit::duration)
     };
     vec![
-        line.name().to_string(),
+        line.name(),
         match line.missing {
             0 => line.members.to_string(),
             missing => format!("{} ({missing} keys MISSING)", line.members),

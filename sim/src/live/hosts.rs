@@ -229,7 +229,7 @@ impl<S: Suite> Host<LeaderNode<S>> for LeaderHost<S> {
                 self.event_log.leader(|log, _| match message_number(&data) {
                     Some(number) => *log.heard.entry(number).or_default() += 1,
                     None => log.unknown_messages += 1,
-                })
+                });
             }
             LeaderEvent::EnrolmentTrouble(trouble) => self.event_log.offence("leader", &trouble),
             LeaderEvent::SendFailed(why) => self.event_log.offence("leader", &why),

@@ -156,7 +156,7 @@ impl<S: Suite> Host<KeyCentre<S>> for KgcHost {
                 self.event_log.offence("kgc", &format!("refused a key: {reason:?}"));
             }
             CentreEvent::Release(ReleaseEvent::Blamed { offence, .. }) => {
-                self.event_log.offence("kgc", &offence)
+                self.event_log.offence("kgc", &offence);
             }
             other => tracing::debug!(?other, "kgc"),
         }

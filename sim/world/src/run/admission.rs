@@ -1,6 +1,7 @@
 //! A group that demands a policy: exactly those are members whom it lets in, without a name, and nobody can be told again.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::time::Duration;
 
 use quiver_ainq::Suite;
@@ -87,7 +88,7 @@ impl<S: Suite> Stage<'_, S> {
         let (inside, outside) = match self.sorted(newcomers) {
             Ok(sorted) => sorted,
             Err(error) => {
-                self.violate(Invariant::Admission, phase, error.to_string());
+                self.violate(Invariant::Admission, &phase, error.to_string());
                 return false;
             }
         };
@@ -105,11 +106,11 @@ impl<S: Suite> Stage<'_, S> {
         let there = inside.is_empty() || self.synced(phase, &mark);
         let count = format!("{} of {} admitted", inside.len(), newcomers.len());
         self.operate(phase, count, &mark, &inside);
-        there && self.check_keys(phase, &outside) && self.check_doors(phase)
+        there && self.check_keys(&phase, &outside) && self.check_doors(&phase)
     }
 
     /// Exactly the members are in, and only they were let in.
-    fn check_doors(&mut self, step: impl ToString) -> bool {
+    fn check_doors(&mut self, step: &dyn fmt::Display) -> bool {
         let (anonymous, members) = (&self.arrivals.anonymous, self.members.iter().copied().collect());
         let mut wrong = anonymous.troubles.clone();
         let intruders = anonymous.inside.difference(&members).count();
@@ -127,8 +128,7 @@ impl<S: Suite> Stage<'_, S> {
             wrong.push(format!("{strangers} pseudonyms are the leader's or a drone's alone"));
         }
         let held = wrong.is_empty();
-        let step = step.to_string();
-        wrong.into_iter().for_each(|detail| self.violate(Invariant::Admission, &step, detail));
+        wrong.into_iter().for_each(|detail| self.violate(Invariant::Admission, step, detail));
         held
     }
 
@@ -167,9 +167,9 @@ impl<S: Suite> Stage<'_, S> {
         let left = self.world.leader(0).map_or(0, |leader| leader.status().members);
         if left > 0 {
             let detail = format!("{left} are in although their period is over");
-            self.violate(Invariant::Admission, "end of a period", detail);
+            self.violate(Invariant::Admission, &"end of a period", detail);
         }
-        if !self.check_keys("end of a period", &tried) || left > 0 {
+        if !self.check_keys(&"end of a period", &tried) || left > 0 {
             return false;
         }
         self.arrivals.anonymous.outside.clear();
@@ -181,7 +181,7 @@ impl<S: Suite> Stage<'_, S> {
         let there = self.members.is_empty() || self.synced(Phase::NextPeriod, &mark);
         let members = self.members.clone();
         self.operate(Phase::NextPeriod, format!("{} of {of} admitted", members.len()), &mark, &members);
-        there && self.check_keys(Phase::NextPeriod, &[]) && self.check_doors(Phase::NextPeriod)
+        there && self.check_keys(&Phase::NextPeriod, &[]) && self.check_doors(&Phase::NextPeriod)
     }
 
     /// After all of it: whether anything that the leader received or sent tells that two lives were one drone's.
@@ -198,8 +198,8 @@ impl<S: Suite> Stage<'_, S> {
             let (count, numbers) = (linked.len(), numbers.join(", "));
             let detail =
                 format!("the leader can see of {count} drones ({numbers}) that two lives are theirs");
-            self.violate(Invariant::Unlinkability, "all phases", detail);
+            self.violate(Invariant::Unlinkability, &"all phases", detail);
         }
-        linked.is_empty() && self.check_doors("all phases")
+        linked.is_empty() && self.check_doors(&"all phases")
     }
 }

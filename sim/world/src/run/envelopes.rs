@@ -51,7 +51,7 @@ impl<S: Suite> Stage<'_, S> {
         }
         match self.hand_out() {
             Err(error) => {
-                self.violate(Invariant::SealedToFew, Phase::Envelope, error.to_string());
+                self.violate(Invariant::SealedToFew, &Phase::Envelope, error.to_string());
                 false
             }
             Ok(authority) => (0..).zip(ORDERS).all(|(number, order)| self.order(number, &order, &authority)),
@@ -77,7 +77,7 @@ impl<S: Suite> Stage<'_, S> {
         let command = match authority.seal(order, number.to_be_bytes().to_vec()) {
             Ok(command) => command,
             Err(error) => {
-                self.violate(Invariant::SealedToFew, Phase::Envelope, error.to_string());
+                self.violate(Invariant::SealedToFew, &Phase::Envelope, error.to_string());
                 return false;
             }
         };
@@ -115,7 +115,7 @@ impl<S: Suite> Stage<'_, S> {
             wrong.push(format!("{} envelopes opened that nobody ordered", judged.strange));
         }
         let held = wrong.is_empty();
-        wrong.into_iter().for_each(|detail| self.violate(Invariant::SealedToFew, Phase::Envelope, detail));
+        wrong.into_iter().for_each(|detail| self.violate(Invariant::SealedToFew, &Phase::Envelope, detail));
         held
     }
 }

@@ -37,7 +37,7 @@ impl<S: Suite> Stage<'_, S> {
         if self.arrivals.openings > 0 {
             let early = self.arrivals.openings;
             let detail = format!("{early} read the order before its release");
-            self.violate(Invariant::OpensWhenReleased, Phase::Order, detail);
+            self.violate(Invariant::OpensWhenReleased, &Phase::Order, detail);
             return false;
         }
         let mark = self.mark();
@@ -69,7 +69,7 @@ impl<S: Suite> Stage<'_, S> {
         let held = wrong.is_empty();
         wrong
             .into_iter()
-            .for_each(|detail| self.violate(Invariant::OpensWhenReleased, Phase::Release, detail));
+            .for_each(|detail| self.violate(Invariant::OpensWhenReleased, &Phase::Release, detail));
         held
     }
 }

@@ -1,5 +1,6 @@
 //! The phases of a run, in order.
 
+use std::fmt;
 use std::time::Duration;
 
 use cpu_time::ProcessTime;
@@ -108,11 +109,11 @@ impl<'a, S: Suite> Stage<'a, S> {
         let _ = phases.into_iter().all(|phase| phase(&mut self));
         if self.arrivals.regressions > 0 {
             let detail = format!("{} times an edge went back to an older epoch", self.arrivals.regressions);
-            self.violate(Invariant::NoEpochRegression, "all phases", detail);
+            self.violate(Invariant::NoEpochRegression, &"all phases", detail);
         }
         if self.arrivals.blamed > 0 {
             let detail = format!("{} messages of honest nodes were blamed", self.arrivals.blamed);
-            self.violate(Invariant::NoFalseBlame, "all phases", detail);
+            self.violate(Invariant::NoFalseBlame, &"all phases", detail);
         }
         Run {
             operations: self.operations,
@@ -160,7 +161,7 @@ impl<'a, S: Suite> Stage<'a, S> {
         });
     }
 
-    pub(super) fn violate(&mut self, invariant: Invariant, step: impl ToString, detail: String) {
+    pub(super) fn violate(&mut self, invariant: Invariant, step: &dyn fmt::Display, detail: String) {
         self.violations.push(Violation { invariant, step: step.to_string(), drones: Vec::new(), detail });
     }
 
@@ -176,7 +177,7 @@ impl<'a, S: Suite> Stage<'a, S> {
             }
             if self.world.time() >= end {
                 let detail = format!("only {count} of {of} got there in {} s", patience.as_secs());
-                self.violate(Invariant::Convergence, phase, detail);
+                self.violate(Invariant::Convergence, &phase, detail);
                 return false;
             }
             self.world.run_for(SLICE, &mut self.arrivals);
@@ -268,7 +269,7 @@ impl<'a, S: Suite> Stage<'a, S> {
         }
         let count = if phase == Phase::Join { newcomers.len().to_string() } else { String::new() };
         self.operate(phase, count, &mark, newcomers);
-        self.check_keys(phase, &[])
+        self.check_keys(&phase, &[])
     }
 
     fn expire(&mut self) -> bool {
@@ -277,7 +278,7 @@ impl<'a, S: Suite> Stage<'a, S> {
         let done = self.synced(Phase::Rekey, &mark);
         let members = self.members.clone();
         self.operate(Phase::Rekey, "", &mark, &members);
-        done && self.check_keys(Phase::Rekey, &[])
+        done && self.check_keys(&Phase::Rekey, &[])
     }
 
     fn leave(&mut self) -> bool {
@@ -301,7 +302,7 @@ impl<'a, S: Suite> Stage<'a, S> {
             && self.synced(Phase::Leave, &mark);
         let members = self.members.clone();
         self.operate(Phase::Leave, gone.to_string(), &mark, &members);
-        done && self.check_keys(Phase::Leave, &leavers)
+        done && self.check_keys(&Phase::Leave, &leavers)
     }
 
     fn talk(&mut self) -> bool {
@@ -340,11 +341,11 @@ impl<'a, S: Suite> Stage<'a, S> {
         let done = self.synced(Phase::RestartLeader, &mark);
         let members = self.members.clone();
         self.operate(Phase::RestartLeader, "", &mark, &members);
-        done && self.check_keys(Phase::RestartLeader, &[])
+        done && self.check_keys(&Phase::RestartLeader, &[])
     }
 
     /// Every member exports the leader's key; who left exports none.
-    pub(super) fn check_keys(&mut self, step: impl ToString, outsiders: &[u32]) -> bool {
+    pub(super) fn check_keys(&mut self, step: &dyn fmt::Display, outsiders: &[u32]) -> bool {
         let name = Name::new("run").expect("a plain name");
         let world = &self.world;
         let Some(key) = world.leader(0).and_then(|leader| leader.export(&name)) else {
@@ -356,7 +357,7 @@ impl<'a, S: Suite> Stage<'a, S> {
         let known = outsiders.par_iter().filter(|edge| export(edge).is_some()).count();
         self.checks += self.members.len() as u64 + outsiders.len() as u64;
         if wrong > 0 {
-            self.violate(Invariant::Agreement, step.to_string(), format!("{wrong} members have another key"));
+            self.violate(Invariant::Agreement, step, format!("{wrong} members have another key"));
         }
         if known > 0 {
             let detail = format!("{known} who left have a key");
