@@ -42,7 +42,7 @@ impl<S: Suite> Collector<S> {
 
     /// Gives up what takes too long or cannot be any more.
     fn end_what_is_over(&mut self, now: Now) {
-        let (authority, links) = (self.authority.as_ref(), self.links.len());
+        let (authority, links) = (self.authority.as_ref(), &self.links);
         let over = |collection: &super::Collection<S>| {
             let time = now.monotonic;
             collection.until <= time || collection.is_hopeless(time, authority, links)

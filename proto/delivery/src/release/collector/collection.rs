@@ -8,6 +8,7 @@ use quiver_ainq::{KgcId, PendingDelivery, Suite};
 use quiver_ibe::{Condition, IdentityPoint, UnverifiedKeyShare};
 
 use super::interface::{Shortfall, Verdict};
+use super::link::Link;
 use crate::release::ReleaseAuthority;
 use quiver_machine::Peer;
 
@@ -124,17 +125,26 @@ impl<S: Suite> Collection<S> {
         &self,
         now: Duration,
         known: Option<&ReleaseAuthority<S>>,
-        links: usize,
+        links: &[Link],
     ) -> bool {
         let told = self.asked.values().filter_map(|asked| match asked {
             Asked::Told { kgc, .. } => Some(*kgc),
             _ => None,
         });
         let Some(authority) = known else {
-            return now >= self.grace && links > 0 && told.count() >= links;
+            return now >= self.grace && !links.is_empty() && told.count() >= links.len();
         };
         let shared: BTreeSet<_> = self.shares().into_iter().map(|(_, share)| share.index()).collect();
         let told: BTreeSet<_> = told.flatten().filter(|kgc| !shared.contains(kgc)).collect();
+        // Whoever says that it is a KGC need not be: another that has not answered yet may be that one.
+        let may_be_told = |link: &Link| {
+            let answered =
+                matches!(self.asked.get(&link.peer), Some(Asked::Told { .. } | Asked::Shared { .. }));
+            !answered && link.kgc.is_none_or(|kgc| told.contains(&kgc))
+        };
+        if links.iter().any(may_be_told) {
+            return false;
+        }
         let publics = authority.publics();
         let needed = if self.point.is_some() { usize::from(publics.threshold()) } else { 1 };
         let others = publics.shares().iter().filter(|(kgc, _)| !told.contains(kgc));
