@@ -5,8 +5,8 @@ use std::time::Duration;
 use quiver_crypto::Zeroizing;
 use quiver_role::release::{CollectEvent, ReleaseAnswer, ReleaseEvent, ReleaseQuestion, Verdict};
 
-use crate::world::running::verdict;
-use crate::world::{ALLOWANCE, PATIENCE, START, World, condition, name, not_before};
+use crate::world::verdict;
+use crate::world::{ALLOWANCE, Node, PATIENCE, START, World, condition, name, not_before};
 
 #[test]
 fn nothing_is_released_without_a_policy() {
@@ -57,7 +57,7 @@ fn policies_and_approvals_outlive_a_restart() {
     let mut world = World::new(4, 1, 1);
     let phase = condition("mission/alpha/phase-2");
     world.approve(&[1], &phase, true);
-    world.stop_kgc(1);
+    world.stop(Node::Kgc(1));
     world.start_kgc(1);
     let drone = world.add_drone();
     world.collect(drone, &phase).unwrap();
@@ -67,11 +67,11 @@ fn policies_and_approvals_outlive_a_restart() {
 fn time_counts_from_the_second_that_is_named() {
     let mut world = World::new(5, 1, 1);
     let drone = world.add_drone();
-    let at = world.clock.as_secs() + 10;
-    world.run(Duration::from_millis(9_999));
+    let at = world.time().as_secs() + 10;
+    world.run_for(Duration::from_millis(9_999));
     let shortfall = world.collect(drone, &not_before(at)).unwrap_err();
     assert_eq!(verdict(&shortfall, 1), Some(Verdict::NotYet { at: START + at, now: START + at - 1 }));
-    world.run(Duration::from_millis(1));
+    world.run_for(Duration::from_millis(1));
     world.collect(drone, &not_before(at)).unwrap();
 }
 
@@ -79,17 +79,17 @@ fn time_counts_from_the_second_that_is_named() {
 fn who_asks_too_often_waits() {
     let mut world = World::new(6, 1, 1);
     let drone = world.add_drone();
-    let before = world.clock;
+    let before = world.time();
     for number in 1..=u64::from(ALLOWANCE.burst) {
         world.collect(drone, &not_before(number)).unwrap();
     }
-    assert_eq!(world.clock, before);
+    assert_eq!(world.time(), before);
     world.collect(drone, &not_before(20)).unwrap();
-    assert!(world.clock - before >= ALLOWANCE.interval);
+    assert!(world.time() - before >= ALLOWANCE.interval);
     let other = world.add_drone();
-    let before = world.clock;
+    let before = world.time();
     world.collect(other, &not_before(20)).unwrap();
-    assert_eq!(world.clock, before, "nobody waits for another");
+    assert_eq!(world.time(), before, "nobody waits for another");
 }
 
 #[test]
@@ -98,13 +98,12 @@ fn share_is_noted_before_it_leaves_and_refusals_are_not() {
     let drone = world.add_drone();
     world.collect(drone, &not_before(1)).unwrap();
     assert!(world.collect(drone, &not_before(1_000)).is_err());
-    let centre = &world.kgcs[&1];
-    let [record] = &centre.records[..] else { panic!("{:?}", centre.records) };
+    let [record] = world.kgc_records(1) else { panic!("{:?}", world.kgc_records(1)) };
     assert_eq!((record.condition.clone(), record.serial), (not_before(1), [1; 16]));
     assert_eq!((record.name.clone(), record.master), (name("drone-1"), world.authority.fingerprint()));
-    assert_eq!(record.handle, *world.drones[drone].public.handle().as_bytes());
+    assert_eq!(record.handle, *world.publics[drone].handle().as_bytes());
     assert!(matches!(
-        &centre.events[..],
+        world.kgc_events(1)[..],
         [ReleaseEvent::Released { .. }, ReleaseEvent::Denied { why: "its time has not come", .. }]
     ));
 }
@@ -119,7 +118,7 @@ fn same_swarm_of_questions_makes_each_share_once() {
     for drone in &drones {
         world.finish(*drone);
         let collected = |event: &CollectEvent| matches!(event, CollectEvent::Collected { .. });
-        assert!(world.drones[*drone].events.iter().any(collected));
+        assert!(world.drone_events(*drone).iter().any(collected));
     }
     assert_eq!(world.released(), 20);
 }

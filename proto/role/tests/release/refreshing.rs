@@ -3,7 +3,7 @@
 use quiver_ibe::Dealing;
 use quiver_role::release::{CollectEvent, Holding, ReleaseAuthority, ReleaseParameters, Verdict};
 
-use crate::world::running::verdict;
+use crate::world::verdict;
 use crate::world::{World, name, not_before};
 
 #[test]
@@ -17,10 +17,10 @@ fn drone_that_knows_old_shares_learns_of_the_new_ones_and_the_keys_stay() {
     // In its links there are challenges that name the old version still.
     let later = world.collect(drone, &not_before(2)).unwrap();
     assert!(world.opens(&later, &not_before(2)));
-    assert_eq!(world.drones[drone].machine.authority().unwrap().version(), 2);
+    assert_eq!(world.drone(drone).authority().unwrap().version(), 2);
     assert!(world.culprits(drone).is_empty());
     let news = |event: &&CollectEvent| matches!(event, CollectEvent::Statement { .. });
-    assert_eq!(world.drones[drone].events.iter().filter(news).count(), 2);
+    assert_eq!(world.drone_events(drone).iter().filter(news).count(), 2);
 }
 
 #[test]
@@ -31,7 +31,7 @@ fn shares_of_two_versions_are_never_mixed() {
     world.refresh();
     // Two are through with the refresh, then a third.
     (1..=2).for_each(|kgc| world.hold(kgc));
-    world.mute = [5].into();
+    world.set_mute([5].into());
     let shortfall = world.collect(drone, &not_before(2)).unwrap_err();
     assert!(matches!(verdict(&shortfall, 3), Some(Verdict::OtherVersion(1))), "{shortfall}");
     assert!(world.culprits(drone).is_empty(), "nobody lied");
@@ -51,7 +51,7 @@ fn statement_of_another_master_key_replaces_nothing() {
     world.replace_master(&dealing);
     let shortfall = world.collect(drone, &not_before(2)).unwrap_err();
     assert!(shortfall.to_string().contains("no such authority here"), "{shortfall}");
-    assert_eq!(world.drones[drone].machine.authority(), Some(&known));
+    assert_eq!(world.drone(drone).authority(), Some(&known));
     let newcomer = world.add_drone();
     world.collect(newcomer, &not_before(2)).unwrap();
 }

@@ -3,8 +3,8 @@
 use quiver_role::Reason;
 use quiver_role::release::{ReleaseConfig, ReleaseOffice, Verdict};
 
-use crate::world::running::verdict;
-use crate::world::{ALLOWANCE, PATIENCE, World, condition, not_before};
+use crate::world::verdict;
+use crate::world::{ALLOWANCE, Node, PATIENCE, World, condition, not_before};
 
 #[test]
 fn single_kgc_releases_like_a_quorum() {
@@ -39,10 +39,10 @@ fn kgc_without_a_master_key_says_so() {
         approvals: vec![],
         allowance: ALLOWANCE,
     };
-    world.kgcs.get_mut(&1).unwrap().office = ReleaseOffice::new(config);
+    world.start(Node::Kgc(1), ReleaseOffice::new(config));
     let drone = world.add_drone();
-    let before = world.clock;
+    let before = world.time();
     let shortfall = world.collect(drone, &not_before(1)).unwrap_err();
     assert_eq!(shortfall.verdicts, [(None, Verdict::Refused(Reason::UnknownAuthority))]);
-    assert!(world.clock - before < PATIENCE, "it is not worth waiting");
+    assert!(world.time() - before < PATIENCE, "it is not worth waiting");
 }

@@ -1,29 +1,30 @@
-//! A quorum of KGCs, drones, and the messages between them.
+//! A quorum of KGCs that release shares, and drones that collect them, on the testbed.
 
-pub(crate) mod running;
-
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeSet;
+use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use quiver_ainq::{
-    AuthorityStatement, Deployment, DroneKeypair, Identity, MasterSecret, Name, RevocationList, Revoked,
-    Ristretto255, Role, SecretValue,
+    AuthorityStatement, Deployment, DroneKeypair, DronePublicKey, Identity, MasterSecret, Name,
+    RevocationList, Revoked, Ristretto255, Role, SecretValue,
 };
 use quiver_crypto::Secret;
-use quiver_ibe::{Condition, Dealing, MasterShare, PublicShares};
+use quiver_ibe::{Condition, Dealing, IdentityKey, MasterShare, PublicShares};
+use quiver_message::Message;
 use quiver_pairing::{Scalar, scalar_decode};
+use quiver_role::Route;
 use quiver_role::release::{
-    Allowance, Approval, Audience, CollectEvent, CollectTiming, Collector, CollectorConfig, Holding, Policy,
-    ReleaseAuthority, ReleaseCommand, ReleaseConfig, ReleaseEvent, ReleaseOffice, ReleaseParameters,
-    ShareReleased,
+    Allowance, Approval, Audience, CollectCommand, CollectEvent, CollectTiming, Collector, CollectorConfig,
+    Holding, Policy, ReleaseAuthority, ReleaseCommand, ReleaseConfig, ReleaseEvent, ReleaseOffice,
+    ReleaseParameters, ShareReleased, Shortfall, Verdict,
 };
-use quiver_role::{Input, Machine, Now, Peer};
+use quiver_testbed::{Net, NodeSet, Partition};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
 pub(crate) type S = Ristretto255;
 
-pub(crate) const START: u64 = 1_800_000_000;
+pub(crate) use quiver_testbed::EPOCH_START as START;
 pub(crate) const ALLOWANCE: Allowance = Allowance { burst: 4, interval: Duration::from_secs(2) };
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -47,48 +48,33 @@ pub(crate) enum Node {
     Drone(usize),
 }
 
-#[derive(Clone, Debug)]
-pub(crate) struct Flight {
-    pub(crate) from: Node,
-    pub(crate) to: Node,
-    pub(crate) bytes: Vec<u8>,
-}
-
-pub(crate) type Tamper = Box<dyn FnMut(Flight) -> Vec<Flight>>;
-
-pub(crate) struct Centre {
-    pub(crate) office: ReleaseOffice<S>,
-    pub(crate) events: Vec<ReleaseEvent>,
-    pub(crate) records: Vec<ShareReleased>,
-    /// How far its clock is from the others'.
-    pub(crate) skew: i64,
-}
-
-pub(crate) struct Drone {
-    pub(crate) machine: Collector<S>,
-    pub(crate) public: quiver_ainq::DronePublicKey<S>,
-    pub(crate) events: Vec<CollectEvent>,
-    deadline: Option<Duration>,
-}
+pub(crate) type Packet = quiver_testbed::Packet<Node>;
 
 pub(crate) struct World {
-    pub(crate) clock: Duration,
+    net: Net<Node>,
     pub(crate) rng: ChaCha20Rng,
     pub(crate) deployment: Deployment<S>,
     master: MasterSecret<S>,
     shares: Vec<MasterShare>,
     pub(crate) authority: ReleaseAuthority<S>,
-    pub(crate) kgcs: BTreeMap<u16, Centre>,
     pub(crate) commands: Vec<ReleaseCommand>,
-    pub(crate) drones: Vec<Drone>,
-    /// KGCs that are reached but say nothing.
-    pub(crate) mute: BTreeSet<u16>,
+    /// Of the drones.
+    pub(crate) publics: Vec<DronePublicKey<S>>,
     pub(crate) timing: CollectTiming,
-    queue: VecDeque<Flight>,
-    handles: BTreeMap<(Node, Node), Peer>,
-    next_peer: u64,
-    pub(crate) tamper: Option<Tamper>,
-    pub(crate) recorded: Vec<Flight>,
+}
+
+impl Deref for World {
+    type Target = Net<Node>;
+
+    fn deref(&self) -> &Net<Node> {
+        &self.net
+    }
+}
+
+impl DerefMut for World {
+    fn deref_mut(&mut self) -> &mut Net<Node> {
+        &mut self.net
+    }
 }
 
 /// The statement about shares, signed by the one KGC that there is in these tests' place of a quorum.
@@ -121,31 +107,21 @@ impl World {
         let parameters = ReleaseParameters { version: 1, publics: dealing.public_shares().unwrap() };
         let authority = signed(&master, &deployment, &parameters, &mut rng);
         let mut world = Self {
-            clock: Duration::from_secs(100),
+            net: Net::new(seed),
             rng,
             deployment,
             master,
             shares: dealing.shares().to_vec(),
             authority,
-            kgcs: BTreeMap::new(),
             commands: Vec::new(),
-            drones: Vec::new(),
-            mute: BTreeSet::new(),
+            publics: Vec::new(),
             timing: CollectTiming { ahead: 0, ..CollectTiming::default() },
-            queue: VecDeque::new(),
-            handles: BTreeMap::new(),
-            next_peer: 1,
-            tamper: None,
-            recorded: Vec::new(),
         };
+        world.skip(Duration::from_secs(100));
         for kgc in 1..=n {
             world.start_kgc(kgc);
         }
         world
-    }
-
-    pub(crate) fn now(&self) -> Now {
-        Now { monotonic: self.clock, unix: START + self.clock.as_secs() }
     }
 
     pub(crate) fn share(&self, kgc: u16) -> MasterShare {
@@ -154,41 +130,68 @@ impl World {
 
     /// Starts a KGC from what its registry would have.
     pub(crate) fn start_kgc(&mut self, kgc: u16) {
-        let config = ReleaseConfig {
-            deployment: self.deployment.clone(),
-            cookie_key: Secret::random(&mut self.rng),
-            holding: Some(Holding::new(self.authority.clone(), self.share(kgc)).unwrap()),
-            policies: self.policies(),
-            approvals: self.approvals(),
-            allowance: ALLOWANCE,
-        };
-        let office = ReleaseOffice::new(config);
-        let centre = Centre { office, events: vec![], records: vec![], skew: 0 };
-        self.kgcs.insert(kgc, centre);
-        for drone in 0..self.drones.len() {
-            self.connect(drone, kgc);
+        let approvals = self.approvals();
+        self.start_office(kgc, kgc, approvals);
+        for drone in 0..self.publics.len() {
+            self.dial(drone, kgc);
         }
     }
 
     /// A node that says it is KGC `kgc` and has its share, under another name.
     pub(crate) fn add_impostor(&mut self, node: u16, kgc: u16) {
+        self.start_office(node, kgc, vec![]);
+    }
+
+    fn start_office(&mut self, node: u16, kgc: u16, approvals: Vec<Approval>) {
         let config = ReleaseConfig {
             deployment: self.deployment.clone(),
             cookie_key: Secret::random(&mut self.rng),
             holding: Some(Holding::new(self.authority.clone(), self.share(kgc)).unwrap()),
             policies: self.policies(),
-            approvals: vec![],
+            approvals,
             allowance: ALLOWANCE,
         };
-        let office = ReleaseOffice::new(config);
-        self.kgcs.insert(node, Centre { office, events: vec![], records: vec![], skew: 0 });
+        self.net.add::<ReleaseOffice<S>>(Node::Kgc(node), Vec::new());
+        self.start(Node::Kgc(node), ReleaseOffice::new(config));
     }
 
-    pub(crate) fn stop_kgc(&mut self, kgc: u16) {
-        for drone in 0..self.drones.len() {
-            self.disconnect(drone, kgc);
-        }
-        self.kgcs.remove(&kgc);
+    pub(crate) fn dial(&mut self, drone: usize, kgc: u16) {
+        self.connect(Node::Drone(drone), Node::Kgc(kgc), Route::Kgc);
+    }
+
+    /// These KGCs are reached but say nothing.
+    pub(crate) fn set_mute(&mut self, kgcs: BTreeSet<u16>) {
+        self.network.heal();
+        let mute = NodeSet::only(kgcs.into_iter().map(Node::Kgc));
+        self.network.part(Partition::one_way(mute, NodeSet::Everyone));
+    }
+
+    fn kgcs(&self) -> Vec<u16> {
+        let kgc = |node| match node {
+            Node::Kgc(kgc) if self.alive(node) => Some(kgc),
+            _ => None,
+        };
+        self.ids().into_iter().filter_map(kgc).collect()
+    }
+
+    fn office(&mut self, kgc: u16) -> &mut ReleaseOffice<S> {
+        self.node_mut(Node::Kgc(kgc)).machine_mut().expect("up")
+    }
+
+    pub(crate) fn kgc_events(&self, kgc: u16) -> &[ReleaseEvent] {
+        &self.node::<ReleaseOffice<S>>(Node::Kgc(kgc)).events
+    }
+
+    pub(crate) fn kgc_records(&self, kgc: u16) -> &[ShareReleased] {
+        self.node::<ReleaseOffice<S>>(Node::Kgc(kgc)).records()
+    }
+
+    pub(crate) fn drone(&self, drone: usize) -> &Collector<S> {
+        self.machine(Node::Drone(drone))
+    }
+
+    pub(crate) fn drone_events(&self, drone: usize) -> &[CollectEvent] {
+        &self.node::<Collector<S>>(Node::Drone(drone)).events
     }
 
     fn policies(&self) -> Vec<Policy> {
@@ -208,11 +211,8 @@ impl World {
     }
 
     fn order(&mut self, kgcs: &[u16], command: &ReleaseCommand) {
-        let now = self.now();
         for kgc in kgcs {
-            let centre = self.kgcs.get_mut(kgc).unwrap();
-            centre.office.handle_input(now, Input::Command(command.clone()), &mut self.rng);
-            self.drain_kgc(*kgc);
+            self.command::<ReleaseOffice<S>>(Node::Kgc(*kgc), command.clone());
         }
     }
 
@@ -223,7 +223,7 @@ impl World {
         let revision = self.commands.len() as u64 + 1;
         let policy = Policy { revision, pattern: pattern.parse().unwrap(), audience };
         self.commands.push(ReleaseCommand::Policy(policy.clone()));
-        let all: Vec<_> = self.kgcs.keys().copied().collect();
+        let all = self.kgcs();
         self.order(&all, &ReleaseCommand::Policy(policy));
     }
 
@@ -236,12 +236,12 @@ impl World {
     }
 
     pub(crate) fn revoke(&mut self, drone: usize) {
-        let revoked = vec![Revoked::from(&self.drones[drone].public.identity)];
-        let now = self.now().unix;
+        let revoked = vec![Revoked::from(&self.publics[drone].identity)];
+        let now = self.clock().unix;
         let list = RevocationList { number: 1, issued: now, next_update: now + 86_400, revoked };
         let signed = self.master.sign_revocations(&self.deployment, list, &mut self.rng).unwrap();
-        for centre in self.kgcs.values_mut() {
-            centre.office.offer_revocations(&signed.encode()).unwrap();
+        for kgc in self.kgcs() {
+            self.office(kgc).offer_revocations(&signed.encode()).unwrap();
         }
     }
 
@@ -265,7 +265,7 @@ impl World {
     /// This KGC is through with the refresh.
     pub(crate) fn hold(&mut self, kgc: u16) {
         let holding = Holding::new(self.authority.clone(), self.share(kgc)).unwrap();
-        self.kgcs.get_mut(&kgc).unwrap().office.hold(holding);
+        self.office(kgc).hold(holding);
     }
 
     /// A statement signed with the deployment's key, encoded.
@@ -278,7 +278,7 @@ impl World {
         let parameters = ReleaseParameters { version: 1, publics: dealing.public_shares().unwrap() };
         self.authority = signed(&self.master, &self.deployment, &parameters, &mut self.rng);
         self.shares = dealing.shares().to_vec();
-        let all: Vec<_> = self.kgcs.keys().copied().collect();
+        let all = self.kgcs();
         all.into_iter().for_each(|kgc| self.hold(kgc));
     }
 
@@ -298,7 +298,7 @@ impl World {
     }
 
     pub(crate) fn add_drone(&mut self) -> usize {
-        let keypair = self.keypair(self.drones.len() as u8 + 1, &["alpha"], START + 1_000_000);
+        let keypair = self.keypair(self.publics.len() as u8 + 1, &["alpha"], START + 1_000_000);
         self.add_drone_with(keypair)
     }
 
@@ -311,12 +311,95 @@ impl World {
             authority: None,
             timing: self.timing,
         });
-        let drone = self.drones.len();
-        self.drones.push(Drone { machine, public, events: vec![], deadline: None });
-        let all: Vec<_> = self.kgcs.keys().copied().collect();
+        let drone = self.publics.len();
+        self.publics.push(public);
+        self.start(Node::Drone(drone), machine);
+        let all = self.kgcs();
         for kgc in all {
-            self.connect(drone, kgc);
+            self.dial(drone, kgc);
         }
         drone
     }
+
+    pub(crate) fn run_for(&mut self, time: Duration) {
+        self.net.run_for(time);
+    }
+
+    /// Tells the drone to collect a key, and does not wait for it.
+    pub(crate) fn begin(
+        &mut self,
+        drone: usize,
+        condition: Option<&Condition>,
+        patience: Duration,
+        wait: bool,
+    ) {
+        let command = CollectCommand::Collect { condition: condition.cloned(), patience, wait };
+        self.command::<Collector<S>>(Node::Drone(drone), command);
+    }
+
+    /// Runs until the drone has nothing more to do.
+    pub(crate) fn finish(&mut self, drone: usize) {
+        let end = self.time() + Duration::from_secs(100_000);
+        let mut steps = 0;
+        while !self.drone(drone).is_idle() {
+            steps += 1;
+            assert!(self.step(end) && steps < 100_000, "not through: {:?}", self.drone_events(drone));
+        }
+    }
+
+    /// Has the drone collect a key, whatever comes of it.
+    pub(crate) fn collect(&mut self, drone: usize, condition: &Condition) -> Result<IdentityKey, Shortfall> {
+        self.begin(drone, Some(condition), PATIENCE, false);
+        self.finish(drone);
+        self.outcome(drone, condition)
+    }
+
+    /// What came last of collecting a key.
+    pub(crate) fn outcome(&self, drone: usize, wanted: &Condition) -> Result<IdentityKey, Shortfall> {
+        let outcome = self.drone_events(drone).iter().rev().find_map(|event| match event {
+            CollectEvent::Collected { condition, key } if condition == wanted => {
+                Some(Ok(IdentityKey::clone(key)))
+            }
+            CollectEvent::NotCollected(shortfall) if shortfall.condition.as_ref() == Some(wanted) => {
+                Some(Err(shortfall.clone()))
+            }
+            _ => None,
+        });
+        outcome.expect("an outcome")
+    }
+
+    /// Whether a key opens what was encrypted to the condition.
+    pub(crate) fn opens(&mut self, key: &IdentityKey, condition: &Condition) -> bool {
+        let point = quiver_ibe::IdentityPoint::of(condition);
+        let sealed = self.authority.master().encrypt(&point, b"orders", &mut self.rng).unwrap();
+        key.decrypt(&sealed).is_ok_and(|opened| *opened == b"orders")
+    }
+
+    /// Whom the drone named for wrong shares.
+    pub(crate) fn culprits(&self, drone: usize) -> Vec<u16> {
+        let culprits = self.drone_events(drone).iter().filter_map(|event| match event {
+            CollectEvent::Culprit { kgc, .. } => Some(*kgc),
+            _ => None,
+        });
+        culprits.collect()
+    }
+
+    /// How many shares all KGCs have released.
+    pub(crate) fn released(&self) -> usize {
+        self.kgcs().into_iter().map(|kgc| self.kgc_records(kgc).len()).sum()
+    }
+
+    /// The last message of this kind on its way, decoded.
+    pub(crate) fn last(&self, wanted: impl Fn(&Message<S>) -> bool) -> (Packet, Message<S>) {
+        let decoded =
+            self.recorded.iter().rev().map(|packet| {
+                (packet.clone(), Message::<S>::decode(&self.deployment, &packet.bytes).unwrap())
+            });
+        decoded.into_iter().find(|(_, message)| wanted(message)).expect("such a message")
+    }
+}
+
+/// The verdict of a KGC in a shortfall.
+pub(crate) fn verdict(shortfall: &Shortfall, kgc: u16) -> Option<Verdict> {
+    shortfall.verdicts.iter().find(|(known, _)| *known == Some(kgc)).map(|(_, verdict)| *verdict)
 }
