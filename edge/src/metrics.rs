@@ -8,8 +8,9 @@ use prometheus_client::registry::{Registry, Unit};
 use quiver_ainq::Suite;
 use quiver_drone::health::Troubles;
 use quiver_net::Unreached;
+use quiver_role::edge::AnyEdge;
 use quiver_role::edge::EdgeStatus;
-use quiver_role::{Edge, EdgeEvent, Offence, Route};
+use quiver_role::{EdgeEvent, Offence, Route};
 use quiver_service::clock;
 use quiver_service::monitoring::Standing;
 
@@ -159,7 +160,7 @@ impl Metrics {
     /// leaders there are; none while it enrols.
     pub(crate) fn look<S: Suite>(
         &self,
-        machine: &Edge<S>,
+        machine: &AnyEdge<S>,
         unreached: &[Unreached],
         leaders: Option<usize>,
     ) -> Standing {

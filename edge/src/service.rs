@@ -13,6 +13,7 @@ use quiver_drone::envelope;
 use quiver_drone::fetching::Desk;
 use quiver_drone::health;
 use quiver_net::{Clocks, Driver, Handle, NodeConfig, NodeKey, Transport, group_topic};
+use quiver_role::edge::AnyEdge;
 use quiver_role::{
     Edge, EdgeCommand, EdgeConfig, Either, Envelopes, Kgcs, Node, QuorumSuite, Route, Snapshot,
 };
@@ -37,7 +38,7 @@ use crate::metrics::Metrics;
 use crate::store::Store;
 
 /// The machine of this service.
-pub(crate) type EdgeNode<S> = Node<Edge<S>, Envelopes>;
+pub(crate) type EdgeNode<S> = Node<AnyEdge<S>, Envelopes>;
 
 /// Failed sends kept for the subcommand that waits for one.
 const FAILURES: usize = 16;
@@ -153,7 +154,10 @@ impl<S: QuorumSuite> Drone<'_, S> {
         let (failures, _) = broadcast::channel(FAILURES);
         let counted = self.metrics.clone();
         let host = EdgeHost { store, keeping: Keeping::Own, json, milestones, failures, metrics: counted };
-        let machine = Node::new(Edge::new(self.settings(token, None), state.as_ref())?, Envelopes::default());
+        let machine = EdgeNode::new(
+            Edge::new(self.settings(token, None), state.as_ref())?.into(),
+            Envelopes::default(),
+        );
         let (driver, handle) = Driver::new(&node, machine, host, OsRng)?;
         // Closed again before the endpoint of the running drone opens, whose counters of bytes are others.
         let monitor = self.monitor(metrics, &handle, None).await?;
@@ -218,7 +222,7 @@ impl<S: QuorumSuite> Drone<'_, S> {
         let metrics = self.metrics.clone();
         let (keeping, told) = (Keeping::Own, failures.clone());
         let host = EdgeHost { store, keeping, json, milestones, failures: told, metrics };
-        let machine = Node::new(machine, Envelopes::default());
+        let machine = Node::new(machine.into(), Envelopes::default());
         let (driver, handle) = Driver::new(&node, machine, host, OsRng)?;
         let _monitor = self.monitor(self.config.metrics, &handle, Some(node.dial.len())).await?;
         if former.is_some_and(|former| former != group) {

@@ -23,7 +23,8 @@ mod world;
 use quiver_ainq::{Bls12381G1, Ristretto255, SuiteKind};
 use quiver_net::check_file_limit;
 use quiver_quorum::QuorumSuite;
-use quiver_role::{Edge, Envelopes, Leader, Node};
+use quiver_role::edge::AnyEdge;
+use quiver_role::{Envelopes, Leader, Node};
 
 use crate::measure;
 use crate::plan::{Plan, TransportKind};
@@ -35,7 +36,7 @@ pub use self::worker::work;
 use self::world::World;
 
 /// An edge with its envelopes.
-type EdgeNode<S> = Node<Edge<S>, Envelopes>;
+type EdgeNode<S> = Node<AnyEdge<S>, Envelopes>;
 /// A leader with its envelopes.
 type LeaderNode<S> = Node<Leader<S>, Envelopes>;
 

@@ -5,8 +5,8 @@ use std::convert::Infallible;
 use quiver_ainq::{Name, Suite};
 use quiver_drone::envelope::told;
 use quiver_net::{Host, HostError};
-use quiver_role::edge::Ending;
-use quiver_role::{Edge, EdgeEvent, Either, EnvelopeEvent, Reason, Snapshot, Source};
+use quiver_role::edge::{AnonymousEvent, AnyEdge, Ending};
+use quiver_role::{EdgeEvent, Either, EnvelopeEvent, Reason, Snapshot, Source};
 use quiver_service::clock;
 use quiver_service::terminal::{self, Message};
 use rand::rngs::OsRng;
@@ -71,9 +71,17 @@ impl<S: Suite> Host<EdgeNode<S>> for EdgeHost {
         machine.vouch(statement, &mut OsRng).unwrap_or_default()
     }
 
-    fn event(&mut self, machine: &EdgeNode<S>, event: Either<EdgeEvent, EnvelopeEvent>) {
+    fn event(&mut self, machine: &EdgeNode<S>, event: Either<AnonymousEvent, EnvelopeEvent>) {
         let event = match event {
-            Either::Left(event) => event,
+            Either::Left(AnonymousEvent::Edge(event)) => event,
+            Either::Left(AnonymousEvent::Admitted { pseudonym, slot, until }) => {
+                let (pseudonym, ends) = (pseudonym.to_string(), clock::format(until));
+                tracing::info!(pseudonym, slot, until = ends, "admitted without a name");
+                return self.tell(
+                    &json!({"event": "admitted", "pseudonym": pseudonym, "slot": slot, "until": until}),
+                );
+            }
+            Either::Left(AnonymousEvent::Ended(why)) => return self.ended(why),
             Either::Right(EnvelopeEvent::NotSent(reason)) => EdgeEvent::SendFailed(reason),
             Either::Right(event) => {
                 let group = machine.status().group;
@@ -103,14 +111,6 @@ impl<S: Suite> Host<EdgeNode<S>> for EdgeHost {
                 // Nobody may be waiting.
                 let _ = self.failures.send(reason);
             }
-            EdgeEvent::Admitted { pseudonym, slot, until } => {
-                let (pseudonym, ends) = (pseudonym.to_string(), clock::format(until));
-                tracing::info!(pseudonym, slot, until = ends, "admitted without a name");
-                self.tell(
-                    &json!({"event": "admitted", "pseudonym": pseudonym, "slot": slot, "until": until}),
-                );
-            }
-            EdgeEvent::Ended(why) => self.ended(why),
             EdgeEvent::Left => {
                 tracing::info!("left the group");
                 self.tell(&json!({"event": "left"}));
@@ -160,7 +160,7 @@ impl EdgeHost {
         }
     }
 
-    fn refused<S: Suite>(&self, machine: &Edge<S>, reason: Reason) {
+    fn refused<S: Suite>(&self, machine: &AnyEdge<S>, reason: Reason) {
         let by = if machine.status().name.is_some() { "leader" } else { "kgc" };
         tracing::warn!(by, %reason, "refused");
         self.tell(&json!({"event": "refused", "by": by, "reason": reason.to_string()}));

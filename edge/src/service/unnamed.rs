@@ -11,7 +11,7 @@ use quiver_ainq::{DroneKeypair, Name};
 use quiver_drone::fetching::{Desk, copy};
 use quiver_net::{Driver, Handle, Multiaddr, NodeConfig, NodeKey, Transport, group_topic};
 use quiver_role::attributes::certifying::{Certificate, KIND, Terms};
-use quiver_role::edge::{AnonymousConfig, Ending};
+use quiver_role::edge::{AnonymousConfig, AnonymousEdge, Ending};
 use quiver_role::{Edge, Envelopes, Node, QuorumSuite, Route, Snapshot};
 use quiver_service::clock;
 use quiver_service::control::Server;
@@ -172,8 +172,8 @@ impl<S: QuorumSuite> Drone<'_, S> {
             // It is not of this period any more, or slot keys alone.
             return Ok(Some((Ending::Evicted, false)));
         };
-        let machine = Edge::anonymous(config, plan.store.unnamed().as_ref())?;
-        let machine = Node::new(machine, Envelopes::default());
+        let machine = AnonymousEdge::new(config, plan.store.unnamed().as_ref())?;
+        let machine = Node::new(machine.into(), Envelopes::default());
         let mut node = NodeConfig::spoke(NodeKey::random(&mut OsRng)?, Transport::TcpAndQuic);
         node.dial = plan.leaders.iter().map(|address| (Route::Leader, address.clone())).collect();
         node.topic = Some(group_topic(plan.group.as_str()));

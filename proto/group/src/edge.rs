@@ -18,8 +18,6 @@ mod membership;
 mod provisioning;
 mod store;
 
-#[cfg(feature = "abke")]
-use alloc::boxed::Box;
 use alloc::sync::Arc;
 #[cfg(feature = "services")]
 use alloc::vec::Vec;
@@ -36,7 +34,7 @@ use quiver_message::{Message, MessageError};
 use rand_core::CryptoRngCore;
 
 #[cfg(feature = "abke")]
-pub use self::anonymous::{AnonymousConfig, AnonymousEdge, AnonymousEvent, Ending};
+pub use self::anonymous::{AnonymousConfig, AnonymousEdge, AnonymousEvent, AnyEdge, Ending};
 #[cfg(feature = "compromise")]
 pub use self::compromise::CompromisedState;
 pub use self::context::{EdgeContext, StateChanged};
@@ -62,9 +60,6 @@ pub struct Edge<S: Suite> {
     enrolment: Enrolment<S>,
     joining: Joining<S>,
     membership: GroupMember<S>,
-    /// The machine in whose place this one stands.
-    #[cfg(feature = "abke")]
-    anonymous: Option<Box<AnonymousEdge<S>>>,
 }
 
 /// What stays of an [`EdgeConfig`].
@@ -101,23 +96,8 @@ impl<S: Suite> Edge<S> {
             enrolment: Enrolment::new(token, kgcs),
             joining: Joining::new(timing.backoff()),
             membership: GroupMember::new(signed_leave),
-            #[cfg(feature = "abke")]
-            anonymous: None,
             config: Settings { deployment, group, timing },
         }
-    }
-
-    /// An [`AnonymousEdge`] in the place of an edge.
-    ///
-    /// # Errors
-    /// As [`AnonymousEdge::new`].
-    #[cfg(feature = "abke")]
-    pub fn anonymous(config: AnonymousConfig<S>, state: Option<&Snapshot>) -> Result<Self, RestoreError> {
-        let (deployment, group, timing) = (config.deployment.clone(), None, config.timing);
-        let named =
-            EdgeConfig { deployment, group, token: None, kgcs: quiver_enrolment::Kgcs::single(), timing };
-        let anonymous = Some(Box::new(AnonymousEdge::new(config, state)?));
-        Ok(Self { anonymous, ..Self::fresh(named) })
     }
 
     /// Keeps track of fewer senders in an epoch than a service does: full windows of so many that sign and as
@@ -150,10 +130,6 @@ impl<S: Suite> Edge<S> {
 
     /// How it is doing.
     pub fn status(&self) -> EdgeStatus {
-        #[cfg(feature = "abke")]
-        if let Some(anonymous) = &self.anonymous {
-            return anonymous.status();
-        }
         let (name, group) = (self.keypair().map(DroneKeypair::public), self.wanted.clone());
         let name = name.map(|public| public.identity.name.clone());
         self.membership.status(name, group, &self.revocations, self.boot_no)
@@ -161,10 +137,6 @@ impl<S: Suite> Edge<S> {
 
     /// When, by the leader's clock, the key of the epoch held was made.
     pub fn key_issued_at(&self) -> Option<UnixTime> {
-        #[cfg(feature = "abke")]
-        if let Some(anonymous) = &self.anonymous {
-            return anonymous.key_issued_at();
-        }
         self.membership.key_issued_at(&self.config.deployment)
     }
 
@@ -181,10 +153,6 @@ impl<S: Suite> Edge<S> {
 
     /// A secret that all synced members of the epoch can derive under this name; `None` unless synced.
     pub fn export(&self, name: &Name) -> Option<Secret<32>> {
-        #[cfg(feature = "abke")]
-        if let Some(anonymous) = &self.anonymous {
-            return anonymous.export(name);
-        }
         self.membership.export(name)
     }
 
@@ -195,10 +163,6 @@ impl<S: Suite> Edge<S> {
     /// back. Any other is not taken. It is not called while the edge has no header. The leader's key, which
     /// the edge otherwise keeps decoded, is given up. How the edge behaves depends on neither.
     pub fn share_header(&mut self, shared: impl FnOnce(&Arc<[u8]>) -> Arc<[u8]>) {
-        #[cfg(feature = "abke")]
-        if let Some(anonymous) = &mut self.anonymous {
-            return anonymous.share_header(shared);
-        }
         self.membership.share_header(shared);
     }
 
@@ -457,10 +421,6 @@ impl<S: Suite> Machine for Edge<S> {
     type Record = Snapshot;
 
     fn handle_input(&mut self, now: Now, input: Input<'_, EdgeCommand>, rng: &mut dyn CryptoRngCore) {
-        #[cfg(feature = "abke")]
-        if let Some(anonymous) = &mut self.anonymous {
-            return anonymous.handle_input(now, input, rng);
-        }
         if !self.booted {
             self.boot(now, rng);
         }
@@ -485,10 +445,6 @@ impl<S: Suite> Machine for Edge<S> {
 
     #[inline(never)]
     fn poll_output(&mut self) -> Output<EdgeEvent, Snapshot> {
-        #[cfg(feature = "abke")]
-        if let Some(anonymous) = &mut self.anonymous {
-            return anonymous.poll_output().map(EdgeEvent::from, |record| record);
-        }
         let deadline = self.deadline();
         self.out.poll(deadline).map(|event| event, |StateChanged| self.snapshot())
     }
@@ -499,10 +455,6 @@ impl<S: Suite> Primary for Edge<S> {
 
     #[inline(never)]
     fn decode(&mut self, (from, _): (Peer, Via), bytes: &[u8]) -> Option<Message<S>> {
-        #[cfg(feature = "abke")]
-        if let Some(anonymous) = &mut self.anonymous {
-            return anonymous.decode(from, bytes);
-        }
         match Message::decode_expecting(&self.config.deployment, bytes, self.membership.expected()) {
             Ok(message) => Some(message),
             // Built to know some of the messages that there are: others pass by.
@@ -515,10 +467,6 @@ impl<S: Suite> Primary for Edge<S> {
     }
 
     fn receive(&mut self, now: Now, from: (Peer, Via), message: Message<S>, rng: &mut dyn CryptoRngCore) {
-        #[cfg(feature = "abke")]
-        if let Some(anonymous) = &mut self.anonymous {
-            return anonymous.receive(now, from, message, rng);
-        }
         if !self.booted {
             self.boot(now, rng);
         }

@@ -8,8 +8,8 @@ use quiver_ainq::{Deployment, Suite};
 use quiver_message::Message;
 use quiver_net::{Handle, Multiaddr, NodeConfig, NodeKey, PeerId, group_topic};
 use quiver_role::attributes::certifying::MAX_PERIOD;
-use quiver_role::edge::Ending;
-use quiver_role::{Edge, EdgeCommand, Either, Envelopes, Route, Snapshot};
+use quiver_role::edge::{AnonymousEdge, Ending};
+use quiver_role::{EdgeCommand, Either, Envelopes, Route, Snapshot};
 use quiver_world::admission::{ANSWERS, COMPARED, Checkpoint, EVERYBODY, Place, Rules, Sighting};
 use rand::Rng;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -254,12 +254,12 @@ impl<S: Suite> AnonymousTask<S> {
         self.admission.watch.expect(key.peer_id(), index, life);
         self.spoke.key = key;
         let stored = self.ledger.with(|stored| stored.clone());
-        let machine = Edge::anonymous(self.config.clone(), stored.as_ref())
+        let machine = AnonymousEdge::new(self.config.clone(), stored.as_ref())
             .map_err(|source| SimError::Restore { who: who.clone(), source: Box::new(source) })?;
         let (over, ended) = oneshot::channel();
         let host: DroneHost = self.host.anonymous(self.ledger.clone(), over);
         let rng = rng_stream::generator(self.seed, RngStream::Anonymous, index, life);
-        let machine = EdgeNode::new(machine, Envelopes::default());
+        let machine = EdgeNode::new(machine.into(), Envelopes::default());
         let mut node = Node::start(who, &self.spoke, machine, host, rng)?;
         self.shown.send_replace(Some(node.handle().clone()));
         let ending = ended.await;

@@ -115,6 +115,6 @@ impl<S: Suite> Drone<S> {
         let rng = rng_stream::generator(setting.seed, RngStream::Drone, self.index, life);
         let mut node = setting.spoke(self.index)?;
         node.dial = dial;
-        Node::start(who, &node, EdgeNode::new(machine, Envelopes::default()), host, rng)
+        Node::start(who, &node, EdgeNode::new(machine.into(), Envelopes::default()), host, rng)
     }
 }

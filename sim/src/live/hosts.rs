@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use quiver_ainq::{Name, Suite};
 use quiver_net::{Host, HostError, PeerId};
-use quiver_role::edge::Ending;
+use quiver_role::edge::{AnonymousEvent, Ending};
 use quiver_role::{EdgeEvent, Either, EnvelopeEvent, Leader, LeaderEvent, LeaderRecord, Snapshot};
 use quiver_world::admission::is_unsatisfied;
 use quiver_world::ibe_orders::CHANNEL;
@@ -99,10 +99,14 @@ impl<S: Suite> Host<EdgeNode<S>> for DroneHost {
         Ok(())
     }
 
-    fn event(&mut self, machine: &EdgeNode<S>, event: Either<EdgeEvent, EnvelopeEvent>) {
+    fn event(&mut self, machine: &EdgeNode<S>, event: Either<AnonymousEvent, EnvelopeEvent>) {
         let index = self.index;
         let event = match event {
-            Either::Left(event) => event,
+            Either::Left(AnonymousEvent::Edge(event)) => event,
+            Either::Left(AnonymousEvent::Admitted { pseudonym, .. }) => {
+                return self.reports.record_event(index, DroneEvent::Admitted(pseudonym.0));
+            }
+            Either::Left(AnonymousEvent::Ended(why)) => return self.ended(why),
             Either::Right(event) => return self.envelope(&event),
         };
         match event {
@@ -127,10 +131,6 @@ impl<S: Suite> Host<EdgeNode<S>> for DroneHost {
                     message_number(&data).map_or(DroneEvent::UnknownMessage, DroneEvent::MessageReceived);
                 self.reports.record_event(index, heard);
             }
-            EdgeEvent::Admitted { pseudonym, .. } => {
-                self.reports.record_event(index, DroneEvent::Admitted(pseudonym.0));
-            }
-            EdgeEvent::Ended(why) => self.ended(why),
             EdgeEvent::Left => self.reports.record_event(index, DroneEvent::Left),
             EdgeEvent::Evicted => self.reports.record_event(index, DroneEvent::Evicted),
             EdgeEvent::Refused(reason) => {

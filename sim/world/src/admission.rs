@@ -1,7 +1,7 @@
 //! Drones that join without a name: what they have certified, what leaders demand of them, and what leaders may learn.
 //!
 //! A [`Checkpoint`] is a certification authority and a policy that the KGCs signed. With it leaders are
-//! [demanding](quiver_role::Leader::demanding) and edges [anonymous](quiver_role::Edge::anonymous): the machines that the services run.
+//! [demanding](quiver_role::Leader::demanding) and edges [anonymous](quiver_role::edge::AnonymousEdge): the machines that the services run.
 //! Every drone has fields that follow from the seed: where it is, and how much battery it has left.
 //!
 //! | module | what it has |

@@ -9,10 +9,10 @@ use std::time::Duration;
 use quiver_ainq::{Deployment, DroneKeypair, Suite};
 use quiver_ibe::{Condition, IdentityKey};
 use quiver_message::Message;
+use quiver_role::edge::{AnonymousEvent, AnyEdge};
 use quiver_role::release::{CollectCommand, CollectEvent, CollectTiming, Collector, CollectorConfig};
 use quiver_role::{
-    Edge, EdgeEvent, Either, EnrolmentTrouble, Envelopes, Input, Machine, Node, Now, Output, Peer, Route,
-    Snapshot,
+    EdgeEvent, Either, EnrolmentTrouble, Envelopes, Input, Machine, Node, Now, Output, Peer, Route, Snapshot,
 };
 use rand_core::CryptoRngCore;
 
@@ -26,7 +26,7 @@ const MAX_ORDERS: usize = 64;
 
 /// A drone.
 pub(crate) struct Drone<S: Suite> {
-    pub(crate) edge: Node<Edge<S>, Envelopes>,
+    pub(crate) edge: Node<AnyEdge<S>, Envelopes>,
     ibe: Option<Box<IbeClient<S>>>,
 }
 
@@ -45,7 +45,7 @@ struct IbeClient<S: Suite> {
 
 impl<S: Suite> Drone<S> {
     /// A drone with no use for orders, unless there is a timing for collecting their keys.
-    pub(crate) fn new(edge: Edge<S>, ibe: Option<(Deployment<S>, CollectTiming)>) -> Self {
+    pub(crate) fn new(edge: impl Into<AnyEdge<S>>, ibe: Option<(Deployment<S>, CollectTiming)>) -> Self {
         let ibe = ibe.map(|(deployment, timing)| {
             Box::new(IbeClient {
                 deployment,
@@ -57,7 +57,7 @@ impl<S: Suite> Drone<S> {
                 opened: VecDeque::new(),
             })
         });
-        Self { edge: Node::new(edge, Envelopes::default()), ibe }
+        Self { edge: Node::new(edge.into(), Envelopes::default()), ibe }
     }
 }
 
@@ -97,7 +97,7 @@ impl<S: Suite> IbeClient<S> {
     }
 
     /// Begins to collect as soon as the drone has a key of its own.
-    fn collect(&mut self, now: Now, edge: &Edge<S>, rng: &mut dyn CryptoRngCore) {
+    fn collect(&mut self, now: Now, edge: &AnyEdge<S>, rng: &mut dyn CryptoRngCore) {
         if self.fresh.is_empty() {
             return;
         }
@@ -183,7 +183,7 @@ impl<S: Suite> Machine for Drone<S> {
             Output::Persist(record) => return Output::Persist(record.into_left()),
             Output::Transmit { to, payload } => return Output::Transmit { to, payload },
             Output::Event(event) => {
-                if let (Some(ibe), Either::Left(event)) = (&mut self.ibe, &event) {
+                if let (Some(ibe), Either::Left(AnonymousEvent::Edge(event))) = (&mut self.ibe, &event) {
                     ibe.heard(event);
                 }
                 return Output::Event(event.into());

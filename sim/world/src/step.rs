@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use quiver_role::edge::AnonymousEvent;
 use quiver_role::release::{CollectEvent, ReleaseEvent};
 use quiver_role::{
     Destination, EdgeEvent, Either, EnvelopeEvent, KgcEvent, LeaderEvent, Machine, Misdeed, Peer,
@@ -46,6 +47,8 @@ pub enum NodeEvent {
     Leader(LeaderEvent),
     /// An edge.
     Edge(EdgeEvent),
+    /// An anonymous edge.
+    Anonymous(AnonymousEvent),
     /// The envelopes of a drone.
     Envelope(EnvelopeEvent),
     /// The office of a KGC that releases keys of conditions.
@@ -247,6 +250,15 @@ impl<E: Into<Self>> From<Either<E, EnvelopeEvent>> for NodeEvent {
         match event {
             Either::Left(event) => event.into(),
             Either::Right(event) => Self::Envelope(event),
+        }
+    }
+}
+
+impl From<AnonymousEvent> for NodeEvent {
+    fn from(event: AnonymousEvent) -> Self {
+        match event {
+            AnonymousEvent::Edge(event) => Self::Edge(event),
+            event => Self::Anonymous(event),
         }
     }
 }

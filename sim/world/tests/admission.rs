@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quiver_ainq::{Pseudonym, StrategyKind};
 use quiver_role::admission::AdmissionError;
-use quiver_role::edge::Ending;
+use quiver_role::edge::{AnonymousEvent, Ending};
 use quiver_role::leader::LeaderTiming;
 use quiver_role::{EdgeEvent, LeaderEvent};
 use quiver_world::admission::{COMPARED, FENCE, Fields, PERIOD, Rules, Sightings, linked};
@@ -236,9 +236,9 @@ fn whoever_is_wrongly_in_or_out_is_noticed() {
     let inside = scene.inside(0..20);
     let outside = (0..20).find(|drone| !inside.contains(drone)).unwrap();
     let unsatisfied = AdmissionError::Exchange(quiver_abke::Error::Unsatisfied);
-    let mut reports = |drone: u32, event: EdgeEvent| {
+    let mut reports = |drone: u32, event: AnonymousEvent| {
         let at = scene.world.time();
-        let effects = vec![Effect::Reported(Box::new(NodeEvent::Edge(event)))];
+        let effects = vec![Effect::Reported(Box::new(NodeEvent::Anonymous(event)))];
         let cause = Cause::Deadline;
         let step = Step { at, node: NodeId::Edge(drone), cause, effects, cpu: Duration::ZERO, digest: None };
         let before = scene.counter.invariants.violations().len();
@@ -246,9 +246,13 @@ fn whoever_is_wrongly_in_or_out_is_noticed() {
         let found = &scene.counter.invariants.violations()[before..];
         found.iter().map(|violation| violation.invariant).collect::<Vec<_>>()
     };
-    let admitted = |byte| EdgeEvent::Admitted { pseudonym: Pseudonym([byte; 16]), slot: 0, until: u64::MAX };
+    let admitted =
+        |byte| AnonymousEvent::Admitted { pseudonym: Pseudonym([byte; 16]), slot: 0, until: u64::MAX };
     assert_eq!(reports(outside, admitted(1)), [Invariant::Admission]);
-    assert_eq!(reports(inside[0], EdgeEvent::Ended(Ending::Denied(unsatisfied))), [Invariant::Admission]);
+    assert_eq!(
+        reports(inside[0], AnonymousEvent::Ended(Ending::Denied(unsatisfied))),
+        [Invariant::Admission]
+    );
     // A pseudonym that somebody had: and its key is none of an epoch in which it is.
     assert!(reports(inside[0], admitted(1)).contains(&Invariant::Unlinkability));
 }

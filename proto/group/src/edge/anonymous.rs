@@ -15,6 +15,8 @@
 //! It receives and sends, but it cannot sign; its boot number is 1 whenever it starts, because a number that
 //! counts starts would tell one drone from another, and no two runs ever have one epoch's key under one slot.
 
+mod any;
+
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -25,19 +27,20 @@ use quiver_abke::Credential;
 use quiver_admission::applicant::{Applicant, ApplicantConfig, ApplicantEvent};
 use quiver_admission::{AdmissionError, Ledger};
 use quiver_ainq::{
-    AgreedSecret, Deployment, Error, GroupContext, Membership, Name, Part, Pseudonym, Slot, Suite, UnixTime,
-    VerifiedAuthority, leave_tag,
+    AgreedSecret, Deployment, DroneKeypair, Error, GroupContext, Membership, Name, Part, Pseudonym, Slot,
+    Suite, UnixTime, VerifiedAuthority, leave_tag,
 };
 use quiver_crypto::Secret;
 use quiver_crypto::canonical::{Malformed, Reader, Writer};
 use quiver_delivery::attributes::certifying::Terms;
 use quiver_machine::{
-    Backoff, Context, Destination, Input, Machine, Now, Offence, Outbox, Output, Peer, RestoreError,
+    Backoff, Context, Destination, Input, Machine, Now, Offence, Outbox, Output, Peer, Primary, RestoreError,
     Revocations, Route, Snapshot, Via, due, earlier,
 };
 use quiver_message::{AdmissionChallenge, AdmissionLeave, Message, Nonce, Refusal, Welcome};
 use rand_core::CryptoRngCore;
 
+pub use self::any::AnyEdge;
 use super::{
     EdgeCommand, EdgeContext, EdgeEvent, EdgeStatus, EdgeTiming, GroupMember, Leaders, MembershipEnd,
     StateChanged,
@@ -122,16 +125,6 @@ pub enum AnonymousEvent {
     },
     /// It is over.
     Ended(Ending),
-}
-
-impl From<AnonymousEvent> for EdgeEvent {
-    fn from(event: AnonymousEvent) -> Self {
-        match event {
-            AnonymousEvent::Edge(event) => event,
-            AnonymousEvent::Admitted { pseudonym, slot, until } => Self::Admitted { pseudonym, slot, until },
-            AnonymousEvent::Ended(why) => Self::Ended(why),
-        }
-    }
 }
 
 /// An edge without a name as a machine: an [`Applicant`], and the member that it becomes.
@@ -271,7 +264,7 @@ impl<S: Suite> AnonymousEdge<S> {
         }
     }
 
-    fn blame(&mut self, peer: Peer, offence: Offence) {
+    fn report_offence(&mut self, peer: Peer, offence: Offence) {
         self.out.event(AnonymousEvent::Edge(EdgeEvent::Blamed { peer, offence }));
     }
 
@@ -321,14 +314,14 @@ impl<S: Suite> AnonymousEdge<S> {
         if let Message::AdmissionChallenge(AdmissionChallenge { leader, .. }) = message
             && self.leaders.refuses(leader)
         {
-            return self.blame(from, Offence::RefusedLeader);
+            return self.report_offence(from, Offence::RefusedLeader);
         }
         match &mut self.run {
             Run::Applying(applicant) => {
                 applicant.hear(now, from, message, rng);
                 self.drain_applicant(now, rng);
             }
-            _ => self.blame(from, Offence::OutOfPlace("message to an applicant")),
+            _ => self.report_offence(from, Offence::OutOfPlace("message to an applicant")),
         }
     }
 
@@ -357,7 +350,7 @@ impl<S: Suite> AnonymousEdge<S> {
             match event {
                 ApplicantEvent::Admitted { pseudonym } => self.satisfied(now, Pseudonym(pseudonym)),
                 ApplicantEvent::Failed(error) => self.denied(now, error, rng),
-                ApplicantEvent::Blamed { peer, offence } => self.blame(peer, offence),
+                ApplicantEvent::Blamed { peer, offence } => self.report_offence(peer, offence),
             }
         }
     }
@@ -383,26 +376,6 @@ impl<S: Suite> AnonymousEdge<S> {
         }
         self.leaders.rotate();
         self.run = Run::Idle(Some(now.monotonic + self.backoff.next(rng)));
-    }
-
-    /// Decodes a message, or blames its sender.
-    pub(super) fn decode(&mut self, from: Peer, bytes: &[u8]) -> Option<Message<S>> {
-        let expected = self.membership.expected();
-        let decoded = Message::decode_expecting(&self.config.deployment, bytes, expected);
-        decoded.map_err(|error| self.blame(from, error.into())).ok()
-    }
-
-    /// Takes a decoded message as an input.
-    pub(super) fn receive(
-        &mut self,
-        now: Now,
-        from: (Peer, Via),
-        message: Message<S>,
-        rng: &mut dyn CryptoRngCore,
-    ) {
-        self.boot_no = self.boot_no.max(1);
-        self.dispatch(now, from, message, rng);
-        self.tick(now, rng);
     }
 
     fn dispatch(
@@ -462,7 +435,7 @@ impl<S: Suite> AnonymousEdge<S> {
             // Once: which of several welcomes a drone takes would say what it has seen before, or what its
             // clock says.
             Err(offence) => {
-                self.blame(from, offence);
+                self.report_offence(from, offence);
                 self.end(Ending::Denied(AdmissionError::Welcome));
             }
             Ok(membership) => {
@@ -597,7 +570,7 @@ impl<S: Suite> Machine for AnonymousEdge<S> {
             Input::Timeout | Input::Connected { .. } => {}
             Input::Disconnected { peer } => self.disconnected(now, peer, rng),
             Input::Received { from, via, bytes } => {
-                if let Some(message) = self.decode(from, bytes) {
+                if let Some(message) = self.decode((from, via), bytes) {
                     self.dispatch(now, (from, via), message, rng);
                 }
             }
@@ -614,6 +587,46 @@ impl<S: Suite> Machine for AnonymousEdge<S> {
     fn poll_output(&mut self) -> Output<AnonymousEvent, Snapshot> {
         let deadline = self.deadline();
         self.out.poll(deadline)
+    }
+}
+
+impl<S: Suite> Primary for AnonymousEdge<S> {
+    type Suite = S;
+
+    fn decode(&mut self, (from, _): (Peer, Via), bytes: &[u8]) -> Option<Message<S>> {
+        let expected = self.membership.expected();
+        let decoded = Message::decode_expecting(&self.config.deployment, bytes, expected);
+        decoded.map_err(|error| self.report_offence(from, error.into())).ok()
+    }
+
+    fn receive(&mut self, now: Now, from: (Peer, Via), message: Message<S>, rng: &mut dyn CryptoRngCore) {
+        self.boot_no = self.boot_no.max(1);
+        self.dispatch(now, from, message, rng);
+        self.tick(now, rng);
+    }
+
+    fn wake(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        self.handle_input(now, Input::Timeout, rng);
+    }
+
+    fn blame(&mut self, (peer, _): (Peer, Via), offence: Offence) {
+        self.report_offence(peer, offence);
+    }
+
+    fn deployment(&self) -> &Deployment<S> {
+        &self.config.deployment
+    }
+
+    fn keypair(&self) -> Option<&DroneKeypair<S>> {
+        None
+    }
+
+    fn revocations(&self) -> &Revocations<S> {
+        &self.revocations
+    }
+
+    fn group(&self) -> Option<&Name> {
+        self.wanted.as_ref()
     }
 }
 

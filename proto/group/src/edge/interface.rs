@@ -138,19 +138,6 @@ pub enum EdgeEvent {
     },
     /// A message could not be sent.
     SendFailed(&'static str),
-    /// This drone, which shows no name, is a member.
-    #[cfg(feature = "abke")]
-    Admitted {
-        /// As whom.
-        pseudonym: quiver_ainq::Pseudonym,
-        /// Its slot.
-        slot: Slot,
-        /// When this membership ends.
-        until: UnixTime,
-    },
-    /// This edge, which has no name, is over.
-    #[cfg(feature = "abke")]
-    Ended(super::Ending),
     /// This drone is no longer a member, as it asked.
     Left,
     /// This drone was evicted from the group.

@@ -7,7 +7,7 @@ use quiver_abke::Error as AbkeError;
 use quiver_ainq::{RevocationList, Revoked, StrategyKind};
 use quiver_message::Message;
 use quiver_role::admission::AdmissionError;
-use quiver_role::edge::Ending;
+use quiver_role::edge::{AnonymousEvent, Ending};
 use quiver_role::{EdgeCommand, EdgeEvent, LeaderCommand, LeaderEvent, Reason, Source};
 
 use crate::swarm::Swarm;
@@ -42,7 +42,7 @@ fn those_who_satisfy_the_policy_are_members_and_follow_and_nobody_else_gets_anyt
         swarm.run(A_WHILE);
         swarm.assert_in(&all[1..]);
         assert_eq!(swarm.ending(inside[0]), Some(&Ending::Left));
-        assert!(swarm.drones[inside[0]].events.contains(&EdgeEvent::Left));
+        assert!(swarm.drones[inside[0]].events.contains(&AnonymousEvent::Edge(EdgeEvent::Left)));
         let parted = swarm.events.iter().filter(|event| matches!(event, LeaderEvent::Parted { .. }));
         assert_eq!(parted.count(), 1);
         for _ in 0..3 {
@@ -60,7 +60,9 @@ fn leader_that_demands_a_policy_lets_nobody_in_by_name() {
     let inside = swarm.add(100, -50, false);
     swarm.run(A_WHILE);
     swarm.assert_in(&[inside]);
-    assert!(swarm.drones[named].events.contains(&EdgeEvent::Refused(Reason::AdmissionOnly)));
+    assert!(
+        swarm.drones[named].events.contains(&AnonymousEvent::Edge(EdgeEvent::Refused(Reason::AdmissionOnly)))
+    );
     assert!(!swarm.events.iter().any(|event| matches!(event, LeaderEvent::Joined { .. })));
 }
 
@@ -74,11 +76,18 @@ fn member_without_a_name_hears_and_speaks_but_signs_nothing() {
     swarm.command(one, send(false));
     swarm.lead(LeaderCommand::Send { channel: name("orders"), data: b"north".to_vec() });
     swarm.run(A_WHILE);
-    assert!(swarm.drones[one].events.iter().any(|event| matches!(event, EdgeEvent::SendFailed(_))));
+    assert!(
+        swarm.drones[one]
+            .events
+            .iter()
+            .any(|event| matches!(event, AnonymousEvent::Edge(EdgeEvent::SendFailed(_))))
+    );
     let heard = |drone: usize| {
         let events = swarm.drones[drone].events.iter();
         let messages = events.filter_map(|event| match event {
-            EdgeEvent::Message { data, source, .. } => Some((data.to_vec(), source.clone())),
+            AnonymousEvent::Edge(EdgeEvent::Message { data, source, .. }) => {
+                Some((data.to_vec(), source.clone()))
+            }
             _ => None,
         });
         messages.collect::<Vec<_>>()

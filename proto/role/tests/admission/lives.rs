@@ -14,8 +14,8 @@ use quiver_message::{
 };
 use quiver_role::admission::AdmissionError;
 use quiver_role::admission::gate::GateEvent;
-use quiver_role::edge::{AnonymousConfig, EdgeTiming, Ending};
-use quiver_role::{Destination, Edge, EdgeEvent, Input, Machine, Output, Peer, Route, Snapshot, Via};
+use quiver_role::edge::{AnonymousConfig, AnonymousEdge, AnonymousEvent, EdgeTiming, Ending};
+use quiver_role::{Destination, EdgeEvent, Input, Machine, Output, Peer, Route, Snapshot, Via};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -162,7 +162,7 @@ impl Hostile {
             timing: EdgeTiming::default(),
         };
         let mut life = Life {
-            edge: Edge::anonymous(config, drone.state.as_ref()).unwrap(),
+            edge: AnonymousEdge::new(config, drone.state.as_ref()).unwrap(),
             // Random numbers are no tag: here each life has the same.
             rng: ChaCha20Rng::seed_from_u64(77),
             seen: Vec::new(),
@@ -253,7 +253,7 @@ impl Hostile {
             timing: EdgeTiming::default(),
         };
         let mut life = Life {
-            edge: Edge::anonymous(config, drone.state.as_ref()).unwrap(),
+            edge: AnonymousEdge::new(config, drone.state.as_ref()).unwrap(),
             rng: ChaCha20Rng::seed_from_u64(77),
             seen: Vec::new(),
             state: None,
@@ -286,7 +286,7 @@ impl Hostile {
 
 /// A machine under observation.
 struct Life {
-    edge: Edge<S>,
+    edge: AnonymousEdge<S>,
     rng: ChaCha20Rng,
     seen: Vec<String>,
     state: Option<Snapshot>,
@@ -312,12 +312,13 @@ impl Life {
                     self.seen.push(format!("{said}, {} bytes, to {to:?}", payload.len()));
                     sent.push(payload);
                 }
-                Output::Event(EdgeEvent::KeyActivated { epoch, slot, .. }) => {
+                Output::Event(AnonymousEvent::Edge(EdgeEvent::KeyActivated { epoch, slot, .. })) => {
                     self.seen.push(format!("key of {epoch} in slot {slot}"));
                 }
-                Output::Event(EdgeEvent::Admitted { slot, until, .. }) => {
+                Output::Event(AnonymousEvent::Admitted { slot, until, .. }) => {
                     self.seen.push(format!("admitted in slot {slot} until {until}"));
                 }
+                Output::Event(AnonymousEvent::Edge(event)) => self.seen.push(format!("{event:?}")),
                 Output::Event(event) => self.seen.push(format!("{event:?}")),
                 Output::Block(peer) => self.seen.push(format!("blocks {peer:?}")),
                 Output::Relay { peer, .. } | Output::Penalize { peer, .. } => {
@@ -389,7 +390,7 @@ fn one_welcome_is_taken_in_a_run_and_one_that_does_not_hold_ends_it() {
     let over = Plan { welcomes: vec![Shape { valid: -5, ..epoch(4) }, epoch(6)], tagged: None };
     let seen = hostile.life(&mut drone, &over);
     assert!(acknowledged(&seen).is_empty(), "{seen:#?}");
-    let ended = EdgeEvent::Ended(Ending::Denied(AdmissionError::Welcome));
+    let ended = AnonymousEvent::Ended(Ending::Denied(AdmissionError::Welcome));
     assert!(seen.contains(&format!("{ended:?}")), "{seen:#?}");
 }
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use quiver_ainq::StrategyKind;
 use quiver_role::admission::{AdmissionError, Exhausted};
-use quiver_role::edge::Ending;
-use quiver_role::{EdgeEvent, LeaderCommand, LeaderEvent};
+use quiver_role::edge::{AnonymousEvent, Ending};
+use quiver_role::{LeaderCommand, LeaderEvent};
 
 use crate::swarm::Swarm;
 use crate::world::{MOST, PERIOD};
@@ -138,7 +138,7 @@ fn drone_that_loses_its_connection_in_the_middle_of_a_run_is_over_and_the_leader
     swarm.run(A_WHILE);
     assert_eq!(swarm.ending(drone), Some(&Ending::Denied(AdmissionError::Silent)));
     swarm.assert_in(&[]);
-    assert!(!swarm.drones[drone].events.iter().any(|event| matches!(event, EdgeEvent::Admitted { .. })));
+    assert!(!swarm.drones[drone].events.iter().any(|event| matches!(event, AnonymousEvent::Admitted { .. })));
 }
 
 #[test]

@@ -8,12 +8,11 @@ use quiver_ainq::{IssuedToken, MasterSecret, OperatorSecretKey, Role, StrategyKi
 use quiver_crypto::Secret;
 use quiver_message::Message;
 use quiver_role::admission::gate::GateTiming;
-use quiver_role::edge::{AnonymousConfig, EdgeTiming, Ending};
+use quiver_role::edge::{AnonymousConfig, AnonymousEdge, AnonymousEvent, AnyEdge, EdgeTiming, Ending};
 use quiver_role::leader::{Demand, LeaderTiming};
 use quiver_role::{
-    Destination, Edge, EdgeCommand, EdgeConfig, EdgeEvent, Input, Job, Kgc, KgcConfig, Kgcs, Leader,
-    LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord, Machine, Misdeed, Output, Peer, Route, Snapshot,
-    Via,
+    Destination, Edge, EdgeCommand, EdgeConfig, Input, Job, Kgc, KgcConfig, Kgcs, Leader, LeaderCommand,
+    LeaderConfig, LeaderEvent, LeaderRecord, Machine, Misdeed, Output, Peer, Route, Snapshot, Via,
 };
 
 use crate::world::{MOST, PERIOD, S, START, World, name};
@@ -22,9 +21,9 @@ pub(crate) const FENCE: &str = "(x - 100)^2 + (y + 50)^2 < 2500 or medic";
 
 /// An edge, what a driver would keep for it, and the connection that it has.
 pub(crate) struct Drone {
-    pub(crate) machine: Option<Edge<S>>,
+    pub(crate) machine: Option<AnyEdge<S>>,
     pub(crate) state: Option<Snapshot>,
-    pub(crate) events: Vec<EdgeEvent>,
+    pub(crate) events: Vec<AnonymousEvent>,
     deadline: Option<Duration>,
     /// What the leader calls its connection, and it the leader's.
     peers: Option<(Peer, Peer)>,
@@ -173,8 +172,8 @@ impl Swarm {
             patience: Duration::from_secs(120),
             timing: EdgeTiming::default(),
         };
-        let machine = Edge::anonymous(config, self.drones[drone].state.as_ref()).unwrap();
-        self.drones[drone].machine = Some(machine);
+        let machine = AnonymousEdge::new(config, self.drones[drone].state.as_ref()).unwrap();
+        self.drones[drone].machine = Some(machine.into());
         self.dial(drone);
     }
 
@@ -191,7 +190,7 @@ impl Swarm {
         let (first, then) = (config(Some(token)), config(None));
         let mut machine = Edge::new(first, None).unwrap();
         let states = self.enrol(&mut machine, |edge| edge.keypair().is_some());
-        let machine = Some(Edge::new(then, states.last()).unwrap());
+        let machine = Some(Edge::new(then, states.last()).unwrap().into());
         let drone = Drone { machine, state: None, events: Vec::new(), deadline: None, peers: None };
         self.drones.push(drone);
         self.dial(self.drones.len() - 1);
@@ -428,7 +427,7 @@ impl Swarm {
     /// How the machine of a drone ended, if it did.
     pub(crate) fn ending(&self, drone: usize) -> Option<&Ending> {
         self.drones[drone].events.iter().rev().find_map(|event| match event {
-            EdgeEvent::Ended(why) => Some(why),
+            AnonymousEvent::Ended(why) => Some(why),
             _ => None,
         })
     }

@@ -17,8 +17,9 @@ use quiver_crypto::Secret;
 use quiver_message::{Message, Nonce, Rekey, RevocationList as ListMessage, RevocationQuery, Welcome};
 use quiver_role::admission::gate::{Gate, GateCommand, GateConfig, GateEvent};
 use quiver_role::edge::EdgeTiming;
+use quiver_role::edge::{AnonymousEdge, AnonymousEvent};
 use quiver_role::{
-    Destination, Edge, EdgeCommand, EdgeEvent, Input, Machine, Now, Output, Peer, Route, Snapshot, Via,
+    Destination, EdgeCommand, EdgeEvent, Input, Machine, Now, Output, Peer, Route, Snapshot, Via,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_core::{RngCore, SeedableRng};
@@ -96,7 +97,7 @@ struct TaggingLeader<S: Suite> {
 
 /// A machine that is watched.
 struct Life<S: Suite> {
-    edge: Edge<S>,
+    edge: AnonymousEdge<S>,
     rng: ChaCha20Rng,
     seen: Vec<String>,
     state: Option<Snapshot>,
@@ -257,7 +258,7 @@ impl<S: Suite> TaggingLeader<S> {
         self.clock = BEGINNING;
         let timing = EdgeTiming::default();
         let config = self.checkpoint.anonymous(drone.credential.clone(), self.period, timing);
-        let edge = Edge::anonymous(config, drone.state.as_ref())
+        let edge = AnonymousEdge::new(config, drone.state.as_ref())
             .map_err(|_| quiver_ainq::Error::Malformed("the state of an edge without a name"))?;
         // Each life draws the same: what is random tells nobody apart.
         let rng = ChaCha20Rng::seed_from_u64(1);
@@ -352,10 +353,12 @@ impl<S: Suite> Life<S> {
                     seen
                 }
                 // What is random in them is not looked at.
-                Output::Event(EdgeEvent::KeyActivated { epoch, slot, .. }) => {
+                Output::Event(AnonymousEvent::Edge(EdgeEvent::KeyActivated { epoch, slot, .. })) => {
                     format!("key of {epoch} in {slot}")
                 }
-                Output::Event(EdgeEvent::Admitted { slot, until, .. }) => format!("in {slot} until {until}"),
+                Output::Event(AnonymousEvent::Admitted { slot, until, .. }) => {
+                    format!("in {slot} until {until}")
+                }
                 Output::Event(event) => format!("{event:?}"),
                 Output::Block(peer) => format!("blocks {peer:?}"),
                 Output::Timeout(deadline) => {

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use quiver_ainq::{Epoch, Suite};
 use quiver_message::Message;
-use quiver_role::{Destination, EdgeEvent, LeaderEvent};
+use quiver_role::edge::AnonymousEvent;
+use quiver_role::{Destination, LeaderEvent};
 
 use super::keys::show;
 use super::{Invariant, Invariants, died};
@@ -49,7 +50,7 @@ impl<S: Suite> Invariants<S> {
         let suffices = world.shows(number).map(|(suffices, _)| suffices);
         for event in step.events() {
             match event {
-                NodeEvent::Edge(EdgeEvent::Admitted { pseudonym, .. }) => {
+                NodeEvent::Anonymous(AnonymousEvent::Admitted { pseudonym, .. }) => {
                     self.require(Invariant::Admission, step, suffices == Some(true), || {
                         "got in although the policy keeps it out".into()
                     });
@@ -57,7 +58,7 @@ impl<S: Suite> Invariants<S> {
                     self.require(Invariant::Unlinkability, step, first, || "has a pseudonym again".into());
                     self.anonymous.last.insert(number, pseudonym.0);
                 }
-                NodeEvent::Edge(EdgeEvent::Ended(why)) if is_unsatisfied(why) => {
+                NodeEvent::Anonymous(AnonymousEvent::Ended(why)) if is_unsatisfied(why) => {
                     self.require(Invariant::Admission, step, suffices == Some(false), || {
                         "was told that it does not satisfy the policy, and does".into()
                     });

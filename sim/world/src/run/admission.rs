@@ -5,8 +5,8 @@ use std::fmt;
 use std::time::Duration;
 
 use quiver_ainq::Suite;
-use quiver_role::edge::Ending;
-use quiver_role::{EdgeCommand, EdgeEvent, Either, LeaderEvent};
+use quiver_role::edge::{AnonymousEvent, Ending};
+use quiver_role::{EdgeCommand, Either, LeaderEvent};
 
 use super::Phase;
 use super::phases::Stage;
@@ -31,14 +31,14 @@ pub(super) struct AnonymousMembers {
 }
 
 impl AnonymousMembers {
-    pub(super) fn edge(&mut self, number: u32, event: &EdgeEvent) {
+    pub(super) fn edge(&mut self, number: u32, event: &AnonymousEvent) {
         match event {
-            EdgeEvent::Admitted { pseudonym, .. } => {
+            AnonymousEvent::Admitted { pseudonym, .. } => {
                 self.had.insert(pseudonym.0);
                 self.outside.remove(&number);
                 self.inside.insert(number);
             }
-            EdgeEvent::Ended(why) => {
+            AnonymousEvent::Ended(why) => {
                 self.inside.remove(&number);
                 match why {
                     why if is_unsatisfied(why) => {
@@ -51,7 +51,7 @@ impl AnonymousMembers {
                     _ => {}
                 }
             }
-            _ => {}
+            AnonymousEvent::Edge(_) => {}
         }
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use quiver_ainq::{Epoch, Suite};
+use quiver_role::edge::AnonymousEvent;
 use quiver_role::{EdgeEvent, EnvelopeEvent, KgcEvent, LeaderEvent};
 
 use super::Percentiles;
@@ -67,7 +68,6 @@ impl Arrivals {
     }
 
     fn edge(&mut self, number: u32, at: Duration, event: &EdgeEvent) {
-        self.anonymous.edge(number, event);
         let Some(place) = self.edges.get_mut(number as usize) else { return };
         let now = u32::try_from(at.as_millis()).unwrap_or(u32::MAX);
         match event {
@@ -88,10 +88,6 @@ impl Arrivals {
                 place.epoch = None;
                 place.at = now;
             }
-            EdgeEvent::Ended(_) => {
-                self.current -= u32::from(place.epoch.is_some() && place.epoch == self.newest);
-                place.epoch = None;
-            }
             EdgeEvent::Message { channel, .. } if channel.as_str() == CHANNEL => {
                 place.at = now;
                 self.orders_heard += 1;
@@ -102,6 +98,15 @@ impl Arrivals {
             }
             EdgeEvent::Blamed { .. } => self.blamed += 1,
             _ => {}
+        }
+    }
+
+    fn anonymous(&mut self, number: u32, event: &AnonymousEvent) {
+        self.anonymous.edge(number, event);
+        let Some(place) = self.edges.get_mut(number as usize) else { return };
+        if let AnonymousEvent::Ended(_) = event {
+            self.current -= u32::from(place.epoch.is_some() && place.epoch == self.newest);
+            place.epoch = None;
         }
     }
 
@@ -145,6 +150,7 @@ impl<S: Suite> StepObserver<S> for Arrivals {
         for event in step.events() {
             match (step.node, event) {
                 (NodeId::Edge(number), NodeEvent::Edge(event)) => self.edge(number, step.at, event),
+                (NodeId::Edge(number), NodeEvent::Anonymous(event)) => self.anonymous(number, event),
                 (NodeId::Edge(number), NodeEvent::Envelope(event)) => self.envelope(number, step.at, event),
                 (NodeId::Edge(number), NodeEvent::Opened(_)) => self.opened(number, step.at),
                 (_, NodeEvent::Kgc(KgcEvent::Issued { .. })) => self.issued += 1,

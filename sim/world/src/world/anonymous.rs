@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use quiver_ainq::Suite;
-use quiver_role::edge::Ending;
-use quiver_role::{Edge, EdgeCommand, EdgeEvent, LeaderCommand};
+use quiver_role::edge::{AnonymousEdge, AnonymousEvent, Ending};
+use quiver_role::{EdgeCommand, LeaderCommand};
 
 use super::{ScheduledAction, World};
 use crate::EPOCH_START;
@@ -143,7 +143,9 @@ impl<S: Suite> World<S> {
         drone.shown = Some((suffices, period));
         let config = checkpoint.anonymous(credential, period, self.setup.edge_timing);
         let sim_node = self.edges.get(edge as usize)?.as_deref()?;
-        Some(Edge::anonymous(config, sim_node.disk.records.last()).map(|machine| Drone::new(machine, None)))
+        Some(
+            AnonymousEdge::new(config, sim_node.disk.records.last()).map(|machine| Drone::new(machine, None)),
+        )
     }
 
     /// What a drone without a name reported.
@@ -156,12 +158,12 @@ impl<S: Suite> World<S> {
         for effect in &step.effects {
             let Effect::Reported(event) = effect else { continue };
             match &**event {
-                NodeEvent::Edge(EdgeEvent::Admitted { .. }) => {
+                NodeEvent::Anonymous(AnonymousEvent::Admitted { .. }) => {
                     if let Some(drone) = self.anonymous.get_mut(&edge) {
                         drone.admitted();
                     }
                 }
-                NodeEvent::Edge(EdgeEvent::Ended(why)) => over = Some(why.clone()),
+                NodeEvent::Anonymous(AnonymousEvent::Ended(why)) => over = Some(why.clone()),
                 _ => {}
             }
         }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use quiver_ainq::{KgcId, Suite};
-use quiver_role::{Edge, Kgc, Leader, Now};
+use quiver_role::edge::AnyEdge;
+use quiver_role::{Kgc, Leader, Now};
 use quiver_testbed::{SimNode, Traffic};
 use sha2::Digest;
 
@@ -55,7 +56,7 @@ impl<S: Suite> World<S> {
     }
 
     /// An edge's machine, if it is switched on.
-    pub fn edge(&self, number: u32) -> Option<&Edge<S>> {
+    pub fn edge(&self, number: u32) -> Option<&AnyEdge<S>> {
         self.edges.get(number as usize)?.as_ref()?.machine.as_deref().map(|drone| &*drone.edge)
     }
 

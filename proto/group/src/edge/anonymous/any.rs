@@ -1,0 +1,168 @@
+//! An edge under its name or without one: for programs that run either.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use quiver_ainq::{Deployment, DroneKeypair, Name, Suite, UnixTime};
+use quiver_crypto::Secret;
+use quiver_machine::{Input, Machine, Now, Offence, Output, Peer, Primary, Revocations, Snapshot, Via};
+use quiver_message::Message;
+use rand_core::CryptoRngCore;
+
+use super::{AnonymousEdge, AnonymousEvent};
+use crate::edge::{Edge, EdgeCommand, EdgeStatus};
+
+/// An [`Edge`] or an [`AnonymousEdge`].
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "one per machine, and most often the large one")]
+pub enum AnyEdge<S: Suite> {
+    /// Under its name.
+    Named(Edge<S>),
+    /// Without a name.
+    Anonymous(Box<AnonymousEdge<S>>),
+}
+
+impl<S: Suite> From<Edge<S>> for AnyEdge<S> {
+    fn from(edge: Edge<S>) -> Self {
+        Self::Named(edge)
+    }
+}
+
+impl<S: Suite> From<AnonymousEdge<S>> for AnyEdge<S> {
+    fn from(edge: AnonymousEdge<S>) -> Self {
+        Self::Anonymous(Box::new(edge))
+    }
+}
+
+impl<S: Suite> AnyEdge<S> {
+    /// The edge under its name, if it is one.
+    pub const fn named(&self) -> Option<&Edge<S>> {
+        match self {
+            Self::Named(edge) => Some(edge),
+            Self::Anonymous(_) => None,
+        }
+    }
+
+    /// How it is doing.
+    pub fn status(&self) -> EdgeStatus {
+        match self {
+            Self::Named(edge) => edge.status(),
+            Self::Anonymous(edge) => edge.status(),
+        }
+    }
+
+    /// This drone's own key, once enrolled; an anonymous one has none.
+    pub fn keypair(&self) -> Option<&DroneKeypair<S>> {
+        self.named()?.keypair()
+    }
+
+    /// When, by the leader's clock, the key of the epoch held was made.
+    pub fn key_issued_at(&self) -> Option<UnixTime> {
+        match self {
+            Self::Named(edge) => edge.key_issued_at(),
+            Self::Anonymous(edge) => edge.key_issued_at(),
+        }
+    }
+
+    /// A secret that all synced members of the epoch can derive under this name; `None` unless synced.
+    pub fn export(&self, name: &Name) -> Option<Secret<32>> {
+        match self {
+            Self::Named(edge) => edge.export(name),
+            Self::Anonymous(edge) => edge.export(name),
+        }
+    }
+
+    /// Signs what this drone's clock says, as [`Edge::vouch`]; an anonymous one is not to be known.
+    pub fn vouch(&self, statement: &[u8], rng: &mut dyn CryptoRngCore) -> Option<Vec<u8>> {
+        self.named()?.vouch(statement, rng)
+    }
+
+    /// As [`Edge::compromised_state`].
+    #[cfg(feature = "compromise")]
+    pub fn compromised_state(&self) -> Option<crate::edge::CompromisedState<S>> {
+        self.named()?.compromised_state()
+    }
+
+    /// As [`Edge::share_header`].
+    pub fn share_header(&mut self, shared: impl FnOnce(&Arc<[u8]>) -> Arc<[u8]>) {
+        match self {
+            Self::Named(edge) => edge.share_header(shared),
+            Self::Anonymous(edge) => edge.share_header(shared),
+        }
+    }
+}
+
+impl<S: Suite> Machine for AnyEdge<S> {
+    type Command = EdgeCommand;
+    type Event = AnonymousEvent;
+    type Record = Snapshot;
+
+    fn handle_input(&mut self, now: Now, input: Input<'_, EdgeCommand>, rng: &mut dyn CryptoRngCore) {
+        match self {
+            Self::Named(edge) => edge.handle_input(now, input, rng),
+            Self::Anonymous(edge) => edge.handle_input(now, input, rng),
+        }
+    }
+
+    fn poll_output(&mut self) -> Output<AnonymousEvent, Snapshot> {
+        match self {
+            Self::Named(edge) => edge.poll_output().map(AnonymousEvent::Edge, |record| record),
+            Self::Anonymous(edge) => edge.poll_output(),
+        }
+    }
+}
+
+impl<S: Suite> Primary for AnyEdge<S> {
+    type Suite = S;
+
+    fn decode(&mut self, from: (Peer, Via), bytes: &[u8]) -> Option<Message<S>> {
+        match self {
+            Self::Named(edge) => edge.decode(from, bytes),
+            Self::Anonymous(edge) => edge.decode(from, bytes),
+        }
+    }
+
+    fn receive(&mut self, now: Now, from: (Peer, Via), message: Message<S>, rng: &mut dyn CryptoRngCore) {
+        match self {
+            Self::Named(edge) => edge.receive(now, from, message, rng),
+            Self::Anonymous(edge) => edge.receive(now, from, message, rng),
+        }
+    }
+
+    fn wake(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        self.handle_input(now, Input::Timeout, rng);
+    }
+
+    fn blame(&mut self, from: (Peer, Via), offence: Offence) {
+        match self {
+            Self::Named(edge) => edge.blame(from, offence),
+            Self::Anonymous(edge) => edge.blame(from, offence),
+        }
+    }
+
+    fn deployment(&self) -> &Deployment<S> {
+        match self {
+            Self::Named(edge) => edge.deployment(),
+            Self::Anonymous(edge) => edge.deployment(),
+        }
+    }
+
+    fn keypair(&self) -> Option<&DroneKeypair<S>> {
+        self.named()?.keypair()
+    }
+
+    fn revocations(&self) -> &Revocations<S> {
+        match self {
+            Self::Named(edge) => edge.revocations(),
+            Self::Anonymous(edge) => edge.revocations(),
+        }
+    }
+
+    fn group(&self) -> Option<&Name> {
+        match self {
+            Self::Named(edge) => edge.group(),
+            Self::Anonymous(edge) => edge.group(),
+        }
+    }
+}
