@@ -232,6 +232,12 @@ impl<N: Id> Net<N> {
         }
     }
 
+    /// A node does not crash after all.
+    pub fn spare(&mut self, id: N) {
+        self.crashing.remove(&id);
+        *self.faults(id).crash_after = None;
+    }
+
     /// Sets the wall clocks of all nodes, and of those that are yet to come, so many seconds ahead of the right time.
     pub fn skew_all(&mut self, seconds: i64) {
         self.skew = seconds;

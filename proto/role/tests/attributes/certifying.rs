@@ -55,7 +55,7 @@ fn drone_gets_its_fields_certified_for_the_period_and_anew_in_the_next() {
     world.fetch(drone);
     let first = held(&world, drone);
     assert_eq!(fields(&first), "x = -5, time = 63, medic = true");
-    assert_eq!(first.key().period(), terms().period_at(world.now().unix));
+    assert_eq!(first.key().period(), terms().period_at(world.clock().unix));
     let bytes = world.key(drone, "positions").unwrap().to_vec();
     assert_eq!(Certificate::period_of(&bytes), Ok(first.key().period()));
     // Within the period the same one, across restarts of both.
@@ -64,7 +64,7 @@ fn drone_gets_its_fields_certified_for_the_period_and_anew_in_the_next() {
     world.restart_drone(drone);
     world.fetch(drone);
     assert_eq!((world.key(drone, "positions").unwrap(), world.issued()), (bytes.as_slice(), 1));
-    world.run(PERIOD);
+    world.run_for(PERIOD);
     world.fetch(drone);
     let second = held(&world, drone);
     assert_eq!(second.key().period(), first.key().period() + 1);
@@ -89,7 +89,7 @@ fn fields_that_change_are_certified_anew_and_revoked_ones_are_erased_and_not_ren
     world.grant("positions", drone, None);
     world.fetch(drone);
     assert_eq!(world.key(drone, "positions"), None);
-    world.run(PERIOD);
+    world.run_for(PERIOD);
     world.fetch(drone);
     assert_eq!(world.key(drone, "positions"), None);
 }
@@ -99,11 +99,11 @@ fn revoked_drone_is_certified_nothing_in_the_next_period() {
     let (mut world, drone) = world(3);
     world.fetch(drone);
     world.revoke(drone);
-    world.run(PERIOD);
+    world.run_for(PERIOD);
     world.fetch(drone);
     assert!(world.refusals(drone).contains(&Reason::Revoked));
     let of_the_last = held(&world, drone).key().period();
-    assert!(of_the_last < terms().period_at(world.now().unix));
+    assert!(of_the_last < terms().period_at(world.clock().unix));
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn leaders_get_the_slot_keys_of_the_period_and_drones_without_fields_nothing() {
     world.fetch(leader);
     let count = |world: &World| world.office_events().iter().filter(|event| ***event == published).count();
     assert_eq!(count(&world), 2);
-    world.run(PERIOD);
+    world.run_for(PERIOD);
     world.fetch(leader);
     assert_eq!(held(&world, leader).key().period(), of_the_leader.key().period() + 1);
 }

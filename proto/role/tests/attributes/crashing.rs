@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quiver_role::attributes::CentreRecord;
 
-use crate::world::{INTERVAL, World};
+use crate::world::{INTERVAL, Node, World};
 
 #[test]
 fn no_key_leaves_before_its_record_is_durable() {
@@ -13,26 +13,26 @@ fn no_key_leaves_before_its_record_is_durable() {
         let mut world = World::new(1, &["orders"]);
         let drone = world.add_drone();
         world.grant("orders", drone, Some(b"scout"));
-        world.doom = Some(doom);
-        world.connect(drone);
-        world.run(Duration::from_secs(1));
+        world.crash_after(Node::Centre, doom);
+        world.dial(drone);
+        world.run_for(Duration::from_secs(1));
         let (received, issued) = (usize::from(world.key(drone, "orders").is_some()), world.issued());
         assert!(received <= issued, "after {doom} outputs");
         died_between += usize::from(issued > received);
         // The centre comes back, and the drone gets a key.
-        world.doom = None;
+        world.spare(Node::Centre);
         world.stop_centre();
-        world.run(INTERVAL);
+        world.run_for(INTERVAL);
         world.start_centre();
         world.fetch(drone);
         assert!(world.key(drone, "orders").is_some(), "after {doom} outputs");
-        let records = world.records.iter().filter_map(|record| match record {
+        let records = world.centre_records().iter().filter_map(|record| match record {
             CentreRecord::KeyIssued(record) => Some(record),
             _ => None,
         });
         for record in records {
-            assert_eq!(record.serial, world.drones[drone].public.identity.serial);
-            assert_eq!(record.handle, *world.drones[drone].public.handle().as_bytes());
+            assert_eq!(record.serial, world.public(drone).identity.serial);
+            assert_eq!(record.handle, *world.public(drone).handle().as_bytes());
             assert_eq!(record.revision, 1);
         }
     }
@@ -47,14 +47,14 @@ fn drone_that_dies_while_it_fetches_gets_its_key_after_all() {
         world.grant("orders", drone, Some(b"scout"));
         world.grant("sensors", drone, Some(b"thermal"));
         let mut seen = 0;
-        world.tamper = Some(Box::new(move |flight| {
+        world.tamper = Some(Box::new(move |packet| {
             seen += 1;
-            if seen > delay { vec![] } else { vec![flight] }
+            if seen > delay { vec![] } else { vec![packet] }
         }));
-        world.connect(drone);
-        world.run(Duration::from_millis(1));
+        world.dial(drone);
+        world.run_for(Duration::from_millis(1));
         world.tamper = None;
-        world.run(INTERVAL);
+        world.run_for(INTERVAL);
         world.restart_drone(drone);
         world.fetch(drone);
         assert!(world.key(drone, "orders").is_some() && world.key(drone, "sensors").is_some());
@@ -66,9 +66,9 @@ fn centre_that_is_away_for_long_is_found_again() {
     let mut world = World::new(3, &["orders"]);
     let drone = world.add_drone();
     world.grant("orders", drone, Some(b"scout"));
-    world.connect(drone);
+    world.dial(drone);
     world.stop_centre();
-    world.run(Duration::from_secs(10_000));
+    world.run_for(Duration::from_secs(10_000));
     assert_eq!(world.key(drone, "orders"), None);
     world.start_centre();
     world.fetch(drone);

@@ -19,12 +19,12 @@ fn drone_gets_its_keys_and_the_statements_to_check_them_by() {
     assert!(world.key(drone, "sensors").unwrap().starts_with(b"key for thermal"));
     assert!(world.key(other, "orders").unwrap().starts_with(b"key for tanker"));
     assert_eq!((world.key(other, "sensors"), world.key(drone, "idle")), (None, None));
-    for (text, (statement, _)) in &world.drones[other].ring {
+    for (text, (statement, _)) in world.ring(other) {
         let statement =
             SignedAuthority::<crate::world::S>::decode(statement).unwrap().verify(&world.deployment);
         assert_eq!(statement.unwrap().name, *text, "also of authorities that grant nothing");
     }
-    assert_eq!(world.drones[drone].events.last(), Some(&FetchEvent::Done { answered: 3, refused: 0 }));
+    assert_eq!(world.drone_events(drone).last(), Some(&FetchEvent::Done { answered: 3, refused: 0 }));
     assert_eq!(world.issued(), 3);
 }
 
@@ -63,8 +63,8 @@ fn lost_key_is_made_anew_with_randomness_of_its_own() {
     world.grant("orders", drone, Some(b"scout"));
     world.fetch(drone);
     let key = world.key(drone, "orders").unwrap().to_vec();
-    world.drones[drone].ring.clear();
-    world.run(INTERVAL);
+    world.lose_ring(drone);
+    world.run_for(INTERVAL);
     world.restart_drone(drone);
     world.fetch(drone);
     assert_ne!(world.key(drone, "orders").unwrap(), key);
@@ -78,14 +78,14 @@ fn changed_grant_brings_another_key_and_a_withdrawn_one_takes_it() {
     world.grant("orders", drone, Some(b"scout"));
     world.fetch(drone);
     world.grant("orders", drone, Some(b"scout and night"));
-    world.run(INTERVAL);
+    world.run_for(INTERVAL);
     world.fetch(drone);
     assert!(world.key(drone, "orders").unwrap().starts_with(b"key for scout and night"));
     world.grant("orders", drone, None);
     world.fetch(drone);
     assert_eq!(world.key(drone, "orders"), None);
     assert!(matches!(
-        world.drones[drone].events.iter().rev().nth(1),
+        world.drone_events(drone).iter().rev().nth(1),
         Some(FetchEvent::Answered { answer: Answer::Withdrawn, .. })
     ));
 }
@@ -96,12 +96,12 @@ fn who_asks_too_often_waits() {
     let drone = world.add_drone();
     world.grant("orders", drone, Some(b"scout"));
     world.fetch(drone);
-    let before = world.clock;
-    world.drones[drone].ring.clear();
+    let before = world.time();
+    world.lose_ring(drone);
     world.restart_drone(drone);
     world.fetch(drone);
     assert!(world.refusals(drone).contains(&Reason::Busy));
-    assert!(world.clock - before >= INTERVAL);
+    assert!(world.time() - before >= INTERVAL);
     assert!(world.key(drone, "orders").is_some());
 }
 
@@ -114,17 +114,17 @@ fn fetch_that_is_cut_off_goes_on_where_it_was() {
     }
     // The second answer is lost, and the connection with it.
     let mut answers = 0;
-    world.tamper = Some(Box::new(move |flight| {
-        let large = flight.from == Node::Centre && flight.bytes.len() > 200;
+    world.tamper = Some(Box::new(move |packet| {
+        let large = packet.from == Node::Centre && packet.bytes.len() > 200;
         answers += usize::from(large);
-        if large && answers == 2 { vec![] } else { vec![flight] }
+        if large && answers == 2 { vec![] } else { vec![packet] }
     }));
-    world.connect(drone);
-    world.run(std::time::Duration::from_millis(1));
-    assert_eq!(world.drones[drone].ring.len(), 1);
+    world.dial(drone);
+    world.run_for(std::time::Duration::from_millis(1));
+    assert_eq!(world.ring(drone).len(), 1);
     world.tamper = None;
-    world.disconnect(drone);
-    world.run(INTERVAL);
+    world.hang_up(drone);
+    world.run_for(INTERVAL);
     world.fetch(drone);
     assert!(["a", "b", "c"].iter().all(|authority| world.key(drone, authority).is_some()));
     assert_eq!(world.made(), 4, "one of them twice, because its first answer was lost");
@@ -141,7 +141,7 @@ fn grants_outlive_the_centre() {
     world.start_centre();
     world.fetch(drone);
     assert!(world.key(drone, "orders").unwrap().starts_with(b"key for new"), "in whatever order they come");
-    assert_eq!(world.centre.as_ref().unwrap().office().grants(), 1);
+    assert_eq!(world.centre().office().grants(), 1);
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn centre_that_starts_goes_by_the_newest_word_before_anybody_tells_it_more() {
     world.grants.extend([narrowed, withdrawn]);
     // No command comes in before the drone's questions.
     world.start_centre();
-    world.run(INTERVAL);
+    world.run_for(INTERVAL);
     world.fetch(drone);
     assert!(world.key(drone, "orders").unwrap().starts_with(b"key for narrow"));
     assert_eq!(world.key(drone, "sensors"), None);
@@ -175,7 +175,7 @@ fn centre_that_forgot_a_grant_takes_no_key() {
     let grants = std::mem::take(&mut world.grants);
     world.start_centre();
     world.fetch(drone);
-    let last = world.drones[drone].events.iter().rev().nth(1);
+    let last = world.drone_events(drone).iter().rev().nth(1);
     assert!(matches!(last, Some(FetchEvent::Answered { answer: Answer::Nothing, .. })), "{last:?}");
     assert_eq!(world.key(drone, "orders"), Some(&key[..]));
     // Known again: the drone still says which grant its key is for.
@@ -197,7 +197,7 @@ fn registry_that_was_put_back_does_not_keep_a_drone_from_its_new_key() {
     world.grants.clear();
     world.start_centre();
     world.grant("orders", drone, Some(b"new"));
-    world.run(INTERVAL);
+    world.run_for(INTERVAL);
     world.fetch(drone);
     assert!(world.key(drone, "orders").unwrap().starts_with(b"key for new"));
 }
@@ -222,7 +222,7 @@ fn impossible_grant_is_reported_and_stops_nobody() {
 fn enrolment_and_revocation_go_on_beside_the_office() {
     let mut world = World::new(10, &["orders"]);
     let drone = world.add_drone();
-    world.connect(drone);
+    world.dial(drone);
     let query =
         quiver_message::Message::<crate::world::S>::RevocationQuery(quiver_message::RevocationQuery {
             number: 0,
@@ -230,9 +230,9 @@ fn enrolment_and_revocation_go_on_beside_the_office() {
         });
     world.inject(Node::Drone(drone), Node::Centre, &query.encode(&world.deployment));
     world.revoke(drone);
-    world.run(INTERVAL);
+    world.run_for(INTERVAL);
     let (_, list) =
         world.last(Node::Centre, |message| matches!(message, quiver_message::Message::RevocationList(_)));
     assert!(matches!(list, quiver_message::Message::RevocationList(_)));
-    assert!(matches!(&world.records[..], [CentreRecord::Kgc(_)]));
+    assert!(matches!(world.centre_records(), [CentreRecord::Kgc(_)]));
 }

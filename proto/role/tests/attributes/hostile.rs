@@ -59,11 +59,11 @@ fn recorded_request_is_good_for_nothing_elsewhere_or_later() {
     let (drone, thief) = (world.add_drone(), world.add_drone());
     world.grant("orders", drone, Some(b"scout"));
     world.fetch(drone);
-    world.connect(thief);
+    world.dial(thief);
     let (request, _) = world.last(Node::Drone(drone), is_request);
     // From another connection: its cookie is not for that one.
     world.inject(Node::Drone(thief), Node::Centre, &request.bytes);
-    world.run(Duration::from_millis(1));
+    world.run_for(Duration::from_millis(1));
     let refused = |world: &World| {
         world.office_events().into_iter().rev().find_map(|event| match event {
             OfficeEvent::Refused { reason, .. } => Some(*reason),
@@ -73,11 +73,11 @@ fn recorded_request_is_good_for_nothing_elsewhere_or_later() {
     assert_eq!(refused(&world), Some(Reason::BadCookie));
     // From the same connection, at once: made once more at the most, and not before the interval is over.
     world.inject(Node::Drone(drone), Node::Centre, &request.bytes);
-    world.run(Duration::from_millis(1));
+    world.run_for(Duration::from_millis(1));
     assert_eq!(refused(&world), Some(Reason::Busy));
-    world.run(Duration::from_secs(121));
+    world.run_for(Duration::from_secs(121));
     world.inject(Node::Drone(drone), Node::Centre, &request.bytes);
-    world.run(Duration::from_millis(1));
+    world.run_for(Duration::from_millis(1));
     assert_eq!(refused(&world), Some(Reason::BadCookie));
     assert_eq!((world.made(), world.issued()), (1, 1));
 }
@@ -85,9 +85,9 @@ fn recorded_request_is_good_for_nothing_elsewhere_or_later() {
 /// No request for a key arrives but those that are injected.
 fn keep_requests_away(world: &mut World) {
     let deployment = world.deployment.clone();
-    world.tamper = Some(Box::new(move |flight| {
-        let message = Message::<S>::decode(&deployment, &flight.bytes).unwrap();
-        if is_request(&message) { vec![] } else { vec![flight] }
+    world.tamper = Some(Box::new(move |packet| {
+        let message = Message::<S>::decode(&deployment, &packet.bytes).unwrap();
+        if is_request(&message) { vec![] } else { vec![packet] }
     }));
 }
 
@@ -98,16 +98,16 @@ fn recorded_request_under_another_nonce_or_cookie_is_refused() {
     world.grant("orders", drone, Some(b"scout"));
     // Requests arrive only as the thief passes them on.
     keep_requests_away(&mut world);
-    world.connect(drone);
-    world.connect(thief);
-    world.run(Duration::from_millis(1));
+    world.dial(drone);
+    world.dial(thief);
+    world.run_for(Duration::from_millis(1));
     let (request, message) = world.last(Node::Drone(drone), is_request);
     let Message::AttributeRequest(recorded) = message else { unreachable!() };
     // The thief has cookies of its own: for the drone's nonce, and for another one.
     for (count, nonce) in [(1, recorded.nonce), (2, [9; 16])] {
         let hello = Message::<S>::AttributeHello(AttributeHello { nonce }).encode(&world.deployment);
         world.inject(Node::Drone(thief), Node::Centre, &hello);
-        world.run(Duration::from_millis(1));
+        world.run_for(Duration::from_millis(1));
         let (_, answer) = world.last(
             Node::Centre,
             |message| matches!(message, Message::AttributeChallenge(challenge) if challenge.nonce == nonce),
@@ -117,14 +117,14 @@ fn recorded_request_under_another_nonce_or_cookie_is_refused() {
         let moved = AttributeRequest { nonce, cookie: challenge.cookie, request: recorded.request.clone() };
         let moved = Message::<S>::AttributeRequest(moved).encode(&world.deployment);
         world.inject(Node::Drone(thief), Node::Centre, &moved);
-        world.run(Duration::from_millis(1));
+        world.run_for(Duration::from_millis(1));
         let forged = Offence::Protocol(Error::InvalidSignature);
         assert_eq!(blamed_by_the_office(&world), vec![forged; count]);
         assert_eq!((world.made(), world.issued()), (0, 0));
     }
     // As the drone made it, it is good.
     world.inject(Node::Drone(drone), Node::Centre, &request.bytes);
-    world.run(Duration::from_millis(1));
+    world.run_for(Duration::from_millis(1));
     assert_eq!((world.made(), world.issued()), (1, 1));
 }
 
@@ -136,16 +136,16 @@ fn answer_opens_for_nobody_else() {
     world.fetch(drone);
     let (reply, _) = world.last(Node::Centre, is_reply);
     // The thief has a request under way when the drone's answer comes.
-    world.tamper = Some(Box::new(|flight| {
-        if flight.from == Node::Centre && flight.bytes.len() > 200 { vec![] } else { vec![flight] }
+    world.tamper = Some(Box::new(|packet| {
+        if packet.from == Node::Centre && packet.bytes.len() > 200 { vec![] } else { vec![packet] }
     }));
-    world.connect(thief);
-    world.run(Duration::from_millis(1));
+    world.dial(thief);
+    world.run_for(Duration::from_millis(1));
     world.inject(Node::Centre, Node::Drone(thief), &reply.bytes);
-    world.run(Duration::from_millis(1));
+    world.run_for(Duration::from_millis(1));
     assert_eq!(world.key(thief, "orders"), None);
     let key = world.key(drone, "orders").unwrap();
-    assert!(!world.recorded.iter().any(|flight| flight.bytes.windows(key.len()).any(|bytes| bytes == key)));
+    assert!(!world.recorded.iter().any(|packet| packet.bytes.windows(key.len()).any(|bytes| bytes == key)));
 }
 
 #[test]
@@ -153,18 +153,18 @@ fn request_in_another_drones_name_is_blamed_on_its_sender() {
     let mut world = World::new(4, &["orders"]);
     let (victim, thief) = (world.add_drone(), world.add_drone());
     world.grant("orders", victim, Some(b"scout"));
-    let (own, theirs) = (world.drones[thief].public.encode(), world.drones[victim].public.encode());
+    let (own, theirs) = (world.public(thief).encode(), world.public(victim).encode());
     let deployment = world.deployment.clone();
-    world.tamper = Some(Box::new(move |mut flight| {
-        if let Ok(Message::AttributeRequest(mut request)) = Message::<S>::decode(&deployment, &flight.bytes) {
+    world.tamper = Some(Box::new(move |mut packet| {
+        if let Ok(Message::AttributeRequest(mut request)) = Message::<S>::decode(&deployment, &packet.bytes) {
             assert!(request.request.starts_with(&own));
             request.request.splice(..own.len(), theirs.iter().copied());
-            flight.bytes = Message::<S>::AttributeRequest(request).encode(&deployment);
+            packet.bytes = Message::<S>::AttributeRequest(request).encode(&deployment);
         }
-        vec![flight]
+        vec![packet]
     }));
-    world.connect(thief);
-    world.run(Duration::from_secs(1));
+    world.dial(thief);
+    world.run_for(Duration::from_secs(1));
     assert_eq!(blamed_by_the_office(&world).first(), Some(&Offence::Protocol(Error::InvalidSignature)));
     assert_eq!(world.made(), 0);
 }
@@ -176,16 +176,15 @@ fn gateway_that_tampers_can_only_delay() {
     world.grant("orders", drone, Some(b"scout"));
     world.grant("sensors", drone, Some(b"thermal"));
     let mut place = 0_usize;
-    world.tamper = Some(Box::new(move |mut flight| {
+    world.tamper = Some(Box::new(move |mut packet| {
         place += 7;
-        let bit = place % (flight.bytes.len() * 8);
-        flight.bytes[bit / 8] ^= 1 << (bit % 8);
-        vec![flight]
+        let bit = place % (packet.bytes.len() * 8);
+        packet.bytes[bit / 8] ^= 1 << (bit % 8);
+        vec![packet]
     }));
-    world.connect(drone);
-    world.run(Duration::from_secs(120));
-    let answered =
-        world.drones[drone].events.iter().any(|event| matches!(event, FetchEvent::Answered { .. }));
+    world.dial(drone);
+    world.run_for(Duration::from_secs(120));
+    let answered = world.drone_events(drone).iter().any(|event| matches!(event, FetchEvent::Answered { .. }));
     assert!(!answered, "nothing altered is believed");
     world.tamper = None;
     world.fetch(drone);
@@ -200,27 +199,27 @@ fn forged_refusals_and_challenges_take_nothing_away() {
     world.fetch(drone);
     let key = world.key(drone, "orders").unwrap().to_vec();
     let deployment = world.deployment.clone();
-    world.tamper = Some(Box::new(move |mut flight| {
-        match Message::<S>::decode(&deployment, &flight.bytes) {
+    world.tamper = Some(Box::new(move |mut packet| {
+        match Message::<S>::decode(&deployment, &packet.bytes) {
             Ok(Message::AttributeReply(reply)) => {
                 let reference = reply.request_digest.to_vec();
                 let (reason, retry_after) = (Reason::Revoked, Duration::from_secs(1_000_000));
                 let refusal = quiver_message::Refusal { reason, reference, retry_after };
-                flight.bytes = Message::<S>::Refusal(refusal).encode(&deployment);
+                packet.bytes = Message::<S>::Refusal(refusal).encode(&deployment);
             }
             Ok(Message::AttributeChallenge(mut challenge)) => {
                 // An authority that nobody vouches for.
                 challenge.authorities.insert(0, [0; 32]);
-                flight.bytes = Message::<S>::AttributeChallenge(challenge).encode(&deployment);
+                packet.bytes = Message::<S>::AttributeChallenge(challenge).encode(&deployment);
             }
             _ => {}
         }
-        vec![flight]
+        vec![packet]
     }));
     world.fetch(drone);
     assert_eq!(world.refusals(drone), [Reason::UnknownAuthority, Reason::Revoked]);
     assert_eq!(world.key(drone, "orders"), Some(key.as_slice()));
-    let last = |world: &World| world.drones[drone].events.last().cloned();
+    let last = |world: &World| world.drone_events(drone).last().cloned();
     assert_eq!(last(&world), Some(FetchEvent::Done { answered: 0, refused: 2 }), "nothing is confirmed");
     world.tamper = None;
     world.fetch(drone);
@@ -235,18 +234,18 @@ fn list_that_leaves_an_authority_out_does_not_hide_a_withdrawal() {
     world.fetch(drone);
     world.grant("orders", drone, None);
     let (deployment, left_out) = (world.deployment.clone(), *world.authorities[0].statement.fingerprint());
-    world.tamper = Some(Box::new(move |mut flight| {
+    world.tamper = Some(Box::new(move |mut packet| {
         if let Ok(Message::AttributeChallenge(mut challenge)) =
-            Message::<S>::decode(&deployment, &flight.bytes)
+            Message::<S>::decode(&deployment, &packet.bytes)
         {
             challenge.authorities.retain(|authority| *authority != left_out);
-            flight.bytes = Message::<S>::AttributeChallenge(challenge).encode(&deployment);
+            packet.bytes = Message::<S>::AttributeChallenge(challenge).encode(&deployment);
         }
-        vec![flight]
+        vec![packet]
     }));
     world.fetch(drone);
     assert_eq!(world.key(drone, "orders"), None, "it was asked all the same");
-    assert_eq!(world.drones[drone].events.last(), Some(&FetchEvent::Done { answered: 2, refused: 0 }));
+    assert_eq!(world.drone_events(drone).last(), Some(&FetchEvent::Done { answered: 2, refused: 0 }));
 }
 
 #[test]
@@ -255,17 +254,17 @@ fn empty_list_confirms_nothing_to_a_drone_that_holds_nothing() {
     let drone = world.add_drone();
     world.grant("orders", drone, Some(b"scout"));
     let deployment = world.deployment.clone();
-    world.tamper = Some(Box::new(move |mut flight| {
+    world.tamper = Some(Box::new(move |mut packet| {
         if let Ok(Message::AttributeChallenge(mut challenge)) =
-            Message::<S>::decode(&deployment, &flight.bytes)
+            Message::<S>::decode(&deployment, &packet.bytes)
         {
             challenge.authorities.clear();
-            flight.bytes = Message::<S>::AttributeChallenge(challenge).encode(&deployment);
+            packet.bytes = Message::<S>::AttributeChallenge(challenge).encode(&deployment);
         }
-        vec![flight]
+        vec![packet]
     }));
     world.fetch(drone);
-    assert_eq!(world.drones[drone].events.last(), Some(&FetchEvent::Done { answered: 0, refused: 0 }));
+    assert_eq!(world.drone_events(drone).last(), Some(&FetchEvent::Done { answered: 0, refused: 0 }));
     world.tamper = None;
     world.fetch(drone);
     assert!(world.key(drone, "orders").is_some(), "the next fetch is not held up by it");
@@ -277,17 +276,17 @@ fn statement_of_another_kgc_is_not_believed() {
     let other = World::new(8, &["orders"]);
     let drone = world.add_drone();
     let (theirs, deployment) = (other.authorities[0].statement.bytes(), world.deployment.clone());
-    world.tamper = Some(Box::new(move |mut flight| {
-        if let Ok(Message::AttributeReply(mut reply)) = Message::<S>::decode(&deployment, &flight.bytes) {
+    world.tamper = Some(Box::new(move |mut packet| {
+        if let Ok(Message::AttributeReply(mut reply)) = Message::<S>::decode(&deployment, &packet.bytes) {
             reply.statement.clone_from(&theirs);
-            flight.bytes = Message::<S>::AttributeReply(reply).encode(&deployment);
+            packet.bytes = Message::<S>::AttributeReply(reply).encode(&deployment);
         }
-        vec![flight]
+        vec![packet]
     }));
-    world.connect(drone);
-    world.run(Duration::from_secs(1));
-    assert!(world.drones[drone].ring.is_empty());
-    assert!(world.drones[drone].events.iter().any(|event| matches!(
+    world.dial(drone);
+    world.run_for(Duration::from_secs(1));
+    assert!(world.ring(drone).is_empty());
+    assert!(world.drone_events(drone).iter().any(|event| matches!(
         event,
         FetchEvent::Blamed { offence: Offence::Protocol(Error::InvalidSignature), .. }
     )));
@@ -317,8 +316,8 @@ fn messages_of_another_deployment_and_garbage_are_blamed() {
         world.inject(Node::Drone(drone), Node::Centre, &bytes);
         world.inject(Node::Centre, Node::Drone(drone), &bytes);
     }
-    world.run(Duration::from_secs(1));
-    let blamed = world.events.iter().filter_map(|event| match event {
+    world.run_for(Duration::from_secs(1));
+    let blamed = world.centre_events().iter().filter_map(|event| match event {
         CentreEvent::Kgc(KgcEvent::Blamed { offence, .. }) => Some(offence.clone()),
         _ => None,
     });
@@ -344,7 +343,7 @@ fn flood_buys_neither_keys_nor_memory() {
     world.grant("orders", drone, Some(b"scout"));
     world.fetch(drone);
     let (request, _) = world.last(Node::Drone(drone), is_request);
-    let (records, events) = (world.records.len(), world.events.len());
+    let (records, events) = (world.centre_records().len(), world.centre_events().len());
     for _ in 0..1000 {
         world.inject(Node::Drone(drone), Node::Centre, &request.bytes);
     }
@@ -354,10 +353,10 @@ fn flood_buys_neither_keys_nor_memory() {
         let hello = Message::<S>::AttributeHello(AttributeHello { nonce }).encode(&world.deployment);
         world.inject(Node::Drone(drone), Node::Centre, &hello);
     }
-    world.run(Duration::from_millis(1));
-    assert_eq!((world.made(), world.records.len()), (1, records));
-    assert_eq!(world.events.len(), events + 1000, "one refusal each, nothing for a hello");
-    world.run(INTERVAL);
+    world.run_for(Duration::from_millis(1));
+    assert_eq!((world.made(), world.centre_records().len()), (1, records));
+    assert_eq!(world.centre_events().len(), events + 1000, "one refusal each, nothing for a hello");
+    world.run_for(INTERVAL);
 }
 
 #[test]
@@ -367,17 +366,17 @@ fn every_corruption_of_a_request_is_refused() {
     world.grant("orders", drone, Some(b"scout"));
     // The request never arrives, so that only corrupted ones do.
     keep_requests_away(&mut world);
-    world.connect(drone);
-    world.run(Duration::from_millis(1));
+    world.dial(drone);
+    world.run_for(Duration::from_millis(1));
     let (request, _) = world.last(Node::Drone(drone), is_request);
     for bit in 0..request.bytes.len() * 8 {
         let mut bytes = request.bytes.clone();
         bytes[bit / 8] ^= 1 << (bit % 8);
         world.inject(Node::Drone(drone), Node::Centre, &bytes);
     }
-    world.run(Duration::from_millis(1));
+    world.run_for(Duration::from_millis(1));
     assert_eq!((world.made(), world.issued()), (0, 0));
     world.inject(Node::Drone(drone), Node::Centre, &request.bytes);
-    world.run(Duration::from_millis(1));
+    world.run_for(Duration::from_millis(1));
     assert_eq!(world.made(), 1);
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use quiver_role::attributes::CentreRecord;
 
-use crate::world::{INTERVAL, World, name};
+use crate::world::{INTERVAL, Node, World, name};
 
 const DRONES: usize = 2;
 
@@ -19,7 +19,7 @@ enum Happening {
     RestartCentre,
     RestartDrone(usize),
     /// The centre dies after so many outputs.
-    Doom(usize),
+    Doom(u32),
     /// So many messages get through, the rest is lost until the next of these.
     Lose(usize),
     Wait(u64),
@@ -33,7 +33,7 @@ fn happening() -> impl Strategy<Value = Happening> {
         4 => drone.clone().prop_map(Happening::Fetch),
         1 => Just(Happening::RestartCentre),
         1 => drone.prop_map(Happening::RestartDrone),
-        1 => (0_usize..12).prop_map(Happening::Doom),
+        1 => (0_u32..12).prop_map(Happening::Doom),
         1 => (0_usize..12).prop_map(Happening::Lose),
         2 => (0_u64..20).prop_map(Happening::Wait),
     ]
@@ -49,17 +49,17 @@ fn happen(world: &mut World, happening: &Happening) {
             world.start_centre();
         }
         Happening::RestartDrone(drone) => world.restart_drone(drone),
-        Happening::Doom(outputs) => world.doom = Some(outputs),
+        Happening::Doom(outputs) => world.crash_after(Node::Centre, outputs),
         Happening::Lose(spared) => {
             let mut seen = 0;
-            world.tamper = Some(Box::new(move |flight| {
+            world.tamper = Some(Box::new(move |packet| {
                 seen += 1;
-                if seen > spared { vec![] } else { vec![flight] }
+                if seen > spared { vec![] } else { vec![packet] }
             }));
         }
         Happening::Wait(seconds) => {
             world.tamper = None;
-            world.run(Duration::from_secs(seconds));
+            world.run_for(Duration::from_secs(seconds));
         }
     }
 }
@@ -67,13 +67,13 @@ fn happen(world: &mut World, happening: &Happening) {
 /// Every key that is held was issued to this very drone, for a grant that was made, and the registry knew before.
 fn check(world: &World) {
     for drone in 0..DRONES {
-        let Some((_, Some((_, key)))) = world.drones[drone].ring.get(&name("orders")) else { continue };
-        let public = &world.drones[drone].public;
+        let Some((_, Some((_, key)))) = world.ring(drone).get(&name("orders")) else { continue };
+        let public = world.public(drone);
         let own = world.grants.iter().filter(|grant| grant.serial == public.identity.serial);
         let fits = |granted: &Vec<u8>| key.starts_with(&[b"key for ", granted.as_slice()].concat());
         let fitting: Vec<_> = own.filter(|grant| grant.granted.as_ref().is_some_and(fits)).collect();
         assert!(!fitting.is_empty(), "never granted to this drone");
-        let known = world.records.iter().any(|record| match record {
+        let known = world.centre_records().iter().any(|record| match record {
             CentreRecord::KeyIssued(issued) => {
                 issued.handle == *public.handle().as_bytes()
                     && fitting.iter().any(|grant| grant.revision == issued.revision)
@@ -100,14 +100,15 @@ proptest! {
             happen(&mut world, happening);
             check(&world);
         }
-        (world.tamper, world.doom) = (None, None);
+        world.tamper = None;
+        world.spare(Node::Centre);
         world.stop_centre();
-        world.run(INTERVAL);
+        world.run_for(INTERVAL);
         world.start_centre();
         for drone in 0..DRONES {
             world.restart_drone(drone);
             world.fetch(drone);
-            let serial = world.drones[drone].public.identity.serial;
+            let serial = world.public(drone).identity.serial;
             let newest = world.grants.iter().rev().find(|grant| grant.serial == serial);
             let granted = newest.and_then(|grant| grant.granted.clone());
             let expected = granted.map(|granted| [b"key for ", granted.as_slice()].concat());

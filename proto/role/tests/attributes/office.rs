@@ -39,7 +39,7 @@ fn office_without_a_kgc_answers_and_blames() {
     let mut office = world.office();
     let hello = Message::<S>::AttributeHello(AttributeHello { nonce: [1; 16] });
     let query = Message::<S>::RevocationQuery(RevocationQuery { number: 0, max_len: 0 });
-    let now = world.now();
+    let now = world.clock();
     let mut answers = Vec::new();
     for message in [hello, query] {
         let bytes = message.encode(&world.deployment);

@@ -1,29 +1,32 @@
-//! A key centre, drones, and the messages between them. The scheme is a toy: what its keys are worth is not at stake here.
+//! A key centre and drones on the testbed. The scheme is a toy: what its keys are worth is not at stake here.
 
-mod running;
-
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use quiver_ainq::{
-    AuthorityStatement, Deployment, DroneKeypair, Identity, MasterSecret, Name, Revoked, Ristretto255, Role,
-    SecretScalar, SecretValue, VerifiedAuthority,
+    AuthorityStatement, Deployment, DroneKeypair, DronePublicKey, Identity, MasterSecret, Name, Revoked,
+    Ristretto255, Role, SecretScalar, SecretValue, VerifiedAuthority,
 };
 use quiver_crypto::{Secret, Zeroizing};
+use quiver_message::Message;
 use quiver_role::attributes::certifying::{Certifier, KIND, SCHEME, Terms};
 use quiver_role::attributes::{
-    Authority, CentreCommand, CentreEvent, CentreRecord, FetchEvent, FetchTiming, Fetcher, FetcherConfig,
-    Grant, Held, KeyCentre, KeyMaker, MakeError, Office, OfficeCommand, OfficeConfig,
+    Answer, Authority, CentreCommand, CentreEvent, CentreRecord, FetchCommand, FetchEvent, FetchTiming,
+    Fetcher, FetcherConfig, Grant, Held, KeyCentre, KeyMaker, MakeError, Office, OfficeCommand, OfficeConfig,
+    OfficeEvent,
 };
-use quiver_role::{Input, Kgc, KgcCommand, KgcConfig, Machine, Now, Peer};
+use quiver_role::{Input, Kgc, KgcCommand, KgcConfig, Machine, Now, Output, Reason, Route};
+use quiver_testbed::Net;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{CryptoRngCore, SeedableRng};
 
 pub(crate) type S = Ristretto255;
 
-pub(crate) const START: u64 = 1_800_000_000;
+pub(crate) use quiver_testbed::EPOCH_START as START;
 /// Of all slot keys.
 pub(crate) const SEED: Secret<32> = Secret::new([7; 32]);
 /// How long a drone waits for its next key.
@@ -59,14 +62,7 @@ pub(crate) enum Node {
     Drone(usize),
 }
 
-#[derive(Clone, Debug)]
-pub(crate) struct Flight {
-    pub(crate) from: Node,
-    pub(crate) to: Node,
-    pub(crate) bytes: Vec<u8>,
-}
-
-pub(crate) type Tamper = Box<dyn FnMut(Flight) -> Vec<Flight>>;
+pub(crate) type Packet = quiver_testbed::Packet<Node>;
 
 /// An authority's secrets, as a sealed file has them.
 pub(crate) struct Stored {
@@ -77,36 +73,64 @@ pub(crate) struct Stored {
 /// What a drone stores of one authority: the statement, and its key with the mark of its grant.
 pub(crate) type Entry = (Vec<u8>, Option<(u64, Vec<u8>)>);
 
-pub(crate) struct Drone {
-    pub(crate) machine: Fetcher<S>,
-    pub(crate) public: quiver_ainq::DronePublicKey<S>,
-    secret: Vec<u8>,
-    pub(crate) events: Vec<FetchEvent>,
-    /// What it would have stored, by authority.
-    pub(crate) ring: BTreeMap<Name, Entry>,
-    deadline: Option<Duration>,
+/// What a drone stores, by authority.
+pub(crate) type Ring = BTreeMap<Name, Entry>;
+
+/// A drone that stores the keys it fetches.
+struct Drone {
+    fetcher: Fetcher<S>,
+    ring: Ring,
+}
+
+impl Machine for Drone {
+    type Command = FetchCommand;
+    type Event = FetchEvent;
+    type Record = Infallible;
+
+    fn handle_input(&mut self, now: Now, input: Input<'_, FetchCommand>, rng: &mut dyn CryptoRngCore) {
+        self.fetcher.handle_input(now, input, rng);
+    }
+
+    fn poll_output(&mut self) -> Output<FetchEvent, Infallible> {
+        let output = self.fetcher.poll_output();
+        if let Output::Event(FetchEvent::Answered { authority, statement, answer }) = &output {
+            let entry = self.ring.entry(authority.clone()).or_default();
+            entry.0.clone_from(statement);
+            match answer {
+                Answer::Withdrawn => entry.1 = None,
+                Answer::Nothing | Answer::Held { .. } => {}
+                Answer::Key { grant, key } => entry.1 = Some((*grant, key.to_vec())),
+            }
+        }
+        output
+    }
 }
 
 pub(crate) struct World {
-    pub(crate) clock: Duration,
+    net: Net<Node>,
     pub(crate) rng: ChaCha20Rng,
     pub(crate) deployment: Deployment<S>,
     master: Vec<u8>,
     pub(crate) authorities: Vec<Stored>,
     /// As the registry has them.
     pub(crate) grants: Vec<Grant>,
-    pub(crate) centre: Option<KeyCentre<S>>,
-    pub(crate) records: Vec<CentreRecord>,
-    pub(crate) events: Vec<CentreEvent>,
     pub(crate) made: Arc<AtomicUsize>,
-    pub(crate) drones: Vec<Drone>,
-    queue: VecDeque<Flight>,
-    handles: BTreeMap<(Node, Node), Peer>,
-    next_peer: u64,
-    pub(crate) tamper: Option<Tamper>,
-    pub(crate) recorded: Vec<Flight>,
-    /// The centre dies after so many more outputs.
-    pub(crate) doom: Option<usize>,
+    /// Of the drones, with their secrets.
+    keypairs: Vec<(DronePublicKey<S>, Vec<u8>)>,
+}
+
+impl Deref for World {
+    type Target = Net<Node>;
+
+    fn deref(&self) -> &Net<Node> {
+        &self.net
+    }
+}
+
+impl DerefMut for World {
+    fn deref_mut(&mut self) -> &mut Net<Node> {
+        &mut self.net
+    }
 }
 
 impl World {
@@ -118,30 +142,19 @@ impl World {
         let authorities = names.iter().map(|text| authority(&master, &deployment, text, &mut rng));
         let authorities = authorities.collect();
         let mut world = Self {
-            clock: Duration::from_secs(100),
+            net: Net::new(seed),
             rng,
             master: master.encode().to_vec(),
             deployment,
             authorities,
             grants: Vec::new(),
-            centre: None,
-            records: Vec::new(),
-            events: Vec::new(),
             made: Arc::new(AtomicUsize::new(0)),
-            drones: Vec::new(),
-            queue: VecDeque::new(),
-            handles: BTreeMap::new(),
-            next_peer: 1,
-            tamper: None,
-            recorded: Vec::new(),
-            doom: None,
+            keypairs: Vec::new(),
         };
+        world.skip(Duration::from_secs(100));
+        world.net.add::<KeyCentre<S>>(Node::Centre, Vec::new());
         world.start_centre();
         world
-    }
-
-    pub(crate) fn now(&self) -> Now {
-        Now { monotonic: self.clock, unix: START + self.clock.as_secs() }
     }
 
     pub(crate) fn office(&mut self) -> Office<S> {
@@ -184,10 +197,11 @@ impl World {
 
     /// Starts the centre from what it persisted.
     pub(crate) fn start_centre(&mut self) {
-        let records = self.records.iter().filter_map(|record| match record {
+        let records = self.centre_records().iter().filter_map(|record| match record {
             CentreRecord::Kgc(record) => Some(record.clone()),
             _ => None,
         });
+        let records: Vec<_> = records.collect();
         let config = KgcConfig {
             deployment: self.deployment.clone(),
             master: MasterSecret::decode(&self.master).unwrap().into(),
@@ -198,32 +212,26 @@ impl World {
         };
         let kgc = Kgc::new(config, records).unwrap();
         let office = self.office();
-        self.centre = Some(KeyCentre::new(self.deployment.clone(), kgc, office));
-        for drone in 0..self.drones.len() {
-            self.connect(drone);
+        let centre = KeyCentre::new(self.deployment.clone(), kgc, office);
+        self.start(Node::Centre, centre);
+        for drone in 0..self.keypairs.len() {
+            self.dial(drone);
         }
     }
 
     pub(crate) fn stop_centre(&mut self) {
-        self.centre = None;
-        for drone in 0..self.drones.len() {
-            self.disconnect(drone);
-        }
+        self.stop(Node::Centre);
     }
 
     pub(crate) fn order(&mut self, command: CentreCommand) {
-        let now = self.now();
-        if let Some(centre) = &mut self.centre {
-            centre.handle_input(now, Input::Command(command), &mut self.rng);
-        }
-        self.drain_centre();
+        self.command::<KeyCentre<S>>(Node::Centre, command);
     }
 
     pub(crate) fn grant(&mut self, authority: &str, drone: usize, granted: Option<&[u8]>) {
         let stored = self.authorities.iter().find(|stored| stored.statement.name == name(authority)).unwrap();
         let grant = Grant {
             authority: *stored.statement.fingerprint(),
-            serial: self.drones[drone].public.identity.serial,
+            serial: self.public(drone).identity.serial,
             revision: self.grants.len() as u64 + 1,
             granted: granted.map(<[u8]>::to_vec),
         };
@@ -232,7 +240,7 @@ impl World {
     }
 
     pub(crate) fn revoke(&mut self, drone: usize) {
-        let revoked = vec![Revoked::from(&self.drones[drone].public.identity)];
+        let revoked = vec![Revoked::from(&self.public(drone).identity)];
         self.order(CentreCommand::Kgc(KgcCommand::RevokeDrones(revoked)));
     }
 
@@ -252,36 +260,144 @@ impl World {
     }
 
     pub(crate) fn add_drone(&mut self) -> usize {
-        let number = self.drones.len();
+        let number = self.keypairs.len();
         let keypair = self.keypair(number as u8 + 1, Role::Edge, START + 1_000_000);
         self.add_drone_with(keypair)
     }
 
     pub(crate) fn add_drone_with(&mut self, keypair: DroneKeypair<S>) -> usize {
-        let drone = Drone {
-            public: keypair.public().clone(),
-            secret: keypair.to_bytes().to_vec(),
-            machine: fetcher(&self.deployment, keypair, vec![]),
-            events: Vec::new(),
-            ring: BTreeMap::new(),
-            deadline: None,
-        };
-        self.drones.push(drone);
-        self.drones.len() - 1
+        let drone = self.keypairs.len();
+        self.keypairs.push((keypair.public().clone(), keypair.to_bytes().to_vec()));
+        let fetcher = fetcher(&self.deployment, keypair, vec![]);
+        self.start(Node::Drone(drone), Drone { fetcher, ring: Ring::new() });
+        drone
     }
 
     /// The drone's process starts anew, with what it stored.
     pub(crate) fn restart_drone(&mut self, drone: usize) {
-        self.disconnect(drone);
-        let node = &mut self.drones[drone];
-        let keypair = DroneKeypair::restore(&self.deployment, node.public.clone(), &node.secret).unwrap();
-        let held = node.ring.values().map(|(statement, key)| Held {
+        let ring = self.ring(drone).clone();
+        self.stop(Node::Drone(drone));
+        let (public, secret) = &self.keypairs[drone];
+        let keypair = DroneKeypair::restore(&self.deployment, public.clone(), secret).unwrap();
+        let held = ring.values().map(|(statement, key)| Held {
             statement: statement.clone(),
             grant: key.as_ref().map(|(grant, _)| *grant),
         });
-        node.machine = fetcher(&self.deployment, keypair, held.collect());
-        node.deadline = None;
-        self.connect(drone);
+        let fetcher = fetcher(&self.deployment, keypair, held.collect());
+        self.start(Node::Drone(drone), Drone { fetcher, ring });
+        self.dial(drone);
+    }
+
+    pub(crate) fn dial(&mut self, drone: usize) {
+        self.connect(Node::Drone(drone), Node::Centre, Route::Kgc);
+    }
+
+    pub(crate) fn hang_up(&mut self, drone: usize) {
+        self.disconnect(Node::Centre, Node::Drone(drone));
+    }
+
+    pub(crate) fn centre(&self) -> &KeyCentre<S> {
+        self.machine(Node::Centre)
+    }
+
+    pub(crate) fn centre_records(&self) -> &[CentreRecord] {
+        self.node::<KeyCentre<S>>(Node::Centre).records()
+    }
+
+    pub(crate) fn centre_events(&self) -> &[CentreEvent] {
+        &self.node::<KeyCentre<S>>(Node::Centre).events
+    }
+
+    pub(crate) fn public(&self, drone: usize) -> &DronePublicKey<S> {
+        &self.keypairs[drone].0
+    }
+
+    pub(crate) fn drone_events(&self, drone: usize) -> &[FetchEvent] {
+        &self.node::<Drone>(Node::Drone(drone)).events
+    }
+
+    /// What a drone stored.
+    pub(crate) fn ring(&self, drone: usize) -> &Ring {
+        &self.machine::<Drone>(Node::Drone(drone)).ring
+    }
+
+    pub(crate) fn lose_ring(&mut self, drone: usize) {
+        self.node_mut::<Drone>(Node::Drone(drone)).machine_mut().expect("up").ring.clear();
+    }
+
+    pub(crate) fn inject(&mut self, from: Node, to: Node, bytes: &[u8]) {
+        self.net.inject(from, to, bytes);
+    }
+
+    pub(crate) fn run_for(&mut self, time: Duration) {
+        self.net.run_for(time);
+    }
+
+    /// Connects the drone, tells it to fetch and lets it, whatever comes of it.
+    pub(crate) fn try_fetch(&mut self, drone: usize) {
+        self.begin_fetch(drone);
+        self.run_for(Duration::from_millis(1));
+    }
+
+    fn begin_fetch(&mut self, drone: usize) {
+        self.dial(drone);
+        if self.is_idle(drone) {
+            self.command::<Drone>(Node::Drone(drone), FetchCommand::Fetch);
+        }
+    }
+
+    /// Connects the drone and runs until it is through with all authorities.
+    pub(crate) fn fetch(&mut self, drone: usize) {
+        self.begin_fetch(drone);
+        let end = self.time() + Duration::from_secs(300);
+        while !self.is_idle(drone) {
+            assert!(self.step(end), "drone {drone} is not through: {:?}", self.drone_events(drone));
+        }
+    }
+
+    /// The key held of an authority.
+    pub(crate) fn key(&self, drone: usize, authority: &str) -> Option<&[u8]> {
+        let (_, key) = self.ring(drone).get(&name(authority))?;
+        key.as_ref().map(|(_, key)| key.as_slice())
+    }
+
+    /// How many keys the registry knows to be issued.
+    pub(crate) fn issued(&self) -> usize {
+        self.centre_records().iter().filter(|record| matches!(record, CentreRecord::KeyIssued(_))).count()
+    }
+
+    pub(crate) fn made(&self) -> usize {
+        self.made.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn refusals(&self, drone: usize) -> Vec<Reason> {
+        let events = self.drone_events(drone).iter();
+        let refusals = events.filter_map(|event| match event {
+            FetchEvent::Refused(reason) => Some(*reason),
+            _ => None,
+        });
+        refusals.collect()
+    }
+
+    pub(crate) fn office_events(&self) -> Vec<&OfficeEvent> {
+        let events = self.centre_events().iter().filter_map(|event| match event {
+            CentreEvent::Office(event) => Some(event),
+            _ => None,
+        });
+        events.collect()
+    }
+
+    /// The last message of this kind on its way, decoded.
+    pub(crate) fn last(&self, from: Node, wanted: impl Fn(&Message<S>) -> bool) -> (Packet, Message<S>) {
+        let decoded =
+            self.recorded.iter().rev().filter(|packet| packet.from == from).map(|packet| {
+                (packet.clone(), Message::<S>::decode(&self.deployment, &packet.bytes).unwrap())
+            });
+        decoded.into_iter().find(|(_, message)| wanted(message)).expect("such a message")
+    }
+
+    fn is_idle(&self, drone: usize) -> bool {
+        self.machine::<Drone>(Node::Drone(drone)).fetcher.is_idle()
     }
 }
 

@@ -26,7 +26,7 @@ fn life(outputs: u32) -> bool {
             _ => {}
         }
     }
-    *world.faults(Node::Leader(1)).crash_after = None;
+    world.spare(Node::Leader(1));
     world.run_for(Duration::from_secs(60));
     assert_eq!(world.leading(), [1], "after {outputs} outputs");
     assert!(world.follow(1, 0..3), "after {outputs} outputs");

@@ -36,7 +36,7 @@ fn life(node: Node, outputs: u32) -> bool {
             _ => {}
         }
     }
-    *world.faults(node).crash_after = None;
+    world.spare(node);
     world.run_for(Duration::from_secs(60));
     let states = world.edge_nodes().map(|edge| edge.machine().map(quiver_role::Edge::status));
     let states = states.map(|status| status.map(|status| (status.epoch, status.synced))).collect::<Vec<_>>();
