@@ -2,6 +2,8 @@
 //!
 //! `cargo run -p quiver-group --example group`
 
+#![expect(clippy::print_stdout, reason = "it shows what happens")]
+
 use std::time::Duration;
 
 use quiver_ainq::{

@@ -266,7 +266,7 @@ impl<S: Suite> Leader<S> {
                 self.failover.challenged(&mut cx, self.term.is_some(), from, challenge);
             }
             Message::Replica(replica) => {
-                self.failover.replicated(&mut cx, self.term.is_some(), from, &replica)
+                self.failover.replicated(&mut cx, self.term.is_some(), from, &replica);
             }
             Message::EvictionNotice(notice) => {
                 eviction_notices::receive(&mut cx, self.term.as_mut(), from, notice);

@@ -401,7 +401,7 @@ impl<N: Id> Net<N> {
                 match self.queue.pop().map(|queued| queued.event) {
                     Some(Event::Arrival(packet, over)) => self.arrive(packet, over),
                     Some(Event::Lost(at, of)) if !self.peers.contains_key(&(of, at)) => {
-                        self.disconnect(at, of)
+                        self.disconnect(at, of);
                     }
                     Some(Event::Lost(..)) | None => {}
                 }

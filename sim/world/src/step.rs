@@ -168,7 +168,7 @@ impl<R: Record> StepEffects<R> {
     fn write(&mut self, disk: &mut Disk<R>, record: R) -> Result<(), R> {
         match self.sabotage {
             Sabotage::TransmitBeforePersist => self.late.push(record),
-            Sabotage::LoseRecords if record.bytes() % 2 == 0 => {}
+            Sabotage::LoseRecords if record.bytes().is_multiple_of(2) => {}
             Sabotage::ForgetPins if record.is_pin() => {}
             _ => write(disk, record)?,
         }

@@ -132,7 +132,7 @@ impl<S: Suite> Gatekeeper<S> {
         while let Some(gate) = &mut self.gate {
             match gate.poll_output() {
                 Output::Transmit { to: Destination::Peer(peer), payload } => {
-                    cx.out.send_encoded(peer, payload)
+                    cx.out.send_encoded(peer, payload);
                 }
                 Output::Event(event) => events.push(event),
                 Output::Timeout(_) => break,

@@ -52,7 +52,7 @@ fn a_revoked_member_is_put_out_blocked_and_everybody_learns_the_list() {
     assert_ne!(world.key(2), Some(world.leader_key()));
     assert!(world.blocked.contains(&(Node::Leader, Node::Edge(2))));
     for edge in [0, 1, 3] {
-        assert!(heard_of_list(&world.edge_events(edge)), "edge {edge}");
+        assert!(heard_of_list(world.edge_events(edge)), "edge {edge}");
     }
 }
 
@@ -111,7 +111,7 @@ fn edge_joins_nobody_under_a_stale_list_where_that_is_refused() {
     world.run_for(Duration::from_secs(65));
     world.command_leader(LeaderCommand::Rekey);
     world.run_for(Duration::from_secs(5));
-    assert!([0, 1].iter().all(|edge| heard_of_list(&world.edge_events(*edge))));
+    assert!([0, 1].iter().all(|edge| heard_of_list(world.edge_events(*edge))));
     world.stop(Node::Kgc);
     world.edge_node(0).map_machine(quiver_role::Edge::with_stale_lists_refused);
     world.skew_all(2 * 86_400);

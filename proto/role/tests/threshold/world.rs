@@ -100,7 +100,7 @@ impl<S: QuorumSuite> Liars<S> {
         match (packet.from, packet.to, Message::decode(&self.deployment, &packet.bytes)) {
             (_, Node::Kgc(place), Ok(Message::EnrolRequest(message))) => {
                 let request = EnrolmentRequest::<S>::decode(&message.request).unwrap();
-                let (id, operators) = (self.ids[place], [self.operator.clone()]);
+                let (id, operators) = (self.ids[place], [self.operator]);
                 let verified = request.verify(&self.deployment, &operators, id, EPOCH_START).unwrap();
                 self.seen.insert((packet.to, packet.from), verified);
             }

@@ -198,7 +198,7 @@ fn schedules_by_node(events: Vec<QueuedEvent>) -> Vec<(u32, NodeSchedule)> {
     for queued in events {
         match schedules.last_mut() {
             Some((node, schedule)) if *node == queued.event.node => {
-                schedule.push((queued.at, queued.event.event))
+                schedule.push((queued.at, queued.event.event));
             }
             _ => schedules.push((queued.event.node, vec![(queued.at, queued.event.event)])),
         }

@@ -67,7 +67,7 @@ impl<S: Suite> Failover<S> {
     pub(in crate::leader) fn assess(
         &mut self,
         cx: &mut Cx<'_, S>,
-        mut term: Option<&mut Term<S>>,
+        term: Option<&mut Term<S>>,
         from: Peer,
         header: &Header<S>,
     ) -> Assessment<S> {
@@ -89,7 +89,7 @@ impl<S: Suite> Failover<S> {
                 // there.
                 let ran_out = cx.now.unix < header.core.leader.identity.not_after;
                 if offence != Offence::Protocol(Error::Expired) || !ran_out {
-                    self.answer_stale(cx, term.as_deref_mut(), from, header, offence);
+                    self.answer_stale(cx, term, from, header, offence);
                 }
                 Assessment::WentAhead { proof: Vec::new() }
             }
