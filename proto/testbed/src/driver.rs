@@ -55,8 +55,8 @@ pub enum DrainEnd<R> {
     Crashed,
 }
 
-/// Carries out what a machine wants, until it rests, stalls on its disk, or has made as many outputs as it may before it
-/// crashes.
+/// Carries out what a machine wants, until it rests, stalls on its disk, or has made as many outputs as it
+/// may before it crashes.
 pub fn drain<M: Machine>(
     machine: &mut M,
     disk: &mut Disk<M::Record>,

@@ -1,8 +1,8 @@
-//! Drives Quiver's state machines deterministically: in virtual time, over links with faults, from disks that survive
-//! crashes.
+//! Drives Quiver's state machines deterministically: in virtual time, over links with faults, from disks that
+//! survive crashes.
 //!
-//! Tests drive any number of machines of any kinds with a [`Net`]; the simulator's virtual world, which holds a million of
-//! them, is built from the same parts. One seed gives one course of events.
+//! Tests drive any number of machines of any kinds with a [`Net`]; the simulator's virtual world, which holds
+//! a million of them, is built from the same parts. One seed gives one course of events.
 //!
 //! | part | what it does |
 //! |---|---|

@@ -57,8 +57,8 @@ enum Event<N> {
 /// Machines, the connections and messages between them, and the clock.
 ///
 /// Nodes are [started](Self::start) and [connected](Self::connect). Links are instant and sound unless
-/// [`network`](Self::network) is told otherwise: messages then arrive in the order in which they were sent, before any
-/// deadline. A message dies with the connection over which it was sent.
+/// [`network`](Self::network) is told otherwise: messages then arrive in the order in which they were sent,
+/// before any deadline. A message dies with the connection over which it was sent.
 pub struct Net<N> {
     seed: u64,
     now: u64,
@@ -144,7 +144,8 @@ impl<N: Id> Net<N> {
         self.nodes.insert(id, Box::new(TestNode { sim, events: Vec::new() }));
     }
 
-    /// Switches a node on with the machine that its records made; one that is not there yet is put in with none.
+    /// Switches a node on with the machine that its records made; one that is not there yet is put in with
+    /// none.
     ///
     /// # Panics
     /// If it had another kind of machine before.
@@ -207,8 +208,8 @@ impl<N: Id> Net<N> {
         self.nodes.get(&id).is_some_and(|node| node.alive())
     }
 
-    /// Switches a node off: what it had in memory and its connections are gone, and with them what was on its way over
-    /// them.
+    /// Switches a node off: what it had in memory and its connections are gone, and with them what was on its
+    /// way over them.
     pub fn stop(&mut self, id: N) {
         self.any_mut(id).power_off();
         self.disconnect_all(id);
@@ -222,8 +223,8 @@ impl<N: Id> Net<N> {
         self.any_mut(id).faults()
     }
 
-    /// A node crashes after so many more outputs, from now or from its next start on: what it had yet to persist or send is
-    /// lost.
+    /// A node crashes after so many more outputs, from now or from its next start on: what it had yet to
+    /// persist or send is lost.
     pub fn crash_after(&mut self, id: N, outputs: u32) {
         if self.alive(id) {
             *self.faults(id).crash_after = Some(outputs);
@@ -238,7 +239,8 @@ impl<N: Id> Net<N> {
         *self.faults(id).crash_after = None;
     }
 
-    /// Sets the wall clocks of all nodes, and of those that are yet to come, so many seconds ahead of the right time.
+    /// Sets the wall clocks of all nodes, and of those that are yet to come, so many seconds ahead of the
+    /// right time.
     pub fn skew_all(&mut self, seconds: i64) {
         self.skew = seconds;
         self.nodes.values_mut().for_each(|node| *node.faults().skew = seconds);
@@ -254,7 +256,8 @@ impl<N: Id> Net<N> {
         self.behind.get(&(at, peer)).copied()
     }
 
-    /// Connects two nodes that are switched on and not connected. The second, which was dialled, is told first.
+    /// Connects two nodes that are switched on and not connected. The second, which was dialled, is told
+    /// first.
     pub fn connect(&mut self, dialler: N, listener: N, route: Route) {
         self.link(dialler, listener, (route, Route::Inbound));
     }
@@ -390,7 +393,8 @@ impl<N: Id> Net<N> {
         arrivals.collect()
     }
 
-    /// Delivers the next message, or goes on to the next deadline, but not beyond `end`. Returns false at the end.
+    /// Delivers the next message, or goes on to the next deadline, but not beyond `end`. Returns false at the
+    /// end.
     pub fn step(&mut self, end: Duration) -> bool {
         let end = nanos(end);
         let deadlines = self.nodes.iter().map(|(id, node)| (node.deadline(), *id));
@@ -418,7 +422,8 @@ impl<N: Id> Net<N> {
         true
     }
 
-    /// Goes on to the next deadline alone, but not beyond `end`: no message arrives. Returns false if there is none.
+    /// Goes on to the next deadline alone, but not beyond `end`: no message arrives. Returns false if there
+    /// is none.
     pub fn wait(&mut self, end: Duration) -> bool {
         let end = nanos(end);
         match self.nodes.iter().map(|(id, node)| (node.deadline(), *id)).min() {

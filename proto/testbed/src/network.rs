@@ -13,7 +13,8 @@ use rand_core::RngCore;
 pub use self::partition::{NodeSet, Partition};
 use crate::{below, unit};
 
-/// Bursts of loss after Gilbert and Elliott: a link is in a good or in a bad state, and every message may change it.
+/// Bursts of loss after Gilbert and Elliott: a link is in a good or in a bad state, and every message may
+/// change it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Burst {
     /// Probability, per message, that a good link turns bad.

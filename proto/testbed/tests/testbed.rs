@@ -1,4 +1,5 @@
-//! Nets of counters: each sends its count to all it is connected to whenever it is told to, and stores it before.
+//! Nets of counters: each sends its count to all it is connected to whenever it is told to, and stores it
+//! before.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! A large group's life, with memory: `cargo run --release -p quiver-world --example scale -- 100000 tree ristretto`.
+//! A large group's life, with memory: `cargo run --release -p quiver-world --example scale -- 100000 tree
+//! ristretto`.
 #![expect(clippy::print_stdout, reason = "an example for people")]
 
 use std::time::Duration;

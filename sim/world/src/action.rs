@@ -15,10 +15,11 @@ pub enum Forgery {
     RevocationQuery,
     /// Publishes a header of the group that it heard, and nothing with it.
     KnownHeader,
-    /// Publishes the opening of a term that it heard, with an entry for a member that names a spare point which never was
-    /// (q = 0) or is gone.
+    /// Publishes the opening of a term that it heard, with an entry for a member that names a spare point
+    /// which never was (q = 0) or is gone.
     Entry,
-    /// Publishes a message that it heard, with some of its last bytes altered: wraps, ciphertexts, signatures.
+    /// Publishes a message that it heard, with some of its last bytes altered: wraps, ciphertexts,
+    /// signatures.
     Altered,
     /// Publishes a message to the group in a member's name, with a signature that is another's.
     SignedMessage,
@@ -62,7 +63,8 @@ pub enum Action {
     Start(NodeId),
     /// Switch a node off: what is not durable is lost.
     Stop(NodeId),
-    /// The node dies after so many more outputs (none: before its next one), and is started again after a while.
+    /// The node dies after so many more outputs (none: before its next one), and is started again after a
+    /// while.
     Crash {
         /// Who.
         node: NodeId,
@@ -88,7 +90,8 @@ pub enum Action {
         /// What.
         fields: Fields,
     },
-    /// The operator revokes what is certified for a drone without a name: it gets nothing from the next period on.
+    /// The operator revokes what is certified for a drone without a name: it gets nothing from the next
+    /// period on.
     Decertify(u32),
     /// A node says something to the group.
     Talk {
@@ -142,8 +145,8 @@ pub enum Action {
         /// To whom.
         to: NodeId,
     },
-    /// The adversary sends a header for the next term signed with the keys of a captured or hostile drone, which is no
-    /// leader of the group.
+    /// The adversary sends a header for the next term signed with the keys of a captured or hostile drone,
+    /// which is no leader of the group.
     Usurp {
         /// Whose keys.
         edge: u32,
@@ -159,8 +162,8 @@ pub enum Action {
         /// Whence it draws what it has to choose.
         pick: u64,
     },
-    /// A leader that has two keys under one serial opens one term under each of them. Some members get the one and some
-    /// the other; later everybody is handed both headers.
+    /// A leader that has two keys under one serial opens one term under each of them. Some members get the
+    /// one and some the other; later everybody is handed both headers.
     DoubleTerm {
         /// How much newer than the newest round the term is.
         rounds: u32,

@@ -1,8 +1,10 @@
-//! Drones that join without a name: what they have certified, what leaders demand of them, and what leaders may learn.
+//! Drones that join without a name: what they have certified, what leaders demand of them, and what leaders
+//! may learn.
 //!
 //! A [`Checkpoint`] is a certification authority and a policy that the KGCs signed. With it leaders are
-//! [demanding](quiver_role::Leader::demanding) and edges [anonymous](quiver_role::edge::AnonymousEdge): the machines that the services run.
-//! Every drone has fields that follow from the seed: where it is, and how much battery it has left.
+//! [demanding](quiver_role::Leader::demanding) and edges [anonymous](quiver_role::edge::AnonymousEdge): the
+//! machines that the services run. Every drone has fields that follow from the seed: where it is, and how
+//! much battery it has left.
 //!
 //! | module | what it has |
 //! |---|---|
@@ -37,5 +39,6 @@ pub fn is_unsatisfied(why: &Ending) -> bool {
 
 /// The most drones that may want in: each of their lives is two exchanges' worth of computing.
 pub const MAX_ANONYMOUS: u32 = 10_000;
-/// Drones that apply at a time, where it is for the simulator to say: a leader's gate has room for twice as many.
+/// Drones that apply at a time, where it is for the simulator to say: a leader's gate has room for twice as
+/// many.
 pub const AT_ONCE: usize = 128;

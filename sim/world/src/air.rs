@@ -1,8 +1,8 @@
 //! The shared radio channel: airtime, losses and energy of every message.
 //!
-//! Messages with an edge at one end go over the radio; the KGC and the leaders reach each other by other means. A message
-//! to the group is one broadcast. What a re-key costs is all that is said about the newest epoch, from its broadcast to the
-//! last straggler's catch-up, and what drones compute to follow it.
+//! Messages with an edge at one end go over the radio; the KGC and the leaders reach each other by other
+//! means. A message to the group is one broadcast. What a re-key costs is all that is said about the newest
+//! epoch, from its broadcast to the last straggler's catch-up, and what drones compute to follow it.
 
 mod compute_cost;
 mod message_kind;

@@ -1,4 +1,5 @@
-//! A byzantine KGC: follows the protocol, but issues wrong shares, well-formed and sealed to the right receiver.
+//! A byzantine KGC: follows the protocol, but issues wrong shares, well-formed and sealed to the right
+//! receiver.
 
 use std::collections::BTreeMap;
 

@@ -1,10 +1,12 @@
-//! Random lives under random faults, all invariants after every step; what breaks is shrunk until a person can read it.
+//! Random lives under random faults, all invariants after every step; what breaks is shrunk until a person
+//! can read it.
 //!
-//! A seed decides everything: what the plan is (an explicit list of [`Action`]s with times), what bad luck the network has,
-//! what every node draws. Enrolling twenty drones costs more than a life of theirs, so a [`Base`] enrols them once and most
-//! seeds start from what was durable then; one seed in sixteen enrols anew, under faults. And since a life in an honest
-//! group is spent multiplying points, fifteen seeds in sixteen run over [`InsecureToy`], whose group is no group
-//! to hide anything in but whose protocol is the same code to the last line; the sixteenth runs over ristretto255.
+//! A seed decides everything: what the plan is (an explicit list of [`Action`]s with times), what bad luck
+//! the network has, what every node draws. Enrolling twenty drones costs more than a life of theirs, so a
+//! [`Base`] enrols them once and most seeds start from what was durable then; one seed in sixteen enrols
+//! anew, under faults. And since a life in an honest group is spent multiplying points, fifteen seeds in
+//! sixteen run over [`InsecureToy`], whose group is no group to hide anything in but whose protocol is the
+//! same code to the last line; the sixteenth runs over ristretto255.
 
 mod generate;
 mod shrink;

@@ -1,7 +1,8 @@
 //! A drone's composite machine: the edge, and the collector of condition keys in worlds with IBE orders.
 //!
-//! Orders come over a channel of the group. A drone keeps those that it heard in memory, asks the KGCs for the key of each
-//! condition until it has it, and then opens them; one that is switched off forgets them, as if their files were lost.
+//! Orders come over a channel of the group. A drone keeps those that it heard in memory, asks the KGCs for
+//! the key of each condition until it has it, and then opens them; one that is switched off forgets them, as
+//! if their files were lost.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -53,7 +53,8 @@ pub enum OrderError {
     Scheme(#[from] AbeError),
 }
 
-/// An attribute authority under FABEO's ciphertext-policy scheme, and the keys it handed out: one for each kind of drones.
+/// An attribute authority under FABEO's ciphertext-policy scheme, and the keys it handed out: one for each
+/// kind of drones.
 #[derive(Clone, Debug)]
 pub struct AbeAuthority {
     fingerprint: [u8; 32],
@@ -78,7 +79,8 @@ impl AbeAuthority {
         Ok(Self { fingerprint, keys })
     }
 
-    /// What drones are told to use, kind by kind: the numbers of a kind are those with this remainder modulo four.
+    /// What drones are told to use, kind by kind: the numbers of a kind are those with this remainder modulo
+    /// four.
     pub fn kinds(&self) -> impl Iterator<Item = (u32, EnvelopeCommand)> {
         (0..).zip(self.keys.iter().cloned().map(EnvelopeCommand::Keys))
     }

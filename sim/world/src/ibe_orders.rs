@@ -1,6 +1,8 @@
-//! IBE orders: sealed to a condition, and opened by everybody who has them once enough KGCs have released its key.
+//! IBE orders: sealed to a condition, and opened by everybody who has them once enough KGCs have released its
+//! key.
 //!
-//! An order is sealed as a file would be: identity-based encryption of a fresh key, and the text under that key.
+//! An order is sealed as a file would be: identity-based encryption of a fresh key, and the text under that
+//! key.
 
 use quiver_ainq::{
     AuthorityStatement, Bls12381G1, Deployment, KgcId, Name, SignedAuthority, StatementSignature, Suite,
@@ -137,7 +139,8 @@ impl<S: Suite> IbeAuthority<S> {
         Self::new(deployment, (shares, dealing.public_shares()?), sign)
     }
 
-    /// Of a key that the KGCs of a quorum made, just as they made their own. `sign` makes the quorum's signature.
+    /// Of a key that the KGCs of a quorum made, just as they made their own. `sign` makes the quorum's
+    /// signature.
     ///
     /// # Errors
     /// [`IbeOrderError`], never for what a key generation gave.

@@ -1,7 +1,8 @@
 //! Checks the invariants after every step.
 //!
-//! [`Invariants`] looks at every step as a [`StepObserver`]. It knows what no node knows (every key, who asked for what, what
-//! became durable) and compares only what a step may have changed, so a step costs the same in a group of any size.
+//! [`Invariants`] looks at every step as a [`StepObserver`]. It knows what no node knows (every key, who
+//! asked for what, what became durable) and compares only what a step may have changed, so a step costs the
+//! same in a group of any size.
 
 mod admission;
 mod compromise;
@@ -36,7 +37,8 @@ use crate::{Action, Cause, Effect, NodeEvent, NodeId, Step, StepObserver, World}
 
 /// What must hold at all times.
 ///
-/// Also what the live world looks at, as far as it can be seen from outside; serialised under these names in snake case.
+/// Also what the live world looks at, as far as it can be seen from outside; serialised under these names in
+/// snake case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Invariant {
@@ -70,13 +72,13 @@ pub enum Invariant {
     Admission,
     /// Nothing that a leader sees tells that two runs without a name were one drone's.
     Unlinkability,
-    /// NoObserver answers what came by the group from somebody without an identity; leaders answer what such a one asks them
-    /// rarely, and with nothing that only members could be told.
+    /// NoObserver answers what came by the group from somebody without an identity; leaders answer what such
+    /// a one asks them rarely, and with nothing that only members could be told.
     NoReflection,
     /// What somebody without an identity says ends nobody's membership.
     NoForgedEnd,
-    /// Who sees a leader sign two headers for one epoch, under whichever of its keys, follows none of its keys from then
-    /// on, and the KGC revokes it.
+    /// Who sees a leader sign two headers for one epoch, under whichever of its keys, follows none of its
+    /// keys from then on, and the KGC revokes it.
     RefusedForGood,
     /// Nobody blames an honest node.
     NoFalseBlame,

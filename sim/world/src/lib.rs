@@ -1,9 +1,10 @@
 //! A deterministic virtual world for the Quiver roles.
 //!
-//! An event queue drives the same machines as the services do ([`Kgc`](quiver_role::Kgc), [`Leader`](quiver_role::Leader)
-//! and [`Edge`](quiver_role::Edge)): time is virtual, every node draws from a generator of its own, and one seed gives one
-//! trace, on any number of threads. The world keeps the machines' contract to the letter (durable before transmitted) and
-//! breaks everything else on request: links, disks, clocks, and the nodes themselves between any two outputs.
+//! An event queue drives the same machines as the services do ([`Kgc`](quiver_role::Kgc),
+//! [`Leader`](quiver_role::Leader) and [`Edge`](quiver_role::Edge)): time is virtual, every node draws from a
+//! generator of its own, and one seed gives one trace, on any number of threads. The world keeps the
+//! machines' contract to the letter (durable before transmitted) and breaks everything else on request:
+//! links, disks, clocks, and the nodes themselves between any two outputs.
 //!
 //! | part | what it is |
 //! |---|---|

@@ -1,7 +1,7 @@
 //! The master key of a deployment: held by one KGC, or shared among several so that none has it.
 //!
-//! A world's machines run over any suite; what differs between a single KGC and a quorum stands behind one interface, which
-//! whoever founds a world puts there.
+//! A world's machines run over any suite; what differs between a single KGC and a quorum stands behind one
+//! interface, which whoever founds a world puts there.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,8 @@ use zeroize::Zeroizing;
 /// What KGCs end a key generation with.
 pub type Generated<S> = (Vec<SecretShare<S>>, PublicShares<S>);
 
-/// Lets KGCs make a master secret together, as `quiver-quorum` has it: every message of the ceremony, delivered at once.
+/// Lets KGCs make a master secret together, as `quiver-quorum` has it: every message of the ceremony,
+/// delivered at once.
 ///
 /// # Errors
 /// [`Error`], never among KGCs that are all honest.

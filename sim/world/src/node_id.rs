@@ -66,8 +66,8 @@ impl NodeIndex {
         }
     }
 
-    /// The handle under which a node knows another over one connection: connections are numbered, so no handle is ever
-    /// used again.
+    /// The handle under which a node knows another over one connection: connections are numbered, so no
+    /// handle is ever used again.
     pub(crate) fn peer(self, node: NodeId, connection: u32) -> Peer {
         Peer(u64::from(connection) << 32 | self.index(node) as u64)
     }

@@ -1,13 +1,13 @@
 //! What a message costs on the air: frames, airtime, losses, retransmissions and energy.
 //!
-//! The model works frame by frame. A [`Preset`] names a radio, its [`Profile`] holds the constants of its standard, each
-//! with its source. [`Profile::send`] turns a payload into a [`Transmission`]: how many frames, how often repeated, how
-//! long the channel was taken, when the last frame had arrived. [`Medium`] is one shared channel in virtual time,
-//! [`Loss`] what a link does to frames, [`Ledger`] adds everything up per drone and per re-key, and [`power`] turns time
-//! on air and CPU cycles into [`Energy`].
+//! The model works frame by frame. A [`Preset`] names a radio, its [`Profile`] holds the constants of its
+//! standard, each with its source. [`Profile::send`] turns a payload into a [`Transmission`]: how many
+//! frames, how often repeated, how long the channel was taken, when the last frame had arrived. [`Medium`] is
+//! one shared channel in virtual time, [`Loss`] what a link does to frames, [`Ledger`] adds everything up per
+//! drone and per re-key, and [`power`] turns time on air and CPU cycles into [`Energy`].
 //!
-//! Nothing here reads a clock or draws from a random source of its own: virtual time comes in as a [`Duration`] since the
-//! beginning of the world, randomness as an argument, so one seed gives one trace.
+//! Nothing here reads a clock or draws from a random source of its own: virtual time comes in as a
+//! [`Duration`] since the beginning of the world, randomness as an argument, so one seed gives one trace.
 //!
 //! # What is modelled and what is not
 //! * Fragmentation, MAC and PHY overhead, channel access delay, acknowledgements, retries, inter-frame spacing, duty

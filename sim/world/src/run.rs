@@ -48,13 +48,15 @@ pub struct RunPlan {
     pub threshold: u16,
     /// Whether an order is sealed to the mission's second phase.
     pub orders: bool,
-    /// The policy that drones without a name are to satisfy: over [`admission::FIELDS`](crate::admission::FIELDS). None: nobody asks.
+    /// The policy that drones without a name are to satisfy: over
+    /// [`admission::FIELDS`](crate::admission::FIELDS). None: nobody asks.
     pub admission: Option<String>,
     /// Whether the leader is switched off and on again.
     pub restart_leader: bool,
     /// The radio; none: links as [`LinkFaults::SOUND`].
     pub air: Option<AirSetup>,
-    /// The radio with which everybody enrols and joins, before all change to `air` and the rest happens. None: `air`.
+    /// The radio with which everybody enrols and joins, before all change to `air` and the rest happens.
+    /// None: `air`.
     pub depot: Option<AirSetup>,
 }
 

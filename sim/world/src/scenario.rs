@@ -1,7 +1,8 @@
 //! Scenarios: worlds and what befalls them, written down in TOML.
 //!
-//! A file says who there is, over which radio they talk, what happens when, and what must be true at the end. All
-//! invariants hold in every scenario without being asked for; `[expect]` adds what shows that the scenario happened.
+//! A file says who there is, over which radio they talk, what happens when, and what must be true at the end.
+//! All invariants hold in every scenario without being asked for; `[expect]` adds what shows that the
+//! scenario happened.
 //!
 //! ```toml
 //! title = "A flapping drone"
@@ -38,7 +39,8 @@
 //! | `[[event]]` | `at`, `over`, `repeat`, and one of `start`, `stop`, `crash`, `join`, `leave`, `evict`, `revoke`, `capture`, `rekey`, `talk`, `links`, `links-of`, `radio`, `part`, `heal`, `skew`, `disk`, `replay`, `usurp`, `lie`, `repent`, `seize`, `order`, `approve`, `certify = { edges, x, y, battery }`, `decertify` |
 //! | `[expect]` | `members`, `outside`, `min-terms`, `min-epochs`, `min-admitted`, `min-crashes`, `min-stalls`, `min-lost`, `min-blamed`, `enrolled`, `opened`, `liars` |
 //!
-//! Nodes are named `kgc` (if there is one), `kgc-1`, `kgcs`, `leader-0`, `leaders`, `edge-7`, `edge-0..9` (both included), `edges` and `everyone`.
+//! Nodes are named `kgc` (if there is one), `kgc-1`, `kgcs`, `leader-0`, `leaders`, `edge-7`, `edge-0..9`
+//! (both included), `edges` and `everyone`.
 //!
 //! Unknown keys, impossible values and fleets that do not fit into memory are refused with file, line and key
 //! ([`ScenarioError`]).
@@ -154,8 +156,8 @@ impl Scenario {
     /// Reads a scenario. `file` is what errors call it; its stem becomes the scenario's name.
     ///
     /// # Errors
-    /// With file, line, column and key, if the text is no TOML, has an unknown key or an impossible value, or asks for more
-    /// drones than fit into memory.
+    /// With file, line, column and key, if the text is no TOML, has an unknown key or an impossible value, or
+    /// asks for more drones than fit into memory.
     pub fn parse(file: &str, text: &str, reading: Reading) -> Result<Self, ScenarioError> {
         let source = error::SourceText { file, text };
         let raw: format::File = toml::from_str(text).map_err(|error| source.toml(&error))?;

@@ -1,10 +1,11 @@
 //! ristretto255 for simulations in which thousands of drones check the very same bytes.
 //!
-//! When a leader signs a header, every drone of the group checks the same signature by the same key; in one process that is
-//! the same computation over and over. [`SharedRistretto255`] remembers the last results of operations on **public** data
-//! (decoding points, the two products of a signature check) and looks them up if exactly the same inputs come again.
-//! Nothing else changes: same ID, same encodings, same outcomes, so one seed gives the same trace with and without. Figures
-//! of a drone's own computing time do not come out of such a run, and reports say so.
+//! When a leader signs a header, every drone of the group checks the same signature by the same key; in one
+//! process that is the same computation over and over. [`SharedRistretto255`] remembers the last results of
+//! operations on **public** data (decoding points, the two products of a signature check) and looks them up
+//! if exactly the same inputs come again. Nothing else changes: same ID, same encodings, same outcomes, so
+//! one seed gives the same trace with and without. Figures of a drone's own computing time do not come out of
+//! such a run, and reports say so.
 
 use std::cell::RefCell;
 

@@ -128,7 +128,8 @@ pub enum Sabotage {
     /// Keep to the rules.
     #[default]
     None,
-    /// Transmit although the record before it is not durable: records take effect only when the outputs are drained.
+    /// Transmit although the record before it is not durable: records take effect only when the outputs are
+    /// drained.
     TransmitBeforePersist,
     /// Say that records are durable and forget every second one.
     LoseRecords,

@@ -1,10 +1,10 @@
 //! A suite without security, for exploring the protocol's logic cheaply.
 //!
-//! The group is the integers modulo the prime 2^61 − 1 under addition, with generator 1: a discrete logarithm is the point
-//! itself. Everything else (hashes, keys, encodings, machines) is the code that runs over ristretto255, so a fault of the
-//! protocol's logic shows here as it shows there, for a hundredth of the time; what depends on the hardness of the group
-//! does not. Points are 8 bytes, so a flipped bit most often still gives a point, and reaches further than it would
-//! elsewhere.
+//! The group is the integers modulo the prime 2^61 − 1 under addition, with generator 1: a discrete logarithm
+//! is the point itself. Everything else (hashes, keys, encodings, machines) is the code that runs over
+//! ristretto255, so a fault of the protocol's logic shows here as it shows there, for a hundredth of the
+//! time; what depends on the hardness of the group does not. Points are 8 bytes, so a flipped bit most often
+//! still gives a point, and reaches further than it would elsewhere.
 
 use quiver_ainq::{AgreedSecret, Element, Error, Suite};
 use quiver_crypto::Hasher;

@@ -1,4 +1,5 @@
-//! Groups that demand a policy, in virtual time: who is in without a name, what ends a membership, and what tells who it was.
+//! Groups that demand a policy, in virtual time: who is in without a name, what ends a membership, and what
+//! tells who it was.
 
 use std::time::Duration;
 

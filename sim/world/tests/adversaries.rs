@@ -1,4 +1,5 @@
-//! What adversaries with little in their hands get: a leader with two keys under one serial is refused, strangers are not answered.
+//! What adversaries with little in their hands get: a leader with two keys under one serial is refused,
+//! strangers are not answered.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! The invariants notice what they are there for: worlds with a planted bug fail within some seeds, honest ones do not.
+//! The invariants notice what they are there for: worlds with a planted bug fail within some seeds, honest
+//! ones do not.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -129,9 +130,9 @@ impl StepObserver<InsecureToy> for Outputs {
     }
 }
 
-/// An edge has the wraps of an epoch before those of the epoch that they build on. When it has both it takes two steps at
-/// once, and its disk fails at the first: both epochs are reported late, one after the other, by a machine that is past
-/// the first all the time. That is no way back.
+/// An edge has the wraps of an epoch before those of the epoch that they build on. When it has both it takes
+/// two steps at once, and its disk fails at the first: both epochs are reported late, one after the other, by
+/// a machine that is past the first all the time. That is no way back.
 #[test]
 fn epochs_that_a_failing_disk_holds_up_are_no_regression() {
     let setup = Setup { members: 4, strategy: StrategyKind::Tree, ..Setup::default() };
@@ -226,7 +227,8 @@ fn a_captive_opens_what_it_is_in_and_nothing_else() {
         world.schedule(Duration::from_secs(25), Action::Start(NodeId::Leader(0)));
         world.run_until(Duration::from_secs(40), &mut invariants);
         assert_eq!(invariants.violations(), []);
-        // Its keys do open the term that was opened while it was in: else what it cannot open would prove nothing.
+        // Its keys do open the term that was opened while it was in: else what it cannot open would prove
+        // nothing.
         assert!(invariants.opened_by_compromised() > 0, "{strategy:?}");
     }
 }

@@ -56,8 +56,8 @@ fn so_many_kgcs_as_it_takes_are_enough_and_one_less_is_not() {
     }
 }
 
-/// What the invariants say of a token that two drones have, one of which asks while the other is off and the KGCs restart in
-/// between.
+/// What the invariants say of a token that two drones have, one of which asks while the other is off and the
+/// KGCs restart in between.
 fn raced(sabotage: Sabotage) -> (usize, Vec<Invariant>) {
     let setup = Setup { strangers: 2, one_token: vec![6, 7], sabotage, ..quorum(5, 3) };
     let mut world = World::<InsecureToy>::new(setup).unwrap();

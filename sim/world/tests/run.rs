@@ -1,5 +1,5 @@
-//! Runs over a radio: all drones enrol, join and follow, however many they are for its channel; what it cannot carry is
-//! refused.
+//! Runs over a radio: all drones enrol, join and follow, however many they are for its channel; what it
+//! cannot carry is refused.
 
 use std::time::Duration;
 

@@ -75,7 +75,8 @@ fn what_a_drone_says_has_the_same_lengths_whether_it_gets_in_or_not() {
     assert_eq!(lengths[0], lengths[1]);
 }
 
-/// Every stretch of 12 bytes that the drone said in a run, but for the hello, which is the same for everybody, and the KGC's fingerprint.
+/// Every stretch of 12 bytes that the drone said in a run, but for the hello, which is the same for
+/// everybody, and the KGC's fingerprint.
 fn stretches(world: &World, outcome: &Outcome) -> BTreeSet<Vec<u8>> {
     let mut found = BTreeSet::new();
     for flight in outcome.said.iter().filter(|flight| flight.by_drone) {

@@ -159,7 +159,8 @@ fn drones_answer_only_policies_that_the_kgc_signed_for_the_group_and_that_are_no
     for (policy, why) in replaced {
         assert_eq!(run(&mut world, Some(&policy)), [ApplicantEvent::Failed(AdmissionError::Policy(why))]);
     }
-    // Nobody else's word is enough: neither the KGC's, on a policy that the leader does not demand, nor another leader's.
+    // Nobody else's word is enough: neither the KGC's, on a policy that the leader does not demand, nor
+    // another leader's.
     let (policy, other) = (world.policy("medic or x > 5", "alpha").bytes(), world.leader(2));
     let statement = Writer::new().lp(b"alpha").lp(&policy).finish();
     let others = other.sign(&world.deployment, Label::Admission, &statement, &mut world.rng);

@@ -123,7 +123,8 @@ fn gap_is_mended_by_a_question_under_the_key_of_the_pair() {
     }
 }
 
-/// Every stretch of 12 bytes of what a drone said, but for what everybody says: the KGC's fingerprint, the group, the epoch.
+/// Every stretch of 12 bytes of what a drone said, but for what everybody says: the KGC's fingerprint, the
+/// group, the epoch.
 fn stretches(swarm: &Swarm, said: &[&crate::swarm::Said]) -> BTreeSet<Vec<u8>> {
     let mut found = BTreeSet::new();
     for message in said {

@@ -1,5 +1,6 @@
-//! A leader with its own key, and a second one that it can spare, that writes into a drone whatever it can in one membership and tries to
-//! read it back in the next: what the drone does must not depend on what was done to it before.
+//! A leader with its own key, and a second one that it can spare, that writes into a drone whatever it can in
+//! one membership and tries to read it back in the next: what the drone does must not depend on what was done
+//! to it before.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -145,7 +146,8 @@ impl Hostile {
         Message::RevocationList(ListMessage { list: list.unwrap().encode() })
     }
 
-    /// One machine of a drone, from its start to its end: all that it put out, in order, but for what is random.
+    /// One machine of a drone, from its start to its end: all that it put out, in order, but for what is
+    /// random.
     fn life(&mut self, drone: &mut Drone, plan: &Plan) -> Vec<String> {
         self.world.clock = BEGINNING;
         let (policy, keypair) = (self.world.policy(FENCE, "alpha"), self.again(&self.own));
@@ -363,7 +365,8 @@ fn behaviour_of_a_membership_does_not_depend_on_the_one_before_it() {
     for (number, probe) in plans().iter().enumerate() {
         let mut hostile = Hostile::new(number as u64);
         let (mut tagged, mut fresh) = (Drone::new(&mut hostile.world), Drone::new(&mut hostile.world));
-        // A membership whose last epoch nobody else's has, with a list and a proof that nobody else was given.
+        // A membership whose last epoch nobody else's has, with a list and a proof that nobody else was
+        // given.
         let marked = Plan { welcomes: vec![Shape { revocation_number: 7, ..epoch(40) }], tagged: Some(7) };
         let first = hostile.life(&mut tagged, &marked);
         assert_eq!(acknowledged(&first).len(), 1, "{first:#?}");

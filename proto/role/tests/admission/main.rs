@@ -1,4 +1,5 @@
-//! Admission by certified fields: a gate, applicants, and whoever is between them; and the groups that come of it.
+//! Admission by certified fields: a gate, applicants, and whoever is between them; and the groups that come
+//! of it.
 
 mod admitting;
 mod hostile;

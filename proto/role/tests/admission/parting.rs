@@ -1,4 +1,5 @@
-//! How memberships without a name end: with the period, with the leader's term, or because nobody is answered more often.
+//! How memberships without a name end: with the period, with the leader's term, or because nobody is answered
+//! more often.
 
 use std::time::Duration;
 

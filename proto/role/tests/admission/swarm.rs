@@ -1,4 +1,5 @@
-//! A leader that demands a policy, and edges without a name: every run over a connection of its own, on a virtual clock.
+//! A leader that demands a policy, and edges without a name: every run over a connection of its own, on a
+//! virtual clock.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -56,7 +57,8 @@ pub(crate) struct Swarm {
     pub(crate) jobs: VecDeque<Job>,
     /// Whether jobs are left undone.
     pub(crate) held: bool,
-    /// The drones whose connection the leader wants cut for a while, and for what. It is not, so that the test goes on.
+    /// The drones whose connection the leader wants cut for a while, and for what. It is not, so that the
+    /// test goes on.
     pub(crate) penalized: Vec<(usize, Misdeed)>,
 }
 
@@ -154,7 +156,8 @@ impl Swarm {
         drone
     }
 
-    /// Makes a fresh machine of a drone, as after its end or a crash, from what is on its disk; and connects it.
+    /// Makes a fresh machine of a drone, as after its end or a crash, from what is on its disk; and connects
+    /// it.
     pub(crate) fn apply(&mut self, drone: usize, credential: &Credential) {
         self.apply_knowing(drone, credential, None);
     }
@@ -277,7 +280,8 @@ impl Swarm {
         let Some(leader) = &mut self.leader else { return };
         let (before, timeout) = (leader.admission_work(), matches!(input, Input::Timeout));
         leader.handle_input(now, input, &mut self.world.rng);
-        // What one input can hold the leader up: no message of anybody costs curve work at the gate, and a timeout one piece of it.
+        // What one input can hold the leader up: no message of anybody costs curve work at the gate, and a
+        // timeout one piece of it.
         let done = leader.admission_work().saturating_sub(before);
         assert!(done <= u64::from(timeout && self.workers == 0), "{done} pieces of work with one input");
         self.drain_leader();

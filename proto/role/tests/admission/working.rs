@@ -85,7 +85,8 @@ fn members_are_served_while_jobs_are_under_way_and_late_results_are_nobodys() {
 fn forged_key_costs_its_senders_connection_and_that_of_nobody_verified_with_it() {
     for workers in [0, 2] {
         let mut swarm = with_workers(3, workers);
-        // All in one batch. Another authority signed for the second: its key is well formed, and nobody's here.
+        // All in one batch. Another authority signed for the second: its key is well formed, and nobody's
+        // here.
         let first = swarm.add(100, -50, false);
         let forged = World::new(77).credential_of(&[8; 32], (101, -50, false));
         let forger = swarm.add(101, -50, false);

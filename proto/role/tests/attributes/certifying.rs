@@ -1,4 +1,5 @@
-//! Fields certified for a period: who gets which credential, what it is worth afterwards, and what bad ones get.
+//! Fields certified for a period: who gets which credential, what it is worth afterwards, and what bad ones
+//! get.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Whatever dies at whatever moment: no key is out that the registry does not know of, and every drone gets its own.
+//! Whatever dies at whatever moment: no key is out that the registry does not know of, and every drone gets
+//! its own.
 
 use std::time::Duration;
 

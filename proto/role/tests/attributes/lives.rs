@@ -1,5 +1,5 @@
-//! Random lives of an office and two drones: whatever happens in whatever order, nobody holds what was never granted to it,
-//! and once everything works again everybody holds what is granted now.
+//! Random lives of an office and two drones: whatever happens in whatever order, nobody holds what was never
+//! granted to it, and once everything works again everybody holds what is granted now.
 
 use std::time::Duration;
 
@@ -64,7 +64,8 @@ fn happen(world: &mut World, happening: &Happening) {
     }
 }
 
-/// Every key that is held was issued to this very drone, for a grant that was made, and the registry knew before.
+/// Every key that is held was issued to this very drone, for a grant that was made, and the registry knew
+/// before.
 fn check(world: &World) {
     for drone in 0..DRONES {
         let Some((_, Some((_, key)))) = world.ring(drone).get(&name("orders")) else { continue };

@@ -1,7 +1,8 @@
 //! Two machines that began with one state: somebody copied a data directory.
 //!
-//! Each start draws its own salts, so even in one seat, one epoch and under one boot number they would seal under different keys; and
-//! the leader, which takes no question of a lower number than before, has one of them join again.
+//! Each start draws its own salts, so even in one seat, one epoch and under one boot number they would seal
+//! under different keys; and the leader, which takes no question of a lower number than before, has one of
+//! them join again.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

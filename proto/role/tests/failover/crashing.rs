@@ -6,8 +6,8 @@ use quiver_role::LeaderCommand;
 
 use crate::world::{Node, World, name};
 
-/// Members join, one is evicted, the leader is lost for good; the deputy dies after `outputs` outputs and comes back. Returns
-/// whether it died.
+/// Members join, one is evicted, the leader is lost for good; the deputy dies after `outputs` outputs and
+/// comes back. Returns whether it died.
 fn life(outputs: u32) -> bool {
     let mut world = World::new(u64::from(outputs), 2);
     world.crash_after(Node::Leader(1), outputs);

@@ -1,4 +1,5 @@
-//! What a deputy and a leader write down does not grow with how often they are told the same, nor with what a member makes up.
+//! What a deputy and a leader write down does not grow with how often they are told the same, nor with what a
+//! member makes up.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Questions and answers between leaders that somebody forged, altered, delayed or played again; and leaders that lie.
+//! Questions and answers between leaders that somebody forged, altered, delayed or played again; and leaders
+//! that lie.
 
 use std::cell::RefCell;
 use std::rc::Rc;

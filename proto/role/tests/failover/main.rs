@@ -1,4 +1,5 @@
-//! Several leaders of one group on a virtual clock: replication, silence, takeover, return, partition, contradiction.
+//! Several leaders of one group on a virtual clock: replication, silence, takeover, return, partition,
+//! contradiction.
 
 mod barring;
 mod clocks;

@@ -49,7 +49,8 @@ fn a_leader_that_leads_steps_down_at_once_when_it_sees_a_higher_term() {
 fn a_leader_with_an_empty_disk_learns_the_newest_term_before_it_opens_one() {
     let mut world = World::grouped(3, 2, 4);
     let before = world.epoch(0).unwrap();
-    // Its key is lost with the rest: the operator gives it a new token, of the same ordinal. The deputy is gone, too.
+    // Its key is lost with the rest: the operator gives it a new token, of the same ordinal. The deputy is
+    // gone, too.
     world.stop(Node::Leader(0));
     world.stop(Node::Leader(1));
     world.set_leader_records(0, Vec::new());

@@ -153,7 +153,8 @@ fn members_whose_spare_point_is_spent_join_again_by_themselves() {
 fn an_edge_that_hears_of_the_term_by_gossip_alone_asks_the_new_leader() {
     let mut world = World::grouped(9, 2, 3);
     world.stop(Node::Leader(0));
-    // The deputy does not know where the members are: they have not shown it their spare points since it restarted.
+    // The deputy does not know where the members are: they have not shown it their spare points since it
+    // restarted.
     world.stop(Node::Leader(1));
     let edges: Vec<Node> = (0..3).map(Node::Edge).collect();
     world.start(Node::Leader(1));

@@ -1,4 +1,5 @@
-//! A mesh on the testbed: a KGC, leaders that dial one another, and edges that dial every leader. Messages take a while.
+//! A mesh on the testbed: a KGC, leaders that dial one another, and edges that dial every leader. Messages
+//! take a while.
 
 use std::collections::BTreeSet;
 use std::ops::{Deref, DerefMut};
@@ -212,8 +213,8 @@ impl World {
         self.add_edge_with(token, None)
     }
 
-    /// Another machine that enrols with the token of this edge, at a KGC that has forgotten it: a second key for one drone,
-    /// as every drone of a quorum can make itself.
+    /// Another machine that enrols with the token of this edge, at a KGC that has forgotten it: a second key
+    /// for one drone, as every drone of a quorum can make itself.
     pub(crate) fn add_edge_under_another_key(&mut self, edge: usize) -> usize {
         let serial = self.tokens[edge].token.statement.id;
         let records = self.node_mut::<Kgc<S>>(Node::Kgc).records_mut();

@@ -1,5 +1,5 @@
-//! How much a leader keeps in memory for each member, and a board for whoever it hears. Tests of their own, for nothing else
-//! may allocate beside them.
+//! How much a leader keeps in memory for each member, and a board for whoever it hears. Tests of their own,
+//! for nothing else may allocate beside them.
 
 use std::alloc::System;
 use std::collections::BTreeMap;

@@ -159,7 +159,8 @@ fn who_says_two_things_is_blamed_for_it() {
 
 #[test]
 fn who_tells_members_different_things_is_named_with_those_who_say_so() {
-    // Member 2 takes part honestly with members 1 and 3, but tells member 4 other commitments that are as good.
+    // Member 2 takes part honestly with members 1 and 3, but tells member 4 other commitments that are as
+    // good.
     let mut other = World::new(8, 4, 3);
     other.command_all(&QuorumCommand::Generate);
     other.run_for(Duration::from_secs(1));

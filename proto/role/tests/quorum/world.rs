@@ -1,4 +1,5 @@
-//! Members of a quorum on the testbed, and what travels between them: late, twice, in another order, or not at all.
+//! Members of a quorum on the testbed, and what travels between them: late, twice, in another order, or not
+//! at all.
 
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
@@ -74,7 +75,8 @@ impl World {
         world
     }
 
-    /// Of 256 messages, so many are lost, and so many come twice; they take up to so many milliseconds more than they must.
+    /// Of 256 messages, so many are lost, and so many come twice; they take up to so many milliseconds more
+    /// than they must.
     pub(crate) fn set_faults(&mut self, lost: u8, twice: u8, late: u64) {
         let (loss, duplicate) = (f64::from(lost) / 256.0, f64::from(twice) / 256.0);
         let (delay, jitter) = (DELAY, Duration::from_millis(late));
@@ -169,7 +171,8 @@ impl World {
         self.ids().into_iter().all(|id| self.alive(id))
     }
 
-    /// Lets time pass until this is so, at most twenty minutes. Whoever is down comes up again after a second.
+    /// Lets time pass until this is so, at most twenty minutes. Whoever is down comes up again after a
+    /// second.
     pub(crate) fn until(&mut self, what: &str, reached: impl Fn(&Self) -> bool) {
         let end = self.time() + Duration::from_secs(1200);
         while !reached(self) {

@@ -134,7 +134,8 @@ fn says_it_is_another(seed: u64) {
     let mut world = World::new(seed, 3, 3);
     let drone = world.add_drone();
     let deployment = world.deployment.clone();
-    // A fourth, not of the quorum, that says it is KGC 2: what reaches it goes to KGC 2, and comes back altered.
+    // A fourth, not of the quorum, that says it is KGC 2: what reaches it goes to KGC 2, and comes back
+    // altered.
     let (mut rng, now) = (world.rng.clone(), world.clock().unix);
     world.add_impostor(9, 2);
     let mut requests: BTreeMap<[u8; 32], VerifiedDelivery<S>> = BTreeMap::new();

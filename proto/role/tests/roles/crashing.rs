@@ -6,8 +6,8 @@ use quiver_role::{EdgeCommand, KgcEvent, LeaderCommand};
 
 use crate::world::{Node, World};
 
-/// Plays a life (enrol, join, renew, leave, restart of the leader) in which `node` dies after `outputs` outputs and comes
-/// back a little later. Returns whether it died.
+/// Plays a life (enrol, join, renew, leave, restart of the leader) in which `node` dies after `outputs`
+/// outputs and comes back a little later. Returns whether it died.
 fn life(node: Node, outputs: u32) -> bool {
     let mut world = World::new(u64::from(outputs));
     world.run_for(Duration::from_secs(1));

@@ -40,8 +40,9 @@ fn a_gateway_that_sees_everything_of_an_enrolment_sees_no_secret() {
     let edge = world.add_edge("edge");
     world.run_until("joined", |world| world.synced(edge));
     let state = world.state(edge).unwrap();
-    // Every 32-byte window of the drone's stored state that is secret must be absent from what travelled. Public parts
-    // (names, points) do travel, so look for the windows that appear in the state but are no public encoding.
+    // Every 32-byte window of the drone's stored state that is secret must be absent from what travelled.
+    // Public parts (names, points) do travel, so look for the windows that appear in the state but are no
+    // public encoding.
     let token = world.tokens[edge].encode();
     // The token's secret is the last 32 bytes of its file.
     let secret = &token[token.len() - 32..];

@@ -1,5 +1,5 @@
-//! A leader with valid keys of its own that signs what it likes. Whatever an edge takes from it, the edge starts again from what it
-//! persisted, with its key.
+//! A leader with valid keys of its own that signs what it likes. Whatever an edge takes from it, the edge
+//! starts again from what it persisted, with its key.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -243,7 +243,8 @@ impl Lair {
         Pair { chain, auth, u: core.epoch.counter }
     }
 
-    /// Signs an epoch whose key the edge gets by its pair: an entry, or a path with this r where that is how keys travel.
+    /// Signs an epoch whose key the edge gets by its pair: an entry, or a path with this r where that is how
+    /// keys travel.
     fn seal(
         &mut self,
         by: usize,
@@ -447,7 +448,8 @@ fn the_last_counter_that_is_believed_survives_a_restart() {
     lair.check();
 }
 
-/// A member of the term of round 2, which has published its spare point number 3 since; those before are erased.
+/// A member of the term of round 2, which has published its spare point number 3 since; those before are
+/// erased.
 fn settled(seed: u64) -> Lair {
     let mut lair = Lair::new(seed);
     lair.welcome(0, epoch(1, 2));
@@ -465,7 +467,8 @@ fn settled(seed: u64) -> Lair {
 #[test]
 fn a_made_up_entry_of_a_genuine_opening_ends_no_membership() {
     let q = settled(4).spare.unwrap().0;
-    // A spare pair that there never is, one that was used long since, one that is to come, and another member's.
+    // A spare pair that there never is, one that was used long since, one that is to come, and another
+    // member's.
     let made_up = [(3, Some(0)), (3, Some(q - 1)), (3, Some(q + 1)), (3, None), (4, Some(q)), (4, Some(0))];
     for (slot, q) in made_up {
         let mut lair = settled(4);
@@ -550,7 +553,8 @@ fn epochs_never_go_back_in_a_group_that_was_left_for_another() {
 }
 
 impl Lair {
-    /// The next epoch as a tree's wraps: the root alone is new, wrapped under the key beneath it that a path message brought.
+    /// The next epoch as a tree's wraps: the root alone is new, wrapped under the key beneath it that a path
+    /// message brought.
     fn wraps(&mut self, prev: [u8; 32], epoch: Epoch) -> (Header<S>, Delta) {
         let mut core = self.core(0, Kind::Rekey, epoch);
         core.prev = prev;

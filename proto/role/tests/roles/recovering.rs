@@ -1,4 +1,5 @@
-//! Nobody is stranded, and nobody stays who may not: odd orders of events, memory that was rolled back, clocks.
+//! Nobody is stranded, and nobody stays who may not: odd orders of events, memory that was rolled back,
+//! clocks.
 
 use quiver_ainq::Revoked;
 use std::time::Duration;

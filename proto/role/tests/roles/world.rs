@@ -1,4 +1,5 @@
-//! A star on the testbed: a KGC, a leader, and edges that dial both. Links are instant and sound unless a test says otherwise.
+//! A star on the testbed: a KGC, a leader, and edges that dial both. Links are instant and sound unless a
+//! test says otherwise.
 
 use std::collections::BTreeSet;
 use std::ops::{Deref, DerefMut};

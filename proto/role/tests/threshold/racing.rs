@@ -1,7 +1,7 @@
 //! Two drones with one token: whatever the order, whoever crashes, whoever lies, one identity at most.
 //!
-//! Every KGC pins the first request that it sees, and two sets of t KGCs have 2t − n in common. So it takes as many KGCs
-//! that keep two books to serve both drones.
+//! Every KGC pins the first request that it sees, and two sets of t KGCs have 2t − n in common. So it takes
+//! as many KGCs that keep two books to serve both drones.
 
 use std::time::Duration;
 
@@ -69,8 +69,8 @@ fn every_order_with_every_crash_and_every_liar_gives_one_identity_at_most() {
     let mut tried = 0;
     for order in 0..1 << N {
         let first: Vec<usize> = (0..N).map(|place| (order >> place) & 1).collect();
-        // The KGC that dies, after so many outputs from the first message that it gets: between cookie, pin, commitment,
-        // record and share.
+        // The KGC that dies, after so many outputs from the first message that it gets: between cookie, pin,
+        // commitment, record and share.
         for crash in 0..=(N * 6) {
             for liar in 0..=N {
                 let mut world = World::<S>::new(order as u64, 3, 2);

@@ -104,7 +104,8 @@ fn a_commitment_is_good_for_one_share() {
     let mut bench = Bench::new(1);
     let (one, two) = (bench.commit(0, Peer(1)), bench.commit(1, Peer(1)));
     let Message::EnrolShare(share) = bench.sign(0, Peer(1), &[&one, &two]) else { panic!("no share") };
-    // The same once more if it got lost, byte for byte: no other share, to nobody else and for no other package.
+    // The same once more if it got lost, byte for byte: no other share, to nobody else and for no other
+    // package.
     let Message::EnrolShare(again) = bench.sign(0, Peer(1), &[&one, &two]) else { panic!("no share") };
     assert_eq!(again, share);
     let other = bench.commit(1, Peer(2));

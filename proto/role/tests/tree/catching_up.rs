@@ -179,7 +179,8 @@ fn forged_questions_keep_nobody_out() {
         let packets = &world.recorded[mark..];
         paths.push(packets.iter().filter(|packet| pushed_path(&world, packet).is_some()).count());
     }
-    // Each is answered by what only the member can open, until the connection has had what nothing authenticates often enough.
+    // Each is answered by what only the member can open, until the connection has had what nothing
+    // authenticates often enough.
     assert_eq!(paths, [2, 2, 0]);
     world.connect(Node::Edge(0), Node::Leader, Route::Leader);
     world.run_for(Duration::from_secs(1));

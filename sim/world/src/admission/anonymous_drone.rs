@@ -1,6 +1,7 @@
 //! The state of an anonymous drone: credential shown, periods used, when it comes back.
 //!
-//! Its machine makes one run and has one membership, and is then over. What decides about the next one is here, as the service decides it.
+//! Its machine makes one run and has one membership, and is then over. What decides about the next one is
+//! here, as the service decides it.
 
 use std::time::Duration;
 
@@ -32,7 +33,8 @@ pub(crate) struct AnonymousDrone {
     pub(crate) revoked: bool,
     /// What it holds.
     pub(crate) held: Option<Showing>,
-    /// Whether what its present machine shows satisfies the policy, or what its last one showed, and of which period it is.
+    /// Whether what its present machine shows satisfies the policy, or what its last one showed, and of which
+    /// period it is.
     pub(crate) shown: Option<(bool, u64)>,
     /// The period whose credential it is of no use to show again.
     pub(crate) spent: Option<u64>,

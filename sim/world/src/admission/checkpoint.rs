@@ -29,7 +29,8 @@ pub const FIELDS: &str = "x: i16, y: i16, battery: u7";
 pub const FENCE: &str = "(x - 200)^2 + (y + 100)^2 < 700^2 and battery >= 20";
 /// How long a period is unless something else is said.
 pub const PERIOD: Duration = Duration::from_secs(3600);
-/// How often a drone answers one leader in a period unless something else is said: as often as the service does.
+/// How often a drone answers one leader in a period unless something else is said: as often as the service
+/// does.
 pub const ANSWERS: u32 = 8;
 
 /// How far from the origin drones are at most, in each direction.

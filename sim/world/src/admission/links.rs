@@ -10,10 +10,12 @@ pub const COMPARED: usize = 32;
 /// In a drone's place: what leaders say to the whole group, which tells nobody apart.
 pub const EVERYBODY: u32 = u32::MAX;
 
-/// So many bytes that different drones say are familiar: a stretch with such a part is the same twice by chance, when little of it is random.
+/// So many bytes that different drones say are familiar: a stretch with such a part is the same twice by
+/// chance, when little of it is random.
 const FAMILIAR: usize = 4;
 
-/// All that leaders received from and sent to one drone in one of its lives, from the first hello of a machine to its end.
+/// All that leaders received from and sent to one drone in one of its lives, from the first hello of a
+/// machine to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sighting {
     /// Whose.
@@ -35,11 +37,13 @@ enum Places {
     Everywhere,
 }
 
-/// The drones that can be told again, each with what tells it: of which two lives have a stretch of [`STRETCH`] bytes in common that no two lives of different drones have. Of
-/// the first [`COMPARED`] drones, every byte is looked at. With fewer than two drones there is nothing to tell apart.
+/// The drones that can be told again, each with what tells it: of which two lives have a stretch of
+/// [`STRETCH`] bytes in common that no two lives of different drones have. Of the first [`COMPARED`] drones,
+/// every byte is looked at. With fewer than two drones there is nothing to tell apart.
 ///
-/// Of what everybody says and a random byte or a small number (such as a slot) beside it, two lives of one drone soon have the same. So a
-/// stretch in which different drones have four bytes in common counts only if more than half of the drones can be told by such ones.
+/// Of what everybody says and a random byte or a small number (such as a slot) beside it, two lives of one
+/// drone soon have the same. So a stretch in which different drones have four bytes in common counts only if
+/// more than half of the drones can be told by such ones.
 pub fn linked(sightings: &[Sighting]) -> BTreeMap<u32, [u8; STRETCH]> {
     let all: BTreeSet<u32> = sightings.iter().map(|sighting| sighting.drone).collect();
     let drones: BTreeSet<u32> = all.into_iter().filter(|drone| *drone != EVERYBODY).take(COMPARED).collect();

@@ -1,4 +1,5 @@
-//! All that leaders receive from and send to drones without a name, by drone and life: what the simulator knows and they must not find out.
+//! All that leaders receive from and send to drones without a name, by drone and life: what the simulator
+//! knows and they must not find out.
 
 use std::collections::BTreeMap;
 
@@ -19,8 +20,8 @@ pub struct Sightings {
 }
 
 impl Sightings {
-    /// Looks at a step of a leader: at every message that it got from a drone without a name, and at every one that it sends to one. What it
-    /// says to the whole group is the same for all.
+    /// Looks at a step of a leader: at every message that it got from a drone without a name, and at every
+    /// one that it sends to one. What it says to the whole group is the same for all.
     pub fn note<S: Suite>(&mut self, world: &World<S>, step: &Step) {
         let NodeId::Leader(_) = step.node else { return };
         if let Cause::Message { via: via @ NodeId::Edge(drone), payload, .. } = &step.cause

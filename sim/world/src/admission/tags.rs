@@ -1,8 +1,11 @@
-//! A leader that writes into a drone without a name whatever it can in one membership, and looks for it in the next.
+//! A leader that writes into a drone without a name whatever it can in one membership, and looks for it in
+//! the next.
 //!
-//! It has its own key, a second one that it can spare, and genuine revocation lists; it sends welcomes of ascending epochs, headers that claim newer lists, proof that the spare
-//! key contradicted itself, and epochs that are about to end. A drone that it was done to, and one that it meets for the first time, must
-//! put out the same in their next membership: the same messages, events and deadlines in the same order, random bytes aside.
+//! It has its own key, a second one that it can spare, and genuine revocation lists; it sends welcomes of
+//! ascending epochs, headers that claim newer lists, proof that the spare key contradicted itself, and epochs
+//! that are about to end. A drone that it was done to, and one that it meets for the first time, must put out
+//! the same in their next membership: the same messages, events and deadlines in the same order, random bytes
+//! aside.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -65,7 +68,8 @@ type Exchanged = (Nonce, [u8; 32], [u8; 16]);
 /// What a leader does to a drone.
 #[derive(Clone, Debug)]
 enum Deed {
-    /// Lets it in with the epoch of this counter, whose key is good for so many seconds; the header claims that there is a list of this number.
+    /// Lets it in with the epoch of this counter, whose key is good for so many seconds; the header claims
+    /// that there is a list of this number.
     Welcome { counter: u64, valid: i64, list: u64 },
     /// A genuine revocation list of this number.
     List(u64),

@@ -8,9 +8,10 @@ use crate::{Cause, Effect, NodeEvent, Step};
 
 /// CPU cycles of a drone's step, and whether it was about an epoch.
 ///
-/// Counted are the curve operations that the protocol prescribes for each message (signature checks as two products of
-/// two terms and three decoded points, as a header's check takes) and hashing and sealing by length; parsing and copying
-/// are not. A re-key is charged in full if it was followed, and with one hash if not.
+/// Counted are the curve operations that the protocol prescribes for each message (signature checks as two
+/// products of two terms and three decoded points, as a header's check takes) and hashing and sealing by
+/// length; parsing and copying are not. A re-key is charged in full if it was followed, and with one hash if
+/// not.
 pub fn compute_cost(step: &Step, arithmetic: Arithmetic) -> (u64, bool) {
     let price = Price(arithmetic);
     let activated = step.events().find_map(|event| match event {

@@ -159,7 +159,8 @@ impl Planner<'_> {
             13..15 => self.bad_links(at),
             15 => self.partition(at),
             16 => self.wrong_clock(at),
-            // What a drone without a name has is worth nothing to the adversary of the checks, which looks for keys and spare points.
+            // What a drone without a name has is worth nothing to the adversary of the checks, which looks
+            // for keys and spare points.
             18 if self.setup.admission => self.certify(at, edge),
             17 => self.bad_disk(at),
             18 => self.capture(at, edge),

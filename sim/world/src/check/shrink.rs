@@ -1,5 +1,5 @@
-//! Making a failing plan short: delta debugging (Zeller and Hildebrandt, *Simplifying and Isolating Failure-Inducing
-//! Input*, 2002) over its actions.
+//! Making a failing plan short: delta debugging (Zeller and Hildebrandt, *Simplifying and Isolating
+//! Failure-Inducing Input*, 2002) over its actions.
 
 use super::Plan;
 use crate::WorldError;
@@ -7,7 +7,8 @@ use crate::WorldError;
 /// How many lives are spent on it at most.
 const LIVES: usize = 400;
 
-/// The shortest plan found that still fails: no single action of it can be left out, unless it took too many lives.
+/// The shortest plan found that still fails: no single action of it can be left out, unless it took too many
+/// lives.
 ///
 /// # Errors
 /// Whatever `fails` gives.

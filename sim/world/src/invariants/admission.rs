@@ -1,5 +1,5 @@
-//! Drones without a name: exactly those are in whom the policy lets in, for as long as their period lasts, and no leader asks more often than
-//! it may.
+//! Drones without a name: exactly those are in whom the policy lets in, for as long as their period lasts,
+//! and no leader asks more often than it may.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -91,7 +91,8 @@ impl<S: Suite> Invariants<S> {
         }
     }
 
-    /// The leader made an epoch: nobody is in by name where a policy is demanded, and nobody without one whose period is over.
+    /// The leader made an epoch: nobody is in by name where a policy is demanded, and nobody without one
+    /// whose period is over.
     pub(super) fn check_anonymous(&mut self, world: &World<S>, step: &Step, ordinal: u16) {
         let Some(leader) = world.leader(ordinal).filter(|_| world.fleet().checkpoint().is_some()) else {
             return;

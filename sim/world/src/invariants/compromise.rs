@@ -1,9 +1,9 @@
 //! Checks secrecy against an adversary that captured a drone's whole state and keeps listening.
 //!
-//! It is bound by no rule of the protocol: it tries every secret it took on everything that was ever published, forward
-//! and backward, and knows by the public tag whether it opened a group key. What it must not open: any epoch in which the
-//! drone is not, and any epoch before the one that was current at the capture. (From then on, as long as the drone is in,
-//! the adversary is a member; that is no secret.)
+//! It is bound by no rule of the protocol: it tries every secret it took on everything that was ever
+//! published, forward and backward, and knows by the public tag whether it opened a group key. What it must
+//! not open: any epoch in which the drone is not, and any epoch before the one that was current at the
+//! capture. (From then on, as long as the drone is in, the adversary is a member; that is no secret.)
 
 use std::time::Duration;
 
@@ -34,9 +34,9 @@ struct CompromisedNode<S: Suite> {
     edge: u32,
     /// The epoch held at the capture. Older ones must stay closed.
     held: Option<Epoch>,
-    /// It kept the pair that its term was opened with: for up to a minute, so that of two competing terms the higher can be
-    /// followed. For so long, whatever was opened with that pair is open to whoever takes the drone, however far apart
-    /// the rounds are (a leader's first term after a start leaps over many).
+    /// It kept the pair that its term was opened with: for up to a minute, so that of two competing terms the
+    /// higher can be followed. For so long, whatever was opened with that pair is open to whoever takes the
+    /// drone, however far apart the rounds are (a leader's first term after a start leaps over many).
     keeps_used_pair: bool,
     public: DronePublicKey<S>,
     secret: S::Scalar,
@@ -77,7 +77,8 @@ impl<S: Suite> Default for CompromisedNodes<S> {
 }
 
 impl<S: Suite> Invariants<S> {
-    /// How often the adversary opened something published (that its captive was meant to open, unless it is a violation).
+    /// How often the adversary opened something published (that its captive was meant to open, unless it is a
+    /// violation).
     pub fn opened_by_compromised(&self) -> u64 {
         self.compromised.opened
     }
@@ -190,7 +191,8 @@ impl<S: Suite> CompromisedNode<S> {
         None
     }
 
-    /// Pairwise keys with the leader that the secrets give, if the header has a point: T = (y + e)·V for every e.
+    /// Pairwise keys with the leader that the secrets give, if the header has a point: T = (y + e)·V for
+    /// every e.
     fn agreed(&self, world: &World<S>, header: &Header<S>, slot: Slot) -> Vec<Chain> {
         let core = &header.core;
         let Some(point) = &core.point else { return Vec::new() };

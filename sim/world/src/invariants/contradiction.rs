@@ -1,5 +1,5 @@
-//! A leader that signs two headers for one epoch, each under another of its keys: who sees both has proof, follows none of
-//! its keys from then on, and the KGC that is told revokes it.
+//! A leader that signs two headers for one epoch, each under another of its keys: who sees both has proof,
+//! follows none of its keys from then on, and the KGC that is told revokes it.
 
 use std::collections::BTreeSet;
 
@@ -108,7 +108,8 @@ impl<S: Suite> Invariants<S> {
     /// A leader that has proof hands it to the KGC, which needs nobody's word to act on it.
     pub(super) fn unrevoked(&self, world: &World<S>) -> Option<(NodeId, String)> {
         let heard = self.contradiction.told || self.is_revoked(world);
-        // A proof that did not arrive, or not whole, is repeated when the leader connects again, which may be long after.
+        // A proof that did not arrive, or not whole, is repeated when the leader connects again, which may be
+        // long after.
         let traffic = world.traffic();
         let spared = traffic.lost == 0 && traffic.corrupted == 0;
         let pending = self.contradiction.kept && !heard && spared;

@@ -18,7 +18,8 @@ struct EdgeMemory {
     held: Option<(Epoch, [u8; 32])>,
 }
 
-/// What every node knew after its last complete step; none while that is uncertain because it died in the middle of one.
+/// What every node knew after its last complete step; none while that is uncertain because it died in the
+/// middle of one.
 #[derive(Clone, Debug)]
 pub(super) struct Durability {
     edges: Vec<Option<EdgeMemory>>,

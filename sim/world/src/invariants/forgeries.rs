@@ -1,4 +1,5 @@
-//! What somebody without an identity gets by what it makes up: nothing that multiplies, and nobody's membership.
+//! What somebody without an identity gets by what it makes up: nothing that multiplies, and nobody's
+//! membership.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +11,8 @@ use super::keys::show;
 use super::{Held, Invariant, Invariants, died};
 use crate::{Cause, Effect, NodeEvent, NodeId, Step, World};
 
-/// How often one node answers unauthenticated questions of one peer at most, within a second: five of two messages each for the newest epoch, and
-/// four for a revocation list.
+/// How often one node answers unauthenticated questions of one peer at most, within a second: five of two
+/// messages each for the newest epoch, and four for a revocation list.
 const MOST: u32 = 14;
 
 /// How often nodes answered.
@@ -84,7 +85,8 @@ impl<S: Suite> Invariants<S> {
     }
 }
 
-/// Whether a header may well end the membership of who held this: it is newer, it is genuine, and says so itself.
+/// Whether a header may well end the membership of who held this: it is newer, it is genuine, and says so
+/// itself.
 fn ends<S: Suite>(header: &Header<S>, held: &Held) -> bool {
     let core = &header.core;
     let says_so = core.kind == Kind::Rekey || !core.absent.is_empty();
@@ -97,8 +99,8 @@ fn answer<S: Suite>(world: &World<S>, step: &Step, via: NodeId, effect: &Effect)
     let to = world.behind(*peer).0;
     let message = Message::<S>::decode(world.fleet().deployment(), payload).ok()?;
     let answers = match &message {
-        // Leaders resend to members in the same step: to them, not to who asks. Who makes way for another leader tells all
-        // its members, whoever it heard of it from.
+        // Leaders resend to members in the same step: to them, not to who asks. Who makes way for another
+        // leader tells all its members, whoever it heard of it from.
         Message::Rekey(_) => to == via && !step.events().any(makes_way),
         Message::Ack(_) | Message::RevocationList(_) => to == via || matches!(step.node, NodeId::Edge(_)),
         Message::CatchUpReply(_)

@@ -1,9 +1,10 @@
 //! Checks that no mask hides two keys.
 //!
-//! What is published of an epoch is C_i = K_g ⊕ M_i for every member. If member i's mask were used again in another
-//! epoch, C_i ⊕ C_i' would be K_g ⊕ K_g', and the same for every other member whose mask was used again: two members with
-//! the same difference give the reuse away without knowing any key. Before that, the causes are looked for: an epoch of a
-//! member wrapped in two ways, and a leader's point V or a header's nonce that comes again.
+//! What is published of an epoch is C_i = K_g ⊕ M_i for every member. If member i's mask were used again in
+//! another epoch, C_i ⊕ C_i' would be K_g ⊕ K_g', and the same for every other member whose mask was used
+//! again: two members with the same difference give the reuse away without knowing any key. Before that, the
+//! causes are looked for: an epoch of a member wrapped in two ways, and a leader's point V or a header's
+//! nonce that comes again.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::marker::PhantomData;

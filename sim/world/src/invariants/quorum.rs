@@ -1,4 +1,5 @@
-//! Several KGCs: a token gives one identity, and the adversary with all that fewer KGCs have than it takes has nothing.
+//! Several KGCs: a token gives one identity, and the adversary with all that fewer KGCs have than it takes
+//! has nothing.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -67,8 +68,8 @@ impl<S: Suite> Invariants<S> {
         }
     }
 
-    /// With the shares of fewer KGCs than it takes the adversary can do nothing. With those of more it can, or else what it
-    /// cannot do with fewer would prove nothing.
+    /// With the shares of fewer KGCs than it takes the adversary can do nothing. With those of more it can,
+    /// or else what it cannot do with fewer would prove nothing.
     fn judge(&mut self, world: &World<S>, at: Duration, can: bool, what: &str) {
         let few = self.quorum.seized.len() < usize::from(world.setup().threshold);
         self.checks += 1;
@@ -84,8 +85,8 @@ impl<S: Suite> Invariants<S> {
     }
 }
 
-/// Whether shares x_j of a polynomial give away its value at zero: Σ λ_j·x_j·P = x·P, where λ_j = Π m / (m − j) over all
-/// other m. A suite has no division, so both sides are multiplied by all denominators.
+/// Whether shares x_j of a polynomial give away its value at zero: Σ λ_j·x_j·P = x·P, where λ_j = Π m / (m −
+/// j) over all other m. A suite has no division, so both sides are multiplied by all denominators.
 fn gives_away<'a, S: Suite>(
     shares: impl Iterator<Item = (KgcId, &'a Zeroizing<Vec<u8>>)>,
     public: &Element<S>,

@@ -1,7 +1,7 @@
 //! Bluetooth Low Energy on LE 1M: a connection for one receiver, extended advertising for all.
 //!
-//! Constants are those of the Bluetooth Core Specification 5.x, volume 6 (Low Energy Controller), part B (Link Layer),
-//! under the names used there. Two figures are the application's choice and marked so.
+//! Constants are those of the Bluetooth Core Specification 5.x, volume 6 (Low Energy Controller), part B
+//! (Link Layer), under the names used there. Two figures are the application's choice and marked so.
 
 use std::time::Duration;
 
@@ -25,14 +25,14 @@ const FRAGMENT_OCTETS: usize = 8;
 const IFS: Duration = Duration::from_micros(150);
 /// Application's choice within `connInterval`'s 7.5 ms to 4 s.
 const CONNECTION_INTERVAL: Duration = Duration::from_millis(30);
-/// The Link Layer repeats until `connSupervisionTimeout` ends the connection; application's choice within 100 ms to 32 s:
-/// one second, so as many appointments as fit.
+/// The Link Layer repeats until `connSupervisionTimeout` ends the connection; application's choice within 100
+/// ms to 32 s: one second, so as many appointments as fit.
 const RETRIES: u32 = 33;
 
 /// Payload of an advertising PDU.
 const MAX_ADVERTISING: usize = 255;
-/// Extended header of an AUX PDU with everything this use needs: length and mode 1, flags 1, `AdvA` 6, `ADI` 2, `AuxPtr` 3.
-/// `AUX_CHAIN_IND` could leave out `AdvA`.
+/// Extended header of an AUX PDU with everything this use needs: length and mode 1, flags 1, `AdvA` 6, `ADI`
+/// 2, `AuxPtr` 3. `AUX_CHAIN_IND` could leave out `AdvA`.
 const EXTENDED_HEADER: usize = 13;
 /// Length and type of one advertising structure and the company identifier of manufacturer specific data
 /// (Core Specification Supplement, part A, section 1.4).

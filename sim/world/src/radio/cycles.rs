@@ -14,17 +14,19 @@
 //! | Poly1305, one block of 16 bytes | 143 | counted |
 //!
 //! **Counted**: `curve25519-dalek` 4.1.3 (ristretto255, its 32-bit serial arithmetic), `sha2` 0.10, `chacha20` 0.9 and
-//! `poly1305` 0.8, compiled by rustc 1.95 for `thumbv7em-none-eabihf` with `target-cpu=cortex-m4`, `opt-level = 3` and link
-//! time optimisation, run in QEMU 7.2's `mps2-an386` with `-icount shift=0`, where the SysTick timer counts instructions (a
-//! loop of two million known instructions reads 2,000,000); averages over five and more runs.
+//! `poly1305` 0.8, compiled by rustc 1.95 for `thumbv7em-none-eabihf` with `target-cpu=cortex-m4`, `opt-level
+//! = 3` and link time optimisation, run in QEMU 7.2's `mps2-an386` with `-icount shift=0`, where the SysTick
+//! timer counts instructions (a loop of two million known instructions reads 2,000,000); averages over five
+//! and more runs.
 //!
 //! **Published**: B. Haase and B. Labrique, *AuCPace: Efficient verifier-based PAKE protocol tailored for the IIoT*, eprint
-//! 2018/286; its `fe25519` repository gives about 670,000 cycles for X25519 on a Cortex-M4, 626,000 with pointers swapped
-//! instead of data. The `salty` crate builds on this arithmetic. E. Lenngren's X25519-Cortex-M4 reaches 548,873.
+//! 2018/286; its `fe25519` repository gives about 670,000 cycles for X25519 on a Cortex-M4, 626,000 with
+//! pointers swapped instead of data. The `salty` crate builds on this arithmetic. E. Lenngren's
+//! X25519-Cortex-M4 reaches 548,873.
 //!
 //! **Assumed**: 1.3 cycles per counted instruction. On a Cortex-M4 most instructions, long multiplications included, take one
-//! cycle, a lone load two and a taken branch two to four (Arm Cortex-M4 Technical Reference Manual, instruction set
-//! summary); wait states of the flash are assumed to be hidden by its cache.
+//! cycle, a lone load two and a taken branch two to four (Arm Cortex-M4 Technical Reference Manual,
+//! instruction set summary); wait states of the flash are assumed to be hidden by its cache.
 
 /// Which curve arithmetic a drone runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -87,13 +89,14 @@ pub const fn sha256(bytes: usize) -> u64 {
     (bytes as u64 + 9).div_ceil(64) * Operation::Sha256Block.cycles(Arithmetic::Portable)
 }
 
-/// Cycles of HMAC-SHA-256 over so many bytes: the inner hash behind a block of padded key, and the outer over two blocks.
+/// Cycles of HMAC-SHA-256 over so many bytes: the inner hash behind a block of padded key, and the outer over
+/// two blocks.
 pub const fn hmac_sha256(bytes: usize) -> u64 {
     sha256(bytes + 64) + sha256(96)
 }
 
-/// Cycles of opening or sealing so many bytes with so many bytes of associated data: ChaCha20 with one block for the
-/// one-time key, Poly1305 over both, padded, and their lengths (RFC 8439, section 2.8).
+/// Cycles of opening or sealing so many bytes with so many bytes of associated data: ChaCha20 with one block
+/// for the one-time key, Poly1305 over both, padded, and their lengths (RFC 8439, section 2.8).
 pub const fn chacha20_poly1305(associated: usize, bytes: usize) -> u64 {
     let stream = 1 + bytes.div_ceil(64) as u64;
     let tag = 1 + (associated.div_ceil(16) + bytes.div_ceil(16)) as u64;

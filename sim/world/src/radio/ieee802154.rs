@@ -1,6 +1,7 @@
 //! IEEE 802.15.4 at 2.4 GHz: O-QPSK, 250 kbit/s, unslotted CSMA/CA, no beacons.
 //!
-//! Constants are those of IEEE Std 802.15.4-2015 under the names used there; one octet is two symbols of 16 µs.
+//! Constants are those of IEEE Std 802.15.4-2015 under the names used there; one octet is two symbols of 16
+//! µs.
 
 use std::time::Duration;
 
@@ -17,8 +18,8 @@ const PHY_OCTETS: usize = 6;
 const MAX_FRAME: usize = 127;
 /// Frame control 2, sequence number 1, one PAN identifier 2, short addresses 2 + 2, frame check sequence 2.
 const MAC_OCTETS: usize = 11;
-/// Each frame of a larger message: as the header of a subsequent 6LoWPAN fragment (RFC 4944, section 5.3), 5 octets, and
-/// three more because its 11-bit size ends at 2,047 bytes and re-keys do not.
+/// Each frame of a larger message: as the header of a subsequent 6LoWPAN fragment (RFC 4944, section 5.3), 5
+/// octets, and three more because its 11-bit size ends at 2,047 bytes and re-keys do not.
 const FRAGMENT_OCTETS: usize = 8;
 /// Immediate acknowledgement: frame control 2, sequence number 1, frame check sequence 2.
 const ACK_OCTETS: usize = 5;
@@ -28,8 +29,8 @@ const UNIT_BACKOFF: Duration = SYMBOL.saturating_mul(20);
 const TURNAROUND: Duration = SYMBOL.saturating_mul(12);
 /// Clear channel assessment: 8 symbols.
 const SENSING: Duration = SYMBOL.saturating_mul(8);
-/// `macAckWaitDuration`: `aUnitBackoffPeriod` + `aTurnaroundTime` + synchronisation header (10 symbols) + six octets
-/// (12 symbols).
+/// `macAckWaitDuration`: `aUnitBackoffPeriod` + `aTurnaroundTime` + synchronisation header (10 symbols) + six
+/// octets (12 symbols).
 const ACK_WAIT: Duration = SYMBOL.saturating_mul(54);
 /// `macMinBe`, `macMaxBe`, `macMaxCsmaBackoffs` and `macMaxFrameRetries`: the standard's defaults.
 const MIN_EXPONENT: u32 = 3;

@@ -98,8 +98,8 @@ impl Ledger {
         Self { drones: vec![Account::default(); drones], ..Self::default() }
     }
 
-    /// Books `spent` to the payer and, if it was spent on a re-key, to that re-key as well; `rekey` is any number that
-    /// tells re-keys apart and grows with time.
+    /// Books `spent` to the payer and, if it was spent on a re-key, to that re-key as well; `rekey` is any
+    /// number that tells re-keys apart and grows with time.
     pub fn book(&mut self, payer: Payer, rekey: Option<u64>, spent: &Account) {
         match payer {
             Payer::Infrastructure => self.infrastructure += spent,

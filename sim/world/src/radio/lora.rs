@@ -1,7 +1,9 @@
-//! LoRaWAN in Europe: LoRa at 125 kHz and coding rate 4/5, class C devices, multicast downlink for broadcasts.
+//! LoRaWAN in Europe: LoRa at 125 kHz and coding rate 4/5, class C devices, multicast downlink for
+//! broadcasts.
 //!
-//! Time on air: Semtech SX1276/77/78/79 data sheet, section 4.1.1.7. Frame sizes and settings: LoRaWAN 1.0.3 and LoRaWAN
-//! Regional Parameters 1.0.3 revision A (LoRa Alliance 2018), EU863-870. Duty cycles: ETSI EN 300 220-2, 1 % in 868.0 to
+//! Time on air: Semtech SX1276/77/78/79 data sheet, section 4.1.1.7. Frame sizes and settings: LoRaWAN 1.0.3
+//! and LoRaWAN Regional Parameters 1.0.3 revision A (LoRa Alliance 2018), EU863-870. Duty cycles: ETSI EN 300
+//! 220-2, 1 % in 868.0 to
 //! 868.6 MHz for the drones' channels and 10 % in 869.4 to 869.65 MHz for downlinks.
 
 use std::time::Duration;
@@ -42,8 +44,8 @@ impl Modulation {
         CHIP * (1 << self.0.bits())
     }
 
-    /// T = (n_preamble + 4.25 + n_payload) · T_sym, n_payload = 8 + max(⌈(8 PL − 4 SF + 28 + 16 CRC − 20 IH) /
-    /// (4 (SF − 2 DE))⌉ (CR + 4), 0), here with CRC = 1 and IH = 0.
+    /// T = (n_preamble + 4.25 + n_payload) · T_sym, n_payload = 8 + max(⌈(8 PL − 4 SF + 28 + 16 CRC − 20 IH)
+    /// / (4 (SF − 2 DE))⌉ (CR + 4), 0), here with CRC = 1 and IH = 0.
     pub(super) fn airtime(&self, octets: usize) -> Duration {
         let factor = self.0.bits() as usize;
         let optimised = if self.symbol() > SLOW_SYMBOL { 2 } else { 0 };
@@ -54,7 +56,8 @@ impl Modulation {
     }
 }
 
-/// The largest application payload of the data rate ("maximum payload size" for EU863-870, repeater compatible, column N).
+/// The largest application payload of the data rate ("maximum payload size" for EU863-870, repeater
+/// compatible, column N).
 fn capacity(factor: SpreadingFactor) -> usize {
     match factor.bits() {
         7 | 8 => 222,

@@ -15,10 +15,10 @@ pub enum Loss {
         /// Probability that a frame is lost.
         per_frame: f64,
     },
-    /// Two states, each with its own loss; the link changes between them from frame to frame (E. N. Gilbert, *Capacity of
-    /// a burst-noise channel*, Bell System Technical Journal 39, 1960; E. O. Elliott, *Estimates of error rates for codes
-    /// on burst-noise channels*, Bell System Technical Journal 42, 1963). The state steps once per frame and keeps between
-    /// messages.
+    /// Two states, each with its own loss; the link changes between them from frame to frame (E. N. Gilbert,
+    /// *Capacity of a burst-noise channel*, Bell System Technical Journal 39, 1960; E. O. Elliott, *Estimates
+    /// of error rates for codes on burst-noise channels*, Bell System Technical Journal 42, 1963). The state
+    /// steps once per frame and keeps between messages.
     GilbertElliott {
         /// Probability that a good link turns bad before the next frame.
         p_good_to_bad: f64,
@@ -37,14 +37,15 @@ impl Loss {
         Self::Independent { per_frame }.checked()
     }
 
-    /// A link that loses `rate` of its frames in the long run, in bursts of `burst` frames on average: everything is lost
-    /// while it is bad and nothing while it is good (Gilbert's model). `rate` 0.3 and `burst` 8 is a third lost in
-    /// bursts.
+    /// A link that loses `rate` of its frames in the long run, in bursts of `burst` frames on average:
+    /// everything is lost while it is bad and nothing while it is good (Gilbert's model). `rate` 0.3 and
+    /// `burst` 8 is a third lost in bursts.
     pub fn bursts(rate: f64, burst: f64) -> Result<Self, RadioError> {
         if !(0.0..1.0).contains(&rate) || !burst.is_finite() || burst < 1.0 {
             return Err(RadioError::Bursts { rate, burst });
         }
-        // A bad spell ends with probability r per frame, so it lasts 1/r; the bad state holds p / (p + r) of the time.
+        // A bad spell ends with probability r per frame, so it lasts 1/r; the bad state holds p / (p + r) of
+        // the time.
         let p_bad_to_good = 1.0 / burst;
         let p_good_to_bad = p_bad_to_good * rate / (1.0 - rate);
         if p_good_to_bad > 1.0 {
@@ -134,8 +135,8 @@ impl LossState {
         }
     }
 
-    /// Whether at least one of `copies` copies of each of `frames` frames arrives. The copies go out as rounds: all
-    /// frames once, then all again.
+    /// Whether at least one of `copies` copies of each of `frames` frames arrives. The copies go out as
+    /// rounds: all frames once, then all again.
     pub(super) fn hears_all(&mut self, frames: u32, copies: u32, rng: &mut impl RngCore) -> bool {
         match self.loss {
             Loss::None => true,
@@ -165,7 +166,8 @@ fn happens(probability: f64, rng: &mut impl RngCore) -> bool {
     rng.gen_bool(probability.clamp(0.0, 1.0))
 }
 
-/// `base` to the `exponent`, by squaring: `f64::powi` may round differently from machine to machine, and a trace must not.
+/// `base` to the `exponent`, by squaring: `f64::powi` may round differently from machine to machine, and a
+/// trace must not.
 fn power(base: f64, exponent: u32) -> f64 {
     let (mut square, mut left, mut product) = (base, exponent, 1.0);
     while left > 0 {

@@ -17,8 +17,8 @@ pub struct Slot {
     pub deferrals: u32,
 }
 
-/// A channel that carries one message at a time. All stations hear each other: whoever finds it busy waits as its MAC
-/// prescribes, so messages never collide (see the [module](super) for what that leaves out).
+/// A channel that carries one message at a time. All stations hear each other: whoever finds it busy waits as
+/// its MAC prescribes, so messages never collide (see the [module](super) for what that leaves out).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Medium {
     busy_until: Duration,
@@ -41,8 +41,8 @@ impl Medium {
         self.carried
     }
 
-    /// Gives the channel to a message of which the sender wishes to be rid from `now` on. `transmission` says how long it
-    /// takes it.
+    /// Gives the channel to a message of which the sender wishes to be rid from `now` on. `transmission` says
+    /// how long it takes it.
     pub fn reserve(
         &mut self,
         now: Duration,

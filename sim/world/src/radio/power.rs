@@ -99,15 +99,15 @@ impl Power {
 /// The nRF52840's supply in its product specification's tables.
 const MILLIVOLTS: u64 = 3000;
 
-/// The Arm Cortex-M4 of an nRF52840 at 64 MHz running CoreMark from flash, DC/DC regulator, 3 V: `ICPU0`, 3.3 mA
-/// (nRF52840 Product Specification, current consumption, *CPU running*).
+/// The Arm Cortex-M4 of an nRF52840 at 64 MHz running CoreMark from flash, DC/DC regulator, 3 V: `ICPU0`, 3.3
+/// mA (nRF52840 Product Specification, current consumption, *CPU running*).
 const CPU: Power = Power::of(3_300, MILLIVOLTS);
 
 /// The nRF52840's clock in cycles per microsecond.
 const CYCLES_PER_MICROSECOND: u64 = 64;
 
-/// What so many CPU cycles cost on an nRF52840: about 155 pJ each. See [`cycles`](super::cycles) for how many an operation
-/// takes.
+/// What so many CPU cycles cost on an nRF52840: about 155 pJ each. See [`cycles`](super::cycles) for how many
+/// an operation takes.
 pub fn computing(cycles: u64) -> Energy {
     Energy(
         (u128::from(cycles) * u128::from(CPU.0) / u128::from(CYCLES_PER_MICROSECOND))
@@ -129,21 +129,22 @@ pub struct RadioPower {
 }
 
 impl RadioPower {
-    /// nRF52840 in IEEE 802.15.4 mode at 0 dBm, DC/DC regulator, 3 V, CPU asleep: `IRADIO_TX5`, 6.40 mA, and `IRADIO_RX2`,
+    /// nRF52840 in IEEE 802.15.4 mode at 0 dBm, DC/DC regulator, 3 V, CPU asleep: `IRADIO_TX5`, 6.40 mA, and
+    /// `IRADIO_RX2`,
     /// 6.53 mA (nRF52840 Product Specification, docs.nordicsemi.com edition, current consumption, *Radio
     /// transmitting/receiving*).
     pub const NRF52840_802154: Self = Self::new(Power::of(6_400, MILLIVOLTS), Power::of(6_530, MILLIVOLTS));
 
-    /// nRF52840 in Bluetooth Low Energy mode at 1 Mbit/s and 0 dBm: `IRADIO_TX1`, 6.40 mA, and `IRADIO_RX0`, 6.26 mA
-    /// (same table).
+    /// nRF52840 in Bluetooth Low Energy mode at 1 Mbit/s and 0 dBm: `IRADIO_TX1`, 6.40 mA, and `IRADIO_RX0`,
+    /// 6.26 mA (same table).
     pub const NRF52840_BLE: Self = Self::new(Power::of(6_400, MILLIVOLTS), Power::of(6_260, MILLIVOLTS));
 
     /// Semtech SX1276 at +13 dBm on its RFO pin, 3.3 V: `IDDT`, 29 mA (data sheet, table *Power Consumption
     /// Specification*); receiving 9.9 mA (data sheet, key product features).
     pub const SX1276: Self = Self::new(Power::of(29_000, 3300), Power::of(9_900, 3300));
 
-    /// Espressif ESP32-S2 with 802.11g at +15 dBm, 3.3 V: 220 mA while transmitting (the table's peak; its average is at
-    /// half duty) and 63 mA while receiving (ESP32-S2-WROOM Datasheet 1.1, table 7).
+    /// Espressif ESP32-S2 with 802.11g at +15 dBm, 3.3 V: 220 mA while transmitting (the table's peak; its
+    /// average is at half duty) and 63 mA while receiving (ESP32-S2-WROOM Datasheet 1.1, table 7).
     pub const ESP32_S2: Self = Self::new(Power::of(220_000, 3300), Power::of(63_000, 3300));
 
     /// No power at all.
@@ -154,8 +155,9 @@ impl RadioPower {
         Self { transmitting, receiving }
     }
 
-    /// The nRF52840 at +8 dBm instead of 0 dBm: `IRADIO_TX0`, 16.40 mA (same table, given for Bluetooth Low Energy; taken
-    /// for 802.15.4 as well, since the power amplifier is the same). Other transceivers stay as they are.
+    /// The nRF52840 at +8 dBm instead of 0 dBm: `IRADIO_TX0`, 16.40 mA (same table, given for Bluetooth Low
+    /// Energy; taken for 802.15.4 as well, since the power amplifier is the same). Other transceivers stay as
+    /// they are.
     #[must_use]
     pub fn at_8_dbm(self) -> Self {
         if self == Self::NRF52840_802154 || self == Self::NRF52840_BLE {
@@ -184,7 +186,8 @@ impl RadioPower {
         (self.transmitting.over(transmission.sent()), self.receiving.over(transmission.acknowledgements))
     }
 
-    /// What it costs a receiver: transmitting the acknowledgements, and receiving the rest, lost frames included.
+    /// What it costs a receiver: transmitting the acknowledgements, and receiving the rest, lost frames
+    /// included.
     pub fn hearing(&self, transmission: &Transmission) -> (Energy, Energy) {
         (self.transmitting.over(transmission.acknowledgements), self.receiving.over(transmission.sent()))
     }

@@ -74,7 +74,8 @@ impl Profile {
         self
     }
 
-    /// The same radio at a gateway, which may also use the channel for downlinks when it talks to one station.
+    /// The same radio at a gateway, which may also use the channel for downlinks when it talks to one
+    /// station.
     #[must_use]
     pub fn at_gateway(mut self) -> Self {
         self.unicast.duty_cycle = self.broadcast.duty_cycle;
@@ -97,7 +98,8 @@ impl Profile {
         (link.capacity, link.capacity - link.fragment_header)
     }
 
-    /// How long a frame of so many MAC octets (headers and checksums included) takes, with the PHY's preamble and header.
+    /// How long a frame of so many MAC octets (headers and checksums included) takes, with the PHY's preamble
+    /// and header.
     pub fn airtime(&self, octets: usize) -> Duration {
         match &self.phy {
             Phy::Ideal => Duration::ZERO,
@@ -234,7 +236,8 @@ pub(super) struct Announcement {
     pub(super) octets: usize,
     /// From the beginning of the announcement to that of the first frame.
     pub(super) lead: Duration,
-    /// Between the beginnings of groups, and at most so much more at random. A group ends before the next begins.
+    /// Between the beginnings of groups, and at most so much more at random. A group ends before the next
+    /// begins.
     pub(super) pause: Duration,
     pub(super) jitter: Duration,
 }
@@ -261,8 +264,8 @@ impl DutyCycle {
         self.per_mille
     }
 
-    /// How long to keep silent after so long on the air: a share d leaves T/d − T (LoRaWAN 1.0, section on duty-cycle
-    /// limitations of sub-bands).
+    /// How long to keep silent after so long on the air: a share d leaves T/d − T (LoRaWAN 1.0, section on
+    /// duty-cycle limitations of sub-bands).
     pub fn silence_after(self, on_air: Duration) -> Duration {
         on_air * (1000 - self.per_mille) / self.per_mille
     }
@@ -275,11 +278,11 @@ pub(super) enum Access {
     Free,
     /// Unslotted CSMA/CA of IEEE 802.15.4.
     Csma(Csma),
-    /// The distributed coordination function of IEEE 802.11: fixed space, then slots from a contention window that
-    /// doubles with each attempt.
+    /// The distributed coordination function of IEEE 802.11: fixed space, then slots from a contention window
+    /// that doubles with each attempt.
     Contention { space: Duration, slot: Duration, window_min: u32, window_max: u32 },
-    /// Appointments at a fixed interval. A message waits for the next one, anywhere in the interval; a frame that goes
-    /// unanswered ends the appointment, so its repetition waits a whole interval.
+    /// Appointments at a fixed interval. A message waits for the next one, anywhere in the interval; a frame
+    /// that goes unanswered ends the appointment, so its repetition waits a whole interval.
     Appointment { interval: Duration },
 }
 
@@ -308,10 +311,11 @@ impl Csma {
         exponents.chain([self.min_exponent]).map(|exponent| self.unit * ((1 << exponent) - 1) / 2).sum()
     }
 
-    /// Backs off until the channel is found free. After `max_backoffs` the MAC reports failure and the layer above starts
-    /// over.
+    /// Backs off until the channel is found free. After `max_backoffs` the MAC reports failure and the layer
+    /// above starts over.
     fn defer(&self, now: Duration, busy_until: Duration, rng: &mut impl RngCore) -> (Duration, u32) {
-        // When exactly a long wait began does not matter at its end: of many rounds all but the last are not drawn.
+        // When exactly a long wait began does not matter at its end: of many rounds all but the last are not
+        // drawn.
         let round = self.mean_round();
         let rounds = busy_until.saturating_sub(now).as_nanos() / round.as_nanos().max(1);
         let skipped = u32::try_from(rounds).unwrap_or(u32::MAX).saturating_sub(ROUNDS_DRAWN);
@@ -331,8 +335,8 @@ impl Csma {
 }
 
 impl Access {
-    /// How long it takes to get an idle channel for this attempt (0 is the first) at a frame, which may be the `first` of
-    /// its message.
+    /// How long it takes to get an idle channel for this attempt (0 is the first) at a frame, which may be
+    /// the `first` of its message.
     pub(super) fn delay(&self, first: bool, attempt: u32, rng: &mut impl RngCore) -> Duration {
         match self {
             Self::Free => Duration::ZERO,

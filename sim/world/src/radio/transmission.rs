@@ -20,10 +20,11 @@ pub struct Transmission {
     pub acknowledgements: Duration,
     /// Octets of all these frames, with MAC and PHY headers as far as the PHY counts in octets.
     pub bytes_on_air: u64,
-    /// Unicast: whether every frame arrived. Broadcast: always, each receiver draws with [`Profile::receive`].
+    /// Unicast: whether every frame arrived. Broadcast: always, each receiver draws with
+    /// [`Profile::receive`].
     pub delivered: bool,
-    /// From the first attempt on an idle channel until the last frame (or its acknowledgement) was over: access delays,
-    /// frames, spaces, timeouts and, where the law demands it, silence between frames.
+    /// From the first attempt on an idle channel until the last frame (or its acknowledgement) was over:
+    /// access delays, frames, spaces, timeouts and, where the law demands it, silence between frames.
     pub latency: Duration,
     /// How long the sender then has to keep silent.
     pub silence: Duration,
@@ -44,10 +45,10 @@ impl Transmission {
 impl Profile {
     /// Sends `payload` bytes over an idle channel.
     ///
-    /// Unicast: every frame is repeated until it is acknowledged; when the retries are used up, the message is given up
-    /// and the remaining frames are not sent. A lost acknowledgement costs a repetition, which the receiver recognises.
-    /// Broadcast: every frame goes out once per round (see [`Profile::with_rounds`]); `loss` is not used, as every
-    /// receiver has its own.
+    /// Unicast: every frame is repeated until it is acknowledged; when the retries are used up, the message
+    /// is given up and the remaining frames are not sent. A lost acknowledgement costs a repetition, which
+    /// the receiver recognises. Broadcast: every frame goes out once per round (see
+    /// [`Profile::with_rounds`]); `loss` is not used, as every receiver has its own.
     pub fn send(
         &self,
         payload: usize,
@@ -94,8 +95,8 @@ impl<R: RngCore> Sending<'_, R> {
         }
     }
 
-    /// Sends one frame until it is acknowledged or the retries are used up. Gives whether it arrived and whether the
-    /// sender knows.
+    /// Sends one frame until it is acknowledged or the retries are used up. Gives whether it arrived and
+    /// whether the sender knows.
     fn until_acknowledged(&mut self, first: bool, size: usize, loss: &mut LossState) -> (bool, bool) {
         let mut arrived = false;
         for attempt in 0..=self.link.retries {

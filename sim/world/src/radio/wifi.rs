@@ -1,7 +1,8 @@
 //! Wi-Fi at 2.4 GHz and 6 Mbit/s: the lowest OFDM rate (ERP-OFDM), which everybody in reach can decode.
 //!
-//! Constants are those of IEEE Std 802.11-2016 under the names used there: clause 17 (OFDM PHY), clause 18 (ERP PHY) and
-//! the distributed coordination function of clause 10. Datagrams are UDP over IPv4; no aggregation, no RTS/CTS.
+//! Constants are those of IEEE Std 802.11-2016 under the names used there: clause 17 (OFDM PHY), clause 18
+//! (ERP PHY) and the distributed coordination function of clause 10. Datagrams are UDP over IPv4; no
+//! aggregation, no RTS/CTS.
 
 use std::time::Duration;
 
@@ -9,8 +10,8 @@ use super::Preset;
 use super::power::RadioPower;
 use super::profile::{Access, Acknowledgement, Link, Ofdm, Phy, Profile, Spacing};
 
-/// Preamble 16 µs, SIGNAL 4 µs and the 6 µs of silence of the ERP-OFDM signal extension; symbols of 4 µs with 24 data
-/// bits at 6 Mbit/s; 16 service and 6 tail bits.
+/// Preamble 16 µs, SIGNAL 4 µs and the 6 µs of silence of the ERP-OFDM signal extension; symbols of 4 µs with
+/// 24 data bits at 6 Mbit/s; 16 service and 6 tail bits.
 const OFDM: Ofdm = Ofdm {
     fixed: Duration::from_micros(26),
     symbol: Duration::from_micros(4),

@@ -1,4 +1,5 @@
-//! A group that demands a policy: exactly those are members whom it lets in, without a name, and nobody can be told again.
+//! A group that demands a policy: exactly those are members whom it lets in, without a name, and nobody can
+//! be told again.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -132,7 +133,8 @@ impl<S: Suite> Stage<'_, S> {
         held
     }
 
-    /// All members leave, and all drones that ever wanted in come again: with what they showed before, as somebody else.
+    /// All members leave, and all drones that ever wanted in come again: with what they showed before, as
+    /// somebody else.
     pub(super) fn come_again(&mut self) -> bool {
         if !self.is_anonymous() {
             return true;
@@ -184,7 +186,8 @@ impl<S: Suite> Stage<'_, S> {
         there && self.check_keys(&Phase::NextPeriod, &[]) && self.check_doors(&Phase::NextPeriod)
     }
 
-    /// After all of it: whether anything that the leader received or sent tells that two lives were one drone's.
+    /// After all of it: whether anything that the leader received or sent tells that two lives were one
+    /// drone's.
     pub(super) fn look_for_links(&mut self) -> bool {
         if !self.is_anonymous() {
             return true;

@@ -1,4 +1,5 @@
-//! The phase of IBE orders: nobody reads one before enough operators have approved its condition, then everybody does.
+//! The phase of IBE orders: nobody reads one before enough operators have approved its condition, then
+//! everybody does.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,8 +12,8 @@ use super::phases::Stage;
 use crate::{Action, Invariant};
 
 impl<S: Suite> Stage<'_, S> {
-    /// Within how long after the release every drone has opened the order, over links that lose nothing: a drone that was
-    /// told to wait asks again after a quarter more than this at the latest.
+    /// Within how long after the release every drone has opened the order, over links that lose nothing: a
+    /// drone that was told to wait asks again after a quarter more than this at the latest.
     fn bound() -> Duration {
         CollectTiming::default().retry * 2
     }

@@ -1,9 +1,10 @@
 //! Computes how fast a radio lets drones enrol and join, and the timing that many drones on it need.
 //!
-//! All drones of a large group at once would ask for far more of a channel than it has: their messages queue for longer
-//! than they wait for answers, so they ask again, and the queue grows. Operators enrol drones one after the other, and so
-//! does a run over a radio: the next one begins when the channel has had time for the one before, and half as long again.
-//! Who must ask again waits for a time in which the channel could have served everybody.
+//! All drones of a large group at once would ask for far more of a channel than it has: their messages queue
+//! for longer than they wait for answers, so they ask again, and the queue grows. Operators enrol drones one
+//! after the other, and so does a run over a radio: the next one begins when the channel has had time for the
+//! one before, and half as long again. Who must ask again waits for a time in which the channel could have
+//! served everybody.
 
 use std::time::Duration;
 
@@ -31,7 +32,8 @@ const ENROLMENT: [Said; 4] = [Drone(30), Gateway(72), Drone(360), Gateway(350)];
 const JOIN: [Said; 5] = [Drone(210), Gateway(230), Drone(450), Gateway(450), Drone(54)];
 /// A member's entry and its acknowledgement.
 const FOLLOWING: [Said; 2] = [Gateway(455), Drone(54)];
-/// After a restart of the leader: question, answer, entry of the opening, acknowledgement, new spare point, receipt, path.
+/// After a restart of the leader: question, answer, entry of the opening, acknowledgement, new spare point,
+/// receipt, path.
 const OPENING: [Said; 7] =
     [Drone(107), Gateway(560), Gateway(520), Drone(54), Drone(130), Gateway(50), Gateway(900)];
 /// A header, and what one leaver adds to it per level of a tree.
@@ -47,8 +49,8 @@ const LONGEST_REKEY: Duration = Duration::from_secs(3_600);
 /// The least virtual time until a phase is given up.
 const PATIENCE: Duration = Duration::from_secs(3_600);
 
-/// What one radio takes for the exchanges of one drone: how long the channel, or the sender that must keep silent most,
-/// is taken.
+/// What one radio takes for the exchanges of one drone: how long the channel, or the sender that must keep
+/// silent most, is taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Exchanges {
     enrolment: Duration,
@@ -106,8 +108,9 @@ impl Pacing {
         Ok(pace)
     }
 
-    /// Who gets no answer asks again after a quarter of the time that it takes to serve everybody, and in the end after
-    /// four times as long: then the questions of all drones together leave most of the channel to the answers.
+    /// Who gets no answer asks again after a quarter of the time that it takes to serve everybody, and in the
+    /// end after four times as long: then the questions of all drones together leave most of the channel to
+    /// the answers.
     pub(super) fn edge_timing(&self) -> EdgeTiming {
         let timing = EdgeTiming::default();
         EdgeTiming {
@@ -118,8 +121,8 @@ impl Pacing {
         }
     }
 
-    /// Joins that come one after the other make one epoch, and an epoch is sent again only to those who had time to
-    /// acknowledge it.
+    /// Joins that come one after the other make one epoch, and an epoch is sent again only to those who had
+    /// time to acknowledge it.
     pub(super) fn leader_timing(&self) -> LeaderTiming {
         let timing = LeaderTiming::default();
         LeaderTiming {
@@ -177,7 +180,8 @@ struct Radio<'a> {
 }
 
 impl Radio<'_> {
-    /// How long a message is under way over a free channel, and how long its sender is then silent, on average.
+    /// How long a message is under way over a free channel, and how long its sender is then silent, on
+    /// average.
     fn mean(&mut self, cast: Cast, said: Said) -> (Duration, Duration) {
         let profile = self.air.profile.clone();
         let (profile, bytes) = match said {
@@ -207,7 +211,8 @@ impl Radio<'_> {
         channel.max(gateway)
     }
 
-    /// How long it takes until the last message of an exchange has arrived, if a drone that has to keep silent does.
+    /// How long it takes until the last message of an exchange has arrived, if a drone that has to keep
+    /// silent does.
     fn until_end(&mut self, exchange: &[Said]) -> Duration {
         let (mut at, mut silent_until) = (Duration::ZERO, Duration::ZERO);
         for said in exchange {

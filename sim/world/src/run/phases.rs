@@ -14,7 +14,8 @@ use super::{Arrivals, Operation, Pacing, Phase, Progress, RadioCost, Run, RunPla
 use crate::rng_stream::{self, RngStream, below};
 use crate::{Action, Invariant, NodeId, World};
 
-/// Edges that are switched on at once while enrolling, and how often: the KGC and the drones then work side by side.
+/// Edges that are switched on at once while enrolling, and how often: the KGC and the drones then work side
+/// by side.
 const STARTS: u32 = 4_096;
 const STARTS_EVERY: Duration = Duration::from_millis(5);
 /// How far the world runs between two looks.

@@ -17,8 +17,8 @@ use crate::{Action, NodeId};
 /// Events of one kind per minute at most.
 const MAX_RATE: f64 = 100_000.0;
 
-/// What happens to the edges between the two times. Each kind comes at its rate, each time somewhere within its share of
-/// the minute; who leaves is drawn from those who are in, who joins from those who left.
+/// What happens to the edges between the two times. Each kind comes at its rate, each time somewhere within
+/// its share of the minute; who leaves is drawn from those who are in, who joins from those who left.
 pub(super) fn plan(
     source: &SourceText<'_>,
     table: &Spanned<Churn>,

@@ -1,4 +1,5 @@
-//! Mobility: edges fly from one random point of a square to the next; who is too far from its middle is not heard.
+//! Mobility: edges fly from one random point of a square to the next; who is too far from its middle is not
+//! heard.
 
 use std::time::Duration;
 
@@ -12,9 +13,9 @@ use super::names::Census;
 use super::settings::time;
 use crate::{Action, LinkFaults, NodeId};
 
-/// The random waypoint model (Johnson and Maltz, *Dynamic source routing in ad hoc wireless networks*, 1996) without
-/// pauses. Leaders and KGC are in the middle of the square. Beyond the range every message is lost, within it links are
-/// as all others; when the time is over, everybody is heard again.
+/// The random waypoint model (Johnson and Maltz, *Dynamic source routing in ad hoc wireless networks*, 1996)
+/// without pauses. Leaders and KGC are in the middle of the square. Beyond the range every message is lost,
+/// within it links are as all others; when the time is over, everybody is heard again.
 pub(super) fn plan(
     source: &SourceText<'_>,
     table: &Spanned<Mobility>,

@@ -1,4 +1,5 @@
-//! Nodes by name: `kgc` (if there is one), `kgc-1`, `kgcs`, `leader-0`, `leaders`, `edge-7`, `edge-0..9` (both ends included), `edges`, `everyone`.
+//! Nodes by name: `kgc` (if there is one), `kgc-1`, `kgcs`, `leader-0`, `leaders`, `edge-7`, `edge-0..9`
+//! (both ends included), `edges`, `everyone`.
 
 use std::collections::BTreeSet;
 

@@ -77,7 +77,8 @@ impl Scenario {
         }
     }
 
-    /// Lives through the scenario: the script, the end of all faults, and until everybody is of one mind or it is too late.
+    /// Lives through the scenario: the script, the end of all faults, and until everybody is of one mind or
+    /// it is too late.
     ///
     /// # Errors
     /// If the world cannot be; a scenario that was read from a file can.

@@ -35,7 +35,7 @@ impl<S: Suite> World<S> {
         self.queue.push(self.now + nanos(after), number, Event::ScheduledAction);
     }
 
-    /// Carries out an errand. Gives the steps taken at once, and the action if it was one.
+    /// Carries out an scheduled action. Gives the steps taken at once, and the action if it was one.
     pub(super) fn run_scheduled(&mut self, number: u32) -> (Vec<Step>, Option<Action>) {
         let scheduled = self.scheduled.get_mut(number as usize).and_then(Option::take);
         let mut steps = Vec::new();

@@ -56,8 +56,8 @@ impl<S: Suite> World<S> {
         }
     }
 
-    /// Sends everybody headers that open a term, made by who may not: by a leader of another KGC's making, and by a real
-    /// drone that is no leader.
+    /// Sends everybody headers that open a term, made by who may not: by a leader of another KGC's making,
+    /// and by a real drone that is no leader.
     pub(super) fn usurp(&mut self, edge: u32, rounds: u32) {
         let newest = (0..self.nodes.leaders).filter_map(|ordinal| self.leader(ordinal)?.status().epoch).max();
         let round = newest.map_or(0, |epoch| epoch.round()).saturating_add(u64::from(rounds.max(1)));

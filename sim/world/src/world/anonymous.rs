@@ -1,7 +1,8 @@
 //! Runs anonymous drones: one machine per membership, each over connections that nobody has seen before.
 //!
-//! A drone that wants into a group which demands a policy enrols under its name, and then is switched off and on again as somebody without
-//! one. It dials leaders alone. When its machine is over, the world makes the next one from what is durable: as soon as that is of use.
+//! A drone that wants into a group which demands a policy enrols under its name, and then is switched off and
+//! on again as somebody without one. It dials leaders alone. When its machine is over, the world makes the
+//! next one from what is durable: as soon as that is of use.
 
 use std::time::Duration;
 
@@ -16,7 +17,8 @@ use crate::drone_node::Drone;
 use crate::rng_stream::{self, RngStream, below};
 use crate::{Effect, NodeEvent, NodeId, Step};
 
-/// How soon a drone that has no key yet is looked at again, or one whose clock says another period than the authority's.
+/// How soon a drone that has no key yet is looked at again, or one whose clock says another period than the
+/// authority's.
 const AGAIN: Duration = Duration::from_secs(1);
 /// Over which part of a period, and over how long at most, drones fetch their credentials.
 const FETCHING: u32 = 10;
@@ -30,7 +32,8 @@ impl<S: Suite> World<S> {
         self.anonymous.contains_key(&edge)
     }
 
-    /// Whether an edge without a name wants in and may be: what it has, or can have, certified for this period satisfies the policy.
+    /// Whether an edge without a name wants in and may be: what it has, or can have, certified for this
+    /// period satisfies the policy.
     pub fn may_be_admitted(&self, edge: u32) -> bool {
         let Some((checkpoint, drone)) = self.fleet.checkpoint().zip(self.anonymous.get(&edge)) else {
             return false;
@@ -48,14 +51,15 @@ impl<S: Suite> World<S> {
         self.anonymous.get(&edge).is_some_and(|drone| drone.wants)
     }
 
-    /// Whether what the machine of an edge without a name shows, or its last one showed, satisfies the policy, and of which period it is; none
-    /// if it had none yet.
+    /// Whether what the machine of an edge without a name shows, or its last one showed, satisfies the
+    /// policy, and of which period it is; none if it had none yet.
     pub(crate) fn shows(&self, edge: u32) -> Option<(bool, u64)> {
         self.anonymous.get(&edge)?.shown
     }
 
-    /// When the last message from one of these nodes to the other arrives, if none may overtake it. The exchange of a drone without a name
-    /// is one message after the other, and the services' connections keep them so.
+    /// When the last message from one of these nodes to the other arrives, if none may overtake it. The
+    /// exchange of a drone without a name is one message after the other, and the services' connections keep
+    /// them so.
     pub(super) fn last_between(&mut self, from: NodeId, to: NodeId) -> Option<&mut u64> {
         match (from, to) {
             (NodeId::Edge(edge), _) => Some(&mut self.anonymous.get_mut(&edge)?.last_heard[0]),
@@ -116,7 +120,8 @@ impl<S: Suite> World<S> {
         }
     }
 
-    /// The machine of a drone without a name that is switched on; none if there is nothing of use to be shown, and then it comes back later.
+    /// The machine of a drone without a name that is switched on; none if there is nothing of use to be
+    /// shown, and then it comes back later.
     pub(super) fn anonymous(
         &mut self,
         edge: u32,

@@ -1,5 +1,5 @@
-//! Connects and disconnects nodes: edges dial KGCs and leaders, leaders dial KGCs and the leaders before them, KGCs those
-//! before them.
+//! Connects and disconnects nodes: edges dial KGCs and leaders, leaders dial KGCs and the leaders before
+//! them, KGCs those before them.
 
 use std::time::Duration;
 
@@ -118,7 +118,7 @@ impl<S: Suite> World<S> {
                 continue;
             }
             if self.setup.parallel {
-                // A million errands would be a million stretches.
+                // A million scheduled actions would be a million stretches.
                 let (hub, dialler) = self.ends(node, other);
                 self.connect(dialler, hub);
             } else {
@@ -160,7 +160,8 @@ impl<S: Suite> World<S> {
         link.connection += 1;
         let connection = link.connection;
         let route = if let NodeId::Kgc(_) = hub { Route::Kgc } else { Route::Leader };
-        // Leaders have each other's addresses: whoever dialled, it is a leader that each of them looked for. So do KGCs.
+        // Leaders have each other's addresses: whoever dialled, it is a leader that each of them looked for.
+        // So do KGCs.
         let alike = std::mem::discriminant(&dialler) == std::mem::discriminant(&hub);
         let back = if alike { route } else { Route::Inbound };
         self.push_event(hub, Event::Connected { other: self.number(dialler), connection, route: back });

@@ -27,7 +27,8 @@ type NodeSchedule = Vec<(u64, Event)>;
 type NodeWork<S> = (u32, Box<SimNode<Drone<S>>>, NodeSchedule, Vec<Step>);
 
 impl<S: Suite> World<S> {
-    /// Lets the world run until this time since it began, or until the witness stops it. Returns whether it was stopped.
+    /// Lets the world run until this time since it began, or until the observer stops it. Returns whether it
+    /// was stopped.
     pub fn run_until(&mut self, end: Duration, observer: &mut dyn StepObserver<S>) -> bool {
         let end = nanos(end);
         while !observer.stops() {
@@ -105,7 +106,7 @@ impl<S: Suite> World<S> {
                 events.push(queued);
             }
         }
-        // An errand ends the stretch, and so does what no longer fits: nobody looks beyond it.
+        // A scheduled action ends the batch, and so does what no longer fits: nobody looks beyond it.
         let until = self.queue.next_at().map_or(until, |next| until.min(next.max(self.now + 1)));
         events.sort_unstable_by_key(|queued| (queued.event.node, queued.at, queued.number));
         let mut nodes: Vec<NodeId> =

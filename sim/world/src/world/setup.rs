@@ -35,7 +35,8 @@ pub struct Setup {
     pub kgcs: u16,
     /// How many KGCs it takes; of no meaning if there is one.
     pub threshold: u16,
-    /// Whether orders can be sealed that wait for a condition; the KGCs then release its key, and drones collect it.
+    /// Whether orders can be sealed that wait for a condition; the KGCs then release its key, and drones
+    /// collect it.
     pub orders: bool,
     /// What leaders demand of whoever wants in; none: edges join under their names.
     pub admission: Option<Rules>,
@@ -57,8 +58,8 @@ pub struct Setup {
     pub traced: bool,
     /// Whether to measure the CPU time of the leaders' steps.
     pub metered: bool,
-    /// Whether to take the steps of different nodes in the same stretch of time (no longer than any message takes) on all
-    /// cores. Witnesses then see the steps of a stretch after it.
+    /// Whether to take the steps of different nodes in the same stretch of time (no longer than any message
+    /// takes) on all cores. Observers then see the steps of a stretch after it.
     pub parallel: bool,
     /// Whether edges and the KGC keep what they persist, so that they can be restarted. Leaders always do.
     pub durable: bool,

@@ -1,4 +1,5 @@
-//! Takes one step of one node and applies its effects: traces it, plans the next wake-up, routes what was sent.
+//! Takes one step of one node and applies its effects: traces it, plans the next wake-up, routes what was
+//! sent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -238,7 +239,8 @@ impl<S: Suite> World<S> {
         }
     }
 
-    /// A planned wake-up is here. Returns whether the node wants it; if it wants a later one, that is planned.
+    /// A planned wake-up is here. Returns whether the node wants it; if it wants a later one, that is
+    /// planned.
     pub(super) fn take_wake_up(&mut self, node: NodeId) -> bool {
         let now = self.now;
         let Some((deadline, wake)) = self.deadline_and_wake(node) else { return false };
@@ -278,7 +280,8 @@ impl<S: Suite> World<S> {
         }
     }
 
-    /// Gossip: a leader reaches everybody connected to it; an edge reaches its leader, which passes it on if it knows it.
+    /// Gossip: a leader reaches everybody connected to it; an edge reaches its leader, which passes it on if
+    /// it knows it.
     pub(super) fn spread(&mut self, at: u64, from: NodeId, payload: &Arc<[u8]>) {
         let hub = match from {
             NodeId::Leader(_) => from,
@@ -317,8 +320,8 @@ impl<S: Suite> World<S> {
         }
     }
 
-    /// Sends a message to one node, over the radio if there is one between them. Gives when the radio is done with it,
-    /// unless it was lost there.
+    /// Sends a message to one node, over the radio if there is one between them. Gives when the radio is done
+    /// with it, unless it was lost there.
     pub(super) fn transmit(
         &mut self,
         at: u64,

@@ -15,16 +15,17 @@ fn micros(preset: Preset, octets: usize) -> u64 {
 
 #[test]
 fn largest_802154_frame_takes_4256_microseconds() {
-    // 127 octets behind 6 of PHY header, 1,064 bits at 250 kbit/s: Freescale, ZigBee Technology Overview, slide 16; as
-    // does its shortest PPDU of 16 octets, 0.512 ms.
+    // 127 octets behind 6 of PHY header, 1,064 bits at 250 kbit/s: Freescale, ZigBee Technology Overview,
+    // slide 16; as does its shortest PPDU of 16 octets, 0.512 ms.
     assert_eq!(micros(Preset::Ieee802154, 127), 4256);
     assert_eq!(micros(Preset::Ieee802154, 10), 512);
 }
 
 #[test]
 fn lora_frames_take_what_the_designers_guide_calculator_says() {
-    // Spreadsheet of the formulas of Semtech AN1200.13 by A. van Bentem: 24 bytes behind 13 of LoRaWAN header, explicit
-    // header, coding rate 4/5, preamble 8, 125 kHz, low data rate optimisation for SF11 and SF12.
+    // Spreadsheet of the formulas of Semtech AN1200.13 by A. van Bentem: 24 bytes behind 13 of LoRaWAN
+    // header, explicit header, coding rate 4/5, preamble 8, 125 kHz, low data rate optimisation for SF11 and
+    // SF12.
     let published = [82_176, 143_872, 267_264, 493_568, 1_069_056, 1_974_272];
     for (factor, expected) in SpreadingFactor::ALL.into_iter().zip(published) {
         assert_eq!(micros(Preset::LoRa(factor), 37), expected, "{factor:?}");
@@ -38,8 +39,8 @@ fn lora_frames_take_what_the_designers_guide_calculator_says() {
 
 #[test]
 fn ble_packets_take_what_the_link_layer_says() {
-    // An empty packet 80 µs; 27 octets with a 4-octet MIC 328 µs and 251 with MIC 2,120 µs, the minimum and maximum of
-    // connMaxTxTime on LE 1M.
+    // An empty packet 80 µs; 27 octets with a 4-octet MIC 328 µs and 251 with MIC 2,120 µs, the minimum and
+    // maximum of connMaxTxTime on LE 1M.
     assert_eq!(micros(Preset::Ble, 2), 80);
     assert_eq!(micros(Preset::Ble, 2 + 27 + 4), 328);
     assert_eq!(micros(Preset::Ble, 2 + 251 + 4), 2120);
@@ -47,8 +48,8 @@ fn ble_packets_take_what_the_link_layer_says() {
 
 #[test]
 fn wifi_frames_fill_whole_symbols() {
-    // An ACK at 6 Mbit/s is 44 µs of OFDM; ERP-OFDM adds 6 µs of signal extension. Three more octets fill the same
-    // number of symbols: 134 bits become 158 of 6 · 24 and 7 · 24.
+    // An ACK at 6 Mbit/s is 44 µs of OFDM; ERP-OFDM adds 6 µs of signal extension. Three more octets fill the
+    // same number of symbols: 134 bits become 158 of 6 · 24 and 7 · 24.
     assert_eq!(micros(Preset::Wifi, 14), 50);
     assert_eq!(micros(Preset::Wifi, 15), 50);
     assert_eq!(micros(Preset::Wifi, 16), 54);

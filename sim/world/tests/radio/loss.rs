@@ -20,8 +20,8 @@ fn observe(loss: Loss, seed: u64) -> (f64, f64) {
     (f64::from(lost) / f64::from(FRAMES), f64::from(lost) / f64::from(bursts.max(1)))
 }
 
-/// Six standard deviations of the share of time a two-state chain spends in its bad state: its variance is that of coin
-/// flips times (1 + λ) / (1 − λ), λ = 1 − p − r.
+/// Six standard deviations of the share of time a two-state chain spends in its bad state: its variance is
+/// that of coin flips times (1 + λ) / (1 − λ), λ = 1 − p − r.
 fn six_sigma(p: f64, r: f64) -> f64 {
     let bad = p / (p + r);
     let lambda = 1.0 - p - r;
@@ -36,7 +36,8 @@ fn gilbert_elliott_loses_its_stationary_share() {
         let loss =
             Loss::GilbertElliott { p_good_to_bad: p, p_bad_to_good: r, loss_good: good, loss_bad: bad };
         let (share, _) = observe(loss, 11);
-        // The state contributes at most its own spread times the difference of the losses, the draws at most a coin flip's.
+        // The state contributes at most its own spread times the difference of the losses, the draws at most
+        // a coin flip's.
         let bound = six_sigma(p, r) * (bad - good) + 6.0 * 0.5 / f64::from(FRAMES).sqrt();
         assert!(
             (share - loss.stationary()).abs() < bound,
@@ -80,7 +81,8 @@ fn hearing_a_broadcast_whole_agrees_with_hearing_it_frame_by_frame() {
 
 #[test]
 fn a_lost_frame_spoils_a_broadcast_and_moves_the_link_on_all_the_same() {
-    // A link that alternates strictly: good, bad, good, bad …; whichever it starts with, two frames never both arrive.
+    // A link that alternates strictly: good, bad, good, bad …; whichever it starts with, two frames never
+    // both arrive.
     let loss = Loss::GilbertElliott { p_good_to_bad: 1.0, p_bad_to_good: 1.0, loss_good: 0.0, loss_bad: 1.0 };
     let radio = quiver_world::radio::Preset::Ideal.profile();
     let mut random = rng(9);

@@ -40,8 +40,8 @@ fn lossy_unicast_repeats_as_often_as_the_loss_says() {
     let sent: u64 = (0..messages)
         .map(|_| u64::from(radio.send(50, Cast::Unicast, &mut link, &mut random).retransmissions))
         .sum();
-    // A try fails if the frame or its acknowledgement is lost: f = 0.19; retries are f + f² + f³ per frame. The variance
-    // is below 0.35, six sigma are 0.025.
+    // A try fails if the frame or its acknowledgement is lost: f = 0.19; retries are f + f² + f³ per frame.
+    // The variance is below 0.35, six sigma are 0.025.
     let fails: f64 = 1.0 - (1.0 - lost) * (1.0 - lost);
     let expected = fails + fails * fails + fails * fails * fails;
     let mean = sent as f64 / f64::from(messages);

@@ -1,5 +1,5 @@
-//! What somebody without an identity can make up: questions, headers with other entries, altered messages, forged
-//! signatures, joins in others' names.
+//! What somebody without an identity can make up: questions, headers with other entries, altered messages,
+//! forged signatures, joins in others' names.
 //!
 //! It goes over the connections of an edge: of a stranger, or of a member none of whose keys are used.
 

@@ -1,8 +1,8 @@
-//! A leader that has two keys under one serial: it opens one term under each of them, and tells some members the one and
-//! some the other.
+//! A leader that has two keys under one serial: it opens one term under each of them, and tells some members
+//! the one and some the other.
 //!
-//! Several KGCs give a drone as many keys as it runs rounds for one token: same identity, same P, another R. Both terms
-//! are valid; that they contradict each other shows only by the serial in both identities.
+//! Several KGCs give a drone as many keys as it runs rounds for one token: same identity, same P, another R.
+//! Both terms are valid; that they contradict each other shows only by the serial in both identities.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -125,7 +125,8 @@ impl<S: Suite> World<S> {
         Some([issue()?, issue()?])
     }
 
-    /// Who sits where and has published which spare point: whoever stood by for a leader of the group knows it.
+    /// Who sits where and has published which spare point: whoever stood by for a leader of the group knows
+    /// it.
     fn seats(&self) -> (Roster<S>, Spares<S>, Vec<(u32, u32)>) {
         let (mut roster, mut spares, mut seats) = (Roster::new(), BTreeMap::new(), Vec::new());
         for edge in 0..self.edge_count() {
