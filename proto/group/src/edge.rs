@@ -207,6 +207,7 @@ impl<S: Suite> Edge<S> {
     #[inline(never)]
     fn boot(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         self.booted = true;
+        // §13.2: raised and stored before the first message after a start.
         self.boot_no = self.boot_no.saturating_add(1);
         self.enrol(now, EnrolmentInput::Start(self.config.timing.backoff()), rng);
         if self.config.group.is_some() && !self.membership.is_member() {
@@ -265,6 +266,7 @@ impl<S: Suite> Edge<S> {
     /// Forgets the membership and its keys, or the attempt to join; a next one is made at `retry`, or when
     /// there is a reason.
     fn reset(&mut self, retry: Option<Duration>) {
+        // §7.3: the newest epoch and header of the group stay; keys go.
         self.membership.end();
         self.joining.reset(retry, self.config.timing.backoff());
     }
@@ -312,6 +314,7 @@ impl<S: Suite> Edge<S> {
         message: Message<S>,
         rng: &mut dyn CryptoRngCore,
     ) {
+        // §3.1: only a KGC refuses a drone that has no key yet.
         let enrolling = self.enrolment.is_under_way();
         let (mut cx, joining, membership) = self.parts(now, rng);
         // §13.6: what comes by gossip is answered to nobody.
@@ -355,6 +358,7 @@ impl<S: Suite> Edge<S> {
             Err(error) => self.out.event(EdgeEvent::Blamed { peer: from, offence: error.into() }),
             Ok(true) => {
                 if self.membership.leader_is_revoked(&self.config.deployment, &self.revocations) {
+                    // §12.3: another leader may lead the group by then.
                     self.reset(Some(now.monotonic + self.config.timing.retry));
                 }
                 self.out.persist(StateChanged);
@@ -453,7 +457,6 @@ impl<S: Suite> Machine for Edge<S> {
 impl<S: Suite> Primary for Edge<S> {
     type Suite = S;
 
-    #[inline(never)]
     fn decode(&mut self, (from, _): (Peer, Via), bytes: &[u8]) -> Option<Message<S>> {
         match Message::decode_expecting(&self.config.deployment, bytes, self.membership.expected()) {
             Ok(message) => Some(message),

@@ -153,7 +153,12 @@ impl<P: Primary, Q: Part<P::Suite>> Machine for Node<P, Q> {
                 self.primary.handle_input(now, Input::Disconnected { peer }, rng);
                 self.with_parts(now, rng, |parts, cx| parts.disconnected(cx, peer));
             }
-            Input::Received { from, via, bytes } => self.received(now, (from, via), bytes, rng),
+            Input::Received { from, via, bytes } if Q::TAKES_MESSAGES => {
+                self.received(now, (from, via), bytes, rng);
+            }
+            Input::Received { from, via, bytes } => {
+                self.primary.handle_input(now, Input::Received { from, via, bytes }, rng);
+            }
             Input::Command(Either::Left(command)) => {
                 self.primary.handle_input(now, Input::Command(command), rng);
             }

@@ -79,6 +79,9 @@ pub trait Part<S: Suite> {
     /// What must survive a crash.
     type Record;
 
+    /// Whether it takes messages at all. Where none does, the primary role decodes what it takes in one go.
+    const TAKES_MESSAGES: bool = true;
+
     /// A connection stands.
     fn connected(&mut self, _cx: &mut Context<'_, S, Self::Event, Self::Record>, _peer: Peer, _route: Route) {
     }
@@ -111,6 +114,8 @@ impl<S: Suite> Part<S> for () {
     type Command = Infallible;
     type Event = Infallible;
     type Record = Infallible;
+
+    const TAKES_MESSAGES: bool = false;
 
     fn handle(&mut self, _: &mut Context<'_, S, Infallible, Infallible>, _: Peer, _: &Message<S>) -> Handled {
         Handled::No

@@ -58,6 +58,7 @@ impl<S: Suite> Enrolment<S> {
             self.start(cx, backoff);
             return false;
         }
+        // §3.1: the KGC is asked again, or the next one.
         let tick = due(self.deadline(), cx.now.monotonic);
         let steps = match (&mut self.client, &input) {
             (Some(client), EnrolmentInput::Connected(kgc)) => client.connected(cx.now, *kgc, cx.rng),
@@ -80,6 +81,7 @@ impl<S: Suite> Enrolment<S> {
     #[inline(never)]
     fn start(&mut self, cx: &mut Cx<'_, S>, backoff: Backoff) {
         let (None, None, Some(token)) = (&self.keypair, &self.client, &self.token) else { return };
+        // §3.3: the request is the same for every KGC, and is stored before it is sent.
         match Enrollee::start(cx.deployment, token, &self.kgcs, backoff, cx.rng) {
             Ok(client) => self.client = Some(Box::new(client)),
             Err(_) => cx.out.event(EdgeEvent::Refused(Reason::TokenForeign)),
@@ -114,6 +116,7 @@ impl<S: Suite> Enrolment<S> {
         self.keypair = Some(keypair);
         #[cfg(feature = "threshold")]
         let quorum = self.client.as_ref().map(|client| client.quorum()).unwrap_or_default();
+        // The token is used up, and the secret value lives on in the key alone.
         (self.client, self.token) = (None, None);
         cx.out.persist(StateChanged);
         #[cfg(feature = "threshold")]

@@ -130,6 +130,7 @@ impl Leaders {
 /// The time that a refusal names, within reason, for nobody signs it; and spread, for thousands are told the
 /// same.
 fn told_pause(told: Duration, timing: &EdgeTiming, rng: &mut dyn CryptoRngCore) -> Option<Duration> {
+    // §10.5: nobody signs a refusal.
     let named = told.min(timing.retry_max);
     // Up to a quarter more, in whole numbers: not every processor has others.
     let named = named + named / 4 * (rng.next_u32() >> 16) / 0xFFFF;

@@ -85,6 +85,7 @@ impl CatchUp {
         let deadline = cx.now.monotonic + self.backoff.next(cx.rng);
         let pending = PendingRequest { number, deadline, held: membership.epoch(), fruitless: false };
         self.pending = Some(Box::new(pending));
+        // §11.1: the tag proves that the asker is the member of this slot, and binds what it holds.
         let tag = catch_up_tag::<S>(membership.auth_key(), &number, membership.digest());
         let (group, slot, held) = (membership.group().clone(), membership.slot(), *membership.digest());
         cx.send(leader, &Message::CatchUpRequest(CatchUpRequest { group, slot, number, held, tag }));
@@ -138,12 +139,14 @@ impl CatchUp {
             self.backoff.reset();
         }
         if let Some(pending) = self.pending.as_mut().filter(|_| waits_for_key) {
+            // §11.2: the leader makes an epoch for those who lost the key.
             pending.deadline = now.monotonic + RENEWAL;
         }
     }
 
     /// Notes that the question under way brought what is not made for us.
     pub(super) fn note_useless(&mut self, offence: &Offence) {
+        // §7.4: an entry that is sealed for another, or for a spare pair that is gone.
         const SIGNS: [Error; 4] = [Error::WrongTag, Error::SealBroken, Error::WrongSpare, Error::Exhausted];
         if let Some(pending) = &mut self.pending {
             pending.fruitless |= matches!(offence, Offence::Protocol(error) if SIGNS.contains(error));

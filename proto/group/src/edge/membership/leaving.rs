@@ -55,10 +55,12 @@ pub(super) fn evicts<S: Suite>(
     notice: &EvictionNotice<S>,
 ) -> Result<bool, Offence> {
     let (group, leader) = (membership.group(), &notice.leader);
+    // §12.2: a notice names drones by serial, so that every key of theirs is out.
     let named = cx.keypair.map(|keypair| keypair.public().identity.serial);
     if notice.group != *group || !named.is_some_and(|serial| notice.serials.contains(&serial)) {
         return Ok(false);
     }
+    // The signer leads this group under the ordinal of the epoch, and is neither over, revoked nor refused.
     let leads = match &leader.identity.role {
         Role::Leader { group: led, ordinal } => led == group && *ordinal == notice.epoch.ordinal(),
         Role::Edge => false,
@@ -67,6 +69,7 @@ pub(super) fn evicts<S: Suite>(
     if !leads || ended || cx.revocations.names(leader) || cx.leaders.refuses(leader) {
         return Err(Error::NotALeader.into());
     }
+    // A recorded notice ends no later membership.
     if notice.epoch <= membership.epoch() {
         return Err(Error::Stale.into());
     }

@@ -60,6 +60,7 @@ impl<S: Suite> Member<S> {
     /// The epoch held is nobody's to send or receive in: the key goes, the way to the next term stays.
     pub(super) fn suspend(&mut self) {
         self.anchored = false;
+        // §10.7, §13.9: a leader's answer to a new question decides which epoch counts.
         self.erase_key();
         self.catch_up.cancel();
     }
@@ -80,6 +81,7 @@ impl<S: Suite> Member<S> {
     pub(super) fn expire(&mut self, now: Duration) -> bool {
         let late = due(self.runs_out, now);
         if late {
+            // §11.1: it asks for the next epoch when it is due.
             self.runs_out = None;
             self.erase_key();
         }
@@ -197,6 +199,7 @@ impl<S: Suite> Member<S> {
             return None;
         }
         if refusal.reason == Reason::Rejoin {
+            // §11.1: what is held does not lead to the current epoch; who was leaving is out already.
             let left = self.leaving.is_under_way();
             return Some(if left { MembershipEnd::Left } else { MembershipEnd::OutOfStep });
         }
@@ -245,6 +248,7 @@ impl<S: Suite> Member<S> {
         leave_message: LeaveMessage<S>,
     ) -> Option<MembershipEnd> {
         let now = cx.now.monotonic;
+        // §13.10: the former key is erased when its overlap is over.
         self.messages.tick(cx.now);
         let late = self.expire(now);
         let unanswered = self.catch_up.time_out(now);

@@ -90,12 +90,14 @@ impl<S: Suite> SparePoints<S> {
         if let Some(spare) = self.current.take() {
             self.used = Some(Box::new((spare, now.monotonic + KEEP_USED)));
         }
+        // §9.3: e_{q+1} is stored with the new term before it is published.
         self.published = 0;
         self.current(rng);
     }
 
     /// The leader has the current pair.
     pub(super) fn delivered(&mut self) {
+        // §9.3: e_q is erased once its successor is acknowledged.
         (self.republish, self.published, self.used) = (None, 0, None);
     }
 
@@ -141,6 +143,7 @@ impl<S: Suite> SparePoints<S> {
         if self.current.as_ref().is_none_or(|current| current.q() != ack.q) {
             return Ok(());
         }
+        // §6.6: only the leader of the pairwise key can say so.
         let tag = statements::spare_ack_tag::<S>(membership.auth_key(), ack.q);
         if !ct_eq(&tag, &ack.tag) {
             return Err(Offence::Mac("SpareAck"));
@@ -157,6 +160,7 @@ impl<S: Suite> SparePoints<S> {
     /// Erases, introduces and publishes what it is time for.
     pub(super) fn tick(&mut self, cx: &mut EdgeContext<'_, S>, membership: Option<&Membership<S>>) {
         let now = cx.now.monotonic;
+        // §9.3: and after a minute in any case.
         self.used.take_if(|used| used.1 <= now);
         if due(self.introduce, now) {
             self.introduce = None;
