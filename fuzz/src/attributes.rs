@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use quiver_abe::{FabeoCp, FabeoKp, Gpsw06, SecretEncoding, InsecureYct14, PublicEncoding, Scheme, Universe};
+use quiver_abe::{FabeoCp, FabeoKp, Gpsw06, InsecureYct14, PublicEncoding, Scheme, SecretEncoding, Universe};
 use quiver_crypto::Secret;
 use quiver_policy::{AccessTree, AttributeSet, IntegerType, Schema};
 
@@ -45,7 +45,11 @@ fn closed() -> Universe {
     Universe::closed(schema().universe().expect("a closed list")).expect("a universe")
 }
 
-fn made<S: Scheme>(universe: &Universe, of_key: &S::KeyTerms, of_ciphertext: &S::CiphertextTerms) -> Honest<S> {
+fn made<S: Scheme>(
+    universe: &Universe,
+    of_key: &S::KeyTerms,
+    of_ciphertext: &S::CiphertextTerms,
+) -> Honest<S> {
     let mut rng = rng(40);
     let (parameters, master) = S::setup(universe, &mut rng).expect("a universe of its kind");
     let key = S::derive(&parameters, &master, of_key, &mut rng).expect("known attributes");

@@ -6,7 +6,7 @@ use quiver_abe::envelope::{
     AnyKey, AnyParameters, AnyScheme, EnvelopeError, Header, Lifetime, ReceivingSession, SendingSession,
     Signer, Target, Verifier, open_bytes, seal_bytes,
 };
-use quiver_abe::{FabeoCp, SecretEncoding, PublicEncoding, Scheme, Universe};
+use quiver_abe::{FabeoCp, PublicEncoding, Scheme, SecretEncoding, Universe};
 use quiver_crypto::Hasher;
 use quiver_policy::{AttributeSet, Schema};
 use quiver_role::{AttributeAccess, AttributeKeys, EnvelopeCommand};

@@ -49,7 +49,8 @@ pub fn edge_input(bytes: &[u8]) {
 
 /// An edge's state at rest: it restores or is refused; a restored edge runs.
 pub fn edge_snapshot(bytes: &[u8]) {
-    if let Ok(machine) = EdgeNode::restart(&[Either::Left(Snapshot::new(bytes.to_vec()))], StrategyKind::Tree) {
+    if let Ok(machine) = EdgeNode::restart(&[Either::Left(Snapshot::new(bytes.to_vec()))], StrategyKind::Tree)
+    {
         script::exercise(machine);
     }
 }

@@ -9,11 +9,12 @@ use quiver_ainq::{
     RevocationList, Ristretto255, SealedDelivery, SecretScalar, SignedAuthority, Suite, VerifiedAuthority,
 };
 use quiver_crypto::{Secret, Zeroizing};
-use quiver_message::{AttributeReply, AttributeRequest, Message};
+use quiver_message::{DeliveryReply, DeliveryRequest as RequestMessage, Message, Payload};
 use quiver_role::attributes::{
-    Answer, Authority, FetchEvent, FetchTiming, Fetcher, FetcherConfig, KeyMaker, MakeError, Office,
-    OfficeConfig, Question,
+    AttributeIssuer, Authority, FetchEvent, FetchTiming, Fetcher, IssuerConfig, KeyMaker, KeyQuery,
+    KeyResponse, MakeError,
 };
+use quiver_role::delivery::{DeliveryServer, Standalone};
 use quiver_role::{Input, Machine, Now, Output, Peer, Route, Via};
 use quiver_service::keyring::{Entry, HeldKey, Keyring};
 use rand_chacha::rand_core::CryptoRngCore;
@@ -46,7 +47,7 @@ fn honest<S: Staged>() -> Honest<S> {
     };
     let signed = scene.master.sign_authority(deployment, statement, &mut rng).expect("short enough");
     let authority = signed.verify(deployment).expect("just signed");
-    let question = Question { statement: true, held: Some(3) }.encode();
+    let question = KeyQuery { statement: true, held: Some(3) }.encode();
     let asked = *authority.fingerprint();
     let label = Label::Attributes;
     let (request, pending) =
@@ -137,17 +138,17 @@ fn keyrings<S: Staged>(bytes: &[u8]) {
 
 /// What a drone asks and is told, within the signature and the seal.
 pub fn attribute_answer(bytes: &[u8]) {
-    canonical(bytes, Question::decode(bytes), Question::encode);
-    canonical(bytes, Answer::decode(bytes), |answer| answer.encode().to_vec());
+    canonical(bytes, KeyQuery::decode(bytes), KeyQuery::encode);
+    canonical(bytes, KeyResponse::decode(bytes), |answer| answer.encode().to_vec());
 }
 
 /// Questions and answers of every kind.
 pub fn attribute_answer_seeds() -> Vec<Vec<u8>> {
     let key = Zeroizing::new(vec![5; 30]);
-    let answers = [Answer::Nothing, Answer::Held { grant: 9 }, Answer::Key { grant: 9, key }];
-    let questions = [Question { statement: false, held: None }, Question { statement: true, held: Some(9) }];
+    let answers = [KeyResponse::Nothing, KeyResponse::Held { grant: 9 }, KeyResponse::Key { grant: 9, key }];
+    let questions = [KeyQuery { statement: false, held: None }, KeyQuery { statement: true, held: Some(9) }];
     let answers = answers.iter().map(|answer| answer.encode().to_vec());
-    answers.chain(questions.iter().map(Question::encode)).collect()
+    answers.chain(questions.iter().map(KeyQuery::encode)).collect()
 }
 
 /// Remembers whether it was ever asked.
@@ -184,48 +185,49 @@ fn drain<M: Machine>(machine: &mut M) -> (Vec<Vec<u8>>, Vec<M::Event>) {
     }
 }
 
-/// An office and a drone that speak with each other through somebody who puts these bytes in place of what either says:
+/// A server and a drone that speak with each other through somebody who puts these bytes in place of what either says:
 /// as the message, as the request within it, as the sealed answer, as the statement.
 pub fn office_input(bytes: &[u8]) {
     let (honest, scene) = (honest::<S>(), S::scene());
     let rung = Arc::new(Mutex::new(false));
     let (statement, delivery) = (honest.authority.clone(), honest.delivery.clone());
-    let config = OfficeConfig {
-        deployment: scene.deployment.clone(),
-        cookie_key: Secret::new([3; 32]),
+    let config = IssuerConfig {
         authorities: vec![Authority { statement, delivery, maker: Box::new(Alarm(rung.clone())) }],
         grants: Vec::new(),
         interval: Duration::ZERO,
     };
-    let mut office = Office::new(config).expect("one authority");
+    let issuer = AttributeIssuer::new(config).expect("one authority");
+    let server = DeliveryServer::new(Secret::new([3; 32]), issuer);
+    let mut server = Standalone::server(scene.deployment.clone(), server);
     let keypair = &scene.honest().edge.keypair;
     let keypair = DroneKeypair::restore(&scene.deployment, keypair.public().clone(), &keypair.to_bytes())
         .expect("its own");
-    let timing = FetchTiming::default();
-    let config = FetcherConfig { deployment: scene.deployment.clone(), keypair, held: vec![], timing };
-    let mut drone = Fetcher::new(config).expect("nothing held");
+    let fetcher = Fetcher::new(&scene.deployment, vec![], FetchTiming::default()).expect("nothing held");
+    let mut drone = Standalone::client(scene.deployment.clone(), keypair, fetcher);
     drone.handle_input(NOW, Input::Connected { peer: PEER, route: Route::Kgc }, &mut rng(72));
     let (hello, _) = drain(&mut drone);
-    let (challenge, _) = feed(&mut office, &hello[0]);
+    let (challenge, _) = feed(&mut server, &hello[0]);
     let (request, _) = feed(&mut drone, &challenge[0]);
-    let Ok(Message::AttributeRequest(asked)) = Message::<S>::decode(&scene.deployment, &request[0]) else {
+    let Ok(Message::DeliveryRequest(asked)) = Message::<S>::decode(&scene.deployment, &request[0]) else {
         panic!("a drone that has a challenge asks");
     };
-    feed(&mut office, bytes);
-    let within = AttributeRequest { request: bytes.to_vec(), ..asked.clone() };
-    feed(&mut office, &Message::<S>::AttributeRequest(within).encode(&scene.deployment));
+    feed(&mut server, bytes);
+    let within = RequestMessage { request: bytes.to_vec(), ..asked.clone() };
+    feed(&mut server, &Message::<S>::DeliveryRequest(within).encode(&scene.deployment));
     assert!(!*rung.lock().unwrap_or_else(PoisonError::into_inner), "a key for a stranger");
     let digest = DeliveryRequest::<S>::decode(&asked.request).expect("its own").digest();
+    let payload = Payload::AttributeKeys;
     let replies = [
-        AttributeReply { request_digest: digest, statement: vec![], sealed: bytes.to_vec() },
-        AttributeReply { request_digest: digest, statement: bytes.to_vec(), sealed: vec![1] },
-        AttributeReply {
+        DeliveryReply { payload, request_digest: digest, statement: vec![], sealed: bytes.to_vec() },
+        DeliveryReply { payload, request_digest: digest, statement: bytes.to_vec(), sealed: vec![1] },
+        DeliveryReply {
+            payload,
             request_digest: digest,
             statement: honest.authority.bytes(),
             sealed: bytes.to_vec(),
         },
     ];
-    let replies = replies.map(|reply| Message::<S>::AttributeReply(reply).encode(&scene.deployment));
+    let replies = replies.map(|reply| Message::<S>::DeliveryReply(reply).encode(&scene.deployment));
     for message in replies.iter().map(Vec::as_slice).chain([bytes]) {
         let (_, events) = feed(&mut drone, message);
         let believed = events.iter().any(|event| matches!(event, FetchEvent::Answered { .. }));

@@ -4,11 +4,12 @@
 use quiver_ainq::{DeliveryRequest, DroneKeypair, Error, Ristretto255};
 use quiver_crypto::{Secret, Zeroizing};
 use quiver_ibe::{Condition, Dealing};
-use quiver_message::{Message, ReleaseReply, ReleaseRequest};
+use quiver_message::{DeliveryReply, DeliveryRequest as RequestMessage, Message, Payload};
+use quiver_role::delivery::{DeliveryServer, Standalone};
 use quiver_role::release::{
-    Allowance, CollectCommand, CollectEvent, CollectTiming, Collector, CollectorConfig, Holding, Pattern,
-    Policy, ReleaseAnswer, ReleaseAuthority, ReleaseConfig, ReleaseEvent, ReleaseOffice, ReleaseParameters,
-    ReleaseQuestion,
+    CollectCommand, CollectEvent, CollectTiming, Collector, DEFAULT_RATE, Holding, Pattern, Policy,
+    ReleaseAuthority, ReleaseConfig, ReleaseEvent, ReleaseParameters, ShareQuery, ShareReleaser,
+    ShareResponse, ShareServer,
 };
 use quiver_role::{Input, Machine, Now, Output, Peer, Route, Via};
 use std::time::Duration;
@@ -30,8 +31,8 @@ fn canonical<T>(bytes: &[u8], decoded: Result<T, Error>, encode: impl FnOnce(&T)
 
 /// What a drone asks and is told, within the signature and the seal, and the parameters of a statement.
 pub fn answer(bytes: &[u8]) {
-    canonical(bytes, ReleaseQuestion::decode(bytes), ReleaseQuestion::encode);
-    canonical(bytes, ReleaseAnswer::decode(bytes), |answer| answer.encode().to_vec());
+    canonical(bytes, ShareQuery::decode(bytes), ShareQuery::encode);
+    canonical(bytes, ShareResponse::decode(bytes), |answer| answer.encode().to_vec());
     canonical(bytes, ReleaseParameters::decode(bytes), ReleaseParameters::encode);
 }
 
@@ -39,22 +40,22 @@ pub fn answer(bytes: &[u8]) {
 pub fn answer_seeds() -> Vec<Vec<u8>> {
     let condition = Some(CONDITION.parse().expect("a condition"));
     let questions = [
-        ReleaseQuestion { kgc: 1, statement: true, condition },
-        ReleaseQuestion { kgc: 2, statement: false, condition: None },
+        ShareQuery { kgc: 1, statement: true, condition },
+        ShareQuery { kgc: 2, statement: false, condition: None },
     ];
     let answers = [
-        ReleaseAnswer::Share { version: 1, share: Zeroizing::new([5; 98]) },
-        ReleaseAnswer::NotYet { at: 9, now: 8 },
-        ReleaseAnswer::NotApproved,
+        ShareResponse::Share { version: 1, share: Zeroizing::new([5; 98]) },
+        ShareResponse::NotYet { at: 9, now: 8 },
+        ShareResponse::NotApproved,
     ];
     let publics = Dealing::deal(2, 3, &mut rng(73)).and_then(|dealing| dealing.public_shares());
     let parameters = ReleaseParameters { version: 1, publics: publics.expect("dealt") };
     let answers = answers.iter().map(|answer| answer.encode().to_vec());
-    answers.chain(questions.iter().map(ReleaseQuestion::encode)).chain([parameters.encode()]).collect()
+    answers.chain(questions.iter().map(ShareQuery::encode)).chain([parameters.encode()]).collect()
 }
 
 /// A master key of one KGC, with a policy that allows what the clock allows.
-fn office() -> (ReleaseOffice<S>, ReleaseAuthority<S>) {
+fn server() -> (Standalone<S, ShareServer<S>>, ReleaseAuthority<S>) {
     let (scene, mut rng) = (S::scene(), rng(74));
     let dealing = Dealing::deal(1, 1, &mut rng).expect("one of one");
     let publics = dealing.public_shares().expect("dealt");
@@ -66,14 +67,13 @@ fn office() -> (ReleaseOffice<S>, ReleaseAuthority<S>) {
     let pattern: Pattern = "not-before".parse().expect("a pattern");
     let policy = Policy { revision: 1, pattern, audience: Some(Default::default()) };
     let config = ReleaseConfig {
-        deployment: scene.deployment.clone(),
-        cookie_key: Secret::new([3; 32]),
         holding: Some(holding),
         policies: vec![policy],
         approvals: vec![],
-        allowance: Allowance::default(),
+        rate: DEFAULT_RATE,
     };
-    (ReleaseOffice::new(config), authority)
+    let server = DeliveryServer::new(Secret::new([3; 32]), ShareReleaser::new(config));
+    (Standalone::server(scene.deployment.clone(), server), authority)
 }
 
 fn feed<M: Machine>(machine: &mut M, bytes: &[u8]) -> (Vec<Vec<u8>>, Vec<M::Event>) {
@@ -96,48 +96,45 @@ fn drain<M: Machine>(machine: &mut M) -> (Vec<Vec<u8>>, Vec<M::Event>) {
 /// A KGC and a drone that speak with each other through somebody who puts these bytes in place of what either says: as the
 /// message, as the request within it, as the sealed answer, as the statement.
 pub fn input(bytes: &[u8]) {
-    let (scene, (mut office, authority)) = (S::scene(), office());
+    let (scene, (mut server, authority)) = (S::scene(), server());
     let keypair = &scene.honest().edge.keypair;
     let keypair = DroneKeypair::restore(&scene.deployment, keypair.public().clone(), &keypair.to_bytes());
-    let mut drone = Collector::new(CollectorConfig {
-        deployment: scene.deployment.clone(),
-        keypair: keypair.expect("its own"),
-        authority: None,
-        timing: CollectTiming::default(),
-    });
+    let collector = Collector::new(None, CollectTiming::default());
+    let mut drone = Standalone::client(scene.deployment.clone(), keypair.expect("its own"), collector);
     let condition: Condition = CONDITION.parse().expect("a condition");
     let patience = Duration::from_secs(60);
     let collect = CollectCommand::Collect { condition: Some(condition), patience, wait: false };
     drone.handle_input(NOW, Input::Command(collect), &mut rng(76));
     drone.handle_input(NOW, Input::Connected { peer: PEER, route: Route::Kgc }, &mut rng(76));
     let (hello, _) = drain(&mut drone);
-    let (challenge, _) = feed(&mut office, &hello[0]);
+    let (challenge, _) = feed(&mut server, &hello[0]);
     let (request, _) = feed(&mut drone, &challenge[0]);
-    let Ok(Message::ReleaseRequest(asked)) = Message::<S>::decode(&scene.deployment, &request[0]) else {
+    let Ok(Message::DeliveryRequest(asked)) = Message::<S>::decode(&scene.deployment, &request[0]) else {
         panic!("a drone that has a challenge asks");
     };
-    let within = ReleaseRequest { request: bytes.to_vec(), ..asked.clone() };
-    let within = Message::<S>::ReleaseRequest(within).encode(&scene.deployment);
+    let within = RequestMessage { request: bytes.to_vec(), ..asked.clone() };
+    let within = Message::<S>::DeliveryRequest(within).encode(&scene.deployment);
     for message in [bytes, within.as_slice()] {
-        let (_, events) = feed(&mut office, message);
+        let (_, events) = feed(&mut server, message);
         let released = events.iter().any(|event| matches!(event, ReleaseEvent::Released { .. }));
         assert!(!released, "a share for a stranger");
     }
     let request_digest = DeliveryRequest::<S>::decode(&asked.request).expect("its own").digest();
     let statement = authority.statement().bytes();
+    let payload = Payload::KeyShares;
     let replies = [
-        ReleaseReply { request_digest, statement: vec![], sealed: bytes.to_vec() },
-        ReleaseReply { request_digest, statement: bytes.to_vec(), sealed: vec![1] },
-        ReleaseReply { request_digest, statement, sealed: bytes.to_vec() },
+        DeliveryReply { payload, request_digest, statement: vec![], sealed: bytes.to_vec() },
+        DeliveryReply { payload, request_digest, statement: bytes.to_vec(), sealed: vec![1] },
+        DeliveryReply { payload, request_digest, statement, sealed: bytes.to_vec() },
     ];
-    let replies = replies.map(|reply| Message::<S>::ReleaseReply(reply).encode(&scene.deployment));
+    let replies = replies.map(|reply| Message::<S>::DeliveryReply(reply).encode(&scene.deployment));
     for message in replies.iter().map(Vec::as_slice).chain([bytes]) {
         let (_, events) = feed(&mut drone, message);
         let believed = events.iter().any(|event| matches!(event, CollectEvent::Collected { .. }));
         assert!(!believed, "a key that no KGC released");
     }
     // Nothing of that has kept the KGC's own answer out.
-    let (reply, _) = feed(&mut office, &request[0]);
+    let (reply, _) = feed(&mut server, &request[0]);
     let (_, events) = feed(&mut drone, &reply[0]);
     let collected = events.iter().any(|event| matches!(event, CollectEvent::Collected { .. }));
     assert!(collected || bytes.len() > 8, "short noise keeps nothing out");
@@ -145,6 +142,6 @@ pub fn input(bytes: &[u8]) {
 
 /// Messages of somebody else's conversation.
 pub fn input_seeds() -> Vec<Vec<u8>> {
-    let (_, authority) = office();
+    let (_, authority) = server();
     vec![authority.statement().bytes(), vec![0; 40], answer_seeds().concat()]
 }

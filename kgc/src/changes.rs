@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use quiver_net::Handle;
-use quiver_role::attributes::{CentreCommand, Grant, OfficeCommand};
+use quiver_role::attributes::{Grant, IssuerCommand};
+use quiver_role::delivery::kgc::KgcNodeCommand;
 use quiver_role::release::ReleaseCommand;
-use quiver_role::{KgcCommand, Machine};
+use quiver_role::{Either, KgcCommand, Machine};
 
 use crate::error::Result;
 use crate::store::Store;
@@ -48,7 +49,7 @@ impl Changes {
         mut self,
         machine: Handle<M>,
         every: Duration,
-        wrap: fn(CentreCommand) -> M::Command,
+        wrap: fn(KgcNodeCommand) -> M::Command,
     ) {
         let mut ticks = tokio::time::interval(every.max(Duration::from_millis(10)));
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -72,37 +73,37 @@ impl Changes {
 
     /// What is new, revocations first, and how far one has seen then. Nothing counts as handed over yet: a look that fails
     /// halfway loses nothing.
-    pub(crate) fn look(&self) -> Result<(Vec<CentreCommand>, Seen)> {
+    pub(crate) fn look(&self) -> Result<(Vec<KgcNodeCommand>, Seen)> {
         let mut seen = self.seen;
         let mut commands = Vec::new();
         let drones = self.store.drones_revoked_after(seen.drones)?;
         if let Some(last) = drones.last() {
             seen.drones = last.seq;
             let drones = drones.iter().map(|drone| drone.revoked).collect();
-            commands.push(CentreCommand::Kgc(KgcCommand::RevokeDrones(drones)));
+            commands.push(Either::Left(KgcCommand::RevokeDrones(drones)));
         }
         let wishes = self.store.wishes_after(seen.wishes)?;
         if let Some((last, _)) = wishes.last() {
             seen.wishes = *last;
             let drones = wishes.iter().map(|(_, drone)| *drone).collect();
-            commands.push(CentreCommand::Kgc(KgcCommand::RevokeDrones(drones)));
+            commands.push(Either::Left(KgcCommand::RevokeDrones(drones)));
         }
         let tokens = self.store.revoked_tokens()?;
         if let Some(new) = tokens.get(seen.tokens..).filter(|new| !new.is_empty()) {
-            commands.push(CentreCommand::Kgc(KgcCommand::RevokeTokens(new.to_vec())));
+            commands.push(Either::Left(KgcCommand::RevokeTokens(new.to_vec())));
             seen.tokens = tokens.len();
         }
         for grant in self.store.grants_after(seen.grants)? {
             seen.grants = grant.revision;
-            commands.push(CentreCommand::Office(OfficeCommand::Grant(grant)));
+            commands.push(Either::Right(Either::Left(IssuerCommand::Grant(grant))));
         }
         for policy in self.store.ibe_policies(seen.policies)? {
             seen.policies = policy.revision;
-            commands.push(CentreCommand::Release(ReleaseCommand::Policy(policy)));
+            commands.push(Either::Right(Either::Right(ReleaseCommand::Policy(policy))));
         }
         for approval in self.store.ibe_approvals(seen.approvals)? {
             seen.approvals = approval.revision;
-            commands.push(CentreCommand::Release(ReleaseCommand::Approval(approval)));
+            commands.push(Either::Right(Either::Right(ReleaseCommand::Approval(approval))));
         }
         Ok((commands, seen))
     }
@@ -114,27 +115,27 @@ impl Changes {
 }
 
 /// A command for the log.
-pub(crate) fn describe(command: &CentreCommand) -> String {
+pub(crate) fn describe(command: &KgcNodeCommand) -> String {
     match command {
-        CentreCommand::Kgc(KgcCommand::RevokeDrones(drones)) => {
+        Either::Left(KgcCommand::RevokeDrones(drones)) => {
             format!("drones revoked in the registry: {}", drones.len())
         }
-        CentreCommand::Kgc(KgcCommand::TakeRevocations(_)) => "revocation list of the quorum".into(),
-        CentreCommand::Kgc(KgcCommand::RevokeTokens(ids)) => {
+        Either::Left(KgcCommand::TakeRevocations(_)) => "revocation list of the quorum".into(),
+        Either::Left(KgcCommand::RevokeTokens(ids)) => {
             format!("tokens revoked in the registry: {}", ids.len())
         }
-        CentreCommand::Office(OfficeCommand::Grant(grant)) => {
+        Either::Right(Either::Left(IssuerCommand::Grant(grant))) => {
             let serial = hex::encode(grant.serial);
             match grant.granted {
                 Some(_) => format!("attribute grant {} in the registry, for {serial}", grant.revision),
                 None => format!("attribute grant of {serial} withdrawn in the registry"),
             }
         }
-        CentreCommand::Release(ReleaseCommand::Policy(policy)) => {
+        Either::Right(Either::Right(ReleaseCommand::Policy(policy))) => {
             let word = if policy.audience.is_some() { "allowed" } else { "denied" };
             format!("identity keys of {} {word} in the registry", policy.pattern)
         }
-        CentreCommand::Release(ReleaseCommand::Approval(approval)) => {
+        Either::Right(Either::Right(ReleaseCommand::Approval(approval))) => {
             let word = if approval.approved { "approved" } else { "withdrawn" };
             format!("release of {} {word} in the registry", approval.condition)
         }

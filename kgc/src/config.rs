@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use quiver_role::release::Allowance;
+use quiver_role::release::DEFAULT_RATE;
 use quiver_service::arguments::CommonArgs;
 use quiver_service::config::layers;
 use quiver_service::logging::LogFormat;
@@ -62,7 +62,6 @@ pub(crate) struct QuorumSettings {
 
 impl Default for Config {
     fn default() -> Self {
-        let allowance = Allowance::default();
         Self {
             data_dir: "kgc-data".into(),
             listen: vec!["/ip4/0.0.0.0/tcp/7000".into()],
@@ -73,8 +72,8 @@ impl Default for Config {
             poll: Duration::from_secs(1),
             revocation_validity: Duration::from_secs(7 * 24 * 3600),
             attribute_interval: Duration::from_secs(5),
-            release_burst: allowance.burst,
-            release_interval: allowance.interval,
+            release_burst: DEFAULT_RATE.burst,
+            release_interval: DEFAULT_RATE.refill,
             quorum: QuorumSettings::default(),
         }
     }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use quiver_net::NetError;
-use quiver_role::attributes::OfficeError;
+use quiver_role::attributes::IssuerError;
 use quiver_role::kgc::RestoreError;
 use quiver_role::release::HoldingError;
 use quiver_service::Exit;
@@ -186,9 +186,9 @@ pub(crate) enum Error {
     /// The share is not the one of the statement.
     #[error("{0}; restore ibe.state and the registry from a backup")]
     Holding(#[from] HoldingError),
-    /// The office cannot be opened with what is stored.
+    /// The issuer of attribute keys cannot be set up with what is stored.
     #[error("{0}; restore authorities.state and the registry from a backup")]
-    Office(#[from] OfficeError),
+    Issuer(#[from] IssuerError),
     /// The init file of a quorum, or what follows from it.
     #[error("quorum: {0}")]
     Quorum(String),
@@ -261,7 +261,7 @@ impl Error {
             | Self::KeysMissing { .. }
             | Self::ShareMissing { .. }
             | Self::Holding(_)
-            | Self::Office(_) => Exit::BadState,
+            | Self::Issuer(_) => Exit::BadState,
             Self::TimedOut(_) => Exit::TimedOut,
             Self::Quorum(_) | Self::NoQuorum(_) | Self::NoTransportKey(_) => Exit::Usage,
             Self::NotInitialised(_)

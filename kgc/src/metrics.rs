@@ -10,10 +10,11 @@ use prometheus_client::registry::Registry;
 use quiver_ainq::{KgcId, Purpose, Suite, UnixTime};
 use quiver_message::quorum::SignRefusalReason;
 use quiver_net::Handle;
-use quiver_role::attributes::{CentreEvent, KeyCentre, OfficeEvent};
+use quiver_role::attributes::IssuerEvent;
+use quiver_role::delivery::kgc::{KgcNode, KgcNodeEvent};
 use quiver_role::quorum::QuorumEvent;
 use quiver_role::release::ReleaseEvent;
-use quiver_role::{CLOCK_TOLERANCE, KgcEvent, Machine, Reason, RevocationUsage};
+use quiver_role::{CLOCK_TOLERANCE, Either, KgcEvent, Machine, Reason, RevocationUsage};
 use quiver_service::clock;
 use quiver_service::monitoring::{Monitor, Standing, registry};
 
@@ -121,17 +122,18 @@ impl Metrics {
     }
 
     /// Counts what happened.
-    pub(crate) fn count(&self, event: &CentreEvent) {
+    pub(crate) fn count(&self, event: &KgcNodeEvent) {
         match event {
-            CentreEvent::Kgc(event) => self.count_enrolment(event),
-            CentreEvent::Office(OfficeEvent::Issued { .. }) => {
+            Either::Left(event) => self.count_enrolment(event),
+            Either::Right(Either::Left(IssuerEvent::Issued { .. })) => {
                 self.attribute_keys.inc();
             }
-            CentreEvent::Release(ReleaseEvent::Released { .. }) => {
+            Either::Right(Either::Right(ReleaseEvent::Released { .. })) => {
                 self.released.inc();
             }
-            CentreEvent::Office(OfficeEvent::Blamed { .. })
-            | CentreEvent::Release(ReleaseEvent::Blamed { .. }) => {
+            Either::Right(
+                Either::Left(IssuerEvent::Blamed { .. }) | Either::Right(ReleaseEvent::Blamed { .. }),
+            ) => {
                 self.blamed.inc();
             }
             _ => {}
@@ -211,16 +213,16 @@ impl Metrics {
 }
 
 /// A single KGC that runs serves drones.
-pub(crate) fn of_single<S: Suite>(machine: &KeyCentre<S>, metrics: &Metrics) -> Standing {
+pub(crate) fn of_single<S: Suite>(machine: &KgcNode<S>, metrics: &Metrics) -> Standing {
     metrics.serving.set(1);
-    metrics.tokens.set(i64::try_from(machine.kgc().issued()).unwrap_or(i64::MAX));
+    metrics.tokens.set(i64::try_from(machine.issued()).unwrap_or(i64::MAX));
     metrics.quorum_members.set(1);
     metrics.quorum_threshold.set(1);
     metrics.quorum_connected.set(1);
     let mut standing = Standing::ready();
-    metrics.judge_clock(&mut standing, machine.kgc().revocations_issued(), clock::unix_now());
-    metrics.revocation_list.set(i64::try_from(machine.kgc().revocation_number()).unwrap_or(i64::MAX));
-    metrics.show_list(machine.kgc().revocation_usage());
+    metrics.judge_clock(&mut standing, machine.revocations_issued(), clock::unix_now());
+    metrics.revocation_list.set(i64::try_from(machine.revocation_number()).unwrap_or(i64::MAX));
+    metrics.show_list(machine.revocation_usage());
     standing
 }
 

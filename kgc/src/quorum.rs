@@ -1,15 +1,15 @@
 //! A KGC that is one of several: `kgc quorum`, and what `kgc serve` does then.
 //!
 //! `file` is the init file that all KGCs pin, `transport` the key they know one another by, `sealed` the encrypted file with
-//! the shares; `centre` is the machine, `release` its key of encryption to conditions, `service` and `host` run it, `control` answers the command line, `commands` asks.
+//! the shares; `node` is the machine, `release` its key of encryption to conditions, `service` and `host` run it, `control` answers the command line, `commands` asks.
 
-mod centre;
 pub(crate) mod commands;
 mod control;
 pub(crate) mod file;
 mod found;
 mod host;
 mod init;
+mod node;
 mod release;
 mod sealed;
 pub(crate) mod service;

@@ -7,11 +7,12 @@ use quiver_crypto::Secret;
 use quiver_net::{
     Clocks, Driver, Host, HostError, Multiaddr, NodeConfig, NodeKey, PeerId, Transport, refuse_twin,
 };
-use quiver_role::attributes::{
-    CentreEvent, CentreRecord, Grant, KeyCentre, Office, OfficeConfig, OfficeEvent,
-};
-use quiver_role::release::{Allowance, Holding, ReleaseConfig, ReleaseEvent, ReleaseOffice};
-use quiver_role::{Input, Kgc, KgcConfig, KgcEvent, Machine, Now};
+use quiver_role::attributes::{AttributeIssuer, AttributeServer, Grant, IssuerConfig, IssuerEvent};
+use quiver_role::delivery::DeliveryServer;
+use quiver_role::delivery::kgc::{KgcNode, KgcNodeEvent, KgcNodeRecord};
+use quiver_role::machine::Rate;
+use quiver_role::release::{Holding, ReleaseConfig, ReleaseEvent, ShareReleaser, ShareServer};
+use quiver_role::{Either, Input, Kgc, KgcConfig, KgcEvent, Machine, Now};
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::secrets::{Protection, ProtectionArgs};
 use quiver_service::shutdown::Shutdown;
@@ -51,8 +52,8 @@ async fn serve<S: Suite>(config: &Config, protection: &ProtectionArgs, file: &De
     let operators = sealed.operators.len();
     let grants = store.newest_grants()?;
     let mut changes = Changes::since(Store::open(&config.data_dir, &fingerprint)?, &grants);
-    let office = office(config, &deployment, &by, &store, grants)?;
-    let release = release_office(config, &deployment, &by, &store)?;
+    let keys = attribute_server(config, &deployment, &by, &store, grants)?;
+    let shares = share_server(config, &deployment, &by, &store)?;
     let kgc = Kgc::new(
         KgcConfig {
             deployment: deployment.clone(),
@@ -65,7 +66,7 @@ async fn serve<S: Suite>(config: &Config, protection: &ProtectionArgs, file: &De
         store.records()?,
     )?;
     tracing::info!(deployment = file.deployment, operators, issued = kgc.issued(), "registry read");
-    let mut machine = KeyCentre::new(deployment, kgc, office).with_release(release);
+    let mut machine = KgcNode::new(kgc, (keys, Some(shares)));
     catch_up(&mut machine, &mut changes)?;
     let key = NodeKey::from_seed(*sealed.seed)?;
     let metrics = Metrics::default();
@@ -90,9 +91,9 @@ async fn serve<S: Suite>(config: &Config, protection: &ProtectionArgs, file: &De
     Ok(())
 }
 
-/// Before anybody can ask: a drone that was revoked while the KGC was down is on the list that the office goes by. What the
+/// Before anybody can ask: a drone that was revoked while the KGC was down is on the list that the servers go by. What the
 /// machine has to say to that the driver makes durable first.
-fn catch_up<S: Suite>(machine: &mut KeyCentre<S>, changes: &mut Changes) -> Result<()> {
+fn catch_up<S: Suite>(machine: &mut KgcNode<S>, changes: &mut Changes) -> Result<()> {
     let now = Now { monotonic: Duration::ZERO, unix: clock::unix_now() };
     let (commands, seen) = changes.look()?;
     for command in commands {
@@ -103,58 +104,45 @@ fn catch_up<S: Suite>(machine: &mut KeyCentre<S>, changes: &mut Changes) -> Resu
     Ok(())
 }
 
-/// The attribute authorities, if there are any, with what is granted at them.
-pub(crate) fn office<S: Suite>(
+/// The server of attribute keys, with what is granted at the authorities, if there are any.
+pub(crate) fn attribute_server<S: Suite>(
     config: &Config,
     deployment: &Deployment<S>,
     by: &Protection,
     store: &Store,
     grants: Vec<Grant>,
-) -> Result<Office<S>> {
+) -> Result<AttributeServer<S>> {
     let sealed = authorities::read(&config.data_dir, deployment, by, &store.authorities()?)?;
     let authorities = sealed.into_iter().map(SealedAuthority::open).collect::<Result<Vec<_>>>()?;
     let names: Vec<_> = authorities.iter().map(|authority| authority.statement.name.to_string()).collect();
     tracing::info!(authorities = names.join(" "), "attribute authorities");
-    Ok(Office::new(OfficeConfig {
-        deployment: deployment.clone(),
-        cookie_key: Secret::random(&mut OsRng),
-        authorities,
-        grants,
-        interval: config.attribute_interval,
-    })?)
+    let interval = config.attribute_interval;
+    let issuer = AttributeIssuer::new(IssuerConfig { authorities, grants, interval })?;
+    Ok(DeliveryServer::new(Secret::random(&mut OsRng), issuer))
 }
 
-/// The release of identity keys, whether there is a master key yet or not. Its policies come with the first look at the
+/// The server of key shares, whether there is a master key yet or not. Its policies come with the first look at the
 /// registry.
-fn release_office<S: Suite>(
+fn share_server<S: Suite>(
     config: &Config,
     deployment: &Deployment<S>,
     by: &Protection,
     store: &Store,
-) -> Result<ReleaseOffice<S>> {
+) -> Result<ShareServer<S>> {
     let holding = match store.ibe_authority()? {
         Some(row) => Some(master_share::read(&config.data_dir, deployment, by, &row)?),
         None => None,
     };
     let kgc = holding.as_ref().map(Holding::kgc);
     tracing::info!(kgc, "release of identity keys");
-    Ok(release_with(config, deployment, holding))
+    Ok(share_server_with(config, holding))
 }
 
-/// An office that has this share.
-pub(crate) fn release_with<S: Suite>(
-    config: &Config,
-    deployment: &Deployment<S>,
-    holding: Option<Holding<S>>,
-) -> ReleaseOffice<S> {
-    ReleaseOffice::new(ReleaseConfig {
-        deployment: deployment.clone(),
-        cookie_key: Secret::random(&mut OsRng),
-        holding,
-        policies: Vec::new(),
-        approvals: Vec::new(),
-        allowance: Allowance { burst: config.release_burst, interval: config.release_interval },
-    })
+/// A server that has this share.
+pub(crate) fn share_server_with<S: Suite>(config: &Config, holding: Option<Holding<S>>) -> ShareServer<S> {
+    let rate = Rate { burst: config.release_burst, refill: config.release_interval };
+    let config = ReleaseConfig { holding, policies: Vec::new(), approvals: Vec::new(), rate };
+    DeliveryServer::new(Secret::random(&mut OsRng), ShareReleaser::new(config))
 }
 
 pub(crate) fn address(text: &str) -> Result<Multiaddr> {
@@ -168,22 +156,22 @@ struct KgcHost {
     metrics: Metrics,
 }
 
-impl<S: Suite> Host<KeyCentre<S>> for KgcHost {
-    fn persist(&mut self, records: &[CentreRecord]) -> std::result::Result<(), HostError> {
+impl<S: Suite> Host<KgcNode<S>> for KgcHost {
+    fn persist(&mut self, records: &[KgcNodeRecord]) -> std::result::Result<(), HostError> {
         tokio::task::block_in_place(|| self.store.persist(records, clock::unix_now())).map_err(Into::into)
     }
 
-    fn event(&mut self, _: &KeyCentre<S>, event: CentreEvent) {
+    fn event(&mut self, _: &KgcNode<S>, event: KgcNodeEvent) {
         self.metrics.count(&event);
         match event {
-            CentreEvent::Kgc(event) => log(event),
-            CentreEvent::Office(event) => log_of_the_office(event),
-            CentreEvent::Release(event) => log_of_the_release(event),
+            Either::Left(event) => log(event),
+            Either::Right(Either::Left(event)) => log_attribute_keys(event),
+            Either::Right(Either::Right(event)) => log_key_shares(event),
         }
     }
 
-    fn voucher(&mut self, machine: &KeyCentre<S>, statement: &[u8], signed: &[u8]) -> Option<String> {
-        let drone = machine.kgc().vouched(statement, signed).ok()?;
+    fn voucher(&mut self, machine: &KgcNode<S>, statement: &[u8], signed: &[u8]) -> Option<String> {
+        let drone = machine.vouched(statement, signed).ok()?;
         Some(drone.to_string())
     }
 
@@ -260,36 +248,36 @@ pub(crate) fn log(event: KgcEvent) {
 }
 
 /// What the attribute authorities report.
-pub(crate) fn log_of_the_office(event: OfficeEvent) {
+pub(crate) fn log_attribute_keys(event: IssuerEvent) {
     match event {
-        OfficeEvent::Issued { authority, name, revision } => {
+        IssuerEvent::Issued { authority, name, revision } => {
             tracing::info!(%name, %authority, revision, "attribute key issued");
         }
-        OfficeEvent::HeldAlready { authority, name, revision } => {
+        IssuerEvent::HeldAlready { authority, name, revision } => {
             tracing::debug!(%name, %authority, revision, "attribute key held already");
         }
-        OfficeEvent::Published { authority, name } => {
+        IssuerEvent::Published { authority, name } => {
             tracing::debug!(%name, %authority, "a leader has what is public of this period");
         }
-        OfficeEvent::Withdrawn { authority, name } => {
+        IssuerEvent::Withdrawn { authority, name } => {
             tracing::info!(%name, %authority, "asked for an attribute key: the grant is withdrawn");
         }
-        OfficeEvent::NothingGranted { authority, name } => {
+        IssuerEvent::NothingGranted { authority, name } => {
             tracing::info!(%name, %authority, "asked for an attribute key: nothing granted");
         }
-        OfficeEvent::NotMade { authority, name, error } => {
+        IssuerEvent::NotMade { authority, name, error } => {
             tracing::error!(%name, %authority, %error, "no attribute key can be made for what is granted");
         }
-        OfficeEvent::Refused { peer, reason } => {
+        IssuerEvent::Refused { peer, reason } => {
             tracing::warn!(peer = peer.0, %reason, "attribute key refused");
         }
-        OfficeEvent::Blamed { peer, offence } => tracing::warn!(peer = peer.0, %offence, "peer blamed"),
+        IssuerEvent::Blamed { peer, offence } => tracing::warn!(peer = peer.0, %offence, "peer blamed"),
         _ => {}
     }
 }
 
 /// What the release of identity keys reports.
-pub(crate) fn log_of_the_release(event: ReleaseEvent) {
+pub(crate) fn log_key_shares(event: ReleaseEvent) {
     match event {
         ReleaseEvent::Released { condition, name } => tracing::info!(%name, %condition, "key share released"),
         ReleaseEvent::Denied { condition, name, why } => {

@@ -20,8 +20,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use quiver_ainq::UnixTime;
-use quiver_role::KgcRecord;
-use quiver_role::attributes::CentreRecord;
+use quiver_role::delivery::kgc::KgcNodeRecord;
+use quiver_role::{Either, KgcRecord};
 use quiver_service::private_file;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
@@ -117,8 +117,8 @@ impl Store {
         body(&self.connection).map_err(|error| Error::registry(&self.path, error))
     }
 
-    /// Makes a batch of the key centre's records durable.
-    pub(crate) fn persist(&mut self, records: &[CentreRecord], at: UnixTime) -> Result<()> {
+    /// Makes a batch of a KGC node's records durable.
+    pub(crate) fn persist(&mut self, records: &[KgcNodeRecord], at: UnixTime) -> Result<()> {
         self.change(at, |change| records.iter().try_for_each(|record| change.record(record)))
     }
 
@@ -161,11 +161,11 @@ impl Change<'_> {
         result.map_err(|error| Error::registry(self.path, error))
     }
 
-    fn record(&self, record: &CentreRecord) -> Result<()> {
+    fn record(&self, record: &KgcNodeRecord) -> Result<()> {
         match record {
-            CentreRecord::Kgc(record) => self.of_the_kgc(record),
-            CentreRecord::KeyIssued(record) => self.attribute_key_issued(record),
-            CentreRecord::ShareReleased(record) => self.key_share_released(record),
+            Either::Left(record) => self.of_the_kgc(record),
+            Either::Right(Either::Left(record)) => self.attribute_key_issued(record),
+            Either::Right(Either::Right(record)) => self.key_share_released(record),
         }
     }
 

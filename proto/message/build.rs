@@ -3,9 +3,10 @@
 use prost_types::FileDescriptorSet;
 
 /// What the messages of the protocol that a feature stands for have in common: how their names begin.
-const OPTIONAL: [(&str, &[&str]); 3] = [
-    ("SERVICES", &["StandBy", "Replica", "Seat", "Release", "Quorum", "Admission"]),
-    ("ENVELOPES", &["Attribute", "Envelope", "OpeningRequest"]),
+const OPTIONAL: [(&str, &[&str]); 4] = [
+    ("SERVICES", &["StandBy", "Replica", "Seat", "Quorum", "Admission"]),
+    ("DELIVERY", &["Delivery"]),
+    ("ENVELOPES", &["Envelope", "OpeningRequest"]),
     ("THRESHOLD", &["EnrolCommitment", "EnrolSigning", "EnrolPart", "EnrolShare", "EnrolDone"]),
 ];
 

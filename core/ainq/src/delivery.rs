@@ -174,6 +174,12 @@ impl<S: Suite> VerifiedDelivery<S> {
         &self.request.drone
     }
 
+    /// Fingerprint of the authority that is asked.
+    #[must_use]
+    pub const fn authority(&self) -> &[u8; 32] {
+        &self.request.authority
+    }
+
     /// What it asks; at most [`MAX_QUESTION_LEN`] bytes.
     #[must_use]
     pub fn question(&self) -> &[u8] {

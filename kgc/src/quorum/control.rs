@@ -15,8 +15,8 @@ use serde_json::Value;
 use tokio::sync::{broadcast, mpsc};
 use tokio::time::timeout;
 
-use super::centre::{QuorumCentre, QuorumCentreCommand};
 use super::file::Pinned;
+use super::node::{QuorumKgc, QuorumKgcCommand};
 use super::status::{self, Status};
 use super::words;
 
@@ -76,7 +76,7 @@ impl Patience for Request {
 
 /// Everything a request is answered with.
 pub(crate) struct Counter<S: QuorumSuite> {
-    pub(crate) machine: Handle<QuorumCentre<S>>,
+    pub(crate) machine: Handle<QuorumKgc<S>>,
     pub(crate) events: broadcast::Sender<Told>,
     /// How many commands were given.
     pub(crate) asked: Arc<AtomicU64>,
@@ -135,7 +135,7 @@ impl<S: QuorumSuite> Counter<S> {
 
     async fn status(&self) -> Result<Status, String> {
         let (pinned, id) = (self.pinned.clone(), self.id);
-        let look = move |machine: &QuorumCentre<S>| status::of(machine, &pinned, id);
+        let look = move |machine: &QuorumKgc<S>| status::of(machine, &pinned, id);
         self.machine.inspect(look).await.map_err(|error| error.to_string())
     }
 
@@ -196,7 +196,7 @@ impl<S: QuorumSuite> Counter<S> {
 
     async fn give(&self, command: QuorumCommand) -> Result<u64, String> {
         let number = self.asked.fetch_add(1, Ordering::Relaxed);
-        let command = QuorumCentreCommand::Asked { number, command };
+        let command = QuorumKgcCommand::Asked { number, command };
         self.machine.command(command).await.map(|()| number).map_err(|error| error.to_string())
     }
 

@@ -1,22 +1,22 @@
-//! The host of a KGC's machine in a quorum: the member's records go into the encrypted file, the centre's into the registry;
+//! The host of a KGC's machine in a quorum: the member's records go into the encrypted file, the KGC's into the registry;
 //! what happened into the audit table and the log.
 
 use quiver_ainq::Suite;
 use quiver_net::{Host, HostError, Multiaddr, PeerId};
 use quiver_quorum::QuorumSuite;
-use quiver_role::attributes::CentreEvent;
+use quiver_role::Either;
 use quiver_role::quorum::QuorumEvent;
 use quiver_role::release::ReleaseAuthority;
 use quiver_service::{clock, terminal};
 use tokio::sync::{broadcast, mpsc};
 
-use super::centre::{QuorumCentre, QuorumCentreEvent, QuorumCentreRecord};
 use super::control::Told;
+use super::node::{QuorumKgc, QuorumKgcEvent, QuorumKgcRecord};
 use super::sealed::QuorumState;
 use super::{release, words};
 use crate::ibe::setup::first_patterns;
 use crate::metrics::Metrics;
-use crate::service::{log, log_of_the_office, log_of_the_release};
+use crate::service::{log, log_attribute_keys, log_key_shares};
 use crate::store::Store;
 
 /// The host.
@@ -24,7 +24,7 @@ pub(crate) struct QuorumHost {
     pub(crate) store: Store,
     pub(crate) state: QuorumState,
     pub(crate) events: broadcast::Sender<Told>,
-    /// Whoever opens the centre and keeps the deployment file.
+    /// Whoever opens the KGC for drones and keeps the deployment file.
     pub(crate) ready: mpsc::UnboundedSender<()>,
     pub(crate) peer_id: PeerId,
     pub(crate) metrics: Metrics,
@@ -69,54 +69,54 @@ impl QuorumHost {
     }
 }
 
-impl<S: QuorumSuite> Host<QuorumCentre<S>> for QuorumHost {
-    fn persist(&mut self, records: &[QuorumCentreRecord]) -> Result<(), HostError> {
-        let (mut members, mut centres) = (Vec::new(), Vec::new());
+impl<S: QuorumSuite> Host<QuorumKgc<S>> for QuorumHost {
+    fn persist(&mut self, records: &[QuorumKgcRecord]) -> Result<(), HostError> {
+        let (mut members, mut issued) = (Vec::new(), Vec::new());
         for record in records {
             match record {
-                QuorumCentreRecord::Node(record) => members.push(record),
-                QuorumCentreRecord::Centre(record) => centres.push(record.clone()),
+                QuorumKgcRecord::Member(record) => members.push(record),
+                QuorumKgcRecord::Kgc(record) => issued.push(record.clone()),
             }
         }
         tokio::task::block_in_place(|| {
             self.state.persist(&members)?;
-            if centres.is_empty() { Ok(()) } else { self.store.persist(&centres, clock::unix_now()) }
+            if issued.is_empty() { Ok(()) } else { self.store.persist(&issued, clock::unix_now()) }
         })
         .map_err(Into::into)
     }
 
-    fn event(&mut self, machine: &QuorumCentre<S>, event: QuorumCentreEvent) {
-        if let QuorumCentreEvent::Centre(event) = &event {
+    fn event(&mut self, machine: &QuorumKgc<S>, event: QuorumKgcEvent) {
+        if let QuorumKgcEvent::Kgc(event) = &event {
             self.metrics.count(event);
         }
         match event {
-            QuorumCentreEvent::Node(QuorumEvent::Signed { body, signature }) => {
-                if let Some(authority) = release::signed(machine.node(), &body, &signature) {
+            QuorumKgcEvent::Member(QuorumEvent::Signed { body, signature }) => {
+                if let Some(authority) = release::signed(machine.member(), &body, &signature) {
                     self.note_release(&authority);
                 }
                 self.of_the_member(QuorumEvent::Signed { body, signature });
             }
-            QuorumCentreEvent::Node(event) => self.of_the_member(event),
-            QuorumCentreEvent::Centre(CentreEvent::Kgc(event)) => log(event),
-            QuorumCentreEvent::Centre(CentreEvent::Office(event)) => log_of_the_office(event),
-            QuorumCentreEvent::Centre(CentreEvent::Release(event)) => log_of_the_release(event),
-            QuorumCentreEvent::Taken { number } => self.tell(Told::Taken(number)),
+            QuorumKgcEvent::Member(event) => self.of_the_member(event),
+            QuorumKgcEvent::Kgc(Either::Left(event)) => log(event),
+            QuorumKgcEvent::Kgc(Either::Right(Either::Left(event))) => log_attribute_keys(event),
+            QuorumKgcEvent::Kgc(Either::Right(Either::Right(event))) => log_key_shares(event),
+            QuorumKgcEvent::Taken { number } => self.tell(Told::Taken(number)),
             // Whoever is told ends with the service.
-            QuorumCentreEvent::Ready => {
+            QuorumKgcEvent::Ready => {
                 let _ = self.ready.send(());
             }
-            QuorumCentreEvent::SharesReplaced { version } => {
+            QuorumKgcEvent::SharesReplaced { version } => {
                 tracing::info!(version, "drones are served with the new shares");
                 let _ = self.ready.send(());
             }
-            QuorumCentreEvent::Stranger(peer) => {
+            QuorumKgcEvent::Stranger(peer) => {
                 tracing::warn!(peer = peer.0, "a stranger sent what only the other KGCs may send");
             }
         }
     }
 
-    fn voucher(&mut self, machine: &QuorumCentre<S>, statement: &[u8], signed: &[u8]) -> Option<String> {
-        let drone = machine.centre()?.kgc().vouched(statement, signed).ok()?;
+    fn voucher(&mut self, machine: &QuorumKgc<S>, statement: &[u8], signed: &[u8]) -> Option<String> {
+        let drone = machine.kgc()?.vouched(statement, signed).ok()?;
         Some(drone.to_string())
     }
 

@@ -7,10 +7,10 @@ use quiver_ainq::{Deployment, KgcId, OperatorPublicKey};
 use quiver_crypto::Secret;
 use quiver_net::{Clocks, Driver, Handle, Multiaddr, NodeConfig, NodeKey, Transport, refuse_twin};
 use quiver_quorum::QuorumSuite;
-use quiver_role::attributes::{CentreCommand, KeyCentre};
+use quiver_role::delivery::kgc::{KgcNode, KgcNodeCommand};
 use quiver_role::quorum::{QuorumCommand, QuorumConfig, QuorumNode, QuorumRecord};
 use quiver_role::release::{Holding, ReleaseAuthority};
-use quiver_role::{Kgc, KgcCommand, KgcConfig, Route};
+use quiver_role::{Either, Kgc, KgcCommand, KgcConfig, Route};
 use quiver_service::clock;
 use quiver_service::control::Server;
 use quiver_service::deployment_file::DeploymentFile;
@@ -20,17 +20,17 @@ use rand::rngs::OsRng;
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::AbortHandle;
 
-use super::centre::{Opening, QuorumCentre, QuorumCentreCommand};
 use super::control::{self, Counter};
 use super::file::{Pinned, Seat};
 use super::host::QuorumHost;
+use super::node::{Opening, QuorumKgc, QuorumKgcCommand};
 use super::sealed::{Held, QuorumState};
 use super::{found, release, status, transport};
 use crate::changes::Changes;
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::metrics::{self, Metrics};
-use crate::service::{PEERS, address, office, release_with};
+use crate::service::{PEERS, address, attribute_server, share_server_with};
 use crate::store::Store;
 
 /// Events kept for subcommands that wait for one.
@@ -38,8 +38,8 @@ const EVENTS: usize = 256;
 /// The longest wait between two attempts to reach another KGC.
 const REDIAL: Duration = Duration::from_secs(5);
 
-/// Everything a centre is made from once there is a key.
-struct Premises<S: QuorumSuite> {
+/// Everything the KGC for drones is made from once there is a key.
+struct KgcParameters<S: QuorumSuite> {
     config: Config,
     pinned: Pinned,
     operators: Vec<OperatorPublicKey<S>>,
@@ -71,16 +71,16 @@ pub(crate) async fn serve<S: QuorumSuite>(
     let metrics = Metrics::default();
     let (peer_id, counted) = (key.peer_id(), metrics.clone());
     let host = QuorumHost { store, state, events: events.clone(), ready, peer_id, metrics: counted };
-    let (driver, handle) = Driver::new(&settings, QuorumCentre::new(node), host, OsRng)?;
+    let (driver, handle) = Driver::new(&settings, QuorumKgc::new(node), host, OsRng)?;
     if view.version.is_none() && view.ceremony.is_none() {
-        handle.command(QuorumCentreCommand::Node(QuorumCommand::Generate)).await.map_err(stopped)?;
+        handle.command(QuorumKgcCommand::Member(QuorumCommand::Generate)).await.map_err(stopped)?;
     }
     let seat = pinned.clone();
-    let look = move |machine: &QuorumCentre<S>, metrics: &Metrics| {
+    let look = move |machine: &QuorumKgc<S>, metrics: &Metrics| {
         let mut standing = status::of(machine, &seat, id).look(metrics);
-        let issued = machine.centre().and_then(|centre| centre.kgc().revocations_issued());
+        let issued = machine.kgc().and_then(|kgc| kgc.revocations_issued());
         metrics.judge_clock(&mut standing, issued, clock::unix_now());
-        metrics.show_list(machine.centre().map(|centre| centre.kgc().revocation_usage()).unwrap_or_default());
+        metrics.show_list(machine.kgc().map(|kgc| kgc.revocation_usage()).unwrap_or_default());
         standing
     };
     let _monitor = metrics::monitor(config, metrics, handle.clone(), look).await?;
@@ -88,8 +88,8 @@ pub(crate) async fn serve<S: QuorumSuite>(
     let (machine, asked) = (handle.clone(), Arc::default());
     let counter = Counter { machine, events, asked, pinned: pinned.clone(), id };
     let answering = tokio::spawn(control::answer(calls, counter));
-    let premises = Premises { config: config.clone(), pinned, operators, id, by };
-    let keeping = tokio::spawn(premises.keep(handle, readied));
+    let parameters = KgcParameters { config: config.clone(), pinned, operators, id, by };
+    let keeping = tokio::spawn(parameters.keep(handle, readied));
     let ended = driver.run(until(shutdown)).await;
     answering.abort();
     keeping.abort();
@@ -155,12 +155,12 @@ fn addresses(config: &Config, seat: &Seat) -> Result<Vec<Multiaddr>> {
     entry.pinned_addresses().map(parsed).collect()
 }
 
-impl<S: QuorumSuite> Premises<S> {
-    /// Opens the centre as soon as the quorum has a key, and keeps the deployment file up to date.
-    async fn keep(self, handle: Handle<QuorumCentre<S>>, mut ready: mpsc::UnboundedReceiver<()>) {
+impl<S: QuorumSuite> KgcParameters<S> {
+    /// Opens the KGC for drones as soon as the quorum has a key, and keeps the deployment file up to date.
+    async fn keep(self, handle: Handle<QuorumKgc<S>>, mut ready: mpsc::UnboundedReceiver<()>) {
         let mut following = None;
         loop {
-            let look = |machine: &QuorumCentre<S>| (machine.opening(), machine.centre().is_some());
+            let look = |machine: &QuorumKgc<S>| (machine.opening(), machine.kgc().is_some());
             let Ok((opening, is_open)) = handle.inspect(look).await else { break };
             if let Some(opening) = opening {
                 if let Err(error) = tokio::task::block_in_place(|| self.keep_file(&opening)) {
@@ -177,20 +177,16 @@ impl<S: QuorumSuite> Premises<S> {
         following.inspect(AbortHandle::abort);
     }
 
-    /// Opens the centre, and hands over from then on what the command line writes into the registry.
-    async fn serve_drones(
-        &self,
-        handle: &Handle<QuorumCentre<S>>,
-        opening: Opening<S>,
-    ) -> Option<AbortHandle> {
+    /// Opens the KGC for drones, and hands over from then on what the command line writes into the registry.
+    async fn serve_drones(&self, handle: &Handle<QuorumKgc<S>>, opening: Opening<S>) -> Option<AbortHandle> {
         let known = tokio::task::block_in_place(|| self.known_statement(&opening.deployment));
         let holding = match known {
-            Some(known) => handle.inspect(|machine| release::holding(machine.node(), known)).await.ok()?,
+            Some(known) => handle.inspect(|machine| release::holding(machine.member(), known)).await.ok()?,
             None => None,
         };
         match tokio::task::block_in_place(|| self.open(opening, holding)) {
-            Ok((centre, changes)) => {
-                handle.command(QuorumCentreCommand::Open(Box::new(centre))).await.ok()?;
+            Ok((kgc, changes)) => {
+                handle.command(QuorumKgcCommand::Open(Box::new(kgc))).await.ok()?;
                 tracing::info!("serving drones");
                 let following = changes.follow(handle.clone(), self.config.poll, wrap::<S>);
                 Some(tokio::spawn(following).abort_handle())
@@ -225,12 +221,12 @@ impl<S: QuorumSuite> Premises<S> {
     }
 
     /// `holding`: none has the quorum sign the statement anew.
-    fn open(&self, opening: Opening<S>, holding: Option<Holding<S>>) -> Result<(KeyCentre<S>, Changes)> {
+    fn open(&self, opening: Opening<S>, holding: Option<Holding<S>>) -> Result<(KgcNode<S>, Changes)> {
         let Opening { deployment, share, .. } = opening;
         let store = Store::open(&self.config.data_dir, &self.pinned.seat())?;
         let grants = store.newest_grants()?;
         let changes = Changes::since(Store::open(&self.config.data_dir, &self.pinned.seat())?, &grants);
-        let office = office(&self.config, &deployment, &self.by, &store, grants)?;
+        let keys = attribute_server(&self.config, &deployment, &self.by, &store, grants)?;
         let kgc = Kgc::new(
             KgcConfig {
                 deployment: deployment.clone(),
@@ -248,17 +244,17 @@ impl<S: QuorumSuite> Premises<S> {
             tokens = kgc.issued(),
             "registry read"
         );
-        let counter = release_with(&self.config, &deployment, holding);
-        Ok((KeyCentre::new(deployment, kgc, office).with_release(counter), changes))
+        let shares = share_server_with(&self.config, holding);
+        Ok((KgcNode::new(kgc, (keys, Some(shares))), changes))
     }
 }
 
 /// What a single KGC would revoke by itself, this one wants the quorum to revoke.
-fn wrap<S: QuorumSuite>(command: CentreCommand) -> QuorumCentreCommand<S> {
+fn wrap<S: QuorumSuite>(command: KgcNodeCommand) -> QuorumKgcCommand<S> {
     match command {
-        CentreCommand::Kgc(KgcCommand::RevokeDrones(drones)) => {
-            QuorumCentreCommand::Node(QuorumCommand::Revoke(drones))
+        Either::Left(KgcCommand::RevokeDrones(drones)) => {
+            QuorumKgcCommand::Member(QuorumCommand::Revoke(drones))
         }
-        command => QuorumCentreCommand::Centre(command),
+        command => QuorumKgcCommand::Kgc(command),
     }
 }

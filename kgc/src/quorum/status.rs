@@ -7,8 +7,8 @@ use quiver_service::monitoring::Standing;
 use quiver_service::{clock, terminal};
 use serde::{Deserialize, Serialize};
 
-use super::centre::QuorumCentre;
 use super::file::Pinned;
+use super::node::QuorumKgc;
 use super::words;
 use crate::drone::remarks;
 use crate::metrics::Metrics;
@@ -78,8 +78,8 @@ pub(crate) struct Other {
 }
 
 /// What the running machine says.
-pub(crate) fn of<S: QuorumSuite>(machine: &QuorumCentre<S>, pinned: &Pinned, id: KgcId) -> Status {
-    let (node, view) = (machine.node(), machine.node().view());
+pub(crate) fn of<S: QuorumSuite>(machine: &QuorumKgc<S>, pinned: &Pinned, id: KgcId) -> Status {
+    let (node, view) = (machine.member(), machine.member().view());
     Status {
         deployment: pinned.name.to_string(),
         kgc: id,
@@ -89,12 +89,12 @@ pub(crate) fn of<S: QuorumSuite>(machine: &QuorumCentre<S>, pinned: &Pinned, id:
         fingerprint: node.deployment().map(|deployment| hex::encode(deployment.fingerprint())),
         version: view.version,
         statement: view.statement,
-        serving: machine.centre().is_some(),
-        tokens: machine.centre().map_or(0, |centre| centre.kgc().issued()),
+        serving: machine.kgc().is_some(),
+        tokens: machine.kgc().map_or(0, |kgc| kgc.issued()),
         revocation_list: view.list,
         revocation_remarks: machine
-            .centre()
-            .map(|centre| remarks(&centre.kgc().revocation_usage(), clock::unix_now()))
+            .kgc()
+            .map(|kgc| remarks(&kgc.revocation_usage(), clock::unix_now()))
             .unwrap_or_default(),
         wishes: view.wishes,
         ceremony: ceremony(&view),

@@ -58,9 +58,9 @@ fn issued(serial: u8, name: &str) -> KgcRecord {
     }
 }
 
-/// The KGC's records as the key centre has them.
-fn of_the_kgc<const N: usize>(records: [KgcRecord; N]) -> [CentreRecord; N] {
-    records.map(CentreRecord::Kgc)
+/// The KGC's records as its node has them.
+fn of_the_kgc<const N: usize>(records: [KgcRecord; N]) -> [KgcNodeRecord; N] {
+    records.map(Either::Left)
 }
 
 fn checked(store: &Store) -> Checked {

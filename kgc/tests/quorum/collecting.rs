@@ -7,8 +7,9 @@ use quiver_ainq::{DroneKeypair, Ristretto255};
 use quiver_ibe::{Condition, IdentityKey};
 use quiver_net::{Driver, Host, HostError, NodeConfig, NodeKey, Transport};
 use quiver_role::Route;
+use quiver_role::delivery::Standalone;
 use quiver_role::release::{
-    CollectCommand, CollectEvent, CollectTiming, Collector, CollectorConfig, ReleaseAuthority, Shortfall,
+    CollectCommand, CollectEvent, CollectTiming, Collector, ReleaseAuthority, Shortfall,
 };
 use quiver_service::armour::{self, Kind};
 use rand::rngs::OsRng;
@@ -52,7 +53,7 @@ pub(crate) fn collect_within(
     let (deployment, keypair) = (fleet.deployment.clone(), copy(&fleet.deployment, keypair));
     let timing = CollectTiming { retry: Duration::from_millis(500), ahead: u16::MAX, ..Default::default() };
     let authority = known.cloned();
-    let collector = Collector::new(CollectorConfig { deployment, keypair, authority, timing });
+    let collector = Standalone::client(deployment, keypair, Collector::new(authority, timing));
     let mut node = NodeConfig::spoke(NodeKey::random(&mut OsRng).expect("key"), Transport::Tcp);
     let addresses = fleet.kgc_addresses().into_iter();
     node.dial = addresses.map(|address| (Route::Kgc, address.parse().expect("address"))).collect();
@@ -75,7 +76,8 @@ pub(crate) fn collect_within(
                 _ => {}
             }
         };
-        let known = handle.inspect(|machine: &Collector<S>| machine.authority().cloned()).await;
+        let known =
+            handle.inspect(|machine: &Standalone<S, Collector<S>>| machine.authority().cloned()).await;
         drop(end);
         running.await.expect("task").expect("driver");
         (key, known.expect("running"))
@@ -84,12 +86,12 @@ pub(crate) fn collect_within(
 
 struct Ear(mpsc::UnboundedSender<CollectEvent>);
 
-impl Host<Collector<S>> for Ear {
+impl Host<Standalone<S, Collector<S>>> for Ear {
     fn persist(&mut self, _: &[Infallible]) -> Result<(), HostError> {
         Ok(())
     }
 
-    fn event(&mut self, _: &Collector<S>, event: CollectEvent) {
+    fn event(&mut self, _: &Standalone<S, Collector<S>>, event: CollectEvent) {
         // The test may have heard enough.
         let _ = self.0.send(event);
     }

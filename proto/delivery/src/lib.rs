@@ -1,4 +1,32 @@
-//! What a KGC hands to one drone on request: attribute keys, certified fields, shares of condition keys.
+//! Delivers what a KGC hands to one drone on request: attribute keys, certified fields, shares of condition keys
+//! (docs/protocol.md §4).
+//!
+//! ```text
+//! drone → KGC   DeliveryHello(payload, nonce)
+//! KGC → drone   DeliveryChallenge(nonce, cookie, what is offered)
+//! drone → KGC   DeliveryRequest, signed over nonce ‖ cookie with the payload's label: a query to one authority
+//! KGC → drone   DeliveryReply, sealed to the drone
+//! ```
+//!
+//! | module | what it has |
+//! |---|---|
+#![cfg_attr(
+    feature = "services",
+    doc = "| [`server`] | the protocol at a KGC: [`DeliveryServer`], of an [`Issuer`] |"
+)]
+#![cfg_attr(
+    any(feature = "abe", feature = "abke"),
+    doc = "| [`attributes`] | attribute keys and certified fields: their issuer, their client |"
+)]
+#![cfg_attr(
+    feature = "ibe",
+    doc = "| [`release`] | shares of condition keys: their releaser, their client |"
+)]
+//! | [`standalone`] | a server or a client as a machine of its own: [`Standalone`] |
+#![cfg_attr(
+    all(feature = "services", any(feature = "abe", feature = "abke"), feature = "ibe"),
+    doc = "| [`kgc`] | a KGC with both servers beside it: [`KgcNode`](kgc::KgcNode) |"
+)]
 #![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(
     not(test),
@@ -9,5 +37,35 @@ extern crate alloc;
 
 #[cfg(any(feature = "abe", feature = "abke"))]
 pub mod attributes;
+mod client;
+#[cfg(all(feature = "services", any(feature = "abe", feature = "abke"), feature = "ibe"))]
+pub mod kgc;
+#[cfg(feature = "services")]
+mod rate_limiter;
 #[cfg(feature = "ibe")]
 pub mod release;
+#[cfg(feature = "services")]
+pub mod server;
+pub mod standalone;
+
+use quiver_ainq::Error;
+use quiver_crypto::canonical::Reader;
+
+#[cfg(feature = "services")]
+pub use self::server::{DeliveryServer, Issuer};
+pub use self::standalone::Standalone;
+
+/// First byte of every query and response.
+const QUERY_VERSION: u8 = 1;
+
+fn read_version(reader: &mut Reader<'_>) -> Result<(), Error> {
+    if reader.u8()? == QUERY_VERSION { Ok(()) } else { Err(Error::Malformed("of another version")) }
+}
+
+fn read_flag(reader: &mut Reader<'_>) -> Result<bool, Error> {
+    match reader.u8()? {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(Error::Malformed("neither yes nor no")),
+    }
+}

@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use quiver_ainq::{Deployment, DroneKeypair, Name, SignedAuthority, Suite};
 use quiver_net::{Driver, Host, HostError, Multiaddr, NodeConfig, NodeKey, Transport};
-use quiver_role::attributes::{Answer, FetchEvent, FetchTiming, Fetcher, FetcherConfig};
+use quiver_role::attributes::{FetchEvent, FetchTiming, Fetcher, KeyResponse};
+use quiver_role::delivery::Standalone;
 use quiver_role::{Reason, Route};
 use quiver_service::clock;
 use quiver_service::keyring::{Entry, HeldKey};
@@ -185,9 +186,9 @@ async fn fetch<S: Suite>(keys: &Keys<S>, keypair: DroneKeypair<S>, plan: &Plan) 
         return Err(Error::NoAddress);
     }
     let deployment = keys.deployment().clone();
-    let config = FetcherConfig { deployment, keypair, held: keys.held()?, timing: plan.timing };
-    let fetcher = Fetcher::new(config).map_err(Error::Keyring)?;
+    let fetcher = Fetcher::new(&deployment, keys.held()?, plan.timing).map_err(Error::Keyring)?;
     let fetcher = fetcher.asking_for_revocations(keys.revocation_number()?);
+    let fetcher = Standalone::client(deployment, keypair, fetcher);
     let mut node = NodeConfig::spoke(NodeKey::random(&mut OsRng)?, Transport::TcpAndQuic);
     node.dial = plan.kgcs.iter().map(|address| (Route::Kgc, address.clone())).collect();
     let (events, mut heard) = mpsc::unbounded_channel();
@@ -234,9 +235,9 @@ impl Collected {
     ) -> Result<()> {
         while let Some(event) = heard.recv().await {
             match event {
-                FetchEvent::Answered { authority, statement, answer } => {
+                FetchEvent::Answered { authority, statement, response } => {
                     let outcome =
-                        tokio::task::block_in_place(|| store(keys, &authority, &statement, answer))?;
+                        tokio::task::block_in_place(|| store(keys, &authority, &statement, response))?;
                     tracing::info!(%authority, outcome = outcome.describe(), "attribute authority answered");
                     self.report.answered.push((authority.to_string(), outcome));
                 }
@@ -262,17 +263,17 @@ impl Collected {
     }
 }
 
-fn store<S: Suite>(keys: &Keys<S>, name: &Name, statement: &[u8], answer: Answer) -> Result<Outcome> {
+fn store<S: Suite>(keys: &Keys<S>, name: &Name, statement: &[u8], response: KeyResponse) -> Result<Outcome> {
     let authority = SignedAuthority::decode(statement)
         .and_then(|statement| statement.verify(keys.deployment()))
         .map_err(Error::Keyring)?;
     let held = keys.keyring()?.entry(name).and_then(|entry| entry.key.clone());
-    let (key, outcome) = match answer {
-        Answer::Key { grant, key } => (Some(HeldKey { grant, key }), Outcome::NewKey),
-        Answer::Held { .. } => (held, Outcome::Held),
-        Answer::Withdrawn if held.is_some() => (None, Outcome::Withdrawn),
-        Answer::Nothing if held.is_some() => (held, Outcome::NoGrantKnown),
-        Answer::Withdrawn | Answer::Nothing => (None, Outcome::NothingGranted),
+    let (key, outcome) = match response {
+        KeyResponse::Key { grant, key } => (Some(HeldKey { grant, key }), Outcome::NewKey),
+        KeyResponse::Held { .. } => (held, Outcome::Held),
+        KeyResponse::Withdrawn if held.is_some() => (None, Outcome::Withdrawn),
+        KeyResponse::Nothing if held.is_some() => (held, Outcome::NoGrantKnown),
+        KeyResponse::Withdrawn | KeyResponse::Nothing => (None, Outcome::NothingGranted),
     };
     keys.put(Entry { authority, key })?;
     Ok(outcome)
@@ -281,12 +282,12 @@ fn store<S: Suite>(keys: &Keys<S>, name: &Name, statement: &[u8], answer: Answer
 /// Passes on what a fetcher reports.
 struct Listener(mpsc::UnboundedSender<FetchEvent>);
 
-impl<S: Suite> Host<Fetcher<S>> for Listener {
+impl<S: Suite> Host<Standalone<S, Fetcher<S>>> for Listener {
     fn persist(&mut self, _: &[Infallible]) -> std::result::Result<(), HostError> {
         Ok(())
     }
 
-    fn event(&mut self, _: &Fetcher<S>, event: FetchEvent) {
+    fn event(&mut self, _: &Standalone<S, Fetcher<S>>, event: FetchEvent) {
         // Whoever listened may have given up.
         let _ = self.0.send(event);
     }

@@ -14,7 +14,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{Error, Name, Revoked, Suite, UnixTime};
+use quiver_ainq::{Deployment, DroneKeypair, Error, Name, Revoked, Suite, UnixTime};
 use quiver_message::{Message, Reason, Refusal};
 use rand_core::CryptoRngCore;
 
@@ -30,7 +30,7 @@ pub use quiver_machine::RestoreError;
 use quiver_machine::TokenBuckets;
 use quiver_machine::vouched;
 use quiver_machine::{COOKIE_LIFETIME, CookieJar};
-use quiver_machine::{Input, Machine, Now, Offence, Output, Peer, Via};
+use quiver_machine::{Input, Machine, Now, Offence, Output, Peer, Primary, Via};
 use quiver_machine::{REVOCATION_LIST_RATE, Revocations};
 use quiver_machine::{due, earlier};
 
@@ -147,15 +147,7 @@ impl<S: Suite> Kgc<S> {
         self.revocations.signed_bytes()
     }
 
-    fn received(&mut self, now: Now, from: Peer, bytes: &[u8], rng: &mut dyn CryptoRngCore) {
-        match Message::decode(&self.config.deployment, bytes) {
-            Err(error) => self.blame(from, error.into()),
-            Ok(message) => self.hear(now, from, message, rng),
-        }
-    }
-
-    /// Takes a message that is already decoded.
-    pub fn hear(&mut self, now: Now, from: Peer, message: Message<S>, rng: &mut dyn CryptoRngCore) {
+    fn dispatch(&mut self, now: Now, from: Peer, message: Message<S>, rng: &mut dyn CryptoRngCore) {
         match message {
             Message::EnrolHello(hello) => self.enrol_hello(now, from, &hello),
             Message::EnrolRequest(request) => self.enrol_request(now, from, &request, rng),
@@ -182,7 +174,7 @@ impl<S: Suite> Kgc<S> {
     }
 
     /// What is due whatever came in.
-    pub fn wake(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+    fn tick(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         self.rounds.expire(now.monotonic);
         self.start(now);
         if self.catching_up.has_waited(now.monotonic) || due(self.renewal, now.monotonic) {
@@ -198,7 +190,7 @@ impl<S: Suite> Kgc<S> {
     }
 
     /// Reports what a peer did wrong.
-    pub fn blame(&mut self, peer: Peer, offence: Offence) {
+    fn blame(&mut self, peer: Peer, offence: Offence) {
         if let Some(misdeed) = self.misdeeds.weigh(peer, &offence) {
             self.out.penalize(peer, misdeed);
         }
@@ -224,7 +216,11 @@ impl<S: Suite> Machine for Kgc<S> {
             }
             // A KGC is in no group.
             Input::Received { via: Via::Group, .. } => {}
-            Input::Received { from, bytes, .. } => self.received(now, from, bytes, rng),
+            Input::Received { from, via, bytes } => {
+                if let Some(message) = self.decode((from, via), bytes) {
+                    self.dispatch(now, from, message, rng);
+                }
+            }
             // Another copy may sign with the same nonces.
             Input::Resumed => self.rounds.clear(),
             Input::Command(KgcCommand::RevokeDrones(drones)) => {
@@ -234,12 +230,59 @@ impl<S: Suite> Machine for Kgc<S> {
             Input::Command(KgcCommand::TakeRevocations(list)) => self.take_list(list),
             Input::Command(KgcCommand::RevokeTokens(ids)) => self.registry.revoke_tokens(&ids),
         }
-        self.wake(now, rng);
+        self.tick(now, rng);
     }
 
     fn poll_output(&mut self) -> Output<KgcEvent, KgcRecord> {
         let due = earlier(earlier(self.renewal, self.rounds.deadline()), self.catching_up.deadline());
         let deadline = if self.started { due } else { Some(Duration::ZERO) };
         self.out.poll(deadline)
+    }
+}
+
+impl<S: Suite> Primary for Kgc<S> {
+    type Suite = S;
+
+    fn decode(&mut self, (from, _): (Peer, Via), bytes: &[u8]) -> Option<Message<S>> {
+        let decoded = Message::decode(&self.config.deployment, bytes);
+        decoded.map_err(|error| self.blame(from, error.into())).ok()
+    }
+
+    fn receive(
+        &mut self,
+        now: Now,
+        (from, via): (Peer, Via),
+        message: Message<S>,
+        rng: &mut dyn CryptoRngCore,
+    ) {
+        self.start(now);
+        if via == Via::Peer {
+            self.dispatch(now, from, message, rng);
+        }
+        self.tick(now, rng);
+    }
+
+    fn wake(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        self.tick(now, rng);
+    }
+
+    fn blame(&mut self, (peer, _): (Peer, Via), offence: Offence) {
+        self.blame(peer, offence);
+    }
+
+    fn deployment(&self) -> &Deployment<S> {
+        &self.config.deployment
+    }
+
+    fn keypair(&self) -> Option<&DroneKeypair<S>> {
+        None
+    }
+
+    fn revocations(&self) -> &Revocations<S> {
+        &self.revocations
+    }
+
+    fn group(&self) -> Option<&Name> {
+        None
     }
 }

@@ -21,7 +21,7 @@ pub struct CookieJar {
 
 impl CookieJar {
     /// Cookies under this key, each valid for this long.
-    pub fn new(key: Secret<32>, lifetime: Duration) -> Self {
+    pub const fn new(key: Secret<32>, lifetime: Duration) -> Self {
         Self { key, lifetime }
     }
 

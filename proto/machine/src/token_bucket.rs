@@ -6,7 +6,7 @@ use core::time::Duration;
 use crate::Peer;
 
 /// How often something may happen.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
     /// At once.
     pub burst: u32,

@@ -29,14 +29,10 @@
 //! | [`StandBy`] | deputy → leader | `JoinChallenge`, `Replica` | signature `stand-by`, challenge |
 //! | [`Replica`] | leader → deputy | `StandBy` | signature `replica`; roster hash; signatures `spare` |
 //! | `EquivocationProof` | anyone → anyone | – | two signatures `header` |
-//! | [`AttributeHello`] | drone → KGC | – | – |
-//! | [`AttributeChallenge`] | KGC → drone | `AttributeHello` | – (echoes the nonce) |
-//! | [`AttributeRequest`] | drone → KGC | `AttributeChallenge` | signature `attributes`, challenge |
-//! | [`AttributeReply`] | KGC → drone | `AttributeRequest` | sealed to the drone by the authority; KGC's statement `parameters` |
-//! | [`ReleaseHello`] | drone → KGC | – | – |
-//! | [`ReleaseChallenge`] | KGC → drone | `ReleaseHello` | – (echoes the nonce) |
-//! | [`ReleaseRequest`] | drone → KGC | `ReleaseChallenge` | signature `ibe-release`, challenge |
-//! | [`ReleaseReply`] | KGC → drone | `ReleaseRequest` | sealed to the drone; the identity key verifies or not |
+//! | [`DeliveryHello`] | drone → KGC | – | – |
+//! | [`DeliveryChallenge`] | KGC → drone | `DeliveryHello` | – (echoes the nonce) |
+//! | [`DeliveryRequest`] | drone → KGC | `DeliveryChallenge` | signature `attributes` or `ibe-release`, challenge |
+//! | [`DeliveryReply`] | KGC → drone | `DeliveryRequest` | sealed to the drone by the authority, or the condition key verifies or not; KGC's statement `parameters` |
 //! | [`AdmissionHello`] | drone without a name → leader | – | – |
 //! | [`AdmissionChallenge`] | leader → drone | `AdmissionHello` | signature `admission`; the policy is signed by the KGC |
 //! | [`AdmissionProof`] | drone → leader | `AdmissionChallenge` | challenge; the certification authority signed the key in it |
@@ -59,8 +55,8 @@ extern crate alloc;
 
 #[cfg(feature = "services")]
 mod admission;
-#[cfg(feature = "envelopes")]
-mod attributes;
+#[cfg(feature = "delivery")]
+mod delivery;
 #[cfg(feature = "services")]
 mod deputy;
 mod enrolment;
@@ -72,8 +68,6 @@ mod epoch;
 mod equivocation;
 mod error;
 mod field;
-#[cfg(feature = "services")]
-mod ibe;
 mod joining;
 mod message;
 mod part;
@@ -104,8 +98,11 @@ pub use admission::{
     AdmissionChallenge, AdmissionHello, AdmissionLeave, AdmissionProof, AdmissionStep,
     MAX_ADMISSION_POLICY_LEN, MAX_ADMISSION_STEP_LEN,
 };
-#[cfg(feature = "envelopes")]
-pub use attributes::{AttributeChallenge, AttributeHello, AttributeReply, AttributeRequest, MAX_AUTHORITIES};
+#[cfg(feature = "delivery")]
+pub use delivery::{
+    DeliveryChallenge, DeliveryHello, DeliveryOffer, DeliveryReply, DeliveryRequest, MAX_AUTHORITIES,
+    MAX_RELEASE_STATEMENT_LEN, Payload,
+};
 #[cfg(feature = "services")]
 pub use deputy::{MAX_REPLICA_EVICTED, MAX_SEATS, Replica, ReplicaChunk, Seat, StandBy};
 pub use enrolment::{COOKIE_LEN, EnrolCookie, EnrolHello, EnrolReply, EnrolRequest, Nonce};
@@ -118,8 +115,6 @@ pub use epoch::{
     SparePublication,
 };
 pub use error::MessageError;
-#[cfg(feature = "services")]
-pub use ibe::{MAX_RELEASE_STATEMENT_LEN, ReleaseChallenge, ReleaseHello, ReleaseReply, ReleaseRequest};
 pub use joining::{DecodedJoinRequest, JoinChallenge, JoinHello, JoinRequest, Welcome};
 pub use message::{MAX_MESSAGE_LEN, Message};
 #[cfg(feature = "services")]

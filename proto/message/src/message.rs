@@ -15,12 +15,14 @@ use crate::{
 };
 #[cfg(feature = "services")]
 use crate::{AdmissionChallenge, AdmissionHello, AdmissionLeave, AdmissionProof, AdmissionStep};
-#[cfg(feature = "envelopes")]
-use crate::{AttributeChallenge, AttributeHello, AttributeReply, AttributeRequest, Envelope, OpeningRequest};
+#[cfg(feature = "delivery")]
+use crate::{DeliveryChallenge, DeliveryHello, DeliveryReply, DeliveryRequest};
 #[cfg(feature = "threshold")]
 use crate::{EnrolCommitment, EnrolDone, EnrolShare, EnrolSigning};
+#[cfg(feature = "envelopes")]
+use crate::{Envelope, OpeningRequest};
 #[cfg(feature = "services")]
-use crate::{ReleaseChallenge, ReleaseHello, ReleaseReply, ReleaseRequest, Replica, StandBy};
+use crate::{Replica, StandBy};
 
 /// The longest encoded message in bytes.
 pub const MAX_MESSAGE_LEN: usize = 1 << 20;
@@ -74,14 +76,14 @@ pub enum Message<S: Suite> {
     #[cfg(feature = "services")]
     Replica(Replica<S>),
     EquivocationProof(Box<EquivocationProof<S>>),
-    #[cfg(feature = "envelopes")]
-    AttributeHello(AttributeHello),
-    #[cfg(feature = "envelopes")]
-    AttributeChallenge(AttributeChallenge),
-    #[cfg(feature = "envelopes")]
-    AttributeRequest(AttributeRequest),
-    #[cfg(feature = "envelopes")]
-    AttributeReply(AttributeReply),
+    #[cfg(feature = "delivery")]
+    DeliveryHello(DeliveryHello),
+    #[cfg(feature = "delivery")]
+    DeliveryChallenge(DeliveryChallenge),
+    #[cfg(feature = "delivery")]
+    DeliveryRequest(DeliveryRequest),
+    #[cfg(feature = "delivery")]
+    DeliveryReply(DeliveryReply),
     #[cfg(feature = "envelopes")]
     Envelope(Envelope),
     #[cfg(feature = "envelopes")]
@@ -94,14 +96,6 @@ pub enum Message<S: Suite> {
     EnrolShare(EnrolShare),
     #[cfg(feature = "threshold")]
     EnrolDone(EnrolDone),
-    #[cfg(feature = "services")]
-    ReleaseHello(ReleaseHello),
-    #[cfg(feature = "services")]
-    ReleaseChallenge(ReleaseChallenge),
-    #[cfg(feature = "services")]
-    ReleaseRequest(ReleaseRequest),
-    #[cfg(feature = "services")]
-    ReleaseReply(ReleaseReply),
     #[cfg(feature = "services")]
     AdmissionHello(AdmissionHello),
     #[cfg(feature = "services")]
@@ -205,14 +199,14 @@ impl<S: Suite> Message<S> {
             Body::EquivocationProof(wire) => {
                 Self::EquivocationProof(Box::new(equivocation::from_wire(&wire)?))
             }
-            #[cfg(feature = "envelopes")]
-            Body::AttributeHello(wire) => Self::AttributeHello(AttributeHello::from_wire(&wire)?),
-            #[cfg(feature = "envelopes")]
-            Body::AttributeChallenge(wire) => Self::AttributeChallenge(AttributeChallenge::from_wire(&wire)?),
-            #[cfg(feature = "envelopes")]
-            Body::AttributeRequest(wire) => Self::AttributeRequest(AttributeRequest::from_wire(wire)?),
-            #[cfg(feature = "envelopes")]
-            Body::AttributeReply(wire) => Self::AttributeReply(AttributeReply::from_wire(wire)?),
+            #[cfg(feature = "delivery")]
+            Body::DeliveryHello(wire) => Self::DeliveryHello(DeliveryHello::from_wire(&wire)?),
+            #[cfg(feature = "delivery")]
+            Body::DeliveryChallenge(wire) => Self::DeliveryChallenge(DeliveryChallenge::from_wire(&wire)?),
+            #[cfg(feature = "delivery")]
+            Body::DeliveryRequest(wire) => Self::DeliveryRequest(DeliveryRequest::from_wire(wire)?),
+            #[cfg(feature = "delivery")]
+            Body::DeliveryReply(wire) => Self::DeliveryReply(DeliveryReply::from_wire(wire)?),
             #[cfg(feature = "envelopes")]
             Body::Envelope(wire) => Self::Envelope(Envelope::from_wire(wire)?),
             #[cfg(feature = "envelopes")]
@@ -225,14 +219,6 @@ impl<S: Suite> Message<S> {
             Body::EnrolShare(wire) => Self::EnrolShare(EnrolShare::from_wire(wire)?),
             #[cfg(feature = "threshold")]
             Body::EnrolDone(wire) if SERVICES => Self::EnrolDone(EnrolDone::from_wire(wire)?),
-            #[cfg(feature = "services")]
-            Body::ReleaseHello(wire) => Self::ReleaseHello(ReleaseHello::from_wire(&wire)?),
-            #[cfg(feature = "services")]
-            Body::ReleaseChallenge(wire) => Self::ReleaseChallenge(ReleaseChallenge::from_wire(&wire)?),
-            #[cfg(feature = "services")]
-            Body::ReleaseRequest(wire) => Self::ReleaseRequest(ReleaseRequest::from_wire(wire)?),
-            #[cfg(feature = "services")]
-            Body::ReleaseReply(wire) => Self::ReleaseReply(ReleaseReply::from_wire(wire)?),
             #[cfg(feature = "services")]
             Body::AdmissionHello(wire) => Self::AdmissionHello(AdmissionHello::from_wire(&wire)?),
             #[cfg(feature = "services")]
@@ -277,14 +263,14 @@ impl<S: Suite> Message<S> {
             #[cfg(feature = "services")]
             Self::Replica(message) => Body::Replica(message.to_wire()),
             Self::EquivocationProof(proof) => Body::EquivocationProof(equivocation::to_wire(proof)),
-            #[cfg(feature = "envelopes")]
-            Self::AttributeHello(message) => Body::AttributeHello(message.to_wire()),
-            #[cfg(feature = "envelopes")]
-            Self::AttributeChallenge(message) => Body::AttributeChallenge(message.to_wire()),
-            #[cfg(feature = "envelopes")]
-            Self::AttributeRequest(message) => Body::AttributeRequest(message.to_wire()),
-            #[cfg(feature = "envelopes")]
-            Self::AttributeReply(message) => Body::AttributeReply(message.to_wire()),
+            #[cfg(feature = "delivery")]
+            Self::DeliveryHello(message) => Body::DeliveryHello(message.to_wire()),
+            #[cfg(feature = "delivery")]
+            Self::DeliveryChallenge(message) => Body::DeliveryChallenge(message.to_wire()),
+            #[cfg(feature = "delivery")]
+            Self::DeliveryRequest(message) => Body::DeliveryRequest(message.to_wire()),
+            #[cfg(feature = "delivery")]
+            Self::DeliveryReply(message) => Body::DeliveryReply(message.to_wire()),
             #[cfg(feature = "envelopes")]
             Self::Envelope(message) => Body::Envelope(message.to_wire()),
             #[cfg(feature = "envelopes")]
@@ -297,14 +283,6 @@ impl<S: Suite> Message<S> {
             Self::EnrolShare(message) => Body::EnrolShare(message.to_wire()),
             #[cfg(feature = "threshold")]
             Self::EnrolDone(message) => Body::EnrolDone(message.to_wire()),
-            #[cfg(feature = "services")]
-            Self::ReleaseHello(message) => Body::ReleaseHello(message.to_wire()),
-            #[cfg(feature = "services")]
-            Self::ReleaseChallenge(message) => Body::ReleaseChallenge(message.to_wire()),
-            #[cfg(feature = "services")]
-            Self::ReleaseRequest(message) => Body::ReleaseRequest(message.to_wire()),
-            #[cfg(feature = "services")]
-            Self::ReleaseReply(message) => Body::ReleaseReply(message.to_wire()),
             #[cfg(feature = "services")]
             Self::AdmissionHello(message) => Body::AdmissionHello(message.to_wire()),
             #[cfg(feature = "services")]

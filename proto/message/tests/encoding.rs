@@ -234,44 +234,40 @@ fn messages() -> (Deployment<S>, Vec<(&'static str, Message<S>)>) {
     ];
     all.extend(f.tree_messages());
     all.extend(between_leaders(&mut f));
-    all.extend(with_the_attribute_authority());
+    all.extend(deliveries());
     all.extend(with_a_quorum());
-    all.extend(with_a_kgc_that_releases());
     all.extend(with_a_gate(f.leader.public(), signature));
     all.push(("Envelope", Message::Envelope(m::Envelope { sealed: vec![8; 70] })));
     all.push(("OpeningRequest", Message::OpeningRequest(m::OpeningRequest { session: [9; 32] })));
     (f.deployment, all)
 }
 
-/// What drones and the attribute authority say to each other.
-fn with_the_attribute_authority() -> Vec<(&'static str, Message<S>)> {
+/// What drones and KGCs send each other for a delivery, with either payload's offer and reply.
+fn deliveries() -> Vec<(&'static str, Message<S>)> {
     let (nonce, cookie) = ([1; 16], [2; 40]);
-    let challenge = m::AttributeChallenge { nonce, cookie, authorities: vec![[3; 32], [4; 32]] };
-    let reply = m::AttributeReply { request_digest: [4; 32], statement: vec![5; 20], sealed: vec![6; 48] };
+    let challenge = |offer| Message::DeliveryChallenge(m::DeliveryChallenge { nonce, cookie, offer });
+    let keys = m::DeliveryOffer::AttributeKeys { authorities: vec![[3; 32], [4; 32]] };
+    let shares = m::DeliveryOffer::KeyShares { kgc: 3, master: [4; 32], version: 5 };
+    let payload = m::Payload::AttributeKeys;
+    let request = m::DeliveryRequest { payload, nonce, cookie, request: vec![3; 50] };
+    let reply = m::DeliveryReply {
+        payload: m::Payload::KeyShares,
+        request_digest: [4; 32],
+        statement: vec![5; 20],
+        sealed: vec![6; 48],
+    };
     vec![
-        ("AttributeHello", Message::AttributeHello(m::AttributeHello { nonce })),
-        ("AttributeChallenge", Message::AttributeChallenge(challenge)),
+        ("DeliveryHello", Message::DeliveryHello(m::DeliveryHello { payload, nonce })),
+        ("DeliveryHelloShares", Message::DeliveryHello(m::DeliveryHello { payload: reply.payload, nonce })),
+        ("DeliveryChallenge", challenge(keys)),
+        ("DeliveryChallengeShares", challenge(shares)),
         (
-            "AttributeRequest",
-            Message::AttributeRequest(m::AttributeRequest { nonce, cookie, request: vec![3; 50] }),
+            "DeliveryRequestShares",
+            Message::DeliveryRequest(m::DeliveryRequest { payload: reply.payload, ..request.clone() }),
         ),
-        ("AttributeReply", Message::AttributeReply(reply)),
-    ]
-}
-
-/// What drones and the KGCs that release identity keys say to each other.
-fn with_a_kgc_that_releases() -> Vec<(&'static str, Message<S>)> {
-    let (nonce, cookie) = ([1; 16], [2; 40]);
-    let challenge = m::ReleaseChallenge { nonce, cookie, kgc: 3, master: [4; 32], version: 5 };
-    let reply = m::ReleaseReply { request_digest: [4; 32], statement: vec![5; 20], sealed: vec![6; 48] };
-    vec![
-        ("ReleaseHello", Message::ReleaseHello(m::ReleaseHello { nonce })),
-        ("ReleaseChallenge", Message::ReleaseChallenge(challenge)),
-        (
-            "ReleaseRequest",
-            Message::ReleaseRequest(m::ReleaseRequest { nonce, cookie, request: vec![3; 50] }),
-        ),
-        ("ReleaseReply", Message::ReleaseReply(reply)),
+        ("DeliveryRequest", Message::DeliveryRequest(request)),
+        ("DeliveryReply", Message::DeliveryReply(m::DeliveryReply { payload, ..reply.clone() })),
+        ("DeliveryReplyShares", Message::DeliveryReply(reply)),
     ]
 }
 
@@ -282,18 +278,23 @@ fn release_messages_out_of_bounds_are_refused() {
         let error = Message::<S>::decode(&deployment, &message.encode(&deployment)).unwrap_err();
         assert_eq!(error, MessageError::Invalid(field));
     };
-    let good = m::ReleaseChallenge { nonce: [1; 16], cookie: [2; 40], kgc: 1, master: [3; 32], version: 1 };
-    check(Message::ReleaseChallenge(m::ReleaseChallenge { kgc: 0, ..good }), "kgc");
-    check(Message::ReleaseChallenge(m::ReleaseChallenge { version: 0, ..good }), "version");
+    let challenge = |kgc, version| {
+        let offer = m::DeliveryOffer::KeyShares { kgc, master: [3; 32], version };
+        Message::DeliveryChallenge(m::DeliveryChallenge { nonce: [1; 16], cookie: [2; 40], offer })
+    };
+    check(challenge(0, 1), "kgc");
+    check(challenge(1, 0), "version");
+    let payload = m::Payload::KeyShares;
     for length in [0, quiver_ainq::delivery::MAX_DELIVERY_REQUEST_LEN + 1] {
-        let request = m::ReleaseRequest { nonce: [1; 16], cookie: [2; 40], request: vec![0; length] };
-        check(Message::ReleaseRequest(request), "request");
+        let request =
+            m::DeliveryRequest { payload, nonce: [1; 16], cookie: [2; 40], request: vec![0; length] };
+        check(Message::DeliveryRequest(request), "request");
     }
-    let good = m::ReleaseReply { request_digest: [1; 32], statement: vec![], sealed: vec![1] };
+    let good = m::DeliveryReply { payload, request_digest: [1; 32], statement: vec![], sealed: vec![1] };
     let statement = vec![0; m::MAX_RELEASE_STATEMENT_LEN + 1];
-    check(Message::ReleaseReply(m::ReleaseReply { statement, ..good.clone() }), "statement");
+    check(Message::DeliveryReply(m::DeliveryReply { statement, ..good.clone() }), "statement");
     for length in [0, 513] {
-        check(Message::ReleaseReply(m::ReleaseReply { sealed: vec![0; length], ..good.clone() }), "sealed");
+        check(Message::DeliveryReply(m::DeliveryReply { sealed: vec![0; length], ..good.clone() }), "sealed");
     }
 }
 
@@ -400,30 +401,32 @@ fn attribute_messages_out_of_bounds_are_refused() {
         assert_eq!(error, MessageError::Invalid(field));
     };
     let challenge = |authorities| {
-        Message::AttributeChallenge(m::AttributeChallenge { nonce: [1; 16], cookie: [2; 40], authorities })
+        let offer = m::DeliveryOffer::AttributeKeys { authorities };
+        Message::DeliveryChallenge(m::DeliveryChallenge { nonce: [1; 16], cookie: [2; 40], offer })
     };
     let many = (0..=m::MAX_AUTHORITIES as u8).map(|number| [number; 32]).collect();
     for authorities in [many, vec![[2; 32], [2; 32]], vec![[3; 32], [2; 32]]] {
         check(challenge(authorities), "authorities");
     }
-    let request = |request| m::AttributeRequest { nonce: [1; 16], cookie: [2; 40], request };
+    let payload = m::Payload::AttributeKeys;
+    let request = |request| m::DeliveryRequest { payload, nonce: [1; 16], cookie: [2; 40], request };
     for length in [0, quiver_ainq::delivery::MAX_DELIVERY_REQUEST_LEN + 1] {
-        check(Message::AttributeRequest(request(vec![0; length])), "request");
+        check(Message::DeliveryRequest(request(vec![0; length])), "request");
     }
-    let good = m::AttributeReply { request_digest: [1; 32], statement: vec![], sealed: vec![1] };
+    let good = m::DeliveryReply { payload, request_digest: [1; 32], statement: vec![], sealed: vec![1] };
     let long = vec![0; quiver_ainq::MAX_AUTHORITY_LEN + 1];
-    check(Message::AttributeReply(m::AttributeReply { statement: long, ..good.clone() }), "statement");
+    check(Message::DeliveryReply(m::DeliveryReply { statement: long, ..good.clone() }), "statement");
     for length in [0, quiver_ainq::delivery::MAX_SECRET_LEN + 129] {
         let sealed = vec![0; length];
-        check(Message::AttributeReply(m::AttributeReply { sealed, ..good.clone() }), "sealed");
+        check(Message::DeliveryReply(m::DeliveryReply { sealed, ..good.clone() }), "sealed");
     }
     // Both at their longest fit one message.
-    let longest = m::AttributeReply {
+    let longest = m::DeliveryReply {
         statement: vec![0; quiver_ainq::MAX_AUTHORITY_LEN],
         sealed: vec![0; quiver_ainq::delivery::MAX_SECRET_LEN + 128],
         ..good
     };
-    let bytes = Message::<S>::AttributeReply(longest).encode(&deployment);
+    let bytes = Message::<S>::DeliveryReply(longest).encode(&deployment);
     assert!(Message::<S>::decode(&deployment, &bytes).is_ok());
 }
 

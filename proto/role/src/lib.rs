@@ -3,6 +3,8 @@
 
 #[cfg(feature = "abke")]
 pub use quiver_admission as admission;
+#[cfg(any(feature = "abe", feature = "abke", feature = "ibe"))]
+pub use quiver_delivery as delivery;
 #[cfg(any(feature = "abe", feature = "abke"))]
 pub use quiver_delivery::attributes;
 #[cfg(feature = "ibe")]

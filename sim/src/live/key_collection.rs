@@ -7,9 +7,8 @@ use quiver_ainq::{DroneKeypair, Suite};
 use quiver_ibe::{Condition, IdentityKey};
 use quiver_net::{Host, HostError, Multiaddr, NodeConfig, NodeKey};
 use quiver_role::Route;
-use quiver_role::release::{
-    CollectCommand, CollectEvent, CollectTiming, Collector, CollectorConfig, Shortfall,
-};
+use quiver_role::delivery::Standalone;
+use quiver_role::release::{CollectCommand, CollectEvent, CollectTiming, Collector, Shortfall};
 use tokio::sync::oneshot;
 
 use super::drone_event::EventSink;
@@ -38,8 +37,8 @@ impl<S: Suite> Drone<S> {
         let (public, secret) = own.await?.ok_or_else(|| SimError::Stopped { who: who.clone() })?;
         let keypair = DroneKeypair::restore(&deployment, public, &secret)
             .map_err(|source| SimError::Protocol { what: "a drone's key", source })?;
-        let timing = CollectTiming::default();
-        let collector = Collector::new(CollectorConfig { deployment, keypair, authority: None, timing });
+        let collector = Collector::new(None, CollectTiming::default());
+        let collector = Standalone::client(deployment, keypair, collector);
         let key =
             NodeKey::from_seed(rng_stream::node_key(setting.seed, RngStream::KeyCollector, self.index()))
                 .map_err(|source| SimError::Node { who: who.clone(), source })?;
@@ -73,12 +72,12 @@ impl Listener {
     }
 }
 
-impl<S: Suite> Host<Collector<S>> for Listener {
+impl<S: Suite> Host<Standalone<S, Collector<S>>> for Listener {
     fn persist(&mut self, _: &[Infallible]) -> std::result::Result<(), HostError> {
         Ok(())
     }
 
-    fn event(&mut self, _: &Collector<S>, event: CollectEvent) {
+    fn event(&mut self, _: &Standalone<S, Collector<S>>, event: CollectEvent) {
         match event {
             CollectEvent::Collected { key, .. } => self.tell(Ok(*key)),
             CollectEvent::NotCollected(shortfall) => self.tell(Err(shortfall)),

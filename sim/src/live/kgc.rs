@@ -6,9 +6,13 @@ use std::time::Duration;
 use quiver_ainq::{AuthorityStatement, KgcId, Purpose, Suite};
 use quiver_crypto::Secret;
 use quiver_net::{Host, HostError, Multiaddr};
-use quiver_role::attributes::{CentreEvent, CentreRecord, KeyCentre, Office, OfficeConfig};
-use quiver_role::release::{Allowance, Audience, Policy, ReleaseConfig, ReleaseEvent, ReleaseOffice};
-use quiver_role::{Kgc, KgcConfig, KgcEvent, KgcRecord};
+use quiver_role::attributes::{AttributeIssuer, IssuerConfig};
+use quiver_role::delivery::DeliveryServer;
+use quiver_role::delivery::kgc::{KgcNode, KgcNodeEvent, KgcNodeRecord};
+use quiver_role::release::{
+    Audience, DEFAULT_RATE, Policy, ReleaseConfig, ReleaseEvent, ShareReleaser, ShareServer,
+};
+use quiver_role::{Either, Kgc, KgcConfig, KgcEvent, KgcRecord};
 use quiver_world::ibe_orders::IbeAuthority;
 
 use super::deployment::Founder;
@@ -47,7 +51,7 @@ pub(crate) fn start<S: Suite>(
     setting: &NodeSettings<S>,
     listen: Multiaddr,
     host: KgcHost,
-) -> Result<Node<KeyCentre<S>>> {
+) -> Result<Node<KgcNode<S>>> {
     let mut rng = rng_stream::generator(setting.seed, RngStream::Kgc, u32::from(id) - 1, 0);
     let cookie_key = Secret::random(&mut rng);
     let broken = |source: Box<dyn std::error::Error + Send + Sync>| SimError::Restore {
@@ -64,36 +68,27 @@ pub(crate) fn start<S: Suite>(
     };
     let kgc = Kgc::new(config, []).map_err(|source| broken(Box::new(source)))?;
     // Nobody asks for attribute keys: those that the drones get, they get by hand.
-    let office = OfficeConfig {
-        deployment: setting.deployment.clone(),
-        cookie_key: cookie_key.clone(),
-        authorities: Vec::new(),
-        grants: Vec::new(),
-        interval: Duration::ZERO,
-    };
-    let office = Office::new(office).map_err(|source| broken(Box::new(source)))?;
-    let mut centre = KeyCentre::new(setting.deployment.clone(), kgc, office);
-    if let Some(ibe_authority) = ibe_authority {
-        centre = centre.with_release(release(id, ibe_authority, setting, cookie_key)?);
-    }
-    Node::start(format!("KGC {id}"), &setting.registry(id, listen)?, centre, host, rng)
+    let none = IssuerConfig { authorities: Vec::new(), grants: Vec::new(), interval: Duration::ZERO };
+    let issuer = AttributeIssuer::new(none).map_err(|source| broken(Box::new(source)))?;
+    let keys = DeliveryServer::new(cookie_key.clone(), issuer);
+    let shares = ibe_authority.map(|authority| share_server(id, authority, cookie_key)).transpose()?;
+    let kgc = KgcNode::new(kgc, (keys, shares));
+    Node::start(format!("KGC {id}"), &setting.registry(id, listen)?, kgc, host, rng)
 }
 
-fn release<S: Suite>(
+fn share_server<S: Suite>(
     id: KgcId,
     ibe_authority: &IbeAuthority<S>,
-    setting: &NodeSettings<S>,
     cookie_key: Secret<32>,
-) -> Result<ReleaseOffice<S>> {
+) -> Result<ShareServer<S>> {
     let pattern = "mission".parse().map_err(refused)?;
-    Ok(ReleaseOffice::new(ReleaseConfig {
-        deployment: setting.deployment.clone(),
-        cookie_key,
+    let releaser = ShareReleaser::new(ReleaseConfig {
         holding: Some(ibe_authority.holding(id).map_err(refused)?),
         policies: vec![Policy { revision: 1, pattern, audience: Some(Audience::default()) }],
         approvals: Vec::new(),
-        allowance: Allowance::default(),
-    }))
+        rate: DEFAULT_RATE,
+    });
+    Ok(DeliveryServer::new(cookie_key, releaser))
 }
 
 /// Never for the conditions there are.
@@ -136,12 +131,11 @@ impl KgcHost {
     }
 }
 
-impl<S: Suite> Host<KeyCentre<S>> for KgcHost {
-    fn persist(&mut self, records: &[CentreRecord]) -> Result<(), HostError> {
+impl<S: Suite> Host<KgcNode<S>> for KgcHost {
+    fn persist(&mut self, records: &[KgcNodeRecord]) -> Result<(), HostError> {
         for record in records {
-            if let CentreRecord::Kgc(
-                KgcRecord::Issued { name, pin, .. } | KgcRecord::Pinned { name, pin, .. },
-            ) = record
+            if let Either::Left(KgcRecord::Issued { name, pin, .. } | KgcRecord::Pinned { name, pin, .. }) =
+                record
             {
                 self.event_log.pinned(name.clone(), *pin);
             }
@@ -149,13 +143,13 @@ impl<S: Suite> Host<KeyCentre<S>> for KgcHost {
         Ok(())
     }
 
-    fn event(&mut self, _: &KeyCentre<S>, event: CentreEvent) {
+    fn event(&mut self, _: &KgcNode<S>, event: KgcNodeEvent) {
         match event {
-            CentreEvent::Kgc(event) => self.kgc(event),
-            CentreEvent::Release(ReleaseEvent::Refused { reason, .. }) => {
+            Either::Left(event) => self.kgc(event),
+            Either::Right(Either::Right(ReleaseEvent::Refused { reason, .. })) => {
                 self.event_log.offence("kgc", &format!("refused a key: {reason:?}"));
             }
-            CentreEvent::Release(ReleaseEvent::Blamed { offence, .. }) => {
+            Either::Right(Either::Right(ReleaseEvent::Blamed { offence, .. })) => {
                 self.event_log.offence("kgc", &offence);
             }
             other => tracing::debug!(?other, "kgc"),

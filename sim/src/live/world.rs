@@ -11,7 +11,7 @@ use quiver_crypto::Hasher;
 use quiver_net::{Multiaddr, NetError};
 use quiver_quorum::QuorumSuite;
 use quiver_role::Route;
-use quiver_role::attributes::KeyCentre;
+use quiver_role::delivery::kgc::KgcNode;
 use quiver_world::ibe_orders::IbeAuthority;
 
 use super::LeaderNode;
@@ -71,7 +71,7 @@ pub(crate) struct World<S: Suite> {
     /// Payload bytes that former lives of the leader sent.
     sent_before: u64,
     /// They run as long as the world does.
-    pub(crate) kgcs: Vec<Node<KeyCentre<S>>>,
+    pub(crate) kgcs: Vec<Node<KgcNode<S>>>,
     /// The master key of conditions, if there are orders that wait for one.
     pub(crate) ibe_authority: Option<IbeAuthority<S>>,
     /// How long several KGCs took to make their keys.

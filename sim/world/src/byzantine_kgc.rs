@@ -8,8 +8,8 @@ use quiver_ainq::{
     SealedDelivery, SecretValue, Suite, VerifiedDelivery, VerifiedRequest,
 };
 use quiver_ibe::{IdentityPoint, MasterShare};
-use quiver_message::{EnrolShare, Message, ReleaseReply};
-use quiver_role::release::{ReleaseAnswer, ReleaseQuestion};
+use quiver_message::{DeliveryReply, EnrolShare, Message};
+use quiver_role::release::{ShareQuery, ShareResponse};
 use quiver_role::{Now, Peer};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
@@ -37,7 +37,7 @@ impl<S: Suite> ByzantineKgc<S> {
                     .and_then(|request| request.verify(deployment, operators, self.kgc, now.unix));
                 self.requests.extend(request.ok().map(|request| (from, request)));
             }
-            Message::ReleaseRequest(message) => {
+            Message::DeliveryRequest(message) => {
                 let challenge = [&message.nonce[..], &message.cookie[..]].concat();
                 let nobody = RevocationList::empty();
                 let question = DeliveryRequest::<S>::decode(&message.request).and_then(|request| {
@@ -58,7 +58,7 @@ impl<S: Suite> ByzantineKgc<S> {
     pub(crate) fn tamper(&mut self, deployment: &Deployment<S>, to: Peer, payload: Vec<u8>) -> Vec<u8> {
         let lie = match Message::<S>::decode(deployment, &payload) {
             Ok(Message::EnrolShare(share)) => self.wrong_share(to, &share).map(Message::EnrolShare),
-            Ok(Message::ReleaseReply(reply)) => self.wrong_key(to, &reply).map(Message::ReleaseReply),
+            Ok(Message::DeliveryReply(reply)) => self.wrong_key(to, &reply).map(Message::DeliveryReply),
             _ => None,
         };
         lie.map_or(payload, |lie: Message<S>| lie.encode(deployment))
@@ -73,16 +73,16 @@ impl<S: Suite> ByzantineKgc<S> {
     }
 
     /// The share of some other master key, whether or not the condition is met.
-    fn wrong_key(&mut self, to: Peer, reply: &ReleaseReply) -> Option<ReleaseReply> {
+    fn wrong_key(&mut self, to: Peer, reply: &DeliveryReply) -> Option<DeliveryReply> {
         let question = self.questions.get(&to)?;
-        let asked = ReleaseQuestion::decode(question.question()).ok()?;
+        let asked = ShareQuery::decode(question.question()).ok()?;
         let mut scalar = [0; 32];
         // Below the order of the group, whatever the other bytes are.
         self.rng.fill_bytes(&mut scalar[1..]);
         let share = MasterShare::from_scalar_bytes(self.kgc, &scalar).ok()?;
         let share = share.extract(&IdentityPoint::of(&asked.condition?)).encode();
-        let answer = ReleaseAnswer::Share { version: 1, share }.encode();
+        let answer = ShareResponse::Share { version: 1, share }.encode();
         let sealed: SealedDelivery<S> = question.seal_unattested(&answer, &mut self.rng).ok()?;
-        Some(ReleaseReply { sealed: sealed.encode(), ..reply.clone() })
+        Some(DeliveryReply { sealed: sealed.encode(), ..reply.clone() })
     }
 }

@@ -10,8 +10,9 @@ use std::time::Duration;
 use quiver_ainq::{Deployment, DroneKeypair, Suite};
 use quiver_ibe::{Condition, IdentityKey};
 use quiver_message::Message;
+use quiver_role::delivery::Standalone;
 use quiver_role::edge::{AnonymousEvent, AnyEdge};
-use quiver_role::release::{CollectCommand, CollectEvent, CollectTiming, Collector, CollectorConfig};
+use quiver_role::release::{CollectCommand, CollectEvent, CollectTiming, Collector};
 use quiver_role::{
     EdgeEvent, Either, EnrolmentTrouble, Envelopes, Input, Machine, Node, Now, Output, Peer, Route, Snapshot,
 };
@@ -36,7 +37,7 @@ struct IbeClient<S: Suite> {
     deployment: Deployment<S>,
     timing: CollectTiming,
     /// Once the drone is enrolled.
-    collector: Option<Collector<S>>,
+    collector: Option<Standalone<S, Collector<S>>>,
     kgcs: Vec<Peer>,
     orders: Vec<SealedOrder>,
     /// Conditions that nobody has asked for yet.
@@ -94,7 +95,7 @@ impl<S: Suite> IbeClient<S> {
             return false;
         }
         let message = Message::<S>::decode(&self.deployment, bytes);
-        matches!(message, Ok(Message::ReleaseChallenge(_) | Message::ReleaseReply(_) | Message::Refusal(_)))
+        matches!(message, Ok(Message::DeliveryChallenge(_) | Message::DeliveryReply(_) | Message::Refusal(_)))
     }
 
     /// Begins to collect as soon as the drone has a key of its own.
@@ -107,9 +108,8 @@ impl<S: Suite> IbeClient<S> {
             let secret = keypair.to_bytes();
             let keypair = DroneKeypair::restore(&self.deployment, keypair.public().clone(), &secret);
             let keypair = keypair.expect("a drone's own key");
-            let (deployment, timing) = (self.deployment.clone(), self.timing);
-            let mut collector =
-                Collector::new(CollectorConfig { deployment, keypair, authority: None, timing });
+            let collector = Collector::new(None, self.timing);
+            let mut collector = Standalone::client(self.deployment.clone(), keypair, collector);
             for peer in self.kgcs.iter().copied() {
                 collector.handle_input(now, Input::Connected { peer, route: Route::Kgc }, rng);
             }

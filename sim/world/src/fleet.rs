@@ -10,13 +10,14 @@ use quiver_ainq::{
 use quiver_crypto::{Hasher, Secret};
 use quiver_ibe::Condition;
 use quiver_quorum::{Parameters, QuorumSuite};
+use quiver_role::delivery::DeliveryServer;
 use quiver_role::edge::EdgeTiming;
 use quiver_role::kgc::RestoreError;
 use quiver_role::leader::LeaderTiming;
 use quiver_role::release::{
-    Allowance, Approval, Audience, CollectTiming, Policy, ReleaseConfig, ReleaseOffice,
+    Approval, Audience, CollectTiming, DEFAULT_RATE, Policy, ReleaseConfig, ShareReleaser, ShareServer,
 };
-use quiver_role::{Edge, EdgeConfig, Kgc, KgcConfig, Leader, LeaderConfig, Snapshot};
+use quiver_role::{Edge, EdgeConfig, Either, Kgc, KgcConfig, Leader, LeaderConfig, Snapshot};
 use rand_core::RngCore;
 
 use crate::admission::{Checkpoint, Place, Rules};
@@ -163,18 +164,17 @@ impl<S: Suite> Fleet<S> {
         Secret::new(key)
     }
 
-    /// The office of a KGC whose operator has, or has not, approved what orders wait for.
-    fn office(&self, id: KgcId, life: u32, approved: bool) -> Option<ReleaseOffice<S>> {
+    /// The server of key shares of a KGC whose operator has, or has not, approved what orders wait for.
+    fn share_server(&self, id: KgcId, life: u32, approved: bool) -> Option<ShareServer<S>> {
         let archive = self.archive.as_ref()?;
         let pattern = "mission".parse().expect("a kind of conditions");
-        Some(ReleaseOffice::new(ReleaseConfig {
-            deployment: self.deployment.clone(),
-            cookie_key: self.cookie_key(id, life),
+        let releaser = ShareReleaser::new(ReleaseConfig {
             holding: Some(archive.holding(id).expect("there are as many shares as KGCs")),
             policies: vec![Policy { revision: 1, pattern, audience: Some(Audience::default()) }],
             approvals: approved.then(|| self.approval()).into_iter().collect(),
-            allowance: Allowance::default(),
-        }))
+            rate: DEFAULT_RATE,
+        });
+        Some(DeliveryServer::new(self.cookie_key(id, life), releaser))
     }
 
     /// The operator's word that the second phase has begun.
@@ -221,12 +221,9 @@ impl<S: Suite> Fleet<S> {
         records: &[KgcNodeRecord],
         (approved, lies): (bool, bool),
     ) -> Result<KgcNode<S>, RestoreError> {
-        let of_kgc = records.iter().filter_map(|record| match record {
-            KgcNodeRecord::Kgc(record) => Some(record.clone()),
-            KgcNodeRecord::Released(_) => None,
-        });
-        let kgc = Kgc::new(self.kgc(id, life), of_kgc)?;
-        let mut kgc_node = KgcNode::new(self.deployment.clone(), kgc, self.office(id, life, approved));
+        let own = records.iter().filter_map(Either::left).cloned();
+        let kgc = Kgc::new(self.kgc(id, life), own)?;
+        let mut kgc_node = KgcNode::new(kgc, self.share_server(id, life, approved));
         if lies {
             kgc_node.set_lying(Some(self.lies(id)));
         }

@@ -95,8 +95,8 @@ impl Record for KgcRecord {
 impl Record for KgcNodeRecord {
     fn bytes(&self) -> usize {
         match self {
-            Self::Kgc(record) => record.bytes(),
-            Self::Released(record) => record.condition.as_str().len() + record.name.as_bytes().len() + 88,
+            Self::Left(record) => record.bytes(),
+            Self::Right(record) => record.condition.as_str().len() + record.name.as_bytes().len() + 88,
         }
     }
 
@@ -106,8 +106,8 @@ impl Record for KgcNodeRecord {
 
     fn digest(&self, sink: &mut dyn FnMut(&[u8])) {
         match self {
-            Self::Kgc(record) => record.digest(sink),
-            Self::Released(record) => {
+            Self::Left(record) => record.digest(sink),
+            Self::Right(record) => {
                 sink(record.condition.as_str().as_bytes());
                 sink(&record.handle);
             }
@@ -116,6 +116,6 @@ impl Record for KgcNodeRecord {
 
     fn is_pin(&self) -> bool {
         // That a drone showed its key binds its token as well.
-        matches!(self, Self::Kgc(KgcRecord::Pinned { .. } | KgcRecord::Enrolled { .. }))
+        matches!(self, Self::Left(KgcRecord::Pinned { .. } | KgcRecord::Enrolled { .. }))
     }
 }

@@ -15,9 +15,9 @@ use quiver_ainq::{DroneKeypair, Name, SignedAuthority};
 use quiver_crypto::Zeroizing;
 use quiver_link::Counter;
 use quiver_role::attributes::{
-    Answer, Entry, FetchCommand, FetchEvent, FetchTiming, Fetcher, FetcherConfig, Held, HeldKey, KIND,
-    Keyring,
+    Entry, FetchCommand, FetchEvent, FetchTiming, Fetcher, Held, HeldKey, KIND, KeyResponse, Keyring,
 };
+use quiver_role::delivery::Standalone;
 use quiver_role::{
     AttributeAccess, AttributeKeys, Destination, Either, EnvelopeCommand, EnvelopeLimits, Envelopes, Input,
     Machine, Now, Output, Peer, Route, Snapshot, Via,
@@ -51,7 +51,7 @@ pub(super) struct Attributes {
     names: Vec<Name>,
     /// The machine does not have the keys that are held.
     changed: bool,
-    fetcher: Option<Box<Fetcher<S>>>,
+    fetcher: Option<Box<Standalone<S, Fetcher<S>>>>,
     deadline: Option<Duration>,
     /// When the fetch under way is given up.
     until: Duration,
@@ -194,7 +194,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
     }
 
     #[inline(never)]
-    fn fetcher(&self) -> Option<Box<Fetcher<S>>> {
+    fn fetcher(&self) -> Option<Box<Standalone<S, Fetcher<S>>>> {
         let deployment = self.settings.as_ref()?.deployment.clone();
         let own = self.machine.as_ref()?.keypair()?;
         let keypair = DroneKeypair::restore(&deployment, own.public().clone(), &own.to_bytes()).ok()?;
@@ -203,9 +203,9 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
             grant: entry.key.as_ref().map(|key| key.grant),
         });
         let held = held.collect();
-        let config = FetcherConfig { deployment, keypair, held, timing: FetchTiming::default() };
         // What is held was verified when it came, and when it was read.
-        Fetcher::new(config).ok().map(Box::new)
+        let fetcher = Fetcher::new(&deployment, held, FetchTiming::default()).ok()?;
+        Some(Box::new(Standalone::client(deployment, keypair, fetcher)))
     }
 
     /// A partner is there.
@@ -260,7 +260,8 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
 
     async fn fetch_event(&mut self, now: Duration, event: FetchEvent) {
         match event {
-            FetchEvent::Answered { authority, statement, answer } => match self.entry(&statement, answer) {
+            FetchEvent::Answered { authority, statement, response } => match self.entry(&statement, response)
+            {
                 Ok(Some(entry)) => self.hold(now, entry).await,
                 Ok(None) => {}
                 Err(error) => self.tell_line(format_args!("fault attribute key of {authority}: {error}")),
@@ -283,7 +284,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
 
     /// What an authority's answer makes of what is held of it; none if envelopes have no use for it.
     #[inline(never)]
-    fn entry(&self, statement: &[u8], answer: Answer) -> Result<Option<Entry<S>>, String> {
+    fn entry(&self, statement: &[u8], response: KeyResponse) -> Result<Option<Entry<S>>, String> {
         let Some(settings) = &self.settings else { return Ok(None) };
         let authority =
             SignedAuthority::decode(statement).and_then(|signed| signed.verify(&settings.deployment));
@@ -292,10 +293,10 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
             return Ok(None);
         }
         let held = || self.attributes.keyring.entry(&authority.name).and_then(|entry| entry.key.clone());
-        let key = match answer {
-            Answer::Key { grant, key } => Some(HeldKey { grant, key }),
-            Answer::Held { .. } | Answer::Nothing => held(),
-            Answer::Withdrawn => None,
+        let key = match response {
+            KeyResponse::Key { grant, key } => Some(HeldKey { grant, key }),
+            KeyResponse::Held { .. } | KeyResponse::Nothing => held(),
+            KeyResponse::Withdrawn => None,
         };
         let entry = Entry { authority, key };
         AttributeAccess::of(&entry).map_err(|error| error.to_string())?;

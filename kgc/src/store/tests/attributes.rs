@@ -3,8 +3,9 @@
 use quiver_ainq::{
     AuthorityStatement, Deployment, MasterSecret, Ristretto255, SecretScalar, VerifiedAuthority,
 };
-use quiver_role::KgcCommand;
-use quiver_role::attributes::{CentreCommand, KeyIssued, OfficeCommand};
+use quiver_role::attributes::{IssuerCommand, KeyIssued};
+use quiver_role::delivery::kgc::KgcNodeRecord;
+use quiver_role::{Either, KgcCommand};
 use rand::rngs::OsRng;
 
 use super::*;
@@ -34,15 +35,15 @@ fn registry() -> (Bench, Store, AuthorityRow) {
     (bench, store, row)
 }
 
-fn key_issued(row: &AuthorityRow, revision: u64, at: UnixTime) -> CentreRecord {
-    CentreRecord::KeyIssued(KeyIssued {
+fn key_issued(row: &AuthorityRow, revision: u64, at: UnixTime) -> KgcNodeRecord {
+    Either::Right(Either::Left(KeyIssued {
         authority: row.fingerprint,
         serial: [1; 16],
         handle: [1; 32],
         name: Name::new("edge-1").expect("name"),
         revision,
         at,
-    })
+    }))
 }
 
 fn actions(store: &Store) -> Vec<String> {
@@ -177,8 +178,8 @@ fn look_that_fails_halfway_loses_no_revocation() {
     bench.tamper("ALTER TABLE elsewhere RENAME TO attribute_grant");
     let (commands, seen) = changes.look().expect("look");
     let [
-        CentreCommand::Kgc(KgcCommand::RevokeDrones(drones)),
-        CentreCommand::Office(OfficeCommand::Grant(grant)),
+        Either::Left(KgcCommand::RevokeDrones(drones)),
+        Either::Right(Either::Left(IssuerCommand::Grant(grant))),
     ] = &commands[..]
     else {
         panic!("{commands:?}");

@@ -25,8 +25,8 @@ use quiver_garble::policy::{Kind, PolicyError, Schema};
 use rand_core::CryptoRngCore;
 
 pub use super::CERTIFYING_KIND as KIND;
-use super::inner::MAX_KEY_LEN;
-use super::maker::{Granted, KeyMaker, MakeError};
+use super::key_maker::{Granted, KeyMaker, MakeError};
+use super::query::MAX_KEY_LEN;
 
 /// The scheme's ID.
 pub const SCHEME: &str = "abke-bls12-381";

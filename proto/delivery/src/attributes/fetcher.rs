@@ -1,7 +1,7 @@
-//! How an enrolled drone fetches its attribute keys: edges and leaders alike, over a connection to the KGC.
+//! Fetches a drone's attribute keys (docs/protocol.md §4.2): edges and leaders alike, over a connection to the KGC.
 //!
-//! A machine of its own, so that a service runs it when it wants keys and ends it when it has them. It persists nothing:
-//! what it reports is stored by whoever runs it, and what was lost is fetched again. Interrupted, it goes on where it was,
+//! A part of its own, so that a service runs it when it wants keys and ends it when it has them. It persists nothing: what
+//! it reports is stored by whoever runs it, and what was lost is fetched again. Interrupted, it goes on where it was,
 //! because it says which keys it holds.
 
 mod interface;
@@ -14,29 +14,20 @@ use core::time::Duration;
 #[cfg(feature = "services")]
 use quiver_ainq::SignedRevocationList;
 use quiver_ainq::{
-    DeliveryRequest, Deployment, DroneKeypair, Error, Label, PendingDelivery, SealedDelivery,
-    SignedAuthority, Suite, VerifiedAuthority,
+    Deployment, Error, PendingDelivery, SealedDelivery, SignedAuthority, Suite, VerifiedAuthority,
 };
+use quiver_machine::{Backoff, Context, Handled, Part, Peer, Route, due};
 use quiver_message::{
-    AttributeChallenge, AttributeHello, AttributeReply, AttributeRequest, COOKIE_LEN, Message, Nonce, Reason,
-    Refusal,
+    DeliveryChallenge, DeliveryOffer, DeliveryReply, Message, Nonce, Payload, Reason, Refusal,
 };
-use rand_core::CryptoRngCore;
 
-pub use self::interface::{FetchCommand, FetchEvent, FetchTiming, FetcherConfig, Held};
-use super::inner::{Answer, Question, challenge};
-use quiver_machine::Outbox;
-use quiver_machine::{Backoff, due};
-use quiver_machine::{Input, Machine, Now, Offence, Output, Peer, Route};
-
-/// The longest wait that a refusal can talk a drone into.
-const LONGEST_WAIT: Duration = Duration::from_secs(240);
+pub use self::interface::{FetchCommand, FetchEvent, FetchTiming, Held};
+use super::query::{KeyQuery, KeyResponse};
+use crate::client::{Challenge, LONGEST_WAIT, greet};
 
 /// A drone that fetches its attribute keys.
 #[derive(Debug)]
 pub struct Fetcher<S: Suite> {
-    deployment: Deployment<S>,
-    keypair: DroneKeypair<S>,
     /// Authorities whose statement is at hand, and the mark of the grant that the key held is for.
     known: Vec<(VerifiedAuthority<S>, Option<u64>)>,
     /// Connected KGCs, the one to ask first.
@@ -51,8 +42,10 @@ pub struct Fetcher<S: Suite> {
     revocations: Option<u64>,
     deadline: Option<Duration>,
     backoff: Backoff,
-    out: Outbox<FetchEvent, Infallible>,
 }
+
+/// The context of this part.
+type FetchContext<'a, S> = Context<'a, S, FetchEvent, Infallible>;
 
 /// How far a fetch has come.
 #[derive(Debug)]
@@ -67,12 +60,11 @@ enum Stage<S: Suite> {
     Asking(Asking<S>),
 }
 
-/// Questions under one challenge.
+/// Requests under one challenge.
 #[derive(Debug)]
 struct Asking<S: Suite> {
     kgc: Peer,
-    nonce: Nonce,
-    cookie: [u8; COOKIE_LEN],
+    challenge: Challenge,
     /// Still to be asked.
     rest: VecDeque<[u8; 32]>,
     /// Being asked.
@@ -84,16 +76,13 @@ impl<S: Suite> Fetcher<S> {
     ///
     /// # Errors
     /// If a statement that is said to be held does not verify.
-    pub fn new(config: FetcherConfig<S>) -> Result<Self, Error> {
-        let FetcherConfig { deployment, keypair, held, timing } = config;
+    pub fn new(deployment: &Deployment<S>, held: Vec<Held>, timing: FetchTiming) -> Result<Self, Error> {
         let mut known = Vec::with_capacity(held.len());
         for Held { statement, grant } in held {
-            let statement = SignedAuthority::decode(&statement)?.verify(&deployment)?;
+            let statement = SignedAuthority::decode(&statement)?.verify(deployment)?;
             known.push((statement, grant));
         }
         Ok(Self {
-            deployment,
-            keypair,
             known,
             kgcs: Vec::new(),
             stage: Stage::Waiting,
@@ -103,7 +92,6 @@ impl<S: Suite> Fetcher<S> {
             revocations: None,
             deadline: None,
             backoff: Backoff::new(timing.retry, timing.retry_max),
-            out: Outbox::new(),
         })
     }
 
@@ -126,236 +114,229 @@ impl<S: Suite> Fetcher<S> {
         self.known.iter().find(|(known, _)| known.fingerprint() == authority)
     }
 
-    fn greet(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+    /// §4.1, step 1.
+    fn greet(&mut self, cx: &mut FetchContext<'_, S>) {
         let Some(&kgc) = self.kgcs.first() else {
             (self.stage, self.deadline) = (Stage::Waiting, None);
             return;
         };
-        let mut nonce = [0; 16];
-        rng.fill_bytes(&mut nonce);
-        self.stage = Stage::Greeting { kgc, nonce };
-        self.deadline = Some(now.monotonic + self.backoff.next(rng));
         // Before the keys: the answer is there before anything is shown that depends on it.
         #[cfg(feature = "services")]
         if let Some(number) = self.revocations {
             let query = quiver_message::RevocationQuery { number, max_len: 0 };
-            self.out.send(&self.deployment, kgc, &Message::<S>::RevocationQuery(query));
+            cx.send(kgc, &Message::RevocationQuery(query));
         }
-        self.out.send(&self.deployment, kgc, &Message::AttributeHello(AttributeHello { nonce }));
+        self.stage = Stage::Greeting { kgc, nonce: greet(cx, kgc, Payload::AttributeKeys) };
+        self.deadline = Some(cx.now.monotonic + self.backoff.next(cx.rng));
     }
 
     /// A revocation list that was asked for: any KGC may have signed it, and its number says whether it is newer.
     #[cfg(feature = "services")]
-    fn revocation_list(&mut self, from: Peer, list: Vec<u8>) {
+    fn revocation_list(&mut self, cx: &mut FetchContext<'_, S>, from: Peer, list: &[u8]) {
         let Some(held) = self.revocations else { return };
-        let verified =
-            SignedRevocationList::<S>::decode(&list).and_then(|list| list.verify(&self.deployment));
+        let verified = SignedRevocationList::<S>::decode(list).and_then(|list| list.verify(cx.deployment));
         match verified {
-            Err(error) => self.blame(from, error),
+            Err(error) => blame(cx, from, error),
             Ok(verified) if verified.number > held => {
                 self.revocations = Some(verified.number);
-                self.out.event(FetchEvent::RevocationList { number: verified.number, list });
+                let (number, list) = (verified.number, list.to_vec());
+                cx.out.event(FetchEvent::RevocationList { number, list });
             }
             Ok(_) => {}
         }
     }
 
-    fn challenged(&mut self, now: Now, from: Peer, message: AttributeChallenge, rng: &mut dyn CryptoRngCore) {
+    /// §4.1, step 2: the KGC's challenge and which authorities there are.
+    fn challenged(
+        &mut self,
+        cx: &mut FetchContext<'_, S>,
+        from: Peer,
+        message: &DeliveryChallenge,
+    ) -> Handled {
+        let DeliveryOffer::AttributeKeys { authorities } = &message.offer else { return Handled::No };
         match self.stage {
             Stage::Greeting { kgc, nonce } if kgc == from && nonce == message.nonce => {}
-            _ => return,
+            _ => return Handled::No,
         }
-        let AttributeChallenge { nonce, cookie, authorities } = message;
         // Nobody vouches for the list: whose key is held is asked in any case, or leaving it out would hide a withdrawal.
         let held =
-            self.known.iter().filter(|(_, grant)| grant.is_some()).map(|(known, _)| *known.fingerprint());
-        let unlisted: Vec<_> = held.filter(|authority| !authorities.contains(authority)).collect();
+            self.known.iter().filter(|(_, grant)| grant.is_some()).map(|(known, _)| known.fingerprint());
+        let unlisted = held.filter(|authority| !authorities.contains(authority));
         let through =
-            |authority: &[u8; 32]| self.answered.contains(authority) || self.refused.contains(authority);
-        let rest = authorities.into_iter().chain(unlisted).filter(|authority| !through(authority)).collect();
-        self.ask(now, (from, nonce, cookie), rest, rng);
+            |authority: &&[u8; 32]| self.answered.contains(*authority) || self.refused.contains(*authority);
+        let rest = authorities.iter().chain(unlisted).filter(|authority| !through(authority)).copied();
+        let rest = rest.collect();
+        self.ask(cx, from, Challenge { nonce: message.nonce, cookie: message.cookie }, rest);
+        Handled::Yes
     }
 
-    /// Asks the next authority; none left, the fetch is done.
+    /// §4.1, step 3: asks the next authority; none left, the fetch is done.
     fn ask(
         &mut self,
-        now: Now,
-        (kgc, nonce, cookie): (Peer, Nonce, [u8; COOKIE_LEN]),
+        cx: &mut FetchContext<'_, S>,
+        kgc: Peer,
+        challenge: Challenge,
         mut rest: VecDeque<[u8; 32]>,
-        rng: &mut dyn CryptoRngCore,
     ) {
         let Some(authority) = rest.pop_front() else {
             (self.stage, self.deadline) = (Stage::Idle, None);
             let (answered, refused) = (self.answered.len(), self.refused.len());
-            return self.out.event(FetchEvent::Done { answered, refused });
+            return cx.out.event(FetchEvent::Done { answered, refused });
         };
         let known = self.known(&authority);
-        let held = known.and_then(|(_, grant)| *grant);
-        let question = Question { statement: known.is_none(), held };
-        let asked = DeliveryRequest::create(
-            &self.deployment,
-            &self.keypair,
-            Label::Attributes,
-            authority,
-            &challenge(&nonce, &cookie),
-            &question.encode(),
-            rng,
-        );
-        // Only a long question fails, and these have eleven bytes.
-        let Ok((request, pending)) = asked else { return };
-        self.stage = Stage::Asking(Asking { kgc, nonce, cookie, rest, pending });
-        self.deadline = Some(now.monotonic + self.backoff.next(rng));
-        let request = AttributeRequest { nonce, cookie, request: request.encode() };
-        self.out.send(&self.deployment, kgc, &Message::AttributeRequest(request));
+        let query = KeyQuery { statement: known.is_none(), held: known.and_then(|(_, grant)| *grant) };
+        let asked = challenge.request(cx, (kgc, Payload::AttributeKeys), authority, &query.encode());
+        let Some(pending) = asked else { return };
+        self.stage = Stage::Asking(Asking { kgc, challenge, rest, pending });
+        self.deadline = Some(cx.now.monotonic + self.backoff.next(cx.rng));
     }
 
-    fn replied(&mut self, now: Now, from: Peer, reply: &AttributeReply, rng: &mut dyn CryptoRngCore) {
-        let Stage::Asking(asking) = &self.stage else { return };
+    /// §4.1, step 4: the sealed reply.
+    fn replied(&mut self, cx: &mut FetchContext<'_, S>, from: Peer, reply: &DeliveryReply) -> Handled {
+        let Stage::Asking(asking) = &self.stage else { return Handled::No };
         if reply.request_digest != *asking.pending.digest() {
-            return;
+            return Handled::No;
         }
         // What does not hold somebody on the way has made: the authority's own answer may still come.
-        match self.open(&asking.pending, reply) {
-            Err(error) => self.blame(from, error),
-            Ok((statement, answer)) => {
+        match self.open(cx, &asking.pending, reply) {
+            Err(error) => blame(cx, from, error),
+            Ok((statement, response)) => {
                 let (name, bytes) = (statement.name.clone(), statement.bytes());
-                let grant = match &answer {
-                    Answer::Nothing => self.known(statement.fingerprint()).and_then(|(_, grant)| *grant),
-                    Answer::Withdrawn => None,
-                    Answer::Held { grant } | Answer::Key { grant, .. } => Some(*grant),
+                let grant = match &response {
+                    KeyResponse::Nothing => self.known(statement.fingerprint()).and_then(|(_, grant)| *grant),
+                    KeyResponse::Withdrawn => None,
+                    KeyResponse::Held { grant } | KeyResponse::Key { grant, .. } => Some(*grant),
                 };
                 self.known.retain(|(known, _)| known.fingerprint() != statement.fingerprint());
                 self.known.push((statement, grant));
-                self.out.event(FetchEvent::Answered { authority: name, statement: bytes, answer });
+                cx.out.event(FetchEvent::Answered { authority: name, statement: bytes, response });
                 self.backoff.reset();
-                self.next(now, true, rng);
+                self.next(cx, true);
             }
         }
+        Handled::Yes
     }
 
     fn open(
         &self,
+        cx: &FetchContext<'_, S>,
         pending: &PendingDelivery<S>,
-        reply: &AttributeReply,
-    ) -> Result<(VerifiedAuthority<S>, Answer), Error> {
+        reply: &DeliveryReply,
+    ) -> Result<(VerifiedAuthority<S>, KeyResponse), Error> {
         let known = self.known(pending.authority());
         let statement = match known {
             Some((statement, _)) => statement.clone(),
-            None => SignedAuthority::decode(&reply.statement)?.verify(&self.deployment)?,
+            None => SignedAuthority::decode(&reply.statement)?.verify(cx.deployment)?,
         };
         if !super::is_kind(&statement.kind) {
             return Err(Error::WrongAuthority);
         }
         let sealed = SealedDelivery::decode(&reply.sealed)?;
-        let answer = Answer::decode(&pending.open(&self.keypair, &statement, &sealed)?)?;
+        let keypair = cx.keypair.ok_or(Error::Stale)?;
+        let response = KeyResponse::decode(&pending.open(keypair, &statement, &sealed)?)?;
         let held = known.and_then(|(_, grant)| *grant);
-        match &answer {
-            Answer::Held { grant } if held != Some(*grant) => Err(Error::Stale),
-            _ => Ok((statement, answer)),
+        match &response {
+            KeyResponse::Held { grant } if held != Some(*grant) => Err(Error::Stale),
+            _ => Ok((statement, response)),
         }
     }
 
     /// The authority being asked is through with.
-    fn next(&mut self, now: Now, answered: bool, rng: &mut dyn CryptoRngCore) {
+    fn next(&mut self, cx: &mut FetchContext<'_, S>, answered: bool) {
         let Stage::Asking(asking) = core::mem::replace(&mut self.stage, Stage::Waiting) else { return };
         let through = if answered { &mut self.answered } else { &mut self.refused };
         // No more than are listed and held: nobody is asked twice.
         through.push(*asking.pending.authority());
-        self.ask(now, (asking.kgc, asking.nonce, asking.cookie), asking.rest, rng);
+        self.ask(cx, asking.kgc, asking.challenge, asking.rest);
     }
 
-    /// A refusal is not authenticated: it ends this question or slows it down, and changes nothing that is held.
-    fn refused(&mut self, now: Now, from: Peer, refusal: &Refusal, rng: &mut dyn CryptoRngCore) {
+    /// A refusal is not authenticated: it ends this request or slows it down, and changes nothing that is held.
+    fn refused(&mut self, cx: &mut FetchContext<'_, S>, from: Peer, refusal: &Refusal) -> Handled {
         let (kgc, about_us) = match &self.stage {
             Stage::Greeting { kgc, nonce } => (*kgc, refusal.reference == *nonce),
-            Stage::Asking(Asking { kgc, nonce, pending, .. }) => {
-                (*kgc, refusal.reference == *nonce || refusal.reference == *pending.digest())
+            Stage::Asking(Asking { kgc, challenge, pending, .. }) => {
+                (*kgc, refusal.reference == challenge.nonce || refusal.reference == *pending.digest())
             }
-            _ => return,
+            _ => return Handled::No,
         };
         if kgc != from || !about_us {
-            return;
+            return Handled::No;
         }
-        self.out.event(FetchEvent::Refused(refusal.reason));
+        cx.out.event(FetchEvent::Refused(refusal.reason));
         let asking = matches!(self.stage, Stage::Asking(_));
         if asking && !matches!(refusal.reason, Reason::BadCookie | Reason::Busy) {
-            return self.next(now, false, rng);
+            self.next(cx, false);
+        } else {
+            let wait = self.backoff.next(cx.rng).max(refusal.retry_after.min(LONGEST_WAIT));
+            (self.stage, self.deadline) = (Stage::Waiting, Some(cx.now.monotonic + wait));
         }
-        let wait = self.backoff.next(rng).max(refusal.retry_after.min(LONGEST_WAIT));
-        (self.stage, self.deadline) = (Stage::Waiting, Some(now.monotonic + wait));
+        Handled::Yes
     }
+}
 
-    fn received(&mut self, now: Now, from: Peer, bytes: &[u8], rng: &mut dyn CryptoRngCore) {
-        match Message::decode(&self.deployment, bytes) {
-            Err(error) => self.blame(from, error),
-            Ok(Message::AttributeChallenge(message)) => self.challenged(now, from, message, rng),
-            Ok(Message::AttributeReply(reply)) => self.replied(now, from, &reply, rng),
-            Ok(Message::Refusal(refusal)) => self.refused(now, from, &refusal, rng),
-            #[cfg(feature = "services")]
-            Ok(Message::RevocationList(message)) => self.revocation_list(from, message.list),
-            // A KGC tells whoever it knows of a new revocation list; this is not the place for it.
-            #[cfg(not(feature = "services"))]
-            Ok(Message::RevocationList(_)) => {}
-            Ok(_) => self.blame(from, Offence::OutOfPlace("message to a drone that fetches its keys")),
+fn blame<S: Suite>(cx: &mut FetchContext<'_, S>, peer: Peer, error: Error) {
+    cx.out.event(FetchEvent::Blamed { peer, offence: error.into() });
+}
+
+impl<S: Suite> Part<S> for Fetcher<S> {
+    type Command = FetchCommand;
+    type Event = FetchEvent;
+    type Record = Infallible;
+
+    fn connected(&mut self, cx: &mut FetchContext<'_, S>, peer: Peer, route: Route) {
+        if route == Route::Kgc {
+            self.kgcs.push(peer);
+            if matches!(self.stage, Stage::Waiting) && self.deadline.is_none() {
+                self.greet(cx);
+            }
         }
     }
 
-    fn blame(&mut self, peer: Peer, offence: impl Into<Offence>) {
-        self.out.event(FetchEvent::Blamed { peer, offence: offence.into() });
-    }
-
-    fn disconnected(&mut self, now: Now, peer: Peer, rng: &mut dyn CryptoRngCore) {
+    fn disconnected(&mut self, cx: &mut FetchContext<'_, S>, peer: Peer) {
         self.kgcs.retain(|kgc| *kgc != peer);
         let lost = match &self.stage {
             Stage::Greeting { kgc, .. } | Stage::Asking(Asking { kgc, .. }) => *kgc == peer,
             _ => false,
         };
         if lost {
-            self.greet(now, rng);
+            self.greet(cx);
         }
     }
 
-    fn tick(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        if !due(self.deadline, now.monotonic) {
+    fn handle(&mut self, cx: &mut FetchContext<'_, S>, from: Peer, message: &Message<S>) -> Handled {
+        match message {
+            Message::DeliveryChallenge(challenge) => self.challenged(cx, from, challenge),
+            Message::DeliveryReply(reply) => self.replied(cx, from, reply),
+            Message::Refusal(refusal) => self.refused(cx, from, refusal),
+            #[cfg(feature = "services")]
+            Message::RevocationList(message) if self.revocations.is_some() => {
+                self.revocation_list(cx, from, &message.list);
+                Handled::Yes
+            }
+            _ => Handled::No,
+        }
+    }
+
+    fn command(&mut self, cx: &mut FetchContext<'_, S>, FetchCommand::Fetch: FetchCommand) {
+        if self.is_idle() {
+            self.answered.clear();
+            self.refused.clear();
+            self.greet(cx);
+        }
+    }
+
+    fn tick(&mut self, cx: &mut FetchContext<'_, S>) {
+        if !due(self.deadline, cx.now.monotonic) {
             return;
         }
         // It did not answer: the next one, if there is one.
         if !matches!(self.stage, Stage::Waiting) && self.kgcs.len() > 1 {
             self.kgcs.rotate_left(1);
         }
-        self.greet(now, rng);
-    }
-}
-
-impl<S: Suite> Machine for Fetcher<S> {
-    type Command = FetchCommand;
-    type Event = FetchEvent;
-    type Record = Infallible;
-
-    fn handle_input(&mut self, now: Now, input: Input<'_, FetchCommand>, rng: &mut dyn CryptoRngCore) {
-        match input {
-            Input::Timeout | Input::Resumed => {}
-            Input::Connected { peer, route: Route::Kgc } => {
-                self.kgcs.push(peer);
-                if matches!(self.stage, Stage::Waiting) && self.deadline.is_none() {
-                    self.greet(now, rng);
-                }
-            }
-            Input::Connected { .. } => {}
-            Input::Disconnected { peer } => self.disconnected(now, peer, rng),
-            Input::Received { from, bytes, .. } => self.received(now, from, bytes, rng),
-            Input::Command(FetchCommand::Fetch) => {
-                if self.is_idle() {
-                    self.answered.clear();
-                    self.refused.clear();
-                    self.greet(now, rng);
-                }
-            }
-        }
-        self.tick(now, rng);
+        self.greet(cx);
     }
 
-    fn poll_output(&mut self) -> Output<FetchEvent, Infallible> {
-        self.out.poll(self.deadline)
+    fn deadline(&self) -> Option<Duration> {
+        self.deadline
     }
 }

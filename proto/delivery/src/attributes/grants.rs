@@ -1,4 +1,4 @@
-//! Which drone is granted what.
+//! Grants: what each drone may have of each attribute authority; the highest revision counts.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -28,9 +28,9 @@ struct Newest {
     granted: Option<Vec<u8>>,
 }
 
-/// What the newest word on a drone at an authority is.
+/// What is granted to a drone at an authority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing<'a> {
+pub(super) enum GrantState<'a> {
     /// There is none.
     Unknown,
     Withdrawn,
@@ -57,11 +57,16 @@ impl Grants {
     }
 
     /// What is granted; the mark is that of the key of this period, if the authority's keys end.
-    pub(super) fn find(&self, authority: &[u8; 32], serial: &[u8; 16], period: Option<u64>) -> Standing<'_> {
-        let Some(newest) = self.0.get(&(*authority, *serial)) else { return Standing::Unknown };
+    pub(super) fn find(
+        &self,
+        authority: &[u8; 32],
+        serial: &[u8; 16],
+        period: Option<u64>,
+    ) -> GrantState<'_> {
+        let Some(newest) = self.0.get(&(*authority, *serial)) else { return GrantState::Unknown };
         let revision = newest.revision;
-        let Some(granted) = newest.granted.as_deref() else { return Standing::Withdrawn };
-        Standing::InForce(InForce {
+        let Some(granted) = newest.granted.as_deref() else { return GrantState::Withdrawn };
+        GrantState::InForce(InForce {
             revision,
             mark: mark(authority, (serial, revision), granted, period),
             granted,
@@ -105,7 +110,7 @@ mod tests {
             let mut grants = Grants::default();
             grants.apply(Grant { authority, serial, revision, granted: Some(granted.to_vec()) });
             match grants.find(&authority, &serial, period) {
-                Standing::InForce(found) => found.mark,
+                GrantState::InForce(found) => found.mark,
                 other => panic!("{other:?}"),
             }
         };
@@ -142,14 +147,14 @@ mod tests {
         grants.apply(grant(5, Some(b"another five")));
         let found = grants.find(&[1; 32], &[2; 16], None);
         assert!(
-            matches!(found, Standing::InForce(InForce { revision: 5, granted: b"five", .. })),
+            matches!(found, GrantState::InForce(InForce { revision: 5, granted: b"five", .. })),
             "{found:?}"
         );
-        assert_eq!(grants.find(&[2; 32], &[2; 16], None), Standing::Unknown);
-        assert_eq!(grants.find(&[1; 32], &[3; 16], None), Standing::Unknown);
+        assert_eq!(grants.find(&[2; 32], &[2; 16], None), GrantState::Unknown);
+        assert_eq!(grants.find(&[1; 32], &[3; 16], None), GrantState::Unknown);
         grants.apply(grant(6, None));
-        assert_eq!((grants.find(&[1; 32], &[2; 16], None), grants.len()), (Standing::Withdrawn, 0));
+        assert_eq!((grants.find(&[1; 32], &[2; 16], None), grants.len()), (GrantState::Withdrawn, 0));
         grants.apply(grant(4, Some(b"old")));
-        assert_eq!(grants.find(&[1; 32], &[2; 16], None), Standing::Withdrawn);
+        assert_eq!(grants.find(&[1; 32], &[2; 16], None), GrantState::Withdrawn);
     }
 }

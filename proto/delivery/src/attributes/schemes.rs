@@ -14,8 +14,8 @@ use quiver_crypto::Zeroizing;
 use quiver_policy::{AccessTree, AttributeSet, PolicyError, Schema};
 use rand_core::CryptoRngCore;
 
-pub use super::maker::Granted;
-use super::maker::{KeyMaker, MakeError};
+pub use super::key_maker::Granted;
+use super::key_maker::{KeyMaker, MakeError};
 
 /// A scheme that an authority can run. Its name is the scheme's ID.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,14 +1,14 @@
-//! How an enrolled drone collects identity keys: from any t of n KGCs, over connections to as many as there are.
+//! Collects condition keys for a drone: shares from any t of n KGCs (docs/protocol.md §4.3).
 //!
 //! KGCs are asked in waves, as many at a time as are still needed and some ahead. Whoever stays silent, says no or sends a
 //! wrong share is made up for by another. The key is combined first and checked once; only if it is wrong are the shares
 //! looked at one by one. It persists nothing: what it reports is stored by whoever runs it.
 
-mod asking;
+mod answers;
 mod collection;
-mod hearing;
 mod interface;
 mod link;
+mod schedule;
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -16,19 +16,16 @@ use alloc::vec::Vec;
 use core::convert::Infallible;
 use core::time::Duration;
 
-use quiver_ainq::{Deployment, DroneKeypair, KgcId, Suite};
+use quiver_ainq::{KgcId, Suite};
 use quiver_ibe::{Condition, Error as IbeError, Fault, IdentityKey, UnverifiedKeyShare, combine};
-use quiver_message::Reason;
-use rand_core::CryptoRngCore;
+use quiver_machine::{Backoff, Context, Handled, Offence, Part, Peer, Route};
+use quiver_message::{Message, Reason};
 
 use self::collection::{Asked, Collection};
-pub use self::interface::{CollectCommand, CollectEvent, CollectTiming, CollectorConfig, Shortfall, Verdict};
+pub use self::interface::{CollectCommand, CollectEvent, CollectTiming, Shortfall, Verdict};
 use self::link::{Link, Stage};
 use super::authority::ReleaseAuthority;
-use super::inner::ReleaseAnswer;
-use quiver_machine::Backoff;
-use quiver_machine::Outbox;
-use quiver_machine::{Input, Machine, Now, Offence, Output, Peer, Route};
+use super::query::ShareResponse;
 
 /// Keys collected at a time.
 pub const MAX_COLLECTIONS: usize = 64;
@@ -36,14 +33,10 @@ pub const MAX_COLLECTIONS: usize = 64;
 pub const MAX_KEPT: usize = 256;
 /// KGCs connected at a time.
 const MAX_LINKS: usize = 256;
-/// The longest wait that a refusal can talk a drone into.
-const LONGEST_WAIT: Duration = Duration::from_secs(240);
 
 /// A drone that collects identity keys.
 #[derive(Debug)]
 pub struct Collector<S: Suite> {
-    deployment: Deployment<S>,
-    keypair: DroneKeypair<S>,
     /// The statement of the highest version seen.
     authority: Option<ReleaseAuthority<S>>,
     /// Connected KGCs, the one to ask first in front.
@@ -55,17 +48,17 @@ pub struct Collector<S: Suite> {
     ages: VecDeque<Condition>,
     timing: CollectTiming,
     deadline: Option<Duration>,
-    out: Outbox<CollectEvent, Infallible>,
 }
 
+/// The context of this part.
+type CollectContext<'a, S> = Context<'a, S, CollectEvent, Infallible>;
+
 impl<S: Suite> Collector<S> {
-    /// A collector that has nothing to do yet.
+    /// A collector that has nothing to do yet. `authority`: what is known of the master key already; what is not, the
+    /// KGCs are asked for.
     #[must_use]
-    pub fn new(config: CollectorConfig<S>) -> Self {
-        let CollectorConfig { deployment, keypair, authority, timing } = config;
+    pub fn new(authority: Option<ReleaseAuthority<S>>, timing: CollectTiming) -> Self {
         Self {
-            deployment,
-            keypair,
             authority,
             links: Vec::new(),
             collections: BTreeMap::new(),
@@ -73,7 +66,6 @@ impl<S: Suite> Collector<S> {
             ages: VecDeque::new(),
             timing,
             deadline: None,
-            out: Outbox::new(),
         }
     }
 
@@ -95,70 +87,74 @@ impl<S: Suite> Collector<S> {
         self.kept.get(condition)
     }
 
-    fn collect(&mut self, now: Now, condition: Option<Condition>, patience: Duration, wait: bool) {
+    fn collect(
+        &mut self,
+        cx: &mut CollectContext<'_, S>,
+        condition: Option<Condition>,
+        patience: Duration,
+        wait: bool,
+    ) {
         if let Some((condition, key)) = condition.as_ref().and_then(|wanted| self.kept.get_key_value(wanted))
         {
             let (condition, key) = (condition.clone(), Box::new(key.clone()));
-            return self.out.event(CollectEvent::Collected { condition, key });
+            return cx.out.event(CollectEvent::Collected { condition, key });
         }
         if self.collections.len() >= MAX_COLLECTIONS && !self.collections.contains_key(&condition) {
-            return self.out.event(CollectEvent::TooMany(condition));
+            return cx.out.event(CollectEvent::TooMany(condition));
         }
-        let new = || Collection::new(condition.as_ref(), now.monotonic + self.timing.retry);
+        let new = || Collection::new(condition.as_ref(), cx.now.monotonic + self.timing.retry);
         let collection = self.collections.entry(condition.clone()).or_insert_with(new);
-        collection.begin(now.monotonic, patience, wait);
+        collection.begin(cx.now.monotonic, patience, wait);
     }
 
     /// Takes a statement if it is of the same master key and newer.
-    fn learn(&mut self, authority: ReleaseAuthority<S>) {
+    fn learn(&mut self, cx: &mut CollectContext<'_, S>, authority: ReleaseAuthority<S>) {
         let newer = self.authority.as_ref().is_none_or(|known| {
             known.fingerprint() == authority.fingerprint() && known.version() < authority.version()
         });
         if newer {
             self.collections.values_mut().for_each(Collection::forget_shares);
-            self.out.event(CollectEvent::Statement { statement: authority.statement().bytes() });
+            cx.out.event(CollectEvent::Statement { statement: authority.statement().bytes() });
             self.authority = Some(authority);
         }
     }
 
     fn answered(
         &mut self,
-        now: Now,
+        cx: &mut CollectContext<'_, S>,
         (from, kgc): (Peer, KgcId),
         wanted: &Option<Condition>,
-        answer: ReleaseAnswer,
-        rng: &mut dyn CryptoRngCore,
+        response: ShareResponse,
     ) {
-        let verdict = match answer {
-            ReleaseAnswer::Share { version, share } => {
-                return self.share(now, (from, kgc), wanted, version, share.as_slice(), rng);
+        let verdict = match response {
+            ShareResponse::Share { version, share } => {
+                return self.share(cx, (from, kgc), wanted, version, share.as_slice());
             }
-            ReleaseAnswer::Statement => {
+            ShareResponse::Statement => {
                 if wanted.is_none() && self.authority.is_some() {
                     self.collections.remove(wanted);
-                    self.out.event(CollectEvent::UpToDate);
+                    cx.out.event(CollectEvent::UpToDate);
                 } else {
                     self.told(from, wanted, Verdict::Refused(Reason::Malformed));
                 }
                 return;
             }
-            ReleaseAnswer::NotYet { at, now: theirs } => Verdict::NotYet { at, now: theirs },
-            ReleaseAnswer::NotApproved => Verdict::NotApproved,
-            ReleaseAnswer::NotItsDrone => Verdict::NotItsDrone,
-            ReleaseAnswer::NoPolicy => Verdict::NoPolicy,
+            ShareResponse::NotYet { at, now: theirs } => Verdict::NotYet { at, now: theirs },
+            ShareResponse::NotApproved => Verdict::NotApproved,
+            ShareResponse::NotItsDrone => Verdict::NotItsDrone,
+            ShareResponse::NoPolicy => Verdict::NoPolicy,
         };
         let later = self.collections.get(wanted).is_some_and(|collection| collection.wait);
-        if later { self.rest(now, from, wanted, verdict, rng) } else { self.told(from, wanted, verdict) }
+        if later { self.rest(cx, from, wanted, verdict) } else { self.told(from, wanted, verdict) }
     }
 
     fn share(
         &mut self,
-        now: Now,
+        cx: &mut CollectContext<'_, S>,
         (from, kgc): (Peer, KgcId),
         wanted: &Option<Condition>,
         version: u32,
         share: &[u8],
-        rng: &mut dyn CryptoRngCore,
     ) {
         let Some(condition) = wanted else {
             return self.told(from, wanted, Verdict::Refused(Reason::Malformed));
@@ -168,23 +164,23 @@ impl<S: Suite> Collector<S> {
             if let Some(link) = self.links.iter_mut().find(|link| link.peer == from) {
                 link.stage = Stage::Fresh;
             }
-            return self.rest(now, from, wanted, Verdict::OtherVersion(version), rng);
+            return self.rest(cx, from, wanted, Verdict::OtherVersion(version));
         }
         match UnverifiedKeyShare::decode_from(kgc, share) {
             Ok(share) => {
                 let Some(collection) = self.collections.get_mut(wanted) else { return };
                 collection.asked.insert(from, Asked::Shared { share });
-                self.combine(condition, rng);
+                self.combine(cx, condition);
             }
             Err(error) => {
                 let fault = fault_of(&error);
-                self.blame_share(from, kgc, condition, fault);
+                self.blame_share(cx, from, kgc, condition, fault);
             }
         }
     }
 
     /// Makes the key if there are shares enough. Each time it does not come out, shares less.
-    fn combine(&mut self, condition: &Condition, rng: &mut dyn CryptoRngCore) {
+    fn combine(&mut self, cx: &mut CollectContext<'_, S>, condition: &Condition) {
         let wanted = Some(condition.clone());
         loop {
             let Some(collection) = self.collections.get(&wanted) else { return };
@@ -194,10 +190,10 @@ impl<S: Suite> Collector<S> {
                 return;
             }
             let shares: Vec<_> = from.iter().map(|(_, share)| share.clone()).collect();
-            let culprits = match combine(authority.publics(), point, &shares, rng) {
+            let culprits = match combine(authority.publics(), point, &shares, cx.rng) {
                 Ok(key) => {
                     self.collections.remove(&wanted);
-                    return self.keep(condition.clone(), key);
+                    return self.keep(cx, condition.clone(), key);
                 }
                 Err(IbeError::InvalidKeyShares { culprits }) => culprits,
                 // Right shares of a consistent quorum make the key, so this does not happen: all of them are given up.
@@ -210,7 +206,7 @@ impl<S: Suite> Collector<S> {
             for (peer, share) in &from {
                 if let Some(culprit) = culprits.iter().find(|culprit| culprit.index == share.index()) {
                     blamed = true;
-                    self.blame_share(*peer, culprit.index, condition, culprit.fault);
+                    self.blame_share(cx, *peer, culprit.index, condition, culprit.fault);
                 }
             }
             if !blamed {
@@ -219,7 +215,7 @@ impl<S: Suite> Collector<S> {
         }
     }
 
-    fn keep(&mut self, condition: Condition, key: IdentityKey) {
+    fn keep(&mut self, cx: &mut CollectContext<'_, S>, condition: Condition, key: IdentityKey) {
         if self.kept.insert(condition.clone(), key.clone()).is_none() {
             self.ages.push_back(condition.clone());
         }
@@ -228,13 +224,20 @@ impl<S: Suite> Collector<S> {
                 self.kept.remove(&oldest);
             }
         }
-        self.out.event(CollectEvent::Collected { condition, key: Box::new(key) });
+        cx.out.event(CollectEvent::Collected { condition, key: Box::new(key) });
     }
 
-    fn blame_share(&mut self, peer: Peer, kgc: KgcId, condition: &Condition, fault: Fault) {
+    fn blame_share(
+        &mut self,
+        cx: &mut CollectContext<'_, S>,
+        peer: Peer,
+        kgc: KgcId,
+        condition: &Condition,
+        fault: Fault,
+    ) {
         let condition = condition.clone();
         self.told(peer, &Some(condition.clone()), Verdict::Wrong(fault));
-        self.out.event(CollectEvent::Culprit { kgc, peer, condition, fault });
+        cx.out.event(CollectEvent::Culprit { kgc, peer, condition, fault });
     }
 
     /// The KGC has said no, and is not asked for this key again.
@@ -248,14 +251,13 @@ impl<S: Suite> Collector<S> {
     /// The KGC is asked for this key again, but not at once.
     fn rest(
         &mut self,
-        now: Now,
+        cx: &mut CollectContext<'_, S>,
         peer: Peer,
         wanted: &Option<Condition>,
         verdict: Verdict,
-        rng: &mut dyn CryptoRngCore,
     ) {
         let mut wait =
-            self.timing.retry.mul_f64(0.75 + f64::from(rng.next_u32()) / f64::from(u32::MAX) * 0.5);
+            self.timing.retry.mul_f64(0.75 + f64::from(cx.rng.next_u32()) / f64::from(u32::MAX) * 0.5);
         if let Verdict::NotYet { at, now: theirs } = verdict {
             // Not much later than it comes, and not every two seconds until then.
             let to_go = Duration::from_secs(at.saturating_sub(theirs));
@@ -263,7 +265,7 @@ impl<S: Suite> Collector<S> {
         }
         let kgc = self.kgc_of(peer);
         if let Some(collection) = self.collections.get_mut(wanted) {
-            let until = now.monotonic + wait;
+            let until = cx.now.monotonic + wait;
             let resting = Asked::Resting { until, pending: None, kgc, verdict: Some(verdict) };
             collection.asked.insert(peer, resting);
         }
@@ -272,26 +274,10 @@ impl<S: Suite> Collector<S> {
     fn kgc_of(&self, peer: Peer) -> Option<KgcId> {
         self.links.iter().find(|link| link.peer == peer)?.kgc
     }
+}
 
-    fn blame(&mut self, peer: Peer, offence: impl Into<Offence>) {
-        self.out.event(CollectEvent::Blamed { peer, offence: offence.into() });
-    }
-
-    /// Anywhere among the others, so that a swarm does not ask all the same KGC first.
-    fn connected(&mut self, peer: Peer, rng: &mut dyn CryptoRngCore) {
-        if self.links.len() < MAX_LINKS {
-            let place = rng.next_u32() as usize % (self.links.len() + 1);
-            let backoff = Backoff::new(self.timing.retry, self.timing.retry_max);
-            self.links.insert(place, Link::new(peer, backoff));
-        }
-    }
-
-    fn disconnected(&mut self, peer: Peer) {
-        self.links.retain(|link| link.peer != peer);
-        for collection in self.collections.values_mut() {
-            collection.asked.retain(|asked, state| *asked != peer || matches!(state, Asked::Shared { .. }));
-        }
-    }
+fn blame<S: Suite>(cx: &mut CollectContext<'_, S>, peer: Peer, offence: impl Into<Offence>) {
+    cx.out.event(CollectEvent::Blamed { peer, offence: offence.into() });
 }
 
 /// What is wrong with a share that does not even decode.
@@ -302,26 +288,47 @@ fn fault_of(error: &IbeError) -> Fault {
     }
 }
 
-impl<S: Suite> Machine for Collector<S> {
+impl<S: Suite> Part<S> for Collector<S> {
     type Command = CollectCommand;
     type Event = CollectEvent;
     type Record = Infallible;
 
-    fn handle_input(&mut self, now: Now, input: Input<'_, CollectCommand>, rng: &mut dyn CryptoRngCore) {
-        match input {
-            Input::Timeout | Input::Resumed => {}
-            Input::Connected { peer, route: Route::Kgc } => self.connected(peer, rng),
-            Input::Connected { .. } => {}
-            Input::Disconnected { peer } => self.disconnected(peer),
-            Input::Received { from, bytes, .. } => self.received(now, from, bytes, rng),
-            Input::Command(CollectCommand::Collect { condition, patience, wait }) => {
-                self.collect(now, condition, patience, wait);
-            }
+    /// Anywhere among the others, so that a swarm does not ask all the same KGC first.
+    fn connected(&mut self, cx: &mut CollectContext<'_, S>, peer: Peer, route: Route) {
+        if route == Route::Kgc && self.links.len() < MAX_LINKS {
+            let place = cx.rng.next_u32() as usize % (self.links.len() + 1);
+            let backoff = Backoff::new(self.timing.retry, self.timing.retry_max);
+            self.links.insert(place, Link::new(peer, backoff));
         }
-        self.advance(now, rng);
     }
 
-    fn poll_output(&mut self) -> Output<CollectEvent, Infallible> {
-        self.out.poll(self.deadline)
+    fn disconnected(&mut self, _: &mut CollectContext<'_, S>, peer: Peer) {
+        self.links.retain(|link| link.peer != peer);
+        for collection in self.collections.values_mut() {
+            collection.asked.retain(|asked, state| *asked != peer || matches!(state, Asked::Shared { .. }));
+        }
+    }
+
+    fn handle(&mut self, cx: &mut CollectContext<'_, S>, from: Peer, message: &Message<S>) -> Handled {
+        let taken = match message {
+            Message::DeliveryChallenge(challenge) => self.challenged(cx, from, challenge),
+            Message::DeliveryReply(reply) => self.replied(cx, from, reply),
+            Message::Refusal(refusal) => self.refused(cx, from, refusal),
+            _ => false,
+        };
+        if taken { Handled::Yes } else { Handled::No }
+    }
+
+    fn command(&mut self, cx: &mut CollectContext<'_, S>, command: CollectCommand) {
+        let CollectCommand::Collect { condition, patience, wait } = command;
+        self.collect(cx, condition, patience, wait);
+    }
+
+    fn tick(&mut self, cx: &mut CollectContext<'_, S>) {
+        self.advance(cx);
+    }
+
+    fn deadline(&self) -> Option<Duration> {
+        self.deadline
     }
 }

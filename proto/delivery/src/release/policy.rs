@@ -1,7 +1,8 @@
-//! What a KGC lets go of, and to whom. What no policy allows is denied.
+//! Release policies: which condition keys this KGC releases to which drones. Default deny; the longest matching pattern
+//! wins.
 //!
-//! A policy allows nothing by itself: it lets the condition's own rule decide (the clock, the operator's approval, being the
-//! drone that is named). Of several policies that cover a condition the longest pattern counts.
+//! A policy allows nothing by itself: it lets the condition's own rule decide (the clock, the operator's approval, being
+//! the drone that is named).
 
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};

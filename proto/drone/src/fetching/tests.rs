@@ -46,14 +46,14 @@ fn only_a_withdrawal_erases_a_key() {
         let keyring = keys.keyring().expect("keyring");
         keyring.entry(&authority.name).and_then(|entry| entry.key.clone()).map(|key| key.key.to_vec())
     };
-    assert_eq!((store(Answer::Nothing), held()), (Outcome::NothingGranted, None));
-    assert_eq!((store(Answer::Withdrawn), held()), (Outcome::NothingGranted, None));
-    let key = || Answer::Key { grant: 7, key: b"key".to_vec().into() };
+    assert_eq!((store(KeyResponse::Nothing), held()), (Outcome::NothingGranted, None));
+    assert_eq!((store(KeyResponse::Withdrawn), held()), (Outcome::NothingGranted, None));
+    let key = || KeyResponse::Key { grant: 7, key: b"key".to_vec().into() };
     let kept = Some(b"key".to_vec());
     assert_eq!((store(key()), held()), (Outcome::NewKey, kept.clone()));
-    assert_eq!((store(Answer::Held { grant: 7 }), held()), (Outcome::Held, kept.clone()));
-    assert_eq!((store(Answer::Nothing), held()), (Outcome::NoGrantKnown, kept));
-    assert_eq!((store(Answer::Withdrawn), held()), (Outcome::Withdrawn, None));
+    assert_eq!((store(KeyResponse::Held { grant: 7 }), held()), (Outcome::Held, kept.clone()));
+    assert_eq!((store(KeyResponse::Nothing), held()), (Outcome::NoGrantKnown, kept));
+    assert_eq!((store(KeyResponse::Withdrawn), held()), (Outcome::Withdrawn, None));
 }
 
 #[test]

@@ -7,8 +7,9 @@ use quiver_ainq::{DroneKeypair, Suite};
 use quiver_ibe::{Condition, UnverifiedIdentityKey};
 use quiver_net::{Driver, Handle, Host, HostError, NodeConfig, NodeKey, Transport};
 use quiver_role::Route;
+use quiver_role::delivery::Standalone;
 use quiver_role::release::{
-    CollectCommand, CollectEvent, CollectTiming, Collector, CollectorConfig, ReleaseAuthority, Shortfall,
+    CollectCommand, CollectEvent, CollectTiming, Collector, ReleaseAuthority, Shortfall,
 };
 use rand::rngs::OsRng;
 use tokio::sync::{mpsc, oneshot};
@@ -71,12 +72,8 @@ async fn collect<S: Suite>(
         retry_max: plan.timing.retry_max,
         ..CollectTiming::default()
     };
-    let collector = Collector::new(CollectorConfig {
-        deployment: keys.deployment().clone(),
-        keypair: copy(keys.deployment(), keypair)?,
-        authority: keys.authority()?,
-        timing,
-    });
+    let (deployment, keypair) = (keys.deployment().clone(), copy(keys.deployment(), keypair)?);
+    let collector = Standalone::client(deployment, keypair, Collector::new(keys.authority()?, timing));
     let mut node = NodeConfig::spoke(NodeKey::random(&mut OsRng)?, Transport::TcpAndQuic);
     node.dial = plan.kgcs.iter().map(|address| (Route::Kgc, address.clone())).collect();
     let (events, mut heard) = mpsc::unbounded_channel();
@@ -104,7 +101,7 @@ async fn collect<S: Suite>(
 
 async fn listen<S: Suite>(
     keys: &IdentityKeys<S>,
-    handle: &Handle<Collector<S>>,
+    handle: &Handle<Standalone<S, Collector<S>>>,
     command: CollectCommand,
     heard: &mut mpsc::UnboundedReceiver<CollectEvent>,
 ) -> Result<()> {
@@ -145,12 +142,12 @@ fn short_of(shortfall: &Shortfall) -> Error {
 /// Passes on what a collector reports.
 struct Listener(mpsc::UnboundedSender<CollectEvent>);
 
-impl<S: Suite> Host<Collector<S>> for Listener {
+impl<S: Suite> Host<Standalone<S, Collector<S>>> for Listener {
     fn persist(&mut self, _: &[Infallible]) -> std::result::Result<(), HostError> {
         Ok(())
     }
 
-    fn event(&mut self, _: &Collector<S>, event: CollectEvent) {
+    fn event(&mut self, _: &Standalone<S, Collector<S>>, event: CollectEvent) {
         // Whoever listened may have given up.
         let _ = self.0.send(event);
     }

@@ -8,9 +8,10 @@ use quiver_crypto::Secret;
 use quiver_ibe::{Condition, Dealing, IdentityPoint};
 use quiver_net::{Driver, Handle, Host, HostError, Multiaddr, NodeConfig, NodeKey, Transport};
 use quiver_role::attributes::FetchTiming;
+use quiver_role::delivery::{DeliveryServer, Standalone};
 use quiver_role::release::{
-    Allowance, Audience, Holding, Pattern, Policy, ReleaseAuthority, ReleaseConfig, ReleaseEvent,
-    ReleaseOffice, ReleaseParameters, ShareReleased,
+    Audience, DEFAULT_RATE, Holding, Pattern, Policy, ReleaseAuthority, ReleaseConfig, ReleaseEvent,
+    ReleaseParameters, ShareReleased, ShareReleaser, ShareServer,
 };
 use quiver_service::node_state::{Missing, NodeState};
 use quiver_service::secrets::Protection;
@@ -27,6 +28,7 @@ use crate::fetching::Plan;
 use crate::keys::Keys;
 
 type S = Ristretto255;
+type Server = Standalone<S, ShareServer<S>>;
 
 const PAST: &str = "not-before/2020-01-01T00:00:00Z";
 const FUTURE: &str = "not-before/2099-01-01T00:00:00Z";
@@ -49,21 +51,21 @@ struct Kgc {
 /// Forgets everything.
 struct Forgetful;
 
-impl Host<ReleaseOffice<S>> for Forgetful {
+impl Host<Server> for Forgetful {
     fn persist(&mut self, _: &[ShareReleased]) -> Result<(), HostError> {
         Ok(())
     }
 
-    fn event(&mut self, _: &ReleaseOffice<S>, _: ReleaseEvent) {}
+    fn event(&mut self, _: &Server, _: ReleaseEvent) {}
 }
 
 impl Kgc {
-    async fn start(office: ReleaseOffice<S>) -> Self {
+    async fn start(server: Server) -> Self {
         let key = NodeKey::random(&mut OsRng).expect("key");
         let peer = key.peer_id();
         let mut node = NodeConfig::registry(key, Transport::TcpAndQuic, 16);
         node.listen = vec!["/ip4/127.0.0.1/tcp/0".parse().expect("address")];
-        let (driver, handle): (_, Handle<_>) = Driver::new(&node, office, Forgetful, OsRng).expect("driver");
+        let (driver, handle): (_, Handle<_>) = Driver::new(&node, server, Forgetful, OsRng).expect("driver");
         let (stop, stopped) = oneshot::channel::<()>();
         let running = tokio::spawn(async move {
             let ended = async {
@@ -91,16 +93,15 @@ struct Quorum {
     authority: ReleaseAuthority<S>,
 }
 
-fn office(deployment: &Deployment<S>, holding: Holding<S>) -> ReleaseOffice<S> {
+fn server(deployment: &Deployment<S>, holding: Holding<S>) -> Server {
     let pattern: Pattern = "not-before".parse().expect("pattern");
-    ReleaseOffice::new(ReleaseConfig {
-        deployment: deployment.clone(),
-        cookie_key: Secret::random(&mut OsRng),
+    let releaser = ShareReleaser::new(ReleaseConfig {
         holding: Some(holding),
         policies: vec![Policy { revision: 1, pattern, audience: Some(Audience::default()) }],
         approvals: vec![],
-        allowance: Allowance::default(),
-    })
+        rate: DEFAULT_RATE,
+    });
+    Server::server(deployment.clone(), DeliveryServer::new(Secret::random(&mut OsRng), releaser))
 }
 
 fn enrolled(master: &MasterSecret<S>, deployment: &Deployment<S>) -> DroneKeypair<S> {
@@ -129,7 +130,7 @@ impl Quorum {
         let mut kgcs = Vec::new();
         for share in dealing.shares() {
             let holding = Holding::new(authority.clone(), share.clone()).expect("belong together");
-            kgcs.push(Kgc::start(office(&deployment, holding)).await);
+            kgcs.push(Kgc::start(server(&deployment, holding)).await);
         }
         let directory = tempfile::tempdir().expect("tempdir");
         let fingerprint = deployment.fingerprint();

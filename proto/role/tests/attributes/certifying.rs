@@ -11,8 +11,8 @@ use quiver_role::Reason;
 use quiver_role::attributes::certifying::{
     Certificate, Certifier, CertifyError, MAX_CERTIFIED, MAX_PERIOD, MIN_PERIOD, Terms,
 };
-use quiver_role::attributes::inner::MAX_KEY_LEN;
-use quiver_role::attributes::{KeyMaker, OfficeEvent};
+use quiver_role::attributes::query::MAX_KEY_LEN;
+use quiver_role::attributes::{IssuerEvent, KeyMaker};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -121,12 +121,12 @@ fn leaders_get_the_slot_keys_of_the_period_and_drones_without_fields_nothing() {
     let of_the_leader = held(&world, leader);
     assert_eq!(of_the_leader.key(), held(&world, drone).key());
     assert!(of_the_leader.credential().is_none());
-    let published = OfficeEvent::Published { authority: name("positions"), name: name("drone-9") };
-    assert!(world.office_events().contains(&&published));
+    let published = IssuerEvent::Published { authority: name("positions"), name: name("drone-9") };
+    assert!(world.issuer_events().contains(&&published));
     // Public: not a key that the registry knows of.
     assert_eq!(world.issued(), 1);
     world.fetch(leader);
-    let count = |world: &World| world.office_events().iter().filter(|event| ***event == published).count();
+    let count = |world: &World| world.issuer_events().iter().filter(|event| ***event == published).count();
     assert_eq!(count(&world), 2);
     world.run_for(PERIOD);
     world.fetch(leader);

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use quiver_role::attributes::CentreRecord;
+use quiver_role::Either;
 
 use crate::world::{INTERVAL, Node, World};
 
@@ -28,7 +28,7 @@ fn no_key_leaves_before_its_record_is_durable() {
         world.fetch(drone);
         assert!(world.key(drone, "orders").is_some(), "after {doom} outputs");
         let records = world.centre_records().iter().filter_map(|record| match record {
-            CentreRecord::KeyIssued(record) => Some(record),
+            Either::Right(Either::Left(record)) => Some(record),
             _ => None,
         });
         for record in records {

@@ -1,8 +1,8 @@
 //! The way it goes: who gets which key, when, and once.
 
 use quiver_ainq::{Role, SignedAuthority};
-use quiver_role::Reason;
-use quiver_role::attributes::{Answer, CentreRecord, FetchEvent, Grant, OfficeEvent};
+use quiver_role::attributes::{FetchEvent, Grant, IssuerEvent, KeyResponse};
+use quiver_role::{Either, Reason};
 
 use crate::world::{INTERVAL, Node, START, World, name};
 
@@ -52,7 +52,7 @@ fn key_that_is_held_is_not_made_again() {
     assert_eq!(world.key(drone, "orders").unwrap(), key);
     assert_eq!((world.made(), world.issued()), (1, 1));
     let held =
-        world.office_events().iter().filter(|event| matches!(event, OfficeEvent::HeldAlready { .. })).count();
+        world.issuer_events().iter().filter(|event| matches!(event, IssuerEvent::HeldAlready { .. })).count();
     assert_eq!(held, 2);
 }
 
@@ -86,7 +86,7 @@ fn changed_grant_brings_another_key_and_a_withdrawn_one_takes_it() {
     assert_eq!(world.key(drone, "orders"), None);
     assert!(matches!(
         world.drone_events(drone).iter().rev().nth(1),
-        Some(FetchEvent::Answered { answer: Answer::Withdrawn, .. })
+        Some(FetchEvent::Answered { response: KeyResponse::Withdrawn, .. })
     ));
 }
 
@@ -141,7 +141,7 @@ fn grants_outlive_the_centre() {
     world.start_centre();
     world.fetch(drone);
     assert!(world.key(drone, "orders").unwrap().starts_with(b"key for new"), "in whatever order they come");
-    assert_eq!(world.centre().office().grants(), 1);
+    assert_eq!(world.centre().parts().0.issuer().grants(), 1);
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn centre_that_forgot_a_grant_takes_no_key() {
     world.start_centre();
     world.fetch(drone);
     let last = world.drone_events(drone).iter().rev().nth(1);
-    assert!(matches!(last, Some(FetchEvent::Answered { answer: Answer::Nothing, .. })), "{last:?}");
+    assert!(matches!(last, Some(FetchEvent::Answered { response: KeyResponse::Nothing, .. })), "{last:?}");
     assert_eq!(world.key(drone, "orders"), Some(&key[..]));
     // Known again: the drone still says which grant its key is for.
     world.stop_centre();
@@ -214,12 +214,12 @@ fn impossible_grant_is_reported_and_stops_nobody() {
     assert_eq!((world.key(drone, "a"), world.key(drone, "b")), (None, None));
     assert_eq!(world.refusals(drone), [Reason::NotReady, Reason::NotReady]);
     let failed =
-        world.office_events().iter().filter(|event| matches!(event, OfficeEvent::NotMade { .. })).count();
+        world.issuer_events().iter().filter(|event| matches!(event, IssuerEvent::NotMade { .. })).count();
     assert_eq!((failed, world.issued()), (2, 1));
 }
 
 #[test]
-fn enrolment_and_revocation_go_on_beside_the_office() {
+fn enrolment_and_revocation_go_on_beside_the_issuer() {
     let mut world = World::new(10, &["orders"]);
     let drone = world.add_drone();
     world.dial(drone);
@@ -234,5 +234,5 @@ fn enrolment_and_revocation_go_on_beside_the_office() {
     let (_, list) =
         world.last(Node::Centre, |message| matches!(message, quiver_message::Message::RevocationList(_)));
     assert!(matches!(list, quiver_message::Message::RevocationList(_)));
-    assert!(matches!(world.centre_records(), [CentreRecord::Kgc(_)]));
+    assert!(matches!(world.centre_records(), [Either::Left(_)]));
 }

@@ -3,27 +3,35 @@
 use std::time::Duration;
 
 use quiver_ainq::{Deployment, Error, MasterSecret, Role};
-use quiver_message::{AttributeHello, AttributeRequest, Message, MessageError};
-use quiver_role::attributes::{CentreEvent, FetchEvent, OfficeEvent};
-use quiver_role::{KgcEvent, Offence, Reason};
+use quiver_message::{DeliveryHello, DeliveryOffer, DeliveryRequest, Message, MessageError, Payload};
+use quiver_role::attributes::{FetchEvent, IssuerEvent};
+use quiver_role::{Either, KgcEvent, Offence, Reason};
 
 use crate::world::{INTERVAL, Node, S, START, World, name};
 
-fn blamed_by_the_office(world: &World) -> Vec<Offence> {
-    let events = world.office_events().into_iter();
+fn blamed_by_the_issuer(world: &World) -> Vec<Offence> {
+    let events = world.issuer_events().into_iter();
     let blamed = events.filter_map(|event| match event {
-        OfficeEvent::Blamed { offence, .. } => Some(offence.clone()),
+        IssuerEvent::Blamed { offence, .. } => Some(offence.clone()),
         _ => None,
     });
     blamed.collect()
 }
 
 fn is_request(message: &Message<S>) -> bool {
-    matches!(message, Message::AttributeRequest(_))
+    matches!(message, Message::DeliveryRequest(_))
 }
 
 fn is_reply(message: &Message<S>) -> bool {
-    matches!(message, Message::AttributeReply(_))
+    matches!(message, Message::DeliveryReply(_))
+}
+
+/// The authorities that a challenge lists.
+fn offered(offer: &mut DeliveryOffer) -> &mut Vec<[u8; 32]> {
+    match offer {
+        DeliveryOffer::AttributeKeys { authorities } => authorities,
+        DeliveryOffer::KeyShares { .. } => panic!("attribute keys were asked for"),
+    }
 }
 
 #[test]
@@ -65,8 +73,8 @@ fn recorded_request_is_good_for_nothing_elsewhere_or_later() {
     world.inject(Node::Drone(thief), Node::Centre, &request.bytes);
     world.run_for(Duration::from_millis(1));
     let refused = |world: &World| {
-        world.office_events().into_iter().rev().find_map(|event| match event {
-            OfficeEvent::Refused { reason, .. } => Some(*reason),
+        world.issuer_events().into_iter().rev().find_map(|event| match event {
+            IssuerEvent::Refused { reason, .. } => Some(*reason),
             _ => None,
         })
     };
@@ -102,24 +110,30 @@ fn recorded_request_under_another_nonce_or_cookie_is_refused() {
     world.dial(thief);
     world.run_for(Duration::from_millis(1));
     let (request, message) = world.last(Node::Drone(drone), is_request);
-    let Message::AttributeRequest(recorded) = message else { unreachable!() };
+    let Message::DeliveryRequest(recorded) = message else { unreachable!() };
     // The thief has cookies of its own: for the drone's nonce, and for another one.
     for (count, nonce) in [(1, recorded.nonce), (2, [9; 16])] {
-        let hello = Message::<S>::AttributeHello(AttributeHello { nonce }).encode(&world.deployment);
+        let hello = Message::<S>::DeliveryHello(DeliveryHello { payload: Payload::AttributeKeys, nonce })
+            .encode(&world.deployment);
         world.inject(Node::Drone(thief), Node::Centre, &hello);
         world.run_for(Duration::from_millis(1));
         let (_, answer) = world.last(
             Node::Centre,
-            |message| matches!(message, Message::AttributeChallenge(challenge) if challenge.nonce == nonce),
+            |message| matches!(message, Message::DeliveryChallenge(challenge) if challenge.nonce == nonce),
         );
-        let Message::AttributeChallenge(challenge) = answer else { unreachable!() };
+        let Message::DeliveryChallenge(challenge) = answer else { unreachable!() };
         assert_ne!(challenge.cookie, recorded.cookie);
-        let moved = AttributeRequest { nonce, cookie: challenge.cookie, request: recorded.request.clone() };
-        let moved = Message::<S>::AttributeRequest(moved).encode(&world.deployment);
+        let moved = DeliveryRequest {
+            payload: Payload::AttributeKeys,
+            nonce,
+            cookie: challenge.cookie,
+            request: recorded.request.clone(),
+        };
+        let moved = Message::<S>::DeliveryRequest(moved).encode(&world.deployment);
         world.inject(Node::Drone(thief), Node::Centre, &moved);
         world.run_for(Duration::from_millis(1));
         let forged = Offence::Protocol(Error::InvalidSignature);
-        assert_eq!(blamed_by_the_office(&world), vec![forged; count]);
+        assert_eq!(blamed_by_the_issuer(&world), vec![forged; count]);
         assert_eq!((world.made(), world.issued()), (0, 0));
     }
     // As the drone made it, it is good.
@@ -156,16 +170,16 @@ fn request_in_another_drones_name_is_blamed_on_its_sender() {
     let (own, theirs) = (world.public(thief).encode(), world.public(victim).encode());
     let deployment = world.deployment.clone();
     world.tamper = Some(Box::new(move |mut packet| {
-        if let Ok(Message::AttributeRequest(mut request)) = Message::<S>::decode(&deployment, &packet.bytes) {
+        if let Ok(Message::DeliveryRequest(mut request)) = Message::<S>::decode(&deployment, &packet.bytes) {
             assert!(request.request.starts_with(&own));
             request.request.splice(..own.len(), theirs.iter().copied());
-            packet.bytes = Message::<S>::AttributeRequest(request).encode(&deployment);
+            packet.bytes = Message::<S>::DeliveryRequest(request).encode(&deployment);
         }
         vec![packet]
     }));
     world.dial(thief);
     world.run_for(Duration::from_secs(1));
-    assert_eq!(blamed_by_the_office(&world).first(), Some(&Offence::Protocol(Error::InvalidSignature)));
+    assert_eq!(blamed_by_the_issuer(&world).first(), Some(&Offence::Protocol(Error::InvalidSignature)));
     assert_eq!(world.made(), 0);
 }
 
@@ -201,16 +215,16 @@ fn forged_refusals_and_challenges_take_nothing_away() {
     let deployment = world.deployment.clone();
     world.tamper = Some(Box::new(move |mut packet| {
         match Message::<S>::decode(&deployment, &packet.bytes) {
-            Ok(Message::AttributeReply(reply)) => {
+            Ok(Message::DeliveryReply(reply)) => {
                 let reference = reply.request_digest.to_vec();
                 let (reason, retry_after) = (Reason::Revoked, Duration::from_secs(1_000_000));
                 let refusal = quiver_message::Refusal { reason, reference, retry_after };
                 packet.bytes = Message::<S>::Refusal(refusal).encode(&deployment);
             }
-            Ok(Message::AttributeChallenge(mut challenge)) => {
+            Ok(Message::DeliveryChallenge(mut challenge)) => {
                 // An authority that nobody vouches for.
-                challenge.authorities.insert(0, [0; 32]);
-                packet.bytes = Message::<S>::AttributeChallenge(challenge).encode(&deployment);
+                offered(&mut challenge.offer).insert(0, [0; 32]);
+                packet.bytes = Message::<S>::DeliveryChallenge(challenge).encode(&deployment);
             }
             _ => {}
         }
@@ -235,11 +249,11 @@ fn list_that_leaves_an_authority_out_does_not_hide_a_withdrawal() {
     world.grant("orders", drone, None);
     let (deployment, left_out) = (world.deployment.clone(), *world.authorities[0].statement.fingerprint());
     world.tamper = Some(Box::new(move |mut packet| {
-        if let Ok(Message::AttributeChallenge(mut challenge)) =
+        if let Ok(Message::DeliveryChallenge(mut challenge)) =
             Message::<S>::decode(&deployment, &packet.bytes)
         {
-            challenge.authorities.retain(|authority| *authority != left_out);
-            packet.bytes = Message::<S>::AttributeChallenge(challenge).encode(&deployment);
+            offered(&mut challenge.offer).retain(|authority| *authority != left_out);
+            packet.bytes = Message::<S>::DeliveryChallenge(challenge).encode(&deployment);
         }
         vec![packet]
     }));
@@ -255,11 +269,11 @@ fn empty_list_confirms_nothing_to_a_drone_that_holds_nothing() {
     world.grant("orders", drone, Some(b"scout"));
     let deployment = world.deployment.clone();
     world.tamper = Some(Box::new(move |mut packet| {
-        if let Ok(Message::AttributeChallenge(mut challenge)) =
+        if let Ok(Message::DeliveryChallenge(mut challenge)) =
             Message::<S>::decode(&deployment, &packet.bytes)
         {
-            challenge.authorities.clear();
-            packet.bytes = Message::<S>::AttributeChallenge(challenge).encode(&deployment);
+            offered(&mut challenge.offer).clear();
+            packet.bytes = Message::<S>::DeliveryChallenge(challenge).encode(&deployment);
         }
         vec![packet]
     }));
@@ -277,9 +291,9 @@ fn statement_of_another_kgc_is_not_believed() {
     let drone = world.add_drone();
     let (theirs, deployment) = (other.authorities[0].statement.bytes(), world.deployment.clone());
     world.tamper = Some(Box::new(move |mut packet| {
-        if let Ok(Message::AttributeReply(mut reply)) = Message::<S>::decode(&deployment, &packet.bytes) {
+        if let Ok(Message::DeliveryReply(mut reply)) = Message::<S>::decode(&deployment, &packet.bytes) {
             reply.statement.clone_from(&theirs);
-            packet.bytes = Message::<S>::AttributeReply(reply).encode(&deployment);
+            packet.bytes = Message::<S>::DeliveryReply(reply).encode(&deployment);
         }
         vec![packet]
     }));
@@ -297,11 +311,13 @@ fn messages_of_another_deployment_and_garbage_are_blamed() {
     let mut world = World::new(9, &["orders"]);
     let drone = world.add_drone();
     world.fetch(drone);
-    let hello = Message::<S>::AttributeHello(AttributeHello { nonce: [1; 16] });
+    let hello =
+        Message::<S>::DeliveryHello(DeliveryHello { payload: Payload::AttributeKeys, nonce: [1; 16] });
     let master = MasterSecret::<S>::generate(&mut world.rng);
     let elsewhere = Deployment::new(name("elsewhere"), master.public());
     let endless = vec![0x42; quiver_role::MAX_MESSAGE_LEN + 1];
-    let out_of_place = Message::<S>::AttributeReply(quiver_message::AttributeReply {
+    let out_of_place = Message::<S>::DeliveryReply(quiver_message::DeliveryReply {
+        payload: Payload::AttributeKeys,
         request_digest: [1; 32],
         statement: vec![],
         sealed: vec![1],
@@ -318,7 +334,7 @@ fn messages_of_another_deployment_and_garbage_are_blamed() {
     }
     world.run_for(Duration::from_secs(1));
     let blamed = world.centre_events().iter().filter_map(|event| match event {
-        CentreEvent::Kgc(KgcEvent::Blamed { offence, .. }) => Some(offence.clone()),
+        Either::Left(KgcEvent::Blamed { offence, .. }) => Some(offence.clone()),
         _ => None,
     });
     let blamed: Vec<_> = blamed.collect();
@@ -350,7 +366,8 @@ fn flood_buys_neither_keys_nor_memory() {
     for number in 0..1000_u32 {
         let mut nonce = [0; 16];
         nonce[..4].copy_from_slice(&number.to_be_bytes());
-        let hello = Message::<S>::AttributeHello(AttributeHello { nonce }).encode(&world.deployment);
+        let hello = Message::<S>::DeliveryHello(DeliveryHello { payload: Payload::AttributeKeys, nonce })
+            .encode(&world.deployment);
         world.inject(Node::Drone(drone), Node::Centre, &hello);
     }
     world.run_for(Duration::from_millis(1));

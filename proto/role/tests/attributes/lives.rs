@@ -1,10 +1,10 @@
-//! Random lives of an office and two drones: whatever happens in whatever order, nobody holds what was never
+//! Random lives of an issuer and two drones: whatever happens in whatever order, nobody holds what was never
 //! granted to it, and once everything works again everybody holds what is granted now.
 
 use std::time::Duration;
 
 use proptest::prelude::*;
-use quiver_role::attributes::CentreRecord;
+use quiver_role::Either;
 
 use crate::world::{INTERVAL, Node, World, name};
 
@@ -75,7 +75,7 @@ fn check(world: &World) {
         let fitting: Vec<_> = own.filter(|grant| grant.granted.as_ref().is_some_and(fits)).collect();
         assert!(!fitting.is_empty(), "never granted to this drone");
         let known = world.centre_records().iter().any(|record| match record {
-            CentreRecord::KeyIssued(issued) => {
+            Either::Right(Either::Left(issued)) => {
                 issued.handle == *public.handle().as_bytes()
                     && fitting.iter().any(|grant| grant.revision == issued.revision)
             }

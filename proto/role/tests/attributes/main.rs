@@ -4,7 +4,7 @@ mod certifying;
 mod crashing;
 mod delivering;
 mod hostile;
+mod issuer;
 mod lives;
-mod office;
 mod schemes;
 mod world;

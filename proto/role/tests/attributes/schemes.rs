@@ -2,7 +2,7 @@
 
 use quiver_abe::{FabeoCp, FabeoKp, Gpsw06, PublicEncoding, Scheme, SecretEncoding};
 use quiver_policy::{AccessTree, AttributeSet, Schema};
-use quiver_role::attributes::inner::MAX_KEY_LEN;
+use quiver_role::attributes::query::MAX_KEY_LEN;
 use quiver_role::attributes::schemes::{Granting, SchemeKind};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;

@@ -15,11 +15,12 @@ use quiver_crypto::{Secret, Zeroizing};
 use quiver_message::Message;
 use quiver_role::attributes::certifying::{Certifier, KIND, SCHEME, Terms};
 use quiver_role::attributes::{
-    Answer, Authority, CentreCommand, CentreEvent, CentreRecord, FetchCommand, FetchEvent, FetchTiming,
-    Fetcher, FetcherConfig, Grant, Held, KeyCentre, KeyMaker, MakeError, Office, OfficeCommand, OfficeConfig,
-    OfficeEvent,
+    AttributeIssuer, AttributeServer, Authority, FetchCommand, FetchEvent, FetchTiming, Fetcher, Grant, Held,
+    IssuerCommand, IssuerConfig, IssuerEvent, KeyMaker, KeyResponse, MakeError,
 };
-use quiver_role::{Input, Kgc, KgcCommand, KgcConfig, Machine, Now, Output, Reason, Route};
+use quiver_role::delivery::kgc::{KgcNode, KgcNodeCommand, KgcNodeEvent, KgcNodeRecord};
+use quiver_role::delivery::{DeliveryServer, Standalone};
+use quiver_role::{Either, Input, Kgc, KgcCommand, KgcConfig, Machine, Now, Output, Reason, Route};
 use quiver_testbed::Net;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{CryptoRngCore, SeedableRng};
@@ -78,7 +79,7 @@ pub(crate) type Ring = BTreeMap<Name, Entry>;
 
 /// A drone that stores the keys it fetches.
 struct Drone {
-    fetcher: Fetcher<S>,
+    fetcher: Standalone<S, Fetcher<S>>,
     ring: Ring,
 }
 
@@ -93,13 +94,13 @@ impl Machine for Drone {
 
     fn poll_output(&mut self) -> Output<FetchEvent, Infallible> {
         let output = self.fetcher.poll_output();
-        if let Output::Event(FetchEvent::Answered { authority, statement, answer }) = &output {
+        if let Output::Event(FetchEvent::Answered { authority, statement, response }) = &output {
             let entry = self.ring.entry(authority.clone()).or_default();
             entry.0.clone_from(statement);
-            match answer {
-                Answer::Withdrawn => entry.1 = None,
-                Answer::Nothing | Answer::Held { .. } => {}
-                Answer::Key { grant, key } => entry.1 = Some((*grant, key.to_vec())),
+            match response {
+                KeyResponse::Withdrawn => entry.1 = None,
+                KeyResponse::Nothing | KeyResponse::Held { .. } => {}
+                KeyResponse::Key { grant, key } => entry.1 = Some((*grant, key.to_vec())),
             }
         }
         output
@@ -152,12 +153,12 @@ impl World {
             keypairs: Vec::new(),
         };
         world.skip(Duration::from_secs(100));
-        world.net.add::<KeyCentre<S>>(Node::Centre, Vec::new());
+        world.net.add::<KgcNode<S>>(Node::Centre, Vec::new());
         world.start_centre();
         world
     }
 
-    pub(crate) fn office(&mut self) -> Office<S> {
+    pub(crate) fn server(&mut self) -> AttributeServer<S> {
         let authorities = self.authorities.iter().map(|stored| Authority {
             statement: stored.statement.clone(),
             delivery: stored.delivery.clone(),
@@ -166,14 +167,12 @@ impl World {
                 Err(_) => Box::new(Toy(self.made.clone())),
             },
         });
-        let config = OfficeConfig {
-            deployment: self.deployment.clone(),
-            cookie_key: Secret::random(&mut self.rng),
+        let config = IssuerConfig {
             authorities: authorities.collect(),
             grants: self.grants.clone(),
             interval: INTERVAL,
         };
-        Office::new(config).unwrap()
+        DeliveryServer::new(Secret::random(&mut self.rng), AttributeIssuer::new(config).unwrap())
     }
 
     /// An authority that certifies fields, beside the others.
@@ -198,7 +197,7 @@ impl World {
     /// Starts the centre from what it persisted.
     pub(crate) fn start_centre(&mut self) {
         let records = self.centre_records().iter().filter_map(|record| match record {
-            CentreRecord::Kgc(record) => Some(record.clone()),
+            Either::Left(record) => Some(record.clone()),
             _ => None,
         });
         let records: Vec<_> = records.collect();
@@ -211,9 +210,8 @@ impl World {
             revocation_validity: 86_400,
         };
         let kgc = Kgc::new(config, records).unwrap();
-        let office = self.office();
-        let centre = KeyCentre::new(self.deployment.clone(), kgc, office);
-        self.start(Node::Centre, centre);
+        let server = self.server();
+        self.start(Node::Centre, KgcNode::new(kgc, (server, None)));
         for drone in 0..self.keypairs.len() {
             self.dial(drone);
         }
@@ -223,8 +221,8 @@ impl World {
         self.stop(Node::Centre);
     }
 
-    pub(crate) fn order(&mut self, command: CentreCommand) {
-        self.command::<KeyCentre<S>>(Node::Centre, command);
+    pub(crate) fn order(&mut self, command: KgcNodeCommand) {
+        self.command::<KgcNode<S>>(Node::Centre, command);
     }
 
     pub(crate) fn grant(&mut self, authority: &str, drone: usize, granted: Option<&[u8]>) {
@@ -236,12 +234,12 @@ impl World {
             granted: granted.map(<[u8]>::to_vec),
         };
         self.grants.push(grant.clone());
-        self.order(CentreCommand::Office(OfficeCommand::Grant(grant)));
+        self.order(Either::Right(Either::Left(IssuerCommand::Grant(grant))));
     }
 
     pub(crate) fn revoke(&mut self, drone: usize) {
         let revoked = vec![Revoked::from(&self.public(drone).identity)];
-        self.order(CentreCommand::Kgc(KgcCommand::RevokeDrones(revoked)));
+        self.order(Either::Left(KgcCommand::RevokeDrones(revoked)));
     }
 
     /// Keys of a drone that has enrolled.
@@ -296,16 +294,16 @@ impl World {
         self.disconnect(Node::Centre, Node::Drone(drone));
     }
 
-    pub(crate) fn centre(&self) -> &KeyCentre<S> {
+    pub(crate) fn centre(&self) -> &KgcNode<S> {
         self.machine(Node::Centre)
     }
 
-    pub(crate) fn centre_records(&self) -> &[CentreRecord] {
-        self.node::<KeyCentre<S>>(Node::Centre).records()
+    pub(crate) fn centre_records(&self) -> &[KgcNodeRecord] {
+        self.node::<KgcNode<S>>(Node::Centre).records()
     }
 
-    pub(crate) fn centre_events(&self) -> &[CentreEvent] {
-        &self.node::<KeyCentre<S>>(Node::Centre).events
+    pub(crate) fn centre_events(&self) -> &[KgcNodeEvent] {
+        &self.node::<KgcNode<S>>(Node::Centre).events
     }
 
     pub(crate) fn public(&self, drone: usize) -> &DronePublicKey<S> {
@@ -363,7 +361,7 @@ impl World {
 
     /// How many keys the registry knows to be issued.
     pub(crate) fn issued(&self) -> usize {
-        self.centre_records().iter().filter(|record| matches!(record, CentreRecord::KeyIssued(_))).count()
+        self.centre_records().iter().filter(|record| matches!(record, Either::Right(Either::Left(_)))).count()
     }
 
     pub(crate) fn made(&self) -> usize {
@@ -379,9 +377,9 @@ impl World {
         refusals.collect()
     }
 
-    pub(crate) fn office_events(&self) -> Vec<&OfficeEvent> {
+    pub(crate) fn issuer_events(&self) -> Vec<&IssuerEvent> {
         let events = self.centre_events().iter().filter_map(|event| match event {
-            CentreEvent::Office(event) => Some(event),
+            Either::Right(Either::Left(event)) => Some(event),
             _ => None,
         });
         events.collect()
@@ -401,9 +399,13 @@ impl World {
     }
 }
 
-fn fetcher(deployment: &Deployment<S>, keypair: DroneKeypair<S>, held: Vec<Held>) -> Fetcher<S> {
-    let timing = FetchTiming::default();
-    Fetcher::new(FetcherConfig { deployment: deployment.clone(), keypair, held, timing }).unwrap()
+fn fetcher(
+    deployment: &Deployment<S>,
+    keypair: DroneKeypair<S>,
+    held: Vec<Held>,
+) -> Standalone<S, Fetcher<S>> {
+    let fetcher = Fetcher::new(deployment, held, FetchTiming::default()).unwrap();
+    Standalone::client(deployment.clone(), keypair, fetcher)
 }
 
 fn authority(

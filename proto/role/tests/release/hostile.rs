@@ -6,8 +6,8 @@ use std::time::Duration;
 use quiver_ainq::{DeliveryRequest, Label, RevocationList, VerifiedDelivery};
 use quiver_crypto::Zeroizing;
 use quiver_ibe::{IdentityPoint, MasterShare};
-use quiver_message::{Message, ReleaseReply};
-use quiver_role::release::{CollectEvent, ReleaseAnswer, ReleaseEvent, Verdict};
+use quiver_message::{DeliveryChallenge, DeliveryOffer, DeliveryReply, Message};
+use quiver_role::release::{CollectEvent, ReleaseEvent, ShareResponse, Verdict};
 use quiver_role::{Offence, Reason};
 
 use crate::world::verdict;
@@ -36,18 +36,18 @@ fn lie_with(world: &mut World, liars: &[u16], mut lie: Lie) {
     let mut rng = world.rng.clone();
     world.tamper = Some(Box::new(move |mut packet| {
         match (packet.from, packet.to, Message::<S>::decode(&deployment, &packet.bytes).unwrap()) {
-            (_, Node::Kgc(kgc), Message::ReleaseRequest(request)) if liars.contains(&kgc) => {
+            (_, Node::Kgc(kgc), Message::DeliveryRequest(request)) if liars.contains(&kgc) => {
                 let challenge = [request.nonce.as_slice(), &request.cookie].concat();
                 let request = DeliveryRequest::decode(&request.request).unwrap();
                 let list = RevocationList::empty();
                 let request = request.verify(&deployment, Label::IbeRelease, &challenge, &list, now).unwrap();
                 requests.insert(*request.digest(), request);
             }
-            (Node::Kgc(kgc), _, Message::ReleaseReply(reply)) if liars.contains(&kgc) => {
-                let answer = ReleaseAnswer::Share { version, share: Zeroizing::new(lie(kgc)) };
+            (Node::Kgc(kgc), _, Message::DeliveryReply(reply)) if liars.contains(&kgc) => {
+                let answer = ShareResponse::Share { version, share: Zeroizing::new(lie(kgc)) };
                 let sealed = requests[&reply.request_digest].seal_unattested(&answer.encode(), &mut rng);
-                let reply = ReleaseReply { sealed: sealed.unwrap().encode(), ..reply };
-                packet.bytes = Message::<S>::ReleaseReply(reply).encode(&deployment);
+                let reply = DeliveryReply { sealed: sealed.unwrap().encode(), ..reply };
+                packet.bytes = Message::<S>::DeliveryReply(reply).encode(&deployment);
             }
             _ => {}
         }
@@ -55,12 +55,20 @@ fn lie_with(world: &mut World, liars: &[u16], mut lie: Lie) {
     }));
 }
 
+/// Which KGC a challenge says that it is from.
+fn kgc_of(challenge: &DeliveryChallenge) -> u16 {
+    match challenge.offer {
+        DeliveryOffer::KeyShares { kgc, .. } => kgc,
+        DeliveryOffer::AttributeKeys { .. } => panic!("key shares were asked for"),
+    }
+}
+
 fn is_request(message: &Message<S>) -> bool {
-    matches!(message, Message::ReleaseRequest(_))
+    matches!(message, Message::DeliveryRequest(_))
 }
 
 fn is_reply(message: &Message<S>) -> bool {
-    matches!(message, Message::ReleaseReply(_))
+    matches!(message, Message::DeliveryReply(_))
 }
 
 #[test]
@@ -142,19 +150,19 @@ fn says_it_is_another(seed: u64) {
     world.dial(drone, 9);
     world.tamper = Some(Box::new(move |mut packet| {
         match (packet.from, packet.to, Message::<S>::decode(&deployment, &packet.bytes).unwrap()) {
-            (_, Node::Kgc(9), Message::ReleaseRequest(request)) => {
+            (_, Node::Kgc(9), Message::DeliveryRequest(request)) => {
                 let challenge = [request.nonce.as_slice(), &request.cookie].concat();
                 let request = DeliveryRequest::decode(&request.request).unwrap();
                 let list = RevocationList::empty();
                 let request = request.verify(&deployment, Label::IbeRelease, &challenge, &list, now).unwrap();
                 requests.insert(*request.digest(), request);
             }
-            (Node::Kgc(9), _, Message::ReleaseReply(reply)) => {
+            (Node::Kgc(9), _, Message::DeliveryReply(reply)) => {
                 let share = Zeroizing::new(share_of(2, 9, "mission/alpha"));
-                let answer = ReleaseAnswer::Share { version: 1, share };
+                let answer = ShareResponse::Share { version: 1, share };
                 let sealed = requests[&reply.request_digest].seal_unattested(&answer.encode(), &mut rng);
-                let reply = ReleaseReply { sealed: sealed.unwrap().encode(), ..reply };
-                packet.bytes = Message::<S>::ReleaseReply(reply).encode(&deployment);
+                let reply = DeliveryReply { sealed: sealed.unwrap().encode(), ..reply };
+                packet.bytes = Message::<S>::DeliveryReply(reply).encode(&deployment);
             }
             _ => {}
         }
@@ -259,7 +267,7 @@ fn forged_refusals_end_one_attempt_and_no_more() {
     let drone = world.add_drone();
     let deployment = world.deployment.clone();
     world.tamper = Some(Box::new(move |mut packet| {
-        if let Ok(Message::ReleaseChallenge(challenge)) = Message::<S>::decode(&deployment, &packet.bytes) {
+        if let Ok(Message::DeliveryChallenge(challenge)) = Message::<S>::decode(&deployment, &packet.bytes) {
             let refusal = quiver_message::Refusal {
                 reason: Reason::Revoked,
                 reference: challenge.nonce.to_vec(),
@@ -280,8 +288,8 @@ fn refusals_that_somebody_forged_once_end_no_collection_that_waits() {
     let drone = world.add_drone();
     let (deployment, mut refused) = (world.deployment.clone(), std::collections::BTreeSet::new());
     world.tamper = Some(Box::new(move |mut packet| {
-        if let Ok(Message::ReleaseChallenge(challenge)) = Message::<S>::decode(&deployment, &packet.bytes)
-            && refused.insert(challenge.kgc)
+        if let Ok(Message::DeliveryChallenge(challenge)) = Message::<S>::decode(&deployment, &packet.bytes)
+            && refused.insert(kgc_of(&challenge))
         {
             let reference = challenge.nonce.to_vec();
             let retry_after = Duration::ZERO;
@@ -305,11 +313,14 @@ fn challenge_that_somebody_altered_once_ends_no_collection() {
     world.run_for(Duration::from_secs(120));
     let (deployment, mut altered) = (world.deployment.clone(), std::collections::BTreeSet::new());
     world.tamper = Some(Box::new(move |mut packet| {
-        if let Ok(Message::ReleaseChallenge(mut challenge)) = Message::<S>::decode(&deployment, &packet.bytes)
-            && altered.insert(challenge.kgc)
+        if let Ok(Message::DeliveryChallenge(mut challenge)) =
+            Message::<S>::decode(&deployment, &packet.bytes)
+            && altered.insert(kgc_of(&challenge))
         {
-            challenge.master[0] ^= 1;
-            packet.bytes = Message::<S>::ReleaseChallenge(challenge).encode(&deployment);
+            if let DeliveryOffer::KeyShares { master, .. } = &mut challenge.offer {
+                master[0] ^= 1;
+            }
+            packet.bytes = Message::<S>::DeliveryChallenge(challenge).encode(&deployment);
         }
         vec![packet]
     }));

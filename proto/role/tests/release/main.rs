@@ -2,7 +2,7 @@
 
 mod collecting;
 mod hostile;
-mod office;
 mod refreshing;
+mod releaser;
 mod single;
 mod world;

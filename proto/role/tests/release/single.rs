@@ -1,10 +1,10 @@
 //! One KGC is a quorum of one.
 
 use quiver_role::Reason;
-use quiver_role::release::{ReleaseConfig, ReleaseOffice, Verdict};
+use quiver_role::release::{ReleaseConfig, Verdict};
 
 use crate::world::verdict;
-use crate::world::{ALLOWANCE, Node, PATIENCE, World, condition, not_before};
+use crate::world::{PATIENCE, RATE, World, condition, not_before};
 
 #[test]
 fn single_kgc_releases_like_a_quorum() {
@@ -31,15 +31,8 @@ fn wrong_share_of_the_only_kgc_is_named_and_gives_no_key() {
 #[test]
 fn kgc_without_a_master_key_says_so() {
     let mut world = World::new(3, 1, 1);
-    let config = ReleaseConfig {
-        deployment: world.deployment.clone(),
-        cookie_key: quiver_crypto::Secret::new([1; 32]),
-        holding: None,
-        policies: vec![],
-        approvals: vec![],
-        allowance: ALLOWANCE,
-    };
-    world.start(Node::Kgc(1), ReleaseOffice::new(config));
+    let config = ReleaseConfig { holding: None, policies: vec![], approvals: vec![], rate: RATE };
+    world.start_server(1, config);
     let drone = world.add_drone();
     let before = world.time();
     let shortfall = world.collect(drone, &not_before(1)).unwrap_err();

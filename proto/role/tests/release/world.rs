@@ -13,10 +13,12 @@ use quiver_ibe::{Condition, Dealing, IdentityKey, MasterShare, PublicShares};
 use quiver_message::Message;
 use quiver_pairing::{Scalar, scalar_decode};
 use quiver_role::Route;
+use quiver_role::delivery::{DeliveryServer, Standalone};
+use quiver_role::machine::Rate;
 use quiver_role::release::{
-    Allowance, Approval, Audience, CollectCommand, CollectEvent, CollectTiming, Collector, CollectorConfig,
-    Holding, Policy, ReleaseAuthority, ReleaseCommand, ReleaseConfig, ReleaseEvent, ReleaseOffice,
-    ReleaseParameters, ShareReleased, Shortfall, Verdict,
+    Approval, Audience, CollectCommand, CollectEvent, CollectTiming, Collector, Holding, Policy,
+    ReleaseAuthority, ReleaseCommand, ReleaseConfig, ReleaseEvent, ReleaseParameters, ShareReleased,
+    ShareReleaser, ShareServer, Shortfall, Verdict,
 };
 use quiver_testbed::{Net, NodeSet, Partition};
 use rand_chacha::ChaCha20Rng;
@@ -25,7 +27,7 @@ use rand_chacha::rand_core::{RngCore, SeedableRng};
 pub(crate) type S = Ristretto255;
 
 pub(crate) use quiver_testbed::EPOCH_START as START;
-pub(crate) const ALLOWANCE: Allowance = Allowance { burst: 4, interval: Duration::from_secs(2) };
+pub(crate) const RATE: Rate = Rate { burst: 4, refill: Duration::from_secs(2) };
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) fn name(text: &str) -> Name {
@@ -47,6 +49,12 @@ pub(crate) enum Node {
     Kgc(u16),
     Drone(usize),
 }
+
+/// A KGC that does nothing but release shares.
+type Server = Standalone<S, ShareServer<S>>;
+
+/// A drone that does nothing but collect keys.
+type Client = Standalone<S, Collector<S>>;
 
 pub(crate) type Packet = quiver_testbed::Packet<Node>;
 
@@ -131,7 +139,7 @@ impl World {
     /// Starts a KGC from what its registry would have.
     pub(crate) fn start_kgc(&mut self, kgc: u16) {
         let approvals = self.approvals();
-        self.start_office(kgc, kgc, approvals);
+        self.add_server(kgc, kgc, approvals);
         for drone in 0..self.publics.len() {
             self.dial(drone, kgc);
         }
@@ -139,20 +147,25 @@ impl World {
 
     /// A node that says it is KGC `kgc` and has its share, under another name.
     pub(crate) fn add_impostor(&mut self, node: u16, kgc: u16) {
-        self.start_office(node, kgc, vec![]);
+        self.add_server(node, kgc, vec![]);
     }
 
-    fn start_office(&mut self, node: u16, kgc: u16, approvals: Vec<Approval>) {
+    fn add_server(&mut self, node: u16, kgc: u16, approvals: Vec<Approval>) {
         let config = ReleaseConfig {
-            deployment: self.deployment.clone(),
-            cookie_key: Secret::random(&mut self.rng),
             holding: Some(Holding::new(self.authority.clone(), self.share(kgc)).unwrap()),
             policies: self.policies(),
             approvals,
-            allowance: ALLOWANCE,
+            rate: RATE,
         };
-        self.net.add::<ReleaseOffice<S>>(Node::Kgc(node), Vec::new());
-        self.start(Node::Kgc(node), ReleaseOffice::new(config));
+        self.net.add::<Server>(Node::Kgc(node), Vec::new());
+        self.start_server(node, config);
+    }
+
+    pub(crate) fn start_server(&mut self, node: u16, config: ReleaseConfig<S>) {
+        let cookie_key = Secret::random(&mut self.rng);
+        let server = DeliveryServer::new(cookie_key, ShareReleaser::new(config));
+        let machine = Standalone::server(self.deployment.clone(), server);
+        self.start(Node::Kgc(node), machine);
     }
 
     pub(crate) fn dial(&mut self, drone: usize, kgc: u16) {
@@ -174,24 +187,24 @@ impl World {
         self.ids().into_iter().filter_map(kgc).collect()
     }
 
-    fn office(&mut self, kgc: u16) -> &mut ReleaseOffice<S> {
+    fn server(&mut self, kgc: u16) -> &mut Server {
         self.node_mut(Node::Kgc(kgc)).machine_mut().expect("up")
     }
 
     pub(crate) fn kgc_events(&self, kgc: u16) -> &[ReleaseEvent] {
-        &self.node::<ReleaseOffice<S>>(Node::Kgc(kgc)).events
+        &self.node::<Server>(Node::Kgc(kgc)).events
     }
 
     pub(crate) fn kgc_records(&self, kgc: u16) -> &[ShareReleased] {
-        self.node::<ReleaseOffice<S>>(Node::Kgc(kgc)).records()
+        self.node::<Server>(Node::Kgc(kgc)).records()
     }
 
-    pub(crate) fn drone(&self, drone: usize) -> &Collector<S> {
+    pub(crate) fn drone(&self, drone: usize) -> &Client {
         self.machine(Node::Drone(drone))
     }
 
     pub(crate) fn drone_events(&self, drone: usize) -> &[CollectEvent] {
-        &self.node::<Collector<S>>(Node::Drone(drone)).events
+        &self.node::<Client>(Node::Drone(drone)).events
     }
 
     fn policies(&self) -> Vec<Policy> {
@@ -212,7 +225,7 @@ impl World {
 
     fn order(&mut self, kgcs: &[u16], command: &ReleaseCommand) {
         for kgc in kgcs {
-            self.command::<ReleaseOffice<S>>(Node::Kgc(*kgc), command.clone());
+            self.command::<Server>(Node::Kgc(*kgc), command.clone());
         }
     }
 
@@ -241,7 +254,7 @@ impl World {
         let list = RevocationList { number: 1, issued: now, next_update: now + 86_400, revoked };
         let signed = self.master.sign_revocations(&self.deployment, list, &mut self.rng).unwrap();
         for kgc in self.kgcs() {
-            self.office(kgc).offer_revocations(&signed.encode()).unwrap();
+            self.server(kgc).offer_revocations(&signed.encode()).unwrap();
         }
     }
 
@@ -265,7 +278,7 @@ impl World {
     /// This KGC is through with the refresh.
     pub(crate) fn hold(&mut self, kgc: u16) {
         let holding = Holding::new(self.authority.clone(), self.share(kgc)).unwrap();
-        self.office(kgc).hold(holding);
+        self.server(kgc).part_mut().issuer_mut().hold(holding);
     }
 
     /// A statement signed with the deployment's key, encoded.
@@ -305,12 +318,8 @@ impl World {
     /// A drone that is connected to every KGC and knows nothing of the master key.
     pub(crate) fn add_drone_with(&mut self, keypair: DroneKeypair<S>) -> usize {
         let public = keypair.public().clone();
-        let machine = Collector::new(CollectorConfig {
-            deployment: self.deployment.clone(),
-            keypair,
-            authority: None,
-            timing: self.timing,
-        });
+        let collector = Collector::new(None, self.timing);
+        let machine = Standalone::client(self.deployment.clone(), keypair, collector);
         let drone = self.publics.len();
         self.publics.push(public);
         self.start(Node::Drone(drone), machine);
@@ -334,7 +343,7 @@ impl World {
         wait: bool,
     ) {
         let command = CollectCommand::Collect { condition: condition.cloned(), patience, wait };
-        self.command::<Collector<S>>(Node::Drone(drone), command);
+        self.command::<Client>(Node::Drone(drone), command);
     }
 
     /// Runs until the drone has nothing more to do.

@@ -6,7 +6,6 @@ use quiver_ainq::{Revoked, Suite};
 use quiver_net::Misconduct;
 use quiver_role::KgcCommand;
 use quiver_role::Misdeed;
-use quiver_role::attributes::CentreCommand;
 use quiver_role::{Either, LeaderCommand};
 use quiver_world::run::Percentiles;
 
@@ -65,7 +64,7 @@ impl<S: Suite> Run<'_, S> {
         let revoked = (0..REVOKED).map(|number| Revoked::unknown([number; 16]));
         for kgc in &self.world.kgcs {
             let command = KgcCommand::RevokeDrones(revoked.clone().collect());
-            kgc.command(CentreCommand::Kgc(command)).await?;
+            kgc.command(Either::Left(command)).await?;
         }
         Ok(())
     }

@@ -5,7 +5,6 @@ use std::time::Duration;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use quiver_ainq::{KgcId, Suite};
 use quiver_ibe::Condition;
-use quiver_role::attributes::CentreCommand;
 use quiver_role::release::{Approval, ReleaseCommand};
 use quiver_role::{Either, LeaderCommand};
 use quiver_world::Invariant;
@@ -94,7 +93,7 @@ impl<S: Suite> Run<'_, S> {
 
     async fn approve(&self, kgc: KgcId, condition: &Condition) -> Result<()> {
         let approval = Approval { revision: 1, condition: condition.clone(), approved: true };
-        let command = CentreCommand::Release(ReleaseCommand::Approval(approval));
+        let command = Either::Right(Either::Right(ReleaseCommand::Approval(approval)));
         match self.world.kgcs.get(usize::from(kgc) - 1) {
             Some(node) => node.command(command).await,
             None => Err(SimError::Stopped { who: format!("KGC {kgc}") }),

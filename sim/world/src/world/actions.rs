@@ -106,7 +106,7 @@ impl<S: Suite> World<S> {
             Action::Revoke(edge) => {
                 let serial = self.fleet.token(NodeId::Edge(*edge)).token.statement.id;
                 let command = KgcCommand::RevokeDrones(vec![Revoked::unknown(serial)]);
-                steps.extend(self.tell_kgcs(&KgcNodeCommand::Kgc(command), "revoke"));
+                steps.extend(self.tell_kgcs(&Either::Left(command), "revoke"));
                 // Who is revoked gets no credentials either.
                 self.certify(*edge, None, steps);
             }
@@ -127,7 +127,7 @@ impl<S: Suite> World<S> {
             Action::Approve(kgc) => {
                 // The operator's word is durable, whether or not the KGC is on.
                 self.approved.insert(*kgc);
-                let command = KgcNodeCommand::Release(ReleaseCommand::Approval(self.fleet.approval()));
+                let command = Either::Right(ReleaseCommand::Approval(self.fleet.approval()));
                 steps.extend(self.step_kgc(*kgc, Stimulus::Command(command), "approve phase 2"));
             }
             _ => {}

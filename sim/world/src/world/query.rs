@@ -72,7 +72,7 @@ impl<S: Suite> World<S> {
 
     /// A KGC's machine, if it is switched on.
     pub fn kgc(&self, id: KgcId) -> Option<&Kgc<S>> {
-        self.kgc_node(id)?.machine.as_deref().map(|kgc_node| &kgc_node.kgc)
+        self.kgc_node(id)?.machine.as_deref().map(|kgc_node| &**kgc_node)
     }
 
     pub(super) fn kgc_node(&self, id: KgcId) -> Option<&SimNode<KgcNode<S>>> {

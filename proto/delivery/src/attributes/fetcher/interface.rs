@@ -1,26 +1,13 @@
-//! What goes into and comes out of a fetcher besides messages.
+//! Commands, events and timing of the client that fetches attribute keys.
 
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{Deployment, DroneKeypair, Name, Suite};
+use quiver_ainq::Name;
 use quiver_message::Reason;
 
-use crate::attributes::Answer;
+use crate::attributes::KeyResponse;
 use quiver_machine::{Offence, Peer};
-
-/// What a fetcher is set up with.
-#[derive(Debug)]
-pub struct FetcherConfig<S: Suite> {
-    /// The deployment the drone belongs to.
-    pub deployment: Deployment<S>,
-    /// The drone's own key.
-    pub keypair: DroneKeypair<S>,
-    /// What is held already.
-    pub held: Vec<Held>,
-    /// When things happen.
-    pub timing: FetchTiming,
-}
 
 /// What a drone holds of one authority.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,8 +50,8 @@ pub enum FetchEvent {
         authority: Name,
         /// The KGC's signed statement about it, verified.
         statement: Vec<u8>,
-        /// The answer: a key is to be stored; if the grant is withdrawn, a key that is held is to be erased.
-        answer: Answer,
+        /// The response: a key is to be stored; if the grant is withdrawn, a key that is held is to be erased.
+        response: KeyResponse,
     },
     /// A newer revocation list than the fetcher was told is held; that the KGC signed it is certain.
     #[cfg(feature = "services")]
@@ -91,4 +78,10 @@ pub enum FetchEvent {
         /// What.
         offence: Offence,
     },
+}
+
+impl From<(Peer, Offence)> for FetchEvent {
+    fn from((peer, offence): (Peer, Offence)) -> Self {
+        Self::Blamed { peer, offence }
+    }
 }

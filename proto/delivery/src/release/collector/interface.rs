@@ -1,29 +1,15 @@
-//! What goes into and comes out of a collector besides messages.
+//! Commands, events and timing of the client that collects condition keys.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
-use quiver_ainq::{Deployment, DroneKeypair, KgcId, Suite, UnixTime};
+use quiver_ainq::{KgcId, UnixTime};
 use quiver_ibe::{Condition, Fault, IdentityKey};
 use quiver_message::Reason;
 
-use crate::release::ReleaseAuthority;
 use quiver_machine::{Offence, Peer};
-
-/// What a collector is set up with.
-#[derive(Debug)]
-pub struct CollectorConfig<S: Suite> {
-    /// The deployment the drone belongs to.
-    pub deployment: Deployment<S>,
-    /// The drone's own key.
-    pub keypair: DroneKeypair<S>,
-    /// What is known of the master key already; what is not, the KGCs are asked for.
-    pub authority: Option<ReleaseAuthority<S>>,
-    /// When things happen.
-    pub timing: CollectTiming,
-}
 
 /// When a collector does things.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -202,4 +188,10 @@ pub enum CollectEvent {
         /// What.
         offence: Offence,
     },
+}
+
+impl From<(Peer, Offence)> for CollectEvent {
+    fn from((peer, offence): (Peer, Offence)) -> Self {
+        Self::Blamed { peer, offence }
+    }
 }

@@ -1,12 +1,13 @@
-//! A connected KGC: whether it has given a challenge, and how patient to be with it.
+//! A connection to a KGC: its challenge, and when to retry (docs/protocol.md §4.1).
 
 use core::time::Duration;
 
 use quiver_ainq::KgcId;
-use quiver_message::{COOKIE_LEN, Nonce, ReleaseChallenge};
+use quiver_message::{DeliveryChallenge, DeliveryOffer, Nonce};
 
-use quiver_machine::Backoff;
-use quiver_machine::Peer;
+use quiver_machine::{Backoff, Peer};
+
+use crate::client::Challenge;
 
 /// For how long a challenge is used: less than a KGC's cookies live.
 const USED_FOR: Duration = Duration::from_secs(100);
@@ -25,8 +26,7 @@ pub(super) enum Stage {
 /// A challenge, and what came with it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Open {
-    pub(super) nonce: Nonce,
-    pub(super) cookie: [u8; COOKIE_LEN],
+    pub(super) challenge: Challenge,
     pub(super) kgc: KgcId,
     pub(super) master: [u8; 32],
     pub(super) version: u32,
@@ -51,14 +51,16 @@ impl Link {
     }
 
     /// Takes a challenge, if it answers the hello under way. Returns whether it did.
-    pub(super) fn challenged(&mut self, now: Duration, message: &ReleaseChallenge) -> bool {
+    pub(super) fn challenged(&mut self, now: Duration, message: &DeliveryChallenge) -> bool {
+        let DeliveryOffer::KeyShares { kgc, master, version } = message.offer else { return false };
         let Stage::Greeting { nonce, .. } = self.stage else { return false };
         if nonce != message.nonce {
             return false;
         }
-        let ReleaseChallenge { nonce, cookie, kgc, master, version } = *message;
         self.kgc = Some(kgc);
-        self.stage = Stage::Open(Open { nonce, cookie, kgc, master, version, until: now + USED_FOR });
+        self.backoff.reset();
+        let challenge = Challenge { nonce, cookie: message.cookie };
+        self.stage = Stage::Open(Open { challenge, kgc, master, version, until: now + USED_FOR });
         true
     }
 

@@ -1,71 +1,78 @@
-//! What comes in at a collector: challenges, replies and refusals.
+//! Handles what KGCs answer to a collector: challenges, replies and refusals.
 
 use quiver_ainq::{KgcId, SealedDelivery, Suite};
 use quiver_ibe::Condition;
-use quiver_message::{Message, Reason, Refusal, ReleaseChallenge, ReleaseReply};
-use rand_core::CryptoRngCore;
+use quiver_machine::Peer;
+use quiver_message::{DeliveryChallenge, DeliveryReply, Payload, Reason, Refusal};
 
 use super::collection::{Asked, Collection};
 use super::interface::Verdict;
 use super::link::Stage;
-use super::{Collector, LONGEST_WAIT, ReleaseAuthority};
-use crate::release::inner::ReleaseAnswer;
-use quiver_machine::{Now, Offence, Peer};
+use super::{CollectContext, Collector, ReleaseAuthority, blame};
+use crate::client::LONGEST_WAIT;
+use crate::release::query::ShareResponse;
 
 impl<S: Suite> Collector<S> {
-    pub(super) fn received(&mut self, now: Now, from: Peer, bytes: &[u8], rng: &mut dyn CryptoRngCore) {
-        match Message::decode(&self.deployment, bytes) {
-            Err(error) => self.blame(from, error),
-            Ok(Message::ReleaseChallenge(message)) => self.challenged(now, from, &message),
-            Ok(Message::ReleaseReply(reply)) => self.replied(now, from, &reply, rng),
-            Ok(Message::Refusal(refusal)) => self.refused(now, from, &refusal, rng),
-            // A KGC tells whoever it knows of a new revocation list; this is not the place for it.
-            Ok(Message::RevocationList(_)) => {}
-            Ok(_) => self.blame(from, Offence::OutOfPlace("message to a drone that collects identity keys")),
-        }
+    /// §4.1, step 2. Returns whether the challenge answers a hello of this collector.
+    pub(super) fn challenged(
+        &mut self,
+        cx: &mut CollectContext<'_, S>,
+        from: Peer,
+        message: &DeliveryChallenge,
+    ) -> bool {
+        let link = self.links.iter_mut().find(|link| link.peer == from);
+        link.is_some_and(|link| link.challenged(cx.now.monotonic, message))
     }
 
-    fn challenged(&mut self, now: Now, from: Peer, message: &ReleaseChallenge) {
-        if let Some(link) = self.links.iter_mut().find(|link| link.peer == from)
-            && link.challenged(now.monotonic, message)
-        {
-            link.backoff.reset();
-        }
-    }
-
-    fn replied(&mut self, now: Now, from: Peer, reply: &ReleaseReply, rng: &mut dyn CryptoRngCore) {
+    /// §4.1, step 4. Returns whether the reply is to a request of this collector.
+    pub(super) fn replied(
+        &mut self,
+        cx: &mut CollectContext<'_, S>,
+        from: Peer,
+        reply: &DeliveryReply,
+    ) -> bool {
         let digest = &reply.request_digest;
         let pending = self.collections.iter().find_map(|(wanted, collection)| {
             collection.pending(from, digest).map(|pending| (wanted.clone(), pending))
         });
-        let Some((wanted, pending)) = pending else { return };
+        let (Some((wanted, pending)), Some(keypair), Payload::KeyShares) =
+            (pending, cx.keypair, reply.payload)
+        else {
+            return false;
+        };
         // What does not open somebody on the way has made: the KGC's own answer may still come.
         let opened = SealedDelivery::decode(&reply.sealed)
-            .and_then(|sealed| pending.open_unattested(&self.keypair, &sealed))
-            .and_then(|answer| ReleaseAnswer::decode(&answer));
-        let answer = match opened {
-            Ok(answer) => answer,
-            Err(error) => return self.blame(from, error),
+            .and_then(|sealed| pending.open_unattested(keypair, &sealed))
+            .and_then(|response| ShareResponse::decode(&response));
+        let response = match opened {
+            Ok(response) => response,
+            Err(error) => {
+                blame(cx, from, error);
+                return true;
+            }
         };
         if !reply.statement.is_empty() {
-            match ReleaseAuthority::decode(&self.deployment, &reply.statement) {
-                Ok(authority) => self.learn(authority),
-                Err(error) => self.blame(from, error),
+            match ReleaseAuthority::decode(cx.deployment, &reply.statement) {
+                Ok(authority) => self.learn(cx, authority),
+                Err(error) => blame(cx, from, error),
             }
         }
-        let Some(link) = self.links.iter_mut().find(|link| link.peer == from) else { return };
-        link.backoff.reset();
-        if let Some(kgc) = link.kgc {
-            self.answered(now, (from, kgc), &wanted, answer, rng);
+        if let Some(link) = self.links.iter_mut().find(|link| link.peer == from) {
+            link.backoff.reset();
+            if let Some(kgc) = link.kgc {
+                self.answered(cx, (from, kgc), &wanted, response);
+            }
         }
+        true
     }
 
     /// A refusal is not authenticated: it ends one attempt at one KGC or slows it down.
-    fn refused(&mut self, now: Now, from: Peer, refusal: &Refusal, rng: &mut dyn CryptoRngCore) {
-        let Some(link) = self.links.iter_mut().find(|link| link.peer == from) else { return };
+    /// Returns whether it is about something that this collector asked.
+    pub(super) fn refused(&mut self, cx: &mut CollectContext<'_, S>, from: Peer, refusal: &Refusal) -> bool {
+        let Some(link) = self.links.iter_mut().find(|link| link.peer == from) else { return false };
         let ours = match link.stage {
             Stage::Greeting { nonce, .. } => refusal.reference == nonce,
-            Stage::Open(open) => refusal.reference == open.nonce,
+            Stage::Open(open) => refusal.reference == open.challenge.nonce,
             Stage::Fresh => false,
         };
         let about = self
@@ -74,25 +81,26 @@ impl<S: Suite> Collector<S> {
             .find(|(_, collection)| collection.pending(from, &refusal.reference).is_some());
         let about = about.map(|(wanted, _)| wanted.clone());
         if !ours && about.is_none() {
-            return;
+            return false;
         }
         if matches!(refusal.reason, Reason::BadCookie | Reason::Busy) {
-            let wait = link.backoff.next(rng).max(refusal.retry_after.min(LONGEST_WAIT));
-            link.rests_until = now.monotonic + wait;
+            let wait = link.backoff.next(cx.rng).max(refusal.retry_after.min(LONGEST_WAIT));
+            link.rests_until = cx.now.monotonic + wait;
             if ours {
                 link.stage = Stage::Fresh;
             }
             let verdict = Verdict::Refused(refusal.reason);
-            return self.for_those_waiting(from, about.as_ref(), |collection, kgc| {
-                let until = now.monotonic + wait;
+            let until = cx.now.monotonic + wait;
+            self.for_those_waiting(from, about.as_ref(), |collection, kgc| {
                 let resting = Asked::Resting { until, pending: None, kgc, verdict: Some(verdict) };
                 collection.asked.insert(from, resting);
             });
+            return true;
         }
         if ours {
             link.stage = Stage::Fresh;
         }
-        let until = now.monotonic + link.backoff.next(rng);
+        let until = cx.now.monotonic + link.backoff.next(cx.rng);
         let verdict = Verdict::Refused(refusal.reason);
         self.for_those_waiting(from, about.as_ref(), |collection, kgc| {
             // Of a collection that waits for an answer to change it must not be the end: perhaps a request was altered on its
@@ -104,6 +112,7 @@ impl<S: Suite> Collector<S> {
             };
             collection.asked.insert(from, asked);
         });
+        true
     }
 
     /// Every collection that waits for this KGC, or the one that something is about.

@@ -1,25 +1,24 @@
-//! What is due at a collector whatever came in: whom to ask, whom not to wait for any longer, when to give up.
+//! Schedules a collection: which KGCs to ask, which to give up on, when a collection is over.
 
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{DeliveryRequest, Label, Suite};
+use quiver_ainq::Suite;
 use quiver_ibe::Condition;
-use quiver_message::{Message, Reason, ReleaseHello, ReleaseRequest};
-use rand_core::CryptoRngCore;
+use quiver_machine::Peer;
+use quiver_message::{Payload, Reason};
 
 use super::collection::Asked;
 use super::interface::{CollectEvent, Verdict};
 use super::link::{Open, Stage};
-use super::{Collector, ReleaseAuthority};
-use crate::release::inner::ReleaseQuestion;
-use crate::release::office::challenge;
-use quiver_machine::{Now, Peer};
+use super::{CollectContext, Collector, ReleaseAuthority};
+use crate::client::greet;
+use crate::release::query::ShareQuery;
 
 impl<S: Suite> Collector<S> {
     /// Does what is due, and sets the next deadline.
-    pub(super) fn advance(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        let time = now.monotonic;
+    pub(super) fn advance(&mut self, cx: &mut CollectContext<'_, S>) {
+        let time = cx.now.monotonic;
         for link in &mut self.links {
             // Who does not even answer a hello is greeted again, later.
             if matches!(link.stage, Stage::Greeting { deadline, .. } if deadline <= time) {
@@ -34,23 +33,22 @@ impl<S: Suite> Collector<S> {
                 }
             }
         }
-        self.end_what_is_over(now);
+        self.end_what_is_over(cx);
         self.choose(time);
-        self.ask_the_chosen(now, rng);
+        self.ask_the_chosen(cx);
         self.deadline = self.next_deadline(time);
     }
 
     /// Gives up what takes too long or cannot be any more.
-    fn end_what_is_over(&mut self, now: Now) {
-        let (authority, links) = (self.authority.as_ref(), &self.links);
+    fn end_what_is_over(&mut self, cx: &mut CollectContext<'_, S>) {
+        let (time, authority, links) = (cx.now.monotonic, self.authority.as_ref(), &self.links);
         let over = |collection: &super::Collection<S>| {
-            let time = now.monotonic;
             collection.until <= time || collection.is_hopeless(time, authority, links)
         };
         let ended = self.collections.extract_if(.., |_, collection| over(collection));
         for (wanted, collection) in ended {
             let shortfall = collection.shortfall(wanted, authority);
-            self.out.event(CollectEvent::NotCollected(shortfall));
+            cx.out.event(CollectEvent::NotCollected(shortfall));
         }
     }
 
@@ -77,74 +75,54 @@ impl<S: Suite> Collector<S> {
     }
 
     /// Asks those chosen that have given a challenge, and greets the others.
-    fn ask_the_chosen(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+    fn ask_the_chosen(&mut self, cx: &mut CollectContext<'_, S>) {
+        let time = cx.now.monotonic;
         for place in 0..self.links.len() {
             let Some(link) = self.links.get_mut(place) else { return };
             let peer = link.peer;
             let chosen = |collection: &super::Collection<S>| {
                 matches!(collection.asked.get(&peer), Some(Asked::Chosen))
             };
-            if link.rests_until > now.monotonic || !self.collections.values().any(chosen) {
+            if link.rests_until > time || !self.collections.values().any(chosen) {
                 continue;
             }
-            match link.open(now.monotonic) {
+            match link.open(time) {
                 Some(open) => {
                     let wanted = self.collections.iter().filter(|(_, collection)| chosen(collection));
                     let wanted: Vec<_> = wanted.map(|(wanted, _)| wanted.clone()).collect();
-                    wanted.iter().for_each(|wanted| self.ask(now, peer, &open, wanted, rng));
+                    wanted.iter().for_each(|wanted| self.ask(cx, peer, &open, wanted));
                 }
                 None if matches!(link.stage, Stage::Fresh) => {
-                    let mut nonce = [0; 16];
-                    rng.fill_bytes(&mut nonce);
-                    let deadline = now.monotonic + link.backoff.next(rng);
+                    let nonce = greet(cx, peer, Payload::KeyShares);
+                    let deadline = time + link.backoff.next(cx.rng);
                     link.stage = Stage::Greeting { nonce, deadline };
-                    self.out.send(&self.deployment, peer, &Message::ReleaseHello(ReleaseHello { nonce }));
                 }
                 None => {}
             }
         }
     }
 
-    fn ask(
-        &mut self,
-        now: Now,
-        peer: Peer,
-        open: &Open,
-        wanted: &Option<Condition>,
-        rng: &mut dyn CryptoRngCore,
-    ) {
+    fn ask(&mut self, cx: &mut CollectContext<'_, S>, peer: Peer, open: &Open, wanted: &Option<Condition>) {
         let known = self.authority.as_ref().map(ReleaseAuthority::version);
         if self.authority.as_ref().is_some_and(|known| known.fingerprint() != open.master) {
-            return self.doubt_key(now, peer, wanted, rng);
+            return self.doubt_key(cx, peer, wanted);
         }
         let statement = wanted.is_none() || known.is_none_or(|version| version < open.version);
-        let question = ReleaseQuestion { kgc: open.kgc, statement, condition: wanted.clone() };
-        let asked = DeliveryRequest::create(
-            &self.deployment,
-            &self.keypair,
-            Label::IbeRelease,
-            open.master,
-            &challenge(&open.nonce, &open.cookie),
-            &question.encode(),
-            rng,
-        );
-        // Only a long question fails, and these have at most 263 bytes.
-        let Ok((request, pending)) = asked else { return };
+        let query = ShareQuery { kgc: open.kgc, statement, condition: wanted.clone() }.encode();
+        let asked = open.challenge.request(cx, (peer, Payload::KeyShares), open.master, &query);
+        let Some(pending) = asked else { return };
         let Some(link) = self.links.iter_mut().find(|link| link.peer == peer) else { return };
-        let overdue = now.monotonic + link.backoff.next(rng);
+        let overdue = cx.now.monotonic + link.backoff.next(cx.rng);
         if let Some(collection) = self.collections.get_mut(wanted) {
             collection.asked.insert(peer, Asked::Pending { pending, overdue });
         }
-        let (nonce, cookie) = (open.nonce, open.cookie);
-        let message = ReleaseRequest { nonce, cookie, request: request.encode() };
-        self.out.send(&self.deployment, peer, &Message::ReleaseRequest(message));
     }
 
     /// A challenge is signed by nobody: somebody on the way may have named another master key, and must not end with one
     /// message what this KGC could do for the collection.
-    fn doubt_key(&mut self, now: Now, peer: Peer, wanted: &Option<Condition>, rng: &mut dyn CryptoRngCore) {
+    fn doubt_key(&mut self, cx: &mut CollectContext<'_, S>, peer: Peer, wanted: &Option<Condition>) {
         let Some(link) = self.links.iter_mut().find(|link| link.peer == peer) else { return };
-        let until = now.monotonic + link.backoff.next(rng);
+        let until = cx.now.monotonic + link.backoff.next(cx.rng);
         link.stage = Stage::Fresh;
         link.rests_until = until;
         let verdict = Some(Verdict::Refused(Reason::UnknownAuthority));

@@ -1,11 +1,10 @@
-//! What goes into and comes out of an office besides messages.
+//! Configuration, commands, records and events of the issuer of attribute keys.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{Deployment, Name, SecretScalar, Suite, UnixTime, VerifiedAuthority};
-use quiver_crypto::Secret;
+use quiver_ainq::{Name, SecretScalar, Suite, UnixTime, VerifiedAuthority};
 use quiver_message::Reason;
 
 use crate::attributes::{Grant, KeyMaker, MakeError};
@@ -22,26 +21,22 @@ pub struct Authority<S: Suite> {
     pub maker: Box<dyn KeyMaker>,
 }
 
-/// What an office is set up with.
+/// What an issuer is set up with.
 #[derive(Debug)]
-pub struct OfficeConfig<S: Suite> {
-    /// The deployment whose drones it serves.
-    pub deployment: Deployment<S>,
-    /// Key of the stateless cookies; random at every start.
-    pub cookie_key: Secret<32>,
+pub struct IssuerConfig<S: Suite> {
     /// The authorities; at most [`MAX_AUTHORITIES`](quiver_message::MAX_AUTHORITIES).
     pub authorities: Vec<Authority<S>>,
-    /// What is granted, at least the newest word on every drone: an office that learnt of it only later would tell drones in
+    /// What is granted, at least the newest word on every drone: an issuer that learnt of it only later would tell drones in
     /// between that it knows of no grant, or make keys for grants that were withdrawn since.
     pub grants: Vec<Grant>,
     /// How long a drone waits for its next key of one authority.
     pub interval: Duration,
 }
 
-/// Why an office cannot be opened.
+/// Why an issuer cannot be set up.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum OfficeError {
+pub enum IssuerError {
     /// More authorities than a challenge can name.
     #[error("more than 16 attribute authorities")]
     TooMany,
@@ -53,9 +48,9 @@ pub enum OfficeError {
     WrongKey(Name),
 }
 
-/// What the operator asks of an office.
+/// What the operator asks of an issuer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OfficeCommand {
+pub enum IssuerCommand {
     /// Grant or withdraw. The caller has made it durable; the same one may come again.
     Grant(Grant),
 }
@@ -77,10 +72,10 @@ pub struct KeyIssued {
     pub at: UnixTime,
 }
 
-/// What an office reports.
+/// What an issuer reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum OfficeEvent {
+pub enum IssuerEvent {
     /// A key was issued.
     Issued {
         /// By which authority.
@@ -143,4 +138,16 @@ pub enum OfficeEvent {
         /// What.
         offence: Offence,
     },
+}
+
+impl From<(Peer, Reason)> for IssuerEvent {
+    fn from((peer, reason): (Peer, Reason)) -> Self {
+        Self::Refused { peer, reason }
+    }
+}
+
+impl From<(Peer, Offence)> for IssuerEvent {
+    fn from((peer, offence): (Peer, Offence)) -> Self {
+        Self::Blamed { peer, offence }
+    }
 }

@@ -1,4 +1,4 @@
-//! What a drone asks of a KGC that releases key shares, and what it is told: the parts that travel signed and sealed.
+//! Query and response of the release of key shares (docs/protocol.md §4.3): what travels signed and sealed.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -9,8 +9,7 @@ use quiver_crypto::canonical::{Reader, Writer};
 use quiver_ibe::condition::MAX_CONDITION_LEN;
 use quiver_ibe::{Condition, KeyShare};
 
-/// First byte of every question and answer.
-const VERSION: u8 = 1;
+use crate::{QUERY_VERSION, read_flag, read_version};
 
 const STATEMENT: u8 = 0;
 const SHARE: u8 = 1;
@@ -21,7 +20,7 @@ const NO_POLICY: u8 = 5;
 
 /// What a drone asks of one KGC. At most 263 bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReleaseQuestion {
+pub struct ShareQuery {
     /// Which KGC is asked.
     pub kgc: KgcId,
     /// Whether the statement about the master key is wanted as well.
@@ -30,12 +29,12 @@ pub struct ReleaseQuestion {
     pub condition: Option<Condition>,
 }
 
-impl ReleaseQuestion {
+impl ShareQuery {
     /// The encoding: version ‖ KGC u16 ‖ statement wanted ‖ lp(condition).
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut writer = Writer::new();
-        writer.u8(VERSION).u16(self.kgc).u8(u8::from(self.statement));
+        writer.u8(QUERY_VERSION).u16(self.kgc).u8(u8::from(self.statement));
         writer.lp(self.condition.as_ref().map_or(b"", |condition| condition.as_str().as_bytes()));
         writer.finish()
     }
@@ -46,13 +45,9 @@ impl ReleaseQuestion {
     /// [`Error::Malformed`], also for a condition of an unknown kind or in another than its one spelling.
     pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
         let mut reader = Reader::new(bytes);
-        version(&mut reader)?;
+        read_version(&mut reader)?;
         let kgc = reader.u16()?;
-        let statement = match reader.u8()? {
-            0 => false,
-            1 => true,
-            _ => return Err(Error::Malformed("neither yes nor no")),
-        };
+        let statement = read_flag(&mut reader)?;
         let text = reader.lp(MAX_CONDITION_LEN)?;
         reader.end()?;
         let condition = match text {
@@ -70,7 +65,7 @@ fn read_condition(text: &[u8]) -> Result<Condition, Error> {
 
 /// What a KGC answers. A share is erased when this is dropped, and not printed.
 #[derive(Clone, PartialEq, Eq)]
-pub enum ReleaseAnswer {
+pub enum ShareResponse {
     /// The statement was asked for and nothing else.
     Statement,
     /// Its share of the condition's key.
@@ -95,12 +90,12 @@ pub enum ReleaseAnswer {
     NoPolicy,
 }
 
-impl ReleaseAnswer {
+impl ShareResponse {
     /// The encoding: version ‖ kind, and for a share its version u32 and 98 bytes, for what is to come two times u64.
     #[must_use]
     pub fn encode(&self) -> Zeroizing<Vec<u8>> {
         let mut writer = Writer::with_capacity(2 + 4 + KeyShare::LEN);
-        writer.u8(VERSION);
+        writer.u8(QUERY_VERSION);
         match self {
             Self::Statement => writer.u8(STATEMENT),
             Self::Share { version, share } => writer.u8(SHARE).u32(*version).fixed(share.as_slice()),
@@ -118,7 +113,7 @@ impl ReleaseAnswer {
     /// [`Error::Malformed`].
     pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
         let mut reader = Reader::new(bytes);
-        version(&mut reader)?;
+        read_version(&mut reader)?;
         let answer = match reader.u8()? {
             STATEMENT => Self::Statement,
             SHARE => Self::Share { version: reader.u32()?, share: Zeroizing::new(reader.array()?) },
@@ -126,14 +121,14 @@ impl ReleaseAnswer {
             NOT_APPROVED => Self::NotApproved,
             NOT_ITS_DRONE => Self::NotItsDrone,
             NO_POLICY => Self::NoPolicy,
-            _ => return Err(Error::Malformed("unknown kind of answer")),
+            _ => return Err(Error::Malformed("unknown kind of response")),
         };
         reader.end()?;
         Ok(answer)
     }
 }
 
-impl fmt::Debug for ReleaseAnswer {
+impl fmt::Debug for ShareResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Statement => f.write_str("Statement"),
@@ -144,8 +139,4 @@ impl fmt::Debug for ReleaseAnswer {
             Self::NoPolicy => f.write_str("NoPolicy"),
         }
     }
-}
-
-fn version(reader: &mut Reader<'_>) -> Result<(), Error> {
-    if reader.u8()? == VERSION { Ok(()) } else { Err(Error::Malformed("of another version")) }
 }

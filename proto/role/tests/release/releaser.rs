@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use quiver_crypto::Zeroizing;
-use quiver_role::release::{CollectEvent, ReleaseAnswer, ReleaseEvent, ReleaseQuestion, Verdict};
+use quiver_role::release::{CollectEvent, ReleaseEvent, ShareQuery, ShareResponse, Verdict};
 
 use crate::world::verdict;
-use crate::world::{ALLOWANCE, Node, PATIENCE, START, World, condition, name, not_before};
+use crate::world::{Node, PATIENCE, RATE, START, World, condition, name, not_before};
 
 #[test]
 fn nothing_is_released_without_a_policy() {
@@ -80,12 +80,12 @@ fn who_asks_too_often_waits() {
     let mut world = World::new(6, 1, 1);
     let drone = world.add_drone();
     let before = world.time();
-    for number in 1..=u64::from(ALLOWANCE.burst) {
+    for number in 1..=u64::from(RATE.burst) {
         world.collect(drone, &not_before(number)).unwrap();
     }
     assert_eq!(world.time(), before);
     world.collect(drone, &not_before(20)).unwrap();
-    assert!(world.time() - before >= ALLOWANCE.interval);
+    assert!(world.time() - before >= RATE.refill);
     let other = world.add_drone();
     let before = world.time();
     world.collect(other, &not_before(20)).unwrap();
@@ -126,41 +126,41 @@ fn same_swarm_of_questions_makes_each_share_once() {
 #[test]
 fn question_and_answer_have_one_encoding_each() {
     let questions = [
-        ReleaseQuestion { kgc: 1, statement: false, condition: None },
-        ReleaseQuestion { kgc: 300, statement: true, condition: Some(condition("mission/alpha")) },
-        ReleaseQuestion { kgc: 2, statement: false, condition: Some(not_before(1)) },
+        ShareQuery { kgc: 1, statement: false, condition: None },
+        ShareQuery { kgc: 300, statement: true, condition: Some(condition("mission/alpha")) },
+        ShareQuery { kgc: 2, statement: false, condition: Some(not_before(1)) },
     ];
     for question in questions {
         let bytes = question.encode();
-        assert_eq!(ReleaseQuestion::decode(&bytes), Ok(question));
+        assert_eq!(ShareQuery::decode(&bytes), Ok(question));
         for length in 0..bytes.len() {
-            assert!(ReleaseQuestion::decode(&bytes[..length]).is_err());
+            assert!(ShareQuery::decode(&bytes[..length]).is_err());
         }
     }
     let mut unknown =
-        ReleaseQuestion { kgc: 1, statement: false, condition: Some(condition("mission/a")) }.encode();
+        ShareQuery { kgc: 1, statement: false, condition: Some(condition("mission/a")) }.encode();
     let place = unknown.len() - 2;
     unknown[place] = b'_';
-    assert!(ReleaseQuestion::decode(&unknown).is_err(), "an unknown kind is refused");
+    assert!(ShareQuery::decode(&unknown).is_err(), "an unknown kind is refused");
     let answers = [
-        ReleaseAnswer::Statement,
-        ReleaseAnswer::Share { version: 7, share: Zeroizing::new([0xab; 98]) },
-        ReleaseAnswer::NotYet { at: 9, now: 8 },
-        ReleaseAnswer::NotApproved,
-        ReleaseAnswer::NotItsDrone,
-        ReleaseAnswer::NoPolicy,
+        ShareResponse::Statement,
+        ShareResponse::Share { version: 7, share: Zeroizing::new([0xab; 98]) },
+        ShareResponse::NotYet { at: 9, now: 8 },
+        ShareResponse::NotApproved,
+        ShareResponse::NotItsDrone,
+        ShareResponse::NoPolicy,
     ];
     for answer in answers {
         let bytes = answer.encode();
-        assert_eq!(ReleaseAnswer::decode(&bytes), Ok(answer.clone()));
+        assert_eq!(ShareResponse::decode(&bytes), Ok(answer.clone()));
         assert!(!format!("{answer:?}").contains("171"), "the share is not printed");
         for length in 0..bytes.len() {
-            assert!(ReleaseAnswer::decode(&bytes[..length]).is_err());
+            assert!(ShareResponse::decode(&bytes[..length]).is_err());
         }
         for place in 0..bytes.len() {
             let mut changed = bytes.to_vec();
             changed[place] ^= 1;
-            if let Ok(other) = ReleaseAnswer::decode(&changed) {
+            if let Ok(other) = ShareResponse::decode(&changed) {
                 assert_eq!(*other.encode(), changed);
             }
         }

@@ -1,4 +1,4 @@
-//! What a scheme must do for an authority.
+//! Makes keys for an authority: what its scheme must do.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -32,7 +32,7 @@ pub trait KeyMaker: fmt::Debug + Send {
     }
 
     /// A fresh key for what was granted, both in the scheme's encodings. The key has at most
-    /// [`MAX_KEY_LEN`](super::inner::MAX_KEY_LEN) bytes; the office refuses longer ones.
+    /// [`MAX_KEY_LEN`](super::query::MAX_KEY_LEN) bytes; the issuer refuses longer ones.
     ///
     /// # Errors
     /// [`MakeError`] if this authority makes no keys for it.

@@ -1,14 +1,13 @@
-//! What goes into and comes out of a release office besides messages.
+//! Configuration, commands, records and events of the releaser of key shares.
 
 use alloc::vec::Vec;
 
-use quiver_ainq::{Deployment, KgcId, Name, Suite, UnixTime};
-use quiver_crypto::Secret;
+use quiver_ainq::{KgcId, Name, Suite, UnixTime};
 use quiver_ibe::{Condition, MasterShare};
 use quiver_message::Reason;
 
-use crate::release::{Allowance, Approval, Policy, ReleaseAuthority};
-use quiver_machine::{Offence, Peer};
+use crate::release::{Approval, Policy, ReleaseAuthority};
+use quiver_machine::{Offence, Peer, Rate};
 
 /// A KGC's share of a master key, with what everybody knows of it.
 #[derive(Debug)]
@@ -48,24 +47,20 @@ pub struct HoldingError {
     pub kgc: KgcId,
 }
 
-/// What a release office is set up with.
+/// What a releaser is set up with.
 #[derive(Debug)]
 pub struct ReleaseConfig<S: Suite> {
-    /// The deployment whose drones it serves.
-    pub deployment: Deployment<S>,
-    /// Key of the stateless cookies; random at every start.
-    pub cookie_key: Secret<32>,
     /// The share; none before there is a master key.
     pub holding: Option<Holding<S>>,
     /// The newest word on every pattern. Without any, nothing is released.
     pub policies: Vec<Policy>,
     /// The newest word on every mission's points.
     pub approvals: Vec<Approval>,
-    /// How many shares a drone gets in which time.
-    pub allowance: Allowance,
+    /// How many shares a drone gets at once, and how soon one more.
+    pub rate: Rate,
 }
 
-/// What the operator asks of a release office. The caller has made it durable; the same may come again.
+/// What the operator asks of a releaser. The caller has made it durable; the same may come again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReleaseCommand {
     /// A word on who may have which keys.
@@ -91,7 +86,7 @@ pub struct ShareReleased {
     pub at: UnixTime,
 }
 
-/// What a release office reports.
+/// What a releaser reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReleaseEvent {
@@ -125,4 +120,16 @@ pub enum ReleaseEvent {
         /// What.
         offence: Offence,
     },
+}
+
+impl From<(Peer, Reason)> for ReleaseEvent {
+    fn from((peer, reason): (Peer, Reason)) -> Self {
+        Self::Refused { peer, reason }
+    }
+}
+
+impl From<(Peer, Offence)> for ReleaseEvent {
+    fn from((peer, offence): (Peer, Offence)) -> Self {
+        Self::Blamed { peer, offence }
+    }
 }

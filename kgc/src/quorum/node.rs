@@ -1,0 +1,317 @@
+//! A KGC of a quorum as one machine: the quorum's member, and, once there is a key, the KGC that drones know.
+//!
+//! Messages between members have a frame of their own, and only connections with pinned members ([`Route::Member`]) bring
+//! them to the member; all else goes to the KGC. The member gives the KGC shares and revocation lists; the KGC gives the
+//! member proofs against leaders that equivocated.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::fmt;
+use std::time::Duration;
+
+use quiver_ainq::{Deployment, QuorumStatement};
+use quiver_message::quorum::QuorumMessage;
+use quiver_quorum::{QuorumSuite, SecretShare};
+use quiver_role::delivery::kgc::{KgcNode, KgcNodeCommand, KgcNodeEvent, KgcNodeRecord};
+use quiver_role::machine::earlier;
+use quiver_role::quorum::{QuorumCommand, QuorumEvent, QuorumNode, QuorumRecord};
+use quiver_role::{Either, Input, KgcCommand, KgcEvent, Machine, MasterShare, Now, Output, Peer, Route, Via};
+use rand_core::CryptoRngCore;
+
+use super::release;
+
+/// Both as one.
+#[derive(Debug)]
+pub(crate) struct QuorumKgc<S: QuorumSuite> {
+    member: QuorumNode<S>,
+    kgc: Option<KgcNode<S>>,
+    members: BTreeSet<Peer>,
+    out: VecDeque<Output<QuorumKgcEvent, QuorumKgcRecord>>,
+    deadline: Option<Duration>,
+}
+
+/// A command to either.
+pub(crate) enum QuorumKgcCommand<S: QuorumSuite> {
+    /// To the member.
+    Member(QuorumCommand),
+    /// To the member, by somebody who wants to know when it was carried out.
+    Asked {
+        /// Comes back with [`QuorumKgcEvent::Taken`].
+        number: u64,
+        /// What.
+        command: QuorumCommand,
+    },
+    /// To the KGC; lost if there is none yet.
+    Kgc(KgcNodeCommand),
+    /// Drones are served from now on.
+    Open(Box<KgcNode<S>>),
+}
+
+/// An event of either.
+#[derive(Debug)]
+pub(crate) enum QuorumKgcEvent {
+    /// Of the member.
+    Member(QuorumEvent),
+    /// Of the KGC.
+    Kgc(KgcNodeEvent),
+    /// A command was carried out; everything that came of it at once was told before.
+    Taken {
+        /// Of [`QuorumKgcCommand::Asked`].
+        number: u64,
+    },
+    /// There are shares and the quorum's statement about them: drones can be served.
+    Ready,
+    /// The KGC signs with new shares.
+    SharesReplaced {
+        /// Which.
+        version: u32,
+    },
+    /// Somebody who is no member sent a message that is for members alone.
+    Stranger(Peer),
+}
+
+/// A record of either.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum QuorumKgcRecord {
+    /// Of the member.
+    Member(QuorumRecord),
+    /// Of the KGC.
+    Kgc(KgcNodeRecord),
+}
+
+/// What a KGC for drones is opened with.
+pub(crate) struct Opening<S: QuorumSuite> {
+    /// The deployment under the quorum's key.
+    pub(crate) deployment: Deployment<S>,
+    /// The share, ready to sign.
+    pub(crate) share: MasterShare<S>,
+    /// The quorum's statement, encoded.
+    pub(crate) statement: Vec<u8>,
+}
+
+impl<S: QuorumSuite> QuorumKgc<S> {
+    /// A member with no KGC for drones yet.
+    pub(crate) fn new(member: QuorumNode<S>) -> Self {
+        Self {
+            member,
+            kgc: None,
+            members: BTreeSet::new(),
+            out: VecDeque::new(),
+            deadline: Some(Duration::ZERO),
+        }
+    }
+
+    /// The member.
+    pub(crate) const fn member(&self) -> &QuorumNode<S> {
+        &self.member
+    }
+
+    /// The KGC that drones know.
+    pub(crate) const fn kgc(&self) -> Option<&KgcNode<S>> {
+        self.kgc.as_ref()
+    }
+
+    /// What a KGC for drones can be opened with; `None` before there are shares and the statement about them.
+    pub(crate) fn opening(&self) -> Option<Opening<S>> {
+        let (deployment, statement) = (self.member.deployment()?, self.member.quorum_statement()?);
+        let share = SecretShare::decode(&self.member.keys()?.ainq().share().encode()).ok()?;
+        let decoded = QuorumStatement::decode(statement).ok()?;
+        Some(Opening {
+            deployment: deployment.clone(),
+            share: MasterShare::new(deployment, share, &decoded).ok()?,
+            statement: statement.to_vec(),
+        })
+    }
+
+    /// The KGC, if drones are served, signs with the shares in force.
+    fn renew_share(&mut self) {
+        let Some(Opening { share, .. }) = self.opening() else { return };
+        let version = share.version();
+        let event = match self.kgc.as_mut().map(|kgc| kgc.primary_mut().replace_share(share)) {
+            None => QuorumKgcEvent::Ready,
+            Some(Ok(())) => QuorumKgcEvent::SharesReplaced { version },
+            // Not this KGC's share: its own machine holds no such thing.
+            Some(Err(_)) => return,
+        };
+        self.out.push_back(Output::Event(event));
+    }
+
+    fn command(&mut self, now: Now, command: QuorumKgcCommand<S>, rng: &mut dyn CryptoRngCore) {
+        match command {
+            QuorumKgcCommand::Member(command) | QuorumKgcCommand::Asked { command, .. } => {
+                self.member.handle_input(now, Input::Command(command), rng);
+            }
+            QuorumKgcCommand::Kgc(command) => self.give_kgc(now, Input::Command(command), rng),
+            QuorumKgcCommand::Open(kgc) => {
+                self.kgc = Some(*kgc);
+                // Whatever was signed or refreshed while it was being made.
+                self.renew_share();
+                self.take_revocations(now, rng);
+                self.propose_release(now, rng);
+            }
+        }
+    }
+
+    /// Has the statement about the key of encryption to conditions signed, if it is not that about the shares in force.
+    fn propose_release(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        let Some(server) = self.kgc.as_ref().and_then(|kgc| kgc.parts().1.as_ref()) else { return };
+        let held = server.issuer().holding().map(|holding| holding.authority().version());
+        if held == release::version(&self.member) {
+            return;
+        }
+        if let Some(body) = release::proposal(&self.member) {
+            self.member.handle_input(now, Input::Command(QuorumCommand::Propose(body)), rng);
+        }
+    }
+
+    /// Releases with the share that the quorum has just signed the statement about.
+    fn hold(&mut self, body: &[u8], signature: &[u8]) {
+        let authority = release::signed(&self.member, body, signature);
+        let current = authority.filter(|signed| Some(signed.version()) == release::version(&self.member));
+        let holding = current.and_then(|authority| release::holding(&self.member, authority));
+        let server = self.kgc.as_mut().and_then(|kgc| kgc.parts_mut().1.as_mut());
+        if let (Some(server), Some(holding)) = (server, holding) {
+            server.issuer_mut().hold(holding);
+        }
+    }
+
+    fn take_revocations(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        if let Some(list) = self.member.signed_revocations().map(<[u8]>::to_vec) {
+            let take = Either::Left(KgcCommand::TakeRevocations(list));
+            self.give_kgc(now, Input::Command(take), rng);
+        }
+    }
+
+    /// The KGC had a list from a drone that the member lacks, as after a backup was put back everywhere.
+    fn give_revocations(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        let list = self.kgc.as_ref().and_then(|kgc| kgc.signed_revocations());
+        if let Some(list) = list.map(<[u8]>::to_vec) {
+            self.member.handle_input(now, Input::Command(QuorumCommand::TakeRevocations(list)), rng);
+            self.drain_member(now, rng);
+        }
+    }
+
+    fn give_kgc(&mut self, now: Now, input: Input<'_, KgcNodeCommand>, rng: &mut dyn CryptoRngCore) {
+        if let Some(kgc) = &mut self.kgc {
+            kgc.handle_input(now, input, rng);
+        }
+    }
+
+    fn received(&mut self, now: Now, from: Peer, bytes: &[u8], rng: &mut dyn CryptoRngCore) {
+        match (QuorumMessage::is_framed_as(bytes), self.members.contains(&from)) {
+            (true, true) => {
+                self.member.handle_input(now, Input::Received { from, via: Via::Peer, bytes }, rng)
+            }
+            (true, false) => self.out.push_back(Output::Event(QuorumKgcEvent::Stranger(from))),
+            (false, _) => self.give_kgc(now, Input::Received { from, via: Via::Peer, bytes }, rng),
+        }
+    }
+
+    /// Drains both machines and carries from one to the other what concerns it. `heard` came in just now.
+    fn settle(&mut self, now: Now, heard: &[u8], rng: &mut dyn CryptoRngCore) {
+        let member = self.drain_member(now, rng);
+        self.deadline = earlier(member, self.drain_kgc(now, heard, rng));
+    }
+
+    fn drain_member(&mut self, now: Now, rng: &mut dyn CryptoRngCore) -> Option<Duration> {
+        loop {
+            let output = self.member.poll_output();
+            match &output {
+                Output::Timeout(deadline) => return *deadline,
+                Output::Event(event) => self.react(now, event, rng),
+                _ => {}
+            }
+            self.out.push_back(output.map(QuorumKgcEvent::Member, QuorumKgcRecord::Member));
+        }
+    }
+
+    fn react(&mut self, now: Now, event: &QuorumEvent, rng: &mut dyn CryptoRngCore) {
+        match event {
+            QuorumEvent::QuorumStatement { .. } => {
+                self.renew_share();
+                self.propose_release(now, rng);
+            }
+            QuorumEvent::Signed { body, signature } => self.hold(body, signature),
+            QuorumEvent::RevocationList { .. } => self.take_revocations(now, rng),
+            _ => {}
+        }
+    }
+
+    fn drain_kgc(&mut self, now: Now, heard: &[u8], rng: &mut dyn CryptoRngCore) -> Option<Duration> {
+        loop {
+            let output = self.kgc.as_mut()?.poll_output();
+            match &output {
+                Output::Timeout(deadline) => return *deadline,
+                Output::Event(Either::Left(KgcEvent::RevocationListAdopted { .. })) => {
+                    self.give_revocations(now, rng);
+                }
+                Output::Event(Either::Left(KgcEvent::Equivocation { .. })) => {
+                    let prove = QuorumCommand::Prove(heard.to_vec());
+                    self.member.handle_input(now, Input::Command(prove), rng);
+                    self.drain_member(now, rng);
+                }
+                _ => {}
+            }
+            self.out.push_back(output.map(QuorumKgcEvent::Kgc, QuorumKgcRecord::Kgc));
+        }
+    }
+}
+
+impl<S: QuorumSuite> Machine for QuorumKgc<S> {
+    type Command = QuorumKgcCommand<S>;
+    type Event = QuorumKgcEvent;
+    type Record = QuorumKgcRecord;
+
+    fn handle_input(&mut self, now: Now, input: Input<'_, Self::Command>, rng: &mut dyn CryptoRngCore) {
+        let (mut heard, mut asked): (&[u8], _) = (&[], None);
+        match input {
+            Input::Timeout => {
+                self.member.handle_input(now, Input::Timeout, rng);
+                self.give_kgc(now, Input::Timeout, rng);
+            }
+            Input::Connected { peer, route: Route::Member(member) } => {
+                self.members.insert(peer);
+                let input = Input::Connected { peer, route: Route::Member(member) };
+                self.member.handle_input(now, input, rng);
+            }
+            Input::Connected { peer, route } => self.give_kgc(now, Input::Connected { peer, route }, rng),
+            Input::Disconnected { peer } => {
+                self.members.remove(&peer);
+                self.member.handle_input(now, Input::Disconnected { peer }, rng);
+                self.give_kgc(now, Input::Disconnected { peer }, rng);
+            }
+            Input::Resumed => {
+                self.member.handle_input(now, Input::Resumed, rng);
+                self.give_kgc(now, Input::Resumed, rng);
+            }
+            Input::Received { from, bytes, .. } => {
+                heard = bytes;
+                self.received(now, from, bytes, rng);
+            }
+            Input::Command(command) => {
+                if let QuorumKgcCommand::Asked { number, .. } = command {
+                    asked = Some(number);
+                }
+                self.command(now, command, rng);
+            }
+        }
+        self.settle(now, heard, rng);
+        if let Some(number) = asked {
+            self.out.push_back(Output::Event(QuorumKgcEvent::Taken { number }));
+        }
+    }
+
+    fn poll_output(&mut self) -> Output<QuorumKgcEvent, QuorumKgcRecord> {
+        self.out.pop_front().unwrap_or(Output::Timeout(self.deadline))
+    }
+}
+
+impl<S: QuorumSuite> fmt::Debug for QuorumKgcCommand<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Member(_) => "Member",
+            Self::Asked { .. } => "Asked",
+            Self::Kgc(_) => "Kgc",
+            Self::Open(_) => "Open",
+        })
+    }
+}

@@ -1,0 +1,174 @@
+//! Issues attribute keys at the KGC, for one or more attribute authorities (docs/protocol.md §4.2).
+
+mod interface;
+
+use alloc::vec::Vec;
+
+use quiver_ainq::{Role, Suite, VerifiedDelivery};
+use quiver_crypto::Zeroizing;
+use quiver_machine::{Context, Rate};
+use quiver_message::{DeliveryOffer, MAX_AUTHORITIES, Payload, Reason};
+
+pub use self::interface::{Authority, IssuerCommand, IssuerConfig, IssuerError, IssuerEvent, KeyIssued};
+use super::grants::{GrantState, Grants, InForce, mark_of_published};
+use super::key_maker::MakeError;
+use super::query::{KeyQuery, KeyResponse, MAX_KEY_LEN};
+use crate::rate_limiter::RateLimiter;
+use crate::server::{Delivery, Issuer, Refused};
+
+/// The attribute authorities of a KGC, and what drones are granted at them.
+#[derive(Debug)]
+pub struct AttributeIssuer<S: Suite> {
+    /// By fingerprint, ascending.
+    authorities: Vec<Authority<S>>,
+    grants: Grants,
+    /// By authority and serial.
+    limiter: RateLimiter<([u8; 32], [u8; 16])>,
+}
+
+/// The context of this issuer.
+type IssuerContext<'a, S> = Context<'a, S, IssuerEvent, KeyIssued>;
+
+impl<S: Suite> AttributeIssuer<S> {
+    /// An issuer with these authorities and grants. Later grants come as commands.
+    ///
+    /// # Errors
+    /// [`IssuerError`].
+    pub fn new(config: IssuerConfig<S>) -> Result<Self, IssuerError> {
+        let IssuerConfig { mut authorities, grants: granted, interval } = config;
+        if authorities.len() > MAX_AUTHORITIES {
+            return Err(IssuerError::TooMany);
+        }
+        for Authority { statement, delivery, .. } in &authorities {
+            if !super::is_kind(&statement.kind) || delivery.public() != statement.delivery {
+                return Err(IssuerError::WrongKey(statement.name.clone()));
+            }
+        }
+        authorities.sort_by_key(|authority| *authority.statement.fingerprint());
+        let fingerprint = |authority: &Authority<S>| *authority.statement.fingerprint();
+        if !authorities.is_sorted_by(|a, b| fingerprint(a) < fingerprint(b)) {
+            return Err(IssuerError::Twice);
+        }
+        let mut grants = Grants::default();
+        granted.into_iter().for_each(|grant| grants.apply(grant));
+        let limiter = RateLimiter::new(Rate { burst: 1, refill: interval });
+        Ok(Self { authorities, grants, limiter })
+    }
+
+    /// How many grants are in force.
+    #[must_use]
+    pub fn grants(&self) -> usize {
+        self.grants.len()
+    }
+
+    /// What the drone gets and what is reported of it, with the record of it put out.
+    fn decide(
+        &mut self,
+        cx: &mut IssuerContext<'_, S>,
+        place: usize,
+        request: &VerifiedDelivery<S>,
+        held: Option<u64>,
+    ) -> Result<(KeyResponse, IssuerEvent), Refused> {
+        let found = self.authorities.get_mut(place).ok_or(Reason::UnknownAuthority)?;
+        let period = found.maker.turn(cx.now.unix);
+        let fingerprint = *found.statement.fingerprint();
+        let identity = &request.drone().identity;
+        let (authority, name) = (found.statement.name.clone(), identity.name.clone());
+        // Policy: what is granted, and whether the drone holds the key of it by its mark.
+        let InForce { revision, mark, granted } =
+            match self.grants.find(&fingerprint, &identity.serial, period) {
+                GrantState::InForce(grant) => grant,
+                without => {
+                    return Ok(match (published(found, period, held, &identity.role), without) {
+                        (Some(response), _) => (response, IssuerEvent::Published { authority, name }),
+                        (None, GrantState::Withdrawn) => {
+                            (KeyResponse::Withdrawn, IssuerEvent::Withdrawn { authority, name })
+                        }
+                        (None, _) => (KeyResponse::Nothing, IssuerEvent::NothingGranted { authority, name }),
+                    });
+                }
+            };
+        if held == Some(mark) {
+            let event = IssuerEvent::HeldAlready { authority, name, revision };
+            return Ok((KeyResponse::Held { grant: mark }, event));
+        }
+        // Rate: a key costs as much curve arithmetic as its grant has leaves.
+        self.limiter.take(cx.now.monotonic, (fingerprint, identity.serial)).map_err(Refused::busy)?;
+        match found.maker.make(granted, cx.rng).and_then(short_enough) {
+            Ok(key) => {
+                // Durable before the key leaves.
+                cx.out.persist(KeyIssued {
+                    authority: fingerprint,
+                    serial: identity.serial,
+                    handle: *request.drone().handle().as_bytes(),
+                    name: name.clone(),
+                    revision,
+                    at: cx.now.unix,
+                });
+                let event = IssuerEvent::Issued { authority, name, revision };
+                Ok((KeyResponse::Key { grant: mark, key }, event))
+            }
+            Err(error) => {
+                cx.out.event(IssuerEvent::NotMade { authority, name, error });
+                Err(Reason::NotReady.into())
+            }
+        }
+    }
+}
+
+impl<S: Suite> Issuer<S> for AttributeIssuer<S> {
+    const PAYLOAD: Payload = Payload::AttributeKeys;
+    type Command = IssuerCommand;
+    type Event = IssuerEvent;
+    type Record = KeyIssued;
+
+    fn offer(&self) -> Option<DeliveryOffer> {
+        let fingerprints = self.authorities.iter().map(|authority| *authority.statement.fingerprint());
+        Some(DeliveryOffer::AttributeKeys { authorities: fingerprints.collect() })
+    }
+
+    fn command(&mut self, command: IssuerCommand) {
+        match command {
+            IssuerCommand::Grant(grant) => self.grants.apply(grant),
+        }
+    }
+
+    fn issue(
+        &mut self,
+        cx: &mut IssuerContext<'_, S>,
+        request: &VerifiedDelivery<S>,
+    ) -> Result<Delivery<IssuerEvent>, Refused> {
+        let asked = |authority: &Authority<S>| authority.statement.fingerprint() == request.authority();
+        let place = self.authorities.iter().position(asked).ok_or(Reason::UnknownAuthority)?;
+        let query = KeyQuery::decode(request.question()).map_err(Refused::malformed)?;
+        let (response, event) = self.decide(cx, place, request, query.held)?;
+        let authority = self.authorities.get(place).ok_or(Reason::UnknownAuthority)?;
+        // §4.2: a·N shows the drone that the authority made it. The key is short enough: this does not fail.
+        let sealed = request.seal(&authority.statement, &authority.delivery, &response.encode(), cx.rng);
+        let sealed = sealed.map_err(|_| Reason::NotReady)?.encode();
+        let statement = if query.statement { authority.statement.bytes() } else { Vec::new() };
+        Ok(Delivery { statement, sealed, event: Some(event) })
+    }
+}
+
+/// What a leader gets to whom nothing is granted: what is public of this period.
+fn published<S: Suite>(
+    authority: &Authority<S>,
+    period: Option<u64>,
+    held: Option<u64>,
+    role: &Role,
+) -> Option<KeyResponse> {
+    let public = authority.maker.published().filter(|_| matches!(role, Role::Leader { .. }))?;
+    let grant = mark_of_published(authority.statement.fingerprint(), period);
+    if held == Some(grant) {
+        return Some(KeyResponse::Held { grant });
+    }
+    short_enough(Zeroizing::new(public)).ok().map(|key| KeyResponse::Key { grant, key })
+}
+
+fn short_enough(key: Zeroizing<Vec<u8>>) -> Result<Zeroizing<Vec<u8>>, MakeError> {
+    if key.len() > MAX_KEY_LEN {
+        return Err(MakeError("the key is too long to be delivered".into()));
+    }
+    Ok(key)
+}

@@ -1,0 +1,212 @@
+//! Serves one payload of delivery at a KGC (docs/protocol.md §4.1): hello, stateless cookie, signed request, policy, rate,
+//! sealed reply.
+//!
+//! Order matters: cookie before any curve arithmetic; identity and signature before anything is looked up; policy before
+//! the rate, the rate before anything is made; the record durable before the reply leaves.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_ainq::{DeliveryRequest, Error, Suite, VerifiedDelivery};
+use quiver_crypto::Secret;
+use quiver_machine::{COOKIE_LIFETIME, Context, CookieJar, Handled, Offence, Part, Peer};
+use quiver_message as message;
+use quiver_message::{DeliveryOffer, Message, Nonce, Payload, Reason, Refusal};
+
+use crate::client::{label, signed_challenge};
+
+/// What a KGC delivers: who is granted what, how often, and how it is made.
+pub trait Issuer<S: Suite> {
+    /// Which payload it is of.
+    const PAYLOAD: Payload;
+    /// What the operator may ask.
+    type Command;
+    /// What it reports; among it whom it refused, and what a peer did wrong.
+    type Event: From<(Peer, Reason)> + From<(Peer, Offence)>;
+    /// What was delivered: to be made durable, and audited, before the reply leaves.
+    type Record;
+
+    /// What a challenge offers; `None` if there is nothing to deliver.
+    fn offer(&self) -> Option<DeliveryOffer>;
+
+    /// Does what the operator wants.
+    fn command(&mut self, command: Self::Command);
+
+    /// Answers a drone that has shown who it is (§4.2, §4.3), with the record of what is delivered put out.
+    ///
+    /// # Errors
+    /// [`Refused`] if the query is malformed, comes too soon, or nothing can be made.
+    fn issue(
+        &mut self,
+        cx: &mut Context<'_, S, Self::Event, Self::Record>,
+        request: &VerifiedDelivery<S>,
+    ) -> Result<Delivery<Self::Event>, Refused>;
+}
+
+/// What a drone is answered.
+#[derive(Debug)]
+pub struct Delivery<E> {
+    /// The authority's statement, if it was asked for.
+    pub statement: Vec<u8>,
+    /// The sealed response.
+    pub sealed: Vec<u8>,
+    /// What is reported once the reply is on its way.
+    pub event: Option<E>,
+}
+
+/// Why a drone is not answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// What it is told.
+    pub reason: Reason,
+    /// How long it is told to wait.
+    pub retry_after: Duration,
+    /// What it is blamed for.
+    pub offence: Option<Offence>,
+}
+
+impl From<Reason> for Refused {
+    fn from(reason: Reason) -> Self {
+        Self { reason, retry_after: Duration::ZERO, offence: None }
+    }
+}
+
+impl Refused {
+    /// A request that cannot be read, or is for another KGC.
+    pub(crate) fn malformed(error: Error) -> Self {
+        Self { offence: Some(error.into()), ..Reason::Malformed.into() }
+    }
+
+    /// A request that comes too soon.
+    pub(crate) fn busy(retry_after: Duration) -> Self {
+        Self { retry_after, ..Reason::Busy.into() }
+    }
+}
+
+/// One payload's server, as a part of a KGC.
+#[derive(Debug)]
+pub struct DeliveryServer<I> {
+    cookies: CookieJar,
+    issuer: I,
+}
+
+/// The context of a server.
+type IssuerContext<'a, S, I> = Context<'a, S, <I as Issuer<S>>::Event, <I as Issuer<S>>::Record>;
+
+impl<I> DeliveryServer<I> {
+    /// A server whose cookies are made with this key, random at every start.
+    pub const fn new(cookie_key: Secret<32>, issuer: I) -> Self {
+        Self { cookies: CookieJar::new(cookie_key, COOKIE_LIFETIME), issuer }
+    }
+
+    /// What it delivers.
+    pub const fn issuer(&self) -> &I {
+        &self.issuer
+    }
+
+    /// What it delivers, to be changed.
+    pub const fn issuer_mut(&mut self) -> &mut I {
+        &mut self.issuer
+    }
+
+    /// §4.1, step 2: a challenge with a cookie, which costs neither state nor curve arithmetic.
+    fn hello<S: Suite>(&self, cx: &mut IssuerContext<'_, S, I>, from: Peer, nonce: Nonce)
+    where
+        I: Issuer<S>,
+    {
+        let Some(offer) = self.issuer.offer() else {
+            return refuse(cx, from, &nonce, Reason::UnknownAuthority.into());
+        };
+        let cookie = self.cookies.bake(cx.now.monotonic, from, &[I::PAYLOAD.as_str().as_bytes(), &nonce]);
+        let challenge = message::DeliveryChallenge { nonce, cookie, offer };
+        cx.send(from, &Message::DeliveryChallenge(challenge));
+    }
+
+    /// §4.1, step 4: the reply, after the checks in their order.
+    fn request<S: Suite>(
+        &mut self,
+        cx: &mut IssuerContext<'_, S, I>,
+        from: Peer,
+        request: &message::DeliveryRequest,
+    ) where
+        I: Issuer<S>,
+    {
+        let (nonce, now) = (&request.nonce, cx.now.monotonic);
+        // Cookie: whoever sends has received.
+        if !self.cookies.recognises(now, from, &[I::PAYLOAD.as_str().as_bytes(), nonce], &request.cookie) {
+            return refuse(cx, from, nonce, Reason::BadCookie.into());
+        }
+        let signed = match DeliveryRequest::<S>::decode(&request.request) {
+            Ok(signed) => signed,
+            Err(error) => return refuse(cx, from, nonce, Refused::malformed(error)),
+        };
+        let digest = signed.digest();
+        let known = self.issuer.offer().is_some_and(|offer| offer.authorities().contains(signed.authority()));
+        if !known {
+            return refuse(cx, from, &digest, Reason::UnknownAuthority.into());
+        }
+        // Expiry, revocation, signature: over this challenge, so that a request is good for one.
+        let challenge = signed_challenge(nonce, &request.cookie);
+        let (deployment, list) = (cx.deployment, cx.revocations.list());
+        let verified = signed.verify(deployment, label(I::PAYLOAD), &challenge, list, cx.now.unix);
+        let answered = match &verified {
+            Ok(request) => self.issuer.issue(cx, request),
+            Err(error) => Err(unverified(error)),
+        };
+        match answered {
+            Err(refused) => refuse(cx, from, &digest, refused),
+            Ok(Delivery { statement, sealed, event }) => {
+                let payload = I::PAYLOAD;
+                let reply = message::DeliveryReply { payload, request_digest: digest, statement, sealed };
+                cx.send(from, &Message::DeliveryReply(reply));
+                event.into_iter().for_each(|event| cx.out.event(event));
+            }
+        }
+    }
+}
+
+/// Refuses: nobody vouches for that, so that it takes nothing away from a drone.
+fn refuse<S: Suite, E: From<(Peer, Reason)> + From<(Peer, Offence)>, R>(
+    cx: &mut Context<'_, S, E, R>,
+    peer: Peer,
+    reference: &[u8],
+    Refused { reason, retry_after, offence }: Refused,
+) {
+    let refusal = Refusal { reason, reference: reference.to_vec(), retry_after };
+    cx.send(peer, &Message::Refusal(refusal));
+    cx.out.event((peer, reason).into());
+    if let Some(offence) = offence {
+        cx.out.event((peer, offence).into());
+    }
+}
+
+fn unverified(error: &Error) -> Refused {
+    match error {
+        Error::Expired => Reason::Expired.into(),
+        Error::Revoked => Reason::Revoked.into(),
+        error => Refused { offence: Some(error.clone().into()), ..Reason::BadSignature.into() },
+    }
+}
+
+impl<S: Suite, I: Issuer<S>> Part<S> for DeliveryServer<I> {
+    type Command = I::Command;
+    type Event = I::Event;
+    type Record = I::Record;
+
+    fn handle(&mut self, cx: &mut IssuerContext<'_, S, I>, from: Peer, message: &Message<S>) -> Handled {
+        match message {
+            Message::DeliveryHello(hello) if hello.payload == I::PAYLOAD => {
+                self.hello(cx, from, hello.nonce);
+            }
+            Message::DeliveryRequest(request) if request.payload == I::PAYLOAD => {
+                self.request(cx, from, request);
+            }
+            _ => return Handled::No,
+        }
+        Handled::Yes
+    }
+
+    fn command(&mut self, _: &mut IssuerContext<'_, S, I>, command: I::Command) {
+        self.issuer.command(command);
+    }
+}

@@ -1,0 +1,126 @@
+//! A part of delivery as a machine of its own: a drone that fetches or collects keys and does nothing else, or one server
+//! of a KGC.
+
+use core::ops::Deref;
+
+use quiver_ainq::{Deployment, DroneKeypair, Error, Suite};
+use quiver_machine::{
+    Context, Handled, Input, Machine, Now, Offence, Outbox, Output, Part, Peer, Revocations,
+};
+use quiver_message::Message;
+use rand_core::CryptoRngCore;
+
+/// One part with what a drone or a KGC would share with it.
+#[derive(Debug)]
+pub struct Standalone<S: Suite, P: Part<S>> {
+    deployment: Deployment<S>,
+    /// Of a drone; a server has none.
+    keypair: Option<DroneKeypair<S>>,
+    revocations: Revocations<S>,
+    part: P,
+    out: Outbox<P::Event, P::Record>,
+}
+
+impl<S: Suite, P: Part<S>> Standalone<S, P> {
+    /// The client of a drone with this key.
+    pub fn client(deployment: Deployment<S>, keypair: DroneKeypair<S>, part: P) -> Self {
+        Self { keypair: Some(keypair), ..Self::server(deployment, part) }
+    }
+
+    /// A server for the drones of this deployment.
+    pub fn server(deployment: Deployment<S>, part: P) -> Self {
+        Self { deployment, keypair: None, revocations: Revocations::new(), part, out: Outbox::new() }
+    }
+
+    /// The part, to be changed.
+    pub const fn part_mut(&mut self) -> &mut P {
+        &mut self.part
+    }
+
+    /// Takes a revocation list from anywhere: kept if it verifies and is newer.
+    ///
+    /// # Errors
+    /// What does not hold about it.
+    pub fn offer_revocations(&mut self, list: &[u8]) -> Result<(), Error> {
+        self.revocations.offer(&self.deployment, list).map(drop)
+    }
+
+    fn with_part<T>(
+        &mut self,
+        now: Now,
+        rng: &mut dyn CryptoRngCore,
+        act: impl FnOnce(&mut P, &mut Context<'_, S, P::Event, P::Record>) -> T,
+    ) -> T {
+        let mut context = Context {
+            now,
+            rng,
+            out: &mut self.out,
+            deployment: &self.deployment,
+            keypair: self.keypair.as_ref(),
+            revocations: &self.revocations,
+            group: None,
+        };
+        act(&mut self.part, &mut context)
+    }
+
+    fn received(&mut self, now: Now, from: Peer, bytes: &[u8], rng: &mut dyn CryptoRngCore)
+    where
+        P::Event: From<(Peer, Offence)>,
+    {
+        let offence = match Message::decode(&self.deployment, bytes) {
+            Err(error) => error.into(),
+            Ok(message) => match self.with_part(now, rng, |part, cx| part.handle(cx, from, &message)) {
+                Handled::Yes | Handled::Offences(_) => return,
+                Handled::No => match (message, &self.keypair) {
+                    // Answers that come too late, and lists that a KGC sends to whoever it knows.
+                    (
+                        Message::DeliveryChallenge(_)
+                        | Message::DeliveryReply(_)
+                        | Message::Refusal(_)
+                        | Message::RevocationList(_),
+                        Some(_),
+                    ) => return,
+                    (Message::RevocationList(list), None) => match self.offer_revocations(&list.list) {
+                        Ok(()) => return,
+                        Err(error) => error.into(),
+                    },
+                    (_, Some(_)) => Offence::OutOfPlace("message to a drone that fetches keys"),
+                    (_, None) => Offence::OutOfPlace("message to a server of delivery"),
+                },
+            },
+        };
+        self.out.event((from, offence).into());
+    }
+}
+
+impl<S: Suite, P: Part<S>> Deref for Standalone<S, P> {
+    type Target = P;
+
+    fn deref(&self) -> &P {
+        &self.part
+    }
+}
+
+impl<S: Suite, P: Part<S, Event: From<(Peer, Offence)>>> Machine for Standalone<S, P> {
+    type Command = P::Command;
+    type Event = P::Event;
+    type Record = P::Record;
+
+    fn handle_input(&mut self, now: Now, input: Input<'_, P::Command>, rng: &mut dyn CryptoRngCore) {
+        match input {
+            Input::Timeout | Input::Resumed => {}
+            Input::Connected { peer, route } => {
+                self.with_part(now, rng, |part, cx| part.connected(cx, peer, route));
+            }
+            Input::Disconnected { peer } => self.with_part(now, rng, |part, cx| part.disconnected(cx, peer)),
+            Input::Received { from, bytes, .. } => self.received(now, from, bytes, rng),
+            Input::Command(command) => self.with_part(now, rng, |part, cx| part.command(cx, command)),
+        }
+        self.with_part(now, rng, |part, cx| part.tick(cx));
+    }
+
+    fn poll_output(&mut self) -> Output<P::Event, P::Record> {
+        let deadline = self.part.deadline();
+        self.out.poll(deadline)
+    }
+}
