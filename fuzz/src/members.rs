@@ -8,7 +8,7 @@ use arbitrary::Unstructured;
 use quiver_ainq::{KgcId, Revoked, Ristretto255};
 use quiver_message::QuorumMessage;
 use quiver_quorum::PublicShares;
-use quiver_role::quorum::{Charter, Ibe};
+use quiver_role::quorum::{QuorumMembership, Ibe};
 use quiver_role::{
     Destination, Input, Machine, Now, Output, Peer, QuorumCommand, QuorumConfig, QuorumNode, QuorumRecord,
     Route, Via,
@@ -25,7 +25,7 @@ const MAX_STEPS: usize = 16;
 
 /// An honest past of member 1 in a quorum of three, two of which act.
 struct Past {
-    charter: Charter,
+    membership: QuorumMembership,
     /// What members 2 and 3 said to it, in order.
     heard: Vec<(KgcId, Vec<u8>)>,
     /// Its records at points of that past: before anything, in the middle of a ceremony, with shares.
@@ -43,9 +43,9 @@ fn encode_shares(public: &PublicShares<Ibe>) -> Vec<u8> {
     public.encode()
 }
 
-fn config(charter: &Charter, id: KgcId) -> QuorumConfig {
-    let charter = charter.clone();
-    QuorumConfig { charter, id, revocation_validity: 86_400, ibe_parameters: encode_shares }
+fn config(membership: &QuorumMembership, id: KgcId) -> QuorumConfig {
+    let membership = membership.clone();
+    QuorumConfig { membership, id, revocation_validity: 86_400, ibe_parameters: encode_shares }
 }
 
 fn now(seconds: u64) -> Now {
@@ -85,11 +85,11 @@ fn drain(node: &mut QuorumNode<S>, stored: &mut Stored) -> Vec<(Peer, Vec<u8>)> 
 impl Past {
     fn new() -> Self {
         let identities = (1..=3_u8).map(|id| vec![id; 20]).collect();
-        let charter = Charter::new::<S>(name("fuzzed"), 2, identities).expect("two of three");
+        let membership = QuorumMembership::new::<S>(name("fuzzed"), 2, identities).expect("two of three");
         let mut rng = rng(90);
         let mut nodes: Vec<_> =
-            (1..=3).map(|id| QuorumNode::<S>::new(config(&charter, id), []).expect("new")).collect();
-        let mut past = Self { charter, heard: Vec::new(), points: vec![Vec::new()], digests: Vec::new() };
+            (1..=3).map(|id| QuorumNode::<S>::new(config(&membership, id), []).expect("new")).collect();
+        let mut past = Self { membership, heard: Vec::new(), points: vec![Vec::new()], digests: Vec::new() };
         let (mut stored, mut queue) = (Stored::new(), VecDeque::new());
         let mut tell = |past: &mut Self,
                         id: usize,
@@ -146,7 +146,7 @@ impl Past {
 
 /// What members say to one another.
 pub fn message(bytes: &[u8]) {
-    let quorum = past().charter.fingerprint();
+    let quorum = past().membership.fingerprint();
     if let Ok(message) = QuorumMessage::decode(quorum, bytes) {
         assert_eq!(message.encode(quorum), bytes, "two encodings of one message");
         assert!(QuorumMessage::is_framed_as(bytes), "a frame of its own");
@@ -183,7 +183,7 @@ pub fn records(bytes: &[u8]) {
         })
         .collect();
     let Ok(damaged) = damaged else { return };
-    if let Ok(node) = QuorumNode::<S>::new(config(&past.charter, 1), damaged) {
+    if let Ok(node) = QuorumNode::<S>::new(config(&past.membership, 1), damaged) {
         let digest = node.keys().map(|keys| keys.digest());
         assert!(digest.is_none_or(|digest| past.digests.contains(&digest)), "shares of nobody");
     }
@@ -217,7 +217,7 @@ fn play(u: &mut Unstructured<'_>) -> arbitrary::Result<()> {
         u.choose(&past.points)?.iter().map(|record| (kind(record), record.clone())).collect();
     let start = |stored: &Stored| {
         let records: Vec<_> = stored.values().cloned().collect();
-        QuorumNode::<S>::new(config(&past.charter, 1), records).expect("what it stored, it takes back")
+        QuorumNode::<S>::new(config(&past.membership, 1), records).expect("what it stored, it takes back")
     };
     let (mut node, mut rng, mut seconds) = (start(&stored), rng(91), 1000);
     connect(&mut node, &mut rng);

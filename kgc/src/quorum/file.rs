@@ -19,7 +19,7 @@ use quiver_ainq::{KgcId, Name, Suite, SuiteKind};
 use quiver_crypto::Hasher;
 use quiver_net::{Multiaddr, PeerId};
 use quiver_quorum::{MAX_MEMBERS, Parameters};
-use quiver_role::quorum::Charter;
+use quiver_role::quorum::QuorumMembership;
 use quiver_service::deployment_file::{DeploymentFile, KgcEntry};
 use quiver_service::{private_file, with_suite};
 use serde::{Deserialize, Serialize};
@@ -186,10 +186,10 @@ impl Pinned {
     ///
     /// # Errors
     /// [`Error::Quorum`].
-    pub(crate) fn charter(&self) -> Result<Charter> {
+    pub(crate) fn membership(&self) -> Result<QuorumMembership> {
         let identities = self.peers.iter().map(|peer| peer.to_bytes()).collect();
         let (name, threshold) = (self.name.clone(), self.parameters.threshold());
-        with_suite!(self.suite, S => Charter::new::<S>(name, threshold, identities))
+        with_suite!(self.suite, S => QuorumMembership::new::<S>(name, threshold, identities))
             .map_err(|error| Error::Quorum(error.to_string()))
     }
 
@@ -273,11 +273,11 @@ mod tests {
         let mut moved = pinned.file.clone();
         moved.kgc[0].addresses = vec!["/dns4/elsewhere/tcp/7000".into()];
         let moved = moved.check().expect("good");
-        assert_eq!(moved.charter().expect("charter"), pinned.charter().expect("charter"));
+        assert_eq!(moved.membership().expect("membership"), pinned.membership().expect("membership"));
         let mut replaced = pinned.file.clone();
         replaced.kgc[0].peer = PeerId::random().to_string();
         let replaced = replaced.check().expect("good");
         assert_eq!(replaced.seat(), pinned.seat());
-        assert_ne!(replaced.charter().expect("charter"), pinned.charter().expect("charter"));
+        assert_ne!(replaced.membership().expect("membership"), pinned.membership().expect("membership"));
     }
 }

@@ -81,12 +81,12 @@ fn pin<S: Suite>(
     by: &Protection,
 ) -> Result<()> {
     let own = pinned.own(&key.peer_id())?;
-    let charter = pinned.charter()?;
+    let membership = pinned.membership()?;
     let operators = operators.iter().map(|path| operator::read_public::<S>(path, pinned.suite));
     let operators = operators.collect::<Result<Vec<_>>>()?;
     QuorumState::create(&config.data_dir, pinned, &operators, by)?;
     let mut store = Store::create(&config.data_dir, &pinned.seat(), clock::unix_now())?;
-    let fingerprint = hex::encode(charter.fingerprint());
+    let fingerprint = hex::encode(membership.fingerprint());
     store.note(
         clock::unix_now(),
         "quorum pinned",

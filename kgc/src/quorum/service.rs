@@ -109,7 +109,7 @@ fn member<S: QuorumSuite>(
     records: Vec<QuorumRecord>,
 ) -> Result<QuorumNode<S>> {
     let settings = QuorumConfig {
-        charter: pinned.charter()?,
+        membership: pinned.membership()?,
         id,
         revocation_validity: config.revocation_validity.as_secs(),
         ibe_parameters: release::parameters,

@@ -85,7 +85,10 @@ pub(crate) fn of<S: QuorumSuite>(machine: &QuorumKgc<S>, pinned: &Pinned, id: Kg
         kgc: id,
         members: pinned.parameters.members(),
         threshold: pinned.parameters.threshold(),
-        quorum: pinned.charter().map(|charter| hex::encode(charter.fingerprint())).unwrap_or_default(),
+        quorum: pinned
+            .membership()
+            .map(|membership| hex::encode(membership.fingerprint()))
+            .unwrap_or_default(),
         fingerprint: node.deployment().map(|deployment| hex::encode(deployment.fingerprint())),
         version: view.version,
         statement: view.statement,

@@ -1,12 +1,12 @@
 //! The KGC: hands out cookies, binds tokens to keys, issues sealed partial keys, signs revocation lists.
 
-mod catching_up;
-mod enrolling;
 mod interface;
+mod list_recovery;
 mod registry;
-mod revoking;
+mod requests;
+mod revocation_lists;
 mod rounds;
-mod sharing;
+mod shares;
 #[cfg(test)]
 mod tests;
 
@@ -18,10 +18,10 @@ use quiver_ainq::{Deployment, DroneKeypair, Error, Name, Revoked, Suite, UnixTim
 use quiver_message::{Message, Reason, Refusal};
 use rand_core::CryptoRngCore;
 
-use self::catching_up::CatchingUp;
 pub use self::interface::{KgcCommand, KgcConfig, KgcEvent, KgcRecord};
+use self::list_recovery::ListRecovery;
 use self::registry::Registry;
-pub use self::revoking::RevocationUsage;
+pub use self::revocation_lists::RevocationUsage;
 use self::rounds::Rounds;
 use crate::{Master, MasterShare};
 use quiver_machine::Misdeeds;
@@ -46,7 +46,7 @@ pub struct Kgc<S: Suite> {
     /// Drones to be revoked that no list names yet.
     wanted: BTreeMap<[u8; 16], Revoked>,
     /// Lists above our own that peers claim to hold.
-    catching_up: CatchingUp,
+    list_recovery: ListRecovery,
     /// Who asked for revocation lists and is still connected, and the longest it takes: told when a new one is signed.
     listeners: BTreeMap<Peer, u32>,
     /// Revocation lists that each peer may be sent.
@@ -77,7 +77,7 @@ impl<S: Suite> Kgc<S> {
             rounds: Rounds::new(),
             revocations: Revocations::new(),
             wanted: BTreeMap::new(),
-            catching_up: CatchingUp::new(),
+            list_recovery: ListRecovery::new(),
             listeners: BTreeMap::new(),
             answers: TokenBuckets::new(REVOCATION_LIST_RATE),
             misdeeds: Misdeeds::default(),
@@ -177,7 +177,7 @@ impl<S: Suite> Kgc<S> {
     fn tick(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         self.rounds.expire(now.monotonic);
         self.start(now);
-        if self.catching_up.has_waited(now.monotonic) || due(self.renewal, now.monotonic) {
+        if self.list_recovery.has_waited(now.monotonic) || due(self.renewal, now.monotonic) {
             self.sign_wanted(now, rng);
             self.renew_list(now, rng);
         }
@@ -211,7 +211,7 @@ impl<S: Suite> Machine for Kgc<S> {
                 self.answers.disconnected(peer);
                 self.misdeeds.disconnected(peer);
                 self.listeners.remove(&peer);
-                self.catching_up.disconnected(peer);
+                self.list_recovery.disconnected(peer);
                 self.rounds.disconnected(peer);
             }
             // A KGC is in no group.
@@ -234,7 +234,7 @@ impl<S: Suite> Machine for Kgc<S> {
     }
 
     fn poll_output(&mut self) -> Output<KgcEvent, KgcRecord> {
-        let due = earlier(earlier(self.renewal, self.rounds.deadline()), self.catching_up.deadline());
+        let due = earlier(earlier(self.renewal, self.rounds.deadline()), self.list_recovery.deadline());
         let deadline = if self.started { due } else { Some(Duration::ZERO) };
         self.out.poll(deadline)
     }

@@ -1,6 +1,6 @@
 //! Enrolment: how a drone turns a token into a partial key.
 //!
-//! [`Kgc`] issues, alone or as one of a quorum whose shares FROST puts together; [`Enrollee`] is the drone's side, of
+//! [`Kgc`] issues, alone or as one of a quorum whose shares FROST puts together; [`EnrolmentClient`] is the drone's side, of
 //! which every edge and every leader has one until it has its key. See docs/protocol.md, "Enrolment".
 #![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(
@@ -10,7 +10,7 @@
 
 extern crate alloc;
 
-mod enrollee;
+mod client;
 #[cfg(feature = "services")]
 pub mod kgc;
 mod kgcs;
@@ -18,8 +18,8 @@ mod kgcs;
 pub mod threshold;
 
 #[cfg(feature = "threshold")]
-pub use enrollee::done;
-pub use enrollee::{Enrollee, EnrolmentTrouble, Step, Steps};
+pub use client::done;
+pub use client::{EnrolmentClient, EnrolmentTrouble, Step, Steps};
 #[cfg(feature = "services")]
 pub use kgc::{Kgc, KgcCommand, KgcConfig, KgcEvent, KgcRecord, RevocationUsage};
 pub use kgcs::Kgcs;

@@ -17,7 +17,7 @@
 //! stored seed: after a crash it says the same again. A member that leaves a session by itself takes a fresh nonce for the
 //! next, and takes no nonce again of one that left it: no session has the name of an earlier one.
 
-mod leaving;
+mod completion;
 mod rounds;
 mod state;
 mod store;
@@ -31,7 +31,7 @@ use rand_core::CryptoRngCore;
 
 pub(super) use self::state::{Candidate, Ceremonies};
 use self::state::{Part, Session};
-use super::{AbortCause, Charter, QuorumEvent, QuorumNode, QuorumRecord};
+use super::{AbortCause, QuorumEvent, QuorumMembership, QuorumNode, QuorumRecord};
 use crate::rounds::Round;
 use quiver_machine::{Now, Offence};
 
@@ -61,7 +61,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         let mut nonce = [0; 32];
         rng.fill_bytes(&mut nonce);
         ceremonies.part = Some(Part { kind, attempt: ceremonies.last_attempt, nonce, keys });
-        ceremonies.pace.restart(now.monotonic, rng);
+        ceremonies.retry.restart(now.monotonic, rng);
         self.persist_ceremonies();
         self.say_to_all(false);
         self.begin_if_all_are_there(now, rng);
@@ -154,14 +154,14 @@ impl<S: QuorumSuite> QuorumNode<S> {
     fn begin_if_all_are_there(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         let ceremonies = &self.ceremonies;
         let Some(part) = ceremonies.part.as_ref().filter(|_| ceremonies.session.is_none()) else { return };
-        let (id, parameters) = (self.config.id, self.config.charter.parameters());
+        let (id, parameters) = (self.config.id, self.config.membership.parameters());
         let with = |kgc: KgcId| if kgc == id { Some(part) } else { ceremonies.others.get(&kgc) };
         let fits = |other: &&Part| other.kind == part.kind && other.keys == part.keys;
         let parts: Option<Vec<(KgcId, &Part)>> =
             parameters.kgcs().map(|kgc| Some((kgc, with(kgc).filter(fits)?))).collect();
         let Some(parts) = parts else { return };
         let nonces = parts.iter().map(|(_, part)| (part.attempt, &part.nonce));
-        let session = self.config.charter.session(part.kind, part.keys.as_ref(), nonces);
+        let session = self.config.membership.session(part.kind, part.keys.as_ref(), nonces);
         let attempts = parts.iter().map(|(kgc, part)| (*kgc, part.attempt)).collect();
         let kind = part.kind;
         let refreshed = self.keys.as_ref().filter(|_| kind == CeremonyKind::Refresh);
@@ -174,7 +174,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         // All n have said that they hold the shares this one starts from, so what was made of them before is nobody's
         // only share.
         self.ceremonies.candidate = None;
-        self.ceremonies.pace.restart(now.monotonic, rng);
+        self.ceremonies.retry.restart(now.monotonic, rng);
         self.persist_ceremonies();
         self.out.event(QuorumEvent::SessionBegun { kind });
         self.say_to_all(false);
@@ -182,11 +182,11 @@ impl<S: QuorumSuite> QuorumNode<S> {
 
     /// Asks those again who have not said what is waited for.
     pub(super) fn wake_ceremonies(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        if !self.ceremonies.pace.has_come(now.monotonic, rng) {
+        if !self.ceremonies.retry.has_come(now.monotonic, rng) {
             return;
         }
         if self.ceremonies.part.is_none() && self.ceremonies.candidate.is_none() {
-            return self.ceremonies.pace.stop();
+            return self.ceremonies.retry.stop();
         }
         for kgc in self.awaited() {
             self.say_ceremony(kgc, true);
@@ -196,7 +196,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     /// Who has not said what is waited for.
     pub(super) fn awaited(&self) -> Vec<KgcId> {
         let ceremonies = &self.ceremonies;
-        let others = self.config.charter.parameters().others(self.config.id);
+        let others = self.config.membership.parameters().others(self.config.id);
         match (&ceremonies.session, &ceremonies.part, &ceremonies.candidate) {
             (Some(session), ..) => session.round.missing(),
             (None, Some(part), _) => {
@@ -230,7 +230,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     }
 
     pub(super) fn say_to_all(&mut self, asks: bool) {
-        for kgc in self.config.charter.parameters().others(self.config.id) {
+        for kgc in self.config.membership.parameters().others(self.config.id) {
             self.say_ceremony(kgc, asks);
         }
     }
@@ -258,7 +258,7 @@ fn digests<S: QuorumSuite>(
     let of = |kgc: KgcId| {
         let said = session.heard.get(&kgc).and_then(|rounds| rounds.commitments.as_ref());
         let said = if kgc == own { Some(&commitments) } else { said };
-        said.map_or([0; 32], |said| Charter::commitments(&session.id, kgc, said))
+        said.map_or([0; 32], |said| QuorumMembership::commitments(&session.id, kgc, said))
     };
     parameters.kgcs().map(of).collect()
 }

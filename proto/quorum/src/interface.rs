@@ -1,4 +1,4 @@
-//! What goes into and comes out of a quorum's machine besides messages.
+//! Configuration, commands, records and events of a quorum's member.
 
 use alloc::vec::Vec;
 
@@ -8,14 +8,14 @@ use quiver_crypto::canonical::Reader;
 use quiver_message::quorum::{CeremonyKind, SignRefusalReason};
 use quiver_quorum::PublicShares;
 
-use super::{Charter, Ibe};
+use super::{Ibe, QuorumMembership};
 use quiver_machine::{Offence, Peer, Snapshot};
 
 /// What a member of a quorum is set up with.
 #[derive(Clone, Debug)]
 pub struct QuorumConfig {
     /// What all members have pinned.
-    pub charter: Charter,
+    pub membership: QuorumMembership,
     /// Which of them this is.
     pub id: KgcId,
     /// For how long a revocation list counts as fresh, in seconds: the same at every member.

@@ -5,7 +5,7 @@
 //! revocation lists, statements about authorities, and who the quorum is. Who may sign what: `rules`. What
 //! [`Kgc`](quiver_enrolment::Kgc) does with the key, issuing drones' partial keys, is not here.
 //!
-//! Members are known by their place in a [`Charter`], which all have pinned; a driver says with
+//! Members are known by their place in a [`QuorumMembership`], which all have pinned; a driver says with
 //! [`Route::Member`] which of them a connection goes to, having authenticated it.
 //!
 //! | module | what it has |
@@ -23,18 +23,18 @@
 extern crate alloc;
 
 mod ceremony;
-mod charter;
 mod interface;
 pub mod keys;
-mod pace;
+mod membership;
+mod proposals;
 mod recovery;
-mod restoring;
+mod restore;
+mod retry_timer;
 mod rounds;
-mod rules;
 mod signing;
+mod signing_policy;
 mod statements;
-mod talking;
-mod wishing;
+mod status;
 
 use alloc::collections::BTreeMap;
 use core::time::Duration;
@@ -45,12 +45,12 @@ use quiver_quorum::QuorumSuite;
 use rand_core::CryptoRngCore;
 
 use self::ceremony::Ceremonies;
-pub use self::charter::{Charter, CharterError, MAX_IDENTITY_LEN};
 pub use self::interface::{
     AbortCause, CeremonyView, MemberView, QuorumCommand, QuorumConfig, QuorumEvent, QuorumRecord, QuorumView,
     Stage, approval,
 };
 pub use self::keys::{HeldKey, Ibe, QuorumKeys};
+pub use self::membership::{MAX_IDENTITY_LEN, MembershipError, QuorumMembership};
 use self::recovery::{Helping, Recovery};
 use self::signing::Signing;
 use self::statements::Statements;
@@ -126,7 +126,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
 
     /// t.
     fn enough(&self) -> usize {
-        usize::from(self.config.charter.parameters().threshold())
+        usize::from(self.config.membership.parameters().threshold())
     }
 
     fn command(&mut self, now: Now, command: QuorumCommand, rng: &mut dyn CryptoRngCore) {
@@ -137,7 +137,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             QuorumCommand::Adopt => self.adopt(now),
             QuorumCommand::Recover => self.recover(now, rng),
             QuorumCommand::HelpRecover(member) => self.help(now, member),
-            QuorumCommand::Revoke(drones) => self.wish(now, &drones),
+            QuorumCommand::Revoke(drones) => self.propose_revocation(now, &drones),
             QuorumCommand::TakeRevocations(list) => self.take_list(now, &list),
             QuorumCommand::Prove(proof) => self.prove(now, None, &proof),
             QuorumCommand::Approve(digest) => self.approve(digest),
@@ -148,7 +148,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
 
     fn received(&mut self, now: Now, from: Peer, bytes: &[u8], rng: &mut dyn CryptoRngCore) {
         let Some(member) = self.member(from) else { return self.out.event(QuorumEvent::Stranger(from)) };
-        match QuorumMessage::decode(self.config.charter.fingerprint(), bytes) {
+        match QuorumMessage::decode(self.config.membership.fingerprint(), bytes) {
             Err(error) => self.blame(member, error.into()),
             Ok(message) => self.hear(now, member, message, rng),
         }
@@ -176,7 +176,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     }
 
     fn connected(&mut self, peer: Peer, member: KgcId) {
-        let known = self.config.charter.parameters().check(member).is_ok();
+        let known = self.config.membership.parameters().check(member).is_ok();
         if !known || member == self.config.id {
             return self.out.event(QuorumEvent::Stranger(peer));
         }
@@ -191,7 +191,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     fn wake(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         if !self.started {
             self.started = true;
-            self.statements.pace.start(now.monotonic, rng);
+            self.statements.retry.start(now.monotonic, rng);
             self.changed(now);
         }
         self.wake_ceremonies(now, rng);
@@ -204,8 +204,8 @@ impl<S: QuorumSuite> QuorumNode<S> {
         if !self.started {
             return Some(Duration::ZERO);
         }
-        let ceremonies = earlier(self.ceremonies.pace.deadline(), self.recovery_deadline());
-        earlier(ceremonies, earlier(self.statements.pace.deadline(), self.signing.deadline()))
+        let ceremonies = earlier(self.ceremonies.retry.deadline(), self.recovery_deadline());
+        earlier(ceremonies, earlier(self.statements.retry.deadline(), self.signing.deadline()))
     }
 }
 

@@ -13,7 +13,7 @@
 //!
 //! A member that a refresh has left behind, with shares of an earlier version, recovers in the same way.
 
-mod helping;
+mod helper;
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -27,9 +27,9 @@ use quiver_quorum::repair::Recovering;
 use quiver_quorum::{Error, PublicShares, QuorumSuite};
 use rand_core::CryptoRngCore;
 
-pub(super) use self::helping::Helping;
+pub(super) use self::helper::Helping;
 use super::keys::{HeldKey, Ibe, QuorumKeys};
-use super::pace::Pace;
+use super::retry_timer::RetryTimer;
 use super::{QuorumEvent, QuorumNode};
 use quiver_machine::Now;
 
@@ -47,7 +47,7 @@ pub(super) struct Recovery<S: QuorumSuite> {
     liars: Vec<KgcId>,
     /// How often those chosen were asked.
     rounds: u32,
-    pace: Pace,
+    retry: RetryTimer,
 }
 
 /// Helpers that were chosen, and their answers.
@@ -65,14 +65,14 @@ impl<S: QuorumSuite> QuorumNode<S> {
         if self.ceremonies.part.is_some() {
             return self.refuse("a ceremony is under way");
         }
-        let pace = Pace::new(Duration::from_secs(2), Duration::from_secs(20));
+        let retry = RetryTimer::new(Duration::from_secs(2), Duration::from_secs(20));
         let mut recovery = Recovery {
             nonce: [0; 32],
             offers: BTreeMap::new(),
             chosen: None,
             liars: Vec::new(),
             rounds: 0,
-            pace,
+            retry,
         };
         recovery.start_over(now, rng);
         self.recovery = Some(recovery);
@@ -80,7 +80,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     }
 
     fn ask_for_help(&mut self) {
-        for kgc in self.config.charter.parameters().others(self.config.id) {
+        for kgc in self.config.membership.parameters().others(self.config.id) {
             self.say_recovery(kgc);
         }
     }
@@ -98,7 +98,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
 
     pub(super) fn wake_recovery(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         let Some(recovery) = &mut self.recovery else { return };
-        if !recovery.pace.has_come(now.monotonic, rng) {
+        if !recovery.retry.has_come(now.monotonic, rng) {
             return;
         }
         if recovery.chosen.is_none() {
@@ -113,7 +113,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     }
 
     pub(super) fn recovery_deadline(&self) -> Option<Duration> {
-        self.recovery.as_ref().and_then(|recovery| recovery.pace.deadline())
+        self.recovery.as_ref().and_then(|recovery| recovery.retry.deadline())
     }
 
     /// Somebody would help.
@@ -124,7 +124,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         offer: RepairOffer,
         rng: &mut dyn CryptoRngCore,
     ) {
-        let others = self.config.charter.parameters().others(self.config.id).count();
+        let others = self.config.membership.parameters().others(self.config.id).count();
         let Some(recovery) = &mut self.recovery else { return };
         let asked = recovery.nonce == offer.nonce && !recovery.liars.contains(&from);
         if !asked || recovery.chosen.is_some() {
@@ -166,12 +166,12 @@ impl<S: QuorumSuite> QuorumNode<S> {
             return self.refuse("members offer shares that are not this quorum's");
         };
         let (nonce, version) = (offer.nonce, offer.version);
-        let session = self.config.charter.repair(self.config.id, &nonce, version, &helpers);
+        let session = self.config.membership.repair(self.config.id, &nonce, version, &helpers);
         let Some(recovery) = &mut self.recovery else { return };
         let start = RepairStart { session, nonce, version, helpers };
         recovery.chosen = Some(Chosen { start, ainq, ibe, answers: BTreeMap::new() });
         recovery.rounds = 0;
-        recovery.pace.restart(now.monotonic, rng);
+        recovery.retry.restart(now.monotonic, rng);
         self.ask_for_help();
     }
 
@@ -179,7 +179,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     fn check_offer(&self, offer: &RepairOffer) -> Option<(PublicShares<S>, PublicShares<Ibe>)> {
         let ainq = PublicShares::<S>::decode(&offer.public_shares.ainq).ok()?;
         let ibe = PublicShares::<Ibe>::decode(&offer.public_shares.ibe).ok()?;
-        let ours = self.config.charter.parameters();
+        let ours = self.config.membership.parameters();
         let fits = ainq.parameters() == ours && ibe.parameters() == ours;
         let pinned = self.master.as_ref().is_none_or(|master| ainq.master() == master);
         let versions = ainq.version() == offer.version && ibe.version() == offer.version;
@@ -238,7 +238,7 @@ impl<S: QuorumSuite> Recovery<S> {
         self.offers.clear();
         self.chosen = None;
         self.rounds = 0;
-        self.pace.restart(now.monotonic, rng);
+        self.retry.restart(now.monotonic, rng);
     }
 }
 

@@ -11,7 +11,7 @@
 //! Nonces live in memory, are used once, and are gone after a minute or a restart. That a share of a revocation list was
 //! signed is durable before the share leaves.
 
-mod coordinating;
+mod coordinator;
 mod signed;
 
 use alloc::borrow::Cow;
@@ -27,10 +27,10 @@ use quiver_message::quorum::{
 use quiver_quorum::{Commitment, QuorumSuite, SigningNonces, SigningPackage};
 use rand_core::CryptoRngCore;
 
-use self::coordinating::Attempt;
+use self::coordinator::Attempt;
 use super::interface::purpose;
-use super::pace::Pace;
-use super::rules::Refused;
+use super::retry_timer::RetryTimer;
+use super::signing_policy::Refused;
 use super::{QuorumNode, QuorumRecord};
 use quiver_machine::{Now, Offence};
 
@@ -62,7 +62,7 @@ pub(super) struct Signing<S: QuorumSuite> {
     /// Which of several things is next.
     turn: usize,
     /// When to try.
-    pub(super) pace: Pace,
+    pub(super) retry: RetryTimer,
 }
 
 impl<S: QuorumSuite> Signing<S> {
@@ -73,14 +73,14 @@ impl<S: QuorumSuite> Signing<S> {
             highest: 0,
             left_out: BTreeMap::new(),
             turn: 0,
-            pace: Pace::new(Duration::from_secs(2), Duration::from_secs(60)),
+            retry: RetryTimer::new(Duration::from_secs(2), Duration::from_secs(60)),
         }
     }
 
     /// When something is due here.
     pub(super) fn deadline(&self) -> Option<Duration> {
         // One at a time.
-        self.attempt.as_ref().map_or(self.pace.deadline(), |attempt| Some(attempt.deadline))
+        self.attempt.as_ref().map_or(self.retry.deadline(), |attempt| Some(attempt.deadline))
     }
 
     /// Nonces are for the shares they were drawn with.
@@ -109,7 +109,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     ) {
         let SignProposal { session, version, purpose: tag, body } = proposal;
         let judged = match purpose(&tag) {
-            Some(purpose) => self.judge(now.unix, from, version, purpose, &body).map(|()| purpose),
+            Some(purpose) => self.authorize(now.unix, from, version, purpose, &body).map(|()| purpose),
             None => Err((SignRefusalReason::Content, 0)),
         };
         let committed = judged.and_then(|purpose| self.draw(rng).map(|drawn| (purpose, drawn)));
@@ -143,7 +143,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             Err(error) => return self.blame(from, Offence::Quorum(error)),
         };
         // Once more: since the promise another list may have been signed.
-        if let Err(why) = self.judge(now.unix, from, version, purpose, &body) {
+        if let Err(why) = self.authorize(now.unix, from, version, purpose, &body) {
             return self.refuse_to_sign(from, session, why);
         }
         match self.sign(purpose, &body, nonces, &package) {

@@ -1,4 +1,4 @@
-//! What a member knows of statements: the newest list, the quorum's own statement, what operators want.
+//! State of statements at a member: the newest list, the quorum's own statement, proposals and approvals.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -8,7 +8,7 @@ use quiver_ainq::{Deployment, KgcId, RevocationList, Revoked, Suite, UnixTime};
 use quiver_crypto::canonical::{Malformed, Reader, Writer};
 use quiver_message::quorum::{MAX_BODY_LEN, MAX_WISHES, QuorumStatus};
 
-use super::pace::Pace;
+use super::retry_timer::RetryTimer;
 use quiver_machine::RestoreError;
 use quiver_machine::Revocations;
 
@@ -22,7 +22,7 @@ pub(super) const MAX_PROOFS: usize = 8;
 
 /// What shall be revoked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Wishes {
+pub(super) struct PendingProposals {
     pub(super) drones: BTreeMap<[u8; 16], Revoked>,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Wishes {
 #[derive(Debug)]
 pub(super) struct Statements<S: Suite> {
     /// What this member's operator, or proof, wants revoked and the list does not name yet.
-    pub(super) wishes: Wishes,
+    pub(super) pending: PendingProposals,
     /// Digests of statements to sign.
     pub(super) approvals: BTreeSet<[u8; 32]>,
     /// The list with the highest number that this member has signed its share of. No list of this number or a lower one, and
@@ -47,10 +47,10 @@ pub(super) struct Statements<S: Suite> {
     /// What the others said last.
     pub(super) heard: BTreeMap<KgcId, QuorumStatus>,
     /// When to say and ask it again.
-    pub(super) pace: Pace,
+    pub(super) retry: RetryTimer,
 }
 
-impl Wishes {
+impl PendingProposals {
     /// Adds what the list does not name and has not ended. Returns whether that was anything; nothing is added if it would be
     /// too many.
     pub(super) fn add(
@@ -87,7 +87,7 @@ pub(super) struct TooMany;
 impl<S: Suite> Statements<S> {
     pub(super) fn new() -> Self {
         Self {
-            wishes: Wishes::default(),
+            pending: PendingProposals::default(),
             approvals: BTreeSet::new(),
             bound: None,
             list: Revocations::new(),
@@ -95,15 +95,15 @@ impl<S: Suite> Statements<S> {
             proposals: Vec::new(),
             proofs: BTreeMap::new(),
             heard: BTreeMap::new(),
-            pace: Pace::new(Duration::from_secs(20), Duration::from_secs(30)),
+            retry: RetryTimer::new(Duration::from_secs(20), Duration::from_secs(30)),
         }
     }
 
     /// What must not be forgotten, besides the list and the quorum's statement.
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut writer = Writer::new();
-        writer.lp(KIND).count(self.wishes.drones.len());
-        for drone in self.wishes.drones.values() {
+        writer.lp(KIND).count(self.pending.drones.len());
+        for drone in self.pending.drones.values() {
             writer.fixed(&drone.serial).u64(drone.not_after).u8(drone.leader.into());
         }
         writer.count(self.approvals.len());
@@ -126,7 +126,7 @@ impl<S: Suite> Statements<S> {
         }
         for _ in 0..reader.count(MAX_WISHES, 16 + 8 + 1)? {
             let (serial, not_after, leader) = (reader.array()?, reader.u64()?, reader.u8()? != 0);
-            self.wishes.drones.insert(serial, Revoked { serial, not_after, leader });
+            self.pending.drones.insert(serial, Revoked { serial, not_after, leader });
         }
         for _ in 0..reader.count(MAX_APPROVALS, 32)? {
             self.approvals.insert(reader.array()?);
@@ -148,7 +148,7 @@ impl<S: Suite> Statements<S> {
         let news = self.list.offer(deployment, list)?;
         if news {
             let list = self.list.list();
-            self.wishes.forget(list);
+            self.pending.forget(list);
             self.proofs.retain(|serial, _| !list.names_serial(serial));
         }
         Ok(news.then(|| self.list.number()))
@@ -164,6 +164,6 @@ impl<S: Suite> Statements<S> {
             let others: Vec<Revoked> = self.heard.values().filter_map(wish).collect();
             (others.len() + 1 >= enough).then(|| others.iter().fold(*own, Revoked::and))
         };
-        self.wishes.drones.values().filter_map(wished).collect()
+        self.pending.drones.values().filter_map(wished).collect()
     }
 }

@@ -8,7 +8,7 @@ use quiver_net::{Host, HostError, Multiaddr, NodeConfig, NodeKey};
 use quiver_quorum::{Parameters, PublicShares, QuorumSuite, SecretShare};
 use quiver_role::Route;
 use quiver_role::quorum::{
-    Charter, Ibe, QuorumCommand, QuorumConfig, QuorumEvent, QuorumKeys, QuorumNode, QuorumRecord,
+    Ibe, QuorumCommand, QuorumConfig, QuorumEvent, QuorumKeys, QuorumMembership, QuorumNode, QuorumRecord,
 };
 use quiver_world::Generated;
 use quiver_world::master_key::Threshold;
@@ -70,7 +70,8 @@ async fn start<S: QuorumSuite>(
         members.push((kgc, key(kgc)?.peer_id()));
     }
     let identities = members.iter().map(|(_, peer)| peer.to_bytes()).collect();
-    let charter = Charter::new::<S>(called, parameters.threshold(), identities).map_err(broken)?;
+    let membership =
+        QuorumMembership::new::<S>(called, parameters.threshold(), identities).map_err(broken)?;
     let (mut nodes, mut addresses): (_, Vec<Multiaddr>) = (Vec::new(), Vec::new());
     for id in parameters.kgcs() {
         let mut config =
@@ -81,7 +82,7 @@ async fn start<S: QuorumSuite>(
         config.members = members.iter().filter(|(other, _)| *other != id).copied().collect();
         config.dial = (1..).zip(&addresses).map(|(kgc, at)| (Route::Member(kgc), at.clone())).collect();
         let quorum = QuorumConfig {
-            charter: charter.clone(),
+            membership: membership.clone(),
             id,
             revocation_validity: REVOCATION_VALIDITY,
             ibe_parameters: PublicShares::encode,

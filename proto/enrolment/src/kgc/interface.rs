@@ -1,4 +1,4 @@
-//! What goes into and comes out of the KGC besides messages.
+//! Configuration, commands, records and events of the KGC.
 
 use alloc::string::String;
 use alloc::vec::Vec;

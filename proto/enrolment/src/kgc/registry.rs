@@ -1,4 +1,4 @@
-//! What the KGC remembers of the keys it issued.
+//! Registry of a KGC: tokens, the keys bound to them, and who is revoked (docs/protocol.md §3.8).
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;

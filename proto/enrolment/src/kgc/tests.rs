@@ -12,7 +12,7 @@ use quiver_message::{Message, RevocationQuery};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use super::catching_up::PATIENCE;
+use super::list_recovery::PATIENCE;
 use super::*;
 use quiver_machine::Via;
 

@@ -7,7 +7,7 @@ use core::time::Duration;
 use quiver_ainq::{Deployment, DroneKeypair, DronePublicKey, Error, IssuedToken, PendingEnrolment, Suite};
 #[cfg(feature = "threshold")]
 use quiver_enrolment::done;
-use quiver_enrolment::{Enrollee, Kgcs, Step, Steps};
+use quiver_enrolment::{EnrolmentClient, Kgcs, Step, Steps};
 use quiver_machine::{Backoff, Context, Peer, due};
 use quiver_message::{Message, Reason};
 
@@ -35,7 +35,7 @@ pub(super) struct Enrolment<S: Suite> {
     kgcs: Kgcs<S>,
     /// Until it has enrolled. In a box like the client, because an edge lives mostly without either.
     token: Option<Box<IssuedToken<S>>>,
-    client: Option<Box<Enrollee<S>>>,
+    client: Option<Box<EnrolmentClient<S>>>,
     keypair: Option<DroneKeypair<S>>,
 }
 
@@ -82,14 +82,14 @@ impl<S: Suite> Enrolment<S> {
     fn start(&mut self, cx: &mut Cx<'_, S>, backoff: Backoff) {
         let (None, None, Some(token)) = (&self.keypair, &self.client, &self.token) else { return };
         // §3.3: the request is the same for every KGC, and is stored before it is sent.
-        match Enrollee::start(cx.deployment, token, &self.kgcs, backoff, cx.rng) {
+        match EnrolmentClient::start(cx.deployment, token, &self.kgcs, backoff, cx.rng) {
             Ok(client) => self.client = Some(Box::new(client)),
             Err(_) => cx.out.event(EdgeEvent::Refused(Reason::TokenForeign)),
         }
     }
 
     pub(super) fn deadline(&self) -> Option<Duration> {
-        self.client.as_deref().and_then(Enrollee::deadline)
+        self.client.as_deref().and_then(EnrolmentClient::deadline)
     }
 
     #[inline(never)]
@@ -142,7 +142,7 @@ impl<S: Suite> Enrolment<S> {
     /// Goes on with an enrolment that was stored.
     pub(super) fn resume(&mut self, pending: &[u8], backoff: Backoff) -> Result<(), Error> {
         let pending = PendingEnrolment::decode(pending)?;
-        self.client = Some(Box::new(Enrollee::resume(pending, &self.kgcs, backoff)));
+        self.client = Some(Box::new(EnrolmentClient::resume(pending, &self.kgcs, backoff)));
         Ok(())
     }
 

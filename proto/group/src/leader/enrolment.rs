@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_ainq::{Role, Suite};
-use quiver_enrolment::{Enrollee, Step, Steps, done};
+use quiver_enrolment::{EnrolmentClient, Step, Steps, done};
 use quiver_machine::{Backoff, Peer, due};
 use quiver_message::{Message, Reason};
 
@@ -15,22 +15,22 @@ use super::store::enrolled_change;
 /// The enrolment of a leader, until it has its key.
 #[derive(Debug)]
 pub(super) struct Enrolment<S: Suite> {
-    enrollee: Option<Enrollee<S>>,
+    client: Option<EnrolmentClient<S>>,
 }
 
 impl<S: Suite> Enrolment<S> {
     pub(super) const fn new() -> Self {
-        Self { enrollee: None }
+        Self { client: None }
     }
 
     /// Whether it is under way.
     pub(super) const fn is_pending(&self) -> bool {
-        self.enrollee.is_some()
+        self.client.is_some()
     }
 
     /// The enrolment to persist, with its secrets.
     pub(super) fn encode(&self) -> Option<Vec<u8>> {
-        self.enrollee.as_ref().map(|enrollee| enrollee.encode().to_vec())
+        self.client.as_ref().map(|client| client.encode().to_vec())
     }
 
     /// Resumes a stored enrolment, or starts one with the token, if there is no key. Returns whether it did.
@@ -40,14 +40,14 @@ impl<S: Suite> Enrolment<S> {
         }
         let backoff = Backoff::new(Duration::from_secs(2), Duration::from_secs(30));
         if let Some(pending) = cx.store.pending.take() {
-            self.enrollee = Some(Enrollee::resume(pending, &cx.config.kgcs, backoff));
+            self.client = Some(EnrolmentClient::resume(pending, &cx.config.kgcs, backoff));
             return true;
         }
         let Some(token) = &cx.config.token else { return false };
         let leads =
             matches!(&token.token.statement.role, Role::Leader { group, .. } if *group == cx.config.group);
-        match Enrollee::start(&cx.config.deployment, token, &cx.config.kgcs, backoff, cx.rng) {
-            Ok(enrollee) if leads => self.enrollee = Some(enrollee),
+        match EnrolmentClient::start(&cx.config.deployment, token, &cx.config.kgcs, backoff, cx.rng) {
+            Ok(client) if leads => self.client = Some(client),
             _ => cx.event(LeaderEvent::EnrolmentRefused(Reason::NotAuthorised)),
         }
         self.is_pending()
@@ -55,22 +55,22 @@ impl<S: Suite> Enrolment<S> {
 
     /// A KGC is connected. Returns whether the leader has its key now.
     pub(super) fn connected(&mut self, cx: &mut Cx<'_, S>, peer: Peer) -> bool {
-        let Some(enrollee) = &mut self.enrollee else { return false };
-        let steps = enrollee.connected(cx.now, peer, cx.rng);
+        let Some(client) = &mut self.client else { return false };
+        let steps = client.connected(cx.now, peer, cx.rng);
         self.take(cx, steps)
     }
 
     /// A connection is gone. Returns whether the leader has its key now.
     pub(super) fn disconnected(&mut self, cx: &mut Cx<'_, S>, peer: Peer) -> bool {
-        let Some(enrollee) = &mut self.enrollee else { return false };
-        let steps = enrollee.disconnected(cx.now, peer, cx.rng);
+        let Some(client) = &mut self.client else { return false };
+        let steps = client.disconnected(cx.now, peer, cx.rng);
         self.take(cx, steps)
     }
 
     /// A message of a KGC. Returns whether the leader has its key now.
     pub(super) fn receive(&mut self, cx: &mut Cx<'_, S>, from: Peer, message: &Message<S>) -> bool {
-        let Some(enrollee) = &mut self.enrollee else { return false };
-        let steps = enrollee.hear(&cx.config.deployment, cx.now, from, message, cx.rng);
+        let Some(client) = &mut self.client else { return false };
+        let steps = client.hear(&cx.config.deployment, cx.now, from, message, cx.rng);
         self.take(cx, steps)
     }
 
@@ -79,13 +79,13 @@ impl<S: Suite> Enrolment<S> {
         if !due(self.deadline(), cx.now.monotonic) {
             return false;
         }
-        let Some(enrollee) = &mut self.enrollee else { return false };
-        let steps = enrollee.retry(cx.now, cx.rng);
+        let Some(client) = &mut self.client else { return false };
+        let steps = client.retry(cx.now, cx.rng);
         self.take(cx, steps)
     }
 
     pub(super) fn deadline(&self) -> Option<Duration> {
-        self.enrollee.as_ref().and_then(Enrollee::deadline)
+        self.client.as_ref().and_then(EnrolmentClient::deadline)
     }
 
     fn take(&mut self, cx: &mut Cx<'_, S>, steps: Steps<S>) -> bool {
@@ -101,7 +101,7 @@ impl<S: Suite> Enrolment<S> {
                     // §3.5: the key is durable before anybody hears of it.
                     cx.persist(&[enrolled_change(&keypair)]);
                     cx.store.keypair = Some(keypair);
-                    self.enrollee = None;
+                    self.client = None;
                     for kgc in cx.peers.kgcs.clone() {
                         prove_enrolment(cx, kgc);
                     }

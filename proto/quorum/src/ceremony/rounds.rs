@@ -36,7 +36,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
 
     /// Takes all that has been said, round after round, as far as it goes.
     fn advance(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        let (own, parameters) = (self.config.id, self.config.charter.parameters());
+        let (own, parameters) = (self.config.id, self.config.membership.parameters());
         while let Some(mut session) = self.ceremonies.session.take() {
             let taken = take_heard(&mut session, own, parameters);
             if taken.is_err() || !session.round.missing().is_empty() {
@@ -53,7 +53,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
                 (Ok(Advanced::Next(round)), _) => {
                     // What the round depends on is durable before anything of it leaves.
                     self.ceremonies.session = Some(Session { id, attempts, round, digests, heard });
-                    self.ceremonies.pace.restart(now.monotonic, rng);
+                    self.ceremonies.retry.restart(now.monotonic, rng);
                     self.persist_ceremonies();
                     self.say_to_all(false);
                 }
@@ -84,7 +84,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     ) {
         let (kind, version) = (candidate.part.kind, candidate.keys.version());
         self.ceremonies.candidate = Some(candidate);
-        self.ceremonies.pace.restart(now.monotonic, rng);
+        self.ceremonies.retry.restart(now.monotonic, rng);
         self.persist_ceremonies();
         self.out.event(QuorumEvent::SharesMade { kind, version });
         self.say_to_all(false);

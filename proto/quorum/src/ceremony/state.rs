@@ -10,7 +10,7 @@ use quiver_message::quorum::{Both, Ceremony, CeremonyKind, Echo, Rounds, SecretB
 use quiver_quorum::QuorumSuite;
 
 use crate::keys::QuorumKeys;
-use crate::pace::Pace;
+use crate::retry_timer::RetryTimer;
 use crate::rounds::Round;
 
 /// What a member brings to a ceremony, and is known by in it.
@@ -78,7 +78,7 @@ pub(crate) struct Ceremonies<S: QuorumSuite> {
     /// Attempts that are over, and all before them: no session that was left comes again under its name.
     pub(crate) over: BTreeMap<KgcId, u64>,
     /// When to ask those who have not said what is waited for.
-    pub(crate) pace: Pace,
+    pub(crate) retry: RetryTimer,
     /// Until when invitations to refresh are not taken up by themselves.
     pub(crate) rest: Duration,
 }
@@ -93,7 +93,7 @@ impl<S: QuorumSuite> Ceremonies<S> {
             settled: None,
             others: BTreeMap::new(),
             over: BTreeMap::new(),
-            pace: Pace::new(Duration::from_secs(1), Duration::from_secs(30)),
+            retry: RetryTimer::new(Duration::from_secs(1), Duration::from_secs(30)),
             rest: Duration::ZERO,
         }
     }

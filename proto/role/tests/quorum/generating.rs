@@ -41,7 +41,7 @@ pub(crate) fn check_keys(world: &mut World) {
     let keys = holdings(world);
     let digests: BTreeSet<_> = keys.iter().map(QuorumKeys::digest).collect();
     assert_eq!(digests.len(), 1, "all who finish hold the same public shares");
-    let (n, t) = (keys.len(), usize::from(world.charter.parameters().threshold()));
+    let (n, t) = (keys.len(), usize::from(world.membership.parameters().threshold()));
     for first in 0..n {
         let some: Vec<_> = (0..t).map(|step| &keys[(first + step) % n]).collect();
         let ainq: Vec<_> = some.iter().map(|keys| keys.ainq()).collect();

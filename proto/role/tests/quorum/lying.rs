@@ -236,7 +236,7 @@ fn strangers_and_garbage_are_reported_and_change_nothing() {
     let mut world = World::new(11, 3, 2);
     world.generate();
     let before = holdings(&world);
-    let status = world.sent()[0].message.encode(world.charter.fingerprint());
+    let status = world.sent()[0].message.encode(world.membership.fingerprint());
     let stranger = quiver_role::Peer(999_999);
     world.feed(1, Stimulus::Received(stranger, quiver_role::Via::Peer, status.into()));
     assert_eq!(world.events(1).last(), Some(&QuorumEvent::Stranger(quiver_role::Peer(999_999))));

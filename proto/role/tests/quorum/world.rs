@@ -8,7 +8,7 @@ use std::time::Duration;
 use quiver_ainq::{KgcId, Name, Ristretto255};
 use quiver_message::quorum::QuorumMessage;
 use quiver_quorum::PublicShares;
-use quiver_role::quorum::{Charter, Ibe};
+use quiver_role::quorum::{Ibe, QuorumMembership};
 use quiver_role::{QuorumCommand, QuorumConfig, QuorumEvent, QuorumNode, QuorumRecord, Route};
 pub(crate) use quiver_testbed::EPOCH_START as START;
 use quiver_testbed::{LinkFaults, Net, NodeSet, Partition, TestNode};
@@ -36,7 +36,7 @@ pub(crate) type Tamper = Box<dyn FnMut(Packet) -> Vec<Packet>>;
 pub(crate) struct World {
     net: Net<KgcId>,
     pub(crate) rng: ChaCha20Rng,
-    pub(crate) charter: Charter,
+    pub(crate) membership: QuorumMembership,
     /// What operators say again to members that were down.
     wanted: Option<QuorumCommand>,
 }
@@ -63,9 +63,9 @@ impl World {
     /// n members, t of which act, all connected.
     pub(crate) fn new(seed: u64, n: u16, t: u16) -> Self {
         let identities = (1..=n).map(|id| format!("transport identity of {id}").into_bytes()).collect();
-        let charter = Charter::new::<S>(Name::new("alps").unwrap(), t, identities).unwrap();
+        let membership = QuorumMembership::new::<S>(Name::new("alps").unwrap(), t, identities).unwrap();
         let rng = ChaCha20Rng::seed_from_u64(seed);
-        let mut world = Self { net: Net::new(seed), rng, charter, wanted: None };
+        let mut world = Self { net: Net::new(seed), rng, membership, wanted: None };
         world.skip(Duration::from_secs(100));
         world.set_faults(0, 0, 0);
         for id in 1..=n {
@@ -91,7 +91,7 @@ impl World {
 
     pub(crate) fn config(&self, id: KgcId) -> QuorumConfig {
         QuorumConfig {
-            charter: self.charter.clone(),
+            membership: self.membership.clone(),
             id,
             revocation_validity: VALIDITY,
             ibe_parameters: encode_shares,
@@ -142,11 +142,11 @@ impl World {
 
     /// Everything that was sent.
     pub(crate) fn sent(&self) -> Vec<Packet> {
-        self.recorded.iter().map(|packet| decode(self.charter.fingerprint(), packet)).collect()
+        self.recorded.iter().map(|packet| decode(self.membership.fingerprint(), packet)).collect()
     }
 
     pub(crate) fn set_tamper(&mut self, mut tamper: Tamper) {
-        let quorum = *self.charter.fingerprint();
+        let quorum = *self.membership.fingerprint();
         self.tamper = Some(Box::new(move |packet| {
             let via = packet.via;
             let packets = tamper(decode(&quorum, &packet)).into_iter();
@@ -159,7 +159,7 @@ impl World {
     }
 
     pub(crate) fn inject(&mut self, packet: &Packet) {
-        let bytes = packet.message.encode(self.charter.fingerprint());
+        let bytes = packet.message.encode(self.membership.fingerprint());
         self.net.inject(packet.from, packet.to, &bytes);
     }
 

@@ -1,4 +1,5 @@
-//! What the members of a quorum have pinned before they make a key: how many they are, how many it takes, and who they are.
+//! Membership of a quorum, pinned before it makes a key: n, t, and the members' transport identities (docs/protocol.md
+//! §5.1).
 
 use alloc::vec::Vec;
 
@@ -12,7 +13,7 @@ pub const MAX_IDENTITY_LEN: usize = 128;
 
 /// What every member has in its configuration, word for word. Its fingerprint stands in every message between members.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Charter {
+pub struct QuorumMembership {
     name: Name,
     parameters: Parameters,
     identities: Vec<Vec<u8>>,
@@ -22,7 +23,7 @@ pub struct Charter {
 /// Why this is no quorum.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum CharterError {
+pub enum MembershipError {
     /// n and t do not fit.
     #[error(transparent)]
     Parameters(#[from] QuorumError),
@@ -31,19 +32,23 @@ pub enum CharterError {
     Identity(KgcId),
 }
 
-impl Charter {
+impl QuorumMembership {
     /// A quorum of which any `threshold` act. `identities` are what the transport authenticates the members 1, 2, … by, in
     /// this order: opaque here, 1 to [`MAX_IDENTITY_LEN`] bytes each.
     ///
     /// # Errors
-    /// [`CharterError`].
-    pub fn new<S: Suite>(name: Name, threshold: u16, identities: Vec<Vec<u8>>) -> Result<Self, CharterError> {
+    /// [`MembershipError`].
+    pub fn new<S: Suite>(
+        name: Name,
+        threshold: u16,
+        identities: Vec<Vec<u8>>,
+    ) -> Result<Self, MembershipError> {
         let members = u16::try_from(identities.len()).unwrap_or(u16::MAX);
         let parameters = Parameters::new(members, threshold)?;
         for (kgc, (place, identity)) in parameters.kgcs().zip(identities.iter().enumerate()) {
             let fits = (1..=MAX_IDENTITY_LEN).contains(&identity.len());
             if !fits || identities.iter().take(place).any(|other| other == identity) {
-                return Err(CharterError::Identity(kgc));
+                return Err(MembershipError::Identity(kgc));
             }
         }
         let hash = Hasher::new("quiver/1 quorum")

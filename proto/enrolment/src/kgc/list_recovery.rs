@@ -27,7 +27,7 @@ const MAX_ASKED: usize = 4096;
 
 /// Lists above our own that peers claim to hold.
 #[derive(Debug)]
-pub(super) struct CatchingUp {
+pub(super) struct ListRecovery {
     /// Whom we asked for its list, when we may ask again, and whether an answer is due.
     asked: BTreeMap<Peer, (Duration, bool)>,
     /// Until when nothing is signed.
@@ -36,7 +36,7 @@ pub(super) struct CatchingUp {
     rested: Duration,
 }
 
-impl CatchingUp {
+impl ListRecovery {
     pub(super) const fn new() -> Self {
         Self { asked: BTreeMap::new(), until: None, rested: Duration::ZERO }
     }
@@ -89,12 +89,12 @@ impl CatchingUp {
 impl<S: Suite> Kgc<S> {
     /// Somebody claims to hold a list with a higher number than ours.
     pub(super) fn revocations_claimed(&mut self, now: Now, peer: Peer, claimed: u64) {
-        if !self.catching_up.ask(now.monotonic, peer) {
+        if !self.list_recovery.ask(now.monotonic, peer) {
             return;
         }
         // In a quorum it is the others who do not sign what they have signed before.
         if matches!(self.config.master, Master::Whole(_)) {
-            self.catching_up.defer(now.monotonic);
+            self.list_recovery.defer(now.monotonic);
         }
         let held = self.revocations.number();
         self.out.event(KgcEvent::RevocationListClaimed { peer, claimed, held });
@@ -106,7 +106,7 @@ impl<S: Suite> Kgc<S> {
     pub(super) fn defer_renewal(&mut self, now: Now) {
         let whole = matches!(self.config.master, Master::Whole(_));
         if whole && self.revocations.number() > 0 && now.unix >= self.renewal_time() {
-            self.catching_up.defer(now.monotonic);
+            self.list_recovery.defer(now.monotonic);
         }
     }
 
@@ -119,7 +119,7 @@ impl<S: Suite> Kgc<S> {
         bytes: &[u8],
         rng: &mut dyn CryptoRngCore,
     ) {
-        if !self.catching_up.answered(from) {
+        if !self.list_recovery.answered(from) {
             return self.blame(from, Offence::OutOfPlace("message to a KGC"));
         }
         let former: RevocationList = self.revocations.list().clone();
@@ -131,10 +131,10 @@ impl<S: Suite> Kgc<S> {
         let number = self.revocations.number();
         self.out.persist(KgcRecord::RevocationList { number, list: bytes.to_vec() });
         self.out.event(KgcEvent::RevocationListAdopted { number });
-        self.catching_up = CatchingUp {
+        self.list_recovery = ListRecovery {
             until: None,
             rested: now.monotonic,
-            ..core::mem::replace(&mut self.catching_up, CatchingUp::new())
+            ..core::mem::replace(&mut self.list_recovery, ListRecovery::new())
         };
         self.list_in_force();
         // What was signed after the backup was put back, and before this came.

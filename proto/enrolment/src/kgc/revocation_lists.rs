@@ -1,4 +1,4 @@
-//! Revocation lists at the KGC.
+//! Signs, renews and distributes revocation lists at the KGC (docs/protocol.md §12.3 to §12.6).
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -94,7 +94,7 @@ impl<S: Suite> Kgc<S> {
             // They enrol no more, whenever the list is signed.
             self.registry.revoke_drones(self.wanted.values());
         }
-        if let Some(wait) = self.catching_up.wait(now.monotonic).filter(|_| !self.wanted.is_empty()) {
+        if let Some(wait) = self.list_recovery.wait(now.monotonic).filter(|_| !self.wanted.is_empty()) {
             self.out.event(KgcEvent::RevocationDeferred { wait });
         }
         self.sign_wanted(now, rng);
@@ -103,7 +103,7 @@ impl<S: Suite> Kgc<S> {
     /// Signs a list that also names who waits for it. One that would be too long is tried again with the next.
     pub(super) fn sign_wanted(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         self.wanted.retain(|_, drone| !drone.has_ended(now.unix));
-        if self.catching_up.wait(now.monotonic).is_some() || self.wanted.is_empty() {
+        if self.list_recovery.wait(now.monotonic).is_some() || self.wanted.is_empty() {
             return;
         }
         if let Err(error) = self.sign_list(now, true, rng) {
@@ -140,7 +140,7 @@ impl<S: Suite> Kgc<S> {
 
     /// A list that nobody renews counts as stale one day: sign an equal one before that.
     pub(super) fn renew_list(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        let wait = self.catching_up.wait(now.monotonic);
+        let wait = self.list_recovery.wait(now.monotonic);
         let renew = self.revocations.number() > 0 && now.unix >= self.renewal_time();
         // Not together with who waits for it, if that is too long.
         if renew

@@ -9,7 +9,7 @@ use quiver_crypto::{Digest, Hasher};
 use quiver_message::{Nonce, Reason};
 
 use super::Verifier;
-use crate::enrollee::ascending;
+use crate::client::ascending;
 use quiver_machine::{Now, Peer};
 
 /// A connected KGC.

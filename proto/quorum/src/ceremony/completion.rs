@@ -24,7 +24,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         confirmation: Option<[u8; 32]>,
         asks: bool,
     ) {
-        let others = self.config.charter.parameters().others(self.config.id).count();
+        let others = self.config.membership.parameters().others(self.config.id).count();
         let Some(candidate) = &mut self.ceremonies.candidate else { return };
         match confirmation {
             Some(digest) if digest == candidate.digest => {
@@ -114,7 +114,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         };
         self.end(now, cause);
         let abort = QuorumMessage::Abort(CeremonyAbort { session: id, culprit });
-        for kgc in self.config.charter.parameters().others(self.config.id) {
+        for kgc in self.config.membership.parameters().others(self.config.id) {
             self.send(kgc, &abort);
         }
     }
@@ -134,7 +134,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         let old = session.attempts.get(&member).map(|attempt| (member, *attempt));
         self.is_over(&old.into_iter().collect());
         let kind = self.ceremonies.part.as_ref().map(|part| part.kind);
-        self.ceremonies.pace.restart(now.monotonic, rng);
+        self.ceremonies.retry.restart(now.monotonic, rng);
         self.persist_ceremonies();
         if let Some(kind) = kind {
             self.out.event(QuorumEvent::Aborted { kind, cause: AbortCause::Restarted { member } });

@@ -1,4 +1,4 @@
-//! Enrolment at the KGC.
+//! Answers enrolment requests at the KGC (docs/protocol.md §3.4).
 //!
 //! Order matters: cookie before any curve arithmetic; the stored reply before verification, so that a repeat is cheap;
 //! the pin durable before the first answer, so that no crash lets a token serve two keys. What a KGC of a quorum answers

@@ -1,5 +1,5 @@
-//! The drone's side of enrolment: hello, cookie, request, and a partial key, whole from a single KGC or in shares from a
-//! quorum. Edges and leaders enrol alike.
+//! Enrols a drone (docs/protocol.md §3): hello, cookie, request, and a partial key, whole from a single KGC or in shares
+//! from a quorum. Edges and leaders enrol alike.
 
 #[cfg(feature = "threshold")]
 mod coordinator;
@@ -46,14 +46,14 @@ fn ascending<T, K: Ord>(items: impl IntoIterator<Item = T>, key: impl Fn(&T) -> 
 
 /// A drone that has a token and wants a key.
 #[derive(Debug)]
-pub struct Enrollee<S: Suite> {
-    asking: Asking<S>,
-    course: Course<S>,
+pub struct EnrolmentClient<S: Suite> {
+    shared: SharedRequest<S>,
+    selection: KgcSelection<S>,
 }
 
 /// What is asked of every KGC: always the same, byte for byte.
 #[derive(Debug)]
-struct Asking<S: Suite> {
+struct SharedRequest<S: Suite> {
     pending: PendingEnrolment<S>,
     request: Vec<u8>,
     digest: [u8; 32],
@@ -61,7 +61,7 @@ struct Asking<S: Suite> {
 
 /// Whom it is asked of.
 #[derive(Debug)]
-enum Course<S: Suite> {
+enum KgcSelection<S: Suite> {
     /// One KGC after another, each of which can answer alone.
     Single(Single),
     /// All KGCs of a quorum at once.
@@ -88,7 +88,7 @@ pub enum Step<S: Suite> {
     Trouble(EnrolmentTrouble),
 }
 
-impl<S: Suite> Enrollee<S> {
+impl<S: Suite> EnrolmentClient<S> {
     /// Starts a new enrolment. The caller persists [`Self::encode`] before anything is sent: the KGC binds the token to
     /// the secret value drawn here for ever.
     pub fn start(
@@ -108,55 +108,58 @@ impl<S: Suite> Enrollee<S> {
     /// Goes on with an enrolment that was persisted.
     pub fn resume(pending: PendingEnrolment<S>, kgcs: &Kgcs<S>, backoff: Backoff) -> Self {
         let (request, digest) = (pending.request().encode(), pending.request().digest());
-        Self { asking: Asking { pending, request, digest }, course: Course::new(kgcs, backoff) }
+        Self {
+            shared: SharedRequest { pending, request, digest },
+            selection: KgcSelection::new(kgcs, backoff),
+        }
     }
 
     /// The pending enrolment to persist, with its secrets.
     pub fn encode(&self) -> Zeroizing<Vec<u8>> {
-        self.asking.pending.encode()
+        self.shared.pending.encode()
     }
 
     /// The KGCs of a quorum that are connected: they are told when there is a key.
     #[cfg(feature = "threshold")]
     pub fn quorum(&self) -> Vec<Peer> {
-        match &self.course {
-            Course::Single(_) => Vec::new(),
-            Course::Quorum(coordinator) => coordinator.peers().collect(),
+        match &self.selection {
+            KgcSelection::Single(_) => Vec::new(),
+            KgcSelection::Quorum(coordinator) => coordinator.peers().collect(),
         }
     }
 
     /// When to call [`retry`](Self::retry).
     pub fn deadline(&self) -> Option<Duration> {
-        match &self.course {
-            Course::Single(single) => single.deadline(),
-            Course::Quorum(coordinator) => coordinator.deadline(),
+        match &self.selection {
+            KgcSelection::Single(single) => single.deadline(),
+            KgcSelection::Quorum(coordinator) => coordinator.deadline(),
         }
     }
 
     /// A KGC is connected: say hello.
     pub fn connected(&mut self, now: Now, kgc: Peer, rng: &mut dyn CryptoRngCore) -> Steps<S> {
-        match &mut self.course {
-            Course::Single(single) => single.connected(now, kgc, rng),
-            Course::Quorum(coordinator) => coordinator.connected(now, kgc, rng),
+        match &mut self.selection {
+            KgcSelection::Single(single) => single.connected(now, kgc, rng),
+            KgcSelection::Quorum(coordinator) => coordinator.connected(now, kgc, rng),
         }
     }
 
     /// A connection is gone.
     pub fn disconnected(&mut self, now: Now, peer: Peer, rng: &mut dyn CryptoRngCore) -> Steps<S> {
-        match &mut self.course {
-            Course::Single(single) => {
+        match &mut self.selection {
+            KgcSelection::Single(single) => {
                 single.disconnected(peer);
                 Vec::new()
             }
-            Course::Quorum(coordinator) => coordinator.disconnected(&self.asking, now, peer, rng),
+            KgcSelection::Quorum(coordinator) => coordinator.disconnected(&self.shared, now, peer, rng),
         }
     }
 
     /// The deadline has come.
     pub fn retry(&mut self, now: Now, rng: &mut dyn CryptoRngCore) -> Steps<S> {
-        match &mut self.course {
-            Course::Single(single) => single.retry(now, rng),
-            Course::Quorum(coordinator) => coordinator.retry(&self.asking, now, rng),
+        match &mut self.selection {
+            KgcSelection::Single(single) => single.retry(now, rng),
+            KgcSelection::Quorum(coordinator) => coordinator.retry(&self.shared, now, rng),
         }
     }
 
@@ -169,10 +172,10 @@ impl<S: Suite> Enrollee<S> {
         message: &Message<S>,
         rng: &mut dyn CryptoRngCore,
     ) -> Steps<S> {
-        match &mut self.course {
-            Course::Single(single) => single.hear(&self.asking, deployment, now, from, message, rng),
-            Course::Quorum(coordinator) => {
-                coordinator.hear(&self.asking, deployment, (now, from), message, rng)
+        match &mut self.selection {
+            KgcSelection::Single(single) => single.hear(&self.shared, deployment, now, from, message, rng),
+            KgcSelection::Quorum(coordinator) => {
+                coordinator.hear(&self.shared, deployment, (now, from), message, rng)
             }
         }
     }
@@ -190,7 +193,7 @@ pub fn done<S: Suite>(
     Message::EnrolDone(EnrolDone { drone: public.encode(), signature: signature.encode() })
 }
 
-impl<S: Suite> Course<S> {
+impl<S: Suite> KgcSelection<S> {
     #[cfg(feature = "threshold")]
     fn new(kgcs: &Kgcs<S>, backoff: Backoff) -> Self {
         match kgcs.frost() {
@@ -205,7 +208,7 @@ impl<S: Suite> Course<S> {
     }
 }
 
-impl<S: Suite> Asking<S> {
+impl<S: Suite> SharedRequest<S> {
     /// The KGCs that the request names.
     #[cfg(feature = "threshold")]
     fn kgcs(&self) -> &[KgcId] {

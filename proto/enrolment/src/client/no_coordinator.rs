@@ -8,7 +8,7 @@ use quiver_ainq::{Deployment, Suite};
 use quiver_message::Message;
 use rand_core::CryptoRngCore;
 
-use super::{Asking, Steps};
+use super::{SharedRequest, Steps};
 use quiver_machine::{Now, Peer};
 
 /// What cannot be made.
@@ -29,7 +29,7 @@ impl<S: Suite> Coordinator<S> {
 
     pub(super) fn disconnected(
         &mut self,
-        _: &Asking<S>,
+        _: &SharedRequest<S>,
         _: Now,
         _: Peer,
         _: &mut dyn CryptoRngCore,
@@ -37,13 +37,13 @@ impl<S: Suite> Coordinator<S> {
         match self.never {}
     }
 
-    pub(super) fn retry(&mut self, _: &Asking<S>, _: Now, _: &mut dyn CryptoRngCore) -> Steps<S> {
+    pub(super) fn retry(&mut self, _: &SharedRequest<S>, _: Now, _: &mut dyn CryptoRngCore) -> Steps<S> {
         match self.never {}
     }
 
     pub(super) fn hear(
         &mut self,
-        _: &Asking<S>,
+        _: &SharedRequest<S>,
         _: &Deployment<S>,
         _: (Now, Peer),
         _: &Message<S>,

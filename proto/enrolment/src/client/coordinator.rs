@@ -23,7 +23,7 @@ use rand_core::CryptoRngCore;
 
 use self::contact::{Contact, Known, Stage};
 use super::round::{Culprits, Round};
-use super::{Asking, EnrolmentTrouble, Step, Steps};
+use super::{EnrolmentTrouble, SharedRequest, Step, Steps};
 use crate::threshold::{Reader, Verifier};
 use quiver_machine::Backoff;
 use quiver_machine::{Now, Peer};
@@ -89,7 +89,7 @@ impl<S: Suite> Coordinator<S> {
 
     pub(super) fn disconnected(
         &mut self,
-        asking: &Asking<S>,
+        shared: &SharedRequest<S>,
         now: Now,
         peer: Peer,
         rng: &mut dyn CryptoRngCore,
@@ -101,17 +101,22 @@ impl<S: Suite> Coordinator<S> {
             self.deadline = None;
             return Vec::new();
         }
-        if spoilt { self.go_on(asking, now, rng) } else { Vec::new() }
+        if spoilt { self.go_on(shared, now, rng) } else { Vec::new() }
     }
 
     /// The deadline has come. Who committed itself and did not sign is set aside; if too few are left then, everybody is
     /// asked again.
-    pub(super) fn retry(&mut self, asking: &Asking<S>, now: Now, rng: &mut dyn CryptoRngCore) -> Steps<S> {
+    pub(super) fn retry(
+        &mut self,
+        shared: &SharedRequest<S>,
+        now: Now,
+        rng: &mut dyn CryptoRngCore,
+    ) -> Steps<S> {
         if self.contacts.is_empty() {
             self.deadline = None;
             return Vec::new();
         }
-        let again = self.repeat(asking, now);
+        let again = self.repeat(shared, now);
         if !again.is_empty() {
             return again;
         }
@@ -121,8 +126,8 @@ impl<S: Suite> Coordinator<S> {
             self.set_aside(*peer);
             steps.push(Step::Trouble(EnrolmentTrouble::Silent { kgc: *kgc, peer: *peer }));
         }
-        if silent.is_empty() || self.usable(now) < self.needed(asking) {
-            steps.extend(self.too_few(asking));
+        if silent.is_empty() || self.usable(now) < self.needed(shared) {
+            steps.extend(self.too_few(shared));
             self.forgive();
         }
         steps.extend(self.attempt(now, rng));
@@ -131,14 +136,14 @@ impl<S: Suite> Coordinator<S> {
 
     /// Tells those whose shares have not come what to sign once more: a package may get lost, or a share, and another round would use
     /// up one more of the few that a KGC contributes to.
-    fn repeat(&mut self, asking: &Asking<S>, now: Now) -> Steps<S> {
+    fn repeat(&mut self, shared: &SharedRequest<S>, now: Now) -> Steps<S> {
         let slice = self.slice();
         let Some(round) = self.round.as_mut().filter(|round| round.repeats < MAX_REPEATS) else {
             return Vec::new();
         };
         round.repeats += 1;
         self.deadline = Some(now.monotonic + slice);
-        let order = round.order(asking);
+        let order = round.order(shared);
         let send = |(_, peer)| Step::Send(peer, Message::EnrolSigning(order.clone()));
         round.silent().map(send).collect()
     }
@@ -150,7 +155,7 @@ impl<S: Suite> Coordinator<S> {
 
     pub(super) fn hear(
         &mut self,
-        asking: &Asking<S>,
+        shared: &SharedRequest<S>,
         deployment: &Deployment<S>,
         (now, from): (Now, Peer),
         message: &Message<S>,
@@ -162,40 +167,40 @@ impl<S: Suite> Coordinator<S> {
                 let contact = self.contact(from).filter(greeted);
                 contact.map_or_else(Vec::new, |contact| {
                     contact.stage = Stage::Asked;
-                    alloc::vec![Step::Send(from, asking.request(cookie))]
+                    alloc::vec![Step::Send(from, shared.request(cookie))]
                 })
             }
             Message::EnrolCommitment(commitment) => {
-                self.commitment(asking, deployment, (now, from), commitment)
+                self.commitment(shared, deployment, (now, from), commitment)
             }
-            Message::EnrolShare(share) => self.share(asking, deployment, (now, from), share, rng),
-            Message::EnrolReply(reply) => match asking.open(deployment, reply) {
+            Message::EnrolShare(share) => self.share(shared, deployment, (now, from), share, rng),
+            Message::EnrolReply(reply) => match shared.open(deployment, reply) {
                 None => Vec::new(),
                 Some(Ok(keypair)) => alloc::vec![Step::Enrolled(keypair)],
                 Some(Err(error)) => alloc::vec![Step::Wrong(from, error)],
             },
-            Message::Refusal(refusal) => self.refusal(asking, (now, from), refusal, rng),
+            Message::Refusal(refusal) => self.refusal(shared, (now, from), refusal, rng),
             _ => Vec::new(),
         }
     }
 
     fn commitment(
         &mut self,
-        asking: &Asking<S>,
+        shared: &SharedRequest<S>,
         deployment: &Deployment<S>,
         (now, from): (Now, Peer),
         message: &EnrolCommitment,
     ) -> Steps<S> {
         let asked = self.contact(from).is_some_and(|contact| contact.stage == Stage::Asked);
-        if !asked || message.request_digest != asking.digest {
+        if !asked || message.request_digest != shared.digest {
             return Vec::new();
         }
-        match self.check_commitment(asking, deployment, message) {
+        match self.check_commitment(shared, deployment, message) {
             Ok(stage) => {
                 if let Some(contact) = self.contact(from) {
                     contact.stage = stage;
                 }
-                self.begin_round(asking, deployment, now)
+                self.begin_round(shared, deployment, now)
             }
             Err(error) => {
                 self.set_aside(from);
@@ -206,11 +211,11 @@ impl<S: Suite> Coordinator<S> {
 
     fn check_commitment(
         &mut self,
-        asking: &Asking<S>,
+        shared: &SharedRequest<S>,
         deployment: &Deployment<S>,
         message: &EnrolCommitment,
     ) -> Result<Stage, Error> {
-        if !asking.kgcs().contains(&message.kgc) {
+        if !shared.kgcs().contains(&message.kgc) {
             return Err(Error::WrongKgc);
         }
         let known = match self.known.iter().find(|known| known.statement == message.statement) {
@@ -235,16 +240,16 @@ impl<S: Suite> Coordinator<S> {
     }
 
     /// Starts a round if there is none and t KGCs have committed themselves under one version of the shares.
-    fn begin_round(&mut self, asking: &Asking<S>, deployment: &Deployment<S>, now: Now) -> Steps<S> {
+    fn begin_round(&mut self, shared: &SharedRequest<S>, deployment: &Deployment<S>, now: Now) -> Steps<S> {
         if self.round.is_some() {
             return Vec::new();
         }
         let Some((verifier, signers)) = contact::signers(&self.known, &self.contacts) else {
             return Vec::new();
         };
-        let message = asking.pending.identity_statement(deployment);
+        let message = shared.pending.identity_statement(deployment);
         let Some(round) = Round::new(verifier, message, signers) else { return Vec::new() };
-        let order = round.order(asking);
+        let order = round.order(shared);
         let send = |peer: &Peer| Step::Send(*peer, Message::EnrolSigning(order.clone()));
         let steps = round.peers().iter().map(send).collect();
         for contact in self.contacts.iter_mut().filter(|contact| round.peers().contains(&contact.peer)) {
@@ -257,7 +262,7 @@ impl<S: Suite> Coordinator<S> {
 
     fn share(
         &mut self,
-        asking: &Asking<S>,
+        shared: &SharedRequest<S>,
         deployment: &Deployment<S>,
         (now, from): (Now, Peer),
         message: &EnrolShare,
@@ -268,11 +273,11 @@ impl<S: Suite> Coordinator<S> {
             return Vec::new();
         };
         let Some(kgc) = round.due(from) else { return Vec::new() };
-        let culprits = match round.take(&asking.pending, kgc, message) {
+        let culprits = match round.take(&shared.pending, kgc, message) {
             Ok(false) => return Vec::new(),
             Err(_) => alloc::vec![(kgc, from)],
             Ok(true) => {
-                let accept = |partial| asking.pending.accept(deployment, partial);
+                let accept = |partial| shared.pending.accept(deployment, partial);
                 match self.round.take().map(|round| round.finish(accept)) {
                     Some(Ok(keypair)) => return alloc::vec![Step::Enrolled(keypair)],
                     Some(Err(culprits)) => culprits,
@@ -285,14 +290,14 @@ impl<S: Suite> Coordinator<S> {
             self.set_aside(peer);
             steps.push(Step::Trouble(EnrolmentTrouble::WrongShare { kgc, peer }));
         }
-        steps.extend(self.go_on(asking, now, rng));
+        steps.extend(self.go_on(shared, now, rng));
         steps
     }
 
     /// A refusal is not authenticated: it sets aside whoever handed it over, and no more.
     fn refusal(
         &mut self,
-        asking: &Asking<S>,
+        shared: &SharedRequest<S>,
         (now, from): (Now, Peer),
         message: &Refusal,
         rng: &mut dyn CryptoRngCore,
@@ -300,7 +305,7 @@ impl<S: Suite> Coordinator<S> {
         let Some(contact) = self.contact(from) else { return Vec::new() };
         let greeted = matches!(&contact.stage, Stage::Greeted(nonce) if message.reference == *nonce);
         let answered = matches!(contact.stage, Stage::Idle | Stage::Greeted(_));
-        if !greeted && (answered || message.reference != asking.digest) {
+        if !greeted && (answered || message.reference != shared.digest) {
             return Vec::new();
         }
         contact.refused = Some(message.reason);
@@ -308,27 +313,27 @@ impl<S: Suite> Coordinator<S> {
         self.set_aside(from);
         let trouble = EnrolmentTrouble::Refused { peer: from, reason: message.reason };
         let mut steps = alloc::vec![Step::Trouble(trouble)];
-        steps.extend(self.hopeless(asking));
+        steps.extend(self.hopeless(shared));
         if self.round.as_ref().is_some_and(|round| round.due(from).is_some()) {
-            steps.extend(self.go_on(asking, now, rng));
+            steps.extend(self.go_on(shared, now, rng));
         }
         steps
     }
 
     /// So many refuse for good that the others are too few: what the last of them says.
-    fn hopeless(&mut self, asking: &Asking<S>) -> Option<Step<S>> {
+    fn hopeless(&mut self, shared: &SharedRequest<S>) -> Option<Step<S>> {
         let final_words = self.contacts.iter().filter_map(|contact| contact.refused);
         let final_words: Vec<_> = final_words.filter(|reason| !reason.is_transient()).collect();
-        let others = asking.kgcs().len().saturating_sub(final_words.len());
-        let hopeless = others < self.needed(asking) && !self.told_refused;
+        let others = shared.kgcs().len().saturating_sub(final_words.len());
+        let hopeless = others < self.needed(shared) && !self.told_refused;
         self.told_refused |= hopeless;
         final_words.last().copied().filter(|_| hopeless).map(Step::Refused)
     }
 
     /// The round came to nothing: at once another attempt without those set aside, if the others are enough.
-    fn go_on(&mut self, asking: &Asking<S>, now: Now, rng: &mut dyn CryptoRngCore) -> Steps<S> {
+    fn go_on(&mut self, shared: &SharedRequest<S>, now: Now, rng: &mut dyn CryptoRngCore) -> Steps<S> {
         let spent = self.round.take();
-        if self.usable(now) >= self.needed(asking) {
+        if self.usable(now) >= self.needed(shared) {
             return self.attempt(now, rng);
         }
         if let Some(round) = spent {
@@ -336,7 +341,7 @@ impl<S: Suite> Coordinator<S> {
             self.contacts.iter_mut().filter(signed).for_each(|contact| contact.stage = Stage::Idle);
         }
         self.deadline = Some(now.monotonic + self.backoff.next(rng));
-        self.too_few(asking).into_iter().collect()
+        self.too_few(shared).into_iter().collect()
     }
 
     /// Begins anew, with a fresh nonce, with all who are not set aside.
@@ -348,13 +353,13 @@ impl<S: Suite> Coordinator<S> {
         usable.map(|contact| greet(contact, rng)).collect()
     }
 
-    fn too_few(&mut self, asking: &Asking<S>) -> Option<Step<S>> {
+    fn too_few(&mut self, shared: &SharedRequest<S>) -> Option<Step<S>> {
         if self.told_too_few {
             return None;
         }
         self.told_too_few = true;
         let answered = contact::answered(&self.contacts);
-        let missing = asking.kgcs().iter().copied().filter(|kgc| !answered.contains(kgc)).collect();
+        let missing = shared.kgcs().iter().copied().filter(|kgc| !answered.contains(kgc)).collect();
         let threshold = self.threshold();
         Some(Step::Trouble(EnrolmentTrouble::TooFew { answered, missing, threshold }))
     }
@@ -387,8 +392,8 @@ impl<S: Suite> Coordinator<S> {
     }
 
     /// t; as long as it is unknown, what it is at least.
-    fn needed(&self, asking: &Asking<S>) -> usize {
-        self.threshold().map_or(asking.kgcs().len() / 2 + 1, usize::from)
+    fn needed(&self, shared: &SharedRequest<S>) -> usize {
+        self.threshold().map_or(shared.kgcs().len() / 2 + 1, usize::from)
     }
 }
 

@@ -13,7 +13,7 @@ use quiver_quorum::{Commitment, Error, QuorumSuite, SignatureShare, SigningNonce
 use rand_core::CryptoRngCore;
 
 use crate::interface::{proposed, tag};
-use crate::rules::MAX_AHEAD;
+use crate::signing_policy::MAX_AHEAD;
 use crate::{QuorumEvent, QuorumNode};
 use quiver_machine::{Now, Offence};
 
@@ -50,7 +50,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             self.give_up(now);
         }
         self.signing.promises.retain(|_, promise| now.monotonic <= promise.until);
-        if self.signing.attempt.is_some() || !self.signing.pace.has_come(now.monotonic, rng) {
+        if self.signing.attempt.is_some() || !self.signing.retry.has_come(now.monotonic, rng) {
             return;
         }
         let jobs = self.jobs(now);
@@ -61,7 +61,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
                 self.signing.turn = turn.wrapping_add(1);
                 self.propose(now, purpose, body, rng);
             }
-            None => self.signing.pace.stop(),
+            None => self.signing.retry.stop(),
         }
     }
 
@@ -84,7 +84,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         }
         let own = self.config.id;
         // The same rules as for what others propose.
-        let drawn = self.judge(now.unix, own, version, purpose, &body).and_then(|()| self.draw(rng));
+        let drawn = self.authorize(now.unix, own, version, purpose, &body).and_then(|()| self.draw(rng));
         let (Ok((nonces, commitment)), Some(tag)) = (drawn, tag(purpose)) else { return };
         let mut session = [0; 16];
         rng.fill_bytes(&mut session);
@@ -192,7 +192,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             Err(_) => {}
         }
         // There may be more to sign.
-        self.signing.pace.hurry(now.monotonic);
+        self.signing.retry.hurry(now.monotonic);
     }
 
     fn spoilt(&mut self, now: Now, culprits: &[KgcId]) {
@@ -201,7 +201,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             self.leave_out(now, *culprit);
             self.out.event(QuorumEvent::WrongShare { by: *culprit });
         }
-        self.signing.pace.hurry(now.monotonic);
+        self.signing.retry.hurry(now.monotonic);
     }
 
     fn leave_out(&mut self, now: Now, kgc: KgcId) {
@@ -242,7 +242,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             Some((package, shares)) if package.commitments().contains_key(kgc) => shares.contains_key(kgc),
             _ => commitments.contains_key(kgc),
         };
-        let all: Vec<KgcId> = self.config.charter.parameters().kgcs().collect();
+        let all: Vec<KgcId> = self.config.membership.parameters().kgcs().collect();
         let silent = |kgc: &KgcId| !answered(kgc) && !refusals.contains_key(kgc);
         let silent: Vec<KgcId> = all.iter().copied().filter(silent).collect();
         let willing = all.into_iter().filter(|kgc| answered(kgc)).collect();

@@ -1,4 +1,4 @@
-//! What members tell one another without being asked: where each stands.
+//! Exchanges status among members: shares in force, lists, proposals and approvals of each.
 
 use core::time::Duration;
 
@@ -20,7 +20,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     /// Sends a message to a member that is connected.
     pub(super) fn send(&mut self, to: KgcId, message: &QuorumMessage) {
         let Some(peer) = self.links.get(&to) else { return };
-        let bytes = message.encode(self.config.charter.fingerprint());
+        let bytes = message.encode(self.config.membership.fingerprint());
         if bytes.len() <= MAX_MESSAGE_LEN {
             self.out.send_encoded(*peer, bytes);
         }
@@ -50,7 +50,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     }
 
     pub(super) fn deployment_of(&self, keys: &QuorumKeys<S>) -> Deployment<S> {
-        Deployment::new(self.config.charter.name().clone(), *keys.ainq().public().master())
+        Deployment::new(self.config.membership.name().clone(), *keys.ainq().public().master())
     }
 
     /// Says where this member stands.
@@ -62,14 +62,14 @@ impl<S: QuorumSuite> QuorumNode<S> {
             list: statements.list.number(),
             statement: statements.quorum.is_some(),
             asks,
-            wishes: statements.wishes.drones.values().copied().collect(),
+            wishes: statements.pending.drones.values().copied().collect(),
         };
         self.send(to, &QuorumMessage::Status(status));
     }
 
     /// Something has changed that others want to know, and that may have to be signed.
     pub(super) fn changed(&mut self, now: Now) {
-        for kgc in self.config.charter.parameters().others(self.config.id) {
+        for kgc in self.config.membership.parameters().others(self.config.id) {
             self.say_status(kgc, false);
             self.pass_on(kgc);
         }
@@ -80,7 +80,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     fn hurry(&mut self, now: Now) {
         if self.keys.is_some() {
             let turn = u32::from(self.config.id.saturating_sub(1));
-            self.signing.pace.hurry(now.monotonic.saturating_add(STAGGER * turn));
+            self.signing.retry.hurry(now.monotonic.saturating_add(STAGGER * turn));
         }
     }
 
@@ -96,10 +96,10 @@ impl<S: QuorumSuite> QuorumNode<S> {
 
     /// Says and asks again where everybody stands, in case something got lost.
     pub(super) fn wake_statuses(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        if !self.statements.pace.has_come(now.monotonic, rng) {
+        if !self.statements.retry.has_come(now.monotonic, rng) {
             return;
         }
-        for kgc in self.config.charter.parameters().others(self.config.id) {
+        for kgc in self.config.membership.parameters().others(self.config.id) {
             self.say_status(kgc, true);
         }
     }

@@ -64,7 +64,7 @@ impl<S: QuorumSuite> Helping<S> {
 impl<S: QuorumSuite> QuorumNode<S> {
     /// The operator says that this member has lost its shares, and that whoever answers for it now is the right one.
     pub(crate) fn help(&mut self, now: Now, member: KgcId) {
-        let known = self.config.charter.parameters().check(member).is_ok();
+        let known = self.config.membership.parameters().check(member).is_ok();
         if !known || member == self.config.id || self.keys.is_none() {
             return self.refuse("there is no such member, or nothing to help it with");
         }
@@ -135,7 +135,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     fn is_of_our_offer(&self, from: KgcId, start: &RepairStart) -> bool {
         let Some(offered) = self.helping.offers.get(&from) else { return false };
         let own = Helper { kgc: self.config.id, nonce: offered.helper_nonce };
-        let session = self.config.charter.repair(from, &start.nonce, start.version, &start.helpers);
+        let session = self.config.membership.repair(from, &start.nonce, start.version, &start.helpers);
         start.session == session && start.nonce == offered.nonce && start.helpers.contains(&own)
     }
 

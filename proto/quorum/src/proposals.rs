@@ -1,4 +1,5 @@
-//! What operators and proofs want signed.
+//! Proposals of a member: what its operator, or a proof against a leader, wants revoked or signed (docs/protocol.md
+//! §5.4).
 
 use alloc::vec::Vec;
 
@@ -14,9 +15,9 @@ use quiver_machine::{Now, Offence};
 
 impl<S: QuorumSuite> QuorumNode<S> {
     /// The operator, or a proof, wants these revoked.
-    pub(super) fn wish(&mut self, now: Now, drones: &[Revoked]) {
+    pub(super) fn propose_revocation(&mut self, now: Now, drones: &[Revoked]) {
         let statements = &mut self.statements;
-        match statements.wishes.add(statements.list.list(), drones, now.unix) {
+        match statements.pending.add(statements.list.list(), drones, now.unix) {
             Ok(false) => {}
             Ok(true) => {
                 self.persist_statements();
@@ -50,9 +51,9 @@ impl<S: QuorumSuite> QuorumNode<S> {
                 if self.statements.proofs.len() < MAX_PROOFS && bytes.len() <= MAX_BODY_LEN {
                     self.statements.proofs.insert(drone.serial, bytes.to_vec());
                 }
-                self.wish(now, &[drone]);
+                self.propose_revocation(now, &[drone]);
                 let message = QuorumMessage::Proof(QuorumProof { proof: bytes.to_vec() });
-                for kgc in self.config.charter.parameters().others(self.config.id) {
+                for kgc in self.config.membership.parameters().others(self.config.id) {
                     self.send(kgc, &message);
                 }
             }
@@ -99,7 +100,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         if !known {
             self.statements.proposals.push(body);
         }
-        self.signing.pace.hurry(now.monotonic);
+        self.signing.retry.hurry(now.monotonic);
     }
 
     pub(super) fn persist_statements(&mut self) {

@@ -7,7 +7,7 @@ use quiver_ainq::{DroneKeypair, Error, KgcId, PendingEnrolment, SealedShare, Sui
 use quiver_crypto::{Digest, Zeroizing};
 use quiver_message::{EnrolShare, EnrolSigning};
 
-use super::{Asking, ascending};
+use super::{SharedRequest, ascending};
 use crate::threshold::Verifier;
 use quiver_machine::Peer;
 
@@ -53,8 +53,8 @@ impl<S: Suite> Round<S> {
     }
 
     /// What is sent to all who sign.
-    pub(super) fn order(&self, asking: &Asking<S>) -> EnrolSigning {
-        EnrolSigning { request_digest: asking.digest, parts: self.parts.clone() }
+    pub(super) fn order(&self, shared: &SharedRequest<S>) -> EnrolSigning {
+        EnrolSigning { request_digest: shared.digest, parts: self.parts.clone() }
     }
 
     /// The KGC whose share is due from this peer; none if it has come, or is none of this round's.

@@ -1,4 +1,4 @@
-//! When to try again.
+//! Times retries: a deadline that recurs with backoff until it is stopped.
 
 use core::time::Duration;
 
@@ -6,14 +6,14 @@ use rand_core::CryptoRngCore;
 
 use quiver_machine::{Backoff, due};
 
-/// A deadline that comes again at growing distances, until it is stopped.
+/// A deadline that recurs at growing distances, until it is stopped.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(super) struct RetryTimer {
     backoff: Backoff,
     due: Option<Duration>,
 }
 
-impl Pace {
+impl RetryTimer {
     pub(super) fn new(first: Duration, longest: Duration) -> Self {
         Self { backoff: Backoff::new(first, longest), due: None }
     }

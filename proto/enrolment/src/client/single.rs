@@ -7,7 +7,7 @@ use quiver_ainq::{Deployment, Suite};
 use quiver_message::{EnrolCookie, EnrolHello, Message, Nonce, Refusal};
 use rand_core::CryptoRngCore;
 
-use super::{Asking, Step, Steps};
+use super::{SharedRequest, Step, Steps};
 use quiver_machine::Backoff;
 use quiver_machine::{Now, Peer};
 
@@ -69,7 +69,7 @@ impl Single {
 
     pub(super) fn hear<S: Suite>(
         &mut self,
-        asking: &Asking<S>,
+        shared: &SharedRequest<S>,
         deployment: &Deployment<S>,
         now: Now,
         from: Peer,
@@ -77,33 +77,38 @@ impl Single {
         rng: &mut dyn CryptoRngCore,
     ) -> Steps<S> {
         let step = match message {
-            Message::EnrolCookie(cookie) => self.cookie(asking, from, cookie),
-            Message::EnrolReply(reply) => asking.open(deployment, reply).map(|opened| match opened {
+            Message::EnrolCookie(cookie) => self.cookie(shared, from, cookie),
+            Message::EnrolReply(reply) => shared.open(deployment, reply).map(|opened| match opened {
                 Ok(keypair) => Step::Enrolled(keypair),
                 Err(error) => Step::Wrong(from, error),
             }),
-            Message::Refusal(refusal) => self.refusal(asking, now, from, refusal, rng),
+            Message::Refusal(refusal) => self.refusal(shared, now, from, refusal, rng),
             _ => None,
         };
         step.into_iter().collect()
     }
 
-    fn cookie<S: Suite>(&self, asking: &Asking<S>, from: Peer, message: &EnrolCookie) -> Option<Step<S>> {
+    fn cookie<S: Suite>(
+        &self,
+        shared: &SharedRequest<S>,
+        from: Peer,
+        message: &EnrolCookie,
+    ) -> Option<Step<S>> {
         let expected = self.kgcs.first() == Some(&from) && self.nonce == Some(message.nonce);
-        expected.then(|| Step::Send(from, asking.request(message)))
+        expected.then(|| Step::Send(from, shared.request(message)))
     }
 
     /// A refusal is not authenticated, so it only slows the retries down; the request is never given up for it.
     fn refusal<S: Suite>(
         &mut self,
-        asking: &Asking<S>,
+        shared: &SharedRequest<S>,
         now: Now,
         from: Peer,
         message: &Refusal,
         rng: &mut dyn CryptoRngCore,
     ) -> Option<Step<S>> {
         let about_us =
-            self.nonce.is_some_and(|nonce| message.reference == nonce) || message.reference == asking.digest;
+            self.nonce.is_some_and(|nonce| message.reference == nonce) || message.reference == shared.digest;
         if self.kgcs.first() != Some(&from) || !about_us {
             return None;
         }

@@ -1,4 +1,5 @@
-//! What a member signs: what its own state and its own operator bear out, whoever proposes it.
+//! Signing policy of a quorum member: it signs only what its own state and operator confirm, whoever proposes it
+//! (docs/protocol.md §5.4).
 //!
 //! | purpose | signed if |
 //! |---|---|
@@ -32,7 +33,7 @@ const fn refused(reason: SignRefusalReason) -> Refused {
 
 impl<S: QuorumSuite> QuorumNode<S> {
     /// Whether this member signs what `by` proposes.
-    pub(super) fn judge(
+    pub(super) fn authorize(
         &self,
         now: UnixTime,
         by: KgcId,
@@ -48,7 +49,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             Purpose::Quorum if keys.ainq().public().encode() == body => Ok(()),
             Purpose::Revocation => {
                 let list = RevocationList::decode(body).map_err(|_| refused(SignRefusalReason::Content))?;
-                self.judge_list(now, &list)
+                self.authorize_list(now, &list)
             }
             Purpose::Parameters | Purpose::AbkePolicy
                 if purpose == proposed(body) && self.statements.approvals.contains(&approval(body)) =>
@@ -61,7 +62,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         }
     }
 
-    fn judge_list(&self, now: UnixTime, list: &RevocationList) -> Result<(), Refused> {
+    fn authorize_list(&self, now: UnixTime, list: &RevocationList) -> Result<(), Refused> {
         let (known, bound) = (self.statements.list.list(), self.statements.bound.as_ref());
         let again = bound == Some(list);
         let signed = known.number.max(bound.map_or(0, |bound| bound.number));
@@ -94,7 +95,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         let known = statements.list.list().find(&drone.serial);
         let bound = statements.bound.as_ref().and_then(|bound| bound.find(&drone.serial));
         let both = known.zip(bound).map(|(known, bound)| known.and(bound));
-        let wish = statements.wishes.drones.get(&drone.serial);
+        let wish = statements.pending.drones.get(&drone.serial);
         known == Some(drone)
             || bound == Some(drone)
             || both == Some(*drone)
@@ -122,7 +123,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
 
     /// The list that this member would have signed, if there is any reason for one.
     pub(super) fn next_list(&self, now: UnixTime) -> Option<RevocationList> {
-        let enough = usize::from(self.config.charter.parameters().threshold());
+        let enough = usize::from(self.config.membership.parameters().threshold());
         let wished = self.statements.wished_by(enough);
         let list = self.list_with(now, &wished);
         // One that names too many must not keep those from being renewed that it names already.

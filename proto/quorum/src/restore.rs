@@ -1,4 +1,4 @@
-//! A member as it starts, out of what it stored; and as its operator sees it.
+//! Restores a member from its records, and shows its operator how it stands.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -39,7 +39,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             started: false,
             out: Outbox::new(),
         };
-        if node.config.charter.parameters().check(node.config.id).is_err() {
+        if node.config.membership.parameters().check(node.config.id).is_err() {
             return Err(RestoreError::Foreign);
         }
         let mut records: Vec<QuorumRecord> = records.into_iter().collect();
@@ -54,7 +54,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         match record {
             QuorumRecord::Keys(snapshot) => {
                 let keys = QuorumKeys::<S>::decode(snapshot.as_bytes()).map_err(|_| RestoreError::Damaged)?;
-                let ours = keys.parameters() == self.config.charter.parameters();
+                let ours = keys.parameters() == self.config.membership.parameters();
                 if !ours || keys.kgc() != self.config.id {
                     return Err(RestoreError::Foreign);
                 }
@@ -93,10 +93,10 @@ impl<S: QuorumSuite> QuorumNode<S> {
             drop(ceremonies.settle(candidate));
         }
         let statements = &mut self.statements;
-        statements.wishes.forget(statements.list.list());
+        statements.pending.forget(statements.list.list());
         if self.ceremonies.part.is_some() || self.ceremonies.candidate.is_some() {
             // Who has said what is asked at once.
-            self.ceremonies.pace.hurry(core::time::Duration::ZERO);
+            self.ceremonies.retry.hurry(core::time::Duration::ZERO);
         }
     }
 
@@ -122,8 +122,14 @@ impl<S: QuorumSuite> QuorumNode<S> {
             statement: self.statements.quorum.is_some(),
             ceremony: part.map(|part| CeremonyView { kind: part.kind, stage, waits_for }),
             recovering: self.recovery.is_some(),
-            members: self.config.charter.parameters().others(self.config.id).map(|id| self.see(id)).collect(),
-            wishes: self.statements.wishes.drones.len(),
+            members: self
+                .config
+                .membership
+                .parameters()
+                .others(self.config.id)
+                .map(|id| self.see(id))
+                .collect(),
+            wishes: self.statements.pending.drones.len(),
         }
     }
 
