@@ -306,6 +306,10 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
     }
 
     #[inline(never)]
+    #[cfg_attr(
+        not(feature = "envelopes"),
+        expect(clippy::unit_arg, reason = "without envelopes there are no parts")
+    )]
     fn make(&mut self, now: Duration, kept: Kept) {
         let Kept { mut settings, keyring, state } = kept;
         let config = EdgeConfig {

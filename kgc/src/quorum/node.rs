@@ -199,7 +199,7 @@ impl<S: QuorumSuite> QuorumKgc<S> {
     fn received(&mut self, now: Now, from: Peer, bytes: &[u8], rng: &mut dyn CryptoRngCore) {
         match (QuorumMessage::is_framed_as(bytes), self.members.contains(&from)) {
             (true, true) => {
-                self.member.handle_input(now, Input::Received { from, via: Via::Peer, bytes }, rng)
+                self.member.handle_input(now, Input::Received { from, via: Via::Peer, bytes }, rng);
             }
             (true, false) => self.out.push_back(Output::Event(QuorumKgcEvent::Stranger(from))),
             (false, _) => self.give_kgc(now, Input::Received { from, via: Via::Peer, bytes }, rng),

@@ -229,7 +229,7 @@ impl<S: QuorumSuite> KgcParameters<S> {
         let keys = attribute_server(&self.config, &deployment, &self.by, &store, grants)?;
         let kgc = Kgc::new(
             KgcConfig {
-                deployment: deployment.clone(),
+                deployment,
                 master: share.into(),
                 id: self.id,
                 operators: self.operators.clone(),
