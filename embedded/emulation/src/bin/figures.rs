@@ -50,7 +50,8 @@ const IMAGES: [Budget; 4] = [
         binary: "mps2-envelopes",
         features: "edge,envelopes",
         profile: "compact",
-        flash: 448 * 1024,
+        // With what the emulated machine needs and a board does not; the board's own image has its budget below.
+        flash: 452 * 1024,
         static_ram: 64 * 1024,
     },
     Budget {
