@@ -8,7 +8,7 @@ use arbitrary::Unstructured;
 use quiver_ainq::{KgcId, Revoked, Ristretto255};
 use quiver_message::QuorumMessage;
 use quiver_quorum::PublicShares;
-use quiver_role::quorum::{QuorumMembership, Ibe};
+use quiver_role::quorum::{Ibe, QuorumMembership};
 use quiver_role::{
     Destination, Input, Machine, Now, Output, Peer, QuorumCommand, QuorumConfig, QuorumNode, QuorumRecord,
     Route, Via,

@@ -133,7 +133,7 @@ impl<S: Suite> Kgc<S> {
         (list.number > 0).then_some(list.issued)
     }
 
-    /// The drone that signed what its clock says ([`Edge::vouch`](quiver_group::Edge::vouch)).
+    /// The drone that signed what its clock says (`Edge::vouch`).
     ///
     /// # Errors
     /// If that does not hold, or the drone is revoked.

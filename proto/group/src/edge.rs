@@ -1,8 +1,8 @@
 //! An edge drone: enrols, joins a group, follows its keys, sends and receives messages.
 //!
 //! After any start an edge is *unsynced*: it neither sends nor opens messages until a leader's answer to its
-//! own nonce shows which epoch is current. It is composed of parts that own their state ([`enrolment`],
-//! [`joining`], [`membership`], and [`failover`] for whom it asks); what is here gives each its inputs, and
+//! own nonce shows which epoch is current. It is composed of parts that own their state (`enrolment`,
+//! `joining`, `membership`, and `failover` for whom it asks); what is here gives each its inputs, and
 //! does what their answers say.
 
 #[cfg(feature = "abke")]

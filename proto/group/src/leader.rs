@@ -4,13 +4,13 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`enrolment`] | gets the leader its key |
-//! | [`revocation`] | fetches and gives revocation lists |
-//! | [`joining`] | handles join requests, by name and anonymous ones |
-//! | [`term`] | leads: makes epochs, distributes them, handles what members send |
-//! | [`failover`] | stands by while another leads, replicates, takes over |
-//! | [`store`] | the stored state: what must survive a crash |
-//! | [`peers`] | connections: relays, penalties, rates |
+//! | `enrolment` | gets the leader its key |
+//! | `revocation` | fetches and gives revocation lists |
+//! | `joining` | handles join requests, by name and anonymous ones |
+//! | `term` | leads: makes epochs, distributes them, handles what members send |
+//! | `failover` | stands by while another leads, replicates, takes over |
+//! | `store` | the stored state: what must survive a crash |
+//! | `peers` | connections: relays, penalties, rates |
 //!
 //! Its disk holds the roster, its own key and the newest epoch; no group secret. A leader that starts opens a
 //! term.
