@@ -3,7 +3,7 @@
 mod catch_up;
 mod early_updates;
 pub(super) mod history;
-mod leaving;
+mod leave;
 pub(super) mod member;
 mod messages;
 mod rekey;
@@ -22,7 +22,7 @@ use quiver_machine::{Backoff, Offence, Peer, Revocations, Via, earlier};
 use quiver_message::{CatchUpReply, EvictionNotice, Message, Rekey, SpareAck};
 
 use self::history::{History, KeptHeader};
-pub use self::leaving::{LeaveMessage, signed_leave};
+pub use self::leave::{LeaveMessage, signed_leave};
 use self::member::Member;
 use self::rekey::Step;
 use self::spare_points::SparePoints;
@@ -576,7 +576,7 @@ impl<S: Suite> GroupMember<S> {
         from: Peer,
         notice: &EvictionNotice<S>,
     ) -> Option<MembershipEnd> {
-        match leaving::evicts(cx, self.membership()?, notice) {
+        match leave::evicts(cx, self.membership()?, notice) {
             Err(offence) => {
                 cx.blame(from, offence);
                 None

@@ -10,7 +10,7 @@ use super::MembershipEnd;
 use super::catch_up::{CatchUp, is_fresh};
 use super::early_updates::EarlyUpdates;
 use super::history::KeptHeader;
-use super::leaving::{LeaveMessage, Leaving};
+use super::leave::{LeaveMessage, Leaving};
 use super::messages::Messages;
 use crate::edge::{EdgeContext, EdgeEvent};
 use crate::statements;
