@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use quiver_ainq::Deployment;
-use quiver_drone::abke::{AbkeCommand, Certified, certified, print_certified};
-use quiver_drone::command::{AbeCommand, Line, lines, print_lines, print_report};
-use quiver_drone::fetching::{Desk, Report};
 use quiver_role::{Edge, EdgeConfig, Kgcs, QuorumSuite, Snapshot};
 use quiver_service::clock;
 use quiver_service::control::call_if_running;
 use quiver_service::deployment_file::DeploymentFile;
+use quiver_service::drone::abke::{AbkeCommand, Certified, certified, print_certified};
+use quiver_service::drone::command::{AbeCommand, Line, lines, print_lines, print_report};
+use quiver_service::drone::fetching::{Desk, Report};
 use quiver_service::node_state::Missing;
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::with_suite;
@@ -114,7 +114,7 @@ async fn fetch<S: QuorumSuite>(
     };
     let machine = Edge::new(settings, state)?;
     let Some(keypair) = machine.keypair() else {
-        return Err(quiver_drone::Error::NotEnrolled("run `edge enroll` first").into());
+        return Err(quiver_service::drone::Error::NotEnrolled("run `edge enroll` first").into());
     };
     Ok(desk.fetch(keypair).await?)
 }

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use quiver_ainq::Name;
-use quiver_drone::abke::AbkeCommand;
-use quiver_drone::command::AbeCommand;
-use quiver_drone::envelope::EnvelopeArgs;
-use quiver_drone::release::IbeOptions;
 use quiver_service::EXIT_CODES_HELP;
 use quiver_service::arguments::{CommonArgs, HealthArgs, MetricsArgs};
+use quiver_service::drone::abke::AbkeCommand;
+use quiver_service::drone::command::AbeCommand;
+use quiver_service::drone::envelope::EnvelopeArgs;
+use quiver_service::drone::release::IbeOptions;
 
 use crate::provision::Radio;
 

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use quiver_ainq::Name;
-use quiver_drone::fetching::Plan;
 use quiver_net::Multiaddr;
 use quiver_role::attributes::FetchTiming;
 use quiver_role::edge::EdgeTiming;
 use quiver_service::arguments::{CommonArgs, MetricsArgs};
 use quiver_service::config::{layers, parse_all};
 use quiver_service::deployment_file::DeploymentFile;
+use quiver_service::drone::fetching::Plan;
 use quiver_service::logging::LogFormat;
 use serde::{Deserialize, Serialize};
 

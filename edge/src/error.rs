@@ -20,7 +20,7 @@ pub(crate) enum Error {
     Net(#[from] NetError),
     /// Attribute keys.
     #[error(transparent)]
-    Attributes(#[from] quiver_drone::Error),
+    Attributes(#[from] quiver_service::drone::Error),
     /// The stored state is not what the machine wrote.
     #[error("state file: {0}; restore it from a backup, or move it away and enrol anew with a fresh token")]
     Restore(#[from] RestoreError),

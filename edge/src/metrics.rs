@@ -6,12 +6,12 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 use quiver_ainq::Suite;
-use quiver_drone::health::Troubles;
 use quiver_net::Unreached;
 use quiver_role::edge::AnyEdge;
 use quiver_role::edge::EdgeStatus;
 use quiver_role::{EdgeEvent, Offence, Route};
 use quiver_service::clock;
+use quiver_service::drone::health::Troubles;
 use quiver_service::monitoring::Standing;
 
 /// How far ahead of this machine's clock a leader's may be before that is told, in seconds.

@@ -9,9 +9,6 @@ mod unnamed;
 use std::net::SocketAddr;
 
 use quiver_ainq::{Deployment, IssuedToken, Name};
-use quiver_drone::envelope;
-use quiver_drone::fetching::Desk;
-use quiver_drone::health;
 use quiver_net::{Clocks, Driver, Handle, NodeConfig, NodeKey, Transport, group_topic};
 use quiver_role::edge::AnyEdge;
 use quiver_role::{
@@ -19,6 +16,9 @@ use quiver_role::{
 };
 use quiver_service::control::Server;
 use quiver_service::deployment_file::DeploymentFile;
+use quiver_service::drone::envelope;
+use quiver_service::drone::fetching::Desk;
+use quiver_service::drone::health;
 use quiver_service::monitoring::Monitor;
 use quiver_service::node_state::{Missing, NodeState};
 use quiver_service::secrets::ProtectionArgs;

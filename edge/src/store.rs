@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use quiver_ainq::{Deployment, Suite};
-use quiver_drone::keys::{Keys, SharedState, locked};
 use quiver_role::Snapshot;
 use quiver_service::deployment_file::owner;
+use quiver_service::drone::keys::{Keys, SharedState, locked};
 use quiver_service::node_state::{Missing, NodeState};
 use quiver_service::secrets::Protection;
 

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use quiver_ainq::{Serial, StrategyKind};
-use quiver_drone::fetching::Plan;
 use quiver_gateway::LineAddress;
 use quiver_role::attributes::FetchTiming;
 use quiver_role::leader::LeaderTiming;
 use quiver_service::arguments::CommonArgs;
 use quiver_service::config::{layers, parse_all};
 use quiver_service::deployment_file::DeploymentFile;
+use quiver_service::drone::fetching::Plan;
 use quiver_service::logging::LogFormat;
 use serde::{Deserialize, Serialize};
 

@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use quiver_ainq::{DroneKeypair, Name, Suite};
-use quiver_drone::command::lines;
-use quiver_drone::envelope::{self, FILE_TIME, Job, SendJob};
-use quiver_drone::fetching::{Desk, copy};
-use quiver_drone::release::KeyCall;
 use quiver_net::Handle;
 use quiver_role::leader::{Laggard, Stance};
 use quiver_role::{Either, Leader, LeaderCommand, LeaderEvent, Machine};
 use quiver_service::clock;
 use quiver_service::control::{Call, Patience, USUAL_TIME};
+use quiver_service::drone::command::lines;
+use quiver_service::drone::envelope::{self, FILE_TIME, Job, SendJob};
+use quiver_service::drone::fetching::{Desk, copy};
+use quiver_service::drone::release::KeyCall;
 use quiver_service::terminal::table;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

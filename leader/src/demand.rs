@@ -5,7 +5,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use quiver_ainq::{Deployment, DroneKeypair, Name, Suite};
-use quiver_drone::fetching::Desk;
 use quiver_net::Handle;
 use quiver_role::admission::gate::GateTiming;
 use quiver_role::admission::{SignedPolicy, VerifiedPolicy};
@@ -14,6 +13,7 @@ use quiver_role::leader::Demand;
 use quiver_role::{Either, LeaderCommand};
 use quiver_service::armour::{self, Kind};
 use quiver_service::clock;
+use quiver_service::drone::fetching::Desk;
 use quiver_service::keyring::{Entry, Keyring};
 use rand::rngs::OsRng;
 

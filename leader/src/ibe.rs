@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use quiver_drone::asking;
-use quiver_drone::fetching::Desk;
-use quiver_drone::release::{IbeOptions, KeyCall, KeyReport};
 use quiver_role::{Leader, QuorumSuite};
 use quiver_service::deployment_file::DeploymentFile;
+use quiver_service::drone::asking;
+use quiver_service::drone::fetching::Desk;
+use quiver_service::drone::release::{IbeOptions, KeyCall, KeyReport};
 use quiver_service::node_state::Missing;
 use quiver_service::secrets::ProtectionArgs;
 
@@ -39,7 +39,7 @@ impl asking::Program for Program<'_> {
         &self.config.data_dir
     }
 
-    fn deployment(&self) -> quiver_drone::Result<DeploymentFile> {
+    fn deployment(&self) -> quiver_service::drone::Result<DeploymentFile> {
         self.config.read_deployment().map_err(said)
     }
 
@@ -47,7 +47,7 @@ impl asking::Program for Program<'_> {
         &self,
         file: &DeploymentFile,
         call: &KeyCall,
-    ) -> quiver_drone::Result<KeyReport> {
+    ) -> quiver_service::drone::Result<KeyReport> {
         let deployment = file.pin::<S>()?;
         let by = self.protection.obtain(false)?;
         let opened = Store::open(&self.config.data_dir, &deployment, &by, Missing::Refuse);
@@ -62,7 +62,7 @@ impl asking::Program for Program<'_> {
 
 /// An error of this program's own, for whoever asks for keys.
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
-fn said(error: Error) -> quiver_drone::Error {
+fn said(error: Error) -> quiver_service::drone::Error {
     let code = error.exit() as u8;
-    quiver_drone::Error::Answered(error.to_string(), code)
+    quiver_service::drone::Error::Answered(error.to_string(), code)
 }

@@ -12,11 +12,11 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 use quiver_ainq::{Epoch, Kind, Name, Suite};
-use quiver_drone::health::Troubles;
 use quiver_net::Unreached;
 use quiver_role::leader::{ClockDoubt, ClockWitness, Stance};
 use quiver_role::{Leader, LeaderEvent, Reason};
 use quiver_service::clock;
+use quiver_service::drone::health::Troubles;
 use quiver_service::monitoring::Standing;
 use tokio::time::Instant;
 

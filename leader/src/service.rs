@@ -4,9 +4,6 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use quiver_ainq::{Deployment, IssuedToken, Name, Role, Suite};
-use quiver_drone::envelope::{self, told};
-use quiver_drone::fetching::Desk;
-use quiver_drone::health;
 use quiver_net::{
     Clocks, Driver, Handle, Host, HostError, Multiaddr, NodeConfig, NodeKey, PeerId, Transport, group_topic,
 };
@@ -17,6 +14,9 @@ use quiver_role::{
 use quiver_service::config::parse_all;
 use quiver_service::control::Server;
 use quiver_service::deployment_file::DeploymentFile;
+use quiver_service::drone::envelope::{self, told};
+use quiver_service::drone::fetching::Desk;
+use quiver_service::drone::health;
 use quiver_service::monitoring::Monitor;
 use quiver_service::node_state::{Missing, NodeState};
 use quiver_service::secrets::ProtectionArgs;

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quiver_ainq::{DroneKeypair, Name};
-use quiver_drone::fetching::{Desk, copy};
 use quiver_net::{Driver, Handle, Multiaddr, NodeConfig, NodeKey, Transport, group_topic};
 use quiver_role::attributes::certifying::{Certificate, KIND, Terms};
 use quiver_role::edge::{AnonymousConfig, AnonymousEdge, Ending};
 use quiver_role::{Edge, Envelopes, Node, QuorumSuite, Route, Snapshot};
 use quiver_service::clock;
 use quiver_service::control::Server;
+use quiver_service::drone::fetching::{Desk, copy};
 use quiver_service::keyring::{Entry, HeldKey, Keyring};
 use quiver_service::shutdown::Shutdown;
 use rand::Rng;

@@ -11,6 +11,8 @@ pub mod clock;
 pub mod config;
 pub mod control;
 pub mod deployment_file;
+#[cfg(feature = "drone")]
+pub mod drone;
 pub mod duration;
 mod error;
 mod exit;

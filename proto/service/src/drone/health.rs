@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::clock;
+use crate::monitoring::{Monitor, Standing};
 use quiver_net::{Handle, Unreached};
 use quiver_role::{Machine, Route};
-use quiver_service::clock;
-use quiver_service::monitoring::{Monitor, Standing};
 
 /// What went wrong lately and has not gone right since, one text for each kind of trouble. Clones are of the same.
 #[derive(Clone, Debug, Default)]

@@ -1,7 +1,7 @@
 //! What is shown of envelopes that came over the group's gossip.
 
+use crate::terminal::Message;
 use quiver_role::EnvelopeEvent;
-use quiver_service::terminal::Message;
 use serde_json::json;
 
 /// Stands where a channel's name stands in group messages.

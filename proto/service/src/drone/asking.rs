@@ -4,16 +4,16 @@
 use std::future::Future;
 use std::path::{Path, PathBuf};
 
+use crate::control::{Patience, call_if_running};
+use crate::deployment_file::DeploymentFile;
+use crate::{terminal, with_suite};
 use quiver_ibe::{Condition, MasterPublicKey, UnverifiedIdentityKey};
 use quiver_role::QuorumSuite;
-use quiver_service::control::{Patience, call_if_running};
-use quiver_service::deployment_file::DeploymentFile;
-use quiver_service::{terminal, with_suite};
 use serde::Serialize;
 
-use crate::Result;
-use crate::ibe::{self, KeySource};
-use crate::release::{IbeCommand, IbeOptions, KeyCall, KeyReport, read_authority};
+use crate::drone::Result;
+use crate::drone::ibe::{self, KeySource};
+use crate::drone::release::{IbeCommand, IbeOptions, KeyCall, KeyReport, read_authority};
 
 /// A program whose service collects keys of conditions.
 pub trait Program {

@@ -4,11 +4,11 @@ use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 
+use crate::Error as ServiceError;
 use quiver_age::Error as AgeError;
-use quiver_service::Error as ServiceError;
 
-use crate::unfinished::Unfinished;
-use crate::{Error, Result};
+use crate::drone::unfinished::Unfinished;
+use crate::drone::{Error, Result};
 
 /// Stands for standard input or output.
 const STREAM: &str = "-";

@@ -2,10 +2,10 @@
 
 use std::sync::Mutex;
 
+use crate::node_state::{Missing, NodeState};
+use crate::secrets::Protection;
+use crate::state_file::Owner;
 use quiver_ainq::{AuthorityStatement, MasterSecret, Ristretto255, SecretScalar, VerifiedAuthority};
-use quiver_service::node_state::{Missing, NodeState};
-use quiver_service::secrets::Protection;
-use quiver_service::state_file::Owner;
 use tempfile::TempDir;
 
 use super::*;
@@ -65,6 +65,6 @@ fn fetch_is_confirmed_only_by_answers_and_by_all_of_them() {
     assert!(Report { answered: answered.clone(), refused: vec![] }.is_confirmed());
     let partly = Report { answered, refused };
     assert!(!partly.is_confirmed());
-    let error = crate::command::print_report(&partly, false).expect_err("not everything");
-    assert_eq!(error.exit() as u8, quiver_service::Exit::Refused as u8);
+    let error = crate::drone::command::print_report(&partly, false).expect_err("not everything");
+    assert_eq!(error.exit() as u8, crate::Exit::Refused as u8);
 }

@@ -1,12 +1,12 @@
 //! Which authority something is sealed under, and what its statement means.
 
+use crate::keyring::Entry;
 use quiver_abe::envelope::{AnyKey, AnyParameters, Target};
 use quiver_ainq::{Name, Suite};
 use quiver_policy::Schema;
-use quiver_service::keyring::Entry;
 
 use super::{Recipients, TargetText};
-use crate::{Error, Result};
+use crate::drone::{Error, Result};
 
 /// An authority whose scheme this program has.
 pub(super) struct Known<'a> {

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use quiver_service::Error as ServiceError;
+use crate::Error as ServiceError;
 use tempfile::NamedTempFile;
 
-use crate::Result;
+use crate::drone::Result;
 
 /// A file that gets its name when it is finished, and is gone if it is not. For its owner alone.
 #[derive(Debug)]

@@ -13,13 +13,13 @@ use std::future::Future;
 use std::io::Read;
 use std::path::PathBuf;
 
+use crate::{Error as ServiceError, private_file};
 use quiver_age::{Identity, Plaintext, Recipient, Sealed, WrappedKey, identity_file};
 use quiver_ibe::{Condition, MasterPublicKey, UnverifiedIdentityKey};
-use quiver_service::{Error as ServiceError, private_file};
 
 pub use self::arguments::{DecryptArgs, EncryptArgs, IbeArgs, IdentityArgs, RecipientArgs};
 use self::files::{Input, Output};
-use crate::{Error, Result};
+use crate::drone::{Error, Result};
 
 /// Where the master public key and the keys of conditions come from.
 pub trait KeySource {

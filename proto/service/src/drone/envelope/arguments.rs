@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 
 use super::{Job, OpenJob, Recipients, SealJob, SendJob, TargetText};
-use crate::{Error, Result};
+use crate::drone::{Error, Result};
 
 const SEAL_EXAMPLES: &str = "\
 Examples:

@@ -2,14 +2,14 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::keyring::{ATTACHMENT, Entry, Keyring};
+use crate::node_state::NodeState;
 use quiver_ainq::{Deployment, SignedRevocationList, Suite};
 use quiver_role::attributes::Held;
-use quiver_service::keyring::{ATTACHMENT, Entry, Keyring};
-use quiver_service::node_state::NodeState;
 use tokio::sync::watch;
 
-use crate::release::IdentityKeys;
-use crate::{Error, Result};
+use crate::drone::release::IdentityKeys;
+use crate::drone::{Error, Result};
 
 /// Attachment: the newest revocation list that was fetched from the KGC.
 const REVOCATIONS: &str = "revocations";

@@ -3,6 +3,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::node_state::{Missing, NodeState};
+use crate::secrets::Protection;
+use crate::state_file::Owner;
 use quiver_ainq::{Deployment, DroneKeypair, Identity, MasterSecret, Name, Ristretto255, Role, SecretValue};
 use quiver_crypto::Secret;
 use quiver_ibe::{Condition, Dealing, IdentityPoint};
@@ -13,9 +16,6 @@ use quiver_role::release::{
     Audience, DEFAULT_RATE, Holding, Pattern, Policy, ReleaseAuthority, ReleaseConfig, ReleaseEvent,
     ReleaseParameters, ShareReleased, ShareReleaser, ShareServer,
 };
-use quiver_service::node_state::{Missing, NodeState};
-use quiver_service::secrets::Protection;
-use quiver_service::state_file::Owner;
 use rand::rngs::OsRng;
 use tempfile::TempDir;
 use tokio::sync::oneshot;
@@ -23,9 +23,9 @@ use tokio::task::JoinHandle;
 
 use super::kept::IdentityKeys;
 use super::{KeyCall, call, collecting};
-use crate::Error;
-use crate::fetching::Plan;
-use crate::keys::Keys;
+use crate::drone::Error;
+use crate::drone::fetching::Plan;
+use crate::drone::keys::Keys;
 
 type S = Ristretto255;
 type Server = Standalone<S, ShareServer<S>>;
@@ -148,7 +148,7 @@ impl Quorum {
         Plan { kgcs, timing, patience: Duration::from_secs(patience) }
     }
 
-    async fn collect(&self, plan: &Plan, wanted: &str) -> crate::Result<()> {
+    async fn collect(&self, plan: &Plan, wanted: &str) -> crate::drone::Result<()> {
         let wanted = condition(wanted);
         let collected = collecting::key(&self.keys, &self.keypair, plan, &wanted, Duration::ZERO).await;
         let (authority, key) = collected?;

@@ -10,23 +10,23 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::clock;
+use crate::keyring::{Entry, HeldKey};
 use quiver_ainq::{Deployment, DroneKeypair, Name, SignedAuthority, Suite};
 use quiver_net::{Driver, Host, HostError, Multiaddr, NodeConfig, NodeKey, Transport};
 use quiver_role::attributes::{FetchEvent, FetchTiming, Fetcher, KeyResponse};
 use quiver_role::delivery::Standalone;
 use quiver_role::{Reason, Route};
-use quiver_service::clock;
-use quiver_service::keyring::{Entry, HeldKey};
 use rand::Rng;
 use rand::rngs::OsRng;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-use crate::abke::{first_end, until_next};
-use crate::keys::Keys;
-use crate::release::{KeyCall, KeyReport};
-use crate::{Error, Result};
+use crate::drone::abke::{first_end, until_next};
+use crate::drone::keys::Keys;
+use crate::drone::release::{KeyCall, KeyReport};
+use crate::drone::{Error, Result};
 
 /// How long the background waits after the first fetch that confirmed nothing, or not everything; doubles from there.
 const AGAIN: Duration = Duration::from_secs(60);
@@ -123,9 +123,9 @@ impl<S: Suite> Desk<S> {
     /// Answers a call about keys of conditions, for the drone with this key if there is one.
     ///
     /// # Errors
-    /// Those of [`answer`](crate::release::call::answer).
+    /// Those of [`answer`](crate::drone::release::call::answer).
     pub async fn release(&self, keypair: Option<&DroneKeypair<S>>, call: &KeyCall) -> Result<KeyReport> {
-        crate::release::call::answer(&self.keys.identity_keys(), keypair, &self.plan, call).await
+        crate::drone::release::call::answer(&self.keys.identity_keys(), keypair, &self.plan, call).await
     }
 
     /// Fetches everything that is granted to the drone with this key and stores it, each key as it comes. Needs a tokio

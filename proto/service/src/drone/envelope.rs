@@ -9,17 +9,17 @@ mod job;
 mod running;
 mod telling;
 
+use crate::clock;
+use crate::keyring::{self, Entry, Keyring};
 use quiver_ainq::{Deployment, DroneKeypair, RevocationList, Suite};
 use quiver_role::attributes::KIND;
 use quiver_role::{AttributeAccess, AttributeKeys, DroneSigner, DroneVerifier, EnvelopeCommand};
-use quiver_service::clock;
-use quiver_service::keyring::{self, Entry, Keyring};
 
 pub use self::arguments::{EnvelopeArgs, OpenArgs, SealArgs, SendArgs, TargetArgs};
 pub use self::job::{Job, OpenJob, Recipients, SealJob, SendJob, TargetText};
 pub use self::running::{Answer, FILE_TIME, hand_over, keep_fetched, perform, sending};
 pub use self::telling::told;
-use crate::{Error, Result};
+use crate::drone::{Error, Result};
 
 /// As whom envelopes are sealed and opened.
 #[derive(Debug)]

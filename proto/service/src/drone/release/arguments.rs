@@ -3,17 +3,17 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::armour::{self, Kind};
+use crate::terminal;
 use clap::{Args, Subcommand};
 use quiver_ainq::{Deployment, Suite, SuiteKind};
 use quiver_ibe::Condition;
 use quiver_role::release::ReleaseAuthority;
-use quiver_service::armour::{self, Kind};
-use quiver_service::terminal;
 use serde_json::json;
 
 use super::call::{KeyCall, KeyReport};
-use crate::ibe::IbeArgs;
-use crate::{Error, Result};
+use crate::drone::ibe::IbeArgs;
+use crate::drone::{Error, Result};
 
 /// Encryption to conditions: the subcommand `ibe`.
 #[derive(Clone, Debug, Args)]
@@ -49,7 +49,7 @@ pub enum KeyArgs {
         #[arg(long, value_name = "CONDITION")]
         condition: Condition,
         /// For how long to wait for the condition to be met
-        #[arg(long, value_name = "TIME", value_parser = quiver_service::duration::parse, default_value = "0s")]
+        #[arg(long, value_name = "TIME", value_parser = crate::duration::parse, default_value = "0s")]
         wait: Duration,
         /// Print JSON
         #[arg(long)]
@@ -103,7 +103,7 @@ impl KeyArgs {
             Self::Authority { out } => {
                 let authority = report.authority(deployment)?;
                 let out = out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.ibe", authority.name())));
-                let unknown = |error| quiver_service::Error::Config(error);
+                let unknown = |error| crate::Error::Config(error);
                 let suite = SuiteKind::from_id(S::ID).map_err(unknown)?;
                 armour::write_new(&out, Kind::IbeAuthority, suite, &authority.statement().bytes())?;
                 let fingerprint = hex::encode(authority.fingerprint());
@@ -119,7 +119,7 @@ impl KeyArgs {
 /// Those of reading the file; [`Error::Keyring`] if it is not of this deployment, or does not hold.
 pub fn read_authority<S: Suite>(path: &Path, deployment: &Deployment<S>) -> Result<ReleaseAuthority<S>> {
     let (suite, bytes) = armour::read(path, Kind::IbeAuthority)?;
-    let garbled = |what: String| quiver_service::Error::Garbled { path: path.into(), what };
+    let garbled = |what: String| crate::Error::Garbled { path: path.into(), what };
     if suite.id() != S::ID {
         return Err(garbled(format!("it is of suite {}, not of {}", suite.id(), S::ID)).into());
     }

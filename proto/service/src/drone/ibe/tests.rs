@@ -119,7 +119,7 @@ async fn conditions_that_are_not_met_are_named_with_their_reasons() {
     let (desk, mut source) = (Desk::new(), Released::new(5, &[]));
     encrypted(&desk, &mut source).await;
     let error = desk.run("decrypt @file.age --out @opened", &mut source).await.expect_err("refused");
-    assert_eq!(error.exit(), quiver_service::Exit::Refused);
+    assert_eq!(error.exit(), crate::Exit::Refused);
     let text = error.to_string();
     for condition in [PHASE, DAWN] {
         assert!(text.contains(&format!("{condition}: its time has not come")), "{text}");
@@ -143,7 +143,7 @@ async fn where_nobody_answers_only_one_condition_is_asked_for() {
     encrypted(&desk, &mut source).await;
     source.otherwise = Error::TooFewShares;
     let error = desk.run("decrypt @file.age --out @opened", &mut source).await.expect_err("refused");
-    assert_eq!(error.exit(), quiver_service::Exit::TimedOut);
+    assert_eq!(error.exit(), crate::Exit::TimedOut);
     assert_eq!(source.asked, [PHASE]);
     assert_eq!(desk.names(), ["file.age", "plain"]);
 }
@@ -165,7 +165,7 @@ async fn file_of_another_deployment_is_told_apart() {
     let line = "decrypt @file.age --out @opened";
     let error = desk.run(line, &mut Released::new(6, &[PHASE])).await.expect_err("refused");
     assert!(matches!(&error, Error::AgeFile { error: quiver_age::Error::OtherMaster { .. }, .. }), "{error}");
-    assert_eq!(error.exit(), quiver_service::Exit::Refused);
+    assert_eq!(error.exit(), crate::Exit::Refused);
     assert_eq!(desk.names(), ["file.age", "plain"]);
 }
 
@@ -184,7 +184,7 @@ async fn damaged_file_leaves_nothing_behind() {
             matches!(&error, Error::AgeFile { error: quiver_age::Error::Damaged { genuine: g }, .. } if *g == genuine),
             "{error}"
         );
-        assert_eq!(error.exit(), quiver_service::Exit::Failed);
+        assert_eq!(error.exit(), crate::Exit::Failed);
         assert_eq!(desk.names(), ["file.age", "plain"]);
     }
 }

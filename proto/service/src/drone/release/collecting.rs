@@ -15,8 +15,8 @@ use rand::rngs::OsRng;
 use tokio::sync::{mpsc, oneshot};
 
 use super::kept::IdentityKeys;
-use crate::fetching::{Plan, copy};
-use crate::{Error, Result};
+use crate::drone::fetching::{Plan, copy};
+use crate::drone::{Error, Result};
 
 /// The key of a condition, kept or collected. For as long as `wait` says a condition that is not met yet is waited for.
 /// Needs a tokio runtime with several threads.

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
+use crate::keyring::{Entry, Keyring};
+use crate::{clock, terminal};
 use clap::Subcommand;
 use quiver_ainq::{Suite, UnixTime};
 use quiver_role::attributes::certifying::{Certificate, CertifyError, KIND, Terms};
-use quiver_service::keyring::{Entry, Keyring};
-use quiver_service::{clock, terminal};
 use rand::rngs::OsRng;
 use serde::{Deserialize, Serialize};
 
-use crate::Result;
-use crate::command::print_json;
+use crate::drone::Result;
+use crate::drone::command::print_json;
 
 /// What to do about certified fields.
 #[derive(Clone, Debug, PartialEq, Eq, Subcommand)]

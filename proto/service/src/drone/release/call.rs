@@ -4,17 +4,17 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::control::USUAL_TIME;
 use quiver_ainq::{Deployment, DroneKeypair, Suite};
 use quiver_ibe::{Condition, IdentityKey, UnverifiedIdentityKey};
 use quiver_role::release::ReleaseAuthority;
-use quiver_service::control::USUAL_TIME;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroize;
 
 use super::collecting;
 use super::kept::IdentityKeys;
-use crate::fetching::Plan;
-use crate::{Error, Result};
+use crate::drone::fetching::Plan;
+use crate::drone::{Error, Result};
 
 /// What is asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,12 +4,12 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::Exit;
 use quiver_abe::envelope::EnvelopeError;
 use quiver_age::Error as AgeError;
 use quiver_ainq::Name;
 use quiver_net::NetError;
 use quiver_role::Reason;
-use quiver_service::Exit;
 
 /// A result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -20,7 +20,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum Error {
     /// Files, secrets, the control socket.
     #[error(transparent)]
-    Service(#[from] quiver_service::Error),
+    Service(#[from] crate::Error),
     /// The network.
     #[error(transparent)]
     Net(#[from] NetError),

@@ -1,13 +1,13 @@
 //! The subcommands `abe fetch` and `abe list`, the same for edges and leaders.
 
+use crate::keyring::Keyring;
+use crate::terminal;
 use clap::Subcommand;
 use quiver_ainq::Suite;
-use quiver_service::keyring::Keyring;
-use quiver_service::terminal;
 use serde::{Deserialize, Serialize};
 
-use crate::fetching::Report;
-use crate::{Error, Result};
+use crate::drone::fetching::Report;
+use crate::drone::{Error, Result};
 
 /// What to do about attribute keys.
 #[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
@@ -46,7 +46,7 @@ pub struct Line {
 
 /// What is held, as shown.
 pub fn lines<S: Suite>(keyring: &Keyring<S>) -> Vec<Line> {
-    let line = |entry: &quiver_service::keyring::Entry<S>| Line {
+    let line = |entry: &crate::keyring::Entry<S>| Line {
         authority: entry.authority.name.to_string(),
         scheme: entry.authority.scheme.to_string(),
         fingerprint: hex::encode(entry.authority.fingerprint()),

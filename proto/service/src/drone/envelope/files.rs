@@ -4,19 +4,19 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
 
+use crate::keyring::Entry;
+use crate::{Error as ServiceError, clock};
 use quiver_abe::envelope::{
     self, AnyParameters, AnyScheme, EnvelopeError, Header, IoError, Lifetime, Opening, ReceivingSession,
     SendingSession, Signer, Target,
 };
 use quiver_ainq::{Suite, UnixTime};
 use quiver_role::{Author, DroneSigner, DroneVerifier};
-use quiver_service::keyring::Entry;
-use quiver_service::{Error as ServiceError, clock};
 use rand::rngs::OsRng;
 
 use super::authority::Known;
-use crate::unfinished::Unfinished;
-use crate::{Error, Result};
+use crate::drone::unfinished::Unfinished;
+use crate::drone::{Error, Result};
 
 /// What was opened.
 pub(super) struct Opened {

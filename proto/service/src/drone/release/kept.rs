@@ -14,8 +14,8 @@ use quiver_message::MAX_RELEASE_STATEMENT_LEN;
 use quiver_role::release::ReleaseAuthority;
 use zeroize::Zeroizing;
 
-use crate::keys::{SharedState, locked};
-use crate::{Error, Result};
+use crate::drone::keys::{SharedState, locked};
+use crate::drone::{Error, Result};
 
 /// Name of the attachment in a drone's state file.
 pub const ATTACHMENT: &str = "identity-keys";

@@ -8,8 +8,8 @@ use quiver_role::{Either, EnvelopeCommand, Envelopes, Machine, Node, Primary};
 use serde::{Deserialize, Serialize};
 
 use super::{Holder, Job, SendJob, attribute_keys};
-use crate::fetching::{Desk, copy};
-use crate::{Error, Result};
+use crate::drone::fetching::{Desk, copy};
+use crate::drone::{Error, Result};
 
 /// How long a running service may take to seal or open a file: files have any length.
 pub const FILE_TIME: Duration = Duration::from_secs(3600);

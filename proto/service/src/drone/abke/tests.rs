@@ -1,3 +1,4 @@
+use crate::keyring::HeldKey;
 use quiver_ainq::{
     AuthorityStatement, Deployment, MasterSecret, Name, Ristretto255, SecretScalar, VerifiedAuthority,
 };
@@ -5,7 +6,6 @@ use quiver_crypto::Secret;
 use quiver_garble::policy::Schema;
 use quiver_role::attributes::KeyMaker;
 use quiver_role::attributes::certifying::{Certifier, SCHEME};
-use quiver_service::keyring::HeldKey;
 
 use super::*;
 
