@@ -147,7 +147,7 @@ impl<S: QuorumSuite> Drone<'_, S> {
         let key = NodeKey::from_seed(store.seed())?;
         let mut node = NodeConfig::spoke(key, Transport::TcpAndQuic);
         node.clocks = Clocks::Dialled;
-        node.twins = true;
+        node.detect_duplicates = true;
         let kgcs = self.config.kgc_addresses(self.file)?;
         node.dial = kgcs.into_iter().map(|address| (Route::Kgc, address)).collect();
         let (milestones, mut reached) = mpsc::channel(1);
@@ -206,7 +206,7 @@ impl<S: QuorumSuite> Drone<'_, S> {
         let key = NodeKey::from_seed(store.seed())?;
         let mut node = NodeConfig::spoke(key, Transport::TcpAndQuic);
         node.clocks = Clocks::Dialled;
-        node.twins = true;
+        node.detect_duplicates = true;
         let leaders = self.config.leader_addresses()?;
         node.dial = leaders.into_iter().map(|address| (Route::Leader, address)).collect();
         node.topic = Some(group_topic(group.as_str()));

@@ -253,9 +253,8 @@ impl Error {
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::Service(error) => error.exit(),
-            Self::Net(NetError::AddressInUse { .. } | NetError::Twin { .. }) | Self::RegistryBusy { .. } => {
-                Exit::Busy
-            }
+            Self::Net(NetError::AddressInUse { .. } | NetError::DuplicateIdentity { .. })
+            | Self::RegistryBusy { .. } => Exit::Busy,
             Self::RegistryDamaged { .. }
             | Self::ForeignRegistry { .. }
             | Self::KeysMissing { .. }

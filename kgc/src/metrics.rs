@@ -246,7 +246,7 @@ where
         Box::pin(async move {
             let looked = handle.inspect(move |machine| look(machine, &metrics)).await;
             let Ok(mut standing) = looked else { return Standing::not_ready("the service is ending") };
-            for trouble in handle.metrics().trouble().into_iter().chain(handle.twin()) {
+            for trouble in handle.metrics().trouble().into_iter().chain(handle.duplicate_identity()) {
                 standing.because(trouble);
             }
             let others = handle.other_clocks();

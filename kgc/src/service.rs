@@ -5,7 +5,8 @@ use std::time::Duration;
 use quiver_ainq::{Deployment, Suite};
 use quiver_crypto::Secret;
 use quiver_net::{
-    Clocks, Driver, Host, HostError, Multiaddr, NodeConfig, NodeKey, PeerId, Transport, refuse_twin,
+    Clocks, Driver, Host, HostError, Multiaddr, NodeConfig, NodeKey, PeerId, Transport,
+    refuse_duplicate_identity,
 };
 use quiver_role::attributes::{AttributeIssuer, AttributeServer, Grant, IssuerConfig, IssuerEvent};
 use quiver_role::delivery::DeliveryServer;
@@ -73,10 +74,11 @@ async fn serve<S: Suite>(config: &Config, protection: &ProtectionArgs, file: &De
     let host = KgcHost { store, peer_id: key.peer_id(), metrics: metrics.clone() };
     let mut node = NodeConfig::registry(key, Transport::TcpAndQuic, PEERS);
     node.clocks = Clocks::Everybody;
-    node.twins = true;
+    node.detect_duplicates = true;
     node.listen = config.listen.iter().map(|text| address(text)).collect::<Result<_>>()?;
     let own = file.kgc_addresses();
-    refuse_twin(&node, &own.iter().map(|text| address(text)).collect::<Result<Vec<_>>>()?).await?;
+    refuse_duplicate_identity(&node, &own.iter().map(|text| address(text)).collect::<Result<Vec<_>>>()?)
+        .await?;
     let (driver, handle) = Driver::new(&node, machine, host, OsRng)?;
     let _monitor = metrics::monitor(config, metrics, handle.clone(), metrics::of_single).await?;
     let poll = tokio::spawn(changes.follow(handle, config.poll, std::convert::identity));

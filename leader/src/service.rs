@@ -326,7 +326,7 @@ fn node(config: &Config, file: &DeploymentFile, store: &Store, group: &Name) -> 
     let key = NodeKey::from_seed(store.seed())?;
     let mut node = NodeConfig::hub(key, Transport::TcpAndQuic, config.max_members as usize);
     node.clocks = Clocks::Everybody;
-    node.twins = true;
+    node.detect_duplicates = true;
     node.listen = parse_all("listen", &config.listen)?;
     let kgcs = if config.kgc.is_empty() { file.kgc_addresses() } else { config.kgc.clone() };
     if kgcs.is_empty() {

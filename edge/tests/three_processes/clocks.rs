@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::bench::{Bench, Process};
-use crate::failover::{EDGES, Twins, free_port};
+use crate::failover::{EDGES, LeaderPair, free_port};
 use crate::monitoring::{MONITORED, becomes_ready, becomes_unready};
 use crate::swarm::ANY;
 
@@ -119,15 +119,15 @@ fn leader_alone_and_edge_whose_clock_is_off_say_so() {
 #[test]
 fn deputy_whose_clock_is_ahead_leaves_a_healthy_leader_alone_and_says_why() {
     let Some(library) = library() else { return };
-    let mut twins = Twins::start();
-    let term = twins.follow(0, &EDGES);
-    twins.leaders[1].kill();
-    let command = off(twins.leader_command(1), library, "+1h");
-    twins.leaders[1] = twins.bench.begin("leader", command);
-    becomes_unready(&twins.bench, "leader", &twins.leaders[1], &[SAYS, "set the clocks right"]);
+    let mut pair = LeaderPair::start();
+    let term = pair.follow(0, &EDGES);
+    pair.leaders[1].kill();
+    let command = off(pair.leader_command(1), library, "+1h");
+    pair.leaders[1] = pair.bench.begin("leader", command);
+    becomes_unready(&pair.bench, "leader", &pair.leaders[1], &[SAYS, "set the clocks right"]);
     // Four times the silence, which is 2 s and half as much for its turn.
     std::thread::sleep(Duration::from_secs(12));
-    let status = twins.status(1).expect("it runs");
+    let status = pair.status(1).expect("it runs");
     assert_eq!(status["stance"], "standing by", "{status}");
-    assert_eq!(twins.follow(0, &EDGES), term, "nobody else opened a term");
+    assert_eq!(pair.follow(0, &EDGES), term, "nobody else opened a term");
 }

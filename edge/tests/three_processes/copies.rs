@@ -5,7 +5,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use crate::bench::{Bench, Process, eventually, text};
-use crate::failover::{EDGES, Twins, free_port};
+use crate::failover::{EDGES, LeaderPair, free_port};
 use crate::monitoring::{MONITORED, becomes_ready, becomes_unready, counted, endpoint, health};
 use crate::swarm::ANY;
 
@@ -24,13 +24,13 @@ fn copy(bench: &Bench, from: &str, to: &str) {
 }
 
 /// Waits until one of the two is not ready and says that it may not be the only one.
-fn one_of_them_says_so(bench: &Bench, twins: [&Process; 2], part: &str) {
+fn one_of_them_says_so(bench: &Bench, pair: [&Process; 2], part: &str) {
     eventually(&format!("a leader that says `{part}`"), || {
         let said = |process: &&Process| {
             let (code, said) = health(bench, "leader", &endpoint(process));
             code == 1 && said.contains(part)
         };
-        twins.iter().any(said).then_some(())
+        pair.iter().any(said).then_some(())
     });
 }
 
@@ -52,20 +52,19 @@ fn kgc_does_not_start_while_another_answers_with_its_key() {
 
 #[test]
 fn leader_says_when_another_leads_with_a_copy_of_its_state() {
-    let twins = Twins::start();
-    let bench = &twins.bench;
-    twins.follow(0, &EDGES);
+    let pair = LeaderPair::start();
+    let bench = &pair.bench;
+    pair.follow(0, &EDGES);
 
     copy(bench, "leader-0-data", "leader-0-copy");
-    let serve = ["serve", "-d", "leader-0-copy", "--kgc", &twins.kgc_at, "--listen", ANY, "--silence", "2s"];
-    let mut leader =
-        bench.start("leader", &[&serve[..], &["--peer", &twins.sockets[1]], &MONITORED].concat());
+    let serve = ["serve", "-d", "leader-0-copy", "--kgc", &pair.kgc_at, "--listen", ANY, "--silence", "2s"];
+    let mut leader = bench.start("leader", &[&serve[..], &["--peer", &pair.sockets[1]], &MONITORED].concat());
     let why = "another process leads with a copy of its state";
-    one_of_them_says_so(bench, [&twins.leaders[0], &leader], why);
-    for leader in [&twins.leaders[0], &leader] {
+    one_of_them_says_so(bench, [&pair.leaders[0], &leader], why);
+    for leader in [&pair.leaders[0], &leader] {
         becomes_unready(bench, "leader", leader, &["both asked", "the KGC"]);
     }
-    twins.running[0].logged(&format!(
+    pair.running[0].logged(&format!(
         "{HEARD_TWO}, and both ask: end the copy, and delete its volume drone=\"leader-0\""
     ));
     leader.kill();
@@ -106,8 +105,8 @@ impl Group {
     }
 
     /// Waits until the leader counts so many of whom two run.
-    fn twins(&self, number: f64) {
-        counted(&self.leader, "quiver_net_peers_with_twins", |value| value == number);
+    fn duplicates(&self, number: f64) {
+        counted(&self.leader, "quiver_net_duplicated_peers", |value| value == number);
     }
 }
 
@@ -124,21 +123,21 @@ fn edges_with_copies_of_one_state_both_say_so_until_one_ends() {
     let why = "another process runs with a copy of this one's identity: both asked the leader";
     for edge in [&first, &second] {
         becomes_unready(bench, "edge", edge, &[why]);
-        counted(edge, "quiver_net_twin_witnesses", |value| value == 1.0);
+        counted(edge, "quiver_net_duplicate_identity_reports", |value| value == 1.0);
     }
     group.leader.logged(HEARD_TWO);
     group.leader.logged("drone=\"edge-1\"");
-    group.twins(1.0);
+    group.duplicates(1.0);
     becomes_ready(bench, "leader", &group.leader);
 
     second.kill();
     becomes_ready(bench, "edge", &first);
-    group.twins(0.0);
-    counted(&first, "quiver_net_twin_witnesses", |value| value == 0.0);
+    group.duplicates(0.0);
+    counted(&first, "quiver_net_duplicate_identity_reports", |value| value == 0.0);
 }
 
 #[test]
-fn edge_that_is_killed_and_started_again_has_no_twin() {
+fn edge_that_is_killed_and_started_again_has_no_duplicate() {
     let group = Group::start();
     let mut edge = group.edge("first");
     becomes_ready(&group.bench, "edge", &edge);
@@ -149,7 +148,7 @@ fn edge_that_is_killed_and_started_again_has_no_twin() {
         // It has asked twice.
         sleep(Duration::from_secs(7));
         becomes_ready(&group.bench, "edge", &edge);
-        group.twins(0.0);
+        group.duplicates(0.0);
     }
     let said = [&edge, &group.leader].map(|process| text(&process.err));
     assert!(said.iter().all(|log| !log.contains(HEARD_TWO) && !log.contains("another process runs")));

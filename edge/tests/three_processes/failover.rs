@@ -10,7 +10,7 @@ use crate::monitoring::MONITORED;
 use crate::swarm::ANY;
 
 /// A group of three edges with two leaders, everything running.
-pub(crate) struct Twins {
+pub(crate) struct LeaderPair {
     pub(crate) bench: Bench,
     pub(crate) kgc_at: String,
     /// Where each leader listens, chosen beforehand: each has to know the other's.
@@ -20,7 +20,7 @@ pub(crate) struct Twins {
     pub(crate) running: Vec<Process>,
 }
 
-impl Twins {
+impl LeaderPair {
     pub(crate) fn start() -> Self {
         let bench = Bench::new();
         bench.token("leader-0", &["--leads", "alpha", "--ordinal", "0"]);
@@ -28,23 +28,23 @@ impl Twins {
         let kgc = bench.kgc(ANY);
         let kgc_at = kgc.address();
         let sockets = [free_port(), free_port()].map(|port| format!("/ip4/127.0.0.1/tcp/{port}"));
-        let mut twins = Self { bench, kgc_at, sockets, leaders: Vec::new(), running: vec![kgc] };
-        let first = twins.leader(0);
-        twins.leaders.push(first);
+        let mut pair = Self { bench, kgc_at, sockets, leaders: Vec::new(), running: vec![kgc] };
+        let first = pair.leader(0);
+        pair.leaders.push(first);
         // Whoever comes first leads; on a busy machine that could be either.
-        twins.stands(0, "leading");
-        let second = twins.leader(1);
-        twins.leaders.push(second);
-        let at = [twins.leaders[0].address(), twins.leaders[1].address()];
+        pair.stands(0, "leading");
+        let second = pair.leader(1);
+        pair.leaders.push(second);
+        let at = [pair.leaders[0].address(), pair.leaders[1].address()];
         for edge in EDGES {
-            let token = twins.bench.token(edge, &["--group", "alpha"]);
+            let token = pair.bench.token(edge, &["--group", "alpha"]);
             let data = format!("{edge}-data");
-            let places = ["run", "--json", "-d", &data, "--kgc", &twins.kgc_at, "--leader", &at[0]];
+            let places = ["run", "--json", "-d", &data, "--kgc", &pair.kgc_at, "--leader", &at[0]];
             let rest = ["--leader", &at[1], "--deployment", "kgc-data/deployment.toml", "--token", &token];
-            let process = twins.bench.start("edge", &[&places[..], &rest].concat());
-            twins.running.push(process);
+            let process = pair.bench.start("edge", &[&places[..], &rest].concat());
+            pair.running.push(process);
         }
-        twins
+        pair
     }
 
     fn leader(&self, leader: usize) -> Process {
@@ -103,24 +103,24 @@ pub(crate) fn free_port() -> u16 {
 
 #[test]
 fn a_deputy_takes_over_from_a_killed_leader_which_stands_by_when_it_returns() {
-    let mut twins = Twins::start();
-    let first = twins.follow(0, &EDGES);
-    twins.bench.ok("leader", &["evict", "-d", "leader-0-data", "edge-3"]);
-    twins.leaders[0].logged("evictions replicated");
-    twins.stands_by(1, "leader-0");
-    let keys_issued = twins.bench.ok("kgc", &["drone", "list", "--json"]);
+    let mut pair = LeaderPair::start();
+    let first = pair.follow(0, &EDGES);
+    pair.bench.ok("leader", &["evict", "-d", "leader-0-data", "edge-3"]);
+    pair.leaders[0].logged("evictions replicated");
+    pair.stands_by(1, "leader-0");
+    let keys_issued = pair.bench.ok("kgc", &["drone", "list", "--json"]);
 
-    twins.leaders[0].kill();
-    let second = twins.follow(1, &EDGES[..2]);
+    pair.leaders[0].kill();
+    let second = pair.follow(1, &EDGES[..2]);
     assert!(second > first, "{second} after {first}");
-    assert_eq!(twins.stands(1, "leading")["members"], 2, "the evicted drone stayed out");
-    assert!(twins.bench.edge_status("edge-3").is_none_or(|status| status["synced"] == false));
+    assert_eq!(pair.stands(1, "leading")["members"], 2, "the evicted drone stayed out");
+    assert!(pair.bench.edge_status("edge-3").is_none_or(|status| status["synced"] == false));
 
-    twins.leaders[0] = twins.leader(0);
-    let status = twins.stands_by(0, "leader-1");
+    pair.leaders[0] = pair.leader(0);
+    let status = pair.stands_by(0, "leader-1");
     assert_eq!((&status["stance"], &status["members"]), (&"standing by".into(), &2.into()));
-    assert_eq!(twins.follow(1, &EDGES[..2]), second, "nobody opened another term");
-    twins.bench.ok("edge", &["send", "-d", "edge-1-data", "hello under the deputy"]);
-    twins.running[2].line("hello under the deputy");
-    assert_eq!(twins.bench.ok("kgc", &["drone", "list", "--json"]), keys_issued, "nobody enrolled anew");
+    assert_eq!(pair.follow(1, &EDGES[..2]), second, "nobody opened another term");
+    pair.bench.ok("edge", &["send", "-d", "edge-1-data", "hello under the deputy"]);
+    pair.running[2].line("hello under the deputy");
+    assert_eq!(pair.bench.ok("kgc", &["drone", "list", "--json"]), keys_issued, "nobody enrolled anew");
 }

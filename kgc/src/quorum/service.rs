@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use quiver_ainq::{Deployment, KgcId, OperatorPublicKey};
 use quiver_crypto::Secret;
-use quiver_net::{Clocks, Driver, Handle, Multiaddr, NodeConfig, NodeKey, Transport, refuse_twin};
+use quiver_net::{
+    Clocks, Driver, Handle, Multiaddr, NodeConfig, NodeKey, Transport, refuse_duplicate_identity,
+};
 use quiver_quorum::QuorumSuite;
 use quiver_role::delivery::kgc::{KgcNode, KgcNodeCommand};
 use quiver_role::quorum::{QuorumCommand, QuorumConfig, QuorumNode, QuorumRecord};
@@ -64,7 +66,7 @@ pub(crate) async fn serve<S: QuorumSuite>(
     tracing::info!(deployment = %pinned.name, kgc = id, version = ?view.version, "quorum read");
     let settings = node_config(config, &pinned, id, key.clone())?;
     for own in pinned.file.kgc.iter().filter(|seat| seat.id == id) {
-        refuse_twin(&settings, &addresses(config, own)?).await?;
+        refuse_duplicate_identity(&settings, &addresses(config, own)?).await?;
     }
     let (events, _) = broadcast::channel(EVENTS);
     let (ready, readied) = mpsc::unbounded_channel();
@@ -131,7 +133,7 @@ fn stopped(error: quiver_net::Stopped) -> Error {
 fn node_config(config: &Config, pinned: &Pinned, id: KgcId, key: NodeKey) -> Result<NodeConfig> {
     let mut node = NodeConfig::registry(key, Transport::TcpAndQuic, PEERS);
     node.clocks = Clocks::Everybody;
-    node.twins = true;
+    node.detect_duplicates = true;
     node.listen = config.listen.iter().map(|text| address(text)).collect::<Result<_>>()?;
     node.redial_ceiling = REDIAL;
     for (seat, peer) in pinned.file.kgc.iter().zip(&pinned.peers).filter(|(seat, _)| seat.id != id) {

@@ -26,22 +26,22 @@ fn copy_that_started_while_the_first_did_not_answer_is_heard_by_the_other_kgcs()
     kgcs[0].signal("STOP");
     copy(&bench);
     let serve = ["serve", "--listen", ANY, "--metrics", "127.0.0.1:0"];
-    let mut twin = bench.start(4, &serve);
-    twin.said("listening on");
+    let mut duplicate = bench.start(4, &serve);
+    duplicate.said("listening on");
     kgcs[0].signal("CONT");
     let heard = kgcs[1].logged("two processes run with one identity");
     assert!(heard.contains("drone=\"KGC 1\""), "{heard}");
     let why = "another process runs with a copy of this one's identity: both asked KGC";
-    for kgc in [&kgcs[0], &twin] {
+    for kgc in [&kgcs[0], &duplicate] {
         kgc.logged(why);
     }
-    let at = twin.logged("serving metrics and health");
+    let at = duplicate.logged("serving metrics and health");
     let at = at.split("address=").nth(1).expect("an address").trim();
     eventually("the copy is not ready", || {
         let (code, said) = bench.answer(4, &["health", "--metrics", at]);
         (code == Some(1) && said.contains(why)).then_some(())
     });
-    twin.kill();
+    duplicate.kill();
     kgcs[0].logged("nobody hears another process with this one's identity any more");
     // The first answers again where it always did.
     bench.refused(4, &serve, 5, "with this one's transport key");

@@ -17,12 +17,12 @@ use quiver_role::MAX_MESSAGE_LEN;
 use sha2::{Digest, Sha256};
 
 use crate::addresses::Addresses;
-use crate::clocks::{self, Clocks};
+use crate::clock_sync::{self, Clocks};
 use crate::config::{NodeConfig, Tuning};
+use crate::duplicate_identity::gossip;
 use crate::error::NetError;
 use crate::frame::{Frames, MESSAGE_PROTOCOLS};
 use crate::metrics::NetMetrics;
-use crate::twins;
 
 /// What identify tells.
 const AGENT: &str = concat!("quiver/", env!("CARGO_PKG_VERSION"));
@@ -43,8 +43,8 @@ pub(crate) struct Node {
     pub(crate) blocked: allow_block_list::Behaviour<BlockedPeers>,
     pub(crate) addresses: Addresses,
     pub(crate) messages: request_response::Behaviour<Frames>,
-    pub(crate) clocks: Toggle<clocks::Behaviour>,
-    pub(crate) twins: Toggle<twins::Behaviour>,
+    pub(crate) clocks: Toggle<clock_sync::Behaviour>,
+    pub(crate) duplicates: Toggle<gossip::Behaviour>,
     pub(crate) group: Toggle<Group>,
     pub(crate) identify: Toggle<identify::Behaviour>,
     pub(crate) ping: Toggle<ping::Behaviour>,
@@ -63,8 +63,8 @@ impl Node {
                 ping::Config::new().with_interval(interval).with_timeout(config.request_timeout),
             )
         });
-        let clocks = (config.clocks != Clocks::Off).then(|| clocks::behaviour(config.request_timeout));
-        let twins = config.twins.then(|| twins::behaviour(config.request_timeout));
+        let clocks = (config.clocks != Clocks::Off).then(|| clock_sync::behaviour(config.request_timeout));
+        let duplicates = config.detect_duplicates.then(|| gossip::behaviour(config.request_timeout));
         let group = config.topic.as_deref().map(|topic| group(config, topic)).transpose()?;
         Ok(Self {
             limits: connection_limits(config),
@@ -72,7 +72,7 @@ impl Node {
             addresses: Addresses::new(config, metrics),
             messages: messages(config, metrics),
             clocks: clocks.into(),
-            twins: twins.into(),
+            duplicates: duplicates.into(),
             group: group.into(),
             identify: identify.into(),
             ping: ping.into(),

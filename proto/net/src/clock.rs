@@ -1,4 +1,4 @@
-//! The two clocks a machine is told about, and whether they have jumped apart.
+//! Reads the system's and the monotonic clock, and detects that they jumped apart.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

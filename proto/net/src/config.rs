@@ -10,7 +10,7 @@ use quiver_role::Route;
 use quiver_role::machine::KgcId;
 use tokio::sync::Semaphore;
 
-use crate::clocks::Clocks;
+use crate::clock_sync::Clocks;
 use crate::key::NodeKey;
 use crate::rate::Rate;
 
@@ -191,7 +191,7 @@ pub struct NodeConfig {
     pub clocks: Clocks,
     /// Whether it asks those that it dialled if another process uses its identity, and tells whoever asks the
     /// same. Not for who must not be known again: the number that it draws when it starts is told.
-    pub twins: bool,
+    pub detect_duplicates: bool,
 }
 
 impl NodeConfig {
@@ -229,7 +229,7 @@ impl NodeConfig {
             ping: Some(Duration::from_secs(20)),
             identify: true,
             clocks: Clocks::Off,
-            twins: false,
+            detect_duplicates: false,
         }
     }
 

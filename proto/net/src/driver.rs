@@ -90,7 +90,7 @@ where
             metrics.clone(),
             network.unreached(),
             network.other_clocks(),
-            network.witnesses(),
+            network.reports(),
             commands,
         );
         // Unbounded, and never longer than the jobs that the machine gives out at a time.

@@ -62,7 +62,7 @@ pub enum NetError {
     #[error(
         "another process answers at {address} with this one's transport key: it has a copy of this data directory; end one of the two"
     )]
-    Twin {
+    DuplicateIdentity {
         /// Where.
         address: Multiaddr,
     },

@@ -7,10 +7,10 @@ use libp2p::{Multiaddr, PeerId};
 use quiver_role::Machine;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::clocks::OtherClocks;
+use crate::clock_sync::OtherClocks;
 use crate::dial::Unreached;
+use crate::duplicate_identity::gossip::DuplicateReport;
 use crate::metrics::NetMetrics;
-use crate::twins::Witness;
 
 /// The driver has stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -53,7 +53,7 @@ pub struct Handle<M: Machine> {
     metrics: Arc<NetMetrics>,
     unreached: watch::Receiver<Vec<Unreached>>,
     other_clocks: watch::Receiver<OtherClocks>,
-    witnesses: watch::Receiver<Vec<Witness>>,
+    reports: watch::Receiver<Vec<DuplicateReport>>,
     peer_id: PeerId,
 }
 
@@ -63,7 +63,7 @@ impl<M: Machine> Handle<M> {
         metrics: Arc<NetMetrics>,
         unreached: watch::Receiver<Vec<Unreached>>,
         other_clocks: watch::Receiver<OtherClocks>,
-        witnesses: watch::Receiver<Vec<Witness>>,
+        reports: watch::Receiver<Vec<DuplicateReport>>,
         commands: usize,
     ) -> (Self, Requests<M>) {
         let (commands_in, commands) = mpsc::channel(commands.max(1));
@@ -76,7 +76,7 @@ impl<M: Machine> Handle<M> {
             metrics,
             unreached,
             other_clocks,
-            witnesses,
+            reports,
             peer_id,
         };
         (handle, Requests { commands, inspections, listening })
@@ -166,9 +166,9 @@ impl<M: Machine> Handle<M> {
     }
 
     /// Who says that another process uses this node's identity, for people; none if nobody does.
-    pub fn twin(&self) -> Option<String> {
-        let witnesses = self.witnesses.borrow();
-        let words: Vec<_> = witnesses.iter().map(Witness::to_string).collect();
+    pub fn duplicate_identity(&self) -> Option<String> {
+        let reports = self.reports.borrow();
+        let words: Vec<_> = reports.iter().map(DuplicateReport::to_string).collect();
         (!words.is_empty()).then(|| {
             format!(
                 "another process runs with a copy of this one's identity: both asked {}; end the copy",
@@ -192,7 +192,7 @@ impl<M: Machine> Clone for Handle<M> {
             metrics: self.metrics.clone(),
             unreached: self.unreached.clone(),
             other_clocks: self.other_clocks.clone(),
-            witnesses: self.witnesses.clone(),
+            reports: self.reports.clone(),
             peer_id: self.peer_id,
         }
     }

@@ -12,7 +12,7 @@
 //!   it. A message to the group goes over gossipsub, in a star: a [`Tuning::Hub`] relays at once to every
 //!   other subscriber, a [`Tuning::Spoke`] relays nothing.
 //! * Nodes that are set up for it ask one another for the time ([`Clocks`], [`Handle::other_clocks`]), and
-//!   whether another process uses their identity ([`NodeConfig::twins`], [`Handle::twin`]).
+//!   whether another process uses their identity ([`NodeConfig::detect_duplicates`], [`Handle::duplicate_identity`]).
 //! * Configured addresses are dialled again for as long as the driver runs.
 //!
 //! What a batch of inputs wants persisted is made durable by one call of [`Host::persist`] before anything
@@ -20,14 +20,15 @@
 
 mod addresses;
 mod behaviour;
-mod boxed;
+mod boxed_behaviour;
 mod clock;
-mod clocks;
+mod clock_sync;
 mod config;
 mod dial;
 mod driver;
+mod duplicate_identity;
 mod error;
-mod files;
+mod fd_limit;
 mod frame;
 mod handle;
 mod host;
@@ -38,26 +39,24 @@ mod network;
 mod outbox;
 mod peers;
 mod penalties;
+mod poll_schedule;
 mod rate;
 mod request;
-mod round;
 mod transport;
-mod twin;
-mod twins;
 
 pub use libp2p::{Multiaddr, PeerId};
 
 pub use behaviour::group_topic;
-pub use clocks::{Clocks, OtherClocks};
+pub use clock_sync::{Clocks, OtherClocks};
 pub use config::{Limits, NodeConfig, Transport, Tuning};
 pub use dial::Unreached;
 pub use driver::Driver;
+pub use duplicate_identity::dial::refuse_duplicate_identity;
+pub use duplicate_identity::gossip::DuplicateReport;
 pub use error::{HostError, NetError};
-pub use files::check_file_limit;
+pub use fd_limit::check_file_limit;
 pub use handle::{Handle, Rejected, Stopped};
 pub use host::Host;
 pub use key::NodeKey;
 pub use metrics::{Misconduct, NetMetrics};
 pub use rate::Rate;
-pub use twin::refuse_twin;
-pub use twins::Witness;

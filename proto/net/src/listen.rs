@@ -8,13 +8,13 @@ use libp2p::multiaddr::Protocol;
 use libp2p::{Multiaddr, Swarm};
 
 use crate::behaviour::Node;
-use crate::boxed::Boxed;
+use crate::boxed_behaviour::BoxedBehaviour;
 use crate::config::Transport;
 use crate::error::NetError;
 
 /// Listens on all addresses.
 pub(crate) fn listen(
-    swarm: &mut Swarm<Boxed<Node>>,
+    swarm: &mut Swarm<BoxedBehaviour<Node>>,
     transport: Transport,
     addresses: &[Multiaddr],
 ) -> Result<Vec<ListenerId>, NetError> {

@@ -59,9 +59,9 @@ pub struct NetMetrics {
     /// Records that could not be made durable yet. Until they are, nothing is sent and no input is taken.
     pub unstored: Gauge,
     /// Drones and KGCs of which two processes ask this node in turns whether they are the only one.
-    pub peers_with_twins: Gauge,
+    pub duplicated_peers: Gauge,
     /// Peers that say so of this node.
-    pub twin_witnesses: Gauge,
+    pub duplicate_identity_reports: Gauge,
 }
 
 impl NetMetrics {
@@ -118,11 +118,15 @@ impl NetMetrics {
             "Records that must survive a crash and cannot be stored at present; nothing is sent meanwhile",
             self.unstored.clone(),
         );
-        let twins = [
-            ("peers_with_twins", "Drones and KGCs of which two processes run", &self.peers_with_twins),
-            ("twin_witnesses", "Peers that say that two processes run of this one", &self.twin_witnesses),
+        let duplicates = [
+            ("duplicated_peers", "Drones and KGCs of which two processes run", &self.duplicated_peers),
+            (
+                "duplicate_identity_reports",
+                "Peers that say that two processes run of this one",
+                &self.duplicate_identity_reports,
+            ),
         ];
-        for (name, help, gauge) in twins {
+        for (name, help, gauge) in duplicates {
             registry.register(name, help, gauge.clone());
         }
     }

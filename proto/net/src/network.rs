@@ -1,8 +1,8 @@
 //! The network as the driver sees it: what came in, what to send. Everything here is independent of the
 //! machine.
 
+mod duplicate_identity;
 mod events;
-mod twins;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::pin::Pin;
@@ -25,8 +25,8 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::behaviour::{NONCE_LEN, Node};
-use crate::boxed::Boxed;
-use crate::clocks::{self, Asking, OtherClocks, Told};
+use crate::boxed_behaviour::BoxedBehaviour;
+use crate::clock_sync::{self, ClockPoll, OtherClocks, Told};
 use crate::config::{Limits, NodeConfig, Tuning};
 use crate::dial::{Attempt, Dialler, Unreached};
 use crate::error::NetError;
@@ -37,7 +37,7 @@ use crate::peers::Peers;
 use crate::penalties::Penalties;
 use crate::request::RequestId;
 use crate::{listen, transport};
-use twins::Twins;
+use duplicate_identity::DuplicateIdentity;
 
 /// How long after a group message was published it may still be on its way to the sockets when the node
 /// stops.
@@ -55,7 +55,7 @@ pub(crate) struct Answer {
 /// Who asks for the time.
 pub(crate) struct ClockQuestion {
     asker: PeerId,
-    nonce: [u8; clocks::NONCE_LEN],
+    nonce: [u8; clock_sync::NONCE_LEN],
     channel: ResponseChannel<Told>,
     /// Whether we dialled it.
     pub(crate) dialled: bool,
@@ -94,14 +94,14 @@ pub(crate) enum Incoming {
     ClockAsked(ClockQuestion),
     ClockTold(ClockAnswer),
     /// Two processes run with this peer's identity; who it is is not known yet.
-    Twin {
+    Duplicate {
         peer: Peer,
     },
 }
 
 /// A swarm and what the driver remembers about it.
 pub(crate) struct Network {
-    swarm: Swarm<Boxed<Node>>,
+    swarm: Swarm<BoxedBehaviour<Node>>,
     peers: Peers,
     outbox: Outbox,
     dialler: Dialler,
@@ -120,9 +120,9 @@ pub(crate) struct Network {
     /// Answers not yet on the wire.
     answering: HashSet<InboundRequestId>,
     published_at: Option<Instant>,
-    asking: Asking,
+    poll: ClockPoll,
     other_clocks: watch::Sender<OtherClocks>,
-    twins: Twins,
+    duplicates: DuplicateIdentity,
 }
 
 impl Network {
@@ -134,7 +134,7 @@ impl Network {
             .with_idle_connection_timeout(config.idle_timeout)
             .with_max_negotiating_inbound_streams(config.limits.streams);
         let peer_id = config.key.peer_id();
-        let node = Boxed::new(Node::new(config, &metrics)?, config.negotiation());
+        let node = BoxedBehaviour::new(Node::new(config, &metrics)?, config.negotiation());
         let mut swarm = Swarm::new(transport::build(config)?, node, peer_id, settings);
         let listeners = listen::listen(&mut swarm, config.transport, &config.listen)?;
         Ok(Self {
@@ -154,9 +154,9 @@ impl Network {
             incoming: VecDeque::new(),
             answering: HashSet::new(),
             published_at: None,
-            asking: Asking::new(config.clocks),
+            poll: ClockPoll::new(config.clocks),
             other_clocks: watch::Sender::new(OtherClocks::default()),
-            twins: Twins::new(rand::rngs::OsRng.r#gen()),
+            duplicates: DuplicateIdentity::new(rand::rngs::OsRng.r#gen()),
         })
     }
 
@@ -172,7 +172,7 @@ impl Network {
 
     /// What is to be signed about this answer's time.
     pub(crate) fn statement_to(&self, question: &ClockQuestion, unix: u64) -> Vec<u8> {
-        clocks::statement(&question.nonce, &question.asker, self.swarm.local_peer_id(), unix)
+        clock_sync::statement(&question.nonce, &question.asker, self.swarm.local_peer_id(), unix)
     }
 
     /// Says what time it is.
@@ -189,12 +189,12 @@ impl Network {
         if drone.is_some() && self.peers.handle(&answer.teller).is_some() {
             self.swarm.behaviour_mut().addresses.prove(answer.teller);
         }
-        self.asking.note(answer.teller, drone, answer.told.unix, ours);
+        self.poll.note(answer.teller, drone, answer.told.unix, ours);
         self.compare_clocks();
     }
 
     fn compare_clocks(&self) {
-        let others = self.asking.others();
+        let others = self.poll.others();
         self.other_clocks.send_if_modified(|known| std::mem::replace(known, others) != others);
     }
 
@@ -221,8 +221,8 @@ impl Network {
     /// Does what is due.
     pub(crate) fn tick(&mut self, now: Instant) {
         self.outbox.expire(&mut self.peers, &mut self.swarm.behaviour_mut().messages, now);
-        self.asking.tick(&self.peers, self.swarm.behaviour_mut().clocks.as_mut(), now);
-        self.look_for_twins(now);
+        self.poll.tick(&self.peers, self.swarm.behaviour_mut().clocks.as_mut(), now);
+        self.poll_duplicates(now);
         for id in self.penalties.ended(now) {
             self.admit_again(id);
         }
@@ -233,8 +233,8 @@ impl Network {
         let wanted = [
             self.outbox.wake_at(),
             self.dialler.wake_at(),
-            self.asking.wake_at(),
-            self.twins.wake_at(),
+            self.poll.wake_at(),
+            self.duplicates.wake_at(),
             self.penalties.wake_at(),
         ];
         wanted.into_iter().flatten().min()

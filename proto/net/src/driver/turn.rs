@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tracing::Span;
 
 use super::Driver;
-use crate::clocks::Told;
+use crate::clock_sync::Told;
 use crate::frame::Frame;
 use crate::handle::Order;
 use crate::host::Host;
@@ -133,9 +133,9 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
             }
             Incoming::ClockAsked(question) => return self.tell_time(question),
             Incoming::ClockTold(answer) => return self.note_clock(&answer),
-            Incoming::Twin { peer } => {
+            Incoming::Duplicate { peer } => {
                 let drone = self.host.drone(&self.machine, peer);
-                return self.network.name_twin(peer, drone);
+                return self.network.name_duplicate(peer, drone);
             }
             Incoming::Listening { address } => {
                 tracing::info!(%address, "listening");

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::{Answer, ClockAnswer, ClockQuestion, Incoming, Network};
 use crate::addresses::Prefix;
 use crate::behaviour::{NONCE_LEN, NodeEvent};
-use crate::clocks::{self, Told};
+use crate::clock_sync::{self, Told};
 use crate::config::Tuning;
 use crate::error::NetError;
 use crate::frame::Frame;
@@ -69,8 +69,8 @@ impl Network {
             // Who it is decides that, not at which address it was found.
             None => dialled.filter(|route| !matches!(route, Route::Member(_))).unwrap_or(Route::Inbound),
         };
-        self.asking.connected(route, Instant::now());
-        self.twins.asking.connected(route, Instant::now());
+        self.poll.connected(route, Instant::now());
+        self.duplicates.poll.connected(route, Instant::now());
         match self.peers.arrived(id, route) {
             Arrived::New(peer) => self.incoming.push_back(Incoming::Connected { peer, route }),
             Arrived::Better { old, new } => {
@@ -94,10 +94,10 @@ impl Network {
         if remaining == 0
             && let Some(partner) = self.peers.left(&id)
         {
-            if self.asking.disconnected(&id) {
+            if self.poll.disconnected(&id) {
                 self.compare_clocks();
             }
-            self.forget_twins(&id);
+            self.forget_duplicates(&id);
             let unsent = partner.queue.len() as u64;
             self.metrics.dropped.inc_by(unsent);
             self.incoming.push_back(Incoming::Disconnected { peer: partner.handle });
@@ -108,7 +108,7 @@ impl Network {
         match event {
             NodeEvent::Messages(event) => self.on_message_event(event),
             NodeEvent::Clocks(event) => self.on_clock_event(event),
-            NodeEvent::Twins(event) => self.on_twin_event(event),
+            NodeEvent::Duplicates(event) => self.on_duplicate_event(event),
             NodeEvent::Group(event) => self.on_group_event(event),
             NodeEvent::Ping(ping::Event { peer, connection, result: Err(failure) }) => {
                 if !matches!(failure, ping::Failure::Unsupported) {
@@ -147,7 +147,7 @@ impl Network {
         }
     }
 
-    fn on_clock_event(&mut self, event: request_response::Event<[u8; clocks::NONCE_LEN], Told>) {
+    fn on_clock_event(&mut self, event: request_response::Event<[u8; clock_sync::NONCE_LEN], Told>) {
         use request_response::Event;
         match event {
             Event::Message { peer, message: Message::Request { request, channel, .. }, .. } => {
@@ -156,18 +156,19 @@ impl Network {
                 self.incoming.push_back(Incoming::ClockAsked(question));
             }
             Event::Message { peer, message: Message::Response { request_id, response }, .. } => {
-                let (Some(nonce), Some(route)) = (self.asking.answered(request_id), self.peers.route(&peer))
+                let (Some(nonce), Some(route)) = (self.poll.answered(request_id), self.peers.route(&peer))
                 else {
                     return;
                 };
-                let statement = clocks::statement(&nonce, self.swarm.local_peer_id(), &peer, response.unix);
+                let statement =
+                    clock_sync::statement(&nonce, self.swarm.local_peer_id(), &peer, response.unix);
                 let dialled = route != Route::Inbound;
                 let answer = ClockAnswer { teller: peer, told: response, statement, dialled };
                 self.incoming.push_back(Incoming::ClockTold(answer));
             }
             Event::OutboundFailure { peer, request_id, error, .. } => {
                 tracing::debug!(%peer, "did not say what time it is: {error}");
-                self.asking.answered(request_id);
+                self.poll.answered(request_id);
             }
             Event::InboundFailure { .. } | Event::ResponseSent { .. } => {}
         }

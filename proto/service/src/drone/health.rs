@@ -81,7 +81,7 @@ pub fn watch<M>(
             }
             standing.reasons.extend(handle.metrics().trouble());
             standing.reasons.extend(disagreement(&handle));
-            standing.reasons.extend(handle.twin());
+            standing.reasons.extend(handle.duplicate_identity());
             standing
         })
     });

@@ -1,12 +1,9 @@
-//! Whether another process uses this one's identity, while both run: a volume was cloned, and no lock sees
-//! it.
+//! Detects a second process under this node's transport key while both run, by asking the peers it dialled.
 //!
 //! Each process draws a number when it starts and tells it to those that it dialled, which answer whether
-//! others under the same identity told another one lately ([`sightings`]). Only whoever has an identity's
-//! transport key can speak for it, so nobody can make a twin of somebody else; who was dialled can claim one,
+//! others under the same identity told another one lately ([`Sightings`](super::Sightings)). Only whoever has an identity's
+//! transport key can speak for it, so nobody can make a duplicate of somebody else; who was dialled can claim one,
 //! which costs readiness and nothing else.
-
-mod sightings;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,17 +17,15 @@ use quiver_role::Route;
 use tokio::time::Instant;
 
 use crate::peers::Peers;
-use crate::round::Round;
-
-pub(crate) use sightings::Sightings;
+use crate::poll_schedule::PollSchedule;
 
 const PROTOCOL: StreamProtocol = StreamProtocol::new("/quiver/1/instance");
 /// Bytes of a process's number.
 const INSTANCE_LEN: usize = 16;
 /// How often a node asks that nobody suspects.
-const PAUSE: Duration = Duration::from_secs(60);
+pub(super) const PAUSE: Duration = Duration::from_secs(60);
 /// How soon it asks again if it just connected, or if the answer says that another may run.
-const SOON: Duration = Duration::from_secs(5);
+pub(super) const SOON: Duration = Duration::from_secs(5);
 /// How long after a connection was set up its other end is asked.
 const FIRST: Duration = Duration::from_secs(1);
 
@@ -53,7 +48,7 @@ pub(crate) enum Answer {
     /// Another process asked under the same identity, and may have ended since.
     Perhaps,
     /// Two processes asked in turns.
-    Twin,
+    Duplicate,
 }
 
 impl Answer {
@@ -61,7 +56,7 @@ impl Answer {
         match self {
             Self::Alone => 0,
             Self::Perhaps => 1,
-            Self::Twin => 2,
+            Self::Duplicate => 2,
         }
     }
 
@@ -69,22 +64,22 @@ impl Answer {
         match byte {
             0 => Some(Self::Alone),
             1 => Some(Self::Perhaps),
-            2 => Some(Self::Twin),
+            2 => Some(Self::Duplicate),
             _ => None,
         }
     }
 }
 
-/// Somebody that heard two processes under this node's identity.
+/// A peer that reports two processes under this node's transport key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Witness {
+pub struct DuplicateReport {
     /// What it is to this node.
     pub route: Route,
     /// Its name on the transport.
     pub peer: PeerId,
 }
 
-impl fmt::Display for Witness {
+impl fmt::Display for DuplicateReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { route, peer } = self;
         match route {
@@ -96,18 +91,18 @@ impl fmt::Display for Witness {
     }
 }
 
-/// Whom to ask when, and who said that there is a twin.
-pub(crate) struct Asking {
+/// Schedules the questions to dialled peers, and keeps who reports a duplicate.
+pub(crate) struct InstancePoll {
     own: Instance,
-    round: Round,
+    round: PollSchedule,
     /// How long after the next round the one behind it comes.
     pause: Duration,
-    witnesses: BTreeMap<PeerId, Route>,
+    reports: BTreeMap<PeerId, Route>,
 }
 
-impl Asking {
+impl InstancePoll {
     pub(crate) fn new(own: Instance) -> Self {
-        Self { own, round: Round::default(), pause: PAUSE, witnesses: BTreeMap::new() }
+        Self { own, round: PollSchedule::default(), pause: PAUSE, reports: BTreeMap::new() }
     }
 
     /// This process may be a copy of one that goes on: under another number the two are told apart.
@@ -143,24 +138,24 @@ impl Asking {
         }
     }
 
-    /// Notes an answer. Returns whether the witnesses are others than before.
+    /// Notes an answer. Returns whether the reports are others than before.
     pub(crate) fn answered(&mut self, peer: PeerId, route: Route, answer: Answer, now: Instant) -> bool {
         if answer != Answer::Alone {
             self.round.by(now + SOON);
         }
         match answer {
-            Answer::Twin => self.witnesses.insert(peer, route) != Some(route),
+            Answer::Duplicate => self.reports.insert(peer, route) != Some(route),
             Answer::Alone | Answer::Perhaps => self.silent(&peer),
         }
     }
 
-    /// Nothing is known from this peer any more. Returns whether the witnesses are others than before.
+    /// Nothing is known from this peer any more. Returns whether the reports are others than before.
     pub(crate) fn silent(&mut self, peer: &PeerId) -> bool {
-        self.witnesses.remove(peer).is_some()
+        self.reports.remove(peer).is_some()
     }
 
-    pub(crate) fn witnesses(&self) -> Vec<Witness> {
-        self.witnesses.iter().map(|(peer, route)| Witness { route: *route, peer: *peer }).collect()
+    pub(crate) fn reports(&self) -> Vec<DuplicateReport> {
+        self.reports.iter().map(|(peer, route)| DuplicateReport { route: *route, peer: *peer }).collect()
     }
 }
 
@@ -233,7 +228,7 @@ mod tests {
         let mut io = Cursor::new(Vec::new());
         block_on(InstanceCodec.write_request(&PROTOCOL, &mut io, [7; 16])).unwrap();
         assert_eq!(request(io.get_ref()).unwrap(), [7; 16]);
-        for answer in [Answer::Alone, Answer::Perhaps, Answer::Twin] {
+        for answer in [Answer::Alone, Answer::Perhaps, Answer::Duplicate] {
             let mut io = Cursor::new(Vec::new());
             block_on(InstanceCodec.write_response(&PROTOCOL, &mut io, answer)).unwrap();
             assert_eq!(response(io.get_ref()).unwrap(), answer);
@@ -253,35 +248,35 @@ mod tests {
     }
 
     #[test]
-    fn who_is_told_of_a_twin_asks_sooner_until_nobody_says_so_any_more() {
-        let (mut asking, peer, start) = (Asking::new([1; 16]), PeerId::random(), Instant::now());
-        asking.round.by(start + PAUSE);
-        assert!(!asking.answered(peer, Route::Kgc, Answer::Perhaps, start));
-        assert_eq!(asking.wake_at(), Some(start + SOON));
-        assert!(asking.answered(peer, Route::Kgc, Answer::Twin, start));
-        assert!(!asking.answered(peer, Route::Kgc, Answer::Twin, start));
-        assert_eq!(asking.witnesses(), [Witness { route: Route::Kgc, peer }]);
-        assert!(asking.answered(peer, Route::Kgc, Answer::Perhaps, start));
-        assert_eq!(asking.witnesses(), []);
-        assert!(asking.answered(peer, Route::Kgc, Answer::Twin, start));
-        assert!(asking.silent(&peer));
-        assert!(!asking.silent(&peer));
+    fn who_is_told_of_a_duplicate_asks_sooner_until_nobody_says_so_any_more() {
+        let (mut poll, peer, start) = (InstancePoll::new([1; 16]), PeerId::random(), Instant::now());
+        poll.round.by(start + PAUSE);
+        assert!(!poll.answered(peer, Route::Kgc, Answer::Perhaps, start));
+        assert_eq!(poll.wake_at(), Some(start + SOON));
+        assert!(poll.answered(peer, Route::Kgc, Answer::Duplicate, start));
+        assert!(!poll.answered(peer, Route::Kgc, Answer::Duplicate, start));
+        assert_eq!(poll.reports(), [DuplicateReport { route: Route::Kgc, peer }]);
+        assert!(poll.answered(peer, Route::Kgc, Answer::Perhaps, start));
+        assert_eq!(poll.reports(), []);
+        assert!(poll.answered(peer, Route::Kgc, Answer::Duplicate, start));
+        assert!(poll.silent(&peer));
+        assert!(!poll.silent(&peer));
     }
 
     #[test]
     fn whoever_dialled_us_is_not_asked() {
-        let (mut asking, now) = (Asking::new([1; 16]), Instant::now());
-        asking.connected(Route::Inbound, now);
-        assert_eq!(asking.wake_at(), None);
-        asking.connected(Route::Leader, now);
-        assert_eq!(asking.wake_at(), Some(now + FIRST));
+        let (mut poll, now) = (InstancePoll::new([1; 16]), Instant::now());
+        poll.connected(Route::Inbound, now);
+        assert_eq!(poll.wake_at(), None);
+        poll.connected(Route::Leader, now);
+        assert_eq!(poll.wake_at(), Some(now + FIRST));
     }
 
     #[test]
     fn node_that_asks_nobody_is_not_woken_for_it() {
-        let (mut asking, now) = (Asking::new([1; 16]), Instant::now());
-        asking.connected(Route::Leader, now);
-        asking.tick(&Peers::default(), None, now + FIRST);
-        assert_eq!(asking.wake_at(), None);
+        let (mut poll, now) = (InstancePoll::new([1; 16]), Instant::now());
+        poll.connected(Route::Leader, now);
+        poll.tick(&Peers::default(), None, now + FIRST);
+        assert_eq!(poll.wake_at(), None);
     }
 }

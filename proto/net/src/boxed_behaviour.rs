@@ -1,4 +1,4 @@
-//! A behaviour whose connection handlers live in boxes, and whose streams are given time.
+//! A libp2p behaviour that boxes its connection handlers and gives streams time to negotiate.
 //!
 //! libp2p moves the handler of a connection into that connection's task, and the compiler keeps room there
 //! for the handler before and after the move. Together the handlers of all protocols take kilobytes, for each
@@ -22,7 +22,7 @@ use libp2p::swarm::{
 use libp2p::{Multiaddr, PeerId};
 
 /// The behaviour within.
-pub(crate) struct Boxed<B> {
+pub(crate) struct BoxedBehaviour<B> {
     within: B,
     /// How long two ends may take to agree on a stream's protocol.
     negotiation: Duration,
@@ -34,7 +34,7 @@ pub(crate) struct BoxedHandler<H> {
     negotiation: Duration,
 }
 
-impl<B> Boxed<B> {
+impl<B> BoxedBehaviour<B> {
     pub(crate) fn new(within: B, negotiation: Duration) -> Self {
         Self { within, negotiation }
     }
@@ -44,7 +44,7 @@ impl<B> Boxed<B> {
     }
 }
 
-impl<B> Deref for Boxed<B> {
+impl<B> Deref for BoxedBehaviour<B> {
     type Target = B;
 
     fn deref(&self) -> &B {
@@ -52,13 +52,13 @@ impl<B> Deref for Boxed<B> {
     }
 }
 
-impl<B> DerefMut for Boxed<B> {
+impl<B> DerefMut for BoxedBehaviour<B> {
     fn deref_mut(&mut self) -> &mut B {
         &mut self.within
     }
 }
 
-impl<B: NetworkBehaviour> NetworkBehaviour for Boxed<B> {
+impl<B: NetworkBehaviour> NetworkBehaviour for BoxedBehaviour<B> {
     type ConnectionHandler = BoxedHandler<THandler<B>>;
     type ToSwarm = B::ToSwarm;
 
@@ -204,7 +204,7 @@ mod tests {
         let mut within = Handler::new(SubstreamProtocol::new(upgrade(), ()), Default::default());
         within.send_request(upgrade());
         let negotiation = Duration::from_secs(77);
-        let mut handler = Boxed::new((), negotiation).handler(within);
+        let mut handler = BoxedBehaviour::new((), negotiation).handler(within);
         assert_eq!(*handler.listen_protocol().timeout(), negotiation);
         let Poll::Ready(ConnectionHandlerEvent::OutboundSubstreamRequest { protocol }) =
             handler.poll(&mut Context::from_waker(Waker::noop()))

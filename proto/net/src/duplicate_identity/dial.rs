@@ -1,4 +1,4 @@
-//! Whether somebody else answers in a node's own name: another process with a copy of its transport key.
+//! Dials a node's own addresses before it listens, to detect another process with a copy of its transport key.
 
 use std::time::Duration;
 
@@ -22,22 +22,24 @@ const PATIENCE: Duration = Duration::from_secs(2);
 ///
 /// # Errors
 ///
-/// [`NetError::Twin`], or that the transport cannot be set up.
-pub async fn refuse_twin(config: &NodeConfig, addresses: &[Multiaddr]) -> Result<(), NetError> {
+/// [`NetError::DuplicateIdentity`], or that the transport cannot be set up.
+pub async fn refuse_duplicate_identity(config: &NodeConfig, addresses: &[Multiaddr]) -> Result<(), NetError> {
     let mut questions = FuturesUnordered::new();
     for address in addresses.iter().filter(|address| config.transport.supports(address)) {
-        questions.push(async move { is_twin(config, address).await.map(|twin| twin.then_some(address)) });
+        questions.push(async move {
+            answers_under_own_key(config, address).await.map(|duplicate| duplicate.then_some(address))
+        });
     }
     while let Some(answer) = questions.next().await {
         if let Some(address) = answer? {
-            return Err(NetError::Twin { address: address.clone() });
+            return Err(NetError::DuplicateIdentity { address: address.clone() });
         }
     }
     Ok(())
 }
 
-/// Nobody, a name that does not resolve, or somebody else: no twin.
-async fn is_twin(config: &NodeConfig, address: &Multiaddr) -> Result<bool, NetError> {
+/// Nobody, a name that does not resolve, or somebody else: no duplicate.
+async fn answers_under_own_key(config: &NodeConfig, address: &Multiaddr) -> Result<bool, NetError> {
     let mut transport = transport::build(config)?;
     let reached = async {
         let address = resolve(address.clone(), 0).await.ok()?;
@@ -76,10 +78,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_answers_with_the_nodes_own_key_is_a_twin() {
+    async fn whoever_answers_with_the_nodes_own_key_is_a_duplicate() {
         let address = answering(&config(1)).await;
-        let found = refuse_twin(&config(1), std::slice::from_ref(&address)).await;
-        assert!(matches!(found, Err(NetError::Twin { address: at }) if at == address));
+        let found = refuse_duplicate_identity(&config(1), std::slice::from_ref(&address)).await;
+        assert!(matches!(found, Err(NetError::DuplicateIdentity { address: at }) if at == address));
     }
 
     #[tokio::test]
@@ -87,6 +89,6 @@ mod tests {
         let others = answering(&config(2)).await;
         let nobody = "/ip4/127.0.0.1/tcp/1".parse().unwrap();
         let nowhere = "/dns4/no-such-host.invalid/tcp/7000".parse().unwrap();
-        refuse_twin(&config(1), &[others, nobody, nowhere]).await.unwrap();
+        refuse_duplicate_identity(&config(1), &[others, nobody, nowhere]).await.unwrap();
     }
 }

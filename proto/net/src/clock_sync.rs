@@ -1,4 +1,4 @@
-//! What time it is elsewhere: nodes ask one another, so that a machine whose clock is off is told.
+//! Compares this machine's clock with its peers': nodes ask one another for the time, and report a clock that is off.
 //!
 //! Nothing is decided by the answers here. A node that is asked says what its clock says; one that was
 //! dialled by whoever asks is believed to be who was dialled. Anybody may connect to a KGC or a leader, so
@@ -17,7 +17,7 @@ use quiver_role::{CLOCK_TOLERANCE, Route};
 use tokio::time::Instant;
 
 use crate::peers::Peers;
-use crate::round::Round;
+use crate::poll_schedule::PollSchedule;
 
 const PROTOCOL: StreamProtocol = StreamProtocol::new("/quiver/1/clock");
 /// Bytes of the number that an answer is for.
@@ -119,9 +119,9 @@ struct Heard {
 }
 
 /// Whom to ask when, and what they said.
-pub(crate) struct Asking {
+pub(crate) struct ClockPoll {
     whom: Clocks,
-    round: Round,
+    round: PollSchedule,
     /// The numbers asked with, until they are answered.
     open: HashMap<OutboundRequestId, [u8; NONCE_LEN]>,
     heard: HashMap<PeerId, Heard>,
@@ -129,9 +129,9 @@ pub(crate) struct Asking {
     last: Option<PeerId>,
 }
 
-impl Asking {
+impl ClockPoll {
     pub(crate) fn new(whom: Clocks) -> Self {
-        Self { whom, round: Round::default(), open: HashMap::new(), heard: HashMap::new(), last: None }
+        Self { whom, round: PollSchedule::default(), open: HashMap::new(), heard: HashMap::new(), last: None }
     }
 
     /// Somebody is there whom to ask.
@@ -265,46 +265,46 @@ mod tests {
     const NOW: u64 = 1_769_860_800;
     const HOUR: u64 = 3600;
 
-    fn asking() -> Asking {
-        Asking::new(Clocks::Everybody)
+    fn poll() -> ClockPoll {
+        ClockPoll::new(Clocks::Everybody)
     }
 
     #[test]
     fn nobody_heard_neither_agrees_nor_differs() {
-        let others = asking().others();
+        let others = poll().others();
         assert!(!others.agree() && !others.differ());
     }
 
     #[test]
     fn clock_is_doubted_when_most_others_have_another_time() {
-        let mut asking = asking();
-        asking.note(PeerId::random(), None, NOW + CLOCK_TOLERANCE, NOW);
-        assert!(asking.others().agree());
-        asking.note(PeerId::random(), None, NOW - HOUR, NOW);
-        assert!(asking.others().agree(), "one of two is no majority");
-        asking.note(PeerId::random(), Some("edge-1".into()), NOW - HOUR - 5, NOW);
-        let others = asking.others();
+        let mut poll = poll();
+        poll.note(PeerId::random(), None, NOW + CLOCK_TOLERANCE, NOW);
+        assert!(poll.others().agree());
+        poll.note(PeerId::random(), None, NOW - HOUR, NOW);
+        assert!(poll.others().agree(), "one of two is no majority");
+        poll.note(PeerId::random(), Some("edge-1".into()), NOW - HOUR - 5, NOW);
+        let others = poll.others();
         assert!(others.differ());
         assert_eq!((others.heard, others.apart, others.ahead), (3, 2, -(HOUR as i64)));
     }
 
     #[test]
     fn drone_with_many_connections_has_one_voice() {
-        let mut asking = asking();
-        asking.note(PeerId::random(), Some("edge-1".into()), NOW, NOW);
+        let mut poll = poll();
+        poll.note(PeerId::random(), Some("edge-1".into()), NOW, NOW);
         for _ in 0..5 {
-            asking.note(PeerId::random(), Some("edge-2".into()), NOW + HOUR, NOW);
+            poll.note(PeerId::random(), Some("edge-2".into()), NOW + HOUR, NOW);
         }
-        assert!(asking.others().agree());
+        assert!(poll.others().agree());
     }
 
     #[test]
     fn who_left_is_not_heard_any_more() {
-        let (mut asking, peer) = (asking(), PeerId::random());
-        asking.note(peer, None, u64::MAX, 0);
-        assert!(asking.others().differ());
-        assert!(asking.disconnected(&peer));
-        assert_eq!(asking.others(), OtherClocks::default());
+        let (mut poll, peer) = (poll(), PeerId::random());
+        poll.note(peer, None, u64::MAX, 0);
+        assert!(poll.others().differ());
+        assert!(poll.disconnected(&peer));
+        assert_eq!(poll.others(), OtherClocks::default());
     }
 
     #[test]

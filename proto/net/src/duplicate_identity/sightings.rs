@@ -1,4 +1,4 @@
-//! Who asked under one identity, in which order.
+//! Records which process numbers came under one transport key, in which order, to tell a restart from a copy.
 //!
 //! A process that is started again has a new number and never the old one, however its connections come and
 //! go. So if one number comes, another, and the first **again**, two processes run.
@@ -9,11 +9,11 @@ use std::time::Duration;
 use libp2p::PeerId;
 use tokio::time::Instant;
 
-use super::{Answer, Instance, PAUSE, SOON};
+use super::gossip::{Answer, Instance, PAUSE, SOON};
 
 /// Numbers remembered of one identity. It may have fewer connections at a time.
 const KNOWN: usize = 8;
-/// For how long another number makes a twin possible: until whoever told it must have asked again.
+/// For how long another number makes a duplicate possible: until whoever told it must have asked again.
 const POSSIBLE: Duration = PAUSE.saturating_add(SOON).saturating_add(SOON);
 /// For how long after two were last seen to ask in turns they are told of each other. Both ask every [`SOON`]
 /// then.
@@ -43,7 +43,7 @@ impl Sighting {
         let another = self.told.iter().any(|(_, at)| recent(*at));
         self.told.push_back((instance, now));
         match self.certain {
-            Some(until) if now < until => Answer::Twin,
+            Some(until) if now < until => Answer::Duplicate,
             _ if another => Answer::Perhaps,
             _ => Answer::Alone,
         }
@@ -54,8 +54,8 @@ impl Sighting {
 #[derive(Debug, Default)]
 pub(crate) struct Sightings {
     peers: HashMap<PeerId, Sighting>,
-    /// Those that are certain to have twins, by name as far as that is known.
-    twins: HashMap<PeerId, Option<String>>,
+    /// Those that are certain to have duplicates, by name as far as that is known.
+    duplicates: HashMap<PeerId, Option<String>>,
     /// How many of these have a name.
     named: usize,
     /// When the first of them may be over, or before.
@@ -66,9 +66,9 @@ impl Sightings {
     pub(crate) fn asked(&mut self, peer: PeerId, instance: Instance, now: Instant) -> Answer {
         let sighting = self.peers.entry(peer).or_default();
         let answer = sighting.asked(instance, now);
-        if answer == Answer::Twin {
+        if answer == Answer::Duplicate {
             self.check = self.check.into_iter().chain(sighting.certain).min();
-            self.twins.entry(peer).or_default();
+            self.duplicates.entry(peer).or_default();
         }
         answer
     }
@@ -80,24 +80,24 @@ impl Sightings {
     }
 
     fn remove(&mut self, peer: &PeerId) -> Option<String> {
-        let name = self.twins.remove(peer)?;
+        let name = self.duplicates.remove(peer)?;
         self.named -= usize::from(name.is_some());
         name
     }
 
-    /// Whether this one has a twin and nobody knows its name.
+    /// Whether this one has a duplicate and nobody knows its name.
     pub(crate) fn is_nameless(&self, peer: &PeerId) -> bool {
-        self.twins.get(peer).is_some_and(Option::is_none)
+        self.duplicates.get(peer).is_some_and(Option::is_none)
     }
 
-    /// One that has a twin is this drone.
+    /// One that has a duplicate is this drone.
     pub(crate) fn name(&mut self, peer: &PeerId, name: String) {
-        if let Some(twin) = self.twins.get_mut(peer) {
-            self.named += usize::from(twin.replace(name).is_none());
+        if let Some(duplicate) = self.duplicates.get_mut(peer) {
+            self.named += usize::from(duplicate.replace(name).is_none());
         }
     }
 
-    /// How many have a twin and a name: strangers have none.
+    /// How many have a duplicate and a name: strangers have none.
     pub(crate) fn named(&self) -> usize {
         self.named
     }
@@ -107,16 +107,16 @@ impl Sightings {
         self.check
     }
 
-    /// Forgets the twins of those that have long enough not been seen to have one. Returns the names of those
+    /// Forgets the duplicates of those that have long enough not been seen to have one. Returns the names of those
     /// that have one.
     pub(crate) fn over(&mut self, now: Instant) -> Vec<String> {
         if self.check.is_none_or(|check| now < check) {
             return Vec::new();
         }
         let until = |peer: &PeerId| self.peers.get(peer).and_then(|sighting| sighting.certain);
-        let twins = self.twins.keys().map(|peer| (*peer, until(peer)));
+        let duplicates = self.duplicates.keys().map(|peer| (*peer, until(peer)));
         let (going_on, over): (Vec<_>, Vec<_>) =
-            twins.partition(|(_, until)| until.is_some_and(|until| now < until));
+            duplicates.partition(|(_, until)| until.is_some_and(|until| now < until));
         self.check = going_on.into_iter().filter_map(|(_, until)| until).min();
         over.iter().filter_map(|(peer, _)| self.remove(peer)).collect()
     }
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn restart_is_no_twin() {
+    fn restart_is_no_duplicate() {
         use Answer::{Alone, Perhaps};
         assert_eq!(
             answers(&[(A, 0), (B, 10), (B, 15), (B, 100), (C, 110), (C, 200)]),
@@ -157,22 +157,22 @@ mod tests {
 
     #[test]
     fn first_process_heard_again_behind_another_proves_two() {
-        use Answer::{Alone, Perhaps, Twin};
-        assert_eq!(answers(&[(A, 0), (B, 1), (A, 60), (B, 61)]), [Alone, Perhaps, Twin, Twin]);
+        use Answer::{Alone, Duplicate, Perhaps};
+        assert_eq!(answers(&[(A, 0), (B, 1), (A, 60), (B, 61)]), [Alone, Perhaps, Duplicate, Duplicate]);
     }
 
     #[test]
     fn three_that_ask_in_turns_are_seen() {
         let told = answers(&[(A, 0), (B, 1), (C, 2), (A, 60), (B, 61), (C, 62)]);
-        assert_eq!(told[3..], [Answer::Twin; 3]);
+        assert_eq!(told[3..], [Answer::Duplicate; 3]);
     }
 
     #[test]
     fn end_of_one_is_seen_and_its_return_too() {
-        use Answer::{Alone, Perhaps, Twin};
+        use Answer::{Alone, Duplicate, Perhaps};
         // The copy ends after 7 s and comes back, running as before, after 200.
         let told = answers(&[(A, 0), (B, 1), (A, 6), (B, 7), (A, 11), (A, 40), (A, 41), (A, 90), (B, 200)]);
-        assert_eq!(told[2..], [Twin, Twin, Twin, Twin, Perhaps, Alone, Twin]);
+        assert_eq!(told[2..], [Duplicate, Duplicate, Duplicate, Duplicate, Perhaps, Alone, Duplicate]);
     }
 
     fn order() -> impl Strategy<Value = Vec<(u8, u64)>> {
@@ -194,7 +194,7 @@ mod tests {
         fn restarts_however_many_and_however_fast_are_never_twins(order in order()) {
             let mut restarts: Vec<_> = order;
             restarts.sort_by_key(|(number, _)| *number);
-            prop_assert!(!run(&restarts).contains(&Answer::Twin));
+            prop_assert!(!run(&restarts).contains(&Answer::Duplicate));
         }
 
         #[test]
@@ -209,7 +209,7 @@ mod tests {
                     last_proof = Some(time);
                 }
                 let certain = last_proof.is_some_and(|proof| time < proof + CERTAIN.as_secs());
-                prop_assert_eq!(told[at] == Answer::Twin, certain);
+                prop_assert_eq!(told[at] == Answer::Duplicate, certain);
             }
         }
     }

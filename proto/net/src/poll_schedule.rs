@@ -1,14 +1,14 @@
-//! When a node asks others the next time.
+//! The time of the next round of questions to peers.
 
 use tokio::time::Instant;
 
-/// The next round of questions, if there is to be one.
+/// The time of the next round, if there is one.
 #[derive(Debug, Default)]
-pub(crate) struct Round {
+pub(crate) struct PollSchedule {
     due: Option<Instant>,
 }
 
-impl Round {
+impl PollSchedule {
     /// It comes at this time at the latest.
     pub(crate) fn by(&mut self, at: Instant) {
         self.due = Some(self.due.map_or(at, |due| due.min(at)));
@@ -36,7 +36,7 @@ mod tests {
     fn the_soonest_of_all_times_counts_and_only_once() {
         let now = Instant::now();
         let [soon, late] = [1, 60].map(|seconds| now + Duration::from_secs(seconds));
-        let mut round = Round::default();
+        let mut round = PollSchedule::default();
         assert!(!round.begins(now), "none is to come");
         for at in [late, soon, late] {
             round.by(at);

@@ -13,7 +13,7 @@ use crate::toy::{Order, PATIENCE, Running, hub, key, spoke, start};
 const PROTOCOL: &str = "/quiver/1/instance";
 
 fn asking(mut config: NodeConfig) -> NodeConfig {
-    config.twins = true;
+    config.detect_duplicates = true;
     config
 }
 
@@ -28,9 +28,9 @@ async fn until(what: &str, holds: impl Fn() -> bool) {
     timeout(2 * PATIENCE, wait).await.unwrap_or_else(|_| panic!("waited in vain: {what}"));
 }
 
-fn has_twin(node: &Running) -> bool {
-    let told = node.handle.twin().is_some_and(|text| text.contains("both asked the leader"));
-    assert_eq!(told, node.handle.metrics().twin_witnesses.get() == 1);
+fn has_duplicate(node: &Running) -> bool {
+    let told = node.handle.duplicate_identity().is_some_and(|text| text.contains("both asked the leader"));
+    assert_eq!(told, node.handle.metrics().duplicate_identity_reports.get() == 1);
     told
 }
 
@@ -42,15 +42,19 @@ async fn two_of_one_identity_are_told_until_one_ends() {
     let (first, second) = (start(&config).unwrap(), start(&config).unwrap());
     config.key = key(9);
     let other = start(&config).unwrap();
-    until("both are told", || has_twin(&first) && has_twin(&second)).await;
-    assert_eq!(leader.handle.metrics().peers_with_twins.get(), 0, "a stranger's twins count for nothing");
+    until("both are told", || has_duplicate(&first) && has_duplicate(&second)).await;
+    assert_eq!(
+        leader.handle.metrics().duplicated_peers.get(),
+        0,
+        "a stranger's duplicates count for nothing"
+    );
     first.order(Order::Tell(Route::Leader, b"i am edge-1".to_vec())).await;
-    until("the leader knows who it is", || leader.handle.metrics().peers_with_twins.get() == 1).await;
-    assert!(!has_twin(&other) && !has_twin(&leader));
+    until("the leader knows who it is", || leader.handle.metrics().duplicated_peers.get() == 1).await;
+    assert!(!has_duplicate(&other) && !has_duplicate(&leader));
     second.kill().await;
-    until("the other is told that it is alone", || !has_twin(&first)).await;
-    until("the leader knows that, too", || leader.handle.metrics().peers_with_twins.get() == 0).await;
-    assert!(!has_twin(&other));
+    until("the other is told that it is alone", || !has_duplicate(&first)).await;
+    until("the leader knows that, too", || leader.handle.metrics().duplicated_peers.get() == 0).await;
+    assert!(!has_duplicate(&other));
 }
 
 #[tokio::test]
@@ -58,7 +62,7 @@ async fn two_of_one_identity_are_told_over_quic() {
     let leader = start(&asking(hub(Transport::Quic, 10))).unwrap();
     let config = asking(spoke(Transport::Quic, &leader.address().await));
     let (first, second) = (start(&config).unwrap(), start(&config).unwrap());
-    until("both are told", || has_twin(&first) && has_twin(&second)).await;
+    until("both are told", || has_duplicate(&first) && has_duplicate(&second)).await;
 }
 
 #[tokio::test]
@@ -72,15 +76,15 @@ async fn member_that_runs_twice_is_told_by_the_others_and_named_by_its_number() 
     first.dial.push((Route::Member(2), second.address().await));
     let (first, copy) = (start(&first).unwrap(), start(&first).unwrap());
     let told = |node: &Running| {
-        node.handle.twin().is_some_and(|text| text.contains("both asked KGC 2; end the copy"))
+        node.handle.duplicate_identity().is_some_and(|text| text.contains("both asked KGC 2; end the copy"))
     };
     until("both are told", || told(&first) && told(&copy)).await;
-    assert_eq!(second.handle.metrics().peers_with_twins.get(), 1);
-    assert_eq!(second.handle.twin(), None);
+    assert_eq!(second.handle.metrics().duplicated_peers.get(), 1);
+    assert_eq!(second.handle.duplicate_identity(), None);
 }
 
 #[tokio::test]
-async fn node_that_is_started_again_and_again_has_no_twin() {
+async fn node_that_is_started_again_and_again_has_no_duplicate() {
     let mut leader = start(&asking(hub(Transport::Tcp, 10))).unwrap();
     let config = asking(spoke(Transport::Tcp, &leader.address().await));
     for _ in 0..2 {
@@ -90,15 +94,15 @@ async fn node_that_is_started_again_and_again_has_no_twin() {
         leader.hears_message(b"i am edge-1").await;
         // It has asked twice.
         sleep(Duration::from_secs(7)).await;
-        assert!(!has_twin(&edge));
-        assert_eq!(leader.handle.metrics().peers_with_twins.get(), 0);
+        assert!(!has_duplicate(&edge));
+        assert_eq!(leader.handle.metrics().duplicated_peers.get(), 0);
         edge.kill().await;
     }
 }
 
 /// As if the leader had not noticed yet that the first is gone.
 #[tokio::test]
-async fn node_that_comes_before_its_predecessor_is_seen_to_be_gone_has_no_twin() {
+async fn node_that_comes_before_its_predecessor_is_seen_to_be_gone_has_no_duplicate() {
     let leader = start(&asking(hub(Transport::Tcp, 10))).unwrap();
     let config = asking(spoke(Transport::Tcp, &leader.address().await));
     let mut first = start(&config).unwrap();
@@ -110,7 +114,7 @@ async fn node_that_comes_before_its_predecessor_is_seen_to_be_gone_has_no_twin()
     sleep(Duration::from_secs(2)).await;
     first.kill().await;
     sleep(Duration::from_secs(10)).await;
-    assert!(!has_twin(&second));
+    assert!(!has_duplicate(&second));
 }
 
 #[tokio::test]
@@ -120,7 +124,7 @@ async fn node_that_does_not_know_the_question_raises_no_alarm() {
     let (mut first, second) = (start(&config).unwrap(), start(&config).unwrap());
     first.connects(Route::Leader).await;
     sleep(Duration::from_secs(7)).await;
-    assert!(!has_twin(&first) && !has_twin(&second));
+    assert!(!has_duplicate(&first) && !has_duplicate(&second));
     first.order(Order::Tell(Route::Leader, b"ask".to_vec())).await;
     first.hears_message(b"answer").await;
 }
@@ -158,8 +162,8 @@ async fn numbers_of_a_wrong_length_and_far_too_many_harm_nobody() {
     assert!(answers.iter().all(|answer| matches!(answer[..], [0..=2])), "{answers:?}");
     edge.order(Order::Tell(Route::Leader, b"all well?".to_vec())).await;
     leader.hears_message(b"all well?").await;
-    assert_eq!(leader.handle.metrics().peers_with_twins.get(), 0);
-    assert!(!has_twin(&edge) && !has_twin(&leader));
+    assert_eq!(leader.handle.metrics().duplicated_peers.get(), 0);
+    assert!(!has_duplicate(&edge) && !has_duplicate(&leader));
 }
 
 #[tokio::test]
@@ -188,6 +192,6 @@ async fn answers_that_are_none_raise_no_alarm() {
             }
         };
         timeout(PATIENCE, serving).await.expect("it asks");
-        assert_eq!(has_twin(&edge), alarm, "{answer:?}");
+        assert_eq!(has_duplicate(&edge), alarm, "{answer:?}");
     }
 }

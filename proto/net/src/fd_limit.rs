@@ -1,4 +1,4 @@
-//! The limit of open files.
+//! Raises the limit of open file descriptors.
 
 use rlimit::Resource;
 
