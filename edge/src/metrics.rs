@@ -7,7 +7,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 use quiver_ainq::Suite;
 use quiver_net::Unreached;
-use quiver_role::edge::AnyEdge;
+use quiver_role::admission::AnyEdge;
 use quiver_role::edge::EdgeStatus;
 use quiver_role::{EdgeEvent, Offence, Route};
 use quiver_service::clock;

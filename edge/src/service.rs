@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 
 use quiver_ainq::{Deployment, IssuedToken, Name};
 use quiver_net::{Clocks, Driver, Handle, NodeConfig, NodeKey, Transport, group_topic};
-use quiver_role::edge::AnyEdge;
+use quiver_role::admission::AnyEdge;
 use quiver_role::{
     Edge, EdgeCommand, EdgeConfig, Either, Envelopes, Kgcs, Node, QuorumSuite, Route, Snapshot,
 };

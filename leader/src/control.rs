@@ -341,7 +341,7 @@ pub(crate) async fn keypair<S: Suite>(
 async fn evict<S: Suite>(machine: &Handle<LeaderNode<S>>, events: Events, name: &str) -> Answered {
     serving(machine).await?;
     let name = Name::new(name).map_err(|error| error.to_string())?;
-    machine.command(Either::Left(LeaderCommand::Evict(name.clone()))).await.map_err(|_| ENDING)?;
+    machine.command(Either::Left(LeaderCommand::Evict(name.clone()).into())).await.map_err(|_| ENDING)?;
     expect(events, |event| match event {
         LeaderEvent::Removed { name: removed, evicted: true, .. } if removed == name => {
             Some(Ok(format!("{name} is out of the group and stays out").into()))
@@ -360,7 +360,7 @@ async fn evict<S: Suite>(machine: &Handle<LeaderNode<S>>, events: Events, name: 
 
 async fn evict_slot<S: Suite>(machine: &Handle<LeaderNode<S>>, events: Events, slot: u32) -> Answered {
     serving(machine).await?;
-    machine.command(Either::Left(LeaderCommand::EvictSlot(slot))).await.map_err(|_| ENDING)?;
+    machine.command(Either::Left(LeaderCommand::EvictSlot(slot).into())).await.map_err(|_| ENDING)?;
     expect(events, |event| match event {
         LeaderEvent::Removed { name, slot: freed, evicted: true, .. } if freed == slot => {
             Some(Ok(format!("{name}, in slot {slot}, is out of the group and stays out").into()))
@@ -381,7 +381,7 @@ async fn evict_slot<S: Suite>(machine: &Handle<LeaderNode<S>>, events: Events, s
 
 async fn rekey<S: Suite>(machine: &Handle<LeaderNode<S>>, events: Events) -> Answered {
     serving(machine).await?;
-    machine.command(Either::Left(LeaderCommand::Rekey)).await.map_err(|_| ENDING)?;
+    machine.command(Either::Left(LeaderCommand::Rekey.into())).await.map_err(|_| ENDING)?;
     expect(events, |event| match event {
         LeaderEvent::EpochActivated { epoch, members, .. } => {
             let (term, counter) = (epoch.term, epoch.counter);
@@ -402,7 +402,7 @@ async fn send<S: Suite>(
     serving(machine).await?;
     let channel = Name::new(channel).map_err(|error| error.to_string())?;
     let command = LeaderCommand::Send { channel, data: text.into_bytes() };
-    give(machine, &mut events, Either::Left(command)).await
+    give(machine, &mut events, Either::Left(command.into())).await
 }
 
 /// Envelopes need no term, so that it is not asked for.

@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use quiver_ainq::{Deployment, DroneKeypair, Name, Suite};
 use quiver_net::Handle;
+use quiver_role::Either;
 use quiver_role::admission::gate::GateTiming;
-use quiver_role::admission::{SignedPolicy, VerifiedPolicy};
+use quiver_role::admission::{AdmittingLeaderCommand, Demand, SignedPolicy, VerifiedPolicy};
 use quiver_role::attributes::certifying::{Certificate, KIND, Terms};
-use quiver_role::leader::Demand;
-use quiver_role::{Either, LeaderCommand};
 use quiver_service::armour::{self, Kind};
 use quiver_service::clock;
 use quiver_service::drone::fetching::Desk;
@@ -133,7 +132,7 @@ async fn hand_over<S: Suite>(
     }
 }
 
-type SlotKeys = Option<(u64, LeaderCommand)>;
+type SlotKeys = Option<(u64, AdmittingLeaderCommand)>;
 
 fn slot_keys<S: Suite>(
     desk: &Desk<S>,
@@ -152,5 +151,5 @@ fn slot_keys<S: Suite>(
     }
     let terms = Terms::of(&entry.authority).map_err(told)?;
     let certificate = Certificate::decode(&held.key, &terms, &mut OsRng).map_err(told)?;
-    Ok(Some((certificate.key().period(), LeaderCommand::SlotKeys(certificate.key().clone()))))
+    Ok(Some((certificate.key().period(), AdmittingLeaderCommand::SlotKeys(certificate.key().clone()))))
 }

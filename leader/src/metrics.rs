@@ -154,10 +154,6 @@ impl Metrics {
                 self.refusals.get_or_create(&Why::of(*reason)).inc();
                 return;
             }
-            LeaderEvent::Denied { .. } => {
-                self.refusals.get_or_create(&Why::not_admitted()).inc();
-                return;
-            }
             LeaderEvent::Joined { name, .. } => {
                 self.suspect_copies(name);
                 &counters.joined
@@ -179,6 +175,11 @@ impl Metrics {
             _ => return self.note(event),
         };
         counter.inc();
+    }
+
+    /// Counts a drone that did not prove that it satisfies the policy.
+    pub(crate) fn count_denied(&self) {
+        self.refusals.get_or_create(&Why::not_admitted()).inc();
     }
 
     /// Says so if a drone joins as only two of it would.

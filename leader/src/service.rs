@@ -7,6 +7,7 @@ use quiver_ainq::{Deployment, IssuedToken, Name, Role, Suite};
 use quiver_net::{
     Clocks, Driver, Handle, Host, HostError, Multiaddr, NodeConfig, NodeKey, PeerId, Transport, group_topic,
 };
+use quiver_role::admission::{AdmittingLeader, AdmittingLeaderEvent};
 use quiver_role::{
     Either, EnvelopeEvent, Envelopes, Kgcs, Leader, LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord,
     Node, Peer, QuorumSuite, Reason, Route, Source,
@@ -37,7 +38,7 @@ use crate::metrics::{Metrics, Wave};
 use crate::store::Store;
 
 /// The machine of this service.
-pub(crate) type LeaderNode<S> = Node<Leader<S>, Envelopes>;
+pub(crate) type LeaderNode<S> = Node<AdmittingLeader<S>, Envelopes>;
 
 /// What it has made durable.
 type Record = Either<LeaderRecord, Infallible>;
@@ -148,7 +149,7 @@ async fn confirm_clock<S: Suite>(mut handle: Handle<LeaderNode<S>>) {
     while let Ok(others) = handle.other_clocks_changed().await {
         if others.agree() != confirmed {
             confirmed = others.agree();
-            if handle.command(Either::Left(LeaderCommand::ClockConfirmed(confirmed))).await.is_err() {
+            if handle.command(Either::Left(LeaderCommand::ClockConfirmed(confirmed).into())).await.is_err() {
                 return;
             }
         }
@@ -186,7 +187,7 @@ enum Learnt {
 async fn learn<S: QuorumSuite>(
     config: &Config,
     file: &DeploymentFile,
-    machine: Leader<S>,
+    machine: AdmittingLeader<S>,
     store: Store,
     shutdown: &mut Shutdown,
 ) -> Result<Learnt> {
@@ -245,7 +246,7 @@ fn restore<S: QuorumSuite>(
     protection: &ProtectionArgs,
     file: &DeploymentFile,
     deployment: Deployment<S>,
-) -> Result<(Leader<S>, Store)> {
+) -> Result<(AdmittingLeader<S>, Store)> {
     let token = match &config.token {
         Some(path) => Some(token_file::read(path, &deployment, Wanted::Leader)?),
         None if NodeState::exists(&config.data_dir) => None,
@@ -278,7 +279,7 @@ fn restore<S: QuorumSuite>(
     if config.refuse_stale_revocations {
         machine = machine.with_stale_lists_refused();
     }
-    Ok((machine, store))
+    Ok((machine.into(), store))
 }
 
 fn is_enrolled<S: QuorumSuite>(
@@ -368,9 +369,13 @@ impl<S: Suite> Host<LeaderNode<S>> for LeaderHost {
         tokio::task::block_in_place(|| self.store.persist_of(machine, &own(records))).map_err(Into::into)
     }
 
-    fn event(&mut self, _: &LeaderNode<S>, event: Either<LeaderEvent, EnvelopeEvent>) {
+    fn event(&mut self, _: &LeaderNode<S>, event: Either<AdmittingLeaderEvent, EnvelopeEvent>) {
         let event = match event {
-            Either::Left(event) => event,
+            Either::Left(AdmittingLeaderEvent::Leader(event)) => event,
+            Either::Left(AdmittingLeaderEvent::Denied { peer, why }) => {
+                tracing::warn!(peer = peer.0, %why, "not admitted");
+                return self.metrics.count_denied();
+            }
             Either::Right(EnvelopeEvent::NotSent(reason)) => LeaderEvent::SendFailed(reason),
             Either::Right(event) => {
                 if let Some(line) = told(&self.group, &event, self.json) {
@@ -432,7 +437,6 @@ impl LeaderHost {
                 tracing::info!(%pseudonym, slot, until, "admitted without a name");
             }
             LeaderEvent::Parted { pseudonym, slot } => tracing::info!(%pseudonym, slot, "parted"),
-            LeaderEvent::Denied { peer, why } => tracing::warn!(peer = peer.0, %why, "not admitted"),
             LeaderEvent::Removed { name, slot, evicted } => tracing::info!(%name, slot, evicted, "removed"),
             LeaderEvent::Barred(name) => tracing::info!(%name, "away, and evicted"),
             LeaderEvent::NobodyInSlot(slot) => tracing::warn!(slot, "nobody sits in this slot"),

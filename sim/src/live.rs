@@ -23,8 +23,8 @@ mod world;
 use quiver_ainq::{Bls12381G1, Ristretto255, SuiteKind};
 use quiver_net::check_file_limit;
 use quiver_quorum::QuorumSuite;
-use quiver_role::edge::AnyEdge;
-use quiver_role::{Envelopes, Leader, Node};
+use quiver_role::admission::{AdmittingLeader, AnyEdge};
+use quiver_role::{Envelopes, Node};
 
 use crate::measure;
 use crate::plan::{Plan, TransportKind};
@@ -38,7 +38,7 @@ use self::world::World;
 /// An edge with its envelopes.
 type EdgeNode<S> = Node<AnyEdge<S>, Envelopes>;
 /// A leader with its envelopes.
-type LeaderNode<S> = Node<Leader<S>, Envelopes>;
+type LeaderNode<S> = Node<AdmittingLeader<S>, Envelopes>;
 
 /// Descriptors for everything but the drones' connections.
 const SPARE_FILES: u64 = 128;

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use quiver_ainq::{Name, Suite};
 use quiver_net::{Host, HostError};
-use quiver_role::edge::{AnonymousEvent, AnyEdge, Ending};
+use quiver_role::admission::{AnonymousEvent, AnyEdge, Ending};
 use quiver_role::{EdgeEvent, Either, EnvelopeEvent, Reason, Snapshot, Source};
 use quiver_service::clock;
 use quiver_service::drone::envelope::told;

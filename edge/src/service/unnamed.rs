@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use quiver_ainq::{DroneKeypair, Name};
 use quiver_net::{Driver, Handle, Multiaddr, NodeConfig, NodeKey, Transport, group_topic};
+use quiver_role::admission::{AnonymousConfig, AnonymousEdge, Ending};
 use quiver_role::attributes::certifying::{Certificate, KIND, Terms};
-use quiver_role::edge::{AnonymousConfig, AnonymousEdge, Ending};
 use quiver_role::{Edge, Envelopes, Node, QuorumSuite, Route, Snapshot};
 use quiver_service::clock;
 use quiver_service::control::Server;

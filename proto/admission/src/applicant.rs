@@ -349,12 +349,12 @@ impl<S: Suite> Applicant<S> {
     fn received(&mut self, now: Now, from: Peer, bytes: &[u8], rng: &mut dyn CryptoRngCore) {
         match Message::decode(&self.config.deployment, bytes) {
             Err(error) => self.out.event(ApplicantEvent::Blamed { peer: from, offence: error.into() }),
-            Ok(message) => self.hear(now, from, &message, rng),
+            Ok(message) => self.receive(now, from, &message, rng),
         }
     }
 
     /// Takes a message that is already decoded.
-    pub fn hear(&mut self, now: Now, from: Peer, message: &Message<S>, rng: &mut dyn CryptoRngCore) {
+    pub fn receive(&mut self, now: Now, from: Peer, message: &Message<S>, rng: &mut dyn CryptoRngCore) {
         match message {
             Message::AdmissionChallenge(challenge) => self.challenged(now, from, challenge, rng),
             Message::AdmissionStep(step) => self.step(from, step, rng),

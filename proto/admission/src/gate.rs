@@ -231,7 +231,7 @@ impl<S: Suite> Gate<S> {
     }
 
     /// Takes a message that is already decoded. Returns false if it is none for a gate.
-    pub fn hear(&mut self, now: Now, from: Peer, message: &Message<S>) -> bool {
+    pub fn receive(&mut self, now: Now, from: Peer, message: &Message<S>) -> bool {
         match message {
             Message::AdmissionHello(hello) => self.hello(now, from, hello),
             Message::AdmissionProof(proof) => self.proof(now, from, proof),
@@ -537,7 +537,7 @@ impl<S: Suite> Machine for Gate<S> {
             Input::Received { from, bytes, .. } => match Message::decode(&self.config.deployment, bytes) {
                 Err(error) => self.out.event(GateEvent::Blamed { peer: from, offence: error.into() }),
                 Ok(message) => {
-                    if !self.hear(now, from, &message) {
+                    if !self.receive(now, from, &message) {
                         let offence = Offence::OutOfPlace("message to a gate");
                         self.out.event(GateEvent::Blamed { peer: from, offence });
                     }

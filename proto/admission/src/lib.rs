@@ -24,6 +24,9 @@
 
 extern crate alloc;
 
+mod admitting_leader;
+mod anonymous_edge;
+mod any_edge;
 pub mod applicant;
 pub mod gate;
 pub mod ledger;
@@ -35,6 +38,9 @@ use quiver_ainq::Name;
 use quiver_crypto::canonical::Writer;
 use quiver_message::Reason;
 
+pub use admitting_leader::{AdmittingLeader, AdmittingLeaderCommand, AdmittingLeaderEvent, Demand};
+pub use anonymous_edge::{AnonymousConfig, AnonymousEdge, AnonymousEvent, Ending};
+pub use any_edge::AnyEdge;
 pub use ledger::{Exhausted, Ledger};
 pub use policy::{PolicyError, PolicyStatement, SignedPolicy, VerifiedPolicy};
 

@@ -5,8 +5,6 @@
 //! `joining`, `membership`, and `failover` for whom it asks); what is here gives each its inputs, and
 //! does what their answers say.
 
-#[cfg(feature = "abke")]
-mod anonymous;
 #[cfg(feature = "compromise")]
 mod compromise;
 mod context;
@@ -33,8 +31,6 @@ use quiver_machine::{
 use quiver_message::{Message, MessageError};
 use rand_core::CryptoRngCore;
 
-#[cfg(feature = "abke")]
-pub use self::anonymous::{AnonymousConfig, AnonymousEdge, AnonymousEvent, AnyEdge, Ending};
 #[cfg(feature = "compromise")]
 pub use self::compromise::CompromisedState;
 pub use self::context::{EdgeContext, StateChanged};

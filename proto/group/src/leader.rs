@@ -19,8 +19,6 @@ mod clock_check;
 mod context;
 mod enrolment;
 mod failover;
-#[cfg(feature = "abke")]
-mod gate;
 mod interface;
 mod joining;
 mod peers;
@@ -31,8 +29,6 @@ mod term;
 #[cfg(test)]
 mod test_support;
 
-#[cfg(feature = "abke")]
-use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -43,8 +39,6 @@ use quiver_crypto::Secret;
 use quiver_machine::{
     CookieJar, Input, Machine, Now, Offence, Output, Peer, Primary, Revocations, Route, Via, due, earlier,
 };
-#[cfg(feature = "abke")]
-use quiver_machine::{Finished, Job};
 use quiver_message::{CatchUpRequest, Message, Nonce, Reason, Rekey};
 use rand_core::CryptoRngCore;
 
@@ -55,8 +49,6 @@ use self::context::Base;
 use self::enrolment::{Enrolment, prove_enrolment};
 use self::failover::competing_leaders::{Assessment, is_own, note_departures, publish_proof};
 use self::failover::{Action, Failover, eviction_notices, peer_hints};
-#[cfg(feature = "abke")]
-pub use self::gate::Demand;
 pub use self::interface::{LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord, LeaderTiming};
 use self::joining::Joining;
 use self::joining::anonymous_join::AnonymousJoin;
@@ -79,9 +71,6 @@ pub struct Leader<S: Suite> {
     /// The term in force, while it leads.
     term: Option<Term<S>>,
     failover: Failover<S>,
-    /// If it demands a policy.
-    #[cfg(feature = "abke")]
-    gatekeeper: Option<Box<gate::Gatekeeper<S>>>,
 }
 
 impl<S: Suite> Leader<S> {
@@ -111,8 +100,6 @@ impl<S: Suite> Leader<S> {
             joining: Joining::new(&config),
             term: None,
             failover: Failover::new(),
-            #[cfg(feature = "abke")]
-            gatekeeper: None,
             base: Base::new(config, store),
         })
     }
@@ -219,10 +206,6 @@ impl<S: Suite> Leader<S> {
         if let Some(term) = &mut self.term {
             term.disconnected(peer);
         }
-        #[cfg(feature = "abke")]
-        if let Some(keeper) = &mut self.gatekeeper {
-            keeper.disconnected(peer);
-        }
         if self.enrolment.disconnected(&mut cx, peer) {
             self.begin(now, rng);
         }
@@ -242,9 +225,6 @@ impl<S: Suite> Leader<S> {
             | Message::AdmissionLeave(_)
             | Message::GroupMessage(_) => self.member_message(now, from, &message, rng),
             Message::CatchUpRequest(request) => self.catch_up(now, from, &request, rng),
-            Message::AdmissionHello(_) | Message::AdmissionProof(_) | Message::AdmissionStep(_) => {
-                self.admission(now, from, &message, rng);
-            }
             Message::RevocationQuery(query) => revocation::answer_query(&mut cx, from, &query),
             Message::RevocationList(list) => {
                 // §12.3: members that a newer list names are evicted at once, and their connections are cut.
@@ -290,8 +270,11 @@ impl<S: Suite> Leader<S> {
         }
     }
 
-    /// How long it takes, as far as is known, until this leader leads; `Ok` if it does.
-    fn leading(&self, now: Now) -> Result<(), Duration> {
+    /// `Ok` if this leader leads; otherwise how long it takes until it may, as far as is known.
+    ///
+    /// # Errors
+    /// The time to wait.
+    pub fn leading(&self, now: Now) -> Result<(), Duration> {
         if self.term.is_some() { Ok(()) } else { Err(self.failover.ready_in(&self.base, now)) }
     }
 
@@ -349,30 +332,6 @@ impl<S: Suite> Leader<S> {
             Some(term) => return term.catch_up(&mut cx, from, request),
         };
         refuse_unauthenticated(&mut cx, from, refused.0, (&request.number, refused.1));
-    }
-
-    #[cfg(not(feature = "abke"))]
-    fn admission(&mut self, now: Now, from: Peer, _: &Message<S>, rng: &mut dyn CryptoRngCore) {
-        self.base.context(now, rng).blame(from, Offence::OutOfPlace("message to a gate"));
-    }
-
-    #[cfg(feature = "abke")]
-    fn admission(&mut self, now: Now, from: Peer, message: &Message<S>, rng: &mut dyn CryptoRngCore) {
-        let leading = self.leading(now);
-        let mut cx = self.base.context(now, rng);
-        let nonce = match gate::nonce_of(message) {
-            Ok(nonce) => nonce,
-            Err(offence) => return cx.blame(from, offence),
-        };
-        let Some(keeper) = &mut self.gatekeeper else {
-            return cx.refuse(from, Reason::NotAuthorised, &nonce, Duration::ZERO);
-        };
-        if let Err(wait) = leading {
-            return cx.refuse(from, Reason::NotReady, &nonce, wait);
-        }
-        for join in keeper.receive(&mut cx, from, &nonce, message) {
-            self.joining.admit(now, join);
-        }
     }
 
     /// A header of this group that somebody sent: if it validly belongs to a higher term, this leader leads
@@ -465,10 +424,6 @@ impl<S: Suite> Leader<S> {
                 self.failover.hints.insert(public.identity.serial, peer);
             }
         }
-        #[cfg(feature = "abke")]
-        if let Some(keeper) = &mut self.gatekeeper {
-            keeper.close();
-        }
         self.joining.queue.abandon();
         self.base.peers.all_relays_changed();
     }
@@ -511,12 +466,6 @@ impl<S: Suite> Leader<S> {
             (LeaderCommand::Send { channel, data }, Some(term)) => term.send_message(&mut cx, channel, &data),
             (LeaderCommand::Send { .. }, None) => cx.event(LeaderEvent::SendFailed("no term is open yet")),
             (LeaderCommand::ClockConfirmed(confirmed), _) => self.failover.clock_confirmed = confirmed,
-            #[cfg(feature = "abke")]
-            (LeaderCommand::SlotKeys(key), _) => {
-                if let Some(keeper) = &mut self.gatekeeper {
-                    keeper.take_slot_keys(key);
-                }
-            }
         }
     }
 
@@ -528,18 +477,9 @@ impl<S: Suite> Leader<S> {
         self.resume_epochs(now, rng);
     }
 
-    /// After every input. The gate is last, and works with a timeout alone: no message of a member waits for
-    /// the curve arithmetic of somebody who wants in.
-    fn end_input(&mut self, now: Now, timeout: bool, rng: &mut dyn CryptoRngCore) {
+    /// After every input.
+    fn end_input(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         self.tick(now, rng);
-        #[cfg(feature = "abke")]
-        if let Some(keeper) = &mut self.gatekeeper {
-            for join in keeper.tick(&mut self.base.context(now, rng), timeout) {
-                self.joining.admit(now, join);
-            }
-        }
-        #[cfg(not(feature = "abke"))]
-        let _ = timeout;
         self.update_relays();
     }
 
@@ -625,10 +565,7 @@ impl<S: Suite> Leader<S> {
             term.and_then(Term::deadline),
             self.failover.deadline(&self.base, term.is_some()),
         ];
-        let deadline = deadlines.into_iter().fold(None, earlier);
-        #[cfg(feature = "abke")]
-        let deadline = earlier(deadline, self.gatekeeper.as_ref().and_then(|keeper| keeper.deadline()));
-        deadline
+        deadlines.into_iter().fold(None, earlier)
     }
 }
 
@@ -644,7 +581,6 @@ impl<S: Suite> Machine for Leader<S> {
                 None => self.wake(now, rng),
             };
         }
-        let timeout = matches!(input, Input::Timeout);
         self.begin_input(now, rng);
         match input {
             Input::Timeout | Input::Received { .. } => {}
@@ -653,21 +589,7 @@ impl<S: Suite> Machine for Leader<S> {
             Input::Resumed => self.resumed(now, rng),
             Input::Command(command) => self.command(now, command, rng),
         }
-        self.end_input(now, timeout, rng);
-    }
-
-    #[cfg(feature = "abke")]
-    fn take_job(&mut self) -> Option<Job> {
-        self.gatekeeper.as_mut()?.next_job()
-    }
-
-    #[cfg(feature = "abke")]
-    fn finish_job(&mut self, now: Now, done: Finished, rng: &mut dyn CryptoRngCore) {
-        if let Some(keeper) = &mut self.gatekeeper {
-            for join in keeper.finish(&mut self.base.context(now, rng), done) {
-                self.joining.admit(now, join);
-            }
-        }
+        self.end_input(now, rng);
     }
 
     fn poll_output(&mut self) -> Output<LeaderEvent, LeaderRecord> {
@@ -695,12 +617,12 @@ impl<S: Suite> Primary for Leader<S> {
         self.base.peers.via = via;
         self.dispatch(now, from, message, rng);
         self.base.peers.via = Via::Peer;
-        self.end_input(now, false, rng);
+        self.end_input(now, rng);
     }
 
     fn wake(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         self.begin_input(now, rng);
-        self.end_input(now, false, rng);
+        self.end_input(now, rng);
     }
 
     fn blame(&mut self, (peer, via): (Peer, Via), offence: Offence) {

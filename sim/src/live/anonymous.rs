@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime};
 use quiver_ainq::{Deployment, Suite};
 use quiver_message::Message;
 use quiver_net::{Handle, Multiaddr, NodeConfig, NodeKey, PeerId, group_topic};
+use quiver_role::admission::{AnonymousEdge, Ending};
 use quiver_role::attributes::certifying::MAX_PERIOD;
-use quiver_role::edge::{AnonymousEdge, Ending};
 use quiver_role::{EdgeCommand, Either, Envelopes, Route, Snapshot};
 use quiver_world::admission::{ANSWERS, COMPARED, Checkpoint, EVERYBODY, Place, Rules, Sighting};
 use rand::Rng;
@@ -209,7 +209,7 @@ struct AnonymousTask<S: Suite> {
     index: u32,
     seed: u64,
     admission: Arc<Admission<S>>,
-    config: quiver_role::edge::AnonymousConfig<S>,
+    config: quiver_role::admission::AnonymousConfig<S>,
     spoke: NodeConfig,
     host: DroneHostFactory,
     /// The ledger of its answers, which outlives its machines.

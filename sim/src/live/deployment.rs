@@ -10,9 +10,10 @@ use quiver_ainq::{
 };
 use quiver_net::Multiaddr;
 use quiver_quorum::QuorumSuite;
+use quiver_role::admission::{AdmittingLeader, AdmittingLeaderCommand};
 use quiver_role::leader::LeaderTiming;
 use quiver_role::quorum::Ibe;
-use quiver_role::{Either, Envelopes, Kgcs, Leader, LeaderCommand, LeaderConfig, LeaderRecord, Route};
+use quiver_role::{Either, Envelopes, Kgcs, Leader, LeaderConfig, LeaderRecord, Route};
 use quiver_world::Generated;
 use quiver_world::master_key::{MasterKey, Single};
 
@@ -130,8 +131,9 @@ impl<S: Suite> RestartableLeader<S> {
             timing: LeaderTiming { validity: self.validity, ..setting.leader_timing },
         };
         let records = self.disk.with(|records| records.clone());
-        let mut machine = Leader::new(config, records)
+        let machine = Leader::new(config, records)
             .map_err(|source| SimError::Restore { who: "leader".into(), source: Box::new(source) })?;
+        let mut machine = AdmittingLeader::from(machine);
         if let Some(admission) = &setting.admission {
             machine = machine.demanding(admission.checkpoint.demand(), unix_time()).map_err(refused)?;
         }
@@ -149,7 +151,7 @@ impl<S: Suite> RestartableLeader<S> {
         let node = Node::start("leader".into(), &node, machine, host, rng)?;
         if let Some(Admission { checkpoint, period, .. }) = setting.admission.as_deref() {
             let keys = checkpoint.slot_keys(*period).map_err(refused)?;
-            node.command(Either::Left(LeaderCommand::SlotKeys(keys))).await?;
+            node.command(Either::Left(AdmittingLeaderCommand::SlotKeys(keys))).await?;
         }
         Ok(node)
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use quiver_ainq::{Name, Suite};
 use quiver_net::{Host, HostError, PeerId};
-use quiver_role::edge::{AnonymousEvent, Ending};
+use quiver_role::admission::{AdmittingLeaderEvent, AnonymousEvent, Ending};
 use quiver_role::{EdgeEvent, Either, EnvelopeEvent, Leader, LeaderEvent, LeaderRecord, Snapshot};
 use quiver_world::admission::is_unsatisfied;
 use quiver_world::ibe_orders::CHANNEL;
@@ -216,9 +216,10 @@ impl<S: Suite> Host<LeaderNode<S>> for LeaderHost<S> {
         Ok(())
     }
 
-    fn event(&mut self, machine: &LeaderNode<S>, event: Either<LeaderEvent, EnvelopeEvent>) {
+    fn event(&mut self, machine: &LeaderNode<S>, event: Either<AdmittingLeaderEvent, EnvelopeEvent>) {
         let event = match event {
-            Either::Left(event) => event,
+            Either::Left(AdmittingLeaderEvent::Leader(event)) => event,
+            Either::Left(denied) => return tracing::debug!(?denied, "leader"),
             Either::Right(EnvelopeEvent::NotSent(why)) => LeaderEvent::SendFailed(why),
             Either::Right(other) => return tracing::debug!(?other, "leader"),
         };

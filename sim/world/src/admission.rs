@@ -2,7 +2,7 @@
 //! may learn.
 //!
 //! A [`Checkpoint`] is a certification authority and a policy that the KGCs signed. With it leaders are
-//! [demanding](quiver_role::Leader::demanding) and edges [anonymous](quiver_role::edge::AnonymousEdge): the
+//! [demanding](quiver_role::admission::AdmittingLeader::demanding) and edges [anonymous](quiver_role::admission::AnonymousEdge): the
 //! machines that the services run. Every drone has fields that follow from the seed: where it is, and how
 //! much battery it has left.
 //!
@@ -29,8 +29,7 @@ pub use self::sightings::Sightings;
 pub use self::tags::told_apart;
 
 pub use quiver_garble::policy::MAX_TEXT;
-use quiver_role::admission::AdmissionError;
-use quiver_role::edge::Ending;
+use quiver_role::admission::{AdmissionError, Ending};
 
 /// Whether a drone's membership never began because it does not satisfy the policy.
 pub fn is_unsatisfied(why: &Ending) -> bool {

@@ -10,8 +10,8 @@ use std::time::Duration;
 use quiver_ainq::{Deployment, DroneKeypair, Suite};
 use quiver_ibe::{Condition, IdentityKey};
 use quiver_message::Message;
+use quiver_role::admission::{AnonymousEvent, AnyEdge};
 use quiver_role::delivery::Standalone;
-use quiver_role::edge::{AnonymousEvent, AnyEdge};
 use quiver_role::release::{CollectCommand, CollectEvent, CollectTiming, Collector};
 use quiver_role::{
     EdgeEvent, Either, EnrolmentTrouble, Envelopes, Input, Machine, Node, Now, Output, Peer, Route, Snapshot,

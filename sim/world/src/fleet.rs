@@ -10,6 +10,7 @@ use quiver_ainq::{
 use quiver_crypto::{Hasher, Secret};
 use quiver_ibe::Condition;
 use quiver_quorum::{Parameters, QuorumSuite};
+use quiver_role::admission::AdmittingLeader;
 use quiver_role::delivery::DeliveryServer;
 use quiver_role::edge::EdgeTiming;
 use quiver_role::kgc::RestoreError;
@@ -205,7 +206,8 @@ impl<S: Suite> Fleet<S> {
     }
 
     /// A leader that demands what leaders of this world demand, if anything.
-    pub(crate) fn demanding(&self, leader: Leader<S>, now: UnixTime) -> Leader<S> {
+    pub(crate) fn demanding(&self, leader: Leader<S>, now: UnixTime) -> AdmittingLeader<S> {
+        let leader = AdmittingLeader::from(leader);
         match &self.checkpoint {
             None => leader,
             Some(checkpoint) => {

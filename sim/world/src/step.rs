@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quiver_role::edge::AnonymousEvent;
+use quiver_role::admission::{AdmissionError, AdmittingLeaderEvent, AnonymousEvent};
 use quiver_role::release::{CollectEvent, ReleaseEvent};
 use quiver_role::{
     Destination, EdgeEvent, Either, EnvelopeEvent, KgcEvent, LeaderEvent, Machine, Misdeed, Peer,
@@ -45,6 +45,13 @@ pub enum NodeEvent {
     Kgc(KgcEvent),
     /// A leader.
     Leader(LeaderEvent),
+    /// A leader's gate did not admit the drone on this connection.
+    Denied {
+        /// The connection.
+        peer: Peer,
+        /// Why.
+        why: AdmissionError,
+    },
     /// An edge.
     Edge(EdgeEvent),
     /// An anonymous edge.
@@ -240,9 +247,12 @@ where
     }
 }
 
-impl From<LeaderEvent> for NodeEvent {
-    fn from(event: LeaderEvent) -> Self {
-        Self::Leader(event)
+impl From<AdmittingLeaderEvent> for NodeEvent {
+    fn from(event: AdmittingLeaderEvent) -> Self {
+        match event {
+            AdmittingLeaderEvent::Leader(event) => Self::Leader(event),
+            AdmittingLeaderEvent::Denied { peer, why } => Self::Denied { peer, why },
+        }
     }
 }
 

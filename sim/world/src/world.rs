@@ -17,9 +17,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quiver_ainq::{Epoch, KgcId, Suite};
+use quiver_role::admission::{AdmittingLeader, AdmittingLeaderCommand};
 use quiver_role::edge::EdgeTiming;
 use quiver_role::leader::LeaderTiming;
-use quiver_role::{EdgeCommand, Either, EnvelopeCommand, Envelopes, Leader, LeaderCommand, Node as RoleNode};
+use quiver_role::{EdgeCommand, Either, EnvelopeCommand, Envelopes, Node as RoleNode};
 use sha2::Sha256;
 
 pub use self::actions::message_number;
@@ -42,9 +43,9 @@ use quiver_testbed::SimNode;
 const RECORDED: usize = 4096;
 
 /// A leader with its envelopes.
-type LeaderNode<S> = RoleNode<Leader<S>, Envelopes>;
+type LeaderNode<S> = RoleNode<AdmittingLeader<S>, Envelopes>;
 /// What such takes.
-pub type LeaderNodeCommand = Either<LeaderCommand, EnvelopeCommand>;
+pub type LeaderNodeCommand = Either<AdmittingLeaderCommand, EnvelopeCommand>;
 /// What an edge with its envelopes takes.
 pub type DroneCommand = Either<EdgeCommand, EnvelopeCommand>;
 

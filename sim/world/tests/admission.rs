@@ -4,8 +4,7 @@
 use std::time::Duration;
 
 use quiver_ainq::{Pseudonym, StrategyKind};
-use quiver_role::admission::AdmissionError;
-use quiver_role::edge::{AnonymousEvent, Ending};
+use quiver_role::admission::{AdmissionError, AnonymousEvent, Ending};
 use quiver_role::leader::LeaderTiming;
 use quiver_role::{EdgeEvent, LeaderEvent};
 use quiver_world::admission::{COMPARED, FENCE, Fields, PERIOD, Rules, Sightings, linked};

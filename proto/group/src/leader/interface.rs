@@ -108,9 +108,6 @@ pub enum LeaderCommand {
         /// At most 65,536 bytes.
         data: Vec<u8>,
     },
-    /// The slot keys of the period, for a leader that demands a policy.
-    #[cfg(feature = "abke")]
-    SlotKeys(quiver_abke::AuthorityKey),
     /// Whether this machine's clock is known to be right, because most of those who were asked have the same
     /// time. Until it is told, a leader takes it that its clock may be wrong.
     ClockConfirmed(bool),
@@ -166,14 +163,6 @@ pub enum LeaderEvent {
         pseudonym: Pseudonym,
         /// The former slot.
         slot: Slot,
-    },
-    /// Somebody did not show what is demanded. Nobody else is told why.
-    #[cfg(feature = "abke")]
-    Denied {
-        /// On which connection.
-        peer: Peer,
-        /// Why.
-        why: quiver_admission::AdmissionError,
     },
     /// A member left or was removed.
     Removed {

@@ -129,6 +129,11 @@ impl<S: Suite> Leader<S> {
         self.base.store.keypair.as_ref()
     }
 
+    /// The number of the term in force, while it leads.
+    pub fn term(&self) -> Option<u64> {
+        self.term.as_ref().map(|term| term.epoch().term)
+    }
+
     /// A secret that all synced members of the epoch can derive under this name.
     pub fn export(&self, name: &Name) -> Option<Secret<32>> {
         Some(self.term.as_ref()?.export(name))

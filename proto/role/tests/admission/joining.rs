@@ -6,8 +6,7 @@ use std::time::Duration;
 use quiver_abke::Error as AbkeError;
 use quiver_ainq::{RevocationList, Revoked, StrategyKind};
 use quiver_message::Message;
-use quiver_role::admission::AdmissionError;
-use quiver_role::edge::{AnonymousEvent, Ending};
+use quiver_role::admission::{AdmissionError, AnonymousEvent, Ending};
 use quiver_role::{EdgeCommand, EdgeEvent, LeaderCommand, LeaderEvent, Reason, Source};
 
 use crate::swarm::Swarm;

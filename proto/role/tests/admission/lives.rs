@@ -13,9 +13,9 @@ use quiver_ainq::{
 use quiver_message::{
     AdmissionChallenge, Message, Nonce, Rekey, RevocationList as ListMessage, RevocationQuery, Welcome,
 };
-use quiver_role::admission::AdmissionError;
 use quiver_role::admission::gate::GateEvent;
-use quiver_role::edge::{AnonymousConfig, AnonymousEdge, AnonymousEvent, EdgeTiming, Ending};
+use quiver_role::admission::{AdmissionError, AnonymousConfig, AnonymousEdge, AnonymousEvent, Ending};
+use quiver_role::edge::EdgeTiming;
 use quiver_role::{Destination, EdgeEvent, Input, Machine, Output, Peer, Route, Snapshot, Via};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;

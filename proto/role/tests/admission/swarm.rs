@@ -9,11 +9,15 @@ use quiver_ainq::{IssuedToken, MasterSecret, OperatorSecretKey, Role, StrategyKi
 use quiver_crypto::Secret;
 use quiver_message::Message;
 use quiver_role::admission::gate::GateTiming;
-use quiver_role::edge::{AnonymousConfig, AnonymousEdge, AnonymousEvent, AnyEdge, EdgeTiming, Ending};
-use quiver_role::leader::{Demand, LeaderTiming};
+use quiver_role::admission::{
+    AdmissionError, AdmittingLeader, AdmittingLeaderCommand, AdmittingLeaderEvent, AnonymousConfig,
+    AnonymousEdge, AnonymousEvent, AnyEdge, Demand, Ending,
+};
+use quiver_role::edge::EdgeTiming;
+use quiver_role::leader::LeaderTiming;
 use quiver_role::{
-    Destination, Edge, EdgeCommand, EdgeConfig, Input, Job, Kgc, KgcConfig, Kgcs, Leader, LeaderCommand,
-    LeaderConfig, LeaderEvent, LeaderRecord, Machine, Misdeed, Output, Peer, Route, Snapshot, Via,
+    Destination, Edge, EdgeCommand, EdgeConfig, Input, Job, Kgc, KgcConfig, Kgcs, Leader, LeaderConfig,
+    LeaderEvent, LeaderRecord, Machine, Misdeed, Output, Peer, Route, Snapshot, Via,
 };
 
 use crate::world::{MOST, PERIOD, S, START, World, name};
@@ -43,9 +47,11 @@ pub(crate) struct Swarm {
     strategy: StrategyKind,
     operator: OperatorSecretKey<S>,
     token: IssuedToken<S>,
-    pub(crate) leader: Option<Leader<S>>,
+    pub(crate) leader: Option<AdmittingLeader<S>>,
     records: Vec<LeaderRecord>,
     pub(crate) events: Vec<LeaderEvent>,
+    /// Why drones were not admitted.
+    pub(crate) denied: Vec<AdmissionError>,
     deadline: Option<Duration>,
     pub(crate) drones: Vec<Drone>,
     /// To a drone, or from one to the leader.
@@ -77,6 +83,7 @@ impl Swarm {
             leader: None,
             records: Vec::new(),
             events: Vec::new(),
+            denied: Vec::new(),
             deadline: None,
             drones: Vec::new(),
             queue: VecDeque::new(),
@@ -111,7 +118,7 @@ impl Swarm {
     pub(crate) fn start_leader(&mut self) {
         self.start_leader_without_slot_keys();
         let keys = self.world.slot_keys();
-        self.lead(LeaderCommand::SlotKeys(keys));
+        self.lead(AdmittingLeaderCommand::SlotKeys(keys));
     }
 
     pub(crate) fn start_leader_without_slot_keys(&mut self) {
@@ -123,7 +130,7 @@ impl Swarm {
             timing: GateTiming { workers: self.workers, ..GateTiming::default() },
         };
         let leader = Leader::new(self.leader_config(), self.records.clone()).unwrap();
-        self.leader = Some(leader.demanding(demand, self.world.now().unix).unwrap());
+        self.leader = Some(AdmittingLeader::from(leader).demanding(demand, self.world.now().unix).unwrap());
         self.feed_leader(Input::Timeout);
     }
 
@@ -262,8 +269,8 @@ impl Swarm {
         }
     }
 
-    pub(crate) fn lead(&mut self, command: LeaderCommand) {
-        self.feed_leader(Input::Command(command));
+    pub(crate) fn lead(&mut self, command: impl Into<AdmittingLeaderCommand>) {
+        self.feed_leader(Input::Command(command.into()));
     }
 
     pub(crate) fn command(&mut self, drone: usize, command: EdgeCommand) {
@@ -275,7 +282,7 @@ impl Swarm {
         self.queue.push_back((None, drone, Via::Peer, bytes.to_vec()));
     }
 
-    fn feed_leader(&mut self, input: Input<'_, LeaderCommand>) {
+    fn feed_leader(&mut self, input: Input<'_, AdmittingLeaderCommand>) {
         let now = self.world.now();
         let Some(leader) = &mut self.leader else { return };
         let (before, timeout) = (leader.admission_work(), matches!(input, Input::Timeout));
@@ -307,7 +314,8 @@ impl Swarm {
         loop {
             match leader.poll_output() {
                 Output::Persist(record) => self.records.push(record),
-                Output::Event(event) => self.events.push(event),
+                Output::Event(AdmittingLeaderEvent::Leader(event)) => self.events.push(event),
+                Output::Event(AdmittingLeaderEvent::Denied { why, .. }) => self.denied.push(why),
                 Output::Transmit { to, payload } => {
                     let by = way(to);
                     let connected =

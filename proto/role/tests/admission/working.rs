@@ -96,9 +96,7 @@ fn forged_key_costs_its_senders_connection_and_that_of_nobody_verified_with_it()
         swarm.run(A_WHILE);
         swarm.assert_in(&[first, last]);
         let invalid = AdmissionError::Exchange(AbkeError::InvalidSignature);
-        let denied =
-            |event: &&LeaderEvent| matches!(event, LeaderEvent::Denied { why, .. } if *why == invalid);
-        assert!(swarm.events.iter().any(|event| denied(&event)), "{:?}", swarm.events);
+        assert!(swarm.denied.contains(&invalid), "{:?}", swarm.denied);
         // Nor that of who shows a genuine key and does not satisfy the policy.
         assert_eq!(swarm.penalized, [(forger, Misdeed::Forgery)], "{workers} workers");
         assert!(swarm.ending(outside).is_some());

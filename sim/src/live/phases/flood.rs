@@ -139,7 +139,7 @@ impl<S: Suite> Run<'_, S> {
         for count in 1..=plan.rekeys {
             let epochs = self.world.event_log().with_logs(|logs| logs.leader.epochs.len());
             let begin = measure::now();
-            self.world.leader.command(Either::Left(LeaderCommand::Rekey)).await?;
+            self.world.leader.command(Either::Left(LeaderCommand::Rekey.into())).await?;
             let deadline = begin + plan.timeout;
             loop {
                 // The first key of which each member reports that it has it, of those made since.

@@ -56,7 +56,7 @@ impl<S: Suite> Run<'_, S> {
         let (mark, everybody) = (self.mark(), self.member_list());
         self.world.event_log().expect(Goal::HasOrder, &everybody);
         let channel = name(CHANNEL)?;
-        self.world.leader.command(Either::Left(LeaderCommand::Send { channel, data })).await?;
+        self.world.leader.command(Either::Left(LeaderCommand::Send { channel, data }.into())).await?;
         let reached = self.reached(Phase::Order.name(), everybody.len()).await;
         let took = mark.at.elapsed();
         self.checker.after(Phase::Order.name());

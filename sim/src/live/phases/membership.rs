@@ -92,7 +92,7 @@ impl<S: Suite> Run<'_, S> {
         let mut mark = self.mark();
         self.expect_newer_key();
         if self.world.plan.expiry.is_none() {
-            self.world.leader.command(Either::Left(LeaderCommand::Rekey)).await?;
+            self.world.leader.command(Either::Left(LeaderCommand::Rekey.into())).await?;
         } else {
             let before = mark.epochs;
             if self.world.leader_will(|log| log.epochs.len() > before).await {

@@ -57,7 +57,9 @@ impl<S: Suite> Run<'_, S> {
         self.world.event_log().expect_from(Goal::Heard(number), &list, sender);
         let (channel, data) = (name("telemetry")?, message_body(number));
         match sender {
-            None => self.world.leader.command(Either::Left(LeaderCommand::Send { channel, data })).await?,
+            None => {
+                self.world.leader.command(Either::Left(LeaderCommand::Send { channel, data }.into())).await?
+            }
             Some(drone) => {
                 // Who has no name has no key to sign with.
                 let request = Request::Send { number, signed: number % 4 == 1 && !self.is_anonymous() };

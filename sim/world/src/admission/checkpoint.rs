@@ -13,10 +13,11 @@ use quiver_crypto::Secret;
 use quiver_garble::policy::{Policy, Schema};
 use quiver_role::admission::gate::GateTiming;
 use quiver_role::admission::policy::MAX_ANDS;
-use quiver_role::admission::{PolicyError, PolicyStatement, SignedPolicy, VerifiedPolicy};
+use quiver_role::admission::{
+    AnonymousConfig, Demand, PolicyError, PolicyStatement, SignedPolicy, VerifiedPolicy,
+};
 use quiver_role::attributes::certifying::{CertifyError, KIND, SCHEME, Terms};
-use quiver_role::edge::{AnonymousConfig, EdgeTiming};
-use quiver_role::leader::Demand;
+use quiver_role::edge::EdgeTiming;
 use rand_chacha::ChaCha8Rng;
 use zeroize::Zeroizing;
 

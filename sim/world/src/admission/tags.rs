@@ -19,8 +19,8 @@ use quiver_ainq::{
 use quiver_crypto::Secret;
 use quiver_message::{Message, Nonce, Rekey, RevocationList as ListMessage, RevocationQuery, Welcome};
 use quiver_role::admission::gate::{Gate, GateCommand, GateConfig, GateEvent};
+use quiver_role::admission::{AnonymousEdge, AnonymousEvent};
 use quiver_role::edge::EdgeTiming;
-use quiver_role::edge::{AnonymousEdge, AnonymousEvent};
 use quiver_role::{
     Destination, EdgeCommand, EdgeEvent, Input, Machine, Now, Output, Peer, Route, Snapshot, Via,
 };

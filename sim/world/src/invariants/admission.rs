@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use quiver_ainq::{Epoch, Suite};
 use quiver_message::Message;
-use quiver_role::edge::AnonymousEvent;
+use quiver_role::admission::AnonymousEvent;
 use quiver_role::{Destination, LeaderEvent};
 
 use super::keys::show;

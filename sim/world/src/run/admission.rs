@@ -6,7 +6,7 @@ use std::fmt;
 use std::time::Duration;
 
 use quiver_ainq::Suite;
-use quiver_role::edge::{AnonymousEvent, Ending};
+use quiver_role::admission::{AnonymousEvent, Ending};
 use quiver_role::{EdgeCommand, Either, LeaderEvent};
 
 use super::Phase;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use quiver_ainq::{Epoch, Suite};
-use quiver_role::edge::AnonymousEvent;
+use quiver_role::admission::AnonymousEvent;
 use quiver_role::{EdgeEvent, EnvelopeEvent, KgcEvent, LeaderEvent};
 
 use super::Percentiles;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use quiver_ainq::{Name, Revoked, Suite};
+use quiver_role::admission::AdmittingLeaderCommand;
 use quiver_role::release::ReleaseCommand;
 use quiver_role::{EdgeCommand, Either, KgcCommand, LeaderCommand};
 use quiver_testbed::{Stimulus, nanos};
@@ -158,10 +159,10 @@ impl<S: Suite> World<S> {
     pub(super) fn tell_leader(
         &mut self,
         ordinal: u16,
-        command: LeaderCommand,
+        command: impl Into<AdmittingLeaderCommand>,
         label: &'static str,
     ) -> Option<Step> {
-        self.step_leader(ordinal, Stimulus::Command(Either::Left(command)), label)
+        self.step_leader(ordinal, Stimulus::Command(Either::Left(command.into())), label)
     }
 
     pub(super) fn tell_edge(&mut self, edge: u32, command: EdgeCommand, label: &'static str) -> Option<Step> {

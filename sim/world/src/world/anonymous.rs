@@ -7,8 +7,8 @@
 use std::time::Duration;
 
 use quiver_ainq::Suite;
-use quiver_role::edge::{AnonymousEdge, AnonymousEvent, Ending};
-use quiver_role::{EdgeCommand, LeaderCommand};
+use quiver_role::EdgeCommand;
+use quiver_role::admission::{AdmittingLeaderCommand, AnonymousEdge, AnonymousEvent, Ending};
 
 use super::{ScheduledAction, World};
 use crate::EPOCH_START;
@@ -236,7 +236,7 @@ impl<S: Suite> World<S> {
     pub(super) fn tell_slot_keys(&mut self, ordinal: u16) -> Option<Step> {
         let checkpoint = self.fleet.checkpoint()?;
         let keys = checkpoint.slot_keys(checkpoint.period_at(self.unix())).ok()?;
-        self.tell_leader(ordinal, LeaderCommand::SlotKeys(keys), "take slot keys")
+        self.tell_leader(ordinal, AdmittingLeaderCommand::SlotKeys(keys), "take slot keys")
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use quiver_ainq::Suite;
-use quiver_role::edge::AnyEdge;
+use quiver_role::admission::AnyEdge;
 
 /// How many different headers edges hold at a time, more or less: the newest epochs of a few leaders.
 const KEPT: usize = 8;

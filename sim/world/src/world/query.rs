@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use quiver_ainq::{KgcId, Suite};
-use quiver_role::edge::AnyEdge;
+use quiver_role::admission::AnyEdge;
 use quiver_role::{Kgc, Leader, Now};
 use quiver_testbed::{SimNode, Traffic};
 use sha2::Digest;
@@ -62,7 +62,7 @@ impl<S: Suite> World<S> {
 
     /// A leader's machine, if it is switched on.
     pub fn leader(&self, ordinal: u16) -> Option<&Leader<S>> {
-        self.leaders.get(usize::from(ordinal))?.machine.as_deref().map(|leader| &**leader)
+        self.leaders.get(usize::from(ordinal))?.machine.as_deref().map(|leader| &***leader)
     }
 
     /// How many KGCs there are.

@@ -6,12 +6,12 @@ use alloc::vec::Vec;
 
 use quiver_ainq::{Deployment, DroneKeypair, Name, Suite, UnixTime};
 use quiver_crypto::Secret;
+use quiver_group::edge::{Edge, EdgeCommand, EdgeStatus};
 use quiver_machine::{Input, Machine, Now, Offence, Output, Peer, Primary, Revocations, Snapshot, Via};
 use quiver_message::Message;
 use rand_core::CryptoRngCore;
 
-use super::{AnonymousEdge, AnonymousEvent};
-use crate::edge::{Edge, EdgeCommand, EdgeStatus};
+use crate::anonymous_edge::{AnonymousEdge, AnonymousEvent};
 
 /// An [`Edge`] or an [`AnonymousEdge`].
 #[derive(Debug)]
@@ -80,7 +80,7 @@ impl<S: Suite> AnyEdge<S> {
 
     /// As [`Edge::compromised_state`].
     #[cfg(feature = "compromise")]
-    pub fn compromised_state(&self) -> Option<crate::edge::CompromisedState<S>> {
+    pub fn compromised_state(&self) -> Option<quiver_group::edge::CompromisedState<S>> {
         self.named()?.compromised_state()
     }
 

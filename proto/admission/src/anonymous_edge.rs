@@ -15,8 +15,6 @@
 //! It receives and sends, but it cannot sign; its boot number is 1 whenever it starts, because a number that
 //! counts starts would tell one drone from another, and no two runs ever have one epoch's key under one slot.
 
-mod any;
-
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -24,8 +22,6 @@ use core::convert::Infallible;
 use core::time::Duration;
 
 use quiver_abke::Credential;
-use quiver_admission::applicant::{Applicant, ApplicantConfig, ApplicantEvent};
-use quiver_admission::{AdmissionError, Ledger};
 use quiver_ainq::{
     AgreedSecret, Deployment, DroneKeypair, Error, GroupContext, Membership, Name, Part, Pseudonym, Slot,
     Suite, UnixTime, VerifiedAuthority, leave_tag,
@@ -33,6 +29,10 @@ use quiver_ainq::{
 use quiver_crypto::Secret;
 use quiver_crypto::canonical::{Malformed, Reader, Writer};
 use quiver_delivery::attributes::certifying::Terms;
+use quiver_group::edge::{
+    EdgeCommand, EdgeContext, EdgeEvent, EdgeStatus, EdgeTiming, GroupMember, Leaders, MembershipEnd,
+    StateChanged,
+};
 use quiver_machine::{
     Backoff, Context, Destination, Input, Machine, Now, Offence, Outbox, Output, Peer, Primary, RestoreError,
     Revocations, Route, Snapshot, Via, due, earlier,
@@ -40,11 +40,8 @@ use quiver_machine::{
 use quiver_message::{AdmissionChallenge, AdmissionLeave, Message, Nonce, Refusal, Welcome};
 use rand_core::CryptoRngCore;
 
-pub use self::any::AnyEdge;
-use super::{
-    EdgeCommand, EdgeContext, EdgeEvent, EdgeStatus, EdgeTiming, GroupMember, Leaders, MembershipEnd,
-    StateChanged,
-};
+use crate::applicant::{Applicant, ApplicantConfig, ApplicantEvent};
+use crate::{AdmissionError, Ledger};
 
 /// Of the form that such an edge's state has: version ‖ fingerprint of the deployment ‖ lp(ledger).
 const VERSION: u8 = 2;
@@ -221,7 +218,7 @@ impl<S: Suite> AnonymousEdge<S> {
         self.membership.export(name)
     }
 
-    /// As [`Edge::share_header`](super::Edge::share_header).
+    /// As [`Edge::share_header`](quiver_group::Edge::share_header).
     pub fn share_header(&mut self, shared: impl FnOnce(&Arc<[u8]>) -> Arc<[u8]>) {
         self.membership.share_header(shared);
     }
@@ -318,7 +315,7 @@ impl<S: Suite> AnonymousEdge<S> {
         }
         match &mut self.run {
             Run::Applying(applicant) => {
-                applicant.hear(now, from, message, rng);
+                applicant.receive(now, from, message, rng);
                 self.drain_applicant(now, rng);
             }
             _ => self.report_offence(from, Offence::OutOfPlace("message to an applicant")),

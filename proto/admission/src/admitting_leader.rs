@@ -1,0 +1,389 @@
+//! A leader that admits drones by a policy, and nobody by name: a [`Leader`] with a [`Gate`] before it (§6.5).
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::ops::Deref;
+use core::time::Duration;
+
+use quiver_abke::exchange::Policy;
+use quiver_abke::{AuthorityKey, Error as AbkeError};
+use quiver_ainq::{
+    Admission, AgreedSecret, Anonymous, Deployment, DroneKeypair, Name, Pseudonym, Suite, UnixTime,
+    VerifiedAuthority,
+};
+use quiver_crypto::Secret;
+use quiver_group::{Leader, LeaderCommand, LeaderEvent, LeaderRecord};
+use quiver_machine::{
+    Destination, Finished, Input, Job, Machine, Misdeed, Now, Offence, Outbox, Output, Peer, Primary,
+    Revocations, Via, earlier,
+};
+use quiver_message::{Message, Nonce, Reason, Refusal};
+use rand_core::CryptoRngCore;
+
+use crate::gate::{Gate, GateConfig, GateEvent, GateTiming};
+use crate::{AdmissionError, PolicyError, VerifiedPolicy};
+
+/// What a leader demands of a drone that wants to join.
+#[derive(Clone, Debug)]
+pub struct Demand<S: Suite> {
+    /// The policy, for the group that is led.
+    pub policy: VerifiedPolicy<S>,
+    /// The authority that certifies the fields of the policy.
+    pub authority: VerifiedAuthority<S>,
+    /// Timers of the gate.
+    pub timing: GateTiming,
+}
+
+/// What the operator asks of an admitting leader.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AdmittingLeaderCommand {
+    /// A command to the leader.
+    Leader(LeaderCommand),
+    /// The slot keys of the period. Without a policy they are not used.
+    SlotKeys(AuthorityKey),
+}
+
+impl From<LeaderCommand> for AdmittingLeaderCommand {
+    fn from(command: LeaderCommand) -> Self {
+        Self::Leader(command)
+    }
+}
+
+/// What an admitting leader reports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AdmittingLeaderEvent {
+    /// Something that every leader reports.
+    Leader(LeaderEvent),
+    /// A drone did not prove that it satisfies the policy. The drone is not told why.
+    Denied {
+        /// On which connection.
+        peer: Peer,
+        /// Why.
+        why: AdmissionError,
+    },
+}
+
+/// A [`Leader`] that may demand a policy. Without one it is a leader that refuses whoever wants to join anonymously.
+#[derive(Debug)]
+pub struct AdmittingLeader<S: Suite> {
+    leader: Leader<S>,
+    gatekeeper: Option<Box<Gatekeeper<S>>>,
+    out: Outbox<AdmittingLeaderEvent, LeaderRecord>,
+}
+
+/// A demand, and the gate of the term in force.
+#[derive(Debug)]
+struct Gatekeeper<S: Suite> {
+    demand: Demand<S>,
+    /// The policy of the demand, which takes long to compile.
+    compiled: Arc<Policy>,
+    slot_keys: Option<AuthorityKey>,
+    /// From the first admission message of a term to the end of that term.
+    gate: Option<Gate<S>>,
+    /// The term that the gate is of.
+    term: Option<u64>,
+    /// Gates opened so far: tells the jobs of one from those of another.
+    gates: u64,
+}
+
+impl<S: Suite> Gatekeeper<S> {
+    /// Opens the gate, unless that was done in this term.
+    fn open(
+        &mut self,
+        leader: &Leader<S>,
+        rng: &mut dyn CryptoRngCore,
+    ) -> Result<&mut Gate<S>, AdmissionError> {
+        let gate = match self.gate.take() {
+            Some(gate) => gate,
+            None => self.new_gate(leader, rng)?,
+        };
+        Ok(self.gate.insert(gate))
+    }
+
+    fn new_gate(
+        &mut self,
+        leader: &Leader<S>,
+        rng: &mut dyn CryptoRngCore,
+    ) -> Result<Gate<S>, AdmissionError> {
+        let (Some(own), Some(group)) = (leader.keypair(), leader.group()) else {
+            return Err(AdmissionError::Refused(Reason::NotReady));
+        };
+        let (deployment, group) = (leader.deployment().clone(), group.clone());
+        let keypair = DroneKeypair::restore(&deployment, own.public().clone(), &own.to_bytes())
+            .map_err(|error| AdmissionError::Policy(PolicyError::Statement(error)))?;
+        let Demand { policy, authority, timing } = self.demand.clone();
+        let config = GateConfig { deployment, group, keypair, policy, authority, timing };
+        self.gates += 1;
+        let mut gate = Gate::compiled(config, Arc::clone(&self.compiled), Secret::random(rng), self.gates)?;
+        if let Some(key) = &self.slot_keys {
+            gate.take_slot_keys(key);
+        }
+        Ok(gate)
+    }
+
+    /// Closes the gate of a term that is over: nobody joins that term any more.
+    fn follow(&mut self, term: Option<u64>) {
+        if self.term != term {
+            self.gate = None;
+            self.term = term;
+        }
+    }
+}
+
+impl<S: Suite> From<Leader<S>> for AdmittingLeader<S> {
+    fn from(leader: Leader<S>) -> Self {
+        Self { leader, gatekeeper: None, out: Outbox::new() }
+    }
+}
+
+impl<S: Suite> AdmittingLeader<S> {
+    /// The same leader, but that it admits drones that prove that they satisfy a policy, and nobody by name. It
+    /// admits nobody before it has the slot keys of the period ([`AdmittingLeaderCommand::SlotKeys`]).
+    ///
+    /// # Errors
+    /// [`PolicyError`] if the policy is not for this group, not about these fields, over at `now`, or too large.
+    pub fn demanding(mut self, demand: Demand<S>, now: UnixTime) -> Result<Self, PolicyError> {
+        let group = self.leader.status().group;
+        let compiled = demand.policy.exchangeable(&group, &demand.authority, now)?;
+        let (slot_keys, gate, term) = (None, None, None);
+        self.gatekeeper = Some(Box::new(Gatekeeper { demand, compiled, slot_keys, gate, term, gates: 0 }));
+        self.leader = self.leader.with_anonymous_members_only();
+        Ok(self)
+    }
+
+    /// Pieces of work that this machine did itself for drones that want to join, in this term: 0 if its driver
+    /// does them.
+    pub fn admission_work(&self) -> u64 {
+        self.gatekeeper.as_ref().and_then(|keeper| keeper.gate.as_ref()).map_or(0, Gate::pieces)
+    }
+
+    fn gate(&mut self) -> Option<&mut Gate<S>> {
+        self.gatekeeper.as_mut()?.gate.as_mut()
+    }
+
+    /// A message of a drone that wants to join anonymously. Who leads with a demand gives it to the gate.
+    fn admission(
+        &mut self,
+        now: Now,
+        from: Peer,
+        (nonce, message): (&Nonce, &Message<S>),
+        rng: &mut dyn CryptoRngCore,
+    ) {
+        let Some(keeper) = &mut self.gatekeeper else {
+            return self.refuse(from, Reason::NotAuthorised, nonce, Duration::ZERO);
+        };
+        if let Err(wait) = self.leader.leading(now) {
+            return self.refuse(from, Reason::NotReady, nonce, wait);
+        }
+        keeper.follow(self.leader.term());
+        match keeper.open(&self.leader, rng) {
+            Ok(gate) => {
+                gate.receive(now, from, message);
+                self.drain_gate(now);
+            }
+            Err(why) => {
+                self.out.event(AdmittingLeaderEvent::Denied { peer: from, why });
+                self.refuse(from, Reason::NotReady, nonce, Duration::ZERO);
+            }
+        }
+    }
+
+    fn refuse(&mut self, peer: Peer, reason: Reason, nonce: &Nonce, retry_after: Duration) {
+        let refusal = Refusal { reason, reference: nonce.to_vec(), retry_after };
+        self.out.send(self.leader.deployment(), peer, &Message::Refusal(refusal));
+        self.out.event(AdmittingLeaderEvent::Leader(LeaderEvent::Refused { peer, reason }));
+    }
+
+    /// After every input of the leader. The gate is last, and works with a timeout alone: no message of a member
+    /// waits for the curve arithmetic of a drone that wants to join.
+    fn end_input(&mut self, now: Now, timeout: bool, rng: &mut dyn CryptoRngCore) {
+        let Some(keeper) = &mut self.gatekeeper else { return };
+        keeper.follow(self.leader.term());
+        if let Some(gate) = &mut keeper.gate {
+            gate.tick(now, timeout, rng);
+            self.drain_gate(now);
+        }
+    }
+
+    /// Passes on what the gate puts out, as the leader's, and admits the drones that it lets through.
+    fn drain_gate(&mut self, now: Now) {
+        let mut events = Vec::new();
+        while let Some(gate) = self.gatekeeper.as_mut().and_then(|keeper| keeper.gate.as_mut()) {
+            match gate.poll_output() {
+                Output::Transmit { to: Destination::Peer(peer), payload } => {
+                    self.out.send_encoded(peer, payload);
+                }
+                Output::Event(event) => events.push(event),
+                Output::Timeout(_) => break,
+                Output::Persist(never) => match never {},
+                // A gate does none of these.
+                Output::Transmit { to: Destination::Group, .. }
+                | Output::Block(_)
+                | Output::Relay { .. }
+                | Output::Penalize { .. } => {}
+            }
+        }
+        events.into_iter().for_each(|event| self.gate_event(now, event));
+    }
+
+    fn gate_event(&mut self, now: Now, event: GateEvent) {
+        match event {
+            GateEvent::Admitted { peer, pseudonym, until } => {
+                let Some((nonce, session)) = self.gate().and_then(|gate| gate.take_run(peer)) else { return };
+                // §6.5: the key of the session is the pairwise secret of this membership.
+                let secret = AgreedSecret::new(session.pairwise().expose());
+                let member = Anonymous { pseudonym: Pseudonym(pseudonym), until };
+                self.leader.admit(now, peer, nonce, Admission { member, secret });
+            }
+            GateEvent::Denied { peer, why } => {
+                // §A4: a key that nobody signed cost arithmetic; the next one costs its sender the connection.
+                let forged = matches!(
+                    why,
+                    AdmissionError::Exchange(
+                        AbkeError::InvalidSignature
+                            | AbkeError::InvalidPoint { .. }
+                            | AbkeError::Malformed(_)
+                    )
+                );
+                self.out.event(AdmittingLeaderEvent::Denied { peer, why });
+                if forged {
+                    self.out.penalize(peer, Misdeed::Forgery);
+                }
+            }
+            GateEvent::Blamed { peer, offence } => self.leader.blame((peer, Via::Peer), offence),
+        }
+    }
+}
+
+/// An admitting leader is a leader, with a gate before it.
+impl<S: Suite> Deref for AdmittingLeader<S> {
+    type Target = Leader<S>;
+
+    fn deref(&self) -> &Leader<S> {
+        &self.leader
+    }
+}
+
+impl<S: Suite> Machine for AdmittingLeader<S> {
+    type Command = AdmittingLeaderCommand;
+    type Event = AdmittingLeaderEvent;
+    type Record = LeaderRecord;
+
+    fn handle_input(
+        &mut self,
+        now: Now,
+        input: Input<'_, AdmittingLeaderCommand>,
+        rng: &mut dyn CryptoRngCore,
+    ) {
+        let timeout = matches!(input, Input::Timeout);
+        match input {
+            Input::Received { from, via, bytes } => {
+                return match self.decode((from, via), bytes) {
+                    Some(message) => self.receive(now, (from, via), message, rng),
+                    None => self.wake(now, rng),
+                };
+            }
+            Input::Command(AdmittingLeaderCommand::SlotKeys(key)) => {
+                if let Some(keeper) = &mut self.gatekeeper {
+                    keeper.gate.iter_mut().for_each(|gate| gate.take_slot_keys(&key));
+                    keeper.slot_keys = Some(key);
+                }
+                return self.wake(now, rng);
+            }
+            Input::Command(AdmittingLeaderCommand::Leader(command)) => {
+                self.leader.handle_input(now, Input::Command(command), rng);
+            }
+            Input::Disconnected { peer } => {
+                self.leader.handle_input(now, Input::Disconnected { peer }, rng);
+                if let Some(gate) = self.gate() {
+                    gate.disconnected(peer);
+                }
+            }
+            Input::Connected { peer, route } => {
+                self.leader.handle_input(now, Input::Connected { peer, route }, rng);
+            }
+            Input::Timeout => self.leader.handle_input(now, Input::Timeout, rng),
+            Input::Resumed => self.leader.handle_input(now, Input::Resumed, rng),
+        }
+        self.end_input(now, timeout, rng);
+    }
+
+    /// What the leader puts out comes first: what it makes durable is durable before the gate sends.
+    fn poll_output(&mut self) -> Output<AdmittingLeaderEvent, LeaderRecord> {
+        match self.leader.poll_output() {
+            Output::Timeout(deadline) => {
+                let gate = self.gate().and_then(|gate| gate.deadline());
+                self.out.poll(earlier(deadline, gate))
+            }
+            output => output.map(AdmittingLeaderEvent::Leader, |record| record),
+        }
+    }
+
+    fn take_job(&mut self) -> Option<Job> {
+        self.gate()?.next_job()
+    }
+
+    fn finish_job(&mut self, now: Now, done: Finished, rng: &mut dyn CryptoRngCore) {
+        if let Some(gate) = self.gate() {
+            gate.finish(now, done, rng);
+            self.drain_gate(now);
+        }
+    }
+}
+
+impl<S: Suite> Primary for AdmittingLeader<S> {
+    type Suite = S;
+
+    fn decode(&mut self, from: (Peer, Via), bytes: &[u8]) -> Option<Message<S>> {
+        self.leader.decode(from, bytes)
+    }
+
+    fn receive(
+        &mut self,
+        now: Now,
+        (from, via): (Peer, Via),
+        message: Message<S>,
+        rng: &mut dyn CryptoRngCore,
+    ) {
+        let nonce = match &message {
+            Message::AdmissionHello(hello) => hello.nonce,
+            Message::AdmissionProof(proof) => proof.nonce,
+            Message::AdmissionStep(step) => step.nonce,
+            _ => {
+                self.leader.receive(now, (from, via), message, rng);
+                return self.end_input(now, false, rng);
+            }
+        };
+        // §13.6: what comes by gossip is answered to nobody.
+        if via == Via::Peer {
+            self.admission(now, from, (&nonce, &message), rng);
+        }
+        self.wake(now, rng);
+    }
+
+    fn wake(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        self.leader.wake(now, rng);
+        self.end_input(now, false, rng);
+    }
+
+    fn blame(&mut self, from: (Peer, Via), offence: Offence) {
+        self.leader.blame(from, offence);
+    }
+
+    fn deployment(&self) -> &Deployment<S> {
+        self.leader.deployment()
+    }
+
+    fn keypair(&self) -> Option<&DroneKeypair<S>> {
+        self.leader.keypair()
+    }
+
+    fn revocations(&self) -> &Revocations<S> {
+        self.leader.revocations()
+    }
+
+    fn group(&self) -> Option<&Name> {
+        self.leader.group()
+    }
+}
