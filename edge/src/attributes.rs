@@ -7,9 +7,9 @@ use quiver_role::{Edge, EdgeConfig, Kgcs, QuorumSuite, Snapshot};
 use quiver_service::clock;
 use quiver_service::control::call_if_running;
 use quiver_service::deployment_file::DeploymentFile;
+use quiver_service::drone::abe::{AbeCommand, Line, lines, print_lines, print_report};
 use quiver_service::drone::abke::{AbkeCommand, Certified, certified, print_certified};
-use quiver_service::drone::command::{AbeCommand, Line, lines, print_lines, print_report};
-use quiver_service::drone::fetching::{Desk, Report};
+use quiver_service::drone::fetch::{KeyClient, Report};
 use quiver_service::node_state::Missing;
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::with_suite;
@@ -86,8 +86,8 @@ async fn alone(config: &Config, protection: &ProtectionArgs, what: Alone) -> Res
         let keys = store.keys(&deployment);
         Ok(match what {
             Alone::Fetch => {
-                let desk = Desk::new(keys, config.fetching(&file, config.enrol_timeout)?);
-                let report = fetch(&desk, config, &file, &deployment, state.as_ref()).await?;
+                let client = KeyClient::new(keys, config.fetching(&file, config.enrol_timeout)?);
+                let report = fetch(&client, config, &file, &deployment, state.as_ref()).await?;
                 Done { report, ..Done::default() }
             }
             Alone::List => Done { lines: lines(&keys.keyring()?), ..Done::default() },
@@ -99,7 +99,7 @@ async fn alone(config: &Config, protection: &ProtectionArgs, what: Alone) -> Res
 }
 
 async fn fetch<S: QuorumSuite>(
-    desk: &Desk<S>,
+    client: &KeyClient<S>,
     config: &Config,
     file: &DeploymentFile,
     deployment: &Deployment<S>,
@@ -116,5 +116,5 @@ async fn fetch<S: QuorumSuite>(
     let Some(keypair) = machine.keypair() else {
         return Err(quiver_service::drone::Error::NotEnrolled("run `edge enroll` first").into());
     };
-    Ok(desk.fetch(keypair).await?)
+    Ok(client.fetch(keypair).await?)
 }

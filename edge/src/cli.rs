@@ -7,8 +7,8 @@ use clap::{Args, Parser, Subcommand};
 use quiver_ainq::Name;
 use quiver_service::EXIT_CODES_HELP;
 use quiver_service::arguments::{CommonArgs, HealthArgs, MetricsArgs};
+use quiver_service::drone::abe::AbeCommand;
 use quiver_service::drone::abke::AbkeCommand;
-use quiver_service::drone::command::AbeCommand;
 use quiver_service::drone::envelope::EnvelopeArgs;
 use quiver_service::drone::release::IbeOptions;
 

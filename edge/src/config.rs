@@ -11,7 +11,7 @@ use quiver_role::edge::EdgeTiming;
 use quiver_service::arguments::{CommonArgs, MetricsArgs};
 use quiver_service::config::{layers, parse_all};
 use quiver_service::deployment_file::DeploymentFile;
-use quiver_service::drone::fetching::Plan;
+use quiver_service::drone::fetch::FetchPlan;
 use quiver_service::logging::LogFormat;
 use serde::{Deserialize, Serialize};
 
@@ -220,10 +220,10 @@ impl Config {
     }
 
     /// How attribute keys are fetched. Without an address of a KGC a fetch says so.
-    pub(crate) fn fetching(&self, file: &DeploymentFile, patience: Duration) -> Result<Plan> {
+    pub(crate) fn fetching(&self, file: &DeploymentFile, patience: Duration) -> Result<FetchPlan> {
         let texts = if self.kgc.is_empty() { file.kgc_addresses() } else { self.kgc.clone() };
         let timing = FetchTiming { retry: self.retry, retry_max: self.retry_max };
-        Ok(Plan { kgcs: parse_all("kgc", &texts)?, timing, patience })
+        Ok(FetchPlan { kgcs: parse_all("kgc", &texts)?, timing, patience })
     }
 
     /// Addresses of leaders.

@@ -8,10 +8,10 @@ use quiver_net::Handle;
 use quiver_role::{EdgeCommand, Either, Machine};
 use quiver_service::clock;
 use quiver_service::control::{Call, Patience, USUAL_TIME};
+use quiver_service::drone::abe::lines;
 use quiver_service::drone::abke::certified;
-use quiver_service::drone::command::lines;
 use quiver_service::drone::envelope::{self, FILE_TIME, Job, SendJob};
-use quiver_service::drone::fetching::{Desk, copy};
+use quiver_service::drone::fetch::{KeyClient, copy};
 use quiver_service::drone::release::KeyCall;
 use quiver_service::keyring::Keyring;
 use serde::{Deserialize, Serialize};
@@ -135,7 +135,7 @@ pub(crate) async fn answer<S: Suite>(
     mut calls: mpsc::Receiver<Call<Request>>,
     machine: Handle<EdgeNode<S>>,
     failures: broadcast::Sender<SendFailed>,
-    desk: Desk<S>,
+    client: KeyClient<S>,
 ) {
     // One at a time, so that a failure belongs to the message just sent.
     while let Some(Call { request, answer }) = calls.recv().await {
@@ -144,26 +144,26 @@ pub(crate) async fn answer<S: Suite>(
             Request::Send { channel, text, signed } => {
                 send(&machine, failures.subscribe(), &channel, text, signed).await
             }
-            Request::Keys => keys(&desk, lines),
-            Request::Certified => keys(&desk, |keyring| certified(keyring, clock::unix_now())),
-            Request::Seal(job) => seal(&machine, failures.subscribe(), &desk, job).await,
+            Request::Keys => keys(&client, lines),
+            Request::Certified => keys(&client, |keyring| certified(keyring, clock::unix_now())),
+            Request::Seal(job) => seal(&machine, failures.subscribe(), &client, job).await,
             Request::Envelope(job) => {
-                let (machine, desk) = (machine.clone(), desk.clone());
+                let (machine, client) = (machine.clone(), client.clone());
                 tokio::spawn(async move {
-                    let answered = envelope::perform(&machine, &desk, job).await;
+                    let answered = envelope::perform(&machine, &client, job).await;
                     answer.send(serde_json::to_value(answered).map_err(|error| error.to_string()))
                 });
                 continue;
             }
             Request::Ibe(call) => {
-                let (machine, desk) = (machine.clone(), desk.clone());
-                tokio::spawn(async move { answer.send(release(&machine, &desk, &call).await) });
+                let (machine, client) = (machine.clone(), client.clone());
+                tokio::spawn(async move { answer.send(release(&machine, &client, &call).await) });
                 continue;
             }
             Request::Fetch => {
                 // Takes its time, and nobody else need wait for it.
-                let (machine, desk) = (machine.clone(), desk.clone());
-                tokio::spawn(async move { answer.send(fetch(&machine, &desk).await) });
+                let (machine, client) = (machine.clone(), client.clone());
+                tokio::spawn(async move { answer.send(fetch(&machine, &client).await) });
                 continue;
             }
         };
@@ -173,11 +173,11 @@ pub(crate) async fn answer<S: Suite>(
 }
 
 /// The same for an edge without a name, whose machine is another one in each membership.
-pub(crate) async fn answer_unnamed<S: Suite>(
+pub(crate) async fn answer_anonymous<S: Suite>(
     mut calls: mpsc::Receiver<Call<Request>>,
     running: watch::Receiver<Option<Handle<EdgeNode<S>>>>,
     failures: broadcast::Sender<SendFailed>,
-    desk: Desk<S>,
+    client: KeyClient<S>,
     (keypair, group): (Arc<DroneKeypair<S>>, Name),
 ) {
     while let Some(Call { request, answer }) = calls.recv().await {
@@ -191,9 +191,9 @@ pub(crate) async fn answer_unnamed<S: Suite>(
             (Request::Send { channel, text, signed }, Some(machine)) => {
                 send(machine, failures.subscribe(), &channel, text, signed).await
             }
-            (Request::Keys, _) => keys(&desk, lines),
-            (Request::Certified, _) => keys(&desk, |keyring| certified(keyring, clock::unix_now())),
-            (Request::Fetch, _) => match desk.fetch(&keypair).await {
+            (Request::Keys, _) => keys(&client, lines),
+            (Request::Certified, _) => keys(&client, |keyring| certified(keyring, clock::unix_now())),
+            (Request::Fetch, _) => match client.fetch(&keypair).await {
                 Ok(report) => serde_json::to_value(report).map_err(|error| error.to_string()),
                 Err(error) => Err(error.to_string()),
             },
@@ -229,16 +229,19 @@ async fn status<S: Suite>(machine: &Handle<EdgeNode<S>>) -> Result<Value, String
     serde_json::to_value(status).map_err(|error| error.to_string())
 }
 
-fn keys<S: Suite, T: Serialize>(desk: &Desk<S>, shown: impl Fn(&Keyring<S>) -> T) -> Result<Value, String> {
-    let keyring = desk.keys().keyring().map_err(|error| error.to_string())?;
+fn keys<S: Suite, T: Serialize>(
+    client: &KeyClient<S>,
+    shown: impl Fn(&Keyring<S>) -> T,
+) -> Result<Value, String> {
+    let keyring = client.keys().keyring().map_err(|error| error.to_string())?;
     serde_json::to_value(shown(&keyring)).map_err(|error| error.to_string())
 }
 
-async fn fetch<S: Suite>(machine: &Handle<EdgeNode<S>>, desk: &Desk<S>) -> Result<Value, String> {
+async fn fetch<S: Suite>(machine: &Handle<EdgeNode<S>>, client: &KeyClient<S>) -> Result<Value, String> {
     let report = async {
-        let keypair = keypair(machine, desk).await.ok_or_else(|| ENDING.to_string())?;
-        let report = desk.fetch(&keypair).await.map_err(|error| error.to_string());
-        envelope::hand_over(machine, desk).await;
+        let keypair = keypair(machine, client).await.ok_or_else(|| ENDING.to_string())?;
+        let report = client.fetch(&keypair).await.map_err(|error| error.to_string());
+        envelope::hand_over(machine, client).await;
         report
     };
     serde_json::to_value(report.await?).map_err(|error| error.to_string())
@@ -246,20 +249,20 @@ async fn fetch<S: Suite>(machine: &Handle<EdgeNode<S>>, desk: &Desk<S>) -> Resul
 
 async fn release<S: Suite>(
     machine: &Handle<EdgeNode<S>>,
-    desk: &Desk<S>,
+    client: &KeyClient<S>,
     call: &KeyCall,
 ) -> Result<Value, String> {
-    let keypair = keypair(machine, desk).await;
-    let report = desk.release(keypair.as_ref(), call).await.map_err(|error| error.to_string())?;
+    let keypair = keypair(machine, client).await;
+    let report = client.release(keypair.as_ref(), call).await.map_err(|error| error.to_string())?;
     serde_json::to_value(report).map_err(|error| error.to_string())
 }
 
 /// The running drone's key, once more.
 pub(crate) async fn keypair<S: Suite>(
     machine: &Handle<EdgeNode<S>>,
-    desk: &Desk<S>,
+    client: &KeyClient<S>,
 ) -> Option<DroneKeypair<S>> {
-    let deployment = desk.keys().deployment().clone();
+    let deployment = client.keys().deployment().clone();
     machine.inspect(move |machine| copy(&deployment, machine.keypair()?).ok()).await.ok()?
 }
 
@@ -282,10 +285,10 @@ async fn send<S: Suite>(
 async fn seal<S: Suite>(
     machine: &Handle<EdgeNode<S>>,
     mut failures: broadcast::Receiver<SendFailed>,
-    desk: &Desk<S>,
+    client: &KeyClient<S>,
     job: SendJob,
 ) -> Result<Value, String> {
-    let command = envelope::sending(machine, desk, job).await.map_err(|error| error.to_string())?;
+    let command = envelope::sending(machine, client, job).await.map_err(|error| error.to_string())?;
     give(machine, &mut failures, command).await
 }
 

@@ -3,7 +3,7 @@
 use quiver_role::{Edge, EdgeConfig, Kgcs, Primary};
 use quiver_service::control::{call, call_if_running};
 use quiver_service::drone::envelope::{Answer, EnvelopeArgs, Holder, Job};
-use quiver_service::drone::fetching::copy;
+use quiver_service::drone::fetch::copy;
 use quiver_service::node_state::{Missing, NodeState};
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::{terminal, with_suite};

@@ -19,8 +19,8 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
+use quiver_service::drone::abe::AbeCommand;
 use quiver_service::drone::abke::AbkeCommand;
-use quiver_service::drone::command::AbeCommand;
 use quiver_service::{Exit, control::call, logging, monitoring, terminal};
 use serde::de::DeserializeOwned;
 

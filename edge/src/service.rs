@@ -3,8 +3,8 @@
 //! Enrolling is a run of its own, with the KGC as the only partner; once enrolled an edge has no business with the KGC,
 //! so in a group of thousands none of them keeps a connection to it.
 
+mod anonymous;
 mod host;
-mod unnamed;
 
 use std::net::SocketAddr;
 
@@ -17,7 +17,7 @@ use quiver_role::{
 use quiver_service::control::Server;
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::drone::envelope;
-use quiver_service::drone::fetching::Desk;
+use quiver_service::drone::fetch::KeyClient;
 use quiver_service::drone::health;
 use quiver_service::monitoring::Monitor;
 use quiver_service::node_state::{Missing, NodeState};
@@ -97,7 +97,7 @@ impl<S: QuorumSuite> Drone<'_, S> {
         match task {
             Task::Enrol => Ok(()),
             Task::Run { json } if self.config.anonymous => {
-                self.stay_unnamed(store, state, json, shutdown).await
+                self.stay_anonymous(store, state, json, shutdown).await
             }
             Task::Run { json } => self.stay(store, state, json, shutdown).await,
         }
@@ -218,7 +218,7 @@ impl<S: QuorumSuite> Drone<'_, S> {
         let (milestones, _unheard) = mpsc::channel(1);
         let (failures, _) = broadcast::channel(FAILURES);
         let plan = self.config.fetching(self.file, attributes::PATIENCE_OF_A_CALL)?;
-        let desk = Desk::new(store.keys(&self.deployment), plan);
+        let client = KeyClient::new(store.keys(&self.deployment), plan);
         let metrics = self.metrics.clone();
         let (keeping, told) = (Keeping::Own, failures.clone());
         let host = EdgeHost { store, keeping, json, milestones, failures: told, metrics };
@@ -228,17 +228,17 @@ impl<S: QuorumSuite> Drone<'_, S> {
         if former.is_some_and(|former| former != group) {
             handle.command(Either::Left(EdgeCommand::Join(group))).await?;
         }
-        envelope::hand_over(&handle, &desk).await;
+        envelope::hand_over(&handle, &client).await;
         let (_control, calls) = Server::start(&self.config.data_dir)?;
         let fetching = self.config.attributes.then(|| {
-            let (handle, desk) = (handle.clone(), desk.clone());
+            let (handle, client) = (handle.clone(), client.clone());
             tokio::spawn(async move {
-                if let Some(keypair) = control::keypair(&handle, &desk).await {
-                    envelope::keep_fetched(&handle, &desk, &keypair).await;
+                if let Some(keypair) = control::keypair(&handle, &client).await {
+                    envelope::keep_fetched(&handle, &client, &keypair).await;
                 }
             })
         });
-        let answering = tokio::spawn(control::answer(calls, handle, failures, desk));
+        let answering = tokio::spawn(control::answer(calls, handle, failures, client));
         let stopped = driver
             .run(async {
                 let signal = shutdown.requested().await;

@@ -18,7 +18,7 @@ const ROLE: &str = "edge";
 /// Note: the group to join.
 const GROUP: &str = "group";
 /// Attachment: the state of an edge without a name.
-const UNNAMED: &str = "unnamed";
+const ANONYMOUS: &str = "unnamed";
 /// Note: the id of the token that the machine enrols with.
 const TOKEN: &str = "token";
 
@@ -80,13 +80,13 @@ impl Store {
     }
 
     /// What an edge without a name persisted: how often which leader was answered.
-    pub(crate) fn unnamed(&self) -> Option<Snapshot> {
-        locked(&self.state).attachment(UNNAMED).map(|bytes| Snapshot::new(bytes.to_vec()))
+    pub(crate) fn anonymous(&self) -> Option<Snapshot> {
+        locked(&self.state).attachment(ANONYMOUS).map(|bytes| Snapshot::new(bytes.to_vec()))
     }
 
     /// Makes that durable.
-    pub(crate) fn persist_unnamed(&self, state: &Snapshot) -> Result<()> {
-        Ok(locked(&self.state).attach(UNNAMED, state.as_bytes())?)
+    pub(crate) fn persist_anonymous(&self, state: &Snapshot) -> Result<()> {
+        Ok(locked(&self.state).attach(ANONYMOUS, state.as_bytes())?)
     }
 
     /// The drone's attribute keys, in the same file.

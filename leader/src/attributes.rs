@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use quiver_role::Leader;
 use quiver_service::control::call_if_running;
-use quiver_service::drone::command::{AbeCommand, Line, lines, print_lines, print_report};
-use quiver_service::drone::fetching::{Desk, Report};
+use quiver_service::drone::abe::{AbeCommand, Line, lines, print_lines, print_report};
+use quiver_service::drone::fetch::{KeyClient, Report};
 use quiver_service::node_state::Missing;
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::with_suite;
@@ -64,7 +64,7 @@ async fn alone(config: &Config, protection: &ProtectionArgs, what: Alone) -> Res
         let Some(keypair) = machine.keypair() else {
             return Err(quiver_service::drone::Error::NotEnrolled("run `leader serve` first").into());
         };
-        let report = Desk::new(keys.clone(), config.fetching(&file, PATIENCE)?).fetch(keypair).await?;
+        let report = KeyClient::new(keys.clone(), config.fetching(&file, PATIENCE)?).fetch(keypair).await?;
         Ok((report, lines(&keys.keyring()?)))
     })
 }

@@ -12,7 +12,7 @@ use quiver_role::leader::LeaderTiming;
 use quiver_service::arguments::CommonArgs;
 use quiver_service::config::{layers, parse_all};
 use quiver_service::deployment_file::DeploymentFile;
-use quiver_service::drone::fetching::Plan;
+use quiver_service::drone::fetch::FetchPlan;
 use quiver_service::logging::LogFormat;
 use serde::{Deserialize, Serialize};
 
@@ -232,9 +232,9 @@ impl Config {
     }
 
     /// How attribute keys are fetched. Without an address of a KGC a fetch says so.
-    pub(crate) fn fetching(&self, file: &DeploymentFile, patience: Duration) -> Result<Plan> {
+    pub(crate) fn fetching(&self, file: &DeploymentFile, patience: Duration) -> Result<FetchPlan> {
         let kgcs = if self.kgc.is_empty() { file.kgc_addresses() } else { self.kgc.clone() };
-        Ok(Plan { kgcs: parse_all("kgc", &kgcs)?, timing: FetchTiming::default(), patience })
+        Ok(FetchPlan { kgcs: parse_all("kgc", &kgcs)?, timing: FetchTiming::default(), patience })
     }
 
     /// When things happen.

@@ -8,9 +8,9 @@ use quiver_role::leader::{Laggard, Stance};
 use quiver_role::{Either, Leader, LeaderCommand, LeaderEvent, Machine};
 use quiver_service::clock;
 use quiver_service::control::{Call, Patience, USUAL_TIME};
-use quiver_service::drone::command::lines;
+use quiver_service::drone::abe::lines;
 use quiver_service::drone::envelope::{self, FILE_TIME, Job, SendJob};
-use quiver_service::drone::fetching::{Desk, copy};
+use quiver_service::drone::fetch::{KeyClient, copy};
 use quiver_service::drone::release::KeyCall;
 use quiver_service::terminal::table;
 use serde::{Deserialize, Serialize};
@@ -269,22 +269,22 @@ pub(crate) async fn answer<S: Suite>(
     mut calls: mpsc::Receiver<Call<Request>>,
     machine: Handle<LeaderNode<S>>,
     events: broadcast::Sender<LeaderEvent>,
-    desk: Desk<S>,
+    client: KeyClient<S>,
 ) {
     while let Some(Call { request, answer }) = calls.recv().await {
-        let (machine, events, desk) = (machine.clone(), events.subscribe(), desk.clone());
+        let (machine, events, client) = (machine.clone(), events.subscribe(), client.clone());
         tokio::spawn(async move {
             let answered = match request {
                 Request::Status { roster, laggards } => status(&machine, roster, laggards).await,
                 Request::Evict(name) => evict(&machine, events, &name).await,
                 Request::EvictSlot(slot) => evict_slot(&machine, events, slot).await,
                 Request::Rekey => rekey(&machine, events).await,
-                Request::Fetch => fetch(&machine, &desk).await,
-                Request::Keys => keys(&desk),
-                Request::Ibe(call) => release(&machine, &desk, &call).await,
-                Request::Seal(job) => seal(&machine, events, &desk, job).await,
+                Request::Fetch => fetch(&machine, &client).await,
+                Request::Keys => keys(&client),
+                Request::Ibe(call) => release(&machine, &client, &call).await,
+                Request::Seal(job) => seal(&machine, events, &client, job).await,
                 Request::Envelope(job) => {
-                    let answered = envelope::perform(&machine, &desk, job).await;
+                    let answered = envelope::perform(&machine, &client, job).await;
                     serde_json::to_value(answered).map_err(|error| error.to_string())
                 }
                 Request::Send { channel, text } => send(&machine, events, &channel, text).await,
@@ -310,21 +310,25 @@ async fn status<S: Suite>(machine: &Handle<LeaderNode<S>>, roster: usize, laggar
     serde_json::to_value(status).map_err(|error| error.to_string())
 }
 
-async fn release<S: Suite>(machine: &Handle<LeaderNode<S>>, desk: &Desk<S>, call: &KeyCall) -> Answered {
-    let keypair = keypair(machine, desk).await;
-    let report = desk.release(keypair.as_ref(), call).await.map_err(|error| error.to_string())?;
+async fn release<S: Suite>(
+    machine: &Handle<LeaderNode<S>>,
+    client: &KeyClient<S>,
+    call: &KeyCall,
+) -> Answered {
+    let keypair = keypair(machine, client).await;
+    let report = client.release(keypair.as_ref(), call).await.map_err(|error| error.to_string())?;
     serde_json::to_value(report).map_err(|error| error.to_string())
 }
 
-fn keys<S: Suite>(desk: &Desk<S>) -> Answered {
-    let keyring = desk.keys().keyring().map_err(|error| error.to_string())?;
+fn keys<S: Suite>(client: &KeyClient<S>) -> Answered {
+    let keyring = client.keys().keyring().map_err(|error| error.to_string())?;
     serde_json::to_value(lines(&keyring)).map_err(|error| error.to_string())
 }
 
-async fn fetch<S: Suite>(machine: &Handle<LeaderNode<S>>, desk: &Desk<S>) -> Answered {
-    let keypair = keypair(machine, desk).await.ok_or("the leader has not enrolled yet")?;
-    let report = desk.fetch(&keypair).await.map_err(|error| error.to_string());
-    envelope::hand_over(machine, desk).await;
+async fn fetch<S: Suite>(machine: &Handle<LeaderNode<S>>, client: &KeyClient<S>) -> Answered {
+    let keypair = keypair(machine, client).await.ok_or("the leader has not enrolled yet")?;
+    let report = client.fetch(&keypair).await.map_err(|error| error.to_string());
+    envelope::hand_over(machine, client).await;
     let report = report?;
     serde_json::to_value(report).map_err(|error| error.to_string())
 }
@@ -332,9 +336,9 @@ async fn fetch<S: Suite>(machine: &Handle<LeaderNode<S>>, desk: &Desk<S>) -> Ans
 /// The running leader's key, once more; none before it has enrolled.
 pub(crate) async fn keypair<S: Suite>(
     machine: &Handle<LeaderNode<S>>,
-    desk: &Desk<S>,
+    client: &KeyClient<S>,
 ) -> Option<DroneKeypair<S>> {
-    let deployment = desk.keys().deployment().clone();
+    let deployment = client.keys().deployment().clone();
     machine.inspect(move |machine| copy(&deployment, machine.keypair()?).ok()).await.ok()?
 }
 
@@ -409,10 +413,10 @@ async fn send<S: Suite>(
 async fn seal<S: Suite>(
     machine: &Handle<LeaderNode<S>>,
     mut events: Events,
-    desk: &Desk<S>,
+    client: &KeyClient<S>,
     job: SendJob,
 ) -> Answered {
-    let command = envelope::sending(machine, desk, job).await.map_err(|error| error.to_string())?;
+    let command = envelope::sending(machine, client, job).await.map_err(|error| error.to_string())?;
     give(machine, &mut events, command).await
 }
 

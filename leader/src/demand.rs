@@ -12,7 +12,7 @@ use quiver_role::admission::{AdmittingLeaderCommand, Demand, SignedPolicy, Verif
 use quiver_role::attributes::certifying::{Certificate, KIND, Terms};
 use quiver_service::armour::{self, Kind};
 use quiver_service::clock;
-use quiver_service::drone::fetching::Desk;
+use quiver_service::drone::fetch::KeyClient;
 use quiver_service::keyring::{Entry, Keyring};
 use rand::rngs::OsRng;
 
@@ -86,15 +86,15 @@ impl<S: Suite> PolicyFile<S> {
 /// Keeps the gate in slot keys: what is held at once, what is fetched as soon as it is stored.
 pub(crate) async fn keep_open<S: Suite>(
     machine: Handle<LeaderNode<S>>,
-    desk: Desk<S>,
+    client: KeyClient<S>,
     keypair: DroneKeypair<S>,
     authority: [u8; 32],
 ) {
-    let mut changes = desk.keys().changes();
+    let mut changes = client.keys().changes();
     let handing_over = async {
         let mut handed = None;
         loop {
-            hand_over(&machine, &desk, &authority, &mut handed).await;
+            hand_over(&machine, &client, &authority, &mut handed).await;
             if changes.changed().await.is_err() {
                 return;
             }
@@ -102,7 +102,7 @@ pub(crate) async fn keep_open<S: Suite>(
     };
     let fetching = async {
         loop {
-            desk.keep_fetched(&keypair).await;
+            client.keep_fetched(&keypair).await;
             tokio::time::sleep(AGAIN).await;
         }
     };
@@ -115,11 +115,11 @@ pub(crate) async fn keep_open<S: Suite>(
 /// Gives the machine the slot keys that are held, unless it has those of that period.
 async fn hand_over<S: Suite>(
     machine: &Handle<LeaderNode<S>>,
-    desk: &Desk<S>,
+    client: &KeyClient<S>,
     authority: &[u8; 32],
     handed: &mut Option<u64>,
 ) {
-    let found = tokio::task::block_in_place(|| slot_keys(desk, authority, *handed));
+    let found = tokio::task::block_in_place(|| slot_keys(client, authority, *handed));
     match found {
         Ok(None) => {}
         Ok(Some((period, command))) => {
@@ -135,11 +135,11 @@ async fn hand_over<S: Suite>(
 type SlotKeys = Option<(u64, AdmittingLeaderCommand)>;
 
 fn slot_keys<S: Suite>(
-    desk: &Desk<S>,
+    client: &KeyClient<S>,
     authority: &[u8; 32],
     handed: Option<u64>,
 ) -> std::result::Result<SlotKeys, String> {
-    let keyring = desk.keys().keyring().map_err(|error| error.to_string())?;
+    let keyring = client.keys().keyring().map_err(|error| error.to_string())?;
     let mut entries = keyring.entries_of(KIND);
     let Some(entry) = entries.find(|entry| entry.authority.fingerprint() == authority) else {
         return Ok(None);

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use quiver_role::{Leader, QuorumSuite};
 use quiver_service::deployment_file::DeploymentFile;
-use quiver_service::drone::asking;
-use quiver_service::drone::fetching::Desk;
+use quiver_service::drone::fetch::KeyClient;
 use quiver_service::drone::release::{IbeOptions, KeyCall, KeyReport};
+use quiver_service::drone::subcommands;
 use quiver_service::node_state::Missing;
 use quiver_service::secrets::ProtectionArgs;
 
@@ -19,7 +19,7 @@ use crate::store::Store;
 
 /// Runs a subcommand.
 pub(crate) async fn run(config: &Config, protection: &ProtectionArgs, options: IbeOptions) -> Result<()> {
-    Ok(asking::run(Program { config, protection }, options).await?)
+    Ok(subcommands::run(Program { config, protection }, options).await?)
 }
 
 /// This program, with or without a running leader.
@@ -28,7 +28,7 @@ struct Program<'a> {
     protection: &'a ProtectionArgs,
 }
 
-impl asking::Program for Program<'_> {
+impl subcommands::Program for Program<'_> {
     type Request = Request;
 
     fn request(call: &KeyCall) -> Request {
@@ -56,7 +56,7 @@ impl asking::Program for Program<'_> {
         let group = store.group().ok_or(Error::NoToken).map_err(said)?;
         let settings = leader_config(self.config, file, deployment.clone(), &group, None).map_err(said)?;
         let machine = Leader::new(settings, records).map_err(|error| said(error.into()))?;
-        Desk::new(store.keys(&deployment), plan).release(machine.keypair(), call).await
+        KeyClient::new(store.keys(&deployment), plan).release(machine.keypair(), call).await
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a leader counts, and how it is doing.
 
-mod repeated;
+mod repeated_joins;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -20,7 +20,7 @@ use quiver_service::drone::health::Troubles;
 use quiver_service::monitoring::Standing;
 use tokio::time::Instant;
 
-use self::repeated::Joins;
+use self::repeated_joins::RepeatedJoins;
 
 /// What a header of the leader's own means that it does not remember.
 pub(crate) const COPY: &str = "an epoch was signed with this leader's key that it did not make: another process leads with a copy of its \
@@ -68,7 +68,7 @@ pub(crate) struct Metrics {
     pub(crate) troubles: Troubles,
     /// When a header of the leader's own was seen that it does not remember.
     copy_seen: Arc<Mutex<Option<Instant>>>,
-    joins: Arc<Mutex<Joins>>,
+    joins: Arc<Mutex<RepeatedJoins>>,
 }
 
 #[derive(Clone, Debug, Default)]

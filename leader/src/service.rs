@@ -16,7 +16,7 @@ use quiver_service::config::parse_all;
 use quiver_service::control::Server;
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::drone::envelope::{self, told};
-use quiver_service::drone::fetching::Desk;
+use quiver_service::drone::fetch::KeyClient;
 use quiver_service::drone::health;
 use quiver_service::monitoring::Monitor;
 use quiver_service::node_state::{Missing, NodeState};
@@ -83,7 +83,7 @@ async fn serve<S: QuorumSuite>(
     let node = node(config, file, &store, &group)?;
     let peer_id = node.key.peer_id();
     let plan = config.fetching(file, attributes::PATIENCE_OF_A_CALL)?;
-    let desk = Desk::new(store.keys(&deployment), plan);
+    let client = KeyClient::new(store.keys(&deployment), plan);
     let metrics = Metrics::default();
     let host = LeaderHost {
         store,
@@ -99,15 +99,15 @@ async fn serve<S: QuorumSuite>(
     let machine = Node::new(machine, Envelopes::default());
     let (driver, handle) = Driver::new(&node, machine, host, OsRng)?;
     let _monitor = monitor(config, metrics, &handle).await?;
-    envelope::hand_over(&handle, &desk).await;
+    envelope::hand_over(&handle, &client).await;
     let (_control, calls) = Server::start(&config.data_dir)?;
     let fetching = match demanded {
-        Some(authority) => Some(tokio::spawn(keep_open(handle.clone(), desk.clone(), authority))),
-        None => config.attributes.then(|| tokio::spawn(fetch(handle.clone(), desk.clone()))),
+        Some(authority) => Some(tokio::spawn(keep_open(handle.clone(), client.clone(), authority))),
+        None => config.attributes.then(|| tokio::spawn(fetch(handle.clone(), client.clone()))),
     };
     let confirming = tokio::spawn(confirm_clock(handle.clone()));
     let relaying = boards.map(|boards| tokio::spawn(gateway::serve(boards, handle.clone())));
-    let answering = tokio::spawn(control::answer(calls, handle, events, desk));
+    let answering = tokio::spawn(control::answer(calls, handle, events, client));
     let (ended, reason) = tokio::sync::oneshot::channel();
     let stopped = driver
         .run(async move {
@@ -157,20 +157,20 @@ async fn confirm_clock<S: Suite>(mut handle: Handle<LeaderNode<S>>) {
 }
 
 /// Fetches attribute keys as soon as the leader has enrolled.
-async fn fetch<S: Suite>(machine: Handle<LeaderNode<S>>, desk: Desk<S>) {
+async fn fetch<S: Suite>(machine: Handle<LeaderNode<S>>, client: KeyClient<S>) {
     loop {
-        if let Some(keypair) = control::keypair(&machine, &desk).await {
-            return envelope::keep_fetched(&machine, &desk, &keypair).await;
+        if let Some(keypair) = control::keypair(&machine, &client).await {
+            return envelope::keep_fetched(&machine, &client, &keypair).await;
         }
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
 }
 
 /// The same for a leader that demands a policy, which needs the slot keys of every period.
-async fn keep_open<S: Suite>(machine: Handle<LeaderNode<S>>, desk: Desk<S>, authority: [u8; 32]) {
+async fn keep_open<S: Suite>(machine: Handle<LeaderNode<S>>, client: KeyClient<S>, authority: [u8; 32]) {
     loop {
-        if let Some(keypair) = control::keypair(&machine, &desk).await {
-            return demand::keep_open(machine, desk, keypair, authority).await;
+        if let Some(keypair) = control::keypair(&machine, &client).await {
+            return demand::keep_open(machine, client, keypair, authority).await;
         }
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
@@ -196,7 +196,8 @@ async fn learn<S: QuorumSuite>(
     let mut node = node(config, file, &store, &group)?;
     (node.listen, node.topic) = (Vec::new(), None);
     node.dial.retain(|(route, _)| *route == Route::Kgc);
-    let desk = Desk::new(store.keys(&deployment), config.fetching(file, attributes::PATIENCE_OF_A_CALL)?);
+    let client =
+        KeyClient::new(store.keys(&deployment), config.fetching(file, attributes::PATIENCE_OF_A_CALL)?);
     let (events, _) = broadcast::channel(EVENTS);
     let (refused, mut refusal) = mpsc::channel(1);
     let peer_id = node.key.peer_id();
@@ -208,12 +209,12 @@ async fn learn<S: QuorumSuite>(
     let (end, mut ended) = tokio::sync::oneshot::channel();
     let asking = async {
         let keypair = loop {
-            if let Some(keypair) = control::keypair(&handle, &desk).await {
+            if let Some(keypair) = control::keypair(&handle, &client).await {
                 break keypair;
             }
             tokio::time::sleep(Duration::from_millis(200)).await;
         };
-        desk.fetch(&keypair).await
+        client.fetch(&keypair).await
     };
     driver
         .run(async {

@@ -41,7 +41,7 @@ pub(super) enum Keeping {
     /// The drone's own.
     Own,
     /// That of an edge without a name; with whom to tell when it is over.
-    Unnamed(mpsc::Sender<Ending>),
+    Anonymous(mpsc::Sender<Ending>),
 }
 
 /// The host.
@@ -62,7 +62,7 @@ impl<S: Suite> Host<EdgeNode<S>> for EdgeHost {
         };
         let persist = || match &self.keeping {
             Keeping::Own => self.store.persist(newest),
-            Keeping::Unnamed(_) => self.store.persist_unnamed(newest),
+            Keeping::Anonymous(_) => self.store.persist_anonymous(newest),
         };
         tokio::task::block_in_place(persist).map_err(Into::into)
     }
@@ -154,7 +154,7 @@ impl EdgeHost {
     fn ended(&self, why: Ending) {
         tracing::info!(?why, "this membership without a name is over");
         self.tell(&json!({"event": "ended", "why": describe(&why)}));
-        if let Keeping::Unnamed(ended) = &self.keeping {
+        if let Keeping::Anonymous(ended) = &self.keeping {
             // It is over once.
             let _ = ended.try_send(why);
         }

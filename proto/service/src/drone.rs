@@ -5,24 +5,26 @@
 //! |---|---|
 //! | [`abke`] | fields that are certified; the subcommands `abke fetch` and `abke status` |
 //! | [`keys`] | the keyring in the drone's state file, shared by the tasks of one process |
-//! | [`fetching`] | one fetch: a node of its own, a [`Fetcher`](quiver_role::attributes::Fetcher), the keyring |
+//! | [`fetch`] | one fetch: a node of its own, a [`Fetcher`](quiver_role::attributes::Fetcher), the keyring |
 //! | [`envelope`] | sealing and opening files; the subcommands `envelope seal`, `open` and `send` |
 //! | [`ibe`] | files encrypted to conditions; the subcommands `ibe encrypt`, `decrypt`, `identity` and `recipient` |
-//! | [`asking`] | the subcommand `ibe` of a program: its running service is asked, or the command collects by itself |
+//! | [`subcommands`] | the subcommand `ibe` of a program: its running service is asked, or the command collects by itself |
 //! | [`release`] | keys of conditions, collected from the KGCs; the subcommands `ibe key`, `list` and `authority` |
 //! | [`health`] | how the running service is doing, for the endpoint of metrics and health |
-//! | [`command`] | the subcommands `abe fetch` and `abe list` |
+//! | [`abe`] | the subcommands `abe fetch` and `abe list` |
 
 pub mod abke;
-pub mod asking;
-pub mod command;
+
+pub mod abe;
+mod atomic_file;
 pub mod envelope;
 mod error;
-pub mod fetching;
+pub mod fetch;
 pub mod health;
 pub mod ibe;
 pub mod keys;
 pub mod release;
-mod unfinished;
+pub mod running;
+pub mod subcommands;
 
 pub use error::{Error, Result};

@@ -11,7 +11,7 @@ use rand::rngs::OsRng;
 use serde::{Deserialize, Serialize};
 
 use crate::drone::Result;
-use crate::drone::command::print_json;
+use crate::drone::abe::print_json;
 
 /// What to do about certified fields.
 #[derive(Clone, Debug, PartialEq, Eq, Subcommand)]

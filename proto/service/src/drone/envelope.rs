@@ -4,10 +4,9 @@
 
 mod arguments;
 mod authority;
+mod event_line;
 mod files;
 mod job;
-mod running;
-mod telling;
 
 use crate::clock;
 use crate::keyring::{self, Entry, Keyring};
@@ -16,9 +15,9 @@ use quiver_role::attributes::KIND;
 use quiver_role::{AttributeAccess, AttributeKeys, DroneSigner, DroneVerifier, EnvelopeCommand};
 
 pub use self::arguments::{EnvelopeArgs, OpenArgs, SealArgs, SendArgs, TargetArgs};
+pub use self::event_line::told;
 pub use self::job::{Job, OpenJob, Recipients, SealJob, SendJob, TargetText};
-pub use self::running::{Answer, FILE_TIME, hand_over, keep_fetched, perform, sending};
-pub use self::telling::told;
+pub use crate::drone::running::{Answer, FILE_TIME, hand_over, keep_fetched, perform, sending};
 use crate::drone::{Error, Result};
 
 /// As whom envelopes are sealed and opened.

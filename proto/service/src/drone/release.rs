@@ -3,18 +3,18 @@
 //!
 //! | module | what it has |
 //! |---|---|
-//! | [`kept`] | the keys and the statement about the master key in the drone's state file |
-//! | [`collecting`] | one collection: a node of its own, a [`Collector`](quiver_role::release::Collector), what is kept |
-//! | [`call`] | what subcommands ask of a running service, and the answers |
+//! | [`identity_keys`] | the keys and the statement about the master key in the drone's state file |
+//! | [`collection`] | one collection: a node of its own, a [`Collector`](quiver_role::release::Collector), what is kept |
+//! | [`key_call`] | what subcommands ask of a running service, and the answers |
 //! | [`arguments`] | the subcommands `ibe key`, `ibe list` and `ibe authority` |
 
 pub mod arguments;
-pub mod call;
-pub mod collecting;
-pub mod kept;
+pub mod collection;
+pub mod identity_keys;
+pub mod key_call;
 #[cfg(test)]
 mod tests;
 
 pub use arguments::{IbeCommand, IbeOptions, KeyArgs, read_authority};
-pub use call::{KeyCall, KeyLine, KeyReport};
-pub use kept::IdentityKeys;
+pub use identity_keys::IdentityKeys;
+pub use key_call::{KeyCall, KeyLine, KeyReport};

@@ -15,7 +15,7 @@ use quiver_role::{Author, DroneSigner, DroneVerifier};
 use rand::rngs::OsRng;
 
 use super::authority::Known;
-use crate::drone::unfinished::Unfinished;
+use crate::drone::atomic_file::AtomicFile;
 use crate::drone::{Error, Result};
 
 /// What was opened.
@@ -33,7 +33,7 @@ pub(super) fn seal<S: Suite>(
     signer: Option<DroneSigner<'_, S>>,
 ) -> Result<u64> {
     let from = read(input)?;
-    let mut to = Unfinished::new(output)?;
+    let mut to = AtomicFile::new(output)?;
     let signer = signer.as_ref().map(|signer| signer as &dyn Signer);
     let now = clock::unix_now();
     let begun = SendingSession::begin::<AnyScheme>(
@@ -67,7 +67,7 @@ pub(super) fn open<S: Suite>(
     };
     let session = open_key(input, entries, opening)?;
     let opener = session.opener(&header).map_err(|error| Error::envelope(input, error))?;
-    let mut to = Unfinished::new(output)?;
+    let mut to = AtomicFile::new(output)?;
     let mut counted = Counted { to: to.file.as_file_mut(), bytes: 0 };
     let author =
         envelope::open(opener, from, &mut counted, verifier).map_err(|error| blame(error, input, output))?;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::Error as ServiceError;
 use quiver_age::Error as AgeError;
 
-use crate::drone::unfinished::Unfinished;
+use crate::drone::atomic_file::AtomicFile;
 use crate::drone::{Error, Result};
 
 /// Stands for standard input or output.
@@ -41,7 +41,7 @@ pub(super) struct Output {
 }
 
 enum Kind {
-    File(Unfinished),
+    File(AtomicFile),
     Stream(io::Stdout),
 }
 
@@ -55,7 +55,7 @@ impl Output {
             }
             return Ok(Self { kind: Kind::Stream(io::stdout()), name: OUTPUT.into() });
         };
-        Ok(Self { name: path.display().to_string(), kind: Kind::File(Unfinished::new(&path)?) })
+        Ok(Self { name: path.display().to_string(), kind: Kind::File(AtomicFile::new(&path)?) })
     }
 
     /// Where to write.

@@ -58,9 +58,9 @@ struct Line {
 }
 
 /// A directory, and a line as somebody types it, with names of files in it.
-struct Desk(TempDir);
+struct KeyClient(TempDir);
 
-impl Desk {
+impl KeyClient {
     fn new() -> Self {
         Self(tempfile::tempdir().expect("a directory"))
     }
@@ -93,10 +93,10 @@ fn content() -> Vec<u8> {
     (0..150_000u32).map(|index| (index % 251) as u8).collect()
 }
 
-async fn encrypted(desk: &Desk, source: &mut Released) {
-    fs::write(desk.path("plain"), content()).expect("written");
+async fn encrypted(client: &KeyClient, source: &mut Released) {
+    fs::write(client.path("plain"), content()).expect("written");
     let line = format!("encrypt @plain --to {PHASE} --to {DAWN} --out @file.age");
-    let told = desk.run(&line, source).await.expect("encrypts").expect("something to tell");
+    let told = client.run(&line, source).await.expect("encrypts").expect("something to tell");
     assert!(
         told.starts_with("encrypted 150000 bytes into ") && told.ends_with(&format!("for {PHASE}, {DAWN}")),
         "{told}"
@@ -105,106 +105,106 @@ async fn encrypted(desk: &Desk, source: &mut Released) {
 
 #[tokio::test]
 async fn key_of_the_first_condition_that_is_met_decrypts() {
-    let (desk, mut source) = (Desk::new(), Released::new(5, &[DAWN]));
-    encrypted(&desk, &mut source).await;
-    let told = desk.run("decrypt @file.age --out @opened", &mut source).await.expect("decrypts");
+    let (client, mut source) = (KeyClient::new(), Released::new(5, &[DAWN]));
+    encrypted(&client, &mut source).await;
+    let told = client.run("decrypt @file.age --out @opened", &mut source).await.expect("decrypts");
     assert!(told.expect("something to tell").starts_with("decrypted 150000 bytes"));
-    assert!(fs::read(desk.path("opened")).expect("there") == content());
-    let mode = fs::metadata(desk.path("opened")).expect("there").permissions().mode();
+    assert!(fs::read(client.path("opened")).expect("there") == content());
+    let mode = fs::metadata(client.path("opened")).expect("there").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
 }
 
 #[tokio::test]
 async fn conditions_that_are_not_met_are_named_with_their_reasons() {
-    let (desk, mut source) = (Desk::new(), Released::new(5, &[]));
-    encrypted(&desk, &mut source).await;
-    let error = desk.run("decrypt @file.age --out @opened", &mut source).await.expect_err("refused");
+    let (client, mut source) = (KeyClient::new(), Released::new(5, &[]));
+    encrypted(&client, &mut source).await;
+    let error = client.run("decrypt @file.age --out @opened", &mut source).await.expect_err("refused");
     assert_eq!(error.exit(), crate::Exit::Refused);
     let text = error.to_string();
     for condition in [PHASE, DAWN] {
         assert!(text.contains(&format!("{condition}: its time has not come")), "{text}");
     }
-    assert_eq!(desk.names(), ["file.age", "plain"]);
+    assert_eq!(client.names(), ["file.age", "plain"]);
 }
 
 #[tokio::test]
 async fn key_that_is_held_is_taken_before_anybody_is_asked_for_another() {
-    let (desk, mut source) = (Desk::new(), Released::new(5, &[DAWN]));
-    encrypted(&desk, &mut source).await;
+    let (client, mut source) = (KeyClient::new(), Released::new(5, &[DAWN]));
+    encrypted(&client, &mut source).await;
     source.otherwise = Error::TooFewShares;
     source.held = vec![DAWN];
-    desk.run("decrypt @file.age --out @opened", &mut source).await.expect("decrypts");
+    client.run("decrypt @file.age --out @opened", &mut source).await.expect("decrypts");
     assert_eq!(source.asked, [DAWN]);
 }
 
 #[tokio::test]
 async fn where_nobody_answers_only_one_condition_is_asked_for() {
-    let (desk, mut source) = (Desk::new(), Released::new(5, &[DAWN]));
-    encrypted(&desk, &mut source).await;
+    let (client, mut source) = (KeyClient::new(), Released::new(5, &[DAWN]));
+    encrypted(&client, &mut source).await;
     source.otherwise = Error::TooFewShares;
-    let error = desk.run("decrypt @file.age --out @opened", &mut source).await.expect_err("refused");
+    let error = client.run("decrypt @file.age --out @opened", &mut source).await.expect_err("refused");
     assert_eq!(error.exit(), crate::Exit::TimedOut);
     assert_eq!(source.asked, [PHASE]);
-    assert_eq!(desk.names(), ["file.age", "plain"]);
+    assert_eq!(client.names(), ["file.age", "plain"]);
 }
 
 #[tokio::test]
 async fn condition_that_is_named_often_is_asked_for_once() {
-    let (desk, mut source) = (Desk::new(), Released::new(5, &[]));
-    fs::write(desk.path("plain"), content()).expect("written");
+    let (client, mut source) = (KeyClient::new(), Released::new(5, &[]));
+    fs::write(client.path("plain"), content()).expect("written");
     let line = format!("encrypt @plain --to {PHASE} --to {PHASE} --to {PHASE} --out @file.age");
-    desk.run(&line, &mut source).await.expect("encrypts");
-    desk.run("decrypt @file.age --out @opened", &mut source).await.expect_err("refused");
+    client.run(&line, &mut source).await.expect("encrypts");
+    client.run("decrypt @file.age --out @opened", &mut source).await.expect_err("refused");
     assert_eq!(source.asked, [PHASE]);
 }
 
 #[tokio::test]
 async fn file_of_another_deployment_is_told_apart() {
-    let desk = Desk::new();
-    encrypted(&desk, &mut Released::new(5, &[])).await;
+    let client = KeyClient::new();
+    encrypted(&client, &mut Released::new(5, &[])).await;
     let line = "decrypt @file.age --out @opened";
-    let error = desk.run(line, &mut Released::new(6, &[PHASE])).await.expect_err("refused");
+    let error = client.run(line, &mut Released::new(6, &[PHASE])).await.expect_err("refused");
     assert!(matches!(&error, Error::AgeFile { error: quiver_age::Error::OtherMaster { .. }, .. }), "{error}");
     assert_eq!(error.exit(), crate::Exit::Refused);
-    assert_eq!(desk.names(), ["file.age", "plain"]);
+    assert_eq!(client.names(), ["file.age", "plain"]);
 }
 
 #[tokio::test]
 async fn damaged_file_leaves_nothing_behind() {
-    let (desk, mut source) = (Desk::new(), Released::new(5, &[PHASE]));
-    encrypted(&desk, &mut source).await;
-    let file = fs::read(desk.path("file.age")).expect("there");
+    let (client, mut source) = (KeyClient::new(), Released::new(5, &[PHASE]));
+    encrypted(&client, &mut source).await;
+    let file = fs::read(client.path("file.age")).expect("there");
     let mut altered = file.clone();
     *altered.last_mut().expect("long") ^= 1;
     for damaged in [&file[..file.len() - 1], &altered] {
-        fs::write(desk.path("file.age"), damaged).expect("written");
-        let error = desk.run("decrypt @file.age --out @opened", &mut source).await.expect_err("refused");
+        fs::write(client.path("file.age"), damaged).expect("written");
+        let error = client.run("decrypt @file.age --out @opened", &mut source).await.expect_err("refused");
         let genuine = 2 * 64 * 1024;
         assert!(
             matches!(&error, Error::AgeFile { error: quiver_age::Error::Damaged { genuine: g }, .. } if *g == genuine),
             "{error}"
         );
         assert_eq!(error.exit(), crate::Exit::Failed);
-        assert_eq!(desk.names(), ["file.age", "plain"]);
+        assert_eq!(client.names(), ["file.age", "plain"]);
     }
 }
 
 #[tokio::test]
 async fn nothing_is_overwritten() {
-    let (desk, mut source) = (Desk::new(), Released::new(5, &[PHASE]));
-    encrypted(&desk, &mut source).await;
-    let before = fs::read(desk.path("file.age")).expect("there");
+    let (client, mut source) = (KeyClient::new(), Released::new(5, &[PHASE]));
+    encrypted(&client, &mut source).await;
+    let before = fs::read(client.path("file.age")).expect("there");
     let lines = [
         format!("encrypt @plain --to {PHASE} --out @file.age"),
         "decrypt @file.age --out @plain".into(),
         format!("identity {PHASE} --out @plain"),
     ];
     for line in lines {
-        let error = desk.run(&line, &mut source).await.expect_err("refused");
+        let error = client.run(&line, &mut source).await.expect_err("refused");
         assert!(matches!(error, Error::Service(ServiceError::Exists { .. })), "{line}: {error}");
     }
-    assert!(fs::read(desk.path("file.age")).expect("there") == before);
-    assert!(fs::read(desk.path("plain")).expect("there") == content());
+    assert!(fs::read(client.path("file.age")).expect("there") == before);
+    assert!(fs::read(client.path("plain")).expect("there") == content());
 }
 
 /// Asks nobody: recipients and keys are given.
@@ -226,26 +226,27 @@ impl KeySource for Nobody {
 
 #[tokio::test]
 async fn recipients_and_keys_once_written_need_nobody() {
-    let (desk, mut source) = (Desk::new(), Released::new(5, &[PHASE]));
-    let recipient = desk.run(&format!("recipient {PHASE}"), &mut source).await.expect("made").expect("text");
-    let told = desk.run(&format!("identity {PHASE} --out @keys"), &mut source).await.expect("made");
+    let (client, mut source) = (KeyClient::new(), Released::new(5, &[PHASE]));
+    let recipient =
+        client.run(&format!("recipient {PHASE}"), &mut source).await.expect("made").expect("text");
+    let told = client.run(&format!("identity {PHASE} --out @keys"), &mut source).await.expect("made");
     assert!(told.expect("something to tell").contains(PHASE));
-    let mode = fs::metadata(desk.path("keys")).expect("there").permissions().mode();
+    let mode = fs::metadata(client.path("keys")).expect("there").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    fs::write(desk.path("plain"), content()).expect("written");
+    fs::write(client.path("plain"), content()).expect("written");
     for line in [
         format!("encrypt @plain --recipient {recipient} --armor --out @file.age"),
         "decrypt @file.age --identity @keys --out @opened".into(),
     ] {
-        desk.run(&line, &mut Nobody).await.expect("done");
+        client.run(&line, &mut Nobody).await.expect("done");
     }
     assert!(
-        fs::read(desk.path("file.age")).expect("there").starts_with(b"-----BEGIN AGE ENCRYPTED FILE-----")
+        fs::read(client.path("file.age")).expect("there").starts_with(b"-----BEGIN AGE ENCRYPTED FILE-----")
     );
-    assert!(fs::read(desk.path("opened")).expect("there") == content());
-    fs::set_permissions(desk.path("keys"), fs::Permissions::from_mode(0o644)).expect("chmod");
+    assert!(fs::read(client.path("opened")).expect("there") == content());
+    fs::set_permissions(client.path("keys"), fs::Permissions::from_mode(0o644)).expect("chmod");
     let line = "decrypt @file.age --identity @keys --out @again";
-    let error = desk.run(line, &mut source).await.expect_err("refused");
+    let error = client.run(line, &mut source).await.expect_err("refused");
     assert!(matches!(error, Error::Service(ServiceError::TooOpen { .. })), "{error}");
 }
 
@@ -268,15 +269,15 @@ async fn key_that_is_not_the_conditions_decrypts_nothing() {
         }
     }
 
-    let desk = Desk::new();
-    encrypted(&desk, &mut Released::new(5, &[])).await;
+    let client = KeyClient::new();
+    encrypted(&client, &mut Released::new(5, &[])).await;
     let mut lying = Lying(Released::new(5, &[]), Released::new(6, &[PHASE]));
-    let error = desk.run("decrypt @file.age --out @opened", &mut lying).await.expect_err("refused");
+    let error = client.run("decrypt @file.age --out @opened", &mut lying).await.expect_err("refused");
     assert!(
         matches!(&error, Error::Age(quiver_age::Error::WrongKey { condition }) if condition == PHASE),
         "{error}"
     );
-    assert_eq!(desk.names(), ["file.age", "plain"]);
+    assert_eq!(client.names(), ["file.age", "plain"]);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use quiver_ibe::Condition;
 use quiver_role::release::ReleaseAuthority;
 use serde_json::json;
 
-use super::call::{KeyCall, KeyReport};
+use super::key_call::{KeyCall, KeyReport};
 use crate::drone::ibe::IbeArgs;
 use crate::drone::{Error, Result};
 

@@ -21,10 +21,10 @@ use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::kept::IdentityKeys;
-use super::{KeyCall, call, collecting};
+use super::identity_keys::IdentityKeys;
+use super::{KeyCall, collection, key_call};
 use crate::drone::Error;
-use crate::drone::fetching::Plan;
+use crate::drone::fetch::FetchPlan;
 use crate::drone::keys::Keys;
 
 type S = Ristretto255;
@@ -142,15 +142,15 @@ impl Quorum {
         Self { _directory: directory, kgcs, keys, keypair, authority }
     }
 
-    fn plan(&self, patience: u64) -> Plan {
+    fn plan(&self, patience: u64) -> FetchPlan {
         let timing = FetchTiming { retry: Duration::from_millis(300), retry_max: Duration::from_secs(2) };
         let kgcs = self.kgcs.iter().map(|kgc| kgc.at.clone()).collect();
-        Plan { kgcs, timing, patience: Duration::from_secs(patience) }
+        FetchPlan { kgcs, timing, patience: Duration::from_secs(patience) }
     }
 
-    async fn collect(&self, plan: &Plan, wanted: &str) -> crate::drone::Result<()> {
+    async fn collect(&self, plan: &FetchPlan, wanted: &str) -> crate::drone::Result<()> {
         let wanted = condition(wanted);
-        let collected = collecting::key(&self.keys, &self.keypair, plan, &wanted, Duration::ZERO).await;
+        let collected = collection::key(&self.keys, &self.keypair, plan, &wanted, Duration::ZERO).await;
         let (authority, key) = collected?;
         let key = key.verify(authority.master(), &IdentityPoint::of(&wanted));
         assert!(key.is_ok(), "what is handed out is the key");
@@ -169,7 +169,7 @@ async fn two_of_three_make_the_key_and_what_is_kept_needs_nobody() {
     assert!(matches!(&error, Error::NotReleased(words) if words.contains(&format!("{FUTURE} has not come"))));
     quorum.kgcs.remove(0).stop().await;
     quorum.collect(&quorum.plan(0), PAST).await.expect("kept");
-    let short = Plan { patience: Duration::from_secs(2), ..plan };
+    let short = FetchPlan { patience: Duration::from_secs(2), ..plan };
     let error = quorum.collect(&short, "not-before/2021-01-01T00:00:00Z").await.expect_err("one is left");
     let words = error.to_string();
     assert!(words.contains("1 of the 2 key shares") && words.contains("no answer from KGC 1, 2"), "{words}");
@@ -182,7 +182,9 @@ async fn calls_are_answered_with_keys_and_with_reasons() {
     let (plan, deployment) = (quorum.plan(60), quorum.keys.deployment().clone());
     let ask = |keypair, wanted: &'static str| {
         let (keys, plan) = (&quorum.keys, &plan);
-        async move { call::answer(keys, keypair, plan, &KeyCall::Key { condition: wanted.into(), wait: 0 }).await }
+        async move {
+            key_call::answer(keys, keypair, plan, &KeyCall::Key { condition: wanted.into(), wait: 0 }).await
+        }
     };
     let error = ask(None, PAST).await.expect_err("nobody");
     assert!(matches!(error, Error::NotEnrolled(_)));
@@ -199,8 +201,8 @@ async fn calls_are_answered_with_keys_and_with_reasons() {
     let report = ask(Some(&quorum.keypair), FUTURE).await.expect("answered");
     assert!(matches!(report.key(), Err(Error::NotReleased(_))));
     // What is kept is told to anybody who may use the state file.
-    let list = call::answer(&quorum.keys, None, &plan, &KeyCall::List).await.expect("listed");
+    let list = key_call::answer(&quorum.keys, None, &plan, &KeyCall::List).await.expect("listed");
     assert_eq!(list.keys.iter().map(|line| line.condition.as_str()).collect::<Vec<_>>(), [PAST]);
     assert!(list.keys.iter().all(|line| line.key.is_none()));
-    call::answer(&quorum.keys, None, &plan, &KeyCall::Authority).await.expect("kept");
+    key_call::answer(&quorum.keys, None, &plan, &KeyCall::Authority).await.expect("kept");
 }

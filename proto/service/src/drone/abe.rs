@@ -6,7 +6,7 @@ use clap::Subcommand;
 use quiver_ainq::Suite;
 use serde::{Deserialize, Serialize};
 
-use crate::drone::fetching::Report;
+use crate::drone::fetch::Report;
 use crate::drone::{Error, Result};
 
 /// What to do about attribute keys.

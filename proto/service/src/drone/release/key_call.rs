@@ -11,9 +11,9 @@ use quiver_role::release::ReleaseAuthority;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroize;
 
-use super::collecting;
-use super::kept::IdentityKeys;
-use crate::drone::fetching::Plan;
+use super::collection;
+use super::identity_keys::IdentityKeys;
+use crate::drone::fetch::FetchPlan;
 use crate::drone::{Error, Result};
 
 /// What is asked.
@@ -122,12 +122,12 @@ impl KeyReport {
 /// Answers a call for the drone with this key. Without a key only what is kept is answered.
 ///
 /// # Errors
-/// [`Error::NotEnrolled`], and those of [`collecting::key`] but [`Error::NotReleased`] and [`Error::TooFewShares`], which
+/// [`Error::NotEnrolled`], and those of [`collection::key`] but [`Error::NotReleased`] and [`Error::TooFewShares`], which
 /// are in the report.
 pub async fn answer<S: Suite>(
     keys: &IdentityKeys<S>,
     keypair: Option<&DroneKeypair<S>>,
-    plan: &Plan,
+    plan: &FetchPlan,
     call: &KeyCall,
 ) -> Result<KeyReport> {
     match attempt(keys, keypair, plan, call).await {
@@ -144,7 +144,7 @@ pub async fn answer<S: Suite>(
 async fn attempt<S: Suite>(
     keys: &IdentityKeys<S>,
     keypair: Option<&DroneKeypair<S>>,
-    plan: &Plan,
+    plan: &FetchPlan,
     call: &KeyCall,
 ) -> Result<KeyReport> {
     let enrolled = || keypair.ok_or(Error::NotEnrolled("enrol first"));
@@ -153,7 +153,7 @@ async fn attempt<S: Suite>(
         KeyCall::Key { condition, wait } => {
             let condition: Condition = condition.parse().map_err(Error::Condition)?;
             let wait = Duration::from_secs(*wait);
-            let (authority, key) = collecting::key(keys, enrolled()?, plan, &condition, wait).await?;
+            let (authority, key) = collection::key(keys, enrolled()?, plan, &condition, wait).await?;
             let point = quiver_ibe::IdentityPoint::of(&condition);
             let key = key.verify(authority.master(), &point).map_err(Error::Condition)?;
             let line =
@@ -163,7 +163,7 @@ async fn attempt<S: Suite>(
         KeyCall::Authority => {
             let authority = match keys.authority()? {
                 Some(known) => known,
-                None => collecting::authority(keys, enrolled()?, plan).await?,
+                None => collection::authority(keys, enrolled()?, plan).await?,
             };
             Ok(KeyReport { statement: told(&authority), ..KeyReport::default() })
         }

@@ -14,7 +14,7 @@ use quiver_role::attributes::certifying::{Certificate, KIND, Terms};
 use quiver_role::{Edge, Envelopes, Node, QuorumSuite, Route, Snapshot};
 use quiver_service::clock;
 use quiver_service::control::Server;
-use quiver_service::drone::fetching::{Desk, copy};
+use quiver_service::drone::fetch::{KeyClient, copy};
 use quiver_service::keyring::{Entry, HeldKey, Keyring};
 use quiver_service::shutdown::Shutdown;
 use rand::Rng;
@@ -41,7 +41,7 @@ struct Plan<S: QuorumSuite> {
     store: Store,
     group: Name,
     leaders: Vec<Multiaddr>,
-    desk: Desk<S>,
+    client: KeyClient<S>,
     json: bool,
     failures: broadcast::Sender<SendFailed>,
     /// The machine that runs, for whoever asks.
@@ -56,7 +56,7 @@ struct Held<S: QuorumSuite> {
 
 impl<S: QuorumSuite> Drone<'_, S> {
     /// Joins without a name, again and again, until a signal comes.
-    pub(super) async fn stay_unnamed(
+    pub(super) async fn stay_anonymous(
         &self,
         store: Store,
         state: Option<Snapshot>,
@@ -70,7 +70,7 @@ impl<S: QuorumSuite> Drone<'_, S> {
         let plan = Plan {
             group: self.group(&store)?,
             leaders: self.config.leader_addresses()?,
-            desk: Desk::new(store.keys(&self.deployment), fetching),
+            client: KeyClient::new(store.keys(&self.deployment), fetching),
             store,
             json,
             failures,
@@ -78,14 +78,14 @@ impl<S: QuorumSuite> Drone<'_, S> {
         };
         let (_control, calls) = Server::start(&self.config.data_dir)?;
         let keypair = Arc::new(keypair);
-        let answering = control::answer_unnamed(
+        let answering = control::answer_anonymous(
             calls,
             plan.running.subscribe(),
             plan.failures.clone(),
-            plan.desk.clone(),
+            plan.client.clone(),
             (Arc::clone(&keypair), plan.group.clone()),
         );
-        let fetching = fetch(plan.desk.clone(), Arc::clone(&keypair));
+        let fetching = fetch(plan.client.clone(), Arc::clone(&keypair));
         let tasks = [tokio::spawn(answering), tokio::spawn(fetching)];
         let ended = self.join_again_and_again(&plan, &mut shutdown).await;
         tasks.iter().for_each(tokio::task::JoinHandle::abort);
@@ -127,7 +127,7 @@ impl<S: QuorumSuite> Drone<'_, S> {
     async fn credential(&self, plan: &Plan<S>, spent: Option<&HeldKey>) -> Result<Held<S>> {
         let mut told = false;
         loop {
-            let keyring = plan.desk.keys().keyring()?;
+            let keyring = plan.client.keys().keyring()?;
             match self.choose(&keyring)? {
                 Some(held) if spent != Some(&held.key) => return Ok(held),
                 Some(_) => {}
@@ -168,11 +168,11 @@ impl<S: QuorumSuite> Drone<'_, S> {
         held: &Held<S>,
         shutdown: &mut Shutdown,
     ) -> Result<Option<(Ending, bool)>> {
-        let Some(config) = tokio::task::block_in_place(|| self.unnamed(plan, held)) else {
+        let Some(config) = tokio::task::block_in_place(|| self.anonymous(plan, held)) else {
             // It is not of this period any more, or slot keys alone.
             return Ok(Some((Ending::Evicted, false)));
         };
-        let machine = AnonymousEdge::new(config, plan.store.unnamed().as_ref())?;
+        let machine = AnonymousEdge::new(config, plan.store.anonymous().as_ref())?;
         let machine = Node::new(machine.into(), Envelopes::default());
         let mut node = NodeConfig::spoke(NodeKey::random(&mut OsRng)?, Transport::TcpAndQuic);
         node.dial = plan.leaders.iter().map(|address| (Route::Leader, address.clone())).collect();
@@ -181,7 +181,7 @@ impl<S: QuorumSuite> Drone<'_, S> {
         let (over, mut ended) = mpsc::channel(1);
         let (milestones, _unheard) = mpsc::channel(1);
         let (store, json, failures) = (plan.store.clone(), plan.json, plan.failures.clone());
-        let (keeping, metrics) = (Keeping::Unnamed(over), self.metrics.clone());
+        let (keeping, metrics) = (Keeping::Anonymous(over), self.metrics.clone());
         let host = EdgeHost { store, keeping, json, milestones, failures, metrics };
         let (driver, handle) = Driver::new(&node, machine, host, OsRng)?;
         let monitor = self.monitor(self.config.metrics, &handle, Some(node.dial.len())).await?;
@@ -201,7 +201,7 @@ impl<S: QuorumSuite> Drone<'_, S> {
         Ok(ending.map(|why| (why, admitted)))
     }
 
-    fn unnamed(&self, plan: &Plan<S>, held: &Held<S>) -> Option<AnonymousConfig<S>> {
+    fn anonymous(&self, plan: &Plan<S>, held: &Held<S>) -> Option<AnonymousConfig<S>> {
         let told = |error: &dyn std::fmt::Display| tracing::error!(%error, "the credential does not hold");
         let terms = Terms::of(&held.entry.authority).inspect_err(|error| told(error)).ok()?;
         let certificate =
@@ -213,7 +213,7 @@ impl<S: QuorumSuite> Drone<'_, S> {
             authority: held.entry.authority.clone(),
             credential: certificate.into_credential()?,
             period,
-            revocations: plan.desk.keys().revocations(),
+            revocations: plan.client.keys().revocations(),
             most: self.config.answers,
             patience: PATIENCE,
             timing: self.config.timing(),
@@ -222,9 +222,9 @@ impl<S: QuorumSuite> Drone<'_, S> {
 }
 
 /// Fetches credentials, in every period.
-async fn fetch<S: QuorumSuite>(desk: Desk<S>, keypair: Arc<DroneKeypair<S>>) {
+async fn fetch<S: QuorumSuite>(client: KeyClient<S>, keypair: Arc<DroneKeypair<S>>) {
     loop {
-        desk.keep_fetched(&keypair).await;
+        client.keep_fetched(&keypair).await;
         sleep(AGAIN).await;
     }
 }

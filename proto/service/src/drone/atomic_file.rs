@@ -9,13 +9,13 @@ use crate::drone::Result;
 
 /// A file that gets its name when it is finished, and is gone if it is not. For its owner alone.
 #[derive(Debug)]
-pub(crate) struct Unfinished {
+pub(crate) struct AtomicFile {
     /// Where to write.
     pub(crate) file: NamedTempFile,
     path: PathBuf,
 }
 
-impl Unfinished {
+impl AtomicFile {
     /// A file that shall have this name, which nothing has yet.
     pub(crate) fn new(path: &Path) -> Result<Self> {
         if path.symlink_metadata().is_ok() {

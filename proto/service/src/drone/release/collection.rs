@@ -14,8 +14,8 @@ use quiver_role::release::{
 use rand::rngs::OsRng;
 use tokio::sync::{mpsc, oneshot};
 
-use super::kept::IdentityKeys;
-use crate::drone::fetching::{Plan, copy};
+use super::identity_keys::IdentityKeys;
+use crate::drone::fetch::{FetchPlan, copy};
 use crate::drone::{Error, Result};
 
 /// The key of a condition, kept or collected. For as long as `wait` says a condition that is not met yet is waited for.
@@ -27,7 +27,7 @@ use crate::drone::{Error, Result};
 pub async fn key<S: Suite>(
     keys: &IdentityKeys<S>,
     keypair: &DroneKeypair<S>,
-    plan: &Plan,
+    plan: &FetchPlan,
     condition: &Condition,
     wait: Duration,
 ) -> Result<(ReleaseAuthority<S>, UnverifiedIdentityKey)> {
@@ -48,7 +48,7 @@ pub async fn key<S: Suite>(
 pub async fn authority<S: Suite>(
     keys: &IdentityKeys<S>,
     keypair: &DroneKeypair<S>,
-    plan: &Plan,
+    plan: &FetchPlan,
 ) -> Result<ReleaseAuthority<S>> {
     if let Some(known) = keys.authority()? {
         return Ok(known);
@@ -60,7 +60,7 @@ pub async fn authority<S: Suite>(
 async fn collect<S: Suite>(
     keys: &IdentityKeys<S>,
     keypair: &DroneKeypair<S>,
-    plan: &Plan,
+    plan: &FetchPlan,
     condition: Option<&Condition>,
     wait: Duration,
 ) -> Result<()> {

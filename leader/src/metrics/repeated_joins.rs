@@ -15,13 +15,13 @@ const SMALL: usize = 64;
 
 /// When which drone joined lately.
 #[derive(Debug, Default)]
-pub(crate) struct Joins {
+pub(crate) struct RepeatedJoins {
     lately: BTreeMap<Name, VecDeque<Instant>>,
     /// At this size those of long ago are looked for: not with each of thousands that join at once.
     tidy_at: usize,
 }
 
-impl Joins {
+impl RepeatedJoins {
     /// Notes a joining; returns how often it joined lately if that is suspicious.
     pub(crate) fn note(&mut self, name: &Name, now: Instant) -> Option<usize> {
         let lately = |at: &Instant| now.duration_since(*at) < WITHIN;
@@ -45,9 +45,9 @@ mod tests {
 
     #[test]
     fn drone_that_joins_again_and_again_is_suspicious_and_others_are_not() {
-        let (mut joins, start) = (Joins::default(), Instant::now());
+        let (mut joins, start) = (RepeatedJoins::default(), Instant::now());
         let (copied, other) = (Name::new("edge-1").unwrap(), Name::new("edge-2").unwrap());
-        let suspicious = |joins: &mut Joins, name, seconds| {
+        let suspicious = |joins: &mut RepeatedJoins, name, seconds| {
             joins.note(name, start + Duration::from_secs(seconds)).is_some()
         };
         for (seconds, expected) in [(0, false), (60, false), (120, false), (180, true), (240, true)] {
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn joinings_of_long_ago_are_forgotten() {
-        let (mut joins, start) = (Joins::default(), Instant::now());
+        let (mut joins, start) = (RepeatedJoins::default(), Instant::now());
         for number in 0..1000_u32 {
             let name = Name::new(&format!("edge-{number}")).unwrap();
             joins.note(&name, start + WITHIN * number);

@@ -35,7 +35,7 @@ const AGAIN_AT_MOST: Duration = Duration::from_secs(3600);
 
 /// How a fetch is done.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct FetchPlan {
     /// Addresses of KGCs.
     pub kgcs: Vec<Multiaddr>,
     /// When the machine does things.
@@ -103,15 +103,15 @@ impl Report {
 
 /// Where a drone's program fetches: one fetch at a time. Clones share that.
 #[derive(Clone, Debug)]
-pub struct Desk<S: Suite> {
+pub struct KeyClient<S: Suite> {
     keys: Keys<S>,
-    plan: Plan,
+    plan: FetchPlan,
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
-impl<S: Suite> Desk<S> {
-    /// A desk for this keyring.
-    pub fn new(keys: Keys<S>, plan: Plan) -> Self {
+impl<S: Suite> KeyClient<S> {
+    /// A client for this keyring.
+    pub fn new(keys: Keys<S>, plan: FetchPlan) -> Self {
         Self { keys, plan, turn: Arc::default() }
     }
 
@@ -123,9 +123,9 @@ impl<S: Suite> Desk<S> {
     /// Answers a call about keys of conditions, for the drone with this key if there is one.
     ///
     /// # Errors
-    /// Those of [`answer`](crate::drone::release::call::answer).
+    /// Those of [`answer`](crate::drone::release::key_call::answer).
     pub async fn release(&self, keypair: Option<&DroneKeypair<S>>, call: &KeyCall) -> Result<KeyReport> {
-        crate::drone::release::call::answer(&self.keys.identity_keys(), keypair, &self.plan, call).await
+        crate::drone::release::key_call::answer(&self.keys.identity_keys(), keypair, &self.plan, call).await
     }
 
     /// Fetches everything that is granted to the drone with this key and stores it, each key as it comes. Needs a tokio
@@ -181,7 +181,7 @@ pub fn copy<S: Suite>(deployment: &Deployment<S>, keypair: &DroneKeypair<S>) -> 
     DroneKeypair::restore(deployment, keypair.public().clone(), &secret).map_err(Error::Keyring)
 }
 
-async fn fetch<S: Suite>(keys: &Keys<S>, keypair: DroneKeypair<S>, plan: &Plan) -> Result<Report> {
+async fn fetch<S: Suite>(keys: &Keys<S>, keypair: DroneKeypair<S>, plan: &FetchPlan) -> Result<Report> {
     if plan.kgcs.is_empty() {
         return Err(Error::NoAddress);
     }

@@ -7,8 +7,8 @@ use quiver_net::Handle;
 use quiver_role::{Either, EnvelopeCommand, Envelopes, Machine, Node, Primary};
 use serde::{Deserialize, Serialize};
 
-use super::{Holder, Job, SendJob, attribute_keys};
-use crate::drone::fetching::{Desk, copy};
+use crate::drone::envelope::{Holder, Job, SendJob, attribute_keys};
+use crate::drone::fetch::{KeyClient, copy};
 use crate::drone::{Error, Result};
 
 /// How long a running service may take to seal or open a file: files have any length.
@@ -49,8 +49,8 @@ impl From<Result<String>> for Answer {
 }
 
 /// Gives the machine what the keyring has. Called at the start, and whenever keys were fetched.
-pub async fn hand_over<P: Primary>(machine: &Handle<Drone<P>>, desk: &Desk<P::Suite>) {
-    match desk.keys().keyring() {
+pub async fn hand_over<P: Primary>(machine: &Handle<Drone<P>>, client: &KeyClient<P::Suite>) {
+    match client.keys().keyring() {
         Ok(keyring) => {
             let keys = EnvelopeCommand::Keys(attribute_keys(&keyring));
             // If the machine has stopped, nobody needs keys.
@@ -60,30 +60,34 @@ pub async fn hand_over<P: Primary>(machine: &Handle<Drone<P>>, desk: &Desk<P::Su
     }
 }
 
-/// Fetches in the background, and again whenever what is held has ended ([`Desk::keep_fetched`]). The machine learns of
+/// Fetches in the background, and again whenever what is held has ended ([`KeyClient::keep_fetched`]). The machine learns of
 /// each key, and of each that is withdrawn, as soon as that is stored.
 pub async fn keep_fetched<P: Primary>(
     machine: &Handle<Drone<P>>,
-    desk: &Desk<P::Suite>,
+    client: &KeyClient<P::Suite>,
     keypair: &DroneKeypair<P::Suite>,
 ) {
-    let mut changes = desk.keys().changes();
+    let mut changes = client.keys().changes();
     let handing_over = async {
         while changes.changed().await.is_ok() {
-            hand_over(machine, desk).await;
+            hand_over(machine, client).await;
         }
     };
     tokio::select! {
-        () = desk.keep_fetched(keypair) => hand_over(machine, desk).await,
+        () = client.keep_fetched(keypair) => hand_over(machine, client).await,
         // Not before there is no keyring any more.
         () = handing_over => {}
     }
 }
 
 /// Does a job as the running drone, beside its machine.
-pub async fn perform<P: Primary>(machine: &Handle<Drone<P>>, desk: &Desk<P::Suite>, job: Job) -> Answer {
+pub async fn perform<P: Primary>(
+    machine: &Handle<Drone<P>>,
+    client: &KeyClient<P::Suite>,
+    job: Job,
+) -> Answer {
     let done = async {
-        let holder = holder(machine, desk).await?;
+        let holder = holder(machine, client).await?;
         let done = tokio::task::spawn_blocking(move || holder.perform(&job)).await;
         done.unwrap_or_else(|error| Err(Error::Io(std::io::Error::other(error))))
     };
@@ -96,14 +100,17 @@ pub async fn perform<P: Primary>(machine: &Handle<Drone<P>>, desk: &Desk<P::Suit
 /// Those of [`Holder::command`].
 pub async fn sending<P: Primary>(
     machine: &Handle<Drone<P>>,
-    desk: &Desk<P::Suite>,
+    client: &KeyClient<P::Suite>,
     job: SendJob,
 ) -> Result<Command<P>> {
-    holder(machine, desk).await?.command(job).map(Either::Right)
+    holder(machine, client).await?.command(job).map(Either::Right)
 }
 
-async fn holder<P: Primary>(machine: &Handle<Drone<P>>, desk: &Desk<P::Suite>) -> Result<Holder<P::Suite>> {
-    let deployment = desk.keys().deployment().clone();
+async fn holder<P: Primary>(
+    machine: &Handle<Drone<P>>,
+    client: &KeyClient<P::Suite>,
+) -> Result<Holder<P::Suite>> {
+    let deployment = client.keys().deployment().clone();
     let pinned = deployment.clone();
     let look = move |machine: &Drone<P>| {
         let keypair = machine.keypair().map(|keypair| copy(&pinned, keypair)).transpose()?;
@@ -111,5 +118,5 @@ async fn holder<P: Primary>(machine: &Handle<Drone<P>>, desk: &Desk<P::Suite>) -
     };
     let looked = machine.inspect(look).await.map_err(|error| Error::Io(std::io::Error::other(error)))?;
     let (keypair, revocations) = looked?;
-    Ok(Holder { deployment, keyring: desk.keys().keyring()?, keypair, revocations })
+    Ok(Holder { deployment, keyring: client.keys().keyring()?, keypair, revocations })
 }
