@@ -1,4 +1,4 @@
-//! The functions in assembly, as they are linked into an image: copying and comparing memory (`quiver-copy`), SHA-256's compression
+//! The functions in assembly, as they are linked into an image: copying and comparing memory (`quiver-memcpy`), SHA-256's compression
 //! (`quiver-crypto`), and the product in the field of BLS12-381 (`quiver-pairing`).
 
 use std::path::Path;

@@ -29,7 +29,7 @@ pub mod region;
 pub mod setting;
 
 #[cfg(target_os = "none")]
-use quiver_copy as _;
+use quiver_memcpy as _;
 
 #[cfg(target_os = "none")]
 pub mod board;

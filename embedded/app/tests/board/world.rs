@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use quiver_ainq::StrategyKind;
 use quiver_firmware::{About, Board, Hooks, Memory, ResetCause, SerialLine, State, run};
-use quiver_ground::Ground;
 use quiver_role::leader::LeaderTiming;
+use quiver_test_network::TestNetwork;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{CryptoRng, Error, RngCore, SeedableRng};
 
@@ -90,7 +90,7 @@ impl RngCore for Source {
 impl CryptoRng for Source {}
 
 pub(crate) struct World {
-    ground: Ground,
+    network: TestNetwork,
     pub(crate) wire: Wire,
     pub(crate) console: Wire,
     pub(crate) flash: Flash,
@@ -110,7 +110,7 @@ impl World {
     /// The same, with a region of so many pages for the state.
     pub(crate) fn with_flash(seed: u64, strategy: StrategyKind, timing: LeaderTiming, pages: usize) -> Self {
         let mut world = Self {
-            ground: Ground::new(seed, strategy, timing, time::now()),
+            network: TestNetwork::new(seed, strategy, timing, time::now()),
             wire: Wire::new(seed),
             console: Wire::new(seed),
             flash: Flash::new(pages, seed),
@@ -169,8 +169,8 @@ impl World {
     }
 
     /// So many more drones enrol and join.
-    pub(crate) fn accompany(&mut self, count: usize) {
-        self.ground.accompany(count);
+    pub(crate) fn add_companions(&mut self, count: usize) {
+        self.network.add_companions(count);
         self.until("all are members", |world| world.companions_agree());
     }
 
@@ -200,16 +200,16 @@ impl World {
     fn step(&mut self, end: Duration) {
         let mut busy = self.poll_board();
         let heard = self.wire.hear();
-        busy |= self.ground.work(&heard);
-        let said = self.ground.take_bytes();
+        busy |= self.network.work(&heard);
+        let said = self.network.take_bytes();
         self.wire.say(&said);
         if busy {
             return;
         }
-        let next = self.ground.due().unwrap_or(end).min(time::alarm()).min(end);
+        let next = self.network.due().unwrap_or(end).min(time::alarm()).min(end);
         time::set(next.max(time::now() + Duration::from_micros(1)));
-        self.ground.set_time(time::now());
-        self.ground.wake();
+        self.network.set_time(time::now());
+        self.network.wake();
     }
 
     /// Whether anything came of it.
@@ -230,7 +230,7 @@ impl World {
         !said.is_empty()
     }
 
-    /// The board's epoch, as [`Ground::epoch`] has the leader's.
+    /// The board's epoch, as [`TestNetwork::epoch`] has the leader's.
     pub(crate) fn board_epoch(&self) -> Option<String> {
         let words: Vec<_> = self.last("key ")?.split(' ').collect();
         Some(format!("{} digest {}", words[1], words[5]))
@@ -243,15 +243,15 @@ impl World {
 }
 
 impl Deref for World {
-    type Target = Ground;
+    type Target = TestNetwork;
 
-    fn deref(&self) -> &Ground {
-        &self.ground
+    fn deref(&self) -> &TestNetwork {
+        &self.network
     }
 }
 
 impl DerefMut for World {
-    fn deref_mut(&mut self) -> &mut Ground {
-        &mut self.ground
+    fn deref_mut(&mut self) -> &mut TestNetwork {
+        &mut self.network
     }
 }

@@ -28,10 +28,10 @@ use std::time::Duration;
 use crc::{CRC_32_ISO_HDLC, Crc};
 use quiver_ainq::StrategyKind;
 use quiver_firmware::State;
-use quiver_ground::name;
 use quiver_link::{Counter, encode_line};
 use quiver_role::leader::LeaderTiming;
 use quiver_role::{LeaderCommand, LeaderEvent};
+use quiver_test_network::name;
 
 use self::world::World;
 
@@ -192,7 +192,7 @@ fn each_bad_input_is_counted_under_its_name_on_the_console_and_over_the_link() {
     world.wire.say(&nonsense);
     world.wire.say(&changed);
     world.wire.say(&[&[0][..], &[1; 5_000], &[0]].concat());
-    world.pretend(b"no message of any version");
+    world.inject_from_leader(b"no message of any version");
     let wrong =
         [Counter::WrongVersion, Counter::Malformed, Counter::BadFrames, Counter::TooLong, Counter::Offences];
     told(&mut world, &wrong);
@@ -322,7 +322,7 @@ fn header_that_the_flash_has_no_room_for_is_given_up_and_a_later_key_taken() {
     let mut world = World::with_flash(14, StrategyKind::Flat, LeaderTiming::default(), 6);
     world.provision("board-1");
     world.until("agreement", World::agree);
-    world.accompany(1_100);
+    world.add_companions(1_100);
     world.silence_every_second();
     // Their spare points are used up by the first start, so that the second opens a term without them, and names each in its header:
     // 550 runs of 8 bytes, where a state may have 4,080.
@@ -348,7 +348,7 @@ fn re_key_longer_than_a_board_takes_is_refused_counted_and_caught_up_with() {
     let mut world = World::new(15, StrategyKind::Tree, LeaderTiming::default());
     world.provision("board-1");
     world.until("agreement", World::agree);
-    world.accompany(700);
+    world.add_companions(700);
     world.until("agreement", World::agree);
     let refused = world.gateway.counters().too_long;
     // Every second leaf of the tree goes: nearly all of its keys are new, and the message has two wraps of each.

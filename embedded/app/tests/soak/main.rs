@@ -23,10 +23,10 @@ use quiver_ainq::StrategyKind;
 use quiver_crypto::Hex;
 use quiver_crypto::canonical::Reader;
 use quiver_firmware::storage::Storage;
-use quiver_ground::name;
 use quiver_role::edge::{EdgeConfig, EdgeTiming, Provisioning};
 use quiver_role::leader::LeaderTiming;
 use quiver_role::{Edge, Kgcs, LeaderCommand, LeaderEvent, Snapshot};
+use quiver_test_network::name;
 
 use self::flash::PAGE;
 use self::world::World;

@@ -13,8 +13,8 @@ use std::fmt;
 use std::time::Duration;
 
 use quiver_emulation::wire::{End, Weather};
-use quiver_ground::name;
 use quiver_role::{LeaderCommand, LeaderEvent};
+use quiver_test_network::name;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
 
@@ -52,7 +52,7 @@ fn one_seed_gives_one_course() {
         course.life.storm.weather = BAD;
         course.speak();
         course.garbage(course.life.now);
-        (course.life.now, course.life.said, course.life.ground.sent)
+        (course.life.now, course.life.said, course.life.network.sent)
     };
     let first = course();
     assert!(first.1.len() > 5 && first == course());
@@ -149,7 +149,7 @@ impl Course {
         self.orders += 1;
         self.reports += 1;
         let (order, report) = (format!("order {}", self.orders), format!("report {}", self.reports));
-        self.life.ground.lead(LeaderCommand::Send { channel: name("orders"), data: order.into() });
+        self.life.network.lead(LeaderCommand::Send { channel: name("orders"), data: order.into() });
         self.life.type_line(&format!("send {report}"));
         let (orders, reports) = (self.orders, self.reports);
         self.life.until("both messages", |life| heard(life) >= reports && life.count("message ") >= orders);
@@ -174,16 +174,16 @@ impl Course {
         assert!(line.ends_with(&format!("reset {cause}")), "{cause}: {line}");
         let keys = self.life.count("key ");
         self.life.until("its key", |life| life.count("key ") > keys && life.agree());
-        assert_eq!(self.life.ground.keys_issued, 2 + COMPANIONS, "nobody enrolled anew");
+        assert_eq!(self.life.network.keys_issued, 2 + COMPANIONS, "nobody enrolled anew");
     }
 
     /// Another leader's term, another gateway, or a longer list of revoked keys.
     fn trouble_on_the_ground(&mut self, hour: u64) {
         match hour % 3 {
-            0 => self.life.ground.restart_gateway(),
-            1 => self.life.ground.restart_leader(),
+            0 => self.life.network.restart_gateway(),
+            1 => self.life.network.restart_leader(),
             _ => {
-                self.life.ground.revoke(hour as u8);
+                self.life.network.revoke(hour as u8);
                 self.revoked = hour;
             }
         }
@@ -224,7 +224,7 @@ impl Course {
             overruns: orders.status("overruns"),
             behind: self.behind,
             wear: wear.collect(),
-            epochs: self.life.ground.leader_events.iter().filter(|event| is_epoch(event)).count(),
+            epochs: self.life.network.leader_events.iter().filter(|event| is_epoch(event)).count(),
             keys: self.life.keys().len(),
             heard: self.life.count("message "),
             said: heard(&self.life),
@@ -249,7 +249,7 @@ fn heard(life: &Life) -> usize {
         }
         _ => false,
     };
-    life.ground.leader_events.iter().filter(ours).count()
+    life.network.leader_events.iter().filter(ours).count()
 }
 
 /// How a board stands after an hour.

@@ -7,8 +7,8 @@ use quiver_ainq::StrategyKind;
 use quiver_emulation::lockstep::{Leashed, Line};
 use quiver_emulation::model::Setup;
 use quiver_emulation::wire::{End, Storm};
-use quiver_ground::Ground;
 use quiver_role::leader::LeaderTiming;
+use quiver_test_network::TestNetwork;
 use tempfile::TempDir;
 
 use crate::stage::{NAME, edge};
@@ -17,7 +17,7 @@ use crate::stage::{NAME, edge};
 const STEP: Duration = Duration::from_micros(100);
 
 pub(crate) struct Life {
-    pub(crate) ground: Ground,
+    pub(crate) network: TestNetwork,
     pub(crate) chip: Leashed,
     /// On the line to the gateway, both ways.
     pub(crate) storm: Storm,
@@ -37,7 +37,7 @@ impl Life {
         let setup = Setup { seed, ..Setup::default() };
         let chip = Leashed::start(&directory.path().join("model"), &edge(), &setup);
         Self {
-            ground: Ground::new(seed, StrategyKind::Tree, LeaderTiming::default(), Duration::ZERO),
+            network: TestNetwork::new(seed, StrategyKind::Tree, LeaderTiming::default(), Duration::ZERO),
             chip,
             storm: Storm::new(seed),
             now: Duration::ZERO,
@@ -51,10 +51,10 @@ impl Life {
     /// The board is set up, enrols and joins a group with these many others.
     pub(crate) fn join(&mut self, companions: usize) {
         self.until("a board that listens", |life| life.heard_line("unprovisioned").is_some());
-        let block = self.ground.provisioning(NAME).encode();
+        let block = self.network.provisioning(NAME).encode();
         self.type_line(&format!("provision {}", hex::encode(&*block)));
-        self.ground.accompany(companions);
-        self.until("agreement", |life| life.agree() && life.ground.companions_agree());
+        self.network.add_companions(companions);
+        self.until("agreement", |life| life.agree() && life.network.companions_agree());
     }
 
     pub(crate) fn type_line(&mut self, text: &str) {
@@ -93,17 +93,17 @@ impl Life {
 
     /// What is to be done on the ground is done, and the chip runs until there is more, or it says something.
     fn step(&mut self, end: Duration) {
-        self.ground.set_time(self.now);
-        self.ground.wake();
+        self.network.set_time(self.now);
+        self.network.wake();
         let mut heard = std::mem::take(&mut self.heard);
-        while self.ground.work(&heard) {
+        while self.network.work(&heard) {
             heard.clear();
         }
-        let arrives = self.storm.disturbed(&self.ground.take_bytes());
+        let arrives = self.storm.disturbed(&self.network.take_bytes());
         if !arrives.is_empty() {
             self.chip.say(Line::Link, &arrives);
         }
-        let next = self.ground.due().unwrap_or(end).min(end).max(self.now + STEP);
+        let next = self.network.due().unwrap_or(end).min(end).max(self.now + STEP);
         let sent = self.chip.until(next);
         self.now = sent.now;
         self.heard = self.storm.disturbed(&sent.link);
@@ -136,7 +136,7 @@ impl Life {
     pub(crate) fn agree(&self) -> bool {
         let held = self.heard_line("key ").map(|line| line.split(' ').collect::<Vec<_>>());
         let held = held.map(|words| format!("{} digest {}", words[1], words[5]));
-        held.is_some() && held == self.ground.epoch()
+        held.is_some() && held == self.network.epoch()
     }
 
     /// The epochs whose key the board ever held.
@@ -147,7 +147,7 @@ impl Life {
 
     /// Whether board and gateway are in session, as both see it.
     pub(crate) fn in_session(&self) -> bool {
-        self.ground.gateway.has_session()
+        self.network.gateway.has_session()
             && self.heard_line("gateway ").is_some_and(|line| line.starts_with("gateway connected"))
     }
 

@@ -99,7 +99,7 @@ impl<F: NorFlash> Gateway<F> {
             )
             .await;
             match next {
-                Either4::First(Ok(len)) => self.pass_on(bytes.get(..len).unwrap_or_default()).await,
+                Either4::First(Ok(len)) => self.forward(bytes.get(..len).unwrap_or_default()).await,
                 Either4::Second(frame) => {
                     if let Some(frame) = self.bridge.line_frame(frame.bytes()) {
                         let _ = self.line.write_all(&frame).await;
@@ -118,7 +118,7 @@ impl<F: NorFlash> Gateway<F> {
         }
     }
 
-    async fn pass_on(&mut self, mut bytes: &[u8]) {
+    async fn forward(&mut self, mut bytes: &[u8]) {
         while let Some(frame) = self.decoder.next_frame(&mut bytes) {
             let frame = self.bridge.air_frame(frame.address, frame.datagram);
             if let Some(frame) = frame.and_then(|bytes| radio::Frame::new(&bytes)) {

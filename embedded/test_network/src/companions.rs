@@ -6,7 +6,7 @@ use quiver_ainq::{Revoked, Role};
 use quiver_role::edge::EdgeTiming;
 use quiver_role::{Destination, Edge, EdgeConfig, Input, KgcCommand, Kgcs, Machine, Output, Peer, Route};
 
-use crate::{Flight, GROUP, Ground, S, grant, name};
+use crate::{GROUP, InFlight, S, TestNetwork, grant, name};
 
 /// What companions know KGC and leader as.
 pub(crate) const KGC: Peer = Peer(1);
@@ -31,12 +31,12 @@ fn peer(index: usize) -> Peer {
     Peer(FIRST + index as u64)
 }
 
-impl Ground {
+impl TestNetwork {
     /// There are so many more drones, which begin to enrol.
     ///
     /// # Panics
     /// If the machines refuse their configuration.
-    pub fn accompany(&mut self, count: usize) {
+    pub fn add_companions(&mut self, count: usize) {
         for index in self.companions.len()..self.companions.len() + count {
             let grant = grant(&format!("companion-{index}"), Role::Edge);
             let token = self.operator.issue(&self.deployment, grant, &mut self.rng).unwrap();
@@ -114,7 +114,7 @@ impl Ground {
             match companion.machine.poll_output() {
                 Output::Timeout(at) => return companion.deadline = at,
                 Output::Transmit { to: Destination::Peer(to), payload } => {
-                    let flight = if to == KGC { Flight::Kgc } else { Flight::Leader };
+                    let flight = if to == KGC { InFlight::Kgc } else { InFlight::Leader };
                     self.flights.push_back(flight(peer(index), payload));
                 }
                 _ => {}

@@ -7,9 +7,9 @@ use quiver_link::{
 use quiver_role::{Input, Peer, Route};
 use rand_core::RngCore;
 
-use crate::{EPOCH_START, Flight, Ground};
+use crate::{EPOCH_START, InFlight, TestNetwork};
 
-impl Ground {
+impl TestNetwork {
     pub(crate) fn work_gateway(&mut self, mut heard: &[u8]) -> bool {
         if !self.gateway_up {
             return false;
@@ -34,24 +34,24 @@ impl Ground {
     fn gateway_event(&mut self, event: GatewayEvent) {
         match event {
             GatewayEvent::Begun { wants, .. } => {
-                self.hang_up();
+                self.disconnect_all();
                 self.connect(wants);
             }
             GatewayEvent::Wants(wants) => self.connect(wants),
             GatewayEvent::Transmit { to: Destination::Peer(number), payload } => {
                 if self.to_kgc == Some(number) {
-                    self.flights.push_back(Flight::Kgc(Peer(number), payload));
+                    self.flights.push_back(InFlight::Kgc(Peer(number), payload));
                 } else if self.to_leader == Some(number) {
-                    self.flights.push_back(Flight::Leader(Peer(number), payload));
+                    self.flights.push_back(InFlight::Leader(Peer(number), payload));
                 }
             }
             GatewayEvent::Transmit { to: Destination::Group, payload } => {
                 let from = Peer(self.to_leader.unwrap_or(0));
-                self.flights.push_back(Flight::Leader(from, payload));
+                self.flights.push_back(InFlight::Leader(from, payload));
             }
             GatewayEvent::Block { peer } => panic!("the board blocks {peer}"),
             GatewayEvent::Report(report) => self.report = Some(report),
-            GatewayEvent::Lost => self.hang_up(),
+            GatewayEvent::Lost => self.disconnect_all(),
         }
     }
 
@@ -78,16 +78,16 @@ impl Ground {
     }
 
     /// The leader is gone, and the board is told so; what the board wants.
-    pub(crate) fn lose_leader(&mut self) -> Wants {
+    pub(crate) fn disconnect_leader(&mut self) -> Wants {
         if let Some(number) = self.to_leader {
             let _ = self.gateway.send(&ToBoard::Disconnected { peer: number });
         }
         let wants = self.wants.clone();
-        self.hang_up();
+        self.disconnect_all();
         wants
     }
 
-    pub(crate) fn hang_up(&mut self) {
+    pub(crate) fn disconnect_all(&mut self) {
         if let Some(number) = self.to_kgc.take() {
             self.feed_kgc(Input::Disconnected { peer: Peer(number) });
         }
@@ -98,7 +98,7 @@ impl Ground {
     }
 
     /// A message of a KGC or leader for the board.
-    pub(crate) fn pass_on(&mut self, from: u64, via: quiver_link::Via, bytes: Vec<u8>) {
+    pub(crate) fn forward(&mut self, from: u64, via: quiver_link::Via, bytes: Vec<u8>) {
         let _ = self.gateway.send(&ToBoard::Received { from, via, bytes });
     }
 
@@ -106,7 +106,7 @@ impl Ground {
     ///
     /// # Panics
     /// If it is connected to none.
-    pub fn pretend(&mut self, bytes: &[u8]) {
+    pub fn inject_from_leader(&mut self, bytes: &[u8]) {
         let from = self.to_leader.expect("a leader is connected");
         self.gateway
             .send(&ToBoard::Received { from, via: quiver_link::Via::Peer, bytes: bytes.into() })
@@ -115,7 +115,7 @@ impl Ground {
 
     /// Another gateway takes this one's place.
     pub fn restart_gateway(&mut self) {
-        self.hang_up();
+        self.disconnect_all();
         self.gateway = GatewayEndpoint::new(Limits::line(1 << 17), self.rng.next_u32());
         self.decoder = LineDecoder::new();
     }

@@ -1,8 +1,8 @@
 //! What a board meets on the ground: a KGC, a leader and a gateway as they really are, and other drones, on one thread and in virtual
 //! time. For tests, whatever the board is: the firmware on the host, or an image in its model.
 //!
-//! Whoever has the board drives this: [`Ground::set_time`], [`Ground::work`] with what the board's line carries, until nothing is to be done,
-//! and again at [`Ground::due`]. One seed gives one course of things.
+//! Whoever has the board drives this: [`TestNetwork::set_time`], [`TestNetwork::work`] with what the board's line carries, until nothing is to be done,
+//! and again at [`TestNetwork::due`]. One seed gives one course of things.
 #![forbid(unsafe_code)]
 
 mod companions;
@@ -35,10 +35,10 @@ pub const EPOCH_START: u64 = 1_798_761_600;
 /// The leader's group.
 pub const GROUP: &str = "alpha";
 /// What the leader and the KGC know each other as.
-const COLLEAGUE: Peer = Peer(1);
+const KGC_LEADER_LINK: Peer = Peer(1);
 
 /// Who a message on the ground is for, and from whom it is as its receiver knows them.
-enum Flight {
+enum InFlight {
     Kgc(Peer, Vec<u8>),
     Leader(Peer, Vec<u8>),
     Board(u64, quiver_link::Via, Vec<u8>),
@@ -46,7 +46,7 @@ enum Flight {
 }
 
 /// See the [crate](self).
-pub struct Ground {
+pub struct TestNetwork {
     /// Of everything random here.
     pub rng: ChaCha20Rng,
     /// The deployment that the KGC and everybody else belong to.
@@ -64,7 +64,7 @@ pub struct Ground {
     /// How many keys the KGC has issued.
     pub keys_issued: usize,
     companions: Vec<Companion>,
-    flights: VecDeque<Flight>,
+    flights: VecDeque<InFlight>,
     /// The gateway's end of the link.
     pub gateway: GatewayEndpoint,
     decoder: LineDecoder,
@@ -85,7 +85,7 @@ pub struct Ground {
     for_board: Vec<u8>,
 }
 
-impl Ground {
+impl TestNetwork {
     /// Everything runs, and nobody has enrolled.
     ///
     /// # Panics
@@ -107,7 +107,7 @@ impl Ground {
         let role = Role::Leader { group: name(GROUP), ordinal: 0 };
         let token = operator.issue(&deployment, grant("leader", role), &mut rng).unwrap();
         let leader = leader_config(&deployment, Some(token), strategy, timing);
-        let mut ground = Self {
+        let mut network = Self {
             kgc: Kgc::new(kgc, Vec::new()).unwrap(),
             leading: (strategy, timing),
             leader: Leader::new(leader, Vec::new()).unwrap(),
@@ -133,9 +133,9 @@ impl Ground {
             sent: Vec::new(),
             for_board: Vec::new(),
         };
-        ground.feed_kgc(Input::Connected { peer: COLLEAGUE, route: Route::Inbound });
-        ground.feed_leader(Input::Connected { peer: COLLEAGUE, route: Route::Kgc });
-        ground
+        network.feed_kgc(Input::Connected { peer: KGC_LEADER_LINK, route: Route::Inbound });
+        network.feed_leader(Input::Connected { peer: KGC_LEADER_LINK, route: Route::Kgc });
+        network
     }
 
     /// What sets up a board of this name.
@@ -171,11 +171,11 @@ impl Ground {
     /// # Panics
     /// If it does not.
     pub fn restart_leader(&mut self) {
-        let wants = self.lose_leader();
+        let wants = self.disconnect_leader();
         let (strategy, timing) = self.leading;
         let config = leader_config(&self.deployment, None, strategy, timing);
         self.leader = Leader::new(config, self.leader_records.clone()).unwrap();
-        self.feed_leader(Input::Connected { peer: COLLEAGUE, route: Route::Kgc });
+        self.feed_leader(Input::Connected { peer: KGC_LEADER_LINK, route: Route::Kgc });
         self.connect(wants);
         self.reconnect_companions();
     }
@@ -230,16 +230,16 @@ impl Ground {
         while let Some(flight) = self.flights.pop_front() {
             busy = true;
             match flight {
-                Flight::Leader(from, _) if self.leader_made_up && from != COLLEAGUE => {}
-                Flight::Board(from, ..) if self.leader_made_up && self.to_leader == Some(from) => {}
-                Flight::Kgc(from, bytes) => {
+                InFlight::Leader(from, _) if self.leader_made_up && from != KGC_LEADER_LINK => {}
+                InFlight::Board(from, ..) if self.leader_made_up && self.to_leader == Some(from) => {}
+                InFlight::Kgc(from, bytes) => {
                     self.feed_kgc(Input::Received { from, via: Via::Peer, bytes: &bytes });
                 }
-                Flight::Leader(from, bytes) => {
+                InFlight::Leader(from, bytes) => {
                     self.feed_leader(Input::Received { from, via: Via::Peer, bytes: &bytes });
                 }
-                Flight::Board(from, via, bytes) => self.pass_on(from, via, bytes),
-                Flight::Companion(index, from, bytes) => {
+                InFlight::Board(from, via, bytes) => self.forward(from, via, bytes),
+                InFlight::Companion(index, from, bytes) => {
                     self.feed_companion(index, Input::Received { from, via: Via::Peer, bytes: &bytes });
                 }
             }
@@ -256,8 +256,8 @@ impl Ground {
         loop {
             match self.kgc.poll_output() {
                 Output::Timeout(at) => return self.deadlines[0] = at,
-                Output::Transmit { to: Destination::Peer(COLLEAGUE), payload } => {
-                    self.flights.push_back(Flight::Leader(COLLEAGUE, payload));
+                Output::Transmit { to: Destination::Peer(KGC_LEADER_LINK), payload } => {
+                    self.flights.push_back(InFlight::Leader(KGC_LEADER_LINK, payload));
                 }
                 Output::Transmit { to: Destination::Peer(to), payload } => {
                     self.flights.push_back(flight(to, companions::KGC, payload));
@@ -273,8 +273,8 @@ impl Ground {
         loop {
             match self.leader.poll_output() {
                 Output::Timeout(at) => return self.deadlines[1] = at,
-                Output::Transmit { to: Destination::Peer(COLLEAGUE), payload } => {
-                    self.flights.push_back(Flight::Kgc(COLLEAGUE, payload));
+                Output::Transmit { to: Destination::Peer(KGC_LEADER_LINK), payload } => {
+                    self.flights.push_back(InFlight::Kgc(KGC_LEADER_LINK, payload));
                 }
                 Output::Transmit { to: Destination::Peer(to), payload } => {
                     self.flights.push_back(flight(to, companions::LEADER, payload));
@@ -282,10 +282,10 @@ impl Ground {
                 Output::Transmit { to: Destination::Group, payload } => {
                     for index in 0..self.companions.len() {
                         let copy = payload.clone();
-                        self.flights.push_back(Flight::Companion(index, companions::LEADER, copy));
+                        self.flights.push_back(InFlight::Companion(index, companions::LEADER, copy));
                     }
                     if let Some(number) = self.to_leader.filter(|_| self.wants.group() == Some(GROUP)) {
-                        self.flights.push_back(Flight::Board(number, quiver_link::Via::Group, payload));
+                        self.flights.push_back(InFlight::Board(number, quiver_link::Via::Group, payload));
                     }
                 }
                 Output::Event(event) => self.leader_events.push(event),
@@ -315,10 +315,10 @@ fn leader_config(
 }
 
 /// What KGC or leader says to whom they know by this number.
-fn flight(to: Peer, from: Peer, payload: Vec<u8>) -> Flight {
+fn flight(to: Peer, from: Peer, payload: Vec<u8>) -> InFlight {
     match companions::index(to) {
-        Some(index) => Flight::Companion(index, from, payload),
-        None => Flight::Board(to.0, quiver_link::Via::Peer, payload),
+        Some(index) => InFlight::Companion(index, from, payload),
+        None => InFlight::Board(to.0, quiver_link::Via::Peer, payload),
     }
 }
 
