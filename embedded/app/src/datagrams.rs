@@ -35,8 +35,8 @@ pub trait Datagrams {
     fn set_address(&mut self, _address: Option<RadioAddress>) {}
 
     /// Frames that were too long, had a wrong checksum or another version since the start.
-    fn faults(&self) -> LinkFaults {
-        LinkFaults::default()
+    fn frame_errors(&self) -> FrameErrors {
+        FrameErrors::default()
     }
 }
 
@@ -51,7 +51,7 @@ pub struct RadioAddress {
 
 /// What came and was no frame, counted since the start. Counters stay at their greatest value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LinkFaults {
+pub struct FrameErrors {
     /// Longer than any frame.
     pub too_long: u32,
     /// With a wrong checksum.

@@ -8,14 +8,14 @@ pub trait Hooks {
     fn alive(&mut self);
 
     /// Shows how things stand, for example by LEDs. Called whenever that changes.
-    fn show(&mut self, state: State);
+    fn indicate(&mut self, state: State);
 
     /// How much memory was used so far.
     fn memory(&self) -> Memory;
 
     /// What the board has noticed of itself since its start.
-    fn troubles(&self) -> Troubles {
-        Troubles::default()
+    fn fault_counters(&self) -> FaultCounters {
+        FaultCounters::default()
     }
 
     /// Waits until the operator has held the button that wipes all keys. Never ready on a board without one.
@@ -52,12 +52,12 @@ pub enum State {
     /// In step with the group as far as it knows, but no leader has answered lately.
     NoLeader,
     /// Randomness or flash fail: no cryptography is done until it is mended.
-    Trouble,
+    Fault,
 }
 
 /// What a board notices of itself, counted since the start. Counters stay at their greatest value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Troubles {
+pub struct FaultCounters {
     /// Warnings that the supply is low.
     pub supply_warnings: u32,
     /// Times that received bytes were lost because nobody took them in time.

@@ -1,16 +1,16 @@
 //! The machine with what hangs on it: stored state, session with the gateway, time, randomness. Everything of a board but
 //! its line and console, to which [`run`](crate::run) carries what goes in and comes out.
 
-mod acting;
 #[cfg(feature = "envelopes")]
 mod attributes;
+mod connections;
+mod console_commands;
 #[cfg(feature = "envelopes")]
-mod enveloping;
+mod envelopes;
 #[cfg(not(feature = "envelopes"))]
 mod no_attributes;
-mod partners;
-mod saving;
-mod telling;
+mod persistence;
+mod reports;
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -28,15 +28,15 @@ use rand_core::CryptoRngCore;
 
 #[cfg(feature = "envelopes")]
 use self::attributes::{Attributes, Parts, parts};
+use self::connections::Connections;
 #[cfg(not(feature = "envelopes"))]
 use self::no_attributes::{Attributes, Parts, parts};
-use self::partners::Partners;
 use crate::clock::Clock;
 use crate::console::LineReader;
-use crate::kept::Kept;
 use crate::randomness::Randomness;
 use crate::storage::Storage;
-use crate::{About, Hooks, LinkFaults, RadioAddress, State};
+use crate::stored_state::StoredState;
+use crate::{About, FrameErrors, Hooks, RadioAddress, State};
 
 pub(crate) type S = Ristretto255;
 /// The edge with what this image has beside it.
@@ -58,7 +58,7 @@ const PROBE: Duration = Duration::from_secs(300);
 /// How old a leader's last answer may be at most for the board to count as served: time for a few tries after [`PROBE`].
 const LATELY: Duration = Duration::from_secs(420);
 /// Of how many senders of group messages the board keeps windows in an epoch: at worst 21 KB, and as much again while the
-/// epoch before is still heard.
+/// epoch before is still received.
 const SENDERS: u32 = 32;
 /// How often the gateway is told what was counted.
 const REPORT: Duration = Duration::from_secs(60);
@@ -92,13 +92,13 @@ pub(crate) struct Node<F, R> {
     held: Option<(Destination, Vec<u8>)>,
     pub(crate) endpoint: BoardEndpoint,
     mtu: usize,
-    partners: Partners,
+    connections: Connections,
     lines: LineReader,
     /// What the console is to be told.
     pub(crate) out: String,
     report: Report,
     next_report: Duration,
-    pub(crate) link_faults: LinkFaults,
+    pub(crate) frame_errors: FrameErrors,
     pub(crate) link_errors: u32,
     /// Where the board is to be found by radio, if at all, when that may just have changed.
     pub(crate) moved: Option<Option<RadioAddress>>,
@@ -129,12 +129,12 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
             held: None,
             endpoint,
             mtu,
-            partners: Partners::default(),
+            connections: Connections::default(),
             lines: LineReader::new(),
             out: String::new(),
             report: Report::default(),
             next_report: Duration::ZERO,
-            link_faults: LinkFaults::default(),
+            frame_errors: FrameErrors::default(),
             link_errors: 0,
             moved: None,
             must_reset: false,
@@ -161,13 +161,13 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         self.endpoint.handle_timeout(now);
         while self.is_fit(now).await {
             let Some(event) = self.endpoint.poll_event() else { break };
-            self.heard(now, event).await;
+            self.handle_gateway_event(now, event).await;
             hooks.alive();
         }
         if self.deadline.is_some_and(|at| at <= now) && self.is_fit(now).await {
             self.input(now, Input::Timeout).await;
         }
-        self.tend_attributes(now).await;
+        self.step_attributes(now).await;
         self.want();
         self.endpoint.set_served(now, self.is_served(now));
         if self.next_report <= now && self.endpoint.has_session() {
@@ -193,7 +193,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         let healthy = self.random.generator(now).is_some();
         if self.told_faulty == healthy {
             self.told_faulty = !healthy;
-            self.tell_randomness(healthy);
+            self.report_randomness(healthy);
         }
         if !healthy {
             return false;
@@ -230,8 +230,8 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
                 // Of several in a row only the last one matters, and flash wears.
                 Output::Persist(state) => self.unsaved = Some(state.into_left()),
                 Output::Transmit { to, payload } => self.held = Some((to, payload)),
-                Output::Event(Either::Left(event)) => self.tell(event),
-                Output::Event(Either::Right(event)) => self.tell_part(event),
+                Output::Event(Either::Left(event)) => self.print_event(event),
+                Output::Event(Either::Right(event)) => self.print_part_event(event),
                 Output::Block(peer) => self.block(peer),
                 // A board serves nobody.
                 Output::Relay { .. } | Output::Penalize { .. } => {}
@@ -244,12 +244,12 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
     }
 
     /// What the gateway said.
-    async fn heard(&mut self, now: Duration, event: BoardEvent) {
+    async fn handle_gateway_event(&mut self, now: Duration, event: BoardEvent) {
         match event {
             BoardEvent::Begun { unix_time } => {
                 self.clock.begin(unix_time, now);
                 self.next_report = now;
-                self.tell_line(format_args!("gateway connected time {}", self.clock.unix(now)));
+                self.print_line(format_args!("gateway connected time {}", self.clock.unix(now)));
             }
             BoardEvent::Time { unix_time } => self.clock.adjust(unix_time, now),
             BoardEvent::Connected { peer, route } => {
@@ -257,18 +257,18 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
                     LinkRoute::Kgc => Route::Kgc,
                     LinkRoute::Leader => Route::Leader,
                 };
-                if let Some(peer) = self.partners.connected(peer, route) {
+                if let Some(peer) = self.connections.connected(peer, route) {
                     self.input(now, Input::Connected { peer, route }).await;
                     self.fetch_from(now, peer, route).await;
                 }
             }
             BoardEvent::Disconnected { peer } => {
-                if let Some(peer) = self.partners.disconnected(peer) {
+                if let Some(peer) = self.connections.disconnected(peer) {
                     self.part_with(now, peer).await;
                 }
             }
             BoardEvent::Received { from, via, bytes } => {
-                if let Some(from) = self.partners.peer(from)
+                if let Some(from) = self.connections.peer(from)
                     && !self.fetched(now, from, &bytes).await
                 {
                     let via = match via {
@@ -279,14 +279,14 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
                 }
             }
             BoardEvent::Lost => {
-                self.tell_line(format_args!("gateway lost"));
+                self.print_line(format_args!("gateway lost"));
                 self.part_with_all(now).await;
             }
         }
     }
 
     async fn part_with_all(&mut self, now: Duration) {
-        while let Some(peer) = self.partners.pop() {
+        while let Some(peer) = self.connections.pop() {
             self.part_with(now, peer).await;
         }
     }
@@ -297,10 +297,10 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
     }
 
     /// A machine for these settings, which is told who is connected.
-    async fn set_up(&mut self, now: Duration, kept: Kept) {
-        self.make(now, kept);
+    async fn set_up(&mut self, now: Duration, stored: StoredState) {
+        self.create_machine(now, stored);
         self.deadline = Some(Duration::ZERO);
-        for (peer, route) in self.partners.renamed() {
+        for (peer, route) in self.connections.renamed() {
             self.input(now, Input::Connected { peer, route }).await;
         }
     }
@@ -310,8 +310,8 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         not(feature = "envelopes"),
         expect(clippy::unit_arg, reason = "without envelopes there are no parts")
     )]
-    fn make(&mut self, now: Duration, kept: Kept) {
-        let Kept { mut settings, keyring, state } = kept;
+    fn create_machine(&mut self, now: Duration, stored: StoredState) {
+        let StoredState { mut settings, keyring, state } = stored;
         let config = EdgeConfig {
             deployment: settings.deployment.clone(),
             group: settings.group.clone(),
@@ -328,7 +328,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
                 let machine = machine.with_senders(SENDERS).with_list_limit(MAX_LIST);
                 self.machine = Some(Box::new(EdgeNode::new(machine, parts())));
             }
-            Err(error) => self.tell_damage(&error),
+            Err(error) => self.report_restore_error(&error),
         }
     }
 
@@ -359,7 +359,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
     /// leader, and has an answer from one that is not old. Who is connected is the gateway's word alone; an answer is a leader's.
     fn is_served(&self, now: Duration) -> bool {
         let Some(status) = self.status() else { return true };
-        let follows = status.synced && self.partners.has(Route::Leader) && answered_lately(&status, now);
+        let follows = status.synced && self.connections.has(Route::Leader) && answered_lately(&status, now);
         status.name.is_some() && (follows || status.group.is_none())
     }
 
@@ -373,11 +373,11 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
             return if self.loaded && self.settings.is_none() && !self.random.is_faulty() {
                 State::Unprovisioned
             } else {
-                State::Trouble
+                State::Fault
             };
         };
         match status {
-            _ if !self.loaded || self.unsaved.is_some() || self.random.is_faulty() => State::Trouble,
+            _ if !self.loaded || self.unsaved.is_some() || self.random.is_faulty() => State::Fault,
             _ if !self.endpoint.has_session() => State::NoGateway,
             EdgeStatus { name: None, .. } => State::Enrolling,
             EdgeStatus { synced: false, .. } => State::Joining,

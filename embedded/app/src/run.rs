@@ -39,32 +39,40 @@ where
     let Board { link, console, flash, rng, mut hooks, about } = board;
     let storage = match Storage::new(flash) {
         Ok(storage) => storage,
-        Err(error) => hopeless(console, hooks, &error).await,
+        Err(error) => report_unusable_flash(console, hooks, &error).await,
     };
     hooks.alive();
     let node = Node::new(about, storage, rng, link.mtu());
     let buffer = alloc::vec![0; link.mtu()];
-    let mut desk =
-        Desk { link, console, hooks, node, buffer, typed: [0; TYPED], listened: true, console_first: false };
+    let mut event_loop = EventLoop {
+        link,
+        console,
+        hooks,
+        node,
+        buffer,
+        typed: [0; TYPED],
+        listened: true,
+        console_first: false,
+    };
     let mut shown = None;
     loop {
-        desk.hooks.alive();
-        desk.node.work(now(), &mut desk.hooks).await;
-        if let Some(address) = desk.node.moved.take() {
-            desk.link.set_address(address);
-            desk.buffer = alloc::vec![0; desk.link.mtu()];
-            desk.node.use_mtu(now(), desk.link.mtu()).await;
+        event_loop.hooks.alive();
+        event_loop.node.work(now(), &mut event_loop.hooks).await;
+        if let Some(address) = event_loop.node.moved.take() {
+            event_loop.link.set_address(address);
+            event_loop.buffer = alloc::vec![0; event_loop.link.mtu()];
+            event_loop.node.use_mtu(now(), event_loop.link.mtu()).await;
         }
-        let state = desk.node.state(now());
+        let state = event_loop.node.state(now());
         if shown.replace(state) != Some(state) {
-            desk.hooks.show(state);
+            event_loop.hooks.indicate(state);
         }
-        let more = desk.send().await;
-        desk.print().await;
-        if desk.node.must_reset {
-            desk.hooks.reset().await;
+        let more = event_loop.send().await;
+        event_loop.print().await;
+        if event_loop.node.must_reset {
+            event_loop.hooks.reset().await;
         }
-        desk.wait(more).await;
+        event_loop.wait(more).await;
     }
 }
 
@@ -74,18 +82,22 @@ fn now() -> Duration {
 }
 
 /// An image whose flash region cannot be used: it says so for ever.
-async fn hopeless(mut console: impl Write, mut hooks: impl Hooks, error: &crate::StorageError) -> ! {
+async fn report_unusable_flash(
+    mut console: impl Write,
+    mut hooks: impl Hooks,
+    error: &crate::StorageError,
+) -> ! {
     let text = alloc::format!("fault {error}\n");
     loop {
         hooks.alive();
-        hooks.show(State::Trouble);
+        hooks.indicate(State::Fault);
         let _ = with_timeout(WRITING, console.write_all(text.as_bytes())).await;
         Timer::after_secs(1).await;
     }
 }
 
 /// The node among its devices.
-struct Desk<L, C, F, R, H> {
+struct EventLoop<L, C, F, R, H> {
     link: L,
     console: C,
     hooks: H,
@@ -106,7 +118,9 @@ enum Woken<E, F> {
     Time,
 }
 
-impl<L: Datagrams, C: Read + Write, F: MultiwriteNorFlash, R: CryptoRngCore, H: Hooks> Desk<L, C, F, R, H> {
+impl<L: Datagrams, C: Read + Write, F: MultiwriteNorFlash, R: CryptoRngCore, H: Hooks>
+    EventLoop<L, C, F, R, H>
+{
     /// Sends what there is to send; true if there is more.
     async fn send(&mut self) -> bool {
         for _ in 0..BURST {
@@ -141,7 +155,7 @@ impl<L: Datagrams, C: Read + Write, F: MultiwriteNorFlash, R: CryptoRngCore, H: 
         let due = if more { at } else { self.node.due().map_or(idle, |due| due.min(idle)) };
         self.console_first = !self.console_first;
         let woken = self.next(due).await;
-        self.node.link_faults = self.link.faults();
+        self.node.frame_errors = self.link.frame_errors();
         let at = now();
         match woken {
             Woken::Time | Woken::Link(Ok(None)) => {}
@@ -156,7 +170,7 @@ impl<L: Datagrams, C: Read + Write, F: MultiwriteNorFlash, R: CryptoRngCore, H: 
             Woken::Console(Ok(len)) if len > 0 => {
                 self.listened = true;
                 let typed = self.typed.get(..len).unwrap_or_default();
-                self.node.typed(at, typed, &mut self.hooks).await;
+                self.node.handle_typed(at, typed, &mut self.hooks).await;
             }
             Woken::Console(_) => Timer::after(PAUSE).await,
             Woken::Button => self.node.button().await,

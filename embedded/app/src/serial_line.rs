@@ -3,7 +3,7 @@
 use embedded_io_async::{Read, Write};
 use quiver_link::{LineDecoder, MAX_DATAGRAM, encode_line};
 
-use crate::{Datagrams, LinkFaults};
+use crate::{Datagrams, FrameErrors};
 
 /// How much is read at once, in bytes.
 const READ: usize = 256;
@@ -54,10 +54,10 @@ impl<Io: Read + Write> Datagrams for SerialLine<Io> {
         MAX_DATAGRAM
     }
 
-    fn faults(&self) -> LinkFaults {
+    fn frame_errors(&self) -> FrameErrors {
         let seen = self.decoder.counters();
         let short = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
-        LinkFaults {
+        FrameErrors {
             too_long: short(seen.too_long),
             bad_crc: short(seen.bad_checksum),
             garbled: short(seen.bad_cobs),

@@ -90,7 +90,7 @@ impl<F: MultiwriteNorFlash> Storage<F> {
     /// [`StorageError::Device`] if it cannot be read, [`StorageError::Worn`] if leftovers cannot be erased. It may be tried again.
     pub async fn load(&mut self) -> Result<Option<Zeroizing<Vec<u8>>>, StorageError> {
         self.newest = None;
-        let state = self.look().await?;
+        let state = self.find_newest().await?;
         if self.untidy {
             self.tidy().await?;
         }
@@ -160,7 +160,7 @@ impl<F: MultiwriteNorFlash> Storage<F> {
     }
 
     /// Finds the newest slot whose record opens.
-    async fn look(&mut self) -> Result<Option<Zeroizing<Vec<u8>>>, StorageError> {
+    async fn find_newest(&mut self) -> Result<Option<Zeroizing<Vec<u8>>>, StorageError> {
         let mut found: Vec<(Place, Slot)> = Vec::new();
         let mut leftovers = 0_u32;
         for place in self.places() {

@@ -9,7 +9,7 @@ use quiver_ainq::{Name, StrategyKind};
 use quiver_bench::ainq::{Cue, Script, Step};
 use quiver_role::{LeaderCommand, Route};
 
-use self::site::{GROUP, Heard, Node, Site, Told, UNIX};
+use self::site::{GROUP, InputRecord, Node, RecordedInput, Site, UNIX};
 
 const MEMBERS: usize = 100;
 const SEED: u64 = 2;
@@ -45,7 +45,7 @@ pub(crate) fn record(strategy: StrategyKind) -> Vec<u8> {
         cues.push(Cue::Evict);
     }
     let drone = &site.drones[subject];
-    let heard = drone.heard.clone();
+    let inputs = drone.inputs.clone();
     let script = Script {
         deployment: site.deployment.clone(),
         group: Name::new(GROUP).unwrap(),
@@ -53,7 +53,7 @@ pub(crate) fn record(strategy: StrategyKind) -> Vec<u8> {
         unix: UNIX,
         seed: SEED,
         state,
-        steps: steps(&heard, cues),
+        steps: steps(&inputs, cues),
     };
     script.encode()
 }
@@ -72,17 +72,17 @@ fn member_at(site: &Site, subject: usize, new_keys: u32) -> Name {
 }
 
 /// The inputs, those that bring keys by their cues.
-fn steps(heard: &[Heard], cues: Vec<Cue>) -> Vec<Step<'_>> {
+fn steps(inputs: &[InputRecord], cues: Vec<Cue>) -> Vec<Step<'_>> {
     let mut cues = cues.into_iter();
     let mut steps = Vec::new();
-    for Heard { at, told, activates } in heard {
-        let (cue, bytes): (_, &[u8]) = match told {
-            Told::Timeout => (Cue::Timeout, &[]),
-            Told::Connected(Node::Leader, Route::Leader) => (Cue::Connected, &[]),
-            Told::Received(Node::Leader, _, bytes) if *activates => {
+    for InputRecord { at, input, activates } in inputs {
+        let (cue, bytes): (_, &[u8]) = match input {
+            RecordedInput::Timeout => (Cue::Timeout, &[]),
+            RecordedInput::Connected(Node::Leader, Route::Leader) => (Cue::Connected, &[]),
+            RecordedInput::Received(Node::Leader, _, bytes) if *activates => {
                 (cues.next().expect("a cue for every key"), bytes)
             }
-            Told::Received(Node::Leader, _, bytes) => (Cue::Message, bytes),
+            RecordedInput::Received(Node::Leader, _, bytes) => (Cue::Message, bytes),
             other => panic!("a drone in a group hears {other:?}"),
         };
         steps.push(Step { at: at.as_millis().try_into().unwrap(), cue, bytes });

@@ -44,9 +44,9 @@ impl Node {
     }
 }
 
-/// What a machine is told.
+/// What a machine is input.
 #[derive(Clone, Debug)]
-pub(super) enum Told {
+pub(super) enum RecordedInput {
     Timeout,
     Connected(Node, Route),
     Received(Node, Via, Vec<u8>),
@@ -54,21 +54,21 @@ pub(super) enum Told {
 
 /// One input of a drone.
 #[derive(Clone, Debug)]
-pub(super) struct Heard {
+pub(super) struct InputRecord {
     pub(super) at: Duration,
-    pub(super) told: Told,
+    pub(super) input: RecordedInput,
     /// Whether a new key is in use by it.
     pub(super) activates: bool,
 }
 
-/// A drone, what its driver keeps, and what it was told once somebody listens.
+/// A drone, what its driver keeps, and what it was input once somebody listens.
 pub(super) struct Drone {
     pub(super) edge: Edge<S>,
     rng: ChaCha20Rng,
     state: Option<Snapshot>,
     deadline: Option<Duration>,
     pub(super) keys: usize,
-    pub(super) heard: Vec<Heard>,
+    pub(super) inputs: Vec<InputRecord>,
 }
 
 pub(super) struct Site {
@@ -120,7 +120,7 @@ impl Site {
             drones: Vec::new(),
             queue: VecDeque::new(),
         };
-        site.tell(Node::Leader, &Told::Timeout);
+        site.feed(Node::Leader, &RecordedInput::Timeout);
         site.connect(Node::Leader, Node::Kgc, Route::Kgc);
         site.run(Duration::from_secs(1));
         site
@@ -134,7 +134,7 @@ impl Site {
         let edge = Edge::new(self.config(Some(token)), None).unwrap();
         let mut rng = ChaCha20Rng::seed_from_u64(1);
         rng.set_stream(place as u64 + 1);
-        self.drones.push(Drone { edge, rng, state: None, deadline: None, keys: 0, heard: Vec::new() });
+        self.drones.push(Drone { edge, rng, state: None, deadline: None, keys: 0, inputs: Vec::new() });
         self.connect(Node::Drone(place), Node::Kgc, Route::Kgc);
         self.deliver();
         assert!(self.drones[place].edge.keypair().is_some(), "drone {place} has not enrolled");
@@ -157,13 +157,13 @@ impl Site {
         let edge = Edge::new(self.config(None), Some(&state)).unwrap();
         let drone = &mut self.drones[place];
         (drone.edge, drone.rng, drone.deadline) = (edge, ChaCha20Rng::seed_from_u64(seed), None);
-        drone.heard.clear();
+        drone.inputs.clear();
         state
     }
 
     pub(super) fn connect(&mut self, dialler: Node, listener: Node, route: Route) {
-        self.tell(listener, &Told::Connected(dialler, Route::Inbound));
-        self.tell(dialler, &Told::Connected(listener, route));
+        self.feed(listener, &RecordedInput::Connected(dialler, Route::Inbound));
+        self.feed(dialler, &RecordedInput::Connected(listener, route));
     }
 
     pub(super) fn lead(&mut self, command: LeaderCommand) {
@@ -176,21 +176,25 @@ impl Site {
         Now { monotonic: self.clock, unix: UNIX + self.clock.as_secs() }
     }
 
-    fn tell(&mut self, node: Node, told: &Told) {
+    fn feed(&mut self, node: Node, input: &RecordedInput) {
         let now = self.now();
         match node {
-            Node::Kgc => self.kgc.handle_input(now, input(told), &mut self.rng),
-            Node::Leader => self.leader.handle_input(now, input(told), &mut self.rng),
+            Node::Kgc => self.kgc.handle_input(now, as_input(input), &mut self.rng),
+            Node::Leader => self.leader.handle_input(now, as_input(input), &mut self.rng),
             Node::Drone(place) => {
                 let drone = &mut self.drones[place];
-                drone.edge.handle_input(now, input(told), &mut drone.rng);
+                drone.edge.handle_input(now, as_input(input), &mut drone.rng);
             }
         }
         let keys = self.keys(node);
         self.drain(node);
         let activates = self.keys(node) > keys;
         if let Node::Drone(place) = node {
-            self.drones[place].heard.push(Heard { at: now.monotonic, told: told.clone(), activates });
+            self.drones[place].inputs.push(InputRecord {
+                at: now.monotonic,
+                input: input.clone(),
+                activates,
+            });
         }
     }
 
@@ -225,7 +229,7 @@ impl Site {
 
     fn deliver(&mut self) {
         while let Some((from, to, via, bytes)) = self.queue.pop_front() {
-            self.tell(to, &Told::Received(from, via, bytes));
+            self.feed(to, &RecordedInput::Received(from, via, bytes));
         }
     }
 
@@ -242,17 +246,19 @@ impl Site {
                 break;
             };
             self.clock = self.clock.max(deadline);
-            self.tell(node, &Told::Timeout);
+            self.feed(node, &RecordedInput::Timeout);
         }
         self.clock = end;
     }
 }
 
-fn input<C>(told: &Told) -> Input<'_, C> {
-    match told {
-        Told::Timeout => Input::Timeout,
-        Told::Connected(node, route) => Input::Connected { peer: node.handle(), route: *route },
-        Told::Received(from, via, bytes) => Input::Received { from: from.handle(), via: *via, bytes },
+fn as_input<C>(input: &RecordedInput) -> Input<'_, C> {
+    match input {
+        RecordedInput::Timeout => Input::Timeout,
+        RecordedInput::Connected(node, route) => Input::Connected { peer: node.handle(), route: *route },
+        RecordedInput::Received(from, via, bytes) => {
+            Input::Received { from: from.handle(), via: *via, bytes }
+        }
     }
 }
 

@@ -26,8 +26,8 @@ pub use self::script::{Cue, Script, ScriptError, Step};
 use self::replay::Part;
 use crate::Host;
 use crate::arguments::Arguments;
-use crate::course::Course;
 use crate::error::{BenchError, Result};
+use crate::runner::Runner;
 
 /// Messages to an edge of a group of 100 whose key is wrapped for every member.
 pub const FLAT: &[u8] = include_bytes!("../fixtures/flat.bin");
@@ -59,28 +59,28 @@ pub(crate) const OPERATIONS: [&str; 17] = [
 ];
 
 /// `ainq <iterations> [operation]`.
-pub(crate) async fn ainq<H: Host>(course: &mut Course<'_, '_, H>, mut words: Arguments<'_>) -> Result<()> {
+pub(crate) async fn ainq<H: Host>(runner: &mut Runner<'_, '_, H>, mut words: Arguments<'_>) -> Result<()> {
     let only = words.word();
     words.end()?;
     if only.is_some_and(|only| !OPERATIONS.contains(&only)) {
         return Err(BenchError::Usage("no such operation"));
     }
-    course.needs(HEAP)?;
+    runner.needs(HEAP)?;
     for operation in OPERATIONS {
         if only.is_none_or(|only| only == operation) {
-            one(course, operation).await?;
+            one(runner, operation).await?;
         }
     }
     Ok(())
 }
 
-async fn one<H: Host>(course: &mut Course<'_, '_, H>, operation: &'static str) -> Result<()> {
+async fn one<H: Host>(runner: &mut Runner<'_, '_, H>, operation: &'static str) -> Result<()> {
     let (what, unsigned) =
         operation.strip_suffix("-unsigned").map_or((operation, false), |what| (what, true));
     let (what, script) = match what.rsplit_once('-') {
         Some((what, "flat")) => (what, FLAT),
         Some((what, "tree")) => (what, TREE),
-        _ => return keys::measure(course, operation).await,
+        _ => return keys::measure(runner, operation).await,
     };
     let part = match (what, unsigned) {
         ("header", _) => Part::Header(Cue::Rekey),
@@ -90,5 +90,5 @@ async fn one<H: Host>(course: &mut Course<'_, '_, H>, operation: &'static str) -
         ("evict", false) => Part::Whole(Cue::Evict),
         _ => Part::Unsigned(Cue::Evict),
     };
-    replay::measure(course, operation, part, script).await
+    replay::measure(runner, operation, part, script).await
 }

@@ -13,9 +13,9 @@ use rand_core::SeedableRng;
 
 use crate::Host;
 use crate::arguments::{Arguments, Bounds};
-use crate::course::{Course, Subject};
 use crate::error::{BenchError, Result};
 use crate::forest;
+use crate::runner::{Runner, Subject};
 
 /// Whence all keys and trees come.
 const SEED: u64 = 1;
@@ -106,7 +106,7 @@ struct Request<'a> {
 }
 
 /// `abe <iterations> <scheme> [operation|all] [attributes] [tree]`.
-pub(crate) async fn abe<H: Host>(course: &mut Course<'_, '_, H>, mut words: Arguments<'_>) -> Result<()> {
+pub(crate) async fn abe<H: Host>(runner: &mut Runner<'_, '_, H>, mut words: Arguments<'_>) -> Result<()> {
     let scheme = words.word().ok_or(BenchError::Usage("which scheme?"))?;
     let operation = words.word().filter(|operation| *operation != "all");
     if operation.is_some_and(|operation| !OPERATIONS.contains(&operation)) {
@@ -117,11 +117,11 @@ pub(crate) async fn abe<H: Host>(course: &mut Course<'_, '_, H>, mut words: Argu
     words.end()?;
     let request = Request { operation, attributes, tree };
     match scheme {
-        Gpsw06::NAME => scheme_of::<Gpsw06, H>(course, &request).await,
-        FabeoKp::NAME => scheme_of::<FabeoKp, H>(course, &request).await,
-        FabeoCp::NAME => scheme_of::<FabeoCp, H>(course, &request).await,
+        Gpsw06::NAME => scheme_of::<Gpsw06, H>(runner, &request).await,
+        FabeoKp::NAME => scheme_of::<FabeoKp, H>(runner, &request).await,
+        FabeoCp::NAME => scheme_of::<FabeoCp, H>(runner, &request).await,
         #[cfg(feature = "insecure-yct14")]
-        "yct14" => scheme_of::<quiver_abe::InsecureYct14, H>(course, &request).await,
+        "yct14" => scheme_of::<quiver_abe::InsecureYct14, H>(runner, &request).await,
         #[cfg(not(feature = "insecure-yct14"))]
         "yct14" => Err(BenchError::NotInThisImage),
         _ => Err(BenchError::Usage("no such scheme")),
@@ -129,20 +129,20 @@ pub(crate) async fn abe<H: Host>(course: &mut Course<'_, '_, H>, mut words: Argu
 }
 
 async fn scheme_of<S: Measured, H: Host>(
-    course: &mut Course<'_, '_, H>,
+    runner: &mut Runner<'_, '_, H>,
     request: &Request<'_>,
 ) -> Result<()> {
     for (operation, (least, each)) in OPERATIONS.into_iter().zip(S::HEAP) {
         if request.operation.is_none_or(|only| only == operation) {
-            course.needs(least + each * request.attributes)?;
-            one::<S, H>(course, operation, request).await?;
+            runner.needs(least + each * request.attributes)?;
+            one::<S, H>(runner, operation, request).await?;
         }
     }
     Ok(())
 }
 
 async fn one<S: Measured, H: Host>(
-    course: &mut Course<'_, '_, H>,
+    runner: &mut Runner<'_, '_, H>,
     operation: &str,
     request: &Request<'_>,
 ) -> Result<()> {
@@ -156,7 +156,7 @@ async fn one<S: Measured, H: Host>(
     let mut rng = ChaCha20Rng::seed_from_u64(SEED);
     let universe = S::universe(forest::listed(attributes)?);
     if operation == "setup" {
-        return course.try_repeat(subject, "setup", || S::setup(&universe, &mut rng)).await;
+        return runner.try_repeat(subject, "setup", || S::setup(&universe, &mut rng)).await;
     }
     let policy = match tree {
         0 => forest::conjunction(attributes)?,
@@ -165,22 +165,22 @@ async fn one<S: Measured, H: Host>(
     let (of_key, of_ciphertext) = S::terms(policy, forest::attributes(attributes)?);
     let (parameters, master) = S::setup(&universe, &mut rng)?;
     drop(universe);
-    course.rest().await;
+    runner.pause().await;
     match operation {
         "encrypt" => {
             let encrypt = || S::encapsulate(&parameters, &of_ciphertext, &mut rng);
-            course.try_repeat(subject, "encryption", encrypt).await
+            runner.try_repeat(subject, "encryption", encrypt).await
         }
         "keygen" => {
             let keygen = || S::derive(&parameters, &master, &of_key, &mut rng);
-            course.try_repeat(subject, "key generation", keygen).await
+            runner.try_repeat(subject, "key generation", keygen).await
         }
         _ => {
             let (ciphertext, secret) = S::encapsulate(&parameters, &of_ciphertext, &mut rng)?;
-            course.rest().await;
+            runner.pause().await;
             let key = S::derive(&parameters, &master, &of_key, &mut rng)?;
-            course.rest().await;
-            let iteration = |probe: &mut crate::course::Probe<'_, H>| {
+            runner.pause().await;
+            let iteration = |probe: &mut crate::runner::Probe<'_, H>| {
                 let (opened, sample) = probe.time(|| S::decapsulate(&parameters, &key, &ciphertext));
                 if opened? == secret {
                     Ok(sample)
@@ -188,7 +188,7 @@ async fn one<S: Measured, H: Host>(
                     Err(BenchError::Failed("another secret came out"))
                 }
             };
-            course.measure(subject, iteration).await
+            runner.measure(subject, iteration).await
         }
     }
 }

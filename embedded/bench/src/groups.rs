@@ -12,8 +12,8 @@ use rand_core::SeedableRng;
 
 use crate::Host;
 use crate::arguments::{Arguments, Bounds};
-use crate::course::{Course, Subject};
 use crate::error::{BenchError, Result};
+use crate::runner::{Runner, Subject};
 
 /// The domain of attributes' names.
 const DOMAIN: &str = "QUIVER-BENCH-with-BLS12381G1_XMD:SHA-256_SSWU_RO_";
@@ -52,7 +52,7 @@ pub(crate) const OPERATIONS: [&str; 12] = [
 ];
 
 /// `group <iterations> [operation]`.
-pub(crate) async fn group<H: Host>(course: &mut Course<'_, '_, H>, mut words: Arguments<'_>) -> Result<()> {
+pub(crate) async fn group<H: Host>(runner: &mut Runner<'_, '_, H>, mut words: Arguments<'_>) -> Result<()> {
     let only = words.word();
     words.end()?;
     if only.is_some_and(|only| !OPERATIONS.contains(&only)) {
@@ -60,31 +60,31 @@ pub(crate) async fn group<H: Host>(course: &mut Course<'_, '_, H>, mut words: Ar
     }
     for operation in OPERATIONS {
         if only.is_none_or(|only| only == operation) {
-            course.needs(if operation.ends_with("-gt") { PAIRING_HEAP } else { HEAP })?;
-            one(course, operation).await?;
+            runner.needs(if operation.ends_with("-gt") { PAIRING_HEAP } else { HEAP })?;
+            one(runner, operation).await?;
         }
     }
     Ok(())
 }
 
-async fn one<H: Host>(course: &mut Course<'_, '_, H>, operation: &str) -> Result<()> {
+async fn one<H: Host>(runner: &mut Runner<'_, '_, H>, operation: &str) -> Result<()> {
     let mut rng = ChaCha20Rng::seed_from_u64(1);
     let rng = &mut rng;
     let benchmark = format!("group {operation}");
     let subject = Subject { benchmark: &benchmark, parameters: "BLS12-381" };
     match operation {
-        "sample-fr" => course.repeat(subject, || scalar_random(rng)).await,
-        "sample-g1" => course.repeat(subject, || drawn::<G1>(G1::generator(), rng)).await,
-        "sample-g2" => course.repeat(subject, || drawn::<G2>(G2::generator(), rng)).await,
-        "sample-gt" => course.repeat(subject, || paired(rng)).await,
-        "add-g1" => add(course, subject, G1::generator(), rng).await,
-        "add-g2" => add(course, subject, G2::generator(), rng).await,
-        "add-gt" => add(course, subject, paired(rng), rng).await,
-        "multiply-g1" => multiply(course, subject, G1::generator(), rng).await,
-        "multiply-g2" => multiply(course, subject, G2::generator(), rng).await,
-        "multiply-gt" => multiply(course, subject, paired(rng), rng).await,
-        "hash-g1" => course.repeat(subject, || G1::hash(DOMAIN, &[b"attribute-1"])).await,
-        _ => course.repeat(subject, || G2::hash(DOMAIN, &[b"attribute-1"])).await,
+        "sample-fr" => runner.repeat(subject, || scalar_random(rng)).await,
+        "sample-g1" => runner.repeat(subject, || drawn::<G1>(G1::generator(), rng)).await,
+        "sample-g2" => runner.repeat(subject, || drawn::<G2>(G2::generator(), rng)).await,
+        "sample-gt" => runner.repeat(subject, || paired(rng)).await,
+        "add-g1" => add(runner, subject, G1::generator(), rng).await,
+        "add-g2" => add(runner, subject, G2::generator(), rng).await,
+        "add-gt" => add(runner, subject, paired(rng), rng).await,
+        "multiply-g1" => multiply(runner, subject, G1::generator(), rng).await,
+        "multiply-g2" => multiply(runner, subject, G2::generator(), rng).await,
+        "multiply-gt" => multiply(runner, subject, paired(rng), rng).await,
+        "hash-g1" => runner.repeat(subject, || G1::hash(DOMAIN, &[b"attribute-1"])).await,
+        _ => runner.repeat(subject, || G2::hash(DOMAIN, &[b"attribute-1"])).await,
     }
 }
 
@@ -97,17 +97,17 @@ fn paired(rng: &mut ChaCha20Rng) -> Gt {
 }
 
 async fn add<H: Host, G: Group>(
-    course: &mut Course<'_, '_, H>,
+    runner: &mut Runner<'_, '_, H>,
     subject: Subject<'_>,
     generator: G,
     rng: &mut ChaCha20Rng,
 ) -> Result<()> {
     let (mut sum, element) = (drawn(generator, rng), drawn(generator, rng));
-    course.repeat(subject, || sum += element).await
+    runner.repeat(subject, || sum += element).await
 }
 
 async fn multiply<H: Host, G: Group>(
-    course: &mut Course<'_, '_, H>,
+    runner: &mut Runner<'_, '_, H>,
     subject: Subject<'_>,
     generator: G,
     rng: &mut ChaCha20Rng,
@@ -115,18 +115,18 @@ async fn multiply<H: Host, G: Group>(
     let element = drawn(generator, rng);
     let scalars: [Scalar; 4] = core::array::from_fn(|_| scalar_random(rng));
     let mut scalars = scalars.iter().cycle();
-    course.repeat(subject, || scalars.next().map(|scalar| element * scalar)).await
+    runner.repeat(subject, || scalars.next().map(|scalar| element * scalar)).await
 }
 
 /// `pairing <iterations> [pairs]`: the product of so many pairings, with one final exponentiation.
 pub(crate) async fn pairings<H: Host>(
-    course: &mut Course<'_, '_, H>,
+    runner: &mut Runner<'_, '_, H>,
     mut words: Arguments<'_>,
 ) -> Result<()> {
     let count = words.number_or(1, PAIRS)? as usize;
     words.end()?;
     let second = if count > 1 { SECOND_PAIR_HEAP } else { 0 };
-    course.needs(PAIRING_HEAP + second + count * PAIR_HEAP)?;
+    runner.needs(PAIRING_HEAP + second + count * PAIR_HEAP)?;
     if !pairing(&G1::generator(), &G2::generator()).encode().as_ref().ends_with(&KNOWN) {
         return Err(BenchError::Failed("the generators' pairing is another one"));
     }
@@ -136,7 +136,7 @@ pub(crate) async fn pairings<H: Host>(
     let parameters = format!("BLS12-381, {count} pairs");
     let subject = Subject { benchmark: "pairing", parameters: &parameters };
     match pairs.as_slice() {
-        [(p, q)] => course.repeat(subject, || pairing(p, q)).await,
-        pairs => course.repeat(subject, || pairing_product(pairs)).await,
+        [(p, q)] => runner.repeat(subject, || pairing(p, q)).await,
+        pairs => runner.repeat(subject, || pairing_product(pairs)).await,
     }
 }

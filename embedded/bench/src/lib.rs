@@ -48,7 +48,6 @@ pub mod ainq;
 mod arguments;
 #[cfg(feature = "abe")]
 mod attributes;
-mod course;
 pub mod error;
 pub mod estimate;
 #[cfg(feature = "std")]
@@ -62,6 +61,7 @@ pub mod host;
 pub mod native;
 #[cfg(feature = "rsa")]
 mod rivest;
+mod runner;
 pub mod shell;
 mod statistics;
 mod symmetric;

@@ -11,8 +11,8 @@ use rsa::{BigUint, Pkcs1v15Encrypt, RsaPrivateKey};
 
 use crate::Host;
 use crate::arguments::{Arguments, Bounds};
-use crate::course::{Course, Subject};
 use crate::error::{BenchError, Result};
+use crate::runner::{Runner, Subject};
 
 /// Bytes that a message has at most: those of the modulus without the padding's.
 const BYTES: Bounds = Bounds { what: "block size", least: 1, most: 128 - 11 };
@@ -31,10 +31,10 @@ const PRIMES: [&[u8]; 2] = [
 ];
 
 /// `rsa <iterations> [block size]`: encryption and decryption of one block, apart.
-pub(crate) async fn rsa<H: Host>(course: &mut Course<'_, '_, H>, mut words: Arguments<'_>) -> Result<()> {
+pub(crate) async fn rsa<H: Host>(runner: &mut Runner<'_, '_, H>, mut words: Arguments<'_>) -> Result<()> {
     let length = words.number_or(100, BYTES)? as usize;
     words.end()?;
-    course.needs(HEAP)?;
+    runner.needs(HEAP)?;
     let key = key().ok_or(BenchError::Failed("the key"))?;
     let mut rng = ChaCha20Rng::seed_from_u64(1);
     let message = vec![1; length];
@@ -42,11 +42,11 @@ pub(crate) async fn rsa<H: Host>(course: &mut Course<'_, '_, H>, mut words: Argu
     let parameters = format!("RSA-1024, PKCS #1 v1.5, {length} bytes");
     let subject = Subject { benchmark: "rsa encrypt", parameters: &parameters };
     let encrypt = || public.encrypt(&mut rng, Pkcs1v15Encrypt, &message);
-    course.try_repeat(subject, "encryption", encrypt).await?;
+    runner.try_repeat(subject, "encryption", encrypt).await?;
     let sealed = public.encrypt(&mut rng, Pkcs1v15Encrypt, &message);
     let sealed = sealed.map_err(|_| BenchError::Failed("encryption"))?;
     let subject = Subject { benchmark: "rsa decrypt", ..subject };
-    course.try_repeat(subject, "decryption", || key.decrypt(Pkcs1v15Encrypt, &sealed)).await
+    runner.try_repeat(subject, "decryption", || key.decrypt(Pkcs1v15Encrypt, &sealed)).await
 }
 
 fn key() -> Option<RsaPrivateKey> {

@@ -3,8 +3,8 @@
 use core::fmt::Write;
 
 use crate::arguments::{Arguments, ITERATIONS};
-use crate::course::Course;
 use crate::error::{BenchError, Result};
+use crate::runner::Runner;
 use crate::{About, Host, ainq, symmetric};
 
 /// What there is, as it is shown.
@@ -68,22 +68,22 @@ async fn start<H: Host>(line: &str, about: &About<'_>, host: &mut H, out: &mut d
         return Err(BenchError::Usage("no such benchmark"));
     }
     let iterations = words.number(ITERATIONS)?;
-    let mut course = Course { about, host, out, iterations, ended: false };
-    let course = &mut course;
+    let mut runner = Runner { about, host, out, iterations, ended: false };
+    let runner = &mut runner;
     match benchmark {
-        "aes-ecb" => symmetric::ecb(course, words).await,
-        "aes-cbc" => symmetric::cbc(course, words).await,
-        "sha" => symmetric::sha(course, words).await,
-        "aead" => symmetric::aead(course, words).await,
-        "ainq" => ainq::ainq(course, words).await,
+        "aes-ecb" => symmetric::ecb(runner, words).await,
+        "aes-cbc" => symmetric::cbc(runner, words).await,
+        "sha" => symmetric::sha(runner, words).await,
+        "aead" => symmetric::aead(runner, words).await,
+        "ainq" => ainq::ainq(runner, words).await,
         #[cfg(feature = "pairing")]
-        "group" => crate::groups::group(course, words).await,
+        "group" => crate::groups::group(runner, words).await,
         #[cfg(feature = "pairing")]
-        "pairing" => crate::groups::pairings(course, words).await,
+        "pairing" => crate::groups::pairings(runner, words).await,
         #[cfg(feature = "abe")]
-        "abe" => crate::attributes::abe(course, words).await,
+        "abe" => crate::attributes::abe(runner, words).await,
         #[cfg(feature = "rsa")]
-        "rsa" => crate::rivest::rsa(course, words).await,
+        "rsa" => crate::rivest::rsa(runner, words).await,
         _ => Err(BenchError::NotInThisImage),
     }
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::console::Console;
-use crate::patience::eventually;
 use crate::process::Process;
+use crate::timeout::eventually;
 use crate::wire::{End, Wire};
 
 /// An emulated board.

@@ -7,10 +7,10 @@ use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
-use crate::patience::{Deadline, PATIENCE};
+use crate::timeout::{Deadline, TIMEOUT};
 
 #[derive(Debug, Default)]
-struct Heard {
+struct Transcript {
     lines: Vec<String>,
     ended: bool,
 }
@@ -19,7 +19,7 @@ struct Heard {
 #[derive(Debug)]
 pub struct Console {
     line: TcpStream,
-    heard: Arc<(Mutex<Heard>, Condvar)>,
+    heard: Arc<(Mutex<Transcript>, Condvar)>,
     /// How many lines were looked at.
     at: usize,
 }
@@ -29,7 +29,7 @@ impl Console {
     #[must_use]
     pub fn new(line: TcpStream, log: &Path) -> Self {
         line.set_nodelay(true).expect("a socket option");
-        let heard = Arc::new((Mutex::new(Heard::default()), Condvar::new()));
+        let heard = Arc::new((Mutex::new(Transcript::default()), Condvar::new()));
         let mut log = File::create(log).expect("create");
         let (reader, shared) = (BufReader::new(line.try_clone().expect("clone")), Arc::clone(&heard));
         thread::spawn(move || {
@@ -59,7 +59,7 @@ impl Console {
     /// The next line not yet looked at that contains `part`; what comes before it is looked at with it.
     ///
     /// # Panics
-    /// After [`PATIENCE`], or when the emulator ends; with the last lines.
+    /// After [`TIMEOUT`], or when the emulator ends; with the last lines.
     pub fn line(&mut self, part: &str) -> String {
         self.line_that(&format!("`{part}`"), |line| line.contains(part).then(|| line.to_string()))
     }
@@ -69,7 +69,7 @@ impl Console {
     /// # Panics
     /// As [`line`](Self::line), with `what`.
     pub fn line_that<T>(&mut self, what: &str, mut find: impl FnMut(&str) -> Option<T>) -> T {
-        let deadline = Deadline::after(PATIENCE);
+        let deadline = Deadline::after(TIMEOUT);
         let (lock, condition) = &*self.heard;
         let mut heard = lock.lock().expect("not poisoned");
         loop {

@@ -9,8 +9,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::build::program;
-use crate::patience::eventually;
 use crate::process::Process;
+use crate::timeout::eventually;
 
 /// Of everything that asks for one here.
 pub const PASSPHRASE: &str = "correct-horse-battery-staple";

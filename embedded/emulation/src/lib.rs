@@ -1,4 +1,4 @@
-//! The firmware's images in emulation: a stage for tests in which the real services and emulated boards meet.
+//! The firmware's images in emulation: a board for tests in which the real services and emulated boards meet.
 //!
 //! | module | what it has |
 //! |---|---|
@@ -6,15 +6,15 @@
 //! | [`process`] | a running program, its output and its end |
 //! | [`deployment`] | operator, KGC, leader and tokens in a temporary directory |
 //! | [`wire`] | the line between a board and its gateway, which the test can listen to, disturb and cut |
-//! | [`steps`] | which step of the protocol a frame carries, and garbage put exactly there |
+//! | [`fault_script`] | the protocol step that a frame carries, and garbage injected at chosen steps |
 //! | [`console`] | a board's console: lines in, lines out |
 //! | [`board`] | an emulator with a board's image, its console and its wire; QEMU is one |
 //! | [`swarm`] | all of them together |
 //! | [`size`] | what an image takes of flash and RAM |
 //! | [`model`] | a board in the model of the nRF52840, whose surroundings take orders |
 //! | [`lockstep`] | the same, whose time passes as the test lets it |
-//! | [`orders`] | orders to the model, and its answers |
-//! | [`patience`] | waiting, with an end |
+//! | [`control`] | the model's control port: commands and answers |
+//! | [`timeout`] | waiting with a deadline |
 //!
 //! Everything listens on loopback, on ports that the system chooses; emulators dial the test. Whatever is not as a test
 //! needs it (no QEMU, an image that does not build) is a panic that says so: a test that cannot run has failed.
@@ -23,13 +23,13 @@
 pub mod board;
 pub mod build;
 pub mod console;
+pub mod control;
 pub mod deployment;
+pub mod fault_script;
 pub mod lockstep;
 pub mod model;
-pub mod orders;
-pub mod patience;
 pub mod process;
 pub mod size;
-pub mod steps;
 pub mod swarm;
+pub mod timeout;
 pub mod wire;

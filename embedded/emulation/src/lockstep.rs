@@ -5,15 +5,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::board::{accept, listener, port};
+use crate::control::ControlPort;
 use crate::model::{Setup, chip, command};
-use crate::orders::Orders;
 use crate::process::Process;
 
 /// A chip in lockstep with its test.
 #[derive(Debug)]
-pub struct Leashed {
-    /// For everything that happens to a chip besides: see [`give`](Orders::give).
-    pub orders: Orders,
+pub struct LockstepChip {
+    /// For everything that happens to a chip besides: see [`command`](ControlPort::command).
+    pub control: ControlPort,
     /// Ended with the chip.
     emulator: Process,
 }
@@ -38,7 +38,7 @@ pub struct Sent {
     pub console: Vec<u8>,
 }
 
-impl Leashed {
+impl LockstepChip {
     /// Starts the model with an image; nothing happens yet. What it says of itself goes to `log` with the endings `out` and `err`.
     ///
     /// # Panics
@@ -48,7 +48,7 @@ impl Leashed {
         let (control, mut command) = (listener(), command());
         command.args(chip(image, setup, port(&control))).arg("--lockstep");
         let emulator = Process::start(command, log);
-        Self { orders: Orders::new(accept(&control, &emulator)), emulator }
+        Self { control: ControlPort::new(accept(&control, &emulator)), emulator }
     }
 
     /// Lets time pass until `at`, or until the chip has sent something. A few milliseconds more if the chip cannot be stopped there, as
@@ -58,7 +58,7 @@ impl Leashed {
     /// If the model has ended, as it does when the firmware does what the hardware forbids.
     pub fn until(&mut self, at: Duration) -> Sent {
         assert!(self.emulator.is_running(), "{}", self.emulator.story());
-        let answer = self.orders.give(&format!("until {}", at.as_micros()));
+        let answer = self.control.command(&format!("until {}", at.as_micros()));
         let words: Vec<_> = answer.split(' ').collect();
         let &["until", now, "link", link, "console", console] = &*words else { panic!("{answer}") };
         let now = Duration::from_micros(now.parse().expect("microseconds"));
@@ -69,12 +69,12 @@ impl Leashed {
     ///
     /// # Panics
     /// If the model has ended.
-    pub fn say(&mut self, line: Line, bytes: &[u8]) {
+    pub fn send(&mut self, line: Line, bytes: &[u8]) {
         let name = match line {
             Line::Link => "link",
             Line::Console => "console",
         };
-        self.orders.give(&format!("say {name} {}", hex::encode(bytes)));
+        self.control.command(&format!("say {name} {}", hex::encode(bytes)));
     }
 }
 

@@ -6,7 +6,7 @@ use std::process::{Command, ExitStatus};
 
 use crate::board::{Board, Ports, accept, listener, port};
 use crate::build::root;
-use crate::orders::Orders;
+use crate::control::ControlPort;
 use crate::process::Process;
 use crate::wire::{End, Wire};
 
@@ -44,7 +44,7 @@ impl Setup {
 pub struct Model {
     /// Emulator, console and wire, as of any emulated board.
     pub board: Board,
-    orders: Orders,
+    control: ControlPort,
 }
 
 impl Model {
@@ -96,7 +96,7 @@ impl Model {
         let emulator = Process::start(command, chips[0].0);
         let models = chips.iter().zip(wires).zip(&sockets).map(|(((log, ..), wire), [console, control])| {
             let board = Board::dialled(emulator.clone(), console, wire, log);
-            Self { board, orders: Orders::new(accept(control, &emulator)) }
+            Self { board, control: ControlPort::new(accept(control, &emulator)) }
         });
         models.collect()
     }
@@ -106,15 +106,15 @@ impl Model {
     /// # Panics
     /// If the model refuses it or has ended.
     pub fn order(&mut self, order: &str) -> String {
-        self.orders.give(order)
+        self.control.command(order)
     }
 
-    /// A number from the model's status, as [`Orders::status`].
+    /// A number from the model's status, as [`ControlPort::status`].
     ///
     /// # Panics
     /// If there is no such number.
     pub fn status(&mut self, name: &str) -> u64 {
-        self.orders.status(name)
+        self.control.status(name)
     }
 
     /// Seconds that have passed for the chip.

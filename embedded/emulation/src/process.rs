@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::patience::eventually;
+use crate::timeout::eventually;
 
 /// A running program, whose output goes to files. A clone is the same program, which is killed, by its own process id, when the last is
 /// dropped.

@@ -10,7 +10,7 @@ use std::thread;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
 
-use crate::steps::{Ambush, Ambusher};
+use crate::fault_script::{FaultScript, StepFault};
 
 /// An end of the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ impl End {
 
 /// What happens to bytes on their way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Weather {
+pub struct LinkFaults {
     /// Nothing arrives.
     pub cut: bool,
     /// After how many bytes, on average, garbage comes in between: up to 40 random bytes. 0: never.
@@ -45,17 +45,17 @@ pub struct Weather {
 
 /// What weather does, as chance has it.
 #[derive(Clone, Debug)]
-pub struct Storm {
+pub struct FaultInjector {
     /// What it is like now.
-    pub weather: Weather,
+    pub current: LinkFaults,
     chance: ChaCha8Rng,
 }
 
-impl Storm {
-    /// Fair weather. All that happens in any other follows from `seed`.
+impl FaultInjector {
+    /// Fair faults. All that happens in any other follows from `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self { weather: Weather::default(), chance: ChaCha8Rng::seed_from_u64(seed) }
+        Self { current: LinkFaults::default(), chance: ChaCha8Rng::seed_from_u64(seed) }
     }
 
     fn happens(&mut self, every: u32) -> bool {
@@ -63,21 +63,21 @@ impl Storm {
     }
 
     /// What arrives of these bytes.
-    pub fn disturbed(&mut self, bytes: &[u8]) -> Vec<u8> {
-        let weather = self.weather;
-        if weather.cut {
+    pub fn apply(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let faults = self.current;
+        if faults.cut {
             return Vec::new();
         }
         let mut arrives = Vec::with_capacity(bytes.len());
         for &byte in bytes {
-            if self.happens(weather.garbage) {
+            if self.happens(faults.garbage) {
                 let mut garbage = vec![0; 1 + self.chance.next_u32() as usize % 40];
                 self.chance.fill_bytes(&mut garbage);
                 arrives.extend(garbage);
             }
-            if self.happens(weather.errors) {
+            if self.happens(faults.errors) {
                 arrives.push(self.chance.next_u32() as u8);
-            } else if !self.happens(weather.losses) {
+            } else if !self.happens(faults.losses) {
                 arrives.push(byte);
             }
         }
@@ -89,9 +89,9 @@ impl Storm {
 struct Shared {
     sockets: [Option<TcpStream>; 2],
     seen: [Vec<u8>; 2],
-    storm: Storm,
+    faults: FaultInjector,
     /// For what each end says, if it is to be garbled.
-    ambushers: [Option<Ambusher>; 2],
+    fault_scripts: [Option<FaultScript>; 2],
     hit: BTreeSet<&'static str>,
 }
 
@@ -109,8 +109,8 @@ impl Wire {
         let shared = Arc::new(Mutex::new(Shared {
             sockets: [None, None],
             seen: [Vec::new(), Vec::new()],
-            storm: Storm::new(seed),
-            ambushers: [None, None],
+            faults: FaultInjector::new(seed),
+            fault_scripts: [None, None],
             hit: BTreeSet::new(),
         }));
         let ports = [End::Board, End::Gateway].map(|end| {
@@ -130,15 +130,16 @@ impl Wire {
     }
 
     /// Changes what happens to bytes from now on.
-    pub fn weather(&self, weather: Weather) {
-        self.lock().storm.weather = weather;
+    pub fn set_faults(&self, faults: LinkFaults) {
+        self.lock().faults.current = faults;
     }
 
     /// Puts garbage on the line, in both directions, wherever a step of the protocol is there for the first time from now on.
-    pub fn ambush(&self, ambush: Ambush) {
+    pub fn fault_at_steps(&self, fault: StepFault) {
         let mut shared = self.lock();
-        let chances = [shared.storm.chance.next_u64(), shared.storm.chance.next_u64()];
-        shared.ambushers = chances.map(|seed| Some(Ambusher::new(ambush, ChaCha8Rng::seed_from_u64(seed))));
+        let chances = [shared.faults.chance.next_u64(), shared.faults.chance.next_u64()];
+        shared.fault_scripts =
+            chances.map(|seed| Some(FaultScript::new(fault, ChaCha8Rng::seed_from_u64(seed))));
         shared.hit.clear();
     }
 
@@ -188,9 +189,9 @@ fn serve(listener: &TcpListener, end: End, shared: &Arc<Mutex<Shared>>) {
             while let Ok(len @ 1..) = reader.read(&mut buffer) {
                 let shared = &mut *shared.lock().expect("not poisoned");
                 shared.seen[end as usize].extend(&buffer[..len]);
-                let mut arrives = shared.storm.disturbed(&buffer[..len]);
-                if let Some(ambusher) = &mut shared.ambushers[end as usize] {
-                    arrives = ambusher.pass(&arrives, &mut shared.hit);
+                let mut arrives = shared.faults.apply(&buffer[..len]);
+                if let Some(script) = &mut shared.fault_scripts[end as usize] {
+                    arrives = script.pass(&arrives, &mut shared.hit);
                 }
                 shared.deliver(end.other(), &arrives);
             }
@@ -201,7 +202,7 @@ fn serve(listener: &TcpListener, end: End, shared: &Arc<Mutex<Shared>>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::patience::eventually;
+    use crate::timeout::eventually;
 
     fn ends(wire: &Wire) -> (TcpStream, TcpStream) {
         let dial = |end| TcpStream::connect((Ipv4Addr::LOCALHOST, wire.port(end))).expect("listens");
@@ -242,21 +243,21 @@ mod tests {
     }
 
     #[test]
-    fn bad_weather_adds_changes_and_loses_bytes_and_a_cut_line_is_silent() {
-        let mut storm = Storm::new(7);
+    fn link_faults_add_change_and_lose_bytes_and_a_cut_line_is_silent() {
+        let mut injector = FaultInjector::new(7);
         let clean = vec![b'x'; 10_000];
-        let mut arrives = |weather| {
-            storm.weather = weather;
-            storm.disturbed(&clean)
+        let mut arrives = |faults: LinkFaults| {
+            injector.current = faults;
+            injector.apply(&clean)
         };
-        assert_eq!(arrives(Weather::default()), clean);
-        assert!(arrives(Weather { cut: true, ..Weather::default() }).is_empty());
-        let more = arrives(Weather { garbage: 100, ..Weather::default() });
+        assert_eq!(arrives(LinkFaults::default()), clean);
+        assert!(arrives(LinkFaults { cut: true, ..LinkFaults::default() }).is_empty());
+        let more = arrives(LinkFaults { garbage: 100, ..LinkFaults::default() });
         assert!(more.len() > 11_000, "{}", more.len());
         assert!(more.iter().filter(|&&byte| byte == b'x').count() >= 10_000, "nothing else is lost");
-        let wrong = arrives(Weather { errors: 100, ..Weather::default() });
+        let wrong = arrives(LinkFaults { errors: 100, ..LinkFaults::default() });
         assert!(wrong.len() == 10_000 && wrong != clean);
-        let fewer = arrives(Weather { losses: 100, ..Weather::default() });
+        let fewer = arrives(LinkFaults { losses: 100, ..LinkFaults::default() });
         assert!((9_800..9_999).contains(&fewer.len()), "{}", fewer.len());
     }
 }

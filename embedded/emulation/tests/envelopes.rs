@@ -8,9 +8,9 @@ use std::sync::OnceLock;
 use quiver_emulation::board::{Board, Time, qemu};
 use quiver_emulation::build::image_of;
 use quiver_emulation::deployment::Deployment;
-use quiver_emulation::patience::eventually;
 use quiver_emulation::process::Process;
 use quiver_emulation::swarm::{Swarm, epoch_in};
+use quiver_emulation::timeout::eventually;
 
 /// RAM that stays free of the heap, and of the stack, in the longest of lives here.
 const MARGIN: u64 = 16 * 1024;

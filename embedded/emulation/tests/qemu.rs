@@ -6,10 +6,10 @@ use std::sync::OnceLock;
 use quiver_emulation::board::{Board, Time, qemu};
 use quiver_emulation::build::image;
 use quiver_emulation::deployment::Deployment;
-use quiver_emulation::patience::eventually;
-use quiver_emulation::steps::{Ambush, steps};
+use quiver_emulation::fault_script::{StepFault, steps};
 use quiver_emulation::swarm::{Swarm, epoch_in};
-use quiver_emulation::wire::{End, Weather};
+use quiver_emulation::timeout::eventually;
+use quiver_emulation::wire::{End, LinkFaults};
 
 fn edge() -> PathBuf {
     static IMAGE: OnceLock<PathBuf> = OnceLock::new();
@@ -31,7 +31,7 @@ fn swarm(options: &[&str]) -> Swarm {
 }
 
 #[test]
-fn board_enrols_joins_follows_ten_rekeys_and_speaks_both_ways() {
+fn board_enrols_joins_follows_ten_rekeys_and_exchanges_messages() {
     let mut swarm = swarm(&["seed=1"]);
     for _ in 0..10 {
         let epoch = swarm.rekey(1);
@@ -83,8 +83,8 @@ fn wiped_board_knows_nothing_until_it_is_set_up_again() {
 fn garbage_on_the_line_at_every_point_delays_and_breaks_nothing() {
     let mut swarm = Swarm::new(&["edge-1"], |deployment, name| board(deployment, name, &["seed=4"]));
     // A frame is up to 1,200 bytes long: every second or third is hit, and what is hit too often is said again later.
-    let storm = Weather { garbage: 2_000, errors: 10_000, losses: 10_000, cut: false };
-    swarm.boards[0].wire.weather(storm);
+    let faults = LinkFaults { garbage: 2_000, errors: 10_000, losses: 10_000, cut: false };
+    swarm.boards[0].wire.set_faults(faults);
     swarm.set_up(0, "edge-1");
     for _ in 0..3 {
         let epoch = swarm.rekey(1);
@@ -105,9 +105,9 @@ fn garbage_on_the_line_at_every_point_delays_and_breaks_nothing() {
 
 /// A life with garbage of this kind at every step of enrolment, join, re-key and catching up, of either side's start, and of the
 /// session with the gateway.
-fn lives_through(ambush: Ambush) {
+fn lives_through(fault: StepFault) {
     let mut swarm = Swarm::new(&["edge-1"], |deployment, name| board(deployment, name, &["seed=10"]));
-    swarm.boards[0].wire.ambush(ambush);
+    swarm.boards[0].wire.fault_at_steps(fault);
     swarm.set_up(0, "edge-1");
     let _ = swarm.rekey(1);
     swarm.boards[0].console.type_line("reset");
@@ -128,36 +128,36 @@ fn lives_through(ambush: Ambush) {
 
 #[test]
 fn garbage_before_each_step_delays_and_breaks_nothing() {
-    lives_through(Ambush::Before);
+    lives_through(StepFault::Before);
 }
 
 #[test]
 fn garbage_within_each_step_delays_and_breaks_nothing() {
-    lives_through(Ambush::Within);
+    lives_through(StepFault::Within);
 }
 
 #[test]
 fn garbage_after_each_step_delays_and_breaks_nothing() {
-    lives_through(Ambush::After);
+    lives_through(StepFault::After);
 }
 
 #[test]
 fn nonsense_in_good_frames_at_each_step_delays_and_breaks_nothing() {
-    lives_through(Ambush::Nonsense);
+    lives_through(StepFault::Nonsense);
 }
 
 #[test]
 fn flood_at_each_step_delays_and_breaks_nothing() {
-    lives_through(Ambush::Flood);
+    lives_through(StepFault::Flood);
 }
 
 #[test]
 fn line_that_was_cut_for_a_while_is_caught_up_with() {
     let mut swarm = swarm(&["seed=5"]);
-    swarm.boards[0].wire.weather(Weather { cut: true, ..Weather::default() });
+    swarm.boards[0].wire.set_faults(LinkFaults { cut: true, ..LinkFaults::default() });
     swarm.deployment.ok("leader", &["rekey"]);
     swarm.boards[0].console.line("gateway lost");
-    swarm.boards[0].wire.weather(Weather::default());
+    swarm.boards[0].wire.set_faults(LinkFaults::default());
     swarm.boards[0].console.line("gateway connected");
     let epoch = swarm.rekey(1);
     swarm.boards[0].console.line_that("the new key", |line| epoch_in(line).filter(|at| *at >= epoch));

@@ -4,7 +4,7 @@ use quiver_firmware::{About, Board, Hooks, Memory, ResetCause, SerialLine, State
 
 use crate::flash::Flash;
 use crate::machine::Interrupt;
-use crate::machine::kept::{Cause, kept};
+use crate::machine::stored_state::{Cause, retained};
 use crate::options::Options;
 use crate::random::Random;
 use crate::uart::{self, Uart};
@@ -18,7 +18,7 @@ impl Hooks for Mps2 {
         watchdog::feed();
     }
 
-    fn show(&mut self, _state: State) {}
+    fn indicate(&mut self, _state: State) {}
 
     fn memory(&self) -> Memory {
         let (used, free, peak) = machine::heap();
@@ -38,7 +38,7 @@ impl Hooks for Mps2 {
     }
 
     async fn reset(&mut self) -> ! {
-        kept().reset(Cause::Asked)
+        retained().reset(Cause::Asked)
     }
 }
 
@@ -46,7 +46,7 @@ impl Hooks for Mps2 {
 pub(crate) async fn task() {
     let mut words = [0; 512];
     let options = Options::parse(machine::arguments(&mut words));
-    let (boots, cause) = kept().start();
+    let (boots, cause) = retained().start();
     let reset = match cause {
         Cause::Power => ResetCause::Power,
         Cause::Asked => ResetCause::Software,

@@ -12,7 +12,7 @@ use embedded_storage_async::nor_flash::{
 use core::ops::Range;
 use core::sync::atomic::Ordering::Relaxed;
 
-use crate::machine::kept::{Cause, FLASH_LEN, flash, kept};
+use crate::machine::retained::{Cause, FLASH_LEN, flash, retained};
 use crate::options::{Cuts, Options};
 
 const PAGE: usize = 4096;
@@ -51,7 +51,7 @@ impl Flash {
     /// Whether this operation, a word or a page, is one at which power is lost. Does not return from one at which the program
     /// hangs.
     fn power_fails(&self) -> bool {
-        let operation = kept().operation();
+        let operation = retained().operation();
         if operation == self.hang {
             // As a driver hangs whose device never answers: interrupts go on, the program does not.
             loop {
@@ -63,12 +63,12 @@ impl Flash {
 
     fn write_word(&self, at: usize, bytes: [u8; 4]) {
         let (word, value) = (&flash()[at], u32::from_le_bytes(bytes));
-        let writes = kept().writes[at].fetch_add(1, Relaxed) + 1;
+        let writes = retained().writes[at].fetch_add(1, Relaxed) + 1;
         assert!(writes <= WRITES_PER_WORD, "flash word {at} written a third time since its page was erased");
         if self.power_fails() {
             // Every other bit got there.
             word.fetch_and(value | 0xaaaa_aaaa, Relaxed);
-            kept().reset(Cause::Power);
+            retained().reset(Cause::Power);
         }
         word.fetch_and(value, Relaxed);
     }
@@ -80,10 +80,10 @@ impl Flash {
             let (done, begun) = flash()[words].split_at(PAGE / 8);
             done.iter().for_each(|word| word.store(u32::MAX, Relaxed));
             begun.iter().for_each(|word| _ = word.fetch_or(0x5555_5555, Relaxed));
-            kept().reset(Cause::Power);
+            retained().reset(Cause::Power);
         }
         flash()[words.clone()].iter().for_each(|word| word.store(u32::MAX, Relaxed));
-        kept().writes[words].iter().for_each(|count| count.store(0, Relaxed));
+        retained().writes[words].iter().for_each(|count| count.store(0, Relaxed));
     }
 }
 

@@ -9,7 +9,7 @@
 //! | `machine` | registers, memory, interrupts, semihosting: all `unsafe` code |
 //! | `clock` | time for embassy, and the count of instructions |
 //! | `uart` | lines |
-//! | `flash`, `machine::kept` | a flash that behaves like the nRF52840's; what outlives a reset |
+//! | `flash`, `machine::retained` | a flash that behaves like the nRF52840's; what outlives a reset |
 //! | `edge` | the firmware's application |
 //! | `random`, `options` | a seed from the command line in place of randomness; losses of power |
 //! | `watchdog` | resets what hangs |

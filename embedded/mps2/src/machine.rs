@@ -1,5 +1,5 @@
 //! The machine: registers and memory at fixed addresses, interrupts, semihosting. Everything `unsafe` of this package is
-//! here and in [`kept`], behind functions that are safe to call.
+//! here and in [`retained`], behind functions that are safe to call.
 //!
 //! Addresses and registers: Arm, *Application Note AN386: Cortex-M4 on the MPS2*, and *Cortex-M System Design Kit
 //! Technical Reference Manual* (CMSDK), chapters 4.2 to 4.4. The memory is that of an nRF52840, which the machine has at
@@ -8,7 +8,7 @@
 #![expect(unsafe_code, reason = "registers and memory at fixed addresses; each block says why it is sound")]
 
 #[cfg(feature = "edge")]
-pub(crate) mod kept;
+pub(crate) mod retained;
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::ptr;

@@ -8,7 +8,7 @@ use embassy_nrf::{Peri, peripherals};
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use embassy_sync::signal::Signal;
 use embassy_time::{Duration, Ticker, Timer};
-use quiver_firmware::{Hooks, Memory, State, Troubles};
+use quiver_firmware::{FaultCounters, Hooks, Memory, State};
 
 use crate::board::Panel;
 use crate::memory;
@@ -83,7 +83,7 @@ impl Hooks for BoardHooks {
         }
     }
 
-    fn show(&mut self, state: State) {
+    fn indicate(&mut self, state: State) {
         show(match state {
             State::Unprovisioned => Show::Idle,
             State::NoGateway | State::NoLeader => Show::Searching,
@@ -97,8 +97,8 @@ impl Hooks for BoardHooks {
         memory::figures()
     }
 
-    fn troubles(&self) -> Troubles {
-        Troubles { supply_warnings: supply::warnings(), overruns: serial::overruns() }
+    fn fault_counters(&self) -> FaultCounters {
+        FaultCounters { supply_warnings: supply::warnings(), overruns: serial::overruns() }
     }
 
     #[cfg(feature = "bench")]

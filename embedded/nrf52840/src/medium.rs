@@ -1,7 +1,7 @@
 //! The link's two media as one: by radio if the board was given a radio address, over the line otherwise.
 
 use embassy_time::{Duration, with_timeout};
-use quiver_firmware::{Datagrams, LinkFaults, RadioAddress};
+use quiver_firmware::{Datagrams, FrameErrors, RadioAddress};
 use quiver_link::{MAX_RADIO_DATAGRAM, RadioFrame};
 
 use crate::bridge::GATEWAY;
@@ -95,8 +95,8 @@ impl<Line: Datagrams> Datagrams for Medium<Line> {
         self.address = address;
     }
 
-    fn faults(&self) -> LinkFaults {
-        let mut faults = self.line.faults();
+    fn frame_errors(&self) -> FrameErrors {
+        let mut faults = self.line.frame_errors();
         faults.bad_crc = faults.bad_crc.saturating_add(radio::counters().bad_crc);
         faults
     }

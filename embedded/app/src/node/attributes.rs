@@ -135,7 +135,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
             Ok(keyring) => (self.attributes.keyring, self.attributes.changed) = (keyring, true),
             Err(error) => {
                 self.report.add(Counter::StateDamaged);
-                self.tell_line(format_args!("fault attribute keys: {error}"));
+                self.print_line(format_args!("fault attribute keys: {error}"));
             }
         }
     }
@@ -150,7 +150,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
     }
 
     /// Does what is due.
-    pub(super) async fn tend_attributes(&mut self, now: Duration) {
+    pub(super) async fn step_attributes(&mut self, now: Duration) {
         if !self.is_enrolled() || !self.is_fit(now).await {
             return;
         }
@@ -165,7 +165,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         } else if self.attributes.until <= now {
             self.attributes.fetcher = None;
             self.attributes.again(now);
-            self.tell_line(format_args!("unfetched no answer"));
+            self.print_line(format_args!("unfetched no answer"));
         } else {
             self.fetch_input(now, Input::Timeout).await;
         }
@@ -174,20 +174,20 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
     /// Somebody typed `fetch`.
     pub(super) fn fetch(&mut self, now: Duration) {
         if !self.is_enrolled() {
-            return self.tell_line(format_args!("error not enrolled"));
+            return self.print_line(format_args!("error not enrolled"));
         }
         self.attributes.wait = AGAIN;
         if !self.attributes.is_fetching() {
             self.attributes.next = Some(now);
         }
-        self.tell_line(format_args!("ok"));
+        self.print_line(format_args!("ok"));
     }
 
     async fn begin_fetch(&mut self, now: Duration) {
         self.attributes.fetcher = self.fetcher();
         self.attributes.until = now.saturating_add(PATIENCE);
         (self.attributes.next, self.attributes.deadline) = (None, None);
-        let kgcs: Vec<Peer> = self.partners.on(Route::Kgc).collect();
+        let kgcs: Vec<Peer> = self.connections.on(Route::Kgc).collect();
         for peer in kgcs {
             self.fetch_input(now, Input::Connected { peer, route: Route::Kgc }).await;
         }
@@ -208,14 +208,14 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         Some(Box::new(Standalone::client(deployment, keypair, fetcher)))
     }
 
-    /// A partner is there.
+    /// A connection is there.
     pub(super) async fn fetch_from(&mut self, now: Duration, peer: Peer, route: Route) {
         if self.attributes.is_fetching() && route == Route::Kgc {
             self.fetch_input(now, Input::Connected { peer, route }).await;
         }
     }
 
-    /// A partner is gone.
+    /// A connection is gone.
     pub(super) async fn fetch_without(&mut self, now: Duration, peer: Peer) {
         if self.attributes.is_fetching() {
             self.fetch_input(now, Input::Disconnected { peer }).await;
@@ -224,7 +224,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
 
     /// Takes a message, if it is a KGC's and keys are being fetched.
     pub(super) async fn fetched(&mut self, now: Duration, from: Peer, bytes: &[u8]) -> bool {
-        if !self.attributes.is_fetching() || !self.partners.on(Route::Kgc).any(|kgc| kgc == from) {
+        if !self.attributes.is_fetching() || !self.connections.on(Route::Kgc).any(|kgc| kgc == from) {
             return false;
         }
         self.fetch_input(now, Input::Received { from, via: Via::Peer, bytes }).await;
@@ -264,19 +264,19 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
             {
                 Ok(Some(entry)) => self.hold(now, entry).await,
                 Ok(None) => {}
-                Err(error) => self.tell_line(format_args!("fault attribute key of {authority}: {error}")),
+                Err(error) => self.print_line(format_args!("fault attribute key of {authority}: {error}")),
             },
-            FetchEvent::Refused(reason) => self.tell_line(format_args!("unfetched {reason:?}")),
+            FetchEvent::Refused(reason) => self.print_line(format_args!("unfetched {reason:?}")),
             FetchEvent::Blamed { peer, offence } => {
                 self.report.add(Counter::Offences);
-                self.tell_line(format_args!("blamed {} {offence}", peer.0));
+                self.print_line(format_args!("blamed {} {offence}", peer.0));
             }
             FetchEvent::Done { answered, refused } => {
                 self.attributes.fetcher = None;
                 if answered == 0 || refused > 0 {
                     self.attributes.again(now);
                 }
-                self.tell_line(format_args!("fetched answered {answered} refused {refused}"));
+                self.print_line(format_args!("fetched answered {answered} refused {refused}"));
             }
             _ => {}
         }
@@ -308,7 +308,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         let (name, before) = (entry.authority.name.clone(), self.attributes.keyring.clone());
         match self.attributes.keyring.put(entry) {
             Ok(false) => return,
-            Err(error) => return self.tell_line(format_args!("fault attribute key of {name}: {error}")),
+            Err(error) => return self.print_line(format_args!("fault attribute key of {name}: {error}")),
             Ok(true) => {}
         }
         // The machine's state grows with revocations: half of what fits is left to it.
@@ -316,7 +316,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         if len > limit {
             self.attributes.keyring = before;
             self.report.add(Counter::FlashFull);
-            return self.tell_line(format_args!(
+            return self.print_line(format_args!(
                 "fault attribute key of {name}: {len} bytes with all that is held, room for {limit}"
             ));
         }
@@ -337,7 +337,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         self.attributes.keyring = Keyring::default();
         self.attributes.changed = true;
         self.report.add(Counter::FlashFull);
-        self.tell_line(format_args!("fault no room for attribute keys beside the state: erased"));
+        self.print_line(format_args!("fault no room for attribute keys beside the state: erased"));
         true
     }
 
@@ -347,7 +347,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         self.attributes.changed = false;
         let keys = EnvelopeCommand::Keys(self.attributes.keys.clone());
         self.input(now, Input::Command(Either::Right(keys))).await;
-        self.tell_attributes();
+        self.print_attributes();
     }
 
     #[inline(never)]
@@ -362,7 +362,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
     }
 
     /// What is held, a line for each authority.
-    pub(super) fn tell_attributes(&mut self) {
+    pub(super) fn print_attributes(&mut self) {
         let lines: Vec<String> = self
             .attributes
             .names
@@ -374,6 +374,6 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
                 alloc::format!("attributes {name} {scheme} {terms}")
             })
             .collect();
-        lines.iter().for_each(|line| self.tell_line(format_args!("{line}")));
+        lines.iter().for_each(|line| self.print_line(format_args!("{line}")));
     }
 }

@@ -49,7 +49,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         false
     }
 
-    pub(super) async fn tend_attributes(&self, _: Duration) {}
+    pub(super) async fn step_attributes(&self, _: Duration) {}
 
     pub(super) async fn fetch_from(&self, _: Duration, _: Peer, _: Route) {}
 
@@ -59,7 +59,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         false
     }
 
-    pub(super) const fn tell_part(&self, never: Infallible) {
+    pub(super) const fn print_part_event(&self, never: Infallible) {
         match never {}
     }
 }

@@ -45,7 +45,7 @@ impl Hooks for Knobs {
         self.fed.set(time::now());
     }
 
-    fn show(&mut self, state: State) {
+    fn indicate(&mut self, state: State) {
         self.state.set(Some(state));
     }
 

@@ -58,7 +58,7 @@ fn board_enrols_joins_and_follows_ten_keys() {
 fn messages_go_both_ways() {
     let mut world = World::joined(2);
     world.type_line("send hello from the board");
-    world.until("heard", |world| world.leader_events.iter().any(is_message));
+    world.until("the message", |world| world.leader_events.iter().any(is_message));
     let data = b"hello\x07\nboard \xff".to_vec();
     world.lead(LeaderCommand::Send { channel: name("orders"), data });
     world.until("message", |world| world.last("message").is_some());
@@ -258,7 +258,7 @@ fn stuck_randomness_stops_cryptography_until_it_is_back() {
     world.knobs.stuck.set(true);
     world.run(Duration::from_secs(15));
     assert!(world.said.contains("fault randomness"), "{}", world.said);
-    assert_eq!(world.knobs.state.get(), Some(State::Trouble));
+    assert_eq!(world.knobs.state.get(), Some(State::Fault));
     let (stored, before) = (world.flash.chip().steps, world.board_epoch());
     world.lead(LeaderCommand::Rekey);
     world.type_line("send hello");
@@ -280,7 +280,7 @@ fn worn_flash_holds_everything_back_and_is_reported() {
     world.lead(LeaderCommand::Rekey);
     world.until("fault", |world| world.said.contains("\nfault flash is worn"));
     world.run(Duration::from_secs(20));
-    assert_eq!(world.knobs.state.get(), Some(State::Trouble));
+    assert_eq!(world.knobs.state.get(), Some(State::Fault));
     world.type_line("status");
     world.until("status", |world| world.said.contains("\nend\n"));
     world.flash.chip().worn.clear();
@@ -302,7 +302,7 @@ fn state_that_the_flash_has_no_room_for_is_given_up_and_keys_go_on() {
     world.lead(LeaderCommand::Rekey);
     world.until("fault", |world| world.said.contains("\nfault flash is full: a state of "));
     assert!(world.said.contains("\nfault back to the state before, in 5 s\n"), "{}", world.said);
-    assert_eq!(world.knobs.state.get(), Some(State::Trouble));
+    assert_eq!(world.knobs.state.get(), Some(State::Fault));
     for _ in 0..3 {
         world.lead(LeaderCommand::Rekey);
         world.until("agreement", World::agree);

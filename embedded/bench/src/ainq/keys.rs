@@ -11,8 +11,8 @@ use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 
 use crate::Host;
-use crate::course::{Course, Subject};
 use crate::error::{BenchError, Result};
+use crate::runner::{Runner, Subject};
 
 type S = Ristretto255;
 
@@ -63,20 +63,20 @@ impl Site {
 const SITE: BenchError = BenchError::Failed("the drone's key");
 
 /// One of `secret`, `keygen`, `partial-key`, `sign` and `verify`.
-pub(super) async fn measure<H: Host>(course: &mut Course<'_, '_, H>, operation: &'static str) -> Result<()> {
+pub(super) async fn measure<H: Host>(runner: &mut Runner<'_, '_, H>, operation: &'static str) -> Result<()> {
     let benchmark = format!("ainq {operation}");
     let subject = Subject { benchmark: &benchmark, parameters: S::ID };
     let mut site = Site::new().ok_or(SITE)?;
     match operation {
-        "secret" => secret(course, subject).await,
-        "keygen" => course.repeat(subject, || SecretValue::<S>::generate(&mut site.rng)).await,
-        "partial-key" => partial_key(course, subject, &site).await,
-        _ => signature(course, Subject { parameters: "256 bytes", ..subject }, operation, &mut site).await,
+        "secret" => secret(runner, subject).await,
+        "keygen" => runner.repeat(subject, || SecretValue::<S>::generate(&mut site.rng)).await,
+        "partial-key" => partial_key(runner, subject, &site).await,
+        _ => signature(runner, Subject { parameters: "256 bytes", ..subject }, operation, &mut site).await,
     }
 }
 
 /// Every vector must come out first, on this processor and by the ladder that this image has.
-async fn secret<H: Host>(course: &mut Course<'_, '_, H>, subject: Subject<'_>) -> Result<()> {
+async fn secret<H: Host>(runner: &mut Runner<'_, '_, H>, subject: Subject<'_>) -> Result<()> {
     const WRONG: BenchError = BenchError::Failed("a secret is not the vector's");
     let mut first = None;
     for vector in VECTORS.as_chunks::<VECTOR_LEN>().0 {
@@ -88,7 +88,7 @@ async fn secret<H: Host>(course: &mut Course<'_, '_, H>, subject: Subject<'_>) -
         first.get_or_insert((key, point));
     }
     let (key, point) = first.ok_or(WRONG)?;
-    course.try_repeat(subject, "the secret", || S::agree(&key, &point)).await
+    runner.try_repeat(subject, "the secret", || S::agree(&key, &point)).await
 }
 
 /// y + e, V and T of a vector.
@@ -99,20 +99,20 @@ fn pair(vector: &[u8; VECTOR_LEN]) -> Option<(<S as Suite>::Scalar, Element<S>, 
 }
 
 async fn partial_key<H: Host>(
-    course: &mut Course<'_, '_, H>,
+    runner: &mut Runner<'_, '_, H>,
     subject: Subject<'_>,
     site: &Site,
 ) -> Result<()> {
-    let iteration = |probe: &mut crate::course::Probe<'_, H>| {
+    let iteration = |probe: &mut crate::runner::Probe<'_, H>| {
         let partial = site.partial().map_err(|_| SITE)?;
         let (keypair, sample) = probe.time(|| partial.verify(&site.deployment, &site.identity, &site.secret));
         keypair.map(|_| sample).map_err(|_| SITE)
     };
-    course.measure(subject, iteration).await
+    runner.measure(subject, iteration).await
 }
 
 async fn signature<H: Host>(
-    course: &mut Course<'_, '_, H>,
+    runner: &mut Runner<'_, '_, H>,
     subject: Subject<'_>,
     operation: &str,
     site: &mut Site,
@@ -120,9 +120,9 @@ async fn signature<H: Host>(
     let keypair = site.keypair().map_err(|_| SITE)?;
     let (deployment, rng) = (&site.deployment, &mut site.rng);
     if operation == "sign" {
-        return course.repeat(subject, || keypair.sign(deployment, Label::Envelope, &MESSAGE, rng)).await;
+        return runner.repeat(subject, || keypair.sign(deployment, Label::Envelope, &MESSAGE, rng)).await;
     }
     let signature = keypair.sign(deployment, Label::Envelope, &MESSAGE, rng);
     let verify = || signature.verify(deployment, keypair.public(), Label::Envelope, &MESSAGE);
-    course.try_repeat(subject, "the signature", verify).await
+    runner.try_repeat(subject, "the signature", verify).await
 }

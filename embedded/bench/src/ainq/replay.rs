@@ -11,8 +11,8 @@ use rand_core::SeedableRng;
 
 use super::script::{Cue, Script, Step};
 use crate::Host;
-use crate::course::{Course, Probe, Subject};
 use crate::error::{BenchError, Result};
+use crate::runner::{Probe, Runner, Subject};
 use crate::statistics::Sample;
 
 type S = Ristretto255;
@@ -41,7 +41,7 @@ impl Part {
 
 /// Repeats what the script has of these messages, from the start as often as it takes.
 pub(super) async fn measure<H: Host>(
-    course: &mut Course<'_, '_, H>,
+    runner: &mut Runner<'_, '_, H>,
     operation: &str,
     part: Part,
     script: &[u8],
@@ -54,7 +54,7 @@ pub(super) async fn measure<H: Host>(
     let benchmark = format!("ainq {operation}");
     let subject = Subject { benchmark: &benchmark, parameters: &parameters };
     let mut replay = Replay::new(&script)?;
-    course.measure(subject, |probe| replay.next(&script, part, probe)).await
+    runner.measure(subject, |probe| replay.next(&script, part, probe)).await
 }
 
 struct Replay {

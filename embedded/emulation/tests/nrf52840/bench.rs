@@ -5,7 +5,7 @@ use quiver_emulation::build::image;
 use quiver_emulation::deployment::Deployment;
 use quiver_emulation::model::{Model, Setup};
 
-use crate::stage::NAME;
+use crate::member_board::NAME;
 
 /// What the board answers to a line, up to what it answers to the next.
 fn answer(model: &mut Model, line: &str) -> String {

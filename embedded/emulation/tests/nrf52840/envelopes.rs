@@ -5,16 +5,16 @@ use std::fs;
 
 use quiver_emulation::build::image_of;
 use quiver_emulation::deployment::Deployment;
-use quiver_emulation::patience::eventually;
+use quiver_emulation::timeout::eventually;
 
-use crate::stage::{NAME, Stage};
+use crate::member_board::{MemberBoard, NAME};
 
 /// RAM that stays free of the heap, and of the stack.
 const MARGIN: u64 = 16 * 1024;
 
-fn figure(stage: &mut Stage, name: &str) -> u64 {
-    stage.model.board.console.type_line("status");
-    let line = stage.model.board.console.line(&format!("memory {name} "));
+fn figure(board: &mut MemberBoard, name: &str) -> u64 {
+    board.model.board.console.type_line("status");
+    let line = board.model.board.console.line(&format!("memory {name} "));
     line.rsplit(' ').next().and_then(|number| number.parse().ok()).expect("a number")
 }
 
@@ -25,15 +25,15 @@ fn board_fetches_a_key_and_opens_and_seals_as_a_service_does() {
     let setup = ["abe", "setup", "--name", "orders", "--scheme", "gpsw06", "--schema", "schema.toml"];
     deployment.ok("kgc", &setup);
     let image = image_of("compact", "quiver-nrf52840", "edge", "envelopes");
-    let mut stage = Stage::with(deployment, &image, 32);
-    let medic = stage.deployment.edge("medic-1", &stage.kgc, &stage.leader);
-    let _ = stage.deployment.served(2, (0, 0));
+    let mut board = MemberBoard::with(deployment, &image, 32);
+    let medic = board.deployment.edge("medic-1", &board.kgc, &board.leader);
+    let _ = board.deployment.served(2, (0, 0));
     for drone in [NAME, "medic-1"] {
-        stage.deployment.grant(&stage.kgc, drone, &["--authority", "orders", "--policy", "scout"]);
+        board.deployment.grant(&board.kgc, drone, &["--authority", "orders", "--policy", "scout"]);
     }
-    stage.deployment.ok("edge", &["abe", "fetch", "-d", "medic-1-data"]);
+    board.deployment.ok("edge", &["abe", "fetch", "-d", "medic-1-data"]);
     // At most one fetch at a time, and the board begins one by itself.
-    let console = &mut stage.model.board.console;
+    let console = &mut board.model.board.console;
     eventually("the board has its key", || {
         console.type_line("fetch");
         let held = |line: &str| {
@@ -46,17 +46,17 @@ fn board_fetches_a_key_and_opens_and_seals_as_a_service_does() {
         console.line_that("an answer", held).then_some(())
     });
     let send = ["envelope", "send", "-d", "medic-1-data", "--attributes", "scout", "go north"];
-    stage.deployment.ok("edge", &send);
-    let heard = stage.model.board.console.line("go north");
+    board.deployment.ok("edge", &send);
+    let heard = board.model.board.console.line("go north");
     assert_eq!(heard, "envelope medic-1 go north");
-    stage.model.board.console.type_line("seal orders 'scout' the north is clear");
-    stage.model.board.console.line("sealed ");
+    board.model.board.console.type_line("seal orders 'scout' the north is clear");
+    board.model.board.console.line("sealed ");
     let line = medic.line("the north is clear");
     assert!(line.contains("\"from\":\"board-1\"") && line.contains("\"signed\":true"), "{line}");
     for what in ["heap", "stack"] {
         let (peak, size) =
-            (figure(&mut stage, &format!("{what}-peak")), figure(&mut stage, &format!("{what}-size")));
+            (figure(&mut board, &format!("{what}-peak")), figure(&mut board, &format!("{what}-size")));
         assert!(peak + MARGIN <= size, "{what}: {peak} of {size} bytes");
     }
-    assert_eq!(stage.model.status("resets"), 2, "no reset but the first start's");
+    assert_eq!(board.model.status("resets"), 2, "no reset but the first start's");
 }

@@ -5,25 +5,25 @@
 //! The chip and everybody it meets (a KGC, a leader, a gateway, other drones: the machines of the services, without their network) are on one virtual time,
 //! and idle time is skipped. CI takes the short form, `QUIVER_SOAK_HOURS` says otherwise; the long form, which is ignored by default, is a day.
 
-#[path = "soak/life.rs"]
-mod life;
+#[path = "soak/virtual_board.rs"]
+mod virtual_board;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use quiver_emulation::wire::{End, Weather};
+use quiver_emulation::wire::{End, LinkFaults};
 use quiver_role::{LeaderCommand, LeaderEvent};
 use quiver_test_network::name;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
 
-use self::life::Life;
-use crate::stage::NAME;
+use self::virtual_board::VirtualBoard;
+use crate::member_board::NAME;
 
 const MINUTE: Duration = Duration::from_secs(60);
 /// A byte in so many is changed, another lost, and garbage comes before a third.
-const BAD: Weather = Weather { cut: false, garbage: 20_000, errors: 20_000, losses: 20_000 };
+const BAD: LinkFaults = LinkFaults { cut: false, garbage: 20_000, errors: 20_000, losses: 20_000 };
 /// Other drones in the group.
 const COMPANIONS: usize = 3;
 /// In which minute of the first hour the board starts anew, and why.
@@ -46,40 +46,40 @@ fn a_day_of_the_image_passes_without_growth_uneven_wear_or_a_missed_key() {
 
 #[test]
 fn one_seed_gives_one_course() {
-    let course = || {
-        let mut course = Course::new(2);
-        course.life.join(0);
-        course.life.storm.weather = BAD;
-        course.speak();
-        course.garbage(course.life.now);
-        (course.life.now, course.life.said, course.life.network.sent)
+    let run = || {
+        let mut run = SoakRun::new(2);
+        run.board.join(0);
+        run.board.faults.current = BAD;
+        run.exchange_messages();
+        run.garbage(run.board.now);
+        (run.board.now, run.board.said, run.board.network.sent)
     };
-    let first = course();
-    assert!(first.1.len() > 5 && first == course());
+    let first = run();
+    assert!(first.1.len() > 5 && first == run());
 }
 
 #[expect(clippy::print_stdout, reason = "a measurement prints what it measured")]
 fn soak(hours: u64) {
-    let mut course = Course::new(1);
-    course.life.join(COMPANIONS);
-    course.life.storm.weather = BAD;
-    println!("{}", course.hour(0));
+    let mut run = SoakRun::new(1);
+    run.board.join(COMPANIONS);
+    run.board.faults.current = BAD;
+    println!("{}", run.hour(0));
     // The first whole hour since the last reset is what the others are held to.
-    let first = course.hour(1);
+    let first = run.hour(1);
     println!("{first}");
     for hour in 2..hours {
-        let figures = course.hour(hour);
+        let figures = run.hour(hour);
         println!("{figures}");
         figures.compare(&first);
     }
-    course.start_again("power");
-    course.follow();
-    course.speak();
+    run.start_again("power");
+    run.follow();
+    run.exchange_messages();
 }
 
 /// What happens to a board.
-struct Course {
-    life: Life,
+struct SoakRun {
+    board: VirtualBoard,
     chance: ChaCha8Rng,
     /// What was said, to the board and by it.
     orders: usize,
@@ -93,12 +93,12 @@ struct Course {
     behind: Duration,
 }
 
-impl Course {
+impl SoakRun {
     fn new(seed: u64) -> Self {
         let chance = ChaCha8Rng::seed_from_u64(seed);
         let (started, behind) = (Duration::ZERO, Duration::ZERO);
-        let life = Life::new(seed);
-        Self { life, chance, orders: 0, reports: 0, started, resets: 0, revoked: 0, behind }
+        let board = VirtualBoard::new(seed);
+        Self { board, chance, orders: 0, reports: 0, started, resets: 0, revoked: 0, behind }
     }
 
     fn between(&mut self, least: u64, most: u64) -> u64 {
@@ -107,21 +107,21 @@ impl Course {
 
     /// Seven or eight keys; messages; an outage; garbage; something on the ground that begins anew; in the first hour, resets.
     fn hour(&mut self, hour: u64) -> Figures {
-        let start = self.life.now;
+        let start = self.board.now;
         let cut = self.between(8, 15);
         let mended = cut + self.between(1, 15);
         for minute in 0..60 {
             let at = start + MINUTE * minute as u32;
             if minute == cut {
-                self.life.storm.weather = Weather { cut: true, ..BAD };
+                self.board.faults.current = LinkFaults { cut: true, ..BAD };
             }
             if minute == mended {
-                self.life.storm.weather = BAD;
+                self.board.faults.current = BAD;
             }
             if !(cut..mended).contains(&minute) {
                 self.follow();
                 if minute % 10 == 5 {
-                    self.speak();
+                    self.exchange_messages();
                 }
             }
             if minute == 35 {
@@ -131,7 +131,7 @@ impl Course {
                 self.start_again(cause);
             }
             self.garbage(at);
-            self.life.run_to(at + MINUTE);
+            self.board.run_to(at + MINUTE);
         }
         self.follow();
         self.figures(hour + 1)
@@ -139,51 +139,56 @@ impl Course {
 
     /// The board is connected and has the leader's key, or soon is and gets it.
     fn follow(&mut self) {
-        let since = self.life.now;
-        self.life.until("agreement", |life| life.in_session() && life.agree());
-        self.behind = self.behind.max(self.life.now - since);
+        let since = self.board.now;
+        self.board.until("agreement", |board| board.in_session() && board.agree());
+        self.behind = self.behind.max(self.board.now - since);
     }
 
     /// The board is told something, and tells something; each arrives once.
-    fn speak(&mut self) {
+    fn exchange_messages(&mut self) {
         self.orders += 1;
         self.reports += 1;
         let (order, report) = (format!("order {}", self.orders), format!("report {}", self.reports));
-        self.life.network.lead(LeaderCommand::Send { channel: name("orders"), data: order.into() });
-        self.life.type_line(&format!("send {report}"));
+        self.board.network.lead(LeaderCommand::Send { channel: name("orders"), data: order.into() });
+        self.board.type_line(&format!("send {report}"));
         let (orders, reports) = (self.orders, self.reports);
-        self.life.until("both messages", |life| heard(life) >= reports && life.count("message ") >= orders);
+        self.board
+            .until("both messages", |board| heard(board) >= reports && board.count("message ") >= orders);
         let order = format!("message orders leader order {orders}");
-        assert_eq!(self.life.heard_line("message "), Some(&*order));
-        assert_eq!((heard(&self.life), self.life.count("message ")), (reports, orders), "each arrives once");
+        assert_eq!(self.board.heard_line("message "), Some(&*order));
+        assert_eq!(
+            (heard(&self.board), self.board.count("message ")),
+            (reports, orders),
+            "each arrives once"
+        );
     }
 
     fn start_again(&mut self, cause: &str) {
-        let starts = self.life.count("start board ");
+        let starts = self.board.count("start board ");
         match cause {
-            "pin" => drop(self.life.chip.orders.give("reset")),
-            "software" => self.life.type_line("reset"),
+            "pin" => drop(self.board.chip.control.command("reset")),
+            "software" => self.board.type_line("reset"),
             // The program hangs.
-            "watchdog" => drop(self.life.chip.orders.give("freeze")),
-            _ => drop(self.life.chip.orders.give("power-cycle")),
+            "watchdog" => drop(self.board.chip.control.command("freeze")),
+            _ => drop(self.board.chip.control.command("power-cycle")),
         }
-        self.life.until("another start", |life| life.count("start board ") > starts);
-        self.started = self.life.now;
+        self.board.until("another start", |board| board.count("start board ") > starts);
+        self.started = self.board.now;
         self.resets += 1;
-        let line = self.life.heard_line("start board ").expect("a start");
+        let line = self.board.heard_line("start board ").expect("a start");
         assert!(line.ends_with(&format!("reset {cause}")), "{cause}: {line}");
-        let keys = self.life.count("key ");
-        self.life.until("its key", |life| life.count("key ") > keys && life.agree());
-        assert_eq!(self.life.network.keys_issued, 2 + COMPANIONS, "nobody enrolled anew");
+        let keys = self.board.count("key ");
+        self.board.until("its key", |board| board.count("key ") > keys && board.agree());
+        assert_eq!(self.board.network.keys_issued, 2 + COMPANIONS, "nobody enrolled anew");
     }
 
     /// Another leader's term, another gateway, or a longer list of revoked keys.
     fn trouble_on_the_ground(&mut self, hour: u64) {
         match hour % 3 {
-            0 => self.life.network.restart_gateway(),
-            1 => self.life.network.restart_leader(),
+            0 => self.board.network.restart_gateway(),
+            1 => self.board.network.restart_leader(),
             _ => {
-                self.life.network.revoke(hour as u8);
+                self.board.network.revoke(hour as u8);
                 self.revoked = hour;
             }
         }
@@ -195,39 +200,39 @@ impl Course {
             return;
         }
         let at = start + Duration::from_millis(self.between(0, 50_000));
-        self.life.run_to(at);
+        self.board.run_to(at);
         let mut garbage = vec![0; self.between(1, 3_000) as usize];
         self.chance.fill_bytes(&mut garbage);
         let towards = if self.between(0, 1) == 0 { End::Board } else { End::Gateway };
-        self.life.inject(towards, &garbage);
+        self.board.inject(towards, &garbage);
     }
 
     fn figures(&mut self, hour: u64) -> Figures {
-        let status = self.life.status();
-        let alive = (self.life.now - self.started).as_secs();
+        let status = self.board.status();
+        let alive = (self.board.now - self.started).as_secs();
         let uptime = status.number("uptime_s=");
         assert!(
             alive.abs_diff(uptime) <= 2,
             "its clock says {uptime} s since the start, and it were {alive}"
         );
         assert_eq!(status.number(" start "), 1 + self.resets as u64, "each start was counted, and kept");
-        let faults = self.life.count("fault") + self.life.count("crash") + self.life.count("randomness");
-        assert_eq!(faults, 0, "{:?}", self.life.said);
-        let orders = &mut self.life.chip.orders;
-        let wear = orders.give("wear");
+        let faults = self.board.count("fault") + self.board.count("crash") + self.board.count("randomness");
+        assert_eq!(faults, 0, "{:?}", self.board.said);
+        let control = &mut self.board.chip.control;
+        let wear = control.command("wear");
         let wear = wear.split(' ').filter_map(|page| page.split_once(':'));
         let wear = wear.map(|(page, count)| (page.parse().expect("a page"), count.parse().expect("a count")));
         Figures {
             hour,
-            fed: orders.status("watchdog-feeds"),
-            unfed: orders.status("watchdog-longest"),
-            overruns: orders.status("overruns"),
+            fed: control.status("watchdog-feeds"),
+            unfed: control.status("watchdog-longest"),
+            overruns: control.status("overruns"),
             behind: self.behind,
             wear: wear.collect(),
-            epochs: self.life.network.leader_events.iter().filter(|event| is_epoch(event)).count(),
-            keys: self.life.keys().len(),
-            heard: self.life.count("message "),
-            said: heard(&self.life),
+            epochs: self.board.network.leader_events.iter().filter(|event| is_epoch(event)).count(),
+            keys: self.board.keys().len(),
+            heard: self.board.count("message "),
+            said: heard(&self.board),
             starts: 1 + self.resets,
             revoked: self.revoked,
             heap: status.number("memory heap "),
@@ -242,14 +247,14 @@ fn is_epoch(event: &LeaderEvent) -> bool {
 }
 
 /// What the leader has heard of the board.
-fn heard(life: &Life) -> usize {
+fn heard(board: &VirtualBoard) -> usize {
     let ours = |event: &&LeaderEvent| match event {
         LeaderEvent::Message { data, source: quiver_role::Source::Signed { name, .. }, .. } => {
             name.as_str() == NAME && data.starts_with(b"report ")
         }
         _ => false,
     };
-    life.network.leader_events.iter().filter(ours).count()
+    board.network.leader_events.iter().filter(ours).count()
 }
 
 /// How a board stands after an hour.

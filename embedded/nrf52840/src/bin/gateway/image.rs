@@ -108,7 +108,7 @@ impl<F: NorFlash> Gateway<F> {
                 Either4::Third(Ok(len)) => {
                     for key in keys.get(..len).unwrap_or_default() {
                         if let Some(command) = words.push(*key) {
-                            self.obey(command).await;
+                            self.run_command(command).await;
                         }
                     }
                 }
@@ -127,7 +127,7 @@ impl<F: NorFlash> Gateway<F> {
         }
     }
 
-    async fn obey(&mut self, command: Command) {
+    async fn run_command(&mut self, command: Command) {
         let answer = match command {
             Command::Status => self.status(),
             Command::Network(None) => format!("network {:04x}\r\n", self.bridge.network()),

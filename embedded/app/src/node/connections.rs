@@ -4,72 +4,72 @@ use alloc::vec::Vec;
 
 use quiver_role::{Peer, Route};
 
-/// How many partners there may be at once: KGCs of a quorum, a leader and its deputies.
-const MAX_PARTNERS: usize = 80;
+/// How many connections there may be at once: KGCs of a quorum, a leader and its deputies.
+const MAX_CONNECTIONS: usize = 80;
 
-/// The connected partners. The machine never sees a number twice.
+/// The connected connections. The machine never sees a number twice.
 #[derive(Debug, Default)]
-pub(super) struct Partners {
-    list: Vec<Partner>,
+pub(super) struct Connections {
+    list: Vec<Connection>,
     last: u64,
 }
 
 #[derive(Debug)]
-struct Partner {
+struct Connection {
     number: u64,
     peer: Peer,
     route: Route,
 }
 
-impl Partners {
+impl Connections {
     /// A connection stands: the machine's name for it, unless it stood before or there are too many.
     pub(super) fn connected(&mut self, number: u64, route: Route) -> Option<Peer> {
-        if self.peer(number).is_some() || self.list.len() >= MAX_PARTNERS {
+        if self.peer(number).is_some() || self.list.len() >= MAX_CONNECTIONS {
             return None;
         }
         let peer = self.fresh();
-        self.list.push(Partner { number, peer, route });
+        self.list.push(Connection { number, peer, route });
         Some(peer)
     }
 
     pub(super) fn disconnected(&mut self, number: u64) -> Option<Peer> {
-        let place = self.list.iter().position(|partner| partner.number == number)?;
+        let place = self.list.iter().position(|connection| connection.number == number)?;
         Some(self.list.remove(place).peer)
     }
 
     /// Takes any of them out.
     pub(super) fn pop(&mut self) -> Option<Peer> {
-        self.list.pop().map(|partner| partner.peer)
+        self.list.pop().map(|connection| connection.peer)
     }
 
     /// The machine's name.
     pub(super) fn peer(&self, number: u64) -> Option<Peer> {
-        self.list.iter().find(|partner| partner.number == number).map(|partner| partner.peer)
+        self.list.iter().find(|connection| connection.number == number).map(|connection| connection.peer)
     }
 
     /// The gateway's number.
     pub(super) fn number(&self, peer: Peer) -> Option<u64> {
-        self.list.iter().find(|partner| partner.peer == peer).map(|partner| partner.number)
+        self.list.iter().find(|connection| connection.peer == peer).map(|connection| connection.number)
     }
 
     /// Those to whom this leads.
     #[cfg(feature = "envelopes")]
     pub(super) fn on(&self, route: Route) -> impl Iterator<Item = Peer> + '_ {
-        self.list.iter().filter(move |partner| partner.route == route).map(|partner| partner.peer)
+        self.list.iter().filter(move |connection| connection.route == route).map(|connection| connection.peer)
     }
 
     /// Whether there is one to whom this leads.
     pub(super) fn has(&self, route: Route) -> bool {
-        self.list.iter().any(|partner| partner.route == route)
+        self.list.iter().any(|connection| connection.route == route)
     }
 
     /// All of them under new names, for a new machine.
     pub(super) fn renamed(&mut self) -> Vec<(Peer, Route)> {
         let last = &mut self.last;
-        let renamed = self.list.iter_mut().map(|partner| {
+        let renamed = self.list.iter_mut().map(|connection| {
             *last += 1;
-            partner.peer = Peer(*last);
-            (partner.peer, partner.route)
+            connection.peer = Peer(*last);
+            (connection.peer, connection.route)
         });
         renamed.collect()
     }

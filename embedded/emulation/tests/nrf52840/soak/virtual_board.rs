@@ -4,23 +4,23 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use quiver_ainq::StrategyKind;
-use quiver_emulation::lockstep::{Leashed, Line};
+use quiver_emulation::lockstep::{Line, LockstepChip};
 use quiver_emulation::model::Setup;
-use quiver_emulation::wire::{End, Storm};
+use quiver_emulation::wire::{End, FaultInjector};
 use quiver_role::leader::LeaderTiming;
 use quiver_test_network::TestNetwork;
 use tempfile::TempDir;
 
-use crate::stage::{NAME, edge};
+use crate::member_board::{NAME, edge};
 
 /// The least that time goes on: what is due now was done.
 const STEP: Duration = Duration::from_micros(100);
 
-pub(crate) struct Life {
+pub(crate) struct VirtualBoard {
     pub(crate) network: TestNetwork,
-    pub(crate) chip: Leashed,
+    pub(crate) chip: LockstepChip,
     /// On the line to the gateway, both ways.
-    pub(crate) storm: Storm,
+    pub(crate) faults: FaultInjector,
     pub(crate) now: Duration,
     /// Bytes for the gateway.
     heard: Vec<u8>,
@@ -30,16 +30,16 @@ pub(crate) struct Life {
     _directory: TempDir,
 }
 
-impl Life {
+impl VirtualBoard {
     /// A board as it comes from flashing, and everybody on the ground.
     pub(crate) fn new(seed: u64) -> Self {
         let directory = tempfile::tempdir().expect("tempdir");
         let setup = Setup { seed, ..Setup::default() };
-        let chip = Leashed::start(&directory.path().join("model"), &edge(), &setup);
+        let chip = LockstepChip::start(&directory.path().join("model"), &edge(), &setup);
         Self {
             network: TestNetwork::new(seed, StrategyKind::Tree, LeaderTiming::default(), Duration::ZERO),
             chip,
-            storm: Storm::new(seed),
+            faults: FaultInjector::new(seed),
             now: Duration::ZERO,
             heard: Vec::new(),
             said: Vec::new(),
@@ -50,21 +50,21 @@ impl Life {
 
     /// The board is set up, enrols and joins a group with these many others.
     pub(crate) fn join(&mut self, companions: usize) {
-        self.until("a board that listens", |life| life.heard_line("unprovisioned").is_some());
+        self.until("a board that listens", |board| board.heard_line("unprovisioned").is_some());
         let block = self.network.provisioning(NAME).encode();
         self.type_line(&format!("provision {}", hex::encode(&*block)));
         self.network.add_companions(companions);
-        self.until("agreement", |life| life.agree() && life.network.companions_agree());
+        self.until("agreement", |board| board.agree() && board.network.companions_agree());
     }
 
     pub(crate) fn type_line(&mut self, text: &str) {
-        self.chip.say(Line::Console, format!("{text}\n").as_bytes());
+        self.chip.send(Line::Console, format!("{text}\n").as_bytes());
     }
 
     /// Puts bytes on the line to the gateway, towards this end.
     pub(crate) fn inject(&mut self, towards: End, bytes: &[u8]) {
         match towards {
-            End::Board => self.chip.say(Line::Link, bytes),
+            End::Board => self.chip.send(Line::Link, bytes),
             End::Gateway => self.heard.extend(bytes),
         }
     }
@@ -99,14 +99,14 @@ impl Life {
         while self.network.work(&heard) {
             heard.clear();
         }
-        let arrives = self.storm.disturbed(&self.network.take_bytes());
+        let arrives = self.faults.apply(&self.network.take_bytes());
         if !arrives.is_empty() {
-            self.chip.say(Line::Link, &arrives);
+            self.chip.send(Line::Link, &arrives);
         }
         let next = self.network.due().unwrap_or(end).min(end).max(self.now + STEP);
         let sent = self.chip.until(next);
         self.now = sent.now;
-        self.heard = self.storm.disturbed(&sent.link);
+        self.heard = self.faults.apply(&sent.link);
         self.listen(&sent.console);
     }
 
@@ -155,7 +155,7 @@ impl Life {
     pub(crate) fn status(&mut self) -> Status {
         let before = self.said.len();
         self.type_line("status");
-        self.until("a status", |life| life.said[before..].iter().any(|line| line == "end"));
+        self.until("a status", |board| board.said[before..].iter().any(|line| line == "end"));
         Status(self.said[before..].to_vec())
     }
 }

@@ -12,7 +12,7 @@ use quiver_emulation::wire::End;
 pub(crate) const NAME: &str = "board-1";
 
 /// KGC, leader and a board.
-pub(crate) struct Stage {
+pub(crate) struct MemberBoard {
     pub(crate) deployment: Deployment,
     pub(crate) kgc: Process,
     pub(crate) leader: Process,
@@ -28,7 +28,7 @@ pub(crate) fn edge() -> PathBuf {
     image("quiver-nrf52840", "edge", "")
 }
 
-impl Stage {
+impl MemberBoard {
     /// A board of this seed that has been set up, has enrolled, and holds the group's key.
     pub(crate) fn new(seed: u64) -> Self {
         Self::with(Deployment::new(), &edge(), seed)
@@ -36,10 +36,10 @@ impl Stage {
 
     /// The same with another image, in a deployment that something was set up in before.
     pub(crate) fn with(deployment: Deployment, image: &Path, seed: u64) -> Self {
-        let mut stage = Self::blank(deployment, image, seed);
-        stage.provision();
-        stage.in_step();
-        stage
+        let mut board = Self::blank(deployment, image, seed);
+        board.provision();
+        board.in_step();
+        board
     }
 
     /// A board as it comes from flashing.
@@ -73,7 +73,7 @@ impl Stage {
     }
 
     /// The board hears the leader, and the leader hears the board.
-    pub(crate) fn speaks_both_ways(&mut self, words: &str) {
+    pub(crate) fn exchanges_messages(&mut self, words: &str) {
         let order = format!("order: {words}");
         self.deployment.ok("leader", &["send", "--channel", "orders", &order]);
         self.model.board.console.line(&order);

@@ -4,7 +4,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// How long anything may take. A loaded machine is slow, and an emulated one slower.
-pub const PATIENCE: Duration = Duration::from_secs(240);
+pub const TIMEOUT: Duration = Duration::from_secs(240);
 
 /// A moment at which patience ends.
 #[derive(Clone, Copy, Debug)]
@@ -29,9 +29,9 @@ impl Deadline {
 /// Waits until `look` finds something.
 ///
 /// # Panics
-/// After [`PATIENCE`], with `what` and whatever `look` has to tell.
+/// After [`TIMEOUT`], with `what` and whatever `look` has to tell.
 pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let deadline = Deadline::after(PATIENCE);
+    let deadline = Deadline::after(TIMEOUT);
     loop {
         if let Some(found) = look() {
             return found;

@@ -6,7 +6,7 @@ use quiver_emulation::deployment::{Deployment, GROUP};
 use quiver_emulation::model::{Model, Setup};
 use quiver_emulation::wire::End;
 
-use crate::stage::{edge, provision};
+use crate::member_board::{edge, provision};
 
 /// Three chips that hear each other; the first is the gateway.
 fn on_air(deployment: &Deployment) -> [Model; 3] {

@@ -43,7 +43,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
     pub(super) async fn seal(&mut self, now: Duration, sealing: Sealing<'_>) {
         match self.order(&sealing) {
             Ok(command) => self.command(now, Either::Right(command)).await,
-            Err(reason) => self.tell_line(format_args!("error {reason}")),
+            Err(reason) => self.print_line(format_args!("error {reason}")),
         }
     }
 
@@ -71,17 +71,17 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
     /// Somebody typed `open`.
     pub(super) async fn open(&mut self, now: Duration, text: &str) {
         if !self.is_fit(now).await {
-            return self.tell_line(format_args!("error not now: flash or randomness fail"));
+            return self.print_line(format_args!("error not now: flash or randomness fail"));
         }
         match self.try_open(now, text) {
-            Ok((data, author)) => self.tell_opened("opened", "file", author.as_ref(), &data),
-            Err(Unopened::Refused(reason)) => self.tell_line(format_args!("error {reason}")),
+            Ok((data, author)) => self.print_opened("opened", "file", author.as_ref(), &data),
+            Err(Unopened::Refused(reason)) => self.print_line(format_args!("error {reason}")),
             Err(Unopened::Failed(EnvelopeError::NotSatisfied)) => {
-                self.tell_line(format_args!("error no key of this board fits"));
+                self.print_line(format_args!("error no key of this board fits"));
             }
             Err(Unopened::Failed(error)) => {
                 self.report.add(Counter::BadEnvelopes);
-                self.tell_line(format_args!("error envelope: {error}"));
+                self.print_line(format_args!("error envelope: {error}"));
             }
         }
     }
@@ -120,7 +120,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
     }
 
     /// What the machine reports of envelopes.
-    pub(super) fn tell_part(&mut self, event: EnvelopeEvent) {
+    pub(super) fn print_part_event(&mut self, event: EnvelopeEvent) {
         let name = |session: &[u8; 32]| {
             let mut shown = [0; SHOWN_OF_NAME];
             shown.iter_mut().zip(session).for_each(|(place, byte)| *place = *byte);
@@ -129,31 +129,31 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         match event {
             EnvelopeEvent::Opened { session, data, author, .. } => {
                 let session = alloc::format!("{}", Hex(&name(&session)));
-                self.tell_opened("envelope", &session, author.as_ref(), &data);
+                self.print_opened("envelope", &session, author.as_ref(), &data);
             }
             EnvelopeEvent::NotSatisfied { session } => {
-                self.tell_line(format_args!("unfit {}", Hex(&name(&session))));
+                self.print_line(format_args!("unfit {}", Hex(&name(&session))));
             }
             EnvelopeEvent::TooLarge { session } => {
-                self.tell_line(format_args!("toolarge {}", Hex(&name(&session))));
+                self.print_line(format_args!("toolarge {}", Hex(&name(&session))));
             }
-            EnvelopeEvent::NotSent(reason) => self.tell_line(format_args!("unsent {reason}")),
+            EnvelopeEvent::NotSent(reason) => self.print_line(format_args!("unsent {reason}")),
             EnvelopeEvent::Sent { session, number } => {
-                self.tell_line(format_args!("sealed {} {number}", Hex(&name(&session))));
+                self.print_line(format_args!("sealed {} {number}", Hex(&name(&session))));
             }
         }
     }
 
     /// `<what> <signer> <text>`; a colon, which no name has, shows that nobody signed.
-    fn tell_opened(&mut self, what: &str, from: &str, author: Option<&Author>, data: &[u8]) {
+    fn print_opened(&mut self, what: &str, from: &str, author: Option<&Author>, data: &[u8]) {
         let text = data.get(..SHOWN).unwrap_or(data).escape_ascii();
         let rest = data.len().saturating_sub(SHOWN);
         match author {
-            Some(author) => self.tell_line(format_args!("{what} {} {text}", author.name)),
-            None => self.tell_line(format_args!("{what} unsigned:{from} {text}")),
+            Some(author) => self.print_line(format_args!("{what} {} {text}", author.name)),
+            None => self.print_line(format_args!("{what} unsigned:{from} {text}")),
         }
         if rest > 0 {
-            self.tell_line(format_args!("{what} and {rest} bytes more"));
+            self.print_line(format_args!("{what} and {rest} bytes more"));
         }
     }
 }

@@ -8,7 +8,7 @@ pub(crate) const FLASH_LEN: usize = 32 * 1024;
 /// The same in words of 4 bytes.
 pub(crate) const FLASH_WORDS: usize = FLASH_LEN / 4;
 const FLASH_AT: usize = 1024 * 1024 - FLASH_LEN;
-const KEPT_AT: usize = 0x2100_0000;
+const RETAINED_AT: usize = 0x2100_0000;
 /// Says that the memory was initialised: RAM is zero when QEMU starts.
 const MARK: u32 = 0x5155_4956;
 
@@ -20,14 +20,14 @@ pub(crate) fn flash() -> &'static [AtomicU32; FLASH_WORDS] {
 }
 
 /// What outlives a reset, besides the flash.
-pub(crate) fn kept() -> &'static Kept {
+pub(crate) fn retained() -> &'static Retained {
     // SAFETY: as for `flash`: the machine's PSRAM, 16 MiB at this address.
-    unsafe { &*ptr::with_exposed_provenance(KEPT_AT) }
+    unsafe { &*ptr::with_exposed_provenance(RETAINED_AT) }
 }
 
 /// What outlives a reset, besides the flash. All zero when the machine is switched on.
 #[repr(C)]
-pub(crate) struct Kept {
+pub(crate) struct Retained {
     /// [`MARK`], once initialised.
     mark: AtomicU32,
     boots: AtomicU32,
@@ -49,7 +49,7 @@ pub(crate) enum Cause {
     Power = 2,
 }
 
-impl Kept {
+impl Retained {
     /// To be called once at each start: how often the machine has started by now, and why it did this time. Initialises what
     /// never was.
     pub(crate) fn start(&self) -> (u32, Cause) {

@@ -19,7 +19,7 @@ const WITH_KEYRING: u8 = 2;
 const MAX_KEYRING_LEN: usize = 16 * 1024;
 
 /// Settings with a token, or without one and a state.
-pub(crate) struct Kept {
+pub(crate) struct StoredState {
     pub(crate) settings: Provisioning<Ristretto255>,
     /// Encoded; empty if nothing is held.
     pub(crate) keyring: Zeroizing<Vec<u8>>,
@@ -45,7 +45,7 @@ pub(crate) fn encode(
 }
 
 /// Reads what [`encode`] wrote; none if it is something else.
-pub(crate) fn decode(bytes: &[u8]) -> Option<Kept> {
+pub(crate) fn decode(bytes: &[u8]) -> Option<StoredState> {
     let mut reader = Reader::new(bytes);
     let version = reader.u8().ok()?;
     if version != VERSION && !(cfg!(feature = "envelopes") && version == WITH_KEYRING) {
@@ -56,5 +56,5 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Kept> {
     let keyring = Zeroizing::new(keyring.to_vec());
     let state = reader.take(reader.remaining()).ok()?;
     let state = (!state.is_empty()).then(|| Snapshot::new(state.to_vec()));
-    Some(Kept { settings, keyring, state })
+    Some(StoredState { settings, keyring, state })
 }

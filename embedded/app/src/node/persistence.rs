@@ -11,7 +11,7 @@ use rand_core::CryptoRngCore;
 
 use super::{Attributes, Node, RETRY, RETRY_MAX, S};
 use crate::StorageError;
-use crate::kept;
+use crate::stored_state;
 
 impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
     /// Looks at the flash, once it can be read.
@@ -19,24 +19,24 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         match self.storage.load().await {
             Err(error) => {
                 self.retry_at = now.saturating_add(RETRY);
-                self.tell_storage(&error);
+                self.report_storage_error(&error);
             }
             Ok(state) => {
                 self.loaded = true;
                 if self.storage.counters().damaged > 0 {
-                    self.tell_line(format_args!(
+                    self.print_line(format_args!(
                         "fault stored state is damaged: provision anew, with a fresh token"
                     ));
                 }
-                match state.as_deref().map(|bytes| kept::decode(bytes)) {
-                    Some(Some(kept)) => self.set_up(now, kept).await,
+                match state.as_deref().map(|bytes| stored_state::decode(bytes)) {
+                    Some(Some(stored)) => self.set_up(now, stored).await,
                     Some(None) => {
                         self.report.add(Counter::StateDamaged);
-                        self.tell_line(format_args!(
+                        self.print_line(format_args!(
                             "fault stored state is of another version: wipe, then provision"
                         ));
                     }
-                    None => self.tell_line(format_args!("unprovisioned")),
+                    None => self.print_line(format_args!("unprovisioned")),
                 }
             }
         }
@@ -44,9 +44,9 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
 
     /// Makes durable what must be. False if that failed; it is tried again after a while.
     pub(super) async fn save(&mut self, now: Duration) -> bool {
-        let Some(mut bytes) = self.to_keep() else { return true };
+        let Some(mut bytes) = self.unsaved_state() else { return true };
         if bytes.len() > self.storage.limit() && self.forget_attributes() {
-            bytes = self.to_keep().unwrap_or(bytes);
+            bytes = self.unsaved_state().unwrap_or(bytes);
         }
         match self.store(now, &bytes).await {
             Ok(()) => {
@@ -57,7 +57,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
                 true
             }
             Err(error) => {
-                self.tell_storage(&error);
+                self.report_storage_error(&error);
                 if matches!(error, StorageError::Full { .. }) {
                     self.give_up(now);
                 } else {
@@ -71,9 +71,9 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
     }
 
     /// What is not durable yet, with all that it belongs to.
-    fn to_keep(&self) -> Option<Zeroizing<Vec<u8>>> {
+    fn unsaved_state(&self) -> Option<Zeroizing<Vec<u8>>> {
         let state = self.unsaved.as_ref()?;
-        Some(kept::encode(self.settings.as_ref()?, &self.attributes.encoded(), Some(state)))
+        Some(stored_state::encode(self.settings.as_ref()?, &self.attributes.encoded(), Some(state)))
     }
 
     /// Gives the state up that the flash has no room for, and goes back to the one that it holds: of the new one nothing was sent, so nobody
@@ -85,16 +85,16 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         self.retry_at = now.saturating_add(self.relapse);
         self.relapse = (2 * self.relapse).min(RETRY_MAX);
         let seconds = self.relapse.as_secs() / 2;
-        self.tell_line(format_args!("fault back to the state before, in {seconds} s"));
+        self.print_line(format_args!("fault back to the state before, in {seconds} s"));
     }
 
     /// Keeps new settings, with their token.
-    pub(super) async fn keep(
+    pub(super) async fn save_settings(
         &mut self,
         now: Duration,
         settings: &Provisioning<S>,
     ) -> Result<(), StorageError> {
-        let bytes = kept::encode(settings, &[], None);
+        let bytes = stored_state::encode(settings, &[], None);
         self.store(now, &bytes).await
     }
 
@@ -112,8 +112,8 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         self.deadline = None;
         self.moved = Some(None);
         match self.storage.wipe().await {
-            Ok(()) => self.tell_line(format_args!("wiped")),
-            Err(error) => self.tell_storage(&error),
+            Ok(()) => self.print_line(format_args!("wiped")),
+            Err(error) => self.report_storage_error(&error),
         }
         self.loaded = true;
     }

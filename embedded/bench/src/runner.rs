@@ -14,7 +14,7 @@ use crate::{About, Host, Peaks};
 const LIMIT: Duration = Duration::from_secs(600);
 
 /// Where benchmarks run.
-pub(crate) struct Course<'a, 'h, H> {
+pub(crate) struct Runner<'a, 'h, H> {
     pub(crate) about: &'a About<'h>,
     pub(crate) host: &'a mut H,
     pub(crate) out: &'a mut dyn Write,
@@ -54,7 +54,7 @@ impl<H: Host> Probe<'_, H> {
     }
 }
 
-impl<H: Host> Course<'_, '_, H> {
+impl<H: Host> Runner<'_, '_, H> {
     /// Refuses what takes more heap than there is.
     pub(crate) fn needs(&mut self, needed: usize) -> Result<()> {
         match self.host.free_heap() {
@@ -65,7 +65,7 @@ impl<H: Host> Course<'_, '_, H> {
 
     /// Lets others have their turn between two long steps that come before the first iteration.
     #[cfg(feature = "abe")]
-    pub(crate) async fn rest(&mut self) {
+    pub(crate) async fn pause(&mut self) {
         self.ended |= self.host.pause().await == ControlFlow::Break(());
     }
 

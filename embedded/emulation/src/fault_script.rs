@@ -65,7 +65,7 @@ fn field(bytes: &[u8]) -> Option<u64> {
 
 /// What happens at each step, when it is there for the first time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ambush {
+pub enum StepFault {
     /// Random bytes between its frame and the one before.
     Before,
     /// Random bytes in the middle of its frame, which is thereby lost.
@@ -79,17 +79,17 @@ pub enum Ambush {
 }
 
 /// Finds frames among the bytes of one direction, and garbles at the steps.
-pub(crate) struct Ambusher {
-    ambush: Ambush,
+pub(crate) struct FaultScript {
+    fault: StepFault,
     decoder: LineDecoder,
     /// The bytes since the end of the last frame.
     held: Vec<u8>,
     chance: ChaCha8Rng,
 }
 
-impl Ambusher {
-    pub(crate) fn new(ambush: Ambush, chance: ChaCha8Rng) -> Self {
-        Self { ambush, decoder: LineDecoder::new(), held: Vec::new(), chance }
+impl FaultScript {
+    pub(crate) fn new(fault: StepFault, chance: ChaCha8Rng) -> Self {
+        Self { fault, decoder: LineDecoder::new(), held: Vec::new(), chance }
     }
 
     /// What arrives of these bytes: whole frames, once they are there. Notes the steps that were hit.
@@ -114,12 +114,12 @@ impl Ambusher {
     fn garbled(&mut self, frame: &[u8]) -> Vec<u8> {
         let noise = self.noise(200);
         let (head, tail) = frame.split_at(frame.len() / 2);
-        match self.ambush {
-            Ambush::Before => [&noise, frame].concat(),
-            Ambush::Within => [head, &noise, tail].concat(),
-            Ambush::After => [frame, &noise].concat(),
-            Ambush::Nonsense => [self.nonsense(), frame.to_vec()].concat(),
-            Ambush::Flood => [&[0x55; 4 * MAX_LINE_FRAME][..], frame].concat(),
+        match self.fault {
+            StepFault::Before => [&noise, frame].concat(),
+            StepFault::Within => [head, &noise, tail].concat(),
+            StepFault::After => [frame, &noise].concat(),
+            StepFault::Nonsense => [self.nonsense(), frame.to_vec()].concat(),
+            StepFault::Flood => [&[0x55; 4 * MAX_LINE_FRAME][..], frame].concat(),
         }
     }
 
@@ -140,9 +140,9 @@ impl Ambusher {
     }
 }
 
-impl std::fmt::Debug for Ambusher {
+impl std::fmt::Debug for FaultScript {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Ambusher").field("ambush", &self.ambush).finish_non_exhaustive()
+        f.debug_struct("FaultScript").field("fault", &self.fault).finish_non_exhaustive()
     }
 }
 
@@ -162,38 +162,38 @@ mod tests {
         encode_line(0, &datagram).expect("short")
     }
 
-    fn ambusher(ambush: Ambush) -> Ambusher {
-        Ambusher::new(ambush, ChaCha8Rng::seed_from_u64(1))
+    fn script(fault: StepFault) -> FaultScript {
+        FaultScript::new(fault, ChaCha8Rng::seed_from_u64(1))
     }
 
     #[test]
     fn each_step_is_hit_once_and_everything_else_passes() {
-        let (mut ambusher, mut hit) = (ambusher(Ambush::Within), BTreeSet::new());
+        let (mut script, mut hit) = (script(StepFault::Within), BTreeSet::new());
         let (request, reply) = (message(4), message(14));
         for piece in request.chunks(7).take(2) {
-            assert!(ambusher.pass(piece, &mut hit).is_empty(), "a frame is held until it is whole");
+            assert!(script.pass(piece, &mut hit).is_empty(), "a frame is held until it is whole");
         }
-        let first = ambusher.pass(&request[14..], &mut hit);
+        let first = script.pass(&request[14..], &mut hit);
         assert!(first.len() > request.len(), "{first:?}");
         assert_eq!(LineDecoder::new().next_frame(&mut &*first), None, "this one is lost");
-        assert_eq!(ambusher.pass(&request, &mut hit), request, "and its repetition is not");
-        assert_ne!(ambusher.pass(&reply, &mut hit), reply);
+        assert_eq!(script.pass(&request, &mut hit), request, "and its repetition is not");
+        assert_ne!(script.pass(&reply, &mut hit), reply);
         assert_eq!(hit, BTreeSet::from(["EnrolRequest", "CatchUpReply"]));
         let other = message(6);
-        assert_eq!(ambusher.pass(&other, &mut hit), other);
+        assert_eq!(script.pass(&other, &mut hit), other);
     }
 
     #[test]
     fn what_surrounds_a_frame_spares_it() {
-        for ambush in [Ambush::Before, Ambush::After, Ambush::Flood, Ambush::Nonsense] {
-            let (mut ambusher, mut hit) = (ambusher(ambush), BTreeSet::new());
-            let arrives = ambusher.pass(&message(9), &mut hit);
+        for fault in [StepFault::Before, StepFault::After, StepFault::Flood, StepFault::Nonsense] {
+            let (mut script, mut hit) = (script(fault), BTreeSet::new());
+            let arrives = script.pass(&message(9), &mut hit);
             let (mut decoder, mut rest, mut frames) = (LineDecoder::new(), &*arrives, 0);
             while let Some(frame) = decoder.next_frame(&mut rest) {
                 frames += u32::from(step(frame.datagram) == Some("JoinRequest"));
             }
-            assert_eq!(frames, 1, "{ambush:?}");
-            assert!(arrives.len() > message(9).len(), "{ambush:?}");
+            assert_eq!(frames, 1, "{fault:?}");
+            assert!(arrives.len() > message(9).len(), "{fault:?}");
         }
     }
 

@@ -13,22 +13,22 @@ use rand_core::CryptoRngCore;
 use super::{EdgeNodeCommand, Node, S};
 use crate::Hooks;
 use crate::console::{Command, HELP};
-use crate::kept::Kept;
+use crate::stored_state::StoredState;
 
 /// The application's channel that the console speaks on.
 const CHANNEL: &str = "chat";
 
 impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
     /// Takes what was typed.
-    pub(crate) async fn typed(&mut self, now: Duration, bytes: &[u8], hooks: &mut impl Hooks) {
+    pub(crate) async fn handle_typed(&mut self, now: Duration, bytes: &[u8], hooks: &mut impl Hooks) {
         for byte in bytes {
             match self.lines.push(*byte) {
                 None => {}
-                Some(Err(_)) => self.tell_line(format_args!("error line is too long")),
+                Some(Err(_)) => self.print_line(format_args!("error line is too long")),
                 Some(Ok(line)) => {
                     match Command::parse(&line) {
-                        Ok(command) => self.obey(now, command, hooks).await,
-                        Err(reason) => self.tell_line(format_args!("error {reason}")),
+                        Ok(command) => self.run_command(now, command, hooks).await,
+                        Err(reason) => self.print_line(format_args!("error {reason}")),
                     }
                     hooks.alive();
                 }
@@ -41,14 +41,14 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         self.wipe().await;
     }
 
-    async fn obey(&mut self, now: Duration, command: Command<'_>, hooks: &mut impl Hooks) {
+    async fn run_command(&mut self, now: Duration, command: Command<'_>, hooks: &mut impl Hooks) {
         match command {
             Command::Help => {
                 #[cfg(feature = "envelopes")]
-                crate::console::ENVELOPES.lines().for_each(|line| self.tell_line(format_args!("{line}")));
-                HELP.lines().for_each(|line| self.tell_line(format_args!("{line}")));
+                crate::console::ENVELOPES.lines().for_each(|line| self.print_line(format_args!("{line}")));
+                HELP.lines().for_each(|line| self.print_line(format_args!("{line}")));
             }
-            Command::Status => self.tell_status(now, hooks),
+            Command::Status => self.print_status(now, hooks),
             Command::Provision(text) => self.provision(now, text).await,
             Command::Join(group) => self.command(now, Either::Left(EdgeCommand::Join(group))).await,
             Command::Leave => self.command(now, Either::Left(EdgeCommand::Leave)).await,
@@ -63,8 +63,8 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
             Command::Fetch => self.fetch(now),
             #[cfg(feature = "envelopes")]
             Command::Attributes => {
-                self.tell_attributes();
-                self.tell_line(format_args!("end"));
+                self.print_attributes();
+                self.print_line(format_args!("end"));
             }
             #[cfg(feature = "envelopes")]
             Command::Seal(sealing) => self.seal(now, sealing).await,
@@ -72,7 +72,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
             Command::Open(text) => self.open(now, text).await,
             Command::Wipe => self.wipe().await,
             Command::Reset => {
-                self.tell_line(format_args!("resetting"));
+                self.print_line(format_args!("resetting"));
                 self.must_reset = true;
             }
             Command::Bench(line) => hooks.bench(line, &mut self.out).await,
@@ -82,19 +82,19 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
     /// Hands a command to the machine, if it can take one.
     pub(super) async fn command(&mut self, now: Duration, command: EdgeNodeCommand) {
         if self.machine.is_none() {
-            self.tell_line(format_args!("error not provisioned"));
+            self.print_line(format_args!("error not provisioned"));
         } else if !self.is_fit(now).await {
-            self.tell_line(format_args!("error not now: flash or randomness fail"));
+            self.print_line(format_args!("error not now: flash or randomness fail"));
         } else {
-            self.tell_line(format_args!("ok"));
+            self.print_line(format_args!("ok"));
             self.input(now, Input::Command(command)).await;
         }
     }
 
     async fn provision(&mut self, now: Duration, text: &str) {
         match self.try_provision(now, text).await {
-            Ok(()) => self.tell_line(format_args!("provisioned")),
-            Err(reason) => self.tell_line(format_args!("error {reason}")),
+            Ok(()) => self.print_line(format_args!("provisioned")),
+            Err(reason) => self.print_line(format_args!("error {reason}")),
         }
     }
 
@@ -116,8 +116,8 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         if !self.is_fit(now).await {
             return Err("not now: flash or randomness fail".into());
         }
-        self.keep(now, &settings).await.map_err(|error| error.to_string())?;
-        self.set_up(now, Kept { settings, keyring: Zeroizing::default(), state: None }).await;
+        self.save_settings(now, &settings).await.map_err(|error| error.to_string())?;
+        self.set_up(now, StoredState { settings, keyring: Zeroizing::default(), state: None }).await;
         Ok(())
     }
 }

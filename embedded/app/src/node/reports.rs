@@ -19,7 +19,7 @@ const MAX_OUT: usize = 8 * 1024;
 
 impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
     /// One line for the console, or none if nobody reads there.
-    pub(super) fn tell_line(&mut self, line: Arguments<'_>) {
+    pub(super) fn print_line(&mut self, line: Arguments<'_>) {
         if self.out.len() < MAX_OUT {
             // Writing to a string does not fail.
             let _ = writeln!(self.out, "{line}");
@@ -33,7 +33,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
             _ => {}
         }
         let about = self.about;
-        self.tell_line(format_args!(
+        self.print_line(format_args!(
             "start board {} mcu {} reset {}",
             about.name,
             about.mcu,
@@ -42,39 +42,39 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
     }
 
     /// What the machine reports.
-    pub(super) fn tell(&mut self, event: EdgeEvent) {
+    pub(super) fn print_event(&mut self, event: EdgeEvent) {
         match event {
-            EdgeEvent::Enrolled { name } => self.tell_line(format_args!("enrolled {name}")),
+            EdgeEvent::Enrolled { name } => self.print_line(format_args!("enrolled {name}")),
             EdgeEvent::KeyActivated { epoch, digest, slot } => {
                 let (term, counter, digest) = (epoch.term, epoch.counter, Hex(&digest));
-                self.tell_line(format_args!("key {term}.{counter} slot {slot} digest {digest}"));
+                self.print_line(format_args!("key {term}.{counter} slot {slot} digest {digest}"));
             }
             EdgeEvent::Message { channel, data, source } => {
                 let text = data.escape_ascii();
                 match source {
                     Source::Unauthenticated { slot } => {
-                        self.tell_line(format_args!("message {channel} slot:{slot} {text}"));
+                        self.print_line(format_args!("message {channel} slot:{slot} {text}"));
                     }
                     Source::Signed { name, .. } => {
-                        self.tell_line(format_args!("message {channel} {name} {text}"));
+                        self.print_line(format_args!("message {channel} {name} {text}"));
                     }
                 }
             }
-            EdgeEvent::SendFailed(reason) => self.tell_line(format_args!("unsent {reason}")),
-            EdgeEvent::Left => self.tell_line(format_args!("left")),
-            EdgeEvent::Evicted => self.tell_line(format_args!("evicted")),
-            EdgeEvent::Refused(reason) => self.tell_line(format_args!("refused {reason:?}")),
+            EdgeEvent::SendFailed(reason) => self.print_line(format_args!("unsent {reason}")),
+            EdgeEvent::Left => self.print_line(format_args!("left")),
+            EdgeEvent::Evicted => self.print_line(format_args!("evicted")),
+            EdgeEvent::Refused(reason) => self.print_line(format_args!("refused {reason:?}")),
             // Without the feature there is no quorum to have trouble with, and its texts stay out of the image.
             EdgeEvent::EnrolmentTrouble(trouble) if cfg!(feature = "quorum") => {
-                self.tell_line(format_args!("trouble {trouble:?}"));
+                self.print_line(format_args!("trouble {trouble:?}"));
             }
-            EdgeEvent::RevocationList { number } => self.tell_line(format_args!("revocations {number}")),
+            EdgeEvent::RevocationList { number } => self.print_line(format_args!("revocations {number}")),
             EdgeEvent::MembershipDropped { error } => {
-                self.tell_line(format_args!("fault membership dropped: {error}"));
+                self.print_line(format_args!("fault membership dropped: {error}"));
             }
             EdgeEvent::Equivocation { leader, epoch } => {
                 let (term, counter) = (epoch.term, epoch.counter);
-                self.tell_line(format_args!("equivocation {leader} {term}.{counter}"));
+                self.print_line(format_args!("equivocation {leader} {term}.{counter}"));
             }
             EdgeEvent::Blamed { peer, offence } => {
                 self.report.add(Counter::Offences);
@@ -82,28 +82,28 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
                 if matches!(offence, quiver_role::Offence::Envelope(_)) {
                     self.report.add(Counter::BadEnvelopes);
                 }
-                self.tell_line(format_args!("blamed {} {offence}", peer.0));
+                self.print_line(format_args!("blamed {} {offence}", peer.0));
             }
             EdgeEvent::EnrolmentTrouble(_) | EdgeEvent::RevocationsStale => {}
         }
     }
 
-    pub(super) fn tell_storage(&mut self, error: &StorageError) {
+    pub(super) fn report_storage_error(&mut self, error: &StorageError) {
         if matches!(error, StorageError::Full { .. }) {
             self.report.add(Counter::FlashFull);
         } else {
             self.report.add(Counter::FlashFailures);
         }
-        self.tell_line(format_args!("fault {error}"));
+        self.print_line(format_args!("fault {error}"));
     }
 
-    pub(super) fn tell_damage(&mut self, error: &RestoreError) {
+    pub(super) fn report_restore_error(&mut self, error: &RestoreError) {
         self.report.add(Counter::StateDamaged);
-        self.tell_line(format_args!("fault {error}: wipe, then provision with a fresh token"));
+        self.print_line(format_args!("fault {error}: wipe, then provision with a fresh token"));
     }
 
-    pub(super) fn tell_randomness(&mut self, healthy: bool) {
-        self.tell_line(match healthy {
+    pub(super) fn report_randomness(&mut self, healthy: bool) {
+        self.print_line(match healthy {
             true => format_args!("randomness is back"),
             false => format_args!("fault randomness fails its test: no cryptography until it is back"),
         });
@@ -113,7 +113,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
     pub(super) fn transmit(&mut self, to: Destination, payload: Vec<u8>) {
         let to = match to {
             Destination::Group => Some(LinkDestination::Group),
-            Destination::Peer(peer) => self.partners.number(peer).map(LinkDestination::Peer),
+            Destination::Peer(peer) => self.connections.number(peer).map(LinkDestination::Peer),
         };
         if let Some(to) = to {
             // What cannot be sent is lost, which the machine expects; the endpoint counts it.
@@ -122,7 +122,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
     }
 
     pub(super) fn block(&mut self, peer: Peer) {
-        if let Some(peer) = self.partners.number(peer) {
+        if let Some(peer) = self.connections.number(peer) {
             let _ = self.endpoint.send(&ToGateway::Block { peer });
         }
     }
@@ -134,8 +134,8 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
 
     /// Everything that was counted.
     fn counted(&self, now: Duration, hooks: &impl Hooks) -> Report {
-        let (pipe, line, memory) = (self.endpoint.counters(), self.link_faults, hooks.memory());
-        let (stored, troubles) = (self.storage.counters(), hooks.troubles());
+        let (pipe, line, memory) = (self.endpoint.counters(), self.frame_errors, hooks.memory());
+        let (stored, faults) = (self.storage.counters(), hooks.fault_counters());
         let mut report = self.report;
         let more = |report: &Report, counter, count: u32| u64::from(report.value(counter)) + u64::from(count);
         let values = [
@@ -156,47 +156,47 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
             (Counter::RandomFailures, self.random.faults().into()),
             (Counter::HeapPeak, memory.heap_peak.unwrap_or(0).into()),
             (Counter::StackPeak, memory.stack_peak.unwrap_or(0).into()),
-            (Counter::SupplyWarnings, troubles.supply_warnings.into()),
-            (Counter::Overruns, troubles.overruns.into()),
+            (Counter::SupplyWarnings, faults.supply_warnings.into()),
+            (Counter::Overruns, faults.overruns.into()),
         ];
         values.into_iter().for_each(|(counter, value)| report.set(counter, value));
         report
     }
 
     /// The answer to `status`.
-    pub(super) fn tell_status(&mut self, now: Duration, hooks: &impl Hooks) {
+    pub(super) fn print_status(&mut self, now: Duration, hooks: &impl Hooks) {
         let about = self.about;
-        self.tell_line(format_args!("board {} mcu {} clock {} Hz", about.name, about.mcu, about.clock_hz));
+        self.print_line(format_args!("board {} mcu {} clock {} Hz", about.name, about.mcu, about.clock_hz));
         let state = self.state(now);
-        self.tell_line(format_args!("state {state:?} gateway {}", self.endpoint.has_session()));
-        self.tell_line(format_args!("time {} reset {}", self.clock.unix(now), about.reset.as_str()));
+        self.print_line(format_args!("state {state:?} gateway {}", self.endpoint.has_session()));
+        self.print_line(format_args!("time {} reset {}", self.clock.unix(now), about.reset.as_str()));
         if let Some(settings) = &self.settings {
             let (deployment, fingerprint) =
                 (settings.deployment.name().clone(), settings.deployment.fingerprint());
             let radio = settings.radio;
-            self.tell_line(format_args!("deployment {deployment} fingerprint {}", Hex(&fingerprint)));
+            self.print_line(format_args!("deployment {deployment} fingerprint {}", Hex(&fingerprint)));
             if let Some(radio) = radio {
-                self.tell_line(format_args!("radio {radio}"));
+                self.print_line(format_args!("radio {radio}"));
             }
         }
         if let Some(status) = self.status() {
             let text =
                 |name: Option<quiver_ainq::Name>| name.map_or("-".into(), |name| alloc::format!("{name}"));
             let (name, group) = (text(status.name), text(status.group));
-            self.tell_line(format_args!(
+            self.print_line(format_args!(
                 "name {name} group {group} synced {} start {}",
                 status.synced, status.boot_no
             ));
             if let Some(at) = status.answered {
-                self.tell_line(format_args!("leader answered {} s ago", now.saturating_sub(at).as_secs()));
+                self.print_line(format_args!("leader answered {} s ago", now.saturating_sub(at).as_secs()));
             }
             if let (Some(epoch), Some(slot), Some(digest)) = (status.epoch, status.slot, status.digest) {
                 let (term, counter, digest) = (epoch.term, epoch.counter, Hex(&digest));
-                self.tell_line(format_args!("key {term}.{counter} slot {slot} digest {digest}"));
+                self.print_line(format_args!("key {term}.{counter} slot {slot} digest {digest}"));
             }
         }
         let stored = self.storage.counters();
-        self.tell_line(format_args!("flash stored {} erased {}", stored.stored, stored.erased));
+        self.print_line(format_args!("flash stored {} erased {}", stored.stored, stored.erased));
         let memory = hooks.memory();
         let figures = [
             ("heap", memory.heap),
@@ -207,11 +207,11 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         ];
         for (name, bytes) in figures {
             if let Some(bytes) = bytes {
-                self.tell_line(format_args!("memory {name} {bytes}"));
+                self.print_line(format_args!("memory {name} {bytes}"));
             }
         }
         let report = self.counted(now, hooks);
-        self.tell_line(format_args!("counters {report}"));
-        self.tell_line(format_args!("end"));
+        self.print_line(format_args!("counters {report}"));
+        self.print_line(format_args!("end"));
     }
 }

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use quiver_emulation::deployment::{Deployment, GROUP};
 use quiver_emulation::model::{Model, Setup};
-use quiver_emulation::patience::eventually;
+use quiver_emulation::timeout::eventually;
 
-use crate::stage::{NAME, Stage, edge, provision};
+use crate::member_board::{MemberBoard, NAME, edge, provision};
 
 /// The red LED is the board's second.
 fn is_red(model: &mut Model) -> bool {
@@ -37,61 +37,61 @@ fn board_without_randomness_shows_it_and_does_no_cryptography() {
 
 #[test]
 fn board_whose_noise_recovers_works_after_a_reset() {
-    let mut stage = Stage::new(22);
-    stage.model.order("rng silent");
-    stage.model.order("reset");
-    stage.model.board.console.line("fault randomness");
-    stage.model.order("rng ok");
-    stage.model.order("reset");
-    stage.comes_back("pin");
+    let mut board = MemberBoard::new(22);
+    board.model.order("rng silent");
+    board.model.order("reset");
+    board.model.board.console.line("fault randomness");
+    board.model.order("rng ok");
+    board.model.order("reset");
+    board.comes_back("pin");
 }
 
 #[test]
 fn watchdog_brings_a_board_back_that_hangs() {
-    let mut stage = Stage::new(23);
-    stage.model.order("freeze");
-    stage.comes_back("watchdog");
-    stage.speaks_both_ways("awake again");
+    let mut board = MemberBoard::new(23);
+    board.model.order("freeze");
+    board.comes_back("watchdog");
+    board.exchanges_messages("awake again");
 }
 
 #[test]
 fn watchdog_brings_a_board_back_whose_flash_never_answers() {
-    let mut stage = Stage::new(27);
+    let mut board = MemberBoard::new(27);
     // The driver waits for it in a loop that has no end, in the middle of a key's record.
-    stage.model.order("flash stuck");
-    stage.deployment.ok("leader", &["rekey"]);
-    stage.comes_back("watchdog");
-    stage.model.board.console.type_line("status");
-    assert!(stage.model.board.console.line("counters ").contains("watchdog_resets=1"));
-    assert_eq!(stage.deployment.keys_issued(), 2, "nobody enrolled anew");
+    board.model.order("flash stuck");
+    board.deployment.ok("leader", &["rekey"]);
+    board.comes_back("watchdog");
+    board.model.board.console.type_line("status");
+    assert!(board.model.board.console.line("counters ").contains("watchdog_resets=1"));
+    assert_eq!(board.deployment.keys_issued(), 2, "nobody enrolled anew");
 }
 
 #[test]
 fn button_held_for_five_seconds_wipes_and_a_short_touch_does_not() {
-    let mut stage = Stage::new(24);
-    stage.model.order("press 1");
+    let mut board = MemberBoard::new(24);
+    board.model.order("press 1");
     sleep(Duration::from_secs(2));
-    stage.model.order("release 1");
-    stage.follows_a_re_key();
-    stage.model.order("press 1");
-    stage.model.board.console.line("wiped");
-    stage.model.order("release 1");
-    stays_wiped(&mut stage);
+    board.model.order("release 1");
+    board.follows_a_re_key();
+    board.model.order("press 1");
+    board.model.board.console.line("wiped");
+    board.model.order("release 1");
+    stays_wiped(&mut board);
 }
 
 #[test]
 fn command_wipes() {
-    let mut stage = Stage::new(25);
-    stage.model.board.console.type_line("wipe");
-    stage.model.board.console.line("wiped");
-    stays_wiped(&mut stage);
+    let mut board = MemberBoard::new(25);
+    board.model.board.console.type_line("wipe");
+    board.model.board.console.line("wiped");
+    stays_wiped(&mut board);
 }
 
 /// Neither a restart nor the flash brings anything back.
-fn stays_wiped(stage: &mut Stage) {
-    stage.kill_and_start();
-    stage.model.board.console.line("unprovisioned");
-    let flash = std::fs::read(stage.deployment.path("board-1.flash")).expect("read");
+fn stays_wiped(board: &mut MemberBoard) {
+    board.kill_and_start();
+    board.model.board.console.line("unprovisioned");
+    let flash = std::fs::read(board.deployment.path("board-1.flash")).expect("read");
     let state = &flash[0xF_6000..0x10_0000];
     assert!(state.iter().all(|&byte| byte == 0xFF), "the state's pages are erased");
 }

@@ -1,35 +1,35 @@
-//! Orders to a model of the nRF52840, and its answers.
+//! ControlPort to a model of the nRF52840, and its answers.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 
-use crate::patience::PATIENCE;
+use crate::timeout::TIMEOUT;
 
 /// The connection on which a model takes orders. Its end ends the model.
 #[derive(Debug)]
-pub struct Orders {
-    orders: TcpStream,
+pub struct ControlPort {
+    stream: TcpStream,
     answers: BufReader<TcpStream>,
 }
 
-impl Orders {
+impl ControlPort {
     /// On the connection that a model has made.
     ///
     /// # Panics
     /// If the system refuses.
-    pub(crate) fn new(orders: TcpStream) -> Self {
-        orders.set_nodelay(true).expect("a socket option");
-        orders.set_read_timeout(Some(PATIENCE)).expect("a socket option");
-        let answers = BufReader::new(orders.try_clone().expect("clone"));
-        Self { orders, answers }
+    pub(crate) fn new(stream: TcpStream) -> Self {
+        stream.set_nodelay(true).expect("a socket option");
+        stream.set_read_timeout(Some(TIMEOUT)).expect("a socket option");
+        let answers = BufReader::new(stream.try_clone().expect("clone"));
+        Self { stream, answers }
     }
 
     /// Gives an order and returns what the model answers to it, without the `ok`.
     ///
     /// # Panics
     /// If the model refuses it or has ended.
-    pub fn give(&mut self, order: &str) -> String {
-        self.orders.write_all(format!("{order}\n").as_bytes()).expect("the model listens");
+    pub fn command(&mut self, order: &str) -> String {
+        self.stream.write_all(format!("{order}\n").as_bytes()).expect("the model listens");
         let mut answer = String::new();
         self.answers.read_line(&mut answer).expect("the model answers");
         let answer = answer.trim();
@@ -43,7 +43,7 @@ impl Orders {
     /// # Panics
     /// If there is no such number.
     pub fn status(&mut self, name: &str) -> u64 {
-        let status = self.give("status");
+        let status = self.command("status");
         let mut words = status.split(' ').skip_while(|word| *word != name);
         let number = words.nth(1).and_then(|number| number.parse().ok());
         number.unwrap_or_else(|| panic!("no {name} in {status}"))
