@@ -1,4 +1,4 @@
-//! Puts the memory map where the linker looks for it.
+//! Puts the memory map into the linker's search path.
 
 use std::path::PathBuf;
 use std::{env, fs};

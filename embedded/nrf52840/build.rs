@@ -1,14 +1,14 @@
-//! Writes `memory.x` for the board that the features name, and tells the linker of it.
+//! Writes `memory.x` for the board that the features name, and its place to the linker.
 
 use std::env;
 use std::fs;
 use std::path::PathBuf;
 
-/// Where program and state lie in flash; addresses in bytes.
+/// Flash layout of program and state; addresses in bytes.
 struct Layout {
     /// The program's first byte: its vector table.
     program: u32,
-    /// The state's first byte, which is the end of what the program may take. A page's start.
+    /// First byte of the state, the end of the program's flash. A page's start.
     state: u32,
     /// The end of the state. A page's start.
     end: u32,
@@ -24,8 +24,9 @@ fn layout() -> Layout {
         // The MBR below 0x1000, Nordic's bootloader from 0xE0000.
         Layout { program: 0x1000, state: 0xD_6000, end: 0xE_0000 }
     } else if has("DONGLE") || has("FEATHER") {
-        // MBR and S140 6.1.1 below 0x26000, the bootloader from 0xF4000, and before that the 10 pages that it leaves to the program's own data
-        // (Adafruit_nRF52_Bootloader: linker/nrf52840.ld, src/usb/uf2/uf2cfg.h, and DFU_APP_DATA_RESERVED in its Makefile).
+        // MBR and S140 6.1.1 below 0x26000, the bootloader from 0xF4000, and before that the 10 pages that it
+        // leaves to the program's own data (Adafruit_nRF52_Bootloader: linker/nrf52840.ld,
+        // src/usb/uf2/uf2cfg.h, and DFU_APP_DATA_RESERVED in its Makefile).
         Layout { program: 0x2_6000, state: 0xE_A000, end: 0xF_4000 }
     } else {
         // The whole flash is ours.

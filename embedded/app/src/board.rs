@@ -1,4 +1,4 @@
-//! What an image hands over: the devices, already set up, and what to call the board.
+//! The board that an image hands over: devices, already set up, and their description.
 
 /// A board: its devices and its name.
 ///
@@ -10,25 +10,25 @@
 /// | `rng` | `rand_core` 0.6 `CryptoRngCore`; its health is tested before use |
 /// | `hooks` | [`Hooks`](crate::Hooks) |
 ///
-/// The flash has pages of `ERASE_SIZE` (4,096 on an nRF52840) bytes, is written by words of 4 bytes, and allows that a
-/// written word be written once more, with zeros, before its page is erased.
+/// The flash has pages of `ERASE_SIZE` (4,096 on an nRF52840) bytes, is written by words of 4 bytes, and
+/// allows that a written word be written once more, with zeros, before its page is erased.
 #[derive(Debug)]
 pub struct Board<Link, Console, Flash, Rng, Hooks> {
-    /// To the gateway.
+    /// The datagram link to the gateway.
     pub link: Link,
-    /// To whoever holds the board.
+    /// The operator's console.
     pub console: Console,
-    /// Where the drone's state is kept.
+    /// Flash that stores the drone's state.
     pub flash: Flash,
-    /// Where all randomness comes from.
+    /// Source of all randomness.
     pub rng: Rng,
     /// Watchdog, LEDs, button, reset.
     pub hooks: Hooks,
-    /// What to call it.
+    /// Description of the board.
     pub about: About,
 }
 
-/// What to call a board, and how it came to start.
+/// Description of a board: its names and the cause of its last reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct About {
     /// The board: `nrf52840dk`.
@@ -45,7 +45,7 @@ pub struct About {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ResetCause {
-    /// Power came (or came back: a brown-out looks the same).
+    /// Power on (or a brown-out, which looks the same).
     Power,
     /// The reset pin.
     Pin,
@@ -55,12 +55,12 @@ pub enum ResetCause {
     Software,
     /// The processor gave up.
     Lockup,
-    /// Something else, or this board cannot tell.
+    /// Another cause, or one that this board cannot distinguish.
     Unknown,
 }
 
 impl ResetCause {
-    /// One word for status lines.
+    /// The word that status lines use.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

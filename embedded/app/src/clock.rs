@@ -1,21 +1,22 @@
-//! What time it is: from the gateway, as far as it can be believed.
+//! Clock: UTC from the gateway, as far as it can be trusted.
 
 use core::time::Duration;
 
-/// Seconds since 1970 on a board without a clock. Never below a floor, and never back while a session with a gateway lasts.
+/// Seconds since 1970 on a board without a clock. Never below a floor, and never back while a session with a
+/// gateway lasts.
 ///
-/// A gateway that lies can make the board take something expired for valid no further back than the floor, or make
-/// everything expire until the next session: delay and denial, which are a gateway's anyway.
+/// A gateway that lies can make the board take something expired for valid no further back than the floor, or
+/// make everything expire until the next session: delay and denial, which are a gateway's anyway.
 #[derive(Debug, Default)]
 pub(crate) struct Clock {
     floor: u64,
     base: u64,
-    /// When the base was right.
+    /// Monotonic time at which the base was read.
     since: Duration,
 }
 
 impl Clock {
-    /// It is certainly not before this.
+    /// Sets the least possible time.
     pub(crate) fn set_floor(&mut self, floor: u64, now: Duration) {
         self.floor = floor;
         (self.base, self.since) = (self.unix(now).max(floor), now);
@@ -26,7 +27,7 @@ impl Clock {
         (self.base, self.since) = (claimed.max(self.floor), now);
     }
 
-    /// The gateway says what time it is.
+    /// Adjusts to the time that the gateway claims.
     pub(crate) fn adjust(&mut self, claimed: u64, now: Duration) {
         (self.base, self.since) = (claimed.max(self.unix(now)), now);
     }

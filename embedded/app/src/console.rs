@@ -9,7 +9,7 @@ use quiver_role::edge::MAX_PROVISIONING_LEN;
 /// The longest line in bytes: one that provisions.
 pub(crate) const MAX_LINE: usize = 2 * MAX_PROVISIONING_LEN + 16;
 
-/// What the console of an image with envelopes can do besides.
+/// Help for the console commands of an image with envelopes.
 #[cfg(feature = "envelopes")]
 pub(crate) const ENVELOPES: &str = "\
 fetch                fetch attribute keys
@@ -19,7 +19,7 @@ seal <authority> '<policy or attributes>' <text>
 open <hex>           open an envelope that came as a file
 ";
 
-/// What the console can do.
+/// Help for the console commands.
 pub(crate) const HELP: &str = "\
 help                 this
 status               identity, group, key, counters, memory
@@ -77,7 +77,7 @@ impl LineReader {
     }
 }
 
-/// What a line asks for.
+/// A console command.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Command<'a> {
     Help,
@@ -102,7 +102,7 @@ pub(crate) enum Command<'a> {
     Bench(&'a str),
 }
 
-/// What is to be sealed, and to whom.
+/// Arguments of `seal`: the recipients and the text.
 #[cfg(feature = "envelopes")]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Sealing<'a> {
@@ -124,7 +124,7 @@ impl<'a> Sealing<'a> {
 }
 
 impl<'a> Command<'a> {
-    /// Reads a line; or says what is wrong with it, without repeating it.
+    /// Parses a line; the error describes what is wrong without repeating the line.
     pub(crate) fn parse(line: &'a [u8]) -> Result<Self, &'static str> {
         let line = core::str::from_utf8(line).map_err(|_| "not text")?.trim();
         let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));

@@ -4,16 +4,16 @@ use core::fmt::Debug;
 
 /// Sends and receives datagrams: a byte line with frames, or a radio.
 ///
-/// Nothing is promised: datagrams get lost, come twice or out of order. They do not come changed, as both kinds of link carry a
-/// checksum.
+/// Nothing is promised: datagrams get lost, come twice or out of order. They do not come changed, as both
+/// kinds of link carry a checksum.
 #[expect(async_fn_in_trait, reason = "the node runs on one thread and needs no `Send`")]
 pub trait Datagrams {
-    /// What can go wrong.
+    /// Error of the device.
     type Error: Debug;
 
-    /// Waits until something came, and returns the length of the datagram that is now in `buffer`, or `None` if what came made
-    /// no whole datagram (so that a line full of garbage does not keep the node from its other work). A datagram longer than
-    /// `buffer` is dropped and counted.
+    /// Waits until something came, and returns the length of the datagram that is now in `buffer`, or `None`
+    /// if what came made no whole datagram (so that a line full of garbage does not keep the node from its
+    /// other work). A datagram longer than `buffer` is dropped and counted.
     ///
     /// Cancel-safe: a future dropped before it is ready has lost nothing.
     ///
@@ -30,8 +30,8 @@ pub trait Datagrams {
     /// The longest datagram in bytes: about 1,024 on a line, about 100 by radio.
     fn mtu(&self) -> usize;
 
-    /// Tells the radio its network and address, or that there is none, at the start and after provisioning. A line has no use
-    /// for it. What [`mtu`](Self::mtu) says may be different afterwards.
+    /// Tells the radio its network and address, or that there is none, at the start and after provisioning. A
+    /// line has no use for it. What [`mtu`](Self::mtu) says may be different afterwards.
     fn set_address(&mut self, _address: Option<RadioAddress>) {}
 
     /// Frames that were too long, had a wrong checksum or another version since the start.
@@ -40,7 +40,7 @@ pub trait Datagrams {
     }
 }
 
-/// Where a board is found by radio: IEEE 802.15.4 short addresses.
+/// Radio address of a board: IEEE 802.15.4 PAN and short address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RadioAddress {
     /// The network.
@@ -49,15 +49,15 @@ pub struct RadioAddress {
     pub short: u16,
 }
 
-/// What came and was no frame, counted since the start. Counters stay at their greatest value.
+/// Counters of received bytes that were no valid frame, since the start. They saturate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrameErrors {
     /// Longer than any frame.
     pub too_long: u32,
-    /// With a wrong checksum.
+    /// Frames with a wrong checksum.
     pub bad_crc: u32,
-    /// Garbled in a way that shows without a checksum.
+    /// Frames that are malformed in a way that shows without a checksum.
     pub garbled: u32,
-    /// Of a version that this firmware does not speak.
+    /// Frames of a version that this firmware does not implement.
     pub wrong_version: u32,
 }

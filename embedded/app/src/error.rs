@@ -1,8 +1,8 @@
-//! What can go wrong on a board.
+//! Errors of a board.
 
 use embedded_storage_async::nor_flash::NorFlashErrorKind;
 
-/// What went wrong with the flash.
+/// Error of the flash storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StorageError {
@@ -23,7 +23,7 @@ pub enum StorageError {
     /// The flash has not been read yet.
     #[error("flash was not read yet")]
     NotRead,
-    /// What was written does not read back, wherever it is put.
+    /// Written data does not read back, wherever it is put.
     #[error("flash is worn: what is written does not read back")]
     Worn,
     /// The state is too long for the region.

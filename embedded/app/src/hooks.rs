@@ -1,19 +1,19 @@
-//! What the node asks of a board besides its devices.
+//! Hooks: what the node asks of a board besides its devices.
 
 /// Watchdog, LEDs, button, reset, and how much memory was used.
 #[expect(async_fn_in_trait, reason = "the node runs on one thread and needs no `Send`")]
 pub trait Hooks {
-    /// Feeds the watchdog. Called at least once a second by the loop that makes progress, and between the steps of what takes
-    /// longer; a watchdog of 8 s has room for the longest single operation.
+    /// Feeds the watchdog. Called at least once a second by the loop that makes progress, and between the
+    /// steps of what takes longer; a watchdog of 8 s has room for the longest single operation.
     fn alive(&mut self);
 
-    /// Shows how things stand, for example by LEDs. Called whenever that changes.
+    /// Indicates the node's state, for example by LEDs. Called whenever that changes.
     fn indicate(&mut self, state: State);
 
-    /// How much memory was used so far.
+    /// Memory used so far.
     fn memory(&self) -> Memory;
 
-    /// What the board has noticed of itself since its start.
+    /// Counters of faults since the start.
     fn fault_counters(&self) -> FaultCounters {
         FaultCounters::default()
     }
@@ -25,9 +25,10 @@ pub trait Hooks {
         core::future::pending::<()>().await;
     }
 
-    /// Runs a line of the console that begins with `bench`, and writes what it finds. An image without benchmarks says so.
+    /// Runs a line of the console that begins with `bench`, and writes what it finds. An image without
+    /// benchmarks says so.
     async fn bench(&mut self, _line: &str, out: &mut dyn core::fmt::Write) {
-        // What cannot be written is not missed.
+        // Output that cannot be written is dropped.
         let _ = out.write_str("error no benchmarks in this image\n");
     }
 
@@ -35,7 +36,7 @@ pub trait Hooks {
     async fn reset(&mut self) -> !;
 }
 
-/// How things stand.
+/// State of the node, as its LEDs indicate it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum State {
@@ -47,20 +48,20 @@ pub enum State {
     Enrolling,
     /// Waiting to be let into the group, or to catch up with it.
     Joining,
-    /// In step with the group.
+    /// Synced with the group.
     Member,
-    /// In step with the group as far as it knows, but no leader has answered lately.
+    /// Synced with the group as far as it knows, but no leader has answered lately.
     NoLeader,
     /// Randomness or flash fail: no cryptography is done until it is mended.
     Fault,
 }
 
-/// What a board notices of itself, counted since the start. Counters stay at their greatest value.
+/// Counters of the board's own faults since the start. Counters stay at their greatest value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FaultCounters {
     /// Warnings that the supply is low.
     pub supply_warnings: u32,
-    /// Times that received bytes were lost because nobody took them in time.
+    /// Times that received bytes were lost because the receive buffer was full.
     pub overruns: u32,
 }
 

@@ -1,8 +1,9 @@
 //! The edge role on a board: everything of the firmware that does not depend on which board it is.
 //!
-//! An image brings the [`Board`]: a link to a gateway ([`Datagrams`]), a console, flash, randomness, [`Hooks`], and a
-//! driver for `embassy-time`; [`run`] does the rest. It drives the machine of `quiver-role` as a service does: what the gateway
-//! says goes in, what comes out is made durable in flash ([`storage`]), sent, or printed.
+//! An image brings the [`Board`]: a link to a gateway ([`Datagrams`]), a console, flash, randomness,
+//! [`Hooks`], and a driver for `embassy-time`; [`run`] does the rest. It drives the machine of `quiver-role`
+//! as a service does: what the gateway says goes in, what comes out is made durable in flash ([`storage`]),
+//! sent, or printed.
 //!
 //! | module | what it has |
 //! |---|---|

@@ -1,5 +1,5 @@
-//! The machine with what hangs on it: stored state, session with the gateway, time, randomness. Everything of a board but
-//! its line and console, to which [`run`](crate::run) carries what goes in and comes out.
+//! The node: machine, stored state, gateway session, clock and randomness. Everything of a board but its line
+//! and console, whose input and output [`run`](crate::run) carries.
 
 #[cfg(feature = "envelopes")]
 mod attributes;
@@ -41,7 +41,7 @@ use crate::{About, FrameErrors, Hooks, RadioAddress, State};
 pub(crate) type S = Ristretto255;
 /// The edge with what this image has beside it.
 type EdgeNode = quiver_role::Node<Edge<S>, Parts>;
-/// What it takes.
+/// Commands of the machine.
 type EdgeNodeCommand = <EdgeNode as Machine>::Command;
 
 /// The longest message that a board takes, in bytes.
@@ -49,21 +49,21 @@ pub(crate) const MAX_MESSAGE: usize = 16 * 1024;
 /// The longest revocation list that a board takes, in bytes: without its edges, it has some 330 leaders.
 const MAX_LIST: u32 = 8 * 1024;
 const _: () = assert!(MAX_LIST as usize == quiver_ainq::BOARD_REVOCATION_LIST_LEN);
-/// How long to wait before something that failed is tried again.
+/// Delay before a failed operation is tried again.
 const RETRY: Duration = Duration::from_secs(5);
 /// The same for writes to flash that fail again and again.
 const RETRY_MAX: Duration = Duration::from_secs(600);
-/// How long the board goes without an answer from a leader before it asks for one.
+/// Time without an answer from a leader after which the board asks for one.
 const PROBE: Duration = Duration::from_secs(300);
-/// How old a leader's last answer may be at most for the board to count as served: time for a few tries after [`PROBE`].
+/// Greatest age of a leader's last answer at which the board counts as served: a few tries after [`PROBE`].
 const LATELY: Duration = Duration::from_secs(420);
-/// Of how many senders of group messages the board keeps windows in an epoch: at worst 21 KB, and as much again while the
-/// epoch before is still received.
+/// Of how many senders of group messages the board keeps windows in an epoch: at worst 21 KB, and as much
+/// again while the epoch before is still received.
 const SENDERS: u32 = 32;
-/// How often the gateway is told what was counted.
+/// Period of the reports of counters to the gateway.
 const REPORT: Duration = Duration::from_secs(60);
 
-/// For a medium that carries datagrams of this length.
+/// Link limits for a medium that carries datagrams of this length.
 fn limits(mtu: usize) -> Limits {
     let limits = if mtu < 512 { Limits::radio(MAX_MESSAGE) } else { Limits::line(MAX_MESSAGE) };
     Limits { mtu, ..limits }
@@ -77,7 +77,7 @@ pub(crate) struct Node<F, R> {
     loaded: bool,
     retry_at: Duration,
     patience: Duration,
-    /// How long to wait before the state before one that was too long is taken up again.
+    /// Delay before the state that was replaced by a too long one is restored.
     relapse: Duration,
     random: Randomness<R>,
     /// Whether the console knows that randomness fails.
@@ -87,26 +87,26 @@ pub(crate) struct Node<F, R> {
     machine: Option<Box<EdgeNode>>,
     deadline: Option<Duration>,
     attributes: Attributes,
-    /// What must be durable before anything else happens, and what was to be sent then.
+    /// Snapshot that must be durable before the held message is sent.
     unsaved: Option<Snapshot>,
     held: Option<(Destination, Vec<u8>)>,
     pub(crate) endpoint: BoardEndpoint,
     mtu: usize,
     connections: Connections,
     lines: LineReader,
-    /// What the console is to be told.
+    /// Text that waits for the console.
     pub(crate) out: String,
     report: Report,
     next_report: Duration,
     pub(crate) frame_errors: FrameErrors,
     pub(crate) link_errors: u32,
-    /// Where the board is to be found by radio, if at all, when that may just have changed.
+    /// The radio address, if there is one, when it may just have changed.
     pub(crate) moved: Option<Option<RadioAddress>>,
     pub(crate) must_reset: bool,
 }
 
 impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
-    /// In the heap: it is large, and moved about it would be on the stack.
+    /// Boxed: it is large, and moving it would use the stack.
     #[inline(never)]
     pub(crate) fn new(about: About, storage: Storage<F>, rng: R, mtu: usize) -> Box<Self> {
         let mut random = Randomness::new(rng);
@@ -143,7 +143,8 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         node
     }
 
-    /// Starts anew with the gateway if the link now carries datagrams of another length: it is another medium.
+    /// Starts anew with the gateway if the link now carries datagrams of another length: it is another
+    /// medium.
     pub(crate) async fn use_mtu(&mut self, now: Duration, mtu: usize) {
         if core::mem::replace(&mut self.mtu, mtu) == mtu {
             return;
@@ -153,7 +154,8 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         self.part_with_all(now).await;
     }
 
-    /// Does everything that is due. At most a handful of operations of the machine, with the watchdog fed between.
+    /// Does everything that is due. At most a handful of operations of the machine, with the watchdog fed
+    /// between.
     pub(crate) async fn work(&mut self, now: Duration, hooks: &mut impl Hooks) {
         if !self.loaded && self.retry_at <= now {
             self.load(now).await;
@@ -176,7 +178,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         }
     }
 
-    /// When [`work`](Self::work) is due at the latest.
+    /// Deadline by which [`work`](Self::work) must be called.
     pub(crate) fn due(&self) -> Option<Duration> {
         let blocked = !self.loaded || self.unsaved.is_some();
         let machine = if blocked { Some(self.retry_at) } else { self.deadline };
@@ -201,7 +203,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         (self.unsaved.is_none() && self.held.is_none()) || (self.retry_at <= now && self.drain(now).await)
     }
 
-    /// Hands the machine an input and does what it wants done.
+    /// Feeds the machine an input and executes its outputs.
     async fn input(&mut self, now: Duration, input: Input<'_, EdgeNodeCommand>) {
         self.advance(now, input);
         self.drain(now).await;
@@ -216,7 +218,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         }
     }
 
-    /// Does what the machine wants done, in order. False if something could not be made durable: the rest waits.
+    /// Executes the machine's outputs in order. False if something could not be made durable: the rest waits.
     async fn drain(&mut self, now: Duration) -> bool {
         loop {
             if self.held.is_some() && !self.save(now).await {
@@ -227,13 +229,13 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
             }
             let Some(machine) = &mut self.machine else { return true };
             match machine.poll_output() {
-                // Of several in a row only the last one matters, and flash wears.
+                // Of several snapshots in a row only the last one matters, and flash wears.
                 Output::Persist(state) => self.unsaved = Some(state.into_left()),
                 Output::Transmit { to, payload } => self.held = Some((to, payload)),
                 Output::Event(Either::Left(event)) => self.print_event(event),
                 Output::Event(Either::Right(event)) => self.print_part_event(event),
                 Output::Block(peer) => self.block(peer),
-                // A board serves nobody.
+                // A board relays for nobody and penalises nobody.
                 Output::Relay { .. } | Output::Penalize { .. } => {}
                 Output::Timeout(at) => {
                     self.deadline = at;
@@ -243,7 +245,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         }
     }
 
-    /// What the gateway said.
+    /// Handles an event of the link to the gateway.
     async fn handle_gateway_event(&mut self, now: Duration, event: BoardEvent) {
         match event {
             BoardEvent::Begun { unix_time } => {
@@ -296,7 +298,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         self.fetch_without(now, peer).await;
     }
 
-    /// A machine for these settings, which is told who is connected.
+    /// Creates the machine for these settings and connects it to all current peers.
     async fn set_up(&mut self, now: Duration, stored: StoredState) {
         self.create_machine(now, stored);
         self.deadline = Some(Duration::ZERO);
@@ -343,7 +345,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         Kgcs::single()
     }
 
-    /// Tells the gateway what the board wants to be connected to.
+    /// Sends the gateway the connections that the board wants.
     fn want(&mut self) {
         let status = self.machine.as_deref().map(|machine| machine.status());
         let group = status.as_ref().and_then(|status| status.group.as_ref());
@@ -355,8 +357,9 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         }
     }
 
-    /// Whether the board has what it wants of others: it is enrolled and, if it has a group, in sync with it, connected to a
-    /// leader, and has an answer from one that is not old. Who is connected is the gateway's word alone; an answer is a leader's.
+    /// Whether the board has what it wants of others: it is enrolled and, if it has a group, in sync with it,
+    /// connected to a leader, and has an answer from one that is not old. Who is connected is the gateway's
+    /// word alone; an answer is a leader's.
     fn is_served(&self, now: Duration) -> bool {
         let Some(status) = self.status() else { return true };
         let follows = status.synced && self.connections.has(Route::Leader) && answered_lately(&status, now);
@@ -367,7 +370,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         self.machine.as_deref().map(|machine| machine.status())
     }
 
-    /// How things stand, for LEDs.
+    /// State of the node, for LEDs.
     pub(crate) fn state(&self, now: Duration) -> State {
         let Some(status) = self.status() else {
             return if self.loaded && self.settings.is_none() && !self.random.is_faulty() {

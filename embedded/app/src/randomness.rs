@@ -8,18 +8,18 @@ use rand_core::{CryptoRngCore, RngCore, SeedableRng};
 
 /// Bytes drawn from the source at once.
 const DRAW: usize = 64;
-/// So many equal bytes in a row are a fault: for a source with at least 4 bits of entropy in a byte this happens by chance once
-/// in 2^28 bytes (repetition count test of NIST SP 800-90B, 4.4.1).
+/// So many equal bytes in a row are a fault: for a source with at least 4 bits of entropy in a byte this
+/// happens by chance once in 2^28 bytes (repetition count test of NIST SP 800-90B, 4.4.1).
 const REPEATED: u32 = 8;
-/// How long one draw serves.
+/// Time for which one seed is used.
 const FRESH: Duration = Duration::from_secs(10);
-/// How long to wait after a fault.
+/// Delay after a fault.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// A generator, seeded anew every now and then with what a source gives, if that passes a test.
+/// A generator that is reseeded from a source, if the source's output passes a test.
 ///
-/// ChaCha20 makes one draw into as much as is needed. A new seed hashes the draw with the former generator's output, so
-/// that one weak draw does not undo a good one.
+/// ChaCha20 makes one draw into as much as is needed. A new seed hashes the draw with the former generator's
+/// output, so that one weak draw does not undo a good one.
 pub(crate) struct Randomness<R> {
     source: R,
     generator: Option<ChaCha20Rng>,
@@ -59,7 +59,7 @@ impl<R: CryptoRngCore> Randomness<R> {
         self.faulty
     }
 
-    /// Any number, to tell starts apart. Not for secrets.
+    /// A random number that distinguishes starts. Not for secrets.
     pub(crate) fn number(&mut self) -> u32 {
         let mut bytes = [0; 4];
         // A source that fails here fails its test later.
@@ -88,7 +88,7 @@ impl<R: CryptoRngCore> Randomness<R> {
     }
 }
 
-/// Whether one byte comes too often in a row.
+/// Whether one byte is repeated too often in a row.
 fn repeats(bytes: &[u8]) -> bool {
     let mut run = 0;
     let mut before = None;
@@ -103,7 +103,7 @@ fn repeats(bytes: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// Gives what the script says, byte by byte; then fails.
+    /// A source that yields these bytes one by one, then fails.
     struct Script(alloc::vec::Vec<u8>);
 
     impl RngCore for Script {

@@ -1,4 +1,4 @@
-//! The loop: what comes over link, console and button goes to the node, and what the node has to say goes out.
+//! The event loop: carries input of link, console and button to the node, and the node's output to them.
 
 use core::time::Duration;
 
@@ -14,15 +14,16 @@ use crate::{Board, Datagrams, Hooks, State};
 
 /// The watchdog is fed at least as often.
 const IDLE: Duration = Duration::from_secs(1);
-/// How long one datagram may take to leave. Beyond, it is lost.
+/// Time limit for sending one datagram. Beyond, it is lost.
 const SENDING: embassy_time::Duration = embassy_time::Duration::from_secs(1);
-/// How long the console may take for one piece of text. Beyond, nobody reads there, and until something is typed nothing is written.
+/// Time limit for writing one piece of text to the console. Beyond, nobody reads there, and nothing is
+/// written until something is typed.
 const WRITING: embassy_time::Duration = embassy_time::Duration::from_millis(500);
 /// Bytes written to the console at once.
 const PIECE: usize = 64;
-/// Datagrams sent before anything else has its turn.
+/// Datagrams sent in a row before other work.
 const BURST: usize = 8;
-/// How long to leave a device alone that reports an error.
+/// Pause after a device's error.
 const PAUSE: embassy_time::Duration = embassy_time::Duration::from_millis(50);
 /// Bytes read from the console at once.
 const TYPED: usize = 64;
@@ -81,7 +82,7 @@ fn now() -> Duration {
     Duration::from_micros(Instant::now().as_micros())
 }
 
-/// An image whose flash region cannot be used: it says so for ever.
+/// Runs an image whose flash region cannot be used: it reports that for ever.
 async fn report_unusable_flash(
     mut console: impl Write,
     mut hooks: impl Hooks,
@@ -104,13 +105,13 @@ struct EventLoop<L, C, F, R, H> {
     node: alloc::boxed::Box<Node<F, R>>,
     buffer: alloc::vec::Vec<u8>,
     typed: [u8; TYPED],
-    /// Whether somebody seems to read the console.
+    /// Whether a reader seems to be on the console.
     listened: bool,
-    /// Whose turn it is if both have something.
+    /// Whether the console is served first if both have something.
     console_first: bool,
 }
 
-/// What woke the board.
+/// Event that woke the board.
 enum Woken<E, F> {
     Link(Result<Option<usize>, E>),
     Console(Result<usize, F>),

@@ -1,23 +1,25 @@
 //! The drone's state in flash: whole, sealed, replaced at once, and unreadable as soon as it is superseded.
 //!
-//! Every state is sealed under a key of its own, which is used once. The region's first two pages hold these keys, one
-//! in each *slot*; all other pages are a ring of sealed records. A state is replaced in this order:
+//! Every state is sealed under a key of its own, which is used once. The region's first two pages hold these
+//! keys, one in each *slot*; all other pages are a ring of sealed records. A state is replaced in this order:
 //!
 //! 1. The record is written behind the newest one. Pages that it reaches are erased before.
 //! 2. Its slot is written behind the newest one: from here on this is the state.
-//! 3. The slot before is overwritten with zeros: the former state cannot be opened any more, although its record is still
-//!    there.
+//! 3. The slot before is overwritten with zeros: the former state cannot be opened any more, although its
+//!    record is still there.
 //!
-//! Power may fail at any word. Before the slot is complete the former state counts, afterwards the new one, and what was
-//! left half done is cleared at the next start by moving the newest slot to the other page of keys and erasing this one.
-//! Nothing relies on what an interrupted erasure leaves behind, and no word is written more than twice between two erasures,
-//! once with zeros, as an nRF52840 allows (product specification, NVMC: `nWRITE` = 2).
+//! Power may fail at any word. Before the slot is complete the former state counts, afterwards the new one,
+//! and what was left half done is cleared at the next start by moving the newest slot to the other page of
+//! keys and erasing this one. Nothing relies on what an interrupted erasure leaves behind, and no word is
+//! written more than twice between two erasures, once with zeros, as an nRF52840 allows (product
+//! specification, NVMC: `nWRITE` = 2).
 //!
-//! A record lies anywhere in the ring, over page boundaries, so that all pages wear alike. Everything is read back after it was
-//! written; a page that does not keep what it is given is passed over.
+//! A record lies anywhere in the ring, over page boundaries, so that all pages wear alike. Everything is read
+//! back after it was written; a page that does not keep what it is given is passed over.
 //!
-//! No crate for key-value storage in flash is used: those keep what is superseded readable until its page is erased, and hold no
-//! value longer than a page. With the key slots, which are needed for that reason, nothing else is left to store.
+//! No crate for key-value storage in flash is used: those keep what is superseded readable until its page is
+//! erased, and hold no value longer than a page. With the key slots, which are needed for that reason,
+//! nothing else is left to store.
 
 mod ring;
 mod slot;
@@ -87,7 +89,8 @@ impl<F: MultiwriteNorFlash> Storage<F> {
     /// A damaged state counts as none; [`counters`](Self::counters) tell the difference.
     ///
     /// # Errors
-    /// [`StorageError::Device`] if it cannot be read, [`StorageError::Worn`] if leftovers cannot be erased. It may be tried again.
+    /// [`StorageError::Device`] if it cannot be read, [`StorageError::Worn`] if leftovers cannot be erased.
+    /// It may be tried again.
     pub async fn load(&mut self) -> Result<Option<Zeroizing<Vec<u8>>>, StorageError> {
         self.newest = None;
         let state = self.find_newest().await?;
@@ -98,11 +101,12 @@ impl<F: MultiwriteNorFlash> Storage<F> {
         Ok(state)
     }
 
-    /// Makes `state` what will be found at the next start, and the former state unreadable. The key must be random and used
-    /// nowhere else.
+    /// Makes `state` what will be found at the next start, and the former state unreadable. The key must be
+    /// random and used nowhere else.
     ///
     /// # Errors
-    /// [`StorageError`]. Either state may then be found at the next start; the caller tries again until it succeeds.
+    /// [`StorageError`]. Either state may then be found at the next start; the caller tries again until it
+    /// succeeds.
     pub async fn replace(&mut self, state: &[u8], key: Secret<32>) -> Result<(), StorageError> {
         if !self.loaded {
             return Err(StorageError::NotRead);
@@ -247,7 +251,8 @@ impl<F: MultiwriteNorFlash> Storage<F> {
         true
     }
 
-    /// Writes the newest slot: behind the one before if all is tidy there, else into the other page, which is erased.
+    /// Writes the newest slot: behind the one before if all is tidy there, else into the other page, which is
+    /// erased.
     async fn write_slot(&mut self, slot: Slot) -> Result<(), StorageError> {
         let bytes = slot.encode();
         let last = self.newest.as_ref().map(|(place, _)| *place);

@@ -1,4 +1,4 @@
-//! What a board keeps in flash: its settings, and the machine's state once there is one.
+//! The board's state in flash: its settings, and the machine's state once there is one.
 //!
 //! ```text
 //! kept = 1 ‖ lp(settings) ‖ state   or, of a board that holds something of attribute authorities,   2 ‖ lp(settings) ‖ lp(keyring) ‖ state
@@ -13,7 +13,8 @@ use quiver_role::Snapshot;
 use quiver_role::edge::{MAX_PROVISIONING_LEN, Provisioning};
 
 const VERSION: u8 = 1;
-/// With a keyring. An image without envelopes refuses it: it would store a state without the keys.
+/// Version of a state with a keyring. An image without envelopes refuses it: it would store a state without
+/// the keys.
 const WITH_KEYRING: u8 = 2;
 /// Bytes of the longest keyring that is read.
 const MAX_KEYRING_LEN: usize = 16 * 1024;
@@ -44,7 +45,7 @@ pub(crate) fn encode(
     Zeroizing::new(writer.finish())
 }
 
-/// Reads what [`encode`] wrote; none if it is something else.
+/// Decodes what [`encode`] wrote; `None` if it is something else.
 pub(crate) fn decode(bytes: &[u8]) -> Option<StoredState> {
     let mut reader = Reader::new(bytes);
     let version = reader.u8().ok()?;

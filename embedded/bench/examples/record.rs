@@ -1,4 +1,5 @@
-//! Writes the scripts that edges hear in `bench ainq`: `cargo run -p quiver-bench --features std --example record`.
+//! Writes the scripts that edges replay in `bench ainq`: `cargo run -p quiver-bench --features std --example
+//! record`.
 
 #[path = "../recorder/recorder.rs"]
 mod recorder;

@@ -1,4 +1,4 @@
-//! Records what a drone hears from joining a group of a hundred to a few re-keys later.
+//! Records a drone's inputs from joining a group of a hundred to a few re-keys later.
 
 #[path = "site.rs"]
 mod site;
@@ -15,8 +15,9 @@ const MEMBERS: usize = 100;
 const SEED: u64 = 2;
 /// Re-keys on expiry.
 const REKEYS: usize = 3;
-/// How many of the drone's keys in a tree are new after each removal. That depends on how near its leaf the removed member's was: between
-/// two of a hundred members it is one in 46 of 100 cases, two in 23, all seven in one, and 2.1 in the mean, as here.
+/// How many of the drone's keys in a tree are new after each removal. That depends on how near its leaf the
+/// removed member's was: between two of a hundred members it is one in 46 of 100 cases, two in 23, all seven
+/// in one, and 2.1 in the mean, as here.
 const NEW_KEYS: [u32; 7] = [1, 2, 1, 7, 1, 2, 1];
 
 /// The script of a group under this strategy, encoded.
@@ -58,8 +59,8 @@ pub(crate) fn record(strategy: StrategyKind) -> Vec<u8> {
     script.encode()
 }
 
-/// A member after whose removal from a tree so many of the subject's keys are new: the root's, and one more for each level that the two have
-/// in common beneath it.
+/// A member whose removal from a tree renews so many of the subject's keys: the root's, and one more for each
+/// level that the two have in common beneath it.
 fn member_at(site: &Site, subject: usize, new_keys: u32) -> Name {
     let slot = |place: usize| site.drones[place].edge.status().slot;
     let own = slot(subject).expect("the subject is a member");
@@ -71,7 +72,7 @@ fn member_at(site: &Site, subject: usize, new_keys: u32) -> Name {
     Name::new(&format!("drone-{place}")).unwrap()
 }
 
-/// The inputs, those that bring keys by their cues.
+/// The steps of a script; those that bring keys have their cues.
 fn steps(inputs: &[InputRecord], cues: Vec<Cue>) -> Vec<Step<'_>> {
     let mut cues = cues.into_iter();
     let mut steps = Vec::new();

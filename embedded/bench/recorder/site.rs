@@ -1,4 +1,5 @@
-//! A KGC, a leader and drones without a network: every message arrives, and the clock goes on when nothing is on its way.
+//! A KGC, a leader and drones without a network: every message arrives, and the clock advances when none is
+//! under way.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
@@ -44,7 +45,7 @@ impl Node {
     }
 }
 
-/// What a machine is input.
+/// An input of a machine, as recorded.
 #[derive(Clone, Debug)]
 pub(super) enum RecordedInput {
     Timeout,
@@ -61,7 +62,7 @@ pub(super) struct InputRecord {
     pub(super) activates: bool,
 }
 
-/// A drone, what its driver keeps, and what it was input once somebody listens.
+/// A drone, its driver's state, and its inputs since they are recorded.
 pub(super) struct Drone {
     pub(super) edge: Edge<S>,
     rng: ChaCha20Rng,

@@ -1,4 +1,4 @@
-//! AinQ at an edge: its key, what a new epoch costs it, and the arithmetic underneath.
+//! AinQ benchmarks of an edge: its key, a new epoch, and the arithmetic underneath.
 //!
 //! | operation | what is measured |
 //! |---|---|
@@ -12,10 +12,11 @@
 //! | `evict-flat`, `evict-tree` | the same for a re-key that removes a member |
 //! | … `-unsigned` | a re-key without its header's signature (decoding and checking it), measured in the same iteration and taken off |
 //!
-//! First keys and re-keys are messages to the real [`Edge`](quiver_role::Edge), as a real leader sent them: [`Script`]. What is measured
-//! is one call of `handle_input`; making its outputs durable and sending them is the driver's. For `-unsigned` the signature is decoded
-//! and checked once more by the same functions, with the leader's Y known as it is to an edge that heard the leader before, and what
-//! that took is taken off; whatever else believing the header takes (its hash, its signer, its validity) stays in.
+//! First keys and re-keys are messages to the real [`Edge`](quiver_role::Edge), as a real leader sent them:
+//! [`Script`]. What is measured is one call of `handle_input`; making its outputs durable and sending them is
+//! the driver's. For `-unsigned` the signature is decoded and checked once more by the same functions, with
+//! the leader's Y known as it is to an edge that heard the leader before, and what that took is taken off;
+//! whatever else believing the header takes (its hash, its signer, its validity) stays in.
 
 mod keys;
 mod replay;

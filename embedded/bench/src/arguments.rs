@@ -4,7 +4,7 @@ use core::str::SplitAsciiWhitespace;
 
 use crate::error::{BenchError, Result};
 
-/// A line has no more words than these; what is longer asks for nothing that there is.
+/// Words of a command line; a longer line is no command.
 pub(crate) struct Arguments<'a>(SplitAsciiWhitespace<'a>);
 
 /// A number and its bounds.
@@ -15,7 +15,7 @@ pub(crate) struct Bounds {
     pub(crate) most: u32,
 }
 
-/// How often anything may be repeated.
+/// Bounds of the number of iterations.
 pub(crate) const ITERATIONS: Bounds = Bounds { what: "iterations", least: 1, most: 1_000_000 };
 
 impl<'a> Arguments<'a> {

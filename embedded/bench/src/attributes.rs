@@ -1,8 +1,9 @@
 //! Attribute-based encryption: the four algorithms of each scheme for one to thirty attributes.
 //!
-//! Parameters have no tables, which pay only from the second use on and take more memory than a board has. Encryption is of a set of
-//! all attributes; keys and decryption are of a conjunction of all of them, or of one of ten random trees ([`forest`](crate::forest)).
-//! For FABEO22 with the policy in the ciphertext it is the other way round.
+//! Parameters have no tables, which pay only from the second use on and take more memory than a board has.
+//! Encryption is of a set of all attributes; keys and decryption are of a conjunction of all of them, or of
+//! one of ten random trees ([`forest`](crate::forest)). For FABEO22 with the policy in the ciphertext it is
+//! the other way round.
 
 use alloc::format;
 
@@ -27,8 +28,8 @@ const TREES: Bounds = Bounds { what: "tree", least: 0, most: 10 };
 /// The four algorithms, in the order in which all of them run.
 pub(crate) const OPERATIONS: [&str; 4] = ["setup", "encrypt", "keygen", "decrypt"];
 
-// A pairing takes 60 KiB, because a vector grows in it and is copied; two pairs of a product as much again, and further ones
-// what their points take.
+// A pairing takes 60 KiB, because a vector grows in it and is copied; two pairs of a product as much again,
+// and further ones what their points take.
 const GPSW_HEAP: [(usize, usize); 4] =
     [(61_440, 400), (62 * 1024, 600), (62 * 1024, 600), (100 * 1024, 1700)];
 #[cfg(feature = "insecure-yct14")]
@@ -41,8 +42,8 @@ const FABEO_CP_HEAP: [(usize, usize); 4] =
 /// A scheme as it is measured.
 trait Measured: Scheme {
     const NAME: &'static str;
-    /// More heap than an algorithm takes, and what was made before it: in any case, and with each attribute. In the
-    /// order of the algorithms.
+    /// More heap than an algorithm takes, and what was made before it: in any case, and with each attribute.
+    /// In the order of the algorithms.
     const HEAP: [(usize, usize); 4];
 
     fn universe(attributes: Universe) -> Universe;
@@ -97,7 +98,7 @@ impl Measured for FabeoCp {
     }
 }
 
-/// What of a scheme is asked for.
+/// Parameters of a benchmark of a scheme.
 struct Request<'a> {
     /// All if none.
     operation: Option<&'a str>,

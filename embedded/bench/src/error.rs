@@ -14,7 +14,7 @@ pub enum BenchError {
     /// A number is missing, is none, or is out of bounds.
     #[error("{what} must be a number from {least} to {most}")]
     OutOfBounds {
-        /// Which number.
+        /// Name of the number.
         what: &'static str,
         /// The least.
         least: u32,
@@ -24,7 +24,7 @@ pub enum BenchError {
     /// This image was built without it.
     #[error("this benchmark is not in this image")]
     NotInThisImage,
-    /// It would take more memory than there is.
+    /// It takes more memory than is free.
     #[error("takes {needed} bytes of heap, and {free} are free")]
     TooLittleMemory {
         /// Bytes that it takes.
@@ -32,7 +32,7 @@ pub enum BenchError {
         /// Bytes that are free.
         free: usize,
     },
-    /// What was to be measured did not do what it should.
+    /// The measured operation failed.
     #[error("failed: {0}")]
     Failed(&'static str),
     /// The output could not be written.
@@ -71,5 +71,5 @@ mod schemes {
     }
 }
 
-/// With [`BenchError`].
+/// A result with [`BenchError`].
 pub type Result<T, E = BenchError> = core::result::Result<T, E>;

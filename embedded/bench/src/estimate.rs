@@ -1,8 +1,8 @@
 //! Milliseconds on a Cortex-M4 at 64 MHz, estimated from counted instructions.
 //!
-//! An emulator counts instructions exactly and knows nothing of cycles. How many cycles the instructions of a benchmark take on
-//! average was computed from what QEMU executed and the processor's instruction timings (ARM DDI 0439, section 3.3), by
-//! `embedded/bench/cycles.py`:
+//! An emulator counts instructions exactly and knows nothing of cycles. How many cycles the instructions of a
+//! benchmark take on average was computed from what QEMU executed and the processor's instruction timings
+//! (ARM DDI 0439, section 3.3), by `embedded/bench/cycles.py`:
 //!
 //! | | least | most |
 //! |---|---|---|
@@ -13,12 +13,12 @@
 //! | branch taken | 2 | 4 |
 //! | division | 2 | 12 |
 //!
-//! A [`Mix`] has the least and the most of its benchmarks. Flash has wait states at 64 MHz, which a cache hides as long as it holds the code:
-//! they are not in it. Only a board tells the truth.
+//! A [`Mix`] has the least and the most of its benchmarks. Flash has wait states at 64 MHz, which a cache
+//! hides as long as it holds the code: they are not in it. Only a board tells the truth.
 
 use core::fmt;
 
-/// Which instructions the code is made of, and so how many cycles they take on average.
+/// Class of the code by its instructions, which sets the average cycles of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Mix {
@@ -36,7 +36,7 @@ pub enum Mix {
 const CYCLES_PER_MS: u64 = 64_000;
 
 impl Mix {
-    /// Of a benchmark, by its name as the output has it.
+    /// The mix of a benchmark, by its name in the output.
     #[must_use]
     pub fn of(benchmark: &str) -> Self {
         match benchmark.split(' ').next() {

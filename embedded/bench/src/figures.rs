@@ -1,11 +1,13 @@
-//! The recorded figures of images, and what a new measurement is beside them.
+//! Recorded figures of images, and their comparison with new measurements.
 //!
-//! `embedded/figures.csv` has one figure per row: `image,benchmark,parameters,quantity,value`. An image is a board with a way to run
-//! it; of a benchmark there are instructions and bytes of heap and stack, of the image itself (no benchmark) bytes of flash and of static
-//! RAM. No field has a comma or a quotation mark but the parameters, which are quoted where they have.
+//! `embedded/figures.csv` has one figure per row: `image,benchmark,parameters,quantity,value`. An image is a
+//! board with a way to run it; of a benchmark there are instructions and bytes of heap and stack, of the
+//! image itself (no benchmark) bytes of flash and of static RAM. No field has a comma or a quotation mark but
+//! the parameters, which are quoted where they have.
 //!
-//! Instructions are the same whenever the same image runs, so whoever changes them by more than [`TOLERANCE`] percent has changed the
-//! code or the compiler: [`compare`] says so, and the figures are recorded again by whoever meant it.
+//! Instructions are the same whenever the same image runs, so a change of more than [`TOLERANCE`] percent
+//! means that code or compiler changed: [`compare`] reports it, and the figures are recorded again where that
+//! is meant.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -17,13 +19,13 @@ use thiserror::Error;
 
 use crate::transcript::Outcome;
 
-/// By how many percent a figure may be above the recorded one.
+/// Percent by which a figure may be above the recorded one.
 pub const TOLERANCE: u64 = 3;
 
 /// The first line.
 const HEADER: &str = "image,benchmark,parameters,quantity,value";
 
-/// What CI measures in emulation, line by line: whatever fits into the memory of a board.
+/// Lines that CI measures in emulation: whatever fits into the memory of a board.
 pub const LINES: [&str; 32] = [
     "bench aes-ecb 3 1",
     "bench aes-ecb 1 1000",
@@ -59,7 +61,7 @@ pub const LINES: [&str; 32] = [
     "bench abe 1 fabeo-cp encrypt 30",
 ];
 
-/// What of an image or of a benchmark in it.
+/// Quantity of an image or of a benchmark in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Quantity {
     /// Instructions of one iteration.
@@ -83,14 +85,14 @@ const QUANTITIES: [(Quantity, &str); 5] = [
 ];
 
 impl Quantity {
-    /// As it is recorded.
+    /// Its name in the file.
     #[must_use]
     pub fn name(self) -> &'static str {
         QUANTITIES.iter().find(|(quantity, _)| *quantity == self).map_or("", |(_, name)| name)
     }
 }
 
-/// What a figure is of.
+/// Subject of a figure.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Subject {
     /// The image, `mps2-an386` for one.
@@ -99,7 +101,7 @@ pub struct Subject {
     pub benchmark: String,
     /// As in [`Outcome::parameters`].
     pub parameters: String,
-    /// What of it.
+    /// The quantity.
     pub quantity: Quantity,
 }
 
@@ -120,7 +122,7 @@ pub type Figures = BTreeMap<Subject, u64>;
 pub struct FiguresError {
     /// The line, from 1 on.
     pub line: usize,
-    /// What is wrong with it.
+    /// Description of the mistake.
     pub what: &'static str,
 }
 
@@ -162,7 +164,7 @@ fn fields(line: &str) -> Option<Vec<String>> {
     (!quoted).then_some(fields)
 }
 
-/// What [`read`] reads, in the order of the subjects.
+/// Formats figures as [`read`] reads them, in the order of the subjects.
 #[must_use]
 pub fn write(figures: &Figures) -> String {
     let mut text = format!("{HEADER}\n");
@@ -174,7 +176,7 @@ pub fn write(figures: &Figures) -> String {
     text
 }
 
-/// What is recorded of outcomes on an image.
+/// Figures of outcomes on an image.
 #[must_use]
 pub fn of(image: &str, outcomes: &[Outcome]) -> Figures {
     let mut figures = Figures::new();
@@ -193,30 +195,30 @@ pub fn of(image: &str, outcomes: &[Outcome]) -> Figures {
     figures
 }
 
-/// What is different enough to say so.
+/// A difference worth reporting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
     /// More than the tolerance above what is recorded.
     Worse {
-        /// Of what.
+        /// The figure.
         subject: Subject,
-        /// As recorded.
+        /// The recorded value.
         recorded: u64,
         /// Now.
         measured: u64,
     },
     /// More than the tolerance below: worth recording, and no failure.
     Better {
-        /// Of what.
+        /// The figure.
         subject: Subject,
-        /// As recorded.
+        /// The recorded value.
         recorded: u64,
         /// Now.
         measured: u64,
     },
     /// Measured, and not recorded.
     Unrecorded {
-        /// Of what.
+        /// The figure.
         subject: Subject,
         /// Now.
         measured: u64,
@@ -244,8 +246,8 @@ impl fmt::Display for Difference {
     }
 }
 
-/// What was measured beside what is recorded. Recorded figures that were not measured this time are left alone: a check
-/// measures a part.
+/// Compares measured figures with recorded ones. Recorded figures that were not measured this time are left
+/// alone: a check measures a part.
 #[must_use]
 pub fn compare(recorded: &Figures, measured: &Figures) -> Vec<Difference> {
     let difference = |(subject, &measured): (&Subject, &u64)| {

@@ -1,8 +1,9 @@
 //! Attributes, and access trees over them that grow leaf by leaf in random places.
 //!
-//! A tree begins as one leaf. A new leaf goes to a node that is drawn from all nodes: beside a leaf, under a new gate over
-//! both, or under a gate. The gate's threshold is then drawn anew. So the tree of n + 1 leaves is the tree of n leaves with
-//! one more. Every leaf has an attribute of its own. The same seed grows the same trees on every target.
+//! A tree begins as one leaf. A new leaf goes to a node that is drawn from all nodes: beside a leaf, under a
+//! new gate over both, or under a gate. The gate's threshold is then drawn anew. So the tree of n + 1 leaves
+//! is the tree of n leaves with one more. Every leaf has an attribute of its own. The same seed grows the
+//! same trees on every target.
 
 use alloc::format;
 use alloc::string::String;
@@ -114,7 +115,7 @@ impl Growth {
         Self { nodes: vec![Sprout::Leaf(0)], rng }
     }
 
-    /// A number below `bound`; the bias of the remainder, 2⁻⁵⁰ and less, matters to nobody here.
+    /// A number below `bound`; the bias of the remainder, 2⁻⁵⁰ and less, does not matter here.
     fn below(&mut self, bound: usize) -> usize {
         (self.rng.next_u64() % bound.max(1) as u64) as usize
     }

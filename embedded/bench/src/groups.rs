@@ -1,7 +1,7 @@
 //! Elements of Fr, G1, G2 and GT of BLS12-381, and the pairing.
 //!
-//! Elements are drawn as published figures of another curve show it was done: the generator times a random scalar, in GT
-//! the pairing of two such points.
+//! Elements are drawn as published figures of another curve show it was done: the generator times a random
+//! scalar, in GT the pairing of two such points.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -25,8 +25,8 @@ const PAIRING_HEAP: usize = 60 * 1024;
 const SECOND_PAIR_HEAP: usize = 38 * 1024;
 const PAIR_HEAP: usize = 1024;
 
-/// Of the pairing of both generators, the coefficient that its encoding ends with: whoever multiplies by assembly of his own
-/// gets no figure for another one.
+/// Of the pairing of both generators, the coefficient that its encoding ends with: whoever multiplies by
+/// assembly of his own gets no figure for another one.
 const KNOWN: [u8; 48] = [
     0x12, 0x50, 0xeb, 0xd8, 0x71, 0xfc, 0x0a, 0x92, 0xa7, 0xb2, 0xd8, 0x31, 0x68, 0xd0, 0xd7, 0x27, 0x27,
     0x2d, 0x44, 0x1b, 0xef, 0xa1, 0x5c, 0x50, 0x3d, 0xd8, 0xe9, 0x0c, 0xe9, 0x8d, 0xb3, 0xe7, 0xb6, 0xd1,

@@ -1,9 +1,9 @@
-//! What a target provides.
+//! Interface of a target.
 
 use core::ops::ControlFlow;
 use core::time::Duration;
 
-/// What the output says of the target.
+/// Description of the target in the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct About<'a> {
     /// The board: `nrf52840dk`, `mps2-an386`, `native`.
@@ -12,9 +12,10 @@ pub struct About<'a> {
     pub mcu: &'a str,
 }
 
-/// Clocks, counters, and how to let others have their turn.
+/// Interface of a target: clock, counters, and yielding.
 pub trait Host {
-    /// The time since an arbitrary start; never goes back. As fine as the target can: figures are microseconds.
+    /// The time since an arbitrary start; never goes back. As fine as the target can: figures are
+    /// microseconds.
     fn now(&mut self) -> Duration;
 
     /// The instructions executed since an arbitrary start, where the target counts them.
@@ -27,7 +28,7 @@ pub trait Host {
         None
     }
 
-    /// Starts over with the peaks of memory: from here on [`peaks`](Self::peaks) are what is used on top of now.
+    /// Resets the memory peaks: from here on [`peaks`](Self::peaks) are what is used on top of now.
     fn watch_memory(&mut self) {}
 
     /// The peaks since [`watch_memory`](Self::watch_memory).
@@ -35,16 +36,17 @@ pub trait Host {
         Peaks::default()
     }
 
-    /// Called between iterations, never within one: feeds the watchdog and lets other tasks go on. An iteration may take
-    /// seconds. [`ControlFlow::Break`] ends the benchmark, whose figures so far are then written.
+    /// Called between iterations, never within one: feeds the watchdog and lets other tasks go on. An
+    /// iteration may take seconds. [`ControlFlow::Break`] ends the benchmark, whose figures so far are then
+    /// written.
     fn pause(&mut self) -> impl Future<Output = ControlFlow<()>>;
 }
 
-/// How much memory was used at most, in bytes, where the target knows.
+/// Peak memory in bytes, where the target measures it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Peaks {
-    /// Of the heap.
+    /// Heap.
     pub heap: Option<usize>,
-    /// Of the stack.
+    /// Stack.
     pub stack: Option<usize>,
 }

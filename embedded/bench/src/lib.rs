@@ -1,8 +1,9 @@
 //! The bench shell: the same benchmarks, with the same output, on a board, in emulation and natively.
 //!
-//! A console hands a line to [`run`] together with what the target is ([`About`]), what it can do ([`Host`]: a clock, and where
-//! there is one a counter of instructions) and somewhere to write. What comes out names board, MCU and parameters, the
-//! number of iterations, and total, average, minimum and maximum in microseconds.
+//! A console hands a line to [`run`] together with what the target is ([`About`]), what it can do ([`Host`]:
+//! a clock, and where there is one a counter of instructions) and somewhere to write. What comes out names
+//! board, MCU and parameters, the number of iterations, and total, average, minimum and maximum in
+//! microseconds.
 //!
 //! ```text
 //! > bench aes-cbc 1000 4
@@ -17,8 +18,8 @@
 //! Maximum: 196.313 us
 //! ```
 //!
-//! The shape, and the commands `aes-ecb`, `aes-cbc` and `rsa`, are those of a shell for RIOT whose published figures
-//! `cargo lab reproduce board` sets beside these. `bench` alone says what there is.
+//! The shape, and the commands `aes-ecb`, `aes-cbc` and `rsa`, are those of a shell for RIOT whose published
+//! figures `cargo lab reproduce board` sets beside these. `bench` alone says what there is.
 //!
 //! | module | what it has |
 //! |---|---|
@@ -31,9 +32,9 @@
 //! | [`estimate`] | milliseconds at 64 MHz from counted instructions |
 //! | [`error`] | why there is no figure |
 //!
-//! All keys and messages come from a fixed seed, so that every run computes the same and no figure depends on luck; nothing here
-//! touches a drone's own keys. Iterations and sizes are bounded, a benchmark ends after ten minutes at the latest,
-//! and whatever would not fit into the heap is refused beforehand.
+//! All keys and messages come from a fixed seed, so that every run computes the same and no figure depends on
+//! luck; nothing here touches a drone's own keys. Iterations and sizes are bounded, a benchmark ends after
+//! ten minutes at the latest, and whatever would not fit into the heap is refused beforehand.
 #![no_std]
 #![cfg_attr(
     not(test),

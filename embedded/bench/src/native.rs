@@ -18,7 +18,7 @@ pub struct Native {
 }
 
 impl Native {
-    /// What the output says.
+    /// Description of this host in the output.
     pub const ABOUT: About<'static> = About { board: "native", mcu: std::env::consts::ARCH };
 
     /// The clock starts.

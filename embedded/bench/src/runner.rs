@@ -10,10 +10,10 @@ use crate::estimate::Mix;
 use crate::statistics::{Sample, Spread, Statistics};
 use crate::{About, Host, Peaks};
 
-/// How long a benchmark goes on at most, but for the iteration that it is in.
+/// Time limit of a benchmark; the iteration under way is finished.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// Where benchmarks run.
+/// Runs benchmarks on a target and writes their figures.
 pub(crate) struct Runner<'a, 'h, H> {
     pub(crate) about: &'a About<'h>,
     pub(crate) host: &'a mut H,
@@ -23,22 +23,22 @@ pub(crate) struct Runner<'a, 'h, H> {
     pub(crate) ended: bool,
 }
 
-/// What is measured.
+/// Name and parameters of a benchmark.
 #[derive(Clone, Copy)]
 pub(crate) struct Subject<'a> {
     pub(crate) benchmark: &'a str,
     pub(crate) parameters: &'a str,
 }
 
-/// What an iteration is measured with.
+/// Measures operations within an iteration.
 pub(crate) struct Probe<'a, H> {
     host: &'a mut H,
-    /// Of the first operation.
+    /// Memory peaks of the first operation.
     peaks: Option<Peaks>,
 }
 
 impl<H: Host> Probe<'_, H> {
-    /// Does it, and says what it took. What it gives is dropped by the caller, unmeasured.
+    /// Executes the operation and measures it. What it gives is dropped by the caller, unmeasured.
     pub(crate) fn time<T>(&mut self, operation: impl FnOnce() -> T) -> (T, Sample) {
         let first = self.peaks.is_none();
         if first {
@@ -63,7 +63,7 @@ impl<H: Host> Runner<'_, '_, H> {
         }
     }
 
-    /// Lets others have their turn between two long steps that come before the first iteration.
+    /// Yields between two long steps that come before the first iteration.
     #[cfg(feature = "abe")]
     pub(crate) async fn pause(&mut self) {
         self.ended |= self.host.pause().await == ControlFlow::Break(());
@@ -92,7 +92,7 @@ impl<H: Host> Runner<'_, '_, H> {
         self.measure(subject, iteration).await
     }
 
-    /// Repeats an iteration, which says what of it counts, and writes the figures.
+    /// Repeats an iteration, which returns the sample that counts, and writes the figures.
     pub(crate) async fn measure(
         &mut self,
         subject: Subject<'_>,

@@ -7,7 +7,7 @@ use crate::error::{BenchError, Result};
 use crate::runner::Runner;
 use crate::{About, Host, ainq, symmetric};
 
-/// What there is, as it is shown.
+/// Usage, as it is printed.
 const USAGE: &str = "\
 usage: bench <benchmark> <iterations> […]
   aes-ecb <iterations> [blocks]        AES-128, blocks of 16 bytes one by one
@@ -36,11 +36,11 @@ const USAGE_ABE: &str = "\
     1 to 30 attributes; tree 0 is their conjunction, 1 to 10 random
 ";
 
-/// Runs the benchmark that `line` asks for, with or without `bench` as its first word, and writes its figures; or writes why
-/// there are none, and for a line that asks for nothing that there is, what there is.
+/// Runs the benchmark that `line` names, with or without `bench` as its first word, and writes its figures,
+/// the error, or for an unknown line the usage.
 ///
 /// # Errors
-/// What was written, so that a caller can tell; [`BenchError::Output`] if it could not be.
+/// The error that was written; [`BenchError::Output`] if it could not be.
 pub async fn run<H: Host>(line: &str, about: &About<'_>, host: &mut H, out: &mut dyn Write) -> Result<()> {
     let done = start(line, about, host, out).await;
     match &done {

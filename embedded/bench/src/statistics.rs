@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-/// Of one quantity.
+/// Total, count and range of one quantity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Spread {
     pub(crate) total: u64,
@@ -41,14 +41,14 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// From the clock and the counter before and after.
+    /// Difference of clock and counter before and after.
     pub(crate) fn between(before: (Duration, Option<u64>), after: (Duration, Option<u64>)) -> Self {
         let elapsed = after.0.saturating_sub(before.0);
         let counted = before.1.zip(after.1).map(|(before, after)| after.saturating_sub(before));
         Self { nanoseconds: u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX), instructions: counted }
     }
 
-    /// What is left of this without another that is a part of it.
+    /// This sample without another that is a part of it.
     pub(crate) fn without(self, part: Self) -> Self {
         let instructions =
             self.instructions.zip(part.instructions).map(|(whole, part)| whole.saturating_sub(part));
@@ -56,7 +56,7 @@ impl Sample {
     }
 }
 
-/// Of all iterations.
+/// Statistics over all iterations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Statistics {
     pub(crate) nanoseconds: Spread,

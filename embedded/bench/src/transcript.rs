@@ -1,4 +1,4 @@
-//! What the shell wrote, read again: for hosts that run a board's or an emulator's console.
+//! Parses what the shell wrote: for hosts that run a board's or an emulator's console.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -16,7 +16,7 @@ pub struct Outcome {
     pub benchmark: String,
     /// Its parameters, for people.
     pub parameters: String,
-    /// How often it was repeated.
+    /// Number of iterations.
     pub iterations: u64,
     /// All iterations.
     pub total: f64,
@@ -36,16 +36,16 @@ pub struct Outcome {
     pub stack: Option<u64>,
 }
 
-/// A transcript is not what the shell writes.
+/// Error of a transcript that is not the shell's output.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TranscriptError {
     /// A field is missing or cannot be read.
     #[error("no `{field}` in the figures of `{benchmark}`")]
     Field {
-        /// Which.
+        /// The field.
         field: &'static str,
-        /// Of which benchmark, as far as known.
+        /// The benchmark, as far as known.
         benchmark: String,
     },
     /// The shell reported an error.
@@ -53,7 +53,7 @@ pub enum TranscriptError {
     Refused(String),
 }
 
-/// The figures in a transcript, in order. Whatever else a console shows between them is passed over.
+/// The figures in a transcript, in order. Other output between them is skipped.
 ///
 /// # Errors
 /// [`TranscriptError`].

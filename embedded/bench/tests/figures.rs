@@ -1,4 +1,4 @@
-//! Figures from the shell's output to the file and back, and what is said of those that changed.
+//! Figures from the shell's output to the file and back, and the reported differences.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -103,7 +103,7 @@ fn recorded_figures_can_be_read_and_are_written_as_they_stand() {
     assert_eq!(figures::write(&figures::read(text).unwrap()), rows);
 }
 
-/// Has no heap, so that whatever is understood is refused for want of memory before anything is measured.
+/// A target without heap: every known line is refused for want of memory before anything is measured.
 struct Destitute;
 
 impl Host for Destitute {

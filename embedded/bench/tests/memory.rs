@@ -1,5 +1,5 @@
-//! What a benchmark says that it takes is what it takes, by arkworks as on boards. With `std` there would be the tables that a
-//! host's process makes once.
+//! The heap that a benchmark asks for is the heap that it takes, by arkworks as on boards. With `std` there
+//! would be the tables that a host's process makes once.
 #![cfg(not(feature = "std"))]
 
 use std::alloc::System;
@@ -15,7 +15,7 @@ use quiver_bench::{About, BenchError, Host};
 #[global_allocator]
 static HEAP: PeakMemAlloc<System> = PeakMemAlloc::system();
 
-/// Has so much heap, or all that it takes.
+/// A target with so much heap, or without a limit.
 struct Target(Option<usize>);
 
 impl Host for Target {
@@ -42,7 +42,7 @@ fn run(line: &str, free: Option<usize>, out: &mut String) -> Result<(), BenchErr
     }
 }
 
-/// Bytes beyond what a line takes by itself: the output, names, and the shell.
+/// Bytes that the shell takes besides: the line, the output, names.
 const SHELL: usize = 2048;
 
 /// Bytes of heap that a board with 256 KiB of RAM has left.
@@ -84,7 +84,7 @@ fn no_benchmark_takes_more_heap_than_it_asks_for_nor_asks_for_much_more() {
             !line.contains("gpsw06") || needed <= BOARD,
             "{line}: asks for {needed}, more than a board has"
         );
-        // What a random tree takes is not known beforehand.
+        // The heap of a random tree is not known beforehand.
         let known = line.split(' ').count() < 6;
         assert!(!known || needed <= 3 * taken + SHELL, "{line}: asks for {needed}, takes {taken}");
     }

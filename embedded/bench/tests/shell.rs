@@ -10,12 +10,12 @@ use quiver_bench::{About, BenchError, Host, Peaks};
 
 const ABOUT: About<'static> = About { board: "toy", mcu: "none" };
 
-/// A clock that goes on by as much every time, and counts as many instructions.
+/// A clock that advances by as much at every call, and counts as many instructions.
 struct Toy {
     now: Duration,
     step: Duration,
     free: Option<usize>,
-    /// After so many pauses somebody asks to end.
+    /// Number of pauses after which the benchmark is asked to end.
     patience: u32,
     pauses: u32,
     counts: bool,

@@ -23,24 +23,24 @@ pub struct Board {
 /// The ports on 127.0.0.1 that an emulator is to dial.
 #[derive(Clone, Copy, Debug)]
 pub struct Ports {
-    /// For the line to the gateway.
+    /// Port of the line to the gateway.
     pub link: u16,
-    /// For the console.
+    /// Port of the console.
     pub console: u16,
 }
 
 impl Board {
-    /// Starts an emulator, which dials the ports it is given. What it and the board say goes to `log` with the endings
-    /// `out`, `err` and `console`.
+    /// Starts an emulator, which dials the ports it is given. What it and the board say goes to `log` with
+    /// the endings `out`, `err` and `console`.
     ///
     /// # Panics
-    /// If the emulator cannot be started or dials nobody.
+    /// If the emulator cannot be started or does not connect.
     #[must_use]
     pub fn start(log: &Path, command: impl FnOnce(Ports) -> Command) -> Self {
         Self::start_on(Wire::new(1), log, command)
     }
 
-    /// As [`start`](Self::start), on a wire that is there already: the board takes the place of one before.
+    /// As [`start`](Self::start), on an existing wire: the board takes the place of the one before.
     ///
     /// # Panics
     /// As [`start`](Self::start).
@@ -66,7 +66,7 @@ pub(crate) fn listener() -> TcpListener {
     listener
 }
 
-/// Where it is to dial.
+/// The port to dial.
 pub(crate) fn port(listener: &TcpListener) -> u16 {
     listener.local_addr().expect("bound").port()
 }
@@ -74,7 +74,7 @@ pub(crate) fn port(listener: &TcpListener) -> u16 {
 /// The emulator's connection.
 ///
 /// # Panics
-/// If it dials nobody.
+/// If the emulator does not connect.
 pub(crate) fn accept(listener: &TcpListener, emulator: &Process) -> TcpStream {
     let line = eventually("the emulator dials", || match listener.accept() {
         Ok((line, _)) => Some(line),
@@ -87,13 +87,13 @@ pub(crate) fn accept(listener: &TcpListener, emulator: &Process) -> TcpStream {
     line
 }
 
-/// How QEMU counts time.
+/// Time source of QEMU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Time {
-    /// By the host's clock: as fast as the host can.
+    /// The host's clock: as fast as the host can.
     Host,
-    /// An instruction takes 16 nanoseconds, as on a board whose processor does one in each cycle: on a slow host the board's time
-    /// is slow as well, and its watchdog does not take work for a hang.
+    /// An instruction takes 16 nanoseconds, as on a board whose processor does one in each cycle: on a slow
+    /// host the board's time is slow as well, and its watchdog does not take work for a hang.
     Board,
     /// An instruction takes a nanosecond: what `quiver-mps2` counts is true, and the same on every host.
     Instructions,

@@ -14,8 +14,8 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("two levels up").into()
 }
 
-/// The service or tool of this name: `kgc`, `leader` or `edge`. From the directory that the environment variable
-/// `QUIVER_PROGRAMS` names, if it is set; else built.
+/// The service or tool of this name: `kgc`, `leader` or `edge`. From the directory that the environment
+/// variable `QUIVER_PROGRAMS` names, if it is set; else built.
 ///
 /// # Panics
 /// If they do not build.
@@ -34,7 +34,8 @@ pub fn program(name: &str) -> PathBuf {
 
 /// An image of a package in `embedded/`, as it is flashed: the binary `name`, with these features.
 ///
-/// It lies in a file of its own, because cargo puts all images of one name into one place, whatever their features.
+/// It lies in a file of its own, because cargo puts all images of one name into one place, whatever their
+/// features.
 ///
 /// # Panics
 /// If it does not build.
@@ -66,7 +67,7 @@ fn named(built: &[PathBuf], name: &str) -> PathBuf {
     found.unwrap_or_else(|| panic!("{name} is not among {built:?}")).clone()
 }
 
-/// Builds, and says which executables there are.
+/// Builds, and returns the executables.
 fn build(manifest: &Path, what: &[&str]) -> Vec<PathBuf> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.args(["build", "--locked", "--message-format", "json-render-diagnostics", "--manifest-path"]);

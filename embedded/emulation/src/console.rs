@@ -15,17 +15,17 @@ struct Transcript {
     ended: bool,
 }
 
-/// A board's console. What it says is kept, also in a file.
+/// A board's console. Its output is kept, also in a file.
 #[derive(Debug)]
 pub struct Console {
     line: TcpStream,
     heard: Arc<(Mutex<Transcript>, Condvar)>,
-    /// How many lines were looked at.
+    /// Number of lines already read.
     at: usize,
 }
 
 impl Console {
-    /// Listens to the board at the other end of `line`, and keeps what it says in the file `log`.
+    /// Reads the console at the other end of `line`, and copies its output to the file `log`.
     #[must_use]
     pub fn new(line: TcpStream, log: &Path) -> Self {
         line.set_nodelay(true).expect("a socket option");
@@ -45,18 +45,18 @@ impl Console {
         Self { line, heard, at: 0 }
     }
 
-    /// Types these bytes, whatever they are. An emulator that has ended hears nothing.
+    /// Types these bytes. An emulator that has ended hears nothing.
     pub fn type_bytes(&mut self, bytes: &[u8]) {
         let _ = self.line.write_all(bytes);
     }
 
-    /// Types a line. What was said before is no answer to it: [`line`](Self::line) starts here.
+    /// Types a line. Earlier output is no answer to it: [`line`](Self::line) starts here.
     pub fn type_line(&mut self, text: &str) {
         self.at = self.heard.0.lock().expect("not poisoned").lines.len();
         self.type_bytes(format!("{text}\n").as_bytes());
     }
 
-    /// The next line not yet looked at that contains `part`; what comes before it is looked at with it.
+    /// The next unread line that contains `part`; lines before it count as read.
     ///
     /// # Panics
     /// After [`TIMEOUT`], or when the emulator ends; with the last lines.
@@ -89,7 +89,7 @@ impl Console {
         }
     }
 
-    /// Everything said so far.
+    /// The whole output so far.
     #[must_use]
     pub fn said(&self) -> Vec<String> {
         self.heard.0.lock().expect("not poisoned").lines.clone()

@@ -1,11 +1,11 @@
-//! ControlPort to a model of the nRF52840, and its answers.
+//! The control port of an nRF52840 model: commands and answers.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 
 use crate::timeout::TIMEOUT;
 
-/// The connection on which a model takes orders. Its end ends the model.
+/// A model's control connection. Its end ends the model.
 #[derive(Debug)]
 pub struct ControlPort {
     stream: TcpStream,
@@ -24,7 +24,7 @@ impl ControlPort {
         Self { stream, answers }
     }
 
-    /// Gives an order and returns what the model answers to it, without the `ok`.
+    /// Sends a command and returns the model's answer, without the `ok`.
     ///
     /// # Panics
     /// If the model refuses it or has ended.
@@ -37,8 +37,8 @@ impl ControlPort {
         rest.trim().into()
     }
 
-    /// A number from the model's status: `resets`, `flash-operations`, `frames-sent`, `frames-received`, `frames-lost`,
-    /// `overruns`, `watchdog-feeds`, `watchdog-longest` (in ms).
+    /// A number from the model's status: `resets`, `flash-operations`, `frames-sent`, `frames-received`,
+    /// `frames-lost`, `overruns`, `watchdog-feeds`, `watchdog-longest` (in ms).
     ///
     /// # Panics
     /// If there is no such number.

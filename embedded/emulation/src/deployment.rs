@@ -12,7 +12,7 @@ use crate::build::program;
 use crate::process::Process;
 use crate::timeout::eventually;
 
-/// Of everything that asks for one here.
+/// Passphrase of every program.
 pub const PASSPHRASE: &str = "correct-horse-battery-staple";
 /// The group of the leader here.
 pub const GROUP: &str = "alpha";
@@ -50,7 +50,7 @@ impl Deployment {
         self.directory.path().join(name)
     }
 
-    /// A name, not yet taken, for what a program writes: see [`Process::start`].
+    /// An unused name for a program's log: see [`Process::start`].
     #[must_use]
     pub fn log(&self, name: &str) -> PathBuf {
         self.path(&format!("log-{:03}-{name}", self.started.fetch_add(1, Ordering::Relaxed)))
@@ -62,7 +62,7 @@ impl Deployment {
         let mut command = Command::new(program(name));
         command.args(args).current_dir(self.directory.path()).stdin(Stdio::null());
         command.env_clear().env("QUIVER_PASSPHRASE", PASSPHRASE).env("RUST_LOG", "trace");
-        // Nobody here is far away: retry soon.
+        // Everything is local: retry soon.
         command.env("QUIVER_EDGE_RETRY", "300ms").env("QUIVER_EDGE_RETRY_MAX", "2s");
         command.env("QUIVER_LEADER_BATCHING", "50ms").env("QUIVER_KGC_POLL", "100ms");
         command
@@ -95,7 +95,7 @@ impl Deployment {
         Process::start(self.command(name, args), &self.log(name))
     }
 
-    /// A token by the deployment's operator, in the file `NAME.token`, whose name is returned.
+    /// Issues a token by the deployment's operator, in the file `NAME.token`, whose name is returned.
     #[must_use]
     pub fn token(&self, name: &str, rest: &[&str]) -> String {
         let file = format!("{name}.token");
@@ -134,7 +134,7 @@ impl Deployment {
         self.start("edge", &[&places[..], &means].concat())
     }
 
-    /// Grants a drone what a key of this authority is to say, and waits until the KGC that runs knows of it.
+    /// Grants a drone this key of the authority, and waits until the running KGC has read it.
     ///
     /// # Panics
     /// If it cannot be granted.
@@ -144,15 +144,15 @@ impl Deployment {
         kgc.logged(&format!("attribute grant {} in the registry", revision.expect("a revision")));
     }
 
-    /// What the leader says of its group.
+    /// The leader's status.
     #[must_use]
     pub fn leader_status(&self) -> Option<Value> {
         let output = self.run("leader", &["status", "--json"]);
         output.status.success().then(|| serde_json::from_slice(&output.stdout).expect("json"))
     }
 
-    /// Waits until the leader has so many members that all acknowledged an epoch after this one; returns that epoch: its
-    /// term and counter.
+    /// Waits until the leader has so many members that all acknowledged an epoch after this one; returns that
+    /// epoch: its term and counter.
     #[must_use]
     pub fn served(&self, members: u64, after: (u64, u64)) -> (u64, u64) {
         eventually(&format!("{members} members served after {after:?}"), || {
@@ -162,7 +162,7 @@ impl Deployment {
         })
     }
 
-    /// How many keys the KGC has issued.
+    /// Number of keys that the KGC has issued.
     #[must_use]
     pub fn keys_issued(&self) -> usize {
         let lines = self.ok("kgc", &["audit", "--json"]);

@@ -1,7 +1,8 @@
-//! Which step of the protocol a frame on the line carries, and garbage put exactly there.
+//! Fault scripts: recognise the protocol step of a frame on the line, and inject garbage exactly there.
 //!
-//! The steps are told from the outside: a link's datagram by its first byte, a message within by the number of its field
-//! (`quiver/v1/message.proto`). Nothing is encrypted between a board and its gateway but what is to be secret.
+//! Steps are recognised from the outside: a link's datagram by its first byte, a message within by the number
+//! of its field (`quiver/v1/message.proto`). Nothing is encrypted between a board and its gateway but what is
+//! to be secret.
 
 use std::collections::BTreeSet;
 
@@ -11,16 +12,17 @@ use rand_core::RngCore;
 
 /// The link's own steps: kind of a datagram, and its name.
 const LINK: [(u8, &str); 4] = [(1, "Hello"), (2, "LinkWelcome"), (3, "Ping"), (4, "Pong")];
-/// A fragment, and one whose sender wants to know what came.
+/// Kinds of fragments: a plain one, and one whose sender asks for an acknowledgement.
 const FRAGMENTS: [u8; 2] = [6, 7];
 /// Kind, session, id and total of a fragment; its index is next.
 const INDEX_AT: usize = 1 + 4 + 2 + 4;
 /// A fragment's header, the kind of the link's message, and the peer's number.
 const PAYLOAD_AT: usize = INDEX_AT + 2 + 1 + 8;
-/// What a message begins with: field 1, eight bytes of the deployment's fingerprint.
+/// First bytes of a message: field 1, eight bytes of the deployment's fingerprint.
 const DEPLOYMENT: [u8; 2] = [0x0A, 8];
 
-/// The messages of a drone's enrolment, of joining, of following, and of catching up after a start, with the numbers of their fields.
+/// The messages of a drone's enrolment, of joining, of following, and of catching up after a start, with the
+/// numbers of their fields.
 const MESSAGES: [(u64, &str); 14] = [
     (2, "EnrolHello"),
     (3, "EnrolCookie"),
@@ -63,7 +65,7 @@ fn field(bytes: &[u8]) -> Option<u64> {
     Some((u64::from(low & 0x7F) | high) >> 3)
 }
 
-/// What happens at each step, when it is there for the first time.
+/// Fault injected at each step, when its first frame passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepFault {
     /// Random bytes between its frame and the one before.
@@ -72,13 +74,14 @@ pub enum StepFault {
     Within,
     /// Random bytes behind its frame.
     After,
-    /// Before it, frames in good order whose contents are nonsense: noise, and noise that begins as each kind of datagram does.
+    /// Before it, well-formed frames with random content: noise, and noise with the first byte of each kind
+    /// of datagram.
     Nonsense,
     /// Before it, more bytes without an end than any frame has.
     Flood,
 }
 
-/// Finds frames among the bytes of one direction, and garbles at the steps.
+/// Finds frames among the bytes of one direction, and injects the fault at each step.
 pub(crate) struct FaultScript {
     fault: StepFault,
     decoder: LineDecoder,
@@ -92,7 +95,7 @@ impl FaultScript {
         Self { fault, decoder: LineDecoder::new(), held: Vec::new(), chance }
     }
 
-    /// What arrives of these bytes: whole frames, once they are there. Notes the steps that were hit.
+    /// Bytes that arrive: whole frames, once they are complete. Adds the steps that were hit to `hit`.
     pub(crate) fn pass(&mut self, bytes: &[u8], hit: &mut BTreeSet<&'static str>) -> Vec<u8> {
         let mut arrives = Vec::new();
         for &byte in bytes {

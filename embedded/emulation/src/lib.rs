@@ -16,8 +16,9 @@
 //! | [`control`] | the model's control port: commands and answers |
 //! | [`timeout`] | waiting with a deadline |
 //!
-//! Everything listens on loopback, on ports that the system chooses; emulators dial the test. Whatever is not as a test
-//! needs it (no QEMU, an image that does not build) is a panic that says so: a test that cannot run has failed.
+//! Everything listens on loopback, on ports that the system chooses; emulators dial the test. A missing
+//! requirement (no QEMU, an image that does not build) is a panic that names it: a test that cannot run has
+//! failed.
 #![forbid(unsafe_code)]
 
 pub mod board;

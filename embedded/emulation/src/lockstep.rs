@@ -1,5 +1,6 @@
-//! The nRF52840 in its model on a leash: time passes for it only as far as the test lets it. So a test with a virtual time of its own lives in the
-//! chip's, idle time costs nothing, and everything happens in the same way in every run, however busy the host is.
+//! Lockstep with the nRF52840 model: its time passes only as far as the test lets it. So a test with a
+//! virtual time of its own runs in the chip's, idle time costs nothing, and every run is the same, however
+//! busy the host is.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,7 +13,8 @@ use crate::process::Process;
 /// A chip in lockstep with its test.
 #[derive(Debug)]
 pub struct LockstepChip {
-    /// For everything that happens to a chip besides: see [`command`](ControlPort::command).
+    /// The model's control port, for everything else that can happen to a chip: see
+    /// [`command`](ControlPort::command).
     pub control: ControlPort,
     /// Ended with the chip.
     emulator: Process,
@@ -21,25 +23,26 @@ pub struct LockstepChip {
 /// One of the chip's serial lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Line {
-    /// To the gateway.
+    /// The line to the gateway.
     Link,
     /// The console.
     Console,
 }
 
-/// What came of letting time pass.
+/// Output of a step of time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sent {
     /// The time since the chip's power came, which is where time has stopped.
     pub now: Duration,
-    /// What the chip sent on its link.
+    /// Bytes that the chip sent on its link.
     pub link: Vec<u8>,
-    /// What it said on its console.
+    /// Bytes that it wrote to its console.
     pub console: Vec<u8>,
 }
 
 impl LockstepChip {
-    /// Starts the model with an image; nothing happens yet. What it says of itself goes to `log` with the endings `out` and `err`.
+    /// Starts the model with an image; no time passes yet. What it says of itself goes to `log` with the
+    /// endings `out` and `err`.
     ///
     /// # Panics
     /// If it cannot be started.
@@ -51,8 +54,8 @@ impl LockstepChip {
         Self { control: ControlPort::new(accept(&control, &emulator)), emulator }
     }
 
-    /// Lets time pass until `at`, or until the chip has sent something. A few milliseconds more if the chip cannot be stopped there, as
-    /// in the middle of an operation of its flash.
+    /// Lets time pass until `at`, or until the chip has sent something. A few milliseconds more if the chip
+    /// cannot be stopped there, as in the middle of an operation of its flash.
     ///
     /// # Panics
     /// If the model has ended, as it does when the firmware does what the hardware forbids.

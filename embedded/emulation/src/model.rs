@@ -1,4 +1,5 @@
-//! The nRF52840 in its model (`embedded/model`): a board whose surroundings take orders, such as a pressed button.
+//! The nRF52840 model (`embedded/model`): a board whose surroundings are controlled by commands, such as a
+//! pressed button.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,15 +11,15 @@ use crate::control::ControlPort;
 use crate::process::Process;
 use crate::wire::{End, Wire};
 
-/// The exit status of a model whose supply failed in the flash operation it was told to fail in.
+/// Exit status of a model that lost power in the flash operation at which it was told to.
 pub const POWER_LOST: i32 = 75;
 
-/// How a model is set up.
+/// Setup of a model.
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
-    /// Where flash is kept; without a file it is gone with the model.
+    /// File of the flash; without one its content ends with the model.
     pub flash: Option<PathBuf>,
-    /// Of everything random: what the generator delivers, the chip's number, which frames are lost.
+    /// Seed of everything random: the generator's output, the chip's number, lost frames.
     pub seed: u64,
     /// More options of the model's command line.
     pub options: Vec<String>,
@@ -71,8 +72,8 @@ impl Model {
         models.remove(0)
     }
 
-    /// Starts several models on one clock, which hear each other by radio: what each is given is as for [`start`](Self::start). They
-    /// are one process, which ends for all.
+    /// Starts several models on one clock, connected by radio, each as [`start`](Self::start) does. They are
+    /// one process, which ends for all.
     ///
     /// # Panics
     /// If they cannot be started.
@@ -101,7 +102,7 @@ impl Model {
         models.collect()
     }
 
-    /// Gives an order and returns what the model answers to it, without the `ok`.
+    /// Sends a command and returns the model's answer, without the `ok`.
     ///
     /// # Panics
     /// If the model refuses it or has ended.
@@ -131,7 +132,7 @@ impl Model {
         self.order(&format!("power-loss-at-write {number}"));
     }
 
-    /// How the model ended, once it has.
+    /// The model's exit status, once it has ended.
     pub fn ended(&mut self) -> ExitStatus {
         self.board.emulator.wait()
     }
@@ -156,7 +157,7 @@ pub(crate) fn chip(image: &Path, setup: &Setup, control: u16) -> Vec<OsString> {
     arguments
 }
 
-/// A Python that has what the model needs.
+/// A Python interpreter with the model's requirements.
 ///
 /// # Panics
 /// If there is none.

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::timeout::eventually;
 
-/// A running program, whose output goes to files. A clone is the same program, which is killed, by its own process id, when the last is
-/// dropped.
+/// A running program, whose output goes to files. A clone is the same program, which is killed, by its own
+/// process id, when the last is dropped.
 #[derive(Clone, Debug)]
 pub struct Process {
     child: Arc<Mutex<Running>>,
@@ -82,7 +82,7 @@ impl Process {
         });
     }
 
-    /// Where it listens.
+    /// The address on which it listens.
     #[must_use]
     pub fn address(&self) -> String {
         self.line("listening on ").trim_start_matches("listening on ").into()
@@ -97,7 +97,7 @@ impl Process {
     }
 }
 
-/// What stands in a file, or nothing.
+/// The content of a file, or nothing.
 #[must_use]
 pub fn text(path: &Path) -> String {
     String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned()

@@ -1,17 +1,17 @@
-//! What an image takes of a board's memory before anything runs.
+//! Flash and RAM that an image takes before it runs.
 
 use std::fs;
 use std::path::Path;
 
 use object::{Object, ObjectSection, SectionFlags, SectionKind, elf};
 
-/// Where RAM begins on a Cortex-M.
+/// First address of RAM on a Cortex-M.
 const RAM: u64 = 0x2000_0000;
 
 /// Bytes of an image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Size {
-    /// In flash: code, constants, and the values that variables begin with.
+    /// Flash: code, constants, and initial values of variables.
     pub flash: u64,
     /// Variables in RAM: neither stack nor heap.
     pub static_ram: u64,

@@ -14,7 +14,7 @@ pub struct Swarm {
     pub leader: Process,
     /// The KGC.
     pub kgc: Process,
-    /// Where they all live. Last, so that it is removed when all have ended.
+    /// Directory of all of them. Last, so that it is removed when all have ended.
     pub deployment: Deployment,
 }
 
@@ -25,7 +25,7 @@ impl Swarm {
         Self::within(Deployment::new(), names, board)
     }
 
-    /// As [`new`](Self::new), in a deployment that something was set up in before.
+    /// As [`new`](Self::new), in a deployment that is partly set up.
     #[must_use]
     pub fn within(
         deployment: Deployment,
@@ -47,7 +47,8 @@ impl Swarm {
         self.deployment.ok("edge", &what).trim().into()
     }
 
-    /// Sets up a board under this name, and waits until it is in step with the group. What was typed to set it up.
+    /// Sets up a board under this name, and waits until it is in step with the group. What was typed to set
+    /// it up.
     ///
     /// # Panics
     /// If it does not enrol and join.
@@ -89,7 +90,7 @@ impl Swarm {
     }
 }
 
-/// The epoch of which this line of a board's console announces the key: term and counter.
+/// Term and counter of the epoch whose key this line of a board's console announces.
 #[must_use]
 pub fn epoch_in(line: &str) -> Option<(u64, u64)> {
     let (term, counter) = line.strip_prefix("key ")?.split(' ').next()?.split_once('.')?;

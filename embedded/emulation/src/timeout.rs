@@ -1,9 +1,9 @@
-//! Waiting, with an end.
+//! Waiting with a deadline.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How long anything may take. A loaded machine is slow, and an emulated one slower.
+/// Time limit of every wait. A loaded machine is slow, and an emulated one slower.
 pub const TIMEOUT: Duration = Duration::from_secs(240);
 
 /// A moment at which patience ends.
@@ -11,14 +11,14 @@ pub const TIMEOUT: Duration = Duration::from_secs(240);
 pub struct Deadline(Instant);
 
 impl Deadline {
-    /// So long from now.
+    /// A deadline.
     #[must_use]
     #[expect(clippy::disallowed_methods, reason = "a test of real processes waits in real time")]
-    pub fn after(patience: Duration) -> Self {
-        Self(Instant::now() + patience)
+    pub fn after(timeout: Duration) -> Self {
+        Self(Instant::now() + timeout)
     }
 
-    /// What is left of it.
+    /// Time left until it.
     #[must_use]
     #[expect(clippy::disallowed_methods, reason = "a test of real processes waits in real time")]
     pub fn left(self) -> Duration {
@@ -29,7 +29,7 @@ impl Deadline {
 /// Waits until `look` finds something.
 ///
 /// # Panics
-/// After [`TIMEOUT`], with `what` and whatever `look` has to tell.
+/// After [`TIMEOUT`], with `what`.
 pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let deadline = Deadline::after(TIMEOUT);
     loop {

@@ -1,5 +1,5 @@
-//! The line between a board and its gateway: two sockets, and bytes that go from one to the other, unless the test wants
-//! something else.
+//! The line between a board and its gateway: two sockets that carry bytes to each other, with faults as the
+//! test sets them.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -30,23 +30,23 @@ impl End {
     }
 }
 
-/// What happens to bytes on their way.
+/// Faults of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkFaults {
     /// Nothing arrives.
     pub cut: bool,
-    /// After how many bytes, on average, garbage comes in between: up to 40 random bytes. 0: never.
+    /// Average number of bytes between two insertions of garbage, up to 40 random bytes each. 0: never.
     pub garbage: u32,
-    /// After how many bytes, on average, one is replaced by another. 0: never.
+    /// Average number of bytes between two that are replaced. 0: never.
     pub errors: u32,
-    /// After how many bytes, on average, one is lost. 0: never.
+    /// Average number of bytes between two that are lost. 0: never.
     pub losses: u32,
 }
 
-/// What weather does, as chance has it.
+/// Applies link faults at random.
 #[derive(Clone, Debug)]
 pub struct FaultInjector {
-    /// What it is like now.
+    /// Faults in force now.
     pub current: LinkFaults,
     chance: ChaCha8Rng,
 }
@@ -62,7 +62,7 @@ impl FaultInjector {
         every > 0 && self.chance.next_u32().is_multiple_of(every)
     }
 
-    /// What arrives of these bytes.
+    /// Bytes that arrive of these.
     pub fn apply(&mut self, bytes: &[u8]) -> Vec<u8> {
         let faults = self.current;
         if faults.cut {
@@ -90,12 +90,13 @@ struct Shared {
     sockets: [Option<TcpStream>; 2],
     seen: [Vec<u8>; 2],
     faults: FaultInjector,
-    /// For what each end says, if it is to be garbled.
+    /// Fault scripts for the bytes that each end sends.
     fault_scripts: [Option<FaultScript>; 2],
     hit: BTreeSet<&'static str>,
 }
 
-/// A line. Each end may come and go: who dials takes the place of who was there before. A clone is the same line.
+/// A line. Each end may come and go: a new connection takes the place of the one before. A clone is the same
+/// line.
 #[derive(Clone, Debug)]
 pub struct Wire {
     ports: [u16; 2],
@@ -123,7 +124,7 @@ impl Wire {
         Self { ports, shared }
     }
 
-    /// Where this end is to dial, on 127.0.0.1.
+    /// The port for this end to dial, on 127.0.0.1.
     #[must_use]
     pub fn port(&self, end: End) -> u16 {
         self.ports[end as usize]
@@ -134,7 +135,7 @@ impl Wire {
         self.lock().faults.current = faults;
     }
 
-    /// Puts garbage on the line, in both directions, wherever a step of the protocol is there for the first time from now on.
+    /// Injects a fault, in both directions, at the first frame of each protocol step from now on.
     pub fn fault_at_steps(&self, fault: StepFault) {
         let mut shared = self.lock();
         let chances = [shared.faults.chance.next_u64(), shared.faults.chance.next_u64()];
@@ -154,7 +155,7 @@ impl Wire {
         self.lock().deliver(towards, bytes);
     }
 
-    /// What this end has said since the start, as it said it.
+    /// Bytes that this end has sent since the start, unaltered.
     #[must_use]
     pub fn said(&self, end: End) -> Vec<u8> {
         self.lock().seen[end as usize].clone()
@@ -166,7 +167,7 @@ impl Wire {
 }
 
 impl Shared {
-    /// An end that is not there, or that has gone, hears nothing: as on a real line.
+    /// Bytes for an end that is absent or gone are lost, as on a real line.
     fn deliver(&mut self, towards: End, bytes: &[u8]) {
         if let Some(socket) = &mut self.sockets[towards as usize] {
             let _ = socket.write_all(bytes);
@@ -174,7 +175,7 @@ impl Shared {
     }
 }
 
-/// Takes whoever dials this end, one after another, and carries what they say to the other.
+/// Accepts this end's connections, one after another, and carries their bytes to the other end.
 fn serve(listener: &TcpListener, end: End, shared: &Arc<Mutex<Shared>>) {
     for socket in listener.incoming().map_while(Result::ok) {
         socket.set_nodelay(true).expect("a socket option");

@@ -1,5 +1,6 @@
-//! The functions in assembly, as they are linked into an image: copying and comparing memory (`quiver-memcpy`), SHA-256's compression
-//! (`quiver-crypto`), and the product in the field of BLS12-381 (`quiver-pairing`).
+//! The functions in assembly, as they are linked into an image: copying and comparing memory
+//! (`quiver-memcpy`), SHA-256's compression (`quiver-crypto`), and the product in the field of BLS12-381
+//! (`quiver-pairing`).
 
 use std::path::Path;
 use std::process::Command;

@@ -1,5 +1,6 @@
-//! The edge image with envelopes in QEMU, against a real KGC with its attribute authorities, a real leader that is its gateway, and a
-//! drone that is a service: keys are granted and fetched, and each opens what the other seals to it.
+//! The edge image with envelopes in QEMU, against a real KGC with its attribute authorities, a real leader
+//! that is its gateway, and a drone that is a service: keys are granted and fetched, and each opens what the
+//! other seals to it.
 
 use std::fs;
 use std::path::PathBuf;
@@ -28,8 +29,8 @@ fn others() -> Vec<String> {
     (0..20).map(|number| format!("other-{number}")).collect()
 }
 
-/// A board, `board-1`, and a service, `medic-1`, in one group, beside authorities of these names and schemes that have these
-/// attributes besides. Nothing is granted.
+/// A board, `board-1`, and a service, `medic-1`, in one group, beside authorities of these names and schemes
+/// that have these attributes besides. Nothing is granted.
 fn swarm(options: &[&str], authorities: &[[&str; 2]], besides: &[String]) -> (Swarm, Process) {
     let deployment = Deployment::new();
     let plain = [besides, &["scout", "medic", "thermal"].map(String::from)].concat();
@@ -47,10 +48,11 @@ fn swarm(options: &[&str], authorities: &[[&str; 2]], besides: &[String]) -> (Sw
     (swarm, medic)
 }
 
-/// The same beside one authority, `orders`, of whose keys the board has one for a scout and the service one for a medic.
+/// The same beside one authority, `orders`, of whose keys the board has one for a scout and the service one
+/// for a medic.
 fn scout_and_medic(options: &[&str]) -> (Swarm, Process) {
     let (mut swarm, medic) = swarm(options, &[["orders", "fabeo22-cp"]], &others());
-    // Nothing is granted yet, which the board has heard by itself.
+    // Nothing is granted yet, as the board learns by its own fetch.
     has_said(&swarm, "fetched answered 1");
     has_said(&swarm, "attributes orders fabeo22-cp -");
     swarm.deployment.grant(&swarm.kgc, "board-1", &["--attributes", "scout, thermal"]);
@@ -60,7 +62,7 @@ fn scout_and_medic(options: &[&str]) -> (Swarm, Process) {
     (swarm, medic)
 }
 
-/// Waits until the board has said this, whatever else it said.
+/// Waits until the board has printed this, whatever else it printed.
 fn has_said(swarm: &Swarm, part: &str) {
     let console = &swarm.boards[0].console;
     eventually(&format!("`{part}` on the console"), || {
@@ -68,7 +70,7 @@ fn has_said(swarm: &Swarm, part: &str) {
     });
 }
 
-/// The board fetches what is granted to it, until it has this.
+/// Fetches keys on the board until it has this one.
 fn fetch(swarm: &mut Swarm, what: &str) {
     let console = &mut swarm.boards[0].console;
     console.type_line("fetch");
@@ -76,7 +78,7 @@ fn fetch(swarm: &mut Swarm, what: &str) {
     console.line("fetched");
 }
 
-/// The service seals a text, and the group hears it.
+/// Seals a text by the service and sends it to the group.
 fn say(swarm: &Swarm, to: &[&str], text: &str) {
     let send = ["envelope", "send", "-d", "medic-1-data"];
     swarm.deployment.ok("edge", &[&send[..], to, &[text]].concat());
@@ -180,7 +182,7 @@ fn what_does_not_fit_or_hold_is_told_and_counted() {
     swarm.boards[0].console.line("error no key of this board fits");
     let sealed = file(&swarm, "scout", "go north");
     let mut bad = 0;
-    // In the policy's neighbourhood, in the ciphertext, in the sealed text, in the signature; and cut.
+    // Alter the policy, the ciphertext, the sealed text and the signature; and cut.
     for at in [sealed.len() / 2, sealed.len() - 100, sealed.len() - 1] {
         let mut changed = sealed.clone();
         changed[at] ^= 1;
@@ -201,7 +203,7 @@ fn what_does_not_fit_or_hold_is_told_and_counted() {
     assert!(counters.contains(&format!("bad_envelopes={bad}")), "{counters}");
     open(&mut swarm, &sealed);
     assert_eq!(swarm.boards[0].console.line("go north"), "opened medic-1 go north");
-    // What was withdrawn is erased.
+    // Revoked keys are erased.
     swarm.deployment.ok("kgc", &["abe", "revoke", "--drone", "board-1"]);
     swarm.kgc.logged("withdrawn in the registry");
     fetch(&mut swarm, "attributes orders fabeo22-cp -");
@@ -243,7 +245,7 @@ fn no_attribute_key_reaches_console_line_or_log() {
     let sealed = file(&swarm, "scout", "go north");
     open(&mut swarm, &sealed);
     swarm.boards[0].console.line("opened ");
-    // What every key of the authority begins with: version, scheme, that it is a key, and whose.
+    // Header of every key of the authority: version, scheme, kind and authority.
     let keygen = ["abe", "keygen", "--authority", "orders", "--attributes", "scout", "--out", "any.key"];
     swarm.deployment.ok("kgc", &keygen);
     let line = fs::read_to_string(swarm.deployment.path("any.key")).expect("read");

@@ -1,5 +1,5 @@
-//! The unmodified image of the nRF52840 in its model, with the real KGC and leader: what a board does from its first start to its last
-//! write, whatever happens to its supply, its noise, its button and its radio.
+//! The unmodified image of the nRF52840 in its model, with the real KGC and leader: from the first start to
+//! the last write, with faults of supply, noise source, button and radio.
 
 #[path = "nrf52840/bench.rs"]
 mod bench;

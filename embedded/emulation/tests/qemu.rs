@@ -1,4 +1,5 @@
-//! The edge image in QEMU, against a real KGC and a real leader that is its gateway: a board's life, and what it survives.
+//! The edge image in QEMU, against a real KGC and a real leader that is its gateway: enrolment, re-keys,
+//! messages, resets and faults.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -82,7 +83,7 @@ fn wiped_board_knows_nothing_until_it_is_set_up_again() {
 #[test]
 fn garbage_on_the_line_at_every_point_delays_and_breaks_nothing() {
     let mut swarm = Swarm::new(&["edge-1"], |deployment, name| board(deployment, name, &["seed=4"]));
-    // A frame is up to 1,200 bytes long: every second or third is hit, and what is hit too often is said again later.
+    // A frame is up to 1,200 bytes long: every second or third is hit, and repeated until it arrives.
     let faults = LinkFaults { garbage: 2_000, errors: 10_000, losses: 10_000, cut: false };
     swarm.boards[0].wire.set_faults(faults);
     swarm.set_up(0, "edge-1");
@@ -103,8 +104,8 @@ fn garbage_on_the_line_at_every_point_delays_and_breaks_nothing() {
     assert_eq!(said.iter().filter(|line| line.contains("start board")).count(), 1, "it never started anew");
 }
 
-/// A life with garbage of this kind at every step of enrolment, join, re-key and catching up, of either side's start, and of the
-/// session with the gateway.
+/// A life with garbage of this kind at every step of enrolment, join, re-key and catching up, of either
+/// side's start, and of the session with the gateway.
 fn lives_through(fault: StepFault) {
     let mut swarm = Swarm::new(&["edge-1"], |deployment, name| board(deployment, name, &["seed=10"]));
     swarm.boards[0].wire.fault_at_steps(fault);
@@ -199,7 +200,7 @@ fn power_lost_at_any_word_leaves_a_board_that_goes_on() {
             board(deployment, name, &[&["seed=8"][..], &cuts].concat())
         });
         let line = swarm.provisioning("edge-1");
-        // What was typed as the power went is to be typed again.
+        // A line typed as the power went is typed again.
         let mut tries = 0;
         loop {
             tries += 1;

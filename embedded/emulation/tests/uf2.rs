@@ -1,4 +1,5 @@
-//! The images for boards with a bootloader, as UF2 files: every byte arrives where it belongs, and nothing anywhere else.
+//! The images for boards with a bootloader, as UF2 files: every byte arrives where it belongs, and nothing
+//! anywhere else.
 
 use std::fs;
 
@@ -7,13 +8,14 @@ use object::{Endianness, Object, ObjectSymbol, elf};
 use quiver_emulation::build::image;
 use quiver_uf2::{BLOCK_LEN, FLASH_LEN, Image, blocks, read_blocks};
 
-/// What a bootloader leaves to the program, as docs/firmware.md has it: its first byte, and where the state begins.
+/// Flash that a bootloader leaves to the program, as docs/firmware.md has it: its first byte, and the state's
+/// first byte.
 struct Window {
     program: usize,
     state: usize,
 }
 
-/// Erased flash with what the ELF file's segments hold at their load addresses.
+/// Erased flash with the segments of the ELF file at their load addresses.
 fn flashed(file: &[u8]) -> Vec<u8> {
     let elf = ElfFile32::<Endianness>::parse(file).expect("an ELF file");
     let mut flash = vec![0xFF; FLASH_LEN as usize];
@@ -51,7 +53,7 @@ fn arrives_whole(name: &str, features: &str, window: &Window) {
     assert!(flash == flashed(&file), "{name}, {features}: what a bootloader writes is what was linked");
     assert!(touched > 0x8000, "{touched} bytes are no such program");
 
-    // What the processor loads first: a stack in RAM, and an address within the program.
+    // The vector table: a stack in RAM, and an address within the program.
     let word = |at: usize| u32::from_le_bytes(flash[at..at + 4].try_into().expect("four")) as usize;
     let (stack, reset) = (word(window.program), word(window.program + 4));
     assert!((0x2000_0000..=0x2004_0000).contains(&stack), "{stack:#x}");

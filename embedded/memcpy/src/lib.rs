@@ -1,9 +1,10 @@
 //! Copying and comparing memory on a Cortex-M4, 32 and 4 bytes at a time.
 //!
-//! What compilers make of `memcpy` for this processor moves a word with four instructions. Following a group copies some
-//! kilobytes for each new key, so an image that names this crate (`use quiver_memcpy as _`) copies with a quarter of an
-//! instruction for a byte: its functions take the place of the weak ones of `compiler_builtins`. On a host it is empty; the functions of a
-//! linked image are tested in emulation (`embedded/emulation/tests/assembly.rs`).
+//! What compilers make of `memcpy` for this processor moves a word with four instructions. Following a group
+//! copies some kilobytes for each new key, so an image that names this crate (`use quiver_memcpy as _`)
+//! copies with a quarter of an instruction for a byte: its functions take the place of the weak ones of
+//! `compiler_builtins`. On a host it is empty; the functions of a linked image are tested in emulation
+//! (`embedded/emulation/tests/assembly.rs`).
 //!
 //! | function | from |
 //! |---|---|
@@ -16,9 +17,10 @@
 #[cfg(all(target_arch = "arm", target_os = "none"))]
 #[expect(unsafe_code, reason = "assembly: reads and writes what memcpy may, keeps what a callee must keep")]
 mod assembly {
-    // r0 destination, r1 source, r2 length; r0 is returned. Loads and stores of single words need no alignment on this
-    // processor, those of several do. Flags outlast loads and stores: a shift by 28 puts bit 4 of the length into C and bit
-    // 3 into N, so that one shift decides over 16 and 8 bytes, the next one over 4 and 2.
+    // r0 destination, r1 source, r2 length; r0 is returned. Loads and stores of single words need no
+    // alignment on this processor, those of several do. Flags outlast loads and stores: a shift by 28 puts
+    // bit 4 of the length into C and bit 3 into N, so that one shift decides over 16 and 8 bytes, the next
+    // one over 4 and 2.
     core::arch::global_asm!(
         ".syntax unified",
         ".section .text.memcpy, \"ax\", %progbits",
@@ -108,8 +110,8 @@ mod assembly {
         ".size memcpy, . - memcpy",
     );
 
-    // As memcpy. Its loads come before the stores over what they load if the destination is the lower one; and if the distance is at least the
-    // length, nothing overlaps.
+    // As memcpy. Its loads come before the stores over what they load if the destination is the lower one;
+    // and if the distance is at least the length, nothing overlaps.
     core::arch::global_asm!(
         ".section .text.memmove, \"ax\", %progbits",
         ".global memmove",
@@ -181,7 +183,7 @@ mod assembly {
         "bne 2b",
         "4: movs r0, #0",
         "bx lr",
-        // In memory the first byte is the one that counts most: so it is in the words turned round.
+        // Big-endian order compares as the bytes do: reverse the words.
         "3: rev r3, r3",
         "rev r12, r12",
         "cmp r3, r12",

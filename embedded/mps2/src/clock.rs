@@ -1,7 +1,8 @@
 //! Time: embassy's driver over the dual timer, and the count of instructions.
 //!
-//! The first timer runs freely, at 25 MHz; the second is the alarm. Under QEMU's `-icount shift=0` an instruction takes
-//! one nanosecond, so that a tick is 40 instructions, exactly and repeatably; without it, ticks are the host's time.
+//! The first timer runs freely, at 25 MHz; the second is the alarm. Under QEMU's `-icount shift=0` an
+//! instruction takes one nanosecond, so that a tick is 40 instructions, exactly and repeatably; without it,
+//! ticks are the host's time.
 
 use core::cell::{Cell, RefCell};
 use core::task::Waker;
@@ -25,7 +26,7 @@ const INTERRUPT: u32 = 1 << 5;
 const RUN: u32 = 1 << 7;
 
 struct Clock {
-    /// Ticks so far, as of the last look.
+    /// Ticks up to the last reading.
     ticks: Mutex<Cell<u64>>,
     alarms: Mutex<RefCell<Queue>>,
 }
@@ -39,7 +40,7 @@ time_driver_impl!(static CLOCK: Clock = Clock {
 pub(crate) fn start() {
     let [free, _] = machine::timers();
     free.load.set(u32::MAX);
-    // The interrupt at every wrap, after 171 s, is what extends the count to 64 bits if nothing else looks.
+    // The interrupt at every wrap, after 171 s, extends the count to 64 bits if nothing else reads it.
     free.control.set(BITS_32 | INTERRUPT | RUN);
     machine::enable(&[Interrupt::Timers]);
 }
@@ -47,7 +48,7 @@ pub(crate) fn start() {
 /// Ticks since the start.
 fn ticks(cs: CriticalSection<'_>) -> u64 {
     let ticks = CLOCK.ticks.borrow(cs);
-    // It counts down, and is looked at more often than it wraps.
+    // It counts down, and is read more often than it wraps.
     let low = u32::MAX - machine::timers()[0].value.get();
     let passed = low.wrapping_sub(ticks.get() as u32);
     ticks.set(ticks.get() + u64::from(passed));
@@ -77,7 +78,7 @@ pub(crate) fn interrupted() {
     });
 }
 
-/// Wakes whoever is due, and sets the alarm for who is next.
+/// Wakes the timers that are due, and sets the alarm for the next.
 fn rearm(cs: CriticalSection<'_>, alarms: &mut Queue) {
     let next = alarms.next_expiration(ticks(cs) / TICKS_PER_MICROSECOND);
     let [_, alarm] = machine::timers();
@@ -85,7 +86,8 @@ fn rearm(cs: CriticalSection<'_>, alarms: &mut Queue) {
     if next == u64::MAX {
         return;
     }
-    // A clock that has passed the moment since then: at once. A moment too far away: some wake-ups in between.
+    // A clock that has passed the moment since then: at once. A moment too far away: some wake-ups in
+    // between.
     let wait = (next.saturating_mul(TICKS_PER_MICROSECOND)).saturating_sub(ticks(cs)).clamp(1, 1 << 31);
     alarm.load.set(wait as u32);
     alarm.control.set(ONE_SHOT | BITS_32 | INTERRUPT | RUN);

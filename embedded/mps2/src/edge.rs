@@ -4,13 +4,13 @@ use quiver_firmware::{About, Board, Hooks, Memory, ResetCause, SerialLine, State
 
 use crate::flash::Flash;
 use crate::machine::Interrupt;
-use crate::machine::stored_state::{Cause, retained};
+use crate::machine::retained::{Cause, retained};
 use crate::options::Options;
 use crate::random::Random;
 use crate::uart::{self, Uart};
 use crate::{machine, watchdog};
 
-/// What this machine has besides its devices. It has no LEDs and no button.
+/// Hooks of this machine. It has no LEDs and no button.
 struct Mps2;
 
 impl Hooks for Mps2 {

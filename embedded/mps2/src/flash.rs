@@ -1,9 +1,10 @@
-//! The flash that keeps the board's state: RAM that behaves like the nRF52840's flash, and that QEMU does not touch at a
-//! reset.
+//! The flash that keeps the board's state: RAM that behaves like the nRF52840's flash, and that QEMU does not
+//! touch at a reset.
 //!
-//! Pages of 4,096 bytes are erased as a whole, writing only clears bits, and a word may be written twice between erasures
-//! (nRF52840 Product Specification 1.7, section 4.3, *n*WRITE); a third time is a mistake of the program, which ends the
-//! emulation. Power can be lost, or the program hang, at any word: see [`Options`](crate::options::Options).
+//! Pages of 4,096 bytes are erased as a whole, writing only clears bits, and a word may be written twice
+//! between erasures (nRF52840 Product Specification 1.7, section 4.3, *n*WRITE); a third time is a mistake of
+//! the program, which ends the emulation. Power can be lost, or the program hang, at any word: see
+//! [`Options`](crate::options::Options).
 
 use embedded_storage_async::nor_flash::{
     ErrorType, MultiwriteNorFlash, NorFlash, NorFlashError, NorFlashErrorKind, ReadNorFlash,
@@ -43,17 +44,17 @@ impl NorFlashError for FlashError {
 }
 
 impl Flash {
-    /// It is one: whoever else has one has the same.
+    /// The flash of this machine; every handle has the same.
     pub(crate) fn new(options: &Options) -> Self {
         Self { cuts: options.cuts, hang: options.hang }
     }
 
-    /// Whether this operation, a word or a page, is one at which power is lost. Does not return from one at which the program
-    /// hangs.
+    /// Whether power is lost at this operation, a word or a page. Does not return from one at which the
+    /// program hangs.
     fn power_fails(&self) -> bool {
         let operation = retained().operation();
         if operation == self.hang {
-            // As a driver hangs whose device never answers: interrupts go on, the program does not.
+            // As a driver that waits for a dead device: interrupts go on, the program does not.
             loop {
                 core::hint::spin_loop();
             }

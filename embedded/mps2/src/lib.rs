@@ -1,8 +1,9 @@
-//! QEMU's machine mps2-an386, a Cortex-M4F with the memory of an nRF52840, as a board: the firmware's application as it
-//! runs on a real one, over emulated devices, and the bench shell. For tests and for counting instructions; the machine
-//! has no source of randomness and protects nothing.
+//! QEMU's machine mps2-an386, a Cortex-M4F with the memory of an nRF52840, as a board: the firmware's
+//! application as it runs on a real one, over emulated devices, and the bench shell. For tests and for
+//! counting instructions; the machine has no source of randomness and protects nothing.
 //!
-//! UART 0 is the line to the gateway, UART 1 the console. A program that gives up ends QEMU with exit status 1.
+//! UART 0 is the line to the gateway, UART 1 the console. A program that gives up ends QEMU with exit status
+//! 1.
 //!
 //! | module | what it has |
 //! |---|---|

@@ -1,9 +1,9 @@
-//! The machine: registers and memory at fixed addresses, interrupts, semihosting. Everything `unsafe` of this package is
-//! here and in [`retained`], behind functions that are safe to call.
+//! The machine: registers and memory at fixed addresses, interrupts, semihosting. Everything `unsafe` of this
+//! package is here and in [`retained`], behind functions that are safe to call.
 //!
-//! Addresses and registers: Arm, *Application Note AN386: Cortex-M4 on the MPS2*, and *Cortex-M System Design Kit
-//! Technical Reference Manual* (CMSDK), chapters 4.2 to 4.4. The memory is that of an nRF52840, which the machine has at
-//! the same addresses and more of it.
+//! Addresses and registers: Arm, *Application Note AN386: Cortex-M4 on the MPS2*, and *Cortex-M System Design
+//! Kit Technical Reference Manual* (CMSDK), chapters 4.2 to 4.4. The memory is that of an nRF52840, which the
+//! machine has at the same addresses and more of it.
 
 #![expect(unsafe_code, reason = "registers and memory at fixed addresses; each block says why it is sound")]
 
@@ -23,7 +23,7 @@ use tock_registers::registers::{ReadOnly, ReadWrite, WriteOnly};
 
 /// Ticks per second of all timers.
 pub(crate) const TICK_HZ: u32 = 25_000_000;
-/// What a word of the stack holds that was never used.
+/// Value of unused words of the stack.
 const PAINT: u32 = 0xcccc_cccc;
 
 /// A CMSDK APB UART.
@@ -50,8 +50,8 @@ pub(crate) struct TimerRegisters {
     _rest: [u32; 4],
 }
 
-/// The CMSDK APB watchdog, up to the interrupt's acknowledgement. Counts down; at the first zero an interrupt is pending,
-/// at the second the machine is reset.
+/// The CMSDK APB watchdog, up to the interrupt's acknowledgement. Counts down; at the first zero an interrupt
+/// is pending, at the second the machine is reset.
 #[repr(C)]
 pub(crate) struct WatchdogRegisters {
     pub(crate) load: ReadWrite<u32>,
@@ -64,7 +64,8 @@ pub(crate) struct WatchdogRegisters {
 /// UART 0 (to the gateway) or 1 (the console).
 pub(crate) fn uart<const N: usize>() -> &'static UartRegisters {
     const { assert!(N < 2, "there are two") };
-    // SAFETY: the machine has these registers at this place, for as long as it runs; they are only accessed through cells.
+    // SAFETY: the machine has these registers at this place, for as long as it runs; they are only accessed
+    // through cells.
     unsafe { &*ptr::with_exposed_provenance(0x4000_4000 + 0x1000 * N) }
 }
 
@@ -145,23 +146,23 @@ pub(crate) fn stack_used() -> usize {
 pub(crate) fn stack_peak() -> usize {
     let end = &raw const _stack_end;
     let words = stack_size() / 4;
-    // SAFETY: reads words of the stack's memory, which is there whatever they hold; `volatile`, because below the stack
-    // pointer nothing is initialised as far as the compiler knows.
+    // SAFETY: reads words of the stack's memory, which is there whatever they hold; `volatile`, because below
+    // the stack pointer nothing is initialised as far as the compiler knows.
     let unused = (0..words).take_while(|&word| unsafe { end.add(word).read_volatile() } == PAINT).count();
     4 * (words - unused)
 }
 
-/// Paints what is unused of the stack anew.
+/// Paints the unused part of the stack.
 #[cfg(feature = "bench")]
 pub(crate) fn watch_stack() {
-    // Below the stack pointer lies what this function itself, what it calls and an interrupt may use.
+    // Room below the stack pointer for this function, its callees and an interrupt.
     const MARGIN: usize = 512;
     let end = (&raw const _stack_end).cast_mut();
     let words = stack_size().saturating_sub(stack_used() + MARGIN) / 4;
     critical_section::with(|_| {
         for word in 0..words {
-            // SAFETY: this memory belongs to the stack, and nothing of it is in use: it lies well below the stack pointer,
-            // and no interrupt comes in between.
+            // SAFETY: this memory belongs to the stack, and nothing of it is in use: it lies well below the
+            // stack pointer, and no interrupt comes in between.
             unsafe { end.add(word).write_volatile(PAINT) };
         }
     });
@@ -222,12 +223,14 @@ fn pend(_executor: *mut ()) {
 
 /// Runs tasks for ever; sleeps when there is nothing to do.
 ///
-/// The crate's own thread executor sleeps by WFE, which QEMU does not do: it would keep a processor of the host busy.
+/// The crate's own thread executor sleeps by WFE, which QEMU does not do: it would keep a processor of the
+/// host busy.
 pub(crate) fn run(executor: &'static Executor) -> ! {
     loop {
-        // SAFETY: `run` is only called from `main`, outside of interrupts and of tasks, with the one executor there is.
+        // SAFETY: `run` is only called from `main`, outside of interrupts and of tasks, with the one executor
+        // there is.
         unsafe { executor.poll() };
-        // With interrupts masked a pending one still ends the sleep, and none comes between the look and the sleep.
+        // With interrupts masked a pending one still ends the sleep, and none comes between check and sleep.
         critical_section::with(|_| {
             if !WORK.swap(false, Ordering::Acquire) {
                 cortex_m::asm::wfi();
@@ -236,7 +239,8 @@ pub(crate) fn run(executor: &'static Executor) -> ! {
     }
 }
 
-/// The arguments that QEMU was given by `-semihosting-config arg=...`, separated by spaces, up to the buffer's length.
+/// The arguments that QEMU was given by `-semihosting-config arg=...`, separated by spaces, up to the
+/// buffer's length.
 #[cfg(feature = "edge")]
 pub(crate) fn arguments(buffer: &mut [u8]) -> &str {
     buffer.fill(0);

@@ -1,26 +1,27 @@
-//! What the emulation is told on QEMU's command line: `-semihosting-config enable=on,target=native,arg=x,arg=seed=7,...`.
+//! Options of the emulation from QEMU's command line: `-semihosting-config
+//! enable=on,target=native,arg=x,arg=seed=7,...`.
 
 /// Places at which power is lost.
 pub(crate) type Cuts = [u32; 8];
 
-/// What can be said.
+/// Options of the emulation.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Options {
-    /// `seed=N`: all randomness follows from this number and from how often the machine was reset. Emulation only: this
-    /// machine has no source of randomness. 0 without.
+    /// `seed=N`: all randomness follows from this number and from how often the machine was reset. Emulation
+    /// only: this machine has no source of randomness. 0 without.
     pub(crate) seed: u64,
-    /// `rng=stuck`: the source of randomness fails, and says the same for ever.
+    /// `rng=stuck`: the source of randomness fails and repeats one value for ever.
     pub(crate) stuck: bool,
-    /// `cut=N`, up to eight times: power is lost in the middle of the Nth word written or page erased (counted from 1,
-    /// over resets). 0: never.
+    /// `cut=N`, up to eight times: power is lost in the middle of the Nth word written or page erased
+    /// (counted from 1, over resets). 0: never.
     pub(crate) cuts: Cuts,
-    /// `hang=N`: the program hangs as the Nth word is about to be written or page to be erased, until the watchdog resets the
-    /// machine. 0: never.
+    /// `hang=N`: the program hangs as the Nth word is about to be written or page to be erased, until the
+    /// watchdog resets the machine. 0: never.
     pub(crate) hang: u32,
 }
 
 impl Options {
-    /// What these words say. Words that say nothing known are mistakes of whoever started QEMU: they end the emulation.
+    /// Parses the options. Unknown ones end the emulation.
     pub(crate) fn parse(arguments: &str) -> Self {
         let mut options = Self::default();
         let mut cuts = options.cuts.len();

@@ -1,14 +1,16 @@
-//! Randomness that is none: this machine has no source of it, and emulations are to be repeatable. Never for a board.
+//! Deterministic randomness: this machine has no source of it, and emulations are to be repeatable. Never for
+//! a board.
 
 use rand_chacha::ChaCha20Rng;
 use rand_core::{CryptoRng, Error, RngCore, SeedableRng, impls};
 
 use crate::options::Options;
 
-/// A stream that the command line determines, and that is different after each reset, as a real source's would be.
+/// A stream that the command line determines, and that is different after each reset, as a real source's
+/// would be.
 pub(crate) struct Random {
     stream: ChaCha20Rng,
-    /// The source has failed, and says the same for ever.
+    /// Whether the source has failed and repeats one value.
     stuck: bool,
 }
 
@@ -39,5 +41,5 @@ impl RngCore for Random {
     }
 }
 
-// Not true, but what the application asks for: see the module's words.
+// Not true, but what the application asks for: see the module's documentation.
 impl CryptoRng for Random {}

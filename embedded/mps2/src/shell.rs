@@ -17,7 +17,7 @@ use crate::{clock, machine, watchdog};
 const LINE: usize = 128;
 const ABOUT: About<'static> = About { board: "mps2-an386", mcu: "Cortex-M4 (QEMU)" };
 
-/// What was in use when the watch began, in bytes.
+/// Memory in use when the measurement began, in bytes.
 #[derive(Default)]
 struct Target {
     heap: usize,
@@ -56,7 +56,7 @@ impl Host for Target {
     }
 }
 
-/// Runs a line, and writes what comes of it; that includes whatever went wrong.
+/// Runs a line and writes its output, or its error.
 pub(crate) async fn run(line: &str, out: &mut dyn core::fmt::Write) {
     let _ = quiver_bench::run(line, &ABOUT, &mut Target::default(), out).await;
 }

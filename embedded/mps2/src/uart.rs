@@ -1,6 +1,7 @@
 //! UARTs: received by interrupt into a buffer, sent byte by byte.
 //!
-//! When the buffer is full, reception pauses, and QEMU holds the next byte back: nothing is lost, and nothing grows.
+//! When the buffer is full, reception pauses, and QEMU holds the next byte back: nothing is lost, and nothing
+//! grows.
 
 use core::convert::Infallible;
 use core::future::poll_fn;
@@ -24,7 +25,7 @@ const SENT: u32 = 1;
 const RECEIVED: u32 = 1 << 1;
 /// The least divisor; QEMU does not care how fast the line would be.
 const DIVISOR: u32 = 16;
-/// How many.
+/// Bytes of the buffer.
 const BUFFER: usize = 2048;
 
 /// The line to the gateway.
@@ -42,7 +43,7 @@ pub(crate) static CONSOLE: Shared = {
 /// Bytes received that wait to be read. Apart from what does not begin as zeros, which takes flash.
 type Received = Pipe<CriticalSectionRawMutex, BUFFER>;
 
-/// What a UART and its interrupt have in common.
+/// State that a UART shares with its interrupt.
 pub(crate) struct Shared {
     registers: fn() -> &'static UartRegisters,
     received: &'static Received,
@@ -70,7 +71,8 @@ impl Shared {
     /// Takes what has come as long as there is room. Within a critical section.
     fn receive(&self, registers: &UartRegisters) {
         loop {
-            // First this, then the data: QEMU delivers the next byte as soon as this one is read, and says so.
+            // First this, then the data: QEMU delivers the next byte and the interrupt as soon as this one is
+            // read.
             registers.interrupt.set(RECEIVED);
             if registers.state.get() & RECEIVE_FULL == 0 {
                 registers.control.set(registers.control.get() | ON_RECEIVED);
@@ -81,7 +83,7 @@ impl Shared {
                 return;
             }
             let byte = registers.data.get() as u8;
-            // There is room, and nobody else writes.
+            // There is room, and this is the only writer.
             let _ = self.received.try_write(&[byte]);
         }
     }
@@ -135,7 +137,8 @@ impl Write for Uart {
         let registers = (self.0.registers)();
         poll_fn(|context| {
             self.0.sent.register(context.waker());
-            // The interrupt comes when the buffer empties, and only if it was asked for by then: ask, then look.
+            // The interrupt comes when the buffer empties, and only if it is enabled by then: enable, then
+            // check.
             critical_section::with(|_| registers.control.set(registers.control.get() | ON_SENT));
             if registers.state.get() & TRANSMIT_FULL == 0 { Poll::Ready(Ok(())) } else { Poll::Pending }
         })

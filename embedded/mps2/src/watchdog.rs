@@ -4,7 +4,7 @@ use tock_registers::interfaces::Writeable;
 
 use crate::machine::{self, TICK_HZ};
 
-/// Until the warning, and from there until the reset, in seconds of the machine. On a busy host, emulation is slow.
+/// Seconds until the warning, and from there until the reset. On a busy host, emulation is slow.
 const PERIOD: u32 = 15;
 const RUN: u32 = 1;
 const RESET: u32 = 1 << 1;

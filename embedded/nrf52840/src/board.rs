@@ -167,8 +167,8 @@ fn config() -> Config {
         reg0_voltage: cfg!(feature = "dongle").then_some(embassy_nrf::config::Reg0Voltage::_3V0),
         reg1: true,
     };
-    // The UARTs have the highest priority: a ring that is half full wants its other half within 90 ms. The clock comes next, then the
-    // executor of radio and USB.
+    // The UARTs have the highest priority: a half-full ring must be emptied within 90 ms. The clock comes
+    // next, then the executor of radio and USB.
     config.time_interrupt_priority = Priority::P2;
     config.gpiote_interrupt_priority = Priority::P5;
     config.debug = if cfg!(feature = "locked") {
@@ -182,7 +182,8 @@ fn config() -> Config {
     config
 }
 
-/// Why the board started. Forgets it, so that the next start tells of itself alone. Call it once.
+/// Cause of the last reset. Clears it, so that the next start reports its own alone. Forgets it, so that the
+/// next start tells of itself alone. Call it once.
 #[must_use]
 pub fn reset_cause() -> ResetCause {
     let power = embassy_nrf::pac::POWER;

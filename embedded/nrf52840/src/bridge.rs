@@ -1,4 +1,5 @@
-//! The gateway between a line and the radio: puts datagrams from one envelope into the other and understands nothing of them.
+//! The gateway between a line and the radio: puts datagrams from one envelope into the other and understands
+//! nothing of them.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -8,17 +9,17 @@ use quiver_link::{BROADCAST, RadioFrame, encode_line};
 /// The gateway's own short address.
 pub const GATEWAY: u16 = 0;
 
-/// The network that a gateway serves until it is told another.
+/// The network that a gateway serves by default.
 pub const DEFAULT_NETWORK: u16 = 0x5155;
 
-/// What was passed on and what was not, since the start. Counters stay at their greatest value.
+/// Counters of forwarded and dropped datagrams since the start. Counters stay at their greatest value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Datagrams from the line to the radio.
     pub to_air: u32,
     /// Datagrams from the radio to the line.
     pub to_line: u32,
-    /// Datagrams from the line for nobody who could be reached by radio: this gateway, or everybody.
+    /// Datagrams from the line without a receiver by radio: for this gateway, or for everybody.
     pub no_board: u32,
     /// Datagrams from the line that no radio frame holds.
     pub too_long: u32,
@@ -62,7 +63,7 @@ impl Bridge {
         self.network = network;
     }
 
-    /// What it counted.
+    /// Its counters.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.counters

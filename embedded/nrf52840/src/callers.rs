@@ -1,7 +1,7 @@
-//! Who called, read from a stack without knowing how it was built.
+//! Finds return addresses on a stack without unwind tables.
 
-/// The places that words of a stack lead back to, in the stack's order: those behind a call in `program`, whose first halfword has the address
-/// `base`. Some may be left over from calls that have returned.
+/// The return addresses among a stack's words, in the stack's order: those behind a call in `program`, whose
+/// first halfword has the address `base`. Some may be left over from calls that have returned.
 pub fn callers(stack: &[u32], program: &[u16], base: u32) -> impl Iterator<Item = u32> {
     stack.iter().filter_map(move |word| returns_to(*word, program, base))
 }
@@ -11,7 +11,8 @@ fn returns_to(word: u32, program: &[u16], base: u32) -> Option<u32> {
     let place = word.checked_sub(1).filter(|place| place % 2 == 0)?;
     let index = usize::try_from(place.checked_sub(base)? / 2).ok()?;
     let halfword = |back| program.get(index.checked_sub(back)?).copied();
-    // ARMv7-M Architecture Reference Manual, A7.7.18 and A7.7.19. BL: 11110xxxxxxxxxxx 11x1xxxxxxxxxxxx. BLX by register: 010001111xxxx000.
+    // ARMv7-M Architecture Reference Manual, A7.7.18 and A7.7.19. BL: 11110xxxxxxxxxxx 11x1xxxxxxxxxxxx. BLX
+    // by register: 010001111xxxx000.
     let last = halfword(1)?;
     let by_label = last & 0xD000 == 0xD000 && halfword(2)? & 0xF800 == 0xF000;
     let by_register = last & 0xFF87 == 0x4780;

@@ -1,9 +1,9 @@
-//! What the gateway's console understands.
+//! Commands of the gateway's console.
 
-/// The longest line in bytes; what is longer is no command.
+/// The longest line in bytes; a longer one is no command.
 const MAX_LINE: usize = 32;
 
-/// What to answer to everything else.
+/// Answer to everything else.
 pub const HELP: &str = "usage: status | network [4 hexadecimal digits]\r\n";
 
 /// A command.

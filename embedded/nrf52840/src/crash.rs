@@ -1,7 +1,8 @@
-//! What remains of a panic or a fault: where it was, in memory that a reset leaves alone. Never what it said, which could hold anything.
+//! Crash records: the place of a panic or a fault, in memory that survives a reset. Never its message, which
+//! could hold anything.
 //!
-//! A panic is found by the return addresses on the stack, not by the name of its file: nobody else asks for those names then, and so the
-//! linker leaves them out of the image (5 KB of flash).
+//! A panic is located by the return addresses on the stack, not by the name of its file: so nothing refers to
+//! those names, and the linker leaves them out of the image (5 KB of flash).
 
 use core::fmt;
 use core::mem::MaybeUninit;
@@ -21,13 +22,14 @@ const MAGIC: u32 = 0x5155_4353;
 /// Return addresses that are kept: the first few lie in what makes a panic.
 const CALLERS: usize = 10;
 
-/// What stopped the program last time.
+/// Record of the crash that stopped the program last time.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Crash {
     magic: u32,
     kind: u32,
-    /// A panic's return addresses, the innermost first; a fault's program counter and link register; an interrupt's number. Then zeros.
+    /// A panic's return addresses, the innermost first; a fault's program counter and link register; an
+    /// interrupt's number. Then zeros.
     places: [u32; CALLERS],
     check: u32,
 }
@@ -49,7 +51,7 @@ impl Crash {
         crash
     }
 
-    /// FNV-1a over words: enough to tell a record from what RAM holds after power comes.
+    /// FNV-1a over words: distinguishes a record from the random content of RAM after power-on.
     fn sum(&self) -> u32 {
         let words = [self.magic, self.kind].into_iter().chain(self.places);
         words.fold(0x811C_9DC5, |sum: u32, word| (sum ^ word).wrapping_mul(0x0100_0193))
@@ -81,11 +83,12 @@ impl fmt::Display for Crash {
     }
 }
 
-/// Takes what the last run left, if it left anything. Call it once, at the start.
+/// Takes the record of the last run, if there is one. Call it once, at the start.
 #[must_use]
 pub fn take() -> Option<Crash> {
     #[expect(unsafe_code, reason = "memory that no start-up code clears")]
-    // SAFETY: any bits are a valid `Crash`, as it is made of integers; called before anything that could write the record.
+    // SAFETY: any bits are a valid `Crash`, as it is made of integers; called before anything that could
+    // write the record.
     let crash = unsafe {
         let crash = (&raw const RECORD).read_volatile().assume_init();
         (&raw mut RECORD).write_volatile(MaybeUninit::zeroed());
@@ -104,13 +107,13 @@ mod symbols {
     }
 }
 
-/// What called, from this place of the stack upwards.
+/// Return addresses on the stack from this address upwards.
 fn callers_above(stack: u32) -> impl Iterator<Item = u32> {
     let (program, end) = (&raw const symbols::__stext, &raw const symbols::__etext);
     let (stack, top) = ((stack & !3) as *const u32, &raw const symbols::_stack_start);
     #[expect(unsafe_code, reason = "reads program and stack")]
-    // SAFETY: the linker says where the program is, which nothing changes; the words between the stack's pointer and its beginning are in RAM,
-    // and nobody else writes them any more.
+    // SAFETY: the linker defines where the program is, which nothing changes; the words between the stack's
+    // pointer and its beginning are in RAM, and nothing else writes them any more.
     let (program_words, stack_words) = unsafe {
         (
             slice::from_raw_parts(program, (end as usize).saturating_sub(program as usize) / 2),

@@ -1,20 +1,21 @@
 //! Whether the hardware's random bytes are random: the health tests of NIST SP 800-90B, sections 4.3 and 4.4.
 //!
-//! The nRF52840 draws its bytes from thermal noise, with a digital correction of bias that its data sheet recommends for
-//! cryptography. What passes here seeds the node's generator, which tests and hashes it once more.
+//! The nRF52840 draws its bytes from thermal noise, with a digital correction of bias that its data sheet
+//! recommends for cryptography. What passes here seeds the node's generator, which tests and hashes it once
+//! more.
 
 /// Samples (bytes) that the start-up test takes: SP 800-90B, section 4.3, asks for at least 1,024.
 pub const START_UP_SAMPLES: usize = 1024;
 
-/// Equal samples in a row at which the repetition count test fails: 1 + ⌈20 / H⌉ for a false alarm in 2^20 samples and
-/// H = 4 bits of entropy per byte, half of what the data sheet lets expect (section 4.4.1).
+/// Equal samples in a row at which the repetition count test fails: 1 + ⌈20 / H⌉ for a false alarm in 2^20
+/// samples and H = 4 bits of entropy per byte, half of what the data sheet lets expect (section 4.4.1).
 const REPETITION_CUTOFF: u16 = 6;
 
 /// Samples per window of the adaptive proportion test (section 4.4.2).
 const WINDOW: u16 = 512;
 
-/// Occurrences of a window's first sample at which the adaptive proportion test fails: one more than the critical value of
-/// the binomial distribution of 512 trials at 2^-4 (again H = 4) for a false alarm in 2^20.
+/// Occurrences of a window's first sample at which the adaptive proportion test fails: one more than the
+/// critical value of the binomial distribution of 512 trials at 2^-4 (again H = 4) for a false alarm in 2^20.
 const PROPORTION_CUTOFF: u16 = 62;
 
 /// The hardware's noise is not random enough to be used.
@@ -45,7 +46,8 @@ impl HealthTest {
     /// Takes one sample.
     ///
     /// # Errors
-    /// What is wrong. Whoever goes on after that begins with a new test, and with the start-up samples.
+    /// The failed test. A caller that continues after it begins with a new test, and with the start-up
+    /// samples.
     pub fn take(&mut self, sample: u8) -> Result<(), Unhealthy> {
         self.repeated = if self.last == Some(sample) { self.repeated.saturating_add(1) } else { 1 };
         self.last = Some(sample);
@@ -72,7 +74,7 @@ mod tests {
 
     use super::*;
 
-    /// Bytes that look random: SHA-256 of a counter.
+    /// Pseudorandom bytes: SHA-256 of a counter.
     fn noise(len: usize) -> Vec<u8> {
         (0u32..).flat_map(|n| Sha256::digest(n.to_le_bytes())).take(len).collect()
     }

@@ -23,14 +23,14 @@ static WIPE: Signal<CriticalSectionRawMutex, ()> = Signal::new();
 
 const SHOWS: [Show; 5] = [Show::Idle, Show::Searching, Show::Busy, Show::Good, Show::Bad];
 
-/// Says what the LEDs are to show.
+/// Sets what the LEDs display.
 pub fn show(what: Show) {
     let at = SHOWS.iter().position(|show| *show == what).unwrap_or_default();
     SHOWN.store(at as u8, Ordering::Relaxed);
 }
 
-/// Starts the watchdog, or takes over one that runs on from before a reset by the program. `None` if that one was set otherwise: then
-/// nobody feeds it, and the board starts anew within its time.
+/// Starts the watchdog, or takes over one that runs on from before a reset by the program. `None` if that one
+/// was set otherwise: then nobody feeds it, and the board starts anew within its time.
 #[must_use]
 pub fn watchdog(wdt: Peri<'static, peripherals::WDT>) -> Option<WatchdogHandle> {
     let mut config = wdt::Config::default();
@@ -63,7 +63,7 @@ pub fn restart() -> ! {
     SCB::sys_reset()
 }
 
-/// What the node may do with the board.
+/// The node's hooks on this board.
 pub struct BoardHooks {
     watchdog: Option<WatchdogHandle>,
 }
@@ -104,7 +104,7 @@ impl Hooks for BoardHooks {
     #[cfg(feature = "bench")]
     async fn bench(&mut self, line: &str, out: &mut dyn core::fmt::Write) {
         let about = quiver_bench::About { board: crate::board::NAME, mcu: "nRF52840" };
-        // What went wrong is in the output.
+        // Errors are in the output.
         let _ = quiver_bench::run(line, &about, &mut Bench(self), out).await;
     }
 
@@ -113,13 +113,13 @@ impl Hooks for BoardHooks {
     }
 
     async fn reset(&mut self) -> ! {
-        // What was written to a port has time to leave.
+        // Time for the output on a port to leave.
         Timer::after_millis(100).await;
         restart()
     }
 }
 
-/// The board as the bench shell sees it: time to 30.5 µs, and no counter of instructions.
+/// The host of the bench shell on this board: time to 30.5 µs, and no counter of instructions.
 #[cfg(feature = "bench")]
 struct Bench<'a>(&'a mut BoardHooks);
 

@@ -1,4 +1,4 @@
-//! What the images for the nRF52840 are made of.
+//! Hardware support of the images for the nRF52840.
 //!
 //! | module | what it does | where it is tested |
 //! |---|---|---|

@@ -7,14 +7,14 @@ use quiver_link::{MAX_RADIO_DATAGRAM, RadioFrame};
 use crate::bridge::GATEWAY;
 use crate::radio;
 
-/// How long a frame may wait for the channel before it counts as lost; its backoffs take 60 ms at most.
+/// Time that a frame may wait for the channel before it counts as lost; its backoffs take 60 ms at most.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Why a datagram was not sent or received.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MediumError<E> {
-    /// The line says so.
+    /// Error of the line.
     #[error("line: {0:?}")]
     Line(E),
     /// The radio's queue stayed full.

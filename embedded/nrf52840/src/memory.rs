@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use embedded_alloc::LlffHeap;
 
-/// What `cortex-m-rt` fills the stack with before anything runs.
+/// Value with which `cortex-m-rt` fills the stack before anything runs.
 const PAINT: u32 = 0xCCCC_CCCC;
 
 #[expect(unsafe_code, reason = "symbols of the linker script")]
@@ -58,12 +58,14 @@ unsafe impl GlobalAlloc for Counted {
     }
 }
 
-/// Opens the heap: all of RAM that stack and variables leave. Call it before anything is allocated; later calls do nothing.
+/// Opens the heap: all of RAM that stack and variables leave. Call it before anything is allocated; later
+/// calls do nothing.
 pub fn start() {
     static STARTED: AtomicBool = AtomicBool::new(false);
     if !STARTED.swap(true, Ordering::Relaxed) {
         #[expect(unsafe_code, reason = "the heap's place in memory is the linker's word")]
-        // SAFETY: nothing else lies between `__sheap` and the end of RAM, as the stack is below the variables, and this runs once.
+        // SAFETY: nothing else lies between `__sheap` and the end of RAM, as the stack is below the
+        // variables, and this runs once.
         unsafe {
             HEAP.heap.init(address_of!(__sheap), heap_size());
         }
@@ -92,7 +94,8 @@ fn stack_peak() -> u32 {
     let mut at = low;
     while at < high {
         #[expect(unsafe_code, reason = "reads the part of the stack that is not in use")]
-        // SAFETY: an aligned word of the stack's own memory, which nobody refers to; volatile, as interrupts may write to it.
+        // SAFETY: an aligned word of the stack's own memory, to which no reference exists; volatile, as
+        // interrupts may write to it.
         let word = unsafe { core::ptr::read_volatile(at as *const u32) };
         if word != PAINT {
             break;

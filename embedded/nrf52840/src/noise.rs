@@ -1,4 +1,5 @@
-//! The hardware's random number generator, watched: what it delivers is either tested or an error.
+//! The hardware random number generator with continuous health tests: its output is either tested or an
+//! error.
 
 use core::num::NonZeroU32;
 
@@ -11,10 +12,11 @@ use rand_core::{CryptoRng, Error, RngCore};
 use crate::entropy::{HealthTest, START_UP_SAMPLES, Unhealthy};
 use crate::hooks;
 
-/// How long one byte may take; 120 µs is usual.
+/// Time limit for one byte; 120 µs is usual.
 const PATIENCE: Duration = Duration::from_millis(10);
 
-/// The generator. It answers after 120 µs per byte; before the first ones, and after every failure, the start-up test takes another 130 ms.
+/// The generator. It answers after 120 µs per byte; before the first ones, and after every failure, the
+/// start-up test takes another 130 ms.
 pub struct Noise {
     /// Holds the peripheral, and set it up.
     _rng: Rng<'static, Blocking>,
@@ -83,7 +85,7 @@ impl RngCore for Noise {
         u64::from_le_bytes(bytes)
     }
 
-    /// Starts the board anew if there is no randomness: whoever calls this cannot do without. The node calls
+    /// Restarts the board if there is no randomness, as the caller cannot do without. The node calls
     /// [`try_fill_bytes`](Self::try_fill_bytes).
     fn fill_bytes(&mut self, bytes: &mut [u8]) {
         if self.draw(bytes).is_err() {

@@ -1,4 +1,4 @@
-//! What the LEDs show, and when a button counts as held. Time is counted in ticks of [`TICK_MS`].
+//! LED patterns, and the button that must be held. Time is counted in ticks of [`TICK_MS`].
 
 /// Milliseconds from tick to tick.
 pub const TICK_MS: u64 = 50;
@@ -6,7 +6,7 @@ pub const TICK_MS: u64 = 50;
 /// Ticks that the button must be held without a break: 5 s.
 pub const HOLD_TICKS: u16 = 100;
 
-/// Which LEDs are lit.
+/// State of the LEDs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lights {
     /// The green one (blue on a Feather).
@@ -15,7 +15,7 @@ pub struct Lights {
     pub bad: bool,
 }
 
-/// What is to be shown.
+/// A pattern of the LEDs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Show {
     /// Nothing to work with yet: a short green flash every 2 s.
@@ -24,7 +24,7 @@ pub enum Show {
     Searching,
     /// Under way: green, ten times a second.
     Busy,
-    /// As it should be: steadily green.
+    /// Steadily green.
     Good,
     /// Out of order: steadily red.
     Bad,
@@ -51,8 +51,8 @@ impl Show {
 
 /// A button that must be held.
 ///
-/// A button that is down at the start (because it brought up the bootloader, because it is stuck, or because there is none) counts
-/// only after it was released once.
+/// A button that is down at the start (because it brought up the bootloader, because it is stuck, or because
+/// there is none) counts only after it was released once.
 #[derive(Debug, Default)]
 pub struct Hold {
     released: bool,

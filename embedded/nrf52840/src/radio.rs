@@ -15,20 +15,20 @@ use embassy_sync::signal::Signal;
 use embassy_time::{Duration, Instant, Timer, with_timeout};
 use quiver_link::{MAX_PSDU, RadioFrame};
 
-/// The channel, 2,475 MHz: above what the three usual Wi-Fi channels take.
+/// The channel, 2,475 MHz: above the three usual Wi-Fi channels.
 const CHANNEL: u8 = 25;
 
 /// Transmission power in dBm: the most that the nRF52840 has.
 const POWER: i8 = 8;
 
-/// Backoff of unslotted CSMA-CA, IEEE 802.15.4-2006 section 7.5.1.4: macMinBE, macMaxBE, macMaxCSMABackoffs, and
-/// aUnitBackoffPeriod (20 symbols of 16 µs).
+/// Backoff of unslotted CSMA-CA, IEEE 802.15.4-2006 section 7.5.1.4: macMinBE, macMaxBE, macMaxCSMABackoffs,
+/// and aUnitBackoffPeriod (20 symbols of 16 µs).
 const MIN_EXPONENT: u32 = 3;
 const MAX_EXPONENT: u32 = 5;
 const MAX_BACKOFFS: u32 = 4;
 const BACKOFF_UNIT: Duration = Duration::from_micros(320);
 
-/// From a frame's length to its end at most, 127 bytes of 32 µs each and a margin.
+/// Longest time from a frame's length to its end: 127 bytes of 32 µs each and a margin.
 const FRAME_TIME: Duration = Duration::from_micros(5_000);
 
 /// A frame: everything between length and checksum.
@@ -54,7 +54,7 @@ impl Frame {
     }
 }
 
-/// What the radio counted since the start.
+/// Counters of the radio since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Frames sent.
@@ -91,7 +91,7 @@ static RECEIVED: Count = Count::new();
 static BAD_CRC: Count = Count::new();
 static DROPPED: Count = Count::new();
 
-/// 24 frames are what comes in during 100 ms without a pause.
+/// 24 frames arrive during 100 ms without a pause.
 static INCOMING: Channel<CriticalSectionRawMutex, Frame, 24> = Channel::new();
 static OUTGOING: Channel<CriticalSectionRawMutex, Frame, 12> = Channel::new();
 
@@ -111,7 +111,7 @@ pub fn try_send(frame: Frame) -> bool {
     OUTGOING.try_send(frame).is_ok()
 }
 
-/// What was counted since the start.
+/// The counters since the start.
 #[must_use]
 pub fn counters() -> Counters {
     Counters {
@@ -123,7 +123,7 @@ pub fn counters() -> Counters {
     }
 }
 
-/// Which network and which address frames are taken for.
+/// PAN and address whose frames are received.
 static WANTED: Mutex<CriticalSectionRawMutex, Cell<Option<(u16, u16)>>> = Mutex::new(Cell::new(None));
 static STARTED: Signal<CriticalSectionRawMutex, ()> = Signal::new();
 
@@ -159,8 +159,10 @@ pub async fn run(
     }
 }
 
-/// Takes frames until this moment, or until there is one to be sent. A frame that is on air by then is heard to its end: whoever sends it
-/// would have to repeat it, and the channel is not clear before.
+/// Receives until this moment, or until there is a frame to send. A frame that is on air by then is received
+/// to its end: its sender would have to repeat it, and the channel is not clear before. A frame that is on
+/// air by then is heard to its end: whoever sends it would have to repeat it, and the channel is not clear
+/// before.
 async fn listen_until(radio: &mut Radio<'_>, end: Option<Instant>) {
     let mut packet = Packet::new();
     let mut ended = pin!(async {
@@ -192,8 +194,8 @@ async fn listen_until(radio: &mut Radio<'_>, end: Option<Instant>) {
 }
 
 fn take(received: Result<(), Error>, packet: &Packet) {
-    // The length comes from the air as it is. Below 2 it leaves no room for the checksum, and `len`, which takes 2 away, wraps around;
-    // above 127 it is no frame of this standard. Both would make `deref` panic.
+    // The length is what the air delivered. Below 2 it leaves no room for the checksum, and `len`, which
+    // takes 2 away, wraps around; above 127 it is no frame of this standard. Both would make `deref` panic.
     if received.is_err() || packet.len() > Packet::CAPACITY {
         BAD_CRC.up();
         return;

@@ -16,7 +16,7 @@ pub enum RegionError<E> {
     /// The caller left the region or did not keep to pages or words.
     #[error("address outside the state's flash or not aligned")]
     Address(NorFlashErrorKind),
-    /// The flash says so.
+    /// Error of the flash.
     #[error("flash: {0:?}")]
     Flash(E),
 }
@@ -36,7 +36,7 @@ where
 
 /// Whether the supply is good enough to write flash.
 pub trait Supply {
-    /// Asked before every word and every page.
+    /// Checked before every word and every page.
     fn is_low(&self) -> bool;
 }
 
@@ -59,7 +59,8 @@ impl<F: Blocking, S: Supply> Region<F, S> {
         (inside && whole && len > 0).then_some(Self { flash, supply, start, len })
     }
 
-    /// Where `len` bytes from `offset` on lie in the whole flash, if they are this region's and keep to units of `unit` bytes.
+    /// Position in the whole flash of `len` bytes from `offset` on, if they are this region's and aligned to
+    /// `unit` bytes.
     fn locate(&self, offset: u32, len: usize, unit: usize) -> Result<u32, RegionError<F::Error>> {
         let end = u32::try_from(len).ok().and_then(|len| offset.checked_add(len));
         if end.is_none_or(|end| end > self.len) {

@@ -1,7 +1,7 @@
-//! A serial line that is both a UART and a function of USB: whoever talked last is who is answered.
+//! A serial line over both UART and USB: the answer goes to the one that received last.
 //!
-//! The UART takes bytes by DMA into a ring, counted by a timer, so that nothing is lost while cryptography runs or a page of flash is
-//! erased (85 ms, 980 bytes at 115,200 baud). USB makes its host wait instead.
+//! The UART takes bytes by DMA into a ring, counted by a timer, so that nothing is lost while cryptography
+//! runs or a page of flash is erased (85 ms, 980 bytes at 115,200 baud). USB makes its host wait instead.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
@@ -12,12 +12,12 @@ use embedded_io_async::{ErrorKind, ErrorType, Read, Write};
 
 use crate::usb::Function;
 
-/// How long a write may wait for a USB host that does not read: then its bytes are dropped.
+/// Time that a write may wait for a USB host that does not read: then its bytes are dropped.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 static OVERRUNS: AtomicU32 = AtomicU32::new(0);
 
-/// How often bytes were lost because nobody took them in time.
+/// Times that bytes were lost because the buffer was full.
 #[must_use]
 pub fn overruns() -> u32 {
     OVERRUNS.load(Ordering::Relaxed)
@@ -91,7 +91,7 @@ impl Read for Serial {
                     bytes.iter_mut().zip(from_usb.iter()).take(taken).for_each(|(to, from)| *to = *from);
                     return Ok(taken);
                 }
-                // Who opens the port wants to hear something, even before saying anything.
+                // A host that opens the port expects output, even before it sends anything.
                 Either3::Third(()) => self.answer = Cable::Usb,
             }
         }

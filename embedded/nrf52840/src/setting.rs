@@ -1,8 +1,10 @@
-//! One number that survives a reset: which network a gateway serves. Words are written one after the other; the last good one counts.
+//! One number that survives a reset: which network a gateway serves. Words are written one after the other;
+//! the last good one counts.
 
 use embedded_storage_async::nor_flash::NorFlash;
 
-/// A number in a word of flash, beside its complement: neither erased flash nor a word that was written in part looks like one.
+/// A number in a word of flash, beside its complement: distinct from erased flash and from a partly written
+/// word.
 fn word(number: u16) -> [u8; 4] {
     (u32::from(number) | u32::from(!number) << 16).to_le_bytes()
 }
@@ -35,7 +37,8 @@ pub async fn load<F: NorFlash>(flash: &mut F) -> Result<Option<u16>, F::Error> {
     Ok(scan(flash).await?.0)
 }
 
-/// Writes a number. Without power halfway, the number before it stays, but once in 1,024 times there is none then.
+/// Writes a number. Without power halfway, the number before it stays, but once in 1,024 times there is none
+/// then.
 ///
 /// # Errors
 /// The flash's.

@@ -1,4 +1,4 @@
-//! What both images do first, and the tasks that run beside the thread.
+//! Initialisation of both images, and the tasks that run beside the thread.
 
 use embassy_executor::InterruptExecutor;
 use embassy_nrf::buffered_uarte::{self, BufferedUarte, BufferedUarteRx, BufferedUarteTx};
@@ -11,7 +11,7 @@ use crate::board::{Panel, UartPins};
 use crate::{board, hooks, supply};
 
 bind_interrupts!(
-    /// Which handler serves which interrupt.
+    /// Bindings of interrupts to their handlers.
     pub struct Irqs {
         UARTE0 => buffered_uarte::InterruptHandler<peripherals::UARTE0>;
         UARTE1 => buffered_uarte::InterruptHandler<peripherals::UARTE1>;
@@ -30,7 +30,7 @@ unsafe fn EGU1_SWI1() {
     unsafe { BESIDE.on_interrupt() }
 }
 
-/// What the tasks of [`beside`] take over.
+/// Devices that the tasks of [`beside`] take over.
 pub struct Tasks {
     /// LEDs and button.
     pub panel: Panel,
@@ -38,11 +38,12 @@ pub struct Tasks {
     pub radio: Peri<'static, peripherals::RADIO>,
     /// USB.
     pub usbd: Peri<'static, peripherals::USBD>,
-    /// What USB calls the board.
+    /// The board's product name in USB.
     pub product: &'static str,
 }
 
-/// Starts the tasks that interrupt the thread, so that radio, USB and LEDs go on while cryptography runs. Call it once.
+/// Starts the tasks that interrupt the thread, so that radio, USB and LEDs go on while cryptography runs.
+/// Call it once.
 pub fn beside(tasks: Tasks) {
     interrupt::EGU1_SWI1.set_priority(Priority::P6);
     let spawner = BESIDE.start(interrupt::EGU1_SWI1);

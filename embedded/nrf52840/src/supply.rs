@@ -1,5 +1,5 @@
-//! The supply voltage: a warning comes before the processor stops (brown-out), and flash is not written until it has been well for a
-//! while.
+//! Supply voltage: warns before the processor stops (brown-out), and blocks writes to flash until it has been
+//! good for a while.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
@@ -13,11 +13,11 @@ use crate::region::Supply;
 /// Seconds without a warning after which the supply counts as good again.
 const RECOVERY_S: u32 = 2;
 
-/// What the comparator gets to make up its mind: 200 µs.
+/// Settling time of the comparator: 200 µs.
 const SETTLING_CYCLES: u32 = 12_800;
 
 static WARNINGS: AtomicU32 = AtomicU32::new(0);
-/// When the last warning came; 0 as long as none did.
+/// Time of the last warning; 0 before the first.
 static LAST: AtomicU32 = AtomicU32::new(0);
 
 /// Handles the warning; shares its interrupt with USB's.
@@ -57,7 +57,8 @@ pub struct Monitor {
 }
 
 impl Monitor {
-    /// Asks for a warning below 2.1 V: flash can be written down to 1.7 V, and what was begun takes 85 ms at most (a page's erasure).
+    /// Asks for a warning below 2.1 V: flash can be written down to 1.7 V, and what was begun takes 85 ms at
+    /// most (a page's erasure).
     pub fn start(_irq: impl Binding<CLOCK_POWER, InterruptHandler>) -> Self {
         arm();
         pac::POWER.intenset().write(|w| w.set_pofwarn(true));
@@ -89,7 +90,8 @@ impl Supply for Monitor {
         if seconds().saturating_sub(last) < RECOVERY_S {
             return true;
         }
-        // The warning comes when the supply falls, not for as long as it is low: switched on anew, the comparator warns again.
+        // The warning is an edge: when the supply falls, not while it is low. Switched on anew, the
+        // comparator warns again.
         LAST.store(0, Ordering::Relaxed);
         arm();
         cortex_m::asm::delay(SETTLING_CYCLES);

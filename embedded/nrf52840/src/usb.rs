@@ -1,6 +1,7 @@
 //! USB: two serial ports (CDC-ACM), the first for the link, the second for the console.
 //!
-//! All of it runs as one task on the interrupt executor, so that the host gets its answers while cryptography runs.
+//! All of it runs as one task on the interrupt executor, so that the host gets its answers while cryptography
+//! runs.
 
 use embassy_futures::join::join3;
 use embassy_futures::select::select;
@@ -17,7 +18,8 @@ use static_cell::StaticCell;
 /// Bytes of a packet: the most that full speed allows.
 pub const PACKET: usize = 64;
 
-/// Vendor and product: pid.codes' numbers for trying things out, which nobody may ship. Who builds boards for others puts their own.
+/// Vendor and product: pid.codes' numbers for tests, which no product may use. Put your own for boards that
+/// you ship.
 const VENDOR: u16 = 0x1209;
 const PRODUCT: u16 = 0x0001;
 
@@ -55,7 +57,7 @@ impl Function {
         self.opened.wait().await;
     }
 
-    /// Forgets what the host did not read.
+    /// Drops output that the host did not read.
     pub fn drop_outgoing(&self) {
         self.outgoing.clear();
     }
@@ -111,7 +113,8 @@ impl Function {
     }
 }
 
-/// Runs USB for ever. `serial` tells one board from another on the same host; 16 digits.
+/// Runs USB for ever. `serial` distinguishes boards on the same host; 16 digits. `serial` tells one board
+/// from another on the same host; 16 digits.
 pub async fn run<I>(
     usbd: Peri<'static, peripherals::USBD>,
     irqs: I,

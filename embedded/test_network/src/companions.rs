@@ -1,4 +1,4 @@
-//! Drones beside the board, as they really are: machines that nobody drives but the ground, on perfect lines.
+//! Companions: real edges beside the board, on perfect links.
 
 use std::time::Duration;
 
@@ -8,21 +8,21 @@ use quiver_role::{Destination, Edge, EdgeConfig, Input, KgcCommand, Kgcs, Machin
 
 use crate::{GROUP, InFlight, S, TestNetwork, grant, name};
 
-/// What companions know KGC and leader as.
+/// Handles of KGC and leader at companions.
 pub(crate) const KGC: Peer = Peer(1);
 pub(crate) const LEADER: Peer = Peer(2);
-/// KGC and leader know companions as this and what follows; nobody else has so high a number.
+/// First handle of companions at KGC and leader, above all others.
 const FIRST: u64 = 1 << 32;
 
 pub(crate) struct Companion {
     serial: [u8; 16],
     machine: Edge<S>,
     deadline: Option<Duration>,
-    /// Hears nothing and says nothing.
+    /// Whether it is offline.
     silent: bool,
 }
 
-/// Which companion KGC and leader know as this, if any.
+/// Index of the companion with this handle at KGC and leader.
 pub(crate) fn index(peer: Peer) -> Option<usize> {
     peer.0.checked_sub(FIRST).and_then(|index| usize::try_from(index).ok())
 }
@@ -64,14 +64,14 @@ impl TestNetwork {
         self.companions.iter().all(|companion| companion.machine.status().epoch == epoch)
     }
 
-    /// Those companions whose slot is odd fall silent.
+    /// Takes the companions with an odd slot offline.
     pub fn silence_every_second(&mut self) {
         for companion in &mut self.companions {
             companion.silent = companion.machine.status().slot.is_some_and(|slot| slot % 2 == 1);
         }
     }
 
-    /// The KGC revokes those companions whose slot is odd.
+    /// Revokes the companions with an odd slot.
     pub fn revoke_every_second(&mut self) {
         let odd = |companion: &&Companion| companion.machine.status().slot.is_some_and(|slot| slot % 2 == 1);
         let revoked = self.companions.iter().filter(odd).map(|companion| Revoked::unknown(companion.serial));

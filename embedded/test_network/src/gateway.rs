@@ -77,7 +77,7 @@ impl TestNetwork {
         self.wants = wants;
     }
 
-    /// The leader is gone, and the board is told so; what the board wants.
+    /// Disconnects the leader and tells the board; returns what the board wants.
     pub(crate) fn disconnect_leader(&mut self) -> Wants {
         if let Some(number) = self.to_leader {
             let _ = self.gateway.send(&ToBoard::Disconnected { peer: number });
@@ -102,7 +102,7 @@ impl TestNetwork {
         let _ = self.gateway.send(&ToBoard::Received { from, via, bytes });
     }
 
-    /// The board hears these bytes as if its leader had said them.
+    /// Sends the board these bytes as if they came from its leader.
     ///
     /// # Panics
     /// If it is connected to none.

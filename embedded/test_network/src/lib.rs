@@ -1,8 +1,8 @@
-//! What a board meets on the ground: a KGC, a leader and a gateway as they really are, and other drones, on one thread and in virtual
-//! time. For tests, whatever the board is: the firmware on the host, or an image in its model.
+//! A network for tests of a board: a real KGC, leader and gateway, and other drones, on one thread and in
+//! virtual time. The board is the firmware on the host, or an image in its model.
 //!
-//! Whoever has the board drives this: [`TestNetwork::set_time`], [`TestNetwork::work`] with what the board's line carries, until nothing is to be done,
-//! and again at [`TestNetwork::due`]. One seed gives one course of things.
+//! The test drives it: [`TestNetwork::set_time`], [`TestNetwork::work`] with the bytes of the board's line,
+//! until nothing is left to do, and again at [`TestNetwork::due`]. One seed gives one run.
 #![forbid(unsafe_code)]
 
 mod companions;
@@ -34,10 +34,10 @@ type S = Ristretto255;
 pub const EPOCH_START: u64 = 1_798_761_600;
 /// The leader's group.
 pub const GROUP: &str = "alpha";
-/// What the leader and the KGC know each other as.
+/// Handle by which leader and KGC know each other.
 const KGC_LEADER_LINK: Peer = Peer(1);
 
-/// Who a message on the ground is for, and from whom it is as its receiver knows them.
+/// A message under way: its receiver, and its sender's handle there.
 enum InFlight {
     Kgc(Peer, Vec<u8>),
     Leader(Peer, Vec<u8>),
@@ -47,21 +47,21 @@ enum InFlight {
 
 /// See the [crate](self).
 pub struct TestNetwork {
-    /// Of everything random here.
+    /// Generator of everything random here.
     pub rng: ChaCha20Rng,
-    /// The deployment that the KGC and everybody else belong to.
+    /// The deployment of all nodes.
     pub deployment: Deployment<S>,
     operator: OperatorSecretKey<S>,
     kgc: Kgc<S>,
     leader: Leader<S>,
     leading: (StrategyKind, LeaderTiming),
-    /// What the leader keeps.
+    /// Records that the leader has persisted.
     leader_records: Vec<LeaderRecord>,
     deadlines: [Option<Duration>; 2],
     now: Duration,
-    /// What the leader has told so far.
+    /// Events of the leader so far.
     pub leader_events: Vec<LeaderEvent>,
-    /// How many keys the KGC has issued.
+    /// Number of keys that the KGC has issued.
     pub keys_issued: usize,
     companions: Vec<Companion>,
     flights: VecDeque<InFlight>,
@@ -70,10 +70,10 @@ pub struct TestNetwork {
     decoder: LineDecoder,
     /// Whether the gateway runs.
     pub gateway_up: bool,
-    /// Whether the leader that the gateway speaks of is made up: what is for the leader, and what it says, goes nowhere.
+    /// Whether the gateway's leader is made up: messages from and to the leader are dropped.
     pub leader_made_up: bool,
     wants: Wants,
-    /// What the board knows KGC and leader as; they know it by the same number.
+    /// The board's numbers for KGC and leader, which are also its handles at them.
     to_kgc: Option<u64>,
     to_leader: Option<u64>,
     last_number: u64,
@@ -86,7 +86,7 @@ pub struct TestNetwork {
 }
 
 impl TestNetwork {
-    /// Everything runs, and nobody has enrolled.
+    /// A running network in which no drone has enrolled.
     ///
     /// # Panics
     /// If the machines refuse their configuration.
@@ -138,7 +138,7 @@ impl TestNetwork {
         network
     }
 
-    /// What sets up a board of this name.
+    /// Provisioning of a board of this name.
     ///
     /// # Panics
     /// If it is no name.
@@ -160,13 +160,13 @@ impl TestNetwork {
         self.feed_leader(Input::Command(command));
     }
 
-    /// The KGC revokes so many leaders that are nobody here.
+    /// Revokes so many unknown drones.
     pub fn revoke(&mut self, count: u8) {
         let drones = (0..count).map(|n| Revoked::unknown([n; 16])).collect();
         self.feed_kgc(Input::Command(KgcCommand::RevokeDrones(drones)));
     }
 
-    /// The leader starts again from what it keeps.
+    /// Restarts the leader from its records.
     ///
     /// # Panics
     /// If it does not.
@@ -180,7 +180,7 @@ impl TestNetwork {
         self.reconnect_companions();
     }
 
-    /// The leader's epoch, as the console of a board spells it: `term.counter`, and its digest.
+    /// The leader's epoch, as a board's console prints it: `term.counter`, and its digest.
     #[must_use]
     pub fn epoch(&self) -> Option<String> {
         let status = self.leader.status();
@@ -189,12 +189,12 @@ impl TestNetwork {
         Some(format!("{}.{} digest {digest}", epoch.term, epoch.counter))
     }
 
-    /// It is later now. Time never goes back.
+    /// Sets the time. It never goes back.
     pub fn set_time(&mut self, now: Duration) {
         self.now = self.now.max(now);
     }
 
-    /// When there is something to do that nobody from outside begins.
+    /// Deadline of the next action.
     #[must_use]
     pub fn due(&self) -> Option<Duration> {
         let gateway = self.gateway.timeout().filter(|_| self.gateway_up);
@@ -202,7 +202,7 @@ impl TestNetwork {
         next.into_iter().flatten().min()
     }
 
-    /// Does what is due by now, but for the gateway, which looks at the time whenever it [works](Self::work).
+    /// Handles the deadlines that have passed, but for the gateway's, which [`work`](Self::work) handles.
     pub fn wake(&mut self) {
         if self.deadlines[0].is_some_and(|at| at <= self.now) {
             self.feed_kgc(Input::Timeout);
@@ -213,13 +213,13 @@ impl TestNetwork {
         self.wake_companions();
     }
 
-    /// Takes what came over the board's line, and what is under way on the ground one message further. Whether anything came of it: then
-    /// there may be more to do.
+    /// Handles bytes from the board's line, and delivers the messages under way. Returns whether there was
+    /// anything, and so may be more.
     pub fn work(&mut self, heard: &[u8]) -> bool {
         self.work_gateway(heard) | self.deliver()
     }
 
-    /// What goes onto the board's line.
+    /// Takes the bytes for the board's line.
     #[must_use]
     pub fn take_bytes(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.for_board)
@@ -314,7 +314,7 @@ fn leader_config(
     }
 }
 
-/// What KGC or leader says to whom they know by this number.
+/// A message of KGC or leader to the node with this handle.
 fn flight(to: Peer, from: Peer, payload: Vec<u8>) -> InFlight {
     match companions::index(to) {
         Some(index) => InFlight::Companion(index, from, payload),

@@ -6,7 +6,8 @@ use crate::{Image, Uf2Error};
 pub const FAMILY: u32 = 0xADA5_2840;
 /// A block's length in bytes: a sector of the drive.
 pub const BLOCK_LEN: usize = 512;
-/// A block's payload in bytes; the bootloader takes no other length and no address that is not a multiple of it.
+/// A block's payload in bytes; the bootloader takes no other length and no address that is not a multiple of
+/// it.
 pub const PAYLOAD_LEN: usize = 256;
 
 const MAGIC_START: [u32; 2] = [0x0A32_4655, 0x9E5D_5157];
@@ -15,7 +16,7 @@ const MAGIC_END: u32 = 0x0AB1_6F30;
 const FAMILY_PRESENT: u32 = 0x2000;
 const HEADER_LEN: usize = 32;
 
-/// The UF2 file of an image. Where a block is not filled, it says 0xFF: what erased flash holds.
+/// The UF2 file of an image. The rest of a partly filled block is 0xFF, as erased flash.
 #[must_use]
 pub fn blocks(image: &Image) -> Vec<u8> {
     let mut payloads: Vec<(u32, [u8; PAYLOAD_LEN])> = Vec::new();
@@ -44,7 +45,7 @@ pub fn blocks(image: &Image) -> Vec<u8> {
     file
 }
 
-/// What a bootloader finds in a UF2 file: address and payload of each block, as strictly checked as the bootloader does.
+/// Address and payload of each block of a UF2 file, checked as strictly as by a bootloader.
 ///
 /// # Errors
 /// [`Uf2Error::BadBlock`].

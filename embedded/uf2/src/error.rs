@@ -1,6 +1,6 @@
 //! Why there is no UF2 file.
 
-/// What is wrong with an image or a file.
+/// An error of an image or a file.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Uf2Error {
@@ -15,7 +15,7 @@ pub enum Uf2Error {
     OutsideFlash {
         /// The first address.
         start: u64,
-        /// How many bytes.
+        /// The length in bytes.
         len: u64,
     },
     /// The program would overwrite what starts the bootloader.
@@ -45,7 +45,7 @@ pub enum Uf2Error {
     BadBlock {
         /// Counted from 0.
         number: usize,
-        /// What is wrong.
+        /// The reason.
         why: &'static str,
     },
 }

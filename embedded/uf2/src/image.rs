@@ -1,4 +1,4 @@
-//! What of an ELF file belongs into flash.
+//! The flash content of an ELF file.
 
 use object::read::elf::{ElfFile32, ProgramHeader};
 use object::{Architecture, Object, ObjectSymbol, elf};
@@ -11,7 +11,8 @@ pub const FLASH_LEN: u32 = 1 << 20;
 /// Below this lies the master boot record in every layout with a USB bootloader.
 const BOOT_RECORD_LEN: u32 = 0x1000;
 
-/// The bytes that a program wants in flash: pieces in the order of their addresses, none of them empty, none overlapping another.
+/// The bytes that a program wants in flash: pieces in the order of their addresses, none of them empty, none
+/// overlapping another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
     pieces: Vec<(u32, Vec<u8>)>,
@@ -21,8 +22,9 @@ impl Image {
     /// The image in an ELF file: what its loadable segments hold in the file, at their load addresses.
     ///
     /// # Errors
-    /// [`Uf2Error::NotAnImage`], [`Uf2Error::Empty`], [`Uf2Error::OutsideFlash`], [`Uf2Error::Overlap`], [`Uf2Error::OverBootloader`], and
-    /// [`Uf2Error::OverState`] if the symbol `_state_start` says where that is.
+    /// [`Uf2Error::NotAnImage`], [`Uf2Error::Empty`], [`Uf2Error::OutsideFlash`], [`Uf2Error::Overlap`],
+    /// [`Uf2Error::OverBootloader`], and [`Uf2Error::OverState`] if the symbol `_state_start` gives the
+    /// state's address.
     pub fn from_elf(file: &[u8]) -> Result<Self, Uf2Error> {
         let not_an_image = |why: object::Error| Uf2Error::NotAnImage(why.to_string());
         let elf = ElfFile32::<object::Endianness>::parse(file).map_err(not_an_image)?;

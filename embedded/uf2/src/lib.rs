@@ -1,7 +1,8 @@
 //! UF2 files of images for the nRF52840.
 //!
-//! UF2 (Microsoft, "USB Flashing Format", github.com/microsoft/uf2) cuts an image into blocks of 512 bytes, each of which says where in
-//! flash its 256 bytes of payload belong, so that a bootloader can take them in any order as sectors of a drive.
+//! UF2 (Microsoft, "USB Flashing Format", github.com/microsoft/uf2) cuts an image into blocks of 512 bytes,
+//! each of which says where in flash its 256 bytes of payload belong, so that a bootloader can take them in
+//! any order as sectors of a drive.
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)

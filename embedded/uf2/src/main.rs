@@ -1,4 +1,4 @@
-//! `quiver-uf2 IMAGE FILE.uf2`: makes a UF2 file of an image (ELF), and says what is in it.
+//! `quiver-uf2 IMAGE FILE.uf2`: converts an image (ELF) into a UF2 file, and prints its summary.
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -1,8 +1,9 @@
 //! Attribute keys: fetched from the authorities beside the KGC, through the gateway, and kept with the state.
 //!
-//! The fetch is a machine of its own beside the drone's. While it runs, the board asks its gateway for the KGCs, and what
-//! they say is for this machine. It is begun at every start and by `fetch`; until every authority has answered it is
-//! begun again, later and later: whoever is on the way to the KGC can make refusals, and a list without authorities.
+//! The fetch is a machine of its own beside the drone's. While it runs, the board asks its gateway for the
+//! KGCs, and what they say is for this machine. It is begun at every start and by `fetch`; until every
+//! authority has answered it is begun again, later and later: whoever is on the way to the KGC can make
+//! refusals, and a list without authorities.
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
@@ -26,7 +27,7 @@ use rand_core::CryptoRngCore;
 
 use super::{Node, S};
 
-/// What a board has of time and memory for envelopes. An opening takes seconds and about half of the heap.
+/// Limits of time and memory for envelopes. An opening takes seconds and about half of the heap.
 pub(super) const LIMITS: EnvelopeLimits = EnvelopeLimits {
     ciphertext: 640,
     openings: (4, Duration::from_secs(10)),
@@ -36,14 +37,14 @@ pub(super) const LIMITS: EnvelopeLimits = EnvelopeLimits {
     unfit: 32,
     open: 2,
 };
-/// How long one fetch may take.
+/// Time limit of one fetch.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long to wait after the first fetch that confirmed nothing, or not everything; doubles from there.
+/// Delay after the first fetch that was not confirmed by every authority; doubles from there.
 const AGAIN: Duration = Duration::from_secs(60);
 /// The longest such wait.
 const AGAIN_AT_MOST: Duration = Duration::from_secs(3600);
 
-/// What is held, and the fetch that is under way or to come.
+/// The keyring, and the fetch that is under way or to come.
 pub(super) struct Attributes {
     keyring: Keyring<S>,
     /// The same, decoded: in the order of `names`.
@@ -53,9 +54,9 @@ pub(super) struct Attributes {
     changed: bool,
     fetcher: Option<Box<Standalone<S, Fetcher<S>>>>,
     deadline: Option<Duration>,
-    /// When the fetch under way is given up.
+    /// Deadline of the fetch under way.
     until: Duration,
-    /// When the next one begins.
+    /// When the next fetch begins.
     next: Option<Duration>,
     wait: Duration,
     /// The machine's state as it was last stored: it is stored again with new keys.
@@ -84,7 +85,7 @@ impl Attributes {
         self.fetcher.is_some()
     }
 
-    /// When something is to be done, if the board is enrolled.
+    /// Deadline of the next action, if the board is enrolled.
     pub(super) fn due(&self) -> Option<Duration> {
         match &self.fetcher {
             Some(_) => Some(self.deadline.map_or(self.until, |at| at.min(self.until))),
@@ -92,7 +93,7 @@ impl Attributes {
         }
     }
 
-    /// What is held, to be stored; empty if nothing is.
+    /// The encoded keyring; empty if there are no keys.
     pub(super) fn encoded(&self) -> Zeroizing<Vec<u8>> {
         match self.keyring.entries().next() {
             Some(_) => self.keyring.encode(),
@@ -105,7 +106,7 @@ impl Attributes {
         self.state = Some(state);
     }
 
-    /// What there is of the authority of this name, if this image can use it.
+    /// Entry and access of the authority of this name, if this image can use it.
     pub(super) fn of(&self, name: &str) -> Option<(&Entry<S>, &AttributeAccess)> {
         let mut held = self.names.iter().zip(self.keys.iter());
         let (name, access) = held.find(|(held, _)| held.as_str() == name)?;
@@ -144,7 +145,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         self.machine.as_ref().is_some_and(|machine| machine.keypair().is_some())
     }
 
-    /// Whether there is somebody who can fetch, and through whom.
+    /// Whether a fetch is possible: the board is enrolled and connected to a KGC.
     pub(super) fn can_fetch(&self) -> bool {
         self.is_enrolled() && self.endpoint.has_session() && !self.random.is_faulty()
     }
@@ -171,7 +172,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         }
     }
 
-    /// Somebody typed `fetch`.
+    /// Begins a fetch, as `fetch` on the console asks.
     pub(super) fn fetch(&mut self, now: Duration) {
         if !self.is_enrolled() {
             return self.print_line(format_args!("error not enrolled"));
@@ -203,7 +204,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
             grant: entry.key.as_ref().map(|key| key.grant),
         });
         let held = held.collect();
-        // What is held was verified when it came, and when it was read.
+        // The held keys were verified when they came, and when they were read.
         let fetcher = Fetcher::new(&deployment, held, FetchTiming::default()).ok()?;
         Some(Box::new(Standalone::client(deployment, keypair, fetcher)))
     }
@@ -239,7 +240,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
                 Output::Transmit { to: Destination::Group, .. } => {}
                 Output::Transmit { to, payload } => self.transmit(to, payload),
                 Output::Block(peer) => self.block(peer),
-                // A board serves nobody.
+                // A board relays for nobody and penalises nobody.
                 Output::Relay { .. } | Output::Penalize { .. } => {}
                 Output::Event(event) => self.fetch_event(now, event).await,
                 Output::Timeout(at) => {
@@ -282,7 +283,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         }
     }
 
-    /// What an authority's answer makes of what is held of it; none if envelopes have no use for it.
+    /// The keyring entry that follows from an authority's answer; `None` if envelopes have no use for it.
     #[inline(never)]
     fn entry(&self, statement: &[u8], response: KeyResponse) -> Result<Option<Entry<S>>, String> {
         let Some(settings) = &self.settings else { return Ok(None) };
@@ -329,7 +330,8 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         }
     }
 
-    /// Forgets what is held, for a state that is too long beside it: rather no envelopes than no group. False if nothing is.
+    /// Erases the keyring if the state is too long beside it: rather no envelopes than no group. False if
+    /// nothing is.
     pub(super) fn forget_attributes(&mut self) -> bool {
         if self.attributes.keyring.entries().next().is_none() {
             return false;
@@ -341,7 +343,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         true
     }
 
-    /// Hands the machine what is held.
+    /// Hands the keyring to the machine.
     async fn use_keys(&mut self, now: Duration) {
         self.decode_keys();
         self.attributes.changed = false;
@@ -353,7 +355,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
     #[inline(never)]
     fn decode_keys(&mut self) {
         let entries = self.attributes.keyring.entries_of(KIND);
-        // What cannot be used was not taken.
+        // The entries that the machine can use.
         let usable = entries
             .filter_map(|entry| Some((entry.authority.name.clone(), AttributeAccess::of(entry).ok()?)));
         let (names, access) = usable.unzip();
@@ -361,7 +363,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         self.attributes.keys = AttributeKeys::new(access);
     }
 
-    /// What is held, a line for each authority.
+    /// Prints the keyring, a line for each authority.
     pub(super) fn print_attributes(&mut self) {
         let lines: Vec<String> = self
             .attributes

@@ -1,10 +1,10 @@
-//! Who is connected: the gateway's numbers for a session, the machine's for its life.
+//! Connections by route: the gateway's numbers for a session, the machine's handles for its life.
 
 use alloc::vec::Vec;
 
 use quiver_role::{Peer, Route};
 
-/// How many connections there may be at once: KGCs of a quorum, a leader and its deputies.
+/// Greatest number of connections at once: KGCs of a quorum, a leader and its deputies.
 const MAX_CONNECTIONS: usize = 80;
 
 /// The connected connections. The machine never sees a number twice.
@@ -22,7 +22,8 @@ struct Connection {
 }
 
 impl Connections {
-    /// A connection stands: the machine's name for it, unless it stood before or there are too many.
+    /// Registers a connection and returns the machine's handle for it; `None` if it was registered before or
+    /// there are too many.
     pub(super) fn connected(&mut self, number: u64, route: Route) -> Option<Peer> {
         if self.peer(number).is_some() || self.list.len() >= MAX_CONNECTIONS {
             return None;
@@ -52,7 +53,7 @@ impl Connections {
         self.list.iter().find(|connection| connection.peer == peer).map(|connection| connection.number)
     }
 
-    /// Those to whom this leads.
+    /// Connections on this route.
     #[cfg(feature = "envelopes")]
     pub(super) fn on(&self, route: Route) -> impl Iterator<Item = Peer> + '_ {
         self.list.iter().filter(move |connection| connection.route == route).map(|connection| connection.peer)

@@ -1,4 +1,4 @@
-//! What the console asks for.
+//! Executes the commands of the console.
 
 use alloc::string::ToString;
 use core::time::Duration;
@@ -15,11 +15,11 @@ use crate::Hooks;
 use crate::console::{Command, HELP};
 use crate::stored_state::StoredState;
 
-/// The application's channel that the console speaks on.
+/// The application channel on which the console sends.
 const CHANNEL: &str = "chat";
 
 impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
-    /// Takes what was typed.
+    /// Handles typed bytes.
     pub(crate) async fn handle_typed(&mut self, now: Duration, bytes: &[u8], hooks: &mut impl Hooks) {
         for byte in bytes {
             match self.lines.push(*byte) {
@@ -36,7 +36,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         }
     }
 
-    /// Wipes, because somebody held the button.
+    /// Wipes the state because the button was held.
     pub(crate) async fn button(&mut self) {
         self.wipe().await;
     }

@@ -17,17 +17,17 @@ use super::Node;
 use super::attributes::LIMITS;
 use crate::console::{MAX_LINE, Sealing};
 
-/// The most leaves of a policy, or single attributes, to which a board seals: each takes 11 million instructions, 18 if an
-/// attribute is used again, and an integer has one for each of its bits.
+/// The most leaves of a policy, or single attributes, to which a board seals: each takes 11 million
+/// instructions, 18 if an attribute is used again, and an integer has one for each of its bits.
 const MAX_TERMS: usize = 12;
-/// Bytes of a message that are shown.
+/// Bytes of a message that are printed.
 const SHOWN: usize = 4_096;
-/// Bytes of a session's name that are shown.
+/// Bytes of a session's name that are printed.
 const SHOWN_OF_NAME: usize = 8;
 
 /// Why an envelope did not open.
 enum Unopened {
-    /// It was not tried.
+    /// It was not tried, for this reason.
     Refused(&'static str),
     Failed(EnvelopeError),
 }
@@ -39,7 +39,7 @@ impl From<EnvelopeError> for Unopened {
 }
 
 impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
-    /// Somebody typed `seal`.
+    /// Seals an envelope, as `seal` on the console asks.
     pub(super) async fn seal(&mut self, now: Duration, sealing: Sealing<'_>) {
         match self.order(&sealing) {
             Ok(command) => self.command(now, Either::Right(command)).await,
@@ -68,7 +68,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         Ok(EnvelopeCommand::Seal { authority, target, data, signed: true })
     }
 
-    /// Somebody typed `open`.
+    /// Opens an envelope, as `open` on the console asks.
     pub(super) async fn open(&mut self, now: Duration, text: &str) {
         if !self.is_fit(now).await {
             return self.print_line(format_args!("error not now: flash or randomness fail"));
@@ -119,7 +119,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         Err(EnvelopeError::NotSatisfied.into())
     }
 
-    /// What the machine reports of envelopes.
+    /// Prints an event of envelopes.
     pub(super) fn print_part_event(&mut self, event: EnvelopeEvent) {
         let name = |session: &[u8; 32]| {
             let mut shown = [0; SHOWN_OF_NAME];
@@ -144,7 +144,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         }
     }
 
-    /// `<what> <signer> <text>`; a colon, which no name has, shows that nobody signed.
+    /// Prints `<what> <signer> <text>`; a colon, which no name has, shows that nobody signed.
     fn print_opened(&mut self, what: &str, from: &str, author: Option<&Author>, data: &[u8]) {
         let text = data.get(..SHOWN).unwrap_or(data).escape_ascii();
         let rest = data.len().saturating_sub(SHOWN);

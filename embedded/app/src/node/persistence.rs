@@ -70,14 +70,15 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         }
     }
 
-    /// What is not durable yet, with all that it belongs to.
+    /// The encoded state that is not durable yet.
     fn unsaved_state(&self) -> Option<Zeroizing<Vec<u8>>> {
         let state = self.unsaved.as_ref()?;
         Some(stored_state::encode(self.settings.as_ref()?, &self.attributes.encoded(), Some(state)))
     }
 
-    /// Gives the state up that the flash has no room for, and goes back to the one that it holds: of the new one nothing was sent, so nobody
-    /// counts on it. Whatever made it so long comes again, each time after a longer while, since every start writes a state.
+    /// Discards the state that the flash has no room for, and goes back to the stored one: of the new one
+    /// nothing was sent, so nobody counts on it. Whatever made it so long comes again, each time after a
+    /// longer while, since every start writes a state.
     fn give_up(&mut self, now: Duration) {
         (self.machine, self.unsaved, self.held, self.deadline) = (None, None, None, None);
         self.attributes = Attributes::none();
@@ -99,7 +100,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
     }
 
     async fn store(&mut self, now: Duration, bytes: &[u8]) -> Result<(), StorageError> {
-        // Nobody gets here without randomness.
+        // Without randomness the node does not come here.
         let rng = self.random.generator(now).ok_or(StorageError::NoKey)?;
         let key = Secret::random(rng);
         self.storage.replace(bytes, key).await

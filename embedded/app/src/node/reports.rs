@@ -1,4 +1,4 @@
-//! What the console and the gateway are told. Never a secret.
+//! Reports events and counters on the console and to the gateway. Never a secret.
 
 use alloc::vec::Vec;
 use core::fmt::{Arguments, Write};
@@ -18,7 +18,7 @@ use crate::{Hooks, ResetCause, StorageError};
 const MAX_OUT: usize = 8 * 1024;
 
 impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
-    /// One line for the console, or none if nobody reads there.
+    /// Prints one line on the console, unless nobody reads there.
     pub(super) fn print_line(&mut self, line: Arguments<'_>) {
         if self.out.len() < MAX_OUT {
             // Writing to a string does not fail.
@@ -41,7 +41,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         ));
     }
 
-    /// What the machine reports.
+    /// Prints an event of the machine.
     pub(super) fn print_event(&mut self, event: EdgeEvent) {
         match event {
             EdgeEvent::Enrolled { name } => self.print_line(format_args!("enrolled {name}")),
@@ -64,7 +64,8 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
             EdgeEvent::Left => self.print_line(format_args!("left")),
             EdgeEvent::Evicted => self.print_line(format_args!("evicted")),
             EdgeEvent::Refused(reason) => self.print_line(format_args!("refused {reason:?}")),
-            // Without the feature there is no quorum to have trouble with, and its texts stay out of the image.
+            // Without the feature there is no quorum to have trouble with, and its texts stay out of the
+            // image.
             EdgeEvent::EnrolmentTrouble(trouble) if cfg!(feature = "quorum") => {
                 self.print_line(format_args!("trouble {trouble:?}"));
             }
@@ -109,7 +110,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         });
     }
 
-    /// Sends what the machine says.
+    /// Sends a message of the machine.
     pub(super) fn transmit(&mut self, to: Destination, payload: Vec<u8>) {
         let to = match to {
             Destination::Group => Some(LinkDestination::Group),

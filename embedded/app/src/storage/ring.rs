@@ -37,8 +37,8 @@ impl Ring {
 
     /// The longest record that fits wherever one of the same length is kept.
     ///
-    /// A record of p pages touches at most p + 1 of the n pages. The next one may begin in the last of these, and erases at
-    /// most p others.
+    /// A record of p pages touches at most p + 1 of the n pages. The next one may begin in the last of these,
+    /// and erases at most p others.
     pub(super) const fn longest(&self) -> usize {
         ((self.size / self.page - 1) / 2 * self.page) as usize
     }

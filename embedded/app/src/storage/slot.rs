@@ -1,4 +1,5 @@
-//! A key in flash, with where its record lies: 48 bytes, all of which are cleared when the record is superseded.
+//! A key in flash, with where its record lies: 48 bytes, all of which are cleared when the record is
+//! superseded.
 
 use alloc::vec::Vec;
 use core::fmt;

@@ -196,7 +196,8 @@ impl World {
         self.said.lines().rfind(|line| line.starts_with(kind))
     }
 
-    /// Everything that is to be done now; if that is nothing, the next moment when there is something, at most `end`.
+    /// Everything that is to be done now; if that is nothing, the next moment when there is something, at
+    /// most `end`.
     fn step(&mut self, end: Duration) {
         let mut busy = self.poll_board();
         let heard = self.wire.hear();

@@ -10,7 +10,7 @@ mod wire;
 #[path = "../board/world.rs"]
 mod world;
 
-/// Nobody counts the heap here.
+/// Without counting the heap.
 mod meter {
     pub(crate) fn board<T>(work: impl FnOnce() -> T) -> T {
         work()
@@ -324,8 +324,8 @@ fn header_that_the_flash_has_no_room_for_is_given_up_and_a_later_key_taken() {
     world.until("agreement", World::agree);
     world.add_companions(1_100);
     world.silence_every_second();
-    // Their spare points are used up by the first start, so that the second opens a term without them, and names each in its header:
-    // 550 runs of 8 bytes, where a state may have 4,080.
+    // Their spare points are used up by the first start, so that the second opens a term without them, and
+    // names each in its header: 550 runs of 8 bytes, where a state may have 4,080.
     world.restart_leader();
     world.until("agreement", World::agree);
     // The board publishes its next one.
@@ -351,7 +351,8 @@ fn re_key_longer_than_a_board_takes_is_refused_counted_and_caught_up_with() {
     world.add_companions(700);
     world.until("agreement", World::agree);
     let refused = world.gateway.counters().too_long;
-    // Every second leaf of the tree goes: nearly all of its keys are new, and the message has two wraps of each.
+    // Every second leaf of the tree goes: nearly all of its keys are new, and the message has two wraps of
+    // each.
     world.revoke_every_second();
     world.until("refusal", |world| world.gateway.counters().too_long > refused);
     world.until("agreement", World::agree);

@@ -1,8 +1,8 @@
-//! A long time in the life of a board: its heap does not grow, its flash wears as computed, it misses no key, and none of its
-//! secrets is on the console or in the clear on the line.
+//! A long time in the life of a board: its heap does not grow, its flash wears as computed, it misses no key,
+//! and none of its secrets is on the console or in the clear on the line.
 //!
-//! The short form is a day of virtual time, `QUIVER_SOAK_HOURS` says otherwise; the long form, which is ignored by default, a
-//! month.
+//! The short form is a day of virtual time, `QUIVER_SOAK_HOURS` says otherwise; the long form, which is
+//! ignored by default, a month.
 
 #[path = "../board/flash.rs"]
 #[allow(dead_code, reason = "some of it is for other tests")]
@@ -97,7 +97,7 @@ fn hour(world: &mut World) {
     assert!(keys >= epochs && epochs >= 6, "{keys} keys of {epochs} epochs");
 }
 
-/// States stored since the start, as the board says.
+/// States stored since the start, from the board's status.
 fn states(world: &mut World) -> u32 {
     world.type_line("status");
     world.run(Duration::from_secs(1));
@@ -105,7 +105,7 @@ fn states(world: &mut World) -> u32 {
     line.split(' ').nth(2).and_then(|count| count.parse().ok()).expect("a count")
 }
 
-/// What is in the flash, opened.
+/// The state in the flash, opened.
 fn state(world: &World) -> Vec<u8> {
     let mut storage = Storage::new(world.flash.duplicate(1)).expect("a region");
     block_on(storage.load()).expect("readable").expect("a state").to_vec()
@@ -129,8 +129,8 @@ fn secrets(world: &World) -> Vec<Vec<u8>> {
     let captured = edge.compromised_state().expect("enrolled");
     let mut secrets = vec![captured.secret.to_vec(), captured.membership.expect("a member").to_vec()];
     secrets.extend(captured.spares.iter().map(|spare| spare.to_vec()));
-    // The digest, which the membership holds too, is what drones compare with one another; its length stands before it here and
-    // in messages.
+    // The digest, which the membership holds too, is what drones compare with one another; its length stands
+    // before it here and in messages.
     let digest = edge.status().digest.expect("a key");
     let public =
         [&[32], &digest[..], captured.public.implicit(&world.deployment).expect("a key").as_bytes()].concat();

@@ -1,4 +1,4 @@
-//! How much heap the board uses, apart from everything else in the process.
+//! Counts the heap that the board uses, apart from everything else in the process.
 
 use std::alloc::System;
 use std::cell::Cell;
@@ -17,7 +17,7 @@ fn now() -> i64 {
     HEAP.allocated() as i64
 }
 
-/// Counts what the board does.
+/// Counts the allocations of the board's work.
 pub(crate) fn board<T>(work: impl FnOnce() -> T) -> T {
     SINCE.set(now());
     let done = work();
@@ -25,7 +25,7 @@ pub(crate) fn board<T>(work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Does not count what happens meanwhile.
+/// Suspends counting meanwhile.
 pub(crate) fn pause<T>(work: impl FnOnce() -> T) -> T {
     HELD.set(HELD.get() + now() - SINCE.get());
     let done = work();

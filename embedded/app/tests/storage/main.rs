@@ -36,7 +36,7 @@ fn replace(storage: &mut Storage<Flash>, n: u32, len: usize) -> Result<(), Stora
     block_on(storage.replace(&state(n, len), key(n)))
 }
 
-/// Whether any word of the key is where keys are kept.
+/// Whether any word of the key remains where keys are stored.
 fn remains_of(flash: &Flash, n: u32) -> bool {
     let key = key(n);
     let chip = flash.chip();
@@ -192,8 +192,8 @@ fn region_that_cannot_be_used_is_refused() {
     assert_eq!(refused, Err(StorageError::Region { size: 5 * PAGE, page: PAGE }));
 }
 
-/// Stores states until power fails, at every step in turn; then starts again, with power failing in the middle of that as
-/// well, and goes on.
+/// Stores states until power fails, at every step in turn; then starts again, with power failing in the
+/// middle of that as well, and goes on.
 fn survives(lens: &[usize], before: u32, seed: u64) {
     let template = Flash::new(PAGES, seed);
     let (mut storage, _) = mount(&template);

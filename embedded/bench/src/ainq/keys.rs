@@ -19,7 +19,8 @@ type S = Ristretto255;
 /// Bytes that are signed.
 const MESSAGE: [u8; 256] = [1; 256];
 
-/// The vectors for the pairwise secret on ristretto255, `core/ainq/tests/vectors/pairwise-secret.json`: y, e, V and T of each.
+/// The vectors for the pairwise secret on ristretto255, `core/ainq/tests/vectors/pairwise-secret.json`: y, e,
+/// V and T of each.
 const VECTORS: &[u8] = include_bytes!("../../fixtures/pairwise-secret.bin");
 /// Bytes of a vector.
 const VECTOR_LEN: usize = 4 * 32;

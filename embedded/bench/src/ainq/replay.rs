@@ -1,4 +1,4 @@
-//! An edge that hears a script.
+//! Replays a script to an edge.
 
 use alloc::format;
 
@@ -20,12 +20,12 @@ type S = Ristretto255;
 /// The one connection of the edge.
 const LEADER: Peer = Peer(1);
 
-/// What of a message's handling counts.
+/// The part of a message's handling that is measured.
 #[derive(Clone, Copy)]
 pub(super) enum Part {
     /// From its bytes to the key in use.
     Whole(Cue),
-    /// That without its header's signature: decoding it and checking it.
+    /// The same without its header's signature: decoding and verifying it.
     Unsigned(Cue),
     /// The verification of the header.
     Header(Cue),
@@ -39,7 +39,7 @@ impl Part {
     }
 }
 
-/// Repeats what the script has of these messages, from the start as often as it takes.
+/// Measures the steps with this cue, replaying the script from the start as often as it takes.
 pub(super) async fn measure<H: Host>(
     runner: &mut Runner<'_, '_, H>,
     operation: &str,
@@ -60,7 +60,7 @@ pub(super) async fn measure<H: Host>(
 struct Replay {
     edge: Edge<S>,
     rng: ChaCha20Rng,
-    /// How many steps were taken.
+    /// Steps taken so far.
     taken: usize,
 }
 
@@ -127,7 +127,7 @@ impl Replay {
         self.edge.handle_input(script.now(step), input, &mut self.rng);
     }
 
-    /// Takes what it wants done, and says whether a new key is in use.
+    /// Executes the machine's outputs; returns whether a new key is in use.
     fn drain(&mut self) -> bool {
         let mut activated = false;
         loop {
@@ -151,8 +151,8 @@ fn verify<H: Host>(
     Ok(probe.time(|| header.verify(&script.deployment, &script.group, None, &list, unix)))
 }
 
-/// Decodes and verifies the signature of a message's header, as an edge does that has heard the leader before and so knows
-/// its Y.
+/// Decodes and verifies the signature of a message's header, as an edge does that knows the leader's Y
+/// already.
 fn signature<H: Host>(script: &Script<'_>, step: &Step<'_>, probe: &mut Probe<'_, H>) -> Result<Sample> {
     const FAILED: BenchError = BenchError::Failed("the header's signature");
     let header = header(script, step)?;

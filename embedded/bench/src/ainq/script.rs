@@ -1,11 +1,13 @@
-//! What a KGC, a leader and a hundred drones once said to one drone, so that a board can hear it again.
+//! Script of a benchmark: the recorded inputs of one drone in a group of a hundred, replayed on a board.
 //!
-//! Roles are deterministic: an edge that starts from the same stored state, with the same generator and the same
-//! inputs, does the same. So nothing of a leader needs to be in an image. The example `record` writes scripts; a test
-//! records them again and compares the bytes, so that they are never those of another version of the protocol.
+//! Roles are deterministic: an edge that starts from the same stored state, with the same generator and the
+//! same inputs, does the same. So nothing of a leader needs to be in an image. The example `record` writes
+//! scripts; a test records them again and compares the bytes, so that they are never those of another version
+//! of the protocol.
 //!
-//! The encoding is lp(deployment's name) ‖ lp(P_pub) ‖ lp(group) ‖ members (4 bytes) ‖ time (8, seconds since 1970) ‖ seed (8) ‖
-//! lp(stored state) ‖ number of steps (4) ‖ steps, each as milliseconds (4) ‖ cue (1) ‖ lp(message).
+//! The encoding is lp(deployment's name) ‖ lp(P_pub) ‖ lp(group) ‖ members (4 bytes) ‖ time (8, seconds since
+//! 1970) ‖ seed (8) ‖ lp(stored state) ‖ number of steps (4) ‖ steps, each as milliseconds (4) ‖ cue (1) ‖
+//! lp(message).
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -23,19 +25,19 @@ const MAX_LEN: usize = 1 << 16;
 /// The inputs of an edge from its stored state on, which has its key and is in no group.
 #[derive(Debug)]
 pub struct Script<'a> {
-    /// Whose drone it is.
+    /// The drone's deployment.
     pub deployment: Deployment<Ristretto255>,
     /// The group that it joins.
     pub group: Name,
-    /// How many members the group has with it.
+    /// Number of members of the group, this drone included.
     pub members: u32,
     /// The time of the start.
     pub unix: u64,
-    /// Of the edge's generator.
+    /// Seed of the edge's generator.
     pub seed: u64,
-    /// What it starts from. Its key is good for nothing but this.
+    /// State at the start. Its key is good for nothing but this.
     pub state: Snapshot,
-    /// What it is told.
+    /// Inputs in order.
     pub steps: Vec<Step<'a>>,
 }
 
@@ -44,24 +46,24 @@ pub struct Script<'a> {
 pub struct Step<'a> {
     /// Milliseconds since the start.
     pub at: u32,
-    /// What it is.
+    /// Kind of the input.
     pub cue: Cue,
     /// The message, if it is one.
     pub bytes: &'a [u8],
 }
 
-/// What an input is.
+/// Kind of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cue {
     /// A deadline has come.
     Timeout,
-    /// The leader's connection stands.
+    /// The connection to the leader is up.
     Connected,
     /// A message that makes no new key.
     Message,
     /// The message that brings the first key.
     Welcome,
-    /// A message that brings a new key, nobody added or removed.
+    /// A message with a new key, no member added or removed.
     Rekey,
     /// A message that brings a new key and removes another member.
     Evict,

@@ -1,11 +1,13 @@
-//! What the firmware costs: instructions, stack and heap of every operation, counted in QEMU; flash and RAM of the images.
+//! Measures the firmware: instructions, stack and heap of every operation, counted in QEMU; flash and RAM of
+//! the images.
 //!
 //! ```text
 //! cargo run --manifest-path embedded/Cargo.toml -p quiver-emulation --bin figures -- check
 //! ```
 //!
-//! compares them with `embedded/figures.csv` and fails if any is more than 3 % above what is recorded there or above its
-//! budget; `record` in place of `check` writes them there, beside what else is recorded. `show 'bench sha 3 256'` measures single lines.
+//! compares them with `embedded/figures.csv` and fails if any is more than 3 % above what is recorded there
+//! or above its budget; `record` in place of `check` writes them there, beside what else is recorded. `show
+//! 'bench sha 3 256'` measures single lines.
 #![forbid(unsafe_code)]
 
 use std::env;
@@ -20,9 +22,9 @@ use quiver_emulation::board::{Board, Time, qemu};
 use quiver_emulation::build::{image, image_of, root};
 use quiver_emulation::size::Size;
 
-/// What an image may take.
+/// Flash and RAM that an image may take.
 struct Budget {
-    /// As recorded.
+    /// Name in the record.
     name: &'static str,
     package: &'static str,
     binary: &'static str,
@@ -50,7 +52,8 @@ const IMAGES: [Budget; 4] = [
         binary: "mps2-envelopes",
         features: "edge,envelopes",
         profile: "compact",
-        // With what the emulated machine needs and a board does not; the board's own image has its budget below.
+        // Includes what the emulated machine needs and a board does not; the board's own image has its budget
+        // below.
         flash: 452 * 1024,
         static_ram: 64 * 1024,
     },
@@ -74,7 +77,7 @@ const IMAGES: [Budget; 4] = [
     },
 ];
 
-/// What an operation may take.
+/// Limit of an operation.
 #[derive(Clone, Copy)]
 enum Goal {
     Instructions(u64),
@@ -82,7 +85,8 @@ enum Goal {
     Microseconds(u64),
 }
 
-/// By benchmark and parameters as recorded. A quarter of 4.82 s, which is published for YCT14 on an nRF52840, are 1.205.
+/// Limits by benchmark and parameters as recorded. A quarter of 4.82 s, which is published for YCT14 on an
+/// nRF52840, are 1.205.
 const GOALS: [(&str, &str, Goal); 9] = [
     ("ainq first-key-flat", "group of 100", Goal::Instructions(3_500_000)),
     ("ainq first-key-tree", "group of 100", Goal::Instructions(3_500_000)),
@@ -184,7 +188,7 @@ fn measure() -> (Figures, Vec<String>) {
     (measured, over)
 }
 
-/// Which operations take more than they may.
+/// Operations that exceed their limits.
 fn missed(measured: &Figures) -> Vec<String> {
     let mut missed = Vec::new();
     for (benchmark, parameters, goal) in GOALS {
@@ -209,7 +213,7 @@ fn missed(measured: &Figures) -> Vec<String> {
     missed
 }
 
-/// What the bench shell answers to these lines, in one run.
+/// The bench shell's output for these lines, in one run.
 fn run(lines: &[&str]) -> String {
     let image = image("quiver-mps2", "mps2-bench", "bench");
     let directory = tempfile::tempdir().expect("tempdir");

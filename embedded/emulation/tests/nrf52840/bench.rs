@@ -7,7 +7,7 @@ use quiver_emulation::model::{Model, Setup};
 
 use crate::member_board::NAME;
 
-/// What the board answers to a line, up to what it answers to the next.
+/// The board's output for a line, up to that of the next.
 fn answer(model: &mut Model, line: &str) -> String {
     let before = model.board.console.said().len();
     model.board.console.type_line(line);
@@ -43,7 +43,8 @@ fn board_measures_ciphers_hashes_and_ainq_and_goes_on() {
         assert_eq!(outcome.instructions, None, "a board does not count them: {outcome:?}");
         assert!(outcome.minimum <= outcome.average && outcome.average <= outcome.maximum, "{outcome:?}");
     }
-    // The first of what takes long: an X25519 of some 660,000 instructions is no more than 25 ms and no less than 10.
+    // The first of what takes long: an X25519 of some 660,000 instructions is no more than 25 ms and no less
+    // than 10.
     let secret = all.iter().find(|outcome| outcome.benchmark == "ainq secret").expect("it is among them");
     assert!((10_000.0..25_000.0).contains(&secret.average), "{secret:?}");
     for (wrong, said) in [

@@ -1,5 +1,5 @@
-//! The image with envelopes: a key is fetched, and board and service open what the other seals. On the chip as in QEMU; there stands all that is
-//! refused.
+//! The image with envelopes: a key is fetched, and board and service open what the other seals. The refusals
+//! are tested in QEMU.
 
 use std::fs;
 

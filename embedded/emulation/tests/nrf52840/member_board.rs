@@ -51,7 +51,7 @@ impl MemberBoard {
         Self { deployment, kgc, leader, model, setup, image: image.into(), epoch: (0, 0) }
     }
 
-    /// Types in what the operator's program prints, once the board listens.
+    /// Provisions the board with the line that the operator's program prints.
     pub(crate) fn provision(&mut self) {
         let token = self.deployment.token(NAME, &["--group", GROUP]);
         let line = self.deployment.ok("edge", &provision(&token, &[]));
@@ -59,7 +59,7 @@ impl MemberBoard {
         self.model.board.console.type_line(line.trim());
     }
 
-    /// Waits until the leader knows that the board holds an epoch after the last known, and the board says so.
+    /// Waits until leader and board report that the board holds an epoch after the last known.
     pub(crate) fn in_step(&mut self) {
         self.epoch = self.deployment.served(1, self.epoch);
         let key = format!("key {}.{} ", self.epoch.0, self.epoch.1);
@@ -72,7 +72,7 @@ impl MemberBoard {
         self.in_step();
     }
 
-    /// The board hears the leader, and the leader hears the board.
+    /// Sends a message from the leader to the board and one back.
     pub(crate) fn exchanges_messages(&mut self, words: &str) {
         let order = format!("order: {words}");
         self.deployment.ok("leader", &["send", "--channel", "orders", &order]);
@@ -97,7 +97,8 @@ impl MemberBoard {
 
     /// Another process with the same flash; the leader's line stays as it is.
     pub(crate) fn start_again(&mut self) {
-        // A chip never draws the same numbers twice: by the first one, the gateway tells this start from the one before.
+        // A chip never draws the same numbers twice: by the first one, the gateway distinguishes this start
+        // from the one before.
         self.setup.seed += 1_000;
         self.model.restart(&self.deployment.log(NAME), &self.image, &self.setup);
     }

@@ -1,5 +1,5 @@
-//! Two drones by radio, with a dongle as gateway on the leader's line. The three chips have one clock, which falls behind the leader's on a busy
-//! host: to the leader it is a slow radio.
+//! Two drones by radio, with a dongle as gateway on the leader's line. The three chips have one clock, which
+//! falls behind the leader's on a busy host: to the leader it is a slow radio.
 
 use quiver_emulation::build::image;
 use quiver_emulation::deployment::{Deployment, GROUP};
@@ -8,7 +8,7 @@ use quiver_emulation::wire::End;
 
 use crate::member_board::{edge, provision};
 
-/// Three chips that hear each other; the first is the gateway.
+/// Three chips in radio range; the first is the gateway.
 fn on_air(deployment: &Deployment) -> [Model; 3] {
     let gateway = image("quiver-nrf52840", "gateway", "");
     let edge = edge();
@@ -24,7 +24,7 @@ fn on_air(deployment: &Deployment) -> [Model; 3] {
     Model::together(&chips).try_into().expect("as many as there are chips")
 }
 
-/// Types in what the operator's program prints, once the board listens.
+/// Provisions the board with the line that the operator's program prints.
 fn set_up(deployment: &Deployment, model: &mut Model, name: &str, place: &str) {
     let token = deployment.token(name, &["--group", GROUP]);
     let line = deployment.ok("edge", &provision(&token, &["--radio", place]));

@@ -1,9 +1,11 @@
-//! A long time in the life of the image as it is flashed: hour after hour it follows every key, hears and says every message, on a line that spoils,
-//! loses and adds bytes and is cut for minutes. In its first hour it is reset in every way there is, and starts again with its state; from then on
-//! neither its heap nor its stack grow, its watchdog is fed, its clock is right, and its flash wears evenly.
+//! A soak test of the image as it is flashed: hour after hour it follows every key and exchanges every
+//! message, on a line that changes, loses and adds bytes and is cut for minutes. In its first hour it is
+//! reset in every way there is, and starts again with its state; from then on neither its heap nor its stack
+//! grow, its watchdog is fed, its clock is right, and its flash wears evenly.
 //!
-//! The chip and everybody it meets (a KGC, a leader, a gateway, other drones: the machines of the services, without their network) are on one virtual time,
-//! and idle time is skipped. CI takes the short form, `QUIVER_SOAK_HOURS` says otherwise; the long form, which is ignored by default, is a day.
+//! The chip and everybody it meets (a KGC, a leader, a gateway, other drones: the machines of the services,
+//! without their network) are on one virtual time, and idle time is skipped. CI takes the short form,
+//! `QUIVER_SOAK_HOURS` says otherwise; the long form, which is ignored by default, is a day.
 
 #[path = "soak/virtual_board.rs"]
 mod virtual_board;
@@ -22,11 +24,11 @@ use self::virtual_board::VirtualBoard;
 use crate::member_board::NAME;
 
 const MINUTE: Duration = Duration::from_secs(60);
-/// A byte in so many is changed, another lost, and garbage comes before a third.
+/// One byte in so many is changed, another lost, and garbage comes before a third.
 const BAD: LinkFaults = LinkFaults { cut: false, garbage: 20_000, errors: 20_000, losses: 20_000 };
 /// Other drones in the group.
 const COMPANIONS: usize = 3;
-/// In which minute of the first hour the board starts anew, and why.
+/// Minute of the first hour and cause of each reset.
 const RESETS: [(u64, &str); 4] = [(32, "pin"), (38, "software"), (44, "watchdog"), (50, "power")];
 /// Pages of flash that hold the state: two for keys, the others a ring.
 const STATE: std::ops::Range<usize> = 0xF6..0x100;
@@ -64,7 +66,7 @@ fn soak(hours: u64) {
     run.board.join(COMPANIONS);
     run.board.faults.current = BAD;
     println!("{}", run.hour(0));
-    // The first whole hour since the last reset is what the others are held to.
+    // The first whole hour since the last reset, with which the others are compared.
     let first = run.hour(1);
     println!("{first}");
     for hour in 2..hours {
@@ -77,11 +79,11 @@ fn soak(hours: u64) {
     run.exchange_messages();
 }
 
-/// What happens to a board.
+/// State of a soak test.
 struct SoakRun {
     board: VirtualBoard,
     chance: ChaCha8Rng,
-    /// What was said, to the board and by it.
+    /// Messages sent, to the board and by it.
     orders: usize,
     reports: usize,
     /// When the board started last.
@@ -105,7 +107,8 @@ impl SoakRun {
         least + self.chance.next_u64() % (most - least + 1)
     }
 
-    /// Seven or eight keys; messages; an outage; garbage; something on the ground that begins anew; in the first hour, resets.
+    /// Runs an hour: seven or eight keys; messages; an outage; garbage; a restart of gateway or leader, or
+    /// revocations; in the first hour, resets.
     fn hour(&mut self, hour: u64) -> Figures {
         let start = self.board.now;
         let cut = self.between(8, 15);
@@ -144,7 +147,7 @@ impl SoakRun {
         self.behind = self.behind.max(self.board.now - since);
     }
 
-    /// The board is told something, and tells something; each arrives once.
+    /// Sends a message to the board and one from it; each arrives once.
     fn exchange_messages(&mut self) {
         self.orders += 1;
         self.reports += 1;
@@ -246,7 +249,7 @@ fn is_epoch(event: &LeaderEvent) -> bool {
     matches!(event, LeaderEvent::EpochActivated { .. })
 }
 
-/// What the leader has heard of the board.
+/// Messages of the board that the leader has received.
 fn heard(board: &VirtualBoard) -> usize {
     let ours = |event: &&LeaderEvent| match event {
         LeaderEvent::Message { data, source: quiver_role::Source::Signed { name, .. }, .. } => {
@@ -257,11 +260,11 @@ fn heard(board: &VirtualBoard) -> usize {
     board.network.leader_events.iter().filter(ours).count()
 }
 
-/// How a board stands after an hour.
+/// State of a board after an hour.
 struct Figures {
     hour: u64,
-    /// Epochs that the leader began and those whose key the board held, messages heard and said, since the beginning. During an outage
-    /// it misses some, and gets the last one's key.
+    /// Epochs of the leader and those whose key the board held, messages received and sent, since the
+    /// beginning. During an outage the board misses some, and gets the last one's key.
     epochs: usize,
     keys: usize,
     heard: usize,
@@ -272,7 +275,7 @@ struct Figures {
     heap: u64,
     heap_peak: u64,
     stack_peak: u64,
-    /// How often the watchdog was fed since the beginning, and the longest that it was not, in ms.
+    /// Number of watchdog feeds since the beginning, and the longest interval between two, in ms.
     fed: u64,
     unfed: u64,
     /// Bytes that came over a line and were lost in the chip.
@@ -284,8 +287,9 @@ struct Figures {
 }
 
 impl Figures {
-    /// Nothing grows but by the list of revoked keys, which has 32 bytes for each, is there twice and may have room for as many again,
-    /// and by what the message that brings it takes for a moment. The stack's deepest moment may come late by chance.
+    /// Nothing grows but by the list of revoked keys, which has 32 bytes for each, exists twice and may have
+    /// room for as many again, and by what the message that brings it takes for a moment. The stack's deepest
+    /// moment may come late by chance.
     fn compare(&self, first: &Self) {
         for (what, now, then, growth) in [
             ("heap", self.heap, first.heap, 512 + 128 * self.revoked),

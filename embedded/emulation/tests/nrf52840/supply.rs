@@ -37,7 +37,7 @@ fn power_that_fails_again_and_again_while_the_board_starts_costs_nothing() {
     board.model.lose_power_at(writes - 5);
     board.deployment.ok("leader", &["rekey"]);
     assert_eq!(board.model.ended().code(), Some(POWER_LOST));
-    // What was left half done is cleared at the next start, and power fails in that, too.
+    // A write that was interrupted is cleared at the next start, and power fails in that, too.
     for at in 1..4 {
         board.setup.options = vec!["--power-loss-at-write".into(), at.to_string()];
         board.start_again();

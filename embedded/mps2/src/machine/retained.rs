@@ -1,4 +1,4 @@
-//! Memory that outlives a reset: the flash, and beside it how often the machine has started, and why.
+//! Retained memory: the flash, and beside it the number of starts and the cause of the last one.
 
 use core::ptr;
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
@@ -14,18 +14,18 @@ const MARK: u32 = 0x5155_4956;
 
 /// The flash's words.
 pub(crate) fn flash() -> &'static [AtomicU32; FLASH_WORDS] {
-    // SAFETY: RAM that the linker does not know (memory.x ends before it), and that only these atomics ever touch; every
-    // bit pattern is a value of them.
+    // SAFETY: RAM that the linker does not know (memory.x ends before it), and that only these atomics ever
+    // touch; every bit pattern is a value of them.
     unsafe { &*ptr::with_exposed_provenance(FLASH_AT) }
 }
 
-/// What outlives a reset, besides the flash.
+/// Memory that survives a reset, besides the flash.
 pub(crate) fn retained() -> &'static Retained {
     // SAFETY: as for `flash`: the machine's PSRAM, 16 MiB at this address.
     unsafe { &*ptr::with_exposed_provenance(RETAINED_AT) }
 }
 
-/// What outlives a reset, besides the flash. All zero when the machine is switched on.
+/// Memory that survives a reset, besides the flash. All zero when the machine is switched on.
 #[repr(C)]
 pub(crate) struct Retained {
     /// [`MARK`], once initialised.
@@ -33,7 +33,7 @@ pub(crate) struct Retained {
     boots: AtomicU32,
     cause: AtomicU32,
     operations: AtomicU32,
-    /// How often each word of the flash was written since its page was erased.
+    /// Writes of each word of the flash since its page was erased.
     pub(crate) writes: [AtomicU8; FLASH_WORDS],
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct Retained {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Cause {
-    /// It was reset, and not by the program: the watchdog did it, or whoever controls QEMU.
+    /// A reset that the program did not ask for: by the watchdog, or from outside QEMU.
     Watchdog = 0,
     /// The program reset it because it was asked to.
     Asked = 1,
@@ -50,11 +50,11 @@ pub(crate) enum Cause {
 }
 
 impl Retained {
-    /// To be called once at each start: how often the machine has started by now, and why it did this time. Initialises what
-    /// never was.
+    /// Called once at each start: returns the number of starts and the cause of this one. Initialises new
+    /// memory.
     pub(crate) fn start(&self) -> (u32, Cause) {
         if self.mark.load(Relaxed) != MARK {
-            // As it leaves the factory.
+            // Erased, as it leaves the factory.
             flash().iter().for_each(|word| word.store(u32::MAX, Relaxed));
             self.writes.iter().for_each(|count| count.store(0, Relaxed));
             self.boots.store(0, Relaxed);
@@ -76,7 +76,7 @@ impl Retained {
         cortex_m::peripheral::SCB::sys_reset()
     }
 
-    /// Counts a word written or a page erased; which it is, from 1 on.
+    /// Counts a word written or a page erased; returns its number, from 1 on.
     pub(crate) fn operation(&self) -> u32 {
         self.operations.fetch_add(1, Relaxed) + 1
     }

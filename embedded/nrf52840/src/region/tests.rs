@@ -1,4 +1,4 @@
-//! Tests of the region against a flash in memory that notes what it was asked.
+//! Tests of the region against a flash in memory that records its operations.
 
 use core::cell::Cell;
 use core::future::Future;

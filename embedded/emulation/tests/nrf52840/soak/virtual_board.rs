@@ -1,4 +1,4 @@
-//! A board whose image runs in its model, and the ground that it meets, on one virtual time: the chip's own.
+//! A board whose image runs in its model, and its network, on one virtual time: the chip's own.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::member_board::{NAME, edge};
 
-/// The least that time goes on: what is due now was done.
+/// The least step of time.
 const STEP: Duration = Duration::from_micros(100);
 
 pub(crate) struct VirtualBoard {
@@ -24,14 +24,14 @@ pub(crate) struct VirtualBoard {
     pub(crate) now: Duration,
     /// Bytes for the gateway.
     heard: Vec<u8>,
-    /// The lines that the console has said.
+    /// Lines of the console so far.
     pub(crate) said: Vec<String>,
     saying: Vec<u8>,
     _directory: TempDir,
 }
 
 impl VirtualBoard {
-    /// A board as it comes from flashing, and everybody on the ground.
+    /// A board as it comes from flashing, and its network.
     pub(crate) fn new(seed: u64) -> Self {
         let directory = tempfile::tempdir().expect("tempdir");
         let setup = Setup { seed, ..Setup::default() };
@@ -91,7 +91,7 @@ impl VirtualBoard {
         }
     }
 
-    /// What is to be done on the ground is done, and the chip runs until there is more, or it says something.
+    /// Handles everything due in the network, and runs the chip until the next deadline or its next output.
     fn step(&mut self, end: Duration) {
         self.network.set_time(self.now);
         self.network.wake();
@@ -127,7 +127,7 @@ impl VirtualBoard {
         self.said.iter().rfind(|line| line.starts_with(start)).map(String::as_str)
     }
 
-    /// How many lines begin so.
+    /// Number of lines that begin so.
     pub(crate) fn count(&self, start: &str) -> usize {
         self.said.iter().filter(|line| line.starts_with(start)).count()
     }
@@ -139,7 +139,7 @@ impl VirtualBoard {
         held.is_some() && held == self.network.epoch()
     }
 
-    /// The epochs whose key the board ever held.
+    /// Epochs whose key the board ever held.
     pub(crate) fn keys(&self) -> BTreeSet<&str> {
         let keys = self.said.iter().filter_map(|line| line.strip_prefix("key "));
         keys.filter_map(|key| key.split(' ').next()).collect()
@@ -160,7 +160,7 @@ impl VirtualBoard {
     }
 }
 
-/// What a board says of itself.
+/// A board's status.
 pub(crate) struct Status(Vec<String>);
 
 impl Status {

@@ -62,7 +62,7 @@ async fn main(_spawner: Spawner) {
     }
 
     let (from, to) = memory::state();
-    // The linker script says so, and its pages are whole.
+    // The linker script defines it, and its pages are whole.
     let Some(flash) = Region::new(Nvmc::new(devices.nvmc), supply, from, to) else { hooks::restart() };
     let about = About { name: board::NAME, mcu: "nRF52840", clock_hz: board::CLOCK_HZ, reset };
     let rng = Noise::new(Rng::new_blocking(devices.rng));

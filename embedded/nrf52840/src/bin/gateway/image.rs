@@ -1,7 +1,8 @@
-//! The gateway: datagrams from a serial line to drones by radio, and back. It has no keys and understands nothing of what it
-//! passes on.
+//! The gateway: forwards datagrams between a serial line and drones by radio. It has no keys and understands
+//! nothing of what it passes on.
 //!
-//! Console: `status`, `network` (shows which one is served), `network 5155` (serves another, and remembers it).
+//! Console: `status`, `network` (prints the network that is served), `network 5155` (serves another, and
+//! stores it).
 
 use alloc::format;
 
@@ -84,7 +85,8 @@ struct Gateway<F> {
 }
 
 impl<F: NorFlash> Gateway<F> {
-    /// Passes on for ever. The watchdog is fed by nothing else, so that a radio or a line that takes nothing any more ends in a reset.
+    /// Passes on for ever. The watchdog is fed by nothing else, so that a radio or a line that takes nothing
+    /// any more ends in a reset.
     async fn run(mut self, hooks: &mut BoardHooks) -> ! {
         let mut second = Ticker::every(Duration::from_secs(1));
         let mut words = CommandLine::new();
