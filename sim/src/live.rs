@@ -23,6 +23,7 @@ mod world;
 use quiver_ainq::{Bls12381G1, Ristretto255, SuiteKind};
 use quiver_net::check_file_limit;
 use quiver_quorum::QuorumSuite;
+use quiver_report::{Machine, Progress};
 use quiver_role::admission::{AdmittingLeader, AnyEdge};
 use quiver_role::{Envelopes, Node};
 
@@ -30,7 +31,6 @@ use crate::measure;
 use crate::plan::{Plan, TransportKind};
 use crate::report::RunReport;
 use crate::{Result, SimError};
-use quiver_report::{Machine, Progress};
 
 pub use self::worker::work;
 use self::world::World;

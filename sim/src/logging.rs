@@ -2,11 +2,11 @@
 
 use std::io::{self, IsTerminal, Write};
 
+use quiver_report::Progress;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
 use crate::{Result, SimError};
-use quiver_report::Progress;
 
 /// Filter unless RUST_LOG is set. A thousand drones in one process leave no room for more.
 const DEFAULT_FILTER: &str = "error";

@@ -10,7 +10,6 @@ use core::task::Waker;
 use critical_section::{CriticalSection, Mutex};
 use embassy_time_driver::{Driver, time_driver_impl};
 use embassy_time_queue_utils::Queue;
-
 use tock_registers::interfaces::{Readable, Writeable};
 
 use crate::machine::{self, Interrupt, TICK_HZ};

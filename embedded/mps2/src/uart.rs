@@ -11,7 +11,6 @@ use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use embassy_sync::pipe::Pipe;
 use embassy_sync::waitqueue::AtomicWaker;
 use embedded_io_async::{ErrorType, Read, Write};
-
 use tock_registers::interfaces::{Readable, Writeable};
 
 use crate::machine::{self, Interrupt, UartRegisters};

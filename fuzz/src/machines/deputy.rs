@@ -10,7 +10,6 @@ use quiver_role::leader::LeaderTiming;
 use quiver_role::{
     Input, Kgcs, Leader, LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord, Machine, Now, Output,
 };
-
 use rand_chacha::rand_core::CryptoRngCore;
 
 use super::S;

@@ -29,8 +29,7 @@ use self::no_coordinator::Coordinator;
 use self::single::Single;
 pub use self::trouble::EnrolmentTrouble;
 use crate::Kgcs;
-use quiver_machine::Backoff;
-use quiver_machine::{Now, Peer};
+use quiver_machine::{Backoff, Now, Peer};
 
 /// In ascending order of their keys, equals as they came. For the few that a quorum has: a library's sort for each of their types
 /// takes a board more flash than it saves time.

@@ -24,15 +24,11 @@ use self::registry::Registry;
 pub use self::revocation_lists::RevocationUsage;
 use self::rounds::Rounds;
 use crate::{Master, MasterShare};
-use quiver_machine::Misdeeds;
-use quiver_machine::Outbox;
 pub use quiver_machine::RestoreError;
-use quiver_machine::TokenBuckets;
-use quiver_machine::vouched;
-use quiver_machine::{COOKIE_LIFETIME, CookieJar};
-use quiver_machine::{Input, Machine, Now, Offence, Output, Peer, Primary, Via};
-use quiver_machine::{REVOCATION_LIST_RATE, Revocations};
-use quiver_machine::{due, earlier};
+use quiver_machine::{
+    COOKIE_LIFETIME, CookieJar, Input, Machine, Misdeeds, Now, Offence, Outbox, Output, Peer, Primary,
+    REVOCATION_LIST_RATE, Revocations, TokenBuckets, Via, due, earlier, vouched,
+};
 
 /// The Key Generation Centre as a machine.
 #[derive(Debug)]

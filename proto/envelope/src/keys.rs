@@ -7,7 +7,6 @@ use core::fmt;
 use quiver_abe::AbeError;
 use quiver_abe::envelope::{AnyKey, AnyParameters};
 use quiver_ainq::Suite;
-
 use quiver_delivery::attributes::Entry;
 
 /// What a drone has of one authority: enough to seal, and with a key, to open.

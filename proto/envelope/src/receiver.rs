@@ -8,15 +8,14 @@ use quiver_abe::envelope::{
     AnyScheme, EnvelopeError, Header, MAX_SKIPPED, Opener, Opening, ReceivingSession, SessionId,
     Sessions as Followed, Verifier, named_authority, open_bytes,
 };
-
 use quiver_ainq::Name;
+use quiver_machine::Now;
 
 use super::budget::Budget;
 use super::keys::AttributeKeys;
 use super::part::Sessions;
 use super::{EnvelopeLimits, REPEAT};
 use crate::{Author, EnvelopeEvent};
-use quiver_machine::Now;
 
 /// Sessions whose opening was asked for, by this drone or another.
 const MAX_ASKED: usize = 64;

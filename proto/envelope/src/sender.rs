@@ -9,12 +9,12 @@ use quiver_abe::envelope::{
     Target, seal_bytes,
 };
 use quiver_ainq::{Name, UnixTime};
+use quiver_machine::Now;
 use quiver_message::{Envelope, MAX_ENVELOPE_LEN, MAX_PAYLOAD_LEN};
 use rand_core::CryptoRngCore;
 
 use super::part::Sessions;
 use super::{EnvelopeLimits, REPEAT};
-use quiver_machine::Now;
 
 /// The most sessions that a drone has open as their sender, signed or not: receivers follow four times as many of each.
 const MAX_OPEN: usize = 8;

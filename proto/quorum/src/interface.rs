@@ -5,11 +5,11 @@ use alloc::vec::Vec;
 use quiver_ainq::{Handle, KgcId, Name, Purpose, Revoked, UnixTime};
 use quiver_crypto::Hasher;
 use quiver_crypto::canonical::Reader;
+use quiver_machine::{Offence, Peer, Snapshot};
 use quiver_message::quorum::{CeremonyKind, SignRefusalReason};
 use quiver_quorum::PublicShares;
 
 use super::{Ibe, QuorumMembership};
-use quiver_machine::{Offence, Peer, Snapshot};
 
 /// What a member of a quorum is set up with.
 #[derive(Clone, Debug)]

@@ -54,9 +54,7 @@ pub use self::membership::{MAX_IDENTITY_LEN, MembershipError, QuorumMembership};
 use self::recovery::{Helping, Recovery};
 use self::signing::Signing;
 use self::statements::Statements;
-use quiver_machine::Outbox;
-use quiver_machine::earlier;
-use quiver_machine::{Input, Machine, Now, Offence, Output, Peer, Route};
+use quiver_machine::{Input, Machine, Now, Offence, Outbox, Output, Peer, Route, earlier};
 
 /// One KGC of a quorum, as the other KGCs know it.
 #[derive(Debug)]

@@ -4,6 +4,7 @@
 use alloc::vec::Vec;
 
 use quiver_ainq::{KgcId, Revoked};
+use quiver_machine::{Now, Offence};
 use quiver_message::Message;
 use quiver_message::quorum::{MAX_BODY_LEN, QuorumMessage, QuorumProof};
 use quiver_quorum::QuorumSuite;
@@ -11,7 +12,6 @@ use quiver_quorum::QuorumSuite;
 use super::interface::approval;
 use super::statements::{MAX_APPROVALS, MAX_PROOFS, MAX_PROPOSALS};
 use super::{QuorumEvent, QuorumNode, QuorumRecord};
-use quiver_machine::{Now, Offence};
 
 impl<S: QuorumSuite> QuorumNode<S> {
     /// The operator, or a proof, wants these revoked.

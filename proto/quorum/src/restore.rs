@@ -4,6 +4,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use quiver_ainq::{KgcId, QuorumStatement};
+use quiver_machine::{Outbox, RestoreError};
 use quiver_quorum::QuorumSuite;
 
 use super::ceremony::Ceremonies;
@@ -13,8 +14,6 @@ use super::rounds::Round;
 use super::signing::Signing;
 use super::statements::Statements;
 use super::{QuorumConfig, QuorumKeys, QuorumNode, QuorumRecord};
-use quiver_machine::Outbox;
-use quiver_machine::RestoreError;
 
 impl<S: QuorumSuite> QuorumNode<S> {
     /// A member that remembers these records: of each kind the newest, in any order.

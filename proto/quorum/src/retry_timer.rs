@@ -2,9 +2,8 @@
 
 use core::time::Duration;
 
-use rand_core::CryptoRngCore;
-
 use quiver_machine::{Backoff, due};
+use rand_core::CryptoRngCore;
 
 /// A deadline that recurs at growing distances, until it is stopped.
 #[derive(Debug)]

@@ -20,6 +20,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_ainq::{KgcId, Purpose, RevocationList};
+use quiver_machine::{Now, Offence};
 use quiver_message::quorum::{
     QuorumMessage, SignCommitment, SignPackage, SignProposal, SignRefusal, SignRefusalReason, SignShare,
     SigningSession,
@@ -32,7 +33,6 @@ use super::interface::purpose;
 use super::retry_timer::RetryTimer;
 use super::signing_policy::Refused;
 use super::{QuorumNode, QuorumRecord};
-use quiver_machine::{Now, Offence};
 
 /// For how long a signer's nonces are good.
 const NONCE_LIFETIME: Duration = Duration::from_secs(60);

@@ -14,12 +14,12 @@ use quiver_ainq::{
     AuthorityStatement, KgcId, MAX_REVOCATION_LIST_LEN, Purpose, RevocationList, Revoked, StatementSignature,
     UnixTime,
 };
+use quiver_machine::CLOCK_TOLERANCE;
 use quiver_message::quorum::SignRefusalReason;
 use quiver_quorum::QuorumSuite;
 
 use super::interface::{approval, proposed, renewal_time};
 use super::{QuorumNode, ibe_name};
-use quiver_machine::CLOCK_TOLERANCE;
 
 /// How far a list's number may be ahead of the newest list: numbers of lists that came to nothing are not used again.
 pub(super) const MAX_AHEAD: u64 = 1024;

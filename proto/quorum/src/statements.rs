@@ -6,11 +6,10 @@ use core::time::Duration;
 
 use quiver_ainq::{Deployment, KgcId, RevocationList, Revoked, Suite, UnixTime};
 use quiver_crypto::canonical::{Malformed, Reader, Writer};
+use quiver_machine::{RestoreError, Revocations};
 use quiver_message::quorum::{MAX_BODY_LEN, MAX_WISHES, QuorumStatus};
 
 use super::retry_timer::RetryTimer;
-use quiver_machine::RestoreError;
-use quiver_machine::Revocations;
 
 const KIND: &[u8] = b"quiver/1 quorum statements";
 /// Statements that an operator may have approved at one time.

@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use quiver_ainq::{Deployment, KgcId};
+use quiver_machine::{Now, Offence, Snapshot};
 use quiver_message::MAX_MESSAGE_LEN;
 use quiver_message::quorum::{QuorumMessage, QuorumStatus};
 use quiver_quorum::QuorumSuite;
@@ -11,7 +12,6 @@ use rand_core::CryptoRngCore;
 use super::interface::approval;
 use super::keys::QuorumKeys;
 use super::{QuorumEvent, QuorumNode, QuorumRecord};
-use quiver_machine::{Now, Offence, Snapshot};
 
 /// How much later each member tries to have something signed than the one before it, so that not all do it at once.
 const STAGGER: Duration = Duration::from_millis(250);

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use clap::Args;
-
 use quiver_ainq::StrategyKind;
 use quiver_report::{Progress, Unit, complain, grid, length_of_time, print};
 use quiver_world::run::Percentiles;

@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use quiver_ainq::Epoch;
 use quiver_crypto::Secret;
+use quiver_report::Step;
 use tokio::sync::Notify;
 
 use super::drone_event::{DroneEvent, EventSink, Exported};
 use crate::measure;
-use quiver_report::Step;
 
 /// How often progress is shown while waiting.
 const TICK: Duration = Duration::from_millis(100);

@@ -8,6 +8,7 @@ use futures::future::{join_all, try_join_all};
 use quiver_ainq::{IssuedToken, Suite};
 use quiver_crypto::Secret;
 use quiver_net::Multiaddr;
+use quiver_report::Progress;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -23,7 +24,6 @@ use crate::measure;
 use crate::plan::Plan;
 use crate::report::WorkerReport;
 use crate::{Result, SimError};
-use quiver_report::Progress;
 
 /// How long a connecting process may take to greet.
 const GREETING: Duration = Duration::from_secs(10);

@@ -10,6 +10,7 @@ use quiver_ainq::{IssuedToken, Role, Suite};
 use quiver_crypto::Hasher;
 use quiver_net::{Multiaddr, NetError};
 use quiver_quorum::QuorumSuite;
+use quiver_report::Progress;
 use quiver_role::Route;
 use quiver_role::delivery::kgc::KgcNode;
 use quiver_world::ibe_orders::IbeAuthority;
@@ -29,7 +30,6 @@ use crate::measure::{self, CpuMeter};
 use crate::plan::Plan;
 use crate::report::WorkerReport;
 use crate::{Result, SimError};
-use quiver_report::Progress;
 
 /// How many drones are at the KGC at a time.
 pub(crate) const ENROLLING_AT_ONCE: usize = 256;

@@ -18,6 +18,7 @@ use core::time::Duration;
 
 use quiver_ainq::enrolment::MAX_KGCS;
 use quiver_ainq::{Deployment, Error, QuorumStatement, Suite};
+use quiver_machine::{Backoff, Now, Peer};
 use quiver_message::{EnrolCommitment, EnrolHello, EnrolShare, Message, Refusal};
 use rand_core::CryptoRngCore;
 
@@ -25,8 +26,6 @@ use self::contact::{Contact, Known, Stage};
 use super::round::{Culprits, Round};
 use super::{EnrolmentTrouble, SharedRequest, Step, Steps};
 use crate::threshold::{Reader, Verifier};
-use quiver_machine::Backoff;
-use quiver_machine::{Now, Peer};
 
 /// Statements of the quorum that are remembered: more than one only while shares are being refreshed.
 const MAX_KNOWN: usize = 8;

@@ -5,11 +5,11 @@ use core::marker::PhantomData;
 use core::time::Duration;
 
 use quiver_ainq::{Deployment, Suite};
+use quiver_machine::{Now, Peer};
 use quiver_message::Message;
 use rand_core::CryptoRngCore;
 
 use super::{SharedRequest, Steps};
-use quiver_machine::{Now, Peer};
 
 /// What cannot be made.
 #[derive(Debug)]

@@ -4,12 +4,11 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_ainq::{Deployment, Suite};
+use quiver_machine::{Backoff, Now, Peer};
 use quiver_message::{EnrolCookie, EnrolHello, Message, Nonce, Refusal};
 use rand_core::CryptoRngCore;
 
 use super::{SharedRequest, Step, Steps};
-use quiver_machine::Backoff;
-use quiver_machine::{Now, Peer};
 
 /// Which KGC is asked, and for how long.
 #[derive(Debug)]

@@ -4,9 +4,8 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use quiver_ainq::KgcId;
-use quiver_message::Reason;
-
 use quiver_machine::Peer;
+use quiver_message::Reason;
 
 /// A quorum that does not do its part. Enrolment goes on with the KGCs that do, and begins anew with all of them once
 /// those are too few.

@@ -9,10 +9,10 @@ use quiver_ainq::{
     UnixTime,
 };
 use quiver_crypto::Secret;
+use quiver_machine::{Offence, Peer};
 use quiver_message::Reason;
 
 use crate::Master;
-use quiver_machine::{Offence, Peer};
 
 /// What a KGC is set up with.
 #[derive(Debug)]

@@ -8,13 +8,12 @@ use alloc::collections::BTreeMap;
 use core::time::Duration;
 
 use quiver_ainq::{RevocationList, Suite};
+use quiver_machine::{Now, Offence, Peer, due};
 use quiver_message::Message;
 use rand_core::CryptoRngCore;
 
 use super::{Kgc, KgcEvent, KgcRecord};
 use crate::threshold::Master;
-use quiver_machine::due;
-use quiver_machine::{Now, Offence, Peer};
 
 /// For how long nothing is signed after somebody claimed to hold a newer list: time for an answer, also over a bad line.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);

@@ -5,12 +5,12 @@
 //! is in [`sharing`](super::sharing).
 
 use quiver_ainq::{Error, KgcId, Suite, VerifiedRequest};
+use quiver_machine::{Now, Peer};
 use quiver_message::{EnrolCookie, EnrolHello, EnrolReply, EnrolRequest, Message, Reason};
 use rand_core::CryptoRngCore;
 
 use super::{Kgc, KgcEvent, KgcRecord};
 use crate::threshold::Master;
-use quiver_machine::{Now, Peer};
 
 impl<S: Suite> Kgc<S> {
     pub(super) fn enrol_hello(&mut self, now: Now, from: Peer, hello: &EnrolHello) {

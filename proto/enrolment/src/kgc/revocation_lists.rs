@@ -7,12 +7,12 @@ use quiver_ainq::{
     BOARD_REVOCATION_LIST_LEN, EquivocationProof, Error, MAX_REVOCATION_LIST_LEN, RevocationList, Revoked,
     SignedRevocationList, Suite, UnixTime,
 };
+use quiver_machine::{Now, Peer};
 use quiver_message::RevocationQuery;
 use rand_core::CryptoRngCore;
 
 use super::{Kgc, KgcEvent, KgcRecord};
 use crate::threshold::Master;
-use quiver_machine::{Now, Peer};
 
 /// How many peers are told of a new list at once; others learn its number from headers and ask.
 const MAX_LISTENERS: usize = 4096;

@@ -5,10 +5,10 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_ainq::{KgcId, Suite, VerifiedRequest};
+use quiver_machine::Peer;
 use quiver_message::EnrolShare;
 
 use crate::threshold::SignOnce;
-use quiver_machine::Peer;
 
 /// How long a drone may take between commitment and signature.
 pub(super) const LIFETIME: Duration = Duration::from_secs(60);

@@ -8,13 +8,13 @@
 //! one.
 
 use quiver_ainq::{Handle, Label, Suite, VerifiedRequest};
+use quiver_machine::{Now, Offence, Peer};
 use quiver_message::{EnrolCommitment, EnrolDone, EnrolShare, EnrolSigning, Message, Reason};
 use rand_core::CryptoRngCore;
 
 use super::rounds::Round;
 use super::{Kgc, KgcEvent, KgcRecord};
 use crate::threshold::{Contribution, Master};
-use quiver_machine::{Now, Offence, Peer};
 
 impl<S: Suite> Kgc<S> {
     /// Answers a request that holds with a commitment, once the token is pinned to it.

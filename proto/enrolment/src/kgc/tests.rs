@@ -8,13 +8,13 @@ use quiver_ainq::{
     RevocationList, Revoked, Ristretto255,
 };
 use quiver_crypto::Secret;
+use quiver_machine::Via;
 use quiver_message::{Message, RevocationQuery};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use super::list_recovery::PATIENCE;
 use super::*;
-use quiver_machine::Via;
 
 type S = Ristretto255;
 

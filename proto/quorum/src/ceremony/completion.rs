@@ -4,13 +4,13 @@ use alloc::collections::BTreeMap;
 use core::time::Duration;
 
 use quiver_ainq::KgcId;
+use quiver_machine::{Now, Offence};
 use quiver_message::quorum::{CeremonyAbort, QuorumMessage};
 use quiver_quorum::QuorumSuite;
 use rand_core::CryptoRngCore;
 
 use super::state::Candidate;
 use crate::{AbortCause, QuorumEvent, QuorumNode};
-use quiver_machine::{Now, Offence};
 
 /// How long a member does not join a refresh after the last one ended.
 const REST: Duration = Duration::from_secs(60);

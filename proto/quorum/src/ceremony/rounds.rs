@@ -3,6 +3,7 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 
 use quiver_ainq::KgcId;
+use quiver_machine::Now;
 use quiver_message::quorum::{Echo, Rounds};
 use quiver_quorum::{Error, Parameters, QuorumSuite};
 use rand_core::CryptoRngCore;
@@ -11,7 +12,6 @@ use super::digests;
 use super::state::{Candidate, Session};
 use crate::rounds::{Advanced, Round};
 use crate::{AbortCause, QuorumEvent, QuorumNode};
-use quiver_machine::Now;
 
 impl<S: QuorumSuite> QuorumNode<S> {
     /// What a member says in the session that this one is in.

@@ -7,14 +7,13 @@ use alloc::vec::Vec;
 use quiver_ainq::KgcId;
 use quiver_crypto::Zeroizing;
 use quiver_crypto::canonical::{Reader, Writer};
+use quiver_machine::{RestoreError, Snapshot};
 use quiver_message::quorum::{Both, CeremonyKind, Echo, MAX_MEMBERS, SecretBytes};
 use quiver_quorum::QuorumSuite;
 
 use super::state::{Candidate, Ceremonies, Part, Session, Settled};
 use crate::keys::QuorumKeys;
 use crate::rounds::Round;
-use quiver_machine::RestoreError;
-use quiver_machine::Snapshot;
 
 const KIND: &[u8] = b"quiver/1 quorum ceremonies";
 /// Bytes that the stored rounds, or keys, may have.

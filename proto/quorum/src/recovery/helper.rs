@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_ainq::KgcId;
+use quiver_machine::{Now, Offence};
 use quiver_message::quorum::{
     Both, Helper, QuorumMessage, RepairAnswer, RepairDelta, RepairOffer, RepairRequest, RepairStart,
     SecretBytes,
@@ -14,7 +15,6 @@ use rand_core::CryptoRngCore;
 
 use crate::keys::Ibe;
 use crate::{QuorumEvent, QuorumNode};
-use quiver_machine::{Now, Offence};
 
 /// For how long an operator's word to help a member is good.
 const WORD: Duration = Duration::from_secs(3600);

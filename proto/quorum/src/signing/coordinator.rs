@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_ainq::{KgcId, MAX_REVOCATION_LIST_LEN, Purpose, StatementSignature};
+use quiver_machine::{Now, Offence};
 use quiver_message::quorum::{
     MAX_BODY_LEN, QuorumMessage, SignCommitment, SignPackage, SignProposal, SignRefusal, SignRefusalReason,
     SignShare, SignerCommitment, SigningSession,
@@ -15,7 +16,6 @@ use rand_core::CryptoRngCore;
 use crate::interface::{proposed, tag};
 use crate::signing_policy::MAX_AHEAD;
 use crate::{QuorumEvent, QuorumNode};
-use quiver_machine::{Now, Offence};
 
 /// How long to wait for commitments, and for shares.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -6,13 +6,13 @@ use quiver_ainq::{
     KgcId, Purpose, QuorumStatement, RevocationList, SignedRevocationList, StatementSignature,
 };
 use quiver_crypto::canonical::Reader;
+use quiver_machine::{Now, Offence};
 use quiver_message::quorum::{MAX_BODY_LEN, QuorumMessage, SignedStatement};
 use quiver_quorum::QuorumSuite;
 
 use super::statement;
 use crate::interface::{purpose, tag};
 use crate::{QuorumEvent, QuorumNode, QuorumRecord};
-use quiver_machine::{Now, Offence};
 
 impl<S: QuorumSuite> QuorumNode<S> {
     /// Somebody says that the quorum has signed this.

@@ -4,10 +4,10 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_ainq::Name;
+use quiver_machine::{Offence, Peer};
 use quiver_message::Reason;
 
 use crate::attributes::KeyResponse;
-use quiver_machine::{Offence, Peer};
 
 /// What a drone holds of one authority.
 #[derive(Clone, Debug, PartialEq, Eq)]

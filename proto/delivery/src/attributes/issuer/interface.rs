@@ -5,10 +5,10 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_ainq::{Name, SecretScalar, Suite, UnixTime, VerifiedAuthority};
+use quiver_machine::{Offence, Peer};
 use quiver_message::Reason;
 
 use crate::attributes::{Grant, KeyMaker, MakeError};
-use quiver_machine::{Offence, Peer};
 
 /// One authority and its secrets.
 #[derive(Debug)]

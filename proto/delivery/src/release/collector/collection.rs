@@ -6,11 +6,11 @@ use core::time::Duration;
 
 use quiver_ainq::{KgcId, PendingDelivery, Suite};
 use quiver_ibe::{Condition, IdentityPoint, UnverifiedKeyShare};
+use quiver_machine::Peer;
 
 use super::interface::{Shortfall, Verdict};
 use super::link::Link;
 use crate::release::ReleaseAuthority;
-use quiver_machine::Peer;
 
 /// A key, or only the statement, being collected.
 #[derive(Debug)]

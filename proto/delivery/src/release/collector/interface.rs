@@ -7,9 +7,8 @@ use core::time::Duration;
 
 use quiver_ainq::{KgcId, UnixTime};
 use quiver_ibe::{Condition, Fault, IdentityKey};
-use quiver_message::Reason;
-
 use quiver_machine::{Offence, Peer};
+use quiver_message::Reason;
 
 /// When a collector does things.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,9 +3,8 @@
 use core::time::Duration;
 
 use quiver_ainq::KgcId;
-use quiver_message::{DeliveryChallenge, DeliveryOffer, Nonce};
-
 use quiver_machine::{Backoff, Peer};
+use quiver_message::{DeliveryChallenge, DeliveryOffer, Nonce};
 
 use crate::client::Challenge;
 

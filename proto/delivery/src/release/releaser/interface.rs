@@ -4,10 +4,10 @@ use alloc::vec::Vec;
 
 use quiver_ainq::{KgcId, Name, Suite, UnixTime};
 use quiver_ibe::{Condition, MasterShare};
+use quiver_machine::{Offence, Peer, Rate};
 use quiver_message::Reason;
 
 use crate::release::{Approval, Policy, ReleaseAuthority};
-use quiver_machine::{Offence, Peer, Rate};
 
 /// A KGC's share of a master key, with what everybody knows of it.
 #[derive(Debug)]

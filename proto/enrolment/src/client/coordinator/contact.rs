@@ -6,11 +6,11 @@ use core::time::Duration;
 
 use quiver_ainq::{KgcId, Suite, VerifiedQuorum};
 use quiver_crypto::{Digest, Hasher};
+use quiver_machine::{Now, Peer};
 use quiver_message::{Nonce, Reason};
 
 use super::Verifier;
 use crate::client::ascending;
-use quiver_machine::{Now, Peer};
 
 /// A connected KGC.
 #[derive(Debug)]
