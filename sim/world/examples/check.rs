@@ -1,5 +1,5 @@
-//! Lives through seeds and says how fast: `cargo run --release -p quiver-world --example check -- [first]
-//! [count] [leaders] [tree]`.
+//! Checks seeds and prints how fast: `cargo run --release -p quiver-world --example check -- [first] [count]
+//! [leaders] [tree]`.
 #![expect(clippy::print_stdout, reason = "an example for people")]
 
 use quiver_world::check::{CheckSetup, Checker};

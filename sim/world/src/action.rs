@@ -8,17 +8,17 @@ use quiver_ainq::KgcId;
 use crate::admission::Fields;
 use crate::{AirSetup, DiskState, LinkFaults, NodeId, Partition};
 
-/// What somebody without an identity, or a member that uses none of its keys, makes up.
+/// A forged message, made without an identity or by a member that uses none of its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forgery {
     /// Asks the whole group for its revocation list, and every leader several times.
     RevocationQuery,
-    /// Publishes a header of the group that it heard, and nothing with it.
+    /// Publishes a header of the group that it received, and nothing with it.
     KnownHeader,
-    /// Publishes the opening of a term that it heard, with an entry for a member that names a spare point
-    /// which never was (q = 0) or is gone.
+    /// Publishes the opening of a term that it received, with an entry for a member that names a spare point
+    /// that never was (q = 0) or is gone.
     Entry,
-    /// Publishes a message that it heard, with some of its last bytes altered: wraps, ciphertexts,
+    /// Publishes a message that it received, with some of its last bytes altered: wraps, ciphertexts,
     /// signatures.
     Altered,
     /// Publishes a message to the group in a member's name, with a signature that is another's.
@@ -61,75 +61,75 @@ impl fmt::Display for Forgery {
 pub enum Action {
     /// Switch a node on, if it is off.
     Start(NodeId),
-    /// Switch a node off: what is not durable is lost.
+    /// Switch a node off: state that is not durable is lost.
     Stop(NodeId),
     /// The node dies after so many more outputs (none: before its next one), and is started again after a
     /// while.
     Crash {
-        /// Who.
+        /// The node.
         node: NodeId,
         /// Outputs it still brings about.
         after: u32,
-        /// From its death until it is started again.
+        /// From its crash until it is started again.
         down_for: Duration,
     },
     /// The application at an edge wants into the group.
     Join(u32),
     /// The application at an edge wants out.
     Leave(u32),
-    /// The operator tells the leaders to put an edge out.
+    /// The operator commands the leaders to evict an edge.
     Evict(u32),
-    /// The operator tells the KGC to revoke an edge.
+    /// The operator commands the KGC to revoke an edge.
     Revoke(u32),
-    /// The operator tells the leaders to make a new group key.
+    /// The operator commands the leaders to make a new group key.
     Rekey,
-    /// The operator says what a drone without a name has from now on: it shows that when it applies next.
+    /// The operator certifies fields of an anonymous drone from now on: it proves them when it applies next.
     Certify {
-        /// Whose.
+        /// The drone.
         edge: u32,
-        /// What.
+        /// The fields.
         fields: Fields,
     },
-    /// The operator revokes what is certified for a drone without a name: it gets nothing from the next
-    /// period on.
+    /// The operator revokes the certificate of an anonymous drone: it gets no credential from the next period
+    /// on.
     Decertify(u32),
-    /// A node says something to the group.
+    /// A node sends a message to the group.
     Talk {
-        /// Who.
+        /// The sender.
         node: NodeId,
-        /// What: a number that listeners are checked for.
+        /// The content: a number that receivers are checked for.
         number: u32,
         /// Whether an edge signs it; leaders always do.
         signed: bool,
     },
-    /// From now on, links do this to messages.
+    /// Set the faults of all links.
     Links(LinkFaults),
-    /// From now on, one node's links do this to messages; none: what the others do.
+    /// Set the faults of one node's links; `None`: those of all others.
     LinksOf(NodeId, Option<LinkFaults>),
-    /// From now on, messages go over this radio, in a world that has one.
+    /// Change the radio, in a world that has one.
     Radio(Box<AirSetup>),
-    /// Who does not reach whom, until the world is healed.
+    /// Partition the network, until the world is healed.
     Part(Partition),
     /// End all partitions.
     Heal,
     /// A node's wall clock is wrong by so many seconds from now on.
     Skew {
-        /// Whose.
+        /// The node.
         node: NodeId,
         /// Seconds ahead; negative for behind.
         seconds: i64,
     },
     /// A node's disk does this from now on.
     Disk(NodeId, DiskState),
-    /// All faults end, clocks are right again, and who is off is switched on.
+    /// End all faults, correct the clocks, and switch on every node that is off.
     Calm,
-    /// The adversary takes all that a drone has and knows; the drone goes on.
+    /// The adversary copies all state of a drone; the drone goes on.
     Capture(u32),
-    /// The adversary takes all that a KGC has and knows; the KGC goes on.
+    /// The adversary copies all state of a KGC; the KGC goes on.
     Seize(KgcId),
     /// A KGC begins, or ceases, to hand out wrong shares.
     Lie {
-        /// Who.
+        /// The KGC.
         kgc: KgcId,
         /// Whether it does.
         lies: bool,
@@ -140,36 +140,36 @@ pub enum Action {
     Approve(KgcId),
     /// The adversary repeats one of the messages sent so far to a node.
     Replay {
-        /// Which: counted from the first one, wrapping.
+        /// Number of the message, counted from the first one, wrapping.
         pick: u64,
-        /// To whom.
+        /// The receiver.
         to: NodeId,
     },
     /// The adversary sends a header for the next term signed with the keys of a captured or hostile drone,
     /// which is no leader of the group.
     Usurp {
-        /// Whose keys.
+        /// The edge whose keys are used.
         edge: u32,
-        /// How much newer than the newest round its term claims to be.
+        /// Number of rounds by which its term claims to be newer than the newest.
         rounds: u32,
     },
-    /// Somebody connected to leaders, without use of any identity, sends what it made up.
+    /// A node connected to leaders sends forged messages, without use of any identity.
     Forge {
-        /// Over whose connections.
+        /// The edge over whose connections they are sent.
         by: u32,
-        /// What.
+        /// Kind of forgery.
         what: Forgery,
-        /// Whence it draws what it has to choose.
+        /// Seed of its random choices.
         pick: u64,
     },
     /// A leader that has two keys under one serial opens one term under each of them. Some members get the
     /// one and some the other; later everybody is handed both headers.
     DoubleTerm {
-        /// How much newer than the newest round the term is.
+        /// Number of rounds by which the term is newer than the newest.
         rounds: u32,
         /// Bit by bit, who gets which.
         split: u64,
-        /// How long until everybody is handed both.
+        /// Time until every node receives both.
         crossing: Duration,
     },
 }

@@ -1,5 +1,5 @@
-//! Drones that join without a name: what they have certified, what leaders demand of them, and what leaders
-//! may learn.
+//! Anonymous admission in the world: certified fields of drones, policies of leaders, and what leaders may
+//! learn.
 //!
 //! A [`Checkpoint`] is a certification authority and a policy that the KGCs signed. With it leaders are
 //! [demanding](quiver_role::admission::AdmittingLeader::demanding) and edges [anonymous](quiver_role::admission::AnonymousEdge): the

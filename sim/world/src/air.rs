@@ -20,14 +20,14 @@ use crate::radio::cycles::Arithmetic;
 use crate::radio::{Account, Cast, Ledger, Loss, LossState, Medium, Payer, Profile, Transmission};
 use crate::{NodeEvent, NodeId, Step};
 
-/// Which radio, and what it suffers.
+/// A radio with its faults.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AirSetup {
     /// The radio.
     pub profile: Profile,
-    /// What each link does to frames.
+    /// Losses of frames on each link.
     pub loss: Loss,
-    /// Which curve arithmetic drones run.
+    /// Curve arithmetic of the drones.
     pub arithmetic: Arithmetic,
 }
 
@@ -37,20 +37,20 @@ pub(crate) struct Broadcast {
     transmission: Transmission,
     from: NodeId,
     rekey: Option<u64>,
-    /// From the sending until the last frame was over.
+    /// From the sending until the end of the last frame.
     pub(crate) after: Duration,
 }
 
-/// One channel for everybody.
+/// One channel for all nodes.
 #[derive(Clone, Debug)]
 pub struct Air {
     setup: AirSetup,
-    /// The radio of whoever is no edge.
+    /// The radio of the nodes that are no edges.
     gateway: Profile,
     medium: Medium,
     ledger: Ledger,
     links: BTreeMap<(NodeId, NodeId), LossState>,
-    /// When a sender may send again.
+    /// Time from which a sender may send again.
     silent_until: BTreeMap<NodeId, Duration>,
     rng: ChaCha8Rng,
     newest: Option<u64>,
@@ -70,7 +70,7 @@ impl Air {
         }
     }
 
-    /// What was spent so far. Re-keys are numbered by [`rekey_number`].
+    /// Costs so far. Re-keys are numbered by [`rekey_number`].
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
@@ -90,7 +90,7 @@ impl Air {
         matches!(one, NodeId::Edge(_)) || matches!(other, NodeId::Edge(_))
     }
 
-    /// Everybody changes to another radio.
+    /// Changes the radio of all nodes.
     pub(crate) fn retune(&mut self, setup: AirSetup) {
         self.gateway = setup.profile.clone().at_gateway();
         self.setup = setup;
@@ -104,7 +104,7 @@ impl Air {
         self.links.clear();
     }
 
-    /// Takes note of a step: which epoch is the newest, and what a drone computed.
+    /// Notes a step's epoch, and books a drone's computation.
     pub(crate) fn note(&mut self, step: &Step) {
         for event in step.events() {
             if let NodeEvent::Leader(LeaderEvent::EpochActivated { epoch, .. }) = event {
@@ -138,7 +138,7 @@ impl Air {
         transmission.delivered.then_some(after)
     }
 
-    /// Sends a message to everybody in reach.
+    /// Sends a message to every node in range.
     pub(crate) fn broadcast(&mut self, at: Duration, from: NodeId, payload: &[u8]) -> Broadcast {
         let (transmission, after) =
             self.send(at, from, Cast::Broadcast, payload.len(), &mut LossState::default());
@@ -147,7 +147,7 @@ impl Air {
         Broadcast { transmission, from, rekey, after }
     }
 
-    /// Whether a node hears a broadcast whole; it pays for listening either way.
+    /// Whether a node receives the whole broadcast; it pays for listening either way.
     pub(crate) fn hears(&mut self, flight: &Broadcast, to: NodeId) -> bool {
         let account = Account::hearing(&flight.transmission, self.setup.profile.power());
         self.ledger.book(payer(to), flight.rekey, &account);

@@ -14,7 +14,7 @@ use quiver_role::{Now, Peer};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
 
-/// What it remembers in order to lie to each in their own words.
+/// State of a lying KGC, which tells each peer something else.
 pub(crate) struct ByzantineKgc<S: Suite> {
     kgc: KgcId,
     operator: OperatorPublicKey<S>,
@@ -54,7 +54,7 @@ impl<S: Suite> ByzantineKgc<S> {
         self.questions.remove(&peer);
     }
 
-    /// What it says in place of the truth.
+    /// The altered message in place of an honest one.
     pub(crate) fn tamper(&mut self, deployment: &Deployment<S>, to: Peer, payload: Vec<u8>) -> Vec<u8> {
         let lie = match Message::<S>::decode(deployment, &payload) {
             Ok(Message::EnrolShare(share)) => self.wrong_share(to, &share).map(Message::EnrolShare),

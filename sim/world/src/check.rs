@@ -1,8 +1,8 @@
 //! Random lives under random faults, all invariants after every step; what breaks is shrunk until a person
 //! can read it.
 //!
-//! A seed decides everything: what the plan is (an explicit list of [`Action`]s with times), what bad luck
-//! the network has, what every node draws. Enrolling twenty drones costs more than a life of theirs, so a
+//! A seed decides everything: the plan (an explicit list of [`Action`]s with times), the faults of the
+//! network, the randomness of every node. Enrolling twenty drones costs more than a life of theirs, so a
 //! [`Base`] enrols them once and most seeds start from what was durable then; one seed in sixteen enrols
 //! anew, under faults. And since a life in an honest group is spent multiplying points, fifteen seeds in
 //! sixteen run over [`InsecureToy`], whose group is no group to hide anything in but whose protocol is the
@@ -30,12 +30,12 @@ use crate::{
 };
 use crate::{Step, bound};
 
-/// How long credentials last, where a policy is demanded.
+/// Validity of credentials, where a policy is demanded.
 const PERIOD: Duration = Duration::from_secs(40);
-/// How often it is looked whether everybody is there.
+/// Interval between checks of convergence.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// What is checked.
+/// Population and features of the checked worlds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckSetup {
     /// Edges that may be in the group, at most 1,000; two strangers come on top.
@@ -44,9 +44,9 @@ pub struct CheckSetup {
     pub kgcs: u16,
     /// Leaders.
     pub leaders: u16,
-    /// Whether they demand a policy: then edges join without a name.
+    /// Whether leaders demand a policy: then edges join anonymously.
     pub admission: bool,
-    /// How they key their group.
+    /// Re-key strategy.
     pub strategy: StrategyKind,
     /// Whether drivers break their rules, to see that the invariants notice.
     #[doc(hidden)]
@@ -54,7 +54,7 @@ pub struct CheckSetup {
 }
 
 impl CheckSetup {
-    /// How many KGCs it takes: more than half.
+    /// KGCs that must agree: more than half.
     pub const fn threshold(&self) -> u16 {
         self.kgcs / 2 + 1
     }
@@ -73,10 +73,10 @@ impl Default for CheckSetup {
     }
 }
 
-/// What came of one seed.
+/// Result of a seed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// What did not hold: nothing, or the first thing.
+    /// The first violation, if any.
     pub violation: Option<Violation>,
     /// Steps taken.
     pub steps: u64,
@@ -84,7 +84,7 @@ pub struct Outcome {
     pub epochs: usize,
     /// Comparisons made.
     pub checks: u64,
-    /// From the end of the faults until everybody was there.
+    /// From the end of the faults until convergence.
     pub convergence: Duration,
 }
 
@@ -95,7 +95,7 @@ pub struct Base<S: Suite> {
     formed: Disks<S>,
 }
 
-/// How a world of the checks is set up.
+/// Setup of a world for the checks.
 fn world_setup(check: &CheckSetup, seed: u64) -> Setup {
     Setup {
         seed,
@@ -122,7 +122,7 @@ fn world_setup(check: &CheckSetup, seed: u64) -> Setup {
 }
 
 impl<S: QuorumSuite> Base<S> {
-    /// Enrols everybody and forms the group, without a fault.
+    /// Enrols all nodes and forms the group, without a fault.
     ///
     /// # Errors
     /// As for [`World::new`].
@@ -134,7 +134,7 @@ impl<S: QuorumSuite> Base<S> {
         let patience = Duration::from_secs(5) * u32::from(setup.leaders);
         world.run_until(patience, &mut NoObserver);
         let enrolled = world.disks();
-        // Members without a name are on no disk: there, nobody is in.
+        // Anonymous memberships are not durable: no edge is a member in the base.
         let wanting = if setup.admission { 0 } else { setup.edges };
         for edge in 0..wanting {
             world.schedule(world.time(), Action::Join(edge));
@@ -180,14 +180,14 @@ impl<S: QuorumSuite> Base<S> {
     }
 }
 
-/// Whether a leader that tries to tells two memberships of one drone from those of two.
+/// Runs the tagging attack on two memberships of one drone and on those of two.
 fn unlinkable<S: Suite>(seed: u64) -> Result<Option<Violation>, WorldError> {
     let told = told_apart::<S>(seed).map_err(|error| WorldError::Admission(error.to_string()))?;
     let (invariant, at, node) = (Invariant::Unlinkability, Duration::ZERO, None);
     Ok(told.map(|detail| Violation { invariant, at, node, detail }))
 }
 
-/// Something that looks on and knows who is missing.
+/// An observer that checks convergence.
 trait ConvergenceChecker<S: Suite>: StepObserver<S> {
     fn has_converged(&self, world: &World<S>) -> bool;
     fn check_convergence(&mut self, world: &World<S>);
@@ -203,7 +203,7 @@ impl<S: Suite> ConvergenceChecker<S> for Invariants<S> {
     }
 }
 
-/// Runs a world until its faults are over and everybody is where they should be. Returns how long that took.
+/// Runs a world until its faults are over and it has converged. Returns how long that took.
 fn play<S: Suite>(world: &mut World<S>, plan: &Plan, checker: &mut dyn ConvergenceChecker<S>) -> Duration {
     let end = plan.calm + bound(&world.setup().edge_timing);
     if run(world, plan.calm + Duration::from_millis(1), checker) {
@@ -240,7 +240,7 @@ impl<S: Suite> StepObserver<S> for AsObserver<'_, S> {
     }
 }
 
-/// Where seeds start from, in both groups.
+/// Start states of seeds, in both groups.
 pub struct Checker {
     toy: Base<InsecureToy>,
     real: Base<Ristretto255>,
@@ -261,18 +261,18 @@ pub enum CheckSuite {
 pub struct Failure {
     /// The seed.
     pub seed: u64,
-    /// What did not hold.
+    /// The violation.
     pub violation: Violation,
-    /// How many actions the seed's plan had.
+    /// Number of actions in the seed's plan.
     pub planned: usize,
-    /// What is left of it.
+    /// The shrunk plan.
     pub plan: Plan,
     /// The last steps before it did not hold, for people.
     pub story: Vec<String>,
 }
 
 impl Checker {
-    /// Gets everybody enrolled.
+    /// Enrols all nodes.
     ///
     /// # Errors
     /// As for [`World::new`].
@@ -309,7 +309,7 @@ impl Checker {
         self.live(&self.plan(seed))
     }
 
-    /// Shrinks the plan of a failing seed and tells its story; none if the seed does not fail.
+    /// Shrinks the plan of a failing seed and returns its last steps; `None` if the seed does not fail.
     ///
     /// # Errors
     /// As for [`World::new`].
@@ -330,7 +330,7 @@ impl<S: QuorumSuite> Base<S> {
             Ok(outcome.violation.is_some_and(|found| found.invariant == violation.invariant))
         })?;
         let (found, story) = story(self, &plan)?;
-        // What does not happen in the world has no story.
+        // A violation outside the world has no steps.
         let violation = found.unwrap_or(violation);
         Ok(Some(Failure { seed, violation, planned, plan, story }))
     }

@@ -1,6 +1,6 @@
 //! A drone's composite machine: the edge, and the collector of condition keys in worlds with IBE orders.
 //!
-//! Orders come over a channel of the group. A drone keeps those that it heard in memory, asks the KGCs for
+//! Orders arrive over a channel of the group. A drone keeps the received ones in memory, asks the KGCs for
 //! the key of each condition until it has it, and then opens them; one that is switched off forgets them, as
 //! if their files were lost.
 
@@ -21,7 +21,7 @@ use rand_core::CryptoRngCore;
 use crate::ibe_orders::{CHANNEL, SealedOrder};
 use crate::{DroneCommand, NodeEvent};
 
-/// For how long a drone asks for a key.
+/// Time for which a drone asks for a key.
 const PATIENCE: Duration = Duration::from_secs(30 * 86_400);
 /// Orders a drone keeps at most.
 const MAX_ORDERS: usize = 64;
@@ -32,7 +32,7 @@ pub(crate) struct Drone<S: Suite> {
     ibe: Option<Box<IbeClient<S>>>,
 }
 
-/// Where orders wait for their keys.
+/// Orders that wait for their keys, and the collector of the keys.
 struct IbeClient<S: Suite> {
     deployment: Deployment<S>,
     timing: CollectTiming,
@@ -40,7 +40,7 @@ struct IbeClient<S: Suite> {
     collector: Option<Standalone<S, Collector<S>>>,
     kgcs: Vec<Peer>,
     orders: Vec<SealedOrder>,
-    /// Conditions that nobody has asked for yet.
+    /// Conditions whose keys are not collected yet.
     fresh: Vec<Condition>,
     opened: VecDeque<Vec<u8>>,
 }
@@ -64,7 +64,7 @@ impl<S: Suite> Drone<S> {
 }
 
 impl<S: Suite> IbeClient<S> {
-    /// Takes what is its business. Returns whether the edge need not see it.
+    /// Handles inputs for the collector. Returns whether the edge need not see them.
     fn take(&mut self, now: Now, input: &Input<'_, DroneCommand>, rng: &mut dyn CryptoRngCore) -> bool {
         let input = match *input {
             Input::Connected { peer, route: Route::Kgc } => {
@@ -123,7 +123,7 @@ impl<S: Suite> IbeClient<S> {
         }
     }
 
-    /// The edge heard something.
+    /// Handles an event of the edge.
     fn heard(&mut self, event: &EdgeEvent) {
         let EdgeEvent::Message { channel, data, .. } = event else { return };
         if channel.as_str() != CHANNEL || self.orders.len() >= MAX_ORDERS {
@@ -142,7 +142,7 @@ impl<S: Suite> IbeClient<S> {
         self.opened.extend(met.iter().filter_map(|order| Some(order.open(key).ok()?.to_vec())));
     }
 
-    /// What the collector wants; its deadline if it wants nothing.
+    /// Output of the collector, or its deadline.
     fn poll(&mut self) -> Result<Output<NodeEvent, Snapshot>, Option<Duration>> {
         if let Some(text) = self.opened.pop_front() {
             return Ok(Output::Event(NodeEvent::Opened(text)));
@@ -197,7 +197,7 @@ impl<S: Suite> Machine for Drone<S> {
         let Some(ibe) = &mut self.ibe else { return Output::Timeout(edge) };
         match ibe.poll() {
             Ok(output) => output,
-            // It cannot begin to collect here: that takes the time and some randomness.
+            // Collecting cannot begin here: that takes the time and some randomness.
             Err(_) if !ibe.fresh.is_empty() && self.edge.keypair().is_some() => {
                 Output::Timeout(Some(Duration::ZERO))
             }
@@ -206,7 +206,7 @@ impl<S: Suite> Machine for Drone<S> {
     }
 }
 
-/// Which KGC a drone found to have sent it a wrong share, if that is what it reports.
+/// The KGC that sent a wrong share, if that is what the event reports.
 pub(crate) fn culprit(event: &NodeEvent) -> Option<quiver_ainq::KgcId> {
     match event {
         NodeEvent::Edge(EdgeEvent::EnrolmentTrouble(EnrolmentTrouble::WrongShare { kgc, .. }))

@@ -8,12 +8,12 @@ use quiver_policy::{AttributeSet, PolicyError, Schema};
 use quiver_role::{AttributeAccess, AttributeKeys, EnvelopeCommand};
 use rand_core::CryptoRngCore;
 
-/// What drones have, by their number modulo four. The last have the authority's parameters and no key.
+/// Attributes of drones, by their number modulo four. The last have the authority's parameters and no key.
 const ROLES: [&str; 3] = ["scout, sector:7", "scout, sector:8", "medic, sector:7"];
-/// How many kinds of drones there are.
+/// Number of kinds of drones.
 const KINDS: usize = ROLES.len() + 1;
 
-/// An order: the policy it is sealed to, and which kinds of drones that lets in.
+/// An order: its policy, and the kinds of drones that satisfy it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Order {
     policy: &'static str,
@@ -28,7 +28,7 @@ pub const ORDERS: [Order; 3] = [
 ];
 
 impl Order {
-    /// What it is sealed to.
+    /// Its policy.
     #[must_use]
     pub const fn policy(&self) -> &'static str {
         self.policy
@@ -79,25 +79,24 @@ impl AbeAuthority {
         Ok(Self { fingerprint, keys })
     }
 
-    /// What drones are told to use, kind by kind: the numbers of a kind are those with this remainder modulo
-    /// four.
+    /// Keys of each kind of drones: the numbers of a kind are those with this remainder modulo four.
     pub fn kinds(&self) -> impl Iterator<Item = (u32, EnvelopeCommand)> {
         (0..).zip(self.keys.iter().cloned().map(EnvelopeCommand::Keys))
     }
 
-    /// What the drone of this number is told to use.
+    /// Keys of the drone of this number.
     #[must_use]
     pub fn keys_of(&self, drone: u32) -> Option<EnvelopeCommand> {
         self.keys.get(drone as usize % KINDS).cloned().map(EnvelopeCommand::Keys)
     }
 
-    /// What a leader is told to use: enough to seal.
+    /// Keys of a leader: enough to seal.
     #[must_use]
     pub fn public(&self) -> Option<EnvelopeCommand> {
         self.keys.last().cloned().map(EnvelopeCommand::Keys)
     }
 
-    /// What a leader is told to seal, signed.
+    /// Command to seal an order, signed.
     ///
     /// # Errors
     /// [`OrderError`], never.
@@ -122,7 +121,7 @@ fn key(
 mod tests {
     use super::*;
 
-    /// What runs expect is what policies and attributes say, and each order tells some apart.
+    /// The expectations follow from policies and attributes, and each order separates some kinds.
     #[test]
     fn orders_let_in_whom_their_policies_fit() {
         for order in ORDERS {

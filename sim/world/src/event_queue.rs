@@ -11,7 +11,7 @@ pub(crate) enum Event {
     Wake,
     /// A message arrives over a connection, sent to this node alone or published to the group.
     Message { via: u32, connection: u32, by_group: bool, payload: Arc<[u8]> },
-    /// A connection stands.
+    /// A connection is up.
     Connected { other: u32, connection: u32, route: Route },
     /// A connection is gone.
     Disconnected { other: u32, connection: u32 },
@@ -38,7 +38,7 @@ impl EventQueue {
         self.0.push(at, PlannedEvent { node, event });
     }
 
-    /// When the next event is due.
+    /// Time of the next event.
     pub(crate) fn next_at(&self) -> Option<u64> {
         self.0.next_at()
     }

@@ -35,9 +35,9 @@ const DEPLOYMENT: &str = "world";
 /// The group's name.
 pub const GROUP: &str = "alpha";
 
-/// For how long a revocation list counts as fresh, in seconds.
+/// Time for which a revocation list counts as fresh, in seconds.
 const REVOCATION_VALIDITY: u64 = 86_400;
-/// For how long tokens and identities are valid, in seconds.
+/// Validity of tokens and identities, in seconds.
 const TOKEN_VALIDITY: u64 = 30 * 86_400;
 const IDENTITY_VALIDITY: u64 = 365 * 86_400;
 
@@ -66,7 +66,7 @@ pub struct Fleet<S: Suite> {
     master_key: Box<dyn MasterKey<S>>,
     /// The master key of conditions, if there are orders that wait for one.
     archive: Option<IbeAuthority<S>>,
-    /// What leaders demand, if they do.
+    /// Admission checkpoint of the leaders, if they demand a policy.
     checkpoint: Option<Checkpoint<S>>,
     /// Strangers that all have the token of the first of them.
     one_token: Vec<u32>,
@@ -131,7 +131,7 @@ impl<S: Suite> Fleet<S> {
         &self.group
     }
 
-    /// How many drones a leader lets wait to join at once.
+    /// Number of drones that a leader lets wait to join at once.
     pub(crate) fn wave(&self) -> usize {
         (self.max_members as usize / 8).max(16_384)
     }
@@ -165,7 +165,7 @@ impl<S: Suite> Fleet<S> {
         Secret::new(key)
     }
 
-    /// The server of key shares of a KGC whose operator has, or has not, approved what orders wait for.
+    /// The server of key shares of a KGC whose operator has, or has not, approved the second phase.
     fn share_server(&self, id: KgcId, life: u32, approved: bool) -> Option<ShareServer<S>> {
         let archive = self.archive.as_ref()?;
         let pattern = "mission".parse().expect("a kind of conditions");
@@ -178,7 +178,7 @@ impl<S: Suite> Fleet<S> {
         Some(DeliveryServer::new(self.cookie_key(id, life), releaser))
     }
 
-    /// The operator's word that the second phase has begun.
+    /// The operator's approval of the second phase.
     pub(crate) fn approval(&self) -> Approval {
         Approval { revision: 1, condition: self.phase_two(), approved: true }
     }
@@ -187,7 +187,7 @@ impl<S: Suite> Fleet<S> {
         phase_two(&self.group).expect("the group's name is short and plain")
     }
 
-    /// An order that waits for the second phase, as it is handed on; none if there is no key for it.
+    /// An order sealed to the second phase; `None` if there is no key for it.
     pub(crate) fn order(&self, number: u32) -> Option<Vec<u8>> {
         let mut rng = rng_stream::generator(self.seed ^ u64::from(number), RngStream::Orders);
         let master = self.archive.as_ref()?.authority().master();
@@ -200,7 +200,7 @@ impl<S: Suite> Fleet<S> {
         self.archive.as_ref()
     }
 
-    /// What leaders demand, if they do.
+    /// Admission checkpoint of the leaders, if they demand a policy.
     pub fn checkpoint(&self) -> Option<&Checkpoint<S>> {
         self.checkpoint.as_ref()
     }
@@ -216,7 +216,7 @@ impl<S: Suite> Fleet<S> {
         }
     }
 
-    /// All that runs at a KGC, with what is durable there.
+    /// The composite of a KGC, restored from its records.
     pub(crate) fn kgc_node(
         &self,
         (id, life): (KgcId, u32),
@@ -232,12 +232,12 @@ impl<S: Suite> Fleet<S> {
         Ok(kgc_node)
     }
 
-    /// What a KGC takes to lie.
+    /// Inputs of a lying KGC.
     pub(crate) fn lies(&self, id: KgcId) -> (KgcId, OperatorPublicKey<S>, [u8; 32]) {
         (id, self.operator.public(), rng_stream::key(self.seed, RngStream::ByzantineKgc(id)))
     }
 
-    /// All that runs at a drone, with what is durable there.
+    /// The composite of a drone, restored from its state.
     pub(crate) fn drone(&self, number: u32, state: Option<&Snapshot>) -> Result<Drone<S>, RestoreError> {
         let edge = Edge::new(self.edge(number, true, false), state)?;
         let desk = self.archive.as_ref().map(|_| (self.deployment.clone(), CollectTiming::default()));
@@ -267,7 +267,7 @@ impl<S: Suite> Fleet<S> {
         }
     }
 
-    /// Whose token a node has: its own, unless several have one.
+    /// The owner of a node's token: the node, unless several have one.
     pub(crate) fn owner(&self, node: NodeId) -> NodeId {
         match (node, self.one_token.first()) {
             (NodeId::Edge(number), Some(first)) if self.one_token.contains(&number) => NodeId::Edge(*first),

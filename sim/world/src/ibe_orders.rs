@@ -1,5 +1,4 @@
-//! IBE orders: sealed to a condition, and opened by everybody who has them once enough KGCs have released its
-//! key.
+//! IBE orders: sealed to a condition, and opened by all receivers once enough KGCs have released its key.
 //!
 //! An order is sealed as a file would be: identity-based encryption of a fresh key, and the text under that
 //! key.
@@ -27,19 +26,19 @@ const NONCE: [u8; 12] = [0; 12];
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum IbeOrderError {
-    /// Of identity-based encryption.
+    /// An error of identity-based encryption.
     #[error(transparent)]
     Ibe(#[from] quiver_ibe::Error),
-    /// Of the quorum.
+    /// An error of the quorum.
     #[error(transparent)]
     Quorum(#[from] quiver_quorum::Error),
-    /// Of the deployment.
+    /// An error of the deployment.
     #[error(transparent)]
     Ainq(#[from] quiver_ainq::Error),
     /// A share is not that of its statement.
     #[error(transparent)]
     Holding(#[from] quiver_role::release::HoldingError),
-    /// Of an order's bytes.
+    /// Malformed bytes of an order.
     #[error(transparent)]
     Malformed(#[from] quiver_crypto::canonical::Malformed),
     /// An order does not open.
@@ -80,7 +79,7 @@ impl SealedOrder {
         Ok(Self { condition, key, text })
     }
 
-    /// What it waits for.
+    /// Its condition.
     #[must_use]
     pub const fn condition(&self) -> &Condition {
         &self.condition
@@ -139,11 +138,11 @@ impl<S: Suite> IbeAuthority<S> {
         Self::new(deployment, (shares, dealing.public_shares()?), sign)
     }
 
-    /// Of a key that the KGCs of a quorum made, just as they made their own. `sign` makes the quorum's
+    /// The key that the KGCs of a quorum made, just as they made their own. `sign` makes the quorum's
     /// signature.
     ///
     /// # Errors
-    /// [`IbeOrderError`], never for what a key generation gave.
+    /// [`IbeOrderError`], never for the result of a key generation.
     pub fn together(
         deployment: &Deployment<S>,
         made: &Generated<Bls12381G1>,
@@ -164,12 +163,12 @@ impl<S: Suite> IbeAuthority<S> {
         Ok(Self { shares, authority: ReleaseAuthority::new(deployment, signed)? })
     }
 
-    /// What everybody knows.
+    /// The public parameters.
     pub const fn authority(&self) -> &ReleaseAuthority<S> {
         &self.authority
     }
 
-    /// What the office of a KGC holds.
+    /// The key share of a KGC.
     ///
     /// # Errors
     /// [`IbeOrderError`] for a KGC that there is not.

@@ -1,8 +1,7 @@
 //! Checks the invariants after every step.
 //!
-//! [`Invariants`] looks at every step as a [`StepObserver`]. It knows what no node knows (every key, who
-//! asked for what, what became durable) and compares only what a step may have changed, so a step costs the
-//! same in a group of any size.
+//! [`Invariants`] is a [`StepObserver`]. It knows what no node knows (every key, every request, every durable
+//! record) and compares only what a step may have changed, so a step costs the same in a group of any size.
 
 mod admission;
 mod compromise;
@@ -35,18 +34,19 @@ use self::masks::Masks;
 use self::quorum::Quorum;
 use crate::{Action, Cause, Effect, NodeEvent, NodeId, Step, StepObserver, World};
 
-/// What must hold at all times.
+/// A property that must hold at all times.
 ///
-/// Also what the live world looks at, as far as it can be seen from outside; serialised under these names in
-/// snake case.
+/// The live world checks those of them that are visible from outside; serialised under these names in snake
+/// case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Invariant {
     /// All members of an epoch hold the same key, and no epoch is made twice.
     Agreement,
-    /// Who left or was put out holds no later key, and cannot work one out from all it held and hears.
+    /// A drone that left or was evicted holds no later key, and cannot derive one from all it held and
+    /// receives.
     ForwardSecrecyAfterLeave,
-    /// Who joined holds no earlier key, and cannot work one out from what was recorded.
+    /// A drone that joined holds no earlier key, and cannot derive one from recorded messages.
     BackwardSecrecyBeforeJoin,
     /// Epochs never go back.
     NoEpochRegression,
@@ -58,29 +58,29 @@ pub enum Invariant {
     Persistence,
     /// NoObserver who may not be is a member or holds a key.
     NoUnauthorisedMember,
-    /// NoObserver hears what nobody said, or anything twice.
+    /// No node receives a message that was not sent, or any message twice.
     Delivery,
-    /// Who has fitting attributes opens what is sealed to them, and nobody else does.
+    /// Drones with fitting attributes open an envelope, and no others.
     SealedToFew,
     /// A token gives one key to one drone, however many race for it and whichever KGCs are asked.
     OneIdentityPerToken,
-    /// With all that fewer KGCs have than it takes the adversary mints no key and opens no order.
+    /// With the state of fewer KGCs than the threshold the adversary mints no key and opens no order.
     FewKgcsKnowNothing,
-    /// What is sealed to a condition opens nowhere before its key was released.
+    /// A ciphertext to a condition opens nowhere before its key was released.
     OpensWhenReleased,
-    /// Without a name exactly those get in whom the policy lets in, and they share a secret with the leader.
+    /// Anonymous members are exactly those that the policy admits, and they share a secret with the leader.
     Admission,
-    /// Nothing that a leader sees tells that two runs without a name were one drone's.
+    /// Nothing that a leader sees links two runs of one anonymous drone.
     Unlinkability,
-    /// NoObserver answers what came by the group from somebody without an identity; leaders answer what such
-    /// a one asks them rarely, and with nothing that only members could be told.
+    /// No node answers a group message from a sender without an identity; leaders answer requests of such
+    /// senders rarely, and with nothing that only members may learn.
     NoReflection,
-    /// What somebody without an identity says ends nobody's membership.
+    /// No message of a sender without an identity ends a membership.
     NoForgedEnd,
-    /// Who sees a leader sign two headers for one epoch, under whichever of its keys, follows none of its
-    /// keys from then on, and the KGC revokes it.
+    /// A node that sees a leader sign two headers for one epoch, under whichever of its keys, follows none of
+    /// its keys from then on, and the KGC revokes it.
     RefusedForGood,
-    /// Nobody blames an honest node.
+    /// No honest node is blamed.
     NoFalseBlame,
 }
 
@@ -113,13 +113,13 @@ impl fmt::Display for Invariant {
 /// An invariant that did not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Which.
+    /// The invariant.
     pub invariant: Invariant,
-    /// When, since the world began.
+    /// Time since the world began.
     pub at: Duration,
     /// At which node, if it is about one.
     pub node: Option<NodeId>,
-    /// What is wrong.
+    /// Description of the violation.
     pub detail: String,
 }
 
@@ -138,11 +138,11 @@ impl fmt::Display for Violation {
 struct Made {
     /// D, unless the leader died at once.
     digest: Option<[u8; 32]>,
-    /// What members export in it.
+    /// The exported key of the epoch.
     key: Option<[u8; 32]>,
-    /// Who is in it: numbers of edges. None if the leader died at once.
+    /// Its members: numbers of edges. `None` if the leader died at once.
     members: Option<BTreeSet<u32>>,
-    /// Who is in it without a name: pseudonyms. None if the leader died at once.
+    /// Its anonymous members: pseudonyms. `None` if the leader died at once.
     anonymous: Option<BTreeSet<[u8; 16]>>,
     leader: u16,
 }
@@ -166,14 +166,14 @@ pub struct Invariants<S: Suite> {
     held: Vec<Option<Held>>,
     /// The newest epoch that each edge ever reported, or could use when it was done with a step.
     newest: Vec<Option<Epoch>>,
-    /// Edges that leaders put out for good, and the first epoch without them, by leader.
+    /// Edges that leaders evicted for good, and the first epoch without them, by leader.
     evicted: BTreeMap<(u16, u32), Epoch>,
     /// Edges that the KGC revoked, with the number of the list.
     revoked: BTreeMap<u32, u64>,
-    /// Whom the operator names; the KGC hears it only if it is on.
+    /// The edge that the operator revokes; the KGC learns it only if it is on.
     to_be_revoked: Option<u32>,
     asked_to_revoke: BTreeSet<u32>,
-    /// Edges that a leader may have put out although it died before it could say so.
+    /// Edges that a leader may have evicted although it died before it could report it.
     asked_to_evict: BTreeSet<u32>,
     masks: Masks<S>,
     durability: Durability,
@@ -219,17 +219,17 @@ impl<S: Suite> Invariants<S> {
         }
     }
 
-    /// What did not hold.
+    /// The violations.
     pub fn violations(&self) -> &[Violation] {
         &self.violations
     }
 
-    /// How many comparisons were made.
+    /// Number of comparisons.
     pub fn checks(&self) -> u64 {
         self.checks
     }
 
-    /// How many epochs leaders made.
+    /// Number of epochs of all leaders.
     pub fn epochs(&self) -> usize {
         self.epochs.len()
     }
@@ -294,7 +294,7 @@ fn died(step: &Step) -> bool {
 
 impl<S: Suite> Invariants<S> {
     fn observe_kgc(&mut self, step: &Step) {
-        // A KGC that died before it made that durable has not heard it.
+        // A KGC that died before its record was durable has not taken the command.
         let kept = step.effects.iter().any(|effect| matches!(effect, Effect::Persisted { .. }));
         if step.cause == Cause::Command("revoke") && (kept || !died(step)) {
             self.asked_to_revoke.extend(self.to_be_revoked.take());

@@ -18,7 +18,7 @@ pub(crate) type KgcNodeCommand = Either<KgcCommand, ReleaseCommand>;
 /// A record of either.
 pub(crate) type KgcNodeRecord = Either<KgcRecord, ShareReleased>;
 
-/// A KGC with what is beside it.
+/// A KGC with its parts.
 pub(crate) struct KgcNode<S: Suite> {
     node: Node<Kgc<S>, Option<ShareServer<S>>>,
     byzantine: Option<Box<ByzantineKgc<S>>>,
@@ -29,7 +29,7 @@ impl<S: Suite> KgcNode<S> {
         Self { node: Node::new(kgc, shares), byzantine: None }
     }
 
-    /// From now on it lies, or it tells the truth again.
+    /// Makes it lie from now on, or be honest again.
     pub(crate) fn set_lying(&mut self, lies: Option<(KgcId, OperatorPublicKey<S>, [u8; 32])>) {
         self.byzantine = lies.map(|(id, operator, dice)| Box::new(ByzantineKgc::new(id, operator, dice)));
     }

@@ -1,7 +1,7 @@
 //! The master key of a deployment: held by one KGC, or shared among several so that none has it.
 //!
-//! A world's machines run over any suite; what differs between a single KGC and a quorum stands behind one
-//! interface, which whoever founds a world puts there.
+//! A world's machines run over any suite; the difference between a single KGC and a quorum is behind one
+//! interface, whose implementation the world's creator provides.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use quiver_role::{Kgcs, Master, MasterShare};
 use rand_core::CryptoRngCore;
 use zeroize::Zeroizing;
 
-/// What KGCs end a key generation with.
+/// Result of a key generation.
 pub type Generated<S> = (Vec<SecretShare<S>>, PublicShares<S>);
 
 /// Lets KGCs make a master secret together, as `quiver-quorum` has it: every message of the ceremony,
@@ -85,7 +85,7 @@ fn error<T>(refused: Refused<T>) -> Error {
     refused.error
 }
 
-/// What was signed, and every KGC's share of the signature.
+/// A signature in progress: the package, and every KGC's share.
 type Signed<S> = (SigningPackage<S>, BTreeMap<KgcId, SignatureShare<S>>);
 
 /// Lets so many KGCs as it takes sign a message.
@@ -110,11 +110,11 @@ fn package<S: QuorumSuite>(
 pub trait MasterKey<S: Suite>: Send + Sync {
     /// P_pub.
     fn public(&self) -> Element<S>;
-    /// What a KGC signs with.
+    /// Master key of a KGC.
     fn master(&self, deployment: &Deployment<S>, kgc: KgcId) -> Master<S>;
-    /// Whom drones enrol with.
+    /// KGCs with which drones enrol.
     fn kgcs(&self) -> Kgcs<S>;
-    /// A partial key that the KGCs made for somebody.
+    /// Issues a partial key.
     fn issue(
         &self,
         deployment: &Deployment<S>,
@@ -191,7 +191,7 @@ impl<S: Suite> MasterKey<S> for Single {
     }
 }
 
-/// A quorum: shares, what everybody may know of them, and the quorum's own word on that.
+/// A quorum: shares, their public counterparts, and the quorum's signed statement of them.
 pub struct Threshold<S: QuorumSuite> {
     shares: Vec<SecretShare<S>>,
     public: PublicShares<S>,

@@ -2,7 +2,7 @@
 
 use crate::NodeId;
 
-/// What links do to messages.
+/// The simulated network.
 pub type Network = quiver_testbed::Network<NodeId>;
 /// Messages from some nodes do not reach some others.
 pub type Partition = quiver_testbed::Partition<NodeId>;

@@ -34,7 +34,7 @@ pub(crate) struct NodeIndex {
 }
 
 impl NodeIndex {
-    /// How many nodes are dialled: the KGCs and the leaders.
+    /// Number of nodes that are dialled: the KGCs and the leaders.
     pub(crate) fn hubs(self) -> usize {
         usize::from(self.kgcs) + usize::from(self.leaders)
     }
@@ -72,7 +72,7 @@ impl NodeIndex {
         Peer(u64::from(connection) << 32 | self.index(node) as u64)
     }
 
-    /// Who and which connection a handle means.
+    /// The node and connection of a handle.
     pub(crate) fn behind(self, peer: Peer) -> (NodeId, u32) {
         let (connection, index) = ((peer.0 >> 32) as u32, (peer.0 & u64::from(u32::MAX)) as usize);
         (self.node(index), connection)

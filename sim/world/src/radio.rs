@@ -1,4 +1,4 @@
-//! What a message costs on the air: frames, airtime, losses, retransmissions and energy.
+//! Radio model: frames, airtime, losses, retransmissions and energy of messages.
 //!
 //! The model works frame by frame. A [`Preset`] names a radio, its [`Profile`] holds the constants of its
 //! standard, each with its source. [`Profile::send`] turns a payload into a [`Transmission`]: how many
@@ -10,15 +10,15 @@
 //! [`Duration`] since the beginning of the world, randomness as an argument, so one seed gives one trace.
 //!
 //! # What is modelled and what is not
-//! * Fragmentation, MAC and PHY overhead, channel access delay, acknowledgements, retries, inter-frame spacing, duty
-//!   cycles, independent and bursty frame loss.
+//! * Fragmentation, MAC and PHY overhead, channel access delay, acknowledgements, retries, inter-frame
+//!   spacing, duty cycles, independent and bursty frame loss.
 //! * A message takes the channel as one block; frames of different senders do not interleave.
-//! * All stations of a channel hear each other and sense without error, so carrier sensing always defers and **collisions
-//!   do not occur**. Hidden stations and interference are expressed as [`Loss`].
+//! * All stations of a channel hear each other and sense without error, so carrier sensing always defers and
+//!   **collisions do not occur**. Hidden stations and interference are expressed as [`Loss`].
 //! * A lost frame is lost whole: bit errors within a frame are a fault of the world, not of the radio.
-//! * Energy counts transmission, reception of frames meant for the drone, and computation. Idle listening depends on the
-//!   sleep schedule of the MAC, which is the application's choice; [`RadioPower::listening`](power::RadioPower::listening)
-//!   gives its price per unit of time.
+//! * Energy counts transmission, reception of frames meant for the drone, and computation. Idle listening
+//!   depends on the sleep schedule of the MAC, which is the application's choice;
+//!   [`RadioPower::listening`](power::RadioPower::listening) gives its price per unit of time.
 //!
 //! [`Duration`]: std::time::Duration
 
@@ -46,12 +46,12 @@ pub use preset::{Preset, SpreadingFactor};
 pub use profile::{DutyCycle, Profile};
 pub use transmission::Transmission;
 
-/// To whom a message goes.
+/// Receivers of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cast {
-    /// To one station, which acknowledges every frame.
+    /// One station, which acknowledges every frame.
     Unicast,
-    /// To everybody in reach; nobody acknowledges.
+    /// Every station in range; none acknowledges.
     Broadcast,
 }
 
@@ -62,21 +62,21 @@ pub enum RadioError {
     /// No radio of this name.
     #[error("unknown radio {given:?}: expected 802.15.4, ble, lora-sf7 … lora-sf12, wifi or ideal")]
     UnknownPreset {
-        /// What was asked for.
+        /// The given value.
         given: String,
     },
     /// LoRa has no such spreading factor here.
     #[error("LoRa spreading factor {given} is not in 7..=12")]
     SpreadingFactor {
-        /// What was asked for.
+        /// The given value.
         given: u8,
     },
     /// A probability outside 0 to 1.
     #[error("{name} = {value} is not a probability")]
     Probability {
-        /// Which parameter.
+        /// Name of the parameter.
         name: &'static str,
-        /// What it was.
+        /// Its value.
         value: f64,
     },
     /// Bursts must last at least one frame, and no channel of such bursts loses so much.

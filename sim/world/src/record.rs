@@ -6,13 +6,13 @@ use quiver_role::{Either, KgcRecord, LeaderRecord, Snapshot};
 
 use crate::kgc_node::KgcNodeRecord;
 
-/// What the world asks of a record.
+/// A record of a node, as the world stores it.
 pub(crate) trait Record: Clone {
     /// Bytes on the disk.
     fn bytes(&self) -> usize;
     /// The record in no more memory than it needs.
     fn compact(self) -> Self;
-    /// Feeds what the record says to a digest.
+    /// Feeds the record's content to a digest.
     fn digest(&self, sink: &mut dyn FnMut(&[u8]));
     /// Whether it binds a token to a key.
     fn is_pin(&self) -> bool {
@@ -41,7 +41,7 @@ macro_rules! stored_as_bytes {
 
 stored_as_bytes!(Snapshot, LeaderRecord);
 
-/// Of a node whose parts make nothing durable.
+/// Records of a node whose parts persist nothing.
 impl<R: Record> Record for Either<R, Infallible> {
     fn bytes(&self) -> usize {
         self.left().map_or(0, Record::bytes)
@@ -115,7 +115,7 @@ impl Record for KgcNodeRecord {
     }
 
     fn is_pin(&self) -> bool {
-        // That a drone showed its key binds its token as well.
+        // A drone's proof of its key binds its token as well.
         matches!(self, Self::Left(KgcRecord::Pinned { .. } | KgcRecord::Enrolled { .. }))
     }
 }

@@ -15,13 +15,13 @@ use crate::admission::Fields;
 pub(crate) enum RngStream {
     /// A node, in one of its lives: a machine that was restarted must not draw the same nonces again.
     Node(NodeId, u32),
-    /// Whoever issues the token of this node.
+    /// The operator who issues the token of this node.
     Token(NodeId),
-    /// Whoever sets up the KGC.
+    /// The operator who sets up the KGC.
     Founder,
     /// The network's bad luck.
     Network,
-    /// Whoever thinks up a plan.
+    /// The generator of plans.
     Planner,
     /// The adversary.
     Adversary,
@@ -29,19 +29,19 @@ pub(crate) enum RngStream {
     Air,
     /// The attribute authority.
     AbeAuthority,
-    /// Whoever founds the master key of conditions.
+    /// The authority of the conditions' master key.
     IbeAuthority,
-    /// Whoever seals orders that wait for one.
+    /// The sender of orders.
     Orders,
     /// A KGC that lies.
     ByzantineKgc(KgcId),
-    /// Whoever sets up a checkpoint.
+    /// The authority of a checkpoint.
     Checkpoint,
     /// The fields of a drone.
     Fields(u32),
-    /// Whoever certifies these for a period.
+    /// The certificate of these fields for a period.
     Certifier(u32, u64, Fields),
-    /// How long a drone without a name waits before it comes back, in one of its lives.
+    /// The delay of an anonymous drone before it returns, in one of its memberships.
     Return(u32, u32),
 }
 
@@ -85,7 +85,7 @@ pub(crate) fn generator(seed: u64, stream: RngStream) -> ChaCha8Rng {
     ChaCha8Rng::from_seed(key(seed, stream))
 }
 
-/// The same generator, small while nobody draws.
+/// The same generator, small until it draws.
 pub(crate) fn compact(seed: u64, stream: RngStream) -> CompactRng {
     CompactRng::new(key(seed, stream))
 }

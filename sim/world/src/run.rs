@@ -22,52 +22,51 @@ pub use self::phase::Phase;
 use crate::admission::Rules;
 use crate::{AirSetup, LinkFaults, Setup, World, WorldError};
 
-/// For how long keys are valid: longer than any run.
+/// Validity of keys: longer than any run.
 const VALIDITY: Duration = Duration::from_secs(30 * 86_400);
 
-/// What a run shall do.
+/// Parameters of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunPlan {
     /// Drones in the group when it is formed.
     pub drones: u32,
-    /// How the leader keys the group.
+    /// Re-key strategy of the leader.
     pub strategy: StrategyKind,
-    /// Whence all randomness comes.
+    /// Seed of all randomness.
     pub seed: u64,
-    /// How many leave.
+    /// Number of drones that leave.
     pub leavers: u32,
-    /// How many join later.
+    /// Number of drones that join later.
     pub newcomers: u32,
-    /// How many group messages are sent.
+    /// Number of group messages.
     pub messages: u32,
     /// Whether orders are sealed to those with certain attributes.
     pub envelopes: bool,
     /// KGCs: one, or a quorum of which any `threshold` issue keys.
     pub kgcs: u16,
-    /// How many KGCs it takes.
+    /// Threshold of the KGCs.
     pub threshold: u16,
     /// Whether an order is sealed to the mission's second phase.
     pub orders: bool,
-    /// The policy that drones without a name are to satisfy: over
-    /// [`admission::FIELDS`](crate::admission::FIELDS). None: nobody asks.
+    /// The policy that anonymous drones must satisfy: over [`admission::FIELDS`](crate::admission::FIELDS).
+    /// `None`: admission by name.
     pub admission: Option<String>,
     /// Whether the leader is switched off and on again.
     pub restart_leader: bool,
     /// The radio; none: links as [`LinkFaults::SOUND`].
     pub air: Option<AirSetup>,
-    /// The radio with which everybody enrols and joins, before all change to `air` and the rest happens.
-    /// None: `air`.
+    /// The radio for enrolment and joins, before all nodes change to `air` for the rest. `None`: `air`.
     pub depot: Option<AirSetup>,
 }
 
-/// What came of a run.
+/// Result of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
     /// The phases, in order.
     pub operations: Vec<Operation>,
     /// The invariants that did not hold.
     pub violations: Vec<Violation>,
-    /// How many keys were compared.
+    /// Number of compared keys.
     pub checks: u64,
     /// The newest epoch.
     pub epoch: Option<Epoch>,
@@ -75,14 +74,14 @@ pub struct Run {
     pub steps: u64,
 }
 
-/// What a run tells about its progress.
+/// Progress of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// The phase under way.
     pub phase: Phase,
-    /// How many drones are there.
+    /// Number of drones that are done.
     pub done: u32,
-    /// Of how many.
+    /// Number of drones in all.
     pub of: u32,
     /// Virtual time.
     pub at: Duration,
@@ -104,14 +103,14 @@ pub fn run<S: QuorumSuite>(plan: &RunPlan, progress: &mut dyn FnMut(Progress)) -
         orders: plan.orders,
         admission: plan.admission.clone().map(Rules::of),
         strategy: plan.strategy,
-        // Keys that outlive the run: that they expire is told to the leader.
+        // Keys outlive the run, so no expiry re-keys.
         leader_timing: LeaderTiming { validity: VALIDITY, ..pace.leader_timing() },
         edge_timing: pace.edge_timing(),
         faults: LinkFaults::SOUND,
         air: plan.depot.clone().or_else(|| plan.air.clone()),
         metered: true,
         parallel: true,
-        // How often a drone without a name answered whom outlives its machines.
+        // The count of an anonymous drone's answers outlives its machines.
         durable: plan.admission.is_some(),
         ..Setup::default()
     };

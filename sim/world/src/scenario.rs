@@ -1,8 +1,7 @@
-//! Scenarios: worlds and what befalls them, written down in TOML.
+//! Scenarios: worlds with their faults and events, written in TOML.
 //!
-//! A file says who there is, over which radio they talk, what happens when, and what must be true at the end.
-//! All invariants hold in every scenario without being asked for; `[expect]` adds what shows that the
-//! scenario happened.
+//! A file defines nodes, radio, events, and what must be true at the end. All invariants hold in every
+//! scenario without being asked for; `[expect]` adds what shows that the scenario happened.
 //!
 //! ```toml
 //! title = "A flapping drone"
@@ -72,16 +71,16 @@ use crate::radio::cycles::Arithmetic;
 use crate::radio::{Loss, Preset};
 use crate::{Action, AirSetup, LinkFaults};
 
-/// A world and what befalls it.
+/// A world with its faults and events.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
-    /// What the file is called, without folder and extension.
+    /// Name of the file, without folder and extension.
     pub name: String,
     /// One line.
     pub title: String,
-    /// What happens and why it is worth looking at.
+    /// Description of the events and their purpose.
     pub about: String,
-    /// Whence all randomness comes, unless another seed is asked for.
+    /// Seed of all randomness, unless another is given.
     pub seed: u64,
     /// Edges whose identities list the group, numbered from 0.
     pub members: u32,
@@ -89,48 +88,48 @@ pub struct Scenario {
     pub strangers: u32,
     /// KGCs: one, or a quorum.
     pub kgcs: u16,
-    /// How many of a quorum issue keys.
+    /// Threshold of the quorum.
     pub threshold: u16,
     /// Whether there are orders that wait for a condition.
     pub orders: bool,
-    /// What leaders demand of whoever wants in, if they do.
+    /// Policy and terms of anonymous admission, if leaders demand one.
     pub admission: Option<Rules>,
     /// Strangers that race for one token.
     pub one_token: Vec<u32>,
     /// Leaders, one ordinal each.
     pub leaders: u16,
-    /// How leaders distribute keys.
+    /// Re-key strategy of the leaders.
     pub strategy: StrategyKind,
-    /// When leaders do things.
+    /// Timing of the leaders.
     pub leader_timing: LeaderTiming,
-    /// When edges do things.
+    /// Timing of the edges.
     pub edge_timing: EdgeTiming,
-    /// What links do to messages at first.
+    /// Faults of the links at first.
     pub faults: LinkFaults,
     /// Over which radio they talk.
     pub radio: RadioPlan,
-    /// What happens, in order.
+    /// Actions, in order of time.
     pub script: Vec<(Duration, Action)>,
-    /// When the last fault is over.
+    /// Time at which the last fault is over.
     pub duration: Duration,
-    /// Within which time after it everybody must be of one mind.
+    /// Time after it within which the world must converge.
     pub settle: Duration,
-    /// What must be true at the end, beside the invariants.
+    /// Expectations of the end, beside the invariants.
     pub expect: Expectations,
 }
 
 /// Over which radio the nodes talk.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RadioPlan {
-    /// Which.
+    /// The preset.
     pub preset: Preset,
-    /// What its links do to frames.
+    /// Losses of frames on its links.
     pub loss: Loss,
-    /// How often a broadcast frame is sent.
+    /// Number of times that a broadcast frame is sent.
     pub rounds: u32,
     /// Whether senders may exceed the legal duty cycle.
     pub ignore_duty_cycle: bool,
-    /// Which curve arithmetic drones run.
+    /// Curve arithmetic of the drones.
     pub arithmetic: Arithmetic,
 }
 
@@ -143,7 +142,7 @@ impl RadioPlan {
     }
 }
 
-/// How to read a scenario.
+/// Options for reading a scenario.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
     /// Bytes of memory its world may take; none: unknown.
@@ -164,7 +163,7 @@ impl Scenario {
         script::read(&source, &raw, reading)
     }
 
-    /// How many edges there are.
+    /// Number of edges.
     pub fn edges(&self) -> u32 {
         self.members + self.strangers
     }

@@ -19,7 +19,7 @@ type Scalar = <Ristretto255 as Suite>::Scalar;
 /// Results remembered per thread and operation.
 const PLACES: usize = 1 << 10;
 
-/// The suite of [`Ristretto255`], which computes what it has just computed only once.
+/// The suite of [`Ristretto255`] with a cache of recent computations on public data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SharedRistretto255;
 
@@ -38,7 +38,7 @@ impl<K: PartialEq, V: Copy> Memo<K, V> {
         Self(Vec::new())
     }
 
-    /// What was computed of `key`, or is now.
+    /// The cached result for `key`, or a new one.
     fn recall(&mut self, hash: u64, key: K, compute: impl FnOnce(&K) -> V) -> V {
         if self.0.is_empty() {
             self.0.resize_with(PLACES, || None);

@@ -1,4 +1,4 @@
-//! A step of the world: why a node acted, what it did, and how its driver may break the rules.
+//! A step of the world: its cause, its effects, and the faults of the node's driver.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,20 +14,20 @@ use sha2::{Digest, Sha256};
 use crate::NodeId;
 use crate::record::Record;
 
-/// What made a node act.
+/// Cause of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// It was started.
+    /// The node was started.
     Start,
     /// Its deadline came.
     Deadline,
-    /// A connection stands.
+    /// A connection is up.
     Connected(NodeId),
     /// A connection is gone.
     Disconnected(NodeId),
     /// A message came.
     Message {
-        /// Who handed it over.
+        /// The neighbour that handed it over.
         via: NodeId,
         /// Whether it was published to the group, not sent to this node alone.
         by_group: bool,
@@ -38,7 +38,7 @@ pub enum Cause {
     Command(&'static str),
 }
 
-/// What a node reports, whichever its role.
+/// An event of a node, whichever its role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeEvent {
     /// The KGC.
@@ -58,7 +58,7 @@ pub enum NodeEvent {
     Anonymous(AnonymousEvent),
     /// The envelopes of a drone.
     Envelope(EnvelopeEvent),
-    /// The office of a KGC that releases keys of conditions.
+    /// An event of the release of condition keys at a KGC.
     Release(ReleaseEvent),
     /// The part of a drone that collects them.
     Collector(CollectEvent),
@@ -66,12 +66,12 @@ pub enum NodeEvent {
     Opened(Vec<u8>),
 }
 
-/// What a node did, in order.
+/// An effect of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// It sent a message.
+    /// The node sent a message.
     Sent {
-        /// To whom.
+        /// The receiver.
         to: Destination,
         /// The message.
         payload: Arc<[u8]>,
@@ -81,37 +81,37 @@ pub enum Effect {
         /// Its bytes.
         bytes: usize,
     },
-    /// It reported something.
+    /// It reported an event.
     Reported(Box<NodeEvent>),
     /// It cut a connection for good.
     Blocked(Peer),
     /// It cut a connection for a while.
     Penalized(Peer),
-    /// It passes on a peer's group messages from now on, or no more.
+    /// It begins or ends relaying a peer's group messages.
     Relayed {
-        /// Whose.
+        /// The peer.
         peer: Peer,
         /// Whether it does.
         allowed: bool,
     },
-    /// Its disk took a record not: it stands still until it does.
+    /// Its disk refused a record: it waits until the disk takes it.
     Stalled,
     /// It died before its next output.
     Died,
-    /// What it had made durable does not restore it: it stays off.
+    /// Its durable state does not restore it: it stays off.
     Broken,
 }
 
 /// One step of the world: an input of one node and what came of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// When, since the world began.
+    /// Time since the world began.
     pub at: Duration,
-    /// Who.
+    /// The node.
     pub node: NodeId,
     /// Why.
     pub cause: Cause,
-    /// What it did.
+    /// Its effects, in order.
     pub effects: Vec<Effect>,
     /// CPU time the step took, if it was measured.
     pub cpu: Duration,
@@ -120,7 +120,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// What the node reported.
+    /// The events of the step.
     pub fn events(&self) -> impl Iterator<Item = &NodeEvent> {
         self.effects.iter().filter_map(|effect| match effect {
             Effect::Reported(event) => Some(&**event),
@@ -148,7 +148,7 @@ pub enum Sabotage {
     MissDeadlines,
     /// Forget which key a token was bound to.
     ForgetPins,
-    /// Found a quorum whose shares give the secret away to one KGC less than is said.
+    /// Found a quorum whose polynomial has a lower degree than stated: one KGC fewer suffices.
     LowDegree,
     /// Let every KGC release the keys of conditions that no operator has approved.
     EarlyRelease,

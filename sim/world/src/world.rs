@@ -39,17 +39,17 @@ use crate::step::Sabotage;
 use crate::{Action, Fleet, Network, NodeId};
 use quiver_testbed::SimNode;
 
-/// How many messages are kept for the adversary to repeat.
+/// Number of messages kept for the adversary to replay.
 const RECORDED: usize = 4096;
 
 /// A leader with its envelopes.
 type LeaderNode<S> = RoleNode<AdmittingLeader<S>, Envelopes>;
-/// What such takes.
+/// Its commands.
 pub type LeaderNodeCommand = Either<AdmittingLeaderCommand, EnvelopeCommand>;
-/// What an edge with its envelopes takes.
+/// Commands of an edge with its envelopes.
 pub type DroneCommand = Either<EdgeCommand, EnvelopeCommand>;
 
-/// All nodes, what is between them, and the clock. See the [crate](crate) for what it promises.
+/// All nodes, the network between them, and the clock. See the [crate](crate) for its guarantees.
 pub struct World<S: Suite> {
     setup: Setup,
     fleet: Arc<Fleet<S>>,
@@ -64,7 +64,7 @@ pub struct World<S: Suite> {
     leaders: Vec<SimNode<LeaderNode<S>>>,
     edges: Vec<Option<Box<SimNode<Drone<S>>>>>,
     headers: Headers,
-    /// Who sent it, whether to the group, and the message.
+    /// Sender, whether to the group, and the message.
     recorded: VecDeque<(NodeId, bool, Arc<[u8]>)>,
     adversary: Adversary,
     /// KGCs that lie, and those whose operators have approved the second phase.
@@ -72,7 +72,7 @@ pub struct World<S: Suite> {
     approved: BTreeSet<KgcId>,
     /// Edges that have put their names away, where leaders demand a policy.
     anonymous: BTreeMap<u32, AnonymousDrone>,
-    /// For how long nodes that are doomed stay down.
+    /// Time for which nodes that are to crash stay down.
     returns: BTreeMap<NodeId, Duration>,
     air: Option<Air>,
     trace: Option<Sha256>,
@@ -80,22 +80,22 @@ pub struct World<S: Suite> {
     leader_cpu: Duration,
 }
 
-/// What the world has planned for itself.
+/// An action that the world has scheduled itself.
 #[derive(Clone, Debug)]
 enum ScheduledAction {
     Act(Box<Action>),
     /// A node tries to reach one that it dials.
     Connect(NodeId, NodeId),
-    /// Two nodes notice that they do not hear each other.
+    /// Two nodes notice that the connection between them is lost.
     Sever(NodeId, NodeId),
-    /// A node that died comes back.
+    /// A crashed node is started again.
     Return(NodeId),
-    /// A drone without a name whose machine was over comes back.
+    /// An anonymous drone whose machine was over returns.
     ComeBack(u32),
-    /// A leader that was started is told the slot keys.
+    /// A leader that was started gets the slot keys.
     SlotKeys(u16),
     /// A period of credentials begins.
     Period,
-    /// Everybody is handed both headers that the leader with two keys signed for this epoch.
+    /// All nodes receive both headers that the leader with two keys signed for this epoch.
     Cross(Epoch),
 }

@@ -1,5 +1,5 @@
-//! Groups that demand a policy, in virtual time: who is in without a name, what ends a membership, and what
-//! tells who it was.
+//! Groups that demand a policy, in virtual time: who is an anonymous member, what ends a membership, and what
+//! would link two.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ fn setup(strategy: StrategyKind, seed: u64, members: u32) -> Setup {
     Setup { seed, fleet_seed: seed, members, strategy, admission, traced: true, ..Setup::default() }
 }
 
-/// A world with everything that looks on.
+/// A world with its observers.
 struct Scene {
     world: World<S>,
     counter: Counter,
@@ -52,7 +52,7 @@ impl StepObserver<S> for Counter {
 }
 
 impl Scene {
-    /// Everybody is enrolled, and the drones want in that shall.
+    /// Enrols all drones, and makes some join.
     fn new(setup: Setup, wanting: impl IntoIterator<Item = u32>) -> Self {
         let mut world = World::<S>::new(setup).unwrap();
         let counter = Counter {
@@ -79,7 +79,7 @@ impl Scene {
         assert_eq!(self.counter.invariants.violations(), [], "{:?}", self.counter.events);
     }
 
-    /// To the end of the period, and beyond the time in which drones fetch their credentials.
+    /// Runs to the end of the period, and beyond the time in which drones fetch their credentials.
     fn run_into_the_next_period(&mut self) {
         let into = self.world.time().as_secs() % PERIOD.as_secs();
         self.run(PERIOD.as_secs() - into + 100);
@@ -94,7 +94,7 @@ impl Scene {
         (0..self.world.edge_count()).filter(holds).collect()
     }
 
-    /// Whom the policy lets in of these, worked out here from the coordinates, not by the circuit.
+    /// The drones that the policy admits, computed from the coordinates, not by the circuit.
     fn inside(&self, drones: impl IntoIterator<Item = u32>) -> Vec<u32> {
         let checkpoint = self.world.fleet().checkpoint().unwrap();
         let inside = |drone: &u32| {
@@ -147,7 +147,7 @@ fn memberships_end_with_the_period_and_who_flew_out_or_was_revoked_stays_out() {
         scene.act(Action::Certify { edge: 1, fields: OUTSIDE });
         scene.act(Action::Decertify(2));
         scene.run(30);
-        // What was certified is worth something until the period ends.
+        // A credential is valid until the period ends.
         assert_eq!(scene.holders(0), [0, 1, 2, 3, 4, 5]);
         scene.run_into_the_next_period();
         assert_eq!(scene.holders(0), [0, 3, 4, 5]);
@@ -253,7 +253,7 @@ fn whoever_is_wrongly_in_or_out_is_noticed() {
         reports(inside[0], AnonymousEvent::Ended(Ending::Denied(unsatisfied))),
         [Invariant::Admission]
     );
-    // A pseudonym that somebody had: and its key is none of an epoch in which it is.
+    // A pseudonym that another drone had, and a key that is none of the drone's epochs.
     assert!(reports(inside[0], admitted(1)).contains(&Invariant::Unlinkability));
 }
 
@@ -288,7 +288,7 @@ fn two_lives_of_one_drone_have_nothing_in_common_that_a_leader_receives_or_sends
     for drone in &inside {
         let own: Vec<_> = lives.iter().filter(|life| life.drone == *drone).collect();
         assert_eq!(own.len(), 2, "drone {drone}");
-        // The exchange, an offer and tables among it, and what a member says and hears.
+        // The exchange, an offer and tables among it, and the messages of a member.
         assert!(own.iter().all(|life| life.seen.iter().map(Vec::len).sum::<usize>() > 15_000));
         assert!(own.iter().all(|life| life.seen.len() > 10), "{:?}", own[0].seen.len());
     }

@@ -1,5 +1,5 @@
-//! What adversaries with little in their hands get: a leader with two keys under one serial is refused,
-//! strangers are not answered.
+//! Adversaries with few means: a leader with two keys under one serial is refused, strangers are not
+//! answered.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -25,7 +25,7 @@ fn setup(strategy: StrategyKind, leaders: u16, sabotage: Sabotage) -> Setup {
     }
 }
 
-/// A group that stands, and what befalls it from the twentieth second on.
+/// A formed group, with faults from the twentieth second on.
 fn befallen(
     setup: Setup,
     actions: impl IntoIterator<Item = (u64, Action)>,
@@ -49,7 +49,7 @@ fn broken(invariants: &Invariants<InsecureToy>) -> BTreeSet<Invariant> {
 
 fn two_keys() -> [(u64, Action); 2] {
     let again = |split| Action::DoubleTerm { rounds: 1, split, crossing: Duration::from_secs(3) };
-    // The second time under two other keys: of those who have seen both before, nobody follows.
+    // The second time under two other keys: nodes that have seen both before follow neither.
     [(0, again(0b10_1010)), (40, again(0b01_0101))]
 }
 
@@ -86,7 +86,7 @@ fn forgeries(by: u32) -> impl Iterator<Item = (u64, Action)> {
 fn nobody_answers_what_a_stranger_publishes_and_nobody_loses_a_membership_by_it() {
     for strategy in STRATEGIES {
         for leaders in [1, 3] {
-            // A stranger's own, and what a member relays for one.
+            // A stranger's own, and messages that a member relays for one.
             for by in [MEMBERS, 2] {
                 let (world, mut invariants) =
                     befallen(setup(strategy, leaders, Sabotage::None), forgeries(by));

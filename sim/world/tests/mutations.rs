@@ -12,7 +12,7 @@ use quiver_world::{
     NodeId, NodeSet, Partition, Sabotage, Setup, Step, StepObserver, World,
 };
 
-/// Which invariants break in these seeds.
+/// The invariants that break in these seeds.
 fn broken(sabotage: Sabotage, strategy: StrategyKind, rng_stream: u64) -> BTreeSet<Invariant> {
     let setup = CheckSetup { edges: 8, strategy, sabotage, ..CheckSetup::default() };
     let checker = Checker::new(setup).unwrap();
@@ -148,7 +148,7 @@ fn epochs_that_a_failing_disk_holds_up_are_no_regression() {
     let slow = LinkFaults { delay: Duration::from_secs(2), ..LinkFaults::SOUND };
     let deaf = Partition::one_way(NodeSet::only([NodeId::Edge(1)]), NodeSet::only([NodeId::Leader(0)]));
     for (millis, action) in [
-        // It asks for what it lacks, but nobody hears it.
+        // It asks for missing epochs, but no leader receives that.
         (6_000, Action::Part(deaf)),
         (6_000, Action::LinksOf(NodeId::Edge(1), Some(slow))),
         (6_100, Action::Rekey),
@@ -227,8 +227,8 @@ fn a_captive_opens_what_it_is_in_and_nothing_else() {
         world.schedule(Duration::from_secs(25), Action::Start(NodeId::Leader(0)));
         world.run_until(Duration::from_secs(40), &mut invariants);
         assert_eq!(invariants.violations(), []);
-        // Its keys do open the term that was opened while it was in: else what it cannot open would prove
-        // nothing.
+        // Its keys do open the term that was opened while it was in: otherwise its failure to open others
+        // would prove nothing.
         assert!(invariants.opened_by_compromised() > 0, "{strategy:?}");
     }
 }

@@ -56,8 +56,8 @@ fn so_many_kgcs_as_it_takes_are_enough_and_one_less_is_not() {
     }
 }
 
-/// What the invariants say of a token that two drones have, one of which asks while the other is off and the
-/// KGCs restart in between.
+/// Violations by a token that two drones have, one of which asks while the other is off and the KGCs restart
+/// in between.
 fn raced(sabotage: Sabotage) -> (usize, Vec<Invariant>) {
     let setup = Setup { strangers: 2, one_token: vec![6, 7], sabotage, ..quorum(5, 3) };
     let mut world = World::<InsecureToy>::new(setup).unwrap();
@@ -82,7 +82,7 @@ fn a_token_gives_one_identity_and_kgcs_that_forget_whom_they_are_bound_to_are_no
     assert!(broken.contains(&Invariant::OneIdentityPerToken), "{broken:?}");
 }
 
-/// What the invariants say of an adversary that takes all that these KGCs have.
+/// Violations by an adversary that takes the state of these KGCs.
 fn seized(setup: Setup, kgcs: u16) -> Vec<Invariant> {
     let mut world = World::<InsecureToy>::new(Setup { orders: true, ..setup }).unwrap();
     let mut invariants = Invariants::new(&world, false);
@@ -103,7 +103,7 @@ fn the_adversary_has_nothing_of_few_kgcs_and_a_quorum_that_gives_more_away_is_no
     assert_eq!(broken, [Invariant::FewKgcsKnowNothing]);
 }
 
-/// What the invariants say of an order that two of the three operators that it takes have approved.
+/// Violations by an order that two of the three operators that it takes have approved.
 fn ordered(sabotage: Sabotage, approving: u16) -> (usize, Vec<Invariant>) {
     let setup = Setup { orders: true, sabotage, ..quorum(5, 3) };
     let mut world = World::<InsecureToy>::new(setup).unwrap();

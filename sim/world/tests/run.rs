@@ -1,5 +1,5 @@
-//! Runs over a radio: all drones enrol, join and follow, however many they are for its channel; what it
-//! cannot carry is refused.
+//! Runs over a radio: all drones enrol, join and follow, however many they are for its channel; an impossible
+//! plan is refused.
 
 use std::time::Duration;
 
@@ -99,11 +99,11 @@ fn a_radio_that_must_keep_silent_for_too_long_is_refused_unless_there_is_a_depot
     assert_eq!(run::<InsecureToy>(&plan, &mut |_| {}).unwrap_err().to_string(), refusal);
     for strategy in STRATEGIES {
         let run = played(&RunPlan { strategy, depot: Some(air("wifi")), ..plan.clone() });
-        // Who joins later does so at the depot too.
+        // Newcomers join at the depot too.
         let (enrol, join, expire) =
             (operation(&run, Phase::Enrol), operation(&run, Phase::Join), operation(&run, Phase::Rekey));
         assert!(airtime(join) < Duration::from_secs(1));
-        // When all come back at once they show their spare points again and again only if they may.
+        // When all come back at once they publish their spare points again and again only if they may.
         let restart = operation(&run, Phase::RestartLeader);
         assert!(restart.messages.unwrap() < 12 * 22, "{:?} messages", restart.messages);
         assert!(airtime(enrol) < Duration::from_secs(1) && airtime(expire) > Duration::from_secs(1));

@@ -10,49 +10,49 @@ use quiver_role::admission::Ending;
 
 use super::Fields;
 
-/// How long to wait before coming back at first, and at most.
+/// Delay before a drone returns, at first and at most.
 const PAUSE: Duration = Duration::from_secs(2);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// A credential, and what it says.
+/// A credential and its fields.
 #[derive(Clone)]
 pub(crate) struct Showing {
     pub(crate) credential: Credential,
     pub(crate) period: u64,
-    /// Whether the policy lets in who has this.
+    /// Whether its fields satisfy the policy.
     pub(crate) suffices: bool,
 }
 
-/// A drone without a name, from the first time that it wants in.
+/// An anonymous drone, from the first time that it wants to join.
 pub(crate) struct AnonymousDrone {
     /// Whether it wants to be in the group.
     pub(crate) wants: bool,
-    /// What the operator says that it has.
+    /// The fields that the operator certifies.
     pub(crate) fields: Fields,
     /// Whether nothing is certified for it any more, from the next period on.
     pub(crate) revoked: bool,
-    /// What it holds.
+    /// Its credential.
     pub(crate) held: Option<Showing>,
-    /// Whether what its present machine shows satisfies the policy, or what its last one showed, and of which
-    /// period it is.
+    /// Whether the credential of its present machine, or of its last one, satisfies the policy, and its
+    /// period.
     pub(crate) shown: Option<(bool, u64)>,
-    /// The period whose credential it is of no use to show again.
+    /// The period whose credential has no further use.
     pub(crate) spent: Option<u64>,
     pause: Duration,
-    /// When the last message arrives that it sent, and the last one sent to it: nanoseconds of the world.
+    /// Times of arrival of the last message from it and of the last one to it: nanoseconds of the world.
     pub(crate) last_heard: [u64; 2],
     /// Whether its return is planned.
     pub(crate) returns: bool,
 }
 
-/// When a drone whose machine is over comes back.
+/// When a drone whose machine is over returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Return {
     /// After about this long.
     After(Duration),
     /// In the next period.
     WithThePeriod,
-    /// It does not.
+    /// Never.
     Never,
 }
 
@@ -71,12 +71,12 @@ impl AnonymousDrone {
         }
     }
 
-    /// What the operator says from now on. It is shown in the next run.
+    /// Sets the fields that the operator certifies. They are proved in the next run.
     pub(crate) fn certified(&mut self, fields: Fields) {
         (self.fields, self.revoked, self.held, self.spent) = (fields, false, None, None);
     }
 
-    /// It is a member.
+    /// Notes that it is a member.
     pub(crate) const fn admitted(&mut self) {
         self.pause = PAUSE;
     }
@@ -98,12 +98,12 @@ impl AnonymousDrone {
         Return::After(pause)
     }
 
-    /// What it can show in this period, without asking the authority.
+    /// The credential that it can prove in this period, without asking the authority.
     pub(crate) fn shown_in(&self, period: u64) -> Option<&Showing> {
         self.held.as_ref().filter(|held| held.period == period)
     }
 
-    /// Whether there is anything of use to be shown in this period.
+    /// Whether it has a useful credential to prove in this period.
     pub(crate) fn may_show(&self, period: u64) -> bool {
         self.wants && self.spent != Some(period) && (!self.revoked || self.shown_in(period).is_some())
     }

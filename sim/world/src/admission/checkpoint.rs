@@ -24,19 +24,18 @@ use zeroize::Zeroizing;
 use crate::master_key::MasterKey;
 use crate::rng_stream::{self, RngStream, below};
 
-/// What every drone has certified: metres from the origin, and percent.
+/// Certified fields of every drone: metres from the origin, and percent.
 pub const FIELDS: &str = "x: i16, y: i16, battery: u7";
-/// What is demanded unless something else is said: to be inside a circle, with some battery left.
+/// Default policy: to be inside a circle, with some battery left.
 pub const FENCE: &str = "(x - 200)^2 + (y + 100)^2 < 700^2 and battery >= 20";
-/// How long a period is unless something else is said.
+/// Default length of a period.
 pub const PERIOD: Duration = Duration::from_secs(3600);
-/// How often a drone answers one leader in a period unless something else is said: as often as the service
-/// does.
+/// Default number of answers of a drone to one leader in a period, as in the service.
 pub const ANSWERS: u32 = 8;
 
-/// How far from the origin drones are at most, in each direction.
+/// Greatest distance of drones from the origin, in each direction.
 const REACH: u64 = 1000;
-/// How long a run may take: very many share one processor.
+/// Time limit of a run: very many share one processor.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Why there is no checkpoint.
@@ -60,14 +59,14 @@ pub enum CheckpointError {
     Circuit(#[from] quiver_garble::Error),
 }
 
-/// What is demanded, and how credentials end.
+/// Policy and terms of admission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rules {
     /// The policy, over [`FIELDS`].
     pub policy: String,
-    /// For how long a credential is good: with the period all memberships end.
+    /// Validity of a credential: with the period all memberships end.
     pub period: Duration,
-    /// How often a drone answers one leader in a period.
+    /// Answers of a drone to one leader in a period.
     pub answers: u32,
 }
 
@@ -78,7 +77,7 @@ impl Rules {
     }
 }
 
-/// What a drone has, and may have certified.
+/// Fields of a drone, to be certified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fields {
     /// Metres to the east.
@@ -95,17 +94,17 @@ impl fmt::Display for Fields {
     }
 }
 
-/// Where a checkpoint is founded.
+/// Surroundings in which a checkpoint is created.
 pub struct Place<'a, S: Suite> {
     /// The deployment.
     pub deployment: &'a Deployment<S>,
-    /// Who signs.
+    /// The master key that signs.
     pub master_key: &'a dyn MasterKey<S>,
     /// The group that is led.
     pub group: &'a Name,
-    /// Whence all randomness comes.
+    /// Seed of all randomness.
     pub seed: u64,
-    /// What time it is.
+    /// The current time.
     pub now: UnixTime,
 }
 
@@ -117,7 +116,7 @@ pub struct Checkpoint<S: Suite> {
     terms: Terms,
     /// All slot keys follow from it.
     secret: Secret<32>,
-    /// Those of the period that was asked for last.
+    /// Slot keys of the period that was asked for last.
     slots: Mutex<Option<Arc<Authority>>>,
     policy: VerifiedPolicy<S>,
     compiled: Policy,
@@ -125,7 +124,7 @@ pub struct Checkpoint<S: Suite> {
     seed: u64,
 }
 
-/// Refuses what is no policy over [`FIELDS`] that can be demanded.
+/// Refuses a text that is no policy over [`FIELDS`] that leaders can demand.
 ///
 /// # Errors
 /// [`CheckpointError`], with the line and the column.
@@ -142,7 +141,7 @@ impl<S: Suite> Checkpoint<S> {
     /// Founds it.
     ///
     /// # Errors
-    /// [`CheckpointError`]: the policy says what is wrong with it, and where.
+    /// [`CheckpointError`]: the policy's mistake, and its place.
     pub fn found(place: &Place<'_, S>, rules: &Rules) -> Result<Self, CheckpointError> {
         let Place { deployment, master_key, group, seed, now } = *place;
         let mut rng = rng_stream::generator(seed, RngStream::Checkpoint);
@@ -182,7 +181,7 @@ impl<S: Suite> Checkpoint<S> {
         })
     }
 
-    /// What is demanded.
+    /// The policy.
     pub fn policy(&self) -> &str {
         &self.policy.text
     }
@@ -192,23 +191,23 @@ impl<S: Suite> Checkpoint<S> {
         (self.compiled.statistics().and, self.terms.schema().bits())
     }
 
-    /// How often a drone answers one leader in a period.
+    /// Answers of a drone to one leader in a period.
     pub const fn answers(&self) -> u32 {
         self.answers
     }
 
-    /// Which period it is.
+    /// The period at this time.
     pub fn period_at(&self, now: UnixTime) -> u64 {
         self.terms.period_at(now)
     }
 
-    /// When a period ends.
+    /// End of a period.
     pub fn end_of(&self, period: u64) -> UnixTime {
         self.terms.end_of(period)
     }
 
     fn slots(&self, period: u64) -> Result<Arc<Authority>, CheckpointError> {
-        // What was derived is whole even if somebody panicked.
+        // Derived keys are whole even after a panic.
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = slots.as_ref().filter(|known| known.key().period() == period) {
             return Ok(Arc::clone(known));
@@ -218,7 +217,7 @@ impl<S: Suite> Checkpoint<S> {
         Ok(derived)
     }
 
-    /// The public keys of a period, which leaders are told.
+    /// The public slot keys of a period, for leaders.
     ///
     /// # Errors
     /// [`CheckpointError`], never.
@@ -226,16 +225,16 @@ impl<S: Suite> Checkpoint<S> {
         Ok(self.slots(period)?.key().clone())
     }
 
-    /// What a leader of the group demands.
+    /// Admission settings of a leader of the group.
     pub fn demand(&self) -> Demand<S> {
         let timing = GateTiming { patience: PATIENCE, ..GateTiming::default() };
         Demand { policy: self.policy.clone(), authority: self.authority.clone(), timing }
     }
 
-    /// What a drone has at first.
+    /// A drone's first fields.
     pub fn fields(&self, drone: u32) -> Fields {
         let mut rng = rng_stream::generator(self.seed, RngStream::Fields(drone));
-        // REACH is far inside of what the fields hold.
+        // REACH is far inside the range of the fields.
         let metres = |rng: &mut ChaCha8Rng| {
             i16::try_from(i64::try_from(below(rng, 2 * REACH + 1)).unwrap_or(0) - REACH as i64).unwrap_or(0)
         };
@@ -243,7 +242,7 @@ impl<S: Suite> Checkpoint<S> {
         Fields { x, y, battery: u8::try_from(below(&mut rng, 101)).unwrap_or(0) }
     }
 
-    /// Whether the policy lets in who has these, evaluated in the clear.
+    /// Whether the policy admits a drone with these fields, evaluated in the clear.
     ///
     /// # Errors
     /// [`CheckpointError::Circuit`], never for fields in their bounds.
@@ -258,7 +257,7 @@ impl<S: Suite> Checkpoint<S> {
         Ok(Zeroizing::new(bits.to_vec()))
     }
 
-    /// What the authority gives a drone for a period.
+    /// Credential of a drone for a period.
     ///
     /// # Errors
     /// [`CheckpointError`], never for fields in their bounds.
@@ -267,7 +266,7 @@ impl<S: Suite> Checkpoint<S> {
         Ok(self.slots(period)?.certify(&self.bits(fields)?, &mut rng)?)
     }
 
-    /// What an edge without a name is set up with.
+    /// Configuration of an anonymous edge.
     pub fn anonymous(&self, credential: Credential, period: u64, timing: EdgeTiming) -> AnonymousConfig<S> {
         AnonymousConfig {
             deployment: self.deployment.clone(),

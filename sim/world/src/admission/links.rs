@@ -1,13 +1,13 @@
-//! What two lives of one drone have in common that lives of different drones have not.
+//! Finds byte strings that two memberships of one drone share and memberships of different drones do not.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-/// How many bytes make a stretch: none so long is the same twice by chance.
+/// Length of the compared byte strings: none so long is the same twice by chance.
 pub const STRETCH: usize = 12;
-/// Of how many drones at most all lives are compared: of every stretch there is some memory.
+/// Number of drones whose memberships are compared: every string takes memory.
 pub const COMPARED: usize = 32;
 
-/// In a drone's place: what leaders say to the whole group, which tells nobody apart.
+/// In place of a drone: messages of leaders to the whole group, which distinguish nobody.
 pub const EVERYBODY: u32 = u32::MAX;
 
 /// So many bytes that different drones say are familiar: a stretch with such a part is the same twice by
@@ -18,31 +18,31 @@ const FAMILIAR: usize = 4;
 /// machine to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sighting {
-    /// Whose.
+    /// The drone.
     pub drone: u32,
     /// The how manyeth of this drone.
     pub life: u32,
-    /// What was seen, each as it was on the wire.
+    /// Messages, each as it was on the wire.
     pub seen: Vec<Vec<u8>>,
 }
 
-/// Where a stretch was seen so far.
+/// Memberships in which a string was seen so far.
 #[derive(Clone, Copy)]
 enum Places {
-    /// In one life.
+    /// In one membership.
     Once { drone: u32, life: u32 },
-    /// In several lives of one drone.
+    /// In several memberships of one drone.
     Again(u32),
-    /// In lives of different drones: what everybody says tells nobody apart.
+    /// In memberships of different drones: it distinguishes nobody.
     Everywhere,
 }
 
-/// The drones that can be told again, each with what tells it: of which two lives have a stretch of
-/// [`STRETCH`] bytes in common that no two lives of different drones have. Of the first [`COMPARED`] drones,
-/// every byte is looked at. With fewer than two drones there is nothing to tell apart.
+/// The drones that can be linked, each with the evidence: a string of [`STRETCH`] bytes that two of its
+/// memberships have in common and no two memberships of different drones have. Of the first [`COMPARED`]
+/// drones, every byte is looked at. With fewer than two drones there is nothing to tell apart.
 ///
-/// Of what everybody says and a random byte or a small number (such as a slot) beside it, two lives of one
-/// drone soon have the same. So a stretch in which different drones have four bytes in common counts only if
+/// A common string beside a random byte or a small number (such as a slot) is soon the same in two
+/// memberships of one drone. So a stretch in which different drones have four bytes in common counts only if
 /// more than half of the drones can be told by such ones.
 pub fn linked(sightings: &[Sighting]) -> BTreeMap<u32, [u8; STRETCH]> {
     let all: BTreeSet<u32> = sightings.iter().map(|sighting| sighting.drone).collect();
@@ -90,7 +90,7 @@ fn again(sightings: &[&Sighting]) -> Vec<([u8; STRETCH], u32)> {
     again.collect()
 }
 
-/// Parts that different drones have said.
+/// Strings that different drones have sent.
 fn familiar<'s>(sightings: &[&'s Sighting]) -> HashSet<&'s [u8]> {
     let (mut first, mut familiar) = (HashMap::new(), HashSet::new());
     for sighting in sightings {

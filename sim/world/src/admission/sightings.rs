@@ -1,5 +1,5 @@
-//! All that leaders receive from and send to drones without a name, by drone and life: what the simulator
-//! knows and they must not find out.
+//! Records all messages between leaders and anonymous drones, by drone and membership: what the simulator
+//! knows and leaders must not find out.
 
 use std::collections::BTreeMap;
 
@@ -9,19 +9,19 @@ use quiver_role::Destination;
 use super::links::{COMPARED, EVERYBODY, Sighting};
 use crate::{Cause, Effect, NodeId, Step, World};
 
-/// Of the drones with the lowest numbers, as many as are compared.
+/// Messages of the drones with the lowest numbers, as many as are compared.
 #[derive(Clone, Debug, Default)]
 pub struct Sightings {
     seen: BTreeMap<(u32, u32), Vec<Vec<u8>>>,
-    /// What leaders said to the whole group.
+    /// Messages of leaders to the whole group.
     told: Vec<Vec<u8>>,
-    /// In which life of a drone a connection was made, by drone, leader and number.
+    /// Membership of a drone in which a connection was made, by drone, leader and number.
     lives: BTreeMap<(u32, NodeId, u32), u32>,
 }
 
 impl Sightings {
-    /// Looks at a step of a leader: at every message that it got from a drone without a name, and at every
-    /// one that it sends to one. What it says to the whole group is the same for all.
+    /// Records the messages of a leader's step that it received from anonymous drones or sends to one. What
+    /// it says to the whole group is the same for all.
     pub fn note<S: Suite>(&mut self, world: &World<S>, step: &Step) {
         let NodeId::Leader(_) = step.node else { return };
         if let Cause::Message { via: via @ NodeId::Edge(drone), payload, .. } = &step.cause
@@ -58,12 +58,12 @@ impl Sightings {
         if world.connection(leader, node) == Some(connection) {
             self.lives.insert((drone, leader, connection), world.life(node));
         }
-        // What is said to a connection that is gone belongs to the life that it was of.
+        // A message to a closed connection belongs to the membership of the connection.
         let Some(life) = self.lives.get(&(drone, leader, connection)) else { return };
         self.seen.entry((drone, *life)).or_default().push(bytes.to_vec());
     }
 
-    /// All lives, and what was said to all.
+    /// All memberships, and the messages to all.
     pub fn lives(&self) -> Vec<Sighting> {
         let sighting = |((drone, life), seen): (&(u32, u32), &Vec<Vec<u8>>)| Sighting {
             drone: *drone,

@@ -1,11 +1,10 @@
-//! A leader that writes into a drone without a name whatever it can in one membership, and looks for it in
-//! the next.
+//! Tagging attack: a leader that writes whatever it can into an anonymous drone in one membership, and looks
+//! for it in the next.
 //!
 //! It has its own key, a second one that it can spare, and genuine revocation lists; it sends welcomes of
 //! ascending epochs, headers that claim newer lists, proof that the spare key contradicted itself, and epochs
-//! that are about to end. A drone that it was done to, and one that it meets for the first time, must put out
-//! the same in their next membership: the same messages, events and deadlines in the same order, random bytes
-//! aside.
+//! that are about to end. A tagged drone, and one that it meets for the first time, must behave the same in
+//! their next membership: the same messages, events and deadlines in the same order, random bytes aside.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -35,14 +34,14 @@ use crate::rng_stream::below;
 /// The leader, as drones see it; and how its gate sees a drone.
 const LEADER: Peer = Peer(1);
 const DRONE: Peer = Peer(2);
-/// When each life begins.
+/// Start of each membership.
 const BEGINNING: Duration = Duration::from_secs(100);
-/// For how long a drone is left alone in the end.
+/// Time for which a drone is observed in the end.
 const WATCHED: Duration = Duration::from_secs(60);
-/// What everybody satisfies, so that both drones are in.
+/// A policy that every drone satisfies.
 const POLICY: &str = "battery < 127 or x > 0";
 
-/// What came between two memberships, for people; none if they cannot be told to be one drone's.
+/// Differences between two memberships, as text; `None` if they cannot be linked.
 ///
 /// # Errors
 /// [`CheckpointError`], never for this module's own policy.
@@ -62,13 +61,13 @@ pub fn told_apart<S: Suite>(seed: u64) -> Result<Option<String>, CheckpointError
     })
 }
 
-/// What an exchange ends with: the drone's nonce, the pairwise secret, and the drone's pseudonym.
+/// Result of an exchange: the drone's nonce, the pairwise secret, and the drone's pseudonym.
 type Exchanged = (Nonce, [u8; 32], [u8; 16]);
 
-/// What a leader does to a drone.
+/// An action of the leader towards a drone.
 #[derive(Clone, Debug)]
 enum Deed {
-    /// Lets it in with the epoch of this counter, whose key is good for so many seconds; the header claims
+    /// Admits it with the epoch of this counter, whose key is valid for so many seconds; the header claims
     /// that there is a list of this number.
     Welcome { counter: u64, valid: i64, list: u64 },
     /// A genuine revocation list of this number.
@@ -81,7 +80,7 @@ enum Deed {
     SpareHeader,
 }
 
-/// A drone, and what is on its disk.
+/// A drone, and its disk.
 struct Drone {
     credential: Credential,
     state: Option<Snapshot>,
@@ -257,14 +256,14 @@ impl<S: Suite> TaggingLeader<S> {
         Ok(gate)
     }
 
-    /// One machine of a drone: everything that it puts out.
+    /// One machine of a drone: all its outputs.
     fn life(&mut self, drone: &mut Drone, deeds: &[Deed]) -> Result<Vec<String>, CheckpointError> {
         self.clock = BEGINNING;
         let timing = EdgeTiming::default();
         let config = self.checkpoint.anonymous(drone.credential.clone(), self.period, timing);
         let edge = AnonymousEdge::new(config, drone.state.as_ref())
             .map_err(|_| quiver_ainq::Error::Malformed("the state of an edge without a name"))?;
-        // Each life draws the same: what is random tells nobody apart.
+        // Every membership draws the same randomness, which therefore distinguishes none.
         let rng = ChaCha20Rng::seed_from_u64(1);
         let mut life = Life { edge, rng, seen: Vec::new(), state: None, deadline: None };
         if let Some(run) = self.run(&mut life)? {
@@ -287,7 +286,7 @@ impl<S: Suite> TaggingLeader<S> {
         Ok(life.seen)
     }
 
-    /// The exchange, by the book; none if it came to nothing.
+    /// An honest exchange; `None` if it failed.
     fn run(&mut self, life: &mut Life<S>) -> Result<Option<Exchanged>, CheckpointError> {
         let mut gate = self.gate()?;
         let connected = Input::Connected { peer: LEADER, route: Route::Leader };
@@ -337,7 +336,7 @@ impl<S: Suite> TaggingLeader<S> {
 }
 
 impl<S: Suite> Life<S> {
-    /// Gives it an input; what it sends.
+    /// Feeds an input; returns the messages.
     fn feed(&mut self, deployment: &Deployment<S>, now: Now, input: Input<'_, EdgeCommand>) -> Vec<Vec<u8>> {
         self.edge.handle_input(now, input, &mut self.rng);
         let mut sent = Vec::new();
@@ -356,7 +355,7 @@ impl<S: Suite> Life<S> {
                     sent.push(payload);
                     seen
                 }
-                // What is random in them is not looked at.
+                // The random parts are not compared.
                 Output::Event(AnonymousEvent::Edge(EdgeEvent::KeyActivated { epoch, slot, .. })) => {
                     format!("key of {epoch} in {slot}")
                 }
@@ -377,7 +376,7 @@ impl<S: Suite> Life<S> {
     }
 }
 
-/// Which message it is: `Ok(Name(…` without what is in it.
+/// Kind of a message: `Ok(Name(…` without its content.
 fn kind(debug: &str) -> String {
     let name = debug.strip_prefix("Ok(").unwrap_or(debug);
     name.chars().take_while(char::is_ascii_alphanumeric).collect()

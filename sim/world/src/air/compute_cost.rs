@@ -58,7 +58,7 @@ impl Price {
         self.of(Operation::Multiplication) + self.pair() + self.of(Operation::Decoding) + 2 * hmac_sha256(128)
     }
 
-    /// For a message that came, with what followed from it: no new key, a re-key, or a term that was opened.
+    /// Cycles of a received message by its consequence: no new key, a re-key, or an opened term.
     fn heard(&self, payload: &[u8], activated: Option<bool>) -> u64 {
         let hash = sha256(payload.len());
         // Unwrapping, the tag, the step of the ratchet, the traffic key.
@@ -81,7 +81,7 @@ impl Price {
         }
     }
 
-    /// For a message that was sent.
+    /// Cycles of a sent message.
     fn said(&self, payload: &[u8]) -> u64 {
         match kind(payload) {
             // x_i and the reply point, and a proof for the token's key and for x_i.

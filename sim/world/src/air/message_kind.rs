@@ -3,7 +3,7 @@
 /// Octets of the deployment's fingerprint with tag and length, at the head of every message.
 const HEAD: usize = 10;
 
-/// What is said, as far as its cost goes. The numbers are the fields of `quiver.v1.Message`.
+/// Kind of a message, as far as its cost depends on it. The numbers are the fields of `quiver.v1.Message`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     EnrolRequest,

@@ -11,14 +11,14 @@ use crate::admission::Fields;
 use crate::rng_stream::{self, RngStream, below, unit};
 use crate::{Action, Burst, DiskState, Forgery, LinkFaults, NodeId, NodeSet, Partition};
 
-/// Where a life begins.
+/// Start state of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartState {
     /// NoObserver is enrolled.
     Nothing,
-    /// Everybody is enrolled, nobody is in the group.
+    /// All nodes are enrolled, none is a member.
     Enrolled,
-    /// Everybody was in the group when all were switched off.
+    /// All edges were members when all nodes were switched off.
     Formed,
 }
 
@@ -27,11 +27,11 @@ pub enum StartState {
 pub struct Plan {
     /// Whence the network and the nodes draw.
     pub seed: u64,
-    /// Where it begins.
+    /// Start state.
     pub beginning: StartState,
-    /// What happens, in order of time.
+    /// Actions in order of time.
     pub actions: Vec<(Duration, Action)>,
-    /// When all faults end.
+    /// End of all faults.
     pub calm: Duration,
 }
 
@@ -68,9 +68,9 @@ impl Plan {
         let mut rng = rng_stream::generator(seed, RngStream::Planner);
         let beginning = match seed % 16 {
             1 => StartState::Nothing,
-            // Where several KGCs issue keys, that is what goes wrong.
+            // Where several KGCs issue keys, enrolment is what can fail.
             5 | 9 | 13 if setup.kgcs > 1 => StartState::Nothing,
-            // Members without a name are on no disk.
+            // Anonymous memberships are not durable.
             _ if rng.next_u32().is_multiple_of(2) || setup.admission => StartState::Enrolled,
             _ => StartState::Formed,
         };
@@ -159,13 +159,13 @@ impl Planner<'_> {
             13..15 => self.bad_links(at),
             15 => self.partition(at),
             16 => self.wrong_clock(at),
-            // What a drone without a name has is worth nothing to the adversary of the checks, which looks
-            // for keys and spare points.
+            // Secrets of an anonymous drone are worth nothing to the adversary of the checks, which looks for
+            // keys and spare points.
             18 if self.setup.admission => self.certify(at, edge),
             17 => self.bad_disk(at),
             18 => self.capture(at, edge),
             20 | 21 => self.forge(at),
-            // Members without a name are in no term of another leader's.
+            // Anonymous members are in no term of another leader's.
             22 if !self.setup.admission => self.double_term(at),
             19 => {
                 for _ in 0..8 {
@@ -181,7 +181,7 @@ impl Planner<'_> {
         }
     }
 
-    /// What happens to KGCs and orders, where there are several KGCs.
+    /// Actions on KGCs and orders, where there are several KGCs.
     fn quorum(&mut self) {
         let (kgcs, threshold) = (self.setup.kgcs, self.setup.threshold());
         let mut all: Vec<u16> = (1..=kgcs).collect();
@@ -228,7 +228,7 @@ impl Planner<'_> {
         let after = self.rng.next_u32() % 12;
         let down_for = Duration::from_millis(10 + below(&mut self.rng, 8_000));
         self.actions.push((at, Action::Crash { node, after, down_for }));
-        // It may well be idle now: make it say something.
+        // It may be idle now: make it send something.
         if self.one_in(2) {
             self.actions.push((at + 1, Action::Rekey));
         }
@@ -312,7 +312,7 @@ impl Planner<'_> {
         }
     }
 
-    /// The operator says that a drone without a name is elsewhere, or takes back what was certified for it.
+    /// Moves an anonymous drone, or revokes its certificate.
     fn certify(&mut self, at: u64, edge: u32) {
         let metres = |rng: &mut ChaCha8Rng| i16::try_from(below(rng, 2_001)).unwrap_or(0) - 1_000;
         let action = match below(&mut self.rng, 4) {
@@ -326,7 +326,7 @@ impl Planner<'_> {
         self.actions.push((at, action));
     }
 
-    /// Somebody without an identity, or a member that uses none of its keys, makes up a few things.
+    /// Adds a few forgeries, made without an identity or by a member that uses none of its keys.
     fn forge(&mut self, at: u64) {
         let stranger = self.setup.edges + u32::from(self.one_in(2));
         let by = if self.one_in(2) { stranger } else { self.edge() };
@@ -346,7 +346,7 @@ impl Planner<'_> {
         self.actions.push((at, Action::DoubleTerm { rounds, split, crossing }));
     }
 
-    /// The adversary takes a drone, which then leaves or is put out.
+    /// Adds a capture of a drone, which then leaves or is evicted.
     fn capture(&mut self, at: u64, edge: u32) {
         let later = self.later(at, 15_000);
         self.actions.push((at, Action::Capture(edge)));

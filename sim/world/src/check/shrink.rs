@@ -4,14 +4,14 @@
 use super::Plan;
 use crate::WorldError;
 
-/// How many lives are spent on it at most.
+/// Greatest number of runs.
 const LIVES: usize = 400;
 
 /// The shortest plan found that still fails: no single action of it can be left out, unless it took too many
 /// lives.
 ///
 /// # Errors
-/// Whatever `fails` gives.
+/// An error of `fails`.
 pub fn shrink(
     plan: &Plan,
     mut fails: impl FnMut(&Plan) -> Result<bool, WorldError>,

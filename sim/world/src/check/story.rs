@@ -13,10 +13,10 @@ use super::{Base, ConvergenceChecker, Plan, play};
 use crate::node_id::NodeIndex;
 use crate::{Action, Cause, Effect, Invariants, NodeEvent, Step, StepObserver, Violation, World, WorldError};
 
-/// How many steps are told.
+/// Greatest number of steps printed.
 const TOLD: usize = 48000;
 
-/// Lives through a plan once more and tells the last steps before an invariant broke.
+/// Runs a plan once more and returns the last steps before the violation, as text.
 ///
 /// # Errors
 /// As for [`World::new`].
@@ -75,7 +75,7 @@ impl<S: Suite> ConvergenceChecker<S> for StoryRecorder<S> {
     }
 }
 
-/// Deadlines that came too early, and what is heard without a consequence.
+/// Early deadlines, and inputs without a consequence.
 fn is_uneventful(step: &Step) -> bool {
     step.effects.is_empty() && matches!(step.cause, Cause::Deadline | Cause::Message { .. })
 }
@@ -122,7 +122,7 @@ fn told<S: Suite>(world: &World<S>, step: &Step) -> String {
     line
 }
 
-/// What a message is, in a word.
+/// Kind of a message, in a word.
 fn kind<S: Suite>(deployment: &Deployment<S>, payload: &[u8]) -> String {
     match Message::<S>::decode(deployment, payload) {
         Err(_) => format!("{} bytes of noise", payload.len()),

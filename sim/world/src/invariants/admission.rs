@@ -1,5 +1,5 @@
-//! Drones without a name: exactly those are in whom the policy lets in, for as long as their period lasts,
-//! and no leader asks more often than it may.
+//! Checks anonymous admission: members are exactly those that the policy admits, for as long as their period
+//! lasts, and no leader asks more often than it may.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,16 +13,16 @@ use super::{Invariant, Invariants, died};
 use crate::admission::is_unsatisfied;
 use crate::{Effect, NodeEvent, NodeId, Step, World};
 
-/// What is known of drones without a name, and nobody else knows.
+/// Identities behind anonymous memberships, which no node knows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AnonymousMembers {
-    /// Who was in under which pseudonym.
+    /// Edges by pseudonym.
     whose: BTreeMap<[u8; 16], u32>,
     /// Under which pseudonym each was in last.
     last: BTreeMap<u32, [u8; 16]>,
     /// The lives in which something was answered already.
     answering: BTreeSet<(u32, u32)>,
-    /// How often which leader was answered in which period.
+    /// Number of answers by edge, leader and period.
     answered: BTreeMap<(u32, NodeId, u64), u32>,
 }
 
@@ -37,12 +37,12 @@ impl AnonymousMembers {
 }
 
 impl<S: Suite> Invariants<S> {
-    /// How many memberships without a name there were.
+    /// Number of anonymous memberships.
     pub fn admitted(&self) -> usize {
         self.anonymous.whose.len()
     }
 
-    /// A step of a drone without a name.
+    /// Checks a step of an anonymous drone.
     pub(super) fn observe_anonymous(&mut self, world: &World<S>, step: &Step, number: u32) {
         if !world.is_anonymous(number) {
             return;
@@ -91,8 +91,8 @@ impl<S: Suite> Invariants<S> {
         }
     }
 
-    /// The leader made an epoch: nobody is in by name where a policy is demanded, and nobody without one
-    /// whose period is over.
+    /// Checks a new epoch: where a policy is demanded, no member is named, and no anonymous one has outlived
+    /// its period.
     pub(super) fn check_anonymous(&mut self, world: &World<S>, step: &Step, ordinal: u16) {
         let Some(leader) = world.leader(ordinal).filter(|_| world.fleet().checkpoint().is_some()) else {
             return;
@@ -118,7 +118,7 @@ impl<S: Suite> Invariants<S> {
         });
     }
 
-    /// What is wrong with where a drone without a name is, once faults are over.
+    /// Describes what is wrong with an anonymous drone's membership once faults are over.
     pub(super) fn out_of_place(
         &self,
         world: &World<S>,
@@ -133,7 +133,7 @@ impl<S: Suite> Invariants<S> {
             Some(held) if !world.wants_in(number) => {
                 (held.epoch == newest).then(|| format!("is out and holds the newest epoch {}", show(newest)))
             }
-            // Who may not come back is in for as long as the period lasts.
+            // A drone that may not return is a member for as long as the period lasts.
             Some(held) => (held.epoch != newest || Some(held.key) != key)
                 .then(|| format!("holds epoch {}, the newest is {}", show(held.epoch), show(newest))),
         }

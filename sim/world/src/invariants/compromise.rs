@@ -1,9 +1,9 @@
 //! Checks secrecy against an adversary that captured a drone's whole state and keeps listening.
 //!
-//! It is bound by no rule of the protocol: it tries every secret it took on everything that was ever
-//! published, forward and backward, and knows by the public tag whether it opened a group key. What it must
-//! not open: any epoch in which the drone is not, and any epoch before the one that was current at the
-//! capture. (From then on, as long as the drone is in, the adversary is a member; that is no secret.)
+//! The adversary is bound by no rule of the protocol: it tries every secret it took on everything that was
+//! ever published, forward and backward, and recognises by the public tag an opened group key. It must not
+//! open any epoch in which the drone is not, nor any epoch before the one that was current at the capture.
+//! (From then on, as long as the drone is in, the adversary is a member; that is no secret.)
 
 use std::time::Duration;
 
@@ -16,27 +16,28 @@ use super::keys::show;
 use super::{Invariant, Invariants};
 use crate::{NodeId, Step, World};
 
-/// How many steps ahead the adversary tries each chain.
+/// Number of steps ahead that the adversary tries each chain.
 const STEPS: usize = 12;
-/// How much of what was published it keeps.
+/// Number of published messages that it keeps.
 const ARCHIVE: usize = 4096;
 
-/// What was published of an epoch for one member.
+/// Publication of an epoch for one member.
 #[derive(Clone, Debug)]
 struct Published<S: Suite> {
     header: Header<S>,
     part: Part,
 }
 
-/// What the adversary took.
+/// Secrets that the adversary took from a drone.
 #[derive(Clone)]
 struct CompromisedNode<S: Suite> {
     edge: u32,
     /// The epoch held at the capture. Older ones must stay closed.
     held: Option<Epoch>,
-    /// It kept the pair that its term was opened with: for up to a minute, so that of two competing terms the
-    /// higher can be followed. For so long, whatever was opened with that pair is open to whoever takes the
-    /// drone, however far apart the rounds are (a leader's first term after a start leaps over many).
+    /// Whether it kept the pair with which its term was opened: for up to a minute, so that of two competing
+    /// terms the higher can be followed. For so long, whatever was opened with that pair is open to whoever
+    /// takes the drone, however far apart the rounds are (a leader's first term after a start leaps over
+    /// many).
     keeps_used_pair: bool,
     public: DronePublicKey<S>,
     secret: S::Scalar,
@@ -53,7 +54,7 @@ struct Chain {
     origin: Origin,
 }
 
-/// Where a chain key came from.
+/// Origin of a chain key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Origin {
     /// The drone's memory.
@@ -62,7 +63,7 @@ enum Origin {
     Agreed,
 }
 
-/// Everybody who was captured, and all that was published.
+/// All compromised drones, and all publications.
 #[derive(Clone)]
 pub(super) struct CompromisedNodes<S: Suite> {
     compromised: Vec<CompromisedNode<S>>,
@@ -77,7 +78,7 @@ impl<S: Suite> Default for CompromisedNodes<S> {
 }
 
 impl<S: Suite> Invariants<S> {
-    /// How often the adversary opened something published (that its captive was meant to open, unless it is a
+    /// Number of publications that the adversary opened (that its captive was meant to open, unless it is a
     /// violation).
     pub fn opened_by_compromised(&self) -> u64 {
         self.compromised.opened
@@ -106,7 +107,7 @@ impl<S: Suite> Invariants<S> {
             spares: spares.collect(),
             chains: chain.into_iter().collect(),
         };
-        // What was recorded before must stay closed.
+        // Earlier publications must stay closed.
         for published in self.compromised.archive.clone() {
             self.attack(world, at, &mut compromised.clone(), &published);
         }
@@ -155,7 +156,7 @@ impl<S: Suite> Invariants<S> {
             let detail = format!("captured, it opens epoch {}, in which it is not", show(epoch));
             self.violate(invariant, at, node, detail);
         } else if let Some(made) = made.and_then(|made| made.key) {
-            // The adversary's arithmetic is the members': else what it cannot open would prove nothing.
+            // The adversary's arithmetic is the members': otherwise its failure to open would prove nothing.
             let digest = published.header.digest(world.fleet().deployment());
             let exported = export::<S>(&key, &self.channel, &digest);
             if exported != made {
@@ -208,7 +209,7 @@ impl<S: Suite> CompromisedNode<S> {
     }
 }
 
-/// What a chain key has to open.
+/// The ciphertext that a chain key must open.
 struct Lock<'a> {
     d0: [u8; 32],
     digest: [u8; 32],
@@ -266,7 +267,7 @@ fn chain<S: Suite>(ratchet: &Ratchet<S>) -> Secret<32> {
     Secret::new(chain.unwrap_or_default())
 }
 
-/// What members export.
+/// The exported key of members.
 fn export<S: Suite>(key: &Secret<32>, name: &Name, digest: &[u8; 32]) -> [u8; 32] {
     let length = u32::try_from(name.as_bytes().len()).unwrap_or(u32::MAX).to_be_bytes();
     *prf(key, S::ID, "export", &[&length, name.as_bytes(), digest]).expose()

@@ -1,5 +1,6 @@
-//! A leader that signs two headers for one epoch, each under another of its keys: who sees both has proof,
-//! follows none of its keys from then on, and the KGC that is told revokes it.
+//! Checks that a leader which signs two headers for one epoch, each under another of its keys, is refused: a
+//! node that sees both has proof, follows none of its keys from then on, and the KGC that receives the proof
+//! revokes it.
 
 use std::collections::BTreeSet;
 
@@ -11,26 +12,26 @@ use super::{Held, Invariant, Invariants, died};
 use crate::world::Doubled;
 use crate::{Cause, NodeEvent, NodeId, Step, World};
 
-/// What became of the leader with two keys.
+/// State of the leader with two keys.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Contradiction {
-    /// Who has proof.
+    /// Nodes that have proof.
     refusing: BTreeSet<NodeId>,
     /// A leader has: it keeps the proof for the KGCs.
     kept: bool,
-    /// A KGC of several said that it is to be revoked.
+    /// Whether one of several KGCs proposed its revocation.
     wanted: bool,
     /// A KGC has verified the proof.
     told: bool,
 }
 
 impl<S: Suite> Invariants<S> {
-    /// How many nodes have had proof that a leader contradicted itself.
+    /// Number of nodes that have had proof against a leader.
     pub fn convinced(&self) -> usize {
         self.contradiction.refusing.len()
     }
 
-    /// Proof against a leader: there is none against those that are honest.
+    /// Checks a node's proof against a leader: there is none against honest leaders.
     pub(super) fn observe_proofs(&mut self, world: &World<S>, step: &Step) {
         for event in step.events() {
             let epoch = match event {
@@ -105,7 +106,7 @@ impl<S: Suite> Invariants<S> {
         self.contradiction.wanted || listed
     }
 
-    /// A leader that has proof hands it to the KGC, which needs nobody's word to act on it.
+    /// Finds a leader with proof that the KGC has not acted on; the proof needs nobody's approval.
     pub(super) fn unrevoked(&self, world: &World<S>) -> Option<(NodeId, String)> {
         let heard = self.contradiction.told || self.is_revoked(world);
         // A proof that did not arrive, or not whole, is repeated when the leader connects again, which may be

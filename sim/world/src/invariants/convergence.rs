@@ -10,16 +10,17 @@ use crate::{NodeId, World};
 
 /// Within how long after the last fault every live member reaches the newest epoch.
 ///
-/// The longest way there: an edge that was refused for good waits eight of the longest retries (300 s with
-/// the default timing, jitter included), then hello, challenge, request and the batch take less than 30 s;
-/// whoever comes back then may make the leader renew the key once more.
+/// The longest way to convergence: an edge that was refused for good waits eight of the longest retries (300
+/// s with the default timing, jitter included), then hello, challenge, request and the batch take less than
+/// 30 s; a drone that returns then may make the leader renew the key once more.
 pub fn bound(world_timing: &quiver_role::edge::EdgeTiming) -> Duration {
     world_timing.retry_max * 10 + world_timing.admission * 2 + Duration::from_secs(30)
 }
 
 impl<S: Suite> Invariants<S> {
-    /// Who is not where it should be: every live edge that wants in and may be must hold the newest epoch of
-    /// the leader in force, and nobody else any; who has an order that is released must have opened it.
+    /// Nodes that have not converged: every live edge that wants to be and may be a member must hold the
+    /// newest epoch of the leader in force, and no other edge any; a drone with a released order must have
+    /// opened it.
     pub fn stragglers(&self, world: &World<S>) -> Vec<(NodeId, String)> {
         let leading = (0..world.leader_count())
             .filter_map(|ordinal| Some((world.leader(ordinal)?.status().epoch?, ordinal)))
@@ -36,7 +37,7 @@ impl<S: Suite> Invariants<S> {
                     return Some((NodeId::Edge(number), wrong));
                 }
                 let edge = world.edge(number)?;
-                // Whether it is in may depend on when its leader or the KGC died. So may it on which leader
+                // Its membership may depend on when its leader or the KGC died. So may it on which leader
                 // heard of an eviction, if there are several: only revocation is final.
                 let uncertain = self.asked_to_evict.contains(&number)
                     || self.asked_to_revoke.contains(&number)
@@ -61,7 +62,7 @@ impl<S: Suite> Invariants<S> {
             .collect()
     }
 
-    /// Faults have stopped long enough ago: whoever is not where it should be breaks the invariant.
+    /// Reports every node that has not converged long after the faults.
     pub fn demand_convergence(&mut self, world: &World<S>) {
         self.checks += u64::from(world.edge_count());
         for (node, detail) in self.stragglers(world) {

@@ -9,7 +9,7 @@ use super::keys::show;
 use super::{Invariant, Invariants, died};
 use crate::{Cause, Effect, NodeEvent, NodeId, Step, World};
 
-/// What an edge must still know after a crash.
+/// State of an edge that must survive a crash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct EdgeMemory {
     enrolled: bool,
@@ -18,14 +18,14 @@ struct EdgeMemory {
     held: Option<(Epoch, [u8; 32])>,
 }
 
-/// What every node knew after its last complete step; none while that is uncertain because it died in the
+/// State of every node after its last complete step; `None` while that is uncertain because it died in the
 /// middle of one.
 #[derive(Clone, Debug)]
 pub(super) struct Durability {
     edges: Vec<Option<EdgeMemory>>,
-    /// By ordinal: names of the members.
+    /// Names of the members, by the leader's ordinal.
     leaders: Vec<Option<BTreeSet<String>>>,
-    /// By KGC: keys issued, and the number of its revocation list.
+    /// Keys issued and number of the revocation list, by KGC.
     kgcs: Vec<(usize, u64)>,
 }
 
@@ -50,7 +50,7 @@ impl<S: Suite> Invariants<S> {
     }
 
     fn kgc_records(&mut self, world: &World<S>, step: &Step, id: KgcId) {
-        // What it had issued when it died is only known if it was said.
+        // Keys issued at the time of a crash are only known if they were reported.
         let Some(kgc) = world.kgc(id) else { return };
         let (issued, list) = (kgc.issued(), kgc.revocation_number());
         let place = usize::from(id) - 1;
@@ -86,7 +86,7 @@ impl<S: Suite> Invariants<S> {
                 )
             });
         }
-        // What was not durable when it stalled or died may be lost.
+        // State that was not durable at a stall or crash may be lost.
         let certain = !died(step) && !world.stalled(step.node);
         if let Some(memory) = self.durability.leaders.get_mut(place) {
             *memory = now.filter(|_| certain);
@@ -95,7 +95,7 @@ impl<S: Suite> Invariants<S> {
 
     fn edge_records(&mut self, world: &World<S>, step: &Step, number: u32, starts: bool) {
         let place = number as usize;
-        // What a drone without a name remembers is how often it answered whom, which is looked at elsewhere.
+        // The durable state of an anonymous drone is its count of answers, which is checked elsewhere.
         let named = world.edge(number).filter(|_| !world.is_anonymous(number));
         let now = named.map(|edge| {
             let status = edge.status();

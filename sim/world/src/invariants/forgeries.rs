@@ -1,5 +1,4 @@
-//! What somebody without an identity gets by what it makes up: nothing that multiplies, and nobody's
-//! membership.
+//! Checks the effect of forged messages: no answer that multiplies, and no membership ended.
 
 use std::collections::BTreeMap;
 
@@ -11,20 +10,20 @@ use super::keys::show;
 use super::{Held, Invariant, Invariants, died};
 use crate::{Cause, Effect, NodeEvent, NodeId, Step, World};
 
-/// How often one node answers unauthenticated questions of one peer at most, within a second: five of two
-/// messages each for the newest epoch, and four for a revocation list.
+/// Greatest number of one node's answers to unauthenticated questions of one peer within a second: five of
+/// two messages each for the newest epoch, and four for a revocation list.
 const MOST: u32 = 14;
 
-/// How often nodes answered.
+/// Number of answers to forged messages.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Forgeries {
     seen: u64,
-    /// By node and by whom it answered: in which second, and how often.
+    /// Second and number of answers, by node and the peer that it answered.
     answered: BTreeMap<(NodeId, NodeId), (u64, u32)>,
 }
 
 impl<S: Suite> Invariants<S> {
-    /// How many forged messages arrived.
+    /// Number of forged messages that arrived.
     pub fn forgeries(&self) -> u64 {
         self.forgeries.seen
     }
@@ -62,7 +61,7 @@ impl<S: Suite> Invariants<S> {
         });
     }
 
-    /// An edge took a forged message: what it was a member of, it is.
+    /// Checks that an edge that received a forged message kept its membership.
     pub(super) fn observe_forgery(
         &mut self,
         world: &World<S>,
@@ -85,7 +84,7 @@ impl<S: Suite> Invariants<S> {
     }
 }
 
-/// Whether a header may well end the membership of who held this: it is newer, it is genuine, and says so
+/// Whether a header may end the membership of an edge with this state: it is newer, genuine, and says so
 /// itself.
 fn ends<S: Suite>(header: &Header<S>, held: &Held) -> bool {
     let core = &header.core;
@@ -93,14 +92,14 @@ fn ends<S: Suite>(header: &Header<S>, held: &Held) -> bool {
     core.epoch > held.epoch && says_so
 }
 
-/// What a node sends in answer, if an effect is one.
+/// The answer that an effect sends, if it is one.
 fn answer<S: Suite>(world: &World<S>, step: &Step, via: NodeId, effect: &Effect) -> Option<Message<S>> {
     let Effect::Sent { to: Destination::Peer(peer), payload } = effect else { return None };
     let to = world.behind(*peer).0;
     let message = Message::<S>::decode(world.fleet().deployment(), payload).ok()?;
     let answers = match &message {
-        // Leaders resend to members in the same step: to them, not to who asks. Who makes way for another
-        // leader tells all its members, whoever it heard of it from.
+        // Leaders resend to members in the same step, and a leader that steps down sends to all its members:
+        // neither is an answer to the forger.
         Message::Rekey(_) => to == via && !step.events().any(makes_way),
         Message::Ack(_) | Message::RevocationList(_) => to == via || matches!(step.node, NodeId::Edge(_)),
         Message::CatchUpReply(_)

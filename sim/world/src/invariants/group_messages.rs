@@ -8,7 +8,7 @@ use quiver_role::{EdgeEvent, LeaderEvent};
 use super::{Invariant, Invariants};
 use crate::{NodeEvent, NodeId, Step, World, message_number};
 
-/// What was said, and who heard it.
+/// Messages sent, and their receivers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct GroupMessages {
     said: BTreeSet<u32>,
@@ -45,7 +45,7 @@ impl<S: Suite> Invariants<S> {
         }
     }
 
-    /// Who heard a message.
+    /// Receivers of a message.
     pub fn heard(&self, number: u32) -> impl Iterator<Item = NodeId> + '_ {
         self.group_messages
             .heard

@@ -7,12 +7,12 @@ use quiver_ainq::{KgcId, Suite};
 use super::{Invariant, Invariants};
 use crate::{Cause, NodeEvent, NodeId, Step, World, message_number};
 
-/// Who has which orders, and who has opened them.
+/// Received and opened orders by edge.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Orders {
-    /// By what is handed on: the number.
+    /// Numbers of orders by their bytes.
     sealed: BTreeMap<Vec<u8>, u32>,
-    /// By edge: what it has.
+    /// Orders received by each edge.
     heard: BTreeMap<u32, BTreeSet<u32>>,
     opened: BTreeSet<(u32, u32)>,
     approved: BTreeSet<KgcId>,
@@ -21,7 +21,7 @@ pub(super) struct Orders {
 }
 
 impl<S: Suite> Invariants<S> {
-    /// How often an order was opened.
+    /// Number of orders opened.
     pub fn opened(&self) -> usize {
         self.orders.opened.len()
     }
@@ -73,7 +73,7 @@ impl<S: Suite> Invariants<S> {
         }
     }
 
-    /// Who has an order that should be open by now.
+    /// Edges with an order that should be open by now.
     pub(super) fn unopened(&self, world: &World<S>) -> Vec<(NodeId, String)> {
         let honest = self.orders.approved.difference(&self.orders.lied).count();
         if honest < usize::from(world.setup().threshold) {
@@ -81,7 +81,7 @@ impl<S: Suite> Invariants<S> {
         }
         let waits = |(edge, heard): (&u32, &BTreeSet<u32>)| {
             world.edge(*edge)?;
-            // Who is revoked gets no key.
+            // A revoked edge gets no key.
             if self.asked_to_revoke.contains(edge) || self.revoked.contains_key(edge) {
                 return None;
             }

@@ -37,7 +37,7 @@ impl<S: Suite> Invariants<S> {
         }
     }
 
-    /// What can be seen of an epoch: everything if it is the leader's newest and the leader lives.
+    /// The known data of an epoch: complete if it is the leader's newest and the leader lives.
     fn made(&self, world: &World<S>, step: &Step, ordinal: u16, newest: bool) -> Made {
         let nothing = Made { digest: None, key: None, members: None, anonymous: None, leader: ordinal };
         if !newest || died(step) {
@@ -89,7 +89,7 @@ impl<S: Suite> Invariants<S> {
         }
     }
 
-    /// What an edge could use now.
+    /// Key that an edge could use now.
     pub(super) fn holds(&self, world: &World<S>, number: u32) -> Option<Held> {
         let edge = world.edge(number)?;
         let key = *edge.export(&self.channel)?.expose();
@@ -97,14 +97,14 @@ impl<S: Suite> Invariants<S> {
         Some(Held { epoch: status.epoch?, digest: status.digest?, key })
     }
 
-    /// Compares a key with what the leader made.
+    /// Compares a key with the leader's.
     fn check_key(&mut self, step: &Step, number: u32, held: &Held) {
         let pseudonym = self.anonymous.pseudonym(number);
         let Some(made) = self.epochs.get_mut(&held.epoch) else {
             let detail = format!("holds epoch {}, which no leader made", show(held.epoch));
             return self.violate(Invariant::Agreement, step.at, Some(step.node), detail);
         };
-        // Of a leader that died at once the first member's word counts: the others must agree with it.
+        // Of a leader that died at once the first member's key is taken: the others must agree with it.
         let (digest, key) = (*made.digest.get_or_insert(held.digest), *made.key.get_or_insert(held.key));
         let is_member = match pseudonym {
             Some(pseudonym) => made.anonymous.as_ref().is_none_or(|members| members.contains(&pseudonym)),
@@ -120,7 +120,7 @@ impl<S: Suite> Invariants<S> {
         }
     }
 
-    /// Which invariant an edge breaks that has the key of an epoch in which it is not.
+    /// The invariant that an edge violates by holding the key of an epoch without it.
     pub(super) fn outsider(&self, number: u32, epoch: Epoch) -> Invariant {
         let is_in = |made: &Made| {
             let mut anonymous = made.anonymous.iter().flatten();
@@ -137,7 +137,7 @@ impl<S: Suite> Invariants<S> {
     }
 }
 
-/// An epoch as people read it: round, ordinal of the leader, counter.
+/// An epoch as text: round, ordinal of the leader, counter.
 pub(super) fn show(epoch: Epoch) -> String {
     format!("{}.{}/{}", epoch.round(), epoch.ordinal(), epoch.counter)
 }

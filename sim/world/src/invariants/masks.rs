@@ -1,10 +1,10 @@
 //! Checks that no mask hides two keys.
 //!
-//! What is published of an epoch is C_i = K_g ⊕ M_i for every member. If member i's mask were used again in
-//! another epoch, C_i ⊕ C_i' would be K_g ⊕ K_g', and the same for every other member whose mask was used
-//! again: two members with the same difference give the reuse away without knowing any key. Before that, the
-//! causes are looked for: an epoch of a member wrapped in two ways, and a leader's point V or a header's
-//! nonce that comes again.
+//! An epoch publishes C_i = K_g ⊕ M_i for every member. If member i's mask were used again in another epoch,
+//! C_i ⊕ C_i' would be K_g ⊕ K_g', and the same for every other member whose mask was used again: two members
+//! with the same difference give the reuse away without knowing any key. Before that, the causes are looked
+//! for: an epoch of a member wrapped in two ways, and a leader's point V or a header's nonce that comes
+//! again.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::marker::PhantomData;
@@ -16,20 +16,20 @@ use quiver_message::Message;
 use super::{Invariant, Invariants};
 use crate::{NodeId, Step, World};
 
-/// How many epochs back differences are compared.
+/// Number of past epochs whose differences are compared.
 const WINDOW: usize = 6;
 
 /// Two epochs and the difference of one member's wraps in them.
 type Difference = ([u8; 32], [u8; 32], [u8; 32]);
 
-/// What was seen of one epoch.
+/// Publications of one epoch.
 #[derive(Clone, Debug)]
 struct Seen {
     digest: [u8; 32],
     wraps: BTreeMap<u32, [u8; 32]>,
 }
 
-/// What was seen of all epochs.
+/// Publications of all epochs.
 #[derive(Clone, Debug)]
 pub(super) struct Masks<S: Suite> {
     points: BTreeMap<Vec<u8>, [u8; 32]>,
@@ -37,9 +37,9 @@ pub(super) struct Masks<S: Suite> {
     window: VecDeque<Seen>,
     /// Differences between two epochs, and the slot that showed them.
     differences: BTreeMap<Difference, Slot>,
-    /// By epoch: its wraps of a tree.
+    /// Wraps of a tree by epoch.
     deltas: BTreeMap<[u8; 32], Vec<u8>>,
-    /// By epoch, slot and what it answers: the path sealed.
+    /// Sealed paths by epoch, slot and nonce.
     paths: BTreeMap<([u8; 32], Slot, PathNonce), Vec<u8>>,
     suite: PhantomData<S>,
 }
@@ -57,7 +57,7 @@ impl<S: Suite> Masks<S> {
         }
     }
 
-    /// Notes a header. Says what is wrong with it.
+    /// Notes a header. Returns what is wrong with it.
     fn header(&mut self, header: &Header<S>, digest: [u8; 32]) -> Option<&'static str> {
         let core = &header.core;
         if *self.nonces.entry(core.nonce).or_insert(digest) != digest {
@@ -78,7 +78,7 @@ impl<S: Suite> Masks<S> {
         None
     }
 
-    /// Notes what a member is given. Says what is wrong with it.
+    /// Notes a part for a member. Returns what is wrong with it.
     fn part(&mut self, digest: [u8; 32], part: &Part) -> Option<String> {
         let wrong = match part {
             Part::Entry(entry) => return self.wrap(digest, entry.slot, entry.wrap),
@@ -96,7 +96,7 @@ impl<S: Suite> Masks<S> {
         wrong.map(Into::into)
     }
 
-    /// Notes a wrap. Says what is wrong with it.
+    /// Notes a wrap. Returns what is wrong with it.
     fn wrap(&mut self, digest: [u8; 32], slot: u32, wrap: [u8; 32]) -> Option<String> {
         let place = self.window.iter().position(|seen| seen.digest == digest)?;
         match self.window.get_mut(place)?.wraps.insert(slot, wrap) {

@@ -11,10 +11,10 @@ use zeroize::Zeroizing;
 use super::{Invariant, Invariants};
 use crate::{NodeEvent, NodeId, Step, World};
 
-/// What became of tokens, and of KGCs.
+/// State of tokens and KGCs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Quorum {
-    /// By token: P of the drone that has a key for it, and who that is.
+    /// P and number of the drone that has a key, by token.
     identities: BTreeMap<[u8; 16], (Vec<u8>, u32)>,
     /// The shares that the adversary took: of the KGCs' key, and of the key of conditions.
     seized: BTreeMap<KgcId, Shares>,
@@ -27,7 +27,7 @@ struct Shares {
 }
 
 impl<S: Suite> Invariants<S> {
-    /// How many drones were seen to be enrolled, each once.
+    /// Number of drones that enrolled, each counted once.
     pub fn enrolled(&self) -> usize {
         self.quorum.identities.len()
     }
@@ -45,7 +45,7 @@ impl<S: Suite> Invariants<S> {
         });
     }
 
-    /// The adversary takes all that a KGC has, and puts it together with what it took before.
+    /// Adds the state of a KGC to what the adversary has, and checks it.
     pub(super) fn seize(&mut self, world: &World<S>, at: Duration, kgc: KgcId) {
         let Some(issuing) = world.fleet().master_key().secret(kgc) else { return };
         let release = world.fleet().archive().and_then(|archive| {
@@ -68,8 +68,8 @@ impl<S: Suite> Invariants<S> {
         }
     }
 
-    /// With the shares of fewer KGCs than it takes the adversary can do nothing. With those of more it can,
-    /// or else what it cannot do with fewer would prove nothing.
+    /// With the shares of fewer KGCs than the threshold the adversary can do nothing. With those of more it
+    /// can: otherwise its failure with fewer would prove nothing.
     fn judge(&mut self, world: &World<S>, at: Duration, can: bool, what: &str) {
         let few = self.quorum.seized.len() < usize::from(world.setup().threshold);
         self.checks += 1;

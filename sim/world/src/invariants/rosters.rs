@@ -8,7 +8,7 @@ use super::{Invariant, Invariants};
 use crate::{NodeEvent, Step, World};
 
 impl<S: Suite> Invariants<S> {
-    /// The leader made an epoch: everybody in it must be authorised, and nobody whom this leader put out
+    /// Checks the roster of a new epoch: every member is authorised, and none was evicted by this leader
     /// before.
     pub(super) fn check_roster(&mut self, world: &World<S>, step: &Step, ordinal: u16, epoch: Epoch) {
         let Some(leader) = world.leader(ordinal) else { return };

@@ -1,4 +1,4 @@
-//! How many CPU cycles a drone's operations take on an Arm Cortex-M4.
+//! CPU cycles of a drone's operations on an Arm Cortex-M4.
 //!
 //! | operation | instructions | source |
 //! |---|---|---|
@@ -13,22 +13,23 @@
 //! | ChaCha20, one block of 64 bytes | 1,371 | counted |
 //! | Poly1305, one block of 16 bytes | 143 | counted |
 //!
-//! **Counted**: `curve25519-dalek` 4.1.3 (ristretto255, its 32-bit serial arithmetic), `sha2` 0.10, `chacha20` 0.9 and
-//! `poly1305` 0.8, compiled by rustc 1.95 for `thumbv7em-none-eabihf` with `target-cpu=cortex-m4`, `opt-level
-//! = 3` and link time optimisation, run in QEMU 7.2's `mps2-an386` with `-icount shift=0`, where the SysTick
-//! timer counts instructions (a loop of two million known instructions reads 2,000,000); averages over five
-//! and more runs.
+//! **Counted**: `curve25519-dalek` 4.1.3 (ristretto255, its 32-bit serial arithmetic), `sha2` 0.10,
+//! `chacha20` 0.9 and `poly1305` 0.8, compiled by rustc 1.95 for `thumbv7em-none-eabihf` with
+//! `target-cpu=cortex-m4`, `opt-level = 3` and link time optimisation, run in QEMU 7.2's `mps2-an386` with
+//! `-icount shift=0`, where the SysTick timer counts instructions (a loop of two million known instructions
+//! reads 2,000,000); averages over five and more runs.
 //!
-//! **Published**: B. Haase and B. Labrique, *AuCPace: Efficient verifier-based PAKE protocol tailored for the IIoT*, eprint
-//! 2018/286; its `fe25519` repository gives about 670,000 cycles for X25519 on a Cortex-M4, 626,000 with
-//! pointers swapped instead of data. The `salty` crate builds on this arithmetic. E. Lenngren's
+//! **Published**: B. Haase and B. Labrique, *AuCPace: Efficient verifier-based PAKE protocol tailored for the
+//! IIoT*, eprint 2018/286; its `fe25519` repository gives about 670,000 cycles for X25519 on a Cortex-M4,
+//! 626,000 with pointers swapped instead of data. The `salty` crate builds on this arithmetic. E. Lenngren's
 //! X25519-Cortex-M4 reaches 548,873.
 //!
-//! **Assumed**: 1.3 cycles per counted instruction. On a Cortex-M4 most instructions, long multiplications included, take one
-//! cycle, a lone load two and a taken branch two to four (Arm Cortex-M4 Technical Reference Manual,
-//! instruction set summary); wait states of the flash are assumed to be hidden by its cache.
+//! **Assumed**: 1.3 cycles per counted instruction. On a Cortex-M4 most instructions, long multiplications
+//! included, take one cycle, a lone load two and a taken branch two to four (Arm Cortex-M4 Technical
+//! Reference Manual, instruction set summary); wait states of the flash are assumed to be hidden by its
+//! cache.
 
-/// Which curve arithmetic a drone runs.
+/// Curve arithmetic of a drone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Arithmetic {
     /// The library's portable code.

@@ -1,4 +1,4 @@
-//! Who spent what: airtime, frames, bytes and energy per drone and per re-key.
+//! Ledger: airtime, frames, bytes and energy per drone and per re-key.
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::power::{RadioPower, computing};
 use super::{Energy, Transmission};
 
-/// What was spent. Everything adds up exactly, in any order.
+/// Costs in each quantity. Everything adds up exactly, in any order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
     /// Time the spender kept the channel.
@@ -18,16 +18,17 @@ pub struct Account {
     pub retransmissions: u64,
     /// Octets the spender put on the air, with all headers.
     pub bytes: u64,
-    /// For the transmitter.
+    /// Energy of the transmitter.
     pub transmitting: Energy,
-    /// For the receiver.
+    /// Energy of the receiver.
     pub receiving: Energy,
-    /// For the CPU.
+    /// Energy of the CPU.
     pub computing: Energy,
 }
 
 impl Account {
-    /// Of the sender of a transmission. The airtime of acknowledgements is the sender's too: it caused them.
+    /// Costs of the sender of a transmission. The airtime of acknowledgements is the sender's too: it caused
+    /// them.
     pub fn sending(transmission: &Transmission, power: &RadioPower) -> Self {
         let (transmitting, receiving) = power.sending(transmission);
         Self {
@@ -41,23 +42,23 @@ impl Account {
         }
     }
 
-    /// Of a receiver of a transmission, whether it came through or not.
+    /// Costs of a receiver of a transmission, whether it was received or not.
     pub fn hearing(transmission: &Transmission, power: &RadioPower) -> Self {
         let (transmitting, receiving) = power.hearing(transmission);
         Self { transmitting, receiving, ..Self::default() }
     }
 
-    /// Of an nRF52840 that computes for so many cycles.
+    /// Costs of an nRF52840 that computes for so many cycles.
     pub fn computing(cycles: u64) -> Self {
         Self { computing: computing(cycles), ..Self::default() }
     }
 
-    /// For transmitter and receiver.
+    /// Energy of transmitter and receiver.
     pub fn radio(&self) -> Energy {
         self.transmitting + self.receiving
     }
 
-    /// For transmitter, receiver and CPU.
+    /// Energy of transmitter, receiver and CPU.
     pub fn energy(&self) -> Energy {
         self.radio() + self.computing
     }
@@ -75,7 +76,7 @@ impl AddAssign<&Self> for Account {
     }
 }
 
-/// Whose account something goes to.
+/// The account to which costs are booked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Payer {
     /// The drone of this number. Numbers should be dense: the ledger keeps one account up to the largest.
@@ -99,7 +100,7 @@ impl Ledger {
     }
 
     /// Books `spent` to the payer and, if it was spent on a re-key, to that re-key as well; `rekey` is any
-    /// number that tells re-keys apart and grows with time.
+    /// number that identifies re-keys and grows with time.
     pub fn book(&mut self, payer: Payer, rekey: Option<u64>, spent: &Account) {
         match payer {
             Payer::Infrastructure => self.infrastructure += spent,
@@ -125,12 +126,12 @@ impl Ledger {
         &self.infrastructure
     }
 
-    /// What each re-key cost everybody together, in the order of their numbers.
+    /// Costs of each re-key for all nodes, in the order of their numbers.
     pub fn rekeys(&self) -> impl ExactSizeIterator<Item = (u64, &Account)> {
         self.rekeys.iter().map(|(rekey, account)| (*rekey, account))
     }
 
-    /// What everything cost everybody.
+    /// Total costs of all nodes.
     pub fn total(&self) -> Account {
         let mut total = self.infrastructure;
         for account in &self.drones {
@@ -153,18 +154,18 @@ impl Ledger {
         }
     }
 
-    /// What a drone spent: mean, 99th percentile and maximum of each quantity over the drones.
+    /// Costs per drone: mean, 99th percentile and maximum of each quantity over the drones.
     pub fn per_drone(&self) -> Summary {
         Summary::of(&self.drones.iter())
     }
 
-    /// What a re-key cost: mean, 99th percentile and maximum of each quantity over the re-keys.
+    /// Costs per re-key: mean, 99th percentile and maximum of each quantity over the re-keys.
     pub fn per_rekey(&self) -> Summary {
         Summary::of(&self.rekeys.values())
     }
 }
 
-/// How a quantity is spread.
+/// Distribution of a quantity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spread<T> {
     /// Mean, rounded down to the unit.
@@ -192,7 +193,7 @@ impl Spread<u64> {
     }
 }
 
-/// How each quantity is spread over drones or re-keys.
+/// Distribution of each quantity over drones or re-keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Over how many.

@@ -1,10 +1,10 @@
-//! What a link does to frames: nothing, independent losses, or bursts.
+//! Losses of frames on a link: none, independent, or in bursts.
 
 use rand::{Rng, RngCore};
 
 use super::RadioError;
 
-/// How a link loses frames.
+/// Loss model of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Loss {
     /// Every frame arrives.
@@ -111,12 +111,12 @@ pub struct LossState {
 }
 
 impl LossState {
-    /// What the link does.
+    /// The loss model.
     pub fn loss(&self) -> Loss {
         self.loss
     }
 
-    /// Replaces what the link does; the state it is in stays.
+    /// Replaces the loss model; the state of the link stays.
     pub fn set_loss(&mut self, loss: Loss) {
         self.loss = loss;
     }
@@ -140,7 +140,7 @@ impl LossState {
     pub(super) fn hears_all(&mut self, frames: u32, copies: u32, rng: &mut impl RngCore) -> bool {
         match self.loss {
             Loss::None => true,
-            // One draw instead of one per frame: a million drones hear thousands of frames each.
+            // One draw instead of one per frame: a million drones receive thousands of frames each.
             Loss::Independent { per_frame } => happens(power(1.0 - power(per_frame, copies), frames), rng),
             Loss::GilbertElliott { .. } => self.hears_rounds(frames, copies, rng),
         }
@@ -162,7 +162,7 @@ impl LossState {
 }
 
 fn happens(probability: f64, rng: &mut impl RngCore) -> bool {
-    // `gen_bool` refuses what is not a probability; rounding must not bring that about.
+    // `gen_bool` refuses values outside 0 to 1, which rounding could produce.
     rng.gen_bool(probability.clamp(0.0, 1.0))
 }
 

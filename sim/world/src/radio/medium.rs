@@ -6,19 +6,19 @@ use rand::RngCore;
 
 use super::{Cast, Profile, Transmission};
 
-/// When a message has the channel.
+/// Time of a message on the channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
-    /// When its first frame begins to contend for an idle channel, since the beginning of the world.
+    /// Time at which its first frame begins to contend for an idle channel, since the beginning of the world.
     pub start: Duration,
-    /// When its last frame, or the acknowledgement of it, is over.
+    /// End of its last frame, or of the acknowledgement of it.
     pub end: Duration,
-    /// How often the sender found the channel busy.
+    /// Times that the sender found the channel busy.
     pub deferrals: u32,
 }
 
-/// A channel that carries one message at a time. All stations hear each other: whoever finds it busy waits as
-/// its MAC prescribes, so messages never collide (see the [module](super) for what that leaves out).
+/// A channel that carries one message at a time. All stations hear each other: a sender that finds it busy
+/// waits as its MAC prescribes, so messages never collide (see the [module](super) for what that leaves out).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Medium {
     busy_until: Duration,
@@ -31,18 +31,18 @@ impl Medium {
         Self::default()
     }
 
-    /// When the channel will be free, since the beginning of the world.
+    /// Time at which the channel will be free, since the beginning of the world.
     pub fn busy_until(&self) -> Duration {
         self.busy_until
     }
 
-    /// How long the channel has carried a signal in all.
+    /// Total time that the channel has carried a signal.
     pub fn carried(&self) -> Duration {
         self.carried
     }
 
-    /// Gives the channel to a message of which the sender wishes to be rid from `now` on. `transmission` says
-    /// how long it takes it.
+    /// Reserves the channel for a message that is ready from `now` on. `transmission` is its time on the
+    /// channel.
     pub fn reserve(
         &mut self,
         now: Duration,

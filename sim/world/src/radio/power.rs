@@ -1,4 +1,4 @@
-//! What time on air and CPU cycles cost in energy.
+//! Energy of time on air and of CPU cycles.
 
 use std::fmt;
 use std::iter::Sum;
@@ -88,7 +88,7 @@ impl Power {
         self.0
     }
 
-    /// For so long.
+    /// Energy over this time.
     pub fn over(self, time: Duration) -> Energy {
         // A microwatt for a nanosecond is a femtojoule.
         let femtojoules = u128::from(self.0) * time.as_nanos();
@@ -106,8 +106,8 @@ const CPU: Power = Power::of(3_300, MILLIVOLTS);
 /// The nRF52840's clock in cycles per microsecond.
 const CYCLES_PER_MICROSECOND: u64 = 64;
 
-/// What so many CPU cycles cost on an nRF52840: about 155 pJ each. See [`cycles`](super::cycles) for how many
-/// an operation takes.
+/// Energy of so many CPU cycles on an nRF52840: about 155 pJ each. See [`cycles`](super::cycles) for those of
+/// each operation.
 pub fn computing(cycles: u64) -> Energy {
     Energy(
         (u128::from(cycles) * u128::from(CPU.0) / u128::from(CYCLES_PER_MICROSECOND))
@@ -116,12 +116,12 @@ pub fn computing(cycles: u64) -> Energy {
     )
 }
 
-/// How long so many CPU cycles take on an nRF52840.
+/// Time of so many CPU cycles on an nRF52840.
 pub fn computing_time(cycles: u64) -> Duration {
     Duration::from_nanos(cycles.saturating_mul(1000) / CYCLES_PER_MICROSECOND)
 }
 
-/// What a transceiver draws.
+/// Power of a transceiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RadioPower {
     transmitting: Power,
@@ -176,18 +176,18 @@ impl RadioPower {
         self.receiving
     }
 
-    /// What it costs to listen for so long, whether something comes or not.
+    /// Energy of listening for so long, whether something is received or not.
     pub fn listening(&self, time: Duration) -> Energy {
         self.receiving.over(time)
     }
 
-    /// What a transmission costs its sender: transmitting, and receiving the acknowledgements.
+    /// Energy of a transmission for its sender: transmitting, and receiving the acknowledgements.
     pub fn sending(&self, transmission: &Transmission) -> (Energy, Energy) {
         (self.transmitting.over(transmission.sent()), self.receiving.over(transmission.acknowledgements))
     }
 
-    /// What it costs a receiver: transmitting the acknowledgements, and receiving the rest, lost frames
-    /// included.
+    /// Energy of a transmission for a receiver: transmitting the acknowledgements, and receiving the rest,
+    /// lost frames included.
     pub fn hearing(&self, transmission: &Transmission) -> (Energy, Energy) {
         (self.transmitting.over(transmission.acknowledgements), self.receiving.over(transmission.sent()))
     }

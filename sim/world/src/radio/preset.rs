@@ -36,7 +36,8 @@ pub enum Preset {
     Ble,
     /// LoRaWAN in Europe, 125 kHz: `lora-sf7` to `lora-sf12`.
     LoRa(SpreadingFactor),
-    /// Wi-Fi at 2.4 GHz and its lowest OFDM rate of 6 Mbit/s, which everybody in reach can decode: `wifi`.
+    /// Wi-Fi at 2.4 GHz and its lowest OFDM rate of 6 Mbit/s, which every station in range can decode:
+    /// `wifi`.
     Wifi,
     /// A radio that takes neither time nor energy and has frames of any size: `ideal`.
     #[default]

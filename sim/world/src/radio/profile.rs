@@ -44,12 +44,12 @@ impl Profile {
         }
     }
 
-    /// Which radio this is.
+    /// The preset of this radio.
     pub fn preset(&self) -> Preset {
         self.preset
     }
 
-    /// What its transmitter and receiver draw.
+    /// Power of its transmitter and receiver.
     pub fn power(&self) -> &RadioPower {
         &self.power
     }
@@ -61,12 +61,12 @@ impl Profile {
         self
     }
 
-    /// How often every broadcast frame is sent.
+    /// Number of times that every broadcast frame is sent.
     pub fn rounds(&self) -> u32 {
         self.rounds
     }
 
-    /// Lifts the duty cycle, for what the radio could do where the law does not limit it.
+    /// Lifts the duty cycle, for the radio's limits where the law sets none.
     #[must_use]
     pub fn without_duty_cycle(mut self) -> Self {
         self.unicast.duty_cycle = None;
@@ -87,7 +87,7 @@ impl Profile {
         self.link(cast).duty_cycle
     }
 
-    /// How many frames a payload of so many bytes takes. An empty payload takes one.
+    /// Number of frames of a payload of so many bytes. An empty payload takes one.
     pub fn frames(&self, payload: usize, cast: Cast) -> u32 {
         self.link(cast).frames(payload)
     }
@@ -98,7 +98,7 @@ impl Profile {
         (link.capacity, link.capacity - link.fragment_header)
     }
 
-    /// How long a frame of so many MAC octets (headers and checksums included) takes, with the PHY's preamble
+    /// Time on air of a frame of so many MAC octets (headers and checksums included), with the PHY's preamble
     /// and header.
     pub fn airtime(&self, octets: usize) -> Duration {
         match &self.phy {
@@ -125,7 +125,7 @@ impl Profile {
     }
 }
 
-/// How long frames take.
+/// Parameters of the time on air of frames.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Phy {
     Ideal,
@@ -156,7 +156,7 @@ impl Ofdm {
     }
 }
 
-/// What differs between unicast and broadcast.
+/// Parameters that differ between unicast and broadcast.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Link {
     /// Payload bytes of a frame without fragment header.
@@ -216,7 +216,7 @@ impl Spacing {
     }
 }
 
-/// How a receiver confirms a frame.
+/// Acknowledgement of a frame by its receiver.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Acknowledgement {
     /// From the end of the frame to the beginning of the acknowledgement.
@@ -227,7 +227,7 @@ pub(super) struct Acknowledgement {
     pub(super) timeout: Duration,
 }
 
-/// What goes ahead of a group of broadcast frames.
+/// Announcement before a group of broadcast frames.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Announcement {
     /// One per so many frames.
@@ -264,14 +264,14 @@ impl DutyCycle {
         self.per_mille
     }
 
-    /// How long to keep silent after so long on the air: a share d leaves T/d − T (LoRaWAN 1.0, section on
-    /// duty-cycle limitations of sub-bands).
+    /// Silence after so long on the air: a share d leaves T/d − T (LoRaWAN 1.0, section on duty-cycle
+    /// limitations of sub-bands).
     pub fn silence_after(self, on_air: Duration) -> Duration {
         on_air * (1000 - self.per_mille) / self.per_mille
     }
 }
 
-/// How a sender gets the channel.
+/// Channel access of a sender.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Access {
     /// At once, or as soon as the channel is free.
@@ -286,7 +286,7 @@ pub(super) enum Access {
     Appointment { interval: Duration },
 }
 
-/// How many of the last rounds of a long wait for the channel are drawn backoff by backoff.
+/// Number of the last rounds of a long wait for the channel that are drawn backoff by backoff.
 const ROUNDS_DRAWN: u32 = 16;
 
 /// Unslotted CSMA/CA: back off at random, sense once, back off longer if the channel was busy.
@@ -305,7 +305,7 @@ impl Csma {
         self.unit * rng.gen_range(0..1u32 << exponent)
     }
 
-    /// How long a round of backoffs takes on average, from one report of failure to the next.
+    /// Mean time of a round of backoffs, from one report of failure to the next.
     fn mean_round(&self) -> Duration {
         let exponents = (1..=self.max_backoffs).map(|step| self.max_exponent.min(self.min_exponent + step));
         exponents.chain([self.min_exponent]).map(|exponent| self.unit * ((1 << exponent) - 1) / 2).sum()
@@ -314,8 +314,8 @@ impl Csma {
     /// Backs off until the channel is found free. After `max_backoffs` the MAC reports failure and the layer
     /// above starts over.
     fn defer(&self, now: Duration, busy_until: Duration, rng: &mut impl RngCore) -> (Duration, u32) {
-        // When exactly a long wait began does not matter at its end: of many rounds all but the last are not
-        // drawn.
+        // The exact beginning of a long wait does not matter at its end: of many rounds all but the last are
+        // not drawn.
         let round = self.mean_round();
         let rounds = busy_until.saturating_sub(now).as_nanos() / round.as_nanos().max(1);
         let skipped = u32::try_from(rounds).unwrap_or(u32::MAX).saturating_sub(ROUNDS_DRAWN);
@@ -335,8 +335,8 @@ impl Csma {
 }
 
 impl Access {
-    /// How long it takes to get an idle channel for this attempt (0 is the first) at a frame, which may be
-    /// the `first` of its message.
+    /// Time to get an idle channel for this attempt (0 is the first) at a frame, which may be the `first` of
+    /// its message.
     pub(super) fn delay(&self, first: bool, attempt: u32, rng: &mut impl RngCore) -> Duration {
         match self {
             Self::Free => Duration::ZERO,
@@ -351,7 +351,7 @@ impl Access {
         }
     }
 
-    /// When a sender that is ready `now` finds the channel free, and how often it found it busy.
+    /// Time at which a sender that is ready `now` finds the channel free, and how often it found it busy.
     pub(super) fn defer(
         &self,
         now: Duration,

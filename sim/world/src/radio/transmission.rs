@@ -7,14 +7,14 @@ use rand::RngCore;
 use super::profile::Link;
 use super::{Cast, LossState, Profile};
 
-/// What sending one message came to.
+/// Costs of sending one message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Transmission {
     /// Distinct data frames that went out, without repetitions and acknowledgements.
     pub frames: u32,
     /// Data frames sent again.
     pub retransmissions: u32,
-    /// How long the channel carried a signal: data frames, repetitions, announcements and acknowledgements.
+    /// Time that the channel carried a signal: data frames, repetitions, announcements and acknowledgements.
     pub on_air: Duration,
     /// The part of `on_air` that was acknowledgements, which the receiver sends.
     pub acknowledgements: Duration,
@@ -26,7 +26,7 @@ pub struct Transmission {
     /// From the first attempt on an idle channel until the last frame (or its acknowledgement) was over:
     /// access delays, frames, spaces, timeouts and, where the law demands it, silence between frames.
     pub latency: Duration,
-    /// How long the sender then has to keep silent.
+    /// Time for which the sender must then keep silent.
     pub silence: Duration,
 }
 
@@ -66,7 +66,7 @@ impl Profile {
         sending.done
     }
 
-    /// Whether a receiver with this link hears a broadcast of so many frames whole.
+    /// Whether a receiver with this link receives the whole broadcast of so many frames.
     pub fn receive(&self, frames: u32, loss: &mut LossState, rng: &mut impl RngCore) -> bool {
         loss.hears_all(frames, self.rounds(), rng)
     }
@@ -86,7 +86,7 @@ impl<R: RngCore> Sending<'_, R> {
             let (arrived, acknowledged) = self.until_acknowledged(index == 0, size, loss);
             self.done.delivered &= arrived;
             if !acknowledged {
-                // The receiver may have all frames so far, but not those that now stay unsent.
+                // The receiver may have all frames so far, but not the unsent rest.
                 let sent = index as u32 + 1;
                 self.done.delivered &= sent == self.done.frames;
                 self.done.frames = sent;
@@ -144,7 +144,7 @@ impl<R: RngCore> Sending<'_, R> {
         self.done.silence = self.link.duty_cycle.map_or(Duration::ZERO, |duty| duty.silence_after(on_air));
     }
 
-    /// What goes ahead of a group of broadcast frames, if anything.
+    /// Sends the announcement before a group of broadcast frames, if the radio has one.
     fn announce(&mut self, index: u32) {
         let Some(announcement) = &self.link.announcement else { return };
         if !index.is_multiple_of(announcement.every) {

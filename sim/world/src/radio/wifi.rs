@@ -1,4 +1,4 @@
-//! Wi-Fi at 2.4 GHz and 6 Mbit/s: the lowest OFDM rate (ERP-OFDM), which everybody in reach can decode.
+//! Wi-Fi at 2.4 GHz and 6 Mbit/s: the lowest OFDM rate (ERP-OFDM), which every station in range can decode.
 //!
 //! Constants are those of IEEE Std 802.11-2016 under the names used there: clause 17 (OFDM PHY), clause 18
 //! (ERP PHY) and the distributed coordination function of clause 10. Datagrams are UDP over IPv4; no
@@ -20,7 +20,7 @@ const OFDM: Ofdm = Ofdm {
 };
 /// MAC header of a data frame 24 and frame check sequence 4; LLC and SNAP 8; IPv4 20; UDP 8.
 const OVERHEAD: usize = 24 + 4 + 8 + 20 + 8;
-/// What is left of 1,500 bytes beside the IPv4 and UDP headers.
+/// Rest of 1,500 bytes after the IPv4 and UDP headers.
 const CAPACITY: usize = 1472;
 /// Each datagram of a larger message names message, datagram and number of datagrams.
 const FRAGMENT_OCTETS: usize = 8;

@@ -1,5 +1,5 @@
-//! A group that demands a policy: exactly those are members whom it lets in, without a name, and nobody can
-//! be told again.
+//! The phases of anonymous admission: members are exactly those that the policy admits, and nothing links
+//! their memberships.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -15,18 +15,19 @@ use crate::EPOCH_START;
 use crate::admission::{AT_ONCE, CheckpointError, Sightings, is_unsatisfied, linked};
 use crate::{Action, Invariant};
 
-/// How long after the end of a period nobody is in any more, and nobody back yet: clocks count whole seconds.
+/// Time after the end of a period in which no member is left, and none is back yet: clocks count whole
+/// seconds.
 const BETWEEN_PERIODS: Duration = Duration::from_millis(1_500);
 
-/// Who is in without a name, as drones and leader report it.
+/// Anonymous members, as drones and leader report them.
 #[derive(Debug, Default)]
 pub(super) struct AnonymousMembers {
     inside: BTreeSet<u32>,
     outside: BTreeSet<u32>,
-    /// Of drones and of the leader: all pseudonyms.
+    /// All pseudonyms of drones and of the leader.
     had: BTreeSet<[u8; 16]>,
     given: BTreeSet<[u8; 16]>,
-    /// Who was turned away although nothing is wrong with what it showed: how.
+    /// Refusals of drones whose credential was in order.
     troubles: Vec<String>,
     pub(super) sightings: Sightings,
 }
@@ -73,7 +74,7 @@ impl<S: Suite> Stage<'_, S> {
         self.plan.admission.is_some()
     }
 
-    /// Whom of these the policy lets in, and whom it does not.
+    /// Divides drones into those that the policy admits, and the rest.
     fn sorted(&self, drones: &[u32]) -> Result<(Vec<u32>, Vec<u32>), CheckpointError> {
         let (mut inside, mut outside) = (Vec::new(), Vec::new());
         for drone in drones {
@@ -84,7 +85,7 @@ impl<S: Suite> Stage<'_, S> {
         Ok((inside, outside))
     }
 
-    /// Drones want in without a name: in waves as large as the gate has room for.
+    /// Admits drones anonymously, in waves as large as the gate has room for.
     pub(super) fn admit_anonymous(&mut self, phase: Phase, newcomers: &[u32]) -> bool {
         let (inside, outside) = match self.sorted(newcomers) {
             Ok(sorted) => sorted,
@@ -110,7 +111,7 @@ impl<S: Suite> Stage<'_, S> {
         there && self.check_keys(&phase, &outside) && self.check_doors(&phase)
     }
 
-    /// Exactly the members are in, and only they were let in.
+    /// Checks that exactly the members are in, and only they were admitted.
     fn check_doors(&mut self, step: &dyn fmt::Display) -> bool {
         let (anonymous, members) = (&self.arrivals.anonymous, self.members.iter().copied().collect());
         let mut wrong = anonymous.troubles.clone();
@@ -133,8 +134,8 @@ impl<S: Suite> Stage<'_, S> {
         held
     }
 
-    /// All members leave, and all drones that ever wanted in come again: with what they showed before, as
-    /// somebody else.
+    /// Makes all members leave, and all drones that ever wanted to join apply again with the same
+    /// credentials.
     pub(super) fn come_again(&mut self) -> bool {
         if !self.is_anonymous() {
             return true;
@@ -186,8 +187,7 @@ impl<S: Suite> Stage<'_, S> {
         there && self.check_keys(&Phase::NextPeriod, &[]) && self.check_doors(&Phase::NextPeriod)
     }
 
-    /// After all of it: whether anything that the leader received or sent tells that two lives were one
-    /// drone's.
+    /// Checks at the end that no message from or to the leader links two memberships of one drone.
     pub(super) fn look_for_links(&mut self) -> bool {
         if !self.is_anonymous() {
             return true;

@@ -13,16 +13,16 @@ use super::envelopes::Judged;
 use crate::ibe_orders::CHANNEL;
 use crate::{NodeEvent, NodeId, Step, StepObserver, World};
 
-/// What every edge has come to, at its last step that mattered.
+/// State of every edge at its last relevant step.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
     enrolled: bool,
     epoch: Option<Epoch>,
-    /// When, in milliseconds since the world began.
+    /// Milliseconds since the world began.
     at: u32,
 }
 
-/// Notes what a run waits for.
+/// Notes the events for which a run waits.
 #[derive(Debug, Default)]
 pub(super) struct Arrivals {
     edges: Vec<Place>,
@@ -30,7 +30,7 @@ pub(super) struct Arrivals {
     /// Epochs made.
     pub(super) made: usize,
     pub(super) newest: Option<Epoch>,
-    /// How many edges hold the newest epoch.
+    /// Number of edges that hold the newest epoch.
     pub(super) current: u32,
     /// Whether every member acknowledged the newest epoch.
     pub(super) delivered: bool,
@@ -42,11 +42,12 @@ pub(super) struct Arrivals {
     pub(super) blamed: u64,
     /// Sealed orders.
     pub(super) judged: Judged,
-    /// Orders for the second phase: how many heard one, how many times it was opened, and by whom.
+    /// Orders for the second phase: edges that received one, number of openings, and the edges that opened
+    /// one.
     pub(super) orders_heard: u32,
     pub(super) orders_opened: BTreeSet<u32>,
     pub(super) openings: u32,
-    /// Who is in without a name.
+    /// Anonymous members.
     pub(super) anonymous: AnonymousMembers,
 }
 
@@ -55,7 +56,7 @@ impl Arrivals {
         Self { edges: vec![Place::default(); edges as usize], ..Self::default() }
     }
 
-    /// How long after `start` these edges came to where they are.
+    /// Percentiles of the time after `start` in which these edges arrived.
     pub(super) fn percentiles(
         &self,
         edges: impl IntoIterator<Item = u32>,

@@ -12,13 +12,13 @@ use crate::envelopes::{AbeAuthority, ORDERS, Order, OrderError};
 use crate::message_number;
 use crate::rng_stream::{self, RngStream};
 
-/// Who opened what, and who was told that it is for others.
+/// Edges that opened an envelope, and those whose attributes do not fit.
 #[derive(Debug, Default)]
 pub(super) struct Judged {
-    /// By order and edge: how often.
+    /// Number of openings by order and edge.
     opened: BTreeMap<(u32, u32), u32>,
     unfit: u32,
-    /// What nobody ordered, or nobody signed.
+    /// Opened envelopes that were never sent, or are unsigned.
     strange: u32,
 }
 
@@ -58,7 +58,7 @@ impl<S: Suite> Stage<'_, S> {
         }
     }
 
-    /// Everybody gets the key of its kind, and the leader what it takes to seal.
+    /// Hands every drone the key of its kind, and the leader the parameters.
     fn hand_out(&mut self) -> Result<AbeAuthority, OrderError> {
         let authority =
             AbeAuthority::found(&mut rng_stream::generator(self.plan.seed, RngStream::AbeAuthority))?;
@@ -85,7 +85,7 @@ impl<S: Suite> Stage<'_, S> {
         let wanted = u32::try_from(audience.len()).unwrap_or(u32::MAX);
         self.world.command_leader(0, Either::Right(command), &mut self.arrivals);
         let done = self.until(Phase::Envelope, wanted, |stage| stage.arrivals.judged.openings(number));
-        // Those who are not to open it get their time as well.
+        // The others get their time to open it as well.
         self.world.run_for(self.pace.patience() / 100, &mut self.arrivals);
         self.operate(Phase::Envelope, format!("to {wanted}: {}", order.policy()), &mark, &audience);
         done && self.check_openers(number, &audience)
@@ -107,7 +107,7 @@ impl<S: Suite> Stage<'_, S> {
                 members - audience.len()
             ));
         }
-        // Whoever is out of the group, and hears the gossip, may judge too.
+        // A drone outside the group that receives the gossip may report it, too.
         if number == 0 && (judged.unfit as usize) < self.members.len() - audience.len() {
             wrong.push(format!("only {} know that order 0 is for others", judged.unfit));
         }

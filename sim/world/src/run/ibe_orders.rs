@@ -1,5 +1,5 @@
-//! The phase of IBE orders: nobody reads one before enough operators have approved its condition, then
-//! everybody does.
+//! The phase of IBE orders: no drone opens one before enough operators have approved its condition, then all
+//! do.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -28,7 +28,7 @@ impl<S: Suite> Stage<'_, S> {
             return false;
         }
         let members = self.members.clone();
-        // One operator too few: drones ask, and are told to wait.
+        // One operator too few: drones ask, and must wait.
         for kgc in 1..self.plan.threshold {
             self.world.schedule(self.world.time(), Action::Approve(kgc));
         }

@@ -12,12 +12,12 @@ use crate::radio::Energy;
 /// Names of drones that a violation writes out.
 const NAMES_SHOWN: usize = 20;
 
-/// A phase and what it cost. `None` is what the phase has nothing of, or the world cannot tell.
+/// A phase and its costs. `None` where the phase has nothing of a quantity, or the world cannot measure it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operation {
     /// The phase.
     pub phase: Phase,
-    /// Which part of the phase, or with how many; empty if the phase says it all.
+    /// Part of the phase, or its size; empty if the phase says it all.
     pub detail: String,
     /// Drones it concerned.
     pub drones: usize,
@@ -27,9 +27,9 @@ pub struct Operation {
     pub leader_bytes: Option<u64>,
     /// Epochs made.
     pub epochs: usize,
-    /// From its beginning until everything was done, in the world's time.
+    /// Time from its beginning to its end, in the world's time.
     pub took: Duration,
-    /// From its beginning until drones had what the phase brings, in the world's time.
+    /// Times from its beginning until each drone had its result, in the world's time.
     pub to_all: Option<Percentiles>,
     /// The same for each drone, once per message: in the live world.
     pub latencies: Vec<(u32, Duration)>,
@@ -37,7 +37,7 @@ pub struct Operation {
     pub messages: Option<u64>,
     /// Bytes of these messages.
     pub bytes: Option<u64>,
-    /// What the radio spent.
+    /// Costs of the radio.
     pub radio: Option<RadioCost>,
     /// CPU time of the whole simulation, on all cores.
     pub cpu: Option<Duration>,
@@ -94,7 +94,7 @@ pub struct Percentiles {
 }
 
 impl Percentiles {
-    /// Of these times; `None` of nothing.
+    /// Percentiles of these times; `None` if there are none.
     pub fn of(times: impl IntoIterator<Item = Duration>) -> Option<Self> {
         let mut sorted: Vec<Duration> = times.into_iter().collect();
         sorted.sort_unstable();
@@ -106,7 +106,7 @@ impl Percentiles {
     }
 }
 
-/// What the radio spent.
+/// Costs of the radio.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RadioCost {
     /// Time the channel was taken.
@@ -115,7 +115,7 @@ pub struct RadioCost {
     pub frames: u64,
     /// Retransmissions.
     pub retransmissions: u64,
-    /// Of all drones and the leader: radio and CPU.
+    /// Energy of all drones and the leader: radio and CPU.
     pub energy: Energy,
 }
 
@@ -139,7 +139,7 @@ pub struct Violation {
     pub step: String,
     /// The drones at which it did not hold, where the world names them.
     pub drones: Vec<String>,
-    /// What is wrong.
+    /// Description of the failure.
     pub detail: String,
 }
 

@@ -18,7 +18,7 @@ use super::RunPlan;
 use crate::AirSetup;
 use crate::radio::{Cast, Preset};
 
-/// Who sends a message, and its bytes over ristretto255 as measured.
+/// Kind of a message by its sender; its bytes over ristretto255 as measured.
 #[derive(Clone, Copy, Debug)]
 enum Said {
     Drone(usize),
@@ -40,17 +40,18 @@ const OPENING: [Said; 7] =
 const HEADER: usize = 400;
 const WRAPS: usize = 64;
 
-/// How many times a message's sending is drawn for its mean.
+/// Number of simulated sendings of a message for its mean.
 const DRAWS: u32 = 32;
-/// For how long a cookie or a leader's challenge is recognised: a request that takes longer is refused.
+/// Validity of a cookie or a leader's challenge: a request that takes longer is refused.
 const CHALLENGE: Duration = Duration::from_secs(60);
-/// In how long every member must be able to follow a re-key, or the radio is of no use for the group.
+/// Limit of the time in which every member must be able to follow a re-key, beyond which the radio is of no
+/// use for the group.
 const LONGEST_REKEY: Duration = Duration::from_secs(3_600);
 /// The least virtual time until a phase is given up.
 const PATIENCE: Duration = Duration::from_secs(3_600);
 
-/// What one radio takes for the exchanges of one drone: how long the channel, or the sender that must keep
-/// silent most, is taken.
+/// Times of the exchanges of one drone over a radio: of the channel, or of the sender that must keep silent
+/// most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Exchanges {
     enrolment: Duration,
@@ -60,20 +61,20 @@ pub(super) struct Exchanges {
     /// From the hello until the request has arrived.
     enrolment_request: Duration,
     join_request: Duration,
-    /// For all together: the wraps of a tree when drones leave.
+    /// Broadcast for all together: the wraps of a tree when drones leave.
     broadcast: Duration,
 }
 
-/// How fast a run may go.
+/// Pace of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pacing {
     /// Between two drones that begin to enrol; zero: all at once.
     pub enrolment: Duration,
     /// Between two drones that ask to join; zero: all at once.
     pub join: Duration,
-    /// How long the channel takes until every drone has followed a re-key.
+    /// Time on the channel until every drone has followed a re-key.
     pub rekey: Duration,
-    /// The same when a leader opens a term: everybody asks, gets an entry and publishes a spare point.
+    /// The same when a leader opens a term: every drone asks, gets an entry and publishes a spare point.
     pub opening: Duration,
     drones: u32,
 }
@@ -82,7 +83,7 @@ impl Pacing {
     /// The pace of a plan's radios.
     ///
     /// # Errors
-    /// If a radio of the plan cannot carry what the plan asks of it; the text says why, for people.
+    /// If a radio of the plan cannot carry the plan; the text describes why.
     pub fn of(plan: &RunPlan) -> Result<Self, String> {
         let drones = plan.drones.saturating_add(plan.newcomers);
         let Some(air) = &plan.air else { return Ok(Self { drones, ..Self::default() }) };
@@ -108,9 +109,9 @@ impl Pacing {
         Ok(pace)
     }
 
-    /// Who gets no answer asks again after a quarter of the time that it takes to serve everybody, and in the
-    /// end after four times as long: then the questions of all drones together leave most of the channel to
-    /// the answers.
+    /// A drone without an answer asks again after a quarter of the time that it takes to serve all, and in
+    /// the end after four times as long: then the questions of all drones together leave most of the channel
+    /// to the answers.
     pub(super) fn edge_timing(&self) -> EdgeTiming {
         let timing = EdgeTiming::default();
         EdgeTiming {
@@ -121,7 +122,7 @@ impl Pacing {
         }
     }
 
-    /// Joins that come one after the other make one epoch, and an epoch is sent again only to those who had
+    /// Joins that come one after the other make one epoch, and an epoch is resent only to members that had
     /// time to acknowledge it.
     pub(super) fn leader_timing(&self) -> LeaderTiming {
         let timing = LeaderTiming::default();
@@ -180,8 +181,7 @@ struct Radio<'a> {
 }
 
 impl Radio<'_> {
-    /// How long a message is under way over a free channel, and how long its sender is then silent, on
-    /// average.
+    /// Mean time of a message over a free channel, and mean silence of its sender afterwards.
     fn mean(&mut self, cast: Cast, said: Said) -> (Duration, Duration) {
         let profile = self.air.profile.clone();
         let (profile, bytes) = match said {
@@ -198,7 +198,7 @@ impl Radio<'_> {
         (latency / DRAWS, silence / DRAWS)
     }
 
-    /// How long an exchange takes the channel, or the gateway with its silence, whichever is longer.
+    /// Time of an exchange on the channel, or of the gateway with its silence, whichever is longer.
     fn taken(&mut self, exchange: &[Said]) -> Duration {
         let (mut channel, mut gateway) = (Duration::ZERO, Duration::ZERO);
         for said in exchange {
@@ -211,8 +211,8 @@ impl Radio<'_> {
         channel.max(gateway)
     }
 
-    /// How long it takes until the last message of an exchange has arrived, if a drone that has to keep
-    /// silent does.
+    /// Time until the last message of an exchange has arrived, if it comes from a drone that must keep
+    /// silent.
     fn until_end(&mut self, exchange: &[Said]) -> Duration {
         let (mut at, mut silent_until) = (Duration::ZERO, Duration::ZERO);
         for said in exchange {

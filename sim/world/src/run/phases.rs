@@ -18,7 +18,7 @@ use crate::{Action, Invariant, NodeId, World};
 /// by side.
 const STARTS: u32 = 4_096;
 const STARTS_EVERY: Duration = Duration::from_millis(5);
-/// How far the world runs between two looks.
+/// Time that the world runs between two checks.
 const SLICE: Duration = Duration::from_millis(100);
 
 /// A run under way.
@@ -32,12 +32,12 @@ pub(super) struct Stage<'a, S: Suite> {
     pub(super) operations: Vec<Operation>,
     pub(super) violations: Vec<Violation>,
     pub(super) checks: u64,
-    /// Who is in the group.
+    /// Members of the group.
     pub(super) members: Vec<u32>,
     said: u32,
 }
 
-/// What a phase began with.
+/// Counters at the beginning of a phase.
 pub(super) struct Mark {
     at: Duration,
     pub(super) cpu: ProcessTime,
@@ -48,7 +48,7 @@ pub(super) struct Mark {
 }
 
 impl Mark {
-    /// When it began.
+    /// Its time.
     pub(super) const fn at(&self) -> Duration {
         self.at
     }
@@ -146,7 +146,7 @@ impl<'a, S: Suite> Stage<'a, S> {
         })
     }
 
-    /// Notes what a phase has cost since the mark.
+    /// Records the costs of a phase since the mark.
     pub(super) fn operate(&mut self, phase: Phase, detail: impl Into<String>, mark: &Mark, drones: &[u32]) {
         let traffic = self.world.traffic();
         self.operations.push(Operation {
@@ -193,7 +193,8 @@ impl<'a, S: Suite> Stage<'a, S> {
         u32::try_from(self.members.len()).unwrap_or(u32::MAX)
     }
 
-    /// Until a newer epoch than at the mark has reached every member and every member has said so.
+    /// Runs until a newer epoch than at the mark has reached every member and every member has acknowledged
+    /// it.
     pub(super) fn synced(&mut self, phase: Phase, mark: &Mark) -> bool {
         let (all, made) = (self.all(), mark.made);
         let there = self
@@ -238,7 +239,7 @@ impl<'a, S: Suite> Stage<'a, S> {
         newcomers.is_empty() || self.admit(Phase::Join, &newcomers)
     }
 
-    /// Newcomers join at the depot too; then everybody changes to the radio of the field.
+    /// Newcomers join at the depot too; then all nodes change to the radio of the field.
     fn join_and_depart(&mut self) -> bool {
         let joined = self.join();
         if let Some(air) = self.plan.air.clone() {
@@ -314,14 +315,14 @@ impl<'a, S: Suite> Stage<'a, S> {
         let (before, all) = (self.arrivals.heard, u64::from(self.all()));
         let mut wanted = 0;
         for message in 0..self.plan.messages {
-            // The leader speaks first, then members.
+            // The leader sends first, then members.
             let place = usize::try_from(below(&mut self.rng, all)).unwrap_or(0);
             let member = self.members.get(place).copied().unwrap_or_default();
             let node = if message == 0 { NodeId::Leader(0) } else { NodeId::Edge(member) };
             wanted += if message == 0 { all } else { all - 1 };
             self.said += 1;
             let number = self.said;
-            // Who has no name has no key to sign with.
+            // An anonymous member has no key to sign with.
             let signed = message % 2 == 1 && !self.is_anonymous();
             self.world.schedule(self.world.time(), Action::Talk { node, number, signed });
         }

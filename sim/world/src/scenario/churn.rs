@@ -17,8 +17,8 @@ use crate::{Action, NodeId};
 /// Events of one kind per minute at most.
 const MAX_RATE: f64 = 100_000.0;
 
-/// What happens to the edges between the two times. Each kind comes at its rate, each time somewhere within
-/// its share of the minute; who leaves is drawn from those who are in, who joins from those who left.
+/// Adds churn of the edges between the two times. Each kind comes at its rate, each time somewhere within its
+/// share of the minute; who leaves is drawn from those who are in, who joins from those who left.
 pub(super) fn plan(
     source: &SourceText<'_>,
     table: &Spanned<Churn>,
@@ -70,7 +70,7 @@ fn times(range: Range<Duration>, per_minute: f64, rng: &mut impl RngCore) -> Vec
     starts.map(|start| range.start + Duration::from_nanos(start + rng.gen_range(0..part.max(1)))).collect()
 }
 
-/// Who is in and who is not, as far as the churn knows.
+/// Members and others, as far as the churn knows.
 struct Swarm {
     inside: BTreeSet<u32>,
     outside: BTreeSet<u32>,
@@ -78,7 +78,7 @@ struct Swarm {
 }
 
 impl Swarm {
-    /// Nothing, if there is nobody left to do it.
+    /// `None` if no edge is left to do it.
     fn act(&mut self, kind: Kind, rng: &mut impl RngCore) -> Option<Action> {
         let from = if kind == Kind::Join { &mut self.outside } else { &mut self.inside };
         if from.is_empty() {

@@ -14,7 +14,7 @@ pub struct ScenarioError {
     pub column: usize,
     /// The key with the tables around it (`fleet.members`), if the fault has one.
     pub key: Option<String>,
-    /// What is wrong.
+    /// Description of the mistake.
     pub what: String,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct SourceText<'a> {
 }
 
 impl SourceText<'_> {
-    /// What the TOML reader found.
+    /// An error of the TOML reader.
     pub(super) fn toml(&self, error: &toml::de::Error) -> ScenarioError {
         // Without a place it is about the file as a whole, such as a missing table.
         let span = error.span().unwrap_or(0..0);

@@ -1,13 +1,13 @@
-//! What must be true at the end of a scenario, beside the invariants.
+//! Expectations of a scenario's end, beside the invariants.
 
 use std::collections::BTreeSet;
 
 use quiver_ainq::KgcId;
 
-/// What shows that a scenario happened. Everything but the members is a lower bound.
+/// Evidence that a scenario happened. Everything but the members is a lower bound.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Expectations {
-    /// How many edges hold the newest key.
+    /// Number of edges that hold the newest key.
     pub members: Option<u32>,
     /// Edges that must not hold it.
     pub outside: BTreeSet<u32>,
@@ -15,7 +15,7 @@ pub struct Expectations {
     pub min_terms: u64,
     /// Epochs activated by leaders.
     pub min_epochs: u64,
-    /// Memberships without a name.
+    /// Anonymous memberships.
     pub min_admitted: u64,
     /// Deaths between two outputs.
     pub min_crashes: u64,
@@ -27,13 +27,13 @@ pub struct Expectations {
     pub min_blamed: u64,
     /// Drones that are enrolled, one for each token.
     pub enrolled: Option<u32>,
-    /// How often orders for the second phase were opened.
+    /// Number of openings of orders for the second phase.
     pub opened: Option<u32>,
     /// The KGCs that drones found to have sent them wrong shares, no more and no fewer.
     pub liars: Option<BTreeSet<KgcId>>,
 }
 
-/// What happened, as far as [`Expectations`] speak of it.
+/// Counts of a run, as far as [`Expectations`] name them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Edges that hold the newest key.
@@ -42,7 +42,7 @@ pub struct Tally {
     pub terms: u64,
     /// Epochs activated by leaders.
     pub epochs: u64,
-    /// Memberships without a name.
+    /// Anonymous memberships.
     pub admitted: u64,
     /// Deaths between two outputs.
     pub crashes: u64,
@@ -54,14 +54,14 @@ pub struct Tally {
     pub blamed: u64,
     /// Drones that are enrolled, one for each token.
     pub enrolled: u32,
-    /// How often orders for the second phase were opened.
+    /// Number of openings of orders for the second phase.
     pub opened: u32,
     /// The KGCs that drones found to have sent them wrong shares.
     pub liars: BTreeSet<KgcId>,
 }
 
 impl Expectations {
-    /// What did not come true, one sentence each.
+    /// The expectations that are not met, one sentence each.
     pub fn unmet(&self, tally: &Tally) -> Vec<String> {
         let mut unmet = Vec::new();
         let members = tally.members.len();

@@ -52,7 +52,7 @@ fn one() -> u64 {
     1
 }
 
-/// Who there is.
+/// Nodes of the world.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Fleet {
@@ -72,12 +72,12 @@ pub(super) struct Fleet {
     pub(super) off: Option<Names>,
     /// Over which time the edges are switched on.
     pub(super) start_over: Option<Spanned<Span>>,
-    /// When the first member wants in, and over which time they all do.
+    /// Time at which the first member joins, and the time over which all do.
     pub(super) join_at: Option<Spanned<Span>>,
     pub(super) join_over: Option<Spanned<Span>>,
 }
 
-/// Which curve arithmetic drones run.
+/// Curve arithmetic of the drones.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ArithmeticWord {
@@ -95,7 +95,7 @@ pub(super) struct LeaderTable {
     pub(super) resend: Option<Spanned<Span>>,
     pub(super) challenge: Option<Spanned<Span>>,
     pub(super) absence: Option<Spanned<Span>>,
-    /// How long the leader that leads may be silent, if there are several.
+    /// Time for which the active leader may be silent, if there are several.
     pub(super) silence: Option<Spanned<Span>>,
 }
 
@@ -108,7 +108,7 @@ pub(super) struct EdgeTable {
     pub(super) overlap: Option<Spanned<Span>>,
 }
 
-/// What links do to messages, whatever the radio. What is not said stays sound.
+/// Faults of links, whatever the radio. What is not given stays sound.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Links {
@@ -142,7 +142,7 @@ pub(super) struct Radio {
     pub(super) arithmetic: ArithmeticWord,
 }
 
-/// What leaders demand of whoever wants in.
+/// Policy and terms of anonymous admission.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct AdmissionTable {
@@ -152,7 +152,7 @@ pub(super) struct AdmissionTable {
     pub(super) answers: Option<u32>,
 }
 
-/// What some drones have from now on.
+/// Certified fields of some drones from now on.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Certify {
@@ -175,7 +175,7 @@ pub(super) struct Churn {
     pub(super) down: Option<Spanned<Span>>,
 }
 
-/// Edges that fly about in a square with everybody they talk to in its middle.
+/// Edges that fly about in a square with all their peers in its middle.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Mobility {
@@ -205,7 +205,7 @@ pub(super) struct Event {
     pub(super) revoke: Option<Names>,
     pub(super) capture: Option<Names>,
     pub(super) rekey: Option<Spanned<bool>>,
-    /// What the operator certifies for edges without a name.
+    /// Certifies fields of anonymous edges.
     pub(super) certify: Option<Spanned<Certify>>,
     /// Edges for which nothing more is certified.
     pub(super) decertify: Option<Names>,
@@ -270,7 +270,7 @@ pub(super) struct LinksOf {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Part {
     pub(super) these: Names,
-    /// None: from everybody else.
+    /// `None`: from every other node.
     pub(super) from: Option<Names>,
     /// Only what `these` send is stopped.
     #[serde(default)]
@@ -305,7 +305,7 @@ pub(super) enum DiskWord {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Replay {
     pub(super) nodes: Names,
-    /// How many of the messages sent so far, chosen at random, each node gets again.
+    /// Number of the messages sent so far, chosen at random, that each node receives again.
     pub(super) messages: u32,
 }
 
@@ -325,7 +325,7 @@ pub(super) struct Expect {
     pub(super) min_terms: u64,
     #[serde(default)]
     pub(super) min_epochs: u64,
-    /// Memberships without a name.
+    /// Anonymous memberships.
     #[serde(default)]
     pub(super) min_admitted: u64,
     #[serde(default)]
@@ -338,7 +338,7 @@ pub(super) struct Expect {
     pub(super) min_blamed: u64,
     /// Drones that are enrolled, one for each token.
     pub(super) enrolled: Option<u32>,
-    /// How often orders for the second phase were opened.
+    /// Number of openings of orders for the second phase.
     pub(super) opened: Option<u32>,
     /// The KGCs that drones found to have sent them wrong shares, no more and no fewer.
     pub(super) liars: Option<Names>,

@@ -11,7 +11,7 @@ use super::settings::time;
 use crate::radio::Loss;
 use crate::{Burst, LinkFaults};
 
-/// What links do to messages.
+/// Reads the faults of links.
 pub(super) fn read(source: &SourceText<'_>, table: &Links) -> Result<LinkFaults, ScenarioError> {
     let usual = LinkFaults::SOUND;
     let share = |value: Option<&Spanned<f64>>| value.map_or(Ok(0.0), |value| probability(source, value));
@@ -29,7 +29,7 @@ pub(super) fn read(source: &SourceText<'_>, table: &Links) -> Result<LinkFaults,
     })
 }
 
-/// What a radio's links do to frames.
+/// Reads the losses of a radio's links.
 pub(super) fn radio_loss(source: &SourceText<'_>, table: &Radio) -> Result<Loss, ScenarioError> {
     match (&table.loss, &table.burst) {
         (None, None) => Ok(Loss::None),

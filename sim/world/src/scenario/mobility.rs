@@ -1,5 +1,5 @@
-//! Mobility: edges fly from one random point of a square to the next; who is too far from its middle is not
-//! heard.
+//! Mobility: edges fly from one random point of a square to the next; beyond a distance from its middle they
+//! are out of range.
 
 use std::time::Duration;
 

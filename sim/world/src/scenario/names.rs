@@ -11,7 +11,7 @@ use super::format::Names;
 use crate::NodeId;
 use crate::node_id::NodeIndex;
 
-/// Who there is.
+/// Numbers of nodes of each kind.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Census {
     pub(super) kgcs: u16,
@@ -42,7 +42,7 @@ impl Census {
         Ok(nodes)
     }
 
-    /// The numbers of the edges named; everybody else named is an error.
+    /// Numbers of the named edges; any other name is an error.
     pub(super) fn edges(
         self,
         source: &SourceText<'_>,
@@ -55,7 +55,7 @@ impl Census {
         self.nodes(source, names)?.into_iter().map(number).collect()
     }
 
-    /// The identifiers of the KGCs named; everybody else named is an error.
+    /// Identifiers of the named KGCs; any other name is an error.
     pub(super) fn kgcs(
         self,
         source: &SourceText<'_>,

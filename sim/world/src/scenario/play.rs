@@ -14,17 +14,17 @@ use crate::{
     Action, Effect, Invariants, NodeEvent, NodeId, Setup, Step, StepObserver, Violation, World, WorldError,
 };
 
-/// How often it is looked whether everybody is of one mind.
+/// Interval between checks of convergence.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// What came of a scenario.
+/// Result of a scenario.
 #[derive(Clone, Debug)]
 pub struct Played {
     /// Invariants that did not hold.
     pub violations: Vec<Violation>,
     /// Expectations that were not met, one sentence each.
     pub unmet: Vec<String>,
-    /// What happened, in numbers.
+    /// Counts of the run.
     pub tally: Tally,
     /// Every epoch that a leader made, with its time, in order.
     pub epochs: Vec<(Duration, Epoch)>,
@@ -32,15 +32,15 @@ pub struct Played {
     pub steps: u64,
     /// Comparisons made.
     pub checks: u64,
-    /// From the last fault until everybody was of one mind.
+    /// Time from the last fault to convergence.
     pub settled: Duration,
-    /// How long the world lived.
+    /// Length of the world's time.
     pub lived: Duration,
-    /// What was sent and what became of it.
+    /// Traffic of the network.
     pub traffic: Traffic,
-    /// Who paid for what, per drone and per re-key.
+    /// Costs of the radio per drone and per re-key.
     pub ledger: Ledger,
-    /// How long the channel carried a signal in all.
+    /// Total time that the channel carried a signal.
     pub channel: Duration,
     /// SHA-256 over every step: the same for the same file and seed.
     pub trace: [u8; 32],
@@ -77,8 +77,7 @@ impl Scenario {
         }
     }
 
-    /// Lives through the scenario: the script, the end of all faults, and until everybody is of one mind or
-    /// it is too late.
+    /// Runs the scenario: the script, the end of all faults, and until convergence or its deadline.
     ///
     /// # Errors
     /// If the world cannot be; a scenario that was read from a file can.
@@ -150,7 +149,7 @@ fn holders<S: Suite>(world: &World<S>) -> std::collections::BTreeSet<u32> {
     (0..world.edge_count()).filter(holds).collect()
 }
 
-/// Counts what happens while the invariants look.
+/// Counts events while the invariants observe.
 struct Counter<S: Suite> {
     invariants: Invariants<S>,
     tally: Tally,

@@ -87,12 +87,12 @@ struct Scripter<'a> {
     duration: Duration,
     seed: u64,
     actions: Vec<Timed>,
-    /// How often something was said: gives every message a number of its own.
+    /// Number of messages so far: gives every message a number of its own.
     said: u32,
 }
 
 impl Scripter<'_> {
-    /// Everybody is switched on, and the members want in.
+    /// Switches all nodes on, and makes the members join.
     fn beginning(&mut self, fleet: &format::Fleet, members: u32) -> Read<()> {
         let listed = |names: &Option<Names>| match names {
             None => Ok(BTreeSet::new()),
@@ -162,7 +162,7 @@ impl Scripter<'_> {
         Ok(())
     }
 
-    /// What an event does: exactly one thing, to one or many nodes.
+    /// Actions of an event: exactly one kind, of one or many nodes.
     fn actions_of(&mut self, event: &Spanned<format::Event>) -> Read<Vec<Action>> {
         let table = event.get_ref();
         let found = [
@@ -311,7 +311,7 @@ fn set(flag: Option<&Spanned<bool>>) -> bool {
     flag.is_some_and(|flag| *flag.get_ref())
 }
 
-/// How many actions an event names.
+/// Number of actions that an event names.
 fn count_actions(table: &format::Event) -> usize {
     let named = [
         table.start.is_some(),

@@ -22,7 +22,7 @@ use crate::radio::cycles::Arithmetic;
 const MAX_MEMBERS: u64 = 1 << 20;
 const MAX_LEADERS: u64 = 16;
 
-/// How long a leader that leads may be silent before a deputy takes over, unless the file says.
+/// Default silence of an active leader before a deputy takes over.
 const SILENCE: Duration = Duration::from_secs(10);
 
 type Read<T> = Result<T, ScenarioError>;
@@ -35,7 +35,7 @@ pub(super) fn title(source: &SourceText<'_>, title: &Spanned<String>) -> Read<St
     }
 }
 
-/// How many members, strangers and leaders, if the machine can carry them.
+/// Numbers of members, strangers and leaders, if the machine can carry them.
 pub(super) fn population(
     source: &SourceText<'_>,
     fleet: &format::Fleet,
@@ -63,7 +63,7 @@ pub(super) fn population(
     Ok((members as u32, strangers as u32, leaders as u16))
 }
 
-/// How many KGCs there are, and how many of them issue keys.
+/// Number of KGCs, and their threshold.
 pub(super) fn quorum(source: &SourceText<'_>, fleet: &format::Fleet) -> Read<(u16, u16)> {
     let kgcs = fleet.kgcs.as_ref().map_or(1, |kgcs| *kgcs.get_ref());
     let threshold = fleet.threshold.as_ref().map_or(kgcs / 2 + 1, |threshold| *threshold.get_ref());
@@ -122,7 +122,7 @@ fn set(source: &SourceText<'_>, span: &Option<Spanned<Span>>, timing: &mut Durat
     Ok(())
 }
 
-/// When leaders do things; a leader that is alone waits for nobody.
+/// Timing of leaders; a single leader waits for no other.
 pub(super) fn leader_timing(
     source: &SourceText<'_>,
     table: &format::LeaderTable,
@@ -141,7 +141,7 @@ pub(super) fn leader_timing(
     Ok(timing)
 }
 
-/// When edges do things.
+/// Timing of edges.
 pub(super) fn edge_timing(source: &SourceText<'_>, table: &format::EdgeTable) -> Read<EdgeTiming> {
     let mut timing = EdgeTiming::default();
     set(source, &table.retry, &mut timing.retry)?;
@@ -171,7 +171,7 @@ pub(super) fn radio(source: &SourceText<'_>, table: Option<&Spanned<format::Radi
     Ok(RadioPlan { preset, loss, rounds, ignore_duty_cycle: table.ignore_duty_cycle, arithmetic })
 }
 
-/// What leaders demand.
+/// Policy and terms of anonymous admission.
 pub(super) fn admission(
     source: &SourceText<'_>,
     table: Option<&Spanned<format::AdmissionTable>>,
@@ -189,7 +189,7 @@ pub(super) fn admission(
     Ok(Some(rules))
 }
 
-/// What an operator certifies.
+/// Certified fields.
 pub(super) fn fields(source: &SourceText<'_>, certify: &format::Certify) -> Read<Fields> {
     let format::Certify { x, y, battery, .. } = certify;
     match *battery.get_ref() {
@@ -198,7 +198,7 @@ pub(super) fn fields(source: &SourceText<'_>, certify: &format::Certify) -> Read
     }
 }
 
-/// What must be true at the end.
+/// Expectations of the end.
 pub(super) fn expectations(
     source: &SourceText<'_>,
     table: &format::Expect,

@@ -18,7 +18,7 @@ use crate::{Action, NodeId, Partition, Step};
 /// The channel on which the world talks.
 const CHANNEL: &str = "talk";
 
-/// The number that a message of [`Action::Talk`] says, if the data is one.
+/// The number in a message of [`Action::Talk`], if the data is one.
 pub fn message_number(data: &[u8]) -> Option<u32> {
     Some(u32::from_be_bytes(data.try_into().ok()?))
 }
@@ -82,7 +82,7 @@ impl<S: Suite> World<S> {
             Action::Skew { node, seconds } => self.set_skew(*node, *seconds),
             Action::Disk(node, state) => self.set_disk(*node, *state),
             Action::Calm => self.calm(steps),
-            // What was captured is for whoever looks on to use.
+            // Captured state is for the observer.
             Action::Capture(_) | Action::Seize(_) => {}
             Action::Lie { kgc, lies } => self.set_lying(*kgc, *lies),
             Action::Replay { pick, to } => self.replay(*pick, *to),
@@ -93,7 +93,7 @@ impl<S: Suite> World<S> {
         }
     }
 
-    /// What operators and applications ask of nodes.
+    /// Commands of operators and applications.
     fn command(&mut self, action: &Action, steps: &mut Vec<Step>) {
         match action {
             Action::Join(edge) => self.want_in(*edge, steps),
@@ -108,7 +108,7 @@ impl<S: Suite> World<S> {
                 let serial = self.fleet.token(NodeId::Edge(*edge)).token.statement.id;
                 let command = KgcCommand::RevokeDrones(vec![Revoked::unknown(serial)]);
                 steps.extend(self.tell_kgcs(&Either::Left(command), "revoke"));
-                // Who is revoked gets no credentials either.
+                // A revoked edge gets no credentials either.
                 self.certify(*edge, None, steps);
             }
             Action::Talk { node, number, signed } => {
@@ -126,7 +126,7 @@ impl<S: Suite> World<S> {
             }
             Action::Order(number) => steps.extend(self.order(*number)),
             Action::Approve(kgc) => {
-                // The operator's word is durable, whether or not the KGC is on.
+                // The operator's approval is durable, whether or not the KGC is on.
                 self.approved.insert(*kgc);
                 let command = Either::Right(ReleaseCommand::Approval(self.fleet.approval()));
                 steps.extend(self.step_kgc(*kgc, Stimulus::Command(command), "approve phase 2"));

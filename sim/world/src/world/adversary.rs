@@ -21,12 +21,12 @@ use crate::rng_stream::{self, RngStream};
 
 pub(crate) use self::two_keys::Doubled;
 
-/// What the adversary has sent.
+/// Messages of the adversary.
 #[derive(Debug, Default)]
 pub(super) struct Adversary {
-    /// What nobody with an identity said, the newest last.
+    /// Forged messages, the newest last.
     forged: VecDeque<Arc<[u8]>>,
-    /// Forged joins that wait for a challenge: by nonce, whose key they name.
+    /// Forged joins that wait for a challenge: the named key, by nonce.
     joining: BTreeMap<[u8; 16], Vec<u8>>,
     /// Epochs that the leader with two keys signed twice.
     doubled: BTreeMap<Epoch, Doubled>,
@@ -56,8 +56,8 @@ impl<S: Suite> World<S> {
         }
     }
 
-    /// Sends everybody headers that open a term, made by who may not: by a leader of another KGC's making,
-    /// and by a real drone that is no leader.
+    /// Sends all nodes headers that open a term, made by unauthorised signers: a leader of another KGC, and a
+    /// real drone that is no leader.
     pub(super) fn usurp(&mut self, edge: u32, rounds: u32) {
         let newest = (0..self.nodes.leaders).filter_map(|ordinal| self.leader(ordinal)?.status().epoch).max();
         let round = newest.map_or(0, |epoch| epoch.round()).saturating_add(u64::from(rounds.max(1)));

@@ -1,8 +1,8 @@
 //! Runs anonymous drones: one machine per membership, each over connections that nobody has seen before.
 //!
-//! A drone that wants into a group which demands a policy enrols under its name, and then is switched off and
-//! on again as somebody without one. It dials leaders alone. When its machine is over, the world makes the
-//! next one from what is durable: as soon as that is of use.
+//! A drone that wants to join a group with a policy enrols under its name, and is then restarted as an
+//! anonymous one. It dials leaders alone. When its machine is over, the world makes the next one from the
+//! durable state, as soon as that is of use.
 
 use std::time::Duration;
 
@@ -17,13 +17,13 @@ use crate::drone_node::Drone;
 use crate::rng_stream::{self, RngStream, below};
 use crate::{Effect, NodeEvent, NodeId, Step};
 
-/// How soon a drone that has no key yet is looked at again, or one whose clock says another period than the
+/// Interval at which a drone without a key is checked again, or one whose clock shows another period than the
 /// authority's.
 const AGAIN: Duration = Duration::from_secs(1);
 /// Over which part of a period, and over how long at most, drones fetch their credentials.
 const FETCHING: u32 = 10;
 const LONGEST_FETCHING: Duration = Duration::from_secs(60);
-/// How long after the beginning of a period the first of them do.
+/// Time after the beginning of a period at which the first of them do.
 const FIRST_FETCHED: Duration = Duration::from_secs(2);
 
 impl<S: Suite> World<S> {
@@ -32,8 +32,8 @@ impl<S: Suite> World<S> {
         self.anonymous.contains_key(&edge)
     }
 
-    /// Whether an edge without a name wants in and may be: what it has, or can have, certified for this
-    /// period satisfies the policy.
+    /// Whether an anonymous edge wants to be and may be a member: its certified fields of this period satisfy
+    /// the policy.
     pub fn may_be_admitted(&self, edge: u32) -> bool {
         let Some((checkpoint, drone)) = self.fleet.checkpoint().zip(self.anonymous.get(&edge)) else {
             return false;
@@ -46,20 +46,19 @@ impl<S: Suite> World<S> {
         }
     }
 
-    /// Whether an edge without a name wants in.
+    /// Whether an anonymous edge wants to be a member.
     pub fn wants_in(&self, edge: u32) -> bool {
         self.anonymous.get(&edge).is_some_and(|drone| drone.wants)
     }
 
-    /// Whether what the machine of an edge without a name shows, or its last one showed, satisfies the
-    /// policy, and of which period it is; none if it had none yet.
+    /// Whether the credential of an anonymous edge's machine, or of its last one, satisfies the policy, and
+    /// its period; `None` if it had none yet.
     pub(crate) fn shows(&self, edge: u32) -> Option<(bool, u64)> {
         self.anonymous.get(&edge)?.shown
     }
 
-    /// When the last message from one of these nodes to the other arrives, if none may overtake it. The
-    /// exchange of a drone without a name is one message after the other, and the services' connections keep
-    /// them so.
+    /// Time of arrival of the last message between these nodes, if none may overtake it. The exchange of an
+    /// anonymous drone is one message after the other, and the services' connections keep them in order.
     pub(super) fn last_between(&mut self, from: NodeId, to: NodeId) -> Option<&mut u64> {
         match (from, to) {
             (NodeId::Edge(edge), _) => Some(&mut self.anonymous.get_mut(&edge)?.last_heard[0]),
@@ -68,7 +67,7 @@ impl<S: Suite> World<S> {
         }
     }
 
-    /// By the true clock.
+    /// Unix time by the true clock.
     pub(crate) fn unix(&self) -> u64 {
         EPOCH_START + self.now / 1_000_000_000
     }
@@ -82,16 +81,16 @@ impl<S: Suite> World<S> {
         let fields = checkpoint.fields(edge);
         let enrolled = self.edge(edge).is_some_and(|named| named.keypair().is_some());
         match self.anonymous.get_mut(&edge) {
-            // Who is told to tries again, whatever came of it before.
+            // A drone that is commanded to join tries again, whatever happened before.
             Some(drone) => (drone.wants, drone.spent) = (true, None),
-            // Nothing is certified for who is not enrolled.
+            // A drone is certified only once it is enrolled.
             None if !enrolled => {
                 return self.plan(AGAIN, ScheduledAction::Act(Box::new(crate::Action::Join(edge))));
             }
             None => {
                 self.stop(NodeId::Edge(edge));
                 if let Some(sim_node) = self.edges.get_mut(edge as usize).and_then(Option::as_deref_mut) {
-                    // What it has under its name is kept elsewhere.
+                    // Its state under its name is kept elsewhere.
                     sim_node.disk.records.clear();
                 }
                 self.anonymous.insert(edge, AnonymousDrone::new(fields));
@@ -108,7 +107,7 @@ impl<S: Suite> World<S> {
         self.tell_edge(edge, EdgeCommand::Leave, "leave")
     }
 
-    /// The operator says what a drone has from now on, or that it has nothing any more.
+    /// Sets or removes the certified fields of a drone.
     pub(super) fn certify(&mut self, edge: u32, fields: Option<Fields>, steps: &mut Vec<Step>) {
         let Some(drone) = self.anonymous.get_mut(&edge) else { return };
         match fields {
@@ -120,8 +119,8 @@ impl<S: Suite> World<S> {
         }
     }
 
-    /// The machine of a drone without a name that is switched on; none if there is nothing of use to be
-    /// shown, and then it comes back later.
+    /// The machine of an anonymous drone that is switched on; `None` if it has no useful credential, and then
+    /// it returns later.
     pub(super) fn anonymous(
         &mut self,
         edge: u32,
@@ -153,7 +152,7 @@ impl<S: Suite> World<S> {
         )
     }
 
-    /// What a drone without a name reported.
+    /// Handles the events of an anonymous drone.
     pub(super) fn note_anonymous(&mut self, step: &Step) {
         let NodeId::Edge(edge) = step.node else { return };
         if !self.anonymous.contains_key(&edge) {
@@ -197,7 +196,7 @@ impl<S: Suite> World<S> {
         };
         let period = checkpoint.period_at(self.unix());
         let (began, ends) = (checkpoint.end_of(period.saturating_sub(1)), checkpoint.end_of(period));
-        // It may be over already, and only the drone is late.
+        // The period may be over already, and only the drone is late.
         let next = if drone.spent == Some(period) { ends } else { began };
         let length = ends.saturating_sub(began);
         let most = (Duration::from_secs(length) / FETCHING).min(LONGEST_FETCHING);
@@ -215,13 +214,13 @@ impl<S: Suite> World<S> {
         self.plan(after, ScheduledAction::ComeBack(edge));
     }
 
-    /// A drone whose machine was over comes back.
+    /// Restarts a drone whose machine was over.
     pub(super) fn come_back(&mut self, edge: u32) -> Option<Step> {
         self.anonymous.get_mut(&edge)?.returns = false;
         self.start(NodeId::Edge(edge))
     }
 
-    /// A period begins: all leaders are told its slot keys.
+    /// Begins a period: hands all leaders its slot keys.
     pub(super) fn begin_period(&mut self) -> Vec<Step> {
         let Some(checkpoint) = self.fleet.checkpoint() else { return Vec::new() };
         let ends = checkpoint.end_of(checkpoint.period_at(self.unix()));
@@ -232,7 +231,7 @@ impl<S: Suite> World<S> {
         (0..self.nodes.leaders).filter_map(|ordinal| self.tell_slot_keys(ordinal)).collect()
     }
 
-    /// A leader is told the slot keys of the period.
+    /// Hands a leader the slot keys of the period.
     pub(super) fn tell_slot_keys(&mut self, ordinal: u16) -> Option<Step> {
         let checkpoint = self.fleet.checkpoint()?;
         let keys = checkpoint.slot_keys(checkpoint.period_at(self.unix())).ok()?;
@@ -240,7 +239,7 @@ impl<S: Suite> World<S> {
     }
 }
 
-/// What the authority certifies.
+/// The credential that the authority issues.
 fn fetched<S: Suite>(checkpoint: &Checkpoint<S>, edge: u32, fields: &Fields, period: u64) -> Option<Showing> {
     let credential = checkpoint.certify(edge, fields, period).ok()?;
     Some(Showing { credential, period, suffices: checkpoint.lets_in(fields).ok()? })

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use quiver_ainq::Suite;
 use quiver_role::admission::AnyEdge;
 
-/// How many different headers edges hold at a time, more or less: the newest epochs of a few leaders.
+/// Number of different headers that edges hold at a time, more or less: the newest epochs of a few leaders.
 const KEPT: usize = 8;
 
 /// The headers seen last.
@@ -21,7 +21,7 @@ impl Headers {
 
     /// The same header, as it was seen first.
     fn find(&self, header: &Arc<[u8]>) -> Arc<[u8]> {
-        // A list of headers is whole even if somebody panicked.
+        // A list of headers is whole even after a panic.
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let place = seen
             .iter()

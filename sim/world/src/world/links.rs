@@ -11,15 +11,15 @@ use crate::event_queue::Event;
 use crate::node_id::NodeIndex;
 use crate::{NodeId, Partition};
 
-/// How long after a start, a loss or a failed attempt a node dials.
+/// Delay of dialling after a start, a loss or a failed attempt.
 const DIAL: Duration = Duration::from_millis(20);
 const REDIAL: Duration = Duration::from_secs(1);
-/// How long it takes to notice that the other end is not heard any more.
+/// Time until a lost connection is noticed.
 const NOTICE: Duration = Duration::from_secs(10);
-/// How long a forger is refused.
+/// Time for which a forger is refused.
 const PENALTY: Duration = Duration::from_secs(5);
 
-/// What two nodes have between them.
+/// The link between two nodes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Link {
     /// Counts connections, so that no handle means two of them.
@@ -44,7 +44,7 @@ impl Links {
         Self { nodes, table: vec![Link::default(); count * nodes.hubs()] }
     }
 
-    /// Where the link of two nodes is kept: none for two that never connect.
+    /// Index of the link of two nodes: `None` for two that never connect.
     fn place(&self, a: NodeId, b: NodeId) -> Option<usize> {
         let (a, b) = (self.nodes.index(a), self.nodes.index(b));
         let (hub, dialler) = (a.min(b), a.max(b));
@@ -65,7 +65,7 @@ impl Links {
         self.link(a, b).filter(|link| link.up).map(|link| link.connection)
     }
 
-    /// Everybody whom a node dials.
+    /// The nodes that a node dials.
     fn dialled_by(&self, node: NodeId) -> Vec<NodeId> {
         match node {
             NodeId::Kgc(id) => (1..id).map(NodeId::Kgc).collect(),
@@ -90,14 +90,14 @@ impl Links {
         }
     }
 
-    /// The leader through which a node hears the group: the first one it is connected to.
+    /// The leader through which a node receives group messages: the first one it is connected to.
     pub(super) fn hub_of(&self, node: NodeId) -> Option<NodeId> {
         self.nodes.leaders().find(|leader| *leader != node && self.connection(node, *leader).is_some())
     }
 }
 
 impl<S: Suite> World<S> {
-    /// Everybody who may have a connection with a node.
+    /// The nodes that may connect with a node.
     pub(super) fn neighbours(&self, node: NodeId) -> Vec<NodeId> {
         let mut neighbours = self.links.dialled_by(node);
         let place = self.nodes.index(node);
@@ -132,7 +132,7 @@ impl<S: Suite> World<S> {
         self.plan(after, ScheduledAction::Connect(dialler, hub));
     }
 
-    /// Who is dialled and who dials.
+    /// Which of the two is dialled and which dials.
     fn ends(&self, a: NodeId, b: NodeId) -> (NodeId, NodeId) {
         if self.nodes.index(a) < self.nodes.index(b) { (a, b) } else { (b, a) }
     }
@@ -145,7 +145,7 @@ impl<S: Suite> World<S> {
         if let (NodeId::Edge(edge), NodeId::Kgc(_)) = (dialler, hub)
             && self.is_anonymous(edge)
         {
-            // Who has no name has no business with those who gave it one.
+            // An anonymous node does not connect to the nodes that know its name.
             return;
         }
         let open = self.network.reaches(dialler, hub) && self.network.reaches(hub, dialler);
@@ -160,8 +160,8 @@ impl<S: Suite> World<S> {
         link.connection += 1;
         let connection = link.connection;
         let route = if let NodeId::Kgc(_) = hub { Route::Kgc } else { Route::Leader };
-        // Leaders have each other's addresses: whoever dialled, it is a leader that each of them looked for.
-        // So do KGCs.
+        // Leaders have each other's addresses: each connection is an outbound one for both. So it is for
+        // KGCs.
         let alike = std::mem::discriminant(&dialler) == std::mem::discriminant(&hub);
         let back = if alike { route } else { Route::Inbound };
         self.push_event(hub, Event::Connected { other: self.number(dialler), connection, route: back });
@@ -173,7 +173,7 @@ impl<S: Suite> World<S> {
         self.queue.push(self.now, number, due);
     }
 
-    /// Ends a connection; whoever is alive hears of it.
+    /// Ends a connection and notifies both ends that are on.
     pub(super) fn disconnect(&mut self, a: NodeId, b: NodeId) -> bool {
         let Some(link) = self.links.link_mut(a, b).filter(|link| link.up) else {
             return false;
@@ -228,7 +228,7 @@ impl<S: Suite> World<S> {
         }
     }
 
-    /// They still do not hear each other: the connection is gone, and is dialled anew.
+    /// Ends a lost connection; it is dialled anew.
     pub(super) fn sever(&mut self, a: NodeId, b: NodeId) {
         let open = self.network.reaches(a, b) && self.network.reaches(b, a);
         if !open && self.disconnect(a, b) {

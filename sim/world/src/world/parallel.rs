@@ -15,7 +15,7 @@ use crate::{Cause, NodeId, Step, StepObserver};
 type Place<S> = (u32, Box<SimNode<Drone<S>>>, Option<Step>);
 
 impl<S: Suite> World<S> {
-    /// Switches these edges on, all at once, and connects them to everybody they dial who is on.
+    /// Switches these edges on, all at once, and connects them to all nodes they dial that are on.
     ///
     /// Their tokens are issued here, on all cores: a million of them take a while.
     pub fn start_edges(&mut self, edges: Range<u32>, observer: &mut dyn StepObserver<S>) {

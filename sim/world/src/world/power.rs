@@ -21,7 +21,7 @@ impl<S: Suite> World<S> {
         }
     }
 
-    /// Switches a node on with what it has made durable. Machines may act before their first input.
+    /// Switches a node on with its durable state. Machines may act before their first input.
     pub(super) fn start(&mut self, node: NodeId) -> Option<Step> {
         if self.alive(node) {
             return None;
@@ -126,7 +126,7 @@ impl<S: Suite> World<S> {
         }
     }
 
-    /// A KGC lies, or tells the truth again.
+    /// Makes a KGC lie, or be honest again.
     pub(super) fn set_lying(&mut self, id: KgcId, lies: bool) {
         if lies {
             self.lying.insert(id)
@@ -147,7 +147,7 @@ impl<S: Suite> World<S> {
         self.with(node, |faults| *faults.disk = state);
     }
 
-    /// All faults end; who is off is switched on.
+    /// Ends all faults, and switches on every node that is off.
     pub(super) fn calm(&mut self, steps: &mut Vec<Step>) {
         self.network.heal();
         self.network.calm();

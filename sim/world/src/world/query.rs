@@ -20,7 +20,7 @@ impl<S: Suite> World<S> {
         Duration::from_nanos(self.now)
     }
 
-    /// What the world was made of.
+    /// Setup of the world.
     pub fn setup(&self) -> &Setup {
         &self.setup
     }
@@ -30,7 +30,7 @@ impl<S: Suite> World<S> {
         &self.fleet
     }
 
-    /// What is between the nodes.
+    /// The network between the nodes.
     pub fn network(&self) -> &Network {
         &self.network
     }
@@ -40,17 +40,17 @@ impl<S: Suite> World<S> {
         self.air.as_ref()
     }
 
-    /// What was sent and what became of it.
+    /// Traffic of the network.
     pub fn traffic(&self) -> Traffic {
         self.network.traffic()
     }
 
-    /// How many edges there are.
+    /// Number of edges.
     pub fn edge_count(&self) -> u32 {
         u32::try_from(self.edges.len()).unwrap_or(u32::MAX)
     }
 
-    /// How many leaders there are.
+    /// Number of leaders.
     pub fn leader_count(&self) -> u16 {
         self.nodes.leaders
     }
@@ -65,7 +65,7 @@ impl<S: Suite> World<S> {
         self.leaders.get(usize::from(ordinal))?.machine.as_deref().map(|leader| &***leader)
     }
 
-    /// How many KGCs there are.
+    /// Number of KGCs.
     pub fn kgc_count(&self) -> u16 {
         self.nodes.kgcs
     }
@@ -83,12 +83,12 @@ impl<S: Suite> World<S> {
         self.kgcs.get_mut(usize::from(id).checked_sub(1)?)
     }
 
-    /// What an edge has made durable last.
+    /// Last durable state of an edge.
     pub fn edge_state(&self, number: u32) -> Option<&quiver_role::Snapshot> {
         self.edges.get(number as usize)?.as_ref()?.disk.records.last()
     }
 
-    /// What a node's clocks say.
+    /// A node's clocks.
     pub fn clock(&self, node: NodeId) -> Now {
         let now = self.now;
         let clock = match node {
@@ -110,7 +110,7 @@ impl<S: Suite> World<S> {
         }
     }
 
-    /// How often a node was started.
+    /// Number of starts of a node.
     pub fn life(&self, node: NodeId) -> u32 {
         let edge = |number: u32| self.edges.get(number as usize).and_then(Option::as_ref);
         let life = match node {
@@ -121,7 +121,7 @@ impl<S: Suite> World<S> {
         life.unwrap_or_default()
     }
 
-    /// Whether a node stands still because its disk takes nothing.
+    /// Whether a node waits because its disk refuses a record.
     pub fn stalled(&self, node: NodeId) -> bool {
         match node {
             NodeId::Kgc(id) => self.kgc_node(id).is_some_and(SimNode::stalled),
@@ -145,12 +145,12 @@ impl<S: Suite> World<S> {
         self.links.connection(a, b)
     }
 
-    /// Who and which connection a machine's handle means.
+    /// The node and connection of a machine's handle.
     pub(crate) fn behind(&self, peer: quiver_role::Peer) -> (NodeId, u32) {
         self.nodes.behind(peer)
     }
 
-    /// How many steps were taken.
+    /// Number of steps.
     pub fn steps(&self) -> u64 {
         self.steps
     }

@@ -14,16 +14,16 @@ use crate::event_queue::{Event, QueuedEvent};
 use crate::record::Record;
 use crate::{Cause, NodeEvent, NodeId, Step, StepObserver};
 
-/// From how many edges on a stretch is worth waking the other cores for.
+/// Number of edges in a batch from which on other cores are used.
 const PARALLEL_FROM: usize = 16;
 
-/// How many events a stretch has at most: what comes of all of them is in memory at once.
+/// Greatest number of events in a batch: all its steps are in memory at once.
 const MAX_BATCH: usize = 1 << 16;
 
-/// What one node has to do in a stretch of time: in order of time.
+/// Events of one node in a batch, in order of time.
 type NodeSchedule = Vec<(u64, Event)>;
 
-/// An edge taken out of the world, what it has to do, and the steps it took.
+/// An edge taken out of the world, its schedule, and its steps.
 type NodeWork<S> = (u32, Box<SimNode<Drone<S>>>, NodeSchedule, Vec<Step>);
 
 impl<S: Suite> World<S> {
@@ -106,7 +106,8 @@ impl<S: Suite> World<S> {
                 events.push(queued);
             }
         }
-        // A scheduled action ends the batch, and so does what no longer fits: nobody looks beyond it.
+        // A scheduled action ends the batch, and so does an event that no longer fits: later ones are not
+        // considered.
         let until = self.queue.next_at().map_or(until, |next| until.min(next.max(self.now + 1)));
         events.sort_unstable_by_key(|queued| (queued.event.node, queued.at, queued.number));
         let mut nodes: Vec<NodeId> =
@@ -119,7 +120,7 @@ impl<S: Suite> World<S> {
             self.apply_effects(step);
         }
         for node in nodes {
-            // Who woke up for nothing is to be woken again.
+            // A node that woke up for nothing is to be woken again.
             self.plan_wake(node);
         }
         for step in &steps {
@@ -207,7 +208,7 @@ fn schedules_by_node(events: Vec<QueuedEvent>) -> Vec<(u32, NodeSchedule)> {
     schedules
 }
 
-/// Works off an agenda, and every deadline that comes before `until`.
+/// Executes a schedule, and every deadline that comes before `until`.
 fn run_schedule<M: Machine>(
     sim_node: &mut SimNode<M>,
     node: NodeId,

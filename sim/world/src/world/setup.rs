@@ -17,13 +17,13 @@ use crate::kgc_node::KgcNodeRecord;
 use crate::rng_stream::{self, RngStream};
 use crate::{AirSetup, LinkFaults};
 
-/// The most edges: what a group may have, and as many again.
+/// The most edges: the most of a group, twice.
 const MAX_EDGES: u32 = 1 << 21;
 
-/// What a world is made of.
+/// Setup of a world.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// Whence all randomness comes.
+    /// Seed of all randomness.
     pub seed: u64,
     /// Whence the deployment's keys and tokens come; worlds that share [`Disks`] share it.
     pub fleet_seed: u64,
@@ -33,24 +33,24 @@ pub struct Setup {
     pub strangers: u32,
     /// KGCs: one, or a quorum of which any `threshold` issue keys.
     pub kgcs: u16,
-    /// How many KGCs it takes; of no meaning if there is one.
+    /// Threshold of the KGCs; of no meaning if there is one.
     pub threshold: u16,
     /// Whether orders can be sealed that wait for a condition; the KGCs then release its key, and drones
     /// collect it.
     pub orders: bool,
-    /// What leaders demand of whoever wants in; none: edges join under their names.
+    /// Policy and terms of anonymous admission; `None`: edges join under their names.
     pub admission: Option<Rules>,
     /// Strangers that race for one token: they all have that of the first.
     pub one_token: Vec<u32>,
     /// Leaders, one ordinal each.
     pub leaders: u16,
-    /// How leaders key their groups.
+    /// Re-key strategy of the leaders.
     pub strategy: StrategyKind,
-    /// When leaders do things.
+    /// Timing of the leaders.
     pub leader_timing: LeaderTiming,
-    /// When edges do things.
+    /// Timing of the edges.
     pub edge_timing: EdgeTiming,
-    /// What links do to messages at first.
+    /// Faults of the links at first.
     pub faults: LinkFaults,
     /// The radio between the nodes; none: links have all the time and frames they need.
     pub air: Option<AirSetup>,
@@ -98,7 +98,7 @@ impl Default for Setup {
     }
 }
 
-/// What all nodes had made durable.
+/// Durable state of all nodes.
 #[derive(Clone, Debug)]
 pub struct Disks<S: Suite> {
     pub(super) fleet: Arc<Fleet<S>>,
@@ -123,16 +123,16 @@ pub enum WorldError {
     /// The disks are another world's.
     #[error("the disks are of a world with other nodes")]
     OtherDisks,
-    /// What leaders shall demand cannot be.
+    /// Leaders cannot demand this policy.
     #[error("{0}")]
     Admission(String),
-    /// The radio cannot carry what is asked of it.
+    /// The radio cannot carry the plan.
     #[error("{0}")]
     Radio(String),
 }
 
 impl<S: Suite> World<S> {
-    /// A world whose nodes are all switched off and have nothing.
+    /// A world whose nodes are all switched off and have empty disks.
     ///
     /// # Errors
     /// If there are too many edges or no leader, or if the KGCs are no quorum.
@@ -220,7 +220,7 @@ impl<S: Suite> World<S> {
         Ok(world)
     }
 
-    /// What all nodes have made durable so far.
+    /// Durable state of all nodes so far.
     pub fn disks(&self) -> Disks<S> {
         let edges = self.edges.iter().map(|edge| edge.as_ref().map(|edge| edge.disk.records.clone()));
         Disks {

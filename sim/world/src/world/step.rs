@@ -19,7 +19,7 @@ use crate::record::Record;
 use crate::step::{Sabotage, StepEffects};
 use crate::{Cause, Effect, NodeEvent, NodeId, Setup, Step};
 
-/// How a step is taken.
+/// Options of a step.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StepOptions {
     pub(super) nodes: NodeIndex,
@@ -63,7 +63,7 @@ fn digest(step: &Step, nodes: NodeIndex, records: Sha256) -> [u8; 32] {
             hash.update(nodes.index(*via).to_be_bytes());
             hash.update(payload);
         }
-        // A trace of a world with one KGC is what it was before there were several.
+        // A trace of a world with one KGC is the same as before there were several.
         Cause::Connected(NodeId::Kgc(1)) => hash.update("Connected(Kgc)"),
         Cause::Disconnected(NodeId::Kgc(1)) => hash.update("Disconnected(Kgc)"),
         cause => hash.update(format!("{cause:?}")),
@@ -86,7 +86,7 @@ fn digest(step: &Step, nodes: NodeIndex, records: Sha256) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// What something that is due means to a machine.
+/// The stimulus and cause of a due event.
 pub(super) fn stimulus<C>(nodes: NodeIndex, due: Event) -> Option<(Stimulus<C>, Cause)> {
     let node = |number: u32| nodes.node(number as usize);
     let peer = |number: u32, connection| nodes.peer(node(number), connection);
@@ -203,7 +203,7 @@ impl<S: Suite> World<S> {
         self.note_anonymous(step);
     }
 
-    /// A node died: its connections end, and it comes back if that was planned.
+    /// Handles a node's crash: ends its connections, and schedules its return if that was planned.
     fn handle_crash(&mut self, node: NodeId) {
         self.disconnect_all(node);
         if let Some(down_for) = self.returns.remove(&node) {
@@ -221,7 +221,7 @@ impl<S: Suite> World<S> {
         }
     }
 
-    /// When a node wants to be woken, and when it will be.
+    /// When a node must be woken, and when it will be.
     pub(super) fn deadline_and_wake(&mut self, node: NodeId) -> Option<(u64, &mut u64)> {
         match node {
             NodeId::Kgc(id) => {
@@ -280,8 +280,8 @@ impl<S: Suite> World<S> {
         }
     }
 
-    /// Gossip: a leader reaches everybody connected to it; an edge reaches its leader, which passes it on if
-    /// it knows it.
+    /// Gossip: a leader reaches every node connected to it; an edge reaches its leader, which relays it if it
+    /// knows the edge.
     pub(super) fn spread(&mut self, at: u64, from: NodeId, payload: &Arc<[u8]>) {
         let hub = match from {
             NodeId::Leader(_) => from,

@@ -57,7 +57,7 @@ fn a_wait_of_hours_is_counted_and_ends_as_a_short_one_does() {
     let radio = Preset::Ieee802154.profile();
     let short = radio.send(20, Cast::Broadcast, &mut clear(), &mut rng(1));
     let (mut medium, mut random) = (Medium::new(), rng(2));
-    // Ahead of its time: whoever is ready now has to wait for hours.
+    // Far ahead of its time: a sender that is ready now has to wait for hours.
     let ahead = Duration::from_secs(10_000);
     let busy = medium.reserve(ahead, &radio, Cast::Broadcast, &short, &mut random).end;
     let slot = medium.reserve(Duration::ZERO, &radio, Cast::Broadcast, &short, &mut random);

@@ -1,4 +1,4 @@
-//! The radio under the roles: what a world's messages cost, and who pays.
+//! The radio under the roles: costs of a world's messages, and the nodes that pay them.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ fn air(preset: Preset, loss: Loss) -> Option<AirSetup> {
     Some(AirSetup { profile: preset.profile(), loss, arithmetic: Arithmetic::Portable })
 }
 
-/// A world in which everybody joined within twenty seconds.
+/// A world in which all edges joined within twenty seconds.
 fn formed(setup: Setup) -> World<InsecureToy> {
     let members = setup.members;
     let mut world = World::new(setup).unwrap();
@@ -25,7 +25,7 @@ fn formed(setup: Setup) -> World<InsecureToy> {
     world
 }
 
-/// What one more re-key, after a leave, cost everybody together.
+/// Costs of one more re-key, after a leave, for all nodes together.
 fn rekey(world: &mut World<InsecureToy>) -> Account {
     world.schedule(world.time(), Action::Leave(0));
     world.run_for(Duration::from_secs(20), &mut NoObserver);
@@ -42,7 +42,7 @@ fn every_second_on_the_channel_is_paid_by_somebody() {
     assert_eq!(ledger.total().airtime, air.medium().carried());
     let of_rekeys: Duration = ledger.rekeys().map(|(_, account)| account.airtime).sum();
     assert!(!of_rekeys.is_zero() && of_rekeys < ledger.total().airtime, "enrolment belongs to no re-key");
-    // Everybody enrolled and joined: frames, and the multiplications of both.
+    // All enrolled and joined: frames, and the multiplications of both.
     for drone in ledger.drones() {
         assert!(drone.frames >= 5 && drone.computing.picojoules() > 1_000_000_000, "{drone:?}");
     }

@@ -1,4 +1,4 @@
-//! What a file makes happen, and when.
+//! The actions of a scenario file, and their times.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,7 +12,7 @@ fn seconds(at: Duration) -> f64 {
     at.as_secs_f64()
 }
 
-/// The actions after everybody was switched on and wanted in.
+/// The actions after all were switched on and joined.
 fn later(scenario: &Scenario) -> Vec<(f64, Action)> {
     let early = |action: &Action| matches!(action, Action::Start(_) | Action::Join(_));
     let script = scenario.script.iter().filter(|(at, action)| seconds(*at) > 4.0 || !early(action));
@@ -101,7 +101,7 @@ fn churn_comes_at_its_rate_and_lets_nobody_leave_twice() {
             other => panic!("{other}"),
         }
     }
-    // A leave finds nobody when all eight are out.
+    // A leave finds no member when all eight are out.
     assert!((20..=30).contains(&leaves), "{leaves}");
     assert!((4..=6).contains(&crashes), "{crashes}");
 }

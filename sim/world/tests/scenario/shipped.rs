@@ -12,11 +12,11 @@ fn read(name: &str, seed: Option<u64>) -> Scenario {
         .unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// What must be true of every scenario's end.
+/// Requirements of every scenario's end.
 fn demand(played: &Played) {
     let complaints: Vec<String> = played.violations.iter().map(ToString::to_string).collect();
     assert!(played.passed(), "{complaints:#?} {:#?}\n{:?}", played.unmet, played.tally);
-    // A scenario that nothing was compared in, or in which nobody sent anything, proves nothing.
+    // A scenario without comparisons, or without a message, proves nothing.
     assert!(played.checks > 200 && played.steps > 500, "{} checks, {} steps", played.checks, played.steps);
     assert!(played.ledger.total().energy().picojoules() > 0);
     assert!(played.ledger.rekeys().len() > 0);

@@ -1,7 +1,7 @@
-//! What somebody without an identity can make up: questions, headers with other entries, altered messages,
-//! forged signatures, joins in others' names.
+//! Forges messages without an identity: questions, headers with other entries, altered messages, forged
+//! signatures, joins in others' names.
 //!
-//! It goes over the connections of an edge: of a stranger, or of a member none of whose keys are used.
+//! They are sent over the connections of an edge: of a stranger, or of a member none of whose keys are used.
 
 use std::sync::Arc;
 
@@ -19,20 +19,20 @@ use super::{World, issued};
 use crate::rng_stream::{self, RngStream, below};
 use crate::{Forgery, NodeId};
 
-/// How many forged messages are known as such at a time.
+/// Number of forged messages that are known as such at a time.
 const KEPT: usize = 512;
-/// How many messages back it looks for something to alter.
+/// Number of past messages among which it chooses one to alter.
 const HEARD: usize = 256;
-/// How often it asks leaders at once.
+/// Number of questions to leaders at once.
 pub(crate) const QUESTIONS: u32 = 16;
 
 impl<S: Suite> World<S> {
-    /// Whether nobody with an identity said this.
+    /// Whether this message is forged.
     pub(crate) fn is_forged(&self, payload: &Arc<[u8]>) -> bool {
         self.adversary.forged.iter().any(|forged| Arc::ptr_eq(forged, payload))
     }
 
-    /// Sends what somebody made up.
+    /// Sends forged messages.
     pub(in crate::world) fn forge(&mut self, by: u32, what: Forgery, pick: u64) {
         let mut rng = rng_stream::generator(self.setup.seed ^ pick, RngStream::Adversary);
         match what {
@@ -200,7 +200,7 @@ impl<S: Suite> World<S> {
         self.ask_leaders(by, self.encoded(&Message::JoinHello(hello)));
     }
 
-    /// Whether a message is the challenge for a forged join; then that goes on.
+    /// Whether a message is the challenge for a forged join; if so, sends the join.
     pub(in crate::world) fn is_for_forger(&mut self, to: NodeId, payload: &[u8]) -> bool {
         let NodeId::Edge(by) = to else { return false };
         if self.adversary.joining.is_empty() {

@@ -1,5 +1,5 @@
-//! A leader that has two keys under one serial: it opens one term under each of them, and tells some members
-//! the one and some the other.
+//! A leader with two keys under one serial: it opens one term under each of them, and sends some members the
+//! one and some the other.
 //!
 //! Several KGCs give a drone as many keys as it runs rounds for one token: same identity, same P, another R.
 //! Both terms are valid; that they contradict each other shows only by the serial in both identities.
@@ -25,7 +25,7 @@ use crate::world::ScheduledAction;
 
 /// The id of the token that all keys of the leader were issued for.
 const SERIAL: [u8; 16] = [0x2d; 16];
-/// How long after the end of all faults everybody is handed both headers once more.
+/// Time after the end of all faults at which all nodes receive both headers once more.
 const AGAIN: Duration = Duration::from_secs(2);
 
 /// An epoch that was signed twice.
@@ -51,7 +51,7 @@ impl<S: Suite> World<S> {
         SERIAL
     }
 
-    /// Which of the two headers of which epoch a message carries, if it is one of the leader with two keys.
+    /// Epoch and digest of the header in a message, if it is one of the leader with two keys.
     pub(crate) fn doubled_header(&self, payload: &Arc<[u8]>) -> Option<(Epoch, [u8; 32])> {
         let carries = |(epoch, doubled): (&Epoch, &Doubled)| {
             let same = |sent: &Vec<Arc<[u8]>>| sent.iter().any(|known| Arc::ptr_eq(known, payload));
@@ -95,7 +95,7 @@ impl<S: Suite> World<S> {
             }
             told.push((NodeId::Edge(edge), payload));
         }
-        // Leaders learn of one of them at once; who has deputies is told by whichever comes first.
+        // Leaders learn of one of them at once; a leader with deputies takes whichever comes first.
         let which = usize::from(split >> 63 == 1);
         if let Some(header) = doubled.headers.get(which) {
             told.extend((0..self.nodes.leaders).map(|leader| (NodeId::Leader(leader), Arc::clone(header))));
@@ -125,8 +125,7 @@ impl<S: Suite> World<S> {
         Some([issue()?, issue()?])
     }
 
-    /// Who sits where and has published which spare point: whoever stood by for a leader of the group knows
-    /// it.
+    /// Roster, spare points and slots, as every deputy of the group has them.
     fn seats(&self) -> (Roster<S>, Spares<S>, Vec<(u32, u32)>) {
         let (mut roster, mut spares, mut seats) = (Roster::new(), BTreeMap::new(), Vec::new());
         for edge in 0..self.edge_count() {
@@ -146,7 +145,7 @@ impl<S: Suite> World<S> {
         (roster, spares, seats)
     }
 
-    /// Everybody is handed both headers of an epoch.
+    /// Hands all nodes both headers of an epoch.
     pub(in crate::world) fn cross(&mut self, epoch: Epoch) {
         let Some(doubled) = self.adversary.doubled.get(&epoch) else { return };
         let headers = doubled.headers.clone();
@@ -159,7 +158,7 @@ impl<S: Suite> World<S> {
         }
     }
 
-    /// Once all faults are over, nobody can be kept from seeing both.
+    /// Once all faults are over, no node can be kept from receiving both.
     pub(in crate::world) fn cross_again(&mut self) {
         let epochs: Vec<Epoch> = self.adversary.doubled.keys().copied().collect();
         for epoch in epochs {
@@ -167,7 +166,7 @@ impl<S: Suite> World<S> {
         }
     }
 
-    /// Hands a message to a node, as gossip that comes over the hub, or over any neighbour if it is the hub.
+    /// Hands a message to a node, as gossip from its hub, or from any neighbour if it is the hub.
     fn hand(&mut self, to: NodeId, payload: Arc<[u8]>) {
         let hub = self.links.hub_of(to);
         let via = hub.or_else(|| {
