@@ -24,7 +24,7 @@ fn terms() -> Terms {
     Terms::new(schema, Duration::from_secs(3600)).expect("few bits")
 }
 
-/// What an authority hands out for a period.
+/// An authority's certificate for a period.
 pub fn certificate(bytes: &[u8]) {
     let decoded = Certificate::decode(bytes, &terms(), &mut rng(80));
     let period = Certificate::period_of(bytes);
@@ -34,7 +34,7 @@ pub fn certificate(bytes: &[u8]) {
     canonical(bytes, decoded, |certificate| certificate.encode().to_vec());
 }
 
-/// With a credential, and without one.
+/// Certificates with a credential and without one.
 pub fn certificate_seeds() -> Vec<Vec<u8>> {
     let mut certifier = Certifier::new(terms(), Secret::new([3; 32]));
     certifier.turn(START);
@@ -69,7 +69,7 @@ pub fn policy_seeds() -> Vec<Vec<u8>> {
     vec![signed.expect("short enough").encode(), body]
 }
 
-/// How often which leader was answered.
+/// The ledger of answers per leader.
 pub fn ledger(bytes: &[u8]) {
     canonical(bytes, Ledger::decode(bytes), Ledger::encode);
 }

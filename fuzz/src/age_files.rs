@@ -1,4 +1,5 @@
-//! age files to conditions: recipients and identities as bytes and as text, and files. Nothing that was altered opens.
+//! age files to conditions: recipients and identities as bytes and as text, and files. Nothing that was
+//! altered opens.
 
 use std::sync::LazyLock;
 
@@ -12,7 +13,7 @@ const FILES: [&[u8]; 2] = [
     include_bytes!("../../proto/age/tests/vectors/rage.age"),
     include_bytes!("../../proto/age/tests/vectors/rage-binary.age"),
 ];
-/// What is in them.
+/// The encrypted content.
 const CONTENT: &[u8] = b"Advance to the river and hold.\n";
 const CONDITION: &str = "mission/alpha/phase-2";
 
@@ -37,7 +38,7 @@ fn recipient() -> Recipient {
     identity().recipients().next().expect("one key")
 }
 
-/// What recipients and identities decode from, and their texts.
+/// Decoders of recipients and identities, and their texts.
 pub fn age_key(bytes: &[u8]) {
     if let Ok(recipient) = Recipient::decode(bytes) {
         assert_eq!(recipient.encode(), bytes, "two encodings of one recipient");
@@ -69,7 +70,8 @@ pub fn age_key_seeds() -> Vec<Vec<u8>> {
     ]
 }
 
-/// Files. Whatever opens has the content that was encrypted, and what comes out before an error is the beginning of it.
+/// Age files: a file that opens has the content that was encrypted, and the output before an error is its
+/// beginning.
 pub fn age_file(bytes: &[u8]) {
     let Ok(sealed) = Sealed::read(bytes) else { return };
     assert!(!sealed.keys().is_empty());

@@ -1,5 +1,6 @@
-//! Decoders of canonical bytes: whatever decodes must encode to the very bytes it came from, so that nothing that is
-//! hashed or signed has two encodings; and using it must not panic. Both suites are fed with the same bytes.
+//! Decoders of canonical bytes: whatever decodes must encode to the very bytes it came from, so that nothing
+//! that is hashed or signed has two encodings; and using it must not panic. Both suites are fed with the same
+//! bytes.
 
 use quiver_ainq::{
     Bls12381G1, DroneKeypair, DronePublicKey, EnrolmentRequest, Entry, Epoch, Error, Header, Identity,
@@ -18,7 +19,7 @@ pub mod group;
 pub mod seeds;
 pub mod tree;
 
-/// What was decoded must encode to the bytes it came from.
+/// A decoded value must encode to the bytes it came from.
 fn canonical<T>(bytes: &[u8], decoded: Result<T, Error>, encode: impl FnOnce(&T) -> Vec<u8>) -> Option<T> {
     let value = decoded.ok()?;
     assert_eq!(encode(&value), bytes, "two encodings of one value");
@@ -47,7 +48,7 @@ both_suites! {
     enrolment_request => enrolment_requests;
     /// Sealed replies, and opening them.
     sealed_reply => sealed_replies;
-    /// What a drone keeps until the reply comes.
+    /// State of a drone until the reply arrives.
     pending_enrolment => pending_enrolments;
     /// Signed revocation lists.
     revocation_list => revocation_lists;

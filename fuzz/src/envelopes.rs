@@ -1,4 +1,4 @@
-//! Envelopes: headers have one encoding, and nothing but what the honest sender sealed opens.
+//! Envelopes: headers have one encoding, and only envelopes of the honest sender open.
 
 use std::sync::LazyLock;
 
@@ -14,7 +14,7 @@ use rand_chacha::rand_core::CryptoRngCore;
 
 use crate::scene::{START, rng};
 
-/// Signs with a hash, and knows its own signatures: whoever is fuzzed has no key to forge with.
+/// Signs with a hash, and recognises its own signatures: the fuzzer has no key to forge with.
 struct Signatory;
 
 impl Signer for Signatory {
@@ -40,7 +40,7 @@ impl Verifier for Signatory {
     }
 }
 
-/// What the machines of the honest run seal.
+/// Plaintexts that the machines of the honest run seal.
 pub(crate) const ORDERS: [&[u8]; 2] = [b"order one", b"order two"];
 
 /// Parameters and a key that fits, for machines.
@@ -52,7 +52,7 @@ pub(crate) fn keys() -> EnvelopeCommand {
     EnvelopeCommand::Keys(KEYS.clone())
 }
 
-/// An order for whoever has the key.
+/// An order for every holder of the key.
 pub(crate) fn order(data: &[u8]) -> EnvelopeCommand {
     let target = Target::policy("scout", &Schema::new()).expect("a policy");
     let authority = *HONEST.parameters.authority().as_bytes();

@@ -1,4 +1,4 @@
-//! What the services read from disk: the deployment file, token files, state files.
+//! Files that the services read: the deployment file, token files, state files.
 
 use std::fs;
 use std::os::unix::fs::OpenOptionsExt;
@@ -91,8 +91,8 @@ pub fn token_file_seeds() -> Vec<Vec<u8>> {
     written.collect()
 }
 
-/// A state file: whatever became of its bytes, it is refused or gives records that its owner wrote, in order from the
-/// first. (The last ones may be missing: a file system that loses the end of a journal looks like a crash.)
+/// A state file: altered bytes are refused, or give records that its owner wrote, in order from the first.
+/// (The last ones may be missing: a file system that loses the end of a journal looks like a crash.)
 pub fn state_file(bytes: &[u8]) {
     let path = path("state");
     put(&path, bytes);

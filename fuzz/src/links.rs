@@ -1,4 +1,4 @@
-//! What a board and its gateway say to each other: frames, messages, and both endpoints fed with anything.
+//! The link between a board and its gateway: frames, messages, and both endpoints fed with anything.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn board() -> BoardEndpoint {
     BoardEndpoint::new(Limits::line(MAX_MESSAGE), 7, wants)
 }
 
-/// A stream of bytes: whatever frames it has are those that their encoder makes, and a frame after it is found.
+/// A stream of bytes: its frames are those that their encoder makes, and a frame after it is found.
 pub fn line(bytes: &[u8]) {
     let (mut decoder, mut input) = (LineDecoder::new(), bytes);
     let mut taken = 0;
@@ -52,8 +52,9 @@ pub fn message(bytes: &[u8]) {
     }
 }
 
-/// Both endpoints fed with datagrams of anything, cut from the input by their lengths, in the middle of a session. They come
-/// to rest, say nothing longer than the medium takes, and understand each other afterwards.
+/// Both endpoints fed with datagrams of anything, cut from the input by their lengths, in the middle of a
+/// session. They come to rest, say nothing longer than the medium takes, and understand each other
+/// afterwards.
 pub fn endpoints(bytes: &[u8]) {
     let mut pair = Pair { now: Duration::ZERO, board: board(), gateway: gateway() };
     pair.exchange();
@@ -137,7 +138,7 @@ pub fn message_seeds() -> Vec<Vec<u8>> {
     ]
 }
 
-/// What the two would say to each other anyway.
+/// Messages that the two endpoints exchange by themselves.
 pub fn endpoint_seeds() -> Vec<Vec<u8>> {
     let (mut board, mut gateway) = (board(), gateway());
     let mut script = Vec::new();

@@ -1,27 +1,27 @@
 //! The roles, taken to some state and then fed with anything.
 //!
-//! One honest run of a KGC, a leader, its deputy and five edges is recorded per strategy: what went into each machine, and every message.
-//! A machine is a function of its inputs and its random numbers, so playing its tape up to a mark brings it into a state
-//! of that run in a millisecond: fresh, enrolled, serving a group or being in it, and after churn. From there the fuzzer's
-//! bytes are a script: connections, disconnections, clock jumps, commands, noise, recorded messages with one change, and what a
-//! leader gone bad signs.
+//! One honest run of a KGC, a leader, its deputy and five edges is recorded per strategy: what went into each
+//! machine, and every message. A machine is a function of its inputs and its random numbers, so playing its
+//! trace up to a mark brings it into a state of that run in a millisecond: fresh, enrolled, serving a group
+//! or being in it, and after churn. From there the fuzzer's bytes are a script: connections, disconnections,
+//! clock jumps, commands, noise, recorded messages with one change, and what a leader gone bad signs.
 //!
-//! What must hold whatever comes: no panic; outputs end; timeouts settle; no message is too long; what a machine persists
-//! restores it, at any time; epochs never go back; an edge activates no epoch that the honest leader did not make; a KGC
-//! issues no key but to holders of its operator's tokens.
+//! Invariants of every input: no panic; outputs end; timeouts settle; no message is too long; a machine
+//! restores from what it persisted, at any time; epochs never go back; an edge activates no epoch that the
+//! honest leader did not make; a KGC issues no key but to holders of its operator's tokens.
 
 mod deputy;
 mod rogue;
 mod roles;
 mod script;
-mod tape;
+mod trace;
 mod world;
 
 use quiver_ainq::{Ristretto255, StrategyKind};
 use quiver_role::{Either, Kgc, LeaderRecord, Snapshot};
 
 use self::deputy::Deputy;
-use self::roles::{EdgeNode, LeaderNode, Player};
+use self::roles::{EdgeNode, FuzzMachine, LeaderNode};
 use self::world::{STRATEGIES, recording};
 
 /// The suite of the machines.
@@ -37,7 +37,7 @@ pub fn leader_input(bytes: &[u8]) {
     script::perform::<LeaderNode>(|run| &run.leader, bytes);
 }
 
-/// A script for a leader that stands by.
+/// A script for a leader that is a deputy.
 pub fn deputy_input(bytes: &[u8]) {
     script::perform::<Deputy>(|run| &run.deputy, bytes);
 }

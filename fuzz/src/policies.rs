@@ -1,5 +1,5 @@
-//! Policies, attribute sets and schemas, as text and as bytes: what is read must be written as it was read, and a formula
-//! must mean what its policy says.
+//! Policies, attribute sets and schemas, as text and as bytes: what is read is written as it was read, and a
+//! formula means what its policy means.
 
 use quiver_crypto::canonical::Reader;
 use quiver_policy::{AccessTree, Attribute, AttributeName, AttributeSet, IntegerType, PolicyError, Schema};
@@ -36,7 +36,7 @@ fn set(text: &str) -> AttributeSet {
     AttributeSet::parse(text, &open()).expect("a list of attributes")
 }
 
-/// A refusal of text says where, and can be shown.
+/// A refusal of text has a position, and can be printed.
 fn shown(error: &PolicyError, text: &str) {
     let place = error.place().expect("a place");
     assert!(place.line <= text.matches('\n').count() + 1 && place.column <= text.chars().count() + 1);
@@ -107,7 +107,7 @@ pub fn attribute(bytes: &[u8]) {
     );
 }
 
-/// The formula and the policy agree on every set, and a selection is made of what is there.
+/// The formula and the policy agree on every set, and a selection is a subset of the attributes.
 fn check(tree: &AccessTree) {
     let formula = tree.formula();
     for set in SETS.map(set) {

@@ -56,7 +56,7 @@ pub fn sealed_share(bytes: &[u8]) {
     sealed_shares::<Bls12381G1>(bytes);
 }
 
-/// What a quorum says of itself.
+/// A quorum's statement.
 pub fn quorum_statement(bytes: &[u8]) {
     statements::<Ristretto255>(bytes);
     statements::<Bls12381G1>(bytes);
@@ -87,18 +87,18 @@ fn quorum() -> &'static (Vec<Vec<u8>>, Vec<u8>) {
     })
 }
 
-/// Three KGCs and two drones that race for one token, on what the script does to them.
+/// Three KGCs and two drones that compete for one token, under the script's faults.
 ///
 /// # Panics
 /// If a token is bound to two requests at one KGC, or both drones are enrolled, or outputs do not end.
 pub fn quorum_input(bytes: &[u8]) {
-    let mut stage = Stage::new();
+    let mut network = QuorumNetwork::new();
     let mut script = Unstructured::new(bytes);
     while !script.is_empty() {
-        if stage.act(&mut script).is_err() {
+        if network.step(&mut script).is_err() {
             break;
         }
-        stage.check();
+        network.check();
     }
 }
 
@@ -106,7 +106,7 @@ const KGCS: usize = 3;
 const NODES: usize = 5;
 
 /// The first three nodes are KGCs, the other two drones.
-struct Stage {
+struct QuorumNetwork {
     kgcs: Vec<Kgc<S>>,
     drones: Vec<Edge<S>>,
     records: Vec<Vec<KgcRecord>>,
@@ -120,9 +120,9 @@ struct Stage {
     rng: ChaCha20Rng,
 }
 
-impl Stage {
+impl QuorumNetwork {
     fn new() -> Self {
-        let mut stage = Self {
+        let mut network = Self {
             kgcs: (0..KGCS).map(|place| kgc(place, &[])).collect(),
             drones: (0..2).map(|_| drone(None)).collect(),
             records: vec![Vec::new(); KGCS],
@@ -134,12 +134,12 @@ impl Stage {
             rng: rng(8),
         };
         for node in KGCS..NODES {
-            stage.connect(node);
+            network.connect(node);
         }
-        stage
+        network
     }
 
-    fn act(&mut self, script: &mut Unstructured<'_>) -> arbitrary::Result<()> {
+    fn step(&mut self, script: &mut Unstructured<'_>) -> arbitrary::Result<()> {
         let place = if self.queue.is_empty() { 0 } else { script.choose_index(self.queue.len())? };
         match script.int_in_range(0..=15_u8)? {
             _ if self.queue.is_empty() => self.wait(script.int_in_range(1..=70)?),
@@ -152,7 +152,7 @@ impl Stage {
                 message[at] = script.arbitrary()?;
             }
             12 => {
-                // Said by somebody else, or to somebody else.
+                // With another sender or another receiver.
                 let (from, to) = (script.choose_index(NODES)?, script.choose_index(NODES)?);
                 let message = self.queue[place].2.clone();
                 self.queue.push((from, to, message));
@@ -180,7 +180,7 @@ impl Stage {
         (0..NODES).for_each(|node| self.feed(node, &Stimulus::Timeout));
     }
 
-    /// Its memory is gone, and what it persisted is all that it knows.
+    /// Restarts the node from its records.
     fn restart(&mut self, node: usize) {
         match node.checked_sub(KGCS) {
             None => self.kgcs[node] = kgc(node, &self.records[node]),

@@ -49,7 +49,7 @@ macro_rules! staged {
 
 staged!(Ristretto255, Bls12381G1);
 
-/// Who issues and whose tokens are honoured, and what honest drones made under them.
+/// A deployment with its operator, and keys and tokens of honest drones.
 #[derive(Debug)]
 pub struct Scene<S: Suite> {
     /// The deployment.
@@ -62,12 +62,12 @@ pub struct Scene<S: Suite> {
     tree: OnceCell<Tree<S>>,
 }
 
-/// A drone that has enrolled, and what it took.
+/// A drone that has enrolled, and its keys.
 #[derive(Debug)]
 pub struct Enrolled<S: Suite> {
     /// Its token.
     pub token: IssuedToken<S>,
-    /// What it kept until the reply came.
+    /// Its state until the reply arrived.
     pub pending: PendingEnrolment<S>,
     /// The reply.
     pub reply: SealedReply<S>,
@@ -84,7 +84,7 @@ impl<S: Suite> Scene<S> {
         Self { deployment, master, operator, honest: OnceCell::new(), tree: OnceCell::new() }
     }
 
-    /// What honest drones made in this scene.
+    /// Keys of the honest drones in this scene.
     pub fn honest(&self) -> &Honest<S> {
         self.honest.get_or_init(|| Honest::new(self))
     }
@@ -118,7 +118,7 @@ impl<S: Suite> Scene<S> {
     /// Enrols a drone without messages.
     ///
     /// # Panics
-    /// Never: nobody interferes.
+    /// Never: the enrolment is honest.
     pub fn enrol(&self, holder: &str, role: Role) -> Enrolled<S> {
         let mut rng = rng(holder.len() as u64);
         let token = self.token(holder, role);

@@ -3,8 +3,8 @@
 use quiver_ainq::{Bls12381G1, Ristretto255};
 
 use crate::{
-    admission, age_files, attributes, boards, conditions, decoders, envelopes, exchanges, files, links,
-    machines, members, offices, policies, quorum, releases,
+    abe, abke, admission, age_files, attribute_delivery, decoders, envelopes, files, ibe, links, machines,
+    policies, provisioning, quorum, quorum_member, share_release,
 };
 
 /// Something to feed with bytes.
@@ -65,41 +65,41 @@ pub const TARGETS: &[Target] = targets! {
     "deputy_input": machines::deputy_input, machines::script_seeds;
     "replica_chunk": decoders::deputies::replica_chunk, decoders::deputies::replica_chunk_seeds;
     "edge_input": machines::edge_input, machines::script_seeds;
-    "authority_statement": offices::authority_statement, offices::authority_statement_seeds;
-    "delivery_request": offices::delivery_request, offices::delivery_request_seeds;
-    "sealed_delivery": offices::sealed_delivery, offices::sealed_delivery_seeds;
-    "attribute_answer": offices::attribute_answer, offices::attribute_answer_seeds;
+    "authority_statement": attribute_delivery::authority_statement, attribute_delivery::authority_statement_seeds;
+    "delivery_request": attribute_delivery::delivery_request, attribute_delivery::delivery_request_seeds;
+    "sealed_delivery": attribute_delivery::sealed_delivery, attribute_delivery::sealed_delivery_seeds;
+    "attribute_payload": attribute_delivery::attribute_payload, attribute_delivery::attribute_payload_seeds;
     "certificate": admission::certificate, admission::certificate_seeds;
     "admission_policy": admission::policy, admission::policy_seeds;
     "admission_ledger": admission::ledger, admission::ledger_seeds;
-    "keyring": offices::keyring, offices::keyring_seeds;
-    "office_input": offices::office_input, offices::office_input_seeds;
-    "release_answer": releases::answer, releases::answer_seeds;
-    "release_input": releases::input, releases::input_seeds;
-    "abe_parameters": attributes::parameters, attributes::parameters_seeds;
-    "abe_master_key": attributes::master_key, attributes::master_key_seeds;
-    "abe_key": attributes::key, attributes::key_seeds;
-    "abe_ciphertext": attributes::ciphertext, attributes::ciphertext_seeds;
-    "ibe_condition": conditions::condition, conditions::condition_seeds;
-    "ibe_ciphertext": conditions::ciphertext, conditions::ciphertext_seeds;
-    "ibe_key_share": conditions::key_share, conditions::key_share_seeds;
-    "ibe_public_shares": conditions::public_shares, conditions::public_shares_seeds;
-    "ibe_master_share": conditions::master_share, conditions::master_share_seeds;
-    "abke_authority_key": exchanges::authority_key, exchanges::authority_key_seeds;
-    "abke_credential": exchanges::credential, exchanges::credential_seeds;
-    "abke_hello": exchanges::hello, exchanges::hello_seeds;
-    "abke_offer": exchanges::offer, exchanges::offer_seeds;
-    "abke_tables": exchanges::tables, exchanges::tables_seeds;
-    "abke_message": exchanges::message, exchanges::message_seeds;
+    "keyring": attribute_delivery::keyring, attribute_delivery::keyring_seeds;
+    "attribute_delivery_input": attribute_delivery::attribute_delivery_input, attribute_delivery::attribute_delivery_input_seeds;
+    "release_payload": share_release::payload, share_release::payload_seeds;
+    "release_input": share_release::input, share_release::input_seeds;
+    "abe_parameters": abe::parameters, abe::parameters_seeds;
+    "abe_master_key": abe::master_key, abe::master_key_seeds;
+    "abe_key": abe::key, abe::key_seeds;
+    "abe_ciphertext": abe::ciphertext, abe::ciphertext_seeds;
+    "ibe_condition": ibe::condition, ibe::condition_seeds;
+    "ibe_ciphertext": ibe::ciphertext, ibe::ciphertext_seeds;
+    "ibe_key_share": ibe::key_share, ibe::key_share_seeds;
+    "ibe_public_shares": ibe::public_shares, ibe::public_shares_seeds;
+    "ibe_master_share": ibe::master_share, ibe::master_share_seeds;
+    "abke_authority_key": abke::authority_key, abke::authority_key_seeds;
+    "abke_credential": abke::credential, abke::credential_seeds;
+    "abke_hello": abke::hello, abke::hello_seeds;
+    "abke_offer": abke::offer, abke::offer_seeds;
+    "abke_tables": abke::tables, abke::tables_seeds;
+    "abke_message": abke::message, abke::message_seeds;
     "age_key": age_files::age_key, age_files::age_key_seeds;
     "age_file": age_files::age_file, age_files::age_file_seeds;
-    "provisioning": boards::provisioning, boards::provisioning_seeds;
+    "provisioning": provisioning::provisioning, provisioning::provisioning_seeds;
     "link_line": links::line, links::line_seeds;
     "link_message": links::message, links::message_seeds;
     "link_endpoints": links::endpoints, links::endpoint_seeds;
-    "member_message": members::message, members::message_seeds;
-    "member_records": members::records, members::record_seeds;
-    "member_input": members::input, members::input_seeds;
+    "member_message": quorum_member::message, quorum_member::message_seeds;
+    "member_records": quorum_member::records, quorum_member::record_seeds;
+    "member_input": quorum_member::input, quorum_member::input_seeds;
     "envelope_header": envelopes::header, envelopes::envelope_seeds;
     "abe_envelope": envelopes::envelope, envelopes::envelope_seeds;
 };

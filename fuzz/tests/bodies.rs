@@ -7,7 +7,7 @@ use quiver_fuzz::targets::{TARGETS, Target};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::RngCore;
 
-/// Inputs per target; those that play a machine's whole past take fewer.
+/// Inputs per target; fewer for those that replay a machine's whole run.
 fn rounds(target: &Target) -> usize {
     match target.name {
         "kgc_input" | "leader_input" | "deputy_input" | "edge_input" => 1200,
@@ -18,8 +18,12 @@ fn rounds(target: &Target) -> usize {
         name if name.starts_with("abke_") => 200,
         // Curve arithmetic at many steps.
         "member_input" | "member_records" => 1000,
-        "authority_statement" | "delivery_request" | "sealed_delivery" | "keyring" | "office_input" => 600,
-        "release_answer" | "release_input" => 300,
+        "authority_statement"
+        | "delivery_request"
+        | "sealed_delivery"
+        | "keyring"
+        | "attribute_delivery_input" => 600,
+        "release_payload" | "release_input" => 300,
         _ => 2000,
     }
 }

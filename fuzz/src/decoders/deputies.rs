@@ -1,4 +1,5 @@
-//! What a leader tells its deputies, undecoded until its signature holds; here without one.
+//! Messages of a leader to its deputies, which stay undecoded until their signature is verified; here without
+//! one.
 
 use quiver_ainq::{Bls12381G1, Ristretto255, SparePair, Suite};
 use quiver_message::{ReplicaChunk, Seat};

@@ -1,12 +1,12 @@
-//! Elements of the pairing's groups: what decodes is the one encoding of an element of order r, and both back ends say
-//! the same of it.
+//! Elements of the pairing's groups: what decodes is the one encoding of an element of order r, and both back
+//! ends say the same of it.
 
 use quiver_pairing::backend::{Active, Arkworks, Backend};
 use quiver_pairing::{
     Curve, G1, G1Curve, G2, G2Curve, Group, Gt, PairingError, Scalar, pairing, scalar_decode, scalar_encode,
 };
 
-/// Points, elements of the target group and scalars; which one, the length says.
+/// Points, elements of the target group and scalars, distinguished by length.
 pub fn group_element(bytes: &[u8]) {
     point::<G1Curve>(bytes);
     point::<G2Curve>(bytes);

@@ -28,13 +28,14 @@ both_suites! {
     drone_public_key => public_keys;
     /// Signatures.
     signature => signatures;
-    /// A partial key is a scalar and a point, and so is a signature with its halves swapped; scalars alone besides.
+    /// A partial key is a scalar and a point, and so is a signature with its halves swapped; scalars alone
+    /// besides.
     partial_key => partial_keys;
     /// Requests to the KGC.
     enrolment_request => requests;
     /// Replies of the KGC.
     sealed_reply => replies;
-    /// What a drone keeps until the reply comes.
+    /// State of a drone until the reply arrives.
     pending_enrolment => pendings;
     /// Revocation lists.
     revocation_list => lists;
@@ -78,7 +79,7 @@ pub fn ratchet() -> Vec<Vec<u8>> {
     vec![[vec![0; 8], vec![7; 64]].concat(), [vec![0, 0, 0, 0, 0, 0, 2, 1], vec![9; 64]].concat()]
 }
 
-/// What an honest edge, leader and KGC made.
+/// Messages and keys of an honest edge, leader and KGC.
 #[derive(Debug)]
 pub struct Honest<S: Suite> {
     /// An edge.

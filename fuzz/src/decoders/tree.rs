@@ -1,5 +1,5 @@
-//! Wraps and path messages of a tree, decoded and then followed by an honest member: whatever is not what the honest
-//! leader made changes nothing.
+//! Wraps and path messages of a tree, decoded and then applied by an honest member: anything that the honest
+//! leader did not make changes nothing.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use quiver_ainq::{
 use super::canonical;
 use crate::scene::{GROUP, START, Scene, Staged, name, rng};
 
-/// How many members the tree has beside the one that follows.
+/// Number of members of the tree besides the one that applies them.
 const OTHERS: u8 = 6;
 
 /// A member of a tree, and the next epoch as the honest leader made it.

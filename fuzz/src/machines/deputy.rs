@@ -1,4 +1,4 @@
-//! A second leader of the group, which stands by for the first.
+//! A second leader of the group, deputy of the first.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use quiver_role::{
 use rand_chacha::rand_core::CryptoRngCore;
 
 use super::S;
-use super::roles::{Player, Witness, check_leader, leader_command, observe_leader};
+use super::roles::{Checker, FuzzMachine, check_leader, leader_command, observe_leader};
 use crate::scene::{GROUP, Staged, name};
 
-/// What the token of the second leader says.
+/// Role in the token of the second leader.
 pub(crate) fn role() -> Role {
     Role::Leader { group: name(GROUP), ordinal: 1 }
 }
@@ -39,7 +39,7 @@ impl Machine for Deputy {
     }
 }
 
-impl Player for Deputy {
+impl FuzzMachine for Deputy {
     fn restart(records: &[LeaderRecord], strategy: StrategyKind) -> Result<Self, RestoreError> {
         let scene = S::scene();
         let config = LeaderConfig {
@@ -61,8 +61,8 @@ impl Player for Deputy {
         disk.push(record);
     }
 
-    fn observe(witness: &mut Witness, event: &LeaderEvent) {
-        observe_leader(witness, event);
+    fn observe(checker: &mut Checker, event: &LeaderEvent) {
+        observe_leader(checker, event);
     }
 
     fn command(u: &mut Unstructured<'_>) -> arbitrary::Result<LeaderCommand> {

@@ -1,4 +1,4 @@
-//! A leader gone bad: it has a key from the KGC, so whatever it says about an epoch is validly signed.
+//! A malicious leader: it has a key from the KGC, so its statements about an epoch are validly signed.
 
 use arbitrary::Unstructured;
 use quiver_ainq::{
@@ -9,7 +9,7 @@ use quiver_message::{CatchUpReply, Message, Rekey, Welcome};
 use super::S;
 use crate::scene::{GROUP, START, Staged, name, rng};
 
-/// A message with a validly signed header, whatever it says.
+/// A message with a validly signed header and any content.
 pub(crate) fn message(u: &mut Unstructured<'_>) -> arbitrary::Result<Vec<u8>> {
     let part = part(u)?;
     let header = header(u, part.as_ref())?;
@@ -24,7 +24,7 @@ pub(crate) fn message(u: &mut Unstructured<'_>) -> arbitrary::Result<Vec<u8>> {
     Ok(message.encode(&S::scene().deployment))
 }
 
-/// What comes with a header: an entry, wraps of a small tree, a path, or nothing.
+/// Content beside a header: an entry, wraps of a small tree, a path, or nothing.
 fn part(u: &mut Unstructured<'_>) -> arbitrary::Result<Option<Part>> {
     Ok(match u.int_in_range(0..=5_u8)? {
         0 => None,

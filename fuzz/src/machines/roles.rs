@@ -1,4 +1,4 @@
-//! What the three roles have in common for a fuzzer, and what must hold for each.
+//! The machines of the roles, as a fuzzer drives them, and the invariants of each.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -20,9 +20,9 @@ use super::world::{EDGES, edge_name, is_honest};
 use crate::envelopes::ORDERS;
 use crate::scene::{GROUP, Scene, Staged, name};
 
-/// What the events of a machine have shown so far.
+/// Checks the events of a machine against its earlier ones.
 #[derive(Debug, Default)]
-pub(crate) struct Witness {
+pub(crate) struct Checker {
     newest: BTreeMap<Option<Name>, Epoch>,
     issued: BTreeMap<[u8; 16], Handle>,
     /// Set while the honest run is recorded: its digests are not known yet.
@@ -30,15 +30,15 @@ pub(crate) struct Witness {
     pub(crate) activated: BTreeSet<[u8; 32]>,
 }
 
-impl Witness {
+impl Checker {
     fn epoch(&mut self, epoch: Epoch) {
         let before = self.newest.insert(None, epoch);
         assert!(before.is_none_or(|before| before < epoch), "from epoch {before:?} to {epoch}");
     }
 }
 
-/// A role that a fuzzer can drive.
-pub(crate) trait Player:
+/// A machine that a fuzzer can drive.
+pub(crate) trait FuzzMachine:
     Machine<Command: Clone + core::fmt::Debug, Record: Clone + core::fmt::Debug> + Sized
 {
     /// The machine that these records make.
@@ -46,7 +46,7 @@ pub(crate) trait Player:
     /// Puts a record on the disk.
     fn store(disk: &mut Vec<Self::Record>, record: Self::Record);
     /// Checks an event.
-    fn observe(witness: &mut Witness, event: &Self::Event);
+    fn observe(checker: &mut Checker, event: &Self::Event);
     /// Some command.
     fn command(u: &mut Unstructured<'_>) -> arbitrary::Result<Self::Command>;
     /// Uses what can be read from it.
@@ -75,7 +75,7 @@ fn known_tokens() -> &'static BTreeSet<[u8; 16]> {
     })
 }
 
-impl Player for Kgc<S> {
+impl FuzzMachine for Kgc<S> {
     fn restart(records: &[KgcRecord], _: StrategyKind) -> Result<Self, RestoreError> {
         let scene = S::scene();
         let config = KgcConfig {
@@ -93,9 +93,9 @@ impl Player for Kgc<S> {
         disk.push(record);
     }
 
-    fn observe(witness: &mut Witness, event: &KgcEvent) {
+    fn observe(checker: &mut Checker, event: &KgcEvent) {
         if let KgcEvent::Issued { token_id, handle, .. } = event {
-            let before = witness.issued.insert(*token_id, *handle);
+            let before = checker.issued.insert(*token_id, *handle);
             assert!(before.is_none_or(|before| before == *handle), "two keys for one token");
             let known = known_tokens().contains(token_id);
             assert!(known, "a key for a token that no operator issued");
@@ -124,12 +124,12 @@ impl Player for Kgc<S> {
 pub(crate) type EdgeNode = Node<Edge<S>, Envelopes>;
 /// A leader with its envelopes.
 pub(crate) type LeaderNode = Node<Leader<S>, Envelopes>;
-/// Records of a node whose parts make nothing durable.
+/// Records of a node whose parts persist nothing.
 pub(crate) type Only<R> = Either<R, Infallible>;
 
-pub(crate) fn observe_leader(witness: &mut Witness, event: &LeaderEvent) {
+pub(crate) fn observe_leader(checker: &mut Checker, event: &LeaderEvent) {
     match event {
-        LeaderEvent::EpochActivated { epoch, .. } => witness.epoch(*epoch),
+        LeaderEvent::EpochActivated { epoch, .. } => checker.epoch(*epoch),
         LeaderEvent::Joined { name, .. } => {
             assert!((0..EDGES).any(|edge| edge_name(edge) == name.as_str()), "a stranger joined");
         }
@@ -153,7 +153,7 @@ pub(crate) fn check_leader(leader: &Leader<S>) {
     assert_eq!(leader.export(&name("test")).is_some(), status.epoch.is_some());
 }
 
-impl Player for LeaderNode {
+impl FuzzMachine for LeaderNode {
     fn restart(records: &[Only<LeaderRecord>], strategy: StrategyKind) -> Result<Self, RestoreError> {
         let scene = S::scene();
         let config = LeaderConfig {
@@ -175,9 +175,9 @@ impl Player for LeaderNode {
         disk.push(record);
     }
 
-    fn observe(witness: &mut Witness, event: &Self::Event) {
+    fn observe(checker: &mut Checker, event: &Self::Event) {
         if let Either::Left(event) = event {
-            observe_leader(witness, event);
+            observe_leader(checker, event);
         }
     }
 
@@ -190,7 +190,7 @@ impl Player for LeaderNode {
     }
 }
 
-/// Nothing opens but what the honest run sealed, and all of that is signed.
+/// Only envelopes of the honest run open, and all of those are signed.
 fn genuine(event: &EnvelopeEvent) {
     if let EnvelopeEvent::Opened { data, author, .. } = event {
         assert!(author.is_some() && ORDERS.contains(&data.as_slice()), "a forged order");
@@ -214,7 +214,7 @@ pub(crate) fn edge(number: usize) -> EdgeNode {
 }
 
 /// Its record is its whole state, so that the newest one is what counts.
-impl Player for EdgeNode {
+impl FuzzMachine for EdgeNode {
     fn restart(records: &[Only<Snapshot>], _: StrategyKind) -> Result<Self, RestoreError> {
         let edge = Edge::new(edge_config(0), records.last().and_then(Either::left))?;
         Ok(Self::new(edge, Envelopes::default()))
@@ -224,14 +224,14 @@ impl Player for EdgeNode {
         disk.push(record);
     }
 
-    fn observe(witness: &mut Witness, event: &Self::Event) {
+    fn observe(checker: &mut Checker, event: &Self::Event) {
         if let Either::Right(event) = event {
             genuine(event);
         }
         if let Either::Left(EdgeEvent::KeyActivated { epoch, digest, .. }) = event {
-            witness.epoch(*epoch);
-            witness.activated.insert(*digest);
-            assert!(witness.trusting || is_honest(digest), "an epoch that the leader did not make");
+            checker.epoch(*epoch);
+            checker.activated.insert(*digest);
+            assert!(checker.trusting || is_honest(digest), "an epoch that the leader did not make");
         }
     }
 

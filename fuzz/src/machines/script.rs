@@ -7,8 +7,8 @@ use quiver_ainq::StrategyKind;
 use quiver_role::{Now, Peer, Route, Via};
 
 use super::rogue;
-use super::roles::Player;
-use super::tape::{Deck, Step, Tape};
+use super::roles::FuzzMachine;
+use super::trace::{Harness, Step, Trace};
 use super::world::{Recording, STRATEGIES, recording};
 use crate::mutation::mutate;
 use crate::scene::START;
@@ -17,49 +17,50 @@ use crate::scene::START;
 const LONGEST: usize = 48;
 
 /// Brings a machine into the state that the first bytes name, and performs the rest.
-pub(crate) fn perform<M: Player>(tape: fn(&'static Recording) -> &'static Tape<M>, bytes: &[u8]) {
+pub(crate) fn perform<M: FuzzMachine>(trace: fn(&'static Recording) -> &'static Trace<M>, bytes: &[u8]) {
     let mut u = Unstructured::new(bytes);
     let Ok(strategy) = u.choose(&STRATEGIES).copied() else { return };
-    let tape = tape(recording(strategy));
-    let Ok(mark) = u.int_in_range(0..=tape.marks.len() - 1) else { return };
-    let (mut deck, mut now) = tape.play(mark);
+    let trace = trace(recording(strategy));
+    let Ok(mark) = u.int_in_range(0..=trace.marks.len() - 1) else { return };
+    let (mut harness, mut now) = trace.replay(mark);
     for _ in 0..LONGEST {
-        if u.is_empty() || act(&mut deck, &mut now, tape, &mut u).is_err() {
+        if u.is_empty() || apply_step(&mut harness, &mut now, trace, &mut u).is_err() {
             break;
         }
-        deck.machine.check();
+        harness.machine.check();
     }
-    deck.restart();
-    deck.expire(&mut now);
+    harness.restart();
+    harness.expire(&mut now);
 }
 
-/// A machine that came from bytes at rest: it runs, meets its peers, and what it persists restores.
-pub(crate) fn exercise<M: Player>(machine: M) {
+/// Drives a machine restored from bytes at rest: it runs, meets its peers, and restores from what it
+/// persists.
+pub(crate) fn exercise<M: FuzzMachine>(machine: M) {
     machine.check();
-    let mut deck = Deck::with(machine, 5, StrategyKind::Tree);
-    deck.witness.trusting = true;
+    let mut harness = Harness::with(machine, 5, StrategyKind::Tree);
+    harness.checker.trusting = true;
     let mut now = Now { monotonic: Duration::from_secs(7), unix: START + 500 };
     let meet = [Step::Timeout, Step::Connected(Peer(1), Route::Kgc), Step::Connected(Peer(2), Route::Leader)];
     for step in &meet {
-        deck.take(now, step);
+        harness.take(now, step);
     }
     for _ in 0..4 {
-        deck.expire(&mut now);
+        harness.expire(&mut now);
     }
-    deck.machine.check();
-    deck.restart();
-    deck.take(now, &Step::Timeout);
+    harness.machine.check();
+    harness.restart();
+    harness.take(now, &Step::Timeout);
 }
 
-fn act<M: Player>(
-    deck: &mut Deck<M>,
+fn apply_step<M: FuzzMachine>(
+    harness: &mut Harness<M>,
     now: &mut Now,
-    tape: &Tape<M>,
+    trace: &Trace<M>,
     u: &mut Unstructured<'_>,
 ) -> arbitrary::Result<()> {
     let step = match u.int_in_range(0..=15_u8)? {
         0 => {
-            deck.expire(now);
+            harness.expire(now);
             return Ok(());
         }
         1 => Step::Timeout,
@@ -67,27 +68,27 @@ fn act<M: Player>(
         3 => Step::Disconnected(some_peer(u)?),
         4 => Step::Command(M::command(u)?),
         5 => {
-            pass(now, u)?;
+            advance_time(now, u)?;
             return Ok(());
         }
         6 => {
-            deck.restart();
+            harness.restart();
             return Ok(());
         }
         7 => {
             let len = u.int_in_range(0..=64)?;
-            Step::Received(some_peer(u)?, some_way(u)?, u.bytes(len)?.to_vec())
+            Step::Received(some_peer(u)?, some_via(u)?, u.bytes(len)?.to_vec())
         }
-        8..=10 => own_message(tape, u)?,
-        11..=12 => Step::Received(some_peer(u)?, some_way(u)?, rogue::message(u)?),
-        _ => Step::Received(some_peer(u)?, some_way(u)?, any_message(u)?),
+        8..=10 => own_message(trace, u)?,
+        11..=12 => Step::Received(some_peer(u)?, some_via(u)?, rogue::message(u)?),
+        _ => Step::Received(some_peer(u)?, some_via(u)?, any_message(u)?),
     };
-    deck.take(*now, &step);
+    harness.take(*now, &step);
     Ok(())
 }
 
 /// Time passes, or the wall clock jumps.
-fn pass(now: &mut Now, u: &mut Unstructured<'_>) -> arbitrary::Result<()> {
+fn advance_time(now: &mut Now, u: &mut Unstructured<'_>) -> arbitrary::Result<()> {
     match u.int_in_range(0..=4_u8)? {
         0 => {
             now.unix = *u.choose(&[
@@ -115,13 +116,17 @@ fn some_peer(u: &mut Unstructured<'_>) -> arbitrary::Result<Peer> {
     Ok(Peer(u.int_in_range(0..=40)?))
 }
 
-fn some_way(u: &mut Unstructured<'_>) -> arbitrary::Result<Via> {
+fn some_via(u: &mut Unstructured<'_>) -> arbitrary::Result<Via> {
     Ok(*u.choose(&[Via::Peer, Via::Group])?)
 }
 
-/// A step of the machine's own tape, from the past or from what would have come; its message perhaps changed.
-fn own_message<M: Player>(tape: &Tape<M>, u: &mut Unstructured<'_>) -> arbitrary::Result<Step<M::Command>> {
-    let (_, step) = &tape.steps[u.choose_index(tape.steps.len())?];
+/// A step of the machine's own trace, from the past or from what would have come; its message perhaps
+/// changed.
+fn own_message<M: FuzzMachine>(
+    trace: &Trace<M>,
+    u: &mut Unstructured<'_>,
+) -> arbitrary::Result<Step<M::Command>> {
+    let (_, step) = &trace.steps[u.choose_index(trace.steps.len())?];
     Ok(match step {
         Step::Received(from, via, bytes) => {
             let other = any_message(u)?;

@@ -12,12 +12,12 @@ use quiver_role::{
 
 use super::S;
 use super::deputy::Deputy;
-use super::roles::{EdgeNode, LeaderNode, Player};
-use super::tape::{Deck, Sent, Step, Tape};
+use super::roles::{EdgeNode, FuzzMachine, LeaderNode};
+use super::trace::{Harness, Sent, Step, Trace};
 use crate::envelopes;
 use crate::scene::{START, Staged, name};
 
-/// How many edges take part. The last joins late.
+/// Number of edges. The last joins late.
 pub(crate) const EDGES: usize = 5;
 
 /// The name of an edge.
@@ -28,15 +28,15 @@ pub(crate) fn edge_name(edge: usize) -> String {
 /// Everything that the honest run left behind.
 #[derive(Debug)]
 pub(crate) struct Recording {
-    pub(crate) kgc: Tape<Kgc<S>>,
-    pub(crate) leader: Tape<LeaderNode>,
-    pub(crate) deputy: Tape<Deputy>,
-    pub(crate) edges: Vec<Tape<EdgeNode>>,
+    pub(crate) kgc: Trace<Kgc<S>>,
+    pub(crate) leader: Trace<LeaderNode>,
+    pub(crate) deputy: Trace<Deputy>,
+    pub(crate) edges: Vec<Trace<EdgeNode>>,
     pub(crate) messages: Vec<Vec<u8>>,
     digests: BTreeSet<[u8; 32]>,
 }
 
-/// How group keys travel in the honest runs.
+/// Re-key strategies of the honest runs.
 pub(crate) const STRATEGIES: [StrategyKind; 2] = [StrategyKind::Flat, StrategyKind::Tree];
 
 /// The honest run under a strategy, made once.
@@ -62,32 +62,35 @@ enum Node {
     Edge(usize),
 }
 
-/// A deck whose inputs are kept.
-struct Recorder<M: Player> {
-    deck: Deck<M>,
-    tape: Tape<M>,
+/// A harness whose inputs are recorded.
+struct Recorder<M: FuzzMachine> {
+    harness: Harness<M>,
+    trace: Trace<M>,
 }
 
-impl<M: Player> Recorder<M> {
+impl<M: FuzzMachine> Recorder<M> {
     fn new(seed: u64, strategy: StrategyKind) -> Self {
-        let mut deck = Deck::new(seed, strategy);
-        deck.witness.trusting = true;
-        Self { deck, tape: Tape { seed, strategy, steps: Vec::new(), marks: vec![0], records: Vec::new() } }
+        let mut harness = Harness::new(seed, strategy);
+        harness.checker.trusting = true;
+        Self {
+            harness,
+            trace: Trace { seed, strategy, steps: Vec::new(), marks: vec![0], records: Vec::new() },
+        }
     }
 
     fn take(&mut self, now: Now, step: Step<M::Command>) -> Vec<Sent> {
-        let sent = self.deck.take(now, &step);
-        self.tape.steps.push((now, step));
+        let sent = self.harness.take(now, &step);
+        self.trace.steps.push((now, step));
         sent
     }
 
     fn mark(&mut self) {
-        self.tape.marks.push(self.tape.steps.len());
+        self.trace.marks.push(self.trace.steps.len());
     }
 
-    fn finish(mut self) -> Tape<M> {
-        self.tape.records = self.deck.disk;
-        self.tape
+    fn finish(mut self) -> Trace<M> {
+        self.trace.records = self.harness.disk;
+        self.trace
     }
 }
 
@@ -98,7 +101,7 @@ struct World {
     leader: Recorder<LeaderNode>,
     deputy: Recorder<Deputy>,
     edges: Vec<Recorder<EdgeNode>>,
-    /// Who sees whom under which handle.
+    /// The handle of the second node at the first.
     handles: BTreeMap<(Node, Node), Peer>,
     next_peer: u64,
     queue: VecDeque<(Node, Node, Via, Vec<u8>)>,
@@ -123,7 +126,8 @@ impl World {
         }
     }
 
-    /// The states that matter are marked: enrolled, serving or member, and after churn. Fresh is the first mark.
+    /// The states that matter are marked: enrolled, serving or member, and after churn. Fresh is the first
+    /// mark.
     fn perform(&mut self) {
         self.connect(Node::Leader, Node::Kgc, Route::Kgc);
         self.connect(Node::Deputy, Node::Kgc, Route::Kgc);
@@ -141,10 +145,10 @@ impl World {
         self.churn();
         self.run(Duration::from_secs(30));
         self.mark();
-        assert!(self.edges[0].deck.machine.status().synced, "the honest run went wrong");
-        assert!(self.edges[EDGES - 1].deck.machine.status().synced, "the late edge did not join");
-        assert_eq!(self.leader.deck.machine.status().members, EDGES - 2, "one was evicted, one left");
-        assert_eq!(self.deputy.deck.machine.0.status().members, EDGES - 2, "the deputy is behind");
+        assert!(self.edges[0].harness.machine.status().synced, "the honest run went wrong");
+        assert!(self.edges[EDGES - 1].harness.machine.status().synced, "the late edge did not join");
+        assert_eq!(self.leader.harness.machine.status().members, EDGES - 2, "one was evicted, one left");
+        assert_eq!(self.deputy.harness.machine.0.status().members, EDGES - 2, "the deputy is behind");
         let envelopes = self.messages.iter().filter(|bytes| bytes.windows(4).any(|part| part == b"QvE\x01"));
         assert!(envelopes.count() >= 3, "no envelopes to change");
     }
@@ -179,12 +183,12 @@ impl World {
 
     /// Orders for the first edge; the second has nothing to do with them.
     fn seal(&mut self) {
-        self.order_edge(0, Either::Right(envelopes::keys()));
-        self.order_leader(Either::Right(envelopes::keys()));
+        self.command_edge_node(0, Either::Right(envelopes::keys()));
+        self.command_leader_node(Either::Right(envelopes::keys()));
         for order in envelopes::ORDERS {
-            self.order_leader(Either::Right(envelopes::order(order)));
+            self.command_leader_node(Either::Right(envelopes::order(order)));
         }
-        self.order_edge(0, Either::Right(envelopes::order(envelopes::ORDERS[0])));
+        self.command_edge_node(0, Either::Right(envelopes::order(envelopes::ORDERS[0])));
     }
 
     fn now(&self) -> Now {
@@ -200,30 +204,30 @@ impl World {
 
     fn enlist(&mut self, edge: usize) {
         self.edges.push(Recorder::new(3 + edge as u64, self.strategy));
-        self.edges[edge].deck.machine = super::roles::edge(edge);
+        self.edges[edge].harness.machine = super::roles::edge(edge);
         self.connect(Node::Edge(edge), Node::Kgc, Route::Kgc);
     }
 
     fn command_edge(&mut self, edge: usize, command: EdgeCommand) {
-        self.order_edge(edge, Either::Left(command));
+        self.command_edge_node(edge, Either::Left(command));
     }
 
-    fn order_edge(&mut self, edge: usize, command: Either<EdgeCommand, EnvelopeCommand>) {
+    fn command_edge_node(&mut self, edge: usize, command: Either<EdgeCommand, EnvelopeCommand>) {
         let now = self.now();
         let sent = self.edges[edge].take(now, Step::Command(command));
         self.send(Node::Edge(edge), sent);
     }
 
     fn command_leader(&mut self, command: LeaderCommand) {
-        self.order_leader(Either::Left(command));
+        self.command_leader_node(Either::Left(command));
     }
 
-    fn order_leader(&mut self, command: Either<LeaderCommand, EnvelopeCommand>) {
+    fn command_leader_node(&mut self, command: Either<LeaderCommand, EnvelopeCommand>) {
         let sent = self.leader.take(self.now(), Step::Command(command));
         self.send(Node::Leader, sent);
     }
 
-    fn give(&mut self, node: Node, step: Step<Infallible>) {
+    fn feed(&mut self, node: Node, step: Step<Infallible>) {
         let now = self.now();
         let sent = match node {
             Node::Kgc => self.kgc.take(now, retype(step)),
@@ -232,7 +236,7 @@ impl World {
             Node::Edge(edge) => self.edges[edge].take(now, retype(step)),
         };
         self.send(node, sent);
-        self.digests.extend(self.leader.deck.machine.status().digest);
+        self.digests.extend(self.leader.harness.machine.status().digest);
     }
 
     fn connect(&mut self, dialler: Node, listener: Node, route: Route) {
@@ -240,7 +244,7 @@ impl World {
             let peer = Peer(self.next_peer);
             self.next_peer += 1;
             self.handles.insert((at, of), peer);
-            self.give(at, Step::Connected(peer, route));
+            self.feed(at, Step::Connected(peer, route));
         }
     }
 
@@ -249,7 +253,7 @@ impl World {
             self.handles.keys().copied().filter(|(at, of)| *at == node || *of == node).collect();
         for (at, of) in gone {
             if let Some(peer) = self.handles.remove(&(at, of)) {
-                self.give(at, Step::Disconnected(peer));
+                self.feed(at, Step::Disconnected(peer));
             }
         }
     }
@@ -274,10 +278,10 @@ impl World {
     }
 
     fn deliver(&mut self, from: Node, to: Node, way: Via, bytes: Vec<u8>) {
-        // Gossip comes from whoever passed it on: the leader is the hub of the star.
+        // Gossip comes from the peer that relayed it: the leader is the hub of the star.
         let via = if self.handles.contains_key(&(to, from)) { from } else { Node::Leader };
         if let Some(peer) = self.handles.get(&(to, via)).copied() {
-            self.give(to, Step::Received(peer, way, bytes));
+            self.feed(to, Step::Received(peer, way, bytes));
         }
     }
 
@@ -288,15 +292,16 @@ impl World {
                 self.deliver(from, to, way, bytes);
                 continue;
             }
-            let edges = self.edges.iter().enumerate().map(|(at, edge)| (Node::Edge(at), edge.deck.deadline));
+            let edges =
+                self.edges.iter().enumerate().map(|(at, edge)| (Node::Edge(at), edge.harness.deadline));
             let leaders =
-                [(Node::Leader, self.leader.deck.deadline), (Node::Deputy, self.deputy.deck.deadline)];
-            let others = [(Node::Kgc, self.kgc.deck.deadline)].into_iter().chain(leaders);
+                [(Node::Leader, self.leader.harness.deadline), (Node::Deputy, self.deputy.harness.deadline)];
+            let others = [(Node::Kgc, self.kgc.harness.deadline)].into_iter().chain(leaders);
             let next = edges.chain(others).filter_map(|(node, deadline)| Some((deadline?, node))).min();
             match next {
                 Some((deadline, node)) if deadline <= end => {
                     self.clock = self.clock.max(deadline);
-                    self.give(node, Step::Timeout);
+                    self.feed(node, Step::Timeout);
                 }
                 _ => break,
             }
@@ -306,7 +311,7 @@ impl World {
 
     fn finish(mut self) -> Recording {
         for edge in &self.edges {
-            self.digests.extend(&edge.deck.witness.activated);
+            self.digests.extend(&edge.harness.checker.activated);
         }
         self.messages.sort();
         self.messages.dedup();

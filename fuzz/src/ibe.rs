@@ -1,5 +1,5 @@
-//! Identity-based encryption: conditions, and what quorums, senders and readers write. What decodes has one encoding; no
-//! share, key or ciphertext but the honest one is taken.
+//! Identity-based encryption: conditions, and what quorums, senders and readers write. What decodes has one
+//! encoding; no share, key or ciphertext but the honest one is taken.
 
 use std::sync::LazyLock;
 
@@ -13,7 +13,7 @@ use crate::scene::rng;
 
 const MESSAGE: &[u8; 16] = b"sixteen bytes of";
 
-/// What a quorum, a sender and a reader made.
+/// Shares, ciphertext and keys of an honest quorum, sender and reader.
 struct Honest {
     dealing: Dealing,
     publics: PublicShares,
@@ -38,7 +38,7 @@ fn honest() -> &'static Honest {
     &HONEST
 }
 
-/// What was decoded must encode to the bytes it came from.
+/// A decoded value must encode to the bytes it came from.
 fn canonical<T>(bytes: &[u8], decoded: Result<T, Error>, encode: impl FnOnce(&T) -> Vec<u8>) -> Option<T> {
     let value = decoded.ok()?;
     assert_eq!(encode(&value), bytes, "two encodings of one value");

@@ -1,4 +1,4 @@
-//! What a board is set up with: a block that comes over its console, and is kept in its flash.
+//! Provisioning blocks of boards: typed on the console, and stored in flash.
 
 use quiver_ainq::{Ristretto255, Role};
 use quiver_crypto::Hasher;
@@ -11,7 +11,7 @@ type S = Ristretto255;
 /// Bytes at the end of a block that are the beginning of a hash of all before them.
 const CHECK_LEN: usize = 8;
 
-/// A block as it comes, and the same with a check that fits: without it, hardly anything would get past the check.
+/// A block as it is, and with its checksum corrected: without that, hardly anything would get past the check.
 pub fn provisioning(bytes: &[u8]) {
     read(bytes);
     let body = &bytes[..bytes.len().saturating_sub(CHECK_LEN)];
@@ -19,7 +19,7 @@ pub fn provisioning(bytes: &[u8]) {
     read(&[body, &hash[..CHECK_LEN]].concat());
 }
 
-/// What decodes is within bounds, has one encoding, and is set up for one deployment.
+/// A decoded block is within bounds, has one encoding, and belongs to one deployment.
 fn read(bytes: &[u8]) {
     let Ok(settings) = Provisioning::<S>::decode(bytes) else { return };
     assert!(bytes.len() <= MAX_PROVISIONING_LEN && !settings.kgcs.is_empty());

@@ -1,5 +1,5 @@
-//! Attribute-based key exchange: keys, credentials, and every message of either side, in the state that takes it. What decodes has one
-//! encoding; nothing but the honest message leads to a key.
+//! Attribute-based key exchange: keys, credentials, and every message of either side, in the state that takes
+//! it. What decodes has one encoding; nothing but the honest message leads to a key.
 
 use std::sync::Arc;
 
@@ -101,7 +101,7 @@ pub fn credential_seeds() -> Vec<Vec<u8>> {
     vec![certified().encode().to_vec()]
 }
 
-/// A client's hello: whose key is verified, if it decodes.
+/// A client's hello, and the key that it names.
 pub fn hello(bytes: &[u8]) {
     let Ok(read) = Hello::decode(bytes, schema().bits()) else { return };
     let verifier = Verifier::new(authority().key().clone());
@@ -120,7 +120,8 @@ pub fn hello_seeds() -> Vec<Vec<u8>> {
     vec![run().hello]
 }
 
-/// A server's offer to a client that takes any signature: it commits, whatever it was, and says at the end what it was.
+/// A server's offer to a client that takes any signature: the client commits to any offer, and rejects a
+/// wrong one at the end.
 pub fn offer(bytes: &[u8]) {
     let run = run();
     let honest = bytes == run.offer;

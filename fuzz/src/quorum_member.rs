@@ -1,5 +1,5 @@
-//! The KGCs of a quorum: what they say to one another, what they store, and their machine, taken to some point of an honest
-//! past and then fed with anything two other members, or strangers, can say.
+//! The KGCs of a quorum: what they say to one another, what they store, and their machine, taken to some
+//! point of an honest past and then fed with anything two other members, or strangers, can say.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -20,13 +20,13 @@ use crate::scene::{START, name, rng};
 
 type S = Ristretto255;
 
-/// What is told to a machine in one run at most.
+/// Greatest number of inputs of a machine in one run.
 const MAX_STEPS: usize = 16;
 
 /// An honest past of member 1 in a quorum of three, two of which act.
-struct Past {
+struct HonestRun {
     membership: QuorumMembership,
-    /// What members 2 and 3 said to it, in order.
+    /// Messages of members 2 and 3 to it, in order.
     heard: Vec<(KgcId, Vec<u8>)>,
     /// Its records at points of that past: before anything, in the middle of a ceremony, with shares.
     points: Vec<Vec<QuorumRecord>>,
@@ -34,8 +34,8 @@ struct Past {
     digests: Vec<[u8; 32]>,
 }
 
-fn past() -> &'static Past {
-    thread_local!(static PAST: &'static Past = Box::leak(Box::new(Past::new())));
+fn honest_run() -> &'static HonestRun {
+    thread_local!(static PAST: &'static HonestRun = Box::leak(Box::new(HonestRun::new())));
     PAST.with(|past| *past)
 }
 
@@ -65,7 +65,7 @@ fn kind(record: &QuorumRecord) -> u8 {
     }
 }
 
-/// Takes all outputs. Returns what is sent, by the handle it is sent to.
+/// Executes all outputs. Returns the messages by the handle they are sent to.
 fn drain(node: &mut QuorumNode<S>, stored: &mut Stored) -> Vec<(Peer, Vec<u8>)> {
     let mut sent = Vec::new();
     for _ in 0..10_000 {
@@ -82,7 +82,7 @@ fn drain(node: &mut QuorumNode<S>, stored: &mut Stored) -> Vec<(Peer, Vec<u8>)> 
     panic!("it never comes to rest");
 }
 
-impl Past {
+impl HonestRun {
     fn new() -> Self {
         let identities = (1..=3_u8).map(|id| vec![id; 20]).collect();
         let membership = QuorumMembership::new::<S>(name("fuzzed"), 2, identities).expect("two of three");
@@ -144,23 +144,23 @@ impl Past {
     }
 }
 
-/// What members say to one another.
+/// A message between members.
 pub fn message(bytes: &[u8]) {
-    let quorum = past().membership.fingerprint();
+    let quorum = honest_run().membership.fingerprint();
     if let Ok(message) = QuorumMessage::decode(quorum, bytes) {
         assert_eq!(message.encode(quorum), bytes, "two encodings of one message");
         assert!(QuorumMessage::is_framed_as(bytes), "a frame of its own");
     }
 }
 
-/// All that was said in an honest past.
+/// All messages of an honest run.
 pub fn message_seeds() -> Vec<Vec<u8>> {
-    past().heard.iter().map(|(_, bytes)| bytes.clone()).collect()
+    honest_run().heard.iter().map(|(_, bytes)| bytes.clone()).collect()
 }
 
-/// What a member stored, damaged in one place: it starts with what it can only have stored, or not at all.
+/// A member's records, damaged in one place: it starts with a prefix of its records, or not at all.
 pub fn records(bytes: &[u8]) {
-    let past = past();
+    let past = honest_run();
     let mut u = Unstructured::new(bytes);
     let Ok(point) = u.choose(&past.points) else { return };
     let damaged: arbitrary::Result<Vec<QuorumRecord>> = point
@@ -189,14 +189,14 @@ pub fn records(bytes: &[u8]) {
     }
 }
 
-/// Anything: the first byte says which records, the rest what happens to them.
+/// Any bytes: the first one selects the records, the rest how they are damaged.
 pub fn record_seeds() -> Vec<Vec<u8>> {
     (0..8).map(|seed| vec![seed * 36; 40]).collect()
 }
 
-/// A member that is told anything.
+/// A member that is fed any messages.
 pub fn input(bytes: &[u8]) {
-    let _ = play(&mut Unstructured::new(bytes));
+    let _ = replay(&mut Unstructured::new(bytes));
 }
 
 /// Scripts for [`input`].
@@ -211,8 +211,8 @@ fn connect(node: &mut QuorumNode<S>, rng: &mut ChaCha20Rng) {
     }
 }
 
-fn play(u: &mut Unstructured<'_>) -> arbitrary::Result<()> {
-    let past = past();
+fn replay(u: &mut Unstructured<'_>) -> arbitrary::Result<()> {
+    let past = honest_run();
     let mut stored: Stored =
         u.choose(&past.points)?.iter().map(|record| (kind(record), record.clone())).collect();
     let start = |stored: &Stored| {
@@ -267,7 +267,7 @@ fn play(u: &mut Unstructured<'_>) -> arbitrary::Result<()> {
     Ok(())
 }
 
-/// What an operator may say: not that shares which not all have confirmed shall be in force.
+/// An operator's command, except to activate shares that not all have confirmed.
 fn command(u: &mut Unstructured<'_>) -> arbitrary::Result<QuorumCommand> {
     Ok(match u.int_in_range(0..=8_u8)? {
         0 => QuorumCommand::Generate,

@@ -1,5 +1,5 @@
-//! Release of identity keys: what a drone asks and is told, the statement about the master key, and the machines of a KGC and
-//! of a drone with somebody between them.
+//! Release of identity keys: payloads of request and reply, the statement about the master key, and the
+//! machines of a KGC and of a drone with an attacker between them.
 
 use quiver_ainq::{DeliveryRequest, DroneKeypair, Error, Ristretto255};
 use quiver_crypto::{Secret, Zeroizing};
@@ -22,22 +22,22 @@ const NOW: Now = Now { monotonic: Duration::from_secs(10), unix: START };
 const PEER: Peer = Peer(1);
 const CONDITION: &str = "not-before/2020-01-01T00:00:00Z";
 
-/// What was decoded must encode to the bytes it came from.
+/// A decoded value must encode to the bytes it came from.
 fn canonical<T>(bytes: &[u8], decoded: Result<T, Error>, encode: impl FnOnce(&T) -> Vec<u8>) {
     if let Ok(value) = decoded {
         assert_eq!(encode(&value), bytes, "two encodings of one value");
     }
 }
 
-/// What a drone asks and is told, within the signature and the seal, and the parameters of a statement.
-pub fn answer(bytes: &[u8]) {
+/// Payloads of request and reply, within the signature and the seal, and the parameters of a statement.
+pub fn payload(bytes: &[u8]) {
     canonical(bytes, ShareQuery::decode(bytes), ShareQuery::encode);
     canonical(bytes, ShareResponse::decode(bytes), |answer| answer.encode().to_vec());
     canonical(bytes, ReleaseParameters::decode(bytes), ReleaseParameters::encode);
 }
 
 /// Questions and answers of every kind, and parameters.
-pub fn answer_seeds() -> Vec<Vec<u8>> {
+pub fn payload_seeds() -> Vec<Vec<u8>> {
     let condition = Some(CONDITION.parse().expect("a condition"));
     let questions = [
         ShareQuery { kgc: 1, statement: true, condition },
@@ -54,7 +54,7 @@ pub fn answer_seeds() -> Vec<Vec<u8>> {
     answers.chain(questions.iter().map(ShareQuery::encode)).chain([parameters.encode()]).collect()
 }
 
-/// A master key of one KGC, with a policy that allows what the clock allows.
+/// A KGC with a master key, whose release policy allows what the clock allows.
 fn server() -> (Standalone<S, ShareServer<S>>, ReleaseAuthority<S>) {
     let (scene, mut rng) = (S::scene(), rng(74));
     let dealing = Dealing::deal(1, 1, &mut rng).expect("one of one");
@@ -93,8 +93,8 @@ fn drain<M: Machine>(machine: &mut M) -> (Vec<Vec<u8>>, Vec<M::Event>) {
     }
 }
 
-/// A KGC and a drone that speak with each other through somebody who puts these bytes in place of what either says: as the
-/// message, as the request within it, as the sealed answer, as the statement.
+/// A KGC and a drone whose connection an attacker controls, who replaces with these bytes the message, the
+/// request within it, the sealed reply, or the statement.
 pub fn input(bytes: &[u8]) {
     let (scene, (mut server, authority)) = (S::scene(), server());
     let keypair = &scene.honest().edge.keypair;
@@ -140,8 +140,8 @@ pub fn input(bytes: &[u8]) {
     assert!(collected || bytes.len() > 8, "short noise keeps nothing out");
 }
 
-/// Messages of somebody else's conversation.
+/// Messages of another conversation.
 pub fn input_seeds() -> Vec<Vec<u8>> {
     let (_, authority) = server();
-    vec![authority.statement().bytes(), vec![0; 40], answer_seeds().concat()]
+    vec![authority.statement().bytes(), vec![0; 40], payload_seeds().concat()]
 }

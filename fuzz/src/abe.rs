@@ -1,5 +1,6 @@
-//! Parameters, master keys, keys and ciphertexts of attribute-based schemes: every scheme is fed with the same bytes. What
-//! decodes has one encoding, and nothing but the honest key and the honest ciphertext give the honest secret.
+//! Parameters, master keys, keys and ciphertexts of attribute-based schemes: every scheme is fed with the
+//! same bytes. What decodes has one encoding, and nothing but the honest key and the honest ciphertext give
+//! the honest secret.
 
 use std::sync::LazyLock;
 
@@ -13,7 +14,7 @@ use crate::scene::rng;
 const POLICY: &str = "alpha and altitude >= 2";
 const SET: &str = "alpha, altitude = 2";
 
-/// What an authority, a holder and a sender made.
+/// Keys and ciphertext of an honest authority, holder and sender.
 struct Honest<S: Scheme> {
     parameters: S::Parameters,
     master: S::MasterKey,

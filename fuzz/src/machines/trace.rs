@@ -1,4 +1,4 @@
-//! What went into a machine, and a deck that plays it.
+//! Recorded inputs of a machine, and the harness that replays them.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use quiver_ainq::StrategyKind;
 use quiver_role::{Destination, Input, MAX_MESSAGE_LEN, Now, Output, Peer, Route, Via};
 use rand_chacha::ChaCha20Rng;
 
-use super::roles::{Player, Witness};
+use super::roles::{Checker, FuzzMachine};
 use crate::scene::rng;
 
 /// More outputs than any one input may cause.
@@ -22,66 +22,66 @@ pub(crate) enum Step<C> {
     Command(C),
 }
 
-/// What happened to one machine in the honest run.
+/// Inputs and outputs of one machine in the honest run.
 #[derive(Debug)]
-pub(crate) struct Tape<M: Player> {
+pub(crate) struct Trace<M: FuzzMachine> {
     /// Seed of its random numbers.
     pub(crate) seed: u64,
-    /// How group keys travelled.
+    /// The group's re-key strategy.
     pub(crate) strategy: StrategyKind,
     pub(crate) steps: Vec<(Now, Step<M::Command>)>,
-    /// How many steps it took to each state of interest.
+    /// Number of steps up to each state of interest.
     pub(crate) marks: Vec<usize>,
-    /// What it persisted.
+    /// Records that it persisted.
     pub(crate) records: Vec<M::Record>,
 }
 
-impl<M: Player> Tape<M> {
+impl<M: FuzzMachine> Trace<M> {
     /// The machine in the state of a mark.
-    pub(crate) fn play(&self, mark: usize) -> (Deck<M>, Now) {
-        let mut deck = Deck::new(self.seed, self.strategy);
+    pub(crate) fn replay(&self, mark: usize) -> (Harness<M>, Now) {
+        let mut harness = Harness::new(self.seed, self.strategy);
         let steps = &self.steps[..self.marks[mark]];
         for (now, step) in steps {
-            deck.take(*now, step);
+            harness.take(*now, step);
         }
         let start = Now { monotonic: Duration::from_secs(100), unix: crate::scene::START };
-        (deck, steps.last().map_or(start, |(now, _)| *now))
+        (harness, steps.last().map_or(start, |(now, _)| *now))
     }
 }
 
 /// A message that a machine wants sent.
 pub(crate) type Sent = (Destination, Vec<u8>);
 
-/// A machine with its random numbers, its disk and a witness of what must hold.
-pub(crate) struct Deck<M: Player> {
+/// A machine with its random numbers, its disk and a checker of what must hold.
+pub(crate) struct Harness<M: FuzzMachine> {
     pub(crate) machine: M,
     strategy: StrategyKind,
     rng: ChaCha20Rng,
     pub(crate) disk: Vec<M::Record>,
-    pub(crate) witness: Witness,
+    pub(crate) checker: Checker,
     pub(crate) deadline: Option<Duration>,
 }
 
-impl<M: Player> Deck<M> {
+impl<M: FuzzMachine> Harness<M> {
     pub(crate) fn new(seed: u64, strategy: StrategyKind) -> Self {
         let machine = M::restart(&[], strategy).expect("a fresh machine");
         Self::with(machine, seed, strategy)
     }
 
     pub(crate) fn with(machine: M, seed: u64, strategy: StrategyKind) -> Self {
-        let mut deck = Self {
+        let mut harness = Self {
             machine,
             strategy,
             rng: rng(seed),
             disk: Vec::new(),
-            witness: Witness::default(),
+            checker: Checker::default(),
             deadline: None,
         };
-        deck.drain();
-        deck
+        harness.drain();
+        harness
     }
 
-    /// Feeds one input and does what the machine wants done.
+    /// Feeds one input and executes the machine's outputs.
     pub(crate) fn take(&mut self, now: Now, step: &Step<M::Command>) -> Vec<Sent> {
         let input = match step {
             Step::Timeout => Input::Timeout,
@@ -103,7 +103,7 @@ impl<M: Player> Deck<M> {
                     assert!(payload.len() <= MAX_MESSAGE_LEN, "a message of {} bytes", payload.len());
                     sent.push((to, payload));
                 }
-                Output::Event(event) => M::observe(&mut self.witness, &event),
+                Output::Event(event) => M::observe(&mut self.checker, &event),
                 Output::Block(_) | Output::Relay { .. } | Output::Penalize { .. } => {}
                 Output::Timeout(deadline) => {
                     self.deadline = deadline;
@@ -114,7 +114,8 @@ impl<M: Player> Deck<M> {
         panic!("the outputs of one input do not end");
     }
 
-    /// Lets time pass to the deadline, if it comes within a day, and checks that the machine then has no more to do.
+    /// Advances time to the deadline, if it comes within a day, and checks that the machine then has no more
+    /// to do.
     pub(crate) fn expire(&mut self, now: &mut Now) {
         let Some(deadline) = self.deadline else { return };
         if deadline > now.monotonic + Duration::from_secs(86_400) {
@@ -132,7 +133,7 @@ impl<M: Player> Deck<M> {
         panic!("the machine asks for the same timeout again and again");
     }
 
-    /// Crash and start: what is on the disk must restore the machine.
+    /// Restarts the machine from its disk, as after a crash.
     pub(crate) fn restart(&mut self) {
         self.machine = M::restart(&self.disk, self.strategy).expect("what was persisted restores");
         self.machine.check();

@@ -1,5 +1,5 @@
-//! Attribute authorities beside a KGC: what the KGC says of them, what drones ask, what they answer, what drones keep; and
-//! their machines, fed with anything a stranger can say who went through the cookie round.
+//! Attribute authorities beside a KGC: their statements, requests of drones, replies and keyrings; and the
+//! machines of both sides, fed with anything that an attacker can send who has a valid cookie.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -59,7 +59,7 @@ fn honest<S: Staged>() -> Honest<S> {
     Honest { delivery, authority, request, pending, sealed }
 }
 
-/// What was decoded must encode to the bytes it came from.
+/// A decoded value must encode to the bytes it came from.
 fn canonical<T>(bytes: &[u8], decoded: Result<T, Error>, encode: impl FnOnce(&T) -> Vec<u8>) -> Option<T> {
     let value = decoded.ok()?;
     assert_eq!(encode(&value), bytes, "two encodings of one value");
@@ -91,7 +91,7 @@ both_suites! {
     delivery_request, delivery_request_seeds => requests, |honest| honest.request.encode();
     /// Sealed answers.
     sealed_delivery, sealed_delivery_seeds => answers, |honest| honest.sealed.encode();
-    /// What a drone keeps.
+    /// Keyring of a drone.
     keyring, keyring_seeds => keyrings, |honest| ring(honest).encode().to_vec();
 }
 
@@ -136,14 +136,14 @@ fn keyrings<S: Staged>(bytes: &[u8]) {
     canonical(bytes, Keyring::decode(bytes, deployment), |keyring| keyring.encode().to_vec());
 }
 
-/// What a drone asks and is told, within the signature and the seal.
-pub fn attribute_answer(bytes: &[u8]) {
+/// Payloads of request and reply, within the signature and the seal.
+pub fn attribute_payload(bytes: &[u8]) {
     canonical(bytes, KeyQuery::decode(bytes), KeyQuery::encode);
     canonical(bytes, KeyResponse::decode(bytes), |answer| answer.encode().to_vec());
 }
 
 /// Questions and answers of every kind.
-pub fn attribute_answer_seeds() -> Vec<Vec<u8>> {
+pub fn attribute_payload_seeds() -> Vec<Vec<u8>> {
     let key = Zeroizing::new(vec![5; 30]);
     let answers = [KeyResponse::Nothing, KeyResponse::Held { grant: 9 }, KeyResponse::Key { grant: 9, key }];
     let questions = [KeyQuery { statement: false, held: None }, KeyQuery { statement: true, held: Some(9) }];
@@ -185,9 +185,9 @@ fn drain<M: Machine>(machine: &mut M) -> (Vec<Vec<u8>>, Vec<M::Event>) {
     }
 }
 
-/// A server and a drone that speak with each other through somebody who puts these bytes in place of what either says:
-/// as the message, as the request within it, as the sealed answer, as the statement.
-pub fn office_input(bytes: &[u8]) {
+/// A server and a drone whose connection an attacker controls, who replaces with these bytes the message, the
+/// request within it, the sealed reply, or the statement.
+pub fn attribute_delivery_input(bytes: &[u8]) {
     let (honest, scene) = (honest::<S>(), S::scene());
     let rung = Arc::new(Mutex::new(false));
     let (statement, delivery) = (honest.authority.clone(), honest.delivery.clone());
@@ -235,8 +235,8 @@ pub fn office_input(bytes: &[u8]) {
     }
 }
 
-/// Requests, statements and answers of somebody else's conversation.
-pub fn office_input_seeds() -> Vec<Vec<u8>> {
+/// Requests, statements and replies of another conversation.
+pub fn attribute_delivery_input_seeds() -> Vec<Vec<u8>> {
     let honest = honest::<S>();
     vec![honest.request.encode(), honest.authority.bytes(), honest.sealed.encode(), vec![0; 40]]
 }
