@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use quiver_admission::{Ledger, PolicyStatement, SignedPolicy};
 use quiver_ainq::Ristretto255;
 use quiver_crypto::Secret;
+use quiver_delivery::attributes::KeyMaker;
+use quiver_delivery::attributes::certifying::{Certificate, Certifier, Terms};
 use quiver_garble::policy::Schema;
-use quiver_role::admission::{Ledger, PolicyStatement, SignedPolicy};
-use quiver_role::attributes::KeyMaker;
-use quiver_role::attributes::certifying::{Certificate, Certifier, Terms};
 
 use crate::scene::{START, Staged, name, rng};
 

@@ -9,13 +9,13 @@ use quiver_ainq::{
     RevocationList, Ristretto255, SealedDelivery, SecretScalar, SignedAuthority, Suite, VerifiedAuthority,
 };
 use quiver_crypto::{Secret, Zeroizing};
-use quiver_message::{DeliveryReply, DeliveryRequest as RequestMessage, Message, Payload};
-use quiver_role::attributes::{
+use quiver_delivery::attributes::{
     AttributeIssuer, Authority, FetchEvent, FetchTiming, Fetcher, IssuerConfig, KeyMaker, KeyQuery,
     KeyResponse, MakeError,
 };
-use quiver_role::delivery::{DeliveryServer, Standalone};
-use quiver_role::{Input, Machine, Now, Output, Peer, Route, Via};
+use quiver_delivery::{DeliveryServer, Standalone};
+use quiver_machine::{Input, Machine, Now, Output, Peer, Route, Via};
+use quiver_message::{DeliveryReply, DeliveryRequest as RequestMessage, Message, Payload};
 use quiver_service::keyring::{Entry, HeldKey, Keyring};
 use rand_chacha::rand_core::CryptoRngCore;
 

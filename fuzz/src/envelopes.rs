@@ -8,8 +8,8 @@ use quiver_abe::envelope::{
 };
 use quiver_abe::{FabeoCp, PublicEncoding, Scheme, SecretEncoding, Universe};
 use quiver_crypto::Hasher;
+use quiver_envelope::{AttributeAccess, AttributeKeys, EnvelopeCommand};
 use quiver_policy::{AttributeSet, Schema};
-use quiver_role::{AttributeAccess, AttributeKeys, EnvelopeCommand};
 use rand_chacha::rand_core::CryptoRngCore;
 
 use crate::scene::{START, rng};

@@ -18,7 +18,9 @@ mod trace;
 mod world;
 
 use quiver_ainq::{Ristretto255, StrategyKind};
-use quiver_role::{Either, Kgc, LeaderRecord, Snapshot};
+use quiver_enrolment::Kgc;
+use quiver_group::LeaderRecord;
+use quiver_machine::{Either, Snapshot};
 
 use self::deputy::Deputy;
 use self::roles::{EdgeNode, FuzzMachine, LeaderNode};

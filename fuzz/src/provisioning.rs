@@ -2,7 +2,7 @@
 
 use quiver_ainq::{Ristretto255, Role};
 use quiver_crypto::Hasher;
-use quiver_role::edge::{MAX_PROVISIONING_LEN, Provisioning, RadioPlace};
+use quiver_group::edge::{MAX_PROVISIONING_LEN, Provisioning, RadioPlace};
 
 use crate::scene::{Staged, name};
 

@@ -7,12 +7,11 @@ use std::time::Duration;
 use arbitrary::Unstructured;
 use quiver_ainq::{Bls12381G1, IssuedToken, Purpose, QuorumStatement, Ristretto255, Role, SealedShare};
 use quiver_crypto::Secret;
+use quiver_enrolment::{Kgc, KgcConfig, KgcRecord, Kgcs, MasterShare};
+use quiver_group::edge::EdgeTiming;
+use quiver_group::{Edge, EdgeConfig};
+use quiver_machine::{Destination, Input, Machine, Now, Output, Peer, Route, Snapshot, Via};
 use quiver_quorum::{Parameters, PublicShares, SecretShare, dealer};
-use quiver_role::edge::EdgeTiming;
-use quiver_role::{
-    Destination, Edge, EdgeConfig, Input, Kgc, KgcConfig, KgcRecord, Kgcs, Machine, MasterShare, Now, Output,
-    Peer, Route, Snapshot, Via,
-};
 use rand_chacha::ChaCha20Rng;
 
 use crate::scene::{START, Staged, rng};

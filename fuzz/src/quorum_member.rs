@@ -6,13 +6,10 @@ use std::time::Duration;
 
 use arbitrary::Unstructured;
 use quiver_ainq::{KgcId, Revoked, Ristretto255};
+use quiver_machine::{Destination, Input, Machine, Now, Output, Peer, Route, Via};
 use quiver_message::QuorumMessage;
 use quiver_quorum::PublicShares;
-use quiver_role::quorum::{Ibe, QuorumMembership};
-use quiver_role::{
-    Destination, Input, Machine, Now, Output, Peer, QuorumCommand, QuorumConfig, QuorumNode, QuorumRecord,
-    Route, Via,
-};
+use quiver_quorum_node::{Ibe, QuorumCommand, QuorumConfig, QuorumMembership, QuorumNode, QuorumRecord};
 use rand_chacha::ChaCha20Rng;
 
 use crate::mutation::mutate;
@@ -169,10 +166,10 @@ pub fn records(bytes: &[u8]) {
             let mut change = |stored: &[u8]| mutate(&mut u, stored.to_vec(), stored);
             Ok(match record {
                 QuorumRecord::Keys(snapshot) => {
-                    QuorumRecord::Keys(quiver_role::Snapshot::new(change(snapshot.as_bytes())?))
+                    QuorumRecord::Keys(quiver_machine::Snapshot::new(change(snapshot.as_bytes())?))
                 }
                 QuorumRecord::Ceremony(snapshot) => {
-                    QuorumRecord::Ceremony(quiver_role::Snapshot::new(change(snapshot.as_bytes())?))
+                    QuorumRecord::Ceremony(quiver_machine::Snapshot::new(change(snapshot.as_bytes())?))
                 }
                 QuorumRecord::Statements(stored) => QuorumRecord::Statements(change(stored)?),
                 QuorumRecord::RevocationList { number, list } => {

@@ -3,15 +3,15 @@
 
 use quiver_ainq::{DeliveryRequest, DroneKeypair, Error, Ristretto255};
 use quiver_crypto::{Secret, Zeroizing};
-use quiver_ibe::{Condition, Dealing};
-use quiver_message::{DeliveryReply, DeliveryRequest as RequestMessage, Message, Payload};
-use quiver_role::delivery::{DeliveryServer, Standalone};
-use quiver_role::release::{
+use quiver_delivery::release::{
     CollectCommand, CollectEvent, CollectTiming, Collector, DEFAULT_RATE, Holding, Pattern, Policy,
     ReleaseAuthority, ReleaseConfig, ReleaseEvent, ReleaseParameters, ShareQuery, ShareReleaser,
     ShareResponse, ShareServer,
 };
-use quiver_role::{Input, Machine, Now, Output, Peer, Route, Via};
+use quiver_delivery::{DeliveryServer, Standalone};
+use quiver_ibe::{Condition, Dealing};
+use quiver_machine::{Input, Machine, Now, Output, Peer, Route, Via};
+use quiver_message::{DeliveryReply, DeliveryRequest as RequestMessage, Message, Payload};
 use std::time::Duration;
 
 use crate::scene::{START, Staged, name, rng};

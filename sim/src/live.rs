@@ -20,12 +20,13 @@ mod worker_message;
 mod worker_pool;
 mod world;
 
+use quiver_admission::{AdmittingLeader, AnyEdge};
 use quiver_ainq::{Bls12381G1, Ristretto255, SuiteKind};
+use quiver_envelope::Envelopes;
+use quiver_machine::Node;
 use quiver_net::check_file_limit;
 use quiver_quorum::QuorumSuite;
 use quiver_report::{Machine, Progress};
-use quiver_role::admission::{AdmittingLeader, AnyEdge};
-use quiver_role::{Envelopes, Node};
 
 use crate::measure;
 use crate::plan::{Plan, TransportKind};

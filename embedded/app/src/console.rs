@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use quiver_ainq::Name;
 use quiver_crypto::Zeroizing;
-use quiver_role::edge::MAX_PROVISIONING_LEN;
+use quiver_group::edge::MAX_PROVISIONING_LEN;
 
 /// The longest line in bytes: one that provisions.
 pub(crate) const MAX_LINE: usize = 2 * MAX_PROVISIONING_LEN + 16;

@@ -1,7 +1,7 @@
 //! The edge role on a board: everything of the firmware that does not depend on which board it is.
 //!
 //! An image brings the [`Board`]: a link to a gateway ([`Datagrams`]), a console, flash, randomness,
-//! [`Hooks`], and a driver for `embassy-time`; [`run`] does the rest. It drives the machine of `quiver-role`
+//! [`Hooks`], and a driver for `embassy-time`; [`run`] does the rest. It drives the machine of `quiver-group`
 //! as a service does: what the gateway says goes in, what comes out is made durable in flash ([`storage`]),
 //! sent, or printed.
 //!

@@ -19,11 +19,11 @@ use core::time::Duration;
 
 use embedded_storage_async::nor_flash::MultiwriteNorFlash;
 use quiver_ainq::Ristretto255;
+use quiver_enrolment::Kgcs;
+use quiver_group::edge::{EdgeStatus, EdgeTiming, Provisioning};
+use quiver_group::{Edge, EdgeConfig};
 use quiver_link::{BoardEndpoint, BoardEvent, Limits, Report, Route as LinkRoute, Wants};
-use quiver_role::edge::{EdgeStatus, EdgeTiming, Provisioning};
-use quiver_role::{
-    Destination, Edge, EdgeConfig, Either, Input, Kgcs, Machine, Now, Output, Peer, Route, Snapshot, Via,
-};
+use quiver_machine::{Destination, Either, Input, Machine, Now, Output, Peer, Route, Snapshot, Via};
 use rand_core::CryptoRngCore;
 
 #[cfg(feature = "envelopes")]
@@ -40,7 +40,7 @@ use crate::{About, FrameErrors, Hooks, RadioAddress, State};
 
 pub(crate) type S = Ristretto255;
 /// The edge with what this image has beside it.
-type EdgeNode = quiver_role::Node<Edge<S>, Parts>;
+type EdgeNode = quiver_machine::Node<Edge<S>, Parts>;
 /// Commands of the machine.
 type EdgeNodeCommand = <EdgeNode as Machine>::Command;
 

@@ -9,8 +9,8 @@ use alloc::vec::Vec;
 use quiver_ainq::Ristretto255;
 use quiver_crypto::Zeroizing;
 use quiver_crypto::canonical::{Reader, Writer};
-use quiver_role::Snapshot;
-use quiver_role::edge::{MAX_PROVISIONING_LEN, Provisioning};
+use quiver_group::edge::{MAX_PROVISIONING_LEN, Provisioning};
+use quiver_machine::Snapshot;
 
 const VERSION: u8 = 1;
 /// Version of a state with a keyring. An image without envelopes refuses it: it would store a state without

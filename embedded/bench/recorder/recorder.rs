@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use quiver_ainq::{Name, StrategyKind};
 use quiver_bench::ainq::{Cue, Script, Step};
-use quiver_role::{LeaderCommand, Route};
+use quiver_group::LeaderCommand;
+use quiver_machine::Route;
 
 use self::site::{GROUP, InputRecord, Node, RecordedInput, Site, UNIX};
 

@@ -9,12 +9,11 @@ use quiver_ainq::{
     TokenGrant,
 };
 use quiver_crypto::Secret;
-use quiver_role::edge::EdgeTiming;
-use quiver_role::leader::LeaderTiming;
-use quiver_role::{
-    Destination, Edge, EdgeConfig, EdgeEvent, Input, Kgc, KgcConfig, Kgcs, Leader, LeaderCommand,
-    LeaderConfig, Machine, Now, Output, Peer, Route, Snapshot, Via,
-};
+use quiver_enrolment::{Kgc, KgcConfig, Kgcs};
+use quiver_group::edge::EdgeTiming;
+use quiver_group::leader::LeaderTiming;
+use quiver_group::{Edge, EdgeConfig, EdgeEvent, Leader, LeaderCommand, LeaderConfig};
+use quiver_machine::{Destination, Input, Machine, Now, Output, Peer, Route, Snapshot, Via};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use quiver_ainq::{Revoked, Role};
-use quiver_role::edge::EdgeTiming;
-use quiver_role::{Destination, Edge, EdgeConfig, Input, KgcCommand, Kgcs, Machine, Output, Peer, Route};
+use quiver_enrolment::{KgcCommand, Kgcs};
+use quiver_group::edge::EdgeTiming;
+use quiver_group::{Edge, EdgeConfig};
+use quiver_machine::{Destination, Input, Machine, Output, Peer, Route};
 
 use crate::{GROUP, InFlight, S, TestNetwork, grant, name};
 
@@ -103,7 +105,7 @@ impl TestNetwork {
         }
     }
 
-    pub(crate) fn feed_companion(&mut self, index: usize, input: Input<'_, quiver_role::EdgeCommand>) {
+    pub(crate) fn feed_companion(&mut self, index: usize, input: Input<'_, quiver_group::EdgeCommand>) {
         let now = self.times();
         let companion = &mut self.companions[index];
         if companion.silent {

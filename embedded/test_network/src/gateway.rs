@@ -4,7 +4,7 @@ use quiver_link::{
     Destination, GatewayEndpoint, GatewayEvent, Limits, LineDecoder, Route as LinkRoute, ToBoard, Wants,
     encode_line,
 };
-use quiver_role::{Input, Peer, Route};
+use quiver_machine::{Input, Peer, Route};
 use rand_core::RngCore;
 
 use crate::{EPOCH_START, InFlight, TestNetwork};

@@ -16,13 +16,12 @@ use quiver_ainq::{
     StrategyKind, TokenGrant,
 };
 use quiver_crypto::Secret;
+use quiver_enrolment::{Kgc, KgcCommand, KgcConfig, KgcEvent, Kgcs};
+use quiver_group::edge::Provisioning;
+use quiver_group::leader::LeaderTiming;
+use quiver_group::{Leader, LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord};
 use quiver_link::{GatewayEndpoint, Limits, LineDecoder, Report, Wants};
-use quiver_role::edge::Provisioning;
-use quiver_role::leader::LeaderTiming;
-use quiver_role::{
-    Destination, Input, Kgc, KgcCommand, KgcConfig, KgcEvent, Kgcs, Leader, LeaderCommand, LeaderConfig,
-    LeaderEvent, LeaderRecord, Machine, Now, Output, Peer, Route, Via,
-};
+use quiver_machine::{Destination, Input, Machine, Now, Output, Peer, Route, Via};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 

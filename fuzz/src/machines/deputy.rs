@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use arbitrary::Unstructured;
 use quiver_ainq::{Role, StrategyKind};
-use quiver_role::edge::RestoreError;
-use quiver_role::leader::LeaderTiming;
-use quiver_role::{
-    Input, Kgcs, Leader, LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord, Machine, Now, Output,
-};
+use quiver_enrolment::Kgcs;
+use quiver_group::edge::RestoreError;
+use quiver_group::leader::LeaderTiming;
+use quiver_group::{Leader, LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord};
+use quiver_machine::{Input, Machine, Now, Output};
 use rand_chacha::rand_core::CryptoRngCore;
 
 use super::S;

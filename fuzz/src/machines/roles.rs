@@ -7,13 +7,14 @@ use std::sync::OnceLock;
 use arbitrary::Unstructured;
 use quiver_ainq::{Epoch, Handle, MasterSecret, Name, Revoked, Role, StrategyKind};
 use quiver_crypto::Secret;
-use quiver_role::edge::{EdgeTiming, RestoreError};
-use quiver_role::leader::LeaderTiming;
-use quiver_role::{
-    Edge, EdgeCommand, EdgeConfig, EdgeEvent, Either, EnvelopeEvent, Envelopes, Kgc, KgcCommand, KgcConfig,
-    KgcEvent, KgcRecord, Kgcs, Leader, LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord, Machine, Node,
-    Snapshot,
+use quiver_enrolment::{Kgc, KgcCommand, KgcConfig, KgcEvent, KgcRecord, Kgcs};
+use quiver_envelope::{EnvelopeEvent, Envelopes};
+use quiver_group::edge::{EdgeTiming, RestoreError};
+use quiver_group::leader::LeaderTiming;
+use quiver_group::{
+    Edge, EdgeCommand, EdgeConfig, EdgeEvent, Leader, LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord,
 };
+use quiver_machine::{Either, Machine, Node, Snapshot};
 
 use super::S;
 use super::world::{EDGES, edge_name, is_honest};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use arbitrary::Unstructured;
 use quiver_ainq::StrategyKind;
-use quiver_role::{Now, Peer, Route, Via};
+use quiver_machine::{Now, Peer, Route, Via};
 
 use super::rogue;
 use super::roles::FuzzMachine;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use quiver_ainq::StrategyKind;
-use quiver_role::{Destination, Input, MAX_MESSAGE_LEN, Now, Output, Peer, Route, Via};
+use quiver_machine::{Destination, Input, MAX_MESSAGE_LEN, Now, Output, Peer, Route, Via};
 use rand_chacha::ChaCha20Rng;
 
 use super::roles::{Checker, FuzzMachine};

@@ -6,9 +6,10 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use quiver_ainq::{Revoked, Role, StrategyKind};
-use quiver_role::{
-    Destination, EdgeCommand, Either, EnvelopeCommand, Kgc, KgcCommand, LeaderCommand, Now, Peer, Route, Via,
-};
+use quiver_enrolment::{Kgc, KgcCommand};
+use quiver_envelope::EnvelopeCommand;
+use quiver_group::{EdgeCommand, LeaderCommand};
+use quiver_machine::{Destination, Either, Now, Peer, Route, Via};
 
 use super::S;
 use super::deputy::Deputy;

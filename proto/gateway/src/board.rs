@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quiver_link::{GatewayEndpoint, GatewayEvent, Limits, LinkError, MESSAGE_OVERHEAD, ToBoard, Wants};
-use quiver_role::{Destination, Route, Via};
+use quiver_machine::{Destination, Route, Via};
 use rand::Rng;
 use rand::rngs::OsRng;
 use tokio::sync::mpsc;

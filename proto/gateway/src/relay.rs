@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::convert::Infallible;
 
+use quiver_machine::{Destination, Input, Machine, Now, Output, Peer, Route, Via};
 use quiver_net::{
     Driver, Handle, Host, HostError, Multiaddr, NetError, NodeConfig, NodeKey, Transport, group_topic,
 };
-use quiver_role::{Destination, Input, Machine, Now, Output, Peer, Route, Via};
 use rand::rngs::OsRng;
 use rand_core::CryptoRngCore;
 use tokio::sync::{mpsc, oneshot};

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use quiver_machine::{Destination, Input, Machine, Now, Output, Peer, Route};
 use quiver_net::{Driver, Handle, Host, HostError, Multiaddr, NodeConfig, NodeKey, Transport};
-use quiver_role::{Destination, Input, Machine, Now, Output, Peer, Route};
 use rand_chacha::ChaCha20Rng;
 use rand_core::{CryptoRngCore, SeedableRng};
 use tokio::sync::Semaphore;

@@ -13,7 +13,7 @@ use libp2p::request_response::{self, ProtocolSupport};
 use libp2p::swarm::NetworkBehaviour;
 use libp2p::swarm::behaviour::toggle::Toggle;
 use libp2p::{identify, ping};
-use quiver_role::MAX_MESSAGE_LEN;
+use quiver_machine::MAX_MESSAGE_LEN;
 use sha2::{Digest, Sha256};
 
 use crate::addresses::Addresses;

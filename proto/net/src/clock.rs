@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use quiver_role::Now;
+use quiver_machine::Now;
 use tokio::time::Instant;
 
 /// Reads the clocks. The monotonic one starts when the driver is made.

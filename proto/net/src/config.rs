@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use libp2p::multiaddr::Protocol;
 use libp2p::{Multiaddr, PeerId};
-use quiver_role::Route;
-use quiver_role::machine::KgcId;
+use quiver_machine::{KgcId, Route};
 use tokio::sync::Semaphore;
 
 use crate::clock_sync::Clocks;

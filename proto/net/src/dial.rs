@@ -16,7 +16,7 @@ use futures::stream::FuturesUnordered;
 use libp2p::Multiaddr;
 use libp2p::multiaddr::Protocol;
 use libp2p::swarm::ConnectionId;
-use quiver_role::Route;
+use quiver_machine::Route;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};

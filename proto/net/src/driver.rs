@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use libp2p::PeerId;
-use quiver_role::{Finished, Machine};
+use quiver_machine::{Finished, Machine};
 use rand_core::CryptoRngCore;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep, sleep_until};

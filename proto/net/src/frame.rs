@@ -7,7 +7,7 @@ use futures::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use libp2p::StreamProtocol;
 use libp2p::request_response::Codec;
 use prometheus_client::metrics::counter::Counter;
-use quiver_role::MAX_MESSAGE_LEN;
+use quiver_machine::MAX_MESSAGE_LEN;
 
 use crate::request::RequestId;
 

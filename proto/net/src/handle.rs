@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use libp2p::{Multiaddr, PeerId};
-use quiver_role::Machine;
+use quiver_machine::Machine;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::clock_sync::OtherClocks;

@@ -1,7 +1,7 @@
 //! The application's side of a driver.
 
 use libp2p::{Multiaddr, PeerId};
-use quiver_role::{Machine, Peer};
+use quiver_machine::{Machine, Peer};
 
 use crate::error::HostError;
 

@@ -1,4 +1,4 @@
-//! The one libp2p driver of Quiver: it runs any [`Machine`](quiver_role::Machine) over TCP, QUIC or memory.
+//! The one libp2p driver of Quiver: it runs any [`Machine`](quiver_machine::Machine) over TCP, QUIC or memory.
 //!
 //! The driver moves bytes and time and knows neither suite nor message. The services run one [`Driver`] each,
 //! the simulator's live world runs thousands of them in one process.

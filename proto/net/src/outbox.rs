@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use libp2p::PeerId;
 use libp2p::request_response::{Behaviour, OutboundRequestId};
-use quiver_role::Peer;
+use quiver_machine::Peer;
 use tokio::time::Instant;
 
 use crate::config::NodeConfig;

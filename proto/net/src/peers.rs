@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use libp2p::PeerId;
 use libp2p::request_response::OutboundRequestId;
-use quiver_role::{Peer, Route};
+use quiver_machine::{Peer, Route};
 use tokio::time::Instant;
 
 use crate::addresses::Prefix;

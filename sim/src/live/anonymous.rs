@@ -4,12 +4,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use quiver_admission::{AnonymousEdge, Ending};
 use quiver_ainq::{Deployment, Suite};
+use quiver_delivery::attributes::certifying::MAX_PERIOD;
+use quiver_envelope::Envelopes;
+use quiver_group::EdgeCommand;
+use quiver_machine::{Either, Route, Snapshot};
 use quiver_message::Message;
 use quiver_net::{Handle, Multiaddr, NodeConfig, NodeKey, PeerId, group_topic};
-use quiver_role::admission::{AnonymousEdge, Ending};
-use quiver_role::attributes::certifying::MAX_PERIOD;
-use quiver_role::{EdgeCommand, Either, Envelopes, Route, Snapshot};
 use quiver_world::admission::{ANSWERS, COMPARED, Checkpoint, EVERYBODY, Place, Rules, Sighting};
 use rand::Rng;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -209,7 +211,7 @@ struct AnonymousTask<S: Suite> {
     index: u32,
     seed: u64,
     admission: Arc<Admission<S>>,
-    config: quiver_role::admission::AnonymousConfig<S>,
+    config: quiver_admission::AnonymousConfig<S>,
     spoke: NodeConfig,
     host: DroneHostFactory,
     /// The ledger of its answers, which outlives its machines.

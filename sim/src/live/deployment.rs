@@ -4,16 +4,19 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use quiver_admission::{AdmittingLeader, AdmittingLeaderCommand};
 use quiver_ainq::{
     Deployment, IssuedToken, Name, OperatorPublicKey, OperatorSecretKey, Role, StrategyKind, Suite,
     TokenGrant, UnixTime,
 };
+use quiver_enrolment::Kgcs;
+use quiver_envelope::Envelopes;
+use quiver_group::leader::LeaderTiming;
+use quiver_group::{Leader, LeaderConfig, LeaderRecord};
+use quiver_machine::{Either, Route};
 use quiver_net::Multiaddr;
 use quiver_quorum::QuorumSuite;
-use quiver_role::admission::{AdmittingLeader, AdmittingLeaderCommand};
-use quiver_role::leader::LeaderTiming;
-use quiver_role::quorum::Ibe;
-use quiver_role::{Either, Envelopes, Kgcs, Leader, LeaderConfig, LeaderRecord, Route};
+use quiver_quorum_node::Ibe;
 use quiver_world::Generated;
 use quiver_world::master_key::{MasterKey, Single};
 

@@ -2,8 +2,10 @@
 
 use quiver_ainq::{IssuedToken, Suite};
 use quiver_crypto::Secret;
+use quiver_envelope::Envelopes;
+use quiver_group::{Edge, EdgeConfig};
+use quiver_machine::{Either, Route, Snapshot};
 use quiver_net::Multiaddr;
-use quiver_role::{Edge, EdgeConfig, Either, Envelopes, Route, Snapshot};
 use tokio::sync::oneshot;
 
 use super::anonymous::AnonymousDrone;

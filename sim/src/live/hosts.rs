@@ -3,10 +3,12 @@
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use quiver_admission::{AdmittingLeaderEvent, AnonymousEvent, Ending};
 use quiver_ainq::{Name, Suite};
+use quiver_envelope::EnvelopeEvent;
+use quiver_group::{EdgeEvent, Leader, LeaderEvent, LeaderRecord};
+use quiver_machine::{Either, Snapshot};
 use quiver_net::{Host, HostError, PeerId};
-use quiver_role::admission::{AdmittingLeaderEvent, AnonymousEvent, Ending};
-use quiver_role::{EdgeEvent, Either, EnvelopeEvent, Leader, LeaderEvent, LeaderRecord, Snapshot};
 use quiver_world::admission::is_unsatisfied;
 use quiver_world::ibe_orders::CHANNEL;
 use tokio::sync::oneshot;

@@ -4,11 +4,11 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use quiver_ainq::{DroneKeypair, Suite};
+use quiver_delivery::Standalone;
+use quiver_delivery::release::{CollectCommand, CollectEvent, CollectTiming, Collector, Shortfall};
 use quiver_ibe::{Condition, IdentityKey};
+use quiver_machine::Route;
 use quiver_net::{Host, HostError, Multiaddr, NodeConfig, NodeKey};
-use quiver_role::Route;
-use quiver_role::delivery::Standalone;
-use quiver_role::release::{CollectCommand, CollectEvent, CollectTiming, Collector, Shortfall};
 use tokio::sync::oneshot;
 
 use super::drone_event::EventSink;

@@ -4,10 +4,10 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use quiver_ainq::{KgcId, Name, QuorumStatement};
+use quiver_machine::Route;
 use quiver_net::{Host, HostError, Multiaddr, NodeConfig, NodeKey};
 use quiver_quorum::{Parameters, PublicShares, QuorumSuite, SecretShare};
-use quiver_role::Route;
-use quiver_role::quorum::{
+use quiver_quorum_node::{
     Ibe, QuorumCommand, QuorumConfig, QuorumEvent, QuorumKeys, QuorumMembership, QuorumNode, QuorumRecord,
 };
 use quiver_world::Generated;

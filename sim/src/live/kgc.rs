@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use quiver_ainq::{AuthorityStatement, KgcId, Purpose, Suite};
 use quiver_crypto::Secret;
-use quiver_net::{Host, HostError, Multiaddr};
-use quiver_role::attributes::{AttributeIssuer, IssuerConfig};
-use quiver_role::delivery::DeliveryServer;
-use quiver_role::delivery::kgc::{KgcNode, KgcNodeEvent, KgcNodeRecord};
-use quiver_role::release::{
+use quiver_delivery::DeliveryServer;
+use quiver_delivery::attributes::{AttributeIssuer, IssuerConfig};
+use quiver_delivery::kgc::{KgcNode, KgcNodeEvent, KgcNodeRecord};
+use quiver_delivery::release::{
     Audience, DEFAULT_RATE, Policy, ReleaseConfig, ReleaseEvent, ShareReleaser, ShareServer,
 };
-use quiver_role::{Either, Kgc, KgcConfig, KgcEvent, KgcRecord};
+use quiver_enrolment::{Kgc, KgcConfig, KgcEvent, KgcRecord};
+use quiver_machine::Either;
+use quiver_net::{Host, HostError, Multiaddr};
 use quiver_world::ibe_orders::IbeAuthority;
 
 use super::deployment::Founder;

@@ -1,7 +1,7 @@
 //! Runs a machine on the network.
 
+use quiver_machine::Machine;
 use quiver_net::{Driver, Handle, Host, NodeConfig};
-use quiver_role::Machine;
 use rand_chacha::ChaCha20Rng;
 use tokio::task::JoinHandle;
 

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quiver_ainq::{Deployment, KgcId, Name, Suite};
+use quiver_enrolment::Kgcs;
+use quiver_group::edge::EdgeTiming;
+use quiver_group::leader::LeaderTiming;
+use quiver_machine::Route;
 use quiver_net::{Multiaddr, NodeConfig, NodeKey, Transport, group_topic};
-use quiver_role::edge::EdgeTiming;
-use quiver_role::leader::LeaderTiming;
-use quiver_role::{Kgcs, Route};
 use tokio::sync::Semaphore;
 
 use super::anonymous::Admission;

@@ -5,8 +5,8 @@ use std::ops::Range;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use quiver_ainq::Suite;
 use quiver_crypto::Secret;
+use quiver_group::EdgeCommand;
 use quiver_net::Multiaddr;
-use quiver_role::EdgeCommand;
 use serde::{Deserialize, Serialize};
 
 use super::deployment::name;

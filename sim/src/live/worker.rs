@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use quiver_ainq::{Bls12381G1, Deployment, Element, IssuedToken, Ristretto255, SuiteKind};
+use quiver_enrolment::Kgcs;
 use quiver_net::{Multiaddr, check_file_limit};
 use quiver_quorum::QuorumSuite;
-use quiver_role::Kgcs;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use quiver_ainq::{IssuedToken, Role, Suite};
 use quiver_crypto::Hasher;
+use quiver_delivery::kgc::KgcNode;
+use quiver_machine::Route;
 use quiver_net::{Multiaddr, NetError};
 use quiver_quorum::QuorumSuite;
 use quiver_report::Progress;
-use quiver_role::Route;
-use quiver_role::delivery::kgc::KgcNode;
 use quiver_world::ibe_orders::IbeAuthority;
 
 use super::LeaderNode;
@@ -378,7 +378,7 @@ pub(crate) async fn first_address<M>(
     what: &'static str,
 ) -> Result<Multiaddr>
 where
-    M: quiver_role::Machine + Send + 'static,
+    M: quiver_machine::Machine + Send + 'static,
     M::Command: Send,
     M::Event: Send,
     M::Record: Send,

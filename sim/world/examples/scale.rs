@@ -45,8 +45,8 @@ fn live<S: QuorumSuite>(plan: &RunPlan) {
         "{} over {}; an edge's machine {} bytes, a leader's {}",
         plan.drones,
         S::ID,
-        size_of::<quiver_role::Edge<S>>(),
-        size_of::<quiver_role::Leader<S>>()
+        size_of::<quiver_group::Edge<S>>(),
+        size_of::<quiver_group::Leader<S>>()
     );
     let mut last = (None, Duration::ZERO);
     let mut show = |progress: Progress| {

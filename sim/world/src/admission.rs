@@ -2,7 +2,7 @@
 //! learn.
 //!
 //! A [`Checkpoint`] is a certification authority and a policy that the KGCs signed. With it leaders are
-//! [demanding](quiver_role::admission::AdmittingLeader::demanding) and edges [anonymous](quiver_role::admission::AnonymousEdge): the
+//! [demanding](quiver_admission::AdmittingLeader::demanding) and edges [anonymous](quiver_admission::AnonymousEdge): the
 //! machines that the services run. Every drone has fields that follow from the seed: where it is, and how
 //! much battery it has left.
 //!
@@ -28,8 +28,8 @@ pub use self::links::{COMPARED, EVERYBODY, STRETCH, Sighting, linked};
 pub use self::sightings::Sightings;
 pub use self::tags::told_apart;
 
+use quiver_admission::{AdmissionError, Ending};
 pub use quiver_garble::policy::MAX_TEXT;
-use quiver_role::admission::{AdmissionError, Ending};
 
 /// Whether a drone's membership never began because it does not satisfy the policy.
 pub fn is_unsatisfied(why: &Ending) -> bool {

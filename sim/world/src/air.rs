@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use quiver_ainq::Epoch;
-use quiver_role::LeaderEvent;
+use quiver_group::LeaderEvent;
 use rand_chacha::ChaCha8Rng;
 
 pub use self::compute_cost::compute_cost;

@@ -7,10 +7,10 @@ use quiver_ainq::{
     DeliveryRequest, Deployment, EnrolmentRequest, KgcId, Label, OperatorPublicKey, RevocationList,
     SealedDelivery, SecretValue, Suite, VerifiedDelivery, VerifiedRequest,
 };
+use quiver_delivery::release::{ShareQuery, ShareResponse};
 use quiver_ibe::{IdentityPoint, MasterShare};
+use quiver_machine::{Now, Peer};
 use quiver_message::{DeliveryReply, EnrolShare, Message};
-use quiver_role::release::{ShareQuery, ShareResponse};
-use quiver_role::{Now, Peer};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
 

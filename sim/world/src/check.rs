@@ -15,8 +15,8 @@ mod story;
 use std::time::Duration;
 
 use quiver_ainq::{Ristretto255, StrategyKind, Suite};
+use quiver_group::leader::LeaderTiming;
 use quiver_quorum::QuorumSuite;
-use quiver_role::leader::LeaderTiming;
 
 pub use self::generate::{Plan, StartState};
 pub use self::shrink::shrink;

@@ -7,15 +7,16 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use quiver_admission::{AnonymousEvent, AnyEdge};
 use quiver_ainq::{Deployment, DroneKeypair, Suite};
+use quiver_delivery::Standalone;
+use quiver_delivery::release::{CollectCommand, CollectEvent, CollectTiming, Collector};
+use quiver_enrolment::EnrolmentTrouble;
+use quiver_envelope::Envelopes;
+use quiver_group::EdgeEvent;
 use quiver_ibe::{Condition, IdentityKey};
+use quiver_machine::{Either, Input, Machine, Node, Now, Output, Peer, Route, Snapshot};
 use quiver_message::Message;
-use quiver_role::admission::{AnonymousEvent, AnyEdge};
-use quiver_role::delivery::Standalone;
-use quiver_role::release::{CollectCommand, CollectEvent, CollectTiming, Collector};
-use quiver_role::{
-    EdgeEvent, Either, EnrolmentTrouble, Envelopes, Input, Machine, Node, Now, Output, Peer, Route, Snapshot,
-};
 use rand_core::CryptoRngCore;
 
 use crate::ibe_orders::{CHANNEL, SealedOrder};
@@ -210,7 +211,7 @@ impl<S: Suite> Machine for Drone<S> {
 pub(crate) fn culprit(event: &NodeEvent) -> Option<quiver_ainq::KgcId> {
     match event {
         NodeEvent::Edge(EdgeEvent::EnrolmentTrouble(EnrolmentTrouble::WrongShare { kgc, .. }))
-        | NodeEvent::Leader(quiver_role::LeaderEvent::EnrolmentTrouble(EnrolmentTrouble::WrongShare {
+        | NodeEvent::Leader(quiver_group::LeaderEvent::EnrolmentTrouble(EnrolmentTrouble::WrongShare {
             kgc,
             ..
         }))

@@ -4,8 +4,8 @@ use quiver_abe::envelope::{AnyKey, AnyParameters, Target};
 use quiver_abe::{
     AbeError, FabeoCp, MasterKey, Parameters, PublicEncoding, Scheme, SecretEncoding, Universe,
 };
+use quiver_envelope::{AttributeAccess, AttributeKeys, EnvelopeCommand};
 use quiver_policy::{AttributeSet, PolicyError, Schema};
-use quiver_role::{AttributeAccess, AttributeKeys, EnvelopeCommand};
 use rand_core::CryptoRngCore;
 
 /// Attributes of drones, by their number modulo four. The last have the authority's parameters and no key.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use quiver_role::Route;
+use quiver_machine::Route;
 
 /// Something that is to happen to one node.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,22 +3,24 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use quiver_admission::AdmittingLeader;
 use quiver_ainq::{
     AuthorityStatement, Bls12381G1, Deployment, IssuedToken, KgcId, Name, OperatorPublicKey,
     OperatorSecretKey, Purpose, Role, StrategyKind, Suite, TokenGrant, UnixTime,
 };
 use quiver_crypto::{Hasher, Secret};
-use quiver_ibe::Condition;
-use quiver_quorum::{Parameters, QuorumSuite};
-use quiver_role::admission::AdmittingLeader;
-use quiver_role::delivery::DeliveryServer;
-use quiver_role::edge::EdgeTiming;
-use quiver_role::kgc::RestoreError;
-use quiver_role::leader::LeaderTiming;
-use quiver_role::release::{
+use quiver_delivery::DeliveryServer;
+use quiver_delivery::release::{
     Approval, Audience, CollectTiming, DEFAULT_RATE, Policy, ReleaseConfig, ShareReleaser, ShareServer,
 };
-use quiver_role::{Edge, EdgeConfig, Either, Kgc, KgcConfig, Leader, LeaderConfig, Snapshot};
+use quiver_enrolment::kgc::RestoreError;
+use quiver_enrolment::{Kgc, KgcConfig};
+use quiver_group::edge::EdgeTiming;
+use quiver_group::leader::LeaderTiming;
+use quiver_group::{Edge, EdgeConfig, Leader, LeaderConfig};
+use quiver_ibe::Condition;
+use quiver_machine::{Either, Snapshot};
+use quiver_quorum::{Parameters, QuorumSuite};
 use rand_core::RngCore;
 
 use crate::admission::{Checkpoint, Place, Rules};

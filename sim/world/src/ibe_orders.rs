@@ -8,8 +8,8 @@ use quiver_ainq::{
 };
 use quiver_crypto::canonical::{Reader, Writer};
 use quiver_crypto::{Secret, aead};
+use quiver_delivery::release::{Holding, ReleaseAuthority, ReleaseParameters};
 use quiver_ibe::{Ciphertext, Condition, Dealing, IdentityKey, IdentityPoint, MasterPublicKey, MasterShare};
-use quiver_role::release::{Holding, ReleaseAuthority, ReleaseParameters};
 use rand_core::CryptoRngCore;
 use zeroize::Zeroizing;
 
@@ -37,7 +37,7 @@ pub enum IbeOrderError {
     Ainq(#[from] quiver_ainq::Error),
     /// A share is not that of its statement.
     #[error(transparent)]
-    Holding(#[from] quiver_role::release::HoldingError),
+    Holding(#[from] quiver_delivery::release::HoldingError),
     /// Malformed bytes of an order.
     #[error(transparent)]
     Malformed(#[from] quiver_crypto::canonical::Malformed),

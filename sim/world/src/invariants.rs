@@ -300,7 +300,7 @@ impl<S: Suite> Invariants<S> {
             self.asked_to_revoke.extend(self.to_be_revoked.take());
         }
         for event in step.events() {
-            if let NodeEvent::Kgc(quiver_role::KgcEvent::RevocationListSigned { number }) = event {
+            if let NodeEvent::Kgc(quiver_enrolment::KgcEvent::RevocationListSigned { number }) = event {
                 for edge in std::mem::take(&mut self.asked_to_revoke) {
                     self.revoked.entry(edge).or_insert(*number);
                 }

@@ -3,11 +3,10 @@
 use std::ops::Deref;
 
 use quiver_ainq::{KgcId, OperatorPublicKey, Suite};
+use quiver_delivery::release::{ReleaseCommand, ReleaseEvent, ShareReleased, ShareServer};
+use quiver_enrolment::{Kgc, KgcCommand, KgcEvent, KgcRecord};
+use quiver_machine::{Destination, Either, Input, Machine, Node, Now, Output, Primary};
 use quiver_message::Message;
-use quiver_role::release::{ReleaseCommand, ReleaseEvent, ShareReleased, ShareServer};
-use quiver_role::{
-    Destination, Either, Input, Kgc, KgcCommand, KgcEvent, KgcRecord, Machine, Node, Now, Output, Primary,
-};
 use rand_core::CryptoRngCore;
 
 use crate::NodeEvent;

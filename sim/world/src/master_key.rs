@@ -10,11 +10,11 @@ use quiver_ainq::{
     Suite, UnverifiedPartialKey, identity_statement,
 };
 use quiver_crypto::{Digest, Hasher};
+use quiver_enrolment::{Kgcs, Master, MasterShare};
 use quiver_quorum::dkg::Dealing;
 use quiver_quorum::{
     Error, Parameters, PublicShares, QuorumSuite, Refused, SecretShare, SignatureShare, SigningPackage,
 };
-use quiver_role::{Kgcs, Master, MasterShare};
 use rand_core::CryptoRngCore;
 use zeroize::Zeroizing;
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use quiver_ainq::KgcId;
-use quiver_role::Peer;
+use quiver_machine::Peer;
 
 /// A node of the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

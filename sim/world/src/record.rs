@@ -2,7 +2,9 @@
 
 use std::convert::Infallible;
 
-use quiver_role::{Either, KgcRecord, LeaderRecord, Snapshot};
+use quiver_enrolment::KgcRecord;
+use quiver_group::LeaderRecord;
+use quiver_machine::{Either, Snapshot};
 
 use crate::kgc_node::KgcNodeRecord;
 

@@ -12,8 +12,8 @@ mod phases;
 use std::time::Duration;
 
 use quiver_ainq::{Epoch, StrategyKind};
+use quiver_group::leader::LeaderTiming;
 use quiver_quorum::QuorumSuite;
-use quiver_role::leader::LeaderTiming;
 
 use self::arrivals::Arrivals;
 pub use self::operation::{Operation, Percentiles, RadioCost, Violation};

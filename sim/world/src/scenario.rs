@@ -59,8 +59,8 @@ mod shipped;
 use std::time::Duration;
 
 use quiver_ainq::StrategyKind;
-use quiver_role::edge::EdgeTiming;
-use quiver_role::leader::LeaderTiming;
+use quiver_group::edge::EdgeTiming;
+use quiver_group::leader::LeaderTiming;
 
 pub use self::error::ScenarioError;
 pub use self::expect::{Expectations, Tally};

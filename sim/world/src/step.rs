@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quiver_role::admission::{AdmissionError, AdmittingLeaderEvent, AnonymousEvent};
-use quiver_role::release::{CollectEvent, ReleaseEvent};
-use quiver_role::{
-    Destination, EdgeEvent, Either, EnvelopeEvent, KgcEvent, LeaderEvent, Machine, Misdeed, Peer,
-};
+use quiver_admission::{AdmissionError, AdmittingLeaderEvent, AnonymousEvent};
+use quiver_delivery::release::{CollectEvent, ReleaseEvent};
+use quiver_enrolment::KgcEvent;
+use quiver_envelope::EnvelopeEvent;
+use quiver_group::{EdgeEvent, LeaderEvent};
+use quiver_machine::{Destination, Either, Machine, Misdeed, Peer};
 use quiver_testbed::{Disk, Keep, OutputSink};
 use sha2::{Digest, Sha256};
 

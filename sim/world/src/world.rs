@@ -16,11 +16,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use quiver_admission::{AdmittingLeader, AdmittingLeaderCommand};
 use quiver_ainq::{Epoch, KgcId, Suite};
-use quiver_role::admission::{AdmittingLeader, AdmittingLeaderCommand};
-use quiver_role::edge::EdgeTiming;
-use quiver_role::leader::LeaderTiming;
-use quiver_role::{EdgeCommand, Either, EnvelopeCommand, Envelopes, Node as RoleNode};
+use quiver_envelope::{EnvelopeCommand, Envelopes};
+use quiver_group::EdgeCommand;
+use quiver_group::edge::EdgeTiming;
+use quiver_group::leader::LeaderTiming;
+use quiver_machine::{Either, Node as RoleNode};
 use sha2::Sha256;
 
 pub use self::actions::message_number;

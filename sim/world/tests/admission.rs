@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
+use quiver_admission::{AdmissionError, AnonymousEvent, Ending};
 use quiver_ainq::{Pseudonym, StrategyKind};
-use quiver_role::admission::{AdmissionError, AnonymousEvent, Ending};
-use quiver_role::leader::LeaderTiming;
-use quiver_role::{EdgeEvent, LeaderEvent};
+use quiver_group::leader::LeaderTiming;
+use quiver_group::{EdgeEvent, LeaderEvent};
 use quiver_world::admission::{COMPARED, FENCE, Fields, PERIOD, Rules, Sightings, linked};
 use quiver_world::check::{CheckSetup, Checker};
 use quiver_world::run::{Operation, RunPlan, run};

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use quiver_ainq::StrategyKind;
-use quiver_role::leader::LeaderTiming;
+use quiver_group::leader::LeaderTiming;
 use quiver_world::{Action, Forgery, InsecureToy, Invariant, Invariants, NodeId, Sabotage, Setup, World};
 
 const MEMBERS: u32 = 6;

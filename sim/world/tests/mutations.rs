@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use quiver_ainq::{Epoch, StrategyKind};
-use quiver_role::{EdgeEvent, LeaderEvent};
+use quiver_group::{EdgeEvent, LeaderEvent};
 use quiver_world::check::{CheckSetup, Checker};
 use quiver_world::{
     Action, Cause, DiskState, Effect, InsecureToy, Invariant, Invariants, LinkFaults, NoObserver, NodeEvent,
@@ -188,7 +188,7 @@ fn a_message_that_nobody_said_is_noticed() {
     let event = EdgeEvent::Message {
         channel: quiver_ainq::Name::new("talk").unwrap(),
         data: 7_u32.to_be_bytes().to_vec().into(),
-        source: quiver_role::Source::Unauthenticated { slot: 0 },
+        source: quiver_group::Source::Unauthenticated { slot: 0 },
     };
     invariants.on_step(&world, &reported(&world, NodeId::Edge(1), NodeEvent::Edge(event)));
     assert_eq!(invariants.violations()[0].invariant, Invariant::Delivery);

@@ -14,15 +14,13 @@ use embedded_storage_async::nor_flash::MultiwriteNorFlash;
 use quiver_abe::envelope::SessionLimits;
 use quiver_ainq::{DroneKeypair, Name, SignedAuthority};
 use quiver_crypto::Zeroizing;
-use quiver_link::Counter;
-use quiver_role::attributes::{
+use quiver_delivery::Standalone;
+use quiver_delivery::attributes::{
     Entry, FetchCommand, FetchEvent, FetchTiming, Fetcher, Held, HeldKey, KIND, KeyResponse, Keyring,
 };
-use quiver_role::delivery::Standalone;
-use quiver_role::{
-    AttributeAccess, AttributeKeys, Destination, Either, EnvelopeCommand, EnvelopeLimits, Envelopes, Input,
-    Machine, Now, Output, Peer, Route, Snapshot, Via,
-};
+use quiver_envelope::{AttributeAccess, AttributeKeys, EnvelopeCommand, EnvelopeLimits, Envelopes};
+use quiver_link::Counter;
+use quiver_machine::{Destination, Either, Input, Machine, Now, Output, Peer, Route, Snapshot, Via};
 use rand_core::CryptoRngCore;
 
 use super::{Node, S};

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use quiver_role::{Peer, Route};
+use quiver_machine::{Peer, Route};
 
 /// Greatest number of connections at once: KGCs of a quorum, a leader and its deputies.
 const MAX_CONNECTIONS: usize = 80;

@@ -6,8 +6,8 @@ use core::time::Duration;
 use embedded_storage_async::nor_flash::MultiwriteNorFlash;
 use quiver_ainq::Name;
 use quiver_crypto::Zeroizing;
-use quiver_role::edge::{EdgeCommand, MAX_PROVISIONING_LEN, Provisioning};
-use quiver_role::{Either, Input};
+use quiver_group::edge::{EdgeCommand, MAX_PROVISIONING_LEN, Provisioning};
+use quiver_machine::{Either, Input};
 use rand_core::CryptoRngCore;
 
 use super::{EdgeNodeCommand, Node, S};

@@ -8,9 +8,10 @@ use quiver_abe::envelope::{
     AnyScheme, EnvelopeError, Header, OpenedBytes, ReceivingSession, Target, named_authority, open_bytes,
 };
 use quiver_crypto::{Hex, Zeroizing};
+use quiver_envelope::{Author, DroneVerifier, EnvelopeCommand, EnvelopeEvent};
 use quiver_link::Counter;
+use quiver_machine::{Either, Primary};
 use quiver_policy::Schema;
-use quiver_role::{Author, DroneVerifier, Either, EnvelopeCommand, EnvelopeEvent, Primary};
 use rand_core::CryptoRngCore;
 
 use super::Node;

@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use embedded_storage_async::nor_flash::MultiwriteNorFlash;
 use quiver_crypto::Zeroizing;
-use quiver_role::{Peer, Route, Snapshot};
+use quiver_machine::{Peer, Route, Snapshot};
 use rand_core::CryptoRngCore;
 
 use super::Node;

@@ -5,8 +5,8 @@ use core::time::Duration;
 
 use embedded_storage_async::nor_flash::MultiwriteNorFlash;
 use quiver_crypto::{Secret, Zeroizing};
+use quiver_group::edge::Provisioning;
 use quiver_link::Counter;
-use quiver_role::edge::Provisioning;
 use rand_core::CryptoRngCore;
 
 use super::{Attributes, Node, RETRY, RETRY_MAX, S};

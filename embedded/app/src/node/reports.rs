@@ -6,9 +6,10 @@ use core::time::Duration;
 
 use embedded_storage_async::nor_flash::MultiwriteNorFlash;
 use quiver_crypto::Hex;
+use quiver_group::Source;
+use quiver_group::edge::{EdgeEvent, RestoreError};
 use quiver_link::{Counter, Destination as LinkDestination, Report, ToGateway};
-use quiver_role::edge::{EdgeEvent, RestoreError};
-use quiver_role::{Destination, Peer, Source};
+use quiver_machine::{Destination, Peer};
 use rand_core::CryptoRngCore;
 
 use super::Node;
@@ -80,7 +81,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
             EdgeEvent::Blamed { peer, offence } => {
                 self.report.add(Counter::Offences);
                 #[cfg(feature = "envelopes")]
-                if matches!(offence, quiver_role::Offence::Envelope(_)) {
+                if matches!(offence, quiver_machine::Offence::Envelope(_)) {
                     self.report.add(Counter::BadEnvelopes);
                 }
                 self.print_line(format_args!("blamed {} {offence}", peer.0));

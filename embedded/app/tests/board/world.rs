@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use quiver_ainq::StrategyKind;
 use quiver_firmware::{About, Board, Hooks, Memory, ResetCause, SerialLine, State, run};
-use quiver_role::leader::LeaderTiming;
+use quiver_group::leader::LeaderTiming;
 use quiver_test_network::TestNetwork;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{CryptoRng, Error, RngCore, SeedableRng};

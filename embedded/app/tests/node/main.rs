@@ -28,9 +28,9 @@ use std::time::Duration;
 use crc::{CRC_32_ISO_HDLC, Crc};
 use quiver_ainq::StrategyKind;
 use quiver_firmware::State;
+use quiver_group::leader::LeaderTiming;
+use quiver_group::{LeaderCommand, LeaderEvent};
 use quiver_link::{Counter, encode_line};
-use quiver_role::leader::LeaderTiming;
-use quiver_role::{LeaderCommand, LeaderEvent};
 use quiver_test_network::name;
 
 use self::world::World;

@@ -22,10 +22,12 @@ use embassy_futures::block_on;
 use quiver_ainq::StrategyKind;
 use quiver_crypto::Hex;
 use quiver_crypto::canonical::Reader;
+use quiver_enrolment::Kgcs;
 use quiver_firmware::storage::Storage;
-use quiver_role::edge::{EdgeConfig, EdgeTiming, Provisioning};
-use quiver_role::leader::LeaderTiming;
-use quiver_role::{Edge, Kgcs, LeaderCommand, LeaderEvent, Snapshot};
+use quiver_group::edge::{EdgeConfig, EdgeTiming, Provisioning};
+use quiver_group::leader::LeaderTiming;
+use quiver_group::{Edge, LeaderCommand, LeaderEvent};
+use quiver_machine::Snapshot;
 use quiver_test_network::name;
 
 use self::flash::PAGE;

@@ -3,9 +3,11 @@
 use alloc::format;
 
 use quiver_ainq::{Error, Header, Label, RevocationList, Ristretto255, Signature, VerifiedHeader};
+use quiver_enrolment::Kgcs;
+use quiver_group::edge::EdgeTiming;
+use quiver_group::{Edge, EdgeConfig, EdgeEvent};
+use quiver_machine::{Input, Machine, Output, Peer, Route, Via};
 use quiver_message::Message;
-use quiver_role::edge::EdgeTiming;
-use quiver_role::{Edge, EdgeConfig, EdgeEvent, Input, Kgcs, Machine, Output, Peer, Route, Via};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 

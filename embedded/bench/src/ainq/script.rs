@@ -14,7 +14,7 @@ use core::time::Duration;
 
 use quiver_ainq::{Deployment, Element, Name, Ristretto255};
 use quiver_crypto::canonical::{Malformed, Reader, Writer};
-use quiver_role::{Now, Snapshot};
+use quiver_machine::{Now, Snapshot};
 use thiserror::Error;
 
 /// Steps that a script has at most.

@@ -15,7 +15,7 @@ use std::fmt;
 use std::time::Duration;
 
 use quiver_emulation::wire::{End, LinkFaults};
-use quiver_role::{LeaderCommand, LeaderEvent};
+use quiver_group::{LeaderCommand, LeaderEvent};
 use quiver_test_network::name;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
@@ -252,7 +252,7 @@ fn is_epoch(event: &LeaderEvent) -> bool {
 /// Messages of the board that the leader has received.
 fn heard(board: &VirtualBoard) -> usize {
     let ours = |event: &&LeaderEvent| match event {
-        LeaderEvent::Message { data, source: quiver_role::Source::Signed { name, .. }, .. } => {
+        LeaderEvent::Message { data, source: quiver_group::Source::Signed { name, .. }, .. } => {
             name.as_str() == NAME && data.starts_with(b"report ")
         }
         _ => false,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use quiver_role::{Peer, Route};
+use quiver_machine::{Peer, Route};
 
 /// Which of a board's nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

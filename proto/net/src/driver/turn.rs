@@ -3,7 +3,7 @@
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use quiver_role::{Destination, Finished, Input, Machine, Misdeed, Output, Peer, Route, Via};
+use quiver_machine::{Destination, Finished, Input, Machine, Misdeed, Output, Peer, Route, Via};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tracing::Span;

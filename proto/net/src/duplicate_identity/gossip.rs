@@ -13,7 +13,7 @@ use std::time::Duration;
 use futures::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use libp2p::request_response::{self, Codec, ProtocolSupport};
 use libp2p::{PeerId, StreamProtocol};
-use quiver_role::Route;
+use quiver_machine::Route;
 use tokio::time::Instant;
 
 use crate::peers::Peers;

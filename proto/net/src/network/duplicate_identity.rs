@@ -2,7 +2,7 @@
 
 use libp2p::PeerId;
 use libp2p::request_response::Message;
-use quiver_role::{Peer, Route};
+use quiver_machine::{Peer, Route};
 use rand::Rng;
 use tokio::sync::watch;
 use tokio::time::Instant;

@@ -6,7 +6,7 @@ use libp2p::core::ConnectedPoint;
 use libp2p::request_response::{self, Message};
 use libp2p::swarm::{ConnectionError, ConnectionId, SwarmEvent};
 use libp2p::{Multiaddr, PeerId, gossipsub, ping};
-use quiver_role::{Route, Via};
+use quiver_machine::{Route, Via};
 use tokio::time::Instant;
 
 use super::{Answer, ClockAnswer, ClockQuestion, Incoming, Network};
@@ -190,7 +190,8 @@ impl Network {
 
     fn on_group_message(&mut self, from: PeerId, id: &gossipsub::MessageId, mut data: Vec<u8>) {
         use gossipsub::MessageAcceptance;
-        let well_formed = data.len() >= NONCE_LEN && data.len() - NONCE_LEN <= quiver_role::MAX_MESSAGE_LEN;
+        let well_formed =
+            data.len() >= NONCE_LEN && data.len() - NONCE_LEN <= quiver_machine::MAX_MESSAGE_LEN;
         let known = self.is_relayed(&from);
         let within_rate = well_formed && known && self.is_within_rate(&from, data.len());
         let acceptance = match self.tuning {

@@ -3,8 +3,8 @@
 use futures::StreamExt;
 use libp2p::request_response::{self, Message};
 use libp2p::swarm::SwarmEvent;
+use quiver_machine::Route;
 use quiver_net::{NodeConfig, Transport};
-use quiver_role::Route;
 use tokio::time::{Duration, sleep, timeout};
 
 use crate::hostile::hostile_node;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use quiver_machine::Route;
 use quiver_net::{Rate, Transport};
-use quiver_role::Route;
 use tokio::time::sleep;
 
 use crate::toy::{Heard, Order, PATIENCE, Running, hub, pair, spoke, start};

@@ -3,8 +3,8 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use quiver_machine::Route;
 use quiver_net::{NetError, NodeConfig, Stopped, Transport};
-use quiver_role::Route;
 use tokio::time::sleep;
 
 use crate::toy::{Heard, Order, PATIENCE, hub, key, pair, spoke, start};

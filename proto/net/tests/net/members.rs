@@ -1,7 +1,7 @@
 //! The KGCs of a quorum know one another by their transport identities.
 
+use quiver_machine::Route;
 use quiver_net::{NodeConfig, Transport};
-use quiver_role::Route;
 
 use crate::toy::{Heard, Order, key, listen_address, random_key, spoke, start};
 

@@ -1,7 +1,7 @@
 //! Messages to single peers.
 
+use quiver_machine::{MAX_MESSAGE_LEN, Route};
 use quiver_net::Transport;
-use quiver_role::{MAX_MESSAGE_LEN, Route};
 
 use crate::toy::{Order, pair};
 

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use quiver_machine::{Destination, Input, Machine, Misdeed, Now, Output, Peer, Route};
 use quiver_net::{Driver, Handle, Host, HostError, Multiaddr, NetError, NodeConfig, NodeKey, Transport};
-use quiver_role::{Destination, Input, Machine, Misdeed, Now, Output, Peer, Route};
 use rand_chacha::ChaCha20Rng;
 use rand_core::{CryptoRngCore, SeedableRng};
 use tokio::sync::{mpsc, oneshot};

@@ -8,12 +8,12 @@ use std::time::Duration;
 use quiver_ainq::{
     Deployment, DroneKeypair, Frame, Identity, Label, MasterSecret, Name, Role, SecretValue, SparePair, Suite,
 };
+use quiver_machine::{Destination, Input, Machine, Now, Output, Peer, Route};
 use quiver_message::{
     AdmissionHello, AdmissionProof, CatchUpRequest, GroupMessage, JoinHello, JoinRequest, Message, Rekey,
     RevocationQuery, Source,
 };
 use quiver_net::{Host, HostError, Multiaddr, NodeConfig, NodeKey, group_topic};
-use quiver_role::{Destination, Input, Machine, Now, Output, Peer, Route};
 use rand_chacha::ChaCha20Rng;
 use rand_core::{CryptoRngCore, RngCore};
 use tokio::sync::Notify;

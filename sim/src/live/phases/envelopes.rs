@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use quiver_ainq::Suite;
-use quiver_role::Either;
+use quiver_machine::Either;
 use quiver_world::Invariant;
 use quiver_world::envelopes::{AbeAuthority, ORDERS, Order};
 use quiver_world::run::Phase;

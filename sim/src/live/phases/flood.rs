@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use quiver_ainq::{Revoked, Suite};
+use quiver_enrolment::KgcCommand;
+use quiver_group::LeaderCommand;
+use quiver_machine::{Either, Misdeed};
 use quiver_net::Misconduct;
-use quiver_role::KgcCommand;
-use quiver_role::Misdeed;
-use quiver_role::{Either, LeaderCommand};
 use quiver_world::run::Percentiles;
 
 use super::{Halt, Played, Run, Step};

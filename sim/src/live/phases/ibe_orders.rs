@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use quiver_ainq::{KgcId, Suite};
+use quiver_delivery::release::{Approval, ReleaseCommand};
+use quiver_group::LeaderCommand;
 use quiver_ibe::Condition;
-use quiver_role::release::{Approval, ReleaseCommand};
-use quiver_role::{Either, LeaderCommand};
+use quiver_machine::Either;
 use quiver_world::Invariant;
 use quiver_world::ibe_orders::{CHANNEL, SealedOrder, phase_two};
 use quiver_world::run::Phase;

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use quiver_ainq::Suite;
-use quiver_role::{Either, LeaderCommand};
+use quiver_group::LeaderCommand;
+use quiver_machine::Either;
 use quiver_world::Invariant;
 use quiver_world::run::{Operation, Phase};
 use rand::seq::IteratorRandom;

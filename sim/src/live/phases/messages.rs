@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use quiver_ainq::Suite;
+use quiver_group::LeaderCommand;
+use quiver_machine::Either;
 use quiver_report::Progress;
-use quiver_role::{Either, LeaderCommand};
 use quiver_world::Invariant;
 use quiver_world::run::{Operation, Phase};
 use rand::seq::IteratorRandom;

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use quiver_abke::Credential;
-use quiver_role::admission::Ending;
+use quiver_admission::Ending;
 
 use super::Fields;
 

@@ -5,19 +5,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use quiver_abke::{Authority, AuthorityKey, Credential};
+use quiver_admission::gate::GateTiming;
+use quiver_admission::policy::MAX_ANDS;
+use quiver_admission::{AnonymousConfig, Demand, PolicyError, PolicyStatement, SignedPolicy, VerifiedPolicy};
 use quiver_ainq::{
     AuthorityStatement, Deployment, Name, Purpose, SecretScalar, SignedAuthority, Suite, UnixTime,
     VerifiedAuthority,
 };
 use quiver_crypto::Secret;
+use quiver_delivery::attributes::certifying::{CertifyError, KIND, SCHEME, Terms};
 use quiver_garble::policy::{Policy, Schema};
-use quiver_role::admission::gate::GateTiming;
-use quiver_role::admission::policy::MAX_ANDS;
-use quiver_role::admission::{
-    AnonymousConfig, Demand, PolicyError, PolicyStatement, SignedPolicy, VerifiedPolicy,
-};
-use quiver_role::attributes::certifying::{CertifyError, KIND, SCHEME, Terms};
-use quiver_role::edge::EdgeTiming;
+use quiver_group::edge::EdgeTiming;
 use rand_chacha::ChaCha8Rng;
 use zeroize::Zeroizing;
 

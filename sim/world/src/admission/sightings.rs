@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use quiver_ainq::Suite;
-use quiver_role::Destination;
+use quiver_machine::Destination;
 
 use super::links::{COMPARED, EVERYBODY, Sighting};
 use crate::{Cause, Effect, NodeId, Step, World};

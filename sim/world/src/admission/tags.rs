@@ -10,19 +10,18 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use quiver_abke::Credential;
+use quiver_admission::gate::{Gate, GateCommand, GateConfig, GateEvent};
+use quiver_admission::{AnonymousEdge, AnonymousEvent};
 use quiver_ainq::{
     Admission, AgreedSecret, Anonymous, Batch, Deployment, DroneKeypair, Epoch, EquivocationProof,
     GroupContext, Header, Identity, Leadership, MasterSecret, Name, Part, Pseudonym, RevocationList, Role,
     Roster, SecretValue, StrategyKind, Suite, Times, UnixTime,
 };
 use quiver_crypto::Secret;
+use quiver_group::edge::EdgeTiming;
+use quiver_group::{EdgeCommand, EdgeEvent};
+use quiver_machine::{Destination, Input, Machine, Now, Output, Peer, Route, Snapshot, Via};
 use quiver_message::{Message, Nonce, Rekey, RevocationList as ListMessage, RevocationQuery, Welcome};
-use quiver_role::admission::gate::{Gate, GateCommand, GateConfig, GateEvent};
-use quiver_role::admission::{AnonymousEdge, AnonymousEvent};
-use quiver_role::edge::EdgeTiming;
-use quiver_role::{
-    Destination, EdgeCommand, EdgeEvent, Input, Machine, Now, Output, Peer, Route, Snapshot, Via,
-};
 use rand_chacha::ChaCha20Rng;
 use rand_core::{RngCore, SeedableRng};
 

@@ -1,6 +1,6 @@
 //! Estimates the CPU cycles of a drone's step from what it received, reported and sent.
 
-use quiver_role::EdgeEvent;
+use quiver_group::EdgeEvent;
 
 use super::message_kind::{Kind, is_about_an_epoch, kind};
 use crate::radio::cycles::{Arithmetic, Operation, chacha20_poly1305, hmac_sha256, sha256};

@@ -5,9 +5,9 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use quiver_ainq::{Deployment, Suite};
+use quiver_machine::Destination;
 use quiver_message::Message;
 use quiver_quorum::QuorumSuite;
-use quiver_role::Destination;
 
 use super::{Base, ConvergenceChecker, Plan, play};
 use crate::node_id::NodeIndex;

@@ -3,10 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use quiver_admission::AnonymousEvent;
 use quiver_ainq::{Epoch, Suite};
+use quiver_group::LeaderEvent;
+use quiver_machine::Destination;
 use quiver_message::Message;
-use quiver_role::admission::AnonymousEvent;
-use quiver_role::{Destination, LeaderEvent};
 
 use super::keys::show;
 use super::{Invariant, Invariants, died};

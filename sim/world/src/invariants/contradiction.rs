@@ -5,7 +5,8 @@
 use std::collections::BTreeSet;
 
 use quiver_ainq::{SignedRevocationList, Suite};
-use quiver_role::{EdgeEvent, KgcEvent, LeaderEvent};
+use quiver_enrolment::KgcEvent;
+use quiver_group::{EdgeEvent, LeaderEvent};
 
 use super::keys::show;
 use super::{Held, Invariant, Invariants, died};

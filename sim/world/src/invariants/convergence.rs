@@ -13,7 +13,7 @@ use crate::{NodeId, World};
 /// The longest way to convergence: an edge that was refused for good waits eight of the longest retries (300
 /// s with the default timing, jitter included), then hello, challenge, request and the batch take less than
 /// 30 s; a drone that returns then may make the leader renew the key once more.
-pub fn bound(world_timing: &quiver_role::edge::EdgeTiming) -> Duration {
+pub fn bound(world_timing: &quiver_group::edge::EdgeTiming) -> Duration {
     world_timing.retry_max * 10 + world_timing.admission * 2 + Duration::from_secs(30)
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use quiver_ainq::{Epoch, KgcId, Suite};
-use quiver_role::LeaderEvent;
+use quiver_group::LeaderEvent;
 
 use super::keys::show;
 use super::{Invariant, Invariants, died};

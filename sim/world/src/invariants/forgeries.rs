@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use quiver_ainq::{Header, Kind, Suite};
+use quiver_group::LeaderEvent;
+use quiver_machine::Destination;
 use quiver_message::Message;
-use quiver_role::{Destination, LeaderEvent};
 
 use super::keys::show;
 use super::{Held, Invariant, Invariants, died};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use quiver_ainq::Suite;
-use quiver_role::{EdgeEvent, LeaderEvent};
+use quiver_group::{EdgeEvent, LeaderEvent};
 
 use super::{Invariant, Invariants};
 use crate::{NodeEvent, NodeId, Step, World, message_number};

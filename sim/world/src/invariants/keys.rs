@@ -1,7 +1,7 @@
 //! Checks keys: agreement, forward and backward secrecy, no epoch regression.
 
 use quiver_ainq::{Epoch, Suite};
-use quiver_role::{EdgeEvent, LeaderEvent};
+use quiver_group::{EdgeEvent, LeaderEvent};
 
 use super::{Held, Invariant, Invariants, Made, died};
 use crate::{NodeEvent, Step, World};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use quiver_ainq::{Bls12381G1, Element, KgcId, Suite};
-use quiver_role::EdgeEvent;
+use quiver_group::EdgeEvent;
 use zeroize::Zeroizing;
 
 use super::{Invariant, Invariants};

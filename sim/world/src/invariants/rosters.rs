@@ -1,7 +1,7 @@
 //! Checks rosters: no unauthorised member, ever.
 
 use quiver_ainq::{Epoch, Suite};
-use quiver_role::LeaderEvent;
+use quiver_group::LeaderEvent;
 
 use super::keys::number;
 use super::{Invariant, Invariants};

@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
+use quiver_admission::{AnonymousEvent, Ending};
 use quiver_ainq::Suite;
-use quiver_role::admission::{AnonymousEvent, Ending};
-use quiver_role::{EdgeCommand, Either, LeaderEvent};
+use quiver_group::{EdgeCommand, LeaderEvent};
+use quiver_machine::Either;
 
 use super::Phase;
 use super::phases::Stage;

@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use quiver_admission::AnonymousEvent;
 use quiver_ainq::{Epoch, Suite};
-use quiver_role::admission::AnonymousEvent;
-use quiver_role::{EdgeEvent, EnvelopeEvent, KgcEvent, LeaderEvent};
+use quiver_enrolment::KgcEvent;
+use quiver_envelope::EnvelopeEvent;
+use quiver_group::{EdgeEvent, LeaderEvent};
 
 use super::Percentiles;
 use super::admission::AnonymousMembers;

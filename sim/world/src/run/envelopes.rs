@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use quiver_ainq::Suite;
-use quiver_role::{Either, EnvelopeEvent};
+use quiver_envelope::EnvelopeEvent;
+use quiver_machine::Either;
 
 use super::Phase;
 use super::phases::Stage;

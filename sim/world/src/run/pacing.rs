@@ -9,8 +9,8 @@
 use std::time::Duration;
 
 use quiver_ainq::StrategyKind;
-use quiver_role::edge::EdgeTiming;
-use quiver_role::leader::LeaderTiming;
+use quiver_group::edge::EdgeTiming;
+use quiver_group::leader::LeaderTiming;
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 

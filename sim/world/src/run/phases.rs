@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use cpu_time::ProcessTime;
 use quiver_ainq::{Name, Suite};
-use quiver_role::{EdgeCommand, Either};
+use quiver_group::EdgeCommand;
+use quiver_machine::Either;
 use quiver_testbed::Traffic;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;

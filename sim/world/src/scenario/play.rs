@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use quiver_ainq::{Epoch, Name, Suite};
+use quiver_enrolment::KgcEvent;
+use quiver_group::{EdgeEvent, LeaderEvent};
 use quiver_quorum::QuorumSuite;
-use quiver_role::{EdgeEvent, KgcEvent, LeaderEvent};
 use quiver_testbed::Traffic;
 
 use super::{Scenario, Tally};

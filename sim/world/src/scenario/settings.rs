@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 
-use quiver_role::attributes::certifying::{MAX_PERIOD, MIN_PERIOD};
-use quiver_role::edge::EdgeTiming;
-use quiver_role::leader::LeaderTiming;
+use quiver_delivery::attributes::certifying::{MAX_PERIOD, MIN_PERIOD};
+use quiver_group::edge::EdgeTiming;
+use quiver_group::leader::LeaderTiming;
 use toml::Spanned;
 
 use super::error::SourceText;

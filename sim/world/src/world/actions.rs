@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use quiver_admission::AdmittingLeaderCommand;
 use quiver_ainq::{Name, Revoked, Suite};
-use quiver_role::admission::AdmittingLeaderCommand;
-use quiver_role::release::ReleaseCommand;
-use quiver_role::{EdgeCommand, Either, KgcCommand, LeaderCommand};
+use quiver_delivery::release::ReleaseCommand;
+use quiver_enrolment::KgcCommand;
+use quiver_group::{EdgeCommand, LeaderCommand};
+use quiver_machine::Either;
 use quiver_testbed::{Stimulus, nanos};
 
 use super::{ScheduledAction, World};

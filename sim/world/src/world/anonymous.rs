@@ -6,9 +6,9 @@
 
 use std::time::Duration;
 
+use quiver_admission::{AdmittingLeaderCommand, AnonymousEdge, AnonymousEvent, Ending};
 use quiver_ainq::Suite;
-use quiver_role::EdgeCommand;
-use quiver_role::admission::{AdmittingLeaderCommand, AnonymousEdge, AnonymousEvent, Ending};
+use quiver_group::EdgeCommand;
 
 use super::{ScheduledAction, World};
 use crate::EPOCH_START;
@@ -124,7 +124,7 @@ impl<S: Suite> World<S> {
     pub(super) fn anonymous(
         &mut self,
         edge: u32,
-    ) -> Option<Result<Drone<S>, quiver_role::leader::RestoreError>> {
+    ) -> Option<Result<Drone<S>, quiver_group::leader::RestoreError>> {
         let fleet = std::sync::Arc::clone(&self.fleet);
         let checkpoint = fleet.checkpoint()?;
         let (period, own) =

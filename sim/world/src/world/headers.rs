@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use quiver_admission::AnyEdge;
 use quiver_ainq::Suite;
-use quiver_role::admission::AnyEdge;
 
 /// Number of different headers that edges hold at a time, more or less: the newest epochs of a few leaders.
 const KEPT: usize = 8;

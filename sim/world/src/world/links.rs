@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use quiver_ainq::Suite;
-use quiver_role::Route;
+use quiver_machine::Route;
 
 use super::{ScheduledAction, World};
 use crate::event_queue::Event;

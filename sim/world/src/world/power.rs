@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quiver_ainq::{KgcId, Suite};
-use quiver_role::{Either, Envelopes, Leader};
+use quiver_envelope::Envelopes;
+use quiver_group::Leader;
+use quiver_machine::Either;
 use quiver_testbed::{FaultInjection, Stimulus};
 
 use super::step::take_step;

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use quiver_admission::AnyEdge;
 use quiver_ainq::{KgcId, Suite};
-use quiver_role::admission::AnyEdge;
-use quiver_role::{Kgc, Leader, Now};
+use quiver_enrolment::Kgc;
+use quiver_group::Leader;
+use quiver_machine::Now;
 use quiver_testbed::{SimNode, Traffic};
 use sha2::Digest;
 
@@ -84,7 +86,7 @@ impl<S: Suite> World<S> {
     }
 
     /// Last durable state of an edge.
-    pub fn edge_state(&self, number: u32) -> Option<&quiver_role::Snapshot> {
+    pub fn edge_state(&self, number: u32) -> Option<&quiver_machine::Snapshot> {
         self.edges.get(number as usize)?.as_ref()?.disk.records.last()
     }
 
@@ -146,7 +148,7 @@ impl<S: Suite> World<S> {
     }
 
     /// The node and connection of a machine's handle.
-    pub(crate) fn behind(&self, peer: quiver_role::Peer) -> (NodeId, u32) {
+    pub(crate) fn behind(&self, peer: quiver_machine::Peer) -> (NodeId, u32) {
         self.nodes.behind(peer)
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use quiver_ainq::Suite;
-use quiver_role::Machine;
+use quiver_machine::Machine;
 use quiver_testbed::{NEVER, SimNode, Stimulus, nanos};
 use rayon::prelude::*;
 

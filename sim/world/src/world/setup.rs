@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quiver_ainq::{StrategyKind, Suite};
+use quiver_group::LeaderRecord;
+use quiver_machine::Snapshot;
 use quiver_quorum::QuorumSuite;
-use quiver_role::{LeaderRecord, Snapshot};
 use quiver_testbed::Keep;
 use sha2::{Digest, Sha256};
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use cpu_time::ThreadTime;
 use quiver_ainq::{KgcId, Suite};
-use quiver_role::{Destination, Machine, Via};
+use quiver_machine::{Destination, Machine, Via};
 use quiver_testbed::{NEVER, SimNode, Stimulus, nanos};
 use sha2::{Digest, Sha256};
 

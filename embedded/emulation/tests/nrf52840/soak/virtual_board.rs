@@ -7,7 +7,7 @@ use quiver_ainq::StrategyKind;
 use quiver_emulation::lockstep::{Line, LockstepChip};
 use quiver_emulation::model::Setup;
 use quiver_emulation::wire::{End, FaultInjector};
-use quiver_role::leader::LeaderTiming;
+use quiver_group::leader::LeaderTiming;
 use quiver_test_network::TestNetwork;
 use tempfile::TempDir;
 

@@ -1,0 +1,429 @@
+//! A key centre and drones on the testbed. The scheme is a toy: what its keys are worth is not at stake here.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use quiver_ainq::{
+    AuthorityStatement, Deployment, DroneKeypair, DronePublicKey, Identity, MasterSecret, Name, Revoked,
+    Ristretto255, Role, SecretScalar, SecretValue, VerifiedAuthority,
+};
+use quiver_crypto::{Secret, Zeroizing};
+use quiver_delivery::attributes::certifying::{Certifier, KIND, SCHEME, Terms};
+use quiver_delivery::attributes::{
+    AttributeIssuer, AttributeServer, Authority, FetchCommand, FetchEvent, FetchTiming, Fetcher, Grant, Held,
+    IssuerCommand, IssuerConfig, IssuerEvent, KeyMaker, KeyResponse, MakeError,
+};
+use quiver_delivery::kgc::{KgcNode, KgcNodeCommand, KgcNodeEvent, KgcNodeRecord};
+use quiver_delivery::{DeliveryServer, Standalone};
+use quiver_enrolment::{Kgc, KgcCommand, KgcConfig};
+use quiver_machine::{Either, Input, Machine, Now, Output, Reason, Route};
+use quiver_message::Message;
+use quiver_testbed::Net;
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::{CryptoRngCore, SeedableRng};
+
+pub(crate) type S = Ristretto255;
+
+pub(crate) use quiver_testbed::EPOCH_START as START;
+/// Of all slot keys.
+pub(crate) const SEED: Secret<32> = Secret::new([7; 32]);
+/// How long a drone waits for its next key.
+pub(crate) const INTERVAL: Duration = Duration::from_secs(5);
+
+pub(crate) fn name(text: &str) -> Name {
+    Name::new(text).unwrap()
+}
+
+/// Makes "keys" that say what they are for, with 24 random bytes behind.
+#[derive(Debug)]
+pub(crate) struct Toy(pub(crate) Arc<AtomicUsize>);
+
+impl KeyMaker for Toy {
+    fn make(&mut self, granted: &[u8], rng: &mut dyn CryptoRngCore) -> Result<Zeroizing<Vec<u8>>, MakeError> {
+        if granted == b"impossible" {
+            return Err(MakeError("no such attribute".into()));
+        }
+        self.0.fetch_add(1, Ordering::Relaxed);
+        let length = if granted == b"endless" { 300_000 } else { 24 };
+        let mut key = b"key for ".to_vec();
+        key.extend_from_slice(granted);
+        let at = key.len();
+        key.resize(at + length, 0);
+        rng.fill_bytes(&mut key[at..]);
+        Ok(Zeroizing::new(key))
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Node {
+    Centre,
+    Drone(usize),
+}
+
+pub(crate) type Packet = quiver_testbed::Packet<Node>;
+
+/// An authority's secrets, as a sealed file has them.
+pub(crate) struct Stored {
+    pub(crate) statement: VerifiedAuthority<S>,
+    pub(crate) delivery: SecretScalar<S>,
+}
+
+/// What a drone stores of one authority: the statement, and its key with the mark of its grant.
+pub(crate) type Entry = (Vec<u8>, Option<(u64, Vec<u8>)>);
+
+/// What a drone stores, by authority.
+pub(crate) type Ring = BTreeMap<Name, Entry>;
+
+/// A drone that stores the keys it fetches.
+struct Drone {
+    fetcher: Standalone<S, Fetcher<S>>,
+    ring: Ring,
+}
+
+impl Machine for Drone {
+    type Command = FetchCommand;
+    type Event = FetchEvent;
+    type Record = Infallible;
+
+    fn handle_input(&mut self, now: Now, input: Input<'_, FetchCommand>, rng: &mut dyn CryptoRngCore) {
+        self.fetcher.handle_input(now, input, rng);
+    }
+
+    fn poll_output(&mut self) -> Output<FetchEvent, Infallible> {
+        let output = self.fetcher.poll_output();
+        if let Output::Event(FetchEvent::Answered { authority, statement, response }) = &output {
+            let entry = self.ring.entry(authority.clone()).or_default();
+            entry.0.clone_from(statement);
+            match response {
+                KeyResponse::Withdrawn => entry.1 = None,
+                KeyResponse::Nothing | KeyResponse::Held { .. } => {}
+                KeyResponse::Key { grant, key } => entry.1 = Some((*grant, key.to_vec())),
+            }
+        }
+        output
+    }
+}
+
+pub(crate) struct World {
+    net: Net<Node>,
+    pub(crate) rng: ChaCha20Rng,
+    pub(crate) deployment: Deployment<S>,
+    master: Vec<u8>,
+    pub(crate) authorities: Vec<Stored>,
+    /// As the registry has them.
+    pub(crate) grants: Vec<Grant>,
+    pub(crate) made: Arc<AtomicUsize>,
+    /// Of the drones, with their secrets.
+    keypairs: Vec<(DronePublicKey<S>, Vec<u8>)>,
+}
+
+impl Deref for World {
+    type Target = Net<Node>;
+
+    fn deref(&self) -> &Net<Node> {
+        &self.net
+    }
+}
+
+impl DerefMut for World {
+    fn deref_mut(&mut self) -> &mut Net<Node> {
+        &mut self.net
+    }
+}
+
+impl World {
+    /// A centre with authorities of these names.
+    pub(crate) fn new(seed: u64, names: &[&str]) -> Self {
+        let mut rng = ChaCha20Rng::seed_from_u64(seed);
+        let master = MasterSecret::<S>::generate(&mut rng);
+        let deployment = Deployment::new(name("alps"), master.public());
+        let authorities = names.iter().map(|text| authority(&master, &deployment, text, &mut rng));
+        let authorities = authorities.collect();
+        let mut world = Self {
+            net: Net::new(seed),
+            rng,
+            master: master.encode().to_vec(),
+            deployment,
+            authorities,
+            grants: Vec::new(),
+            made: Arc::new(AtomicUsize::new(0)),
+            keypairs: Vec::new(),
+        };
+        world.skip(Duration::from_secs(100));
+        world.net.add::<KgcNode<S>>(Node::Centre, Vec::new());
+        world.start_centre();
+        world
+    }
+
+    pub(crate) fn server(&mut self) -> AttributeServer<S> {
+        let authorities = self.authorities.iter().map(|stored| Authority {
+            statement: stored.statement.clone(),
+            delivery: stored.delivery.clone(),
+            maker: match Terms::of(&stored.statement) {
+                Ok(terms) => Box::new(Certifier::new(terms, SEED)) as Box<dyn KeyMaker>,
+                Err(_) => Box::new(Toy(self.made.clone())),
+            },
+        });
+        let config = IssuerConfig {
+            authorities: authorities.collect(),
+            grants: self.grants.clone(),
+            interval: INTERVAL,
+        };
+        DeliveryServer::new(Secret::random(&mut self.rng), AttributeIssuer::new(config).unwrap())
+    }
+
+    /// An authority that certifies fields, beside the others.
+    pub(crate) fn certify(&mut self, text: &str, terms: &Terms) {
+        let master = MasterSecret::<S>::decode(&self.master).unwrap();
+        let delivery = SecretScalar::generate(&mut self.rng);
+        let statement = AuthorityStatement {
+            kind: name(KIND),
+            name: name(text),
+            scheme: name(SCHEME),
+            delivery: delivery.public(),
+            schema: terms.schema_text(),
+            parameters: terms.parameters(),
+        };
+        let statement = master.sign_authority(&self.deployment, statement, &mut self.rng).unwrap();
+        let statement = statement.verify(&self.deployment).unwrap();
+        self.authorities.push(Stored { statement, delivery });
+        self.stop_centre();
+        self.start_centre();
+    }
+
+    /// Starts the centre from what it persisted.
+    pub(crate) fn start_centre(&mut self) {
+        let records = self.centre_records().iter().filter_map(|record| match record {
+            Either::Left(record) => Some(record.clone()),
+            _ => None,
+        });
+        let records: Vec<_> = records.collect();
+        let config = KgcConfig {
+            deployment: self.deployment.clone(),
+            master: MasterSecret::decode(&self.master).unwrap().into(),
+            id: 1,
+            operators: vec![],
+            cookie_key: Secret::random(&mut self.rng),
+            revocation_validity: 86_400,
+        };
+        let kgc = Kgc::new(config, records).unwrap();
+        let server = self.server();
+        self.start(Node::Centre, KgcNode::new(kgc, (server, None)));
+        for drone in 0..self.keypairs.len() {
+            self.dial(drone);
+        }
+    }
+
+    pub(crate) fn stop_centre(&mut self) {
+        self.stop(Node::Centre);
+    }
+
+    pub(crate) fn order(&mut self, command: KgcNodeCommand) {
+        self.command::<KgcNode<S>>(Node::Centre, command);
+    }
+
+    pub(crate) fn grant(&mut self, authority: &str, drone: usize, granted: Option<&[u8]>) {
+        let stored = self.authorities.iter().find(|stored| stored.statement.name == name(authority)).unwrap();
+        let grant = Grant {
+            authority: *stored.statement.fingerprint(),
+            serial: self.public(drone).identity.serial,
+            revision: self.grants.len() as u64 + 1,
+            granted: granted.map(<[u8]>::to_vec),
+        };
+        self.grants.push(grant.clone());
+        self.order(Either::Right(Either::Left(IssuerCommand::Grant(grant))));
+    }
+
+    pub(crate) fn revoke(&mut self, drone: usize) {
+        let revoked = vec![Revoked::from(&self.public(drone).identity)];
+        self.order(Either::Left(KgcCommand::RevokeDrones(revoked)));
+    }
+
+    /// Keys of a drone that has enrolled.
+    pub(crate) fn keypair(&mut self, serial: u8, role: Role, not_after: u64) -> DroneKeypair<S> {
+        let identity = Identity {
+            serial: [serial; 16],
+            name: name(&format!("drone-{serial}")),
+            role,
+            groups: vec![],
+            not_after,
+        };
+        let value = SecretValue::generate(&mut self.rng);
+        let master = MasterSecret::decode(&self.master).unwrap();
+        let partial = master.issue_partial_key(&self.deployment, &identity, &value.public(), &mut self.rng);
+        partial.verify(&self.deployment, &identity, &value).unwrap()
+    }
+
+    pub(crate) fn add_drone(&mut self) -> usize {
+        let number = self.keypairs.len();
+        let keypair = self.keypair(number as u8 + 1, Role::Edge, START + 1_000_000);
+        self.add_drone_with(keypair)
+    }
+
+    pub(crate) fn add_drone_with(&mut self, keypair: DroneKeypair<S>) -> usize {
+        let drone = self.keypairs.len();
+        self.keypairs.push((keypair.public().clone(), keypair.to_bytes().to_vec()));
+        let fetcher = fetcher(&self.deployment, keypair, vec![]);
+        self.start(Node::Drone(drone), Drone { fetcher, ring: Ring::new() });
+        drone
+    }
+
+    /// The drone's process starts anew, with what it stored.
+    pub(crate) fn restart_drone(&mut self, drone: usize) {
+        let ring = self.ring(drone).clone();
+        self.stop(Node::Drone(drone));
+        let (public, secret) = &self.keypairs[drone];
+        let keypair = DroneKeypair::restore(&self.deployment, public.clone(), secret).unwrap();
+        let held = ring.values().map(|(statement, key)| Held {
+            statement: statement.clone(),
+            grant: key.as_ref().map(|(grant, _)| *grant),
+        });
+        let fetcher = fetcher(&self.deployment, keypair, held.collect());
+        self.start(Node::Drone(drone), Drone { fetcher, ring });
+        self.dial(drone);
+    }
+
+    pub(crate) fn dial(&mut self, drone: usize) {
+        self.connect(Node::Drone(drone), Node::Centre, Route::Kgc);
+    }
+
+    pub(crate) fn hang_up(&mut self, drone: usize) {
+        self.disconnect(Node::Centre, Node::Drone(drone));
+    }
+
+    pub(crate) fn centre(&self) -> &KgcNode<S> {
+        self.machine(Node::Centre)
+    }
+
+    pub(crate) fn centre_records(&self) -> &[KgcNodeRecord] {
+        self.node::<KgcNode<S>>(Node::Centre).records()
+    }
+
+    pub(crate) fn centre_events(&self) -> &[KgcNodeEvent] {
+        &self.node::<KgcNode<S>>(Node::Centre).events
+    }
+
+    pub(crate) fn public(&self, drone: usize) -> &DronePublicKey<S> {
+        &self.keypairs[drone].0
+    }
+
+    pub(crate) fn drone_events(&self, drone: usize) -> &[FetchEvent] {
+        &self.node::<Drone>(Node::Drone(drone)).events
+    }
+
+    /// What a drone stored.
+    pub(crate) fn ring(&self, drone: usize) -> &Ring {
+        &self.machine::<Drone>(Node::Drone(drone)).ring
+    }
+
+    pub(crate) fn lose_ring(&mut self, drone: usize) {
+        self.node_mut::<Drone>(Node::Drone(drone)).machine_mut().expect("up").ring.clear();
+    }
+
+    pub(crate) fn inject(&mut self, from: Node, to: Node, bytes: &[u8]) {
+        self.net.inject(from, to, bytes);
+    }
+
+    pub(crate) fn run_for(&mut self, time: Duration) {
+        self.net.run_for(time);
+    }
+
+    /// Connects the drone, tells it to fetch and lets it, whatever comes of it.
+    pub(crate) fn try_fetch(&mut self, drone: usize) {
+        self.begin_fetch(drone);
+        self.run_for(Duration::from_millis(1));
+    }
+
+    fn begin_fetch(&mut self, drone: usize) {
+        self.dial(drone);
+        if self.is_idle(drone) {
+            self.command::<Drone>(Node::Drone(drone), FetchCommand::Fetch);
+        }
+    }
+
+    /// Connects the drone and runs until it is through with all authorities.
+    pub(crate) fn fetch(&mut self, drone: usize) {
+        self.begin_fetch(drone);
+        let end = self.time() + Duration::from_secs(300);
+        while !self.is_idle(drone) {
+            assert!(self.step(end), "drone {drone} is not through: {:?}", self.drone_events(drone));
+        }
+    }
+
+    /// The key held of an authority.
+    pub(crate) fn key(&self, drone: usize, authority: &str) -> Option<&[u8]> {
+        let (_, key) = self.ring(drone).get(&name(authority))?;
+        key.as_ref().map(|(_, key)| key.as_slice())
+    }
+
+    /// How many keys the registry knows to be issued.
+    pub(crate) fn issued(&self) -> usize {
+        self.centre_records().iter().filter(|record| matches!(record, Either::Right(Either::Left(_)))).count()
+    }
+
+    pub(crate) fn made(&self) -> usize {
+        self.made.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn refusals(&self, drone: usize) -> Vec<Reason> {
+        let events = self.drone_events(drone).iter();
+        let refusals = events.filter_map(|event| match event {
+            FetchEvent::Refused(reason) => Some(*reason),
+            _ => None,
+        });
+        refusals.collect()
+    }
+
+    pub(crate) fn issuer_events(&self) -> Vec<&IssuerEvent> {
+        let events = self.centre_events().iter().filter_map(|event| match event {
+            Either::Right(Either::Left(event)) => Some(event),
+            _ => None,
+        });
+        events.collect()
+    }
+
+    /// The last message of this kind on its way, decoded.
+    pub(crate) fn last(&self, from: Node, wanted: impl Fn(&Message<S>) -> bool) -> (Packet, Message<S>) {
+        let decoded =
+            self.recorded.iter().rev().filter(|packet| packet.from == from).map(|packet| {
+                (packet.clone(), Message::<S>::decode(&self.deployment, &packet.bytes).unwrap())
+            });
+        decoded.into_iter().find(|(_, message)| wanted(message)).expect("such a message")
+    }
+
+    fn is_idle(&self, drone: usize) -> bool {
+        self.machine::<Drone>(Node::Drone(drone)).fetcher.is_idle()
+    }
+}
+
+fn fetcher(
+    deployment: &Deployment<S>,
+    keypair: DroneKeypair<S>,
+    held: Vec<Held>,
+) -> Standalone<S, Fetcher<S>> {
+    let fetcher = Fetcher::new(deployment, held, FetchTiming::default()).unwrap();
+    Standalone::client(deployment.clone(), keypair, fetcher)
+}
+
+fn authority(
+    master: &MasterSecret<S>,
+    deployment: &Deployment<S>,
+    text: &str,
+    rng: &mut ChaCha20Rng,
+) -> Stored {
+    let delivery = SecretScalar::generate(rng);
+    let statement = AuthorityStatement {
+        kind: name("abe"),
+        name: name(text),
+        scheme: name("toy"),
+        delivery: delivery.public(),
+        schema: vec![1],
+        parameters: text.as_bytes().to_vec(),
+    };
+    let statement = master.sign_authority(deployment, statement, rng).unwrap();
+    Stored { statement: statement.verify(deployment).unwrap(), delivery }
+}

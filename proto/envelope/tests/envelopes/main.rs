@@ -1,0 +1,18 @@
+//! Envelopes in a group: leader and edges on a virtual clock.
+
+mod authority;
+mod beside;
+mod flooding;
+mod following;
+mod limits;
+mod opening;
+#[expect(dead_code, reason = "shared with the tests of the roles, which use all of it")]
+#[path = "../../../group/tests/roles"]
+mod roles {
+    pub(crate) mod world;
+}
+
+use roles::world;
+
+/// How group keys travel in these tests.
+const STRATEGY: quiver_ainq::StrategyKind = quiver_ainq::StrategyKind::Flat;

@@ -1,0 +1,22 @@
+//! Nothing is beside the roles: their machines are the nodes.
+
+use quiver_group::{Edge, Leader};
+
+use crate::world::S;
+
+pub(crate) type EdgeMachine = Edge<S>;
+pub(crate) type LeaderMachine = Leader<S>;
+
+pub(crate) const fn node<M>(machine: M) -> M {
+    machine
+}
+
+/// What is the role's own of an event or a record.
+pub(crate) const fn own<T>(all: &T) -> Option<&T> {
+    Some(all)
+}
+
+/// A role's own command or record, as its node's.
+pub(crate) const fn whole<T>(own: T) -> T {
+    own
+}
