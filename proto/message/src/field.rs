@@ -35,7 +35,7 @@ pub(crate) fn bounded(field: &'static str, bytes: Vec<u8>, limit: usize) -> Resu
 }
 
 /// A field that may be left out.
-#[cfg(feature = "envelopes")]
+#[cfg(feature = "delivery")]
 pub(crate) fn at_most(field: &'static str, bytes: Vec<u8>, limit: usize) -> Result<Vec<u8>, MessageError> {
     if bytes.len() > limit { Err(MessageError::Invalid(field)) } else { Ok(bytes) }
 }
