@@ -42,9 +42,13 @@ impl<S: Suite> Base<S> {
     }
 
     /// For the length of one input.
-    pub(super) fn context<'a>(&'a mut self, now: Now, rng: &'a mut dyn CryptoRngCore) -> Cx<'a, S> {
+    pub(super) fn context<'a>(
+        &'a mut self,
+        now: Now,
+        rng: &'a mut dyn CryptoRngCore,
+    ) -> LeaderContext<'a, S> {
         let Self { config, out, store, peers, cookies } = self;
-        Cx { now, rng, config, out, store, peers, cookies }
+        LeaderContext { now, rng, config, out, store, peers, cookies }
     }
 }
 
@@ -56,7 +60,7 @@ fn blame(peers: &mut Peers, out: &mut Outbox<LeaderEvent, LeaderRecord>, peer: P
 }
 
 /// What a part of a leader sees and uses while it handles one input. Its own state is not in it.
-pub(super) struct Cx<'a, S: Suite> {
+pub(super) struct LeaderContext<'a, S: Suite> {
     pub(super) now: Now,
     pub(super) rng: &'a mut dyn CryptoRngCore,
     pub(super) config: &'a mut LeaderConfig<S>,
@@ -66,7 +70,7 @@ pub(super) struct Cx<'a, S: Suite> {
     pub(super) cookies: &'a mut CookieJar,
 }
 
-impl<S: Suite> Cx<'_, S> {
+impl<S: Suite> LeaderContext<'_, S> {
     pub(super) fn send(&mut self, peer: Peer, message: &Message<S>) {
         self.out.send(&self.config.deployment, peer, message);
     }

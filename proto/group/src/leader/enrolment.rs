@@ -9,7 +9,7 @@ use quiver_machine::{Backoff, Peer, due};
 use quiver_message::{Message, Reason};
 
 use super::LeaderEvent;
-use super::context::Cx;
+use super::context::LeaderContext;
 use super::store::enrolled_change;
 
 /// The enrolment of a leader, until it has its key.
@@ -34,7 +34,7 @@ impl<S: Suite> Enrolment<S> {
     }
 
     /// Resumes a stored enrolment, or starts one with the token, if there is no key. Returns whether it did.
-    pub(super) fn start(&mut self, cx: &mut Cx<'_, S>) -> bool {
+    pub(super) fn start(&mut self, cx: &mut LeaderContext<'_, S>) -> bool {
         if cx.store.keypair.is_some() || self.is_pending() {
             return false;
         }
@@ -54,28 +54,33 @@ impl<S: Suite> Enrolment<S> {
     }
 
     /// A KGC is connected. Returns whether the leader has its key now.
-    pub(super) fn connected(&mut self, cx: &mut Cx<'_, S>, peer: Peer) -> bool {
+    pub(super) fn connected(&mut self, cx: &mut LeaderContext<'_, S>, peer: Peer) -> bool {
         let Some(client) = &mut self.client else { return false };
         let steps = client.connected(cx.now, peer, cx.rng);
         self.take(cx, steps)
     }
 
     /// A connection is gone. Returns whether the leader has its key now.
-    pub(super) fn disconnected(&mut self, cx: &mut Cx<'_, S>, peer: Peer) -> bool {
+    pub(super) fn disconnected(&mut self, cx: &mut LeaderContext<'_, S>, peer: Peer) -> bool {
         let Some(client) = &mut self.client else { return false };
         let steps = client.disconnected(cx.now, peer, cx.rng);
         self.take(cx, steps)
     }
 
     /// A message of a KGC. Returns whether the leader has its key now.
-    pub(super) fn receive(&mut self, cx: &mut Cx<'_, S>, from: Peer, message: &Message<S>) -> bool {
+    pub(super) fn receive(
+        &mut self,
+        cx: &mut LeaderContext<'_, S>,
+        from: Peer,
+        message: &Message<S>,
+    ) -> bool {
         let Some(client) = &mut self.client else { return false };
         let steps = client.hear(&cx.config.deployment, cx.now, from, message, cx.rng);
         self.take(cx, steps)
     }
 
     /// Asks again if that is due. Returns whether the leader has its key now.
-    pub(super) fn tick(&mut self, cx: &mut Cx<'_, S>) -> bool {
+    pub(super) fn tick(&mut self, cx: &mut LeaderContext<'_, S>) -> bool {
         if !due(self.deadline(), cx.now.monotonic) {
             return false;
         }
@@ -88,7 +93,7 @@ impl<S: Suite> Enrolment<S> {
         self.client.as_ref().and_then(EnrolmentClient::deadline)
     }
 
-    fn take(&mut self, cx: &mut Cx<'_, S>, steps: Steps<S>) -> bool {
+    fn take(&mut self, cx: &mut LeaderContext<'_, S>, steps: Steps<S>) -> bool {
         let mut enrolled = false;
         for step in steps {
             match step {
@@ -116,7 +121,7 @@ impl<S: Suite> Enrolment<S> {
 
 /// §3.9: a KGC of a quorum makes no more shares for the token of a drone that proved to hold a key. Said at
 /// every contact, for nothing answers it.
-pub(super) fn prove_enrolment<S: Suite>(cx: &mut Cx<'_, S>, kgc: Peer) {
+pub(super) fn prove_enrolment<S: Suite>(cx: &mut LeaderContext<'_, S>, kgc: Peer) {
     if let (Some(keypair), true) = (&cx.store.keypair, cx.config.kgcs.is_quorum()) {
         let message = done(&cx.config.deployment, keypair, cx.rng);
         cx.send(kgc, &message);

@@ -18,7 +18,7 @@ use quiver_ainq::Suite;
 use quiver_machine::{Peer, due, earlier};
 
 use self::join_queue::JoinQueue;
-use super::context::Cx;
+use super::context::LeaderContext;
 use super::interface::LeaderConfig;
 use super::term::Term;
 
@@ -44,7 +44,7 @@ impl<S: Suite> Joining<S> {
     }
 
     /// Whoever waits joins, and whoever asked to leave leaves, in one epoch or in as few as it takes.
-    pub(super) fn close_batch(&mut self, cx: &mut Cx<'_, S>, term: &mut Term<S>) {
+    pub(super) fn close_batch(&mut self, cx: &mut LeaderContext<'_, S>, term: &mut Term<S>) {
         let joins = self.verified_joins(cx, term);
         let anonymous = self.anonymous_that_fit(cx, term, joins.len());
         if term.pending.close_batch(joins, anonymous) {
@@ -57,7 +57,7 @@ impl<S: Suite> Joining<S> {
         self.queue.forget_anonymous(peer);
     }
 
-    pub(super) fn tick(&mut self, cx: &mut Cx<'_, S>, term: Option<&mut Term<S>>) {
+    pub(super) fn tick(&mut self, cx: &mut LeaderContext<'_, S>, term: Option<&mut Term<S>>) {
         if due(self.queue.tidying(), cx.now.monotonic) {
             self.queue.forget_old(cx.now);
         }

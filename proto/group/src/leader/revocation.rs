@@ -8,7 +8,7 @@ use quiver_machine::{Peer, due};
 use quiver_message::{Message, RevocationQuery};
 
 use super::LeaderEvent;
-use super::context::Cx;
+use super::context::LeaderContext;
 use super::store::Change;
 
 /// How often a leader asks its KGCs for a newer list.
@@ -26,7 +26,7 @@ impl RevocationPolling {
         self.next = Some(now);
     }
 
-    pub(super) fn tick<S: Suite>(&mut self, cx: &mut Cx<'_, S>) {
+    pub(super) fn tick<S: Suite>(&mut self, cx: &mut LeaderContext<'_, S>) {
         if !due(self.next, cx.now.monotonic) {
             return;
         }
@@ -43,7 +43,7 @@ impl RevocationPolling {
 }
 
 /// Sends the list held to a peer that holds an older one (§12.7: not too often).
-pub(super) fn answer_query<S: Suite>(cx: &mut Cx<'_, S>, from: Peer, query: &RevocationQuery) {
+pub(super) fn answer_query<S: Suite>(cx: &mut LeaderContext<'_, S>, from: Peer, query: &RevocationQuery) {
     if cx.peers.list_answers.take(cx.now.monotonic, from)
         && let Some(list) = cx.store.revocations.answer(query)
     {
@@ -52,7 +52,7 @@ pub(super) fn answer_query<S: Suite>(cx: &mut Cx<'_, S>, from: Peer, query: &Rev
 }
 
 /// Takes a list from anywhere. Returns whether it is newer than the one held.
-pub(super) fn take_list<S: Suite>(cx: &mut Cx<'_, S>, from: Peer, bytes: &[u8]) -> bool {
+pub(super) fn take_list<S: Suite>(cx: &mut LeaderContext<'_, S>, from: Peer, bytes: &[u8]) -> bool {
     match cx.store.revocations.offer(&cx.config.deployment, bytes) {
         Ok(false) => false,
         Err(error) => {

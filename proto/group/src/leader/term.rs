@@ -34,7 +34,7 @@ use self::acknowledgements::Acknowledgements;
 use self::distribution::Distribution;
 use self::epoch_message::EpochMessage;
 use self::pending_changes::PendingChanges;
-use super::context::Cx;
+use super::context::LeaderContext;
 use super::failover::peer_hints::PeerHints;
 use super::failover::replication_source::Replication;
 use super::store::Store;
@@ -105,7 +105,7 @@ impl<S: Suite> Term<S> {
     }
 
     /// Makes the epochs that are due, and goes on with distributing the newest.
-    pub(super) fn tick(&mut self, cx: &mut Cx<'_, S>) {
+    pub(super) fn tick(&mut self, cx: &mut LeaderContext<'_, S>) {
         let clock = cx.now.monotonic;
         let restart = due(self.restart_renewal, clock);
         if restart {

@@ -11,7 +11,7 @@ use quiver_message::{Message, Rekey};
 
 use super::Failover;
 use crate::leader::LeaderEvent;
-use crate::leader::context::Cx;
+use crate::leader::context::LeaderContext;
 use crate::leader::store::{Store, departed_change, epoch_change, refused_change};
 use crate::leader::term::Term;
 use crate::refused::encode_proof;
@@ -66,7 +66,7 @@ impl<S: Suite> Failover<S> {
     /// Assesses a header that somebody sent.
     pub(in crate::leader) fn assess(
         &mut self,
-        cx: &mut Cx<'_, S>,
+        cx: &mut LeaderContext<'_, S>,
         term: Option<&mut Term<S>>,
         from: Peer,
         header: &Header<S>,
@@ -113,7 +113,7 @@ impl<S: Suite> Failover<S> {
     /// after which nobody strays again.
     fn assess_discredited(
         &self,
-        cx: &mut Cx<'_, S>,
+        cx: &mut LeaderContext<'_, S>,
         term: Option<&Term<S>>,
         from: Peer,
         header: &Header<S>,
@@ -153,7 +153,7 @@ impl<S: Suite> Failover<S> {
     /// than [`TermPacer`] says.
     pub(super) fn note_header(
         &mut self,
-        cx: &mut Cx<'_, S>,
+        cx: &mut LeaderContext<'_, S>,
         leading: bool,
         header: &Header<S>,
     ) -> Result<(), Offence> {
@@ -197,7 +197,7 @@ impl<S: Suite> Failover<S> {
     /// header; anybody is blamed for one that does not hold.
     fn answer_stale(
         &self,
-        cx: &mut Cx<'_, S>,
+        cx: &mut LeaderContext<'_, S>,
         term: Option<&mut Term<S>>,
         from: Peer,
         header: &Header<S>,
@@ -231,7 +231,7 @@ impl<S: Suite> Failover<S> {
     /// Another leader leads: asks it soon for what changed.
     pub(in crate::leader) fn follow(
         &mut self,
-        cx: &Cx<'_, S>,
+        cx: &LeaderContext<'_, S>,
         from: Peer,
         header: &Header<S>,
         news: bool,
@@ -248,7 +248,7 @@ impl<S: Suite> Failover<S> {
     /// Another header for the newest epoch, by the same leader, under whichever of its keys.
     fn contradiction(
         &self,
-        cx: &Cx<'_, S>,
+        cx: &LeaderContext<'_, S>,
         term: Option<&Term<S>>,
         header: &Header<S>,
     ) -> Option<EquivocationProof<S>> {
@@ -264,7 +264,7 @@ impl<S: Suite> Failover<S> {
     /// leaders and the group are told. Gives the leader if that is news.
     pub(in crate::leader) fn refuse_leader(
         &mut self,
-        cx: &mut Cx<'_, S>,
+        cx: &mut LeaderContext<'_, S>,
         from: Peer,
         proof: EquivocationProof<S>,
     ) -> Option<DronePublicKey<S>> {
@@ -304,7 +304,7 @@ impl<S: Suite> Failover<S> {
 }
 
 /// Sends the proof against a leader, as a message, to KGCs, leaders and the group; nothing if there is none.
-pub(in crate::leader) fn publish_proof<S: Suite>(cx: &mut Cx<'_, S>, proof: &[u8]) {
+pub(in crate::leader) fn publish_proof<S: Suite>(cx: &mut LeaderContext<'_, S>, proof: &[u8]) {
     if proof.is_empty() {
         return;
     }
@@ -320,14 +320,14 @@ fn discredited<S: Suite>(store: &Store<S>, leader: &DronePublicKey<S>) -> Option
     if store.refused.names(leader) { Some(Offence::RefusedLeader) } else { revoked }
 }
 
-fn remember_epoch<S: Suite>(cx: &mut Cx<'_, S>, header: &Header<S>) {
+fn remember_epoch<S: Suite>(cx: &mut LeaderContext<'_, S>, header: &Header<S>) {
     let (epoch, digest) = (header.core.epoch, header.digest(&cx.config.deployment));
     cx.store.newest = Some((epoch, digest));
     cx.persist(&[epoch_change(epoch, digest)]);
 }
 
 /// Whether it is the newest header we know ourselves.
-fn is_known<S: Suite>(cx: &Cx<'_, S>, header: &Header<S>) -> bool {
+fn is_known<S: Suite>(cx: &LeaderContext<'_, S>, header: &Header<S>) -> bool {
     cx.store.newest == Some((header.core.epoch, header.digest(&cx.config.deployment)))
 }
 
@@ -354,7 +354,7 @@ fn departed<'a, S: Suite>(
 /// A leader that does not lead heeds who is out since the roster was copied. So a leave that a leader
 /// acknowledged, with a header, holds against its deputy too, if that header reaches it by anybody: members
 /// send theirs to leaders that do not lead.
-pub(in crate::leader) fn note_departures<S: Suite>(cx: &mut Cx<'_, S>, header: &Header<S>) {
+pub(in crate::leader) fn note_departures<S: Suite>(cx: &mut LeaderContext<'_, S>, header: &Header<S>) {
     let (store, epoch) = (&*cx.store, header.core.epoch);
     let out = departed(&store.roster, store.held.map(|(epoch, _)| epoch), header);
     let out: Vec<Slot> = out.filter(|slot| !store.is_departed(*slot, epoch)).collect();

@@ -12,7 +12,7 @@ use quiver_ainq::{Deployment, Epoch, Error, Label, Role, Roster, Serial, Suite};
 use quiver_machine::{Now, Peer, RestoreError};
 use quiver_message::{EvictionNotice, MAX_EVICTED, Message};
 
-use crate::leader::context::Cx;
+use crate::leader::context::LeaderContext;
 use crate::leader::store::{Change, Store, notice_change};
 use crate::leader::term::Term;
 use crate::statements;
@@ -118,7 +118,7 @@ fn room<S: Suite>(notice: &EvictionNotice<S>) -> usize {
     ROOM_OF_NOTICE + notice.serials.len()
 }
 
-impl<S: Suite> Cx<'_, S> {
+impl<S: Suite> LeaderContext<'_, S> {
     fn keep_notice(&mut self, notice: EvictionNotice<S>) {
         self.persist(&[notice_change(&self.config.deployment, &notice)]);
         // What a roster in force bars is no spare copy: after a merge another leader's takes its place.
@@ -144,7 +144,7 @@ impl<S: Suite> Cx<'_, S> {
 /// Another leader's notice, from anyone. Who leads evicts whom it names too; who stands by does when it takes
 /// over.
 pub(in crate::leader) fn receive<S: Suite>(
-    cx: &mut Cx<'_, S>,
+    cx: &mut LeaderContext<'_, S>,
     term: Option<&mut Term<S>>,
     from: Peer,
     notice: EvictionNotice<S>,
@@ -198,7 +198,7 @@ fn news<S: Suite>(
     (members, drones)
 }
 
-fn verify<S: Suite>(cx: &Cx<'_, S>, notice: &EvictionNotice<S>) -> Result<(), Error> {
+fn verify<S: Suite>(cx: &LeaderContext<'_, S>, notice: &EvictionNotice<S>) -> Result<(), Error> {
     let leader = &notice.leader;
     let leads = match &leader.identity.role {
         Role::Leader { group, ordinal } => *group == notice.group && *ordinal == notice.epoch.ordinal(),
@@ -233,7 +233,7 @@ pub(super) fn remove_evicted<S: Suite>(store: &mut Store<S>) -> Vec<Change> {
 }
 
 /// Sends the active leader every eviction notice whose subject its roster still admits.
-pub(super) fn send_unheeded<S: Suite>(cx: &mut Cx<'_, S>, to: Peer) {
+pub(super) fn send_unheeded<S: Suite>(cx: &mut LeaderContext<'_, S>, to: Peer) {
     let roster = &cx.store.roster;
     let unheeded =
         |notice: &&EvictionNotice<S>| notice.serials.iter().any(|serial| !roster.is_evicted(serial));

@@ -11,7 +11,7 @@ use quiver_ainq::{Serial, Suite};
 use quiver_machine::Peer;
 use quiver_message::SparePublication;
 
-use crate::leader::context::Cx;
+use crate::leader::context::LeaderContext;
 use crate::leader::store::{Spare, spare_change};
 
 /// The connection that each member was last heard from.
@@ -69,7 +69,7 @@ impl PeerHints {
 /// A member sends a deputy its spare point: kept if it is the newest, though only the active leader
 /// acknowledges it. Gives the member, if the statement is its own.
 pub(in crate::leader) fn receive_spare<S: Suite>(
-    cx: &mut Cx<'_, S>,
+    cx: &mut LeaderContext<'_, S>,
     from: Peer,
     message: &SparePublication<S>,
 ) -> Option<Serial> {

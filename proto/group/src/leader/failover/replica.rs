@@ -16,7 +16,7 @@ use quiver_message::{ReplicaChunk, Seat};
 use rand_core::CryptoRngCore;
 
 use crate::leader::LeaderEvent;
-use crate::leader::context::Cx;
+use crate::leader::context::LeaderContext;
 use crate::leader::store::{Change, Spare, Store, held_change, spare_change};
 use crate::leader::term::pending_changes::MAX_BARRED;
 
@@ -146,7 +146,7 @@ fn check_spares<S: Suite>(
 
 /// Puts the replica in place of what was held, durably, if it is what the header says. `ordinal` is our own.
 pub(super) fn commit<S: Suite>(
-    cx: &mut Cx<'_, S>,
+    cx: &mut LeaderContext<'_, S>,
     staged: &Staged<S>,
     header: &Header<S>,
     digest: [u8; 32],

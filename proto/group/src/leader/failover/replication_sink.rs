@@ -12,7 +12,7 @@ use super::eviction_notices::send_unheeded;
 use super::replica::{Staged, commit};
 use super::standby::{asking_pause, own_ordinal, stands_by};
 use crate::leader::clock_check::RanOut;
-use crate::leader::context::Cx;
+use crate::leader::context::LeaderContext;
 use crate::statements;
 
 /// The pause between two questions while there is more to fetch.
@@ -21,7 +21,7 @@ const SOON: Duration = Duration::from_millis(10);
 impl<S: Suite> Failover<S> {
     /// A leader will not have us, or leads no more: try another, or the same one later. A refusal is not
     /// authenticated, so it sets no pace but this one.
-    pub(in crate::leader) fn refused(&mut self, cx: &Cx<'_, S>, from: Peer, refusal: &Refusal) {
+    pub(in crate::leader) fn refused(&mut self, cx: &LeaderContext<'_, S>, from: Peer, refusal: &Refusal) {
         let pause = asking_pause(cx.config) / 2;
         if let Some(session) = &mut self.session
             && session.peer == from
@@ -35,7 +35,7 @@ impl<S: Suite> Failover<S> {
     /// The leader's answer. Only one to the question under way says that it is there now.
     pub(in crate::leader) fn replicated(
         &mut self,
-        cx: &mut Cx<'_, S>,
+        cx: &mut LeaderContext<'_, S>,
         leading: bool,
         from: Peer,
         replica: &Replica<S>,
@@ -76,7 +76,7 @@ impl<S: Suite> Failover<S> {
     /// question waits for it.
     fn answered(
         &mut self,
-        cx: &Cx<'_, S>,
+        cx: &LeaderContext<'_, S>,
         leading: bool,
         from: Peer,
         replica: &Replica<S>,
@@ -106,7 +106,7 @@ impl<S: Suite> Failover<S> {
     }
 
     /// Blames a leader and asks it anew, from the beginning and not at once.
-    fn part_with(&mut self, cx: &mut Cx<'_, S>, from: Peer, offence: Offence) {
+    fn part_with(&mut self, cx: &mut LeaderContext<'_, S>, from: Peer, offence: Offence) {
         if offence == Offence::Protocol(Error::Stale)
             && let Some(seen) = &self.seen
         {
@@ -123,7 +123,7 @@ impl<S: Suite> Failover<S> {
     /// Whether there is more to fetch or to confirm.
     fn take_chunk(
         &mut self,
-        cx: &mut Cx<'_, S>,
+        cx: &mut LeaderContext<'_, S>,
         from: Peer,
         replica: &Replica<S>,
         digest: [u8; 32],

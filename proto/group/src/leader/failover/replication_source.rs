@@ -18,7 +18,7 @@ use quiver_message::{
 };
 
 use crate::leader::LeaderEvent;
-use crate::leader::context::Cx;
+use crate::leader::context::LeaderContext;
 use crate::leader::store::{Spare, Store};
 use crate::leader::term::Term;
 use crate::statements;
@@ -201,7 +201,12 @@ fn seat<S: Suite>(slot: Slot, roster: &Roster<S>, store: &Store<S>) -> Seat<S> {
 
 impl<S: Suite> Term<S> {
     /// A deputy's question. Nothing is told to who does not show that it may lead this group.
-    pub(in crate::leader) fn stand_by(&mut self, cx: &mut Cx<'_, S>, from: Peer, question: &StandBy) {
+    pub(in crate::leader) fn stand_by(
+        &mut self,
+        cx: &mut LeaderContext<'_, S>,
+        from: Peer,
+        question: &StandBy,
+    ) {
         if let Err((reason, offence)) = self.admit_question(cx, from, question) {
             if offence == Error::Replay.into() {
                 // Perhaps it only came late; the session stands.
@@ -227,7 +232,7 @@ impl<S: Suite> Term<S> {
     /// Cookie or session, role, lifetime, revocation, signature; then the question's session stands.
     fn admit_question(
         &mut self,
-        cx: &mut Cx<'_, S>,
+        cx: &mut LeaderContext<'_, S>,
         from: Peer,
         question: &StandBy,
     ) -> Result<(), (Reason, Offence)> {
@@ -259,7 +264,7 @@ impl<S: Suite> Term<S> {
 
     fn begin_session(
         &mut self,
-        cx: &mut Cx<'_, S>,
+        cx: &mut LeaderContext<'_, S>,
         from: Peer,
         question: &StandBy,
         deputy: DronePublicKey<S>,
@@ -277,7 +282,12 @@ impl<S: Suite> Term<S> {
         Ok(())
     }
 
-    fn answer(&mut self, cx: &mut Cx<'_, S>, from: Peer, question: &StandBy) -> Option<Replica<S>> {
+    fn answer(
+        &mut self,
+        cx: &mut LeaderContext<'_, S>,
+        from: Peer,
+        question: &StandBy,
+    ) -> Option<Replica<S>> {
         let sessions = &mut self.replication.sessions;
         let session = sessions.iter_mut().find(|s| s.peer == from && s.nonce == question.nonce)?;
         session.number = question.number;
@@ -304,7 +314,10 @@ impl<S: Suite> Term<S> {
 }
 
 /// Leads this group under another ordinal, and is neither out of time, revoked nor refused.
-fn may_stand_by<S: Suite>(cx: &Cx<'_, S>, deputy: &DronePublicKey<S>) -> Result<(), (Reason, Error)> {
+fn may_stand_by<S: Suite>(
+    cx: &LeaderContext<'_, S>,
+    deputy: &DronePublicKey<S>,
+) -> Result<(), (Reason, Error)> {
     let own = cx.store.keypair.as_ref().map(|keypair| &keypair.public().identity.role);
     let leads = matches!(&deputy.identity.role, Role::Leader { group, .. } if *group == cx.config.group);
     if !leads || own == Some(&deputy.identity.role) || cx.store.refused.names(deputy) {

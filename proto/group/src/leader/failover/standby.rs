@@ -19,7 +19,7 @@ use quiver_message::{COOKIE_LEN, JoinChallenge, JoinHello, Message, Nonce, Stand
 use super::eviction_notices::remove_evicted;
 use super::replica::Staged;
 use super::{Action, Failover};
-use crate::leader::context::{Base, Cx};
+use crate::leader::context::{Base, LeaderContext};
 use crate::leader::interface::LeaderConfig;
 use crate::leader::store::{Change, Store};
 use crate::statements;
@@ -146,7 +146,7 @@ impl<S: Suite> Failover<S> {
     }
 
     /// Asks what is to be asked, and says what else is due.
-    pub(in crate::leader) fn tick(&mut self, cx: &mut Cx<'_, S>, leading: bool) -> Option<Action> {
+    pub(in crate::leader) fn tick(&mut self, cx: &mut LeaderContext<'_, S>, leading: bool) -> Option<Action> {
         let asks = due(self.next, cx.now.monotonic) && !cx.peers.leaders.is_empty();
         if leading && asks {
             // A message may have been lost, or another leader have come back: who leads says so now and then.
@@ -172,7 +172,7 @@ impl<S: Suite> Failover<S> {
     }
 
     /// §10.4: from what is public: the roster held, less who was evicted, revoked or ended since.
-    fn take_over(&mut self, cx: &mut Cx<'_, S>) -> Action {
+    fn take_over(&mut self, cx: &mut LeaderContext<'_, S>) -> Action {
         // §10.6: notices count although the replica does not say so.
         let mut changes = remove_evicted(cx.store);
         changes.extend(pin_replicated(cx.store));
@@ -186,7 +186,7 @@ impl<S: Suite> Failover<S> {
     }
 
     /// Says hello to the next connected leader, as an edge does.
-    fn greet(&mut self, cx: &mut Cx<'_, S>) {
+    fn greet(&mut self, cx: &mut LeaderContext<'_, S>) {
         let after = self.session.as_ref().map(|session| session.peer);
         let leaders = &cx.peers.leaders;
         let next = leaders.iter().find(|peer| after.is_none_or(|after| **peer > after));
@@ -213,7 +213,7 @@ impl<S: Suite> Failover<S> {
     /// The leader that was greeted gives its challenge.
     pub(in crate::leader) fn challenged(
         &mut self,
-        cx: &mut Cx<'_, S>,
+        cx: &mut LeaderContext<'_, S>,
         leading: bool,
         from: Peer,
         message: JoinChallenge<S>,
@@ -235,7 +235,7 @@ impl<S: Suite> Failover<S> {
     }
 
     /// Asks, signed: which epoch, and what changed since what we hold.
-    fn ask(&mut self, cx: &mut Cx<'_, S>) {
+    fn ask(&mut self, cx: &mut LeaderContext<'_, S>) {
         let pause = asking_pause(cx.config);
         let (Some(session), Some(keypair)) = (&mut self.session, &cx.store.keypair) else { return };
         let Some((leader, challenge)) = &session.opened else { return };

@@ -11,7 +11,7 @@ use quiver_machine::{Now, Peer};
 use quiver_message::{Nonce, Reason};
 
 use super::Joining;
-use crate::leader::context::Cx;
+use crate::leader::context::LeaderContext;
 use crate::leader::term::Term;
 
 /// A drone that showed that it satisfies the policy and waits for the next epoch.
@@ -31,7 +31,7 @@ impl<S: Suite> Joining<S> {
     /// As many anonymous joins as there is room for beside so many by name.
     pub(super) fn anonymous_that_fit(
         &mut self,
-        cx: &mut Cx<'_, S>,
+        cx: &mut LeaderContext<'_, S>,
         term: &Term<S>,
         joins: usize,
     ) -> Vec<AnonymousJoin> {

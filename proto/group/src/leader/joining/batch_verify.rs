@@ -12,7 +12,7 @@ use super::Joining;
 use super::join_queue::Candidate;
 use super::join_request::authorize;
 use crate::leader::LeaderEvent;
-use crate::leader::context::Cx;
+use crate::leader::context::LeaderContext;
 use crate::leader::store::Change;
 use crate::leader::term::Term;
 
@@ -37,7 +37,11 @@ const MAX_EVIDENCE: usize = 64;
 impl<S: Suite> Joining<S> {
     /// Everyone who waited and whose signatures verify, once each (the latest request counts), as many as
     /// fit.
-    pub(super) fn verified_joins(&mut self, cx: &mut Cx<'_, S>, term: &Term<S>) -> Vec<VerifiedJoin<S>> {
+    pub(super) fn verified_joins(
+        &mut self,
+        cx: &mut LeaderContext<'_, S>,
+        term: &Term<S>,
+    ) -> Vec<VerifiedJoin<S>> {
         let mut joins = Vec::with_capacity(self.queue.len());
         for candidate in self.queue.take(cx.now) {
             // Much may have happened while it waited.
@@ -69,7 +73,11 @@ impl<S: Suite> Joining<S> {
     }
 
     /// Checks both signatures of a request. Gives the drone's Y.
-    pub(super) fn verify_join(&self, cx: &Cx<'_, S>, candidate: &Candidate<S>) -> Result<Element<S>, Error> {
+    pub(super) fn verify_join(
+        &self,
+        cx: &LeaderContext<'_, S>,
+        candidate: &Candidate<S>,
+    ) -> Result<Element<S>, Error> {
         let (deployment, request) = (&cx.config.deployment, &candidate.request);
         let (public, spare) = (&request.drone, &request.spare);
         self.count_checks(2);
@@ -82,7 +90,7 @@ impl<S: Suite> Joining<S> {
     }
 
     /// Those whose signatures verify; the others are turned away.
-    fn signed(&self, cx: &mut Cx<'_, S>, joins: Vec<VerifiedJoin<S>>) -> Vec<VerifiedJoin<S>> {
+    fn signed(&self, cx: &mut LeaderContext<'_, S>, joins: Vec<VerifiedJoin<S>>) -> Vec<VerifiedJoin<S>> {
         let unverified = joins.iter().enumerate().filter(|(_, join)| join.candidate.implicit.is_none());
         let unverified: Vec<(usize, &VerifiedJoin<S>)> = unverified.collect();
         let forged: BTreeSet<usize> = if self.all_signed(cx, &unverified) {
@@ -103,7 +111,7 @@ impl<S: Suite> Joining<S> {
 
     /// Finds the forged ones among joins that do not all verify. Halving finds the only one soon; where both
     /// halves are bad, or few are left, one by one costs less. So it is never more than four checks for each.
-    fn forged(&self, cx: &mut Cx<'_, S>, joins: &[(usize, &VerifiedJoin<S>)]) -> Vec<usize> {
+    fn forged(&self, cx: &mut LeaderContext<'_, S>, joins: &[(usize, &VerifiedJoin<S>)]) -> Vec<usize> {
         let (first, second) = joins.split_at(joins.len() / 2);
         if joins.len() > ONE_BY_ONE {
             match (self.all_signed(cx, first), self.all_signed(cx, second)) {
@@ -117,7 +125,7 @@ impl<S: Suite> Joining<S> {
         forged.map(|(index, _)| *index).collect()
     }
 
-    fn all_signed(&self, cx: &mut Cx<'_, S>, joins: &[(usize, &VerifiedJoin<S>)]) -> bool {
+    fn all_signed(&self, cx: &mut LeaderContext<'_, S>, joins: &[(usize, &VerifiedJoin<S>)]) -> bool {
         self.count_checks(2 * joins.len());
         let group = &cx.config.group;
         let requests = joins.iter().map(|(_, join)| &join.candidate.request);
@@ -152,7 +160,12 @@ impl<S: Suite> Joining<S> {
 /// Where one KGC issues, it issued this one too, though it binds a token to one key for ever: the request is
 /// kept as evidence against it. Of a quorum every drone can make itself a second key, which says nothing
 /// against anybody but the drone.
-fn first_key<S: Suite>(cx: &mut Cx<'_, S>, candidate: &Candidate<S>, handle: Handle, before: Handle) -> bool {
+fn first_key<S: Suite>(
+    cx: &mut LeaderContext<'_, S>,
+    candidate: &Candidate<S>,
+    handle: Handle,
+    before: Handle,
+) -> bool {
     let drone = &candidate.request.drone;
     // §6.2: the first key received for an identity is pinned.
     let pinned = cx.store.pins.get(&drone.identity.serial).copied().unwrap_or(before);
@@ -173,7 +186,7 @@ fn first_key<S: Suite>(cx: &mut Cx<'_, S>, candidate: &Candidate<S>, handle: Han
 
 /// As many as the group has room for; the others are refused.
 fn fitting<S: Suite>(
-    cx: &mut Cx<'_, S>,
+    cx: &mut LeaderContext<'_, S>,
     term: &Term<S>,
     mut joins: Vec<VerifiedJoin<S>>,
 ) -> Vec<VerifiedJoin<S>> {
@@ -185,7 +198,7 @@ fn fitting<S: Suite>(
     joins
 }
 
-pub(super) fn turn_away<S: Suite>(cx: &mut Cx<'_, S>, candidate: &Candidate<S>, error: Error) {
+pub(super) fn turn_away<S: Suite>(cx: &mut LeaderContext<'_, S>, candidate: &Candidate<S>, error: Error) {
     cx.refuse(candidate.peer, Reason::BadSignature, &candidate.nonce, Duration::ZERO);
     cx.blame(candidate.peer, error);
 }

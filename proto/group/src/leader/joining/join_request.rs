@@ -10,7 +10,7 @@ use quiver_message::{DecodedJoinRequest, JoinChallenge, JoinHello, JoinRequest, 
 
 use super::Joining;
 use super::join_queue::Candidate;
-use crate::leader::context::Cx;
+use crate::leader::context::LeaderContext;
 use crate::leader::term::Term;
 use crate::leader::term::pending_changes::PendingChanges;
 use crate::statements;
@@ -25,7 +25,7 @@ impl<S: Suite> Joining<S> {
     /// Answers a hello with a challenge that holds for this connection, nonce and drone.
     pub(in crate::leader) fn hello(
         &mut self,
-        cx: &mut Cx<'_, S>,
+        cx: &mut LeaderContext<'_, S>,
         term: Leading<'_, S>,
         from: Peer,
         hello: &JoinHello,
@@ -46,7 +46,7 @@ impl<S: Suite> Joining<S> {
 
     fn serves<'a>(
         &mut self,
-        cx: &Cx<'_, S>,
+        cx: &LeaderContext<'_, S>,
         term: Leading<'a, S>,
         from: Peer,
         group: &Name,
@@ -67,7 +67,7 @@ impl<S: Suite> Joining<S> {
     /// A request that answers a challenge.
     pub(in crate::leader) fn request(
         &mut self,
-        cx: &mut Cx<'_, S>,
+        cx: &mut LeaderContext<'_, S>,
         term: Leading<'_, S>,
         from: Peer,
         request: &JoinRequest,
@@ -105,7 +105,7 @@ impl<S: Suite> Joining<S> {
     }
 
     /// A stranger's request neither waits nor takes room before it has shown that it is one (§6.4).
-    fn enqueue(&mut self, cx: &mut Cx<'_, S>, mut candidate: Candidate<S>) {
+    fn enqueue(&mut self, cx: &mut LeaderContext<'_, S>, mut candidate: Candidate<S>) {
         if !cx.peers.is_verified(candidate.peer) {
             // §6.4: the first request of a connection is verified before it is queued.
             match self.verify_join(cx, &candidate) {
@@ -119,7 +119,7 @@ impl<S: Suite> Joining<S> {
 }
 
 fn candidate<S: Suite>(
-    cx: &Cx<'_, S>,
+    cx: &LeaderContext<'_, S>,
     peer: Peer,
     request: &JoinRequest,
     decoded: DecodedJoinRequest<S>,
@@ -138,7 +138,7 @@ fn candidate<S: Suite>(
 
 /// §6.2: role, authorisation (default deny), lifetime, revocation, eviction.
 pub(in crate::leader) fn authorize<S: Suite>(
-    cx: &Cx<'_, S>,
+    cx: &LeaderContext<'_, S>,
     roster: &quiver_ainq::Roster<S>,
     pending: &PendingChanges<S>,
     request: &DecodedJoinRequest<S>,

@@ -8,7 +8,7 @@ use quiver_ainq::{DronePublicKey, Element, Name, Slot, Suite};
 
 use super::Term;
 use crate::leader::LeaderEvent;
-use crate::leader::context::Cx;
+use crate::leader::context::LeaderContext;
 use crate::leader::store::{Change, Store, away_change};
 
 /// How many runs of absent slots a header lists at most: about 70 KB. Two restarts in a row of a leader of a
@@ -43,7 +43,7 @@ fn note_away<S: Suite>(store: &mut Store<S>, member: &DronePublicKey<S>) -> Chan
 
 impl<S: Suite> Term<S> {
     /// Removes the members that were never heard in this term.
-    pub(super) fn expire_silent_members(&mut self, cx: &mut Cx<'_, S>) {
+    pub(super) fn expire_silent_members(&mut self, cx: &mut LeaderContext<'_, S>) {
         self.sweep = cx.now.monotonic.saturating_add(cx.config.timing.absence);
         let slots = self.roster().iter().map(|(slot, _)| slot);
         // §12.1: neither acknowledged nor connected in this term for `absence`.
@@ -58,7 +58,7 @@ impl<S: Suite> Term<S> {
     }
 
     /// Keeps out a drone that is no member just now, but was one before it lost its slot by being away.
-    pub(super) fn evict_absent(&mut self, cx: &mut Cx<'_, S>, name: Name) {
+    pub(super) fn evict_absent(&mut self, cx: &mut LeaderContext<'_, S>, name: Name) {
         let Some(serial) = cx.store.away.get(&name).copied() else {
             return cx.event(LeaderEvent::NoSuchMember(name));
         };

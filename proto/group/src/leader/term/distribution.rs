@@ -14,7 +14,7 @@ use quiver_message::{Message, Nonce, Welcome};
 use super::Term;
 use super::rekey::Changes;
 use crate::leader::LeaderEvent;
-use crate::leader::context::Cx;
+use crate::leader::context::LeaderContext;
 use crate::leader::interface::LeaderTiming;
 use crate::leader::joining::join_queue::Candidate;
 use crate::leader::store::Spare;
@@ -87,7 +87,7 @@ impl Distribution {
 impl<S: Suite> Term<S> {
     /// Distributes the newest epoch: one broadcast under tree; else to every connected member its own entry.
     /// Newcomers are welcomed instead.
-    pub(in crate::leader) fn distribute(&self, cx: &mut Cx<'_, S>, newcomers: &BTreeSet<Slot>) {
+    pub(in crate::leader) fn distribute(&self, cx: &mut LeaderContext<'_, S>, newcomers: &BTreeSet<Slot>) {
         if let Some(message) = self.current.common_message() {
             return cx.out.send_encoded_to_group(message);
         }
@@ -110,7 +110,12 @@ impl<S: Suite> Term<S> {
     }
 
     /// Sends the header to those who are out, and forgets them. Who was revoked is disconnected for good.
-    pub(super) fn dismiss(&mut self, cx: &mut Cx<'_, S>, output: &EpochOutput<S>, changes: &Changes<S>) {
+    pub(super) fn dismiss(
+        &mut self,
+        cx: &mut LeaderContext<'_, S>,
+        output: &EpochOutput<S>,
+        changes: &Changes<S>,
+    ) {
         let mut revoked = BTreeSet::new();
         for slot in &output.dropped {
             cx.store.remove_spare(*slot);
@@ -139,7 +144,7 @@ impl<S: Suite> Term<S> {
     /// Welcomes those who joined by name.
     pub(super) fn welcome(
         &mut self,
-        cx: &mut Cx<'_, S>,
+        cx: &mut LeaderContext<'_, S>,
         output: &EpochOutput<S>,
         candidates: &[Candidate<S>],
     ) {
@@ -161,7 +166,7 @@ impl<S: Suite> Term<S> {
     /// Welcomes those who joined anonymously.
     pub(super) fn welcome_anonymous(
         &mut self,
-        cx: &mut Cx<'_, S>,
+        cx: &mut LeaderContext<'_, S>,
         output: &EpochOutput<S>,
         joins: &[(Peer, Nonce, Anonymous)],
     ) {
@@ -196,7 +201,7 @@ impl<S: Suite> Term<S> {
     }
 
     /// Sends the next slice of paths and retransmissions.
-    pub(super) fn tick_distribution(&mut self, cx: &mut Cx<'_, S>) {
+    pub(super) fn tick_distribution(&mut self, cx: &mut LeaderContext<'_, S>) {
         let resend = self.distribution.resend.filter(|resend| due(Some(resend.at), cx.now.monotonic));
         if due(self.distribution.paths, cx.now.monotonic) {
             self.send_paths(cx);
@@ -207,7 +212,7 @@ impl<S: Suite> Term<S> {
     }
 
     /// Sends the next members that hold how the term was opened the keys above their leaf.
-    fn send_paths(&mut self, cx: &mut Cx<'_, S>) {
+    fn send_paths(&mut self, cx: &mut LeaderContext<'_, S>) {
         let slice = SLICE.min(self.distribution.pathless.len());
         for slot in self.distribution.pathless.drain(..slice) {
             let mut r = PathNonce::default();
@@ -223,7 +228,7 @@ impl<S: Suite> Term<S> {
     }
 
     /// Sends the epoch again to the next connected members that have not acknowledged it.
-    fn retransmit(&mut self, cx: &mut Cx<'_, S>, resend: Resend) {
+    fn retransmit(&mut self, cx: &mut LeaderContext<'_, S>, resend: Resend) {
         let late = self.acknowledgements.late(resend.from, self.epoch().counter);
         let late: Vec<_> = late.take(SLICE).collect();
         for (slot, peer) in &late {
@@ -244,7 +249,7 @@ impl<S: Suite> Term<S> {
     }
 
     /// Sends deputies and other leaders the signed header of the newest epoch, nothing else.
-    pub(in crate::leader) fn announce(&self, cx: &mut Cx<'_, S>) {
+    pub(in crate::leader) fn announce(&self, cx: &mut LeaderContext<'_, S>) {
         let peers: BTreeSet<Peer> =
             self.replication.peers().chain(cx.peers.leaders.iter().copied()).collect();
         for peer in peers {
@@ -253,7 +258,7 @@ impl<S: Suite> Term<S> {
     }
 
     /// Publishes the same, so that members that are not connected to us send catch-up requests.
-    pub(in crate::leader) fn announce_to_group(&self, cx: &mut Cx<'_, S>) {
+    pub(in crate::leader) fn announce_to_group(&self, cx: &mut LeaderContext<'_, S>) {
         cx.out.send_encoded_to_group(self.current.message_with(None));
     }
 }

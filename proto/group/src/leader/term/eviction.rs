@@ -6,11 +6,11 @@ use quiver_ainq::{Name, Slot, Suite};
 
 use super::Term;
 use crate::leader::LeaderEvent;
-use crate::leader::context::Cx;
+use crate::leader::context::LeaderContext;
 
 impl<S: Suite> Term<S> {
     /// Evicts the member of this name, or a drone that was one, and keeps it out. Waits for no batch.
-    pub(in crate::leader) fn evict_name(&mut self, cx: &mut Cx<'_, S>, name: Name) {
+    pub(in crate::leader) fn evict_name(&mut self, cx: &mut LeaderContext<'_, S>, name: Name) {
         let slot =
             self.roster().iter().find(|(_, public)| public.identity.name == name).map(|(slot, _)| slot);
         match slot {
@@ -20,7 +20,7 @@ impl<S: Suite> Term<S> {
     }
 
     /// Evicts whoever has this slot, a member by name or an anonymous one.
-    pub(in crate::leader) fn evict_slot(&mut self, cx: &mut Cx<'_, S>, slot: Slot) {
+    pub(in crate::leader) fn evict_slot(&mut self, cx: &mut LeaderContext<'_, S>, slot: Slot) {
         if self.roster().get(slot).is_some() {
             return self.evict(cx, &[slot]);
         }
@@ -32,14 +32,14 @@ impl<S: Suite> Term<S> {
     }
 
     /// Evicts the members that the revocation list held names.
-    pub(in crate::leader) fn evict_revoked(&mut self, cx: &mut Cx<'_, S>) {
+    pub(in crate::leader) fn evict_revoked(&mut self, cx: &mut LeaderContext<'_, S>) {
         // §12.3: whom a newer list names is out at once.
         let revoked = self.roster().iter().filter(|(_, public)| cx.store.revocations.names(public));
         let revoked: Vec<Slot> = revoked.map(|(slot, _)| slot).collect();
         self.evict(cx, &revoked);
     }
 
-    fn evict(&mut self, cx: &mut Cx<'_, S>, slots: &[Slot]) {
+    fn evict(&mut self, cx: &mut LeaderContext<'_, S>, slots: &[Slot]) {
         let members = slots.iter().filter_map(|slot| self.roster().get(*slot));
         let serials: Vec<_> = members.map(|public| public.identity.serial).collect();
         // §12.2: at once, in an epoch of its own if need be.

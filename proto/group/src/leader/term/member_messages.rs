@@ -17,7 +17,7 @@ use quiver_message::{
 use super::Term;
 use crate::group_channel::SenderPolicy;
 use crate::leader::LeaderEvent;
-use crate::leader::context::Cx;
+use crate::leader::context::LeaderContext;
 use crate::leader::store::{Spare, spare_change};
 use crate::statements;
 
@@ -26,7 +26,7 @@ const RESTART_PAUSE: Duration = Duration::from_secs(10);
 
 impl<S: Suite> Term<S> {
     /// A member has the key of an epoch.
-    pub(in crate::leader) fn acknowledged(&mut self, cx: &mut Cx<'_, S>, from: Peer, ack: &Ack) {
+    pub(in crate::leader) fn acknowledged(&mut self, cx: &mut LeaderContext<'_, S>, from: Peer, ack: &Ack) {
         // Late acknowledgements of the epoch before are no offence.
         if ack.epoch != self.epoch() {
             return;
@@ -57,7 +57,12 @@ impl<S: Suite> Term<S> {
     ///
     /// If the term is newer than what the member holds, no key is shared that could authenticate the request.
     /// The answer then is what a broadcast would have said, without a tag, and useless to anyone else.
-    pub(in crate::leader) fn catch_up(&mut self, cx: &mut Cx<'_, S>, from: Peer, request: &CatchUpRequest) {
+    pub(in crate::leader) fn catch_up(
+        &mut self,
+        cx: &mut LeaderContext<'_, S>,
+        from: Peer,
+        request: &CatchUpRequest,
+    ) {
         let Some(auth) = self.leadership.auth_key(request.slot) else {
             return refuse_unauthenticated(cx, from, Reason::Rejoin, (&request.number, Duration::ZERO));
         };
@@ -98,7 +103,7 @@ impl<S: Suite> Term<S> {
     /// has the key that the second is wrapped under.
     ///
     /// Nothing shows that the request is authentic. It changes nothing here.
-    fn replay_opening(&mut self, cx: &mut Cx<'_, S>, from: Peer, request: &CatchUpRequest) {
+    fn replay_opening(&mut self, cx: &mut LeaderContext<'_, S>, from: Peer, request: &CatchUpRequest) {
         // §11.4: what nothing authenticates is answered seldom.
         if !cx.peers.unauthenticated_catch_ups.take(cx.now.monotonic, from) {
             return;
@@ -128,7 +133,7 @@ impl<S: Suite> Term<S> {
     }
 
     /// A member restarted and lost the key of an epoch whose wrap it can no longer open.
-    fn renew_after_restart(&mut self, cx: &Cx<'_, S>) {
+    fn renew_after_restart(&mut self, cx: &LeaderContext<'_, S>) {
         let now = cx.now.monotonic;
         let earliest = self.last_restart.map_or(now, |last| last + RESTART_PAUSE);
         self.restart_renewal.get_or_insert(earliest.max(now));
@@ -137,7 +142,7 @@ impl<S: Suite> Term<S> {
     /// A member's spare point: durable before it is acknowledged (§6.6).
     pub(in crate::leader) fn spare_published(
         &mut self,
-        cx: &mut Cx<'_, S>,
+        cx: &mut LeaderContext<'_, S>,
         from: Peer,
         message: &SparePublication<S>,
     ) {
@@ -180,21 +185,21 @@ impl<S: Suite> Term<S> {
     }
 
     /// A member without a known connection was heard: it is sent the newest epoch.
-    fn reach(&mut self, cx: &mut Cx<'_, S>, slot: Slot, peer: Peer) {
+    fn reach(&mut self, cx: &mut LeaderContext<'_, S>, slot: Slot, peer: Peer) {
         if self.acknowledgements.peer(slot).is_none() {
             self.acknowledgements.connect(slot, peer);
             cx.out.send_encoded(peer, self.current.message(slot));
         }
     }
 
-    fn keep_spare(&mut self, cx: &mut Cx<'_, S>, slot: Slot, spare: Spare<S>) {
+    fn keep_spare(&mut self, cx: &mut LeaderContext<'_, S>, slot: Slot, spare: Spare<S>) {
         cx.persist(&[spare_change::<S>(slot, &spare)]);
         cx.store.set_spare(slot, spare);
         self.replication.changed(&[slot]);
     }
 
     /// A member asks to leave: it does with the next batch (§12.1).
-    pub(in crate::leader) fn leave(&mut self, cx: &mut Cx<'_, S>, from: Peer, message: &Leave<S>) {
+    pub(in crate::leader) fn leave(&mut self, cx: &mut LeaderContext<'_, S>, from: Peer, message: &Leave<S>) {
         let Some(public) = self.roster().get(message.slot) else { return };
         if !self.is_of_this_membership(message.slot, &message.held) {
             return;
@@ -213,7 +218,7 @@ impl<S: Suite> Term<S> {
     /// An anonymous member asks to leave: under the key that the two share, for it has none to sign with.
     pub(in crate::leader) fn anonymous_leave(
         &mut self,
-        cx: &mut Cx<'_, S>,
+        cx: &mut LeaderContext<'_, S>,
         from: Peer,
         leave: &AdmissionLeave,
     ) {
@@ -241,7 +246,12 @@ impl<S: Suite> Term<S> {
     }
 
     /// Opens a group message.
-    pub(in crate::leader) fn receive(&mut self, cx: &mut Cx<'_, S>, from: Peer, message: &GroupMessage) {
+    pub(in crate::leader) fn receive(
+        &mut self,
+        cx: &mut LeaderContext<'_, S>,
+        from: Peer,
+        message: &GroupMessage,
+    ) {
         if message.frame.slot == LEADER_SLOT {
             // Our own, come back; or somebody else's, who is not the leader.
             return;
@@ -265,7 +275,12 @@ impl<S: Suite> Term<S> {
     }
 
     /// Seals a message to the group, signed, under a key that nobody holds who is to be evicted.
-    pub(in crate::leader) fn send_message(&mut self, cx: &mut Cx<'_, S>, channel: Name, data: &[u8]) {
+    pub(in crate::leader) fn send_message(
+        &mut self,
+        cx: &mut LeaderContext<'_, S>,
+        channel: Name,
+        data: &[u8],
+    ) {
         if !self.flush_evictions(cx) {
             return cx.event(LeaderEvent::SendFailed("a member that is to be evicted holds the key"));
         }
@@ -281,7 +296,7 @@ impl<S: Suite> Term<S> {
 
 /// Refuses a catch-up request that nothing authenticates, but no oftener than it would be answered (§11.4).
 pub(in crate::leader) fn refuse_unauthenticated<S: Suite>(
-    cx: &mut Cx<'_, S>,
+    cx: &mut LeaderContext<'_, S>,
     from: Peer,
     reason: Reason,
     (number, wait): (&[u8; 16], Duration),

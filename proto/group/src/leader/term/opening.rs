@@ -16,7 +16,7 @@ use super::epoch_message::EpochMessage;
 use super::pending_changes::PendingChanges;
 use super::rekey::{activate, expired, renewal, report, times};
 use crate::leader::LeaderEvent;
-use crate::leader::context::Cx;
+use crate::leader::context::LeaderContext;
 use crate::leader::failover::replication_source::Replication;
 use crate::leader::store::{Change, Spare, Store, spare_change};
 
@@ -31,7 +31,7 @@ impl<S: Suite> Term<S> {
     /// Opens a term, if this leader may lead. `leaps` for the first one after a start; `anonymous_only` where
     /// nobody is a member by name.
     pub(in crate::leader) fn open(
-        cx: &mut Cx<'_, S>,
+        cx: &mut LeaderContext<'_, S>,
         leaps: &mut bool,
         anonymous_only: bool,
     ) -> Option<Self> {
@@ -45,7 +45,11 @@ impl<S: Suite> Term<S> {
     }
 
     /// `None` for a leader that has no key, or contradicted itself.
-    fn try_open(cx: &mut Cx<'_, S>, leaps: &mut bool, anonymous_only: bool) -> Option<Result<Self, Error>> {
+    fn try_open(
+        cx: &mut LeaderContext<'_, S>,
+        leaps: &mut bool,
+        anonymous_only: bool,
+    ) -> Option<Result<Self, Error>> {
         let own = cx.store.keypair.as_ref()?.public();
         let Role::Leader { ordinal, .. } = own.identity.role else { return None };
         if cx.store.refused.names(own) {
@@ -60,7 +64,7 @@ impl<S: Suite> Term<S> {
     }
 
     fn open_above_newest(
-        cx: &mut Cx<'_, S>,
+        cx: &mut LeaderContext<'_, S>,
         context: GroupContext<S>,
         ordinal: u16,
         leaps: &mut bool,
@@ -96,7 +100,7 @@ impl<S: Suite> Term<S> {
 
     /// The term is open: durable first, then in force.
     fn begin(
-        cx: &mut Cx<'_, S>,
+        cx: &mut LeaderContext<'_, S>,
         leadership: Leadership<S>,
         mut output: EpochOutput<S>,
         changes: Vec<Change>,
@@ -141,7 +145,7 @@ fn remove_named<S: Suite>(store: &mut Store<S>) -> Vec<Change> {
 
 /// Who was revoked, or whose identity ended, is on no roster that a term opens with. Also gives when the next
 /// identity ends.
-fn remove_invalid<S: Suite>(cx: &mut Cx<'_, S>) -> (Vec<Change>, UnixTime) {
+fn remove_invalid<S: Suite>(cx: &mut LeaderContext<'_, S>) -> (Vec<Change>, UnixTime) {
     let store = &mut *cx.store;
     let (ended, first_end) = expired(&store.roster, cx.now.unix);
     let named = store.roster.iter().filter(|(_, public)| store.revocations.names(public));

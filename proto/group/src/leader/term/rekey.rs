@@ -19,7 +19,7 @@ use super::distribution::Distribution;
 use super::epoch_message::EpochMessage;
 use crate::group_channel::{ChannelEpoch, GroupChannel, SenderId};
 use crate::leader::LeaderEvent;
-use crate::leader::context::Cx;
+use crate::leader::context::LeaderContext;
 use crate::leader::interface::LeaderTiming;
 use crate::leader::joining::anonymous_join::AnonymousJoin;
 use crate::leader::joining::batch_verify::VerifiedJoin;
@@ -60,7 +60,7 @@ pub(super) fn expired<S: Suite>(roster: &Roster<S>, now: UnixTime) -> (Vec<Slot>
 }
 
 /// How long the next epoch is valid; not beyond `end`, when the first anonymous membership ends.
-pub(super) fn times<S: Suite>(cx: &Cx<'_, S>, end: Option<UnixTime>) -> Times {
+pub(super) fn times<S: Suite>(cx: &LeaderContext<'_, S>, end: Option<UnixTime>) -> Times {
     let validity = cx.config.timing.validity.as_secs().max(1);
     Times {
         issued_at: cx.now.unix,
@@ -76,7 +76,7 @@ pub(super) fn renewal(now: Now, timing: &LeaderTiming) -> Duration {
 
 /// Makes a new epoch durable, then opens its channel.
 pub(super) fn activate<S: Suite>(
-    cx: &mut Cx<'_, S>,
+    cx: &mut LeaderContext<'_, S>,
     leadership: &Leadership<S>,
     output: &EpochOutput<S>,
     mut changes: Vec<Change>,
@@ -94,7 +94,12 @@ pub(super) fn activate<S: Suite>(
 }
 
 /// Reports a new epoch.
-pub(super) fn report<S: Suite>(cx: &mut Cx<'_, S>, kind: Kind, output: &EpochOutput<S>, members: usize) {
+pub(super) fn report<S: Suite>(
+    cx: &mut LeaderContext<'_, S>,
+    kind: Kind,
+    output: &EpochOutput<S>,
+    members: usize,
+) {
     let (added, removed) = (output.assigned.len() + output.admitted.len(), output.dropped.len());
     let epoch = output.header.core.epoch;
     cx.event(LeaderEvent::EpochActivated { epoch, kind, members, added, removed });
@@ -118,7 +123,7 @@ impl<S: Suite> Term<S> {
     }
 
     /// Makes the next epoch, with as many of the pending changes as it takes. The rest follows at once.
-    pub(in crate::leader) fn rekey(&mut self, cx: &mut Cx<'_, S>) {
+    pub(in crate::leader) fn rekey(&mut self, cx: &mut LeaderContext<'_, S>) {
         // A key does not outlive the first membership that ends: who is out then holds nothing that anybody
         // still takes.
         let times = times(cx, self.first_anonymous_end(cx.now.unix));
@@ -139,7 +144,7 @@ impl<S: Suite> Term<S> {
 
     /// Makes the epochs that are left of a mass eviction, so that nobody who is to be evicted opens what is
     /// sent next. Returns whether they were made.
-    pub(in crate::leader) fn flush_evictions(&mut self, cx: &mut Cx<'_, S>) -> bool {
+    pub(in crate::leader) fn flush_evictions(&mut self, cx: &mut LeaderContext<'_, S>) -> bool {
         while self.pending.evicts() {
             let before = self.epoch();
             self.rekey(cx);
@@ -152,7 +157,7 @@ impl<S: Suite> Term<S> {
 
     /// Re-key failed. Requeues the removals; refuses the joins with `Busy`, because one of them may be the
     /// cause.
-    fn requeue(&mut self, cx: &mut Cx<'_, S>, changes: &Changes<S>) {
+    fn requeue(&mut self, cx: &mut LeaderContext<'_, S>, changes: &Changes<S>) {
         for candidate in &changes.candidates {
             cx.refuse(candidate.peer, Reason::Busy, &candidate.nonce, RETRY_FAILED);
         }
@@ -165,7 +170,7 @@ impl<S: Suite> Term<S> {
     }
 
     /// What the next epoch changes.
-    fn next_batch(&mut self, cx: &mut Cx<'_, S>) -> (Batch<S>, Changes<S>) {
+    fn next_batch(&mut self, cx: &mut LeaderContext<'_, S>) -> (Batch<S>, Changes<S>) {
         let portion = self.pending.take(self.leadership.strategy(), self.leadership.roster());
         let (evictions, leaves) = (portion.evictions, portion.leaves);
         // §6.2 once more: much may have happened while they waited.
@@ -195,7 +200,7 @@ impl<S: Suite> Term<S> {
     /// Checks again who may join: much may have happened since the signatures were verified.
     fn still_authorized(
         &self,
-        cx: &mut Cx<'_, S>,
+        cx: &mut LeaderContext<'_, S>,
         joins: Vec<VerifiedJoin<S>>,
         evictions: &[Serial],
     ) -> Vec<VerifiedJoin<S>> {
@@ -215,7 +220,12 @@ impl<S: Suite> Term<S> {
     }
 
     /// The epoch is made: durable first, then in force, then told.
-    fn begin_epoch(&mut self, cx: &mut Cx<'_, S>, mut output: EpochOutput<S>, changes: &Changes<S>) {
+    fn begin_epoch(
+        &mut self,
+        cx: &mut LeaderContext<'_, S>,
+        mut output: EpochOutput<S>,
+        changes: &Changes<S>,
+    ) {
         let mut records = records(&output, changes);
         // A crash between the epochs of a mass eviction lets nobody stay.
         records.extend(self.pending.take_unrecorded().map(|serial| Change::Evicted(*serial)));
@@ -242,7 +252,7 @@ impl<S: Suite> Term<S> {
     /// The same term in its next epoch.
     fn go_on(
         &mut self,
-        cx: &Cx<'_, S>,
+        cx: &LeaderContext<'_, S>,
         output: &mut EpochOutput<S>,
         changes: &Changes<S>,
         channel: GroupChannel,
@@ -274,7 +284,7 @@ impl<S: Suite> Term<S> {
 }
 
 /// The anonymous joins whose membership has not ended while they waited.
-fn still_valid<S: Suite>(cx: &mut Cx<'_, S>, joins: Vec<AnonymousJoin>) -> Vec<AnonymousJoin> {
+fn still_valid<S: Suite>(cx: &mut LeaderContext<'_, S>, joins: Vec<AnonymousJoin>) -> Vec<AnonymousJoin> {
     let (valid, late): (Vec<_>, Vec<_>) =
         joins.into_iter().partition(|one| one.admission.member.until > cx.now.unix);
     for one in late {
