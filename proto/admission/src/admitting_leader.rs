@@ -9,14 +9,13 @@ use core::time::Duration;
 use quiver_abke::exchange::Policy;
 use quiver_abke::{AuthorityKey, Error as AbkeError};
 use quiver_ainq::{
-    Admission, AgreedSecret, Anonymous, Deployment, DroneKeypair, Name, Pseudonym, Suite, UnixTime,
-    VerifiedAuthority,
+    Admission, AgreedSecret, Anonymous, DroneKeypair, Pseudonym, Suite, UnixTime, VerifiedAuthority,
 };
 use quiver_crypto::Secret;
 use quiver_group::{Leader, LeaderCommand, LeaderEvent, LeaderRecord};
 use quiver_machine::{
-    Destination, Finished, Input, Job, Machine, Misdeed, Now, Offence, Outbox, Output, Peer, Primary,
-    Revocations, Via, earlier,
+    Destination, Finished, Input, Job, Machine, Misdeed, Now, Offence, Outbox, Output, Peer, Primary, Shared,
+    Via, earlier,
 };
 use quiver_message::{Message, Nonce, Reason, Refusal};
 use rand_core::CryptoRngCore;
@@ -106,10 +105,10 @@ impl<S: Suite> Gatekeeper<S> {
         leader: &Leader<S>,
         rng: &mut dyn CryptoRngCore,
     ) -> Result<Gate<S>, AdmissionError> {
-        let (Some(own), Some(group)) = (leader.keypair(), leader.group()) else {
+        let Shared { deployment, keypair: Some(own), group: Some(group), .. } = leader.shared() else {
             return Err(AdmissionError::Refused(Reason::NotReady));
         };
-        let (deployment, group) = (leader.deployment().clone(), group.clone());
+        let (deployment, group) = (deployment.clone(), group.clone());
         let keypair = DroneKeypair::restore(&deployment, own.public().clone(), &own.to_bytes())
             .map_err(|error| AdmissionError::Policy(PolicyError::Statement(error)))?;
         let Demand { policy, authority, timing } = self.demand.clone();
@@ -371,19 +370,7 @@ impl<S: Suite> Primary for AdmittingLeader<S> {
         self.leader.blame(from, offence);
     }
 
-    fn deployment(&self) -> &Deployment<S> {
-        self.leader.deployment()
-    }
-
-    fn keypair(&self) -> Option<&DroneKeypair<S>> {
-        self.leader.keypair()
-    }
-
-    fn revocations(&self) -> &Revocations<S> {
-        self.leader.revocations()
-    }
-
-    fn group(&self) -> Option<&Name> {
-        self.leader.group()
+    fn shared(&self) -> Shared<'_, S> {
+        self.leader.shared()
     }
 }

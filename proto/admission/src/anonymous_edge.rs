@@ -23,8 +23,8 @@ use core::time::Duration;
 
 use quiver_abke::Credential;
 use quiver_ainq::{
-    AgreedSecret, Deployment, DroneKeypair, Error, GroupContext, Membership, Name, Part, Pseudonym, Slot,
-    Suite, UnixTime, VerifiedAuthority, leave_tag,
+    AgreedSecret, Deployment, Error, GroupContext, Membership, Name, Part, Pseudonym, Slot, Suite, UnixTime,
+    VerifiedAuthority, leave_tag,
 };
 use quiver_crypto::Secret;
 use quiver_crypto::canonical::{Malformed, Reader, Writer};
@@ -35,7 +35,7 @@ use quiver_group::edge::{
 };
 use quiver_machine::{
     Backoff, Context, Destination, Input, Machine, Now, Offence, Outbox, Output, Peer, Primary, RestoreError,
-    Revocations, Route, Snapshot, Via, due, earlier,
+    Revocations, Route, Shared, Snapshot, Via, due, earlier,
 };
 use quiver_message::{AdmissionChallenge, AdmissionLeave, Message, Nonce, Refusal, Welcome};
 use rand_core::CryptoRngCore;
@@ -610,20 +610,9 @@ impl<S: Suite> Primary for AnonymousEdge<S> {
         self.report_offence(peer, offence);
     }
 
-    fn deployment(&self) -> &Deployment<S> {
-        &self.config.deployment
-    }
-
-    fn keypair(&self) -> Option<&DroneKeypair<S>> {
-        None
-    }
-
-    fn revocations(&self) -> &Revocations<S> {
-        &self.revocations
-    }
-
-    fn group(&self) -> Option<&Name> {
-        self.wanted.as_ref()
+    fn shared(&self) -> Shared<'_, S> {
+        let (deployment, group) = (&self.config.deployment, self.wanted.as_ref());
+        Shared { deployment, keypair: None, revocations: &self.revocations, group }
     }
 }
 

@@ -4,10 +4,10 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use quiver_ainq::{Deployment, DroneKeypair, Name, Suite, UnixTime};
+use quiver_ainq::{DroneKeypair, Name, Suite, UnixTime};
 use quiver_crypto::Secret;
 use quiver_group::edge::{Edge, EdgeCommand, EdgeStatus};
-use quiver_machine::{Input, Machine, Now, Offence, Output, Peer, Primary, Revocations, Snapshot, Via};
+use quiver_machine::{Input, Machine, Now, Offence, Output, Peer, Primary, Shared, Snapshot, Via};
 use quiver_message::Message;
 use rand_core::CryptoRngCore;
 
@@ -141,28 +141,10 @@ impl<S: Suite> Primary for AnyEdge<S> {
         }
     }
 
-    fn deployment(&self) -> &Deployment<S> {
+    fn shared(&self) -> Shared<'_, S> {
         match self {
-            Self::Named(edge) => edge.deployment(),
-            Self::Anonymous(edge) => edge.deployment(),
-        }
-    }
-
-    fn keypair(&self) -> Option<&DroneKeypair<S>> {
-        self.named()?.keypair()
-    }
-
-    fn revocations(&self) -> &Revocations<S> {
-        match self {
-            Self::Named(edge) => edge.revocations(),
-            Self::Anonymous(edge) => edge.revocations(),
-        }
-    }
-
-    fn group(&self) -> Option<&Name> {
-        match self {
-            Self::Named(edge) => edge.group(),
-            Self::Anonymous(edge) => edge.group(),
+            Self::Named(edge) => edge.shared(),
+            Self::Anonymous(edge) => edge.shared(),
         }
     }
 }

@@ -14,7 +14,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{Deployment, DroneKeypair, Error, Name, Revoked, Suite, UnixTime};
+use quiver_ainq::{Error, Name, Revoked, Suite, UnixTime};
 use quiver_message::{Message, Reason, Refusal};
 use rand_core::CryptoRngCore;
 
@@ -27,7 +27,7 @@ use crate::{Master, MasterShare};
 pub use quiver_machine::RestoreError;
 use quiver_machine::{
     COOKIE_LIFETIME, CookieJar, Input, Machine, Misdeeds, Now, Offence, Outbox, Output, Peer, Primary,
-    REVOCATION_LIST_RATE, Revocations, TokenBuckets, Via, due, earlier, vouched,
+    REVOCATION_LIST_RATE, Revocations, Shared, TokenBuckets, Via, due, earlier, vouched,
 };
 
 /// The Key Generation Centre as a machine.
@@ -266,19 +266,8 @@ impl<S: Suite> Primary for Kgc<S> {
         self.blame(peer, offence);
     }
 
-    fn deployment(&self) -> &Deployment<S> {
-        &self.config.deployment
-    }
-
-    fn keypair(&self) -> Option<&DroneKeypair<S>> {
-        None
-    }
-
-    fn revocations(&self) -> &Revocations<S> {
-        &self.revocations
-    }
-
-    fn group(&self) -> Option<&Name> {
-        None
+    fn shared(&self) -> Shared<'_, S> {
+        let (deployment, revocations) = (&self.config.deployment, &self.revocations);
+        Shared { deployment, keypair: None, revocations, group: None }
     }
 }

@@ -25,8 +25,8 @@ use quiver_ainq::{Deployment, DroneKeypair, Name, Suite, UnixTime};
 use quiver_crypto::Secret;
 pub use quiver_machine::RestoreError;
 use quiver_machine::{
-    Context, Input, Machine, Now, Offence, Outbox, Output, Peer, Primary, Revocations, Route, Snapshot, Via,
-    earlier,
+    Context, Input, Machine, Now, Offence, Outbox, Output, Peer, Primary, Revocations, Route, Shared,
+    Snapshot, Via, earlier,
 };
 use quiver_message::{Message, MessageError};
 use rand_core::CryptoRngCore;
@@ -481,19 +481,12 @@ impl<S: Suite> Primary for Edge<S> {
         self.out.event(EdgeEvent::Blamed { peer, offence });
     }
 
-    fn deployment(&self) -> &Deployment<S> {
-        &self.config.deployment
-    }
-
-    fn keypair(&self) -> Option<&DroneKeypair<S>> {
-        self.enrolment.keypair()
-    }
-
-    fn revocations(&self) -> &Revocations<S> {
-        &self.revocations
-    }
-
-    fn group(&self) -> Option<&Name> {
-        self.wanted.as_ref()
+    fn shared(&self) -> Shared<'_, S> {
+        Shared {
+            deployment: &self.config.deployment,
+            keypair: self.enrolment.keypair(),
+            revocations: &self.revocations,
+            group: self.wanted.as_ref(),
+        }
     }
 }

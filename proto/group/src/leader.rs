@@ -32,12 +32,10 @@ mod test_support;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{
-    Admission, Deployment, DroneKeypair, EquivocationProof, Header, Name, Role, Roster, Suite,
-};
+use quiver_ainq::{Admission, EquivocationProof, Header, Role, Roster, Suite};
 use quiver_crypto::Secret;
 use quiver_machine::{
-    CookieJar, Input, Machine, Now, Offence, Output, Peer, Primary, Revocations, Route, Via, due, earlier,
+    CookieJar, Input, Machine, Now, Offence, Output, Peer, Primary, Route, Shared, Via, due, earlier,
 };
 use quiver_message::{CatchUpRequest, Message, Nonce, Reason, Rekey};
 use rand_core::CryptoRngCore;
@@ -631,19 +629,13 @@ impl<S: Suite> Primary for Leader<S> {
         self.base.peers.via = Via::Peer;
     }
 
-    fn deployment(&self) -> &Deployment<S> {
-        &self.base.config.deployment
-    }
-
-    fn keypair(&self) -> Option<&DroneKeypair<S>> {
-        self.base.store.keypair.as_ref()
-    }
-
-    fn revocations(&self) -> &Revocations<S> {
-        &self.base.store.revocations
-    }
-
-    fn group(&self) -> Option<&Name> {
-        Some(&self.base.config.group)
+    fn shared(&self) -> Shared<'_, S> {
+        let Base { config, store, .. } = &self.base;
+        Shared {
+            deployment: &config.deployment,
+            keypair: store.keypair.as_ref(),
+            revocations: &store.revocations,
+            group: Some(&config.group),
+        }
     }
 }

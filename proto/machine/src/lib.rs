@@ -37,7 +37,7 @@ pub use machine::{
     Via,
 };
 pub use misdeeds::Misdeeds;
-pub use node::{Node, Primary};
+pub use node::{Node, Primary, Shared};
 pub use offence::Offence;
 pub use outbox::Outbox;
 pub use part::{Context, Handled, Part};

@@ -35,17 +35,36 @@ pub trait Primary: Machine {
     /// Reports what a peer did wrong, and has it disconnected if need be.
     fn blame(&mut self, from: (Peer, Via), offence: Offence);
 
+    /// What its parts go by.
+    fn shared(&self) -> Shared<'_, Self::Suite>;
+
     /// The deployment it belongs to.
-    fn deployment(&self) -> &Deployment<Self::Suite>;
+    fn deployment(&self) -> &Deployment<Self::Suite> {
+        self.shared().deployment
+    }
 
     /// The key of the drone, once it is enrolled; a KGC has none.
-    fn keypair(&self) -> Option<&DroneKeypair<Self::Suite>>;
+    fn keypair(&self) -> Option<&DroneKeypair<Self::Suite>> {
+        self.shared().keypair
+    }
 
     /// The newest revocation list held.
-    fn revocations(&self) -> &Revocations<Self::Suite>;
+    fn revocations(&self) -> &Revocations<Self::Suite> {
+        self.shared().revocations
+    }
+}
 
+/// What a primary role shares with the parts beside it.
+#[derive(Clone, Copy)]
+pub struct Shared<'a, S: Suite> {
+    /// The deployment it belongs to.
+    pub deployment: &'a Deployment<S>,
+    /// The key of the drone, once it is enrolled; a KGC has none.
+    pub keypair: Option<&'a DroneKeypair<S>>,
+    /// The newest revocation list held.
+    pub revocations: &'a Revocations<S>,
     /// The group of the drone, if it is in one or wants to be.
-    fn group(&self) -> Option<&Name>;
+    pub group: Option<&'a Name>,
 }
 
 /// A primary role and its parts as one machine, for one driver.
@@ -92,17 +111,9 @@ impl<P: Primary, Q: Part<P::Suite>> Node<P, Q> {
         rng: &mut dyn CryptoRngCore,
         act: impl FnOnce(&mut Q, &mut Context<'_, P::Suite, Q::Event, Q::Record>) -> T,
     ) -> T {
-        let primary = &self.primary;
-        let mut context = Context {
-            now,
-            rng,
-            out: &mut self.out,
-            deployment: primary.deployment(),
-            keypair: primary.keypair(),
-            revocations: primary.revocations(),
-            group: primary.group(),
-        };
-        act(&mut self.parts, &mut context)
+        let Shared { deployment, keypair, revocations, group } = self.primary.shared();
+        let out = &mut self.out;
+        act(&mut self.parts, &mut Context { now, rng, out, deployment, keypair, revocations, group })
     }
 
     #[inline(never)]

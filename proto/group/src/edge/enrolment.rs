@@ -13,7 +13,7 @@ use quiver_message::{Message, Reason};
 
 use super::{EdgeEvent, StateChanged};
 
-type Cx<'a, S> = Context<'a, S, EdgeEvent, StateChanged>;
+type EnrolmentContext<'a, S> = Context<'a, S, EdgeEvent, StateChanged>;
 
 /// What the enrolment is told.
 pub(super) enum EnrolmentInput<'a, S: Suite> {
@@ -53,7 +53,7 @@ impl<S: Suite> Enrolment<S> {
     }
 
     /// Takes an input. Returns whether the drone has come by its key.
-    pub(super) fn handle(&mut self, cx: &mut Cx<'_, S>, input: EnrolmentInput<'_, S>) -> bool {
+    pub(super) fn handle(&mut self, cx: &mut EnrolmentContext<'_, S>, input: EnrolmentInput<'_, S>) -> bool {
         if let EnrolmentInput::Start(backoff) = input {
             self.start(cx, backoff);
             return false;
@@ -79,7 +79,7 @@ impl<S: Suite> Enrolment<S> {
 
     /// §3.1: Starts with the token, unless there is a key or an enrolment is under way.
     #[inline(never)]
-    fn start(&mut self, cx: &mut Cx<'_, S>, backoff: Backoff) {
+    fn start(&mut self, cx: &mut EnrolmentContext<'_, S>, backoff: Backoff) {
         let (None, None, Some(token)) = (&self.keypair, &self.client, &self.token) else { return };
         // §3.3: the request is the same for every KGC, and is stored before it is sent.
         match EnrolmentClient::start(cx.deployment, token, &self.kgcs, backoff, cx.rng) {
@@ -93,7 +93,7 @@ impl<S: Suite> Enrolment<S> {
     }
 
     #[inline(never)]
-    fn carry_out(&mut self, cx: &mut Cx<'_, S>, steps: Steps<S>) -> bool {
+    fn carry_out(&mut self, cx: &mut EnrolmentContext<'_, S>, steps: Steps<S>) -> bool {
         let mut enrolled = false;
         for step in steps {
             match step {
@@ -111,7 +111,7 @@ impl<S: Suite> Enrolment<S> {
     }
 
     /// §3.5: the key verified; it replaces the token and what was pending.
-    fn activate(&mut self, cx: &mut Cx<'_, S>, keypair: DroneKeypair<S>) {
+    fn activate(&mut self, cx: &mut EnrolmentContext<'_, S>, keypair: DroneKeypair<S>) {
         let name = keypair.public().identity.name.clone();
         self.keypair = Some(keypair);
         #[cfg(feature = "threshold")]
@@ -127,7 +127,7 @@ impl<S: Suite> Enrolment<S> {
     /// §3.9: a KGC makes no more shares for the token of a drone that proved to hold a key. Sent at every
     /// contact, for nothing answers it.
     #[cfg(feature = "threshold")]
-    fn prove(&self, cx: &mut Cx<'_, S>, kgc: Peer) {
+    fn prove(&self, cx: &mut EnrolmentContext<'_, S>, kgc: Peer) {
         if let (Some(keypair), true) = (&self.keypair, self.kgcs.is_quorum()) {
             let message = done(cx.deployment, keypair, cx.rng);
             cx.send(kgc, &message);
