@@ -4,6 +4,7 @@
 //! Order matters: cookie before any curve arithmetic; identity and signature before anything is looked up; policy before
 //! the rate, the rate before anything is made; the record durable before the reply leaves.
 
+use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -21,8 +22,8 @@ pub trait Issuer<S: Suite> {
     const PAYLOAD: Payload;
     /// What the operator may ask.
     type Command;
-    /// What it reports; among it whom it refused, and what a peer did wrong.
-    type Event: From<(Peer, Reason)> + From<(Peer, Offence)>;
+    /// What it reports; among it whom it refused.
+    type Event: From<(Peer, Reason)>;
     /// What was delivered: to be made durable, and audited, before the reply leaves.
     type Record;
 
@@ -110,7 +111,7 @@ impl<I> DeliveryServer<I> {
     }
 
     /// §4.1, step 2: a challenge with a cookie, which costs neither state nor curve arithmetic.
-    fn hello<S: Suite>(&self, cx: &mut IssuerContext<'_, S, I>, from: Peer, nonce: Nonce)
+    fn hello<S: Suite>(&self, cx: &mut IssuerContext<'_, S, I>, from: Peer, nonce: Nonce) -> Handled
     where
         I: Issuer<S>,
     {
@@ -120,6 +121,7 @@ impl<I> DeliveryServer<I> {
         let cookie = self.cookies.bake(cx.now.monotonic, from, &[I::PAYLOAD.as_str().as_bytes(), &nonce]);
         let challenge = message::DeliveryChallenge { nonce, cookie, offer };
         cx.send(from, &Message::DeliveryChallenge(challenge));
+        Handled::Yes
     }
 
     /// §4.1, step 4: the reply, after the checks in their order.
@@ -128,7 +130,8 @@ impl<I> DeliveryServer<I> {
         cx: &mut IssuerContext<'_, S, I>,
         from: Peer,
         request: &message::DeliveryRequest,
-    ) where
+    ) -> Handled
+    where
         I: Issuer<S>,
     {
         let (nonce, now) = (&request.nonce, cx.now.monotonic);
@@ -160,24 +163,24 @@ impl<I> DeliveryServer<I> {
                 let reply = message::DeliveryReply { payload, request_digest: digest, statement, sealed };
                 cx.send(from, &Message::DeliveryReply(reply));
                 event.into_iter().for_each(|event| cx.out.event(event));
+                Handled::Yes
             }
         }
     }
 }
 
-/// Refuses: nobody vouches for that, so that it takes nothing away from a drone.
-fn refuse<S: Suite, E: From<(Peer, Reason)> + From<(Peer, Offence)>, R>(
+/// Refuses: nobody vouches for that, so that it takes nothing away from a drone. §13.8: whoever forged is the KGC's to
+/// blame, which weighs it with what else came over that connection.
+fn refuse<S: Suite, E: From<(Peer, Reason)>, R>(
     cx: &mut Context<'_, S, E, R>,
     peer: Peer,
     reference: &[u8],
     Refused { reason, retry_after, offence }: Refused,
-) {
+) -> Handled {
     let refusal = Refusal { reason, reference: reference.to_vec(), retry_after };
     cx.send(peer, &Message::Refusal(refusal));
     cx.out.event((peer, reason).into());
-    if let Some(offence) = offence {
-        cx.out.event((peer, offence).into());
-    }
+    offence.map_or(Handled::Yes, |offence| Handled::Offences(vec![offence]))
 }
 
 fn unverified(error: &Error) -> Refused {
@@ -195,15 +198,12 @@ impl<S: Suite, I: Issuer<S>> Part<S> for DeliveryServer<I> {
 
     fn handle(&mut self, cx: &mut IssuerContext<'_, S, I>, from: Peer, message: &Message<S>) -> Handled {
         match message {
-            Message::DeliveryHello(hello) if hello.payload == I::PAYLOAD => {
-                self.hello(cx, from, hello.nonce);
-            }
+            Message::DeliveryHello(hello) if hello.payload == I::PAYLOAD => self.hello(cx, from, hello.nonce),
             Message::DeliveryRequest(request) if request.payload == I::PAYLOAD => {
-                self.request(cx, from, request);
+                self.request(cx, from, request)
             }
-            _ => return Handled::No,
+            _ => Handled::No,
         }
-        Handled::Yes
     }
 
     fn command(&mut self, _: &mut IssuerContext<'_, S, I>, command: I::Command) {

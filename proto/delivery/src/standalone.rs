@@ -68,9 +68,12 @@ impl<S: Suite, P: Part<S>> Standalone<S, P> {
         P::Event: From<(Peer, Offence)>,
     {
         let offence = match Message::decode(&self.deployment, bytes) {
-            Err(error) => error.into(),
+            Err(error) => Offence::from(error),
             Ok(message) => match self.with_part(now, rng, |part, cx| part.handle(cx, from, &message)) {
-                Handled::Yes | Handled::Offences(_) => return,
+                Handled::Yes => return,
+                Handled::Offences(offences) => {
+                    return offences.into_iter().for_each(|offence| self.out.event((from, offence).into()));
+                }
                 Handled::No => match (message, &self.keypair) {
                     // Answers that come too late, and lists that a KGC sends to whoever it knows.
                     (

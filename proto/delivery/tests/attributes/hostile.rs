@@ -5,15 +5,14 @@ use std::time::Duration;
 use quiver_ainq::{Deployment, Error, MasterSecret, Role};
 use quiver_delivery::attributes::{FetchEvent, IssuerEvent};
 use quiver_enrolment::KgcEvent;
-use quiver_machine::{Either, Offence, Reason};
+use quiver_machine::{Either, Misdeed, Offence, Reason};
 use quiver_message::{DeliveryHello, DeliveryOffer, DeliveryRequest, Message, MessageError, Payload};
 
 use crate::world::{INTERVAL, Node, S, START, World, name};
 
-fn blamed_by_the_issuer(world: &World) -> Vec<Offence> {
-    let events = world.issuer_events().into_iter();
-    let blamed = events.filter_map(|event| match event {
-        IssuerEvent::Blamed { offence, .. } => Some(offence.clone()),
+fn blamed_by_the_kgc(world: &World) -> Vec<Offence> {
+    let blamed = world.centre_events().iter().filter_map(|event| match event {
+        Either::Left(KgcEvent::Blamed { offence, .. }) => Some(offence.clone()),
         _ => None,
     });
     blamed.collect()
@@ -134,7 +133,10 @@ fn recorded_request_under_another_nonce_or_cookie_is_refused() {
         world.inject(Node::Drone(thief), Node::Centre, &moved);
         world.run_for(Duration::from_millis(1));
         let forged = Offence::Protocol(Error::InvalidSignature);
-        assert_eq!(blamed_by_the_issuer(&world), vec![forged; count]);
+        assert_eq!(blamed_by_the_kgc(&world), vec![forged; count]);
+        // §13.8
+        let penalty = (Node::Centre, Node::Drone(thief), Misdeed::Forgery);
+        assert_eq!(world.penalized, vec![penalty; count]);
         assert_eq!((world.made(), world.issued()), (0, 0));
     }
     // As the drone made it, it is good.
@@ -180,7 +182,7 @@ fn request_in_another_drones_name_is_blamed_on_its_sender() {
     }));
     world.dial(thief);
     world.run_for(Duration::from_secs(1));
-    assert_eq!(blamed_by_the_issuer(&world).first(), Some(&Offence::Protocol(Error::InvalidSignature)));
+    assert_eq!(blamed_by_the_kgc(&world).first(), Some(&Offence::Protocol(Error::InvalidSignature)));
     assert_eq!(world.made(), 0);
 }
 
@@ -334,11 +336,7 @@ fn messages_of_another_deployment_and_garbage_are_blamed() {
         world.inject(Node::Centre, Node::Drone(drone), &bytes);
     }
     world.run_for(Duration::from_secs(1));
-    let blamed = world.centre_events().iter().filter_map(|event| match event {
-        Either::Left(KgcEvent::Blamed { offence, .. }) => Some(offence.clone()),
-        _ => None,
-    });
-    let blamed: Vec<_> = blamed.collect();
+    let blamed = blamed_by_the_kgc(&world);
     let expected = [
         Offence::Message(MessageError::ForeignDeployment),
         Offence::Message(MessageError::NotProtobuf),

@@ -131,7 +131,7 @@ pub enum IssuerEvent {
         /// Why.
         reason: Reason,
     },
-    /// A peer did something wrong.
+    /// A peer did something wrong, and the server is no KGC's, which would blame it.
     Blamed {
         /// Who.
         peer: Peer,

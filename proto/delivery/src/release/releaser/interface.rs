@@ -113,7 +113,7 @@ pub enum ReleaseEvent {
         /// Why.
         reason: Reason,
     },
-    /// A peer did something wrong.
+    /// A peer did something wrong, and the server is no KGC's, which would blame it.
     Blamed {
         /// Who.
         peer: Peer,
