@@ -6,11 +6,10 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use quiver_ainq::Name;
 use quiver_service::EXIT_CODES_HELP;
-use quiver_service::arguments::{CommonArgs, HealthArgs, MetricsArgs};
-use quiver_service::drone::abe::AbeCommand;
+use quiver_service::arguments::{CommonArgs, MetricsArgs};
 use quiver_service::drone::abke::AbkeCommand;
-use quiver_service::drone::envelope::EnvelopeArgs;
-use quiver_service::drone::release::IbeOptions;
+use quiver_service::drone::subcommands::DroneCommand;
+use serde::Serialize;
 
 use crate::provision::Radio;
 
@@ -19,7 +18,7 @@ Examples:
   edge enroll --deployment deployment.toml --token edge-1.token        # once; `edge run` does it too
   edge run --leader /dns4/leader.example/tcp/7001                      # join and stay; prints messages
   edge run --leader /ip4/10.0.0.1/udp/7001/quic-v1 --group alpha --json
-  edge run --leader … --anonymous                                      # show what the leader demands, not who one is
+  edge run --leader … --anonymous                                      # prove what the leader demands, not who one is
   edge run --leader … --metrics 127.0.0.1:9466                         # with /metrics, /healthz, /readyz
   edge health --metrics 127.0.0.1:9466                                 # ready, or why not
   edge status
@@ -54,8 +53,6 @@ pub(crate) enum Command {
     Enroll(EnrollArgs),
     /// Join the group and stay, until SIGTERM or SIGINT; enrols first if need be; prints group messages
     Run(RunArgs),
-    /// Whether the running edge does its work; exits with 1 and says why if it does not
-    Health(HealthArgs),
     /// How the running edge is doing
     Status {
         /// Print JSON
@@ -75,20 +72,16 @@ pub(crate) enum Command {
     },
     /// Print the line that sets up a board: for its console, and secret until the board has enrolled
     Provision(ProvisionArgs),
-    /// Attribute keys: what this drone may open
-    #[command(subcommand)]
-    Abe(AbeCommand),
     /// Certified fields: what this drone can show without saying who it is
     #[command(subcommand)]
     Abke(AbkeCommand),
-    /// Encryption to conditions: files that open when one is met, and the keys that open them
-    Ibe(IbeOptions),
-    /// Seal to whoever's attributes fit, and open what fits this drone's
-    #[command(subcommand)]
-    Envelope(EnvelopeArgs),
+    /// What leaders can do as well
+    #[command(flatten)]
+    Drone(DroneCommand),
 }
 
-#[derive(Debug, Default, Args)]
+/// Flags of enrolling.
+#[derive(Args, Debug, Serialize)]
 pub(crate) struct EnrollArgs {
     /// The public deployment file (from `kgc init`); needed at the first start, then a copy is kept
     #[arg(long, value_name = "FILE")]
@@ -105,42 +98,53 @@ pub(crate) struct EnrollArgs {
     pub(crate) kgc: Vec<String>,
     /// How long enrolling may take [default: 60s]
     #[arg(long, value_name = "TIME", value_parser = quiver_service::duration::parse)]
+    #[serde(with = "humantime_serde::option")]
     pub(crate) enrol_timeout: Option<Duration>,
 }
 
-#[derive(Debug, Default, Args)]
+/// Flags of the service.
+#[derive(Args, Debug, Serialize)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
+    #[serde(flatten)]
     pub(crate) enrolling: EnrollArgs,
     /// Where the group's leader listens; may be repeated for its deputies
     #[arg(long, value_name = "MULTIADDR")]
     pub(crate) leader: Vec<String>,
     /// The group to join; default: the one joined before, or the only one in the drone's identity
-    #[arg(long, value_name = "GROUP")]
-    pub(crate) group: Option<Name>,
+    #[arg(long, value_name = "GROUP", value_parser = name)]
+    pub(crate) group: Option<String>,
     /// Fetch the attribute keys and credentials granted to this drone at the start, in the background; credentials again in
     /// each period
     #[arg(long)]
     pub(crate) attributes: bool,
-    /// Join without a name: show the leader that this drone's certified fields satisfy what it demands (`leader serve --admission`), and
+    /// Join anonymously: prove to the leader that this drone's certified fields satisfy what it demands (`leader serve --admission`), and
     /// nothing else. Every membership has a transport key and connection of its own, ends with the credential's period, and signs nothing.
     /// Credentials are fetched from the KGC in each period
     #[arg(long)]
     pub(crate) anonymous: bool,
     /// With --anonymous: the authority that certified the fields, if there are several
-    #[arg(long, value_name = "NAME")]
-    pub(crate) authority: Option<Name>,
+    #[arg(long, value_name = "NAME", value_parser = name)]
+    pub(crate) authority: Option<String>,
     /// With --anonymous: how often one leader's demand is answered in a period, restarts included [default: 8]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) answers: Option<u32>,
     #[command(flatten)]
+    #[serde(flatten)]
     pub(crate) metrics: MetricsArgs,
     /// Print what happens as JSON, one object per line
     #[arg(long)]
+    #[serde(skip)]
     pub(crate) json: bool,
 }
 
-#[derive(Debug, Args)]
+/// Checks a name, and keeps its text.
+fn name(text: &str) -> Result<String, String> {
+    Name::new(text).map(|name| name.to_string()).map_err(|error| error.to_string())
+}
+
+/// Flags of what a board is set up with.
+#[derive(Args, Debug)]
 pub(crate) struct ProvisionArgs {
     /// The public deployment file (from `kgc init`)
     #[arg(long, value_name = "FILE")]

@@ -1,22 +1,13 @@
 //! What the other subcommands ask of the running edge, and the answers.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use quiver_ainq::{DroneKeypair, Name, Suite};
+use quiver_ainq::{Name, Suite};
 use quiver_net::Handle;
-use quiver_role::{EdgeCommand, Either, Machine};
+use quiver_role::admission::AnyEdge;
+use quiver_role::{EdgeCommand, Either};
 use quiver_service::clock;
-use quiver_service::control::{Call, Patience, USUAL_TIME};
-use quiver_service::drone::abe::lines;
-use quiver_service::drone::abke::certified;
-use quiver_service::drone::envelope::{self, FILE_TIME, Job, SendJob};
-use quiver_service::drone::fetch::{KeyClient, copy};
-use quiver_service::drone::release::KeyCall;
-use quiver_service::keyring::Keyring;
+use quiver_service::drone::request::{Answered, json};
+use quiver_service::drone::running::{ENDING, Running};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use tokio::sync::{broadcast, mpsc, watch};
 
 use crate::service::EdgeNode;
 
@@ -24,9 +15,9 @@ use crate::service::EdgeNode;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Request {
-    /// How things are.
+    /// The state of the drone.
     Status,
-    /// Say something.
+    /// Send a message to the group.
     Send {
         /// The channel.
         channel: String,
@@ -35,32 +26,10 @@ pub(crate) enum Request {
         /// Whether to sign it.
         signed: bool,
     },
-    /// Fetch attribute keys.
-    Fetch,
-    /// Which attribute keys are held.
-    Keys,
-    /// Which fields are certified.
-    Certified,
-    /// Keys of conditions.
-    Ibe(KeyCall),
-    /// Seal or open a file.
-    Envelope(Job),
-    /// Seal something and send it to the group.
-    Seal(SendJob),
-}
-
-impl Patience for Request {
-    fn patience(&self) -> Duration {
-        match self {
-            Self::Envelope(_) => FILE_TIME,
-            Self::Ibe(call) => call.patience(),
-            _ => USUAL_TIME,
-        }
-    }
 }
 
 /// The answer to [`Request::Status`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Status {
     /// The drone's name.
     pub(crate) name: Option<String>,
@@ -89,6 +58,11 @@ pub(crate) struct Status {
 }
 
 impl Status {
+    /// Between two anonymous memberships.
+    pub(crate) fn idle(group: &Name) -> Self {
+        Self { group: Some(group.to_string()), ..Self::default() }
+    }
+
     fn of<S: Suite>(machine: &EdgeNode<S>) -> Self {
         let status = machine.status();
         Self {
@@ -127,180 +101,21 @@ impl Status {
     }
 }
 
-/// Why a message was not sent.
-pub(crate) type SendFailed = &'static str;
-
-/// Answers requests until the service ends.
-pub(crate) async fn answer<S: Suite>(
-    mut calls: mpsc::Receiver<Call<Request>>,
-    machine: Handle<EdgeNode<S>>,
-    failures: broadcast::Sender<SendFailed>,
-    client: KeyClient<S>,
-) {
-    // One at a time, so that a failure belongs to the message just sent.
-    while let Some(Call { request, answer }) = calls.recv().await {
-        let answered = match request {
-            Request::Status => status(&machine).await,
-            Request::Send { channel, text, signed } => {
-                send(&machine, failures.subscribe(), &channel, text, signed).await
+/// Answers a request.
+pub(crate) async fn answer<S: Suite>(running: Running<AnyEdge<S>>, request: Request) -> Answered {
+    match request {
+        Request::Status => status(&running.machine).await,
+        Request::Send { channel, text, signed } => {
+            if !running.machine.inspect(|machine| machine.status().synced).await.map_err(|_| ENDING)? {
+                return Err("not in sync with the group (see `edge status`); try again".into());
             }
-            Request::Keys => keys(&client, lines),
-            Request::Certified => keys(&client, |keyring| certified(keyring, clock::unix_now())),
-            Request::Seal(job) => seal(&machine, failures.subscribe(), &client, job).await,
-            Request::Envelope(job) => {
-                let (machine, client) = (machine.clone(), client.clone());
-                tokio::spawn(async move {
-                    let answered = envelope::perform(&machine, &client, job).await;
-                    answer.send(serde_json::to_value(answered).map_err(|error| error.to_string()))
-                });
-                continue;
-            }
-            Request::Ibe(call) => {
-                let (machine, client) = (machine.clone(), client.clone());
-                tokio::spawn(async move { answer.send(release(&machine, &client, &call).await) });
-                continue;
-            }
-            Request::Fetch => {
-                // Takes its time, and nobody else need wait for it.
-                let (machine, client) = (machine.clone(), client.clone());
-                tokio::spawn(async move { answer.send(fetch(&machine, &client).await) });
-                continue;
-            }
-        };
-        // Whoever asked may have gone.
-        let _ = answer.send(answered);
+            let channel = Name::new(&channel).map_err(|error| error.to_string())?;
+            let command = EdgeCommand::Send { channel, data: text.into_bytes(), signed };
+            running.send(Either::Left(command)).await
+        }
     }
 }
 
-/// The same for an edge without a name, whose machine is another one in each membership.
-pub(crate) async fn answer_anonymous<S: Suite>(
-    mut calls: mpsc::Receiver<Call<Request>>,
-    running: watch::Receiver<Option<Handle<EdgeNode<S>>>>,
-    failures: broadcast::Sender<SendFailed>,
-    client: KeyClient<S>,
-    (keypair, group): (Arc<DroneKeypair<S>>, Name),
-) {
-    while let Some(Call { request, answer }) = calls.recv().await {
-        let machine = running.borrow().clone();
-        let answered = match (request, &machine) {
-            (Request::Status, Some(machine)) => match status(machine).await {
-                Err(_) => idle(&group),
-                known => known,
-            },
-            (Request::Status, None) => idle(&group),
-            (Request::Send { channel, text, signed }, Some(machine)) => {
-                send(machine, failures.subscribe(), &channel, text, signed).await
-            }
-            (Request::Keys, _) => keys(&client, lines),
-            (Request::Certified, _) => keys(&client, |keyring| certified(keyring, clock::unix_now())),
-            (Request::Fetch, _) => match client.fetch(&keypair).await {
-                Ok(report) => serde_json::to_value(report).map_err(|error| error.to_string()),
-                Err(error) => Err(error.to_string()),
-            },
-            _ => Err("not while this drone runs without a name (`edge run --anonymous`)".into()),
-        };
-        // Whoever asked may have gone.
-        let _ = answer.send(answered);
-    }
-}
-
-/// Between two memberships.
-fn idle(group: &Name) -> Result<Value, String> {
-    let status = Status {
-        name: None,
-        group: Some(group.to_string()),
-        synced: false,
-        term: None,
-        counter: None,
-        epoch_digest: None,
-        slot: None,
-        valid_until: None,
-        revocation_list: 0,
-        revocations_next_update: None,
-        starts: 0,
-    };
-    serde_json::to_value(status).map_err(|error| error.to_string())
-}
-
-const ENDING: &str = "the edge is ending";
-
-async fn status<S: Suite>(machine: &Handle<EdgeNode<S>>) -> Result<Value, String> {
-    let status = machine.inspect(Status::of).await.map_err(|_| ENDING)?;
-    serde_json::to_value(status).map_err(|error| error.to_string())
-}
-
-fn keys<S: Suite, T: Serialize>(
-    client: &KeyClient<S>,
-    shown: impl Fn(&Keyring<S>) -> T,
-) -> Result<Value, String> {
-    let keyring = client.keys().keyring().map_err(|error| error.to_string())?;
-    serde_json::to_value(shown(&keyring)).map_err(|error| error.to_string())
-}
-
-async fn fetch<S: Suite>(machine: &Handle<EdgeNode<S>>, client: &KeyClient<S>) -> Result<Value, String> {
-    let report = async {
-        let keypair = keypair(machine, client).await.ok_or_else(|| ENDING.to_string())?;
-        let report = client.fetch(&keypair).await.map_err(|error| error.to_string());
-        envelope::hand_over(machine, client).await;
-        report
-    };
-    serde_json::to_value(report.await?).map_err(|error| error.to_string())
-}
-
-async fn release<S: Suite>(
-    machine: &Handle<EdgeNode<S>>,
-    client: &KeyClient<S>,
-    call: &KeyCall,
-) -> Result<Value, String> {
-    let keypair = keypair(machine, client).await;
-    let report = client.release(keypair.as_ref(), call).await.map_err(|error| error.to_string())?;
-    serde_json::to_value(report).map_err(|error| error.to_string())
-}
-
-/// The running drone's key, once more.
-pub(crate) async fn keypair<S: Suite>(
-    machine: &Handle<EdgeNode<S>>,
-    client: &KeyClient<S>,
-) -> Option<DroneKeypair<S>> {
-    let deployment = client.keys().deployment().clone();
-    machine.inspect(move |machine| copy(&deployment, machine.keypair()?).ok()).await.ok()?
-}
-
-async fn send<S: Suite>(
-    machine: &Handle<EdgeNode<S>>,
-    mut failures: broadcast::Receiver<SendFailed>,
-    channel: &str,
-    text: String,
-    signed: bool,
-) -> Result<Value, String> {
-    if !machine.inspect(|machine| machine.status().synced).await.map_err(|_| ENDING)? {
-        return Err("not in sync with the group (see `edge status`); try again".into());
-    }
-    let channel = Name::new(channel).map_err(|error| error.to_string())?;
-    let command = Either::Left(EdgeCommand::Send { channel, data: text.into_bytes(), signed });
-    give(machine, &mut failures, command).await
-}
-
-/// Envelopes need no membership, so that it is not asked for.
-async fn seal<S: Suite>(
-    machine: &Handle<EdgeNode<S>>,
-    mut failures: broadcast::Receiver<SendFailed>,
-    client: &KeyClient<S>,
-    job: SendJob,
-) -> Result<Value, String> {
-    let command = envelope::sending(machine, client, job).await.map_err(|error| error.to_string())?;
-    give(machine, &mut failures, command).await
-}
-
-/// Gives a command, and says whether something was sent.
-async fn give<S: Suite>(
-    machine: &Handle<EdgeNode<S>>,
-    failures: &mut broadcast::Receiver<SendFailed>,
-    command: <EdgeNode<S> as Machine>::Command,
-) -> Result<Value, String> {
-    machine.carry_out(command).await.map_err(|_| ENDING)?;
-    match failures.try_recv() {
-        Ok(reason) => Err(format!("not sent: {reason}")),
-        Err(_) => Ok("sent".into()),
-    }
+async fn status<S: Suite>(machine: &Handle<EdgeNode<S>>) -> Answered {
+    json(&machine.inspect(Status::of).await.map_err(|_| ENDING)?)
 }

@@ -65,7 +65,7 @@ impl Metrics {
         let counters = [
             ("keys_activated", "Group keys activated", &self.counters.keys),
             ("messages_received", "Group messages received and opened", &self.counters.messages),
-            ("evictions", "Times this drone was put out of the group", &self.counters.evictions),
+            ("evictions", "Times this drone was evicted from the group", &self.counters.evictions),
             ("send_failures", "Messages that could not be sent", &self.counters.send_failures),
             (
                 "enrolment_troubles",
@@ -128,7 +128,7 @@ impl Metrics {
                 &counters.enrolment_troubles
             }
             EdgeEvent::Evicted => {
-                let why = "put out of the group: evicted, or another process runs with a copy of this drone's state";
+                let why = "evicted from the group, or another process runs with a copy of this drone's state";
                 self.troubles.note("refusal", why);
                 &counters.evictions
             }

@@ -4,16 +4,16 @@ use quiver_ainq::{Name, Ristretto255, SuiteKind};
 use quiver_role::edge::{Provisioning, RadioPlace};
 use quiver_service::clock;
 use quiver_service::deployment_file::DeploymentFile;
+use quiver_service::drone::{Error, Result};
 use quiver_service::token_file::{self, Wanted};
 
 use crate::cli::ProvisionArgs;
-use crate::error::{Error, Result};
 
 /// The line. It holds the token's secret.
 pub(crate) fn line(args: &ProvisionArgs) -> Result<String> {
     let file = DeploymentFile::read(&args.deployment)?;
     if file.suite()? != SuiteKind::Ristretto255 {
-        return Err(Error::Config("boards speak the suite ristretto255 alone".into()));
+        return Err(Error::config("boards speak the suite ristretto255 alone"));
     }
     let deployment = file.pin::<Ristretto255>()?;
     let token = token_file::read(&args.token, &deployment, Wanted::Edge)?;
@@ -28,9 +28,9 @@ pub(crate) fn line(args: &ProvisionArgs) -> Result<String> {
 fn group(given: Option<&Name>, allowed: &[Name]) -> Result<Option<Name>> {
     match (given, allowed) {
         (Some(group), allowed) if allowed.contains(group) => Ok(Some(group.clone())),
-        (Some(group), _) => Err(Error::Config(format!("the token does not allow group {group}"))),
+        (Some(group), _) => Err(Error::config(format!("the token does not allow group {group}"))),
         (None, [only]) => Ok(Some(only.clone())),
-        (None, _) => Err(Error::Config("which group? give --group".into())),
+        (None, _) => Err(Error::config("which group? give --group")),
     }
 }
 

@@ -14,6 +14,7 @@ use quiver_role::release::Pattern;
 use quiver_service::EXIT_CODES_HELP;
 use quiver_service::arguments::{CommonArgs, HealthArgs, MetricsArgs};
 use quiver_service::clock::parse_time;
+use serde::Serialize;
 
 pub(crate) use self::abke::{AbkeCommand, AbkeSetupArgs, CertifyArgs, PolicyArgs};
 pub(crate) use self::quorum::{
@@ -106,13 +107,15 @@ pub(crate) struct InitArgs {
     pub(crate) address: Vec<String>,
 }
 
-#[derive(Debug, Args)]
+/// Flags of the service.
+#[derive(Args, Debug, Serialize)]
 pub(crate) struct ServeArgs {
     /// Where to listen: /ip4/0.0.0.0/tcp/7000 (the default), /ip4/0.0.0.0/udp/7000/quic-v1; port 0 lets the system
     /// choose; may be repeated
     #[arg(short, long, value_name = "MULTIADDR")]
     pub(crate) listen: Vec<String>,
     #[command(flatten)]
+    #[serde(flatten)]
     pub(crate) metrics: MetricsArgs,
 }
 

@@ -1,13 +1,12 @@
-//! The configuration: defaults ← `--config FILE` ← `QUIVER_KGC_…` ← flags.
+//! The settings: defaults ← `--config FILE` ← `QUIVER_KGC_…` ← flags.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use quiver_role::release::DEFAULT_RATE;
-use quiver_service::arguments::CommonArgs;
-use quiver_service::config::layers;
+use quiver_service::config::Layers;
 use quiver_service::logging::LogFormat;
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +18,6 @@ pub(crate) const VARIABLES: &str = "QUIVER_KGC_";
 
 /// All settings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Config {
     /// Where everything is.
     pub(crate) data_dir: PathBuf,
@@ -79,27 +77,12 @@ impl Default for Config {
     }
 }
 
-/// What was given on the command line.
-#[derive(Debug, Default, Serialize)]
-struct Given<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    data_dir: Option<&'a Path>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    log_format: Option<LogFormat>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    otlp: Option<&'a str>,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    listen: &'a [String],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    metrics: Option<SocketAddr>,
-}
-
 impl Config {
-    /// Reads all layers.
-    pub(crate) fn read(common: &CommonArgs, listen: &[String], metrics: Option<SocketAddr>) -> Result<Self> {
-        let (data_dir, log_format) = (common.data_dir.as_deref(), common.log_format);
-        let given = Given { data_dir, log_format, otlp: common.otlp.as_deref(), listen, metrics };
-        Ok(layers(common.config.as_deref(), VARIABLES, &given)?)
+    /// Takes the settings out of their layers.
+    pub(crate) fn read(mut layers: Layers) -> Result<Self> {
+        let config = layers.part(Self::default())?;
+        layers.end()?;
+        Ok(config)
     }
 
     /// The public file that `kgc init` wrote.

@@ -28,26 +28,19 @@ mod service;
 mod store;
 mod token;
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
+use quiver_service::config::Layers;
 use quiver_service::deployment_file::DeploymentFile;
-use quiver_service::{Exit, logging, monitoring, terminal};
+use quiver_service::{exit, logging, monitoring, terminal};
 
 use crate::cli::{Cli, Command, DroneCommand, OperatorCommand, TokenCommand};
 use crate::config::Config;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 fn main() -> ExitCode {
-    match run(Cli::parse()) {
-        Ok(()) => Exit::Done.into(),
-        Err(error) => {
-            // Nothing can be done if even standard error is closed.
-            let _ = writeln!(std::io::stderr(), "kgc: {error}");
-            error.exit().into()
-        }
-    }
+    exit::end("kgc", run(Cli::parse()), Error::exit)
 }
 
 /// The text of the public deployment file.
@@ -56,12 +49,12 @@ fn deployment(config: &Config) -> Result<String> {
 }
 
 fn run(cli: Cli) -> Result<()> {
-    let (listen, metrics) = match &cli.command {
-        Command::Serve(args) => (args.listen.as_slice(), args.metrics.metrics),
-        Command::Health(args) => (&[][..], args.metrics.metrics),
-        _ => (&[][..], None),
-    };
-    let config = Config::read(&cli.common, listen, metrics)?;
+    let layers = Layers::read(&cli.common, config::VARIABLES)?;
+    let config = Config::read(match &cli.command {
+        Command::Serve(args) => layers.flags(args)?,
+        Command::Health(args) => layers.flags(&args.metrics)?,
+        _ => layers,
+    })?;
     let otlp = config.otlp.as_deref().filter(|_| matches!(cli.command, Command::Serve(_)));
     let _export = logging::start("kgc", config.log_format, otlp)?;
     match cli.command {

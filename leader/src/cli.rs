@@ -6,10 +6,9 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use quiver_ainq::{Name, StrategyKind};
 use quiver_service::EXIT_CODES_HELP;
-use quiver_service::arguments::{CommonArgs, HealthArgs, MetricsArgs};
-use quiver_service::drone::abe::AbeCommand;
-use quiver_service::drone::envelope::EnvelopeArgs;
-use quiver_service::drone::release::IbeOptions;
+use quiver_service::arguments::{CommonArgs, MetricsArgs};
+use quiver_service::drone::subcommands::DroneCommand;
+use serde::Serialize;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -25,7 +24,7 @@ Examples:
   leader status --watch                                                # live: the re-key wave, who is behind; q ends it
   leader rekey
   leader evict edge-7
-  leader evict --slot 12                                               # also somebody who is in without a name
+  leader evict --slot 12                                               # also an anonymous member
   leader send --channel orders 'return to base'
   leader envelope seal order.txt --policy 'scout and sector:7' --out order.env
   leader envelope send --policy 'scout and sector:7' 'go north'         # to the group; only scouts there read it
@@ -45,13 +44,13 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// Whom to put out.
+/// Whom to evict.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub(crate) struct EvictArgs {
     /// The drone's name
     pub(crate) name: Option<Name>,
-    /// The slot that it sits in: for a drone that is in without a name, which may come back as long as its credential is good
+    /// The slot that it sits in: for an anonymous member, which may come back as long as its credential is good
     #[arg(long)]
     pub(crate) slot: Option<u32>,
 }
@@ -61,15 +60,13 @@ pub(crate) struct EvictArgs {
 pub(crate) enum Command {
     /// Lead the group until SIGTERM or SIGINT; enrols first if need be
     Serve(ServeArgs),
-    /// Whether the running leader does its work; exits with 1 and says why if it does not
-    Health(HealthArgs),
     /// How the running leader and its group are doing
     Status(StatusArgs),
-    /// Put a drone out of the group, at once, and keep it out
+    /// Evict a drone from the group, at once and for good
     Evict(EvictArgs),
     /// Make a new group key now
     Rekey,
-    /// Say something to the group, signed
+    /// Send a message to the group, signed
     Send {
         /// The application's channel
         #[arg(long, default_value = "chat")]
@@ -77,17 +74,12 @@ pub(crate) enum Command {
         /// The text
         text: String,
     },
-    /// Attribute keys: what this leader may seal under and open
-    #[command(subcommand)]
-    Abe(AbeCommand),
-    /// Encryption to conditions: files that open when one is met, and the keys that open them
-    Ibe(IbeOptions),
-    /// Seal to whoever's attributes fit, and open what fits this leader's
-    #[command(subcommand)]
-    Envelope(EnvelopeArgs),
+    /// What edges can do as well
+    #[command(flatten)]
+    Drone(DroneCommand),
 }
 
-/// What to tell of the group, and how.
+/// What to show of the group, and how.
 #[derive(Debug, Args)]
 pub(crate) struct StatusArgs {
     /// Print JSON
@@ -111,7 +103,8 @@ fn interval(text: &str) -> Result<Duration, String> {
     if allowed.contains(&interval) { Ok(interval) } else { Err("from 100ms to 1h".into()) }
 }
 
-#[derive(Debug, Default, Args)]
+/// Flags of the service.
+#[derive(Args, Debug, Serialize)]
 pub(crate) struct ServeArgs {
     /// The public deployment file (from `kgc init`); needed at the first start, then a copy is kept
     #[arg(long, value_name = "FILE")]
@@ -139,6 +132,7 @@ pub(crate) struct ServeArgs {
     pub(crate) strategy: Option<StrategyKind>,
     /// How long a group key is valid, such as 10m; a new one comes when four fifths have passed [default: 10m]
     #[arg(long, value_name = "TIME", value_parser = quiver_service::duration::parse)]
+    #[serde(with = "humantime_serde::option")]
     pub(crate) validity: Option<Duration>,
     /// Address of another leader of the group, which takes over if this one is lost and the other way round; may be
     /// repeated. Without one this leader is alone
@@ -146,8 +140,9 @@ pub(crate) struct ServeArgs {
     pub(crate) peer: Vec<String>,
     /// How long the leader may be silent before another opens a term; those with higher ordinals wait longer [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = quiver_service::duration::parse)]
+    #[serde(with = "humantime_serde::option")]
     pub(crate) silence: Option<Duration>,
-    /// A policy that the KGC signed for this group (`kgc abke policy`): let in whoever shows, without a name, that his certified
+    /// A policy that the KGC signed for this group (`kgc abke policy`): admit whoever proves, anonymously, that his certified
     /// fields satisfy it, and nobody by name. Members of before are out. Slot keys are fetched from the KGC in each period
     #[arg(long, value_name = "FILE")]
     pub(crate) admission: Option<PathBuf>,
@@ -162,9 +157,11 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "BITS", value_parser = clap::value_parser!(u32).range(1200..=4_000_000))]
     pub(crate) baud: Option<u32>,
     #[command(flatten)]
+    #[serde(flatten)]
     pub(crate) metrics: MetricsArgs,
     /// Print the group's messages as JSON, one object per line
     #[arg(long)]
+    #[serde(skip)]
     pub(crate) json: bool,
 }
 

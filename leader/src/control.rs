@@ -2,20 +2,17 @@
 
 use std::time::Duration;
 
-use quiver_ainq::{DroneKeypair, Name, Suite};
+use quiver_ainq::{Name, Suite};
 use quiver_net::Handle;
+use quiver_role::admission::AdmittingLeader;
 use quiver_role::leader::{Laggard, Stance};
-use quiver_role::{Either, Leader, LeaderCommand, LeaderEvent, Machine};
+use quiver_role::{Either, Leader, LeaderCommand, LeaderEvent};
 use quiver_service::clock;
-use quiver_service::control::{Call, Patience, USUAL_TIME};
-use quiver_service::drone::abe::lines;
-use quiver_service::drone::envelope::{self, FILE_TIME, Job, SendJob};
-use quiver_service::drone::fetch::{KeyClient, copy};
-use quiver_service::drone::release::KeyCall;
+use quiver_service::drone::request::{Answered, json};
+use quiver_service::drone::running::{ENDING, Running};
 use quiver_service::terminal::table;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use tokio::sync::{broadcast, mpsc};
+use tokio::sync::broadcast;
 use tokio::time::timeout;
 
 use crate::service::LeaderNode;
@@ -38,39 +35,19 @@ pub(crate) enum Request {
         /// How many of those that are behind to name.
         laggards: usize,
     },
-    /// Put a drone out.
+    /// Evict a drone.
     Evict(String),
-    /// Put out whoever sits in a slot.
+    /// Evict whoever sits in a slot.
     EvictSlot(u32),
     /// Make a new key.
     Rekey,
-    /// Fetch attribute keys.
-    Fetch,
-    /// Which attribute keys are held.
-    Keys,
-    /// Keys of conditions.
-    Ibe(KeyCall),
-    /// Seal or open a file.
-    Envelope(Job),
-    /// Seal something and send it to the group.
-    Seal(SendJob),
-    /// Say something.
+    /// Send a message to the group.
     Send {
         /// The channel.
         channel: String,
         /// The text.
         text: String,
     },
-}
-
-impl Patience for Request {
-    fn patience(&self) -> Duration {
-        match self {
-            Self::Envelope(_) => FILE_TIME,
-            Self::Ibe(call) => call.patience(),
-            _ => USUAL_TIME,
-        }
-    }
 }
 
 /// The answer to [`Request::Status`].
@@ -102,7 +79,7 @@ pub(crate) struct Status {
     pub(crate) valid_until: Option<u64>,
     /// Members on the roster.
     pub(crate) members: usize,
-    /// Of those, the ones without a name.
+    /// Of those, the anonymous ones.
     #[serde(default)]
     pub(crate) anonymous: usize,
     /// Of the members, the ones that have a key in this term; the others are away since before it.
@@ -111,7 +88,7 @@ pub(crate) struct Status {
     pub(crate) connected: usize,
     /// Of the members, the ones that acknowledged the epoch.
     pub(crate) acknowledged: usize,
-    /// Drones waiting to be let in.
+    /// Drones waiting to be admitted.
     pub(crate) pending_joins: usize,
     /// Number of the newest revocation list.
     pub(crate) revocation_list: u64,
@@ -215,7 +192,7 @@ impl Status {
             (
                 "members",
                 format!(
-                    "{} ({} connected, {} acknowledged, {} without a name)",
+                    "{} ({} connected, {} acknowledged, {} anonymous)",
                     self.members, self.connected, self.acknowledged, self.anonymous
                 ),
             ),
@@ -253,7 +230,7 @@ impl Late {
             None => "never".into(),
         };
         let connected = if self.connected { "yes" } else { "no" };
-        let name = self.name.clone().unwrap_or_else(|| "without a name".into());
+        let name = self.name.clone().unwrap_or_else(|| "anonymous".into());
         [self.slot.to_string(), name, connected.into(), behind, heard]
     }
 }
@@ -264,41 +241,32 @@ pub(crate) fn span(seconds: u64) -> String {
     text.split(' ').take(2).collect::<Vec<_>>().join(" ")
 }
 
-/// Answers requests until the service ends.
+/// Answers a request.
 pub(crate) async fn answer<S: Suite>(
-    mut calls: mpsc::Receiver<Call<Request>>,
-    machine: Handle<LeaderNode<S>>,
+    running: Running<AdmittingLeader<S>>,
     events: broadcast::Sender<LeaderEvent>,
-    client: KeyClient<S>,
-) {
-    while let Some(Call { request, answer }) = calls.recv().await {
-        let (machine, events, client) = (machine.clone(), events.subscribe(), client.clone());
-        tokio::spawn(async move {
-            let answered = match request {
-                Request::Status { roster, laggards } => status(&machine, roster, laggards).await,
-                Request::Evict(name) => evict(&machine, events, &name).await,
-                Request::EvictSlot(slot) => evict_slot(&machine, events, slot).await,
-                Request::Rekey => rekey(&machine, events).await,
-                Request::Fetch => fetch(&machine, &client).await,
-                Request::Keys => keys(&client),
-                Request::Ibe(call) => release(&machine, &client, &call).await,
-                Request::Seal(job) => seal(&machine, events, &client, job).await,
-                Request::Envelope(job) => {
-                    let answered = envelope::perform(&machine, &client, job).await;
-                    serde_json::to_value(answered).map_err(|error| error.to_string())
-                }
-                Request::Send { channel, text } => send(&machine, events, &channel, text).await,
-            };
-            // Whoever asked may have gone.
-            let _ = answer.send(answered);
-        });
+    request: Request,
+) -> Answered {
+    let (machine, events) = (&running.machine, events.subscribe());
+    if let Request::Status { roster, laggards } = request {
+        return status(machine, roster, laggards).await;
+    }
+    serving(machine).await?;
+    match request {
+        Request::Evict(name) => evict(machine, events, &name).await,
+        Request::EvictSlot(slot) => evict_slot(machine, events, slot).await,
+        Request::Rekey => rekey(machine, events).await,
+        Request::Send { channel, text } => {
+            let channel = Name::new(&channel).map_err(|error| error.to_string())?;
+            let command = LeaderCommand::Send { channel, data: text.into_bytes() };
+            running.send(Either::Left(command.into())).await
+        }
+        Request::Status { .. } => Err(ENDING.into()),
     }
 }
 
-type Answered = Result<Value, String>;
 type Events = broadcast::Receiver<LeaderEvent>;
 
-const ENDING: &str = "the leader is ending";
 const NOT_LEADING: &str = "this leader does not lead; ask the one that does";
 
 async fn status<S: Suite>(machine: &Handle<LeaderNode<S>>, roster: usize, laggards: usize) -> Answered {
@@ -307,43 +275,10 @@ async fn status<S: Suite>(machine: &Handle<LeaderNode<S>>, roster: usize, laggar
     let listening = machine.listening().await.map_err(|_| ENDING)?;
     let peer = machine.peer_id();
     status.listening = listening.iter().map(|address| format!("{address}/p2p/{peer}")).collect();
-    serde_json::to_value(status).map_err(|error| error.to_string())
-}
-
-async fn release<S: Suite>(
-    machine: &Handle<LeaderNode<S>>,
-    client: &KeyClient<S>,
-    call: &KeyCall,
-) -> Answered {
-    let keypair = keypair(machine, client).await;
-    let report = client.release(keypair.as_ref(), call).await.map_err(|error| error.to_string())?;
-    serde_json::to_value(report).map_err(|error| error.to_string())
-}
-
-fn keys<S: Suite>(client: &KeyClient<S>) -> Answered {
-    let keyring = client.keys().keyring().map_err(|error| error.to_string())?;
-    serde_json::to_value(lines(&keyring)).map_err(|error| error.to_string())
-}
-
-async fn fetch<S: Suite>(machine: &Handle<LeaderNode<S>>, client: &KeyClient<S>) -> Answered {
-    let keypair = keypair(machine, client).await.ok_or("the leader has not enrolled yet")?;
-    let report = client.fetch(&keypair).await.map_err(|error| error.to_string());
-    envelope::hand_over(machine, client).await;
-    let report = report?;
-    serde_json::to_value(report).map_err(|error| error.to_string())
-}
-
-/// The running leader's key, once more; none before it has enrolled.
-pub(crate) async fn keypair<S: Suite>(
-    machine: &Handle<LeaderNode<S>>,
-    client: &KeyClient<S>,
-) -> Option<DroneKeypair<S>> {
-    let deployment = client.keys().deployment().clone();
-    machine.inspect(move |machine| copy(&deployment, machine.keypair()?).ok()).await.ok()?
+    json(&status)
 }
 
 async fn evict<S: Suite>(machine: &Handle<LeaderNode<S>>, events: Events, name: &str) -> Answered {
-    serving(machine).await?;
     let name = Name::new(name).map_err(|error| error.to_string())?;
     machine.command(Either::Left(LeaderCommand::Evict(name.clone()).into())).await.map_err(|_| ENDING)?;
     expect(events, |event| match event {
@@ -351,7 +286,7 @@ async fn evict<S: Suite>(machine: &Handle<LeaderNode<S>>, events: Events, name: 
             Some(Ok(format!("{name} is out of the group and stays out").into()))
         }
         LeaderEvent::Barred(barred) if barred == name => {
-            Some(Ok(format!("{name} is away, and will not be let in again").into()))
+            Some(Ok(format!("{name} is away, and will not be admitted again").into()))
         }
         LeaderEvent::NoSuchMember(unknown) if unknown == name => {
             Some(Err(format!("{name} is no member of the group")))
@@ -363,7 +298,6 @@ async fn evict<S: Suite>(machine: &Handle<LeaderNode<S>>, events: Events, name: 
 }
 
 async fn evict_slot<S: Suite>(machine: &Handle<LeaderNode<S>>, events: Events, slot: u32) -> Answered {
-    serving(machine).await?;
     machine.command(Either::Left(LeaderCommand::EvictSlot(slot).into())).await.map_err(|_| ENDING)?;
     expect(events, |event| match event {
         LeaderEvent::Removed { name, slot: freed, evicted: true, .. } if freed == slot => {
@@ -384,7 +318,6 @@ async fn evict_slot<S: Suite>(machine: &Handle<LeaderNode<S>>, events: Events, s
 }
 
 async fn rekey<S: Suite>(machine: &Handle<LeaderNode<S>>, events: Events) -> Answered {
-    serving(machine).await?;
     machine.command(Either::Left(LeaderCommand::Rekey.into())).await.map_err(|_| ENDING)?;
     expect(events, |event| match event {
         LeaderEvent::EpochActivated { epoch, members, .. } => {
@@ -395,44 +328,6 @@ async fn rekey<S: Suite>(machine: &Handle<LeaderNode<S>>, events: Events) -> Ans
         _ => None,
     })
     .await
-}
-
-async fn send<S: Suite>(
-    machine: &Handle<LeaderNode<S>>,
-    mut events: Events,
-    channel: &str,
-    text: String,
-) -> Answered {
-    serving(machine).await?;
-    let channel = Name::new(channel).map_err(|error| error.to_string())?;
-    let command = LeaderCommand::Send { channel, data: text.into_bytes() };
-    give(machine, &mut events, Either::Left(command.into())).await
-}
-
-/// Envelopes need no term, so that it is not asked for.
-async fn seal<S: Suite>(
-    machine: &Handle<LeaderNode<S>>,
-    mut events: Events,
-    client: &KeyClient<S>,
-    job: SendJob,
-) -> Answered {
-    let command = envelope::sending(machine, client, job).await.map_err(|error| error.to_string())?;
-    give(machine, &mut events, command).await
-}
-
-/// Gives a command, and says whether something was sent.
-async fn give<S: Suite>(
-    machine: &Handle<LeaderNode<S>>,
-    events: &mut Events,
-    command: <LeaderNode<S> as Machine>::Command,
-) -> Answered {
-    machine.carry_out(command).await.map_err(|_| ENDING)?;
-    while let Ok(event) = events.try_recv() {
-        if let LeaderEvent::SendFailed(reason) = event {
-            return Err(format!("not sent: {reason}"));
-        }
-    }
-    Ok("sent".into())
 }
 
 async fn serving<S: Suite>(machine: &Handle<LeaderNode<S>>) -> Result<(), String> {

@@ -2,25 +2,18 @@
 
 use std::num::NonZero;
 use std::path::Path;
-use std::time::Duration;
 
-use quiver_ainq::{Deployment, DroneKeypair, Name, Suite};
-use quiver_net::Handle;
+use quiver_ainq::{Deployment, Name, Suite};
 use quiver_role::Either;
 use quiver_role::admission::gate::GateTiming;
-use quiver_role::admission::{AdmittingLeaderCommand, Demand, SignedPolicy, VerifiedPolicy};
+use quiver_role::admission::{AdmittingLeader, AdmittingLeaderCommand, Demand, SignedPolicy, VerifiedPolicy};
 use quiver_role::attributes::certifying::{Certificate, KIND, Terms};
 use quiver_service::armour::{self, Kind};
 use quiver_service::clock;
 use quiver_service::drone::fetch::KeyClient;
+use quiver_service::drone::{Error, Result, Running};
 use quiver_service::keyring::{Entry, Keyring};
 use rand::rngs::OsRng;
-
-use crate::error::{Error, Result};
-use crate::service::LeaderNode;
-
-/// How long to wait before the KGC is asked again for what nothing is held of.
-const AGAIN: Duration = Duration::from_secs(60);
 
 /// Pieces of the gate's work that are done at a time, at most.
 const MAX_WORKERS: usize = 4;
@@ -83,50 +76,39 @@ impl<S: Suite> PolicyFile<S> {
     }
 }
 
-/// Keeps the gate in slot keys: what is held at once, what is fetched as soon as it is stored.
-pub(crate) async fn keep_open<S: Suite>(
-    machine: Handle<LeaderNode<S>>,
-    client: KeyClient<S>,
-    keypair: DroneKeypair<S>,
-    authority: [u8; 32],
-) {
-    let mut changes = client.keys().changes();
+/// Keeps the gate in slot keys: those that are held at once, those that are fetched as soon as they are stored.
+pub(crate) async fn keep_slot_keys<S: Suite>(running: Running<AdmittingLeader<S>>, authority: [u8; 32]) {
+    let keypair = running.enrolled().await;
+    let mut changes = running.client.keys().changes();
     let handing_over = async {
         let mut handed = None;
         loop {
-            hand_over(&machine, &client, &authority, &mut handed).await;
+            hand_over(&running, &authority, &mut handed).await;
             if changes.changed().await.is_err() {
                 return;
             }
         }
     };
-    let fetching = async {
-        loop {
-            client.keep_fetched(&keypair).await;
-            tokio::time::sleep(AGAIN).await;
-        }
-    };
     tokio::select! {
         () = handing_over => {}
-        () = fetching => {}
+        () = running.client.keep_fetching(&keypair) => {}
     }
 }
 
 /// Gives the machine the slot keys that are held, unless it has those of that period.
 async fn hand_over<S: Suite>(
-    machine: &Handle<LeaderNode<S>>,
-    client: &KeyClient<S>,
+    running: &Running<AdmittingLeader<S>>,
     authority: &[u8; 32],
     handed: &mut Option<u64>,
 ) {
-    let found = tokio::task::block_in_place(|| slot_keys(client, authority, *handed));
+    let found = tokio::task::block_in_place(|| slot_keys(&running.client, authority, *handed));
     match found {
         Ok(None) => {}
         Ok(Some((period, command))) => {
             tracing::info!(period, "slot keys");
             *handed = Some(period);
             // If the machine has stopped, nobody needs keys.
-            let _ = machine.command(Either::Left(command)).await;
+            let _ = running.machine.command(Either::Left(command)).await;
         }
         Err(error) => tracing::error!(%error, "slot keys"),
     }

@@ -5,15 +5,15 @@ use quiver_gateway::GatewayConfig;
 use quiver_net::{Handle, Multiaddr, NodeConfig};
 use quiver_role::Route;
 use quiver_service::clock;
+use quiver_service::drone::{Error, Result};
 
 use crate::config::Config;
-use crate::error::{Error, Result};
 use crate::service::LeaderNode;
 
 /// How a gateway is set up that reaches whatever the leader's own node reaches; none if there is no line to serve. Where
 /// this leader itself is found is not known yet.
 pub(crate) fn config(config: &Config, node: &NodeConfig, group: &Name) -> Result<Option<GatewayConfig>> {
-    let lines = config.lines()?;
+    let lines = config.leader.lines()?;
     if lines.is_empty() {
         return Ok(None);
     }
@@ -23,7 +23,7 @@ pub(crate) fn config(config: &Config, node: &NodeConfig, group: &Name) -> Result
     };
     Ok(Some(GatewayConfig {
         lines,
-        baud: config.baud,
+        baud: config.leader.baud,
         leaders: to(Route::Leader),
         kgcs: to(Route::Kgc),
         group: group.to_string(),
@@ -51,8 +51,8 @@ fn own_address<S: Suite>(addresses: &[Multiaddr], leader: &Handle<LeaderNode<S>>
         (!text.contains("/tcp/"), !(text.starts_with("/ip4/127.") || text.starts_with("/ip6/::1/")))
     };
     let address = addresses.iter().min_by_key(preferred);
-    let address = address.ok_or_else(|| Error::Config("the leader listens nowhere".into()))?;
+    let address = address.ok_or_else(|| Error::config("the leader listens nowhere"))?;
     format!("{address}/p2p/{}", leader.peer_id())
         .parse()
-        .map_err(|_| Error::Config(format!("`listen`: {address}")))
+        .map_err(|_| Error::config(format!("`listen`: {address}")))
 }

@@ -1,101 +1,66 @@
 //! Quiver's team leader.
 //!
 //! `main` reads the command line, `config` the settings; `service` runs the machine of `quiver-role` with the driver of
-//! `quiver-net`, and `gateway` connects boards on serial lines to it; `store` is the encrypted state file; through `control` the other subcommands reach the running leader,
-//! and `watch` shows on a terminal what it says.
+//! `quiver-net`, and `gateway` connects boards on serial lines to it; `store` compacts its state file; through `control` the
+//! subcommands that only a leader has reach the running one, and `watch` shows its status on a terminal. What a leader shares
+//! with an edge is `quiver_service::drone`.
 
-mod attributes;
 mod cli;
 mod config;
 mod control;
 mod demand;
-mod envelope;
-mod error;
 mod gateway;
-mod ibe;
 mod metrics;
 mod service;
 mod store;
 mod watch;
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
-use quiver_service::drone::abe::AbeCommand;
-use quiver_service::{Exit, control::call, logging, monitoring, terminal};
-use serde::de::DeserializeOwned;
+use quiver_service::config::Layers;
+use quiver_service::drone::subcommands::{Subcommands, ask, ask_and_print, print_status};
+use quiver_service::drone::{Error, Result};
+use quiver_service::{exit, logging};
 
 use crate::cli::{Cli, Command, EvictArgs};
 use crate::config::Config;
 use crate::control::{MEMBERS_SHOWN, Request, Status};
-use crate::error::Result;
 
 fn main() -> ExitCode {
-    match run(Cli::parse()) {
-        Ok(()) => Exit::Done.into(),
-        Err(error) => {
-            // Nothing can be done if even standard error is closed.
-            let _ = writeln!(std::io::stderr(), "leader: {error}");
-            error.exit().into()
-        }
-    }
+    exit::end("leader", run(Cli::parse()), Error::exit)
 }
 
 fn run(cli: Cli) -> Result<()> {
-    let serve = match &cli.command {
-        Command::Serve(args) => Some(args),
-        _ => None,
-    };
-    let kgc = match &cli.command {
-        Command::Abe(AbeCommand::Fetch { kgc, .. }) => kgc.as_slice(),
-        Command::Ibe(args) => args.kgc.as_slice(),
-        _ => &[],
-    };
-    let metrics = match &cli.command {
-        Command::Health(args) => args.metrics.metrics,
-        _ => None,
-    };
-    let config = Config::read(&cli.common, serve, kgc, metrics)?;
-    let otlp = config.otlp.as_deref().filter(|_| matches!(cli.command, Command::Serve(_)));
-    let _export = logging::start("leader", config.log_format, otlp)?;
+    let layers = Layers::read(&cli.common, config::VARIABLES)?;
+    let config = Config::read(match &cli.command {
+        Command::Serve(args) => layers.flags(args)?,
+        Command::Drone(command) => command.flags(layers)?,
+        _ => layers,
+    })?;
+    let otlp = config.drone.otlp.as_deref().filter(|_| matches!(cli.command, Command::Serve(_)));
+    let _export = logging::start("leader", config.drone.log_format, otlp)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    match cli.command {
-        Command::Serve(args) => runtime.block_on(service::run(config, cli.common.protection, args.json)),
-        Command::Health(args) => {
-            Ok(terminal::line(&runtime.block_on(monitoring::ask("leader", config.metrics, args.live))?)?)
+    let protection = cli.common.protection;
+    runtime.block_on(async {
+        match cli.command {
+            Command::Serve(args) => service::run(&config, &protection, args.json).await,
+            Command::Status(args) if args.watch => watch::run(&config, args.every).await,
+            Command::Status(args) => {
+                let request = Request::Status { roster: MEMBERS_SHOWN, laggards: args.laggards.into() };
+                print_status(&ask(&config, request).await?, args.json, Status::describe)
+            }
+            Command::Evict(EvictArgs { name: Some(name), .. }) => {
+                ask_and_print(&config, Request::Evict(name.to_string())).await
+            }
+            Command::Evict(EvictArgs { slot, .. }) => {
+                ask_and_print(&config, Request::EvictSlot(slot.unwrap_or_default())).await
+            }
+            Command::Rekey => ask_and_print(&config, Request::Rekey).await,
+            Command::Send { channel, text } => {
+                ask_and_print(&config, Request::Send { channel: channel.to_string(), text }).await
+            }
+            Command::Drone(command) => Subcommands::new(&config, &protection).run(command).await,
         }
-        Command::Status(args) if args.watch => watch::run(&runtime, &config, args.every),
-        Command::Status(args) => {
-            let request = Request::Status { roster: MEMBERS_SHOWN, laggards: args.laggards.into() };
-            let status: Status = runtime.block_on(ask(&config, &request))?;
-            let text = if args.json { serde_json::to_string_pretty(&status) } else { Ok(status.describe()) };
-            Ok(terminal::line(&text.map_err(std::io::Error::from)?)?)
-        }
-        Command::Evict(EvictArgs { name: Some(name), .. }) => {
-            runtime.block_on(ask_and_print(&config, &Request::Evict(name.to_string())))
-        }
-        Command::Evict(EvictArgs { slot, .. }) => {
-            runtime.block_on(ask_and_print(&config, &Request::EvictSlot(slot.unwrap_or_default())))
-        }
-        Command::Rekey => runtime.block_on(ask_and_print(&config, &Request::Rekey)),
-        Command::Send { channel, text } => {
-            let request = Request::Send { channel: channel.to_string(), text };
-            runtime.block_on(ask_and_print(&config, &request))
-        }
-        Command::Envelope(command) => {
-            runtime.block_on(envelope::run(&config, &cli.common.protection, command))
-        }
-        Command::Abe(command) => runtime.block_on(attributes::run(&config, &cli.common.protection, &command)),
-        Command::Ibe(args) => runtime.block_on(ibe::run(&config, &cli.common.protection, args)),
-    }
-}
-
-async fn ask<A: DeserializeOwned>(config: &Config, request: &Request) -> Result<A> {
-    Ok(call(&config.data_dir, "leader", "serve", request).await?)
-}
-
-async fn ask_and_print(config: &Config, request: &Request) -> Result<()> {
-    let answer: String = ask(config, request).await?;
-    Ok(terminal::line(&answer)?)
+    })
 }

@@ -10,6 +10,8 @@ use std::panic;
 use std::time::Duration;
 
 use quiver_service::clock;
+use quiver_service::drone::subcommands::ask;
+use quiver_service::drone::{Error, Result};
 use quiver_service::shutdown::Shutdown;
 use ratatui::Terminal;
 use ratatui::backend::TermionBackend;
@@ -18,14 +20,11 @@ use ratatui::termion::event::Key;
 use ratatui::termion::input::TermRead;
 use ratatui::termion::raw::{IntoRawMode, RawTerminal};
 use ratatui::termion::screen::{AlternateScreen, IntoAlternateScreen, ToMainScreen};
-use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::ask;
 use crate::config::Config;
 use crate::control::{Request, Status};
-use crate::error::{Error, Result};
 use view::View;
 
 /// Members that are behind and that are asked for; of these, the view shows as many as fit.
@@ -42,7 +41,7 @@ fn screen<W: Write + AsFd>(out: W) -> std::io::Result<Screen<W>> {
 }
 
 /// Watches until `q`, Escape, Ctrl-C or a signal.
-pub(crate) fn run(runtime: &Runtime, config: &Config, every: Duration) -> Result<()> {
+pub(crate) async fn run(config: &Config, every: Duration) -> Result<()> {
     if !stdin().is_terminal() {
         return Err(Error::NoTerminal("standard input"));
     }
@@ -50,15 +49,15 @@ pub(crate) fn run(runtime: &Runtime, config: &Config, every: Duration) -> Result
         return Err(Error::NoTerminal("standard output"));
     }
     // As long as the terminal is as usual: whether there is a leader at all.
-    let first = runtime.block_on(look(config))?;
-    let shutdown = runtime.block_on(async { Shutdown::listen() })?;
+    let first = look(config).await?;
+    let shutdown = Shutdown::listen()?;
     report_panics_on_the_first_screen();
     let mut terminal = Terminal::new(TermionBackend::new(screen(stdout())?))?;
-    runtime.block_on(watch(&mut terminal, config, every, first, shutdown))
+    watch(&mut terminal, config, every, first, shutdown).await
 }
 
 async fn look(config: &Config) -> Result<Status> {
-    ask(config, &Request::Status { roster: 0, laggards: LAGGARDS }).await
+    ask(config, Request::Status { roster: 0, laggards: LAGGARDS }).await
 }
 
 /// What a panic says would be gone with the second screen.

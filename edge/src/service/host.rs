@@ -5,53 +5,47 @@ use std::convert::Infallible;
 use quiver_ainq::{Name, Suite};
 use quiver_net::{Host, HostError};
 use quiver_role::admission::{AnonymousEvent, AnyEdge, Ending};
-use quiver_role::{EdgeEvent, Either, EnvelopeEvent, Reason, Snapshot, Source};
+use quiver_role::{EdgeEvent, Either, EnvelopeEvent, Reason, Snapshot};
 use quiver_service::clock;
-use quiver_service::drone::envelope::told;
-use quiver_service::terminal::{self, Message};
+use quiver_service::drone::Store;
+use quiver_service::drone::output::Output;
 use rand::rngs::OsRng;
 use serde_json::json;
 use tokio::sync::{broadcast, mpsc};
 
 use super::EdgeNode;
-use crate::control::SendFailed;
 use crate::metrics::Metrics;
-use crate::store::Store;
 
-/// How an enrolment ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Enrolment {
-    /// This drone has its key.
-    Done,
-    /// A signal came first.
-    Interrupted,
-}
+/// Attachment: what an anonymous edge persists. Named so since the first version.
+const ANONYMOUS: &str = "unnamed";
 
-/// What an enrolment waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Milestone {
-    /// The key came and holds.
-    Enrolled,
-    /// The KGC refuses, and no retry will change that.
-    Refused(Reason),
-}
-
-/// Whose state it keeps.
+/// Whose state the host keeps.
 pub(super) enum Keeping {
     /// The drone's own.
     Own,
-    /// That of an edge without a name; with whom to tell when it is over.
+    /// That of an anonymous edge; with where to send how it ended.
     Anonymous(mpsc::Sender<Ending>),
 }
 
-/// The host.
+/// The host of an edge.
 pub(super) struct EdgeHost {
     pub(super) store: Store,
     pub(super) keeping: Keeping,
-    pub(super) json: bool,
-    pub(super) milestones: mpsc::Sender<Milestone>,
-    pub(super) failures: broadcast::Sender<SendFailed>,
+    pub(super) output: Output,
+    /// The key came and holds.
+    pub(super) enrolled: mpsc::Sender<()>,
+    /// The KGC refuses, and no retry will change that.
+    pub(super) refused: mpsc::Sender<Reason>,
+    /// Why something was not sent.
+    pub(super) failures: broadcast::Sender<&'static str>,
     pub(super) metrics: Metrics,
+}
+
+impl EdgeHost {
+    /// What an anonymous edge persisted: how often which leader was answered.
+    pub(super) fn ledger(store: &Store) -> Option<Snapshot> {
+        store.attachment(ANONYMOUS).map(Snapshot::new)
+    }
 }
 
 impl<S: Suite> Host<EdgeNode<S>> for EdgeHost {
@@ -61,8 +55,8 @@ impl<S: Suite> Host<EdgeNode<S>> for EdgeHost {
             return Ok(());
         };
         let persist = || match &self.keeping {
-            Keeping::Own => self.store.persist(newest),
-            Keeping::Anonymous(_) => self.store.persist_anonymous(newest),
+            Keeping::Own => self.store.replace(&[newest.as_bytes()]),
+            Keeping::Anonymous(_) => self.store.attach(ANONYMOUS, newest.as_bytes()),
         };
         tokio::task::block_in_place(persist).map_err(Into::into)
     }
@@ -76,8 +70,8 @@ impl<S: Suite> Host<EdgeNode<S>> for EdgeHost {
             Either::Left(AnonymousEvent::Edge(event)) => event,
             Either::Left(AnonymousEvent::Admitted { pseudonym, slot, until }) => {
                 let (pseudonym, ends) = (pseudonym.to_string(), clock::format(until));
-                tracing::info!(pseudonym, slot, until = ends, "admitted without a name");
-                return self.tell(
+                tracing::info!(pseudonym, slot, until = ends, "admitted anonymously");
+                return self.output.event(
                     &json!({"event": "admitted", "pseudonym": pseudonym, "slot": slot, "until": until}),
                 );
             }
@@ -85,10 +79,7 @@ impl<S: Suite> Host<EdgeNode<S>> for EdgeHost {
             Either::Right(EnvelopeEvent::NotSent(reason)) => EdgeEvent::SendFailed(reason),
             Either::Right(event) => {
                 let group = machine.status().group;
-                if let Some(line) = told(group.as_ref().map_or("-", Name::as_str), &event, self.json) {
-                    print(&line);
-                }
-                return;
+                return self.output.envelope(group.as_ref().map_or("-", Name::as_str), &event);
             }
         };
         self.metrics.count(&event, machine.status().name.is_some());
@@ -98,13 +89,13 @@ impl<S: Suite> Host<EdgeNode<S>> for EdgeHost {
                 let (term, counter) = (epoch.term, epoch.counter);
                 tracing::info!(term, counter, slot, "key activated");
                 let digest = hex::encode(&digest[..8]);
-                self.tell(
+                self.output.event(
                     &json!({"event": "key", "term": term, "counter": counter, "slot": slot, "digest": digest}),
                 );
             }
             EdgeEvent::Message { channel, data, source } => {
                 let group = machine.status().group;
-                self.show(group.as_ref().map_or("-", Name::as_str), &channel, &data, &source);
+                self.output.message(group.as_ref().map_or("-", Name::as_str), &channel, &data, &source);
             }
             EdgeEvent::SendFailed(reason) => {
                 tracing::warn!(reason, "message not sent");
@@ -113,11 +104,11 @@ impl<S: Suite> Host<EdgeNode<S>> for EdgeHost {
             }
             EdgeEvent::Left => {
                 tracing::info!("left the group");
-                self.tell(&json!({"event": "left"}));
+                self.output.event(&json!({"event": "left"}));
             }
             EdgeEvent::Evicted => {
                 tracing::warn!("evicted from the group");
-                self.tell(&json!({"event": "evicted"}));
+                self.output.event(&json!({"event": "evicted"}));
             }
             EdgeEvent::Refused(reason) => self.refused(machine, reason),
             EdgeEvent::EnrolmentTrouble(trouble) => tracing::warn!(%trouble, "enrolment"),
@@ -132,7 +123,7 @@ impl<S: Suite> Host<EdgeNode<S>> for EdgeHost {
             }
             EdgeEvent::Equivocation { leader, epoch } => {
                 tracing::error!(%leader, %epoch, "a leader signed two headers for one epoch and is refused for good");
-                self.tell(&json!({"event": "leader refused", "leader": leader.as_str()}));
+                self.output.event(&json!({"event": "leader refused", "leader": leader.as_str()}));
             }
             EdgeEvent::Blamed { peer, offence } => tracing::warn!(peer = peer.0, %offence, "peer blamed"),
         }
@@ -142,18 +133,18 @@ impl<S: Suite> Host<EdgeNode<S>> for EdgeHost {
 impl EdgeHost {
     fn enrolled(&self, name: &Name) {
         tracing::info!(%name, "enrolled");
-        if self.json {
-            self.tell(&json!({"event": "enrolled", "name": name.as_str()}));
+        if self.output.json {
+            self.output.event(&json!({"event": "enrolled", "name": name.as_str()}));
         } else {
-            print(&format!("enrolled as {name}"));
+            self.output.line(&format!("enrolled as {name}"));
         }
         // Only an enrolment waits for it.
-        let _ = self.milestones.try_send(Milestone::Enrolled);
+        let _ = self.enrolled.try_send(());
     }
 
     fn ended(&self, why: Ending) {
-        tracing::info!(?why, "this membership without a name is over");
-        self.tell(&json!({"event": "ended", "why": describe(&why)}));
+        tracing::info!(?why, "this anonymous membership is over");
+        self.output.event(&json!({"event": "ended", "why": describe(&why)}));
         if let Keeping::Anonymous(ended) = &self.keeping {
             // It is over once.
             let _ = ended.try_send(why);
@@ -163,26 +154,11 @@ impl EdgeHost {
     fn refused<S: Suite>(&self, machine: &AnyEdge<S>, reason: Reason) {
         let by = if machine.status().name.is_some() { "leader" } else { "kgc" };
         tracing::warn!(by, %reason, "refused");
-        self.tell(&json!({"event": "refused", "by": by, "reason": reason.to_string()}));
+        self.output.event(&json!({"event": "refused", "by": by, "reason": reason.to_string()}));
         if by == "kgc" && !reason.is_transient() {
             // One refusal is enough to end.
-            let _ = self.milestones.try_send(Milestone::Refused(reason));
+            let _ = self.refused.try_send(reason);
         }
-    }
-
-    /// An event for scripts. People find it in the log.
-    fn tell(&self, event: &serde_json::Value) {
-        if self.json {
-            print(&event.to_string());
-        }
-    }
-
-    fn show(&self, group: &str, channel: &Name, data: &[u8], source: &Source) {
-        let (from, signed) = match source {
-            Source::Signed { name, .. } => (name.to_string(), true),
-            Source::Unauthenticated { slot } => (format!("slot {slot}"), false),
-        };
-        print(&Message { group, channel: channel.as_str(), from: &from, signed, data }.line(self.json));
     }
 }
 
@@ -195,11 +171,5 @@ fn describe(why: &Ending) -> String {
         Ending::Evicted => "evicted".into(),
         Ending::Left => "left".into(),
         _ => "over".into(),
-    }
-}
-
-fn print(line: &str) {
-    if let Err(error) = terminal::line(line) {
-        tracing::warn!(%error, "standard output");
     }
 }

@@ -1,71 +1,121 @@
-//! Layered configuration: defaults ← TOML file ← environment ← flags, the later ones winning.
+//! Layered settings: defaults ← TOML file ← environment ← flags, the later ones winning.
 //!
-//! A configuration struct derives `Serialize`, `Deserialize` and `Default` with
-//! `#[serde(deny_unknown_fields)]`, so that a misspelt key is an error that names the key and the file (or
-//! variable) it stands in, and not silently a default.
+//! A part of a program's settings is a struct that derives `Serialize` and `Deserialize`, whose defaults are a value of it;
+//! [`Layers::part`] reads it, and [`Layers::end`] refuses keys that are of no part. So a misspelt key is an error that names
+//! the key and the file (or variable) it stands in, and not silently a default. Flags are the clap structs themselves, which
+//! derive `Serialize`.
 
+use std::collections::BTreeSet;
 use std::fmt::Display;
-use std::path::Path;
 use std::str::FromStr;
 
 use figment::providers::{Env, Format, Serialized, Toml};
-use figment::value::{Dict, Map};
-use figment::{Figment, Profile, Provider};
+use figment::value::{Dict, Map, Value};
+use figment::{Figment, Metadata, Profile, Provider, Source};
 use serde::de::{DeserializeOwned, Deserializer};
 use serde::{Deserialize, Serialize};
 
+use crate::arguments::CommonArgs;
 use crate::{Error, Result};
 
-/// Reads the layers. `flags` serialises to the keys that were given on the command line only
-/// (`skip_serializing_if = "Option::is_none"`).
-///
-/// # Errors
-/// [`Error::Config`] naming key and place: unreadable file, unknown key, wrong type.
-pub fn layers<T, F>(file: Option<&Path>, variable_prefix: &str, flags: &F) -> Result<T>
-where
-    T: Serialize + DeserializeOwned + Default,
-    F: Serialize,
-{
-    let mut figment = Figment::from(Serialized::defaults(T::default()));
-    if let Some(path) = file {
-        if !path.is_file() {
-            return Err(Error::Config(format!("there is no file {}", path.display())));
+/// The layers above the defaults.
+#[derive(Debug)]
+pub struct Layers {
+    figment: Figment,
+    /// Prefix of the environment variables.
+    prefix: &'static str,
+    /// The keys of the parts read so far.
+    known: BTreeSet<String>,
+}
+
+impl Layers {
+    /// Reads the file, the environment and the flags that every subcommand has.
+    ///
+    /// # Errors
+    /// [`Error::Config`] if there is no such file.
+    pub fn read(common: &CommonArgs, prefix: &'static str) -> Result<Self> {
+        let mut figment = Figment::new();
+        if let Some(path) = &common.config {
+            if !path.is_file() {
+                return Err(Error::Config(format!("there is no file {}", path.display())));
+            }
+            figment = figment.merge(Toml::file_exact(path));
         }
-        figment = figment.merge(Toml::file_exact(path));
+        let figment = figment.merge(Env::prefixed(prefix));
+        Self { figment, prefix, known: BTreeSet::new() }.flags(common)
     }
-    let figment = figment.merge(Env::prefixed(variable_prefix)).merge(Flags(Serialized::defaults(flags)));
-    figment.extract().map_err(|error| Error::Config(explain(error, variable_prefix)))
+
+    /// Adds the flags that were given: all values but `None`, empty lists and `false`.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for a path that is no text.
+    pub fn flags(self, args: &impl Serialize) -> Result<Self> {
+        let failed = |error| Error::Config(explain(error, self.prefix));
+        let mut given = Value::serialize(args).map_err(failed)?.into_dict().unwrap_or_default();
+        given.retain(|_, value| match value {
+            Value::Empty(..) | Value::Bool(_, false) => false,
+            Value::Array(_, list) => !list.is_empty(),
+            _ => true,
+        });
+        Ok(Self { figment: self.figment.merge(Flags(given)), ..self })
+    }
+
+    /// The settings of one part, with these defaults.
+    ///
+    /// # Errors
+    /// [`Error::Config`] naming key and place of a value of the wrong type.
+    pub fn part<T: Serialize + DeserializeOwned>(&mut self, defaults: T) -> Result<T> {
+        let failed = |error| Error::Config(explain(error, self.prefix));
+        let keys = Value::serialize(&defaults).map_err(failed)?.into_dict().unwrap_or_default();
+        self.known.extend(keys.into_keys());
+        let layered = self.figment.clone().join(Serialized::defaults(defaults));
+        layered.extract().map_err(failed)
+    }
+
+    /// Ends the reading.
+    ///
+    /// # Errors
+    /// [`Error::Config`] naming a key that is of no part, and its place.
+    pub fn end(self) -> Result<()> {
+        let failed = |error| Error::Config(explain(error, self.prefix));
+        let given = self.figment.extract::<Dict>().map_err(failed)?;
+        let Some(key) = given.keys().find(|key| !self.known.contains(*key)) else { return Ok(()) };
+        let known = self.known.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
+        let place = place(self.figment.find_metadata(key), key, self.prefix);
+        Err(Error::Config(format!("{place}: unknown field, expected one of {known}")))
+    }
 }
 
 /// The flags, under a name of their own in errors.
-struct Flags<'a, F>(Serialized<&'a F>);
+struct Flags(Dict);
 
-impl<F: Serialize> Provider for Flags<'_, F> {
-    fn metadata(&self) -> figment::Metadata {
-        figment::Metadata::named("the command line")
+impl Provider for Flags {
+    fn metadata(&self) -> Metadata {
+        Metadata::named("the command line")
     }
 
     fn data(&self) -> std::result::Result<Map<Profile, Dict>, figment::Error> {
-        self.0.data()
+        Ok(Profile::Default.collect(self.0.clone()))
     }
 }
 
-fn explain(error: figment::Error, variable_prefix: &str) -> String {
+fn explain(error: figment::Error, prefix: &str) -> String {
     let one = |error: figment::Error| {
-        let key = error.path.join(".");
-        let place = match &error.metadata {
-            Some(metadata) => match &metadata.source {
-                Some(figment::Source::File(path)) => format!("{}: key `{key}`", path.display()),
-                _ if metadata.name.contains("environment") => {
-                    format!("variable {variable_prefix}{}", key.to_ascii_uppercase())
-                }
-                _ => format!("{}: key `{key}`", metadata.name),
-            },
-            None => format!("key `{key}`"),
-        };
-        format!("{place}: {}", error.kind)
+        format!("{}: {}", place(error.metadata.as_ref(), &error.path.join("."), prefix), error.kind)
     };
     error.into_iter().map(one).collect::<Vec<_>>().join("; ")
+}
+
+/// Where a key stands, for people.
+fn place(metadata: Option<&Metadata>, key: &str, prefix: &str) -> String {
+    match metadata {
+        Some(Metadata { source: Some(Source::File(path)), .. }) => format!("{}: key `{key}`", path.display()),
+        Some(metadata) if metadata.name.contains("environment") => {
+            format!("variable {prefix}{}", key.to_ascii_uppercase())
+        }
+        Some(metadata) => format!("{}: key `{key}`", metadata.name),
+        None => format!("key `{key}`"),
+    }
 }
 
 /// Deserialises a list that may also be given as one text with commas, as an environment variable has to.
@@ -99,10 +149,11 @@ where
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[derive(Serialize, Deserialize, Debug, PartialEq)]
-    #[serde(deny_unknown_fields)]
     struct Sample {
         #[serde(deserialize_with = "list")]
         listen: Vec<String>,
@@ -116,10 +167,11 @@ mod tests {
         }
     }
 
-    #[derive(Serialize, Default)]
+    #[derive(Serialize)]
     struct Given {
-        #[serde(skip_serializing_if = "Option::is_none")]
         group: Option<String>,
+        listen: Vec<String>,
+        seconds: bool,
     }
 
     fn file(text: &str) -> tempfile::NamedTempFile {
@@ -128,8 +180,17 @@ mod tests {
         file
     }
 
+    fn read_file(path: &Path, group: Option<&str>) -> Result<Sample> {
+        let common = CommonArgs { config: Some(path.into()), ..CommonArgs::default() };
+        let given = Given { group: group.map(String::from), listen: Vec::new(), seconds: false };
+        let mut layers = Layers::read(&common, "QUIVER_UNSET_")?.flags(&given)?;
+        let sample = layers.part(Sample::default())?;
+        layers.end()?;
+        Ok(sample)
+    }
+
     fn read(text: &str, group: Option<&str>) -> Result<Sample> {
-        layers(Some(file(text).path()), "QUIVER_UNSET_", &Given { group: group.map(String::from) })
+        read_file(file(text).path(), group)
     }
 
     #[test]
@@ -143,8 +204,7 @@ mod tests {
     #[test]
     fn unknown_key_is_refused_with_key_and_file_named() {
         let file = file("gruop = \"typo\"");
-        let error =
-            layers::<Sample, _>(Some(file.path()), "QUIVER_UNSET_", &Given::default()).expect_err("refused");
+        let error = read_file(file.path(), None).expect_err("refused");
         let text = error.to_string();
         assert!(text.contains("gruop") && text.contains(&file.path().display().to_string()), "{text}");
     }
@@ -157,8 +217,7 @@ mod tests {
 
     #[test]
     fn missing_file_is_refused() {
-        let given = Given::default();
-        let error = layers::<Sample, _>(Some(Path::new("/nonexistent.toml")), "QUIVER_UNSET_", &given);
+        let error = read_file(Path::new("/nonexistent.toml"), None);
         assert!(error.expect_err("refused").to_string().contains("/nonexistent.toml"));
     }
 }

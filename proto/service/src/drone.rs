@@ -1,21 +1,24 @@
-//! What the programs of edges and leaders share beyond files: attribute keys, fetched from the KGC and kept, and
-//! what is sealed and opened with them.
+//! What the programs of edges and leaders share: settings, subcommands, the state file, the running service, and what is done
+//! with the keys that a drone fetches from the KGCs.
 //!
 //! | module | what it has |
 //! |---|---|
-//! | [`abke`] | fields that are certified; the subcommands `abke fetch` and `abke status` |
-//! | [`keys`] | the keyring in the drone's state file, shared by the tasks of one process |
-//! | [`fetch`] | one fetch: a node of its own, a [`Fetcher`](quiver_role::attributes::Fetcher), the keyring |
-//! | [`envelope`] | sealing and opening files; the subcommands `envelope seal`, `open` and `send` |
-//! | [`ibe`] | files encrypted to conditions; the subcommands `ibe encrypt`, `decrypt`, `identity` and `recipient` |
-//! | [`subcommands`] | the subcommand `ibe` of a program: its running service is asked, or the command collects by itself |
-//! | [`release`] | keys of conditions, collected from the KGCs; the subcommands `ibe key`, `list` and `authority` |
+//! | [`program`] | what differs between the two programs, as a trait |
+//! | [`settings`] | the settings that both have |
+//! | [`store`] | the drone's state file, shared by the tasks of one process |
+//! | [`service`] | a drone with its state file open: its key client, its driver until a signal comes |
+//! | [`running`] | a running drone, as the tasks beside its machine reach it |
+//! | [`request`] | what subcommands ask of the running service, and the answers |
+//! | [`subcommands`] | the subcommands that both programs have: asked of the running service, or done without one |
+//! | [`output`] | what a service prints: events, messages, envelopes |
 //! | [`health`] | how the running service is doing, for the endpoint of metrics and health |
-//! | [`abe`] | the subcommands `abe fetch` and `abe list` |
-
-pub mod abke;
+//! | [`keys`], [`fetch`] | the keyring in the state file, and its client at the KGCs |
+//! | [`abe`], [`abke`] | attribute keys and certified fields as shown |
+//! | [`envelope`] | envelopes as files and messages |
+//! | [`ibe`], [`release`] | files encrypted to conditions, and the keys of conditions |
 
 pub mod abe;
+pub mod abke;
 mod atomic_file;
 pub mod envelope;
 mod error;
@@ -23,8 +26,19 @@ pub mod fetch;
 pub mod health;
 pub mod ibe;
 pub mod keys;
+pub mod output;
+pub mod program;
 pub mod release;
+pub mod request;
 pub mod running;
+pub mod service;
+pub mod settings;
+pub mod store;
 pub mod subcommands;
 
 pub use error::{Error, Result};
+pub use program::Program;
+pub use running::{Drone, Running};
+pub use service::DroneService;
+pub use settings::DroneSettings;
+pub use store::Store;

@@ -1,5 +1,7 @@
 //! Exit codes, the same for the three services, so that scripts can tell one failure from another.
 
+use std::fmt::Display;
+use std::io::Write;
 use std::process::ExitCode;
 
 /// Why a process ended.
@@ -39,6 +41,18 @@ impl Exit {
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit as u8)
+    }
+}
+
+/// Ends a program: prints its error on standard error, and gives the exit code that `exit` says.
+pub fn end<E: Display>(program: &str, ended: Result<(), E>, exit: impl Fn(&E) -> Exit) -> ExitCode {
+    match ended {
+        Ok(()) => Exit::Done.into(),
+        Err(error) => {
+            // Nothing can be done if even standard error is closed.
+            let _ = writeln!(std::io::stderr(), "{program}: {error}");
+            exit(&error).into()
+        }
     }
 }
 

@@ -15,7 +15,7 @@ pub mod deployment_file;
 pub mod drone;
 pub mod duration;
 mod error;
-mod exit;
+pub mod exit;
 pub mod keyring;
 pub mod logging;
 pub mod monitoring;

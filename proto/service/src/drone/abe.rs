@@ -1,4 +1,4 @@
-//! The subcommands `abe fetch` and `abe list`, the same for edges and leaders.
+//! The subcommands `abe fetch` and `abe list`: attribute keys as shown.
 
 use crate::keyring::Keyring;
 use crate::terminal;
@@ -6,6 +6,7 @@ use clap::Subcommand;
 use quiver_ainq::Suite;
 use serde::{Deserialize, Serialize};
 
+use crate::arguments::KgcArgs;
 use crate::drone::fetch::Report;
 use crate::drone::{Error, Result};
 
@@ -14,9 +15,9 @@ use crate::drone::{Error, Result};
 pub enum AbeCommand {
     /// Fetch the attribute keys that the operator granted (`kgc abe grant`), and what is needed to seal
     Fetch {
-        /// Address of a KGC, in place of those in the deployment file; may be repeated. A running service uses its own
-        #[arg(long, value_name = "MULTIADDR")]
-        kgc: Vec<String>,
+        /// The KGCs.
+        #[command(flatten)]
+        kgcs: KgcArgs,
         /// Print JSON
         #[arg(long)]
         json: bool,

@@ -10,6 +10,7 @@ use quiver_role::attributes::certifying::{Certificate, CertifyError, KIND, Terms
 use rand::rngs::OsRng;
 use serde::{Deserialize, Serialize};
 
+use crate::arguments::KgcArgs;
 use crate::drone::Result;
 use crate::drone::abe::print_json;
 
@@ -18,9 +19,9 @@ use crate::drone::abe::print_json;
 pub enum AbkeCommand {
     /// Fetch this period's credential (`kgc abke certify`), and whatever else is granted to this drone
     Fetch {
-        /// Address of a KGC, in place of those in the deployment file; may be repeated. A running service uses its own
-        #[arg(long, value_name = "MULTIADDR")]
-        kgc: Vec<String>,
+        /// The KGCs.
+        #[command(flatten)]
+        kgcs: KgcArgs,
         /// Print JSON
         #[arg(long)]
         json: bool,

@@ -4,7 +4,7 @@
 
 mod arguments;
 mod authority;
-mod event_line;
+pub(super) mod event_line;
 mod files;
 mod job;
 
@@ -15,9 +15,9 @@ use quiver_role::attributes::KIND;
 use quiver_role::{AttributeAccess, AttributeKeys, DroneSigner, DroneVerifier, EnvelopeCommand};
 
 pub use self::arguments::{EnvelopeArgs, OpenArgs, SealArgs, SendArgs, TargetArgs};
-pub use self::event_line::told;
 pub use self::job::{Job, OpenJob, Recipients, SealJob, SendJob, TargetText};
-pub use crate::drone::running::{Answer, FILE_TIME, hand_over, keep_fetched, perform, sending};
+use crate::drone::keys::Keys;
+use crate::drone::running::Identity;
 use crate::drone::{Error, Result};
 
 /// As whom envelopes are sealed and opened.
@@ -34,6 +34,14 @@ pub struct Holder<S: Suite> {
 }
 
 impl<S: Suite> Holder<S> {
+    /// The drone of this identity, with its keyring.
+    ///
+    /// # Errors
+    /// [`Error::Keyring`].
+    pub fn new(keys: &Keys<S>, Identity { keypair, revocations }: Identity<S>) -> Result<Self> {
+        Ok(Self { deployment: keys.deployment().clone(), keyring: keys.keyring()?, keypair, revocations })
+    }
+
     /// Somebody without a state file: seals without a signature, and opens with keys that are files.
     #[must_use]
     pub fn nobody(deployment: Deployment<S>) -> Self {

@@ -1,4 +1,4 @@
-//! What can go wrong around attribute keys and envelopes.
+//! What can go wrong at a drone, in words that say what to do, each with its exit code.
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -8,8 +8,9 @@ use crate::Exit;
 use quiver_abe::envelope::EnvelopeError;
 use quiver_age::Error as AgeError;
 use quiver_ainq::Name;
-use quiver_net::NetError;
+use quiver_net::{NetError, Stopped};
 use quiver_role::Reason;
+use quiver_role::machine::RestoreError;
 
 /// A result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -24,9 +25,51 @@ pub enum Error {
     /// The network.
     #[error(transparent)]
     Net(#[from] NetError),
-    /// Standard output.
+    /// Standard output, or the runtime.
     #[error("{0}")]
     Io(#[from] std::io::Error),
+    /// The driver has stopped.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+    /// The stored state is not what the machine wrote.
+    #[error("state file: {0}; restore it from a backup, or move it away and enrol anew with a fresh token")]
+    Restore(#[from] RestoreError),
+    /// The state is another group's.
+    #[error(
+        "the state in the data directory is of the leader of group {stored}, not {given}; use another --data-dir"
+    )]
+    OtherGroup {
+        /// Whose it is.
+        stored: String,
+        /// Whose it is to be.
+        given: String,
+    },
+    /// No state and no token.
+    #[error(
+        "this drone has not enrolled yet: give --token FILE (from `kgc token issue`, for a leader with --leads)"
+    )]
+    NoToken,
+    /// The KGC refuses for good.
+    #[error(
+        "the KGC refuses to enrol this drone: {0}; get a fresh token (`kgc token issue`) and start again with --token"
+    )]
+    EnrolmentRefused(Reason),
+    /// The KGC was not reached, or did not answer.
+    #[error("not enrolled within {0:?}: is the KGC running and reachable? What was begun is kept; try again")]
+    NotEnrolledInTime(Duration),
+    /// The policy cannot be demanded.
+    #[error("policy {path}: {reason}")]
+    Policy {
+        /// The file.
+        path: String,
+        /// What is wrong, and what to do.
+        reason: String,
+    },
+    /// There is nothing to draw on.
+    #[error(
+        "--watch draws on a terminal, and {0} is none; without --watch, `leader status --json` is for scripts"
+    )]
+    NoTerminal(&'static str),
     /// The stored keyring is not what was stored.
     #[error("the stored attribute keys do not hold: {0}; restore the state file from a backup")]
     Keyring(quiver_ainq::Error),
@@ -112,11 +155,20 @@ impl Error {
         }
     }
 
+    /// About the settings.
+    pub fn config(what: impl Into<String>) -> Self {
+        crate::Error::Config(what.into()).into()
+    }
+
     /// The exit code.
     pub fn exit(&self) -> Exit {
         match self {
             Self::Service(error) => error.exit(),
-            Self::Keyring(_) => Exit::BadState,
+            Self::Net(NetError::AddressInUse { .. }) => Exit::Busy,
+            Self::Keyring(_) | Self::Restore(_) | Self::OtherGroup { .. } => Exit::BadState,
+            Self::NoToken | Self::NoTerminal(_) | Self::Policy { .. } => Exit::Usage,
+            Self::EnrolmentRefused(_) => Exit::Refused,
+            Self::NotEnrolledInTime(_) => Exit::TimedOut,
             Self::NotEnrolled(_) | Self::NoAddress | Self::Target(_) | Self::Authority(_) => Exit::Usage,
             Self::Refused(_) | Self::Incomplete | Self::NotSatisfied | Self::NotReleased(_) => Exit::Refused,
             Self::Age(error) | Self::AgeFile { error, .. } => exit(error),

@@ -13,10 +13,10 @@ use std::time::Duration;
 use crate::clock;
 use crate::keyring::{Entry, HeldKey};
 use quiver_ainq::{Deployment, DroneKeypair, Name, SignedAuthority, Suite};
-use quiver_net::{Driver, Host, HostError, Multiaddr, NodeConfig, NodeKey, Transport};
+use quiver_net::{Driver, Handle, Host, HostError, Multiaddr, NodeConfig, NodeKey, Transport};
 use quiver_role::attributes::{FetchEvent, FetchTiming, Fetcher, KeyResponse};
 use quiver_role::delivery::Standalone;
-use quiver_role::{Reason, Route};
+use quiver_role::{Machine, Reason, Route};
 use rand::Rng;
 use rand::rngs::OsRng;
 use serde::{Deserialize, Serialize};
@@ -140,6 +140,14 @@ impl<S: Suite> KeyClient<S> {
         fetch(&self.keys, keypair, &self.plan).await
     }
 
+    /// Fetches in every period, also while nothing is certified yet.
+    pub async fn keep_fetching(&self, keypair: &DroneKeypair<S>) {
+        loop {
+            self.keep_fetched(keypair).await;
+            tokio::time::sleep(AGAIN).await;
+        }
+    }
+
     /// Fetches in the background, again and again until every authority has answered in one fetch, and once more whenever
     /// what is held has ended; ends if nothing does. A refusal ends it as little as a list without authorities: whoever is on
     /// the way to the KGC can make both.
@@ -182,42 +190,62 @@ pub fn copy<S: Suite>(deployment: &Deployment<S>, keypair: &DroneKeypair<S>) -> 
 }
 
 async fn fetch<S: Suite>(keys: &Keys<S>, keypair: DroneKeypair<S>, plan: &FetchPlan) -> Result<Report> {
-    if plan.kgcs.is_empty() {
-        return Err(Error::NoAddress);
-    }
     let deployment = keys.deployment().clone();
     let fetcher = Fetcher::new(&deployment, keys.held()?, plan.timing).map_err(Error::Keyring)?;
     let fetcher = fetcher.asking_for_revocations(keys.revocation_number()?);
     let fetcher = Standalone::client(deployment, keypair, fetcher);
-    let mut node = NodeConfig::spoke(NodeKey::random(&mut OsRng)?, Transport::TcpAndQuic);
-    node.dial = plan.kgcs.iter().map(|address| (Route::Kgc, address.clone())).collect();
-    let (events, mut heard) = mpsc::unbounded_channel();
-    let (driver, _handle) = Driver::new(&node, fetcher, Listener(events), OsRng)?;
-    let mut collected = Collected::default();
-    let (stop, stopped) = oneshot::channel::<()>();
-    let listening = async {
-        let listened = timeout(plan.patience, collected.listen(keys, &mut heard)).await;
-        // The driver waits for it.
-        let _ = stop.send(());
-        listened
+    let fetching = |_, mut events| async move {
+        let mut collected = Collected::default();
+        let listened = timeout(plan.patience, collected.listen(keys, &mut events)).await;
+        listened.map_err(|_| Error::TimedOut(plan.patience))??;
+        Ok(collected)
     };
-    let running = driver.run(async move {
-        // Sent or dropped, there is nothing left to do.
-        let _ = stopped.await;
-    });
-    let (listened, ran) = tokio::join!(listening, running);
-    ran?;
-    match listened {
-        Ok(through) => through?,
-        Err(_) => return Err(Error::TimedOut(plan.patience)),
-    }
-    match collected {
+    match run_client(&plan.kgcs, fetcher, fetching).await? {
         Collected { report, last_refusal: Some(reason) } if report.answered.is_empty() => {
             Err(Error::Refused(reason))
         }
         Collected { report, .. } if report.answered.is_empty() => Err(Error::NotConfirmed),
         Collected { report, .. } => Ok(report),
     }
+}
+
+/// Runs a client of the KGCs over a node of its own, with a fresh transport key, until `work` is done with its events.
+///
+/// # Errors
+/// [`Error::NoAddress`], those of the network, and those of `work`.
+pub(super) async fn run_client<M, T, F>(
+    kgcs: &[Multiaddr],
+    machine: M,
+    work: impl FnOnce(Handle<M>, mpsc::UnboundedReceiver<M::Event>) -> F,
+) -> Result<T>
+where
+    M: Machine<Record = Infallible> + Send,
+    M::Command: Send,
+    M::Event: Send,
+    F: Future<Output = Result<T>>,
+{
+    if kgcs.is_empty() {
+        return Err(Error::NoAddress);
+    }
+    let mut node = NodeConfig::spoke(NodeKey::random(&mut OsRng)?, Transport::TcpAndQuic);
+    node.dial = kgcs.iter().map(|address| (Route::Kgc, address.clone())).collect();
+    let (events, heard) = mpsc::unbounded_channel();
+    let (driver, handle) = Driver::new(&node, machine, EventSender(events), OsRng)?;
+    let (stop, stopped) = oneshot::channel::<()>();
+    let working = work(handle, heard);
+    let working = async {
+        let done = working.await;
+        // The driver waits for it.
+        let _ = stop.send(());
+        done
+    };
+    let running = driver.run(async move {
+        // Sent or dropped, there is nothing left to do.
+        let _ = stopped.await;
+    });
+    let (done, ran) = tokio::join!(working, running);
+    ran?;
+    done
 }
 
 /// What came in so far.
@@ -279,15 +307,15 @@ fn store<S: Suite>(keys: &Keys<S>, name: &Name, statement: &[u8], response: KeyR
     Ok(outcome)
 }
 
-/// Passes on what a fetcher reports.
-struct Listener(mpsc::UnboundedSender<FetchEvent>);
+/// Passes on what a client reports.
+struct EventSender<E>(mpsc::UnboundedSender<E>);
 
-impl<S: Suite> Host<Standalone<S, Fetcher<S>>> for Listener {
+impl<M: Machine<Record = Infallible, Event: Send>> Host<M> for EventSender<M::Event> {
     fn persist(&mut self, _: &[Infallible]) -> std::result::Result<(), HostError> {
         Ok(())
     }
 
-    fn event(&mut self, _: &Standalone<S, Fetcher<S>>, event: FetchEvent) {
+    fn event(&mut self, _: &M, event: M::Event) {
         // Whoever listened may have given up.
         let _ = self.0.send(event);
     }

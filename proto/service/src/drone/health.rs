@@ -1,10 +1,12 @@
 //! How a leader or an edge is doing, for `/readyz`: what its machine says, and what went wrong around it.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::clock;
-use crate::monitoring::{Monitor, Standing};
+use crate::monitoring::{self, Monitor, Standing};
+use prometheus_client::registry::Registry;
 use quiver_net::{Handle, Unreached};
 use quiver_role::{Machine, Route};
 
@@ -56,17 +58,26 @@ fn disagreement<M: Machine>(handle: &Handle<M>) -> Option<String> {
     others.differ().then(|| clock::disagreement(clock::unix_now(), apart, others.ahead))
 }
 
-/// Lets the endpoint look at the running machine. `look` says what the machine itself lacks; if it lacks something, what went
-/// wrong around it is told besides.
-pub fn watch<M>(
-    monitor: &Monitor,
+/// Serves metrics and health of a running machine. `register` adds the metrics of its role, and `look` says what the machine
+/// lacks; if it lacks something, what went wrong around it is told besides.
+///
+/// # Errors
+/// Those of [`Monitor::start`].
+pub async fn monitor<M>(
+    address: Option<SocketAddr>,
     handle: Handle<M>,
     troubles: Troubles,
+    register: impl FnOnce(&mut Registry),
     look: impl Fn(&M, &[Unreached]) -> Standing + Clone + Send + Sync + 'static,
-) where
+) -> crate::Result<Monitor>
+where
     M: Machine + 'static,
     M::Command: Send,
 {
+    let mut registry = monitoring::registry(env!("CARGO_PKG_VERSION"));
+    register(&mut registry);
+    handle.metrics().register(&mut registry);
+    let monitor = Monitor::start(address, registry, "starting").await?;
     monitor.watch(move || {
         let (handle, troubles, look) = (handle.clone(), troubles.clone(), look.clone());
         Box::pin(async move {
@@ -85,6 +96,7 @@ pub fn watch<M>(
             standing
         })
     });
+    Ok(monitor)
 }
 
 #[cfg(test)]

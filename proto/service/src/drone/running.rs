@@ -1,122 +1,223 @@
-//! Envelopes and the running service: its machine gets the keys, and its state file serves the subcommands.
+//! A running drone, as the tasks beside its machine reach it.
 
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
-use quiver_ainq::DroneKeypair;
+use quiver_ainq::{DroneKeypair, RevocationList, Suite};
 use quiver_net::Handle;
 use quiver_role::{Either, EnvelopeCommand, Envelopes, Machine, Node, Primary};
-use serde::{Deserialize, Serialize};
+use serde::de::DeserializeOwned;
+use tokio::sync::{Mutex, broadcast};
+use tokio::task::JoinSet;
 
-use crate::drone::envelope::{Holder, Job, SendJob, attribute_keys};
-use crate::drone::fetch::{KeyClient, copy};
-use crate::drone::{Error, Result};
+use super::envelope::{Holder, SendJob, attribute_keys};
+use super::fetch::{KeyClient, copy};
+use super::request::{Answered, KeyAnswer, KeyRequest, Request, json};
+use super::{Error, Result};
+use crate::control::{Call, Server};
 
-/// How long a running service may take to seal or open a file: files have any length.
-pub const FILE_TIME: Duration = Duration::from_secs(3600);
+/// How often it is looked whether the drone has enrolled.
+const LOOK: Duration = Duration::from_millis(200);
+/// What is answered once the machine has stopped.
+pub const ENDING: &str = "the service is ending";
 
-/// The machine of a running service: an edge or a leader with its envelopes.
-type Drone<P> = Node<P, Envelopes>;
+/// The machine of a running service: an edge or a leader, and envelopes.
+pub type Drone<P> = Node<P, Envelopes>;
 /// What it takes.
-type Command<P> = <Drone<P> as Machine>::Command;
+pub type Command<P> = <Drone<P> as Machine>::Command;
 
-/// What came of a job, as it travels from the running service to the subcommand.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Answer {
-    /// What to tell.
-    Done(String),
-    /// Why not, and the exit code.
-    Failed(String, u8),
+/// Who a drone is, once it has enrolled, and whom it knows to be revoked.
+#[derive(Debug)]
+pub struct Identity<S: Suite> {
+    /// Its key; `None` before it has enrolled.
+    pub keypair: Option<DroneKeypair<S>>,
+    /// The newest revocation list it holds.
+    pub revocations: RevocationList,
 }
 
-impl Answer {
-    /// What to tell.
+impl<S: Suite> Identity<S> {
+    /// Copies that of a machine.
     ///
     /// # Errors
-    /// [`Error::Answered`] with the exit code that it would have had here.
-    pub fn told(self) -> Result<String> {
-        match self {
-            Self::Done(told) => Ok(told),
-            Self::Failed(reason, code) => Err(Error::Answered(reason, code)),
+    /// [`Error::Keyring`], never for a key of the machine's deployment.
+    pub fn of(machine: &impl Primary<Suite = S>) -> Result<Self> {
+        let keypair = machine.keypair().map(|keypair| copy(machine.deployment(), keypair)).transpose()?;
+        Ok(Self { keypair, revocations: machine.revocations().list().clone() })
+    }
+}
+
+/// A running drone: its machine, and its client at the KGCs. Clones are of the same.
+#[derive(Debug)]
+pub struct Running<P: Primary> {
+    /// The machine.
+    pub machine: Handle<Drone<P>>,
+    /// The client.
+    pub client: KeyClient<P::Suite>,
+    /// Where the host says why something was not sent.
+    failures: broadcast::Sender<&'static str>,
+    /// One sends at a time, so that a failure belongs to what was just sent.
+    sending: Arc<Mutex<()>>,
+}
+
+impl<P: Primary> Clone for Running<P> {
+    fn clone(&self) -> Self {
+        Self {
+            machine: self.machine.clone(),
+            client: self.client.clone(),
+            failures: self.failures.clone(),
+            sending: Arc::clone(&self.sending),
         }
     }
 }
 
-impl From<Result<String>> for Answer {
-    fn from(result: Result<String>) -> Self {
-        result.map_or_else(|error| Self::Failed(error.to_string(), error.exit() as u8), Self::Done)
+impl<P> Running<P>
+where
+    P: Primary + Send + Sync + 'static,
+    Command<P>: Send,
+{
+    /// Puts them together. Whoever hosts the machine says over `failures` why something was not sent.
+    pub fn new(
+        machine: Handle<Drone<P>>,
+        client: KeyClient<P::Suite>,
+        failures: broadcast::Sender<&'static str>,
+    ) -> Self {
+        Self { machine, client, failures, sending: Arc::default() }
     }
-}
 
-/// Gives the machine what the keyring has. Called at the start, and whenever keys were fetched.
-pub async fn hand_over<P: Primary>(machine: &Handle<Drone<P>>, client: &KeyClient<P::Suite>) {
-    match client.keys().keyring() {
-        Ok(keyring) => {
-            let keys = EnvelopeCommand::Keys(attribute_keys(&keyring));
-            // If the machine has stopped, nobody needs keys.
-            let _ = machine.command(Either::Right(keys)).await;
+    /// Who the drone is by now.
+    ///
+    /// # Errors
+    /// If the machine has stopped.
+    pub async fn identity(&self) -> Result<Identity<P::Suite>> {
+        self.machine.inspect(|machine| Identity::of(&**machine)).await?
+    }
+
+    /// Waits until the drone has enrolled; its key.
+    pub async fn enrolled(&self) -> DroneKeypair<P::Suite> {
+        loop {
+            if let Ok(Identity { keypair: Some(keypair), .. }) = self.identity().await {
+                return keypair;
+            }
+            tokio::time::sleep(LOOK).await;
         }
-        Err(error) => tracing::error!(%error, "attribute keys"),
     }
-}
 
-/// Fetches in the background, and again whenever what is held has ended ([`KeyClient::keep_fetched`]). The machine learns of
-/// each key, and of each that is withdrawn, as soon as that is stored.
-pub async fn keep_fetched<P: Primary>(
-    machine: &Handle<Drone<P>>,
-    client: &KeyClient<P::Suite>,
-    keypair: &DroneKeypair<P::Suite>,
-) {
-    let mut changes = client.keys().changes();
-    let handing_over = async {
-        while changes.changed().await.is_ok() {
-            hand_over(machine, client).await;
+    /// Gives the machine the attribute keys of the keyring, at the start and after every fetch.
+    pub async fn hand_over(&self) {
+        match self.client.keys().keyring() {
+            Ok(keyring) => {
+                let keys = EnvelopeCommand::Keys(attribute_keys(&keyring));
+                // If the machine has stopped, nobody needs keys.
+                let _ = self.machine.command(Either::Right(keys)).await;
+            }
+            Err(error) => tracing::error!(%error, "attribute keys"),
         }
-    };
-    tokio::select! {
-        () = client.keep_fetched(keypair) => hand_over(machine, client).await,
-        // Not before there is no keyring any more.
-        () = handing_over => {}
+    }
+
+    /// Fetches in the background ([`KeyClient::keep_fetched`]). The machine learns of each key, and of each that is withdrawn,
+    /// as soon as that is stored.
+    pub async fn keep_fetched(self) {
+        let keypair = self.enrolled().await;
+        let mut changes = self.client.keys().changes();
+        let handing_over = async {
+            while changes.changed().await.is_ok() {
+                self.hand_over().await;
+            }
+        };
+        tokio::select! {
+            () = self.client.keep_fetched(&keypair) => self.hand_over().await,
+            // Not before there is no keyring any more.
+            () = handing_over => {}
+        }
+    }
+
+    /// Answers subcommands until `tasks` are dropped; `role` answers what only this role knows.
+    ///
+    /// # Errors
+    /// If the socket cannot be listened on.
+    pub fn serve<Q, F>(
+        &self,
+        tasks: &mut JoinSet<()>,
+        data_dir: &Path,
+        role: impl Fn(Self, Q) -> F + Send + Sync + 'static,
+    ) -> Result<Server>
+    where
+        Q: DeserializeOwned + Send + 'static,
+        F: Future<Output = Answered> + Send,
+    {
+        let (server, mut calls) = Server::start::<Request<Q>>(data_dir)?;
+        let (running, role) = (self.clone(), Arc::new(role));
+        tasks.spawn(async move {
+            while let Some(Call { request, answer }) = calls.recv().await {
+                let (running, role) = (running.clone(), Arc::clone(&role));
+                tokio::spawn(async move {
+                    let answered = match request {
+                        Request::Role(request) => role(running, request).await,
+                        Request::Keys(request) => running.answer(request).await,
+                        Request::Seal(job) => running.seal(job).await,
+                    };
+                    // Whoever asked may have gone.
+                    let _ = answer.send(answered);
+                });
+            }
+        });
+        Ok(server)
+    }
+
+    async fn answer(&self, request: KeyRequest) -> Answered {
+        let fetched = request == KeyRequest::Fetch;
+        let answer = async { self.client.answer(self.identity().await?, request).await };
+        let answer = KeyAnswer::from(answer.await);
+        if fetched {
+            self.hand_over().await;
+        }
+        json(&answer)
+    }
+
+    /// Envelopes need no membership, so that it is not asked for.
+    async fn seal(&self, job: SendJob) -> Answered {
+        let holder = async { Holder::new(self.client.keys(), self.identity().await?) };
+        let command =
+            holder.await.and_then(|holder| holder.command(job)).map_err(|error| error.to_string())?;
+        self.send(Either::Right(command)).await
+    }
+
+    /// Gives a command, and says whether something was sent.
+    ///
+    /// # Errors
+    /// In words.
+    pub async fn send(&self, command: Command<P>) -> Answered {
+        let _turn = self.sending.lock().await;
+        let mut failures = self.failures.subscribe();
+        self.machine.carry_out(command).await.map_err(|_| ENDING)?;
+        failures.try_recv().map_or_else(|_| Ok("sent".into()), |reason| Err(format!("not sent: {reason}")))
     }
 }
 
-/// Does a job as the running drone, beside its machine.
-pub async fn perform<P: Primary>(
-    machine: &Handle<Drone<P>>,
-    client: &KeyClient<P::Suite>,
-    job: Job,
-) -> Answer {
-    let done = async {
-        let holder = holder(machine, client).await?;
-        let done = tokio::task::spawn_blocking(move || holder.perform(&job)).await;
-        done.unwrap_or_else(|error| Err(Error::Io(std::io::Error::other(error))))
-    };
-    Answer::from(done.await)
-}
-
-/// The command that seals and sends this, for the caller to give and to watch.
-///
-/// # Errors
-/// Those of [`Holder::command`].
-pub async fn sending<P: Primary>(
-    machine: &Handle<Drone<P>>,
-    client: &KeyClient<P::Suite>,
-    job: SendJob,
-) -> Result<Command<P>> {
-    holder(machine, client).await?.command(job).map(Either::Right)
-}
-
-async fn holder<P: Primary>(
-    machine: &Handle<Drone<P>>,
-    client: &KeyClient<P::Suite>,
-) -> Result<Holder<P::Suite>> {
-    let deployment = client.keys().deployment().clone();
-    let pinned = deployment.clone();
-    let look = move |machine: &Drone<P>| {
-        let keypair = machine.keypair().map(|keypair| copy(&pinned, keypair)).transpose()?;
-        Ok::<_, Error>((keypair, machine.revocations().list().clone()))
-    };
-    let looked = machine.inspect(look).await.map_err(|error| Error::Io(std::io::Error::other(error)))?;
-    let (keypair, revocations) = looked?;
-    Ok(Holder { deployment, keyring: client.keys().keyring()?, keypair, revocations })
+impl<S: Suite> KeyClient<S> {
+    /// Answers a request as the drone of this identity.
+    ///
+    /// # Errors
+    /// Those of what is asked for.
+    pub async fn answer(&self, identity: Identity<S>, request: KeyRequest) -> Result<KeyAnswer> {
+        Ok(match request {
+            KeyRequest::Fetch => {
+                let hint = "run `edge enroll` or `leader serve` first";
+                let keypair = identity.keypair.ok_or(Error::NotEnrolled(hint))?;
+                KeyAnswer::Fetched(self.fetch(&keypair).await?)
+            }
+            KeyRequest::List => KeyAnswer::Keys(super::abe::lines(&self.keys().keyring()?)),
+            KeyRequest::Certified => {
+                let now = crate::clock::unix_now();
+                KeyAnswer::Certified(super::abke::certified(&self.keys().keyring()?, now))
+            }
+            KeyRequest::Ibe(call) => KeyAnswer::Ibe(self.release(identity.keypair.as_ref(), &call).await?),
+            KeyRequest::Envelope(job) => {
+                let holder = Holder::new(self.keys(), identity)?;
+                let done = tokio::task::spawn_blocking(move || holder.perform(&job)).await;
+                KeyAnswer::Done(done.map_err(std::io::Error::other)??)
+            }
+        })
+    }
 }

@@ -1,103 +1,221 @@
-//! `edge ibe` and `leader ibe`: keys of conditions asked of the program's running service, or collected by the command itself
-//! where none runs.
+//! The subcommands that edges and leaders both have: their running service is asked, or the command does it by itself where
+//! none runs.
 
-use std::future::Future;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use crate::control::{Patience, call_if_running};
-use crate::deployment_file::DeploymentFile;
-use crate::{terminal, with_suite};
+use clap::Subcommand;
 use quiver_ibe::{Condition, MasterPublicKey, UnverifiedIdentityKey};
 use quiver_role::QuorumSuite;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
-use crate::drone::Result;
-use crate::drone::ibe::{self, KeySource};
-use crate::drone::release::{IbeCommand, IbeOptions, KeyCall, KeyReport, read_authority};
+use super::abe::{AbeCommand, print_json, print_lines, print_report};
+use super::abke::{AbkeCommand, print_certified};
+use super::envelope::{EnvelopeArgs, Holder, Job};
+use super::ibe::{self, KeySource};
+use super::release::{IbeCommand, IbeOptions, KeyCall, KeyReport, read_authority};
+use super::request::{KeyAnswer, KeyRequest, Request};
+use super::running::Identity;
+use super::{DroneService, Program, Result};
+use crate::arguments::HealthArgs;
+use crate::config::Layers;
+use crate::control::{call, call_if_running};
+use crate::deployment_file::DeploymentFile;
+use crate::node_state::{Missing, NodeState};
+use crate::secrets::ProtectionArgs;
+use crate::{monitoring, terminal, with_suite};
 
-/// A program whose service collects keys of conditions.
-pub trait Program {
-    /// What it asks of its running service.
-    type Request: Serialize + Patience;
-
-    /// The request that carries `call`.
-    fn request(call: &KeyCall) -> Self::Request;
-
-    /// Where its state is, and the socket of its service.
-    fn data_dir(&self) -> &Path;
-
-    /// Whose deployment it is of.
-    ///
-    /// # Errors
-    /// Those of reading the file.
-    fn deployment(&self) -> Result<DeploymentFile>;
-
-    /// What the service would answer, while none runs.
-    ///
-    /// # Errors
-    /// Those of the state file and of collecting.
-    fn alone<S: QuorumSuite>(
-        &self,
-        file: &DeploymentFile,
-        call: &KeyCall,
-    ) -> impl Future<Output = Result<KeyReport>>;
+/// What every drone's program can do.
+#[derive(Debug, Subcommand)]
+pub enum DroneCommand {
+    /// Whether the running service does its work; exits with 1 and says why if it does not
+    Health(HealthArgs),
+    /// Attribute keys: what this drone may seal under and open
+    #[command(subcommand)]
+    Abe(AbeCommand),
+    /// Encryption to conditions: files that open when one is met, and the keys that open them
+    Ibe(IbeOptions),
+    /// Seal to whoever's attributes fit, and open what fits this drone's
+    #[command(subcommand)]
+    Envelope(EnvelopeArgs),
 }
 
-/// Runs a subcommand `ibe`.
-///
-/// # Errors
-/// Those of the program, of asking its service, of files and of standard output.
-pub async fn run(program: impl Program, options: IbeOptions) -> Result<()> {
-    let mut asking = Asking { program, authority: options.authority };
-    match options.command {
-        IbeCommand::Keys(args) => {
-            let report = asking.call(&args.call()).await?;
-            let file = asking.program.deployment()?;
-            with_suite!(file.suite()?, S => args.tell(&file.pin::<S>()?, &report))
-        }
-        IbeCommand::Files(args) => {
-            let told = ibe::run(args, &mut asking).await?;
-            told.map_or(Ok(()), |told| Ok(terminal::line(&told)?))
+impl DroneCommand {
+    /// Adds the settings that it was given.
+    ///
+    /// # Errors
+    /// Those of [`Layers::flags`].
+    pub fn flags(&self, layers: Layers) -> crate::Result<Layers> {
+        match self {
+            Self::Health(args) => layers.flags(&args.metrics),
+            Self::Abe(AbeCommand::Fetch { kgcs, .. }) => layers.flags(kgcs),
+            Self::Ibe(args) => layers.flags(&args.kgcs),
+            Self::Abe(_) | Self::Envelope(_) => Ok(layers),
         }
     }
 }
 
-struct Asking<P> {
-    program: P,
+/// Asks the running service of this program what only its role knows.
+///
+/// # Errors
+/// Those of [`call`].
+pub async fn ask<P: Program, A: DeserializeOwned>(program: &P, request: impl Serialize) -> Result<A> {
+    let request = Request::Role(request);
+    Ok(call(&program.settings().data_dir, P::NAME, P::SERVE, &request).await?)
+}
+
+/// The same, and prints the answer, which is one text.
+///
+/// # Errors
+/// Those of [`call`] and of standard output.
+pub async fn ask_and_print<P: Program>(program: &P, request: impl Serialize) -> Result<()> {
+    Ok(terminal::line(&ask::<P, String>(program, request).await?)?)
+}
+
+/// Prints a status, for people or as JSON.
+///
+/// # Errors
+/// Those of standard output.
+pub fn print_status<T: Serialize>(status: &T, json: bool, describe: impl Fn(&T) -> String) -> Result<()> {
+    if json { print_json(status) } else { Ok(terminal::line(&describe(status))?) }
+}
+
+/// Carries out a subcommand.
+#[derive(Debug)]
+pub struct Subcommands<'a, P> {
+    program: &'a P,
+    protection: &'a ProtectionArgs,
     /// The master key's public file, if it was given.
     authority: Option<PathBuf>,
 }
 
-impl<P: Program> Asking<P> {
-    async fn call(&self, call: &KeyCall) -> Result<KeyReport> {
-        match call_if_running(self.program.data_dir(), &P::request(call)).await? {
-            Some(report) => Ok(report),
-            None => {
-                let file = self.program.deployment()?;
-                with_suite!(file.suite()?, S => self.program.alone::<S>(&file, call).await)
+impl<'a, P: Program> Subcommands<'a, P> {
+    /// Those of this program.
+    pub fn new(program: &'a P, protection: &'a ProtectionArgs) -> Self {
+        Self { program, protection, authority: None }
+    }
+
+    /// Carries out a subcommand.
+    ///
+    /// # Errors
+    /// Those of asking the service or the KGCs, of the state file, of files and of standard output.
+    pub async fn run(mut self, command: DroneCommand) -> Result<()> {
+        match command {
+            DroneCommand::Health(args) => {
+                let address = self.program.settings().metrics;
+                Ok(terminal::line(&monitoring::ask(P::NAME, address, args.live).await?)?)
+            }
+            DroneCommand::Abe(AbeCommand::Fetch { json, .. }) => self.fetch(json).await,
+            DroneCommand::Abe(AbeCommand::List { json }) => match self.ask(KeyRequest::List).await? {
+                KeyAnswer::Keys(lines) => print_lines(&lines, json),
+                other => Err(other.unexpected()),
+            },
+            DroneCommand::Ibe(options) => {
+                self.authority = options.authority;
+                self.ibe(options.command).await
+            }
+            DroneCommand::Envelope(EnvelopeArgs::Seal(args)) => self.perform(args.job()?).await,
+            DroneCommand::Envelope(EnvelopeArgs::Open(args)) => self.perform(args.job()?).await,
+            DroneCommand::Envelope(EnvelopeArgs::Send(args)) => {
+                let request = Request::<()>::Seal(args.job());
+                let sent: String =
+                    call(&self.program.settings().data_dir, P::NAME, P::SERVE, &request).await?;
+                Ok(terminal::line(&sent)?)
             }
         }
     }
+
+    /// Carries out a subcommand about certified fields.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub async fn abke(&self, command: AbkeCommand) -> Result<()> {
+        match command {
+            AbkeCommand::Fetch { json, .. } => self.fetch(json).await,
+            AbkeCommand::Status { json } => match self.ask(KeyRequest::Certified).await? {
+                KeyAnswer::Certified(lines) => print_certified(&lines, json),
+                other => Err(other.unexpected()),
+            },
+        }
+    }
+
+    async fn fetch(&self, json: bool) -> Result<()> {
+        match self.ask(KeyRequest::Fetch).await? {
+            KeyAnswer::Fetched(report) => print_report(&report, json),
+            other => Err(other.unexpected()),
+        }
+    }
+
+    async fn perform(&self, job: Job) -> Result<()> {
+        match self.ask(KeyRequest::Envelope(job)).await? {
+            KeyAnswer::Done(told) => Ok(terminal::line(&told)?),
+            other => Err(other.unexpected()),
+        }
+    }
+
+    async fn ibe(&mut self, command: IbeCommand) -> Result<()> {
+        match command {
+            IbeCommand::Keys(args) => {
+                let report = self.call(args.call()).await?;
+                let file = self.program.settings().read_deployment()?;
+                with_suite!(file.suite()?, S => args.tell(&file.pin::<S>()?, &report))
+            }
+            IbeCommand::Files(args) => {
+                let told = ibe::run(args, self).await?;
+                told.map_or(Ok(()), |told| Ok(terminal::line(&told)?))
+            }
+        }
+    }
+
+    async fn call(&self, call: KeyCall) -> Result<KeyReport> {
+        match self.ask(KeyRequest::Ibe(call)).await? {
+            KeyAnswer::Ibe(report) => Ok(report),
+            other => Err(other.unexpected()),
+        }
+    }
+
+    /// The answer of the running service, or of the state file if none runs.
+    async fn ask(&self, request: KeyRequest) -> Result<KeyAnswer> {
+        let settings = self.program.settings();
+        let asked = Request::<()>::Keys(request.clone());
+        if let Some(answer) = call_if_running(&settings.data_dir, &asked).await? {
+            return Ok(answer);
+        }
+        let file = settings.read_deployment()?;
+        with_suite!(file.suite()?, S => self.offline::<S>(&file, request).await)
+    }
+
+    async fn offline<S: QuorumSuite>(&self, file: &DeploymentFile, request: KeyRequest) -> Result<KeyAnswer> {
+        // What needs no state file is done without one.
+        if let KeyRequest::Envelope(job) = &request
+            && !NodeState::exists(&self.program.settings().data_dir)
+        {
+            return Holder::nobody(file.pin::<S>()?).perform(job).map(KeyAnswer::Done);
+        }
+        let (service, records) = DroneService::open(self.program, file, self.protection, Missing::Refuse)?;
+        let identity = Identity::<S>::of(&self.program.restore(&service, records)?)?;
+        service.client(self.program.fetch_time())?.answer(identity, request).await
+    }
 }
 
-impl<P: Program> KeySource for Asking<P> {
+impl<P: Program> KeySource for Subcommands<'_, P> {
     async fn master(&mut self) -> Result<MasterPublicKey> {
-        let file = self.program.deployment()?;
+        let file = self.program.settings().read_deployment()?;
         with_suite!(file.suite()?, S => {
             let deployment = file.pin::<S>()?;
             let authority = match &self.authority {
                 Some(path) => read_authority(path, &deployment)?,
-                None => self.call(&KeyCall::Authority).await?.authority(&deployment)?,
+                None => self.call(KeyCall::Authority).await?.authority(&deployment)?,
             };
             Ok(*authority.master())
         })
     }
 
     async fn key(&mut self, condition: &Condition) -> Result<UnverifiedIdentityKey> {
-        self.call(&KeyCall::Key { condition: condition.to_string(), wait: 0 }).await?.key()
+        self.call(KeyCall::Key { condition: condition.to_string(), wait: 0 }).await?.key()
     }
 
     async fn held(&mut self) -> Result<Vec<Condition>> {
-        Ok(self.call(&KeyCall::List).await?.conditions())
+        Ok(self.call(KeyCall::List).await?.conditions())
     }
 }

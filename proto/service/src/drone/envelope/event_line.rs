@@ -8,7 +8,7 @@ use serde_json::json;
 const CHANNEL: &str = "envelope";
 
 /// One line about an event, for people or as JSON. Nothing about what was sent.
-pub fn told(group: &str, event: &EnvelopeEvent, as_json: bool) -> Option<String> {
+pub(in crate::drone) fn told(group: &str, event: &EnvelopeEvent, as_json: bool) -> Option<String> {
     let (session, opened) = match event {
         EnvelopeEvent::Opened { session, number, begun, data, author } => {
             (session, Some((number, begun, data, author.as_ref().map(|author| author.name.as_str()))))

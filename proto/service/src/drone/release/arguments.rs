@@ -12,15 +12,16 @@ use quiver_role::release::ReleaseAuthority;
 use serde_json::json;
 
 use super::key_call::{KeyCall, KeyReport};
+use crate::arguments::KgcArgs;
 use crate::drone::ibe::IbeArgs;
 use crate::drone::{Error, Result};
 
 /// Encryption to conditions: the subcommand `ibe`.
 #[derive(Clone, Debug, Args)]
 pub struct IbeOptions {
-    /// Address of a KGC, in place of those in the deployment file; may be repeated. A running service uses its own
-    #[arg(long, value_name = "MULTIADDR", global = true)]
-    pub kgc: Vec<String>,
+    /// The KGCs.
+    #[command(flatten)]
+    pub kgcs: KgcArgs,
     /// The master key's public file (from `kgc ibe setup`), in place of asking for it
     #[arg(long, value_name = "FILE", global = true)]
     pub authority: Option<PathBuf>,

@@ -1,21 +1,18 @@
 //! One collection: a node of its own dials the KGCs, asks as many as are needed, and is gone.
 
-use std::convert::Infallible;
 use std::time::Duration;
 
 use quiver_ainq::{DroneKeypair, Suite};
 use quiver_ibe::{Condition, UnverifiedIdentityKey};
-use quiver_net::{Driver, Handle, Host, HostError, NodeConfig, NodeKey, Transport};
-use quiver_role::Route;
+use quiver_net::Handle;
 use quiver_role::delivery::Standalone;
 use quiver_role::release::{
     CollectCommand, CollectEvent, CollectTiming, Collector, ReleaseAuthority, Shortfall,
 };
-use rand::rngs::OsRng;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 use super::identity_keys::IdentityKeys;
-use crate::drone::fetch::{FetchPlan, copy};
+use crate::drone::fetch::{FetchPlan, copy, run_client};
 use crate::drone::{Error, Result};
 
 /// The key of a condition, kept or collected. For as long as `wait` says a condition that is not met yet is waited for.
@@ -64,9 +61,6 @@ async fn collect<S: Suite>(
     condition: Option<&Condition>,
     wait: Duration,
 ) -> Result<()> {
-    if plan.kgcs.is_empty() {
-        return Err(Error::NoAddress);
-    }
     let timing = CollectTiming {
         retry: plan.timing.retry,
         retry_max: plan.timing.retry_max,
@@ -74,29 +68,13 @@ async fn collect<S: Suite>(
     };
     let (deployment, keypair) = (keys.deployment().clone(), copy(keys.deployment(), keypair)?);
     let collector = Standalone::client(deployment, keypair, Collector::new(keys.authority()?, timing));
-    let mut node = NodeConfig::spoke(NodeKey::random(&mut OsRng)?, Transport::TcpAndQuic);
-    node.dial = plan.kgcs.iter().map(|address| (Route::Kgc, address.clone())).collect();
-    let (events, mut heard) = mpsc::unbounded_channel();
-    let (driver, handle) = Driver::new(&node, collector, Listener(events), OsRng)?;
     let command = CollectCommand::Collect {
         condition: condition.cloned(),
         patience: plan.patience + wait,
         wait: !wait.is_zero(),
     };
-    let (stop, stopped) = oneshot::channel::<()>();
-    let listening = async {
-        let listened = listen(keys, &handle, command, &mut heard).await;
-        // The driver waits for it.
-        let _ = stop.send(());
-        listened
-    };
-    let running = driver.run(async move {
-        // Sent or dropped, there is nothing left to do.
-        let _ = stopped.await;
-    });
-    let (listened, ran) = tokio::join!(listening, running);
-    ran?;
-    listened
+    let collecting = |handle, mut events| async move { listen(keys, &handle, command, &mut events).await };
+    run_client(&plan.kgcs, collector, collecting).await
 }
 
 async fn listen<S: Suite>(
@@ -137,18 +115,4 @@ fn short_of(shortfall: &Shortfall) -> Error {
     let said = format!("{what}: {shortfall}");
     let refused = shortfall.verdicts.iter().any(|(_, verdict)| verdict.is_refusal());
     if refused { Error::NotReleased(said) } else { Error::TooFewShares(said) }
-}
-
-/// Passes on what a collector reports.
-struct Listener(mpsc::UnboundedSender<CollectEvent>);
-
-impl<S: Suite> Host<Standalone<S, Collector<S>>> for Listener {
-    fn persist(&mut self, _: &[Infallible]) -> std::result::Result<(), HostError> {
-        Ok(())
-    }
-
-    fn event(&mut self, _: &Standalone<S, Collector<S>>, event: CollectEvent) {
-        // Whoever listened may have given up.
-        let _ = self.0.send(event);
-    }
 }

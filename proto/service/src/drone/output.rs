@@ -1,0 +1,47 @@
+//! What a drone's service prints on standard output: events, messages, envelopes.
+
+use quiver_ainq::Name;
+use quiver_role::{EnvelopeEvent, Source};
+use serde_json::Value;
+
+use super::envelope::event_line;
+use crate::terminal::{self, Message};
+
+/// Standard output of a service, for people or as JSON lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Output {
+    /// Whether it is JSON.
+    pub json: bool,
+}
+
+impl Output {
+    /// Prints a line.
+    pub fn line(self, line: &str) {
+        if let Err(error) = terminal::line(line) {
+            tracing::warn!(%error, "standard output");
+        }
+    }
+
+    /// Prints an event for scripts. People find it in the log.
+    pub fn event(self, event: &Value) {
+        if self.json {
+            self.line(&event.to_string());
+        }
+    }
+
+    /// Prints a message of the group.
+    pub fn message(self, group: &str, channel: &Name, data: &[u8], source: &Source) {
+        let (from, signed) = match source {
+            Source::Signed { name, .. } => (name.to_string(), true),
+            Source::Unauthenticated { slot } => (format!("slot {slot}"), false),
+        };
+        self.line(&Message { group, channel: channel.as_str(), from: &from, signed, data }.line(self.json));
+    }
+
+    /// Prints what came of an envelope.
+    pub fn envelope(self, group: &str, event: &EnvelopeEvent) {
+        if let Some(line) = event_line::told(group, event, self.json) {
+            self.line(&line);
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! What differs between the program of an edge and that of a leader.
+
+use std::time::Duration;
+
+use quiver_role::attributes::FetchTiming;
+use quiver_role::{Primary, QuorumSuite};
+
+use super::{DroneService, DroneSettings, Result};
+use crate::state_file::Records;
+
+/// The program of a drone: its settings, and its machine.
+pub trait Program: Sized {
+    /// Its name, which is the role in its state file, too.
+    const NAME: &'static str;
+    /// The subcommand that runs its service.
+    const SERVE: &'static str;
+
+    /// The settings that every program has.
+    fn settings(&self) -> &DroneSettings;
+
+    /// When a client of the KGCs does things.
+    fn fetch_timing(&self) -> FetchTiming {
+        FetchTiming::default()
+    }
+
+    /// How long a fetch may take if no running service does it.
+    fn fetch_time(&self) -> Duration {
+        Duration::from_secs(60)
+    }
+
+    /// The machine as it was stored.
+    ///
+    /// # Errors
+    /// If it was not stored by such a machine, or nothing was.
+    fn restore<S: QuorumSuite>(
+        &self,
+        service: &DroneService<'_, Self, S>,
+        records: Records,
+    ) -> Result<impl Primary<Suite = S>>;
+}

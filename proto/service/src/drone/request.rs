@@ -1,0 +1,101 @@
+//! What subcommands ask of a drone's running service, and the answers.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::abe::Line;
+use super::abke::Certified;
+use super::envelope::{Job, SendJob};
+use super::fetch::Report;
+use super::release::{KeyCall, KeyReport};
+use super::{Error, Result};
+use crate::control::{Patience, USUAL_TIME};
+
+/// How long a running service may take to seal or open a file: files have any length.
+const FILE_TIME: Duration = Duration::from_secs(3600);
+
+/// A request to a drone's service; `Q` are those that only its own role knows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Request<Q> {
+    /// One of its role.
+    Role(Q),
+    /// One that could be answered without the service.
+    Keys(KeyRequest),
+    /// Seal something and send it to the group.
+    Seal(SendJob),
+}
+
+/// A request about the keys that a drone has from the KGCs, and what is done with them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KeyRequest {
+    /// Fetch attribute keys and credentials.
+    Fetch,
+    /// Which attribute keys are held.
+    List,
+    /// Which fields are certified.
+    Certified,
+    /// Keys of conditions.
+    Ibe(KeyCall),
+    /// Seal or open a file.
+    Envelope(Job),
+}
+
+impl<Q> Patience for Request<Q> {
+    fn patience(&self) -> Duration {
+        match self {
+            Self::Keys(KeyRequest::Envelope(_)) => FILE_TIME,
+            Self::Keys(KeyRequest::Ibe(call)) => call.patience(),
+            _ => USUAL_TIME,
+        }
+    }
+}
+
+/// The answer to a [`KeyRequest`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KeyAnswer {
+    /// What a fetch came to.
+    Fetched(Report),
+    /// Attribute keys.
+    Keys(Vec<Line>),
+    /// Certified fields.
+    Certified(Vec<Certified>),
+    /// Keys of conditions.
+    Ibe(KeyReport),
+    /// What to say of a file.
+    Done(String),
+    /// Why not, and the exit code that it would have had without the service.
+    Failed(String, u8),
+}
+
+impl From<Result<Self>> for KeyAnswer {
+    fn from(answer: Result<Self>) -> Self {
+        answer.unwrap_or_else(|error| Self::Failed(error.to_string(), error.exit() as u8))
+    }
+}
+
+impl KeyAnswer {
+    /// The error of an answer to another request than was made.
+    #[must_use]
+    pub fn unexpected(self) -> Error {
+        match self {
+            Self::Failed(reason, code) => Error::Answered(reason, code),
+            other => Error::Answered(format!("the service is of another version: {other:?}"), 1),
+        }
+    }
+}
+
+/// What goes back over the socket: JSON, or a refusal in words.
+pub type Answered = std::result::Result<Value, String>;
+
+/// An answer as JSON.
+///
+/// # Errors
+/// In words, if it cannot be written so.
+pub fn json(answer: &impl Serialize) -> Answered {
+    serde_json::to_value(answer).map_err(|error| error.to_string())
+}

@@ -1,0 +1,106 @@
+//! A drone with its state file open: what its service is put together from, and run with until a signal comes.
+
+use std::time::Duration;
+
+use quiver_ainq::Deployment;
+use quiver_net::{Driver, Host, Multiaddr};
+use quiver_role::{Kgcs, Machine, QuorumSuite, Reason};
+use tokio::sync::mpsc;
+
+use super::fetch::{FetchPlan, KeyClient};
+use super::{Error, Program, Result, Store};
+use crate::deployment_file::DeploymentFile;
+use crate::node_state::{Missing, NodeState};
+use crate::secrets::ProtectionArgs;
+use crate::shutdown::Shutdown;
+use crate::state_file::Records;
+
+/// How long a fetch may take while a subcommand waits for the running service: less than that waits.
+pub const CALL_TIME: Duration = Duration::from_secs(25);
+
+/// A drone with its state file open.
+#[derive(Clone, Debug)]
+pub struct DroneService<'a, P, S: QuorumSuite> {
+    /// Its program.
+    pub program: &'a P,
+    /// The deployment file.
+    pub file: &'a DeploymentFile,
+    /// The deployment.
+    pub deployment: Deployment<S>,
+    /// The state file.
+    pub store: Store,
+}
+
+impl<'a, P: Program, S: QuorumSuite> DroneService<'a, P, S> {
+    /// Opens the state file; also returns the machine's records.
+    ///
+    /// # Errors
+    /// Those of the deployment file, of what opens the state file, and of that.
+    pub fn open(
+        program: &'a P,
+        file: &'a DeploymentFile,
+        protection: &ProtectionArgs,
+        missing: Missing,
+    ) -> Result<(Self, Records)> {
+        let (deployment, data_dir) = (file.pin::<S>()?, &program.settings().data_dir);
+        let by = protection.obtain(missing == Missing::Create && !NodeState::exists(data_dir))?;
+        let (store, records) = Store::open(data_dir, (&deployment, P::NAME), &by, missing)?;
+        Ok((Self { program, file, deployment, store }, records))
+    }
+
+    /// The KGCs of the deployment.
+    pub fn kgcs(&self) -> Kgcs<S> {
+        Kgcs::quorum(self.file.kgc_ids())
+    }
+
+    /// Where they are.
+    ///
+    /// # Errors
+    /// [`Error::NoAddress`] if no address is known.
+    pub fn kgc_addresses(&self) -> Result<Vec<Multiaddr>> {
+        let addresses = self.program.settings().kgc_addresses(self.file)?;
+        if addresses.is_empty() { Err(Error::NoAddress) } else { Ok(addresses) }
+    }
+
+    /// The client that fetches keys from them, in this time. Without an address a fetch says so.
+    ///
+    /// # Errors
+    /// If an address is none.
+    pub fn client(&self, patience: Duration) -> Result<KeyClient<S>> {
+        let kgcs = self.program.settings().kgc_addresses(self.file)?;
+        let plan = FetchPlan { kgcs, timing: self.program.fetch_timing(), patience };
+        Ok(KeyClient::new(self.store.keys(&self.deployment), plan))
+    }
+}
+
+/// Runs a driver until a signal comes (`None`), the KGC refuses for good, or the goal is reached.
+///
+/// # Errors
+/// [`Error::EnrolmentRefused`], those of the network, and those of the goal.
+pub async fn run_until<M, H, T: Send>(
+    driver: Driver<M, H>,
+    shutdown: &mut Shutdown,
+    refusals: &mut mpsc::Receiver<Reason>,
+    goal: impl Future<Output = Result<T>> + Send,
+) -> Result<Option<T>>
+where
+    M: Machine + Send,
+    M::Command: Send,
+    M::Event: Send,
+    M::Record: Send,
+    H: Host<M>,
+{
+    let mut outcome = Ok(None);
+    let until = async {
+        outcome = tokio::select! {
+            signal = shutdown.requested() => {
+                tracing::info!(signal, "stopping");
+                Ok(None)
+            }
+            Some(reason) = refusals.recv() => Err(Error::EnrolmentRefused(reason)),
+            reached = goal => reached.map(Some),
+        };
+    };
+    driver.run(until).await?;
+    outcome
+}
