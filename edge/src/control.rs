@@ -1,4 +1,4 @@
-//! What the other subcommands ask of the running edge, and the answers.
+//! Requests that only a running edge answers: its status, and sending a message.
 
 use quiver_ainq::{Name, Suite};
 use quiver_net::Handle;

@@ -1,10 +1,10 @@
-//! What an edge counts, and how it is doing.
+//! Metrics of an edge, and whether it is ready.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::registry::Registry;
 use quiver_ainq::Suite;
 use quiver_net::Unreached;
 use quiver_role::admission::AnyEdge;
@@ -12,7 +12,8 @@ use quiver_role::edge::EdgeStatus;
 use quiver_role::{EdgeEvent, Offence, Route};
 use quiver_service::clock;
 use quiver_service::drone::health::Troubles;
-use quiver_service::monitoring::Standing;
+use quiver_service::drone::metrics::EpochGauges;
+use quiver_service::monitoring::{Standing, register};
 
 /// How far ahead of this machine's clock a leader's may be before that is told, in seconds.
 const CLOCKS: u64 = 60;
@@ -49,12 +50,8 @@ struct Counters {
 struct Gauges {
     enrolled: Gauge,
     synced: Gauge,
-    term: Gauge,
-    counter: Gauge,
-    valid_until: Gauge,
-    revocation_list: Gauge,
-    revocations_next_update: Gauge,
     starts: Gauge,
+    epoch: EpochGauges,
 }
 
 impl Metrics {
@@ -80,32 +77,14 @@ impl Metrics {
             ),
             ("blamed_peers", "Offences of peers", &self.counters.blamed),
         ];
-        for (name, help, counter) in counters {
-            registry.register(name, help, counter.clone());
-        }
+        register(registry, &counters);
         let gauges = [
             ("enrolled", "1 once this drone has its own key", &self.gauges.enrolled),
             ("synced", "1 if it holds the group's key and knows it to be current", &self.gauges.synced),
-            ("epoch_term", "Term of the epoch held", &self.gauges.term),
-            ("epoch_counter", "Counter of the epoch held, within its term", &self.gauges.counter),
-            (
-                "revocation_list_number",
-                "Number of the newest revocation list held",
-                &self.gauges.revocation_list,
-            ),
-            (
-                "revocation_list_next_update_timestamp_seconds",
-                "When the revocation list held is stale, since 1970; 0 without one",
-                &self.gauges.revocations_next_update,
-            ),
             ("starts", "How often it was started", &self.gauges.starts),
         ];
-        for (name, help, gauge) in gauges {
-            registry.register(name, help, gauge.clone());
-        }
-        let help = "Until when the group key is valid, since 1970; 0 without one";
-        let until = self.gauges.valid_until.clone();
-        registry.register_with_unit("key_valid_until_timestamp", help, Unit::Seconds, until);
+        register(registry, &gauges);
+        self.gauges.epoch.register(registry);
     }
 
     /// Counts what happened. `enrolled`: refusals then come from leaders.
@@ -165,14 +144,10 @@ impl Metrics {
         leaders: Option<usize>,
     ) -> Standing {
         let status = machine.status();
-        let wide = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         self.gauges.enrolled.set(status.name.is_some().into());
         self.gauges.synced.set(status.synced.into());
-        self.gauges.term.set(wide(status.epoch.map_or(0, |epoch| epoch.term)));
-        self.gauges.counter.set(wide(status.epoch.map_or(0, |epoch| epoch.counter)));
-        self.gauges.valid_until.set(wide(status.valid_until.unwrap_or_default()));
-        self.gauges.revocation_list.set(wide(status.revocation_number));
-        self.gauges.revocations_next_update.set(wide(status.revocations_next_update.unwrap_or_default()));
+        let revocations = (status.revocation_number, status.revocations_next_update);
+        self.gauges.epoch.set(status.epoch, status.valid_until, revocations);
         self.gauges.starts.set(status.boot_no.into());
         let Some(leaders) = leaders else {
             return Standing::not_ready("enrolling: no key from the KGCs yet");

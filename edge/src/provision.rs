@@ -1,4 +1,4 @@
-//! `edge provision`: the line that sets up a board at its console.
+//! `edge provision`: prints the line that sets up a board at its console.
 
 use quiver_ainq::{Name, Ristretto255, SuiteKind};
 use quiver_role::edge::{Provisioning, RadioPlace};

@@ -1,4 +1,4 @@
-//! What the command line wrote into the registry, on its way into the running machine.
+//! Follows the registry, and gives the running machine what the command line wrote there.
 
 use std::time::Duration;
 

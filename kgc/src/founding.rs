@@ -1,4 +1,4 @@
-//! A new authority beside the KGC: its delivery point, the KGC's statement about it, its secrets, its place in the registry.
+//! Sets up a new authority beside the KGC: its delivery point, the KGC's statement about it, its secrets, its place in the registry.
 
 use std::path::Path;
 use std::time::Duration;

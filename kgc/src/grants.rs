@@ -1,4 +1,4 @@
-//! What drones are granted at an authority, made and withdrawn.
+//! Makes and withdraws grants of drones at an authority.
 
 use quiver_ainq::Name;
 use quiver_role::attributes::Granted;

@@ -1,4 +1,4 @@
-//! What a KGC counts, and how it is doing.
+//! Metrics of a KGC, and whether it is ready.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,7 +16,7 @@ use quiver_role::quorum::QuorumEvent;
 use quiver_role::release::ReleaseEvent;
 use quiver_role::{CLOCK_TOLERANCE, Either, KgcEvent, Machine, Reason, RevocationUsage};
 use quiver_service::clock;
-use quiver_service::monitoring::{Monitor, Standing, registry};
+use quiver_service::monitoring::{Monitor, Standing, number, register, registry};
 
 use crate::config::Config;
 use crate::error::Result;
@@ -88,9 +88,7 @@ impl Metrics {
                 &self.revocation_lists_adopted,
             ),
         ];
-        for (name, help, counter) in counters {
-            registry.register(name, help, counter.clone());
-        }
+        register(registry, &counters);
         let gauges = [
             ("serving", "1 if drones can enrol here", &self.serving),
             ("tokens", "Tokens in the registry that are bound to a key", &self.tokens),
@@ -116,9 +114,7 @@ impl Metrics {
             ("quorum_connected", "KGCs connected, this one included", &self.quorum_connected),
             ("share_version", "Version of the shares in force; 0 for none", &self.share_version),
         ];
-        for (name, help, gauge) in gauges {
-            registry.register(name, help, gauge.clone());
-        }
+        register(registry, &gauges);
     }
 
     /// Counts what happened.
@@ -180,10 +176,9 @@ impl Metrics {
 
     /// Brings what is said of the newest revocation list up to date.
     pub(crate) fn show_list(&self, usage: RevocationUsage) {
-        let wide = |len: usize| i64::try_from(len).unwrap_or(i64::MAX);
-        self.revocation_list_bytes.set(wide(usage.len));
-        self.revocation_list_board_bytes.set(wide(usage.leaders_len));
-        self.revocation_list_next_update.set(i64::try_from(usage.next_update).unwrap_or(i64::MAX));
+        self.revocation_list_bytes.set(number(usage.len));
+        self.revocation_list_board_bytes.set(number(usage.leaders_len));
+        self.revocation_list_next_update.set(number(usage.next_update));
     }
 
     fn count_enrolment(&self, event: &KgcEvent) {

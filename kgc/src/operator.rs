@@ -1,4 +1,4 @@
-//! Operators: whoever holds an operator's secret key decides who may enrol. The KGC knows the public key alone.
+//! Makes operators' key pairs (`kgc operator new`): whoever holds an operator's secret key decides who may enrol. The KGC knows the public key alone.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Opening the registry from the command line: public files say whose it must be.
+//! Opens the registry for a subcommand: public files say whose it must be.
 
 use quiver_ainq::{Deployment, Suite};
 use quiver_service::deployment_file::DeploymentFile;

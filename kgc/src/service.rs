@@ -1,4 +1,4 @@
-//! `kgc serve`: the machine, its registry and the network, until a signal comes.
+//! Runs a single KGC (`kgc serve`): its machine, its registry and the network, until a signal comes.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The registry: a SQLite file with what a KGC must not forget and what its operator wants to look up.
+//! The registry: a SQLite file with the records of a KGC, and tables that its operator looks things up in.
 //!
 //! It holds nothing secret in clear: sealed replies open only for the drone they were made for. WAL with
 //! `synchronous=FULL`: a transaction that returned is on the disk. Several processes may use it at once (the command line

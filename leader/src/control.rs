@@ -1,4 +1,4 @@
-//! What the other subcommands ask of the running leader, and the answers.
+//! Requests that only a running leader answers: status, evictions, re-keys, messages.
 
 use std::time::Duration;
 

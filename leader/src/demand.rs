@@ -1,4 +1,4 @@
-//! `leader serve --admission`: the policy is read and checked at the start, and its gate gets the slot keys of each period.
+//! Reads the admission policy of `leader serve --admission`, and hands the gate the slot keys of each period.
 
 use std::num::NonZero;
 use std::path::Path;

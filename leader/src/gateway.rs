@@ -1,4 +1,4 @@
-//! Being a gateway for boards on serial lines: where they find this leader, the others and the KGCs.
+//! Sets up the gateway for boards on serial lines: where they find this leader, the others and the KGCs.
 
 use quiver_ainq::{Name, Suite};
 use quiver_gateway::GatewayConfig;

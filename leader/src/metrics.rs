@@ -1,4 +1,4 @@
-//! What a leader counts, and how it is doing.
+//! Metrics of a leader, and whether it is ready.
 
 mod repeated_joins;
 
@@ -17,7 +17,8 @@ use quiver_role::leader::{ClockDoubt, ClockWitness, Stance};
 use quiver_role::{Leader, LeaderEvent, Reason};
 use quiver_service::clock;
 use quiver_service::drone::health::Troubles;
-use quiver_service::monitoring::Standing;
+use quiver_service::drone::metrics::EpochGauges;
+use quiver_service::monitoring::{Standing, number, register};
 use tokio::time::Instant;
 
 use self::repeated_joins::RepeatedJoins;
@@ -96,11 +97,7 @@ struct Gauges {
     acknowledged: Gauge,
     pending_joins: Gauge,
     deputies: Gauge,
-    term: Gauge,
-    counter: Gauge,
-    revocation_list: Gauge,
-    revocations_next_update: Gauge,
-    valid_until: Gauge,
+    epoch: EpochGauges,
 }
 
 impl Default for Metrics {
@@ -211,19 +208,14 @@ impl Metrics {
     pub(crate) fn look<S: Suite>(&self, machine: &Leader<S>, unreached: &[Unreached]) -> Standing {
         let status = machine.status();
         let gauges = &self.gauges;
-        let number = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
-        let wide = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         gauges.leading.set(i64::from(status.stance == Stance::Leading));
         gauges.members.set(number(status.members));
         gauges.connected.set(number(status.connected));
         gauges.acknowledged.set(number(status.acknowledged));
         gauges.pending_joins.set(number(status.pending_joins));
         gauges.deputies.set(number(status.deputies));
-        gauges.term.set(wide(status.epoch.map_or(0, |epoch| epoch.term)));
-        gauges.counter.set(wide(status.epoch.map_or(0, |epoch| epoch.counter)));
-        gauges.revocation_list.set(wide(status.revocation_number));
-        gauges.revocations_next_update.set(wide(status.revocations_next_update.unwrap_or_default()));
-        gauges.valid_until.set(wide(status.valid_until.unwrap_or_default()));
+        let revocations = (status.revocation_number, status.revocations_next_update);
+        gauges.epoch.set(status.epoch, status.valid_until, revocations);
         let seen = *self.copy_seen.lock().unwrap_or_else(PoisonError::into_inner);
         let mut standing = stance(&status.stance, unreached);
         if seen.is_some_and(|seen| seen.elapsed() < COPY_SUSPECTED) {
@@ -295,9 +287,7 @@ impl Counters {
                 &self.repeated_joins,
             ),
         ];
-        for (name, help, counter) in counters {
-            registry.register(name, help, counter.clone());
-        }
+        register(registry, &counters);
     }
 }
 
@@ -310,25 +300,9 @@ impl Gauges {
             ("members_acknowledged", "Members that acknowledged the epoch in force", &self.acknowledged),
             ("pending_joins", "Drones waiting to be admitted", &self.pending_joins),
             ("deputies", "Leaders that stand by for this one", &self.deputies),
-            ("epoch_term", "Term of the epoch in force", &self.term),
-            ("epoch_counter", "Counter of the epoch in force, within its term", &self.counter),
-            ("revocation_list_number", "Number of the newest revocation list held", &self.revocation_list),
-            (
-                "revocation_list_next_update_timestamp_seconds",
-                "When the revocation list held is stale, since 1970; 0 without one",
-                &self.revocations_next_update,
-            ),
         ];
-        for (name, help, gauge) in gauges {
-            registry.register(name, help, gauge.clone());
-        }
-        let help = "Until when the group key is valid, since 1970; 0 without one";
-        registry.register_with_unit(
-            "key_valid_until_timestamp",
-            help,
-            Unit::Seconds,
-            self.valid_until.clone(),
-        );
+        register(registry, &gauges);
+        self.epoch.register(registry);
     }
 }
 

@@ -1,4 +1,4 @@
-//! `leader serve`: the machine, its state file and the network, until a signal comes.
+//! Runs a leader (`leader serve`): its machine, its state file and the network, until a signal comes.
 
 mod host;
 

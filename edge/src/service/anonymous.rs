@@ -1,4 +1,4 @@
-//! `edge run --anonymous`: one anonymous membership after another.
+//! Runs an anonymous edge (`edge run --anonymous`): one membership after another.
 //!
 //! Each has a machine, a transport key and connections of its own, and none of them knows who this drone is: only the fetches of
 //! credentials and revocation lists do, which go to the KGC over connections of theirs. What is kept between memberships is in the state
@@ -73,7 +73,7 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
 
     async fn join_again_and_again(&mut self, plan: &Plan<S>) -> Result<()> {
         let mut pause = self.config.edge.retry;
-        // What it is of no use to show again.
+        // The credential that proves nothing new: showing it again would end the same way.
         let mut spent: Option<HeldKey> = None;
         loop {
             let held = tokio::select! {
@@ -84,12 +84,11 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
                 }
             };
             let Some(ending) = self.run_once(plan, &held).await? else { return Ok(()) };
-            let admitted = matches!(ending, Ending::PeriodOver | Ending::Dropped | Ending::Evicted);
             match ending {
                 Ending::Left => return Ok(()),
                 ending if ending.is_final() => spent = Some(held.key),
                 _ => {
-                    if admitted {
+                    if ending == Ending::Dropped {
                         pause = self.config.edge.retry;
                     }
                     let share: f64 = OsRng.r#gen();
@@ -202,11 +201,13 @@ async fn answer<S: QuorumSuite>(
     while let Some(Call { request, answer }) = calls.recv().await {
         let running = running.borrow().clone();
         let answered = match (request, running) {
-            (Request::Role(control::Request::Status), running) => match running {
-                Some(running) => control::answer(running, control::Request::Status).await,
-                None => Err(String::new()),
+            (Request::Role(request @ control::Request::Status), running) => {
+                let known = match running {
+                    Some(running) => control::answer(running, request).await.ok(),
+                    None => None,
+                };
+                known.map_or_else(|| json(&Status::idle(&group)), Ok)
             }
-            .or_else(|_| json(&Status::idle(&group))),
             (Request::Role(request), Some(running)) => control::answer(running, request).await,
             (Request::Keys(request @ (KeyRequest::List | KeyRequest::Certified | KeyRequest::Fetch)), _) => {
                 let keypair = copy(client.keys().deployment(), &keypair).ok();

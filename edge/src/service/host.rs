@@ -1,4 +1,4 @@
-//! The machine's host: its state goes into the state file, its events to standard output and into the log.
+//! Hosts the machine: persists its state, prints and logs its events.
 
 use std::convert::Infallible;
 

@@ -1,4 +1,4 @@
-//! What the command line asks of a running KGC of a quorum, and how it is answered.
+//! Requests to a running KGC of a quorum, and the answers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

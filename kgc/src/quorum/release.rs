@@ -1,4 +1,4 @@
-//! The quorum's key of encryption to conditions, at work: its statement, signed by the quorum itself, and this KGC's share.
+//! The master key of encryption to conditions in a quorum: its statement, signed by the quorum itself, and this KGC's share.
 //!
 //! Every KGC proposes the statement about the shares in force as soon as it serves drones; the others sign what they made
 //! themselves. Once signed, it is in the registry, and good until the next refresh, whoever

@@ -1,4 +1,4 @@
-//! `kgc serve` at a KGC of a quorum: the machine, its files and the network, until a signal comes.
+//! Runs a KGC of a quorum (`kgc serve`): its machine, its files and the network, until a signal comes.
 
 use std::sync::Arc;
 use std::time::Duration;

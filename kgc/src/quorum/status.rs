@@ -1,4 +1,4 @@
-//! Where a KGC of a quorum stands, as `kgc quorum status` shows it.
+//! Status of a KGC of a quorum, as `kgc quorum status` shows it.
 
 use quiver_ainq::KgcId;
 use quiver_quorum::QuorumSuite;

@@ -1,4 +1,4 @@
-//! What a KGC of a quorum must not forget of enrolments: which request a token is bound to, which keys it contributed to, and
+//! Stores the enrolments that a KGC of a quorum took part in: which request a token is bound to, which keys it contributed to, and
 //! which one the drone proved that it holds.
 
 use quiver_ainq::UnixTime;

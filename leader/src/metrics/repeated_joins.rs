@@ -1,4 +1,4 @@
-//! Drones that join again and again: two processes with copies of one state take the seat from each other.
+//! Detects drones that join again and again: two processes with copies of one state take the slot from each other.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The machine's host: its records go into the state file, its events into the log and to whoever waits for them.
+//! Hosts the machine: persists its records, logs its events and passes them to subcommands that wait for one.
 
 use std::convert::Infallible;
 

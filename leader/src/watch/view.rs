@@ -1,4 +1,4 @@
-//! Draws a status.
+//! Draws a leader's status on a terminal.
 
 use quiver_service::clock;
 use ratatui::Frame;

@@ -1,4 +1,4 @@
-//! What a node speaks.
+//! The libp2p protocols of a node.
 
 use std::collections::HashSet;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! How a node is set up.
+//! Configuration of a node.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The loop: inputs in, records persisted, everything else out.
+//! Runs a machine: its inputs in, its records persisted, its messages and events out.
 
 mod turn;
 

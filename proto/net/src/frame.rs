@@ -1,4 +1,4 @@
-//! How a message stands on a stream: its length in four bytes, big endian, the id of the request that it
+//! Frames of messages on a stream: its length in four bytes, big endian, the id of the request that it
 //! belongs to, then its bytes. Nodes that know of no ids speak a protocol of another name, without them.
 
 use std::io;

@@ -1,4 +1,4 @@
-//! How the application reaches a running machine.
+//! Handle of a running machine: commands, inspections, and the state of its node.
 
 use std::fmt;
 use std::sync::Arc;

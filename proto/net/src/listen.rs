@@ -1,4 +1,4 @@
-//! Listening, with an error that names the address.
+//! Binds listeners; an error names the address.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};

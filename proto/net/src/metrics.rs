@@ -1,4 +1,4 @@
-//! Counters of a node.
+//! Metrics of a node.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;

@@ -1,4 +1,4 @@
-//! Messages to single peers: bounded, in turn, with a deadline of our own.
+//! Queues messages to single peers: bounded, in order, each with a deadline.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Who is connected, and the handles machines know them by.
+//! The connected peers, and the handles that machines know them by.
 
 use std::collections::{HashMap, VecDeque};
 

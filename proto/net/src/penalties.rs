@@ -1,4 +1,4 @@
-//! Peers that are refused for a while, for longer each time.
+//! Penalties of peers: each is refused for a while, for longer each time.
 //!
 //! A peer is known by its transport identity, of which a stranger makes any number: what a penalty costs it
 //! is a handshake, a start from nothing, and a part of its [address's allowance](crate::addresses).

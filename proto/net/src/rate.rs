@@ -1,4 +1,4 @@
-//! How much a single peer may make a hub relay.
+//! Limits the rate of group messages that a hub relays for a peer.
 
 use tokio::time::Instant;
 

@@ -1,4 +1,4 @@
-//! Which request a message belongs to, so that its log lines on both sides can be found.
+//! Ids of requests, by which log lines of both sides are correlated.
 //!
 //! An id is sixteen random bytes, drawn anew for every message that does not answer another. It never goes on
 //! to anybody but the peer that it came from, so that it shows nobody more than the connection does on which

@@ -1,4 +1,4 @@
-//! The flags that all services have.
+//! Flags that several subcommands of the services have.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

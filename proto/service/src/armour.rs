@@ -1,4 +1,4 @@
-//! Small binary things as one line of text that survives copying: what it is, the suite, hex, a checksum.
+//! Armours small binary values as one line of text: what it is, the suite, hex, a checksum.
 //!
 //! ```text
 //! QUIVER-TOKEN QUIVER-AINQ-RISTRETTO255-SHA512-v1 0a1b2c… 89abcdef

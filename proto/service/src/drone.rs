@@ -12,6 +12,7 @@
 //! | [`subcommands`] | the subcommands that both programs have: asked of the running service, or done without one |
 //! | [`output`] | what a service prints: events, messages, envelopes |
 //! | [`health`] | how the running service is doing, for the endpoint of metrics and health |
+//! | [`metrics`] | gauges that both have |
 //! | [`keys`], [`fetch`] | the keyring in the state file, and its client at the KGCs |
 //! | [`abe`], [`abke`] | attribute keys and certified fields as shown |
 //! | [`envelope`] | envelopes as files and messages |
@@ -26,6 +27,7 @@ pub mod fetch;
 pub mod health;
 pub mod ibe;
 pub mod keys;
+pub mod metrics;
 pub mod output;
 pub mod program;
 pub mod release;

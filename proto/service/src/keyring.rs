@@ -1,4 +1,4 @@
-//! What a drone holds of the attribute authorities, as it is kept and as it travels.
+//! Attachment and files of the keyring: attribute authorities, and keys from them.
 //!
 //! The [keyring](quiver_role::attributes::keyring) is one attachment of the drone's encrypted state file.
 //! Single authorities and keys also travel as files, in armour: `NAME.authority` (public) lets anybody seal

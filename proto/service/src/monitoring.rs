@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use prometheus_client::metrics::info::Info;
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Metric, Registry};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
@@ -92,6 +92,18 @@ pub fn registry(version: &'static str) -> Registry {
     let mut registry = Registry::with_prefix("quiver");
     registry.register("build", "The program's version", Info::new(vec![("version", version)]));
     registry
+}
+
+/// Registers metrics of one kind, each with its name and help.
+pub fn register<M: Metric + Clone>(registry: &mut Registry, metrics: &[(&str, &str, &M)]) {
+    for (name, help, metric) in metrics {
+        registry.register(*name, *help, (*metric).clone());
+    }
+}
+
+/// A number as gauges take it; what is beyond them is their largest.
+pub fn number(number: impl TryInto<i64>) -> i64 {
+    number.try_into().unwrap_or(i64::MAX)
 }
 
 /// The endpoint; it closes when this is dropped.

@@ -1,4 +1,4 @@
-//! Waiting for the signal that ends a service.
+//! Waits for the signal that ends a service.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 

@@ -1,4 +1,4 @@
-//! One encrypted file that holds what a service must not forget.
+//! The encrypted file of a service's records: a snapshot and a journal.
 //!
 //! ```text
 //! file   = header ‖ SHA-256(header) ‖ key check ‖ frame 0 (the snapshot) ‖ frame 1 ‖ …   (the journal)

@@ -1,4 +1,4 @@
-//! Writing results to standard output.
+//! Writes results to standard output.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! One turn of the loop: what came in goes to the machine, what the machine wants is carried out.
+//! One iteration of the driver's loop: gives the machine a batch of inputs, and carries out its outputs.
 
 use std::task::{Context, Poll};
 use std::time::Duration;

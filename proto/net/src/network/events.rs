@@ -1,4 +1,4 @@
-//! What a swarm's events mean.
+//! Handles the swarm's events.
 
 use std::error::Error;
 

@@ -1,4 +1,4 @@
-//! One fetch: a node of its own dials the KGC, asks every authority, and is gone.
+//! Fetches attribute keys: a node of its own dials the KGC, asks every authority, and stops.
 //!
 //! So that no drone of thousands keeps a connection to the KGC, and none of its business mixes with the group's. The node
 //! has a fresh transport key: who the drone is, its signatures say.

@@ -1,4 +1,4 @@
-//! How a leader or an edge is doing, for `/readyz`: what its machine says, and what went wrong around it.
+//! Readiness of a leader or an edge for `/readyz`: what its machine lacks, and what went wrong around it.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

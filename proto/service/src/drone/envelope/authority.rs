@@ -1,4 +1,4 @@
-//! Which authority something is sealed under, and what its statement means.
+//! Chooses the authority that something is sealed under, and decodes its statement.
 
 use crate::keyring::Entry;
 use quiver_abe::envelope::{AnyKey, AnyParameters, Target};

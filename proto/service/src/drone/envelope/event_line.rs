@@ -1,4 +1,4 @@
-//! What is shown of envelopes that came over the group's gossip.
+//! Formats events of envelopes that came over the group's gossip, as a line.
 
 use crate::terminal::Message;
 use quiver_role::EnvelopeEvent;

@@ -1,4 +1,4 @@
-//! What is to be done, as it travels from a subcommand to the running service.
+//! Jobs on envelopes, as a subcommand sends them to the running service.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! One collection: a node of its own dials the KGCs, asks as many as are needed, and is gone.
+//! Collects the key of a condition: a node of its own dials the KGCs, asks as many as are needed, and stops.
 
 use std::time::Duration;
 

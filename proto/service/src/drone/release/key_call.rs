@@ -1,4 +1,4 @@
-//! What subcommands ask of a running service about keys of conditions, and the answers. The socket is for the drone's owner
+//! Requests for keys of conditions to a running service, and the answers. The socket is for the drone's owner
 //! alone, as the state file is: a key goes over it in clear.
 
 use std::fmt;
