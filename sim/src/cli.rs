@@ -73,9 +73,10 @@ enum Command {
     Check(CheckArgs),
     /// Live through a scenario in the virtual world: faults, radio, energy, all invariants
     Scenario(ScenarioArgs),
-    /// Flood a leader over loopback, and measure what its members notice: re-keys quiet and under each flood, in one run
+    /// Flood a leader over loopback, and measure what its members notice: re-keys quiet and under each flood,
+    /// in one run
     Flood(FloodArgs),
-    /// Host part of the drones of a `sim run --workers N` that goes on elsewhere
+    /// Host part of the drones of a `sim run --workers N` in another process
     #[command(long_about = worker::ABOUT)]
     Worker(WorkerArgs),
 }

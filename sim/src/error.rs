@@ -15,9 +15,9 @@ pub enum SimError {
     /// A node could not be started.
     #[error("{who}: {source}")]
     Node {
-        /// Which node.
+        /// The node.
         who: String,
-        /// What went wrong.
+        /// The cause.
         source: NetError,
     },
     /// This machine does not let the process open enough files.
@@ -28,39 +28,39 @@ pub enum SimError {
     /// A node stopped by itself; the log has the reason.
     #[error("{who} stopped unexpectedly (RUST_LOG=error tells why)")]
     Stopped {
-        /// Which node.
+        /// The node.
         who: String,
     },
     /// The KGC or the leader did not come up.
     #[error("{what} did not happen within {} s", .within.as_secs())]
     Late {
-        /// What was waited for.
+        /// The awaited event.
         what: &'static str,
-        /// For how long.
+        /// The time limit.
         within: Duration,
     },
     /// A protocol object could not be made.
     #[error("{what}: {source}")]
     Protocol {
-        /// Which.
+        /// The operation.
         what: &'static str,
-        /// What went wrong.
+        /// The cause.
         source: quiver_ainq::Error,
     },
-    /// A machine could not be rebuilt from what it had persisted.
+    /// A machine could not be restored from its records.
     #[error("{who} cannot be rebuilt from what it persisted: {source}")]
     Restore {
-        /// Which machine.
+        /// The machine.
         who: String,
-        /// What went wrong.
+        /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A worker, or the run it works for, cannot go on.
     #[error("{who}: {why}")]
     Worker {
-        /// Which.
+        /// The worker.
         who: String,
-        /// What went wrong.
+        /// The cause.
         why: String,
     },
     /// The results could not be written.
@@ -74,5 +74,5 @@ pub enum SimError {
     Logging(String),
 }
 
-/// What a step of the simulator gives.
+/// Result of a step of the simulator.
 pub type Result<T, E = SimError> = std::result::Result<T, E>;

@@ -74,7 +74,8 @@ pub fn run(plan: &Plan, progress: &Progress) -> Result<RunReport> {
     report
 }
 
-/// Running out of descriptors shows only as handshakes that time out, so it is checked up front.
+/// Refuses a plan that needs more descriptors than there are, as running out shows only as handshakes that
+/// time out.
 fn check_files(plan: &Plan) -> Result<()> {
     let drones = u64::from(plan.drones) + u64::from(plan.newcomers());
     let needed = match plan.transport {

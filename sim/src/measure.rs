@@ -20,15 +20,15 @@ pub fn wall_clock() -> SystemTime {
 
 /// CPU time that one machine took, summed over the threads it ran on.
 ///
-/// The driver runs a machine's whole `handle_input` and drain on one thread, so the difference of that thread's CPU
-/// time is the machine's own; what the transport costs is not in it.
+/// CPU time of a machine: its driver runs its whole `handle_input` and drain on one thread, so the difference
+/// of that thread's CPU time is the machine's own; that of the transport is not in it.
 #[derive(Clone, Debug, Default)]
 pub struct CpuMeter {
     nanos: Arc<AtomicU64>,
 }
 
 impl CpuMeter {
-    /// What was taken until now.
+    /// The time so far.
     pub fn total(&self) -> Duration {
         Duration::from_nanos(self.nanos.load(Ordering::Relaxed))
     }
@@ -74,12 +74,12 @@ pub fn process_cpu() -> Duration {
     ProcessTime::try_now().map_or(Duration::ZERO, |time| time.as_duration())
 }
 
-/// Peak resident memory of this process, in bytes; `None` where the system does not show it.
+/// Peak resident memory of this process, in bytes; `None` where the system does not report it.
 pub fn peak_memory() -> Option<u64> {
     parse_peak(&std::fs::read_to_string("/proc/self/status").ok()?)
 }
 
-/// Free memory of this machine, in bytes; `None` where the system does not show it.
+/// Free memory of this machine, in bytes; `None` where the system does not report it.
 pub fn available_memory() -> Option<u64> {
     parse_available(&std::fs::read_to_string("/proc/meminfo").ok()?)
 }

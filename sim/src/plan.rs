@@ -31,7 +31,7 @@ pub const DEFAULT_BIND: &str = "127.0.0.1:7400";
 /// The most newcomers, in percent of the drones.
 pub const MAX_JOIN_PERCENT: f64 = 400.0;
 
-/// Where the drones of a run live.
+/// World of a run's drones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WorldKind {
@@ -42,12 +42,12 @@ pub enum WorldKind {
     Virtual,
 }
 
-/// Which network the drones are on.
+/// Network of the drones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TransportKind {
-    /// Channels inside the process, with Yamux on top and without Noise: what never leaves the process needs no second
-    /// encryption, which would be half of the network's work.
+    /// Channels inside the process, with Yamux on top and without Noise: what never leaves the process needs
+    /// no second encryption, which would be half of the network's work.
     #[default]
     Memory,
     /// TCP over loopback.
@@ -56,35 +56,36 @@ pub enum TransportKind {
     Quic,
 }
 
-/// What a run shall do.
+/// Parameters of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
-    /// Where the drones live.
+    /// World of the drones.
     pub world: WorldKind,
     /// Drones in the group when it is formed.
     pub drones: u32,
-    /// Which network they are on.
+    /// Their network.
     pub transport: TransportKind,
-    /// Which group the cryptography computes in.
+    /// Suite of the cryptography.
     pub suite: SuiteKind,
-    /// How group keys travel.
+    /// Re-key strategy.
     pub strategy: StrategyKind,
     /// Whence all keys and choices come.
     pub seed: u64,
-    /// Validity of a group key. With it the expiry re-key waits for the timer; without it the leader is commanded to re-key.
+    /// Validity of a group key. With it the expiry re-key waits for the timer; without it the leader is
+    /// commanded to re-key.
     #[serde(serialize_with = "seconds")]
     pub expiry: Option<Duration>,
-    /// How many of the drones leave, in percent.
+    /// Percentage of the drones that leave.
     pub leave_percent: f64,
-    /// How many drones join, in percent of `drones`.
+    /// Number of drones that join, in percent of `drones`.
     pub join_percent: f64,
-    /// How many group messages are sent.
+    /// Number of group messages.
     pub messages: u32,
     /// Whether envelopes are sealed to drones with certain attributes.
     pub envelopes: bool,
     /// KGCs: one, or a quorum of which any `threshold` issue keys.
     pub kgcs: u16,
-    /// How many KGCs it takes; 1 for a single one.
+    /// Threshold of the KGCs; 1 for a single one.
     pub threshold: u16,
     /// Whether an order is sealed to the mission's second phase.
     pub orders: bool,
@@ -92,13 +93,14 @@ pub struct Plan {
     pub admission: Option<String>,
     /// Whether the leader is killed and rebuilt. Not if it has deputies: then it is lost for good.
     pub restart_leader: bool,
-    /// How many other leaders stand by. With them the run ends with the loss of the leader.
+    /// Number of deputies. With them the run ends with the loss of the leader.
     pub deputies: u32,
-    /// How many other processes host the drones; 0 if this one does.
+    /// Number of other processes that host the drones; 0 if this one does.
     pub workers: u32,
-    /// Where this process listens for workers, `host:port`; KGCs and leaders listen on the same host.
+    /// Address on which this process listens for workers, `host:port`; KGCs and leaders listen on the same
+    /// host.
     pub bind: String,
-    /// How long a step may take.
+    /// Time limit of a step.
     #[serde(serialize_with = "seconds_always")]
     pub timeout: Duration,
     /// Virtual world: the radio between the drones.
@@ -143,12 +145,12 @@ impl Default for Plan {
 }
 
 impl Plan {
-    /// How many drones leave: rounded up, but at least one stays.
+    /// Number of drones that leave: rounded up, but at least one stays.
     pub fn leavers(&self) -> u32 {
         share(self.drones, self.leave_percent).min(self.drones.saturating_sub(1))
     }
 
-    /// How many drones join later.
+    /// Number of drones that join later.
     pub fn newcomers(&self) -> u32 {
         share(self.drones, self.join_percent)
     }

@@ -16,14 +16,14 @@ use serde::Serialize;
 use crate::Result;
 use crate::plan::Plan;
 
-/// What became of a worker.
+/// State of a worker.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WorkerReport {
-    /// Which, and where it is.
+    /// Its number and address.
     pub who: String,
-    /// How many drones it hosted.
+    /// Number of drones that it hosted.
     pub drones: usize,
-    /// Why it is lost and its drones count as crashed; none if it went on to the end.
+    /// Cause of its loss, with which its drones count as crashed; `None` if it went on to the end.
     pub crashed: Option<String>,
     /// CPU time that it took; unknown if it is lost.
     #[serde(rename = "cpu_s", serialize_with = "seconds")]
@@ -42,14 +42,14 @@ pub enum Outcome {
     Failed,
 }
 
-/// The outcome of a run in either world. `None` is what a world does not have.
+/// The outcome of a run in either world. `None` where a world does not have a quantity.
 #[derive(Clone, Debug)]
 pub struct RunReport {
-    /// What was asked for.
+    /// The plan.
     pub plan: Plan,
-    /// What it ran on.
+    /// The machine that ran it.
     pub machine: Machine,
-    /// When it began.
+    /// Time of its beginning.
     pub started: SystemTime,
     /// The operations in order.
     pub operations: Vec<Operation>,
@@ -61,17 +61,18 @@ pub struct RunReport {
     pub checks: u64,
     /// Steps of machines: in the virtual world.
     pub steps: Option<u64>,
-    /// What to know when reading the figures.
+    /// Notes for readers of the figures.
     pub notes: Vec<String>,
-    /// Complaints of nodes about each other, with how often they came. In a world without faults there should be none.
+    /// Complaints of nodes about each other, with how often they came. In a world without faults there should
+    /// be none.
     pub offences: BTreeMap<String, u64>,
     /// CPU time of the KGC's machine: in the live world.
     pub kgc_cpu: Option<Duration>,
-    /// From start to end.
+    /// Time from start to end.
     pub wall: Duration,
     /// The most memory ever resident, in bytes.
     pub peak_memory: Option<u64>,
-    /// Digest of what the enrolled drones chose, the same for the same seed: in the live world.
+    /// Digest of the keys that the enrolled drones chose, the same for the same seed: in the live world.
     pub keys_digest: Option<[u8; 32]>,
     /// Digest of which drones left and which sent messages, the same for the same seed: in the live world.
     pub choices_digest: Option<[u8; 32]>,
@@ -97,12 +98,12 @@ impl RunReport {
         self.operations.iter().find(|operation| operation.name() == name)
     }
 
-    /// For people.
+    /// The report as text for people.
     pub fn table(&self) -> String {
         table::render(self)
     }
 
-    /// For machines: one JSON object.
+    /// The report as one JSON object.
     pub fn json(&self) -> String {
         json::render(self)
     }
@@ -116,8 +117,8 @@ impl RunReport {
         format!("{} invariant(s) failed\n{}", self.violations.len(), lines.join("\n"))
     }
 
-    /// Writes `operations.csv`, `summary.json`, and `latencies.csv` if there are any, into a new folder under `results`,
-    /// named by the start. Gives the folder.
+    /// Writes `operations.csv`, `summary.json`, and `latencies.csv` if there are any, into a new folder under
+    /// `results`, named by the start. Gives the folder.
     pub fn write_under(&self, results: &Path) -> Result<PathBuf> {
         let folder = new_folder(results, &timestamp(self.started))?;
         write(&folder, "operations.csv", &csv::operations(self))?;

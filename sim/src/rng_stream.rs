@@ -34,7 +34,7 @@ pub(crate) enum RngStream {
     Attacker = 12,
 }
 
-/// What a stream is drawn for.
+/// Purpose of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Purpose {

@@ -16,13 +16,13 @@ use crate::report::Outcome;
 /// A scenario, what came of it, and how it was played.
 #[derive(Clone, Debug)]
 pub struct ScenarioReport {
-    /// What was played.
+    /// The scenario.
     pub scenario: Scenario,
-    /// What came of it.
+    /// Its result.
     pub played: Played,
     /// The group the cryptography computed in.
     pub suite: &'static str,
-    /// When the playing began.
+    /// Time of its beginning.
     pub started: SystemTime,
     /// CPU time it took.
     pub cpu: Duration,
@@ -36,35 +36,36 @@ impl ScenarioReport {
         if self.played.passed() { Outcome::Passed } else { Outcome::Failed }
     }
 
-    /// For people.
+    /// The report as text for people.
     pub fn table(&self) -> String {
         table::render(self)
     }
 
-    /// For machines: one JSON object.
+    /// The report as one JSON object.
     pub fn json(&self) -> String {
         json::render(self)
     }
 
-    /// For spreadsheets: one line per drone.
+    /// One CSV line per drone.
     pub fn drones_csv(&self) -> String {
         csv::drones(&self.played)
     }
 
-    /// For spreadsheets: one line per re-key.
+    /// One CSV line per re-key.
     pub fn rekeys_csv(&self) -> String {
         csv::rekeys(&self.played)
     }
 
-    /// The invariants that did not hold and the expectations that were not met, one per line, and how to see it again.
+    /// The invariants that did not hold and the expectations that were not met, one per line, and how to see
+    /// it again.
     pub fn failures(&self) -> String {
         let violations = self.played.violations.iter().map(ToString::to_string);
         let lines: Vec<String> = violations.chain(self.played.unmet.iter().cloned()).collect();
         format!("{} failed\n{}\nAgain: {}", self.scenario.name, lines.join("\n"), self.again)
     }
 
-    /// Writes `drones.csv`, `rekeys.csv` and `summary.json` into a new folder, named by the start, under `results`. Gives the
-    /// folder.
+    /// Writes `drones.csv`, `rekeys.csv` and `summary.json` into a new folder, named by the start, under
+    /// `results`. Gives the folder.
     ///
     /// # Errors
     /// If the folder or a file cannot be written.

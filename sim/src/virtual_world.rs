@@ -20,8 +20,9 @@ const SHARED: &str = "Checks that many drones make of the same bytes were comput
 const MAX_MEMBERS: u32 = 1 << 20;
 /// Most leavers: every drone learns of each of them, so the bytes are the product of both.
 const MAX_LEAVERS: u32 = 100;
-/// Bytes of memory that one drone takes in the virtual world, KGC and leader included: as measured (9.7 KB over ristretto255
-/// with 55,000, 5.9 KB in the toy group with a million), with a quarter on top for the peak of a leader's restart.
+/// Bytes of memory that one drone takes in the virtual world, KGC and leader included: as measured (9.7 KB
+/// over ristretto255 with 55,000, 5.9 KB in the toy group with a million), with a quarter on top for the peak
+/// of a leader's restart.
 const ROOM: u64 = 12_000;
 const ROOM_OF_TOY: u64 = 7_500;
 

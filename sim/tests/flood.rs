@@ -42,8 +42,9 @@ fn members_have_every_key_while_strangers_publish_and_ask_to_join() {
         // One answer to one question, and none of it from the group.
         assert!(line.answers <= 2 * line.messages, "{}: {} answers", line.name(), line.answers);
     }
-    // Who forges a join is cut off at once and comes back as somebody else, until its address's allowance is spent. Beyond it
-    // are penalties for what came over connections that were open, and one that is allowed every 37.5 s.
+    // Who forges a join is cut off at once and comes back as somebody else, until its address's allowance is
+    // spent. Beyond it are penalties for what came over connections that were open, and one that is allowed
+    // every 37.5 s.
     let joins = report.lines.last().unwrap();
     let penalised: u64 = report.lines.iter().map(|line| line.penalised).sum();
     assert!((16..=24).contains(&penalised), "{penalised}");

@@ -84,8 +84,8 @@ fn sealed_orders_open_at_exactly_those_they_are_for() {
     let report = pass(&Plan { envelopes: true, restart_leader: false, ..plan(20) });
     let orders = report.operations.iter().filter(|operation| operation.phase == Phase::Envelope);
     let told: Vec<usize> = orders.map(|operation| operation.drones).collect();
-    // All 20 members judge the first; the others are waited for at those they are for: a quarter, then half, as far as
-    // those who left and joined go.
+    // All 20 members judge the first; the others are waited for at those they are for: a quarter, then half,
+    // as far as those who left and joined go.
     assert_eq!((told.len(), told[0]), (3, 20));
     assert!((4..=6).contains(&told[1]) && (8..=12).contains(&told[2]), "{told:?}");
 }

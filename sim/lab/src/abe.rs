@@ -1,6 +1,7 @@
 //! The published evaluation of attribute-based encryption on a laptop and a microcontroller beside ours.
 //!
-//! Source: Bücheler, *Implementation of ABE in Rust on ARM Cortex-M*, Technical University of Munich, evaluation.
+//! Source: Bücheler, *Implementation of ABE in Rust on ARM Cortex-M*, Technical University of Munich,
+//! evaluation.
 //!
 //! | experiment | published | ours |
 //! |---|---|---|
@@ -11,7 +12,8 @@
 //! | `sizes` | – | bytes of parameters, keys and ciphertexts |
 //! | `memory` | RAM by layers of the tree, flash | heap by layers and by attributes |
 //!
-//! YCT14 is broken (`quiver_abe::yct14` has the attack). It is here because it was measured, and labelled wherever it appears.
+//! YCT14 is broken (`quiver_abe::yct14` has the attack). It is here because it was measured, and labelled
+//! wherever it appears.
 
 mod attribute_growth;
 mod fabeo;

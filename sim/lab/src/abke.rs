@@ -1,7 +1,7 @@
 //! The published evaluation of attribute-based key exchange beside ours.
 //!
-//! Source: Kolesnikov, Krawczyk, Lindell, Malozemoff, Rabin, *Attribute-based Key Exchange with General Policies*, CCS 2016, eprint
-//! 2016/518: table 10.1.
+//! Source: Kolesnikov, Krawczyk, Lindell, Malozemoff, Rabin, *Attribute-based Key Exchange with General
+//! Policies*, CCS 2016, eprint 2016/518: table 10.1.
 //!
 //! | experiment | published | ours |
 //! |---|---|---|
@@ -34,8 +34,8 @@ use crate::Result;
 /// Measures everything.
 ///
 /// # Errors
-/// [`Abke`](crate::LabError::Abke) and [`Garble`](crate::LabError::Garble) if something is refused that should not be, and
-/// [`WrongKey`](crate::LabError::WrongKey) if the two sides of a run hold different keys.
+/// [`Abke`](crate::LabError::Abke) and [`Garble`](crate::LabError::Garble) if something is refused that
+/// should not be, and [`WrongKey`](crate::LabError::WrongKey) if the two sides of a run hold different keys.
 pub fn reproduce(plan: &Plan, making: Making, observer: &mut dyn Observer) -> Result<Report> {
     let published = Published::read()?;
     let exchanges = exchange::measure(plan, observer)?;

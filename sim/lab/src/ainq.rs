@@ -1,7 +1,7 @@
 //! The published evaluation of AinQ beside ours, and how both strategies grow.
 //!
-//! Source: Frimpong, Rabbaninejad, Michalas, *Arrows in a Quiver: A Secure Certificateless Group Key Distribution Protocol
-//! for Drones*, NordSec 2021, eprint 2021/1372, evaluation.
+//! Source: Frimpong, Rabbaninejad, Michalas, *Arrows in a Quiver: A Secure Certificateless Group Key
+//! Distribution Protocol for Drones*, NordSec 2021, eprint 2021/1372, evaluation.
 //!
 //! | experiment | published | ours |
 //! |---|---|---|

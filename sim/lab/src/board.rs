@@ -1,7 +1,7 @@
 //! The bench shell on boards: published figures beside ours, native and emulated.
 //!
-//! Sources: a bench shell for RIOT (AES and RSA on an IoT-LAB M3 node), and Bücheler, *Implementation of ABE in Rust on ARM
-//! Cortex-M*, Technical University of Munich (groups, YCT14 and GPSW06 on an nRF52840).
+//! Sources: a bench shell for RIOT (AES and RSA on an IoT-LAB M3 node), and Bücheler, *Implementation of ABE
+//! in Rust on ARM Cortex-M*, Technical University of Munich (groups, YCT14 and GPSW06 on an nRF52840).
 //!
 //! | experiment | published | ours |
 //! |---|---|---|
@@ -12,8 +12,9 @@
 //! | `board-fabeo22` | – | encryption |
 //! | `images` | flash and RAM | flash, static RAM |
 //!
-//! The native shell runs in this process. Emulated figures are those recorded in `embedded/figures.csv`, which CI measures
-//! again: instructions, from which milliseconds at 64 MHz are estimated as `quiver_bench::estimate` says.
+//! The native shell runs in this process. Emulated figures are those recorded in `embedded/figures.csv`,
+//! which CI measures again: instructions, from which milliseconds at 64 MHz are estimated as
+//! `quiver_bench::estimate` says.
 
 mod boards;
 mod figures;
@@ -33,8 +34,8 @@ use crate::abe::published::Published;
 /// Runs the native shell and reads what is recorded.
 ///
 /// # Errors
-/// [`Bench`](crate::LabError::Bench) if the shell refuses a line, and [`Figures`](crate::LabError::Figures) or
-/// [`Reference`](crate::LabError::Reference) if what is recorded or published cannot be read.
+/// [`Bench`](crate::LabError::Bench) if the shell refuses a line, and [`Figures`](crate::LabError::Figures)
+/// or [`Reference`](crate::LabError::Reference) if what is recorded or published cannot be read.
 pub fn reproduce(plan: &Plan, making: Making, observer: &mut dyn Observer) -> Result<Report> {
     let (published, boards) = (Published::read()?, Boards::read()?);
     let measured = Measured::take(plan, observer)?;

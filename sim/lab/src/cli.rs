@@ -61,8 +61,8 @@ impl Command {
     }
 }
 
-/// Does what the command line says: 0 if it was done, 1 if it could not be, 2 for wrong usage. `heap` is the process's
-/// allocator.
+/// Does what the command line says: 0 if it was done, 1 if it could not be, 2 for wrong usage. `heap` is the
+/// process's allocator.
 pub fn main(heap: &dyn Heap) -> ExitCode {
     match Cli::parse().command.execute(heap) {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,8 +1,8 @@
 //! The same membership events through MLS and through Quiver.
 //!
-//! One group of N drones under a leader, who is MLS's only committer, and one ordinary member that follows for real. Each
-//! event starts from N drones: Quiver undoes it afterwards, uncounted; MLS goes back to a saved state, so that its tree is
-//! each time as warm as it was.
+//! One group of N drones under a leader, who is MLS's only committer, and one ordinary member that follows
+//! for real. Each event starts from N drones: Quiver undoes it afterwards, uncounted; MLS goes back to a
+//! saved state, so that its tree is each time as warm as it was.
 //!
 //! | counted as | MLS | Quiver |
 //! |---|---|---|
@@ -39,10 +39,11 @@ const MOST: u32 = 1 << 17;
 pub struct Plan {
     /// Group sizes, ascending, each from [`Plan::LEAST`] on.
     pub drones: Vec<u32>,
-    /// Whether to go on after the last size, each twice the one before, for as long as MLS keeps within the budget.
+    /// Whether to go on after the last size, each twice the one before, for as long as MLS keeps within the
+    /// budget.
     pub onward: bool,
-    /// CPU time that one system may take for one size, its preparation included. What it had not done by then is left
-    /// out, and so is every larger size.
+    /// CPU time that one system may take for one size, its preparation included. What it had not done by then
+    /// is left out, and so is every larger size.
     pub budget: Duration,
     /// How often each event is repeated.
     pub effort: Effort,
@@ -141,8 +142,8 @@ impl Comparison {
 /// Carries out the plan.
 ///
 /// # Errors
-/// [`LabError::Mls`](crate::LabError::Mls) or [`LabError::Protocol`](crate::LabError::Protocol) if a
-/// side refuses what it is asked to do; [`LabError::WrongKey`](crate::LabError::WrongKey) if a member's key is not
+/// [`LabError::Mls`](crate::LabError::Mls) or [`LabError::Protocol`](crate::LabError::Protocol) if a side
+/// refuses what it is asked to do; [`LabError::WrongKey`](crate::LabError::WrongKey) if a member's key is not
 /// the leader's.
 pub fn measure(plan: &Plan, observer: &mut dyn Observer) -> Result<Comparison> {
     let mut comparison = Comparison { plan: plan.clone(), rows: Vec::new(), cuts: Vec::new() };

@@ -1,7 +1,7 @@
 //! The published benchmarks of threshold identity-based encryption beside ours.
 //!
-//! Source: Fairblock, *DistributedIBE*, a library in Go, its benchmarks: Boneh-Franklin encryption on BLS12-381, of which
-//! `quiver-ibe` reads and writes the same ciphertexts.
+//! Source: Fairblock, *DistributedIBE*, a library in Go, its benchmarks: Boneh-Franklin encryption on
+//! BLS12-381, of which `quiver-ibe` reads and writes the same ciphertexts.
 //!
 //! | experiment | published | ours |
 //! |---|---|---|
@@ -35,8 +35,8 @@ use crate::Result;
 ///
 /// # Errors
 /// [`Ibe`](crate::LabError::Ibe), [`Age`](crate::LabError::Age) and [`Kzg`](crate::LabError::Kzg) if
-/// something is refused that should not be, and [`WrongKey`](crate::LabError::WrongKey) if what was decrypted is not
-/// what was encrypted.
+/// something is refused that should not be, and [`WrongKey`](crate::LabError::WrongKey) if what was decrypted
+/// is not what was encrypted.
 pub fn reproduce(plan: &Plan, making: Making, observer: &mut dyn Observer) -> Result<Report> {
     let published = Published::read()?;
     let experiments = vec![

@@ -1,8 +1,8 @@
 //! Reproduces published evaluations and compares Quiver with other systems: the library behind `cargo lab`.
 //!
-//! An experiment measures and fills a [`Report`](quiver_report::Report): prose, tables with the published value beside
-//! ours, plots. One report becomes a table on the terminal, CSV and SVG files, JSON, and one HTML page that needs
-//! nothing else.
+//! An experiment measures and fills a [`Report`](quiver_report::Report): prose, tables with the published
+//! value beside ours, plots. One report becomes a table on the terminal, CSV and SVG files, JSON, and one
+//! HTML page that needs nothing else.
 //!
 //! | module | what it has |
 //! |---|---|

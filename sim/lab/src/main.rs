@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use mimalloc::MiMalloc;
 use peakmem_alloc::PeakMemAlloc;
 
-/// Counts the bytes that are held, for the experiments that measure memory: two atomic additions for each block.
+/// Counts the bytes that are held, for the experiments that measure memory: two atomic additions for each
+/// block.
 #[global_allocator]
 static ALLOCATOR: PeakMemAlloc<MiMalloc> = PeakMemAlloc::new(MiMalloc);
 

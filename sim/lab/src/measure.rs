@@ -1,8 +1,8 @@
 //! Medians of repeated measurements, in CPU time of the measuring thread.
 //!
-//! CPU time, because a machine that has other things to do stretches wall time and hardly CPU time. What an operation
-//! leaves to other threads is not counted: operations that leave something to others are measured in wall time, by
-//! [`repeat_wall`].
+//! CPU time, because a machine that has other things to do stretches wall time and hardly CPU time. What an
+//! operation leaves to other threads is not counted: operations that leave something to others are measured
+//! in wall time, by [`repeat_wall`].
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -66,7 +66,8 @@ impl From<Timing> for Value {
     }
 }
 
-/// Measures what needs no preparation. A sample repeats short operations until it is long enough for the clock.
+/// Measures what needs no preparation. A sample repeats short operations until it is long enough for the
+/// clock.
 pub fn repeat<R>(effort: Effort, mut operation: impl FnMut() -> R) -> Timing {
     let once = clocked(|| black_box(operation())).1;
     let inner = (SAMPLE.as_secs_f64() / once.max(1e-9)).ceil().clamp(1.0, 1e6);
@@ -90,8 +91,8 @@ pub fn repeat<R>(effort: Effort, mut operation: impl FnMut() -> R) -> Timing {
     Timing::of(samples)
 }
 
-/// Measures what changes a state: `prepare` makes ready, uncounted, and `operation` is what counts; the first round
-/// warms up and is forgotten, unless it alone has used up the budget. Stops at the first error.
+/// Measures what changes a state: `prepare` makes ready, uncounted, and `operation` is what counts; the first
+/// round warms up and is forgotten, unless it alone has used up the budget. Stops at the first error.
 ///
 /// # Errors
 /// Whatever either of the two says.

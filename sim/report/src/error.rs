@@ -10,7 +10,7 @@ pub enum ReportError {
     /// A plot cannot be drawn.
     #[error("cannot draw {plot}: {reason}")]
     Plot {
-        /// Which.
+        /// The plot.
         plot: String,
         /// Why.
         reason: String,
@@ -18,7 +18,7 @@ pub enum ReportError {
     /// A file cannot be written.
     #[error("cannot write {}: {source}", .path.display())]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// Why.
         source: io::Error,

@@ -19,8 +19,8 @@ pub fn make_room(results: &Path) -> Result<()> {
 }
 
 impl Report {
-    /// Writes `report.html`, `report.json`, a CSV per table and an SVG per plot into a new folder under `results`, named
-    /// by the report and its date. Gives the folder.
+    /// Writes `report.html`, `report.json`, a CSV per table and an SVG per plot into a new folder under
+    /// `results`, named by the report and its date. Gives the folder.
     ///
     /// # Errors
     /// [`ReportError::File`] or [`ReportError::Plot`].
@@ -47,7 +47,7 @@ pub fn write(folder: &Path, name: &str, text: &str) -> Result<()> {
     fs::write(&path, text).map_err(|source| ReportError::File { path, source })
 }
 
-/// A time in UTC as it stands in the name of a folder: `2001-09-09T01-46-40Z`.
+/// A time in UTC as in the names of folders: `2001-09-09T01-46-40Z`.
 #[must_use]
 pub fn timestamp(time: SystemTime) -> String {
     humantime::format_rfc3339_seconds(time).to_string().replace(':', "-")

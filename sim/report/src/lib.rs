@@ -1,4 +1,4 @@
-//! Shows what the simulator and the lab do and measure: progress bars, tables, CSV, SVG plots, JSON and HTML pages.
+//! Reports of the simulator and the lab: progress bars, tables, CSV, SVG plots, JSON and HTML pages.
 //!
 //! | item | what it has |
 //! |---|---|

@@ -4,14 +4,14 @@ use std::fs;
 
 use serde::Serialize;
 
-/// A machine and what the program was built with.
+/// The machine that runs the program, and the program's build.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Machine {
     /// The processor, as it calls itself.
     pub cpu: String,
-    /// How many threads it runs at once, as far as this process may use them.
+    /// Number of threads that run at once, as far as this process may use them.
     pub cores: usize,
-    /// Memory in bytes; none where the system does not tell.
+    /// Memory in bytes; `None` where the system does not report it.
     pub memory: Option<u64>,
     /// The operating system's name for itself, and the architecture.
     pub system: String,

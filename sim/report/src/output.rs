@@ -9,10 +9,11 @@ use clap::Args;
 use crate::progress::{Bars, Progress};
 use crate::{Result, make_room};
 
-/// The longest time that a flag may ask for: a length beyond all use would overflow where it is added to a time.
+/// The longest time that a flag may ask for: a length beyond all use would overflow where it is added to a
+/// time.
 const LONGEST: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// Where the results of a command go.
+/// Destination of a command's results.
 #[derive(Clone, Debug, Args)]
 pub struct OutputArgs {
     /// Folder in which every run gets a folder of its own
@@ -75,7 +76,7 @@ pub fn complain(text: &str) {
 /// Parses a length of time such as `90s`, of at most 30 days.
 ///
 /// # Errors
-/// Says what is wrong with the text.
+/// A description of the mistake in the text.
 pub fn length_of_time(text: &str) -> Result<Duration, String> {
     match humantime::parse_duration(text) {
         Ok(length) if length > LONGEST => Err("longer than 30 days".into()),

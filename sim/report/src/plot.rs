@@ -4,24 +4,24 @@ use serde::Serialize;
 
 use crate::Unit;
 
-/// How values are laid out along an axis.
+/// Scale of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scale {
-    /// From zero, evenly.
+    /// Linear from zero.
     Linear,
-    /// By powers of ten; values of zero and below are left out.
+    /// Logarithmic; values of zero and below are left out.
     Log,
 }
 
 /// One axis.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Axis {
-    /// What it shows.
+    /// Title of the axis.
     pub title: String,
-    /// In what.
+    /// Unit of its values.
     pub unit: Unit,
-    /// How.
+    /// Its scale.
     pub scale: Scale,
 }
 
@@ -39,11 +39,11 @@ impl Axis {
     }
 }
 
-/// Whose series it is. Each has one colour and one marker throughout a report.
+/// Origin of a series. Each has one colour and one marker throughout a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ink {
-    /// What others have published.
+    /// Published figures of others.
     Published,
     /// A published algorithm, run by us.
     Paper,
@@ -92,11 +92,12 @@ impl Ink {
 /// Points that belong together.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Series {
-    /// What they are.
+    /// Name of the series.
     pub name: String,
-    /// Whose they are.
+    /// Its origin.
     pub ink: Ink,
-    /// Whether the line between them is broken: between points that are far apart, or in a second series of one colour.
+    /// Whether the line between them is broken: between points that are far apart, or in a second series of
+    /// one colour.
     pub dashed: bool,
     /// (x, y), by ascending x.
     pub points: Vec<(f64, f64)>,
@@ -119,9 +120,9 @@ impl Series {
 /// One field of a plot.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Panel {
-    /// What sets it apart from the other fields; empty if there are none.
+    /// Title of the field among others; empty if there are none.
     pub title: String,
-    /// What is drawn.
+    /// The series drawn in it.
     pub series: Vec<Series>,
 }
 
@@ -130,9 +131,9 @@ pub struct Panel {
 pub struct Plot {
     /// Names it in paths: lower-case letters, digits and hyphens; no other plot of the report has it.
     pub slug: String,
-    /// What it shows.
+    /// Caption of the plot.
     pub caption: String,
-    /// To the right.
+    /// The horizontal axis.
     pub x: Axis,
     /// Upwards.
     pub y: Axis,
@@ -148,7 +149,7 @@ impl Plot {
         Self { slug: slug.into(), caption: caption.into(), x, y, panels }
     }
 
-    /// The names of all series with their looks, each once, in order of appearance.
+    /// Names and styles of all series, each once, in order of appearance.
     #[must_use]
     pub fn legend(&self) -> Vec<(&str, Ink, bool)> {
         let mut legend = Vec::new();

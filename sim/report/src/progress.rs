@@ -9,14 +9,14 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 const TEMPLATE: &str = "{prefix:<24} {bar:30} {human_pos:>7}/{human_len:<7} {elapsed:>4}";
 
-/// How many seconds lie between two lines about a step.
+/// Seconds between two lines about a step.
 const LINES_APART: u64 = 15;
 
-/// Where progress is shown. Cheap to clone; clones share the terminal.
+/// Progress bars or lines of a program. Cheap to clone; clones share the terminal.
 #[derive(Clone, Debug)]
 pub struct Progress {
     bars: MultiProgress,
-    /// Whether lines stand in for the bars.
+    /// Whether lines are printed instead of bars.
     lines: bool,
 }
 
@@ -43,13 +43,13 @@ impl Progress {
         Step { bar, next_line: self.lines.then(|| AtomicU64::new(LINES_APART)) }
     }
 
-    /// Tells what somebody has to do for it to go on: above the bars, and in the log.
+    /// Prints an instruction for the user: above the bars, and in the log.
     pub fn note(&self, text: &str) {
         tracing::info!("{text}");
         if self.lines {
             say(text);
         } else {
-            // Hidden bars show nothing.
+            // Hidden bars print nothing.
             let _ = self.bars.println(text);
         }
     }
@@ -64,7 +64,7 @@ impl Progress {
 #[derive(Debug)]
 pub struct Step {
     bar: ProgressBar,
-    /// Where lines stand in for it: after how many seconds the next is due.
+    /// In place of a bar: the seconds after which the next line is due.
     next_line: Option<AtomicU64>,
 }
 
@@ -96,11 +96,11 @@ impl Drop for Step {
 }
 
 fn say(line: &str) {
-    // Nobody may read it any more.
+    // There may be no reader any more.
     let _ = writeln!(std::io::stderr().lock(), "{line}");
 }
 
-/// Is told how far an experiment has come.
+/// Receives the progress of an experiment.
 pub trait Observer {
     /// A task of so many steps begins; the one before has ended.
     fn begin(&mut self, task: &str, steps: usize);

@@ -1,6 +1,8 @@
-//! The model of a report: experiments with their tables and plots, sources, machine; for people and for programs.
+//! The model of a report: experiments with their tables and plots, sources, machine; for people and for
+//! programs.
 //!
-//! A program fills the model ([`Report`], [`Experiment`], [`Table`], [`Plot`]) once; every form is made from it:
+//! A program fills the model ([`Report`], [`Experiment`], [`Table`], [`Plot`]) once; every form is made from
+//! it:
 //!
 //! | form | made by |
 //! |---|---|
@@ -20,19 +22,19 @@ use crate::{Machine, Plot, Result, Table, page, terminal};
 pub struct Report {
     /// Names the report in paths: lower-case letters, digits and hyphens.
     pub slug: String,
-    /// What it is.
+    /// Title of the report.
     pub title: String,
-    /// What it is about, one paragraph each.
+    /// Its introduction, one paragraph each.
     pub lead: Vec<String>,
     /// The figures to remember.
     pub highlights: Vec<Highlight>,
-    /// What was measured.
+    /// The experiments.
     pub experiments: Vec<Experiment>,
-    /// Whose figures stand beside ours.
+    /// Sources of the published figures.
     pub sources: Vec<Source>,
-    /// What ours were measured on.
+    /// The machine of our measurements.
     pub machine: Machine,
-    /// When, as the caller says.
+    /// Date, as the caller gives it.
     #[serde(serialize_with = "rfc3339")]
     pub date: SystemTime,
     /// The version of the program.
@@ -44,20 +46,20 @@ pub struct Report {
 /// One figure to remember.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Highlight {
-    /// What it is the figure of.
+    /// Name of the figure.
     pub what: String,
     /// The figure, with its unit.
     pub figure: String,
-    /// What it is to be compared with.
+    /// The figure with which it is compared.
     pub beside: String,
 }
 
-/// A publication whose figures stand beside ours.
+/// A publication whose figures are compared with ours.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Source {
     /// Authors, title, where and when it appeared.
     pub citation: String,
-    /// Where to read it.
+    /// Link to it.
     pub link: String,
 }
 
@@ -66,15 +68,15 @@ pub struct Source {
 pub struct Experiment {
     /// Names it in links: lower-case letters, digits and hyphens.
     pub slug: String,
-    /// What it is.
+    /// Title of the experiment.
     pub title: String,
-    /// What it is about and what came out, one paragraph each.
+    /// Its subject and results, one paragraph each.
     pub about: Vec<String>,
-    /// What was published, and what is known of how.
+    /// The published figures, and what is known of their measurement.
     pub published: Vec<String>,
-    /// How ours was measured.
+    /// Method of our measurement.
     pub method: Vec<String>,
-    /// In what ours differs from what was published.
+    /// Differences of our measurement from the published one.
     pub differences: Vec<String>,
     /// Drawings, before the tables.
     pub plots: Vec<Plot>,
@@ -82,14 +84,14 @@ pub struct Experiment {
     pub tables: Vec<Table>,
 }
 
-/// What a report says about its making.
+/// Origin of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Making {
-    /// When.
+    /// Date.
     pub date: SystemTime,
-    /// By which version of the program.
+    /// Version of the program.
     pub version: String,
-    /// With which command.
+    /// Its command line.
     pub command: String,
 }
 
@@ -104,7 +106,7 @@ impl Report {
         self.experiments.iter().flat_map(|experiment| &experiment.plots)
     }
 
-    /// For a terminal: the highlights and all tables.
+    /// The report as text for a terminal: the highlights and all tables.
     #[must_use]
     pub fn terminal(&self) -> String {
         terminal::render(self)

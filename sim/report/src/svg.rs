@@ -1,7 +1,7 @@
 //! Plots as SVG.
 //!
-//! Stand-alone, a drawing is on white paper. Inside the page a style sheet replaces each colour by one that fits the
-//! page's own paper: that is why colours here are few and named.
+//! Stand-alone, a drawing is on white paper. Inside the page a style sheet replaces each colour by one that
+//! fits the page's own paper: that is why colours here are few and named.
 
 mod marker;
 mod scale;
@@ -35,7 +35,8 @@ const LEGEND_LINE: u32 = 26;
 const LEGEND_LEFT: i32 = 88;
 const FONT: &str = "system-ui, Helvetica, Arial, sans-serif";
 const FONT_SIZE: i32 = 18;
-/// Broken lines are drawn this wide and then rewritten: the library can break a line only at whole pixels, and it shows.
+/// Broken lines are drawn this wide and then rewritten: the library breaks a line only at whole pixels, which
+/// is visible.
 const BROKEN: u32 = 3;
 
 type Backend<'a> = SVGBackend<'a>;
@@ -58,7 +59,7 @@ pub(super) fn colour(ink: Ink) -> RGBColor {
     RGBColor(red, green, blue)
 }
 
-/// Gives the drawing a name for those who do not see it.
+/// Gives the drawing a title for screen readers.
 fn titled(svg: &str, title: &str) -> String {
     let Some((head, body)) = svg.split_once('>') else { return svg.into() };
     format!("{head} role=\"img\">{}{body}", html! { title { (title) } }.into_string())
@@ -82,7 +83,7 @@ fn draw(plot: &Plot, text: &mut String) -> Drawn {
     Ok(())
 }
 
-/// How many lines or rows: far fewer than would overflow.
+/// Converts a number of lines or rows: far fewer than would overflow.
 fn number(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX).min(1000)
 }
@@ -148,7 +149,8 @@ fn draw_legend(area: &Area<'_>, lines: &[Vec<(i32, &str, Ink, bool)>]) -> Drawn 
     Ok(())
 }
 
-/// The flat strategy's line is the widest, so that it shows where the tree's, which is drawn later, runs along it.
+/// The flat strategy's line is the widest, so that it is visible where the tree's, which is drawn later,
+/// covers it.
 fn stroke(ink: Ink, dashed: bool) -> ShapeStyle {
     let width = match ink {
         _ if dashed => BROKEN,
@@ -170,7 +172,7 @@ fn bold(size: i32, colour: RGBColor) -> TextStyle<'static> {
     (FONT, size, FontStyle::Bold).into_font().color(&colour)
 }
 
-/// A series is drawn only where its scales can show it.
+/// The points of a series that its scales can show.
 fn visible(series: &Series) -> impl Iterator<Item = (f64, f64)> + '_ {
     series.points.iter().copied().filter(|(x, y)| x.is_finite() && y.is_finite())
 }

@@ -11,7 +11,7 @@ pub struct Column {
     pub key: String,
     /// Its name for people.
     pub title: String,
-    /// What its figures count.
+    /// Unit of its figures.
     pub unit: Unit,
     /// Whether the eye shall go there first.
     pub strong: bool,
@@ -37,7 +37,7 @@ impl Column {
     }
 }
 
-/// What stands in a row under a column.
+/// The cell of a row and a column.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Value {
@@ -50,7 +50,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// How many times as much `whole` is than `part`; nothing unless both are there.
+    /// The ratio of `whole` to `part`; nothing unless both are there.
     #[must_use]
     pub fn ratio(whole: Option<f64>, part: Option<f64>) -> Self {
         match (whole, part) {
@@ -68,7 +68,7 @@ impl Value {
         }
     }
 
-    /// For people.
+    /// The value as text for people.
     #[must_use]
     pub fn show(&self, unit: Unit) -> String {
         match self {
@@ -78,7 +78,7 @@ impl Value {
         }
     }
 
-    /// For programs: figures in the column's unit, nothing for what is missing.
+    /// The value for programs: figures in the column's unit, nothing for a missing one.
     fn plain(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
@@ -124,13 +124,13 @@ impl<T: Into<Self>> From<Option<T>> for Value {
 pub struct Table {
     /// Names it in paths: lower-case letters, digits and hyphens; no other table of the report has it.
     pub slug: String,
-    /// What it shows.
+    /// Caption of the table.
     pub caption: String,
     /// The columns.
     pub columns: Vec<Column>,
-    /// As many values each as there are columns.
+    /// Rows with as many values each as there are columns.
     pub rows: Vec<Vec<Value>>,
-    /// What the reader must know to read it right.
+    /// Notes that a reader needs to read it right.
     pub notes: Vec<String>,
 }
 

@@ -1,10 +1,10 @@
-//! What numbers count, and how they are shown to people: three significant digits and a unit that fits.
+//! Units of numbers, and their text for people: three significant digits and a fitting unit.
 
 use std::time::Duration;
 
 use serde::Serialize;
 
-/// What a number counts.
+/// Unit of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
@@ -16,12 +16,12 @@ pub enum Unit {
     Seconds,
     /// Bytes.
     Bytes,
-    /// How many times as much.
+    /// Ratio.
     Times,
 }
 
 impl Unit {
-    /// For people: `59.4 s`, `1.20 ms`, `33.6 MB`, `100,000`, `1,150 ×`.
+    /// Formats a value for people: `59.4 s`, `1.20 ms`, `33.6 MB`, `100,000`, `1,150 ×`.
     #[must_use]
     pub fn show(self, value: f64) -> String {
         match self {
@@ -35,20 +35,20 @@ impl Unit {
         }
     }
 
-    /// Seconds for people: [`show`](Self::show) of a length of time.
+    /// Formats seconds: [`show`](Self::show) of a length of time.
     #[must_use]
     pub fn duration(duration: Duration) -> String {
         Self::Seconds.show(duration.as_secs_f64())
     }
 
-    /// Bytes for people: [`show`](Self::show) of a whole number.
+    /// Formats bytes: [`show`](Self::show) of a whole number.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
     pub fn bytes(count: u64) -> String {
         Self::Bytes.show(count as f64)
     }
 
-    /// For the axis of a plot, where all that is round shall be short: `10 ms`, `100 k`.
+    /// Formats a round value for the axis of a plot: `10 ms`, `100 k`.
     #[must_use]
     pub fn tick(self, value: f64) -> String {
         if value == 0.0 {
@@ -68,7 +68,7 @@ impl Unit {
             Self::Text | Self::Count => &[(1e6, "M"), (1e3, "k"), (1.0, "")],
         };
         let smallest = scales[scales.len() - 1];
-        // What is shown with three digits must not be shown as 1000.
+        // A value that rounds to 1000 takes the next unit.
         *scales.iter().find(|(factor, _)| value.abs() >= 0.9995 * factor).unwrap_or(&smallest)
     }
 }
@@ -89,7 +89,7 @@ fn digits(value: f64) -> String {
     }
 }
 
-/// How many decimals a small number needs to show two significant digits.
+/// Number of decimals that show two significant digits of a small number.
 fn decimals(size: f64) -> usize {
     (1..12).find(|decimals| size * 10_f64.powi(*decimals) >= 9.5).map_or(12, i32::unsigned_abs) as usize
 }

@@ -32,17 +32,17 @@ Exit codes:
   1  an invariant broke: seed, replay command and shrunk plan are printed
   2  wrong usage";
 
-/// What is checked.
+/// Arguments of `sim check`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct CheckArgs {
-    /// How many seeds, from --first on
+    /// Number of seeds, from --first on
     #[arg(long, value_name = "COUNT", default_value_t = 1000)]
     seeds: u64,
     /// The first seed
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     first: u64,
-    /// This seed alone: what is printed to replay a failure
+    /// Run this seed alone, to replay a failure
     #[arg(long, conflicts_with_all = ["seeds", "first"])]
     seed: Option<u64>,
     /// Drones that may be in the group; two strangers try to get in beside them
@@ -51,13 +51,14 @@ pub(super) struct CheckArgs {
     /// Leaders of the group: with more than one, deputies take over from each other
     #[arg(long, value_name = "COUNT", default_value_t = 1)]
     leaders: u16,
-    /// KGCs: with more than one, more than half of them issue a key, and some crash, lie or fall to the adversary
+    /// KGCs: with more than one, more than half of them issue a key, and some crash, lie or fall to the
+    /// adversary
     #[arg(long, value_name = "COUNT", default_value_t = 1)]
     kgcs: u16,
     /// Leaders demand a policy, and drones join anonymously: credentials last 40 s, are renewed and revoked
     #[arg(long)]
     admission: bool,
-    /// How leaders distribute keys, flat or tree; without it, every seed runs under both
+    /// Re-key strategy, flat or tree; without it, every seed runs under both
     #[arg(long, value_name = "STRATEGY")]
     strategy: Option<StrategyKind>,
     /// Print nothing but failures
@@ -113,7 +114,7 @@ impl CheckArgs {
     }
 }
 
-/// What the seeds of one strategy came to.
+/// Totals of the seeds of one strategy.
 #[derive(Default)]
 struct Sums {
     turns: u64,
@@ -160,7 +161,7 @@ pub(super) fn check(args: &CheckArgs) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Lives through all seeds on all cores. What comes of one does not depend on the others.
+/// Runs all seeds on all cores. The result of one does not depend on the others.
 fn live(
     args: &CheckArgs,
     strategy: StrategyKind,
@@ -210,7 +211,7 @@ fn summary(args: &CheckArgs, strategy: StrategyKind, sums: &Sums, wall: Duration
     )
 }
 
-/// A failure for people: what broke, how to see it again, what it takes, how it went.
+/// A failure as text for people: the violation, the command that replays it, the shrunk plan, the last steps.
 fn told(args: &CheckArgs, strategy: StrategyKind, failure: &Failure) -> String {
     format!(
         "\nseed {} ({}): {}\nreplay: {}\nit takes {} of the {} actions planned:\n{}\nthe last steps:\n{}",

@@ -45,28 +45,28 @@ pub(super) struct FloodArgs {
     /// Nodes that attack at a time
     #[arg(long, value_name = "N", default_value_t = FloodPlan::default().attackers)]
     attackers: u32,
-    /// Messages that each of them sends in a second; one that shows forged keys shows one under each identity
+    /// Messages that each of them sends per second; one that shows forged keys shows one under each identity
     #[arg(long, value_name = "COUNT", default_value_t = FloodPlan::default().rate)]
     rate: u32,
     /// Identities that each of them takes on in a second, one after the other, when it is cut off
     #[arg(long, value_name = "COUNT", default_value_t = FloodPlan::default().identities)]
     identities: u32,
-    /// How often the key is renewed for each line of the table
+    /// Number of re-keys for each line of the table
     #[arg(long, value_name = "COUNT", default_value_t = FloodPlan::default().rekeys)]
     rekeys: u32,
-    /// How long the leader rests between two of them
+    /// Pause of the leader between two of them
     #[arg(long, value_name = "DURATION", default_value = "200ms", value_parser = length_of_time)]
     pause: Duration,
     /// Network the drones are on
     #[arg(long, value_enum, default_value_t = FloodPlan::default().transport)]
     transport: TransportKind,
-    /// How the leader distributes keys: flat or tree
+    /// Re-key strategy of the leader: flat or tree
     #[arg(long, value_name = "STRATEGY", default_value_t)]
     strategy: StrategyKind,
     /// Whence all keys come
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How long a single step may take
+    /// Time limit of a single step
     #[arg(long, value_name = "DURATION", default_value = "300s", value_parser = length_of_time)]
     timeout: Duration,
     /// Print the figures as JSON in place of the table
@@ -138,7 +138,7 @@ fn table(report: &FloodReport) -> String {
     )
 }
 
-/// Of those that arithmetic is faster with.
+/// Instruction sets with which arithmetic is faster.
 fn instruction_sets() -> Vec<&'static str> {
     #[cfg(target_arch = "x86_64")]
     let sets = [

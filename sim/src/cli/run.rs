@@ -25,23 +25,26 @@ pub(super) struct RunArgs {
     /// Group the cryptography computes in: ristretto255 or bls12-381-g1
     #[arg(long, value_name = "SUITE", default_value_t)]
     suite: SuiteKind,
-    /// How the leader distributes keys: flat or tree
+    /// Re-key strategy of the leader: flat or tree
     #[arg(long, value_name = "STRATEGY", default_value_t)]
     strategy: StrategyKind,
-    /// Where the drones live
+    /// World of the drones
     #[arg(long, value_enum, default_value_t)]
     world: WorldKind,
-    /// Virtual world: the radio between the drones, such as 802.15.4, ble, lora-sf7 or wifi. Drones then enrol and ask to
-    /// join one after the other, as fast as its channel carries it, and wait for answers for as long as it may take
+    /// Virtual world: the radio between the drones, such as 802.15.4, ble, lora-sf7 or wifi. Drones then
+    /// enrol and ask to join one after the other, as fast as its channel carries it, and wait for answers for
+    /// as long as it may take
     #[arg(long, value_name = "PRESET")]
     radio: Option<String>,
-    /// Virtual world: the radio (or `ideal`, a cable) with which drones enrol and join before all change to --radio
+    /// Virtual world: the radio (or `ideal`, a cable) with which drones enrol and join before all change to
+    /// --radio
     #[arg(long, value_name = "PRESET", requires = "radio")]
     depot: Option<String>,
     /// Virtual world: compute in a toy group that hides nothing, a hundred times faster
     #[arg(long)]
     toy: bool,
-    /// Virtual world, ristretto255: compute what many drones check alike (a header's signature) once per distinct input
+    /// Virtual world, ristretto255: compute what many drones check alike (a header's signature) once per
+    /// distinct input
     #[arg(long, conflicts_with = "toy")]
     share_verifications: bool,
     /// Whence all keys and choices come
@@ -50,13 +53,13 @@ pub(super) struct RunArgs {
     /// Let group keys expire after this long and wait for it, rather than telling the leader to re-key
     #[arg(long, value_name = "DURATION", value_parser = length_of_time)]
     expiry: Option<Duration>,
-    /// How many of the drones leave, in percent
+    /// Percentage of the drones that leave
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
     leave_percent: f64,
-    /// How many drones join the group later, in percent
+    /// Number of drones that join the group later, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 10.0)]
     join_percent: f64,
-    /// Group messages, by turns from the leader and from drones
+    /// Number of group messages, by turns from the leader and from drones
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
     messages: u32,
     /// Give the drones attributes, seal envelopes to some of them, and check that exactly those open them
@@ -65,35 +68,36 @@ pub(super) struct RunArgs {
     /// KGCs: one, or a quorum of which more than half, or --threshold, issue a key together
     #[arg(long, value_name = "N", default_value_t = 1)]
     kgcs: u16,
-    /// How many of the KGCs it takes: more than half of them
+    /// Number of KGCs that must agree: more than half of them
     #[arg(long, value_name = "T", requires = "kgcs")]
     threshold: Option<u16>,
-    /// Seal an order to the mission's second phase, and check that it opens nowhere before the KGCs release that phase's key
-    /// and everywhere afterwards
+    /// Seal an order to the mission's second phase, and check that it opens nowhere before the KGCs release
+    /// that phase's key and everywhere afterwards
     #[arg(long)]
     orders: bool,
-    /// Let drones join anonymously, and check that exactly those are members whom a policy admits, and that nothing the
-    /// leader sees links two memberships of a drone. The policy is in the file, over x and y (metres from -1000 to
-    /// 1000) and battery (percent); without a file it is a circle
+    /// Let drones join anonymously, and check that exactly those are members whom a policy admits, and that
+    /// nothing the leader sees links two memberships of a drone. The policy is in the file, over x and y
+    /// (metres from -1000 to 1000) and battery (percent); without a file it is a circle
     #[arg(long, value_name = "POLICYFILE")]
     admission: Option<Option<PathBuf>>,
     /// Do not kill and rebuild the leader at the end
     #[arg(long)]
     no_restart_leader: bool,
-    /// Kill the leader at the end and rebuild it from what it persisted (the default)
+    /// Kill the leader at the end and rebuild it from its records (the default)
     #[arg(long, conflicts_with = "no_restart_leader")]
     restart_leader: bool,
-    /// Other leaders that stand by; with them the leader is lost at the end, for good, and one of them takes over
+    /// Number of deputies of the leader; with them the leader is lost at the end, for good, and one of them
+    /// takes over
     #[arg(long, value_name = "K", default_value_t = 0)]
     deputies: u32,
     /// Wait for this many `sim worker` processes and let them host the drones (with --transport tcp or quic)
     #[arg(long, value_name = "N", default_value_t = 0)]
     workers: u32,
-    /// Where to listen for workers; the leader and the KGCs listen on the same host. The drones' tokens go there unencrypted:
-    /// keep it to a network of your own
+    /// Address on which to listen for workers; the leader and the KGCs listen on the same host. The drones'
+    /// tokens go there unencrypted: keep it to a network of your own
     #[arg(long, value_name = "HOST:PORT", default_value = DEFAULT_BIND, requires = "workers")]
     bind: String,
-    /// How long a single step may take
+    /// Time limit of a single step
     #[arg(long, value_name = "DURATION", default_value = "120s", value_parser = length_of_time)]
     timeout: Duration,
     #[command(flatten)]
@@ -138,13 +142,13 @@ fn policy(file: Option<&Path>) -> Result<String> {
     let Some(path) = file else { return Ok(FENCE.into()) };
     let failed = |error: std::io::Error| SimError::Usage(format!("--admission {}: {error}", path.display()));
     let mut text = String::new();
-    // Whatever is longer is refused as too long.
+    // A longer policy is refused as too long.
     let most = MAX_TEXT as u64 + 1;
     File::open(path).map_err(failed)?.take(most).read_to_string(&mut text).map_err(failed)?;
     Ok(text)
 }
 
-/// Runs the plan in its world and shows the report.
+/// Runs the plan in its world and prints the report.
 pub(super) fn run(args: &RunArgs) -> Result<Outcome> {
     let plan = args.plan()?;
     let progress = args.output.progress();

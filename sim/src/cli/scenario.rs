@@ -62,7 +62,7 @@ impl GroupChoice {
 #[derive(Clone, Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct ScenarioArgs {
-    /// A scenario's file, or the name of one that comes with Quiver
+    /// A scenario's file, or the name of a shipped one
     #[arg(value_name = "FILE", required_unless_present_any = ["list", "all"])]
     file: Option<PathBuf>,
     /// List the scenarios that come with Quiver
@@ -74,7 +74,7 @@ pub(super) struct ScenarioArgs {
     /// Print the scenario's text in place of playing it
     #[arg(long, requires = "file")]
     print: bool,
-    /// Whence all bad luck comes, in place of the file's seed
+    /// Seed of all randomness, in place of the file's seed
     #[arg(long)]
     seed: Option<u64>,
     /// Group the cryptography computes in
@@ -114,7 +114,7 @@ fn list() -> Result<String> {
     Ok(SHIPPED.iter().map(line).collect::<Result<Vec<_>>>()?.join("\n"))
 }
 
-/// What to call a scenario, and its text: a file's, or that of a shipped one of this name.
+/// Name and text of a scenario: of a file, or of the shipped one of this name.
 fn find(file: &Path) -> Result<(String, String)> {
     let name = file.display().to_string();
     if let Some(text) = shipped(&name).filter(|_| !file.exists()) {

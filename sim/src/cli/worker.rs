@@ -1,4 +1,4 @@
-//! `sim worker`: hosts part of the drones of a run that goes on elsewhere.
+//! `sim worker`: hosts part of the drones of a run in another process.
 
 use std::time::Duration;
 
@@ -20,15 +20,15 @@ The connection is not encrypted and carries the simulated drones' tokens: keep i
 
 #[derive(Clone, Debug, Args)]
 pub(super) struct WorkerArgs {
-    /// Where the run listens: its --bind
+    /// Address of the run: its --bind
     #[arg(value_name = "HOST:PORT", default_value = DEFAULT_BIND, value_parser = host_and_port)]
     run: String,
-    /// How long to try to reach it
+    /// Time for which to try to reach it
     #[arg(long, value_name = "DURATION", default_value = "120s", value_parser = length_of_time)]
     patience: Duration,
 }
 
-/// What nobody could ever answer at is refused at once, in place of being dialled until the patience ends.
+/// Refuses an impossible address at once, in place of dialling it until the patience ends.
 fn host_and_port(text: &str) -> std::result::Result<String, String> {
     match text.rsplit_once(':') {
         Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0) => {

@@ -1,4 +1,5 @@
-//! Runs drones that join anonymously: a node with a fresh transport key for each membership; records what leaders see.
+//! Runs drones that join anonymously: a node with a fresh transport key for each membership; records what
+//! leaders see.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,7 +27,7 @@ use crate::plan::Plan;
 use crate::rng_stream::{self, RngStream};
 use crate::{Result, SimError};
 
-/// How long a drone waits before it applies again, at first.
+/// First delay before a drone applies again.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// The policy of the leaders, the drones with credentials for it, and the frames that leaders see.
@@ -34,7 +35,7 @@ pub(crate) struct Admission<S: Suite> {
     pub(crate) checkpoint: Checkpoint<S>,
     /// The period that it is; the run does not see its end.
     pub(crate) period: u64,
-    /// Drones below this number have something certified, and show no name.
+    /// Drones below this number have certified fields and join anonymously.
     certified: u32,
     pub(crate) watch: FrameRecorder,
     deployment: Deployment<S>,
@@ -193,7 +194,7 @@ impl<S: Suite> AnonymousDrone<S> {
     /// Sends a command to the running machine.
     pub(crate) async fn command(&self, command: EdgeCommand) -> Result<()> {
         if let Some(handle) = self.handle() {
-            // It may be over just now.
+            // It may have ended by now.
             let _ = handle.command(Either::Left(command)).await;
         }
         Ok(())

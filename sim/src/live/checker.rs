@@ -1,6 +1,7 @@
 //! Checks the invariants on what every node reported.
 //!
-//! Of the simulator's list the live world sees these; that no mask is used twice cannot be seen from outside.
+//! Of the simulator's invariants the live world checks these; the reuse of a mask is not visible from
+//! outside.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +19,7 @@ pub(crate) struct Checker {
     pub(crate) violations: Vec<Violation>,
     pub(crate) checks: u64,
     step: String,
-    /// How many of the leader's epochs, and of every drone's keys, have been looked at.
+    /// Number of the leader's epochs, and of every drone's keys, that have been checked.
     epochs_seen: usize,
     keys_seen: Vec<usize>,
 }
@@ -34,7 +35,7 @@ pub(crate) struct Sent {
 }
 
 impl Checker {
-    /// What follows is found after this step.
+    /// Sets the step after which violations are found from now on.
     pub(crate) fn after(&mut self, step: &str) {
         self.step = step.to_string();
     }
@@ -162,7 +163,7 @@ impl Checker {
         );
     }
 
-    /// Checks that each message was received exactly once by its audience and by nobody else.
+    /// Checks that each message was received exactly once by its audience and by no other drone.
     pub(crate) fn messages(&mut self, logs: &Logs, sent: &[Sent]) {
         for message in sent {
             let count = |drone: usize| logs.drones[drone].heard.get(&message.number).map_or(0, |(n, _)| *n);
@@ -223,7 +224,7 @@ struct WrongKeys {
 }
 
 impl WrongKeys {
-    /// Notes what is wrong with a key, if anything.
+    /// Notes a violation by a key, if there is one.
     fn sort(&mut self, drone: u32, held: &Held, epochs: &[LeaderEpoch]) {
         let Some(epoch) = find(epochs, held.epoch) else {
             self.unknown.push(drone);

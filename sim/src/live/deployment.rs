@@ -34,7 +34,7 @@ use crate::{Result, SimError};
 
 /// 2100-01-01: far enough, and the same in every run, so that one seed gives the same identities.
 const END_OF_TIME: UnixTime = 4_102_444_800;
-/// For how long a key is valid if the run shall not see it expire.
+/// Validity of keys if the run shall not see them expire.
 const LONG_VALIDITY: Duration = Duration::from_secs(24 * 3600);
 
 /// A new deployment: the KGCs' keys, and an operator that issues tokens.
@@ -43,7 +43,7 @@ pub(crate) struct Founder<S: Suite> {
     pub(crate) treasury: Box<dyn MasterKey<S>>,
     /// The key of conditions, if several KGCs made it.
     pub(crate) release: Option<Generated<Ibe>>,
-    /// How long the KGCs took to make their keys.
+    /// Time that the KGCs took to make their keys.
     pub(crate) generation: Option<Duration>,
     operator: OperatorSecretKey<S>,
     rng: rand_chacha::ChaCha20Rng,
@@ -68,7 +68,7 @@ impl<S: Suite> Founder<S> {
         Ok(Self { deployment, treasury, release, generation, operator, rng })
     }
 
-    /// Who issues tokens.
+    /// Public key of the operator who issues tokens.
     pub(crate) fn operator(&self) -> OperatorPublicKey<S> {
         self.operator.public()
     }

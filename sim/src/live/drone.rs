@@ -23,9 +23,9 @@ pub(crate) struct Drone<S: Suite> {
     index: u32,
     /// Handed to the machine that enrols.
     token: Option<IssuedToken<S>>,
-    /// What the machine persisted.
+    /// State that the machine persisted.
     disk: Disk<Option<Snapshot>>,
-    /// How often it was started.
+    /// Number of its starts.
     lives: u32,
     node: Option<Node<EdgeNode<S>>>,
     /// The anonymous drone in the place of that node.
@@ -54,7 +54,8 @@ impl<S: Suite> Drone<S> {
         Ok(())
     }
 
-    /// Starts from its records and connects to the leaders; a drone that joins anonymously waits for the request.
+    /// Starts from its records and connects to the leaders; a drone that joins anonymously waits for the
+    /// request.
     pub(crate) fn connect(&mut self, setting: &NodeSettings<S>, leaders: &[Multiaddr]) -> Result<()> {
         if let Some(admission) = setting.admission.as_ref().filter(|admission| admission.is_for(self.index)) {
             self.anonymous = Some(AnonymousDrone::new(self.index, setting, admission, leaders)?);
@@ -87,7 +88,7 @@ impl<S: Suite> Drone<S> {
             None => self.node()?.inspect(look).await,
             Some(anonymous) => match anonymous.handle() {
                 None => Ok(None),
-                // It may be over just now, and its keys with it.
+                // It may have ended by now, and its keys with it.
                 Some(handle) => Ok(handle.inspect(look).await.ok().flatten()),
             },
         }

@@ -1,4 +1,5 @@
-//! Events of a drone, and the sink to which its node reports them: the event log here, or that of the run elsewhere.
+//! Events of a drone, and the sink to which its node reports them: the event log here, or that of the run
+//! elsewhere.
 
 use std::fmt::Display;
 
@@ -9,20 +10,21 @@ use serde::{Deserialize, Serialize};
 /// An event of a drone.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum DroneEvent {
-    /// It has a key of its own.
+    /// It has enrolled.
     Enrolled,
-    /// It has the group's key of an epoch.
+    /// It has the group key of an epoch.
     Key {
         /// The epoch's term.
         term: u64,
         /// Its number in the term.
         counter: u64,
-        /// What the drone exported of the key; nothing if it had nothing to export although it reported the epoch.
+        /// The secret that the drone exported; nothing if it had none to export although it reported the
+        /// epoch.
         key: Option<Exported>,
     },
     /// It received the message of this number.
     MessageReceived(u32),
-    /// It received or opened what no node of this run sent.
+    /// It received or opened a message that no node of this run sent.
     UnknownMessage,
     /// It opened the envelope of this number.
     EnvelopeOpened(u32),
@@ -43,7 +45,7 @@ pub(crate) enum DroneEvent {
 }
 
 impl DroneEvent {
-    /// It has the key of this epoch.
+    /// The event of a new key.
     pub(crate) fn key(epoch: Epoch, key: Option<Secret<32>>) -> Self {
         Self::Key { term: epoch.term, counter: epoch.counter, key: key.map(Exported) }
     }

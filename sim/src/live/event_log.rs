@@ -1,7 +1,8 @@
 //! Records the events of all nodes, wherever they run, and lets phases wait for a goal.
 //!
-//! A phase states a [`Goal`] for some drones. Every event re-evaluates the goal for the one drone it is about, so
-//! waiting costs nothing per drone, however many there are; only a new epoch at the leader re-evaluates all.
+//! A phase states a [`Goal`] for some drones. Every event re-evaluates the goal for the one drone it is
+//! about, so waiting costs nothing per drone, however many there are; only a new epoch at the leader
+//! re-evaluates all.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -16,15 +17,15 @@ use tokio::sync::Notify;
 use super::drone_event::{DroneEvent, EventSink, Exported};
 use crate::measure;
 
-/// How often progress is shown while waiting.
+/// Interval at which progress is displayed while waiting.
 const TICK: Duration = Duration::from_millis(100);
 
-/// A group key as somebody exported it.
+/// A group key as a node exported it.
 #[derive(Clone, Debug)]
 pub(crate) struct Held {
-    /// Of which epoch.
+    /// Its epoch.
     pub(crate) epoch: Epoch,
-    /// The exported secret; none if the machine had none to export although it reported the epoch.
+    /// The exported secret; `None` if the machine had none to export although it reported the epoch.
     pub(crate) key: Option<Secret<32>>,
     /// Since when.
     pub(crate) at: Instant,
@@ -35,23 +36,23 @@ pub(crate) struct Held {
 pub(crate) struct DroneLog {
     /// Every key it ever had, in order.
     pub(crate) keys: Vec<Held>,
-    /// When it was enrolled.
+    /// Time of its enrolment.
     pub(crate) enrolled: Option<Instant>,
-    /// When it reported that it left.
+    /// Time at which it reported that it left.
     pub(crate) left: Option<Instant>,
-    /// When it was refused.
+    /// Time at which it was refused.
     pub(crate) refused: Option<Instant>,
-    /// How often it received each message, and when first.
+    /// Number of times it received each message, and the first time.
     pub(crate) heard: BTreeMap<u32, (u32, Instant)>,
     /// Messages that no node sent.
     pub(crate) unknown_messages: u32,
-    /// How often it opened each sealed order, and when first.
+    /// Number of times it opened each sealed order, and the first time.
     pub(crate) opened: BTreeMap<u32, (u32, Instant)>,
-    /// When it found each envelope whose policy its attributes do not satisfy.
+    /// Times at which it received an envelope whose policy its attributes do not satisfy.
     pub(crate) unfit: Vec<Instant>,
     /// The order for the second phase that it has, as it was handed on.
     pub(crate) order: Option<(Vec<u8>, Instant)>,
-    /// What it read in it, and when.
+    /// The content that it read, and the time.
     pub(crate) read: Option<(Vec<u8>, Instant)>,
     /// Whether its last anonymous join was admitted or denied, and when.
     pub(crate) admitted: Option<(bool, Instant)>,
@@ -101,26 +102,26 @@ pub(crate) struct LeaderEpoch {
 pub(crate) struct LeaderLog {
     /// Its epochs in order.
     pub(crate) epochs: Vec<LeaderEpoch>,
-    /// How often it received each message.
+    /// Number of times it received each message.
     pub(crate) heard: BTreeMap<u32, u32>,
     /// Messages that no node sent.
     pub(crate) unknown_messages: u32,
-    /// How often it was enrolled.
+    /// Number of its enrolments.
     pub(crate) enrolments: u32,
 }
 
 /// The logs of all nodes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Logs {
-    /// By index.
+    /// Logs of drones by index.
     pub(crate) drones: Vec<DroneLog>,
     /// The leader's.
     pub(crate) leader: LeaderLog,
     /// The drones that have reported each pseudonym.
     pub(crate) pseudonyms: BTreeMap<[u8; 16], u32>,
-    /// How many drones of the leader's newest epoch have not crashed.
+    /// Number of drones of the leader's newest epoch that have not crashed.
     pub(crate) living: usize,
-    /// What the KGC bound each name to: H(D, P).
+    /// The key hash H(D, P) to which the KGC bound each name.
     pub(crate) pins: BTreeMap<String, [u8; 32]>,
     /// Offences that nodes reported of each other, with their counts.
     pub(crate) offences: BTreeMap<String, u64>,
@@ -150,7 +151,8 @@ impl Logs {
 pub(crate) enum Goal {
     /// The drone has a key of its own.
     Enrolled,
-    /// The drone holds the leader's newest key, which is newer than `after`, and as many have it as are waited for.
+    /// The drone holds the leader's newest key, which is newer than `after`, and as many have it as are
+    /// waited for.
     Synced {
         /// The newest epoch before.
         after: Option<Epoch>,
@@ -174,7 +176,8 @@ pub(crate) enum Goal {
 }
 
 impl Goal {
-    /// Since when the drone is there; none if it is not. So many are waited for, without those that crashed.
+    /// Time at which the drone reached the goal; `None` if it has not. So many are waited for, without those
+    /// that crashed.
     fn reached(self, drone: &DroneLog, logs: &Logs, waited_for: usize) -> Option<Instant> {
         match self {
             Self::Enrolled => drone.enrolled,
@@ -199,12 +202,12 @@ impl Goal {
     }
 }
 
-/// What a phase waited for and what came of it.
+/// Goal and results of a phase.
 #[derive(Debug)]
 pub(crate) struct Reached {
-    /// When each drone was there.
+    /// Time at which each drone reached the goal.
     pub(crate) drones: Vec<(u32, Instant)>,
-    /// Those that were not in time. Who crashed is in neither list.
+    /// Those that were late. Crashed drones are in neither list.
     pub(crate) missing: Vec<u32>,
 }
 
@@ -218,7 +221,7 @@ enum WaitState {
 
 struct Wait {
     goal: Goal,
-    /// Where a drone is in `standings`; none if it is not waited for.
+    /// Index of a drone in `standings`; `None` if it is not waited for.
     place: Vec<Option<usize>>,
     standings: Vec<(u32, WaitState)>,
     awaited: usize,
@@ -291,7 +294,7 @@ impl State {
     }
 }
 
-/// Where all nodes report their events.
+/// The log to which all nodes report their events.
 #[derive(Default)]
 pub(crate) struct EventLog {
     state: Mutex<State>,
@@ -307,7 +310,7 @@ impl EventLog {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic while reporting ends that node's task; what it reported before still stands.
+        // A panic while reporting ends that node's task; its earlier reports are whole.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -402,12 +405,12 @@ impl EventLog {
         self.with_logs(|logs| logs.leader.epochs.last().map(|epoch| epoch.held.epoch))
     }
 
-    /// States what is waited for next, before it is set off.
+    /// Sets the goal to be waited for, before its cause.
     pub(crate) fn expect(&self, goal: Goal, drones: &[u32]) {
         self.expect_from(goal, drones, None);
     }
 
-    /// The same, where all depend on this drone: if it crashes, nobody is waited for any longer.
+    /// The same, where all depend on this drone: if it crashes, none is waited for any longer.
     pub(crate) fn expect_from(&self, goal: Goal, drones: &[u32], source: Option<u32>) {
         let mut state = self.lock();
         let mut place = vec![None; state.logs.drones.len()];
@@ -425,12 +428,13 @@ impl EventLog {
         }
     }
 
-    /// How many drones are where they shall be.
+    /// Number of drones that have reached the goal.
     pub(crate) fn progress(&self) -> usize {
         self.lock().wait.as_ref().map_or(0, Wait::there)
     }
 
-    /// Waits until all drones are where they shall be, until the drone they depend on has crashed, or until the time is over.
+    /// Waits until all drones are where they shall be, until the drone they depend on has crashed, or until
+    /// the time is over.
     pub(crate) async fn reached(&self, within: Duration, step: &Step) -> Reached {
         let deadline = measure::now() + within;
         loop {

@@ -1,10 +1,11 @@
-//! Floods a leader over loopback and measures what its members notice: strangers that publish, ask to join, or show
-//! forged keys, and many anonymous joins at once.
+//! Floods a leader over loopback and measures the delay of its members' keys: strangers that publish, ask to
+//! join, or show forged keys, and many anonymous joins at once.
 //!
-//! Everything runs in one process: leader, members, attackers. Attackers are nodes of their own, with keys that nobody
-//! knows, send what was built before, and keep to a rate as somebody behind a line of their own would. Whoever is cut off comes
-//! back under another key, some times a second; all of them, and the members, come from one address. Every group is
-//! measured quiet first, and then under each flood; what counts is by how much the 99th percentile grows.
+//! Everything runs in one process: leader, members, attackers. Attackers are nodes of their own, with keys
+//! that nobody knows, send what was built before, and keep to a rate as somebody behind a line of their own
+//! would. Whoever is cut off comes back under another key, some times a second; all of them, and the members,
+//! come from one address. Every group is measured quiet first, and then under each flood; what counts is by
+//! how much the 99th percentile grows.
 
 mod attacker;
 
@@ -41,8 +42,8 @@ pub const MAX_REKEYS: u32 = 1_000;
 /// A policy that every drone satisfies.
 const EVERYBODY: &str = "x >= -1000 and y >= -1000 and battery <= 120";
 
-/// A kind of flood. Forged keys come last, because new connections from the penalised address, which is everybody's
-/// here, have to wait.
+/// A kind of flood. Forged keys come last, because new connections from the penalised address, which all
+/// nodes share here, have to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Flood {
@@ -52,7 +53,7 @@ pub enum Flood {
     Joins,
     /// Drones that satisfy the policy join anonymously, all at once.
     Anonymous,
-    /// Strangers show forged keys to a leader that demands a policy.
+    /// Strangers that show forged keys to a leader that demands a policy.
     Keys,
 }
 
@@ -82,28 +83,28 @@ pub struct FloodPlan {
     pub members: u32,
     /// Members of the group whose leader demands a policy.
     pub anonymous: u32,
-    /// How many join anonymously at once.
+    /// Number of drones that join anonymously at once.
     pub joiners: u32,
-    /// Which floods there are.
+    /// The floods to run.
     pub floods: Vec<Flood>,
     /// Nodes that attack at a time.
     pub attackers: u32,
     /// Messages that each of them sends in a second.
     pub rate: u32,
-    /// How often in a second each of them appears under another identity, once it was cut off.
+    /// Number of identities per second of each of them, once it was cut off.
     pub identities: u32,
-    /// How often the key is renewed for each line of the table.
+    /// Number of re-keys for each line of the table.
     pub rekeys: u32,
-    /// How long the leader rests between two of them.
+    /// Pause of the leader between two of them.
     #[serde(skip)]
     pub pause: Duration,
-    /// Which network they are on.
+    /// Network of the nodes.
     pub transport: TransportKind,
-    /// How group keys travel.
+    /// Re-key strategy.
     pub strategy: StrategyKind,
     /// Seed of all keys.
     pub seed: u64,
-    /// How long a step may take.
+    /// Time limit of a step.
     #[serde(skip)]
     pub timeout: Duration,
 }
@@ -170,7 +171,7 @@ impl FloodPlan {
     }
 }
 
-/// What attackers sent, counted while they do.
+/// Counters of the attackers' messages.
 #[derive(Debug, Default)]
 pub(crate) struct FloodCounters {
     messages: AtomicU64,
@@ -217,15 +218,15 @@ pub struct FloodMeasurement {
     pub members: usize,
     /// Seconds that it was measured.
     pub seconds: f64,
-    /// What attackers sent.
+    /// Messages of the attackers.
     pub messages: u64,
     /// Its bytes.
     pub bytes: u64,
-    /// What they got in answer.
+    /// Answers to them.
     pub answers: u64,
     /// Transport identities that attackers spent, since the flood began.
     pub identities: u64,
-    /// How many of them the leader penalised.
+    /// Number of attackers that the leader penalised.
     pub penalised: u64,
     /// Connections that it refused because the address's allowance of penalties was spent.
     pub refused: u64,
@@ -246,7 +247,7 @@ fn in_seconds<S: serde::Serializer>(spread: &Option<Percentiles>, out: S) -> Res
 }
 
 impl FloodMeasurement {
-    /// What it is called.
+    /// Name of the flood.
     pub fn name(&self) -> String {
         let group = if self.anonymous { "policy" } else { "by name" };
         format!("{group}: {}", self.flood.map_or("quiet", Flood::name))
@@ -256,7 +257,7 @@ impl FloodMeasurement {
 /// The report of `sim flood`.
 #[derive(Clone, Debug, Serialize)]
 pub struct FloodReport {
-    /// What was measured.
+    /// The plan.
     pub plan: FloodPlan,
     /// On what.
     pub machine: Machine,
@@ -267,7 +268,8 @@ pub struct FloodReport {
 }
 
 impl FloodReport {
-    /// Whether everybody had every key in time, and no flood made the 99th percentile grow beyond the bar.
+    /// Whether every member had every key in time, and no flood increased the 99th percentile beyond the
+    /// bound.
     pub fn outcome(&self) -> Outcome {
         let fails = |line: &FloodMeasurement| {
             line.missing > 0 || line.growth.is_some_and(|growth| growth >= MAX_GROWTH)

@@ -115,7 +115,7 @@ impl<S: Suite> Host<EdgeNode<S>> for DroneHost {
             EdgeEvent::Enrolled { .. } => {
                 self.reports.record_event(index, DroneEvent::Enrolled);
                 if let Some(enrolled) = self.enrolled.take() {
-                    // Whoever waited may have given up.
+                    // The caller may have given up.
                     let _ = enrolled.send(());
                 }
             }
@@ -165,7 +165,7 @@ impl DroneHost {
             _ => {}
         }
         if let Some(over) = self.over.take() {
-            // Whoever waited may have given up.
+            // The caller may have given up.
             let _ = over.send(why);
         }
     }

@@ -22,7 +22,8 @@ use crate::{Result, SimError};
 pub(crate) type Collected = std::result::Result<IdentityKey, Shortfall>;
 
 impl<S: Suite> Drone<S> {
-    /// Collects the key of a condition from the KGCs. With `wait`, it goes on asking while the condition is not met.
+    /// Collects the key of a condition from the KGCs. With `wait`, it goes on asking while the condition is
+    /// not met.
     pub(crate) async fn collect(
         &self,
         setting: &NodeSettings<S>,
@@ -66,7 +67,7 @@ struct Listener {
 impl Listener {
     fn tell(&mut self, collected: Collected) {
         if let Some(told) = self.told.take() {
-            // Whoever waited may have given up.
+            // The caller may have given up.
             let _ = told.send(collected);
         }
     }

@@ -28,7 +28,7 @@ pub(crate) struct GeneratedKeys<S: QuorumSuite> {
     pub(crate) treasury: Threshold<S>,
     /// The key of conditions.
     pub(crate) release: Generated<Ibe>,
-    /// How long it took.
+    /// Duration of the key generation.
     pub(crate) took: Duration,
 }
 
@@ -97,7 +97,7 @@ async fn start<S: QuorumSuite>(
     Ok(nodes)
 }
 
-/// What every KGC holds, encoded, and the quorum's own statement about it.
+/// Encoded share of every KGC, and the quorum's statement about it.
 type Finished = (Vec<Vec<u8>>, Vec<u8>);
 
 async fn finished<S: QuorumSuite>(plan: &Plan, nodes: &[Node<QuorumNode<S>>]) -> Result<Finished> {
@@ -140,7 +140,7 @@ fn assemble<S: QuorumSuite>(
     Ok(GeneratedKeys { treasury, release: (release, of_release), took })
 }
 
-/// Logs what a KGC reports.
+/// Logs the events of a KGC.
 struct Listener(KgcId);
 
 impl<S: QuorumSuite> Host<QuorumNode<S>> for Listener {

@@ -1,4 +1,5 @@
-//! Starts the KGCs, each with what issues attribute keys and shares of condition keys, as one machine as in the service.
+//! Starts the KGCs, each with what issues attribute keys and shares of condition keys, as one machine as in
+//! the service.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +27,7 @@ use crate::plan::Plan;
 use crate::rng_stream::{self, RngStream};
 use crate::{Result, SimError};
 
-/// For how long revocation lists count as fresh, in seconds.
+/// Time for which revocation lists count as fresh, in seconds.
 pub(crate) const REVOCATION_VALIDITY: u64 = 24 * 3600;
 
 /// Creates the authority of condition keys.
@@ -68,7 +69,7 @@ pub(crate) fn start<S: Suite>(
         revocation_validity: REVOCATION_VALIDITY,
     };
     let kgc = Kgc::new(config, []).map_err(|source| broken(Box::new(source)))?;
-    // Nobody asks for attribute keys: those that the drones get, they get by hand.
+    // No drone asks for attribute keys: they get theirs by hand.
     let none = IssuerConfig { authorities: Vec::new(), grants: Vec::new(), interval: Duration::ZERO };
     let issuer = AttributeIssuer::new(none).map_err(|source| broken(Box::new(source)))?;
     let keys = DeliveryServer::new(cookie_key.clone(), issuer);

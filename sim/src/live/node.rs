@@ -33,7 +33,7 @@ where
         let (driver, handle) = Driver::new(config, machine, host, rng)
             .map_err(|source| SimError::Node { who: who.clone(), source })?;
         let name = who.clone();
-        // In a box of its own: the future is large, and every block around it would hold another copy.
+        // Boxed: the future is large, and every block around it would hold another copy.
         let running = Box::pin(driver.run(std::future::pending()));
         let task = tokio::spawn(async move {
             if let Err(error) = running.await {

@@ -20,12 +20,13 @@ use crate::plan::TransportKind;
 use crate::rng_stream::{self, RngStream};
 use crate::{Result, SimError};
 
-/// How many handshakes go on at a time.
+/// Number of handshakes at a time.
 const DIALS_AT_ONCE: usize = 128;
-/// Drones for which the default patience is enough. More drones share the same processor, so they must wait longer.
+/// Drones for which the default patience is enough. More drones share the same processor, so they must wait
+/// longer.
 const PATIENT_DRONES: u32 = 1000;
-/// For how long a leader with deputies may be silent, for each thousand of drones. While the group is formed, a question
-/// of a deputy waits behind all joins.
+/// Time for which a leader with deputies may be silent, for each thousand of drones. While the group is
+/// formed, a question of a deputy waits behind all joins.
 const SILENCE: Duration = Duration::from_secs(5);
 /// The longest wait between two attempts to reach the leader again.
 const REDIAL_CEILING: Duration = Duration::from_secs(2);
@@ -39,13 +40,13 @@ pub(crate) struct NodeSettings<S: Suite> {
     pub(crate) group: Name,
     /// Under which name keys are exported for comparison.
     pub(crate) export: Arc<Name>,
-    /// Where drones report their events.
+    /// Sink of the drones' events.
     pub(crate) reports: Arc<dyn EventSink>,
     pub(crate) edge_timing: EdgeTiming,
     pub(crate) leader_timing: LeaderTiming,
     /// The policy for anonymous members, if there is one.
     pub(crate) admission: Option<Arc<Admission<S>>>,
-    /// How many times as long as elsewhere everything may take.
+    /// Factor by which all time limits are longer than elsewhere.
     patience: u32,
     permits: Arc<Semaphore>,
 }
@@ -84,7 +85,7 @@ impl<S: Suite> NodeSettings<S> {
             },
             leader_timing: LeaderTiming {
                 resend: leader.resend * patience,
-                // Who has to wait for its turn that long shall not have to ask anew.
+                // A drone that waits that long for its turn shall not have to ask anew.
                 challenge: leader.challenge * patience,
                 silence: (terms.deputies > 0).then_some(SILENCE * patience),
                 ..leader
@@ -137,7 +138,8 @@ impl<S: Suite> NodeSettings<S> {
         config.identify = false;
         config.ping = None;
         config.redial_ceiling = REDIAL_CEILING;
-        // A message that has to wait for its turn is not lost: whoever sent it would wait much longer before it asks anew.
+        // A message that waits for its turn is not lost: its sender would wait much longer before it asks
+        // anew.
         config.request_timeout *= self.patience;
         config
     }

@@ -33,7 +33,8 @@ pub(crate) struct Played {
     pub(crate) choices_digest: [u8; 32],
 }
 
-/// Carries out the phases in order. If drones are stuck in one, those after it make no sense and are left out.
+/// Carries out the phases in order. If drones are stuck in one, those after it make no sense and are left
+/// out.
 pub(crate) async fn play<S: Suite>(world: &mut World<S>) -> Result<Played> {
     let mut run = Run::new(world);
     match run.steps().await {
@@ -70,7 +71,7 @@ struct Mark {
 }
 
 impl Mark {
-    /// How long each of these drones took since.
+    /// Time that each of these drones took since.
     fn latencies(&self, drones: &[(u32, Instant)]) -> Vec<(u32, Duration)> {
         drones.iter().map(|(drone, at)| (*drone, at.saturating_duration_since(self.at))).collect()
     }
@@ -174,12 +175,13 @@ impl<'w, S: Suite> Run<'w, S> {
         if reached.missing.is_empty() { Ok(()) } else { Err(Halt::Stuck) }
     }
 
-    /// Waits until the members hold a key newer than at `mark`, and checks all keys. `gone` were members before.
+    /// Waits until the members hold a key newer than at `mark`, and checks all keys. `gone` were members
+    /// before.
     async fn synced(&mut self, phase: Phase, detail: String, mark: &Mark, gone: &BTreeSet<u32>) -> Step {
         let reached = self.reached(phase.name(), self.members.len()).await;
         let took = mark.at.elapsed();
         self.checker.after(phase.name());
-        // What the acknowledgements cost belongs to the operation.
+        // The costs of the acknowledgements belong to the operation.
         let acknowledged = reached.missing.is_empty() && self.world.acknowledged_by(&self.members).await?;
         self.record(phase, detail, mark, took, &reached);
         self.check_keys(gone);
@@ -190,7 +192,7 @@ impl<'w, S: Suite> Run<'w, S> {
         Ok(())
     }
 
-    /// Notes what a phase has cost since `mark`.
+    /// Records the costs of a phase since `mark`.
     fn record(&mut self, phase: Phase, detail: String, mark: &Mark, took: Duration, reached: &Reached) {
         let now = self.mark();
         let operation = Operation {

@@ -18,9 +18,9 @@ use crate::{Result, SimError};
 
 /// The drones.
 pub(crate) enum Swarm<S: Suite> {
-    /// In this process, by index.
+    /// Drones of this process, by index.
     Local(Vec<Drone<S>>),
-    /// With workers.
+    /// Drones of workers.
     Workers(WorkerPool),
 }
 
@@ -65,7 +65,7 @@ impl<S: Suite> Swarm<S> {
         }
     }
 
-    /// Enrols all of them, so many at a time. The event log shows which are late.
+    /// Enrols all of them, so many at a time. The event log records which are late.
     pub(crate) async fn enrol(
         &mut self,
         setting: &NodeSettings<S>,

@@ -27,7 +27,7 @@ use crate::measure;
 use crate::report::Outcome;
 use crate::{Result, SimError};
 
-/// How long the last messages may take: many may be queued before them.
+/// Time limit of the last messages: many may be queued before them.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Hosts drones for the run at this address until it is over.
@@ -84,7 +84,8 @@ async fn host<S: QuorumSuite>(
     incoming: MessageReader,
     out: MessageWriter,
 ) -> Result<(), String> {
-    // Unbounded, within what the drones of a plan can send: no event may be lost, and no drone may wait for the network.
+    // Unbounded, within what the drones of a plan can send: no event may be lost, and no drone may wait for
+    // the network.
     let (messages, to_write) = mpsc::unbounded_channel();
     let writing = tokio::spawn(write(out, to_write));
     let worked = match WorkerProcess::<S>::new(setup, messages.clone()) {
@@ -92,7 +93,7 @@ async fn host<S: QuorumSuite>(
         Err(error) => Err(error.to_string()),
     };
     if let Err(why) = &worked {
-        // If that cannot be told either, the connection's end tells it.
+        // If this is lost too, the end of the connection says it.
         let _ = messages.send(WorkerMessage::Failed { why: why.clone() });
     }
     drop(messages);
@@ -189,7 +190,8 @@ impl<S: QuorumSuite> WorkerProcess<S> {
                 let mut executing = pin!(self.execute(command));
                 tokio::select! {
                     executed = &mut executing => executed,
-                    // What is done may take for ever without a run. One that waits no longer gives its next command meanwhile.
+                    // A command in progress may take for ever without a run. A run that no longer waits gives
+                    // its next command meanwhile.
                     next = incoming.next() => {
                         early = Some(next.map_err(|error| error.to_string())?);
                         executing.await

@@ -1,7 +1,7 @@
 //! Messages between a run and its workers: one JSON value per line over TCP.
 //!
-//! Nothing of it is encrypted or authenticated, tokens included. The drones are simulated and so are their keys; even so the
-//! port belongs on a network that nobody else is on.
+//! Messages are neither encrypted nor authenticated, tokens included. The drones are simulated and so are
+//! their keys; even so the port belongs on a private network.
 //!
 //! ```text
 //! worker → run      Hello
@@ -28,11 +28,11 @@ use super::drone_event::{DroneEvent, Exported};
 use super::swarm::Request;
 use crate::plan::TransportKind;
 
-/// What both must be built from: the one refuses another's.
+/// Version that both programs must share: each refuses another.
 pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/2");
 /// The longest line, in bytes.
 const LONGEST: usize = 1 << 20;
-/// How many drones one line is about at most.
+/// Greatest number of drones in one line.
 pub(crate) const PER_LINE: usize = 512;
 
 /// A command of a run to a worker.
@@ -92,7 +92,7 @@ pub(crate) enum WorkerMessage {
     Blamed { who: String, offence: String },
     /// Its CPU time and peak memory.
     Finished { cpu: Duration, peak_memory: Option<u64> },
-    /// It cannot go on.
+    /// It has failed.
     Failed { why: String },
 }
 
@@ -112,16 +112,16 @@ pub(crate) enum MessageError {
     /// A line is too long, or the network failed.
     #[error(transparent)]
     Line(#[from] tokio_util::codec::LinesCodecError),
-    /// A line is not what it should be.
+    /// A line is malformed.
     #[error("not understood: {0}")]
     Json(#[from] serde_json::Error),
 }
 
-/// Where lines come from.
+/// Reads messages, one a line.
 #[derive(Debug)]
 pub(crate) struct MessageReader(FramedRead<OwnedReadHalf, LinesCodec>);
 
-/// Where lines go.
+/// Writes messages, one a line.
 #[derive(Debug)]
 pub(crate) struct MessageWriter(FramedWrite<OwnedWriteHalf, LinesCodec>);
 

@@ -1,4 +1,5 @@
-//! The workers of a run: each hosts every n-th drone. The drones of a lost worker count as crashed, and the run goes on.
+//! The workers of a run: each hosts every n-th drone. The drones of a lost worker count as crashed, and the
+//! run goes on.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,15 +26,15 @@ use crate::plan::Plan;
 use crate::report::WorkerReport;
 use crate::{Result, SimError};
 
-/// How long a connecting process may take to greet.
+/// Time limit of a connecting process's greeting.
 const GREETING: Duration = Duration::from_secs(10);
-/// How often a worker's clock is read. The reading with the shortest way there and back counts.
+/// Number of readings of a worker's clock. The reading with the shortest round trip counts.
 const READINGS: u32 = 8;
 
 /// All workers of a run.
 pub(crate) struct WorkerPool {
     workers: Vec<Worker>,
-    /// How long an answer may take.
+    /// Time limit of an answer.
     timeout: Duration,
 }
 
@@ -64,7 +65,7 @@ impl WorkerPool {
     /// Waits for the workers, and assigns drones to each.
     ///
     /// # Errors
-    /// [`SimError::Late`] if too few come; [`SimError::Worker`] if one cannot do what it is to do.
+    /// [`SimError::Late`] if too few connect; [`SimError::Worker`] if one fails.
     pub(crate) async fn gather<S: Suite>(
         plan: &Plan,
         setting: &NodeSettings<S>,
@@ -81,7 +82,7 @@ impl WorkerPool {
         });
         let workers = try_join_all(workers).await?;
         tracing::info!(workers = workers.len(), "all workers are at work");
-        // Longer than a step may take, so that who is late there is late in that step.
+        // Longer than a step may take, so that a worker that is late there is late in that step.
         Ok(Self { workers, timeout: plan.timeout + GREETING })
     }
 
@@ -107,7 +108,8 @@ impl WorkerPool {
         .await
     }
 
-    /// Sends every worker its commands, one after the other; all workers at the same time. A lost one is no error.
+    /// Sends every worker its commands, one after the other; all workers at the same time. A lost one is no
+    /// error.
     async fn each_worker(&self, commands: impl Fn(&Worker) -> Vec<WorkerCommand>) -> Result<()> {
         let given = self.workers.iter().map(|worker| {
             let commands = commands(worker);
@@ -304,7 +306,7 @@ impl WorkerReader {
                 }
                 Ok(WorkerMessage::Blamed { who, offence }) => self.event_log.offence(&who, &offence),
                 Ok(last @ WorkerMessage::Finished { .. }) => {
-                    // Whoever waited may have given up.
+                    // The caller may have given up.
                     let _ = self.answers.send(last).await;
                     return;
                 }

@@ -31,9 +31,9 @@ use crate::plan::Plan;
 use crate::report::WorkerReport;
 use crate::{Result, SimError};
 
-/// How many drones are at the KGC at a time.
+/// Number of drones that enrol at a time.
 pub(crate) const ENROLLING_AT_ONCE: usize = 256;
-/// How often counters are polled where there is no event to wait for.
+/// Interval at which counters are polled where there is no event to wait for.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Figures of the world at the end of a run.
@@ -43,7 +43,7 @@ pub(crate) struct WorldSummary {
     pub(crate) offences: BTreeMap<String, u64>,
 }
 
-/// A leader that stands by.
+/// A deputy of the leader.
 struct Deputy<S: Suite> {
     node: Node<LeaderNode<S>>,
     address: Multiaddr,
@@ -64,7 +64,7 @@ pub(crate) struct World<S: Suite> {
     pub(crate) leader_meter: CpuMeter,
     seat: RestartableLeader<S>,
     leader_address: Multiaddr,
-    /// Who stands by, by ordinal.
+    /// Deputies by ordinal.
     deputies: VecDeque<Deputy<S>>,
     kgc_addresses: Vec<Multiaddr>,
     kgc_meter: CpuMeter,
@@ -74,15 +74,15 @@ pub(crate) struct World<S: Suite> {
     pub(crate) kgcs: Vec<Node<KgcNode<S>>>,
     /// The master key of conditions, if there are orders that wait for one.
     pub(crate) ibe_authority: Option<IbeAuthority<S>>,
-    /// How long several KGCs took to make their keys.
+    /// Time that several KGCs took to make their keys.
     pub(crate) generation: Option<Duration>,
 }
 
 impl<S: Suite> World<S> {
     /// Founds a deployment, starts its KGCs and a leader, and gives every drone a token.
     ///
-    /// Drones below `plan.drones` form the group, then come the newcomers, and the last one is an outsider: enrolled,
-    /// but its identity lists no group.
+    /// Drones below `plan.drones` form the group, then come the newcomers, and the last one is an outsider:
+    /// enrolled, but its identity lists no group.
     pub(crate) async fn build(plan: &Plan, progress: &Progress) -> Result<Self>
     where
         S: QuorumSuite,
@@ -183,7 +183,8 @@ impl<S: Suite> World<S> {
         true
     }
 
-    /// Waits until all of these that have not crashed have acknowledged the newest epoch. Returns whether they did in time.
+    /// Waits until all of these that have not crashed have acknowledged the newest epoch. Returns whether
+    /// they did in time.
     pub(crate) async fn acknowledged_by(&self, members: &BTreeSet<u32>) -> Result<bool> {
         let deadline = measure::now() + self.plan.timeout;
         while self.leader.inspect(|leader| leader.status().acknowledged).await? < self.living(members) {
@@ -195,12 +196,12 @@ impl<S: Suite> World<S> {
         Ok(true)
     }
 
-    /// Where the leader is.
+    /// Address of the leader.
     pub(crate) fn leader_address(&self) -> &Multiaddr {
         &self.leader_address
     }
 
-    /// Where the KGCs are.
+    /// Addresses of the KGCs.
     pub(crate) fn kgc_addresses(&self) -> &[Multiaddr] {
         &self.kgc_addresses
     }
@@ -214,13 +215,13 @@ impl<S: Suite> World<S> {
         self.event_log.clone()
     }
 
-    /// How many of these have not crashed.
+    /// Number of these that have not crashed.
     fn living(&self, drones: &BTreeSet<u32>) -> usize {
         self.event_log
             .with_logs(|logs| drones.iter().filter(|drone| !logs.drones[**drone as usize].crashed).count())
     }
 
-    /// How many drones with these indices have crashed.
+    /// Number of drones with these indices that have crashed.
     fn crashed(&self, drones: Range<u32>) -> usize {
         let (first, count) = (drones.start as usize, drones.len());
         self.event_log
@@ -232,7 +233,8 @@ impl<S: Suite> World<S> {
         self.plan.drones + self.plan.newcomers()
     }
 
-    /// Enrols all drones, some hundred at a time, until the time is over. The event log shows which are late.
+    /// Enrols all drones, some hundred at a time, until the time is over. The event log records which are
+    /// late.
     pub(crate) async fn enrol_all(&mut self) -> Result<()> {
         let all = self.swarm.enrol(&self.setting, &self.kgc_addresses, ENROLLING_AT_ONCE);
         match tokio::time::timeout(self.plan.timeout, all).await {
@@ -251,12 +253,12 @@ impl<S: Suite> World<S> {
         let leaders: Vec<_> = [self.leader_address.clone()].into_iter().chain(deputies).collect();
         self.swarm.start_drones(&self.setting, &leaders, drones).await?;
         if self.setting.admission.is_some() {
-            // Who has no name connects when it wants in.
+            // An anonymous drone connects when it joins.
             return Ok(0);
         }
         let deadline = measure::now() + self.plan.timeout;
         loop {
-            // Whoever crashes on the way, or was there before and crashes now, is not waited for.
+            // A drone that crashes on the way, or was connected before and crashes now, is not waited for.
             let lost = self.crashed(0..end) - crashed_before;
             let there = (self.connections() + lost as u64).saturating_sub(before);
             let there = usize::try_from(there).unwrap_or(usize::MAX);
@@ -268,7 +270,7 @@ impl<S: Suite> World<S> {
         }
     }
 
-    /// How many connections the leader has.
+    /// Number of connections of the leader.
     fn connections(&self) -> u64 {
         let metrics = self.leader.handle().metrics();
         metrics.connections_opened.get().saturating_sub(metrics.connections_closed.get())
@@ -279,7 +281,7 @@ impl<S: Suite> World<S> {
         self.sent_before + self.leader.handle().metrics().bytes_sent.get()
     }
 
-    /// Kills the leader without warning and starts another from what it had persisted.
+    /// Kills the leader without warning and starts another from its records.
     pub(crate) async fn restart_leader_node(&mut self) -> Result<()> {
         self.sent_before = self.leader_sent();
         self.leader.kill().await;
@@ -298,7 +300,7 @@ impl<S: Suite> World<S> {
         Ok(())
     }
 
-    /// Starts one more leader and waits until it stands by.
+    /// Starts one more leader and waits until it is a deputy.
     async fn add_deputy(&mut self, token: (u32, IssuedToken<S>), max_members: u32) -> Result<()> {
         let meter = CpuMeter::default();
         let others = self.deputies.iter().map(|deputy| (Route::Leader, deputy.address.clone()));
@@ -355,7 +357,7 @@ impl<S: Suite> World<S> {
     }
 }
 
-/// Where KGCs and leaders of a run listen: on the host that workers dial, or on loopback.
+/// Host on which KGCs and leaders of a run listen: the one that workers dial, or loopback.
 async fn host(plan: &Plan) -> Result<IpAddr> {
     if plan.workers == 0 {
         return Ok(Ipv4Addr::LOCALHOST.into());

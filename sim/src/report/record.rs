@@ -1,4 +1,5 @@
-//! The figures of an operation under the keys of `summary.json` and `operations.csv`: times in seconds, energy in joules.
+//! The figures of an operation under the keys of `summary.json` and `operations.csv`: times in seconds,
+//! energy in joules.
 
 use std::time::Duration;
 

@@ -31,7 +31,7 @@ const ALWAYS: usize = 6;
 
 pub(super) fn render(report: &RunReport) -> String {
     let rows: Vec<Vec<String>> = report.operations.iter().map(row).collect();
-    // What the world has no figures for has no column.
+    // A quantity that the world does not measure has no column.
     let shown = |column: &usize| column < &ALWAYS || rows.iter().any(|row| row[*column] != NOTHING);
     let columns: Vec<usize> = (0..HEAD.len()).filter(shown).collect();
     let head: Vec<String> = columns.iter().map(|column| HEAD[*column].to_string()).collect();

@@ -26,7 +26,7 @@ pub(super) fn drones(played: &Played) -> String {
     csv(row(["drone".into()], COSTS.map(Into::into)), rows)
 }
 
-/// One line per re-key: what everybody spent on it together.
+/// One line per re-key: its costs for all nodes together.
 pub(super) fn rekeys(played: &Played) -> String {
     let made: BTreeMap<u64, (Duration, _)> =
         played.epochs.iter().map(|(at, epoch)| (rekey_number(*epoch), (*at, *epoch))).collect();

@@ -1,7 +1,9 @@
-//! Quiver's identity-based encryption beside the timelock encryption of the crate [`commonware_cryptography`].
+//! Quiver's identity-based encryption beside the timelock encryption of the crate
+//! [`commonware_cryptography`].
 //!
-//! Both are `FullIdent` of Boneh and Franklin on BLS12-381, computed by blst; keys of identities are signatures of BLS. All
-//! encrypt 32 bytes, and hash the identity each time. What is one-time for an identity may be kept: ours, `kept`, does.
+//! Both are `FullIdent` of Boneh and Franklin on BLS12-381, computed by blst; keys of identities are
+//! signatures of BLS. All encrypt 32 bytes, and hash the identity each time. What is one-time for an identity
+//! may be kept: ours, `kept`, does.
 //!
 //! | variant of commonware | public keys | counterpart here |
 //! |---|---|---|

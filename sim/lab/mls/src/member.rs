@@ -45,8 +45,8 @@ impl Candidate {
         &self.key_package
     }
 
-    /// Joins the group that a commit added it to: checks the whole tree, every member's signature included. Its keys are
-    /// good for one group, and for trying again until the member is saved.
+    /// Joins the group that a commit added it to: checks the whole tree, every member's signature included.
+    /// Its keys are good for one group, and for trying again until the member is saved.
     ///
     /// # Errors
     /// [`Error::Mls`] if the welcome is for others or the tree does not hold.
@@ -113,8 +113,8 @@ impl Member {
 
     /// Checks the key packages, commits, serialises and applies its own commit.
     ///
-    /// The tree on the committer's path is renewed unless there are only additions, which do not need it (RFC 9420,
-    /// section 12.4).
+    /// The tree on the committer's path is renewed unless there are only additions, which do not need it (RFC
+    /// 9420, section 12.4).
     ///
     /// # Errors
     /// [`Error::Mls`] for a bad key package or an empty leaf; the group is as it was.
@@ -141,8 +141,8 @@ impl Member {
     /// Follows somebody else's commit. False if it removed this member.
     ///
     /// # Errors
-    /// [`Error::Mls`] if the commit is not for this epoch or does not hold, [`Error::NoCommit`] if it is another
-    /// message; the group is as it was.
+    /// [`Error::Mls`] if the commit is not for this epoch or does not hold, [`Error::NoCommit`] if it is
+    /// another message; the group is as it was.
     pub fn follow(&mut self, commit: &[u8]) -> Result<bool> {
         let message = MlsMessage::from_bytes(commit)?;
         let ReceivedMessage::Commit(commit) = self.group.process_incoming_message(message)? else {

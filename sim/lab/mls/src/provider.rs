@@ -1,8 +1,9 @@
 //! `MLS_128_DHKEMX25519_AES128GCM_SHA256_Ed25519`, RFC 9420's mandatory ciphersuite, over aws-lc.
 //!
-//! The choice that is kindest to MLS: with aws-lc's curve arithmetic `mls-rs` encrypts to a member in less than half the
-//! time it takes with the pure-Rust provider. `mls-rs-crypto-awslc` is as fast (within a tenth) but pins an exact release
-//! of aws-lc, which the network services of this workspace would have to follow. HPKE itself is `mls-rs-crypto-hpke`'s.
+//! The choice that is kindest to MLS: with aws-lc's curve arithmetic `mls-rs` encrypts to a member in less
+//! than half the time it takes with the pure-Rust provider. `mls-rs-crypto-awslc` is as fast (within a tenth)
+//! but pins an exact release of aws-lc, which the network services of this workspace would have to follow.
+//! HPKE itself is `mls-rs-crypto-hpke`'s.
 
 mod kem;
 mod symmetric;
@@ -75,8 +76,9 @@ pub struct Provider {
 }
 
 impl Provider {
-    /// A provider that checks a signature once and knows it again. Nothing that is measured uses it: it is for members
-    /// that are needed for a moment while a group is set up, each of which would check all the signatures anew.
+    /// A provider that checks a signature once and knows it again. Nothing that is measured uses it: it is
+    /// for members that are needed for a moment while a group is set up, each of which would check all the
+    /// signatures anew.
     #[must_use]
     pub fn remembering() -> Self {
         Self { remembered: Some(Remembered::default()) }

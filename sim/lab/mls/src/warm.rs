@@ -1,20 +1,21 @@
 //! A group whose tree is filled: MLS at its best.
 //!
-//! Adding everybody in one commit leaves the inner nodes blank, and a single committer can fill only its own path: each
-//! of its commits encrypts to every member anew. The tree is at its best when each inner node has a key, which it gets
-//! when somebody beneath it commits. One committer beneath each lowest inner node is enough, so here every other member
-//! has committed once, right after it was added with its neighbour.
+//! Adding everybody in one commit leaves the inner nodes blank, and a single committer can fill only its own
+//! path: each of its commits encrypts to every member anew. The tree is at its best when each inner node has
+//! a key, which it gets when somebody beneath it commits. One committer beneath each lowest inner node is
+//! enough, so here every other member has committed once, right after it was added with its neighbour.
 
 use crate::member::{Candidate, Change, Member};
 use crate::provider::Provider;
 use crate::{Error, Result};
 
-/// Forms a group of the founder and one member per name, warmed pair by pair. Gives the founder and one member from the
-/// middle.
+/// Forms a group of the founder and one member per name, warmed pair by pair. Gives the founder and one
+/// member from the middle.
 ///
-/// A pair is added in one commit; the first of it joins, commits and is dropped again; the founder and the member from
-/// the middle follow. Before each pair `proceed` is asked, with the number of those who are in, whether to go on; none
-/// if it says no. The members that are dropped check each signature that this process has not checked before.
+/// A pair is added in one commit; the first of it joins, commits and is dropped again; the founder and the
+/// member from the middle follow. Before each pair `proceed` is asked, with the number of those who are in,
+/// whether to go on; none if it says no. The members that are dropped check each signature that this process
+/// has not checked before.
 ///
 /// # Errors
 /// [`Error::Mls`] if the library refuses; [`Error::TooFew`] for fewer than two names.

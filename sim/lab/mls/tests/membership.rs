@@ -1,4 +1,5 @@
-//! Groups of eight through every event: all members agree, nobody else does, and what is counted is what is sent.
+//! Groups of eight through every event: all members agree, nobody else does, and what is counted is what is
+//! sent.
 
 use mls_rs::MlsMessage;
 use quiver_mls::provider::Provider;

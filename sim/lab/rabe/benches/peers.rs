@@ -1,4 +1,5 @@
-//! Key generation, encryption and decryption with 1 and 30 attributes, everybody in one run, in CPU time; then the ratios.
+//! Key generation, encryption and decryption with 1 and 30 attributes, everybody in one run, in CPU time;
+//! then the ratios.
 //!
 //! `cargo bench --manifest-path sim/lab/rabe/Cargo.toml`
 

@@ -1,6 +1,8 @@
-//! Quiver's attribute-based schemes beside those of the crate [`rabe`] (Fraunhofer AISEC, over the BN curve of `rabe-bn`).
+//! Quiver's attribute-based schemes beside those of the crate [`rabe`] (Fraunhofer AISEC, over the BN curve
+//! of `rabe-bn`).
 //!
-//! Everybody does the same work: a conjunction of n attributes is the policy, and exactly these n attributes are the set.
+//! Everybody does the same work: a conjunction of n attributes is the policy, and exactly these n attributes
+//! are the set.
 //!
 //! | scheme of rabe | kind | counterparts here |
 //! |---|---|---|
@@ -8,11 +10,12 @@
 //! | `lsw` | key policy, large universe | FABEO22 KP, GPSW06 |
 //! | `ac17` | key policy and ciphertext policy, large universe | FABEO22 KP and CP |
 //!
-//! What stands against whom it does not favour: rabe encrypts a message of 32 bytes with AES where we derive a secret of 32
-//! bytes; it reads policies from text in key generation and decryption, where we hold them parsed; its curve is of 254 bits
-//! where ours is of 381, so each of its field operations is cheaper.
+//! What stands against whom it does not favour: rabe encrypts a message of 32 bytes with AES where we derive
+//! a secret of 32 bytes; it reads policies from text in key generation and decryption, where we hold them
+//! parsed; its curve is of 254 bits where ours is of 381, so each of its field operations is cheaper.
 //!
-//! `prepared` has made fixed-base tables beforehand, as an authority does, and whoever encrypts more than once.
+//! `prepared` has made fixed-base tables beforehand, as an authority does, and whoever encrypts more than
+//! once.
 
 mod contender;
 mod cpu_time;

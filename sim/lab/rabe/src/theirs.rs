@@ -19,7 +19,8 @@ struct Terms {
 }
 
 impl Terms {
-    /// rabe takes attributes by reference, and every contender keeps them for good: they live as long as the process.
+    /// rabe takes attributes by reference, and every contender keeps them for good: they live as long as the
+    /// process.
     fn new(names: &[String]) -> Self {
         let quoted: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
         let leaked: Vec<&'static str> = names.iter().map(|name| &*name.clone().leak()).collect();

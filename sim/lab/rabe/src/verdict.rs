@@ -60,7 +60,8 @@ const fn flat(ours: &'static str, goal: Goal) -> Ratio {
     Ratio { operation: "decrypt", whole: (ours, MANY), part: (ours, 1), goal }
 }
 
-/// What the bench is about. Schemes of one kind stand against each other: yct14 and lsw have the policy in the key.
+/// What the bench is about. Schemes of one kind stand against each other: yct14 and lsw have the policy in
+/// the key.
 pub const RATIOS: [Ratio; 21] = [
     over("encrypt", "rabe-yct14", "quiver-fabeo22-kp-prepared", Goal::AtLeast(500)),
     over("encrypt", "rabe-yct14", "quiver-gpsw06-prepared", Goal::AtLeast(500)),

@@ -139,8 +139,8 @@ fn row<S: MeasuredScheme>(plan: &Plan, trees_by_size: &RandomTrees, count: usize
 }
 
 impl<S: MeasuredScheme> SchemeRun<'_, S> {
-    /// Key generation and encryption: whichever takes the policy, as the mean over all trees; the other has nothing that
-    /// varies.
+    /// Key generation and encryption: whichever takes the policy, as the mean over all trees; the other has
+    /// nothing that varies.
     fn issue(&mut self) -> Issued {
         let Self { plan, parameters, master, grove, rng } = self;
         let varied = |varies: bool| {

@@ -144,8 +144,8 @@ fn peak<S: MeasuredScheme>(plan: &Plan, heap: &dyn Heap, tree: &AccessTree, leav
     Ok(Peak { encrypt, decrypt })
 }
 
-/// The most bytes that an operation, its result included, holds at a time: the median of several times, since whatever
-/// other threads do meanwhile is counted, too.
+/// The most bytes that an operation, its result included, holds at a time: the median of several times, since
+/// whatever other threads do meanwhile is counted, too.
 fn counted<R>(heap: &dyn Heap, mut operation: impl FnMut() -> R) -> u64 {
     let mut peaks = [0; TIMES];
     for peak in &mut peaks {

@@ -40,7 +40,8 @@ pub(super) fn measure(plan: &Plan, observer: &mut dyn Observer) -> Result<Vec<Ex
     Ok(exchanges)
 }
 
-/// What a client does to see that a ciphertext is what its seed says. Which context it is of makes no difference.
+/// What a client does to see that a ciphertext is what its seed says. Which context it is of makes no
+/// difference.
 fn encrypting_again(exchange_setup: &ExchangeSetup, effort: Effort) -> Result<Timing> {
     let mut rng = exchange_setup.rng();
     let (attributes, context) = (exchange_setup.policy.attributes(), [3; 32]);

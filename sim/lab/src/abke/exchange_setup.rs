@@ -1,4 +1,5 @@
-//! Sets up an authority, a leader and a drone whose attributes satisfy the leader's policy, and runs the exchange.
+//! Sets up an authority, a leader and a drone whose attributes satisfy the leader's policy, and runs the
+//! exchange.
 
 use std::sync::Arc;
 

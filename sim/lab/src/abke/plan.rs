@@ -62,7 +62,8 @@ impl Plan {
         Self { effort, ..Self::default() }
     }
 
-    /// What was published, once or twice, and hardly any growth: shows that everything works, and nothing else.
+    /// What was published, once or twice, and hardly any growth: shows that everything works, and nothing
+    /// else.
     #[must_use]
     pub fn quick() -> Self {
         let few = |attributes| Size { gates: 1000, attributes };

@@ -178,7 +178,8 @@ const fn following(strategy: Strategy) -> &'static str {
     }
 }
 
-/// Checking a header; retrieving a key on joining; following a leave. The last two with the header checked before.
+/// Checking a header; retrieving a key on joining; following a leave. The last two with the header checked
+/// before.
 fn follower_timings(plan: &Plan, swarm: &mut Swarm<S>, strategy: Strategy) -> Result<[Timing; 3]> {
     let members = swarm.members(MEMBERS, &mut ())?;
     let (mut group, _) = swarm.open(strategy, members)?;

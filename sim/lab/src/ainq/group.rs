@@ -59,7 +59,8 @@ impl<S: Suite> Group<S> {
 }
 
 impl<S: Suite> Sent<S> {
-    /// How many bytes these are: header, all wraps and all path messages, each once, in their canonical encoding.
+    /// How many bytes these are: header, all wraps and all path messages, each once, in their canonical
+    /// encoding.
     pub(super) fn bytes(&self, swarm: &Swarm<S>) -> usize {
         let entries: usize = self.output.entries.iter().map(|entry| entry.encode().len()).sum();
         let delta = self.output.delta.as_ref().map_or(0, |delta| delta.as_bytes().len());

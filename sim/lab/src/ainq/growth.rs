@@ -153,7 +153,8 @@ impl GrowthRun<'_> {
         repeat_on(effort, &mut self.swarm, prepare, |swarm, members| swarm.open(strategy, members))
     }
 
-    /// One path message for every member; beyond [`MOST_PATHS`], so many are made and the others are like them.
+    /// One path message for every member; beyond [`MOST_PATHS`], so many are made and the others are like
+    /// them.
     fn paths(&mut self, group: &mut Group<S>) -> Result<Cost> {
         let slots: Vec<Slot> = group.leadership.roster().iter().map(|(slot, _)| slot).collect();
         let made = &slots[..slots.len().min(MOST_PATHS)];
@@ -209,8 +210,8 @@ impl GrowthRun<'_> {
         Ok((self.cost_of(&leaves), self.cost_of(&joins)))
     }
 
-    /// The cost of an event that was measured in several rounds, of which the first warms up. How many rounds there are
-    /// depends on the machine, so the bytes are those of the rounds that are always there.
+    /// The cost of an event that was measured in several rounds, of which the first warms up. How many rounds
+    /// there are depends on the machine, so the bytes are those of the rounds that are always there.
     fn cost_of(&mut self, rounds: &[(f64, usize)]) -> Cost {
         let cpu = Timing::of(rounds.iter().skip(1).map(|(taken, _)| *taken).collect());
         let mut bytes: Vec<usize> =

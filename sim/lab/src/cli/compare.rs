@@ -36,10 +36,12 @@ Exit codes:
 #[derive(Clone, Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct CompareArgs {
-    /// Group sizes. Without them 100,500,1000,2000 and then twice as many each time, as far as MLS goes within the budget
+    /// Group sizes. Without them 100,500,1000,2000 and then twice as many each time, as far as MLS goes
+    /// within the budget
     #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(i64::from(Plan::LEAST)..=i64::from(Plan::MOST)))]
     drones: Vec<u32>,
-    /// CPU time that each system may take for each size, preparation included; beyond it is cut, and the report says so
+    /// CPU time that each system may take for each size, preparation included; beyond it is cut, and the
+    /// report says so
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = length_of_time)]
     budget: Duration,
     /// Whence Quiver's keys come

@@ -8,7 +8,8 @@ use super::system::{Budget, ComparedSystem};
 use crate::measure::clocked;
 use crate::{LabError, Result};
 
-/// A group under its only committer. Of its other members one is here in full; the others are keys in the tree.
+/// A group under its only committer. Of its other members one is here in full; the others are keys in the
+/// tree.
 pub(super) struct MlsGroup {
     drones: u32,
     leader: Member,

@@ -208,7 +208,8 @@ fn series(comparison: &Comparison, quantity: &Quantity, system: System, event: E
     (!series.points.is_empty()).then_some(series)
 }
 
-/// What a leave of one costs in the reference group, or else in the largest in which all systems were measured.
+/// What a leave of one costs in the reference group, or else in the largest in which all systems were
+/// measured.
 fn highlights(comparison: &Comparison) -> Vec<Highlight> {
     let all = |drones: &u32| {
         System::ALL.into_iter().all(|system| comparison.cost(*drones, system, Event::LeaveOne).is_some())

@@ -24,8 +24,8 @@ struct Measured {
     verified: Vec<(u32, Vec<Timing>)>,
 }
 
-/// Measures by validators. `one` gives the time of making, and of verifying one by one and at once in each way, for a
-/// threshold of one less than the validators, as the published benchmarks have it.
+/// Measures by validators. `one` gives the time of making, and of verifying one by one and at once in each
+/// way, for a threshold of one less than the validators, as the published benchmarks have it.
 fn by_validators(
     counts: &[u32],
     observer: &mut dyn Observer,

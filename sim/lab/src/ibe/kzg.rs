@@ -1,10 +1,12 @@
 //! Shares under a KZG commitment, by the crate `ark-poly-commit`.
 //!
-//! Source: Kate, Zaverucha, Goldberg, *Constant-Size Commitments to Polynomials and Their Applications*, ASIACRYPT 2010.
+//! Source: Kate, Zaverucha, Goldberg, *Constant-Size Commitments to Polynomials and Their Applications*,
+//! ASIACRYPT 2010.
 //!
-//! **Insecure test setup.** The powers of τ are drawn by whoever runs the experiment, who then knows τ, and who knows τ opens
-//! a commitment to anything. A real setup is a ceremony after which nobody knows it. Nothing outside this experiment uses
-//! KZG: Quiver's quorums check shares with Feldman's commitments, which need no setup.
+//! **Insecure test setup.** The powers of τ are drawn by whoever runs the experiment, who then knows τ, and
+//! who knows τ opens a commitment to anything. A real setup is a ceremony after which nobody knows it.
+//! Nothing outside this experiment uses KZG: Quiver's quorums check shares with Feldman's commitments, which
+//! need no setup.
 
 use std::borrow::Cow;
 
@@ -58,8 +60,8 @@ struct Points {
 const WEIGHT_BITS: u32 = 112;
 
 impl InsecureDealing {
-    /// A setup of exactly `threshold` powers, a polynomial of as many coefficients, the commitment, and a share with its
-    /// proof for each of `count`. The threshold is 2 at least.
+    /// A setup of exactly `threshold` powers, a polynomial of as many coefficients, the commitment, and a
+    /// share with its proof for each of `count`. The threshold is 2 at least.
     ///
     /// # Errors
     /// [`LabError::Kzg`].
@@ -74,7 +76,8 @@ impl InsecureDealing {
         Self::open(&powers, key, commitment, &polynomial, points, values)
     }
 
-    /// A proof for each share, and one for all of them. A dealer who lies gives values that are not the polynomial's.
+    /// A proof for each share, and one for all of them. A dealer who lies gives values that are not the
+    /// polynomial's.
     fn open(
         powers: &Powers<'_, Bls12_381>,
         key: VerifierKey<Bls12_381>,
@@ -115,9 +118,9 @@ impl InsecureDealing {
             .map_err(LabError::Kzg)
     }
 
-    /// Checks all shares at once by their own proofs, over `quiver-pairing`: as all open one commitment at small indices,
-    /// e(C − v_i·P + i·W_i, H) = e(W_i, τ·H) for all i comes down to two multi-scalar multiplications by short integers and two
-    /// pairings. Wrong shares pass with probability 2^-112.
+    /// Checks all shares at once by their own proofs, over `quiver-pairing`: as all open one commitment at
+    /// small indices, e(C − v_i·P + i·W_i, H) = e(W_i, τ·H) for all i comes down to two multi-scalar
+    /// multiplications by short integers and two pairings. Wrong shares pass with probability 2^-112.
     pub(super) fn verify_by_sums(&self, rng: &mut ChaCha20Rng) -> bool {
         let mut weights: Vec<i128> = self.values.iter().map(|_| weight(rng)).collect();
         let mut indexed =
@@ -132,13 +135,14 @@ impl InsecureDealing {
         product_is_one(&[(shifted - generator.multiply(&value), *h), (-plain, *tau_h)])
     }
 
-    /// Checks all shares at once by one opening. The n values are those of exactly one polynomial g of a degree below n, and
-    /// the commitment's polynomial F has a degree below the setup's number of powers, at most n. If they differ they agree at n − 1
-    /// points at most; so when F(z) = g(z) at a point z that is hashed from the commitment and all values, they are one, and
-    /// every value is F's. Wrong shares pass with probability n / r, for 128 shares 2^-247, for each hash that a dealer computes.
+    /// Checks all shares at once by one opening. The n values are those of exactly one polynomial g of a
+    /// degree below n, and the commitment's polynomial F has a degree below the setup's number of powers, at
+    /// most n. If they differ they agree at n − 1 points at most; so when F(z) = g(z) at a point z that is
+    /// hashed from the commitment and all values, they are one, and every value is F's. Wrong shares pass
+    /// with probability n / r, for 128 shares 2^-247, for each hash that a dealer computes.
     ///
-    /// The dealer sends one proof of 48 bytes more. Proofs of single shares are then needed only by who holds single shares, and
-    /// to find out which are wrong.
+    /// The dealer sends one proof of 48 bytes more. Proofs of single shares are then needed only by who holds
+    /// single shares, and to find out which are wrong.
     pub(super) fn verify_by_opening(&self) -> bool {
         let Points { generator, commitment, opening, h, tau_h, .. } = &self.ours;
         let z = challenge(commitment, &self.values);
@@ -156,9 +160,9 @@ fn challenge(commitment: &G1, values: &[Fr]) -> Fr {
     hash_to_scalar(OPENING, &[commitment.encode().as_ref(), &values])
 }
 
-/// g(z) for the polynomial g of the lowest degree with g(i) = v_i for i = 1, 2, …, n: Lagrange's formula in barycentric
-/// form, g(z) = Π (z − i) · Σ v_i / ((z − i) · Π_(j≠i) (i − j)), where the last product is ± (i − 1)! · (n − i)!. None if z is
-/// one of the n.
+/// g(z) for the polynomial g of the lowest degree with g(i) = v_i for i = 1, 2, …, n: Lagrange's formula in
+/// barycentric form, g(z) = Π (z − i) · Σ v_i / ((z − i) · Π_(j≠i) (i − j)), where the last product is ± (i −
+/// 1)! · (n − i)!. None if z is one of the n.
 fn interpolate(values: &[Fr], z: &Fr) -> Option<Fr> {
     let factorials: Vec<Fr> = (1..=values.len() as u64)
         .scan(Fr::ONE, |factorial, factor| Some(std::mem::replace(factorial, *factorial * Fr::from(factor))))
@@ -217,8 +221,8 @@ fn converted<P: Group>(point: &impl CanonicalSerialize) -> Result<P> {
     P::decode(&bytes).map_err(|_| LabError::RefusedShare("KZG"))
 }
 
-/// Powers of a τ that is drawn here and could be kept: for measurements only. The powers of another generator, with which
-/// commitments are blinded, are cut off, for nothing here is blinded.
+/// Powers of a τ that is drawn here and could be kept: for measurements only. The powers of another
+/// generator, with which commitments are blinded, are cut off, for nothing here is blinded.
 fn insecure_setup(
     coefficients: usize,
     rng: &mut ChaCha20Rng,

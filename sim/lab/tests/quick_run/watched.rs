@@ -1,5 +1,5 @@
-//! What every quick run is held to, whatever it measures. Each experiment has a test binary of its own, because the one about
-//! attributes counts the whole process's heap.
+//! What every quick run is held to, whatever it measures. Each experiment has a test binary of its own,
+//! because the one about attributes counts the whole process's heap.
 
 use std::fs;
 use std::time::{Duration, SystemTime};

@@ -1,4 +1,4 @@
-//! The marks of points. Every ink has a shape of its own, for those who do not see its colour.
+//! Markers of points. Every ink has a shape of its own, for readers who do not see its colour.
 
 use std::iter::{Once, once};
 
@@ -11,7 +11,7 @@ use crate::Ink;
 
 const RADIUS: u32 = 5;
 
-/// The flat strategy's mark is larger, so that it shows behind the tree's.
+/// The flat strategy's marker is larger, so that it is visible behind the tree's.
 const FLAT_RADIUS: u32 = 6;
 
 /// A mark at a place.

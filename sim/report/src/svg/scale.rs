@@ -1,4 +1,4 @@
-//! Where values lie along an axis, and which of them are written beside it.
+//! Scales: positions of values along an axis, and the labels beside it.
 
 use std::ops::Range;
 
@@ -7,10 +7,10 @@ use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, Value
 use super::visible;
 use crate::{Axis, Plot, Scale, Unit};
 
-/// How many labels an axis of powers of ten has at most; beyond, every second or third power is labelled.
+/// Greatest number of labels of an axis of powers of ten; beyond, every second or third power is labelled.
 const MOST_DECADES: usize = 9;
 
-/// How many steps a linear axis has at most.
+/// Greatest number of steps of a linear axis.
 const MOST_STEPS: f64 = 6.0;
 
 /// Both axes of a plot, which all its panels share.
@@ -61,7 +61,7 @@ impl Span {
         Self { scale: axis.scale, unit: axis.unit, low, high, ticks }
     }
 
-    /// What is written beside a tick.
+    /// Label of a tick.
     fn label(&self, tick: f64) -> String {
         match self.scale {
             Scale::Linear => self.unit.tick(tick),
@@ -112,7 +112,7 @@ fn place(scale: Scale, value: f64) -> Option<f64> {
     }
 }
 
-/// Whole powers of ten around what is to be shown.
+/// Whole powers of ten around the values.
 fn decades(least: f64, most: f64) -> (f64, f64, f64) {
     if least > most {
         return (0.0, 1.0, 1.0);

@@ -34,7 +34,7 @@ fn check(logs: &Logs) -> Vec<Violation> {
     checker.violations
 }
 
-/// The one violation there is.
+/// The only violation.
 fn only(violations: &[Violation]) -> (Invariant, Vec<String>) {
     assert_eq!(violations.len(), 1, "{violations:?}");
     (violations[0].invariant, violations[0].drones.clone())

@@ -29,11 +29,12 @@ use crate::{Result, SimError};
 const JUNK: usize = 1024;
 /// Bytes of an uncompressed point of a key.
 const POINT: usize = 96;
-/// How long an attacker that shows keys stays connected, and how long any of them tries to connect under one identity.
+/// Time for which an attacker that shows keys stays connected, and for which each of them tries to connect
+/// under one identity.
 const STAY: Duration = Duration::from_millis(500);
-/// How many identities an attacker has at most.
+/// Greatest number of identities of an attacker.
 const MAX_LIVES: u32 = 1 << 20;
-/// Until when an identity that nobody issued claims to be valid: 2100-01-01.
+/// Expiry of a forged identity: 2100-01-01.
 const END_OF_TIME: u64 = 4_102_444_800;
 
 /// Running attackers. Dropping it ends the attack.
@@ -94,7 +95,7 @@ struct AttackerTask<S: Suite> {
     config: NodeConfig,
     messages: AttackMessages<S>,
     every: Duration,
-    /// From one identity to the next, at least.
+    /// Least time from one identity to the next.
     comeback: Duration,
     counters: Arc<FloodCounters>,
 }
@@ -121,7 +122,8 @@ impl<S: Suite> AttackerTask<S> {
             };
             self.counters.appeared();
             while tokio::time::timeout(STAY, connection.over.notified()).await.is_err() {
-                // A leader hears one key over each connection. And who is refused before it is connected is not told.
+                // A leader takes one key over each connection. And a peer that is refused before it is
+                // connected is not told.
                 if self.flood == Flood::Keys || !connection.connected.load(Ordering::Relaxed) {
                     break;
                 }
@@ -136,7 +138,7 @@ impl<S: Suite> AttackerTask<S> {
 #[derive(Default)]
 struct ConnectionState {
     connected: AtomicBool,
-    /// It was cut off.
+    /// The connection was cut off.
     over: Notify,
 }
 
@@ -150,7 +152,7 @@ struct AttackMessages<S: Suite> {
     ephemeral: Vec<u8>,
     spare: Vec<u8>,
     spare_signature: Vec<u8>,
-    /// Of something else.
+    /// A signature of something else.
     signature: Vec<u8>,
     /// Encoded messages for the group.
     published: Vec<Vec<u8>>,
@@ -195,7 +197,7 @@ impl<S: Suite> AttackMessages<S> {
     }
 }
 
-/// A key for a drone of the group, issued by a KGC that nobody knows.
+/// A key for a drone of the group, issued by an unknown KGC.
 fn foreign_keypair<S: Suite>(
     deployment: &Deployment<S>,
     group: &Name,
@@ -235,7 +237,7 @@ pub(crate) struct Attacker<S: Suite> {
     next: Option<Duration>,
     leader: Option<Peer>,
     round: u64,
-    /// The newest header that it was shown.
+    /// The newest header that it received.
     header: Option<Vec<u8>>,
     out: VecDeque<(Destination, Vec<u8>)>,
     counters: Arc<FloodCounters>,

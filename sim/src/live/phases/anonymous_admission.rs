@@ -1,4 +1,5 @@
-//! The phases of anonymous admission: exactly those whom the policy admits are members, and nothing links two memberships.
+//! The phases of anonymous admission: exactly those whom the policy admits are members, and nothing links two
+//! memberships.
 
 use std::collections::BTreeSet;
 
@@ -72,7 +73,8 @@ impl<S: Suite> Run<'_, S> {
         self.synced(phase, detail, &mark, &BTreeSet::new()).await
     }
 
-    /// All members leave, and all drones that ever asked join again: with the same credentials, under other pseudonyms.
+    /// All members leave, and all drones that ever asked join again: with the same credentials, under other
+    /// pseudonyms.
     pub(super) async fn rejoin_anonymously(&mut self) -> Step {
         if !self.is_anonymous() {
             return Ok(());
@@ -88,7 +90,7 @@ impl<S: Suite> Run<'_, S> {
         let exports = self.exports(members.iter().copied()).await?;
         let checker = &mut self.checker;
         self.world.event_log().with_logs(|logs| checker.outsiders(logs, &exports));
-        // Who left before stays out.
+        // A drone that left before stays out.
         let gone = |drone: &u32| {
             let left = self.world.event_log().with_logs(|logs| logs.drones[*drone as usize].left.is_some());
             left && !members.contains(drone)

@@ -15,7 +15,7 @@ use crate::live::hosts::message_body;
 use crate::rng_stream::{self, RngStream};
 
 impl<S: Suite> Run<'_, S> {
-    /// Gives everybody the keys of its role, and lets the leader seal envelopes.
+    /// Hands every drone the keys of its role, and makes the leader seal envelopes.
     pub(super) async fn seal_envelopes(&mut self) -> Step {
         let mut rng = rng_stream::generator(self.world.plan.seed, RngStream::Authority, 0, 0);
         let authority = AbeAuthority::found(&mut rng).map_err(refused)?;
@@ -43,7 +43,7 @@ impl<S: Suite> Run<'_, S> {
     ) -> Step {
         let seal = authority.seal(order, message_body(number)).map_err(refused)?;
         let mark = self.mark();
-        // Of a session's first message all others report that they do not satisfy the policy.
+        // For a session's first message all others report that they do not satisfy the policy.
         let (goal, waited_for) = match number {
             0 => (Goal::Judged(number), self.member_list()),
             _ => (Goal::Opened(number), audience.iter().copied().collect()),

@@ -18,7 +18,7 @@ use crate::measure;
 
 /// Drones that are revoked before it begins, so that there is a list to ask for.
 const REVOKED: u8 = 100;
-/// How long a flood goes on before it is measured.
+/// Time that a flood runs before it is measured.
 const RISING: Duration = Duration::from_secs(2);
 
 /// Forms the group, measures it quiet, then under each flood.
@@ -69,7 +69,7 @@ impl<S: Suite> Run<'_, S> {
         Ok(())
     }
 
-    /// Re-keys, while a flood goes on if there is one.
+    /// Measures re-keys, during a flood if there is one.
     async fn measured(&mut self, plan: &FloodPlan, flood: Option<Flood>) -> Step<FloodMeasurement> {
         let shown = self.world.setting.admission.as_ref().and_then(|admission| admission.shown());
         let target = Target { plan, counters: FloodCounters::default().into(), shown };
@@ -113,7 +113,7 @@ impl<S: Suite> Run<'_, S> {
         })
     }
 
-    /// How many peers the leader penalised so far, and how many connections it refused for that.
+    /// Number of peers that the leader penalised so far, and of connections it refused for that.
     fn penalties(&self) -> (u64, u64) {
         let metrics = self.world.leader.handle().metrics();
         let of =
@@ -131,7 +131,8 @@ impl<S: Suite> Run<'_, S> {
         })
     }
 
-    /// From each command to re-key until every member holds the next key. Members without it in time are counted.
+    /// Times from each command to re-key until every member holds the next key. Members without it in time
+    /// are counted.
     async fn rekeys(&self, plan: &FloodPlan) -> Step<(Vec<Duration>, usize)> {
         let members = self.member_list();
         let step = self.world.progress.step("re-keys", plan.rekeys as usize);

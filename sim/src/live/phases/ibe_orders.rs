@@ -1,4 +1,5 @@
-//! The phases of IBE orders: nobody opens one before enough operators have approved its condition, then everybody does.
+//! The phases of IBE orders: no drone opens one before enough operators have approved its condition, then all
+//! do.
 
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ use crate::{Result, SimError};
 
 /// The text of the order.
 const TEXT: &[u8] = b"phase 2: everybody north";
-/// How long a drone asks before the release: long enough for every KGC to refuse.
+/// Time for which a drone asks before the release: long enough for every KGC to refuse.
 const FIRST_TRY: Duration = Duration::from_secs(20);
 
 impl<S: Suite> Run<'_, S> {
@@ -101,7 +102,8 @@ impl<S: Suite> Run<'_, S> {
         }
     }
 
-    /// Lets every member ask for the key, some hundred at a time, and open the order with it. Returns the drones that opened it.
+    /// Lets every member ask for the key, some hundred at a time, and open the order with it. Returns the
+    /// drones that opened it.
     async fn collect_and_open(&self, condition: &Condition, terms: (Duration, bool)) -> Result<Vec<u32>> {
         let world = &*self.world;
         let asked = stream::iter(self.member_list()).map(|index| async move {

@@ -10,8 +10,9 @@ use super::messages::MessageCosts;
 use super::{Run, Step};
 
 impl<S: Suite> Run<'_, S> {
-    /// Kills the leader without warning and does not bring it back. A deputy must notice by itself: all the same members, a
-    /// key of a greater term, and nobody enrols anew. The time counts from the loss, the silence included.
+    /// Kills the leader without warning and does not restart it. A deputy must notice by itself: all the same
+    /// members, a key of a greater term, and nobody enrols anew. The time counts from the loss, the silence
+    /// included.
     pub(super) async fn lose_leader(&mut self) -> Step {
         let counts =
             |run: &Self| run.world.event_log().with_logs(|logs| (logs.pins.len(), logs.leader.enrolments));
@@ -19,7 +20,7 @@ impl<S: Suite> Run<'_, S> {
         let mut mark = self.mark();
         self.expect_newer_key();
         self.world.lose_leader().await;
-        // What the deputy did before is not part of it.
+        // Earlier costs of the deputy are not part of it.
         (mark.leader_cpu, mark.leader_bytes) = (self.world.leader_meter.total(), self.world.leader_sent());
         self.synced(Phase::LoseLeader, "a deputy opens a term".into(), &mark, &BTreeSet::new()).await?;
         let after = counts(self);

@@ -10,8 +10,8 @@ use super::messages::MessageCosts;
 use super::{Run, Step};
 
 impl<S: Suite> Run<'_, S> {
-    /// Kills the leader without warning. The group must be served again: all the same members, a greater epoch, and
-    /// nobody enrols anew.
+    /// Kills the leader without warning and restarts it. The group must be served again: all the same
+    /// members, a greater epoch, and no new enrolment.
     pub(super) async fn restart_leader(&mut self) -> Step {
         let counts =
             |run: &Self| run.world.event_log().with_logs(|logs| (logs.pins.len(), logs.leader.enrolments));

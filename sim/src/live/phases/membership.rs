@@ -60,7 +60,7 @@ impl<S: Suite> Run<'_, S> {
         }
         let took = mark.at.elapsed();
         self.checker.after(Phase::Connect.name());
-        // Drones do not tell when they have a connection.
+        // Drones do not report their connections.
         let nobody = Reached { drones: Vec::new(), missing: (0..drones).collect() };
         self.record(Phase::Connect, String::new(), &mark, took, &nobody);
         self.checker.that(Invariant::Convergence, missing == 0, || {
@@ -97,7 +97,7 @@ impl<S: Suite> Run<'_, S> {
         } else {
             let before = mark.epochs;
             if self.world.leader_will(|log| log.epochs.len() > before).await {
-                // What counts is the time since it expired, not since we began to wait.
+                // The time counts from the expiry, not from the beginning of the wait.
                 let expired = self
                     .world
                     .event_log()
@@ -110,7 +110,7 @@ impl<S: Suite> Run<'_, S> {
 
     /// Some drones leave; the others get a key that these do not.
     pub(super) async fn leave(&mut self) -> Step {
-        // Of those whom a policy lets in one stays as well.
+        // One of those that the policy admits stays as well.
         let most = self.members.len().saturating_sub(1);
         let count = (self.world.plan.leavers() as usize).min(most);
         if count == 0 {

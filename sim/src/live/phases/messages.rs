@@ -19,7 +19,7 @@ use crate::live::hosts::message_body;
 use crate::live::swarm::Request;
 
 impl<S: Suite> Run<'_, S> {
-    /// So many messages, by turns from the leader and from a drone.
+    /// Sends so many messages, by turns from the leader and from a drone.
     pub(super) async fn send_messages(&mut self, messages: u32) -> Step {
         let mut by_leader = MessageCosts::default();
         let mut by_drones = MessageCosts::default();
@@ -48,7 +48,7 @@ impl<S: Suite> Run<'_, S> {
         sender
     }
 
-    /// One message, until everybody in the group has heard it.
+    /// Sends one message and waits until every member has received it.
     pub(super) async fn send_message(&mut self, sender: Option<u32>, costs: &mut MessageCosts) -> Step {
         let number = u32::try_from(self.sent.len()).unwrap_or(u32::MAX);
         let audience: BTreeSet<u32> = self.members.iter().copied().filter(|d| Some(*d) != sender).collect();
@@ -62,7 +62,7 @@ impl<S: Suite> Run<'_, S> {
                 self.world.leader.command(Either::Left(LeaderCommand::Send { channel, data }.into())).await?
             }
             Some(drone) => {
-                // Who has no name has no key to sign with.
+                // An anonymous member has no key to sign with.
                 let request = Request::Send { number, signed: number % 4 == 1 && !self.is_anonymous() };
                 self.world.swarm.ask(&self.world.setting, &[drone], request).await?;
             }
@@ -86,7 +86,7 @@ impl<S: Suite> Run<'_, S> {
     }
 }
 
-/// What several messages cost together.
+/// Costs of several messages together.
 #[derive(Default)]
 pub(super) struct MessageCosts {
     messages: u32,

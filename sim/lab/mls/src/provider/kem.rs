@@ -13,8 +13,8 @@ const LEN: usize = 32;
 
 /// DHKEM(X25519, HKDF-SHA256).
 ///
-/// The ephemeral key is agreed with right where it was made: taking it out of aws-lc and back in would cost a third
-/// multiplication per encapsulation.
+/// The ephemeral key is agreed with right where it was made: taking it out of aws-lc and back in would cost a
+/// third multiplication per encapsulation.
 #[derive(Clone, Copy, Debug)]
 pub struct X25519Kem;
 
