@@ -96,17 +96,17 @@ async fn play<S: QuorumSuite>(plan: &Plan, progress: &Progress) -> Result<RunRep
     let started = measure::wall_clock();
     let begin = measure::now();
     let mut world = World::<S>::build(plan, progress).await?;
-    let played = phases::play(&mut world).await?;
+    let results = phases::run_all(&mut world).await?;
     let workers = world.finish().await;
     let summary = world.summary();
     Ok(RunReport {
         plan: plan.clone(),
         machine: Machine::here(),
         started,
-        operations: played.operations,
+        operations: results.operations,
         workers,
-        violations: played.violations,
-        checks: played.checks,
+        violations: results.violations,
+        checks: results.checks,
         steps: None,
         notes: Vec::new(),
         offences: summary.offences,
@@ -114,7 +114,7 @@ async fn play<S: QuorumSuite>(plan: &Plan, progress: &Progress) -> Result<RunRep
         wall: begin.elapsed(),
         peak_memory: measure::peak_memory(),
         keys_digest: Some(summary.keys_digest),
-        choices_digest: Some(played.choices_digest),
+        choices_digest: Some(results.choices_digest),
     })
 }
 

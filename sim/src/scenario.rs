@@ -8,18 +8,18 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use quiver_report::{new_folder, timestamp, write};
-use quiver_world::scenario::{Played, Scenario};
+use quiver_world::scenario::{Scenario, ScenarioRun};
 
 use crate::Result;
 use crate::report::Outcome;
 
-/// A scenario, what came of it, and how it was played.
+/// A scenario, what came of it, and how it was run.
 #[derive(Clone, Debug)]
 pub struct ScenarioReport {
     /// The scenario.
     pub scenario: Scenario,
     /// Its result.
-    pub played: Played,
+    pub run: ScenarioRun,
     /// The group the cryptography computed in.
     pub suite: &'static str,
     /// Time of its beginning.
@@ -33,7 +33,7 @@ pub struct ScenarioReport {
 impl ScenarioReport {
     /// Whether every invariant held and every expectation was met.
     pub fn outcome(&self) -> Outcome {
-        if self.played.passed() { Outcome::Passed } else { Outcome::Failed }
+        if self.run.passed() { Outcome::Passed } else { Outcome::Failed }
     }
 
     /// The report as text for people.
@@ -48,19 +48,19 @@ impl ScenarioReport {
 
     /// One CSV line per drone.
     pub fn drones_csv(&self) -> String {
-        csv::drones(&self.played)
+        csv::drones(&self.run)
     }
 
     /// One CSV line per re-key.
     pub fn rekeys_csv(&self) -> String {
-        csv::rekeys(&self.played)
+        csv::rekeys(&self.run)
     }
 
     /// The invariants that did not hold and the expectations that were not met, one per line, and how to see
     /// it again.
     pub fn failures(&self) -> String {
-        let violations = self.played.violations.iter().map(ToString::to_string);
-        let lines: Vec<String> = violations.chain(self.played.unmet.iter().cloned()).collect();
+        let violations = self.run.violations.iter().map(ToString::to_string);
+        let lines: Vec<String> = violations.chain(self.run.unmet.iter().cloned()).collect();
         format!("{} failed\n{}\nAgain: {}", self.scenario.name, lines.join("\n"), self.again)
     }
 
@@ -97,10 +97,10 @@ mod tests {
         let text = "title = \"Sample\"\nabout = \"\"\nduration = \"40s\"\n[fleet]\nmembers = 5\n[radio]\npreset = \"802.15.4\"\n\
                     [[event]]\nat = \"20s\"\nleave = [\"edge-1\"]\n[expect]\nmembers = 4\n";
         let scenario = Scenario::parse("sample.toml", text, Reading::default()).unwrap();
-        let played = scenario.play::<InsecureToy>().unwrap();
+        let run = scenario.run::<InsecureToy>().unwrap();
         ScenarioReport {
             scenario,
-            played,
+            run,
             suite: "toy",
             started: SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000),
             cpu: Duration::from_millis(1500),
@@ -122,7 +122,7 @@ mod tests {
     fn failures_are_named_with_the_command_that_shows_them_again() {
         let mut report = sample();
         assert_eq!(report.outcome(), Outcome::Passed);
-        report.played.unmet.push("3 drones hold the newest key, not 4".into());
+        report.run.unmet.push("3 drones hold the newest key, not 4".into());
         assert_eq!(report.outcome(), Outcome::Failed);
         let text = report.failures();
         assert!(
@@ -139,7 +139,7 @@ mod tests {
         let folder = report.write_under(results.path()).unwrap();
         let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
         assert_eq!(read("drones.csv").lines().count(), 1 + 5);
-        assert_eq!(read("rekeys.csv").lines().count(), 1 + report.played.ledger.rekeys().len());
+        assert_eq!(read("rekeys.csv").lines().count(), 1 + report.run.ledger.rekeys().len());
         let json: serde_json::Value = serde_json::from_str(&read("summary.json")).unwrap();
         assert_eq!(json["passed"], true);
         assert_eq!(json["per_drone"]["count"], 5);

@@ -150,7 +150,7 @@ pub(super) fn check(args: &CheckArgs) -> Result<Outcome> {
         }
         for seed in sums.failed.iter().take(TOLD) {
             if let Some(failure) = checker.explain(*seed).map_err(refused)? {
-                print(&told(args, strategy, &failure));
+                print(&failure_text(args, strategy, &failure));
             }
         }
         if sums.failed.len() > TOLD {
@@ -212,7 +212,7 @@ fn summary(args: &CheckArgs, strategy: StrategyKind, sums: &Sums, wall: Duration
 }
 
 /// A failure as text for people: the violation, the command that replays it, the shrunk plan, the last steps.
-fn told(args: &CheckArgs, strategy: StrategyKind, failure: &Failure) -> String {
+fn failure_text(args: &CheckArgs, strategy: StrategyKind, failure: &Failure) -> String {
     format!(
         "\nseed {} ({}): {}\nreplay: {}\nit takes {} of the {} actions planned:\n{}\nthe last steps:\n{}",
         failure.seed,

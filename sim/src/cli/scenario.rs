@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use cpu_time::ProcessTime;
 use quiver_ainq::{Bls12381G1, Ristretto255};
 use quiver_report::{OutputArgs, complain, print};
-use quiver_world::scenario::{Played, Reading, SHIPPED, Scenario, shipped};
+use quiver_world::scenario::{Reading, SHIPPED, Scenario, ScenarioRun, shipped};
 use quiver_world::{InsecureToy, WorldError};
 
 use crate::measure::{self, available_memory};
@@ -50,11 +50,11 @@ impl GroupChoice {
         }
     }
 
-    fn play(self, scenario: &Scenario) -> Result<Played, WorldError> {
+    fn run(self, scenario: &Scenario) -> Result<ScenarioRun, WorldError> {
         match self {
-            Self::Ristretto255 => scenario.play::<Ristretto255>(),
-            Self::Bls12381 => scenario.play::<Bls12381G1>(),
-            Self::Toy => scenario.play::<InsecureToy>(),
+            Self::Ristretto255 => scenario.run::<Ristretto255>(),
+            Self::Bls12381 => scenario.run::<Bls12381G1>(),
+            Self::Toy => scenario.run::<InsecureToy>(),
         }
     }
 }
@@ -95,8 +95,8 @@ pub(super) fn scenario(args: &ScenarioArgs) -> Result<Outcome> {
     }
     let Some(file) = &args.file else {
         return SHIPPED.iter().try_fold(Outcome::Passed, |outcome, (name, text)| {
-            let played = play(args, name, text)?;
-            Ok(if played == Outcome::Failed { played } else { outcome })
+            let run = play(args, name, text)?;
+            Ok(if run == Outcome::Failed { run } else { outcome })
         });
     };
     let (name, text) = find(file)?;
@@ -136,11 +136,11 @@ fn read(name: &str, text: &str, seed: Option<u64>) -> Result<Scenario> {
 fn play(args: &ScenarioArgs, name: &str, text: &str) -> Result<Outcome> {
     let scenario = read(name, text, args.seed)?;
     let (started, cpu) = (measure::wall_clock(), ProcessTime::try_now().ok());
-    let played = args.suite.play(&scenario).map_err(|error| SimError::Usage(format!("{name}: {error}")))?;
+    let run = args.suite.run(&scenario).map_err(|error| SimError::Usage(format!("{name}: {error}")))?;
     let cpu = cpu.and_then(|cpu| cpu.try_elapsed().ok()).unwrap_or_default();
     let suite = args.suite.name();
     let again = format!("sim scenario {name} --seed {} --suite {suite}", scenario.seed);
-    let report = ScenarioReport { scenario, played, suite, started, cpu, again };
+    let report = ScenarioReport { scenario, run, suite, started, cpu, again };
     present(args, &report)?;
     if report.outcome() == Outcome::Failed {
         complain(&report.failures());

@@ -166,7 +166,8 @@ impl Checker {
     /// Checks that each message was received exactly once by its audience and by no other drone.
     pub(crate) fn messages(&mut self, logs: &Logs, sent: &[Sent]) {
         for message in sent {
-            let count = |drone: usize| logs.drones[drone].heard.get(&message.number).map_or(0, |(n, _)| *n);
+            let count =
+                |drone: usize| logs.drones[drone].received.get(&message.number).map_or(0, |(n, _)| *n);
             let crashed = |drone: u32| logs.drones[drone as usize].crashed;
             // A crashed drone may have crashed before it sent or received this.
             let was_sent = !message.by.is_some_and(crashed);
@@ -185,9 +186,9 @@ impl Checker {
                     .map(|(drone, _)| (drone, count(drone as usize) != 0)),
             );
             let wanted = u32::from(message.by.is_some());
-            let heard = logs.leader.heard.get(&message.number).copied().unwrap_or_default();
-            self.that(Invariant::Delivery, heard == wanted || (!was_sent && heard == 0), || {
-                format!("the leader received message {} {heard} times, not {wanted}", message.number)
+            let received = logs.leader.received.get(&message.number).copied().unwrap_or_default();
+            self.that(Invariant::Delivery, received == wanted || (!was_sent && received == 0), || {
+                format!("the leader received message {} {received} times, not {wanted}", message.number)
             });
         }
         let numbers: BTreeSet<u32> = sent.iter().map(|message| message.number).collect();
@@ -195,7 +196,10 @@ impl Checker {
             Invariant::Delivery,
             "received a message that no node sent",
             (0..).zip(&logs.drones).map(|(drone, log)| {
-                (drone, log.unknown_messages != 0 || log.heard.keys().any(|number| !numbers.contains(number)))
+                (
+                    drone,
+                    log.unknown_messages != 0 || log.received.keys().any(|number| !numbers.contains(number)),
+                )
             }),
         );
         self.that(Invariant::Delivery, logs.leader.unknown_messages == 0, || {

@@ -43,7 +43,7 @@ pub(crate) struct DroneLog {
     /// Time at which it was refused.
     pub(crate) refused: Option<Instant>,
     /// Number of times it received each message, and the first time.
-    pub(crate) heard: BTreeMap<u32, (u32, Instant)>,
+    pub(crate) received: BTreeMap<u32, (u32, Instant)>,
     /// Messages that no node sent.
     pub(crate) unknown_messages: u32,
     /// Number of times it opened each sealed order, and the first time.
@@ -70,7 +70,7 @@ impl DroneLog {
                 let key = key.map(|Exported(key)| key);
                 self.keys.push(Held { epoch: Epoch { term, counter }, key, at });
             }
-            DroneEvent::MessageReceived(number) => self.heard.entry(number).or_insert((0, at)).0 += 1,
+            DroneEvent::MessageReceived(number) => self.received.entry(number).or_insert((0, at)).0 += 1,
             DroneEvent::UnknownMessage => self.unknown_messages += 1,
             DroneEvent::EnvelopeOpened(number) => self.opened.entry(number).or_insert((0, at)).0 += 1,
             DroneEvent::EnvelopeNotSatisfied => self.unfit.push(at),
@@ -103,7 +103,7 @@ pub(crate) struct LeaderLog {
     /// Its epochs in order.
     pub(crate) epochs: Vec<LeaderEpoch>,
     /// Number of times it received each message.
-    pub(crate) heard: BTreeMap<u32, u32>,
+    pub(crate) received: BTreeMap<u32, u32>,
     /// Messages that no node sent.
     pub(crate) unknown_messages: u32,
     /// Number of its enrolments.
@@ -158,11 +158,11 @@ pub(crate) enum Goal {
         after: Option<Epoch>,
     },
     /// The drone received this message.
-    Heard(u32),
+    MessageReceived(u32),
     /// The drone opened this sealed order.
     Opened(u32),
     /// The drone opened this sealed order, or knows that it does not fit.
-    Judged(u32),
+    EnvelopeReceived(u32),
     /// The drone has the order for the second phase.
     HasOrder,
     /// The drone has read it.
@@ -187,10 +187,10 @@ impl Goal {
             Self::Left => drone.left,
             Self::Refused => drone.refused,
             Self::Opened(number) => drone.opened.get(&number).map(|(_, at)| *at),
-            Self::Judged(number) => {
+            Self::EnvelopeReceived(number) => {
                 drone.opened.get(&number).map(|(_, at)| *at).or(drone.unfit.first().copied())
             }
-            Self::Heard(number) => drone.heard.get(&number).map(|(_, at)| *at),
+            Self::MessageReceived(number) => drone.received.get(&number).map(|(_, at)| *at),
             Self::Synced { after } => {
                 let newest = logs.leader.epochs.last()?;
                 let mine = drone.keys.last()?;
@@ -515,9 +515,9 @@ mod tests {
     async fn nobody_is_waited_for_once_the_drone_that_all_depend_on_has_crashed() {
         let forever = Duration::from_secs(1 << 32);
         let event_log = std::sync::Arc::new(EventLog::new(5));
-        event_log.expect_from(Goal::Heard(7), &[0, 1, 2], Some(4));
+        event_log.expect_from(Goal::MessageReceived(7), &[0, 1, 2], Some(4));
         event_log.drone(1, |log, at| {
-            log.heard.insert(7, (1, at));
+            log.received.insert(7, (1, at));
         });
         let waiting = tokio::spawn({
             let event_log = event_log.clone();

@@ -308,9 +308,9 @@ async fn play(plan: &FloodPlan, progress: &Progress) -> Result<FloodReport> {
         group.check()?;
         check_files(&group)?;
         let mut world = World::<Ristretto255>::build(&group, progress).await?;
-        let (played, measured) = phases::flood(&mut world, plan, &floods).await?;
+        let (results, measured) = phases::flood(&mut world, plan, &floods).await?;
         lines.extend(measured);
-        violations.extend(played.violations.iter().map(ToString::to_string));
+        violations.extend(results.violations.iter().map(ToString::to_string));
     }
     Ok(FloodReport { plan: plan.clone(), machine: Machine::here(), lines, violations })
 }

@@ -129,9 +129,9 @@ impl<S: Suite> Host<EdgeNode<S>> for DroneHost {
             }
             EdgeEvent::EnrolmentTrouble(trouble) => self.reports.offence(&drone_name(index), &trouble),
             EdgeEvent::Message { data, .. } => {
-                let heard =
+                let received =
                     message_number(&data).map_or(DroneEvent::UnknownMessage, DroneEvent::MessageReceived);
-                self.reports.record_event(index, heard);
+                self.reports.record_event(index, received);
             }
             EdgeEvent::Left => self.reports.record_event(index, DroneEvent::Left),
             EdgeEvent::Evicted => self.reports.record_event(index, DroneEvent::Evicted),
@@ -230,7 +230,7 @@ impl<S: Suite> Host<LeaderNode<S>> for LeaderHost<S> {
             LeaderEvent::EpochActivated { epoch, .. } => self.activated(machine, epoch),
             LeaderEvent::Message { data, .. } => {
                 self.event_log.leader(|log, _| match message_number(&data) {
-                    Some(number) => *log.heard.entry(number).or_default() += 1,
+                    Some(number) => *log.received.entry(number).or_default() += 1,
                     None => log.unknown_messages += 1,
                 });
             }

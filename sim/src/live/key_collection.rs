@@ -65,7 +65,7 @@ struct Listener {
 }
 
 impl Listener {
-    fn tell(&mut self, collected: Collected) {
+    fn finish(&mut self, collected: Collected) {
         if let Some(told) = self.told.take() {
             // The caller may have given up.
             let _ = told.send(collected);
@@ -80,8 +80,8 @@ impl<S: Suite> Host<Standalone<S, Collector<S>>> for Listener {
 
     fn event(&mut self, _: &Standalone<S, Collector<S>>, event: CollectEvent) {
         match event {
-            CollectEvent::Collected { key, .. } => self.tell(Ok(*key)),
-            CollectEvent::NotCollected(shortfall) => self.tell(Err(shortfall)),
+            CollectEvent::Collected { key, .. } => self.finish(Ok(*key)),
+            CollectEvent::NotCollected(shortfall) => self.finish(Err(shortfall)),
             CollectEvent::Culprit { kgc, fault, .. } => {
                 self.reports.offence(&self.who, &format!("KGC {kgc} sent a wrong key share: {fault}"));
             }

@@ -26,7 +26,7 @@ use crate::rng_stream::{self, RngStream};
 use crate::{Result, SimError};
 
 /// The outcome of the phases.
-pub(crate) struct Played {
+pub(crate) struct PhaseResults {
     pub(crate) operations: Vec<Operation>,
     pub(crate) violations: Vec<Violation>,
     pub(crate) checks: u64,
@@ -35,10 +35,10 @@ pub(crate) struct Played {
 
 /// Carries out the phases in order. If drones are stuck in one, those after it make no sense and are left
 /// out.
-pub(crate) async fn play<S: Suite>(world: &mut World<S>) -> Result<Played> {
+pub(crate) async fn run_all<S: Suite>(world: &mut World<S>) -> Result<PhaseResults> {
     let mut run = Run::new(world);
     match run.steps().await {
-        Ok(()) | Err(Halt::Stuck) => Ok(run.played()),
+        Ok(()) | Err(Halt::Stuck) => Ok(run.results()),
         Err(Halt::Error(error)) => Err(error),
     }
 }
@@ -137,12 +137,12 @@ impl<'w, S: Suite> Run<'w, S> {
         Ok(())
     }
 
-    fn played(self) -> Played {
+    fn results(self) -> PhaseResults {
         let mut hasher = Hasher::new("quiver/1 simulator choices");
         for choice in &self.choices {
             hasher = hasher.u32(*choice);
         }
-        Played {
+        PhaseResults {
             operations: self.operations,
             violations: self.checker.violations,
             checks: self.checker.checks,

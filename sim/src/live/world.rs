@@ -47,7 +47,7 @@ pub(crate) struct WorldSummary {
 struct Deputy<S: Suite> {
     node: Node<LeaderNode<S>>,
     address: Multiaddr,
-    seat: RestartableLeader<S>,
+    restartable: RestartableLeader<S>,
     meter: CpuMeter,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct World<S: Suite> {
     /// Where KGCs and leaders listen.
     host: IpAddr,
     pub(crate) leader_meter: CpuMeter,
-    seat: RestartableLeader<S>,
+    restartable: RestartableLeader<S>,
     leader_address: Multiaddr,
     /// Deputies by ordinal.
     deputies: VecDeque<Deputy<S>>,
@@ -132,9 +132,10 @@ impl<S: Suite> World<S> {
             kgcs.push(node);
         }
         let dial = kgc_addresses.iter().map(|address| (Route::Kgc, address.clone())).collect();
-        let heard = (event_log.clone(), leader_meter.clone());
-        let mut seat = RestartableLeader::new(token, (setting.kgcs.clone(), dial), swarm + 1, plan, heard);
-        let leader = seat.start(&setting, address(plan.transport, host)?).await?;
+        let received = (event_log.clone(), leader_meter.clone());
+        let mut restartable =
+            RestartableLeader::new(token, (setting.kgcs.clone(), dial), swarm + 1, plan, received);
+        let leader = restartable.start(&setting, address(plan.transport, host)?).await?;
         let leader_address = first_address(&leader, plan.timeout, "start of the leader").await?;
         let mut world = Self {
             plan: plan.clone(),
@@ -145,7 +146,7 @@ impl<S: Suite> World<S> {
             event_log,
             host,
             leader_meter,
-            seat,
+            restartable,
             leader_address,
             deputies: VecDeque::new(),
             kgc_addresses,
@@ -287,7 +288,7 @@ impl<S: Suite> World<S> {
         self.leader.kill().await;
         let deadline = measure::now() + self.plan.timeout;
         self.leader = loop {
-            match self.seat.start(&self.setting, self.leader_address.clone()).await {
+            match self.restartable.start(&self.setting, self.leader_address.clone()).await {
                 // QUIC lets its socket go only when it has told all peers that their connections are over.
                 Err(SimError::Node { source: NetError::AddressInUse { .. }, .. })
                     if measure::now() < deadline =>
@@ -308,11 +309,11 @@ impl<S: Suite> World<S> {
         let kgcs = self.kgc_addresses.iter().map(|address| (Route::Kgc, address.clone()));
         let dial = kgcs.chain([leader]).chain(others).collect();
         let kgcs = (self.setting.kgcs.clone(), dial);
-        let heard = (self.event_log.clone(), meter.clone());
-        let mut seat = RestartableLeader::new(token, kgcs, max_members, &self.plan, heard);
-        let node = seat.start(&self.setting, address(self.plan.transport, self.host)?).await?;
+        let received = (self.event_log.clone(), meter.clone());
+        let mut restartable = RestartableLeader::new(token, kgcs, max_members, &self.plan, received);
+        let node = restartable.start(&self.setting, address(self.plan.transport, self.host)?).await?;
         let address = first_address(&node, self.plan.timeout, "start of a deputy").await?;
-        self.deputies.push_back(Deputy { node, address, seat, meter });
+        self.deputies.push_back(Deputy { node, address, restartable, meter });
         let deadline = measure::now() + self.plan.timeout;
         while self.leader.inspect(|leader| leader.status().deputies).await? < self.deputies.len() {
             if measure::now() >= deadline {
@@ -328,7 +329,7 @@ impl<S: Suite> World<S> {
         self.leader.kill().await;
         if let Some(deputy) = self.deputies.pop_front() {
             (self.leader, self.leader_address) = (deputy.node, deputy.address);
-            (self.seat, self.leader_meter) = (deputy.seat, deputy.meter);
+            (self.restartable, self.leader_meter) = (deputy.restartable, deputy.meter);
             self.sent_before = 0;
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use quiver_report::csv;
 use quiver_world::radio::Account;
 use quiver_world::rekey_number;
-use quiver_world::scenario::Played;
+use quiver_world::scenario::ScenarioRun;
 
 const COSTS: [&str; 8] = [
     "airtime_s",
@@ -20,17 +20,17 @@ const COSTS: [&str; 8] = [
 ];
 
 /// One line per drone.
-pub(super) fn drones(played: &Played) -> String {
-    let rows = played.ledger.drones().iter().enumerate();
+pub(super) fn drones(run: &ScenarioRun) -> String {
+    let rows = run.ledger.drones().iter().enumerate();
     let rows = rows.map(|(number, account)| row([format!("edge-{number}")], costs(account)));
     csv(row(["drone".into()], COSTS.map(Into::into)), rows)
 }
 
 /// One line per re-key: its costs for all nodes together.
-pub(super) fn rekeys(played: &Played) -> String {
+pub(super) fn rekeys(run: &ScenarioRun) -> String {
     let made: BTreeMap<u64, (Duration, _)> =
-        played.epochs.iter().map(|(at, epoch)| (rekey_number(*epoch), (*at, *epoch))).collect();
-    let rows = played.ledger.rekeys().map(|(number, account)| {
+        run.epochs.iter().map(|(at, epoch)| (rekey_number(*epoch), (*at, *epoch))).collect();
+    let rows = run.ledger.rekeys().map(|(number, account)| {
         let (at, term, counter) = match made.get(&number) {
             Some((at, epoch)) => (seconds(*at), epoch.term.to_string(), epoch.counter.to_string()),
             None => (String::new(), (number >> 32).to_string(), (number & u64::from(u32::MAX)).to_string()),

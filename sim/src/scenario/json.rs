@@ -82,7 +82,7 @@ impl From<Summary> for Costs {
 }
 
 pub(super) fn render(report: &ScenarioReport) -> String {
-    let (scenario, played) = (&report.scenario, &report.played);
+    let (scenario, run) = (&report.scenario, &report.run);
     let whole = Whole {
         version: env!("CARGO_PKG_VERSION"),
         scenario: &scenario.name,
@@ -93,25 +93,25 @@ pub(super) fn render(report: &ScenarioReport) -> String {
         drones: scenario.edges(),
         leaders: scenario.leaders,
         passed: report.outcome() == Outcome::Passed,
-        violations: played.violations.iter().map(ToString::to_string).collect(),
-        unmet: &played.unmet,
-        checks: played.checks,
-        steps: played.steps,
-        virtual_s: played.lived.as_secs_f64(),
+        violations: run.violations.iter().map(ToString::to_string).collect(),
+        unmet: &run.unmet,
+        checks: run.checks,
+        steps: run.steps,
+        virtual_s: run.lived.as_secs_f64(),
         cpu_s: report.cpu.as_secs_f64(),
-        settled_s: played.settled.as_secs_f64(),
-        members: played.tally.members.len(),
-        terms: played.tally.terms,
-        epochs: played.tally.epochs,
-        messages: played.traffic.sent,
-        messages_lost: played.tally.lost,
-        crashes: played.tally.crashes,
-        refused_writes: played.tally.stalls,
-        complaints: played.tally.blamed,
-        channel_s: played.channel.as_secs_f64(),
-        per_drone: played.ledger.per_drone().into(),
-        per_rekey: played.ledger.per_rekey().into(),
-        trace: hex::encode(played.trace),
+        settled_s: run.settled.as_secs_f64(),
+        members: run.tally.members.len(),
+        terms: run.tally.terms,
+        epochs: run.tally.epochs,
+        messages: run.traffic.sent,
+        messages_lost: run.tally.lost,
+        crashes: run.tally.crashes,
+        refused_writes: run.tally.stalls,
+        complaints: run.tally.blamed,
+        channel_s: run.channel.as_secs_f64(),
+        per_drone: run.ledger.per_drone().into(),
+        per_rekey: run.ledger.per_rekey().into(),
+        trace: hex::encode(run.trace),
         again: &report.again,
     };
     // Strings, numbers and lists always serialise.

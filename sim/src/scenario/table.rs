@@ -9,7 +9,7 @@ use super::ScenarioReport;
 use crate::report::Outcome;
 
 pub(super) fn render(report: &ScenarioReport) -> String {
-    let ledger = &report.played.ledger;
+    let ledger = &report.run.ledger;
     let (drones, rekeys) = (ledger.per_drone(), ledger.per_rekey());
     let head_row = vec![
         String::new(),
@@ -62,11 +62,11 @@ fn head(report: &ScenarioReport) -> String {
 }
 
 fn foot(report: &ScenarioReport) -> String {
-    let played = &report.played;
-    let (tally, infrastructure) = (&played.tally, played.ledger.infrastructure());
+    let run = &report.run;
+    let (tally, infrastructure) = (&run.tally, run.ledger.infrastructure());
     let mut text = match report.outcome() {
-        Outcome::Passed => format!("All {} checks passed", played.checks),
-        Outcome::Failed => format!("{} FAILED", played.violations.len() + played.unmet.len()),
+        Outcome::Passed => format!("All {} checks passed", run.checks),
+        Outcome::Failed => format!("{} FAILED", run.violations.len() + run.unmet.len()),
     };
     let _ = write!(
         text,
@@ -74,23 +74,23 @@ fn foot(report: &ScenarioReport) -> String {
          {} terms, {} epochs, {} members; {} messages, {} lost; {} crashes, {} refused writes, {} complaints\n\
          Channel in use {}; leaders and KGC sent {} frames and {} retransmissions in {}\n\
          Trace of this seed: {}",
-        played.steps,
-        Unit::duration(played.lived),
+        run.steps,
+        Unit::duration(run.lived),
         Unit::duration(report.cpu),
-        Unit::duration(played.settled),
+        Unit::duration(run.settled),
         tally.terms,
         tally.epochs,
         tally.members.len(),
-        played.traffic.sent,
+        run.traffic.sent,
         tally.lost,
         tally.crashes,
         tally.stalls,
         tally.blamed,
-        Unit::duration(played.channel),
+        Unit::duration(run.channel),
         infrastructure.frames,
         infrastructure.retransmissions,
         Unit::duration(infrastructure.airtime),
-        hex::encode(&played.trace[..8]),
+        hex::encode(&run.trace[..8]),
     );
     text
 }

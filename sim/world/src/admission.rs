@@ -26,7 +26,7 @@ pub use self::checkpoint::{
 };
 pub use self::links::{COMPARED, EVERYBODY, STRETCH, Sighting, linked};
 pub use self::sightings::Sightings;
-pub use self::tags::told_apart;
+pub use self::tags::distinguish;
 
 use quiver_admission::{AdmissionError, Ending};
 pub use quiver_garble::policy::MAX_TEXT;

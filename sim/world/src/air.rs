@@ -148,7 +148,7 @@ impl Air {
     }
 
     /// Whether a node receives the whole broadcast; it pays for listening either way.
-    pub(crate) fn hears(&mut self, flight: &Broadcast, to: NodeId) -> bool {
+    pub(crate) fn reaches(&mut self, flight: &Broadcast, to: NodeId) -> bool {
         let account = Account::hearing(&flight.transmission, self.setup.profile.power());
         self.ledger.book(payer(to), flight.rekey, &account);
         let mut link = self.take_link(flight.from, to);

@@ -21,7 +21,7 @@ use quiver_quorum::QuorumSuite;
 pub use self::generate::{Plan, StartState};
 pub use self::shrink::shrink;
 pub use self::story::story;
-use crate::admission::{FENCE, Rules, told_apart};
+use crate::admission::{FENCE, Rules, distinguish};
 use crate::node_id::NodeIndex;
 use crate::step::Sabotage;
 use crate::{
@@ -33,7 +33,7 @@ use crate::{Step, bound};
 /// Validity of credentials, where a policy is demanded.
 const PERIOD: Duration = Duration::from_secs(40);
 /// Interval between checks of convergence.
-const LOOK: Duration = Duration::from_secs(2);
+const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Population and features of the checked worlds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,14 +158,14 @@ impl<S: QuorumSuite> Base<S> {
         Ok(world)
     }
 
-    /// Lives through a plan.
+    /// Runs a plan.
     ///
     /// # Errors
     /// As for [`World::new`].
-    pub fn live(&self, plan: &Plan) -> Result<Outcome, WorldError> {
+    pub fn run(&self, plan: &Plan) -> Result<Outcome, WorldError> {
         let mut world = self.world(plan)?;
         let mut invariants = Invariants::new(&world, true);
-        let convergence = play(&mut world, plan, &mut invariants);
+        let convergence = run_to_convergence(&mut world, plan, &mut invariants);
         let mut violation = invariants.violations().first().cloned();
         if violation.is_none() && self.setup.admission {
             violation = unlinkable::<S>(plan.seed)?;
@@ -182,7 +182,7 @@ impl<S: QuorumSuite> Base<S> {
 
 /// Runs the tagging attack on two memberships of one drone and on those of two.
 fn unlinkable<S: Suite>(seed: u64) -> Result<Option<Violation>, WorldError> {
-    let told = told_apart::<S>(seed).map_err(|error| WorldError::Admission(error.to_string()))?;
+    let told = distinguish::<S>(seed).map_err(|error| WorldError::Admission(error.to_string()))?;
     let (invariant, at, node) = (Invariant::Unlinkability, Duration::ZERO, None);
     Ok(told.map(|detail| Violation { invariant, at, node, detail }))
 }
@@ -204,14 +204,18 @@ impl<S: Suite> ConvergenceChecker<S> for Invariants<S> {
 }
 
 /// Runs a world until its faults are over and it has converged. Returns how long that took.
-fn play<S: Suite>(world: &mut World<S>, plan: &Plan, checker: &mut dyn ConvergenceChecker<S>) -> Duration {
+fn run_to_convergence<S: Suite>(
+    world: &mut World<S>,
+    plan: &Plan,
+    checker: &mut dyn ConvergenceChecker<S>,
+) -> Duration {
     let end = plan.calm + bound(&world.setup().edge_timing);
-    if run(world, plan.calm + Duration::from_millis(1), checker) {
+    if run_until(world, plan.calm + Duration::from_millis(1), checker) {
         return Duration::ZERO;
     }
     while world.time() < end {
-        let next = (world.time() + LOOK).min(end);
-        if run(world, next, checker) || checker.has_converged(world) {
+        let next = (world.time() + CHECK_INTERVAL).min(end);
+        if run_until(world, next, checker) || checker.has_converged(world) {
             return world.time() - plan.calm;
         }
     }
@@ -219,11 +223,15 @@ fn play<S: Suite>(world: &mut World<S>, plan: &Plan, checker: &mut dyn Convergen
     world.time() - plan.calm
 }
 
-fn run<S: Suite>(world: &mut World<S>, until: Duration, checker: &mut dyn ConvergenceChecker<S>) -> bool {
+fn run_until<S: Suite>(
+    world: &mut World<S>,
+    until: Duration,
+    checker: &mut dyn ConvergenceChecker<S>,
+) -> bool {
     world.run_until(until, &mut AsObserver(checker))
 }
 
-/// A judge as a plain witness.
+/// A convergence checker as a plain observer.
 struct AsObserver<'a, S: Suite>(&'a mut dyn ConvergenceChecker<S>);
 
 impl<S: Suite> StepObserver<S> for AsObserver<'_, S> {
@@ -290,14 +298,14 @@ impl Checker {
         Plan::new(&self.setup, seed)
     }
 
-    /// Lives through a plan.
+    /// Runs a plan.
     ///
     /// # Errors
     /// As for [`World::new`].
-    pub fn live(&self, plan: &Plan) -> Result<Outcome, WorldError> {
+    pub fn run(&self, plan: &Plan) -> Result<Outcome, WorldError> {
         match Self::ground(plan.seed) {
-            CheckSuite::Toy => self.toy.live(plan),
-            CheckSuite::Real => self.real.live(plan),
+            CheckSuite::Toy => self.toy.run(plan),
+            CheckSuite::Real => self.real.run(plan),
         }
     }
 
@@ -306,7 +314,7 @@ impl Checker {
     /// # Errors
     /// As for [`World::new`].
     pub fn check(&self, seed: u64) -> Result<Outcome, WorldError> {
-        self.live(&self.plan(seed))
+        self.run(&self.plan(seed))
     }
 
     /// Shrinks the plan of a failing seed and returns its last steps; `None` if the seed does not fail.
@@ -323,10 +331,10 @@ impl Checker {
 
 impl<S: QuorumSuite> Base<S> {
     fn explain(&self, plan: &Plan) -> Result<Option<Failure>, WorldError> {
-        let Some(violation) = self.live(plan)?.violation else { return Ok(None) };
+        let Some(violation) = self.run(plan)?.violation else { return Ok(None) };
         let (seed, planned) = (plan.seed, plan.actions.len());
         let plan = shrink(plan, |shorter| {
-            let outcome = self.live(shorter)?;
+            let outcome = self.run(shorter)?;
             Ok(outcome.violation.is_some_and(|found| found.invariant == violation.invariant))
         })?;
         let (found, story) = story(self, &plan)?;

@@ -115,5 +115,5 @@ pub fn run<S: QuorumSuite>(plan: &RunPlan, progress: &mut dyn FnMut(Progress)) -
         ..Setup::default()
     };
     let world = World::<S>::new(setup)?;
-    Ok(phases::Stage::new(world, plan.clone(), pace, progress).play())
+    Ok(phases::Phases::new(world, plan.clone(), pace, progress).run())
 }

@@ -51,7 +51,7 @@ mod format;
 mod links;
 mod mobility;
 mod names;
-mod play;
+mod run;
 mod script;
 mod settings;
 mod shipped;
@@ -64,7 +64,7 @@ use quiver_group::leader::LeaderTiming;
 
 pub use self::error::ScenarioError;
 pub use self::expect::{Expectations, Tally};
-pub use self::play::Played;
+pub use self::run::ScenarioRun;
 pub use self::shipped::{SHIPPED, shipped};
 use crate::admission::Rules;
 use crate::radio::cycles::Arithmetic;

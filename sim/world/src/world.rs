@@ -93,7 +93,7 @@ enum ScheduledAction {
     /// A crashed node is started again.
     Return(NodeId),
     /// An anonymous drone whose machine was over returns.
-    ComeBack(u32),
+    ReturnDrone(u32),
     /// A leader that was started gets the slot keys.
     SlotKeys(u16),
     /// A period of credentials begins.

@@ -59,13 +59,13 @@ fn a_failing_plan_shrinks_and_still_fails() {
     let checker = Checker::new(setup).unwrap();
     let failure = (2..40).find_map(|seed| checker.explain(seed).unwrap()).expect("some seed fails");
     assert!(failure.plan.actions.len() < failure.planned, "{}", failure.plan);
-    let again = checker.live(&failure.plan).unwrap().violation.expect("the short plan fails");
+    let again = checker.run(&failure.plan).unwrap().violation.expect("the short plan fails");
     assert_eq!(again, failure.violation);
     assert!(!failure.story.is_empty());
     for left_out in 0..failure.plan.actions.len() {
         let mut shorter = failure.plan.clone();
         shorter.actions.remove(left_out);
-        let found = checker.live(&shorter).unwrap().violation;
+        let found = checker.run(&shorter).unwrap().violation;
         assert!(found.is_none_or(|found| found.invariant != failure.violation.invariant), "{}", failure.plan);
     }
 }

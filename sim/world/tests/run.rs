@@ -33,7 +33,7 @@ fn plan(drones: u32, strategy: StrategyKind, radio: &str) -> RunPlan {
     }
 }
 
-fn played(plan: &RunPlan) -> Run {
+fn run_plan(plan: &RunPlan) -> Run {
     let run = run::<InsecureToy>(plan, &mut |_| {}).unwrap();
     assert_eq!(run.violations, [], "{plan:?}");
     assert_eq!(run.operations.len(), 7, "{plan:?}");
@@ -56,7 +56,7 @@ fn hundreds_of_drones_share_a_slow_channel() {
     for radio in ["802.15.4", "ble", "wifi"] {
         for strategy in STRATEGIES {
             let plan = plan(300, strategy, radio);
-            let run = played(&plan);
+            let run = run_plan(&plan);
             let enrolment = operation(&run, Phase::Enrol);
             // NoObserver had to ask twice: hello, cookie, request, answer. The leader enrols by other means.
             assert!(enrolment.messages.unwrap() < 4 * (330 + 1) + 10, "{radio}: {:?}", enrolment.messages);
@@ -77,7 +77,7 @@ fn a_radio_that_takes_no_time_needs_no_pace() {
         let plan = RunPlan { air, ..plan(50, StrategyKind::Flat, "wifi") };
         let pace = Pacing::of(&plan).unwrap();
         assert!(pace.enrolment.is_zero() && pace.join.is_zero() && pace.rekey.is_zero());
-        played(&plan);
+        run_plan(&plan);
     }
 }
 
@@ -98,7 +98,7 @@ fn a_radio_that_must_keep_silent_for_too_long_is_refused_unless_there_is_a_depot
     assert!(refusal.contains("lora-sf7") && refusal.contains("--depot"), "{refusal}");
     assert_eq!(run::<InsecureToy>(&plan, &mut |_| {}).unwrap_err().to_string(), refusal);
     for strategy in STRATEGIES {
-        let run = played(&RunPlan { strategy, depot: Some(air("wifi")), ..plan.clone() });
+        let run = run_plan(&RunPlan { strategy, depot: Some(air("wifi")), ..plan.clone() });
         // Newcomers join at the depot too.
         let (enrol, join, expire) =
             (operation(&run, Phase::Enrol), operation(&run, Phase::Join), operation(&run, Phase::Rekey));

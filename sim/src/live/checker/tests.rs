@@ -155,17 +155,17 @@ fn export_of_members_is_compared_with_the_newest_key() {
     assert_eq!(only(&checker.violations), (Invariant::Agreement, vec![drone_name(1), drone_name(2)]));
 }
 
-fn heard(logs: &mut Logs, drone: usize, number: u32, times: u32) {
-    logs.drones[drone].heard.insert(number, (times, measure::now()));
+fn received(logs: &mut Logs, drone: usize, number: u32, times: u32) {
+    logs.drones[drone].received.insert(number, (times, measure::now()));
 }
 
 /// Message 5 by the leader to 1 and 2, message 6 by drone 1 to drone 2, all delivered.
 fn talk() -> (Logs, Vec<Sent>) {
     let mut logs = history();
-    heard(&mut logs, 1, 5, 1);
-    heard(&mut logs, 2, 5, 1);
-    heard(&mut logs, 2, 6, 1);
-    logs.leader.heard.insert(6, 1);
+    received(&mut logs, 1, 5, 1);
+    received(&mut logs, 2, 5, 1);
+    received(&mut logs, 2, 6, 1);
+    logs.leader.received.insert(6, 1);
     let sent =
         |number, by, audience: &[u32]| Sent { number, by, audience: audience.iter().copied().collect() };
     (logs, vec![sent(5, None, &[1, 2]), sent(6, Some(1), &[2])])
@@ -186,14 +186,14 @@ fn messages_heard_once_by_their_audience_pass() {
 #[test]
 fn message_lost_doubled_or_overheard_breaks_delivery() {
     let spoilers: [fn(&mut Logs); 5] = [
-        |logs| heard(logs, 1, 5, 2),
+        |logs| received(logs, 1, 5, 2),
         |logs| {
-            logs.drones[2].heard.remove(&6);
+            logs.drones[2].received.remove(&6);
         },
-        |logs| heard(logs, 0, 5, 1),
-        |logs| heard(logs, 1, 6, 1),
+        |logs| received(logs, 0, 5, 1),
+        |logs| received(logs, 1, 6, 1),
         |logs| {
-            logs.leader.heard.insert(6, 2);
+            logs.leader.received.insert(6, 2);
         },
     ];
     for (number, spoil) in spoilers.into_iter().enumerate() {
@@ -207,7 +207,7 @@ fn message_lost_doubled_or_overheard_breaks_delivery() {
 #[test]
 fn message_that_nobody_sent_breaks_delivery() {
     let (mut logs, sent) = talk();
-    heard(&mut logs, 2, 99, 1);
+    received(&mut logs, 2, 99, 1);
     assert_eq!(only(&listen(&logs, &sent)), (Invariant::Delivery, vec![drone_name(2)]));
     let (mut logs, sent) = talk();
     logs.drones[1].unknown_messages = 1;

@@ -266,14 +266,14 @@ impl<S: Suite> Attacker<S> {
         }
     }
 
-    fn tell(&mut self, to: Destination, message: Vec<u8>) {
+    fn send(&mut self, to: Destination, message: Vec<u8>) {
         self.counters.sent(message.len());
         self.out.push_back((to, message));
     }
 
     fn ask(&mut self, leader: Peer, message: &Message<S>) {
         let encoded = message.encode(&self.messages.deployment);
-        self.tell(Destination::Peer(leader), encoded);
+        self.send(Destination::Peer(leader), encoded);
     }
 
     fn nonce(&self) -> [u8; 16] {
@@ -303,10 +303,10 @@ impl<S: Suite> Attacker<S> {
         let choices = self.messages.published.len() as u64 + 2;
         let place = usize::try_from(self.round % choices).unwrap_or(0);
         if let Some(message) = self.messages.published.get(place).cloned() {
-            return self.tell(Destination::Group, message);
+            return self.send(Destination::Group, message);
         }
         match self.header.clone().filter(|_| place == self.messages.published.len()) {
-            Some(header) => self.tell(Destination::Group, header),
+            Some(header) => self.send(Destination::Group, header),
             None => {
                 let slot = u32::try_from(self.round % 1024).unwrap_or(0);
                 let (group, number) = (self.messages.group.clone(), self.nonce());

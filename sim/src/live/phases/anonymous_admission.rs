@@ -26,7 +26,7 @@ impl<S: Suite> Run<'_, S> {
         for drone in drones {
             let Some(admission) = &self.world.setting.admission else { break };
             let checkpoint = &admission.checkpoint;
-            let admitted = checkpoint.lets_in(&checkpoint.fields(*drone)).map_err(refused)?;
+            let admitted = checkpoint.admits(&checkpoint.fields(*drone)).map_err(refused)?;
             if admitted {
                 inside.insert(*drone)
             } else {

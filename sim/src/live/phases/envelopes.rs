@@ -45,7 +45,7 @@ impl<S: Suite> Run<'_, S> {
         let mark = self.mark();
         // For a session's first message all others report that they do not satisfy the policy.
         let (goal, waited_for) = match number {
-            0 => (Goal::Judged(number), self.member_list()),
+            0 => (Goal::EnvelopeReceived(number), self.member_list()),
             _ => (Goal::Opened(number), audience.iter().copied().collect()),
         };
         self.world.event_log().expect(goal, &waited_for);

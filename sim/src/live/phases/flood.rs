@@ -9,7 +9,7 @@ use quiver_machine::{Either, Misdeed};
 use quiver_net::Misconduct;
 use quiver_world::run::Percentiles;
 
-use super::{Halt, Played, Run, Step};
+use super::{Halt, PhaseResults, Run, Step};
 use crate::Result;
 use crate::live::flood::{Attack, Flood, FloodCounters, FloodMeasurement, FloodPlan, Target};
 use crate::live::swarm::Request;
@@ -26,10 +26,10 @@ pub(crate) async fn flood<S: Suite>(
     world: &mut World<S>,
     plan: &FloodPlan,
     floods: &[Flood],
-) -> Result<(Played, Vec<FloodMeasurement>)> {
+) -> Result<(PhaseResults, Vec<FloodMeasurement>)> {
     let (mut run, mut lines) = (Run::new(world), Vec::new());
     match run.floods(plan, floods, &mut lines).await {
-        Ok(()) | Err(Halt::Stuck) => Ok((run.played(), lines)),
+        Ok(()) | Err(Halt::Stuck) => Ok((run.results(), lines)),
         Err(Halt::Error(error)) => Err(error),
     }
 }

@@ -55,7 +55,7 @@ impl<S: Suite> Run<'_, S> {
         let list: Vec<u32> = audience.iter().copied().collect();
         self.sent.push(Sent { number, by: sender, audience });
         let mark = self.mark();
-        self.world.event_log().expect_from(Goal::Heard(number), &list, sender);
+        self.world.event_log().expect_from(Goal::MessageReceived(number), &list, sender);
         let (channel, data) = (name("telemetry")?, message_body(number));
         match sender {
             None => {
@@ -73,15 +73,16 @@ impl<S: Suite> Run<'_, S> {
         self.checker.after(&format!("message {number}"));
         costs.add(&self.mark(), &mark, took, &reached.drones);
         if let Some(sender) = sender.filter(|sender| self.crashed().contains(sender)) {
-            let heard = reached.drones.len();
+            let received = reached.drones.len();
             self.world.progress.note(&format!(
-                "message {number} is not waited for: drone {sender}, which was to send it, is lost with its worker; {heard} drones received it"
+                "message {number} is not waited for: drone {sender}, which was to send it, is lost with its worker; {received} drones received it"
             ));
             return Ok(());
         }
-        let heard = sender.is_none() || self.world.leader_will(|log| log.heard.contains_key(&number)).await;
+        let received =
+            sender.is_none() || self.world.leader_will(|log| log.received.contains_key(&number)).await;
         self.checker
-            .that(Invariant::Delivery, heard, || format!("the leader did not receive message {number}"));
+            .that(Invariant::Delivery, received, || format!("the leader did not receive message {number}"));
         self.expect_all_reached(Invariant::Delivery, &format!("did not receive message {number}"), &reached)
     }
 }
@@ -99,14 +100,14 @@ pub(super) struct MessageCosts {
 }
 
 impl MessageCosts {
-    fn add(&mut self, now: &Mark, mark: &Mark, took: Duration, heard: &[(u32, std::time::Instant)]) {
+    fn add(&mut self, now: &Mark, mark: &Mark, took: Duration, received: &[(u32, std::time::Instant)]) {
         self.messages += 1;
         self.leader_cpu += now.leader_cpu.saturating_sub(mark.leader_cpu);
         self.leader_bytes += now.leader_bytes.saturating_sub(mark.leader_bytes);
         self.epochs += now.epochs.saturating_sub(mark.epochs);
         self.took += took;
         self.cpu += now.cpu.saturating_sub(mark.cpu);
-        self.latencies.extend(mark.latencies(heard));
+        self.latencies.extend(mark.latencies(received));
     }
 
     fn operation(self, who: &str, drones: usize) -> Option<Operation> {

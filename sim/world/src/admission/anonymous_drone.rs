@@ -99,12 +99,12 @@ impl AnonymousDrone {
     }
 
     /// The credential that it can prove in this period, without asking the authority.
-    pub(crate) fn shown_in(&self, period: u64) -> Option<&Showing> {
+    pub(crate) fn credential_for(&self, period: u64) -> Option<&Showing> {
         self.held.as_ref().filter(|held| held.period == period)
     }
 
     /// Whether it has a useful credential to prove in this period.
-    pub(crate) fn may_show(&self, period: u64) -> bool {
-        self.wants && self.spent != Some(period) && (!self.revoked || self.shown_in(period).is_some())
+    pub(crate) fn has_credential_for(&self, period: u64) -> bool {
+        self.wants && self.spent != Some(period) && (!self.revoked || self.credential_for(period).is_some())
     }
 }

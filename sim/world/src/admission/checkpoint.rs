@@ -244,7 +244,7 @@ impl<S: Suite> Checkpoint<S> {
     ///
     /// # Errors
     /// [`CheckpointError::Circuit`], never for fields in their bounds.
-    pub fn lets_in(&self, fields: &Fields) -> Result<bool, CheckpointError> {
+    pub fn admits(&self, fields: &Fields) -> Result<bool, CheckpointError> {
         Ok(self.compiled.circuit().evaluate(&self.bits(fields)?)? == [true])
     }
 

@@ -44,10 +44,10 @@ const POLICY: &str = "battery < 127 or x > 0";
 ///
 /// # Errors
 /// [`CheckpointError`], never for this module's own policy.
-pub fn told_apart<S: Suite>(seed: u64) -> Result<Option<String>, CheckpointError> {
+pub fn distinguish<S: Suite>(seed: u64) -> Result<Option<String>, CheckpointError> {
     let mut tagger = TaggingLeader::<S>::new(seed)?;
     let (mut tagged, mut fresh) = (tagger.drone(0)?, tagger.drone(1)?);
-    let (tag, probe) = (tagger.deeds(), tagger.deeds());
+    let (tag, probe) = (tagger.actions(), tagger.actions());
     tagger.life(&mut tagged, &tag)?;
     let (again, first) = (tagger.life(&mut tagged, &probe)?, tagger.life(&mut fresh, &probe)?);
     let differs = again.iter().zip(&first).find(|(again, first)| again != first);
@@ -65,7 +65,7 @@ type Exchanged = (Nonce, [u8; 32], [u8; 16]);
 
 /// An action of the leader towards a drone.
 #[derive(Clone, Debug)]
-enum Deed {
+enum TagAction {
     /// Admits it with the epoch of this counter, whose key is valid for so many seconds; the header claims
     /// that there is a list of this number.
     Welcome { counter: u64, valid: i64, list: u64 },
@@ -140,31 +140,31 @@ impl<S: Suite> TaggingLeader<S> {
         Ok(Drone { credential, state: None })
     }
 
-    /// Some deeds, one welcome at least among them; their epochs ascend.
-    fn deeds(&mut self) -> Vec<Deed> {
+    /// Some actions, one welcome at least among them; their epochs ascend.
+    fn actions(&mut self) -> Vec<TagAction> {
         let mut counter = 1;
-        let mut deeds = Vec::new();
+        let mut actions = Vec::new();
         for _ in 0..3 + below(&mut self.rng, 6) {
-            deeds.push(match below(&mut self.rng, 8) {
-                0 => Deed::List(1 + below(&mut self.rng, 9)),
-                1 => Deed::Proof,
-                2 => Deed::Query,
-                3 => Deed::SpareHeader,
+            actions.push(match below(&mut self.rng, 8) {
+                0 => TagAction::List(1 + below(&mut self.rng, 9)),
+                1 => TagAction::Proof,
+                2 => TagAction::Query,
+                3 => TagAction::SpareHeader,
                 _ => self.welcome_deed(&mut counter),
             });
         }
-        deeds.push(self.welcome_deed(&mut counter));
-        deeds
+        actions.push(self.welcome_deed(&mut counter));
+        actions
     }
 
-    fn welcome_deed(&mut self, counter: &mut u64) -> Deed {
+    fn welcome_deed(&mut self, counter: &mut u64) -> TagAction {
         *counter += 1 + below(&mut self.rng, 12);
         // One in four is about to end, or has ended.
         let valid = match below(&mut self.rng, 4) {
             0 => [-30, -1, 0, 1][self.rng.next_u32() as usize % 4],
             _ => 600,
         };
-        Deed::Welcome { counter: *counter, valid, list: below(&mut self.rng, 9) }
+        TagAction::Welcome { counter: *counter, valid, list: below(&mut self.rng, 9) }
     }
 
     fn context(&self, leader: &DroneKeypair<S>) -> GroupContext<S> {
@@ -198,11 +198,11 @@ impl<S: Suite> TaggingLeader<S> {
 
     fn message(
         &mut self,
-        deed: &Deed,
+        action: &TagAction,
         run: &(Nonce, [u8; 32], [u8; 16]),
     ) -> Result<Message<S>, CheckpointError> {
-        Ok(match *deed {
-            Deed::Welcome { counter, valid, list } => {
+        Ok(match *action {
+            TagAction::Welcome { counter, valid, list } => {
                 let (nonce, secret, pseudonym) = run;
                 let times = self.times(valid, list);
                 let (mut leadership, _) = self.opened(false, &times)?;
@@ -218,19 +218,19 @@ impl<S: Suite> TaggingLeader<S> {
                 let part = Part::Entry(entry.ok_or(quiver_ainq::Error::MissingEntry)?);
                 Message::Welcome(Welcome { nonce: *nonce, header: output.header, part })
             }
-            Deed::List(number) => {
+            TagAction::List(number) => {
                 let next_update = self.now().unix + 100_000;
                 let list = RevocationList { number, next_update, ..RevocationList::empty() };
                 let list = self.master.sign_revocations(&self.deployment, list, &mut self.rng)?;
                 Message::RevocationList(ListMessage { list: list.encode() })
             }
-            Deed::Proof => {
+            TagAction::Proof => {
                 let (first, second) = (self.times(600, 0), self.times(601, 0));
                 let (first, second) = (self.opened(true, &first)?.1, self.opened(true, &second)?.1);
                 Message::EquivocationProof(Box::new(EquivocationProof { first, second }))
             }
-            Deed::Query => Message::RevocationQuery(RevocationQuery { number: 0, max_len: 0 }),
-            Deed::SpareHeader => {
+            TagAction::Query => Message::RevocationQuery(RevocationQuery { number: 0, max_len: 0 }),
+            TagAction::SpareHeader => {
                 let times = self.times(600, 0);
                 Message::Rekey(Rekey { header: self.opened(true, &times)?.1, part: None })
             }
@@ -256,7 +256,7 @@ impl<S: Suite> TaggingLeader<S> {
     }
 
     /// One machine of a drone: all its outputs.
-    fn life(&mut self, drone: &mut Drone, deeds: &[Deed]) -> Result<Vec<String>, CheckpointError> {
+    fn life(&mut self, drone: &mut Drone, actions: &[TagAction]) -> Result<Vec<String>, CheckpointError> {
         self.clock = BEGINNING;
         let timing = EdgeTiming::default();
         let config = self.checkpoint.anonymous(drone.credential.clone(), self.period, timing);
@@ -266,8 +266,8 @@ impl<S: Suite> TaggingLeader<S> {
         let rng = ChaCha20Rng::seed_from_u64(1);
         let mut life = Life { edge, rng, seen: Vec::new(), state: None, deadline: None };
         if let Some(run) = self.run(&mut life)? {
-            for deed in deeds {
-                let bytes = self.message(deed, &run)?.encode(&self.deployment);
+            for action in actions {
+                let bytes = self.message(action, &run)?.encode(&self.deployment);
                 life.feed(
                     &self.deployment,
                     self.now(),
@@ -388,17 +388,17 @@ mod tests {
     #[test]
     fn memberships_of_one_drone_are_not_told_from_those_of_two() {
         for seed in 0..12 {
-            assert_eq!(told_apart::<crate::InsecureToy>(seed).unwrap(), None, "seed {seed}");
+            assert_eq!(distinguish::<crate::InsecureToy>(seed).unwrap(), None, "seed {seed}");
         }
-        assert_eq!(told_apart::<quiver_ainq::Ristretto255>(3).unwrap(), None);
+        assert_eq!(distinguish::<quiver_ainq::Ristretto255>(3).unwrap(), None);
     }
 
     #[test]
     fn drones_are_let_in_and_watched() {
         let mut tagger = TaggingLeader::<crate::InsecureToy>::new(1).unwrap();
         let mut drone = tagger.drone(0).unwrap();
-        let deeds = [Deed::Welcome { counter: 5, valid: 600, list: 3 }];
-        let seen = tagger.life(&mut drone, &deeds).unwrap();
+        let actions = [TagAction::Welcome { counter: 5, valid: 600, list: 3 }];
+        let seen = tagger.life(&mut drone, &actions).unwrap();
         assert_eq!(seen.iter().filter(|line| line.starts_with("Ack of 1-1.5")).count(), 1, "{seen:#?}");
     }
 }

@@ -9,7 +9,7 @@ use quiver_machine::Destination;
 use quiver_message::Message;
 use quiver_quorum::QuorumSuite;
 
-use super::{Base, ConvergenceChecker, Plan, play};
+use super::{Base, ConvergenceChecker, Plan, run_to_convergence};
 use crate::node_id::NodeIndex;
 use crate::{Action, Cause, Effect, Invariants, NodeEvent, Step, StepObserver, Violation, World, WorldError};
 
@@ -26,7 +26,7 @@ pub fn story<S: QuorumSuite>(
 ) -> Result<(Option<Violation>, Vec<String>), WorldError> {
     let mut world = base.world(plan)?;
     let mut recorder = StoryRecorder { invariants: Invariants::new(&world, true), told: VecDeque::new() };
-    play(&mut world, plan, &mut recorder);
+    run_to_convergence(&mut world, plan, &mut recorder);
     let violation = recorder.invariants.violations().first().cloned();
     Ok((violation, recorder.told.into()))
 }

@@ -30,7 +30,7 @@ impl<S: Suite> Invariants<S> {
                 continue;
             };
             if channel.as_str() == crate::ibe_orders::CHANNEL {
-                self.heard_order(world, step, data);
+                self.observe_order(world, step, data);
                 continue;
             }
             let said = message_number(data).filter(|number| self.group_messages.said.contains(number));

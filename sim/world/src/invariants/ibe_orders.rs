@@ -43,7 +43,7 @@ impl<S: Suite> Invariants<S> {
         self.orders.approved.len() >= usize::from(world.setup().threshold)
     }
 
-    pub(super) fn heard_order(&mut self, world: &World<S>, step: &Step, data: &[u8]) {
+    pub(super) fn observe_order(&mut self, world: &World<S>, step: &Step, data: &[u8]) {
         let number = self.orders.sealed.get(data).copied();
         self.require(Invariant::Delivery, step, number.is_some(), || "has an order that nobody gave".into());
         if let (NodeId::Edge(edge), Some(number)) = (step.node, number) {

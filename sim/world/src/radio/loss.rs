@@ -137,16 +137,16 @@ impl LossState {
 
     /// Whether at least one of `copies` copies of each of `frames` frames arrives. The copies go out as
     /// rounds: all frames once, then all again.
-    pub(super) fn hears_all(&mut self, frames: u32, copies: u32, rng: &mut impl RngCore) -> bool {
+    pub(super) fn receives_all(&mut self, frames: u32, copies: u32, rng: &mut impl RngCore) -> bool {
         match self.loss {
             Loss::None => true,
             // One draw instead of one per frame: a million drones receive thousands of frames each.
             Loss::Independent { per_frame } => happens(power(1.0 - power(per_frame, copies), frames), rng),
-            Loss::GilbertElliott { .. } => self.hears_rounds(frames, copies, rng),
+            Loss::GilbertElliott { .. } => self.receives_rounds(frames, copies, rng),
         }
     }
 
-    fn hears_rounds(&mut self, frames: u32, copies: u32, rng: &mut impl RngCore) -> bool {
+    fn receives_rounds(&mut self, frames: u32, copies: u32, rng: &mut impl RngCore) -> bool {
         if copies <= 1 {
             // Every frame moves the chain, also after the message is spoilt.
             return (0..frames).filter(|_| self.loses(rng)).count() == 0;

@@ -68,7 +68,7 @@ impl Profile {
 
     /// Whether a receiver with this link receives the whole broadcast of so many frames.
     pub fn receive(&self, frames: u32, loss: &mut LossState, rng: &mut impl RngCore) -> bool {
-        loss.hears_all(frames, self.rounds(), rng)
+        loss.receives_all(frames, self.rounds(), rng)
     }
 }
 

@@ -11,7 +11,7 @@ use quiver_group::{EdgeCommand, LeaderEvent};
 use quiver_machine::Either;
 
 use super::Phase;
-use super::phases::Stage;
+use super::phases::Phases;
 use crate::EPOCH_START;
 use crate::admission::{AT_ONCE, CheckpointError, Sightings, is_unsatisfied, linked};
 use crate::{Action, Invariant};
@@ -70,7 +70,7 @@ impl AnonymousMembers {
     }
 }
 
-impl<S: Suite> Stage<'_, S> {
+impl<S: Suite> Phases<'_, S> {
     pub(super) fn is_anonymous(&self) -> bool {
         self.plan.admission.is_some()
     }
@@ -80,7 +80,7 @@ impl<S: Suite> Stage<'_, S> {
         let (mut inside, mut outside) = (Vec::new(), Vec::new());
         for drone in drones {
             let Some(checkpoint) = self.world.fleet().checkpoint() else { break };
-            let let_in = checkpoint.lets_in(&checkpoint.fields(*drone))?;
+            let let_in = checkpoint.admits(&checkpoint.fields(*drone))?;
             if let_in { inside.push(*drone) } else { outside.push(*drone) }
         }
         Ok((inside, outside))
@@ -102,7 +102,7 @@ impl<S: Suite> Stage<'_, S> {
                 self.world.schedule(self.world.time(), Action::Join(*drone));
             }
             let of = u32::try_from(wave.len()).unwrap_or(u32::MAX);
-            if !self.until(phase, of, |stage| stage.arrivals.anonymous.decided(wave)) {
+            if !self.until(phase, of, |phases| phases.arrivals.anonymous.decided(wave)) {
                 return false;
             }
         }
@@ -137,7 +137,7 @@ impl<S: Suite> Stage<'_, S> {
 
     /// Makes all members leave, and all drones that ever wanted to join apply again with the same
     /// credentials.
-    pub(super) fn come_again(&mut self) -> bool {
+    pub(super) fn rejoin_all(&mut self) -> bool {
         if !self.is_anonymous() {
             return true;
         }
@@ -150,7 +150,7 @@ impl<S: Suite> Stage<'_, S> {
             &mut self.arrivals,
         );
         let all = all.unwrap_or(u32::MAX);
-        if !self.until(Phase::LeaveAll, all, |stage| stage.arrivals.left - before) {
+        if !self.until(Phase::LeaveAll, all, |phases| phases.arrivals.left - before) {
             return false;
         }
         self.operate(Phase::LeaveAll, all.to_string(), &mark, &members);
@@ -178,7 +178,7 @@ impl<S: Suite> Stage<'_, S> {
         }
         self.arrivals.anonymous.outside.clear();
         let of = u32::try_from(tried.len()).unwrap_or(u32::MAX);
-        if !self.until(Phase::NextPeriod, of, |stage| stage.arrivals.anonymous.decided(&tried)) {
+        if !self.until(Phase::NextPeriod, of, |phases| phases.arrivals.anonymous.decided(&tried)) {
             return false;
         }
         self.members = members;
@@ -189,7 +189,7 @@ impl<S: Suite> Stage<'_, S> {
     }
 
     /// Checks at the end that no message from or to the leader links two memberships of one drone.
-    pub(super) fn look_for_links(&mut self) -> bool {
+    pub(super) fn check_unlinkability(&mut self) -> bool {
         if !self.is_anonymous() {
             return true;
         }

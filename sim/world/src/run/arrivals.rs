@@ -11,7 +11,7 @@ use quiver_group::{EdgeEvent, LeaderEvent};
 
 use super::Percentiles;
 use super::admission::AnonymousMembers;
-use super::envelopes::Judged;
+use super::envelopes::OpenedEnvelopes;
 use crate::ibe_orders::CHANNEL;
 use crate::{NodeEvent, NodeId, Step, StepObserver, World};
 
@@ -43,7 +43,7 @@ pub(super) struct Arrivals {
     pub(super) regressions: u32,
     pub(super) blamed: u64,
     /// Sealed orders.
-    pub(super) judged: Judged,
+    pub(super) envelopes_opened: OpenedEnvelopes,
     /// Orders for the second phase: edges that received one, number of openings, and the edges that opened
     /// one.
     pub(super) orders_heard: u32,
@@ -115,7 +115,7 @@ impl Arrivals {
 
     fn envelope(&mut self, number: u32, at: Duration, event: &EnvelopeEvent) {
         self.touch(number, at);
-        self.judged.note(number, event);
+        self.envelopes_opened.note(number, event);
     }
 
     fn touch(&mut self, number: u32, at: Duration) {

@@ -7,7 +7,7 @@ use quiver_envelope::EnvelopeEvent;
 use quiver_machine::Either;
 
 use super::Phase;
-use super::phases::Stage;
+use super::phases::Phases;
 use crate::Invariant;
 use crate::envelopes::{AbeAuthority, ORDERS, Order, OrderError};
 use crate::message_number;
@@ -15,7 +15,7 @@ use crate::rng_stream::{self, RngStream};
 
 /// Edges that opened an envelope, and those whose attributes do not fit.
 #[derive(Debug, Default)]
-pub(super) struct Judged {
+pub(super) struct OpenedEnvelopes {
     /// Number of openings by order and edge.
     opened: BTreeMap<(u32, u32), u32>,
     unfit: u32,
@@ -23,7 +23,7 @@ pub(super) struct Judged {
     strange: u32,
 }
 
-impl Judged {
+impl OpenedEnvelopes {
     pub(super) fn note(&mut self, edge: u32, event: &EnvelopeEvent) {
         match event {
             EnvelopeEvent::Opened { data, author: Some(_), .. } => match message_number(data) {
@@ -45,7 +45,7 @@ impl Judged {
     }
 }
 
-impl<S: Suite> Stage<'_, S> {
+impl<S: Suite> Phases<'_, S> {
     pub(super) fn seal(&mut self) -> bool {
         if !self.plan.envelopes {
             return true;
@@ -85,7 +85,8 @@ impl<S: Suite> Stage<'_, S> {
         let audience: Vec<u32> = self.members.iter().copied().filter(|edge| order.is_for(*edge)).collect();
         let wanted = u32::try_from(audience.len()).unwrap_or(u32::MAX);
         self.world.command_leader(0, Either::Right(command), &mut self.arrivals);
-        let done = self.until(Phase::Envelope, wanted, |stage| stage.arrivals.judged.openings(number));
+        let done =
+            self.until(Phase::Envelope, wanted, |phases| phases.arrivals.envelopes_opened.openings(number));
         // The others get their time to open it as well.
         self.world.run_for(self.pace.patience() / 100, &mut self.arrivals);
         self.operate(Phase::Envelope, format!("to {wanted}: {}", order.policy()), &mark, &audience);
@@ -93,8 +94,8 @@ impl<S: Suite> Stage<'_, S> {
     }
 
     fn check_openers(&mut self, number: u32, audience: &[u32]) -> bool {
-        let judged = &self.arrivals.judged;
-        let opened: BTreeMap<u32, u32> = judged.openers(number).collect();
+        let envelopes_opened = &self.arrivals.envelopes_opened;
+        let opened: BTreeMap<u32, u32> = envelopes_opened.openers(number).collect();
         let members = self.members.iter().filter(|edge| opened.contains_key(edge)).count();
         let missing = audience.iter().filter(|edge| opened.get(edge) != Some(&1)).count();
         self.checks += self.members.len() as u64;
@@ -109,11 +110,11 @@ impl<S: Suite> Stage<'_, S> {
             ));
         }
         // A drone outside the group that receives the gossip may report it, too.
-        if number == 0 && (judged.unfit as usize) < self.members.len() - audience.len() {
-            wrong.push(format!("only {} know that order 0 is for others", judged.unfit));
+        if number == 0 && (envelopes_opened.unfit as usize) < self.members.len() - audience.len() {
+            wrong.push(format!("only {} know that order 0 is for others", envelopes_opened.unfit));
         }
-        if judged.strange > 0 {
-            wrong.push(format!("{} envelopes opened that nobody ordered", judged.strange));
+        if envelopes_opened.strange > 0 {
+            wrong.push(format!("{} envelopes opened that nobody ordered", envelopes_opened.strange));
         }
         let held = wrong.is_empty();
         wrong.into_iter().for_each(|detail| self.violate(Invariant::SealedToFew, &Phase::Envelope, detail));

@@ -8,10 +8,10 @@ use quiver_ainq::Suite;
 use quiver_delivery::release::CollectTiming;
 
 use super::Phase;
-use super::phases::Stage;
+use super::phases::Phases;
 use crate::{Action, Invariant};
 
-impl<S: Suite> Stage<'_, S> {
+impl<S: Suite> Phases<'_, S> {
     /// Within how long after the release every drone has opened the order, over links that lose nothing: a
     /// drone that was told to wait asks again after a quarter more than this at the latest.
     fn bound() -> Duration {
@@ -24,7 +24,7 @@ impl<S: Suite> Stage<'_, S> {
         }
         let (mark, all) = (self.mark(), u32::try_from(self.members.len()).unwrap_or(u32::MAX));
         self.world.schedule(self.world.time(), Action::Order(0));
-        if !self.until(Phase::Order, all, |stage| stage.arrivals.orders_heard) {
+        if !self.until(Phase::Order, all, |phases| phases.arrivals.orders_heard) {
             return false;
         }
         let members = self.members.clone();
@@ -43,7 +43,7 @@ impl<S: Suite> Stage<'_, S> {
         }
         let mark = self.mark();
         self.world.schedule(self.world.time(), Action::Approve(self.plan.threshold));
-        let done = self.until(Phase::Release, all, |stage| stage.arrivals.openings);
+        let done = self.until(Phase::Release, all, |phases| phases.arrivals.openings);
         let operators = format!("{} of {}", self.plan.threshold, self.plan.kgcs);
         self.operate(Phase::Release, operators, &mark, &members);
         done && self.check_readers(&members.into_iter().collect(), mark.at())

@@ -20,21 +20,21 @@ use crate::radio::{Cast, Preset};
 
 /// Kind of a message by its sender; its bytes over ristretto255 as measured.
 #[derive(Clone, Copy, Debug)]
-enum Said {
+enum Sender {
     Drone(usize),
     Gateway(usize),
 }
-use Said::{Drone, Gateway};
+use Sender::{Drone, Gateway};
 
 /// Hello, cookie, request, sealed key.
-const ENROLMENT: [Said; 4] = [Drone(30), Gateway(72), Drone(360), Gateway(350)];
+const ENROLMENT: [Sender; 4] = [Drone(30), Gateway(72), Drone(360), Gateway(350)];
 /// Hello, challenge, request, welcome, acknowledgement.
-const JOIN: [Said; 5] = [Drone(210), Gateway(230), Drone(450), Gateway(450), Drone(54)];
+const JOIN: [Sender; 5] = [Drone(210), Gateway(230), Drone(450), Gateway(450), Drone(54)];
 /// A member's entry and its acknowledgement.
-const FOLLOWING: [Said; 2] = [Gateway(455), Drone(54)];
+const FOLLOWING: [Sender; 2] = [Gateway(455), Drone(54)];
 /// After a restart of the leader: question, answer, entry of the opening, acknowledgement, new spare point,
 /// receipt, path.
-const OPENING: [Said; 7] =
+const OPENING: [Sender; 7] =
     [Drone(107), Gateway(560), Gateway(520), Drone(54), Drone(130), Gateway(50), Gateway(900)];
 /// A header, and what one leaver adds to it per level of a tree.
 const HEADER: usize = 400;
@@ -182,7 +182,7 @@ struct Radio<'a> {
 
 impl Radio<'_> {
     /// Mean time of a message over a free channel, and mean silence of its sender afterwards.
-    fn mean(&mut self, cast: Cast, said: Said) -> (Duration, Duration) {
+    fn mean(&mut self, cast: Cast, said: Sender) -> (Duration, Duration) {
         let profile = self.air.profile.clone();
         let (profile, bytes) = match said {
             Drone(bytes) => (profile, bytes),
@@ -199,7 +199,7 @@ impl Radio<'_> {
     }
 
     /// Time of an exchange on the channel, or of the gateway with its silence, whichever is longer.
-    fn taken(&mut self, exchange: &[Said]) -> Duration {
+    fn taken(&mut self, exchange: &[Sender]) -> Duration {
         let (mut channel, mut gateway) = (Duration::ZERO, Duration::ZERO);
         for said in exchange {
             let (latency, silence) = self.mean(Cast::Unicast, *said);
@@ -213,7 +213,7 @@ impl Radio<'_> {
 
     /// Time until the last message of an exchange has arrived, if it comes from a drone that must keep
     /// silent.
-    fn until_end(&mut self, exchange: &[Said]) -> Duration {
+    fn until_end(&mut self, exchange: &[Sender]) -> Duration {
         let (mut at, mut silent_until) = (Duration::ZERO, Duration::ZERO);
         for said in exchange {
             let (latency, silence) = self.mean(Cast::Unicast, *said);

@@ -23,7 +23,7 @@ const STARTS_EVERY: Duration = Duration::from_millis(5);
 const SLICE: Duration = Duration::from_millis(100);
 
 /// A run under way.
-pub(super) struct Stage<'a, S: Suite> {
+pub(super) struct Phases<'a, S: Suite> {
     pub(super) world: World<S>,
     pub(super) plan: RunPlan,
     pub(super) pace: Pacing,
@@ -55,7 +55,7 @@ impl Mark {
     }
 }
 
-impl<'a, S: Suite> Stage<'a, S> {
+impl<'a, S: Suite> Phases<'a, S> {
     pub(super) fn new(
         world: World<S>,
         plan: RunPlan,
@@ -78,7 +78,7 @@ impl<'a, S: Suite> Stage<'a, S> {
     }
 
     /// Takes the phases in order; if drones got stuck in one, those after it make no sense.
-    pub(super) fn play(mut self) -> Run {
+    pub(super) fn run(mut self) -> Run {
         let in_the_field: [fn(&mut Self) -> bool; 12] = [
             Self::enrol,
             Self::form,
@@ -88,10 +88,10 @@ impl<'a, S: Suite> Stage<'a, S> {
             Self::talk,
             Self::seal,
             Self::second_phase,
-            Self::come_again,
+            Self::rejoin_all,
             Self::end_of_period,
             Self::restart,
-            Self::look_for_links,
+            Self::check_unlinkability,
         ];
         let from_a_depot: [fn(&mut Self) -> bool; 12] = [
             Self::enrol,
@@ -102,10 +102,10 @@ impl<'a, S: Suite> Stage<'a, S> {
             Self::talk,
             Self::seal,
             Self::second_phase,
-            Self::come_again,
+            Self::rejoin_all,
             Self::end_of_period,
             Self::restart,
-            Self::look_for_links,
+            Self::check_unlinkability,
         ];
         let phases = if self.plan.depot.is_some() { from_a_depot } else { in_the_field };
         let _ = phases.into_iter().all(|phase| phase(&mut self));
@@ -198,9 +198,13 @@ impl<'a, S: Suite> Stage<'a, S> {
     /// it.
     pub(super) fn synced(&mut self, phase: Phase, mark: &Mark) -> bool {
         let (all, made) = (self.all(), mark.made);
-        let there = self
-            .until(phase, all, |stage| if stage.arrivals.made > made { stage.arrivals.current } else { 0 });
-        there && self.until(phase, all, |stage| if stage.arrivals.delivered { all } else { 0 })
+        let there =
+            self.until(
+                phase,
+                all,
+                |phases| if phases.arrivals.made > made { phases.arrivals.current } else { 0 },
+            );
+        there && self.until(phase, all, |phases| if phases.arrivals.delivered { all } else { 0 })
     }
 
     fn enrol(&mut self) -> bool {
@@ -223,7 +227,7 @@ impl<'a, S: Suite> Stage<'a, S> {
             self.show(Phase::Enrol, self.arrivals.enrolled, all);
             first = end;
         }
-        let done = self.until(Phase::Enrol, all, |stage| stage.arrivals.enrolled);
+        let done = self.until(Phase::Enrol, all, |phases| phases.arrivals.enrolled);
         let everybody: Vec<u32> = (0..all).collect();
         self.operate(Phase::Enrol, "", &mark, &everybody);
         done
@@ -301,7 +305,7 @@ impl<'a, S: Suite> Stage<'a, S> {
             &mut self.arrivals,
         );
         let gone = u32::try_from(leavers.len()).unwrap_or(u32::MAX);
-        let done = self.until(Phase::Leave, gone, |stage| stage.arrivals.left - before)
+        let done = self.until(Phase::Leave, gone, |phases| phases.arrivals.left - before)
             && self.synced(Phase::Leave, &mark);
         let members = self.members.clone();
         self.operate(Phase::Leave, gone.to_string(), &mark, &members);
@@ -328,7 +332,7 @@ impl<'a, S: Suite> Stage<'a, S> {
             self.world.schedule(self.world.time(), Action::Talk { node, number, signed });
         }
         let share = |heard: u64| u32::try_from(heard * all / wanted.max(1)).unwrap_or(u32::MAX);
-        let done = self.until(Phase::Messages, self.all(), |stage| share(stage.arrivals.heard - before));
+        let done = self.until(Phase::Messages, self.all(), |phases| share(phases.arrivals.heard - before));
         let members = self.members.clone();
         self.operate(Phase::Messages, self.plan.messages.to_string(), &mark, &members);
         done

@@ -45,7 +45,7 @@ pub(super) fn plan(
         let mut drone = Drone { at: air.point(rng), to: air.point(rng), heard: true };
         let mut now = from;
         while now < until {
-            let heard = air.hears(drone.at);
+            let heard = air.reaches(drone.at);
             if heard != drone.heard {
                 actions.push((now, links(edge, heard)));
                 drone.heard = heard;
@@ -81,7 +81,7 @@ impl Air {
         (coordinate(), coordinate())
     }
 
-    fn hears(&self, (x, y): Point) -> bool {
+    fn reaches(&self, (x, y): Point) -> bool {
         x * x + y * y <= self.range * self.range
     }
 }

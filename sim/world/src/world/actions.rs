@@ -47,8 +47,8 @@ impl<S: Suite> World<S> {
             Some(ScheduledAction::Connect(dialler, hub)) => self.connect(dialler, hub),
             Some(ScheduledAction::Sever(a, b)) => self.sever(a, b),
             Some(ScheduledAction::Return(node)) => steps.extend(self.start(node)),
-            Some(ScheduledAction::ComeBack(edge)) => steps.extend(self.come_back(edge)),
-            Some(ScheduledAction::SlotKeys(ordinal)) => steps.extend(self.tell_slot_keys(ordinal)),
+            Some(ScheduledAction::ReturnDrone(edge)) => steps.extend(self.return_drone(edge)),
+            Some(ScheduledAction::SlotKeys(ordinal)) => steps.extend(self.send_slot_keys(ordinal)),
             Some(ScheduledAction::Period) => steps.extend(self.begin_period()),
             Some(ScheduledAction::Cross(epoch)) => self.cross(epoch),
             Some(ScheduledAction::Act(action)) => {
@@ -103,13 +103,13 @@ impl<S: Suite> World<S> {
             Action::Certify { edge, fields } => self.certify(*edge, Some(*fields), steps),
             Action::Decertify(edge) => self.certify(*edge, None, steps),
             Action::Evict(edge) => {
-                steps.extend(self.tell_leaders(&LeaderCommand::Evict(edge_name(*edge)), "evict"));
+                steps.extend(self.submit_to_leaders(&LeaderCommand::Evict(edge_name(*edge)), "evict"));
             }
-            Action::Rekey => steps.extend(self.tell_leaders(&LeaderCommand::Rekey, "re-key")),
+            Action::Rekey => steps.extend(self.submit_to_leaders(&LeaderCommand::Rekey, "re-key")),
             Action::Revoke(edge) => {
                 let serial = self.fleet.token(NodeId::Edge(*edge)).token.statement.id;
                 let command = KgcCommand::RevokeDrones(vec![Revoked::unknown(serial)]);
-                steps.extend(self.tell_kgcs(&Either::Left(command), "revoke"));
+                steps.extend(self.submit_to_kgcs(&Either::Left(command), "revoke"));
                 // A revoked edge gets no credentials either.
                 self.certify(*edge, None, steps);
             }
@@ -119,10 +119,10 @@ impl<S: Suite> World<S> {
                 steps.extend(match node {
                     NodeId::Kgc(_) => None,
                     NodeId::Edge(edge) => {
-                        self.tell_edge(*edge, EdgeCommand::Send { channel, data, signed }, "talk")
+                        self.submit_to_edge(*edge, EdgeCommand::Send { channel, data, signed }, "talk")
                     }
                     NodeId::Leader(ordinal) => {
-                        self.tell_leader(*ordinal, LeaderCommand::Send { channel, data }, "talk")
+                        self.submit_to_leader(*ordinal, LeaderCommand::Send { channel, data }, "talk")
                     }
                 });
             }
@@ -144,21 +144,21 @@ impl<S: Suite> World<S> {
             .max();
         let data = self.fleet.order(number)?;
         let channel = Name::new(ibe_orders::CHANNEL).expect("a plain name");
-        self.tell_leader(leading?.1, LeaderCommand::Send { channel, data }, "hand on an order")
+        self.submit_to_leader(leading?.1, LeaderCommand::Send { channel, data }, "hand on an order")
     }
 
-    fn tell_kgcs(&mut self, command: &KgcNodeCommand, label: &'static str) -> Vec<Step> {
+    fn submit_to_kgcs(&mut self, command: &KgcNodeCommand, label: &'static str) -> Vec<Step> {
         let kgcs = 1..=self.nodes.kgcs;
         kgcs.filter_map(|id| self.step_kgc(id, Stimulus::Command(command.clone()), label)).collect()
     }
 
-    fn tell_leaders(&mut self, command: &LeaderCommand, label: &'static str) -> Vec<Step> {
+    fn submit_to_leaders(&mut self, command: &LeaderCommand, label: &'static str) -> Vec<Step> {
         (0..self.nodes.leaders)
-            .filter_map(|ordinal| self.tell_leader(ordinal, command.clone(), label))
+            .filter_map(|ordinal| self.submit_to_leader(ordinal, command.clone(), label))
             .collect()
     }
 
-    pub(super) fn tell_leader(
+    pub(super) fn submit_to_leader(
         &mut self,
         ordinal: u16,
         command: impl Into<AdmittingLeaderCommand>,
@@ -167,7 +167,12 @@ impl<S: Suite> World<S> {
         self.step_leader(ordinal, Stimulus::Command(Either::Left(command.into())), label)
     }
 
-    pub(super) fn tell_edge(&mut self, edge: u32, command: EdgeCommand, label: &'static str) -> Option<Step> {
+    pub(super) fn submit_to_edge(
+        &mut self,
+        edge: u32,
+        command: EdgeCommand,
+        label: &'static str,
+    ) -> Option<Step> {
         self.step_edge(edge, Stimulus::Command(Either::Left(command)), label)
     }
 }

@@ -39,10 +39,10 @@ impl<S: Suite> World<S> {
             return false;
         };
         let period = checkpoint.period_at(self.unix());
-        match drone.shown_in(period) {
-            _ if !drone.may_show(period) => false,
+        match drone.credential_for(period) {
+            _ if !drone.has_credential_for(period) => false,
             Some(held) => held.suffices,
-            None => checkpoint.lets_in(&drone.fields).unwrap_or(false),
+            None => checkpoint.admits(&drone.fields).unwrap_or(false),
         }
     }
 
@@ -76,7 +76,7 @@ impl<S: Suite> World<S> {
     pub(super) fn want_in(&mut self, edge: u32, steps: &mut Vec<Step>) {
         let Some(checkpoint) = self.fleet.checkpoint().filter(|_| self.fleet.authorises(edge)) else {
             let group = self.fleet.group().clone();
-            return steps.extend(self.tell_edge(edge, EdgeCommand::Join(group), "join"));
+            return steps.extend(self.submit_to_edge(edge, EdgeCommand::Join(group), "join"));
         };
         let fields = checkpoint.fields(edge);
         let enrolled = self.edge(edge).is_some_and(|named| named.keypair().is_some());
@@ -104,7 +104,7 @@ impl<S: Suite> World<S> {
         if let Some(drone) = self.anonymous.get_mut(&edge) {
             drone.wants = false;
         }
-        self.tell_edge(edge, EdgeCommand::Leave, "leave")
+        self.submit_to_edge(edge, EdgeCommand::Leave, "leave")
     }
 
     /// Sets or removes the certified fields of a drone.
@@ -130,7 +130,7 @@ impl<S: Suite> World<S> {
         let (period, own) =
             (checkpoint.period_at(self.unix()), checkpoint.period_at(self.clock(NodeId::Edge(edge)).unix));
         let drone = self.anonymous.get_mut(&edge)?;
-        if !drone.may_show(period) {
+        if !drone.has_credential_for(period) {
             if drone.wants && !drone.revoked {
                 self.return_in_the_next_period(edge);
             }
@@ -140,10 +140,10 @@ impl<S: Suite> World<S> {
             self.plan_return(edge, AGAIN);
             return None;
         }
-        if drone.shown_in(period).is_none() {
+        if drone.credential_for(period).is_none() {
             drone.held = fetched(checkpoint, edge, &drone.fields, period);
         }
-        let Showing { credential, suffices, .. } = drone.shown_in(period)?.clone();
+        let Showing { credential, suffices, .. } = drone.credential_for(period)?.clone();
         drone.shown = Some((suffices, period));
         let config = checkpoint.anonymous(credential, period, self.setup.edge_timing);
         let sim_node = self.edges.get(edge as usize)?.as_deref()?;
@@ -211,11 +211,11 @@ impl<S: Suite> World<S> {
     fn plan_return(&mut self, edge: u32, after: Duration) {
         let Some(drone) = self.anonymous.get_mut(&edge).filter(|drone| !drone.returns) else { return };
         drone.returns = true;
-        self.plan(after, ScheduledAction::ComeBack(edge));
+        self.plan(after, ScheduledAction::ReturnDrone(edge));
     }
 
     /// Restarts a drone whose machine was over.
-    pub(super) fn come_back(&mut self, edge: u32) -> Option<Step> {
+    pub(super) fn return_drone(&mut self, edge: u32) -> Option<Step> {
         self.anonymous.get_mut(&edge)?.returns = false;
         self.start(NodeId::Edge(edge))
     }
@@ -228,19 +228,19 @@ impl<S: Suite> World<S> {
             Duration::from_secs(ends - EPOCH_START).saturating_sub(self.time()),
             ScheduledAction::Period,
         );
-        (0..self.nodes.leaders).filter_map(|ordinal| self.tell_slot_keys(ordinal)).collect()
+        (0..self.nodes.leaders).filter_map(|ordinal| self.send_slot_keys(ordinal)).collect()
     }
 
     /// Hands a leader the slot keys of the period.
-    pub(super) fn tell_slot_keys(&mut self, ordinal: u16) -> Option<Step> {
+    pub(super) fn send_slot_keys(&mut self, ordinal: u16) -> Option<Step> {
         let checkpoint = self.fleet.checkpoint()?;
         let keys = checkpoint.slot_keys(checkpoint.period_at(self.unix())).ok()?;
-        self.tell_leader(ordinal, AdmittingLeaderCommand::SlotKeys(keys), "take slot keys")
+        self.submit_to_leader(ordinal, AdmittingLeaderCommand::SlotKeys(keys), "take slot keys")
     }
 }
 
 /// The credential that the authority issues.
 fn fetched<S: Suite>(checkpoint: &Checkpoint<S>, edge: u32, fields: &Fields, period: u64) -> Option<Showing> {
     let credential = checkpoint.certify(edge, fields, period).ok()?;
-    Some(Showing { credential, period, suffices: checkpoint.lets_in(fields).ok()? })
+    Some(Showing { credential, period, suffices: checkpoint.admits(fields).ok()? })
 }

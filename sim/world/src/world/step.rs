@@ -309,7 +309,7 @@ impl<S: Suite> World<S> {
             }
             match (&flight, &mut self.air) {
                 (Some(flight), Some(air)) if Air::joins(hub, to) => {
-                    if air.hears(flight, to) {
+                    if air.reaches(flight, to) {
                         self.carry(at.saturating_add(nanos(flight.after)), (from, hub), to, payload, true);
                     } else {
                         self.network.lose(payload);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use quiver_ainq::Ristretto255;
 use quiver_world::InsecureToy;
-use quiver_world::scenario::{Played, Reading, SHIPPED, Scenario, shipped};
+use quiver_world::scenario::{Reading, SHIPPED, Scenario, ScenarioRun, shipped};
 
 fn read(name: &str, seed: Option<u64>) -> Scenario {
     let text = shipped(name).unwrap_or_else(|| panic!("{name} is not shipped"));
@@ -13,20 +13,20 @@ fn read(name: &str, seed: Option<u64>) -> Scenario {
 }
 
 /// Requirements of every scenario's end.
-fn demand(played: &Played) {
-    let complaints: Vec<String> = played.violations.iter().map(ToString::to_string).collect();
-    assert!(played.passed(), "{complaints:#?} {:#?}\n{:?}", played.unmet, played.tally);
+fn demand(run: &ScenarioRun) {
+    let complaints: Vec<String> = run.violations.iter().map(ToString::to_string).collect();
+    assert!(run.passed(), "{complaints:#?} {:#?}\n{:?}", run.unmet, run.tally);
     // A scenario without comparisons, or without a message, proves nothing.
-    assert!(played.checks > 200 && played.steps > 500, "{} checks, {} steps", played.checks, played.steps);
-    assert!(played.ledger.total().energy().picojoules() > 0);
-    assert!(played.ledger.rekeys().len() > 0);
+    assert!(run.checks > 200 && run.steps > 500, "{} checks, {} steps", run.checks, run.steps);
+    assert!(run.ledger.total().energy().picojoules() > 0);
+    assert!(run.ledger.rekeys().len() > 0);
 }
 
 /// Over the real group with the file's seed, and over the fast one with others.
 fn lives(name: &str) {
-    demand(&read(name, None).play::<Ristretto255>().unwrap());
+    demand(&read(name, None).run::<Ristretto255>().unwrap());
     for seed in 2..5 {
-        demand(&read(name, Some(seed)).play::<InsecureToy>().unwrap());
+        demand(&read(name, Some(seed)).run::<InsecureToy>().unwrap());
     }
 }
 
@@ -75,7 +75,7 @@ each_lives! {
 
 #[test]
 fn one_seed_gives_one_trace_and_another_another() {
-    let trace = |seed| read("flapping_drone", Some(seed)).play::<InsecureToy>().unwrap().trace;
+    let trace = |seed| read("flapping_drone", Some(seed)).run::<InsecureToy>().unwrap().trace;
     assert_eq!(trace(7), trace(7));
     assert_ne!(trace(7), trace(8));
 }

@@ -49,12 +49,12 @@ impl<S: Suite> World<S> {
                 }
             }
             Forgery::KnownHeader => {
-                let header = self.heard_header(&mut rng, |_| true);
+                let header = self.recorded_header(&mut rng, |_| true);
                 self.publish_header(by, header, None);
             }
             Forgery::Entry => {
                 let header =
-                    self.heard_header(&mut rng, |header| header.core.kind == quiver_ainq::Kind::Open);
+                    self.recorded_header(&mut rng, |header| header.core.kind == quiver_ainq::Kind::Open);
                 let slot = u32::try_from(below(&mut rng, u64::from(self.edge_count()))).unwrap_or(0);
                 let q = Some(below(&mut rng, 3));
                 self.publish_header(by, header, Some(Part::Entry(Entry { slot, q, wrap: [0; 32] })));
@@ -114,7 +114,11 @@ impl<S: Suite> World<S> {
     }
 
     /// A header that leaders sent: most often the newest, else one before it.
-    fn heard_header(&self, rng: &mut ChaCha8Rng, wanted: impl Fn(&Header<S>) -> bool) -> Option<Header<S>> {
+    fn recorded_header(
+        &self,
+        rng: &mut ChaCha8Rng,
+        wanted: impl Fn(&Header<S>) -> bool,
+    ) -> Option<Header<S>> {
         let deployment = self.fleet.deployment();
         let skipped = if rng.next_u32().is_multiple_of(4) { below(rng, 64) } else { 0 };
         let heard = self.recorded.iter().rev().take(HEARD);

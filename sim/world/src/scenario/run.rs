@@ -16,11 +16,11 @@ use crate::{
 };
 
 /// Interval between checks of convergence.
-const LOOK: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Result of a scenario.
 #[derive(Clone, Debug)]
-pub struct Played {
+pub struct ScenarioRun {
     /// Invariants that did not hold.
     pub violations: Vec<Violation>,
     /// Expectations that were not met, one sentence each.
@@ -47,7 +47,7 @@ pub struct Played {
     pub trace: [u8; 32],
 }
 
-impl Played {
+impl ScenarioRun {
     /// Whether all invariants held and all expectations were met.
     pub fn passed(&self) -> bool {
         self.violations.is_empty() && self.unmet.is_empty()
@@ -82,7 +82,7 @@ impl Scenario {
     ///
     /// # Errors
     /// If the world cannot be; a scenario that was read from a file can.
-    pub fn play<S: QuorumSuite>(&self) -> Result<Played, WorldError> {
+    pub fn run<S: QuorumSuite>(&self) -> Result<ScenarioRun, WorldError> {
         let mut world = World::<S>::new(self.setup())?;
         for (at, action) in &self.script {
             world.schedule(*at, action.clone());
@@ -93,15 +93,15 @@ impl Scenario {
             tally: Tally::default(),
             epochs: Vec::new(),
         };
-        let settled = self.run(&mut world, &mut counter);
+        let settled = self.run_to_convergence(&mut world, &mut counter);
         Ok(self.evaluate(&world, counter, settled))
     }
 
-    fn run<S: Suite>(&self, world: &mut World<S>, counter: &mut Counter<S>) -> Duration {
+    fn run_to_convergence<S: Suite>(&self, world: &mut World<S>, counter: &mut Counter<S>) -> Duration {
         let end = self.duration + self.settle;
         let mut stopped = world.run_until(self.duration + Duration::from_millis(1), counter);
         while !stopped && world.time() < end && !counter.invariants.stragglers(world).is_empty() {
-            let next = (world.time() + LOOK).min(end);
+            let next = (world.time() + CHECK_INTERVAL).min(end);
             stopped = world.run_until(next, counter);
         }
         if !stopped {
@@ -110,7 +110,7 @@ impl Scenario {
         world.time().saturating_sub(self.duration)
     }
 
-    fn evaluate<S: Suite>(&self, world: &World<S>, counter: Counter<S>, settled: Duration) -> Played {
+    fn evaluate<S: Suite>(&self, world: &World<S>, counter: Counter<S>, settled: Duration) -> ScenarioRun {
         let Counter { invariants, mut tally, epochs } = counter;
         tally.members = holders(world);
         tally.lost = world.traffic().lost;
@@ -120,7 +120,7 @@ impl Scenario {
         let violations = invariants.violations().to_vec();
         // A world that was stopped early cannot have met its expectations.
         let unmet = if violations.is_empty() { self.expect.unmet(&tally) } else { Vec::new() };
-        Played {
+        ScenarioRun {
             violations,
             unmet,
             tally,
