@@ -1,7 +1,8 @@
-//! Every algorithm of every scheme for 1, 10 and 30 attributes: a conjunction of so many, and a set of just these.
+//! Every algorithm of every scheme for 1, 10 and 30 attributes: a conjunction of so many, and a set of just
+//! these.
 //!
-//! `cargo bench -p quiver-abe --features insecure-yct14`. Only ratios within one run mean anything: decryption of 30 leaves
-//! to that of one, `prepared` to plain, one scheme to another.
+//! `cargo bench -p quiver-abe --features insecure-yct14`. Only ratios within one run mean anything:
+//! decryption of 30 leaves to that of one, `prepared` to plain, one scheme to another.
 #![expect(clippy::unwrap_used, reason = "a bench that cannot go on has failed")]
 
 use std::hint::black_box;
@@ -33,7 +34,7 @@ fn listed(count: usize) -> Universe {
     Universe::closed(names).unwrap()
 }
 
-/// What one scheme is measured with.
+/// Keys and ciphertexts with which one scheme is measured.
 struct Sides<S: Scheme> {
     universe: fn(usize) -> Universe,
     of_key: fn(usize) -> S::KeyTerms,

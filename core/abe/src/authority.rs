@@ -5,9 +5,11 @@ use core::fmt;
 use quiver_crypto::canonical::{Malformed, Reader};
 use quiver_crypto::{Digest, Hasher, Hex};
 
-/// The fingerprint of an authority's parameters: 32 bytes, SHA-256 over their encoding, the scheme's name with it.
+/// The fingerprint of an authority's parameters: 32 bytes, SHA-256 over their encoding, the scheme's name
+/// with it.
 ///
-/// Every key and every ciphertext carries it, so that a mismatch is an error of its own and not a wrong secret.
+/// Every key and every ciphertext carries it, so that a mismatch is an error of its own and not a wrong
+/// secret.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Authority(Digest);
 

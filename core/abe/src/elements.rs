@@ -12,7 +12,8 @@ use zeroize::Zeroize;
 
 use crate::AbeError;
 
-/// A scalar that is not zero. Zero comes up once in 2²⁵⁵ draws; drawing again would hang on a broken generator.
+/// A scalar that is not zero. Zero is drawn once in 2²⁵⁵ times; drawing again would hang on a broken
+/// generator.
 pub(crate) fn nonzero(rng: &mut (impl CryptoRngCore + ?Sized)) -> Scalar {
     let scalar = scalar_random(rng);
     if scalar == Scalar::from(0_u64) { Scalar::from(1_u64) } else { scalar }
@@ -25,7 +26,8 @@ pub(crate) fn write_points<C: Curve>(writer: &mut Writer, points: &[Point<C>]) {
     });
 }
 
-/// Reads so many points of the subgroup, none of them the identity. Fails on too few bytes before it computes anything.
+/// Reads so many points of the subgroup, none of them the identity. Fails on too few bytes before it computes
+/// anything.
 pub(crate) fn read_points<C: Curve>(
     reader: &mut Reader<'_>,
     count: usize,

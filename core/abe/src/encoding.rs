@@ -31,7 +31,7 @@ const VERSION: u8 = 1;
 /// Bytes that every encoding starts with.
 pub(crate) const HEADER_LEN: usize = 3;
 
-/// What is encoded.
+/// Kind of the encoded value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Parameters = 1,
@@ -69,7 +69,7 @@ fn read_header<M: SchemeAlgebra>(reader: &mut Reader<'_>, kind: Kind) -> Result<
     Ok(())
 }
 
-/// What keys and ciphertexts consist of: whose they are, what they say, and their elements.
+/// Content of a key or ciphertext: its authority, its terms, and its elements.
 #[derive(Clone)]
 struct Content<T: Terms, B> {
     authority: Authority,
@@ -172,8 +172,9 @@ impl<M: SchemeAlgebra> Scheme for M {
     }
 }
 
-/// K = PRF(HKDF-Extract(H(ciphertext), element), scheme, "secret"). The ciphertext's encoding goes in whole, and with it
-/// the scheme, the authority, the policy or attributes, and every component, whether decryption needed it or not.
+/// K = PRF(HKDF-Extract(H(ciphertext), element), scheme, "secret"). The ciphertext's encoding goes in whole,
+/// and with it the scheme, the authority, the policy or attributes, and every component, whether decryption
+/// needed it or not.
 fn derive_secret<M: SchemeAlgebra>(ciphertext: &Ciphertext<M>, element: &SharedElement) -> Secret<32> {
     let salt = Hasher::new("QUIVER-ABE-v1 ciphertext").lp(ciphertext.as_bytes()).finish();
     prf(&extract(&salt, element), M::ID, "secret", &[])

@@ -1,7 +1,8 @@
 //! Envelopes: attribute-based encryption of messages and files of any length.
 //!
-//! A scheme of this crate encapsulates a key, the transform of Fujisaki and Okamoto makes that withstand tampering, a chain
-//! turns it into one key per message, and each message is a stream of chunks, signed by its sender inside the encryption.
+//! A scheme of this crate encapsulates a key, the transform of Fujisaki and Okamoto makes that withstand
+//! tampering, a chain turns it into one key per message, and each message is a stream of chunks, signed by
+//! its sender inside the encryption.
 //!
 //! | module | what it has |
 //! |---|---|
@@ -15,8 +16,8 @@
 //! | `oneshot` | the same for what fits into memory |
 //! | `io` | the same over `std::io::Read` and `Write` (feature `std`) |
 //!
-//! An envelope's header takes some 150 bytes beside sender and KEM ciphertext (49 in messages after the first), its
-//! chunks 16 bytes per 64 KiB, its end 16 bytes and the signature.
+//! An envelope's header takes some 150 bytes beside sender and KEM ciphertext (49 in messages after the
+//! first), its chunks 16 bytes per 64 KiB, its end 16 bytes and the signature.
 
 mod any_scheme;
 mod chain;

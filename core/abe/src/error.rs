@@ -22,7 +22,7 @@ pub enum AbeError {
     /// Bytes are of this scheme but not of the kind that is expected.
     #[error("not {expected}")]
     WrongKind {
-        /// What was expected, with its article.
+        /// The expected value, with its article.
         expected: &'static str,
     },
     /// Bytes are of a version of the encoding that this build does not know.
@@ -55,7 +55,7 @@ pub enum AbeError {
     /// A list or a byte string exceeds its bound.
     #[error("{what} exceeds {limit}")]
     TooLong {
-        /// What is too long.
+        /// Name of the value that is too long.
         what: &'static str,
         /// Bytes or items it may have.
         limit: usize,

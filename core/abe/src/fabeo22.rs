@@ -1,7 +1,8 @@
-//! FABEO: Riepel and Wee, *FABEO: Fast Attribute-Based Encryption with Optimal Security*, CCS 2022, eprint 2022/1415.
+//! FABEO: Riepel and Wee, *FABEO: Fast Attribute-Based Encryption with Optimal Security*, CCS 2022, eprint
+//! 2022/1415.
 //!
-//! Both schemes of its figure 1, in the form that lets a policy use an attribute more than once. Attributes are hashed to
-//! G1, so any name is one. Adaptively secure in the generic group model with a random oracle.
+//! Both schemes of its figure 1, in the form that lets a policy use an attribute more than once. Attributes
+//! are hashed to G1, so any name is one. Adaptively secure in the generic group model with a random oracle.
 //!
 //! | paper | here |
 //! |---|---|
@@ -22,10 +23,10 @@
 //! | master key | 3 + 32 + 32 |
 //!
 //! # Why use numbers
-//! With one r for all leaves of a key (or one s' for all of a ciphertext), two leaves i, j of one attribute would differ by
-//! (λ_i − λ_j)·g1: a difference of shares that anybody can compute without having the attribute. The k-th use of every
-//! attribute therefore has randomness of its own, and costs one more pairing if it is used. A test performs the attack on
-//! the form with one r.
+//! With one r for all leaves of a key (or one s' for all of a ciphertext), two leaves i, j of one attribute
+//! would differ by (λ_i − λ_j)·g1: a difference of shares that anybody can compute without having the
+//! attribute. The k-th use of every attribute therefore has randomness of its own, and costs one more pairing
+//! if it is used. A test performs the attack on the form with one r.
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -50,16 +51,17 @@ mod kp;
 pub use cp::FabeoCp;
 pub use kp::FabeoKp;
 
-/// Attributes whose points [`prepare`](crate::Scheme::prepare) keeps as tables: 49,152 bytes each, 3 MiB in all.
+/// Number of attributes whose points [`prepare`](crate::Scheme::prepare) keeps as tables: 49,152 bytes each,
+/// 3 MiB in all.
 const TABLED: usize = 64;
 
-/// Attributes whose points it keeps: 144 bytes each, 144 KiB in all.
+/// Number of attributes whose points it keeps: 144 bytes each, 144 KiB in all.
 const KEPT: usize = 1_024;
 
 /// Bits of a window in an attribute's table.
 const WINDOW: u32 = 4;
 
-/// What the two schemes do not share: their domains.
+/// The domains, in which the two schemes differ.
 pub trait Variant: Copy + fmt::Debug + Send + Sync + 'static {
     /// The domain of H for attributes (RFC 9380, section 3.1).
     const ATTRIBUTE_DOMAIN: &'static str;
@@ -67,7 +69,7 @@ pub trait Variant: Copy + fmt::Debug + Send + Sync + 'static {
     const BASE_DOMAIN: &'static str;
 }
 
-/// What an authority publishes: y = α·e(g1, g2).
+/// Public parameters of an authority: y = α·e(g1, g2).
 #[derive(Clone)]
 pub struct Public<V: Variant> {
     y: Gt,
@@ -75,7 +77,7 @@ pub struct Public<V: Variant> {
     variant: PhantomData<V>,
 }
 
-/// Tables of what is multiplied again and again: 1.3 MB, and what attributes take.
+/// Tables of points that are multiplied again and again: 1.3 MB, and those of attributes.
 struct Tables {
     y: FixedBase<Gt>,
     g1: FixedBase<G1>,
@@ -204,19 +206,19 @@ fn setup<V: Variant>(
     Ok((Public::new(y), alpha))
 }
 
-/// Σ γ·point over those leaves of a selection for which `point` has one. The coefficients' common denominator divides the
-/// sum, not its terms.
+/// Σ γ·point over those leaves of a selection for which `point` has one. The coefficients' common denominator
+/// divides the sum, not its terms.
 fn weighted(weights: &Weights<Scalar>, point: impl Fn(usize) -> Option<G1>) -> Result<G1, AbeError> {
     weights.combine(point).map(|sum| weights.divisor().map_or(sum, |divisor| sum * divisor))
 }
 
-/// What a leaf costs when the cheapest subset is chosen: the first use of an attribute its additions, a later one close to
-/// the pairing that it may bring with it.
+/// Cost of a leaf when the cheapest subset is chosen: of an attribute's first use its additions, of a later
+/// one close to the pairing that it may add.
 fn cost(_: &Attribute, use_number: usize) -> u32 {
     if use_number == 0 { 1 } else { 32 }
 }
 
-/// Which use numbers the selected leaves have, each once, ascending.
+/// Use numbers of the selected leaves, each once, ascending.
 fn uses(formula: &Formula, selection: &Selection) -> Vec<usize> {
     let mut used = alloc::vec![false; formula.uses()];
     for leaf in selection.leaves().iter().filter_map(|index| formula.leaves().get(*index)) {

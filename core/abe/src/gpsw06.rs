@@ -1,5 +1,6 @@
-//! GPSW: Goyal, Pandey, Sahai, Waters, *Attribute-Based Encryption for Fine-Grained Access Control of Encrypted Data*, CCS
-//! 2006, eprint 2006/309, section 4: key policy, small universe, selectively secure. The reference others are measured by.
+//! GPSW: Goyal, Pandey, Sahai, Waters, *Attribute-Based Encryption for Fine-Grained Access Control of
+//! Encrypted Data*, CCS 2006, eprint 2006/309, section 4: key policy, small universe, selectively secure. The
+//! reference others are measured by.
 //!
 //! The paper's pairing is symmetric; here ciphertexts live in G1 and keys in G2.
 //!
@@ -17,8 +18,9 @@
 //! Σ e(γ_x s t_i g1, (q_x(0) / t_i) g2) = Σ γ_x s q_x(0) e(g1, g2) = y s e(g1, g2)
 //! ```
 //!
-//! One Miller loop over as many pairs as leaves are used and one final exponentiation. Leaves of one attribute need no use
-//! numbers: D_x − D_x' is divided by t_i as each of them is, and so tells those nothing who lack the attribute.
+//! One Miller loop over as many pairs as leaves are used and one final exponentiation. Leaves of one
+//! attribute need no use numbers: D_x − D_x' is divided by t_i as each of them is, and so tells those nothing
+//! who lack the attribute.
 //!
 //! # Sizes
 //! | | bytes |
@@ -60,7 +62,7 @@ const WORTH_A_TABLE: usize = 32;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Gpsw06;
 
-/// What an authority publishes.
+/// Public parameters of an authority.
 #[derive(Clone)]
 pub struct Public {
     universe: Listed,
@@ -75,7 +77,7 @@ pub struct Public {
 struct Tables {
     y: FixedBase<Gt>,
     g2: FixedBase<G2>,
-    /// By place in the universe.
+    /// By index in the universe.
     attributes: BTreeMap<usize, FixedBase<G1>>,
 }
 

@@ -1,4 +1,4 @@
-//! Attribute-based key encapsulation: whoever has attributes that satisfy the policy obtains a secret of 32
+//! Attribute-based key encapsulation: a holder of attributes that satisfy the policy obtains a secret of 32
 //! bytes.
 //!
 //! | scheme | source | policy in | attributes | opens with |
@@ -11,8 +11,9 @@
     doc = "| [`InsecureYct14`] | Yao, Chen, Tian, FGCS 49, 2015 | the key | a closed list | no pairing; **broken** |"
 )]
 //!
-//! All of them are [`Scheme`]s: one set of functions, one set of encodings, one suite of tests. `FabeoKp` is for data that
-//! a sensor seals and `FabeoCp` for orders that are sealed to a role; `Gpsw06` is the reference that others are measured by.
+//! All of them are [`Scheme`]s: one set of functions, one set of encodings, one suite of tests. `FabeoKp` is
+//! for data that a sensor seals and `FabeoCp` for orders that are sealed to a role; `Gpsw06` is the reference
+//! that others are measured by.
 //!
 //! | module | what it has |
 //! |---|---|
@@ -25,11 +26,12 @@
 //! | [`error`] | why something is refused |
 //!
 //! # What this is not
-//! The encapsulations resist chosen-plaintext attacks only, and a ciphertext without its policy or with another one is
-//! not recognised as such but opens to another secret. Envelopes, which re-encapsulate and compare, do recognise it.
+//! The encapsulations resist chosen-plaintext attacks only, and a ciphertext without its policy or with
+//! another one is not recognised as such but opens to another secret. Envelopes, which re-encapsulate and
+//! compare, do recognise it.
 //!
-//! **Not constant-time**: the arithmetic of the pairing groups is not (see `quiver-pairing`), and policies and attributes,
-//! which are public, decide which steps are taken.
+//! **Not constant-time**: the arithmetic of the pairing groups is not (see `quiver-pairing`), and policies
+//! and attributes, which are public, decide which steps are taken.
 //!
 //! ```
 //! use quiver_abe::{FabeoCp, Scheme, Universe};

@@ -10,22 +10,23 @@ use crate::{AbeError, Authority, Terms, Universe};
 
 /// An attribute-based key encapsulation.
 ///
-/// In a key-policy scheme [`KeyTerms`](Self::KeyTerms) is an access tree and [`CiphertextTerms`](Self::CiphertextTerms) a set of
-/// attributes; in a ciphertext-policy scheme it is the other way round. The encapsulations are secure against chosen
-/// plaintexts only: whoever opens what others may have touched re-encapsulates and compares, as envelopes do.
+/// A scheme. In a key-policy scheme [`KeyTerms`](Self::KeyTerms) is an access tree and
+/// [`CiphertextTerms`](Self::CiphertextTerms) a set of attributes; in a ciphertext-policy scheme it is the
+/// other way round. The encapsulations are secure against chosen plaintexts only: whoever opens what others
+/// may have touched re-encapsulates and compares, as envelopes do.
 pub trait Scheme: Sized + Copy + Debug + Send + Sync + 'static {
     /// The scheme's name, which domains and encodings contain.
     const ID: &'static str;
 
-    /// What a key says in the clear.
+    /// Public terms of a key.
     type KeyTerms: Terms;
-    /// What a ciphertext says in the clear.
+    /// Public terms of a ciphertext.
     type CiphertextTerms: Terms;
-    /// What an authority publishes.
+    /// Public parameters of an authority.
     type Parameters: PublicEncoding + Clone;
-    /// What an authority keeps to itself.
+    /// Master key of an authority.
     type MasterKey: SecretEncoding;
-    /// What a holder is given.
+    /// Key of a holder.
     type Key: SecretEncoding + HasTerms<Terms = Self::KeyTerms>;
     /// An encapsulated secret.
     type Ciphertext: PublicEncoding + Clone + HasTerms<Terms = Self::CiphertextTerms>;
@@ -33,23 +34,24 @@ pub trait Scheme: Sized + Copy + Debug + Send + Sync + 'static {
     /// Founds an authority over `universe`.
     ///
     /// # Errors
-    /// [`AbeError::ClosedUniverseNeeded`] or [`AbeError::OpenUniverseNeeded`] if it is not of the kind that the scheme
-    /// takes.
+    /// [`AbeError::ClosedUniverseNeeded`] or [`AbeError::OpenUniverseNeeded`] if it is not of the kind that
+    /// the scheme takes.
     fn setup(
         universe: &Universe,
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> Result<(Self::Parameters, Self::MasterKey), AbeError>;
 
-    /// Spends memory so that what follows with these parameters is faster: fixed-base tables, and whatever the scheme
-    /// computes per attribute for those in `expected`, of which it takes no more than it has room for. Worth it from
-    /// the second use on; changes no result and no encoding.
+    /// Spends memory so that what follows with these parameters is faster: fixed-base tables, and whatever
+    /// the scheme computes per attribute for those in `expected`, of which it takes no more than it has room
+    /// for. Worth it from the second use on; changes no result and no encoding.
     fn prepare(parameters: &mut Self::Parameters, expected: &Universe);
 
     /// Derives a key for `terms`.
     ///
     /// # Errors
-    /// [`AbeError::WrongAuthority`] if parameters and master key are not of one setup; [`AbeError::NoAttributes`] and
-    /// [`AbeError::OutsideUniverse`] for terms that the authority has no keys for.
+    /// [`AbeError::WrongAuthority`] if parameters and master key are not of one setup;
+    /// [`AbeError::NoAttributes`] and [`AbeError::OutsideUniverse`] for terms that the authority has no keys
+    /// for.
     fn derive(
         parameters: &Self::Parameters,
         master: &Self::MasterKey,
@@ -57,7 +59,7 @@ pub trait Scheme: Sized + Copy + Debug + Send + Sync + 'static {
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> Result<Self::Key, AbeError>;
 
-    /// Encapsulates a fresh secret for the keys that `terms` let in. Takes all randomness from `rng`: the same
+    /// Encapsulates a fresh secret for the keys that `terms` admit. Takes all randomness from `rng`: the same
     /// generator gives the same bytes.
     ///
     /// # Errors
@@ -70,7 +72,8 @@ pub trait Scheme: Sized + Copy + Debug + Send + Sync + 'static {
 
     /// The secret in `ciphertext`.
     ///
-    /// A ciphertext that was not made by [`encapsulate`](Self::encapsulate) gives some other secret, not an error.
+    /// A ciphertext that was not made by [`encapsulate`](Self::encapsulate) gives some other secret, not an
+    /// error.
     ///
     /// # Errors
     /// [`AbeError::WrongAuthority`] if the three are not of one authority; [`AbeError::NotSatisfied`].
@@ -84,8 +87,9 @@ pub trait Scheme: Sized + Copy + Debug + Send + Sync + 'static {
     fn admits(key: &Self::KeyTerms, ciphertext: &Self::CiphertextTerms) -> bool;
 }
 
-/// A value that anyone may see. Its encoding is canonical: it starts with version, scheme and kind, points are
-/// compressed and checked for curve and subgroup, the identity is refused, and exactly one byte string is taken.
+/// A value that anyone may see. Its encoding is canonical: it starts with version, scheme and kind, points
+/// are compressed and checked for curve and subgroup, the identity is refused, and exactly one byte string is
+/// taken.
 pub trait PublicEncoding: Sized + Debug {
     /// The canonical encoding.
     fn encode(&self) -> Vec<u8>;
@@ -93,15 +97,16 @@ pub trait PublicEncoding: Sized + Debug {
     /// Reads what [`encode`](Self::encode) wrote.
     ///
     /// # Errors
-    /// [`AbeError::WrongScheme`], [`AbeError::WrongKind`] or [`AbeError::UnknownVersion`] for bytes of something else;
-    /// the other variants say what is wrong within.
+    /// [`AbeError::WrongScheme`], [`AbeError::WrongKind`] or [`AbeError::UnknownVersion`] for other bytes;
+    /// the other variants for mistakes within.
     fn decode(bytes: &[u8]) -> Result<Self, AbeError>;
 
     /// Under which authority.
     fn authority(&self) -> &Authority;
 }
 
-/// A value that its holder keeps: erased when dropped, never printed. Encoded as [`PublicEncoding`] values are.
+/// A value that its holder keeps: erased when dropped, never printed. Encoded as [`PublicEncoding`] values
+/// are.
 pub trait SecretEncoding: Sized + Debug {
     /// The canonical encoding, a secret.
     fn encode(&self) -> Zeroizing<Vec<u8>>;
@@ -116,11 +121,11 @@ pub trait SecretEncoding: Sized + Debug {
     fn authority(&self) -> &Authority;
 }
 
-/// A value that says in the clear what it is for.
+/// A value with public terms.
 pub trait HasTerms {
     /// A policy or attributes.
     type Terms: Terms;
 
-    /// What it is for.
+    /// Its terms.
     fn terms(&self) -> &Self::Terms;
 }

@@ -20,9 +20,9 @@ pub trait SchemeAlgebra: Sized + Copy + Debug + Send + Sync + 'static {
     /// The scheme's number in encodings.
     const NUMBER: u8;
 
-    /// What a key says in the clear.
+    /// Public terms of a key.
     type KeyTerms: Terms;
-    /// What a ciphertext says in the clear.
+    /// Public terms of a ciphertext.
     type CiphertextTerms: Terms;
     /// The elements that an authority publishes.
     type Public: ElementEncoding<()> + Clone;
@@ -67,8 +67,8 @@ pub trait SchemeAlgebra: Sized + Copy + Debug + Send + Sync + 'static {
     fn admits(key: &Self::KeyTerms, ciphertext: &Self::CiphertextTerms) -> bool;
 }
 
-/// The part of an encoding that is a scheme's own. How many elements there are follows from the context: the terms,
-/// which stand before them.
+/// The part of an encoding that is a scheme's own. How many elements there are follows from the context: the
+/// terms, which stand before them.
 pub trait ElementEncoding<C>: Sized {
     /// Bytes that [`write`](Self::write) writes.
     fn encoded_len(&self) -> usize;

@@ -8,10 +8,11 @@
 //! | n of n | random, but adding up to v | 1 |
 //! | k of n | f(1), f(2), … of a random polynomial f of degree k − 1 with f(0) = v (Shamir) | Lagrange's at 0 |
 //!
-//! This is the monotone span program of the formula (Lewko and Waters, eprint 2010/351, appendix G, with Shamir's rows for
-//! thresholds), one row per leaf. Conjunctions and disjunctions multiply nothing, neither here nor where points are put
-//! together. Lagrange's coefficients are fractions of small integers; they stay integers with one common denominator, by
-//! which only the sum is divided, as long as they fit 127 bits, and become field elements beyond.
+//! This is the monotone span program of the formula (Lewko and Waters, eprint 2010/351, appendix G, with
+//! Shamir's rows for thresholds), one row per leaf. Conjunctions and disjunctions multiply nothing, neither
+//! here nor where points are put together. Lagrange's coefficients are fractions of small integers; they stay
+//! integers with one common denominator, by which only the sum is divided, as long as they fit 127 bits, and
+//! become field elements beyond.
 
 use alloc::vec::Vec;
 
@@ -124,7 +125,7 @@ impl<F: Field> Weights<F> {
         Some(Self::Small { factors, denominator })
     }
 
-    /// How many leaves there are.
+    /// Number of leaves.
     pub(crate) const fn len(&self) -> usize {
         match self {
             Self::Small { factors, .. } => factors.len(),
@@ -155,7 +156,8 @@ pub(crate) fn coefficients<F: Field>(formula: &Formula, selection: &Selection) -
 }
 
 impl Weights<Scalar> {
-    /// Σ factor · point over those leaves of the selection, by their place in it, for which `point` has one. Not divided.
+    /// Σ factor · point over those leaves of the selection, by their place in it, for which `point` has one.
+    /// Not divided.
     pub(crate) fn combine(&self, point: impl Fn(usize) -> Option<G1>) -> Result<G1, AbeError> {
         let (mut points, mut places) = (Zeroizing::new(Vec::with_capacity(self.len())), Vec::new());
         for place in 0..self.len() {
@@ -199,8 +201,8 @@ impl Weights<Scalar> {
 /// Weights are made for the leaves of a selection, one each; nothing leads here.
 const UNEQUAL: AbeError = AbeError::Malformed("as many weights as leaves");
 
-/// Carries a weight from the root to the leaves of a selection; `step` says what a gate makes of the weight it is given,
-/// one for each of its chosen places. Gates come before those below them.
+/// Propagates a weight from the root to the leaves of a selection; `step` computes from the weight of a gate
+/// those of its chosen children. Gates come before those below them.
 fn propagate<W: Clone>(
     formula: &Formula,
     selection: &Selection,
@@ -217,7 +219,7 @@ fn propagate<W: Clone>(
             *weights.get_mut(*gate.children().get(index)?)? = Some(weight);
         }
     }
-    // What is left are the leaves, in post-order and so from left to right, as the selection lists them.
+    // The rest are the leaves, in post-order and so from left to right, as the selection lists them.
     Some(weights.into_iter().flatten().collect())
 }
 

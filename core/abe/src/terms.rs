@@ -10,9 +10,9 @@ use crate::AbeError;
 /// Bytes that a policy's or a set's encoding may have within a key or a ciphertext.
 pub const MAX_TERMS_LEN: usize = 1 << 20;
 
-/// A policy or a set of attributes, canonically encoded and shown as its source text.
+/// A policy or a set of attributes, canonically encoded and displayed as its source text.
 pub trait Terms: Clone + Eq + Debug + Display + Send + Sync + 'static {
-    /// What a scheme computes with: a formula over single attributes, or a list of them.
+    /// The form with which a scheme computes: a formula over single attributes, or a list of them.
     type Lowered: Clone + Debug + Send + Sync;
 
     /// The canonical encoding.
@@ -31,7 +31,7 @@ pub trait Terms: Clone + Eq + Debug + Display + Send + Sync + 'static {
     fn lower(&self) -> Result<Self::Lowered, AbeError>;
 }
 
-/// What a scheme computes with.
+/// The form with which a scheme computes.
 pub(crate) type Lowered<T> = <T as Terms>::Lowered;
 
 impl Terms for AccessTree {
@@ -50,7 +50,8 @@ impl Terms for AccessTree {
     }
 }
 
-/// The attributes of a set, singly: an integer counts as its bits. Components of keys and ciphertexts stand in this order.
+/// The attributes of a set, singly: an integer counts as its bits. Components of keys and ciphertexts stand
+/// in this order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Atoms {
     set: AttributeSet,
@@ -68,7 +69,7 @@ impl Atoms {
         self.ascending.iter()
     }
 
-    /// How many there are, at least one.
+    /// Their number, at least one.
     pub(crate) const fn len(&self) -> usize {
         self.ascending.len()
     }
@@ -99,7 +100,7 @@ impl Terms for AttributeSet {
     }
 }
 
-/// In order. A board has few of them, and no flash for a fast way to sort.
+/// Sorts. A board has few attributes, and no flash for a fast sort.
 fn ascending(atoms: impl Iterator<Item = Attribute>) -> Vec<Attribute> {
     if cfg!(feature = "small") {
         let mut ascending = Vec::new();

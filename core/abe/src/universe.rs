@@ -20,7 +20,7 @@ const MIN_ATTRIBUTE_LEN: usize = 6;
 pub enum Universe {
     /// Any: the scheme hashes their names.
     Open,
-    /// Those of a list, fixed when the authority is set up.
+    /// The attributes of a list, fixed when the authority is set up.
     Closed(Listed),
 }
 
@@ -96,7 +96,7 @@ impl Listed {
         Self::new(list)
     }
 
-    /// How many there are.
+    /// Number of attributes.
     pub(crate) const fn len(&self) -> usize {
         self.0.len()
     }

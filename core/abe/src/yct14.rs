@@ -1,5 +1,5 @@
-//! YCT14: Yao, Chen, Tian, *A lightweight attribute-based encryption scheme for the Internet of Things*, Future Generation
-//! Computer Systems 49, 2015. **Broken. For measurements, and to show why not.**
+//! YCT14: Yao, Chen, Tian, *A lightweight attribute-based encryption scheme for the Internet of Things*,
+//! Future Generation Computer Systems 49, 2015. **Broken. For measurements, and to show why not.**
 //!
 //! The scheme is GPSW without a pairing: shares are plain scalars. It runs on ristretto255.
 //!
@@ -14,11 +14,12 @@
 //! With Σ γ_x q_x(0) = s over the leaves used: Σ γ_x (q_x(0) / s_i) k s_i·G = s k·G.
 //!
 //! # The attack
-//! A key's scalars are linear in what they share: for a1 ∧ a2, D_1 (s_1/s) + D_2 (s_2/s) = 1. Two keys for that policy, of
-//! one holder or of two, are two equations in the two unknowns s_1/s and s_2/s; their inverses are the keys for a1 alone and
-//! for a2 alone, which the authority never issued, and which open every ciphertext with the attribute. A test
-//! carries it out. J. Herranz, *Attacking Pairing-Free Attribute-Based Encryption Schemes*, IEEE Access 8, 2020, has this and
-//! shows that no scheme of this shape can do better.
+//! A key's scalars are linear in what they share: for a1 ∧ a2, D_1 (s_1/s) + D_2 (s_2/s) = 1. Two keys for
+//! that policy, of one holder or of two, are two equations in the two unknowns s_1/s and s_2/s; their
+//! inverses are the keys for a1 alone and for a2 alone, which the authority never issued, and which open
+//! every ciphertext with the attribute. A test carries it out. J. Herranz, *Attacking Pairing-Free
+//! Attribute-Based Encryption Schemes*, IEEE Access 8, 2020, has this and shows that no scheme of this shape
+//! can do better.
 //!
 //! # Sizes
 //! | | bytes |
@@ -52,7 +53,7 @@ const ENCODED_LEN: usize = 32;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InsecureYct14;
 
-/// What an authority publishes.
+/// Public parameters of an authority.
 #[derive(Clone)]
 pub struct Public {
     universe: Listed,

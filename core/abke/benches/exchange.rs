@@ -1,7 +1,8 @@
 //! Every step of the exchange, on one core. `cargo bench -p quiver-abke`.
 //!
-//! 200 attributes and 100,000 AND gates, as the source has them; 10 and 1,000; and the geofence of the documentation at its own. Batches of
-//! 1, 10 and 100 keys. Thread time, so that others on the machine count for little.
+//! 200 attributes and 100,000 AND gates, as the source has them; 10 and 1,000; and the geofence of the
+//! documentation at its own. Batches of 1, 10 and 100 keys. Thread time, so that others on the machine count
+//! for little.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -26,7 +27,7 @@ fn rng(seed: u64) -> ChaCha20Rng {
     ChaCha20Rng::seed_from_u64(seed)
 }
 
-/// Measures the thread's own time of an operation on what is made anew for each.
+/// Measures the thread's own time of an operation whose input is made anew for each.
 fn timed<I, T>(
     b: &mut Bencher<'_, WallTime>,
     mut make: impl FnMut() -> I,

@@ -18,8 +18,9 @@ const GENERATORS: &str = "QUIVER-ABKE-v1 generators with BLS12381G1_XMD:SHA-256_
 
 /// The authority's signing keys for one period: a scalar for each of the slots g, h, u, and 1 to m.
 ///
-/// All are derived from a seed, the period and m, so that what is kept is the seed. Keys of another period are unrelated, which is
-/// how credentials end: nobody verifies with those of a period that is over.
+/// Slot keys of a period, derived from a seed, the period and m, so that only the seed is stored. Keys of
+/// another period are unrelated, which is how credentials end: nobody verifies with those of a period that is
+/// over.
 pub struct Authority {
     scalars: Zeroizing<Vec<Scalar>>,
     key: AuthorityKey,
@@ -48,9 +49,11 @@ impl Authority {
         &self.key
     }
 
-    /// Certifies attributes: Gen of the source. g, h and u are points that nobody knows discrete logarithms of, and fresh.
+    /// Certifies attributes: Gen of the source. g, h and u are points that nobody knows discrete logarithms
+    /// of, and fresh.
     ///
-    /// Nothing that this signs was chosen by anybody else: sk·P for a P of somebody else's choice would be a signature on whatever he likes.
+    /// Nothing that this signs is chosen by others: sk·P for a P of an attacker's choice would be a signature
+    /// on anything.
     ///
     /// # Errors
     /// [`Error::Attributes`] unless there are as many as the authority has slots for.
@@ -101,7 +104,7 @@ impl AuthorityKey {
         12 + G2::ENCODED_LEN * (attributes + FIXED_SLOTS)
     }
 
-    /// Reads the encoding. This does not say whose key it is: the caller has it signed.
+    /// Decodes the encoding. This does not verify whose key it is: the caller has it signed.
     ///
     /// # Errors
     /// [`Error::Malformed`], [`Error::AttributeCount`], [`Error::InvalidPoint`].
@@ -135,7 +138,7 @@ impl AuthorityKey {
         self.period
     }
 
-    /// How many attributes are certified.
+    /// Number of certified attributes.
     pub fn attributes(&self) -> usize {
         self.points.len().saturating_sub(FIXED_SLOTS)
     }

@@ -42,9 +42,10 @@ impl Secrets {
     }
 }
 
-/// Certified attributes. Kept secret: whoever has it shows these attributes.
+/// Certified attributes. Kept secret: its holder can prove these attributes.
 ///
-/// No two runs show anything of it that could be linked, except to the authority, which could recognise what it signed.
+/// No two runs reveal anything of it that could be linked, except to the authority, which could recognise its
+/// own signature.
 #[derive(Clone)]
 pub struct Credential {
     authority: Digest,
@@ -64,8 +65,8 @@ impl Credential {
             + UNCOMPRESSED_LEN * 2 * (attributes + FIXED_SLOTS)
     }
 
-    /// The encoding, secrets and all: the authority's fingerprint, m, the attributes as bits (lowest first), the secrets, 2m + 6 uncompressed
-    /// points.
+    /// The encoding, secrets and all: the authority's fingerprint, m, the attributes as bits (lowest first),
+    /// the secrets, 2m + 6 uncompressed points.
     pub fn encode(&self) -> Zeroizing<Vec<u8>> {
         let attributes = self.attributes();
         let mut writer = Writer::with_capacity(Self::encoded_len(attributes.len()));
@@ -106,7 +107,7 @@ impl Credential {
         }
         points.extend(signatures);
         let encoded: Vec<u8> = G1::encode_uncompressed(&points).concat();
-        // What the server works with is the cofactor times what it was sent.
+        // The server works with the cofactor times the sent points.
         let cofactor = Scalar::from(G1_COFACTOR);
         points.truncate(self.attributes().len().saturating_add(FIXED_SLOTS));
         Presentation {
@@ -126,7 +127,7 @@ impl fmt::Debug for Credential {
     }
 }
 
-/// A credential that somebody sent, not yet known to be what it says.
+/// A received credential that is not verified yet.
 pub struct UnverifiedCredential(Credential);
 
 impl UnverifiedCredential {
@@ -172,7 +173,8 @@ impl UnverifiedCredential {
     /// The credential, if the authority signed it and its secrets belong to it.
     ///
     /// # Errors
-    /// [`Error::OtherAuthority`], [`Error::Attributes`], [`Error::InvalidSecret`], [`Error::InvalidSignature`].
+    /// [`Error::OtherAuthority`], [`Error::Attributes`], [`Error::InvalidSecret`],
+    /// [`Error::InvalidSignature`].
     pub fn verify(self, verifier: &Verifier, rng: &mut dyn CryptoRngCore) -> Result<Credential, Error> {
         let Self(credential) = self;
         let key: &AuthorityKey = verifier.authority();
@@ -221,24 +223,24 @@ pub struct Presentation {
     secrets: Arc<Secrets>,
     /// g, h, u, e_1, …, e_m as they are sent.
     sent: Vec<G1>,
-    /// What the server multiplies them by.
+    /// The server multiplies them by it.
     cofactor: Scalar,
     encoded: Vec<u8>,
     digest: Digest,
 }
 
 impl Presentation {
-    /// What is sent: 2m + 6 uncompressed points.
+    /// The encoding that is sent: 2m + 6 uncompressed points.
     pub fn encoded(&self) -> &[u8] {
         &self.encoded
     }
 
-    /// SHA-256 of what is sent, with a domain.
+    /// SHA-256 of the encoding, with a domain.
     pub fn digest(&self) -> Digest {
         self.digest
     }
 
-    /// How many attributes it has.
+    /// Number of attributes.
     pub fn attributes(&self) -> usize {
         self.secrets.attributes().len()
     }

@@ -6,10 +6,13 @@
 //! | s, t; x_{j,b} = ρ_{j,b}·G | [`Randomness`], all of it from one seed and the context |
 //! | s·g, t·h, c_{j,0} = s·e_j + x_{j,0}, c_{j,1} = t·e_j + x_{j,1} | [`Ciphertext`], 192 + 192·m bytes |
 //!
-//! ρ is uniform modulo r, and has to be: what x_{j,1} is added to, t·e_j, is r_j·T for each attribute of value 0, with one and the same T = t·g that the client does
-//! not know, but with r_j that it does (and likewise s·e_j for those of value 1). Small integers a with Σ a_j·r_j = 0 modulo r are found by reducing a lattice, and
-//! Σ a_j·c_{j,1} = (Σ a_j·ρ_{j,1})·G has no T in it: as many equations as there are such attributes. Of short ρ each would be a discrete logarithm in an interval, which is
-//! found in the square root of its length. Of uniform ρ, the n points c_{j,1} are uniform but for the one dimension T, and x is hashed.
+//! ρ is uniform modulo r, and has to be: what x_{j,1} is added to, t·e_j, is r_j·T for each attribute of
+//! value 0, with one and the same T = t·g that the client does not know, but with r_j that it does (and
+//! likewise s·e_j for those of value 1). Small integers a with Σ a_j·r_j = 0 modulo r are found by reducing a
+//! lattice, and Σ a_j·c_{j,1} = (Σ a_j·ρ_{j,1})·G has no T in it: as many equations as there are such
+//! attributes. Of short ρ each would be a discrete logarithm in an interval, which is found in the square
+//! root of its length. Of uniform ρ, the n points c_{j,1} are uniform but for the one dimension T, and x is
+//! hashed.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -30,7 +33,7 @@ pub struct Randomness {
 }
 
 impl Randomness {
-    /// All of it, out of a seed and the context of the run: nobody who has the seed can use it in another.
+    /// Derives all of it from a seed and the context of the run: the seed is of no use in another.
     pub fn derive(seed: &Secret<32>, context: &Digest, attributes: usize) -> Self {
         let seed = prf(seed, DOMAIN, "encryption", &[context]);
         let mut rng = ChaCha20Rng::from_seed(*seed.expose());
@@ -93,8 +96,9 @@ impl Ciphertext {
     /// Reads the encoding.
     ///
     /// # Errors
-    /// [`Error::Malformed`] unless there are as many bytes as so many attributes take, before anything is computed; [`Error::InvalidPoint`] for what is
-    /// not in the subgroup, each point checked of its own, and for the identity.
+    /// [`Error::Malformed`] unless there are as many bytes as so many attributes take, before anything is
+    /// computed; [`Error::InvalidPoint`] for a point outside the subgroup, each checked on its own, and for
+    /// the identity.
     pub fn decode(bytes: &[u8], attributes: usize) -> Result<Self, Error> {
         if bytes.len() != Self::encoded_len(attributes) {
             return Err(Error::Malformed("a ciphertext of another length"));
@@ -121,7 +125,8 @@ impl Ciphertext {
         G1::encode_uncompressed(&points).concat()
     }
 
-    /// x_{j,χ_j} for each attribute: Dec of the source. What it computes and reads does not depend on the attributes.
+    /// x_{j,χ_j} for each attribute: Dec of the source. What it computes and reads does not depend on the
+    /// attributes.
     ///
     /// # Errors
     /// [`Error::Attributes`] if the ciphertext is not for as many.
@@ -140,10 +145,10 @@ impl Ciphertext {
         Ok(products)
     }
 
-    /// Whether this is what comes of the randomness: s·g, t·h and both halves for each attribute.
+    /// Whether this follows from the randomness: s·g, t·h and both halves for each attribute.
     ///
-    /// Halves are compared in a sum with weights of 128 random bits, which the points' being in the subgroup makes as good as
-    /// comparing each. What it takes in time depends on no attribute.
+    /// Halves are compared in a sum with weights of 128 random bits, which the points' being in the subgroup
+    /// makes as good as comparing each. What it takes in time depends on no attribute.
     ///
     /// # Errors
     /// [`Error::Attributes`] if the ciphertext is not for as many as the key has.
@@ -189,8 +194,8 @@ mod tests {
 
     use super::*;
 
-    /// Sums of few plaintexts with small coefficients must be no shorter than one alone: then no relation among the secrets of a
-    /// credential makes a discrete logarithm short.
+    /// Sums of few plaintexts with small coefficients must be no shorter than one alone: then no relation
+    /// among the secrets of a credential makes a discrete logarithm short.
     #[test]
     fn plaintexts_are_multiples_by_uniform_scalars() {
         let attributes = 200;

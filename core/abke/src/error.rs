@@ -17,9 +17,9 @@ pub enum Error {
     /// A credential, a key or a circuit for another number of attributes than the authority's.
     #[error("{found} attributes where there are {wanted}")]
     Attributes {
-        /// How many there have to be.
+        /// The required number.
         wanted: usize,
-        /// How many there are.
+        /// The actual number.
         found: usize,
     },
     /// Bytes are not the canonical encoding of what was expected.
@@ -28,9 +28,9 @@ pub enum Error {
     /// Bytes do not encode what they have to, in the place named.
     #[error("{element}: {reason}")]
     InvalidPoint {
-        /// Which point.
+        /// The point.
         element: Element,
-        /// What is wrong with it.
+        /// Its mistake.
         reason: PairingError,
     },
     /// Bytes are not the encoding of a scalar from 1 to r − 1.
@@ -54,7 +54,7 @@ pub enum Error {
     /// The server's signature on the context does not verify.
     #[error("the server did not sign this context")]
     InvalidContext,
-    /// What the server sent is not what its seeds say.
+    /// The server's messages do not follow from its seeds.
     #[error("the server cheated: {0}")]
     Cheated(Deviation),
     /// The opened commitment is not the one that was sent.
@@ -81,7 +81,7 @@ pub enum Element {
     /// A signature, in the same order.
     #[error("signature {0} of the public key")]
     Signature(usize),
-    /// What u and e_j add up to.
+    /// The sum of u and e_j.
     #[error("what is signed for attribute {0}")]
     Signed(usize),
     /// s·g, t·h, then both halves for each attribute.
@@ -95,7 +95,7 @@ pub enum Element {
     Ephemeral,
 }
 
-/// What a server sent that does not follow from the seeds it opened.
+/// A message of the server that does not follow from the seeds it opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Deviation {
@@ -120,7 +120,7 @@ impl From<Malformed> for Error {
 }
 
 impl Error {
-    /// What the other side may be told of this, or of any other error: nothing.
+    /// The reason for the other side of this, or of any other error: nothing.
     #[must_use]
     pub fn refused(&self) -> Refused {
         Refused

@@ -10,25 +10,31 @@
 //! | 5 opening | client | 81 | label, ρ, the client's confirmation |
 //! | 6 confirmation | server | 33 | the server's |
 //!
-//! Lengths depend on m, the circuit, and the length of the server's kind of signature alone. The first byte of each message, but not of the tables,
-//! is its number.
+//! Lengths depend on m, the circuit, and the length of the server's kind of signature alone. The first byte
+//! of each message, but not of the tables, is its number.
 //!
-//! ctx is a hash of the suite, the policy and its circuit, the authority, who the server is, the channel, the client's key, A_C, A_S and the server's nonce.
-//! The server signs it, and everything that is derived takes it in: labels, masks and seeds of one run are of no use in another.
+//! ctx is a hash of the suite, the policy and its circuit, the authority, who the server is, the channel, the
+//! client's key, A_C, A_S and the server's nonce. The server signs it, and everything that is derived takes
+//! it in: labels, masks and seeds of one run are of no use in another.
 //!
 //! # What each side is protected from
-//! * **A server that garbles something else**, or encrypts something else than labels: the client commits to what came out, sees the
-//!   seeds, and computes all anew. What the server could learn before is com, which hides; what it learns after is that it was caught.
-//! * **Selective failure.** What the client checks are both halves for each attribute and all that was garbled, none of which depends on its attributes; so whether
-//!   and when it gives up does not either. A client that cannot evaluate commits to a random label, and gives up where it would have otherwise.
-//! * **A client without the attributes** has no label of 1 to commit to before the seeds, and cannot open anything else after them.
-//! * **A third party** in between: hello and ctx are in the signature, and all messages in the key, which both sides confirm.
+//! * **A server that garbles something else**, or encrypts something else than labels: the client commits to
+//!   the result, sees the seeds, and computes all anew. What the server could learn before is com, which
+//!   hides; what it learns after is that it was caught.
+//! * **Selective failure.** What the client checks are both halves for each attribute and all that was
+//!   garbled, none of which depends on its attributes; so whether and when it gives up does not either. A
+//!   client that cannot evaluate commits to a random label, and gives up where it would have otherwise.
+//! * **A client without the attributes** has no label of 1 to commit to before the seeds, and cannot open
+//!   anything else after them.
+//! * **A third party** in between: hello and ctx are in the signature, and all messages in the key, which
+//!   both sides confirm.
 //!
-//! The server learns whether the policy is satisfied, and the client does; that the client learns it is what lets it leave quietly.
+//! The server learns whether the policy is satisfied, and the client does; that the client learns it is what
+//! lets it leave quietly.
 
 use crate::Error;
 
-/// `Debug` that shows which state it is, and nothing of it.
+/// `Debug` that prints the name of the state, and nothing of it.
 macro_rules! debug {
     ($($state:ident),*) => {
         $(impl core::fmt::Debug for $state {
@@ -58,7 +64,7 @@ pub use session::Session;
 /// Bytes of the server's signature on ctx, at most.
 pub const MAX_SIGNATURE: usize = 256;
 
-/// What a message is, in its first byte.
+/// Kind of a message, in its first byte.
 #[derive(Clone, Copy)]
 pub(crate) enum Kind {
     Hello = 1,
@@ -70,7 +76,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// What stands behind the first byte, if that is this kind's.
+    /// The bytes after the first one, if that is this kind's.
     pub(crate) fn body(self, message: &[u8]) -> Result<&[u8], Error> {
         match message.split_first() {
             Some((&kind, body)) if kind == self as u8 => Ok(body),

@@ -1,10 +1,11 @@
 //! Public keys of clients, before and after verification.
 //!
-//! A key is known up to a factor: all its points times one scalar are a key with the same secrets. So whoever receives one
-//! multiplies it once more, by the cofactor (`1 − x`, 64 bits), and works with what comes out, which lies in the subgroup whatever was sent.
-//! This is done for each point of its own and takes half the time of a check. A point whose order divides the cofactor becomes the
-//! identity, and is refused with it. g, h and u are moved when a key is read; the e_j, which are hundreds, when it is known that the
-//! authority signed those three: whoever sends points at random has nothing else computed for him.
+//! A key is known up to a factor: all its points times one scalar are a key with the same secrets. So whoever
+//! receives one multiplies it once more, by the cofactor (`1 − x`, 64 bits), and works with what comes out,
+//! which lies in the subgroup whatever was sent. This is done for each point of its own and takes half the
+//! time of a check. A point whose order divides the cofactor becomes the identity, and is refused with it. g,
+//! h and u are moved when a key is read; the e_j, which are hundreds, when it is known that the authority
+//! signed those three: whoever sends points at random has nothing else computed for him.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -29,7 +30,7 @@ impl Points {
         Self { key: Vec::with_capacity(attributes + FIXED_SLOTS), signatures: Vec::new() }
     }
 
-    /// What is signed, slot by slot.
+    /// The signed points, slot by slot.
     pub(crate) fn signed(&self) -> Vec<G1> {
         signed(&self.key)
     }
@@ -47,7 +48,8 @@ fn signed(key: &[G1]) -> Vec<G1> {
     key.iter().enumerate().map(attribute).collect()
 }
 
-/// A key that somebody sent: its points are points of the group and not the identity, but nobody knows yet who signed them.
+/// A received key: its points are points of the group and not the identity, but their signatures are not
+/// verified.
 #[derive(Clone)]
 pub struct UnverifiedPublicKey {
     /// g, h and u, in the subgroup.
@@ -68,8 +70,9 @@ impl UnverifiedPublicKey {
     /// Reads 2m + 6 uncompressed points and clears the cofactors of g, h and u.
     ///
     /// # Errors
-    /// [`Error::Malformed`] unless there are as many bytes as m attributes take, before anything is computed. [`Error::InvalidPoint`] for what is
-    /// not on the curve, the identity, and those of g, h and u that become the identity. Of the others [`Verifier`](crate::Verifier) says so.
+    /// [`Error::Malformed`] unless there are as many bytes as m attributes take, before anything is computed.
+    /// [`Error::InvalidPoint`] for what is not on the curve, the identity, and those of g, h and u that
+    /// become the identity. Of the others [`Verifier`](crate::Verifier) says so.
     pub fn decode(bytes: &[u8], attributes: usize) -> Result<Self, Error> {
         if bytes.len() != Self::encoded_len(attributes) {
             return Err(Error::Malformed("a key of another length"));
@@ -90,7 +93,7 @@ impl UnverifiedPublicKey {
         Ok(Self { fixed, raw: raw.to_vec(), signatures, digest: digest(bytes) })
     }
 
-    /// How many attributes it has.
+    /// Number of attributes.
     pub fn attributes(&self) -> usize {
         self.raw.len()
     }
@@ -100,7 +103,7 @@ impl UnverifiedPublicKey {
         self.digest
     }
 
-    /// g, h and u, which are what is signed, and the signatures on them.
+    /// g, h and u, which are signed, and the signatures on them.
     pub(crate) fn fixed(&self) -> (&[G1], &[CurvePoint]) {
         (&self.fixed, self.signatures.get(..FIXED_SLOTS).unwrap_or_default())
     }
@@ -108,7 +111,7 @@ impl UnverifiedPublicKey {
     /// Moves the e_j into the subgroup, too.
     ///
     /// # Errors
-    /// [`Error::InvalidPoint`] for those that become the identity, and for e_j = −u.
+    /// [`Error::InvalidPoint`] for a point that becomes the identity, and for e_j = −u.
     pub(crate) fn clear(self) -> Result<ClearedKey, Error> {
         let Self { fixed: mut key, raw, signatures, digest } = self;
         key.extend(cleared(&raw, FIXED_SLOTS)?);
@@ -135,7 +138,7 @@ fn cleared(points: &[CurvePoint], first: usize) -> Result<Vec<G1>, Error> {
     }
 }
 
-/// A key all of whose points are in the subgroup, and of which nobody knows yet who signed the e_j.
+/// A key whose points are all in the subgroup; the signatures of the e_j are not verified.
 pub(crate) struct ClearedKey {
     key: Vec<G1>,
     /// u + e_1, …, u + e_m.
@@ -171,7 +174,7 @@ pub struct PublicKey {
 }
 
 impl PublicKey {
-    /// How many attributes it has.
+    /// Number of attributes.
     pub fn attributes(&self) -> usize {
         self.key.len().saturating_sub(FIXED_SLOTS)
     }

@@ -1,8 +1,9 @@
-//! Attribute-based key exchange: a server and a client agree on a key if and only if the client's certified attributes satisfy the
-//! server's policy. The server learns that one bit, and no two runs of a client can be linked.
+//! Attribute-based key exchange: a server and a client agree on a key if and only if the client's certified
+//! attributes satisfy the server's policy. The server learns that one bit, and no two runs of a client can be
+//! linked.
 //!
-//! Source: Kolesnikov, Krawczyk, Lindell, Malozemoff, Rabin, *Attribute-based Key Exchange with General Policies*, CCS 2016, eprint
-//! 2016/518, over BLS12-381 in place of a Barreto-Naehrig curve.
+//! Source: Kolesnikov, Krawczyk, Lindell, Malozemoff, Rabin, *Attribute-based Key Exchange with General
+//! Policies*, CCS 2016, eprint 2016/518, over BLS12-381 in place of a Barreto-Naehrig curve.
 //!
 //! | symbol | here |
 //! |---|---|
@@ -59,16 +60,19 @@
 //! ```
 //!
 //! # What is different from the source
-//! * **Decoding.** All checks of a key are linear, so the key of identities is valid and decrypts everything, and points of small order
-//!   pass a batch's check once in so many times. So each point of a key is moved into the subgroup and refused if it becomes the
-//!   identity, on its own and before any pairing with it ([`UnverifiedPublicKey`]); what a server sends is checked point by point ([`Ciphertext`]).
-//! * **Verification** of many keys in two equations, of 4 and m + 1 Miller loops ([`Verifier`]): the short one first.
-//! * **Both halves** of each ciphertext are checked when the server opens its seeds. A client that checks the one it could not read tells
-//!   a server that spoils one half which attribute it has.
+//! * **Decoding.** All checks of a key are linear, so the key of identities is valid and decrypts everything,
+//!   and points of small order pass a batch's check once in so many times. So each point of a key is moved
+//!   into the subgroup and refused if it becomes the identity, on its own and before any pairing with it
+//!   ([`UnverifiedPublicKey`]); what a server sends is checked point by point ([`Ciphertext`]).
+//! * **Verification** of many keys in two equations, of 4 and m + 1 Miller loops ([`Verifier`]): the short
+//!   one first.
+//! * **Both halves** of each ciphertext are checked when the server opens its seeds. A client that checks the
+//!   one it could not read tells a server that spoils one half which attribute it has.
 //!
 //! # Time
-//! What secrets are multiplied by, and encoding what comes of it, takes constant time where `quiver-pairing` is built with blst; which half is decrypted is selected in constant time
-//! everywhere. Checks take time that depends on what is public, or opened, or on weights that are used once.
+//! What secrets are multiplied by, and encoding what comes of it, takes constant time where `quiver-pairing`
+//! is built with blst; which half is decrypted is selected in constant time everywhere. Checks take time that
+//! depends on what is public, or opened, or on weights that are used once.
 #![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(
     not(test),
@@ -103,5 +107,5 @@ pub const MAX_ATTRIBUTES: usize = quiver_garble::policy::MAX_BITS;
 /// Slots beside those of the attributes: g, h and u.
 pub(crate) const FIXED_SLOTS: usize = 3;
 
-/// What every hash and derivation of this crate starts with.
+/// Prefix of every hash and derivation of this crate.
 pub(crate) const DOMAIN: &str = "QUIVER-ABKE-v1";

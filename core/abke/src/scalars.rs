@@ -3,7 +3,8 @@
 use quiver_pairing::{G1_COFACTOR, Scalar, scalar_random};
 use rand_core::CryptoRngCore;
 
-/// The scalar, or 1 for zero, which comes up once in 2²⁵⁵ draws; drawing again would hang on a broken generator.
+/// The scalar, or 1 for zero, which is drawn once in 2²⁵⁵ times; drawing again would hang on a broken
+/// generator.
 pub(crate) fn nonzero(scalar: Scalar) -> Scalar {
     if scalar == Scalar::from(0_u64) { Scalar::from(1_u64) } else { scalar }
 }
@@ -18,7 +19,8 @@ pub(crate) fn weight(rng: &mut dyn CryptoRngCore) -> [u64; 2] {
     [(); 2].map(|()| rng.next_u64())
 }
 
-/// What a weight multiplies by: a + b·z², z the absolute value of the curve's parameter, which is one less than the cofactor.
+/// The scalar of a weight: a + b·z², z the absolute value of the curve's parameter, which is one less than
+/// the cofactor.
 pub(crate) fn weight_scalar([a, b]: &[u64; 2]) -> Scalar {
     let z = Scalar::from(G1_COFACTOR - 1);
     Scalar::from(*a) + Scalar::from(*b) * z * z

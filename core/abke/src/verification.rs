@@ -1,20 +1,23 @@
 //! Verification of public keys, singly or in batches.
 //!
-//! A batch is verified by equations of this form, with a weight w of 128 bits for each client and slot, drawn after all keys of the batch are in:
+//! A batch is verified by equations of this form, with a weight w of 128 bits for each client and slot, drawn
+//! after all keys of the batch are in:
 //!
 //! > e(Σ w·σ, g2) = Σ_slot e(Σ_client w·M, pk_slot)
 //!
 //! Two sides that differ for one client and slot are equal in the sum for one weight in 2^128.
 //!
-//! There are two of them. The first is about the slots of g, h and u: four Miller loops, before anything is computed with the hundreds of other points,
-//! tell whoever sends points of his own making. The second is about the attributes of those who passed: m + 1 loops. Whichever fails is repeated
-//! for each client alone, so that what k clients cost grows with k and no faster, whatever they send.
+//! There are two of them. The first is about the slots of g, h and u: four Miller loops, before anything is
+//! computed with the hundreds of other points, tell whoever sends points of his own making. The second is
+//! about the attributes of those who passed: m + 1 loops. Whichever fails is repeated for each client alone,
+//! so that what k clients cost grows with k and no faster, whatever they send.
 //!
 //! # Signatures outside the subgroup
-//! The M are in G1. A σ is known to be on the curve, and that is enough. Let σ = σ' + T, with σ' in G1 and T of an order that divides the cofactor
-//! (r does not divide it, so every point is such a sum). What the equation is evaluated on is (1 − x)·Σ w·σ = (1 − x)·Σ w·σ': the T are gone, since
-//! 1 − x multiplies every point into the subgroup. So the equation says that the σ' are signatures, whatever the T; and a signature is
-//! used for nothing but this equation. Somebody who adds a T marks his own key, once.
+//! The M are in G1. A σ is known to be on the curve, and that is enough. Let σ = σ' + T, with σ' in G1 and T
+//! of an order that divides the cofactor (r does not divide it, so every point is such a sum). What the
+//! equation is evaluated on is (1 − x)·Σ w·σ = (1 − x)·Σ w·σ': the T are gone, since 1 − x multiplies every
+//! point into the subgroup. So the equation says that the σ' are signatures, whatever the T; and a signature
+//! is used for nothing but this equation. Somebody who adds a T marks his own key, once.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -36,10 +39,10 @@ pub struct Verifier {
     attributes: Prepared,
 }
 
-/// What one client has to be verified about: what is signed, slot by slot, and the signatures.
+/// Claim of one client: the signed points, slot by slot, and the signatures.
 type Claim<'a> = (&'a [G1], &'a [CurvePoint]);
 
-/// What verifying took, in what takes longest.
+/// Costs of a verification, in its slowest operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Effort {
     /// Miller loops; each equation has a final exponentiation beside them.
@@ -71,9 +74,10 @@ impl Verifier {
         self.verify_batch([key].into(), rng).pop().unwrap_or(Err(Error::InvalidSignature))
     }
 
-    /// The keys that the authority signed, in the places of those that were given; the others are named by the error in theirs.
+    /// The keys that the authority signed, in the order of the input; an error in the place of every other.
     ///
-    /// Verifying k keys takes 2m + 6 multiplications for each and m + 5 Miller loops if all are good, and at most k + 1 times as much.
+    /// Verifying k keys takes 2m + 6 multiplications for each and m + 5 Miller loops if all are good, and at
+    /// most k + 1 times as much.
     pub fn verify_batch(
         &self,
         keys: Vec<UnverifiedPublicKey>,
@@ -82,7 +86,7 @@ impl Verifier {
         self.verify_batch_counting(keys, rng).0
     }
 
-    /// The same, with what it took.
+    /// The same, with its costs.
     pub fn verify_batch_counting(
         &self,
         keys: Vec<UnverifiedPublicKey>,
@@ -139,7 +143,7 @@ fn put<T>(places: &mut [T], at: usize, value: T) {
     }
 }
 
-/// Which claims are true: all at once, and one by one if that fails.
+/// Which claims are true: verified all at once, and one by one if that fails.
 fn sift(
     keys: &Prepared,
     claims: &[Claim<'_>],

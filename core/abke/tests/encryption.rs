@@ -1,4 +1,4 @@
-//! Attribute-selective encryption: what a credential reads, and what it does not.
+//! Attribute-selective encryption: the halves that a credential decrypts, and those that it does not.
 
 use quiver_abke::{
     Authority, Ciphertext, Credential, Effort, Error, Presentation, PublicKey, Randomness,
@@ -89,7 +89,7 @@ fn two_presentations_have_no_point_in_common() {
     assert_eq!(one.encoded().len(), UnverifiedPublicKey::encoded_len(ATTRIBUTES.len()));
 }
 
-/// Of so many attributes: an authority's verifier and keys, the first few of which it signed.
+/// Authority's verifier and keys of so many attributes, the first few of which it signed.
 fn keys(attributes: usize, signed: usize, foreign: usize) -> (Verifier, Vec<UnverifiedPublicKey>) {
     let bits: Vec<bool> = (0..attributes).map(|at| at % 3 == 0).collect();
     let [own, other] = [1, 8].map(|seed| Authority::derive(&Secret::new([seed; 32]), 7, attributes).unwrap());
@@ -126,7 +126,8 @@ fn good_keys_take_two_equations_and_forged_ones_beside_them_no_more_than_one_eac
     assert_eq!(effort, Effort { miller_loops: (4 + 4 * 4) + (m + 1), cleared: 2 * m });
 }
 
-/// Who has seen a key has its first three signatures: the most that somebody without a credential can have computed for him.
+/// An observer of a key has its first three signatures: the most that an attacker without a credential can
+/// make the verifier compute.
 #[test]
 fn what_altered_attributes_cost_grows_with_the_number_of_keys_and_no_faster() {
     let m = 5;

@@ -1,11 +1,13 @@
-//! What keying a group costs the leader and an edge, next to the arithmetic it cannot do without.
+//! Benchmarks of keying a group: costs of the leader and an edge, next to the arithmetic that they cannot
+//! avoid.
 //!
 //! `term_open/2000` and `term_open/20000` open a term whose members' Y are known, and have beside them
-//! * `dalek`: the multiplications alone, made by curve25519-dalek, a loop over ristretto points whose products are encoded
-//!   with one inversion. This over `operation` is what the vector ladder wins for a leader, all hashing and signing included.
-//! * `reference`: what the operation cannot do without on this machine: one multiplication in lock-step, one point addition,
-//!   one encoding out of a batch, and the hashing of one member (a context, HKDF-Extract, the authentication key, a wrap,
-//!   a step). `operation` over this is the overhead of everything else.
+//! * `dalek`: the multiplications alone, made by curve25519-dalek, a loop over ristretto points whose
+//!   products are encoded with one inversion. This over `operation` is what the vector ladder wins for a
+//!   leader, all hashing and signing included.
+//! * `reference`: the unavoidable operations on this machine: one multiplication in lock-step, one point
+//!   addition, one encoding out of a batch, and the hashing of one member (a context, HKDF-Extract, the
+//!   authentication key, a wrap, a step). `operation` over this is the overhead of everything else.
 
 #[path = "keying/enrolment.rs"]
 mod enrolment;
@@ -41,7 +43,7 @@ struct World<S: Suite> {
     leader: DroneKeypair<S>,
 }
 
-/// What a newcomer sends: its key, E_now, the signed join and the signed spare point.
+/// Messages of a newcomer: its key, E_now, the signed join and the signed spare point.
 struct Newcomer<S: Suite> {
     keypair: DroneKeypair<S>,
     secret: SecretScalar<S>,
@@ -88,7 +90,7 @@ impl<S: Suite> World<S> {
         GroupContext { deployment, group: self.group.clone(), leader }
     }
 
-    /// Opens a term; the roster comes prepared, as a leader's is.
+    /// Opens a term; the roster is prepared, as a leader's is.
     fn open(
         &mut self,
         strategy: StrategyKind,
@@ -222,7 +224,8 @@ fn hash_one_member(public: &[u8], t: &[u8; 32], point: &[u8; 32]) {
     black_box((auth, pad, next));
 }
 
-/// Until the broadcast is ready; the steps that are owed then are made by `settle`, and measured on their own.
+/// Until the broadcast is ready; the steps that are owed then are made by `settle`, and measured on their
+/// own.
 fn rekey_expiry(c: &mut Criterion) {
     fn expiry<S: Suite>(c: &mut Criterion, name: &str) {
         let mut world = World::<S>::new();

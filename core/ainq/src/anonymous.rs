@@ -1,8 +1,9 @@
 //! Anonymous members: admitted by a key exchange that proves a policy and nothing else.
 //!
-//! What such an exchange gives both sides, W, takes the place of the pairwise secret T, and everything after that is as for other
-//! members. But no identity, no public key and no spare point stand behind it, so the membership is the leader's of one term alone: it
-//! is not in the roster's hash, in no replica, and in no term that is opened later. It ends at a time that is known when it begins.
+//! What such an exchange gives both sides, W, takes the place of the pairwise secret T, and everything after
+//! that is as for other members. But no identity, no public key and no spare point stand behind it, so the
+//! membership is the leader's of one term alone: it is not in the roster's hash, in no replica, and in no
+//! term that is opened later. It ends at a time that is known when it begins.
 
 use core::fmt;
 
@@ -10,7 +11,8 @@ use quiver_crypto::Hex;
 
 use crate::{AgreedSecret, UnixTime};
 
-/// Names an anonymous member for one membership: 16 bytes that both sides took from their exchange, and nobody can link to another.
+/// Names an anonymous member for one membership: 16 bytes that both sides derived from their exchange, and
+/// that link to no other.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Pseudonym(pub [u8; 16]);
 
@@ -34,19 +36,19 @@ impl fmt::Debug for Pseudonym {
     }
 }
 
-/// What a leader knows of an anonymous member.
+/// State of an anonymous member at its leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Anonymous {
     /// Its name for this membership.
     pub pseudonym: Pseudonym,
-    /// When the membership ends: with the period of what it showed, or before.
+    /// End of the membership: the end of its credential's period, or earlier.
     pub until: UnixTime,
 }
 
-/// Somebody who is to be let in without a name.
+/// An anonymous join of the next epoch.
 #[derive(Debug)]
 pub struct Admission {
-    /// As whom, until when.
+    /// The anonymous member.
     pub member: Anonymous,
     /// W, from the exchange.
     pub secret: AgreedSecret,

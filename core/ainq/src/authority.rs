@@ -1,8 +1,8 @@
 //! Statements of the KGC about an authority: name, scheme, public parameters and delivery point.
 //!
-//! Attribute keys, identity-based keys and certificates of policies come from schemes of their own, with master keys of
-//! their own. What everybody must know of such an authority is one statement of the KGC with purpose `parameters`, so
-//! that leaders and edges verify it offline, from a file or from whoever carries it:
+//! Attribute keys, identity-based keys and certificates of policies come from schemes of their own, with
+//! master keys of their own. What everybody must know of such an authority is one statement of the KGC with
+//! purpose `parameters`, so that leaders and edges verify it offline, from a file or from whoever carries it:
 //!
 //! ```text
 //! body      = lp("authority") ‖ lp(kind) ‖ lp(name) ‖ lp(scheme) ‖ A ‖ lp(schema) ‖ lp(parameters)
@@ -10,8 +10,8 @@
 //! fingerprint = H("quiver/1 authority", suite, P_pub, body)
 //! ```
 //!
-//! A = a·P is the authority's delivery point: [`delivery`](crate::delivery) says what it is for. The scheme's own part is
-//! opaque here: its crate decodes it.
+//! A = a·P is the authority's delivery point: [`delivery`](crate::delivery) says what it is for. The scheme's
+//! own part is opaque here: its crate decodes it.
 
 use alloc::vec::Vec;
 use core::ops::Deref;
@@ -29,18 +29,19 @@ pub const MAX_PARAMETERS_LEN: usize = 256 * 1024;
 /// Bytes a signed statement about an authority may have.
 pub const MAX_AUTHORITY_LEN: usize = MAX_SCHEMA_LEN + MAX_PARAMETERS_LEN + 1024;
 
-/// An authority beside the KGC, as everybody knows it.
+/// An authority beside the KGC, as it is published.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuthorityStatement<S: Suite> {
-    /// What it hands out: `abe` for attribute keys, `ibe` for identity-based ones.
+    /// Kind of its keys: `abe` for attribute keys, `ibe` for identity-based ones.
     pub kind: Name,
-    /// What people call it; one name, one authority, for ever.
+    /// Name for people; one name, one authority, for ever.
     pub name: Name,
     /// The scheme's ID.
     pub scheme: Name,
     /// A = a·P; P_pub if its answers are unattested.
     pub delivery: Element<S>,
-    /// What the scheme's inputs may be, in the encoding of the scheme's crates; at most [`MAX_SCHEMA_LEN`] bytes.
+    /// The inputs that the scheme accepts, in the encoding of the scheme's crates; at most [`MAX_SCHEMA_LEN`]
+    /// bytes.
     pub schema: Vec<u8>,
     /// The scheme's public parameters in its own encoding; at most [`MAX_PARAMETERS_LEN`] bytes.
     pub parameters: Vec<u8>,
@@ -57,7 +58,7 @@ impl<S: Suite> AuthorityStatement<S> {
         Ok(())
     }
 
-    /// The body of the signed statement: what a quorum signs with purpose [`Purpose::Parameters`].
+    /// The body of the signed statement, which a quorum signs with purpose [`Purpose::Parameters`].
     #[must_use]
     pub fn body(&self) -> Vec<u8> {
         let mut writer = Writer::new();
@@ -89,7 +90,7 @@ impl<S: Suite> AuthorityStatement<S> {
     }
 }
 
-/// A statement about an authority with a signature nobody has checked yet.
+/// A statement about an authority whose signature is not verified yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedAuthority<S: Suite> {
     statement: AuthorityStatement<S>,
@@ -114,8 +115,8 @@ impl<S: Suite> MasterSecret<S> {
 }
 
 impl<S: Suite> SignedAuthority<S> {
-    /// Takes a statement with a signature on its [`body`](AuthorityStatement::body) that was made elsewhere, for instance by
-    /// a quorum.
+    /// Takes a statement with a signature on its [`body`](AuthorityStatement::body) that was made elsewhere,
+    /// for instance by a quorum.
     ///
     /// # Errors
     /// [`Error::TooLong`].

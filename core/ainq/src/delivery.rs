@@ -6,15 +6,16 @@
 //! authority → drone   answer:  E = e·P, and the secret under HKDF(salt = H(request, F, E), e·Y ‖ e·N ‖ a·N)
 //! ```
 //!
-//! F is the fingerprint of the authority's [statement](crate::authority), which has A = a·P. Of the three parts of the key
-//! e·Y closes the answer to everybody but the drone; e·N, with n erased, keeps a recorded answer closed to whoever
-//! learns y later; a·N shows that it comes from the authority, because nobody else can compute it. The last is why the
-//! KGC's x signs no answers: the authority works without it.
+//! F is the fingerprint of the authority's [statement](crate::authority), which has A = a·P. Of the three
+//! parts of the key e·Y closes the answer to everybody but the drone; e·N, with n erased, keeps a recorded
+//! answer closed to whoever learns y later; a·N shows that it comes from the authority, because nobody else
+//! can compute it. The last is why the KGC's x signs no answers: the authority works without it.
 //!
-//! The challenge is the authority's cookie for this connection, so a recorded request is good for nothing elsewhere or later.
+//! The challenge is the authority's cookie for this connection, so a recorded request is good for nothing
+//! elsewhere or later.
 //!
-//! Where what is delivered shows by itself whether it is genuine, or several hold an authority's secret and none of them has
-//! a of its own, the answer goes without its third part: it is **unattested**, `e·Y ‖ e·N` under a salt of its own. It is
+//! A delivery that proves itself genuine, or of an authority whose secret several hold in shares so that none
+//! has a, is sealed without its third part: it is **unattested**, `e·Y ‖ e·N` under a salt of its own. It is
 //! closed to everybody but the drone all the same; what it says anybody may have made up.
 
 use alloc::vec::Vec;
@@ -46,7 +47,7 @@ pub struct DeliveryRequest<S: Suite> {
     signature: Signature<S>,
 }
 
-/// What is signed: F, lp(challenge), N, lp(question). The drone's key is in every signature's hash.
+/// The signed message: F, lp(challenge), N, lp(question). The drone's key is in every signature's hash.
 fn signed<S: Suite>(
     authority: &Digest,
     challenge: &[u8],
@@ -59,7 +60,7 @@ fn signed<S: Suite>(
 }
 
 impl<S: Suite> DeliveryRequest<S> {
-    /// Asks `authority` a question under `label`, which says what kind of authority it is.
+    /// Makes a request to `authority` under `label`, the kind of the authority.
     ///
     /// # Errors
     /// [`Error::TooLong`] for a question of more than [`MAX_QUESTION_LEN`] bytes.
@@ -85,7 +86,7 @@ impl<S: Suite> DeliveryRequest<S> {
         Ok((request, pending))
     }
 
-    /// The drone that is said to ask.
+    /// The claimed drone.
     #[must_use]
     pub const fn drone(&self) -> &DronePublicKey<S> {
         &self.drone
@@ -132,8 +133,8 @@ impl<S: Suite> DeliveryRequest<S> {
         Hasher::new("quiver/1 delivery request").lp(S::ID.as_bytes()).lp(&self.encode()).finish()
     }
 
-    /// Checks that a drone that is enrolled, not revoked and not at its end signed this for the challenge. The cheap checks
-    /// come first.
+    /// Checks that a drone that is enrolled, not revoked and not at its end signed this for the challenge.
+    /// The cheap checks come first.
     ///
     /// # Errors
     /// [`Error::Expired`], [`Error::Revoked`], [`Error::InvalidSignature`] or [`Error::IdentityPoint`].
@@ -168,7 +169,7 @@ pub struct VerifiedDelivery<S: Suite> {
 }
 
 impl<S: Suite> VerifiedDelivery<S> {
-    /// Who asks.
+    /// The requesting drone.
     #[must_use]
     pub const fn drone(&self) -> &DronePublicKey<S> {
         &self.request.drone
@@ -180,13 +181,13 @@ impl<S: Suite> VerifiedDelivery<S> {
         &self.request.authority
     }
 
-    /// What it asks; at most [`MAX_QUESTION_LEN`] bytes.
+    /// The question; at most [`MAX_QUESTION_LEN`] bytes.
     #[must_use]
     pub fn question(&self) -> &[u8] {
         &self.request.question
     }
 
-    /// What ties the answer to it.
+    /// Digest of the request, to which the answer is bound.
     #[must_use]
     pub const fn digest(&self) -> &Digest {
         &self.digest
@@ -195,7 +196,8 @@ impl<S: Suite> VerifiedDelivery<S> {
     /// Seals the answer to the drone. `secret` is a of the authority's statement.
     ///
     /// # Errors
-    /// [`Error::TooLong`] for more than [`MAX_SECRET_LEN`] bytes, [`Error::WrongAuthority`] if another one was asked.
+    /// [`Error::TooLong`] for more than [`MAX_SECRET_LEN`] bytes, [`Error::WrongAuthority`] if another one
+    /// was asked.
     pub fn seal(
         &self,
         authority: &VerifiedAuthority<S>,
@@ -213,7 +215,7 @@ impl<S: Suite> VerifiedDelivery<S> {
         Ok(self.seal_with(Some(&with_authority), answer, rng))
     }
 
-    /// Seals an answer to the drone without showing from whom it comes: for what shows itself that it is genuine.
+    /// Seals an answer to the drone without proof of its origin: for content that proves itself.
     ///
     /// # Errors
     /// [`Error::TooLong`] for more than [`MAX_SECRET_LEN`] bytes.
@@ -318,13 +320,13 @@ impl<S: Suite> PendingDelivery<S> {
         &self.authority
     }
 
-    /// What ties the answer to the request.
+    /// Digest of the request, to which the answer is bound.
     #[must_use]
     pub const fn digest(&self) -> &Digest {
         &self.digest
     }
 
-    /// Opens the answer. That it opens shows that the authority made it for this request.
+    /// Opens the answer. Success proves that the authority made it for this request.
     ///
     /// # Errors
     /// [`Error::WrongAuthority`] if this is not the one asked, [`Error::SealBroken`].
@@ -341,7 +343,7 @@ impl<S: Suite> PendingDelivery<S> {
         self.open_with(keypair, Some(&with_authority), answer)
     }
 
-    /// Opens an answer that does not show from whom it comes. That it opens shows only that it was made for this request.
+    /// Opens an answer without proof of its origin. Success proves only that it was made for this request.
     ///
     /// # Errors
     /// [`Error::SealBroken`].

@@ -11,8 +11,8 @@ use crate::{Element, Name, Suite};
 
 /// A deployment: all drones, leaders and KGCs under one master public key.
 ///
-/// Cheap to clone and small: everything in it is shared, also the tables that make multiplications of the master public key
-/// fast.
+/// Cheap to clone and small: everything in it is shared, also the tables that make multiplications of the
+/// master public key fast.
 pub struct Deployment<S: Suite>(Arc<Pinned<S>>);
 
 struct Pinned<S: Suite> {

@@ -14,9 +14,9 @@ use crate::{Error, Suite};
 
 /// A point of the group other than the identity, together with its canonical encoding.
 ///
-/// There is no other way to one than [`decode`](Self::decode) and [`from_point`](Self::from_point), so what has this
-/// type is in the prime-order group. Compared, ordered and hashed by its bytes. Holds `S::POINT_LEN` bytes and the
-/// decoded point.
+/// There is no other way to one than [`decode`](Self::decode) and [`from_point`](Self::from_point), so what
+/// has this type is in the prime-order group. Compared, ordered and hashed by its bytes. Holds `S::POINT_LEN`
+/// bytes and the decoded point.
 #[derive(Clone, Copy)]
 pub struct Element<S: Suite> {
     point: S::Point,
@@ -122,7 +122,8 @@ impl<S: Suite> SecretScalar<S> {
     #[must_use]
     pub fn generate(rng: &mut (impl CryptoRngCore + ?Sized)) -> Self {
         loop {
-            // All but one in 2^126 scalars will do, so this ends at the first draw unless the generator is broken.
+            // All but one in 2^126 scalars will do, so this ends at the first draw unless the generator is
+            // broken.
             if let Ok(secret) = Self::new(S::scalar_random(rng)) {
                 return secret;
             }
@@ -164,7 +165,7 @@ impl<S: Suite> SecretScalar<S> {
         Element { encoding: S::encode(&point), point }
     }
 
-    /// The scalar itself. Whoever copies it erases the copy.
+    /// The scalar itself. The caller erases copies.
     #[must_use]
     pub const fn expose(&self) -> &S::Scalar {
         &self.0

@@ -5,8 +5,10 @@
 //! KGC → drone   reply:   A = e·P, and (s_i, R_i) under HKDF(salt = H(request, kgc id, A), e·P_i ‖ e·N_i)
 //! ```
 //!
-//! N_i is a one-time reply point. It keeps a recorded reply closed to whoever learns x_i later; P_i keeps it closed to
-//! whoever guesses the one-time key. The KGC pins the token to (D_i, P_i) before its first answer: [`VerifiedRequest::pin`].
+//! N_i is a one-time reply point: a recorded reply stays closed to an attacker who learns x_i later; P_i
+//! keeps it closed to one who guesses the one-time key. It keeps a recorded reply closed to whoever learns
+//! x_i later; P_i keeps it closed to whoever guesses the one-time key. The KGC pins the token to (D_i, P_i)
+//! before its first answer: [`VerifiedRequest::pin`].
 
 use alloc::vec::Vec;
 
@@ -26,7 +28,7 @@ mod share;
 pub use reply::{PendingEnrolment, SealedReply};
 pub use share::SealedShare;
 
-/// Which KGC: a FROST identifier, counted from 1; a single KGC is 1.
+/// Number of a KGC: a FROST identifier, counted from 1; a single KGC is 1.
 pub type KgcId = u16;
 
 /// Bytes an enrolment request may have.
@@ -47,7 +49,7 @@ pub struct EnrolmentRequest<S: Suite> {
     value_proof: SchnorrSignature<S>,
 }
 
-/// What the two proofs are under.
+/// Key of each of the two proofs.
 #[derive(Clone, Copy)]
 enum Proof {
     Token,
@@ -77,7 +79,7 @@ impl Proof {
         nonce.sign(secret, |k| self.challenge(public, k, transcript))
     }
 
-    /// What has to hold for a proof.
+    /// The equation of a proof.
     fn equation<'a, S: Suite>(
         self,
         proof: &'a SchnorrSignature<S>,
@@ -91,12 +93,12 @@ impl Proof {
 impl<S: Suite> EnrolmentRequest<S> {
     /// Asks the given KGCs for the identity of the token, with a fresh secret value.
     ///
-    /// `session` tells attempts apart; it should be random. The pending enrolment must be stored before the request is
-    /// sent: for this token the KGC will never accept another public value.
+    /// `session` distinguishes attempts; it should be random. The pending enrolment must be stored before the
+    /// request is sent: for this token the KGC will never accept another public value.
     ///
     /// # Errors
-    /// [`Error::WrongDeployment`] if the token is for another one, [`Error::TooLong`] or [`Error::WrongKgc`] if there are
-    /// too many KGCs or none.
+    /// [`Error::WrongDeployment`] if the token is for another one, [`Error::TooLong`] or [`Error::WrongKgc`]
+    /// if there are too many KGCs or none.
     pub fn create(
         deployment: &Deployment<S>,
         issued: &IssuedToken<S>,
@@ -126,7 +128,7 @@ impl<S: Suite> EnrolmentRequest<S> {
         Ok((request.clone(), PendingEnrolment { request, value, reply }))
     }
 
-    /// What the operator granted, if the operator did: see [`verify`](Self::verify).
+    /// The operator's grant, if it is genuine: see [`verify`](Self::verify).
     pub const fn statement(&self) -> &TokenStatement<S> {
         &self.token.statement
     }
@@ -177,13 +179,13 @@ impl<S: Suite> EnrolmentRequest<S> {
         Ok(Self { token, public_value, reply_point, kgcs, session, token_proof, value_proof })
     }
 
-    /// H over the encoding: what tells a repeat from another request.
+    /// H over the encoding: distinguishes a repeated request from another.
     pub fn digest(&self) -> Digest {
         Hasher::new("quiver/1 enrolment request").lp(S::ID.as_bytes()).lp(&self.encode()).finish()
     }
 
-    /// Checks all that a KGC must check before it pins the token: deployment, times, the operator's signature, that the
-    /// request is addressed to it, and both proofs.
+    /// Checks all that a KGC must check before it pins the token: deployment, times, the operator's
+    /// signature, that the request is addressed to it, and both proofs.
     ///
     /// # Errors
     /// [`Error::WrongDeployment`], [`Error::Expired`], [`Error::UnknownOperator`], [`Error::WrongKgc`] or
@@ -215,8 +217,8 @@ impl<S: Suite> EnrolmentRequest<S> {
         })
     }
 
-    /// The operator's signature and both proofs: in one product if there is one operator who can have signed, and one by
-    /// one to find out what is wrong.
+    /// Checks the operator's signature and both proofs: in one product if only one operator can have signed,
+    /// and one by one to find the mistake.
     fn check_signatures(
         &self,
         operators: &[OperatorPublicKey<S>],
@@ -239,7 +241,7 @@ impl<S: Suite> EnrolmentRequest<S> {
     }
 }
 
-/// What both proofs are over: statement (which has P_pub), P_i, N_i, KGC ids, session.
+/// Transcript of both proofs: statement (which has P_pub), P_i, N_i, KGC ids, session.
 fn transcript<S: Suite>(
     statement: &[u8],
     public_value: &Element<S>,
@@ -260,7 +262,8 @@ fn write_kgcs(writer: &mut Writer, kgcs: &[KgcId]) {
     }
 }
 
-/// The ids in order, each once. They are few, and a library's sort for their type takes a board 2 KB of flash.
+/// The ids in order, each once. They are few, and a library's sort for their type takes a board 2 KB of
+/// flash.
 fn ascending(ids: &[KgcId]) -> Vec<KgcId> {
     let mut sorted: Vec<KgcId> = Vec::with_capacity(ids.len());
     for id in ids {
@@ -314,7 +317,8 @@ impl<S: Suite> VerifiedRequest<S> {
         self.digest
     }
 
-    /// What is signed for the drone: built here, from what was verified, never from bytes that somebody handed over.
+    /// The statement that is signed for the drone: built here from verified values, never from received
+    /// bytes.
     pub fn identity_statement(&self, deployment: &Deployment<S>) -> Vec<u8> {
         crate::identity_statement(deployment, &self.identity.encode(), &self.public_value)
     }
@@ -324,7 +328,8 @@ impl<S: Suite> VerifiedRequest<S> {
         DronePublicKey::new(self.identity.clone(), r, self.public_value)
     }
 
-    /// H(D_i, P_i). The KGC stores it under the token's id before its first answer, and refuses any other for ever.
+    /// H(D_i, P_i). The KGC stores it under the token's id before its first answer, and refuses any other for
+    /// ever.
     pub fn pin(&self) -> Digest {
         let hash = Hasher::new("quiver/1 enrolment pin").lp(S::ID.as_bytes());
         hash.lp(&self.identity.encode()).fixed(self.public_value.as_bytes()).finish()

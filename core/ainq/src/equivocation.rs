@@ -13,14 +13,17 @@ pub struct EquivocationProof<S: Suite> {
 }
 
 impl<S: Suite> EquivocationProof<S> {
-    /// Checks the evidence and says who is to blame: the drone with this key's serial, whatever other keys it has.
+    /// Verifies the evidence and returns the culprit: the drone with this key's serial, whatever other keys
+    /// it has.
     ///
-    /// Two leaders contradict each other if their serials are equal. A drone of a quorum can make itself any of several keys,
-    /// so two signatures under two keys of one serial are one drone's word as much as two under one key.
+    /// Two leaders contradict each other if their serials are equal. A drone of a quorum can make itself any
+    /// of several keys, so two signatures under two keys of one serial are one drone's statements as much as
+    /// two under one key.
     ///
     /// # Errors
-    /// [`Error::WrongGroup`] if a header is of another group; [`Error::Malformed`] if the headers are of different
-    /// leaders or epochs or say the same; [`Error::InvalidSignature`] or [`Error::NotALeader`] if one of them is none.
+    /// [`Error::WrongGroup`] if a header is of another group; [`Error::Malformed`] if the headers are of
+    /// different leaders or epochs or say the same; [`Error::InvalidSignature`] or [`Error::NotALeader`] if
+    /// one of them is none.
     pub fn verify(self, deployment: &Deployment<S>, group: &Name) -> Result<DronePublicKey<S>, Error> {
         let (first, second) = (&self.first.core, &self.second.core);
         if first.group != *group || second.group != *group {

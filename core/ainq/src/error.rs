@@ -12,7 +12,7 @@ pub enum Error {
     /// Bytes are not the canonical encoding of a point of the group.
     #[error("not a canonical encoding of a point of the group")]
     InvalidPoint,
-    /// A point is the identity, where that would make a secret known to everybody.
+    /// A point is the identity, where that would make a secret public.
     #[error("the point is the identity")]
     IdentityPoint,
     /// Bytes are not the canonical encoding of a scalar, or the scalar is one that no key may be.
@@ -78,16 +78,18 @@ pub enum Error {
     /// The header takes the member out of the group.
     #[error("removed from the group")]
     Removed,
-    /// A term's opening uses a spare point that is not the one at hand.
+    /// A term's opening uses another spare point than this one.
     #[error("not the spare point at hand")]
     WrongSpare,
-    /// A header or a part of it belongs to another re-key strategy than the term's, or the suite has none such.
+    /// A header or a part of it belongs to another re-key strategy than the term's, or the suite has none
+    /// such.
     #[error("not a re-key strategy of this term")]
     UnsupportedStrategy,
     /// Wraps build on an epoch that is not the one held: one was missed, or they come out of order.
     #[error("wraps for another epoch than the one held")]
     Gap,
-    /// Wraps need the member's path, which it does not have: it restarted, or was not told since the term opened.
+    /// Wraps need the member's path, which it does not have: it restarted, or was not told since the term
+    /// opened.
     #[error("the path of keys is not at hand")]
     MissingPath,
     /// Wraps are not those that the header binds.
@@ -99,7 +101,7 @@ pub enum Error {
     /// A list or a byte string exceeds its bound.
     #[error("{what} exceeds {limit}")]
     TooLong {
-        /// What is too long.
+        /// Name of the value that is too long.
         what: &'static str,
         /// Bytes or items it may have.
         limit: usize,

@@ -28,7 +28,7 @@ impl GroupKey {
         self.key.xor(pad)
     }
 
-    /// K_g = C ⊕ pad. Nothing says yet that this is the group's key.
+    /// K_g = C ⊕ pad. Not verified yet to be the group's key.
     pub(crate) fn unwrap(suite: &'static str, wrap: &[u8; 32], pad: &Secret<32>) -> Self {
         Self::new(suite, pad.unmask(wrap))
     }
@@ -65,10 +65,11 @@ impl GroupKey {
         prf(&self.key, self.suite, "export", &[&length, name, digest])
     }
 
-    /// Eight bytes to show to people: the first of what is exported under the empty name, which no application can have.
+    /// Eight bytes to display: the first of what is exported under the empty name, which no application can
+    /// have.
     #[must_use]
     pub fn fingerprint(&self, digest: &Digest) -> [u8; 8] {
-        // The empty name is nobody's: what is shown is no part of a key that an application exports.
+        // The empty name belongs to no application: the fingerprint is no part of an exported key.
         let exported = prf(&self.key, self.suite, "export", &[&0_u32.to_be_bytes(), digest]);
         let mut shown = [0; 8];
         shown.iter_mut().zip(exported.expose()).for_each(|(to, from)| *to = *from);

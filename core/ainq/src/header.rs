@@ -24,7 +24,7 @@ use self::encoding::{USUAL_LEN, encode_start};
 use crate::slots::{Slot, SlotSet};
 use crate::{Deployment, DronePublicKey, Element, Name, Signature, Suite, UnixTime};
 
-/// When a key is: the term, opened once by one leader, and the number of the epoch within it, from 1.
+/// Number of an epoch: the term, opened once by one leader, and the counter within it, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Epoch {
     /// round · 2^16 + the leader's ordinal.
@@ -34,10 +34,11 @@ pub struct Epoch {
 }
 
 impl Epoch {
-    /// The highest round that anybody believes: 2^26 of the longest jumps from the first one, since no term follows one in the last round.
-    /// Rounds have 48 bits; those above leave room to count on, and terms that are numbers with a sign elsewhere.
+    /// The highest round that anybody believes: 2^26 of the longest jumps from the first one, since no term
+    /// follows one in the last round. Rounds have 48 bits; those above leave room to count on, and terms that
+    /// are numbers with a sign elsewhere.
     pub const MAX_ROUND: u64 = 1 << 46;
-    /// The highest counter that anybody believes: no honest term comes near it, and no ratchet that starts at one wraps.
+    /// The highest accepted counter: no honest term comes near it, and no ratchet that starts at one wraps.
     pub const MAX_COUNTER: u64 = 1 << 48;
 
     /// Whether the round and the counter are within their bounds.
@@ -52,7 +53,7 @@ impl Epoch {
         round << 16 | ordinal as u64
     }
 
-    /// Which round of terms this is.
+    /// The round of terms.
     #[must_use]
     pub const fn round(&self) -> u64 {
         self.term >> 16
@@ -71,10 +72,10 @@ impl fmt::Display for Epoch {
     }
 }
 
-/// Which group this is about, and who leads it.
+/// A group and its leader.
 #[derive(Clone, Debug)]
 pub struct GroupContext<S: Suite> {
-    /// Whose drones.
+    /// The deployment of its drones.
     pub deployment: Deployment<S>,
     /// The group's name.
     pub group: Name,
@@ -82,10 +83,11 @@ pub struct GroupContext<S: Suite> {
     pub leader: DronePublicKey<S>,
 }
 
-/// What an epoch is for.
+/// Kind of an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It opens a term: everybody with an unused spare point is added afresh, nothing of earlier terms is kept.
+    /// It opens a term: every member with an unused spare point is added afresh, nothing of earlier terms is
+    /// kept.
     Open,
     /// It changes the group or merely its key.
     Rekey,
@@ -133,7 +135,7 @@ impl FromStr for StrategyKind {
 pub struct HeaderCore<S: Suite> {
     /// The group.
     pub group: Name,
-    /// The leader that speaks.
+    /// The leader that signs.
     pub leader: DronePublicKey<S>,
     /// The epoch.
     pub epoch: Epoch,
@@ -141,21 +143,21 @@ pub struct HeaderCore<S: Suite> {
     pub prev: Digest,
     /// Fresh and random.
     pub nonce: [u8; 32],
-    /// When the leader made it.
+    /// Time at which the leader made it.
     pub issued_at: UnixTime,
     /// t_g: from this moment on the key is void.
     pub valid_until: UnixTime,
-    /// How keys travel in this term.
+    /// Re-key strategy of this term.
     pub strategy: StrategyKind,
-    /// What the epoch is for.
+    /// Kind of the epoch.
     pub kind: Kind,
-    /// V, present iff somebody is added.
+    /// V, present iff a member is added.
     pub point: Option<Element<S>>,
     /// Height of the key tree; 0 for flat.
     pub height: u8,
-    /// Slots whose holders are out. Empty when a term opens.
+    /// Slots of removed members. Empty when a term opens.
     pub removed: SlotSet,
-    /// Slots whose holders are new. Empty when a term opens: then everybody is new except `absent`.
+    /// Slots of added members. Empty when a term opens: then every member is new except `absent`.
     pub added: SlotSet,
     /// Members of the roster that a term's opening leaves without a key. Empty otherwise.
     pub absent: SlotSet,
@@ -195,12 +197,12 @@ pub(crate) fn begin_core<S: Suite>(
     Hasher::new("quiver/1 core").fixed(&encode_start(deployment, group, leader).finish())
 }
 
-/// A header as it comes from outside; [`verify`](Self::verify) makes it a [`VerifiedHeader`].
+/// A received header; [`verify`](Self::verify) makes it a [`VerifiedHeader`].
 #[derive(Clone, Debug)]
 pub struct Header<S: Suite> {
     /// Everything but the key.
     pub core: HeaderCore<S>,
-    /// What binds the wraps of a tree; zero for flat.
+    /// Digest that binds the wraps of a tree; zero for flat.
     pub entries_root: Digest,
     /// PRF(K_g, "confirm", D0 ‖ entries_root).
     pub tag: [u8; 32],
@@ -223,7 +225,7 @@ pub(crate) fn header_digest(d0: &Digest, entries_root: &Digest, tag: &[u8; 32]) 
 /// One member's part of an epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Whose.
+    /// The member's slot.
     pub slot: Slot,
     /// When a term opens: the number of the spare point used.
     pub q: Option<u64>,

@@ -11,8 +11,8 @@ pub type UnixTime = u64;
 
 /// Names a drone: the id of the token it was issued for, unique in the deployment.
 ///
-/// A drone of a quorum can make itself several keys, each with a handle of its own, but all under one serial. So whatever is
-/// held against a drone, or counted per drone, is held against its serial.
+/// A drone of a quorum can make itself several keys, each with a handle of its own, but all under one serial.
+/// So whatever is held against a drone, or counted per drone, is held against its serial.
 pub type Serial = [u8; 16];
 
 /// Groups one identity may name.
@@ -24,7 +24,7 @@ pub const MAX_IDENTITY_LEN: usize = 16 + (4 + 64) + (1 + 4 + 64 + 2) + 4 + MAX_G
 /// Room for an identity with short names and a group or two, in bytes.
 const USUAL_LEN: usize = 128;
 
-/// What a drone does in a swarm.
+/// Role of a drone in a swarm.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
     /// It joins groups.
@@ -33,8 +33,8 @@ pub enum Role {
     Leader {
         /// The group it may lead.
         group: Name,
-        /// Which of the group's leaders it is. A term carries the ordinal of its leader, so two leaders never open the
-        /// same term.
+        /// Which of the group's leaders it is. A term carries the ordinal of its leader, so two leaders never
+        /// open the same term.
         ordinal: u16,
     },
 }
@@ -44,13 +44,13 @@ pub enum Role {
 pub struct Identity {
     /// Unique in the deployment: the id of the token it was issued for.
     pub serial: Serial,
-    /// What people call it.
+    /// Name for people.
     pub name: Name,
-    /// What it does.
+    /// Its role.
     pub role: Role,
     /// The groups it may join; at most [`MAX_GROUPS`], ascending, none twice.
     pub groups: Vec<Name>,
-    /// When it ends.
+    /// End of its validity.
     pub not_after: UnixTime,
 }
 
@@ -105,7 +105,7 @@ pub(crate) fn write_grant(
     writer.u64(not_after);
 }
 
-/// What [`write_grant`] wrote.
+/// Reads the encoding of [`write_grant`].
 pub(crate) fn read_grant(reader: &mut Reader<'_>) -> Result<(Name, Role, Vec<Name>, UnixTime), Error> {
     let read_name = |reader: &mut Reader<'_>| Name::from_bytes(reader.lp(Name::MAX_LEN)?);
     let name = read_name(reader)?;

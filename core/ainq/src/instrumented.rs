@@ -17,7 +17,8 @@ std::thread_local! {
 
 /// Multiplications of a point by a scalar that this thread asked for since the last [`reset`].
 ///
-/// A fixed or a variable base counts one, a product of n terms n, a pairwise secret one, a batch of them one per point.
+/// A fixed or a variable base counts one, a product of n terms n, a pairwise secret one, a batch of them one
+/// per point.
 #[must_use]
 pub fn multiplications() -> u64 {
     MULTIPLICATIONS.get()

@@ -1,7 +1,8 @@
 //! Certificateless keys: the KGC's master secret, partial keys, a drone's keypair.
 //!
-//! Source: Frimpong, Rabbaninejad, Michalas, *Arrows in a Quiver: A Secure Certificateless Group Key Distribution Protocol
-//! for Drones*, NordSec 2021, eprint 2021/1372; Setup, GenSecretValue, GenPartialKey and FullKeyGen.
+//! Source: Frimpong, Rabbaninejad, Michalas, *Arrows in a Quiver: A Secure Certificateless Group Key
+//! Distribution Protocol for Drones*, NordSec 2021, eprint 2021/1372; Setup, GenSecretValue, GenPartialKey
+//! and FullKeyGen.
 //!
 //! | paper | meaning | here |
 //! |---|---|---|
@@ -12,8 +13,9 @@
 //! | Y_i = R_i + H0(D_i,R_i,P_i)·P_pub + P_i | implicit public key | [`DronePublicKey::implicit`] |
 //! | y_i = s_i + x_i | its secret | [`DroneKeypair`] |
 //!
-//! Deviation: H0 is the challenge of a Schnorr signature with FROST's hash, over `lp(D_i) ‖ P_i` with suite, deployment and
-//! purpose before it. The equation is the paper's; the hash is separated from every other, and a quorum of KGCs can issue.
+//! Deviation: H0 is the challenge of a Schnorr signature with FROST's hash, over `lp(D_i) ‖ P_i` with suite,
+//! deployment and purpose before it. The equation is the paper's; the hash is separated from every other, and
+//! a quorum of KGCs can issue.
 
 mod public;
 
@@ -29,7 +31,7 @@ use crate::schnorr::Nonce;
 use crate::statement::{Purpose, challenge};
 use crate::{Deployment, Element, Error, Identity, SecretScalar, Suite};
 
-/// x, the master secret of the KGC: whoever has it can issue keys for any identity.
+/// x, the master secret of the KGC: its holder can issue keys for any identity.
 #[derive(Debug)]
 pub struct MasterSecret<S: Suite>(SecretScalar<S>);
 
@@ -98,7 +100,7 @@ fn identity_message<S: Suite>(deployment: &Deployment<S>, identity: &[u8], publi
     Purpose::Identity.message(deployment, &body)
 }
 
-/// x_i, the secret value a drone chooses, and the reason why the KGC cannot read what is meant for the drone.
+/// x_i, the secret value that a drone chooses, because of which the KGC cannot read messages for the drone.
 #[derive(Debug)]
 pub struct SecretValue<S: Suite> {
     secret: SecretScalar<S>,
@@ -141,7 +143,7 @@ impl<S: Suite> SecretValue<S> {
     }
 }
 
-/// (s_i, R_i) as it came from the KGC, or from somebody who says so: `S::SCALAR_LEN + S::POINT_LEN` bytes, secret.
+/// (s_i, R_i) as received from the KGC, or from an impostor: `S::SCALAR_LEN + S::POINT_LEN` bytes, secret.
 pub struct UnverifiedPartialKey<S: Suite> {
     s: Zeroizing<S::Scalar>,
     r: Element<S>,
@@ -183,7 +185,8 @@ impl<S: Suite> UnverifiedPartialKey<S> {
     /// **FullKeyGen**: the only way to a keypair.
     ///
     /// # Errors
-    /// [`Error::InvalidPartialKey`] unless the KGC of `deployment` issued this for this identity and secret value.
+    /// [`Error::InvalidPartialKey`] unless the KGC of `deployment` issued this for this identity and secret
+    /// value.
     pub fn verify(
         self,
         deployment: &Deployment<S>,
@@ -191,7 +194,8 @@ impl<S: Suite> UnverifiedPartialKey<S> {
         secret_value: &SecretValue<S>,
     ) -> Result<DroneKeypair<S>, Error> {
         let public = DronePublicKey::new(identity.clone(), self.r, secret_value.public());
-        // The drone checks s_i·P = R_i + H0(D_i,R_i,P_i)·P_pub; with P_i on both sides that is (s_i + x_i)·P = Y_i, ...
+        // The drone checks s_i·P = R_i + H0(D_i,R_i,P_i)·P_pub; with P_i on both sides that is (s_i + x_i)·P
+        // = Y_i, ...
         let implicit = public.implicit(deployment).map_err(|_| Error::InvalidPartialKey)?;
         // ... whose secret y_i = s_i + x_i is checked against it.
         let sum = Zeroizing::new(*self.s + *secret_value.scalar().expose());
@@ -219,7 +223,7 @@ pub struct DroneKeypair<S: Suite> {
 
 impl<S: Suite> DroneKeypair<S> {
     fn of(mut public: DronePublicKey<S>, implicit: &Element<S>, secret: SecretScalar<S>) -> Self {
-        // Y_i is known, so what it was made of is needed as bytes alone.
+        // Y_i is known, so the points it was computed from are needed as bytes alone.
         public.forget_points();
         Self { public, implicit: *implicit.encoding(), secret }
     }

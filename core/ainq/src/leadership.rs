@@ -7,7 +7,8 @@
 //! | Re-Key on join | the same with joins: T for the newcomers only |
 //! | Re-Key on leave | the same with removals: their ratchets are gone |
 //!
-//! Everything secret lives in memory only. A leader that restarts opens a new term, and so does a deputy that takes over.
+//! Everything secret lives in memory only. A leader that restarts opens a new term, and so does a deputy that
+//! takes over.
 
 mod batch;
 mod draft;
@@ -32,7 +33,7 @@ use crate::{
     Suite, UnixTime,
 };
 
-/// What the leader's clock and revocation list say when it makes an epoch.
+/// The leader's clock and revocation list when it makes an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
     /// Now.
@@ -43,7 +44,7 @@ pub struct Times {
     pub revocation_number: u64,
 }
 
-/// What the leader sends out for an epoch, and what it did.
+/// Messages of an epoch, and its changes.
 #[derive(Clone, Debug)]
 pub struct EpochOutput<S: Suite> {
     /// The signed header.
@@ -52,14 +53,14 @@ pub struct EpochOutput<S: Suite> {
     pub digest: Digest,
     /// One entry for each member with a pairwise key, by ascending slot. Under `tree` only when a term opens.
     pub entries: Vec<Entry>,
-    /// Under `tree`, unless a term opens: all wraps, for everybody who was in the group before. Newcomers get their
-    /// [`path_message`](Leadership::path_message).
+    /// Under `tree`, unless a term opens: all wraps, for every earlier member of the group. Newcomers get
+    /// their [`path_message`](Leadership::path_message).
     pub delta: Option<Delta>,
     /// The slots of the batch's joins, in their order. Empty when a term opens.
     pub assigned: Vec<Slot>,
     /// The slots of the batch's admissions, in their order.
     pub admitted: Vec<Slot>,
-    /// Slots whose former holders are out, ascending. Empty when a term opens.
+    /// Slots of removed members, ascending. Empty when a term opens.
     pub dropped: Vec<Slot>,
 }
 
@@ -74,15 +75,16 @@ pub struct Leadership<S: Suite> {
 }
 
 impl<S: Suite> Leadership<S> {
-    /// Opens a term: nobody without a name is in it, and everybody of the roster that has an unused spare point (q, E_q) gets a fresh pairwise key and the
-    /// group key; the others are listed as absent and have to join again.
+    /// Opens a term without anonymous members: every member of the roster with an unused spare point (q, E_q)
+    /// gets a fresh pairwise key and the group key; the others are listed as absent and have to join again.
     ///
-    /// `prev` is D of the newest epoch the leader knows, zero if there is none. Members' Y are computed unless
-    /// [`Roster::prepare`] did so before; beyond that it costs one multiplication per member and one for all.
+    /// `prev` is D of the newest epoch the leader knows, zero if there is none. Members' Y are computed
+    /// unless [`Roster::prepare`] did so before; beyond that it costs one multiplication per member and one
+    /// for all.
     ///
     /// # Errors
-    /// [`Error::NotALeader`] unless `keypair` is the context's leader, of this group and of the term's ordinal;
-    /// [`Error::Expired`] if `times` are not in order.
+    /// [`Error::NotALeader`] unless `keypair` is the context's leader, of this group and of the term's
+    /// ordinal; [`Error::Expired`] if `times` are not in order.
     #[expect(
         clippy::too_many_arguments,
         reason = "they are the inputs of one operation, each of another origin"
@@ -125,16 +127,17 @@ impl<S: Suite> Leadership<S> {
         Ok((Self { context, roster, strategy, epoch, digest, key }, output))
     }
 
-    /// Makes the next epoch: removals and evictions first, then joins, then a fresh group key for all. An empty batch is
-    /// what expiry asks for.
+    /// Makes the next epoch: removals and evictions first, then joins, then a fresh group key for all. An
+    /// empty batch is what expiry asks for.
     ///
     /// A join by a current member takes its old slot away first. Checking who may join is the caller's part.
     ///
     /// # Errors
     /// [`Error::WrongSlot`] if a slot to be freed is free; [`Error::Revoked`] if an evicted drone joins;
-    /// [`Error::Malformed`] if one drone joins twice; [`Error::Exhausted`] if there are too few slots or epochs;
-    /// [`Error::NotALeader`] for a keypair other than the term's leader's; [`Error::Expired`] if `times` are not in order;
-    /// [`Error::TooLong`] for more than [`MAX_TREE_REMOVALS`] in a tree. Nothing has changed then.
+    /// [`Error::Malformed`] if one drone joins twice; [`Error::Exhausted`] if there are too few slots or
+    /// epochs; [`Error::NotALeader`] for a keypair other than the term's leader's; [`Error::Expired`] if
+    /// `times` are not in order; [`Error::TooLong`] for more than [`MAX_TREE_REMOVALS`] in a tree. Nothing
+    /// has changed then.
     pub fn rekey(
         &mut self,
         keypair: &DroneKeypair<S>,
@@ -170,22 +173,23 @@ impl<S: Suite> Leadership<S> {
         Ok(EpochOutput { assigned, admitted, dropped: freed.into_iter().collect(), ..output })
     }
 
-    /// What a member needs beside the header of the current epoch if wraps are of no use to it: the keys above its leaf,
-    /// and the group key. It may be made as often as it is asked for.
+    /// Makes the path message of a member that cannot use wraps: the keys above its leaf, and the group key,
+    /// beside the header of the current epoch. It may be made as often as it is asked for.
     ///
     /// # Errors
-    /// [`Error::UnsupportedStrategy`] if the term has no tree; [`Error::WrongSlot`] if the slot has no key in this term.
+    /// [`Error::UnsupportedStrategy`] if the term has no tree; [`Error::WrongSlot`] if the slot has no key in
+    /// this term.
     pub fn path_message(&mut self, slot: Slot, r: &PathNonce) -> Result<PathMessage, Error> {
         self.strategy.path(slot, &self.digest, r, &self.key)
     }
 
-    /// Does what an epoch leaves to be done when it is out: under `flat` every member's chain is stepped. The next epoch
-    /// would do it first, so forgetting it is slow, not unsafe.
+    /// Finishes an epoch after its messages are sent: under `flat` every member's chain is stepped. The next
+    /// epoch would do it first, so forgetting it is slow, not unsafe.
     pub fn settle(&mut self) {
         self.strategy.settle();
     }
 
-    /// How keys travel in this term.
+    /// Re-key strategy of this term.
     #[must_use]
     pub fn strategy(&self) -> StrategyKind {
         self.strategy.kind()
@@ -203,7 +207,7 @@ impl<S: Suite> Leadership<S> {
         &self.digest
     }
 
-    /// Who is in the group, absent members included.
+    /// The roster of the group, absent members included.
     #[must_use]
     pub const fn roster(&self) -> &Roster<S> {
         &self.roster
@@ -221,7 +225,7 @@ impl<S: Suite> Leadership<S> {
         &self.key
     }
 
-    /// A of the member in a slot; none if it is absent in this term.
+    /// A of the member in a slot; `None` if it is absent in this term.
     #[must_use]
     pub fn auth_key(&self, slot: Slot) -> Option<&Secret<32>> {
         self.strategy.auth_key(slot)

@@ -1,10 +1,11 @@
 //! AinQ: certificateless group keys for drone swarms.
 //!
-//! Source: Frimpong, Rabbaninejad, Michalas, *Arrows in a Quiver: A Secure Certificateless Group Key Distribution Protocol
-//! for Drones*, NordSec 2021, eprint 2021/1372. The paper's seven algorithms as published are kept for experiments; all
-//! other modules are the protocol Quiver builds on them.
+//! Source: Frimpong, Rabbaninejad, Michalas, *Arrows in a Quiver: A Secure Certificateless Group Key
+//! Distribution Protocol for Drones*, NordSec 2021, eprint 2021/1372. The paper's seven algorithms as
+//! published are kept for experiments; all other modules are the protocol Quiver builds on them.
 //!
-//! Mathematics only: no I/O, no clock, no logging. Time and randomness are arguments. Generic over a [`Suite`].
+//! Mathematics only: no I/O, no clock, no logging. Time and randomness are arguments. Generic over a
+//! [`Suite`].
 //!
 //! | module | what it has |
 //! |---|---|

@@ -1,7 +1,8 @@
 //! The group at an edge: joins it, then follows it from epoch to epoch.
 //!
-//! Every step is pure: it takes the old state and a verified header and gives the new state, or an error and no change.
-//! The caller makes the new state durable, then puts it in the old one's place, which erases the old one.
+//! Every step is pure: it takes the old state and a verified header and gives the new state, or an error and
+//! no change. The caller makes the new state durable, then puts it in the old one's place, which erases the
+//! old one.
 
 mod advance;
 mod state;
@@ -23,9 +24,9 @@ use crate::{
 /// A drone's place in a group and the keys that come with it.
 pub struct Membership<S: Suite> {
     group: Name,
-    /// Who leads the term, so that nobody else goes on with it.
+    /// The leader of the term, so that no other continues it.
     leader: Handle,
-    /// How keys travel in the term.
+    /// Re-key strategy of the term.
     strategy: StrategyKind,
     slot: Slot,
     epoch: Epoch,
@@ -37,7 +38,7 @@ pub struct Membership<S: Suite> {
     traffic: Option<TrafficKey>,
 }
 
-/// What a member shares with the leader of the term.
+/// Keys that a member shares with the leader of the term.
 struct Pair<S: Suite> {
     ratchet: Ratchet<S>,
     /// A, hashed once for the acknowledgements of all epochs.
@@ -58,16 +59,16 @@ impl<S: Suite> Clone for Pair<S> {
 }
 
 impl<S: Suite> Membership<S> {
-    /// Enters the group by a Welcome: the header of the epoch that adds the drone, and its part: an entry under `flat`, a
-    /// path message under `tree`, whose r the caller has found to be its own n_e. The secret belongs to the E_now of the
-    /// join request; erase it once the membership is durable.
+    /// Enters the group by a Welcome: the header of the epoch that adds the drone, and its part: an entry
+    /// under `flat`, a path message under `tree`, whose r the caller has found to be its own n_e. The secret
+    /// belongs to the E_now of the join request; erase it once the membership is durable.
     ///
-    /// Of the context only deployment and group matter; the leader is the one that signed the header.
+    /// Of the context only deployment and group are used; the leader is the one that signed the header.
     ///
     /// # Errors
     /// [`Error::WrongGroup`]; [`Error::MissingEntry`] if the header does not add that slot by a join;
-    /// [`Error::UnsupportedStrategy`] for a part of the other strategy; [`Error::WrongTag`] or [`Error::SealBroken`] if the
-    /// part is not made for this drone and this ephemeral point.
+    /// [`Error::UnsupportedStrategy`] for a part of the other strategy; [`Error::WrongTag`] or
+    /// [`Error::SealBroken`] if the part is not made for this drone and this ephemeral point.
     pub fn join(
         context: &GroupContext<S>,
         keypair: &DroneKeypair<S>,
@@ -79,8 +80,8 @@ impl<S: Suite> Membership<S> {
         Self::enter(context, keypair, &one_time, header, part)
     }
 
-    /// As [`join`](Self::join), with the one-time pair as [`SparePair::ephemeral`] drew it: its public point is not
-    /// computed again.
+    /// As [`join`](Self::join), with the one-time pair as [`SparePair::ephemeral`] drew it: its public point
+    /// is not computed again.
     ///
     /// # Errors
     /// As [`join`](Self::join); [`Error::WrongSpare`] for a pair that has a number.
@@ -110,8 +111,8 @@ impl<S: Suite> Membership<S> {
         Self::open(header, part, pair)
     }
 
-    /// Enters the group without a name, by the Welcome to somebody who showed what the group demands: the header of the epoch that
-    /// adds it, and its part, as in [`join`](Self::join). `secret` is W of the exchange. Such a membership ends with the term.
+    /// Enters the group as an anonymous member by its Welcome: the header of the epoch that adds it, and its
+    /// part, as in [`join`](Self::join). `secret` is W of the exchange. Such a membership ends with the term.
     ///
     /// # Errors
     /// As [`join`](Self::join).
@@ -142,18 +143,19 @@ impl<S: Suite> Membership<S> {
         }
     }
 
-    /// Follows the group to a newer epoch. A term opens by an entry under either strategy, and `spare` must be the pair
-    /// whose number the entry names; otherwise the step costs no curve arithmetic. Within a term `flat` follows by entries;
-    /// `tree` by the wraps of the next epoch, or by a path message of any newer one, or of the epoch held if it lacks the
-    /// path or the key.
+    /// Follows the group to a newer epoch. A term opens by an entry under either strategy, and `spare` must
+    /// be the pair whose number the entry names; otherwise the step costs no curve arithmetic. Within a term
+    /// `flat` follows by entries; `tree` by the wraps of the next epoch, or by a path message of any newer
+    /// one, or of the epoch held if it lacks the path or the key.
     ///
     /// # Errors
-    /// [`Error::WrongGroup`], [`Error::WrongSlot`]; [`Error::Stale`] if the epoch is not newer, or a path of it is
-    /// there; [`Error::TermNotOpened`] if it belongs to a term whose opening was missed; [`Error::NotALeader`] if another
-    /// leader goes on with this term; [`Error::Removed`] if the header frees the slot; [`Error::MissingEntry`] if it opens
-    /// a term without this drone; [`Error::WrongSpare`]; [`Error::Exhausted`] if it is too far ahead;
-    /// [`Error::UnsupportedStrategy`] for a part or a header of the other strategy; [`Error::Gap`], [`Error::MissingPath`]
-    /// and [`Error::WrongWraps`] for wraps; [`Error::SealBroken`] for a path; [`Error::WrongTag`].
+    /// [`Error::WrongGroup`], [`Error::WrongSlot`]; [`Error::Stale`] if the epoch is not newer, or a path of
+    /// it is there; [`Error::TermNotOpened`] if it belongs to a term whose opening was missed;
+    /// [`Error::NotALeader`] if another leader goes on with this term; [`Error::Removed`] if the header frees
+    /// the slot; [`Error::MissingEntry`] if it opens a term without this drone; [`Error::WrongSpare`];
+    /// [`Error::Exhausted`] if it is too far ahead; [`Error::UnsupportedStrategy`] for a part or a header of
+    /// the other strategy; [`Error::Gap`], [`Error::MissingPath`] and [`Error::WrongWraps`] for wraps;
+    /// [`Error::SealBroken`] for a path; [`Error::WrongTag`].
     pub fn advance(
         &self,
         context: &GroupContext<S>,
@@ -169,7 +171,8 @@ impl<S: Suite> Membership<S> {
         }
     }
 
-    /// The same within the term only, for which neither a spare pair nor the drone's own key is needed: a member without a name has none.
+    /// The same within the term only, for which neither a spare pair nor the drone's own key is needed: an
+    /// anonymous member has none.
     ///
     /// # Errors
     /// As [`advance`](Self::advance); [`Error::TermNotOpened`] for every other term.
@@ -251,7 +254,7 @@ impl<S: Suite> Membership<S> {
         ack_tag_under::<S>(&self.pair.auth, &self.digest)
     }
 
-    /// How keys travel in the term.
+    /// Re-key strategy of the term.
     #[must_use]
     pub const fn follows(&self) -> StrategyKind {
         self.strategy
@@ -303,7 +306,7 @@ fn added_slot<S: Suite>(header: &VerifiedHeader<S>, part: &Part) -> Result<Slot,
     Ok(slot)
 }
 
-/// (q, e, E): what a drone adds to its long-term key once.
+/// (q, e, E): the one-time pair that a drone adds to its long-term key.
 struct OneTime<'a, S: Suite> {
     q: u64,
     secret: &'a SecretScalar<S>,

@@ -10,7 +10,8 @@ use crate::Error;
 
 /// 1 to 64 characters out of `A-Z a-z 0-9 . _ -`.
 ///
-/// So small an alphabet has one spelling per name, and needs no escaping in a file name, a topic or a log line.
+/// So small an alphabet has one spelling per name, and needs no escaping in a file name, a topic or a log
+/// line.
 ///
 /// Shared by its clones: a header is cloned, and has several names.
 #[derive(Clone, Eq, PartialOrd, Ord)]

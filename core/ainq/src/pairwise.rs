@@ -18,12 +18,12 @@ use quiver_crypto::{Digest, Hasher, PrfKey, Secret, Zeroizing, extract, prf, prf
 use crate::slots::Slot;
 use crate::{AgreedSecret, Deployment, DronePublicKey, Element, Epoch, Error, Name, Pseudonym, Suite};
 
-/// How far a ratchet skips forward at once.
+/// Greatest number of steps that a ratchet skips at once.
 pub const MAX_SKIP: u64 = 1 << 16;
 /// The last step of a ratchet: one behind the last epoch, as `flat` steps after the wrap.
 const LAST: u64 = Epoch::MAX_COUNTER + 1;
 
-/// What is the same in the contexts of all pairs of one epoch that adds members.
+/// Common part of the contexts of all pairs of one epoch that adds members.
 #[derive(Clone, Debug)]
 pub struct PairContext {
     shared: Hasher,
@@ -64,8 +64,8 @@ impl PairContext {
         self.shared.clone().fixed(&drone.encode()).u32(slot).u64(q).fixed(one_time.as_ref()).finish()
     }
 
-    /// The context of an anonymous member, whose W takes the place of T:
-    /// H("quiver/1 anonymous pair", H(what all pairs of the epoch share), pseudonym, slot).
+    /// The context of an anonymous member, whose W takes the place of T: H("quiver/1 anonymous pair", H(the
+    /// common part), pseudonym, slot).
     #[must_use]
     pub fn anonymous(&self, pseudonym: &Pseudonym, slot: Slot) -> Digest {
         let shared = self.shared.clone().finish();
@@ -100,7 +100,7 @@ impl<S: Suite> Ratchet<S> {
         &self.auth
     }
 
-    /// The counter of the epoch whose key it is, once it counts from the epoch that made it.
+    /// The counter of the epoch of the key, once it counts from the epoch that made it.
     #[must_use]
     pub const fn u(&self) -> u64 {
         self.u
@@ -111,7 +111,8 @@ impl<S: Suite> Ratchet<S> {
         &self.chain
     }
 
-    /// PRF(W\[u\], "wrap", D0 ‖ slot). With the epoch the caller owes the step: no chain key makes two such pads.
+    /// PRF(W\[u\], "wrap", D0 ‖ slot). With the epoch the caller owes the step: no chain key makes two such
+    /// pads.
     pub(crate) fn pad(&self, d0: &Digest, slot: Slot) -> Secret<32> {
         prf(&self.chain, S::ID, "wrap", &[d0, &slot.to_be_bytes()])
     }
@@ -122,8 +123,8 @@ impl<S: Suite> Ratchet<S> {
         self.count();
     }
 
-    /// One step further. It starts at a counter of at most [`Epoch::MAX_COUNTER`], so the end is never reached; there the
-    /// count would stand still, not begin anew.
+    /// Counts one step. It starts at a counter of at most [`Epoch::MAX_COUNTER`], so the end is never
+    /// reached; there the count would stand still, not begin anew.
     const fn count(&mut self) {
         self.u = self.u.saturating_add(1);
     }
@@ -152,8 +153,8 @@ impl<S: Suite> Ratchet<S> {
     /// The chain at `u`.
     ///
     /// # Errors
-    /// [`Error::Stale`] if it is past that, [`Error::Exhausted`] if `u` is more than [`MAX_SKIP`] ahead or no epoch's. Nothing
-    /// changes then.
+    /// [`Error::Stale`] if it is past that, [`Error::Exhausted`] if `u` is more than [`MAX_SKIP`] ahead or no
+    /// epoch's. Nothing changes then.
     pub fn skip_to(&mut self, u: u64) -> Result<(), Error> {
         let ahead = u.checked_sub(self.u).ok_or(Error::Stale)?;
         if ahead > MAX_SKIP || u > LAST {
@@ -215,7 +216,7 @@ pub fn catch_up_tag<S: Suite>(auth: &Secret<32>, r: &[u8; REQUEST_LEN], held: &D
     *prf(auth, S::ID, "catch-up", &[r, held]).expose()
 }
 
-/// PRF(A, "fresh", D ‖ r): the leader says that D is current, to the member that asked with r.
+/// PRF(A, "fresh", D ‖ r): proves to the member that asked with r that D is current.
 #[must_use]
 pub fn fresh_tag<S: Suite>(auth: &Secret<32>, digest: &Digest, r: &[u8; REQUEST_LEN]) -> [u8; 32] {
     *prf(auth, S::ID, "fresh", &[digest, r]).expose()

@@ -1,7 +1,7 @@
 //! The seven algorithms as published. **Unauthenticated: for experiments only.**
 //!
-//! Source: Frimpong, Rabbaninejad, Michalas, *Arrows in a Quiver: A Secure Certificateless Group Key Distribution Protocol
-//! for Drones*, NordSec 2021, eprint 2021/1372, section 4 (construction).
+//! Source: Frimpong, Rabbaninejad, Michalas, *Arrows in a Quiver: A Secure Certificateless Group Key
+//! Distribution Protocol for Drones*, NordSec 2021, eprint 2021/1372, section 4 (construction).
 //!
 //! | paper | meaning | here |
 //! |---|---|---|
@@ -17,10 +17,11 @@
 //! | C_i = K_g ⊕ H1(V,T_i,…,t_g) | wrapped group key | `wrapped` of [`Broadcast`] |
 //!
 //! # What is wrong with it
-//! Of the construction: the mask does not change when only the group does, so C ⊕ C' = K ⊕ K' and a leaver reads on; and
-//! a broadcast is made of public keys alone, so anybody can make one. Of published prototypes: partial keys used unchecked,
-//! H0 and H1 one function, randomness that can be guessed, the master secret among the public parameters. The protocol in
-//! the rest of this crate has none of these; the tests beside it show each of them here.
+//! Of the construction: the mask does not change when only the group does, so C ⊕ C' = K ⊕ K' and a leaver
+//! reads on; and a broadcast is made of public keys alone, so anybody can make one. Of published prototypes:
+//! partial keys used unchecked, H0 and H1 one function, randomness that can be guessed, the master secret
+//! among the public parameters. The protocol in the rest of this crate has none of these; the tests beside it
+//! show each of them here.
 
 use alloc::vec::Vec;
 
@@ -66,7 +67,7 @@ fn hash(domain: &str, parts: &[&[u8]]) -> Digest {
     parts.iter().fold(Hasher::new(domain), |hash, part| hash.lp(part)).finish()
 }
 
-/// What everybody knows.
+/// The public parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PublicParameters<S: Suite> {
     /// P_pub.
@@ -89,7 +90,7 @@ pub fn gen_secret_value<S: Suite>(rng: &mut (impl CryptoRngCore + ?Sized)) -> (S
     (value, public)
 }
 
-/// (s_i, R_i), which nobody has checked.
+/// (s_i, R_i), not verified.
 #[derive(Debug)]
 pub struct PartialKey<S: Suite> {
     /// s_i.

@@ -5,13 +5,15 @@
 //! list = lp(head) ‖ signature over head ‖ edges            of 0 edges, nothing
 //! ```
 //!
-//! `leaders` and `edges` are a count and that many entries, each a serial (16 bytes) and when that identity ends (8 bytes).
-//! The end stands there so that anybody can tell whether an entry was left out of the next list rightly: a KGC of a quorum
-//! knows of no drone but those that it helped to issue, and could not tell by its own records. It costs a list of
-//! [`MAX_REVOCATION_LIST_LEN`] a third of its entries, and an entry its stay for ever.
+//! `leaders` and `edges` are a count and that many entries, each a serial (16 bytes) and when that identity
+//! ends (8 bytes). The end stands there so that anybody can tell whether an entry was left out of the next
+//! list rightly: a KGC of a quorum knows of no drone but those that it helped to issue, and could not tell by
+//! its own records. It costs a list of [`MAX_REVOCATION_LIST_LEN`] a third of its entries, and an entry its
+//! stay for ever.
 //!
-//! One signature covers both forms of a list: whole, and without its edges ([`VerifiedRevocationList::leaders_only`]). The
-//! latter is all that an edge needs to leave a revoked leader, and fits a board's messages with hundreds of leaders.
+//! One signature covers both forms of a list: whole, and without its edges
+//! ([`VerifiedRevocationList::leaders_only`]). The latter is all that an edge needs to leave a revoked
+//! leader, and fits a board's messages with hundreds of leaders.
 
 use alloc::vec::Vec;
 use core::ops::Deref;
@@ -25,11 +27,12 @@ use crate::{
     UnixTime,
 };
 
-/// Bytes a signed revocation list may have: some 41,600 drones, and a frame around it is still a message of 1 MiB.
+/// Bytes a signed revocation list may have: some 41,600 drones, and a frame around it is still a message of 1
+/// MiB.
 pub const MAX_REVOCATION_LIST_LEN: usize = 1_000_000;
 
-/// For how long after its end an identity stays in revocation lists, in seconds: a day. By then no clock that is merely wrong
-/// takes it for valid.
+/// Time after its end for which an identity stays in revocation lists, in seconds: a day. By then no clock
+/// that is merely wrong takes it for valid.
 pub const REVOCATION_MARGIN: u64 = 86_400;
 
 /// Bytes of a list, with its edges or without, that a board takes in one message: some 330 leaders.
@@ -43,14 +46,14 @@ const ENTRY_LEN: usize = 16 + 8;
 pub struct Revoked {
     /// Its serial, which is its token's id.
     pub serial: [u8; 16],
-    /// When its identity ends; [`UnixTime::MAX`] if that is not known.
+    /// End of its identity; [`UnixTime::MAX`] if unknown.
     pub not_after: UnixTime,
     /// Whether it may lead, which edges must know; also true if that is not known.
     pub leader: bool,
 }
 
 impl Revoked {
-    /// Of a drone of which nothing is known but its serial: never left out of lists, and told to edges.
+    /// A drone of which only the serial is known: never left out of lists, and listed for edges too.
     #[must_use]
     pub const fn unknown(serial: [u8; 16]) -> Self {
         Self { serial, not_after: UnixTime::MAX, leader: true }
@@ -62,13 +65,13 @@ impl Revoked {
         self.not_after.saturating_add(REVOCATION_MARGIN) < now
     }
 
-    /// Whether this says of one drone all that another entry says: as long, and to as many.
+    /// Whether this entry covers another of the same drone: as long, and for as many readers.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         self.serial == other.serial && self.not_after >= other.not_after && (self.leader || !other.leader)
     }
 
-    /// What says of one drone as much as both.
+    /// The entry of a drone that covers both.
     #[must_use]
     pub fn and(self, other: &Self) -> Self {
         let not_after = if self.not_after > other.not_after { self.not_after } else { other.not_after };
@@ -91,19 +94,19 @@ impl From<&Identity> for Revoked {
 /// Drones that are no longer valid.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RevocationList {
-    /// Rises with every list; everybody keeps the highest. At least the time of issue, so that a KGC whose state went back
-    /// does not count from there.
+    /// Rises with every list; every node keeps the highest. At least the time of issue, so that a KGC whose
+    /// state went back does not count from there.
     pub number: u64,
-    /// When the list was made.
+    /// Time of issue.
     pub issued: UnixTime,
-    /// When the next one is due at the latest.
+    /// Time by which the next one is due.
     pub next_update: UnixTime,
     /// Leaders, then edges; of either ascending serials, none twice.
     pub revoked: Vec<Revoked>,
 }
 
 impl RevocationList {
-    /// The list of number 0, which names nobody: what a role starts from.
+    /// The empty list of number 0, from which a role starts.
     #[must_use]
     pub const fn empty() -> Self {
         Self { number: 0, issued: 0, next_update: 0, revoked: Vec::new() }
@@ -121,7 +124,7 @@ impl RevocationList {
         self.find(serial).is_some()
     }
 
-    /// What the list says of a drone.
+    /// The entry of a drone.
     #[must_use]
     pub fn find(&self, serial: &[u8; 16]) -> Option<&Revoked> {
         let place = [false, true]
@@ -130,8 +133,8 @@ impl RevocationList {
         self.revoked.get(place)
     }
 
-    /// Whether a newer list is due and this one may lack what that names. Number 0, no list at all, is never stale: there may
-    /// be none yet.
+    /// Whether a newer list is due and this one may lack what that names. Number 0, no list at all, is never
+    /// stale: there may be none yet.
     #[must_use]
     pub const fn is_stale(&self, now: UnixTime) -> bool {
         self.number > 0 && self.next_update < now
@@ -150,7 +153,7 @@ impl RevocationList {
         self.revoked.sort_unstable_by_key(Revoked::key);
     }
 
-    /// How many leaders there are, who come first.
+    /// Number of leaders, who come first.
     fn leaders(&self) -> usize {
         self.revoked.partition_point(|one| one.leader)
     }
@@ -200,8 +203,8 @@ impl RevocationList {
         Ok(list)
     }
 
-    /// The number that an encoded list claims to have, signed or not: tells whether it would be news before anything is decoded,
-    /// which for a signed one takes a square root.
+    /// The number that an encoded list claims, signed or not: tells whether it is newer before anything is
+    /// decoded, which for a signed one takes a square root.
     ///
     /// # Errors
     /// [`Error::Malformed`].
@@ -271,7 +274,7 @@ fn digest(edges: &[u8]) -> [u8; 32] {
     Hasher::new("quiver/1 revoked edges").lp(edges).finish()
 }
 
-/// A revocation list with a signature nobody has checked yet.
+/// A revocation list whose signature is not verified yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedRevocationList<S: Suite> {
     list: RevocationList,
@@ -318,12 +321,12 @@ impl<S: Suite> SignedRevocationList<S> {
         self.whole
     }
 
-    /// What the list says, which nobody has checked.
+    /// The list, not verified.
     pub const fn unverified(&self) -> &RevocationList {
         &self.list
     }
 
-    /// The encoding without the edges: as good a list for whoever needs to know leaders alone.
+    /// The encoding without the edges: as good a list for nodes that need leaders alone.
     #[must_use]
     pub fn leaders_only(&self) -> &[u8] {
         let head = Reader::new(&self.bytes).lp(MAX_REVOCATION_LIST_LEN).map_or(0, <[u8]>::len);
@@ -351,7 +354,8 @@ impl<S: Suite> SignedRevocationList<S> {
         Ok(Self { list, whole, signature, bytes: bytes.to_vec() })
     }
 
-    /// Checks that the KGC of `deployment` signed the list. Whether it is new and in time is for the caller to say.
+    /// Checks that the KGC of `deployment` signed the list. Whether it is new and in time is for the caller
+    /// to say.
     ///
     /// # Errors
     /// [`Error::InvalidSignature`].
@@ -374,7 +378,7 @@ impl<S: Suite> VerifiedRevocationList<S> {
         &self.0.bytes
     }
 
-    /// The signed encoding without the edges: as good a list for whoever needs to know leaders alone.
+    /// The signed encoding without the edges: as good a list for nodes that need leaders alone.
     #[must_use]
     pub fn leaders_only(&self) -> &[u8] {
         self.0.leaders_only()

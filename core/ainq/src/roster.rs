@@ -1,9 +1,9 @@
 //! The roster of a group: public keys by slot, and evicted serials.
 //!
-//! A roster is public and replicated. Its hash stands in every header, so whoever holds a roster with that hash can take
-//! over the group. It is a Merkle root over the slots, bound to the set of evicted serials; a change costs O(log N).
-//! Spare points are not part of it, nor are [anonymous](crate::anonymous) members: they hold slots, but only in the term of the leader
-//! that let them in.
+//! A roster is public and replicated. Its hash stands in every header, so whoever holds a roster with that
+//! hash can take over the group. It is a Merkle root over the slots, bound to the set of evicted serials; a
+//! change costs O(log N). Spare points are not part of it, nor are [anonymous](crate::anonymous) members:
+//! they hold slots, but only in the term of the leader that let them in.
 
 mod merkle;
 mod vacancies;
@@ -34,7 +34,7 @@ pub struct Roster<S: Suite> {
     tree: MerkleTree,
 }
 
-/// A member and what is computed about it once.
+/// A member and its derived values.
 #[derive(Clone)]
 pub(crate) struct Member<S: Suite> {
     pub(crate) public: DronePublicKey<S>,
@@ -72,8 +72,8 @@ impl<S: Suite> Roster<S> {
     /// Puts a member into a slot.
     ///
     /// # Errors
-    /// [`Error::WrongSlot`] if the slot is taken or does not exist, or the drone already has one; [`Error::Revoked`] if it
-    /// was evicted.
+    /// [`Error::WrongSlot`] if the slot is taken or does not exist, or the drone already has one;
+    /// [`Error::Revoked`] if it was evicted.
     pub fn insert(&mut self, slot: Slot, public: DronePublicKey<S>) -> Result<(), Error> {
         self.admit(slot, public, None)
     }
@@ -101,7 +101,7 @@ impl<S: Suite> Roster<S> {
         Ok(())
     }
 
-    /// Lets somebody without a name have a slot.
+    /// Assigns a slot to an anonymous member.
     ///
     /// # Errors
     /// [`Error::WrongSlot`] if the slot is taken or does not exist.
@@ -113,13 +113,13 @@ impl<S: Suite> Roster<S> {
         Ok(())
     }
 
-    /// Who holds a slot without a name.
+    /// The anonymous member in a slot.
     #[must_use]
     pub fn anonymous(&self, slot: Slot) -> Option<&Anonymous> {
         self.anonymous.get(&slot)
     }
 
-    /// The members without a name, by ascending slot.
+    /// The anonymous members, by ascending slot.
     pub fn anonymous_members(&self) -> impl Iterator<Item = (Slot, &Anonymous)> {
         self.anonymous.iter().map(|(slot, member)| (*slot, member))
     }
@@ -131,7 +131,7 @@ impl<S: Suite> Roster<S> {
         }
     }
 
-    /// Whether anybody holds a slot, with or without a name.
+    /// Whether a slot is held, by name or anonymously.
     #[must_use]
     pub fn holds(&self, slot: Slot) -> bool {
         self.members.get(slot).is_some() || self.anonymous.contains_key(&slot)
@@ -146,7 +146,7 @@ impl<S: Suite> Roster<S> {
         }
     }
 
-    /// Frees a slot and gives back who held it; not that of somebody without a name.
+    /// Frees a slot of a named member and returns the member.
     pub fn remove(&mut self, slot: Slot) -> Option<DronePublicKey<S>> {
         let member = self.members.take(slot)?;
         self.index.remove(&member.public.identity.serial);
@@ -178,7 +178,7 @@ impl<S: Suite> Roster<S> {
         self.evictions.get_or_insert_with(|| hash_evictions::<S>(&self.evicted));
     }
 
-    /// The lowest free slot, or none if all [`MAX_SLOTS`](crate::MAX_SLOTS) are taken.
+    /// The lowest free slot, or `None` if all [`MAX_SLOTS`](crate::MAX_SLOTS) are taken.
     #[must_use]
     pub fn vacant(&self) -> Option<Slot> {
         self.vacancies(&BTreeSet::new()).next()
@@ -195,7 +195,7 @@ impl<S: Suite> Roster<S> {
         self.vacancies.highest_taken()
     }
 
-    /// The highest slot that is held by name: what the hash covers.
+    /// The highest slot that is held by name: the hash covers up to here.
     fn highest_named(&self) -> Option<Slot> {
         if self.anonymous.is_empty() {
             return self.highest();
@@ -203,7 +203,7 @@ impl<S: Suite> Roster<S> {
         self.members.iter().map(|(slot, _)| slot).last()
     }
 
-    /// Who holds a slot by name.
+    /// The named member in a slot.
     #[must_use]
     pub fn get(&self, slot: Slot) -> Option<&DronePublicKey<S>> {
         self.members.get(slot).map(|member| &member.public)
@@ -229,7 +229,7 @@ impl<S: Suite> Roster<S> {
         self.members.iter()
     }
 
-    /// How many members there are, with a name or without.
+    /// Number of members, named and anonymous.
     #[must_use]
     pub fn len(&self) -> usize {
         self.members.len() + self.anonymous.len()
@@ -252,16 +252,18 @@ impl<S: Suite> Roster<S> {
         self.evicted.iter()
     }
 
-    /// A member's implicit public key Y, if it was computed before; [`DronePublicKey::implicit`] takes three times as long.
+    /// A member's implicit public key Y, if it was computed before; [`DronePublicKey::implicit`] takes three
+    /// times as long.
     #[must_use]
     pub fn implicit(&self, slot: Slot) -> Option<Element<S>> {
         self.members.get(slot)?.implicit.and_then(|point| Element::from_point(point).ok())
     }
 
-    /// Computes every member's implicit public key Y that was not computed yet: one multiplication each, once per drone.
+    /// Computes every member's implicit public key Y that was not computed yet: one multiplication each, once
+    /// per drone.
     ///
-    /// A leader that opens a term needs them all. A member whose Y is the identity is taken out of the roster; the slots
-    /// are given back.
+    /// Computes the Y of all members, which a leader that opens a term needs. A member whose Y is the
+    /// identity is taken out of the roster; its slot is returned.
     pub fn prepare(&mut self, deployment: &Deployment<S>) -> Vec<Slot> {
         let mut impossible = Vec::new();
         for (slot, member) in self.members.iter_mut() {
@@ -280,7 +282,8 @@ impl<S: Suite> Roster<S> {
         impossible
     }
 
-    /// The hash that headers carry: over slots and members that have a name, and over the set of evicted serials.
+    /// The hash that headers carry: over slots and members that have a name, and over the set of evicted
+    /// serials.
     #[must_use]
     pub fn hash(&self) -> Digest {
         let height = self.highest_named().map_or(0, |slot| u32::BITS - slot.leading_zeros());
@@ -314,7 +317,7 @@ mod tests {
     use crate::pairwise::Ratchet;
     use crate::{Name, Ristretto255};
 
-    /// What a leader keeps of a member, in this crate: bytes that are multiplied by a million.
+    /// Bytes that a leader keeps of a member, in this crate, which count a million times.
     #[test]
     fn a_member_costs_a_leader_about_600_bytes() {
         type S = Ristretto255;

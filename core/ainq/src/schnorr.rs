@@ -1,8 +1,9 @@
 //! Schnorr's signature, bare: z·P = K + c·X with a commitment K = k·P, a challenge c and a public point X.
 //!
-//! Four kinds of thing are signed or proven this way. They differ in the challenge, which is the caller's: statements of
-//! the KGC ([`statement`](crate::statement)), messages of drones ([`signature`](crate::signature)), operators' tokens
-//! ([`token`](crate::token)) and proofs of possession in an enrolment ([`enrolment`](crate::enrolment)).
+//! Four kinds of thing are signed or proven this way. They differ in the challenge, which is the caller's:
+//! statements of the KGC ([`statement`](crate::statement)), messages of drones
+//! ([`signature`](crate::signature)), operators' tokens ([`token`](crate::token)) and proofs of possession in
+//! an enrolment ([`enrolment`](crate::enrolment)).
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -27,8 +28,9 @@ pub(crate) struct Nonce<S: Suite> {
 }
 
 impl<S: Suite> Nonce<S> {
-    /// Draws a hedged nonce: k = wide(HMAC(key, rand32 ‖ lp(label) ‖ message)). It repeats for another message only if
-    /// both the generator and the hash are broken, and stays secret as long as one of key and generator is.
+    /// Draws a hedged nonce: k = wide(HMAC(key, rand32 ‖ lp(label) ‖ message)). It repeats for another
+    /// message only if both the generator and the hash are broken, and stays secret as long as one of key and
+    /// generator is.
     pub(crate) fn hedged(
         key: &SecretScalar<S>,
         label: &str,
@@ -85,8 +87,8 @@ impl<S: Suite> Equation<'_, S> {
 
     /// Whether all hold, in one product: Σ w·z · P = Σ w · K + Σ w·c · X, with weights w of 128 bits.
     ///
-    /// The weights are hashes of `binding` and of every term, so that nobody can choose a term after its weight; a false
-    /// equation passes with probability 2^-128 for every such hash that its author computes.
+    /// The weights are hashes of `binding` and of every term, so that no term can be chosen after its weight;
+    /// a false equation passes with probability 2^-128 for every such hash that its author computes.
     pub(crate) fn all_hold(equations: &[&Self], binding: &[u8; 32]) -> bool {
         let mut seed = Hasher::new("quiver/1 weights").fixed(binding);
         for Self { signature, challenge, key } in equations {

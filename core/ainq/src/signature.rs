@@ -7,8 +7,8 @@
 //! z = k + c·y
 //! ```
 //!
-//! c is never FROST's H2: that one belongs to the KGC. Everything the implicit key was made of goes into the hash, so a
-//! signature says who signed and in which deployment.
+//! c is never FROST's H2: that one belongs to the KGC. Everything of which the implicit key was made goes
+//! into the hash, so a signature binds signer and deployment.
 
 use alloc::vec::Vec;
 
@@ -18,7 +18,7 @@ use rand_core::CryptoRngCore;
 use crate::schnorr::Nonce;
 use crate::{Deployment, DroneKeypair, DronePublicKey, Element, Error, SchnorrSignature, Suite};
 
-/// What kind of message is signed. No signature of one kind passes for one of another.
+/// Kind of a signed message. No signature of one kind passes for one of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Label {
@@ -34,7 +34,7 @@ pub enum Label {
     Leave,
     /// A notice of eviction, by a leader.
     Evict,
-    /// A group message whose source is to be provable.
+    /// A group message whose source must be provable.
     Envelope,
     /// A command, by a leader.
     Command,
@@ -48,11 +48,11 @@ pub enum Label {
     IbeRelease,
     /// An attribute-based key exchange.
     Abke,
-    /// What a leader demands of whoever wants in without a name.
+    /// A leader's policy for anonymous joins.
     Admission,
-    /// What a drone's clock says, to who asked.
+    /// A drone's clock, for a peer that asked.
     Clock,
-    /// That a drone holds a key, to the KGCs of a quorum.
+    /// Proof that a drone holds a key, for the KGCs of a quorum.
     Enrolled,
 }
 
@@ -119,7 +119,7 @@ impl<S: Suite> Signature<S> {
         self.verify_implicit(deployment, public, &public.implicit(deployment)?, label, message)
     }
 
-    /// As [`verify`](Self::verify) for somebody who kept the implicit key of `public`, which costs a third of the work.
+    /// As [`verify`](Self::verify) with the implicit key of `public` known, which costs a third of the work.
     ///
     /// # Errors
     /// [`Error::InvalidSignature`].
@@ -193,9 +193,9 @@ fn challenge<S: Suite>(
 /// One signature of a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct SignedItem<'a, S: Suite> {
-    /// Who is said to have signed.
+    /// The claimed signer.
     pub public: &'a DronePublicKey<S>,
-    /// What kind of message.
+    /// Kind of the message.
     pub label: Label,
     /// The message.
     pub message: &'a [u8],
@@ -205,8 +205,9 @@ pub struct SignedItem<'a, S: Suite> {
 
 /// Whether all signatures are valid; true of none.
 ///
-/// One multiscalar product of a random linear combination with independent 128-bit weights: a batch with a bad signature
-/// passes with probability 2^-127. When it fails, [`Signature::verify`] one by one names the culprits.
+/// One multiscalar product of a random linear combination with independent 128-bit weights: a batch with a
+/// bad signature passes with probability 2^-127. When it fails, [`Signature::verify`] one by one names the
+/// culprits.
 #[must_use]
 pub fn verify_batch<S: Suite>(
     deployment: &Deployment<S>,
@@ -216,7 +217,7 @@ pub fn verify_batch<S: Suite>(
     let mut implicit: Vec<Element<S>> = Vec::with_capacity(items.len());
     let mut before: Option<&DronePublicKey<S>> = None;
     for item in items {
-        // A drone's signatures tend to stand together.
+        // A drone's signatures tend to be adjacent.
         let known = implicit.last().copied().filter(|_| before == Some(item.public));
         match known.map_or_else(|| item.public.implicit(deployment), Ok) {
             Ok(key) => implicit.push(key),
@@ -227,7 +228,7 @@ pub fn verify_batch<S: Suite>(
     verify_batch_implicit(deployment, items, &implicit, rng)
 }
 
-/// As [`verify_batch`] for somebody who kept the implicit keys: one per item, in the same order.
+/// As [`verify_batch`] with the implicit keys known: one per item, in the same order.
 #[must_use]
 pub fn verify_batch_implicit<S: Suite>(
     deployment: &Deployment<S>,

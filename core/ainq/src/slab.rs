@@ -1,7 +1,7 @@
 //! A table by slot or index whose entries never move.
 //!
-//! A vector that grows leaves copies of its content behind in memory that nobody erases, which secrets must not have.
-//! This one grows by blocks, so it needs no more memory than what is in it, either.
+//! A vector that grows leaves copies of its content in memory that is never erased, which secrets must not
+//! have. This one grows by blocks, so it needs no more memory than what is in it, either.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -21,7 +21,7 @@ impl<T> Slab<T> {
         Self { blocks: Vec::new(), len: 0 }
     }
 
-    /// How many entries there are.
+    /// Number of entries.
     pub(crate) const fn len(&self) -> usize {
         self.len
     }

@@ -1,7 +1,7 @@
 //! Slots, the positions of members in a group, and sets of them, encoded as runs.
 //!
-//! A drone keeps its slot as long as it is a member; a freed slot may be given to somebody else. Masses of drones come
-//! and go in neighbouring slots, so a set is a list of runs and stays a few bytes long in a header.
+//! A drone keeps its slot as long as it is a member; a freed slot may be assigned again. Masses of drones
+//! come and go in neighbouring slots, so a set is a list of runs and stays a few bytes long in a header.
 
 use alloc::vec::Vec;
 
@@ -12,10 +12,10 @@ use crate::Error;
 /// A place in the group, below [`MAX_SLOTS`].
 pub type Slot = u32;
 
-/// How many slots a group has.
+/// Number of slots of a group.
 pub const MAX_SLOTS: u32 = 1 << 20;
 
-/// What stands for the leader where a slot is asked for, such as the sender of a frame: no drone can hold it.
+/// The leader's value where a slot is needed, such as the sender of a frame: no drone can hold it.
 pub const LEADER_SLOT: Slot = MAX_SLOTS;
 
 /// The most runs a set from outside may have.
@@ -26,7 +26,7 @@ pub const MAX_RUNS: usize = 1 << 16;
 pub struct Run {
     /// The first slot.
     pub start: Slot,
-    /// How many slots, at least one.
+    /// Number of slots, at least one.
     pub len: u32,
 }
 
@@ -42,7 +42,7 @@ impl Run {
         Self { start, len: end - start }
     }
 
-    /// Makes the run longer by one that begins in it or right behind it, or says that this one does not.
+    /// Extends the run by one that begins in it or right behind it; returns whether it could.
     const fn join(&mut self, next: &Self) -> bool {
         let joins = next.start <= self.end();
         if joins {
@@ -66,7 +66,7 @@ impl<'a> Runs<'a> {
         self.0.get(..behind).and_then(<[Run]>::last).is_some_and(|run| slot < run.end())
     }
 
-    /// How many are below `slot`.
+    /// Number of slots below `slot`.
     pub(crate) fn rank(self, slot: Slot) -> usize {
         let below = self.0.iter().take_while(|run| run.start < slot);
         below.map(|run| (run.end().min(slot) - run.start) as usize).sum()
@@ -77,7 +77,8 @@ impl<'a> Runs<'a> {
     }
 }
 
-/// Appends to runs the set of all `slot / 2` of those from this one on: the parents, if slots are the leaves of a binary tree.
+/// Appends to runs the set of all `slot / 2` of those from this one on: the parents, if slots are the leaves
+/// of a binary tree.
 pub(crate) fn append_halved(runs: &mut Vec<Run>, from: usize) {
     let end = runs.len();
     for at in from..end {
@@ -105,8 +106,8 @@ impl SlotSet {
     /// A set from runs that came from outside.
     ///
     /// # Errors
-    /// [`Error::TooLong`] for more than [`MAX_RUNS`]; [`Error::Malformed`] unless the runs are in the one form a set has
-    /// and below [`MAX_SLOTS`].
+    /// [`Error::TooLong`] for more than [`MAX_RUNS`]; [`Error::Malformed`] unless the runs are in the one
+    /// form a set has and below [`MAX_SLOTS`].
     pub fn from_runs(runs: impl IntoIterator<Item = Run>) -> Result<Self, Error> {
         let runs = runs.into_iter();
         let mut set = Self { runs: Vec::with_capacity(runs.size_hint().0.min(MAX_RUNS)) };
@@ -130,7 +131,7 @@ impl SlotSet {
         &self.runs
     }
 
-    /// How many slots are in the set.
+    /// Number of slots in the set.
     #[must_use]
     pub fn len(&self) -> usize {
         Runs(&self.runs).len()
@@ -148,7 +149,7 @@ impl SlotSet {
         Runs(&self.runs).contains(slot)
     }
 
-    /// How many of the set are below `slot`.
+    /// Number of slots of the set below `slot`.
     #[must_use]
     pub fn rank(&self, slot: Slot) -> usize {
         Runs(&self.runs).rank(slot)

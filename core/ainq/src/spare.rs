@@ -1,8 +1,8 @@
 //! Spare points: the one-time half of a pairwise key that a member publishes ahead of need.
 //!
-//! A leader that opens a term makes a fresh pairwise secret T = l·(Y + E_q) with every member without asking it. E_q is
-//! such a point: its secret e_q is used for one epoch and erased, so that y alone opens nothing that was recorded.
-//! Numbers q rise strictly; a statement with a higher one replaces those before.
+//! A leader that opens a term makes a fresh pairwise secret T = l·(Y + E_q) with every member without asking
+//! it. E_q is such a point: its secret e_q is used for one epoch and erased, so that y alone opens nothing
+//! that was recorded. Numbers q rise strictly; a statement with a higher one replaces those before.
 
 use alloc::vec::Vec;
 
@@ -55,7 +55,7 @@ impl<S: Suite> SparePair<S> {
         &self.secret
     }
 
-    /// The signed public half, for the leader and whoever may follow it.
+    /// The signed public half, for the leader and its successors.
     #[must_use]
     pub fn statement(
         &self,
@@ -110,7 +110,7 @@ pub struct SpareStatement<S: Suite> {
 }
 
 impl<S: Suite> SpareStatement<S> {
-    /// What is signed: lp(group) ‖ lp(D) ‖ R ‖ P ‖ q ‖ E_q.
+    /// The signed message: lp(group) ‖ lp(D) ‖ R ‖ P ‖ q ‖ E_q.
     #[must_use]
     pub fn message(&self, group: &Name, public: &DronePublicKey<S>) -> Vec<u8> {
         spare_message(group, public, self.q, &self.point)
@@ -119,7 +119,7 @@ impl<S: Suite> SpareStatement<S> {
     /// Checks the statement of the member `public`.
     ///
     /// # Errors
-    /// [`Error::Malformed`] for the number 0, otherwise what the signature's verification says.
+    /// [`Error::Malformed`] for the number 0, otherwise the error of the signature's verification.
     pub fn verify(
         &self,
         deployment: &Deployment<S>,
@@ -129,7 +129,7 @@ impl<S: Suite> SpareStatement<S> {
         self.verify_implicit(deployment, group, public, &public.implicit(deployment)?)
     }
 
-    /// As [`verify`](Self::verify) for somebody who computed `public`'s Y before.
+    /// As [`verify`](Self::verify) with `public`'s Y known.
     ///
     /// # Errors
     /// As [`verify`](Self::verify).

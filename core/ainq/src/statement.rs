@@ -6,9 +6,9 @@
 //! signature = (R, z) with z·P = R + challenge·P_pub
 //! ```
 //!
-//! With FROST's challenge a quorum of KGCs produces the same signatures as a single one. A partial key is such a
-//! signature too, with purpose `identity` over `lp(D) ‖ P_i`: R is its commitment, s its scalar and H0 its challenge. That
-//! scalar is a secret, so partial keys are made and checked in [`keys`](crate::keys).
+//! With FROST's challenge a quorum of KGCs produces the same signatures as a single one. A partial key is
+//! such a signature too, with purpose `identity` over `lp(D) ‖ P_i`: R is its commitment, s its scalar and H0
+//! its challenge. That scalar is a secret, so partial keys are made and checked in [`keys`](crate::keys).
 
 use alloc::vec::Vec;
 
@@ -17,7 +17,7 @@ use rand_core::CryptoRngCore;
 use crate::schnorr::Nonce;
 use crate::{Deployment, Error, MasterSecret, SchnorrSignature, Suite};
 
-/// What a statement of the KGC is about. No statement of one purpose passes for one of another.
+/// Purpose of a statement of the KGC. No statement of one purpose passes for one of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Purpose {
@@ -29,7 +29,7 @@ pub enum Purpose {
     Parameters,
     /// An attribute-based key exchange policy.
     AbkePolicy,
-    /// Who holds shares of x, and the public parts of these shares.
+    /// The holders of shares of x, and the public parts of these shares.
     Quorum,
 }
 
@@ -67,7 +67,8 @@ pub(crate) fn challenge<S: Suite>(
 pub struct StatementSignature<S: Suite>(SchnorrSignature<S>);
 
 impl<S: Suite> MasterSecret<S> {
-    /// Signs a statement. `deployment` must be the one this secret belongs to, or nobody will accept the signature.
+    /// Signs a statement. `deployment` must be the one of this secret, or the signature is invalid for
+    /// everybody.
     pub fn sign(
         &self,
         deployment: &Deployment<S>,

@@ -5,10 +5,12 @@
 //!
 //! 1. [`Strategy::height_after`] says what the header must know of the change.
 //! 2. The leader writes the core and hashes it to D0.
-//! 3. [`Strategy::seal`] applies the change, draws what has to be fresh, wraps under D0, and yields the group key.
+//! 3. [`Strategy::seal`] applies the change, draws what has to be fresh, wraps under D0, and yields the group
+//!    key.
 //!
-//! [`Flat`] is the paper's: a fresh K_g wrapped for every member. [`Tree`] is a key hierarchy: its fresh secrets are the
-//! refreshed nodes, its wraps hang on nodes and are bound by `entries_root`, its K_g is derived from the root.
+//! [`Flat`] is the paper's: a fresh K_g wrapped for every member. [`Tree`] is a key hierarchy: its fresh
+//! secrets are the refreshed nodes, its wraps hang on nodes and are bound by `entries_root`, its K_g is
+//! derived from the root.
 
 mod flat;
 mod tree;
@@ -26,7 +28,7 @@ use crate::slots::{Slot, SlotSet};
 use crate::tree::{Delta, PathMessage, PathNonce};
 use crate::{Entry, Error, GroupKey, Kind, StrategyKind, Suite};
 
-/// What an epoch changes. Removal comes first: a freed slot may be filled again at once.
+/// Changes of an epoch. Removal comes first: a freed slot may be filled again at once.
 pub(crate) struct Change<'a, S: Suite> {
     pub(crate) kind: Kind,
     pub(crate) counter: u64,
@@ -50,7 +52,7 @@ pub(crate) struct Sealed {
 
 /// The leader's half of a re-key strategy. It owns the members' ratchets.
 pub(crate) trait Strategy<S: Suite>: Send + Sync {
-    /// What headers call it.
+    /// Its name in headers.
     fn kind(&self) -> StrategyKind;
 
     /// The tree's height after a change; 0 for flat.
@@ -59,7 +61,7 @@ pub(crate) trait Strategy<S: Suite>: Send + Sync {
     /// Makes the epoch.
     fn seal(&mut self, change: Change<'_, S>, d0: &Digest, rng: &mut dyn CryptoRngCore) -> Sealed;
 
-    /// Does what [`seal`](Self::seal) left to be done once the epoch is out.
+    /// Does the work that [`seal`](Self::seal) left for after the epoch is sent.
     fn settle(&mut self);
 
     /// A of the member in a slot.
@@ -68,7 +70,8 @@ pub(crate) trait Strategy<S: Suite>: Send + Sync {
     /// The path message of a member in the epoch with header digest D, sealed under its chain at this epoch.
     ///
     /// # Errors
-    /// [`Error::UnsupportedStrategy`] where there are no paths; [`Error::WrongSlot`] if the member has no key.
+    /// [`Error::UnsupportedStrategy`] where there are no paths; [`Error::WrongSlot`] if the member has no
+    /// key.
     fn path(
         &mut self,
         slot: Slot,

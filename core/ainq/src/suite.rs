@@ -1,7 +1,7 @@
 //! The interface of a suite: a prime-order group with its hash functions and encodings.
 //!
-//! Written additively: the group has prime order q and generator P. The same protocol code runs over every suite; the
-//! suite's ID enters every hash, so nothing made under one suite means anything under another.
+//! Written additively: the group has prime order q and generator P. The same protocol code runs over every
+//! suite; the suite's ID enters every hash, so nothing made under one suite means anything under another.
 //!
 //! | suite | group | point, scalar, pairwise secret | constant-time |
 //! |---|---|---|---|
@@ -36,8 +36,8 @@ pub const SCALAR_LEN: usize = 32;
 
 /// A prime-order group with its hash functions and encodings.
 ///
-/// Functions named `vartime` leak their inputs through time and take public data alone; everything else is constant-time
-/// in its scalars unless the suite says otherwise.
+/// Functions named `vartime` leak their inputs through time and take public data alone; everything else is
+/// constant-time in its scalars unless the suite says otherwise.
 pub trait Suite: Copy + Debug + Default + Eq + Ord + Hash + Send + Sync + 'static {
     /// Names the suite in every hash.
     const ID: &'static str;
@@ -105,7 +105,8 @@ pub trait Suite: Copy + Debug + Default + Eq + Ord + Hash + Send + Sync + 'stati
     /// Whether the scalar is zero.
     fn scalar_is_zero(scalar: &Self::Scalar) -> bool;
 
-    /// −x, as a difference: curve25519-dalek's own negation first reduces again what is reduced, in 2.5 KB of code.
+    /// −x, as a difference: curve25519-dalek's own negation first reduces again what is reduced, in 2.5 KB of
+    /// code.
     #[must_use]
     fn negated(scalar: &Self::Scalar) -> Self::Scalar {
         Self::scalar_from_u128(0) - *scalar
@@ -123,8 +124,8 @@ pub trait Suite: Copy + Debug + Default + Eq + Ord + Hash + Send + Sync + 'stati
     /// Hq: a scalar out of a domain and parts, each behind its length. Never FROST's H2.
     fn hash_to_scalar(domain: &str, parts: &[&[u8]]) -> Self::Scalar;
 
-    /// Whether [`agree`](Self::agree) can use the scalar. Every scalar that may end up in a pairwise secret is drawn
-    /// until this holds.
+    /// Whether [`agree`](Self::agree) can use the scalar. Every scalar that may end up in a pairwise secret
+    /// is drawn until this holds.
     fn secret_scalar_ok(scalar: &Self::Scalar) -> bool;
 
     /// The pairwise secret T of scalar k and point q, as bytes.
@@ -135,15 +136,15 @@ pub trait Suite: Copy + Debug + Default + Eq + Ord + Hash + Send + Sync + 'stati
 
     /// The pairwise secrets of one scalar with many points, in the order of the points.
     ///
-    /// This is the one function behind which many points are multiplied by one secret; with the `rayon` feature it uses
-    /// all cores.
+    /// This is the one function behind which many points are multiplied by one secret; with the `rayon`
+    /// feature it uses all cores.
     ///
     /// # Errors
     /// Per point: [`Error::IdentityPoint`] if it is the identity, [`Error::InvalidScalar`] as for `agree`.
     fn agree_many(k: &Self::Scalar, qs: &[Self::Point]) -> Vec<Result<AgreedSecret, Error>>;
 }
 
-/// A pairwise secret T as bytes: 32 or 48, as the suite says. Erased when dropped.
+/// A pairwise secret T as bytes: 32 or 48, depending on the suite. Erased when dropped.
 #[derive(Clone)]
 pub struct AgreedSecret {
     bytes: Zeroizing<[u8; Self::MAX_LEN]>,
@@ -183,7 +184,8 @@ impl PartialEq for AgreedSecret {
 
 impl Eq for AgreedSecret {}
 
-/// Applies `secrets` to runs of points, on all cores if there is the feature for it, and joins the results in order.
+/// Applies `secrets` to runs of points, on all cores if there is the feature for it, and joins the results in
+/// order.
 fn in_chunks<P: Sync>(
     points: &[P],
     chunk_len: usize,

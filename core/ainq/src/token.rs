@@ -1,7 +1,7 @@
 //! Enrolment tokens: an operator's signed permission to enrol an identity.
 //!
-//! Every KGC pins the operators' keys when it is set up; they are not the KGC's own. The statement names a token key tpk
-//! whose secret tsk stays on the drone, so a token read on its way enrols nobody.
+//! Every KGC pins the operators' keys when it is set up; they are not the KGC's own. The statement names a
+//! token key tpk whose secret tsk stays on the drone, so a token read on its way enrols nobody.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -27,35 +27,35 @@ pub struct OperatorSecretKey<S: Suite> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OperatorPublicKey<S: Suite>(pub Element<S>);
 
-/// What an operator grants; the id and the token key are drawn when the token is issued.
+/// Grant of an operator; the id and the token key are drawn when the token is issued.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenGrant {
-    /// What people call the drone.
+    /// Name of the drone for people.
     pub name: Name,
-    /// What it does.
+    /// Its role.
     pub role: Role,
     /// The groups it may join, in any order; at most [`MAX_GROUPS`](crate::MAX_GROUPS).
     pub groups: Vec<Name>,
-    /// When its identity ends.
+    /// End of its identity.
     pub not_after: UnixTime,
-    /// Until when the token may be used.
+    /// Time until which the token may be used.
     pub expiry: UnixTime,
 }
 
-/// What an operator signed.
+/// The signed statement of an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenStatement<S: Suite> {
     /// The token's id, which becomes the drone's serial.
     pub id: [u8; 16],
-    /// What people call the drone.
+    /// Name of the drone for people.
     pub name: Name,
-    /// What it does.
+    /// Its role.
     pub role: Role,
     /// The groups it may join, ascending.
     pub groups: Vec<Name>,
-    /// When its identity ends.
+    /// End of its identity.
     pub not_after: UnixTime,
-    /// Until when the token may be used.
+    /// Time until which the token may be used.
     pub expiry: UnixTime,
     /// P_pub of the deployment the token is for.
     pub master: Element<S>,
@@ -63,10 +63,10 @@ pub struct TokenStatement<S: Suite> {
     pub tpk: Element<S>,
 }
 
-/// A statement with an operator's signature that nobody has checked yet.
+/// A statement with an operator's signature that is not verified yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token<S: Suite> {
-    /// What is granted.
+    /// The grant.
     pub statement: TokenStatement<S>,
     /// The operator's signature.
     pub signature: SchnorrSignature<S>,
@@ -74,7 +74,7 @@ pub struct Token<S: Suite> {
 
 /// A token with its secret tsk, as it is put on a drone.
 pub struct IssuedToken<S: Suite> {
-    /// What may be shown.
+    /// The public part.
     pub token: Token<S>,
     tsk: SecretScalar<S>,
 }
@@ -257,7 +257,7 @@ impl<S: Suite> Token<S> {
         Ok(())
     }
 
-    /// What has to hold if this operator signed the statement, which is passed encoded.
+    /// The equation that holds if this operator signed the statement, which is passed encoded.
     pub(crate) fn equation<'a>(
         &'a self,
         operator: &'a OperatorPublicKey<S>,

@@ -8,17 +8,19 @@
 //! sealed  = ChaCha20-Poly1305 under K_snd, nonce = hedge ‖ counter (4 bytes), AAD
 //! ```
 //!
-//! A sender counts its starts in `boot_no`, made durable before the first frame after each, and draws `salt` afresh for
-//! every start and epoch. So a restart in the middle of an epoch repeats no pair of key and nonce, not even if its storage
-//! was rolled back. If `boot_no` cannot be read it must not send but join again.
+//! A sender counts its starts in `boot_no`, made durable before the first frame after each, and draws `salt`
+//! afresh for every start and epoch. So a restart in the middle of an epoch repeats no pair of key and nonce,
+//! not even if its storage was rolled back. If `boot_no` cannot be read it must not send but join again.
 //!
-//! A snapshot of a *running* machine brings back key, salt and counter without a start. The hedge covers it: copies of one
-//! sender repeat a nonce only for the same message, which is then the same frame, or with a probability of 2^-64.
+//! A snapshot of a *running* machine brings back key, salt and counter without a start. The hedge covers it:
+//! copies of one sender repeat a nonce only for the same message, which is then the same frame, or with a
+//! probability of 2^-64.
 //!
-//! The seal says "a member sent this", not which one: every member knows K_tr. Whatever must have a certain source carries
-//! that source's signature besides, and the seal binds whose: the signature cannot be cut off. For the same reason a hostile
-//! member can silence the *unsigned* messages of another until the next epoch, with a frame in its name that claims a later
-//! start; nothing short of a signature on every frame would prevent that. Signed ones are counted by signer, apart.
+//! The seal says "a member sent this", not which one: every member knows K_tr. Whatever must have a certain
+//! source carries that source's signature besides, and the seal binds whose: the signature cannot be cut off.
+//! For the same reason a hostile member can silence the *unsigned* messages of another until the next epoch,
+//! with a frame in its name that claims a later start; nothing short of a signature on every frame would
+//! prevent that. Signed ones are counted by signer, apart.
 
 mod receiver;
 mod senders;
@@ -35,7 +37,7 @@ pub use self::senders::{Ceiling, MAX_SENDERS, REMEMBERED_PER_SENDER, SenderId};
 use crate::slots::Slot;
 use crate::{Error, Handle, Name};
 
-/// How many messages one sender seals under one key.
+/// Number of messages that one sender seals under one key.
 pub const MAX_FRAMES: u64 = 1 << 32;
 
 /// Bytes of a salt.
@@ -81,7 +83,7 @@ impl fmt::Debug for TrafficKey {
 /// A sealed message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Who says it sent this: a member's slot, or [`LEADER_SLOT`](crate::LEADER_SLOT).
+    /// The claimed sender: a member's slot, or [`LEADER_SLOT`](crate::LEADER_SLOT).
     pub slot: Slot,
     /// The sender's start.
     pub boot_no: u32,
@@ -119,7 +121,8 @@ struct Start {
     salt: [u8; SALT_LEN],
 }
 
-/// Seals one member's messages in one epoch. Not to be copied: a receiver takes of two copies' messages one of each number.
+/// Seals one member's messages in one epoch. Not to be copied: a receiver takes of two copies' messages one
+/// of each number.
 pub struct Sender {
     suite: &'static str,
     key: Secret<32>,
@@ -171,15 +174,15 @@ impl Sender {
         let Start { slot, boot_no, salt } = self.start;
         let mut frame = Frame { slot, boot_no, salt, counter, hedge: [0; HEDGE_LEN], ciphertext: Vec::new() };
         let aad = associated_data(&self.digest, &frame, channel, signer);
-        // The AAD says itself where it ends, so that the input has one reading.
-        // §13.1: hedge = PRF(K_hedge, "nonce", AAD ‖ plaintext)
+        // The AAD marks its own end, so that the input has one reading. §13.1: hedge = PRF(K_hedge, "nonce",
+        // AAD ‖ plaintext)
         let hedge = prf(&self.hedge, self.suite, "nonce", &[&aad, plaintext]);
         frame.hedge.iter_mut().zip(hedge.expose()).for_each(|(to, from)| *to = *from);
         frame.ciphertext = aead::seal(&self.key, &frame.nonce(), &aad, plaintext);
         Ok(frame)
     }
 
-    /// Leaves out numbers, so that the next message has number `counter`.
+    /// Skips numbers, so that the next message has number `counter`.
     ///
     /// # Errors
     /// [`Error::Stale`] if that number was used; [`Error::Exhausted`] if there is no such number.
@@ -194,7 +197,7 @@ impl Sender {
         Ok(())
     }
 
-    /// How many numbers are used.
+    /// Number of used numbers.
     #[must_use]
     pub const fn sealed(&self) -> u64 {
         self.next

@@ -1,7 +1,8 @@
 //! The `tree` strategy: a logical key hierarchy (RFC 2627) over the slots, so that a leave costs O(log N).
 //!
-//! Every node with a member beneath has a key n; a member's leaf key is the chain W it shares with the leader, and a
-//! member holds the keys above its own leaf and no other. K_g comes from the root's. An epoch does this:
+//! Every node with a member beneath has a key n; a member's leaf key is the chain W it shares with the
+//! leader, and a member holds the keys above its own leaf and no other. K_g comes from the root's. An epoch
+//! does this:
 //!
 //! | rule | code |
 //! |---|---|
@@ -12,12 +13,12 @@
 //! | K_g = PRF(n_root⁺, "group key", D0); all wraps to everybody, bound by entries_root | [`Delta`] |
 //! | n⁺ of its path and K_g to each newcomer and to who catches up, under its W of the epoch | [`PathMessage`] |
 //!
-//! W is stepped once per epoch, used or not: by a member when it accepts the epoch, by the leader when it uses the leaf, and
-//! in the epoch after that.
+//! W is stepped once per epoch, used or not: by a member when it accepts the epoch, by the leader when it
+//! uses the leaf, and in the epoch after that.
 //!
-//! Removed members know only stars of nodes that are all in R; newcomers get keys only after a step; a key that wrapped is
-//! stepped, so that what is stored opens nothing recorded; and no key is a function of the keys beneath it, so that none
-//! leads upwards but by a wrap.
+//! Removed members know only stars of nodes that are all in R; newcomers get keys only after a step; a key
+//! that wrapped is stepped, so that what is stored opens nothing recorded; and no key is a function of the
+//! keys beneath it, so that none leads upwards but by a wrap.
 
 mod algebra;
 mod delta;
@@ -42,15 +43,16 @@ use quiver_crypto::{Digest, Secret, prf};
 
 use crate::{Entry, GroupKey, Suite};
 
-/// Members that one epoch of a tree removes at most; a delta then stays below [`Delta::MAX_LEN`] wherever they are.
+/// Members that one epoch of a tree removes at most; a delta then stays below [`Delta::MAX_LEN`] wherever
+/// they are.
 pub const MAX_TREE_REMOVALS: usize = 1024;
 
-/// What a member needs of an epoch beside the header.
+/// Part of an epoch for a member, beside the header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
     /// The group key under the member's own pad.
     Entry(Entry),
-    /// All wraps of the epoch, the same for everybody.
+    /// All wraps of the epoch, the same for all members.
     Delta(Delta),
     /// The member's path and the group key.
     Path(PathMessage),

@@ -79,7 +79,7 @@ fn every_multiplication_and_every_decoding_of_a_suite_is_counted() {
     assert_eq!(counts(|| S::agree(&k, &element)), (1, 0));
     assert_eq!(counts(|| S::agree_many(&k, &points)), (3, 0));
     assert_eq!(counts(|| S::decode(bytes.as_ref())), (0, 1));
-    // What is no point takes as long to find out.
+    // An invalid point takes as long to refuse.
     assert_eq!(counts(|| S::decode(&[0xff; 32])), (0, 1));
     // They add up, until they are set back.
     let together = counts(|| {

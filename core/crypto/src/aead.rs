@@ -31,7 +31,7 @@ pub fn seal(key: &Secret<32>, nonce: &[u8; 12], aad: &[u8], plaintext: &[u8]) ->
     sealed
 }
 
-/// Decrypts what [`seal`] made, or says that it was not made with this key, nonce and associated data.
+/// Decrypts the output of [`seal`]; an error unless it was made with this key, nonce and associated data.
 ///
 /// # Errors
 /// [`OpenError`], whatever the reason.

@@ -1,7 +1,8 @@
 //! The canonical byte encoding of whatever is hashed, signed or stored.
 //!
-//! Integers are big-endian; what has a variable length stands behind it in four bytes. A value has one encoding, and a
-//! reader takes exactly that one: it checks bounds as it goes, and bytes left over at the end are an error.
+//! Integers are big-endian; a value of variable length follows its length in four bytes. A value has one
+//! encoding, and a reader takes exactly that one: it checks bounds as it goes, and bytes left over at the end
+//! are an error.
 
 use alloc::vec::Vec;
 
@@ -12,10 +13,11 @@ use thiserror::Error;
 #[error("malformed: {0}")]
 pub struct Malformed(pub &'static str);
 
-/// The four bytes that stand before variable-length input.
+/// The four bytes of the length before variable-length input.
 ///
-/// Nothing that is hashed or signed comes near 4 GiB: every decoder and every list has a bound far below. Should a
-/// caller ever try, the length saturates and the encoding stays distinct from that of every shorter input.
+/// Nothing that is hashed or signed comes near 4 GiB: every decoder and every list has a bound far below.
+/// Should a caller ever try, the length saturates and the encoding stays distinct from that of every shorter
+/// input.
 pub(crate) fn length(bytes: &[u8]) -> [u8; 4] {
     u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_be_bytes()
 }
@@ -31,8 +33,9 @@ impl Writer {
         Self(Vec::new())
     }
 
-    /// Starts with room for `capacity` bytes. An encoding that holds a secret needs it: a buffer that grows leaves
-    /// copies behind which nobody erases.
+    /// Starts with room for `capacity` bytes. An encoding that holds a secret needs it: a buffer that grows
+    /// leaves copies that are never erased. An encoding that holds a secret needs it: a buffer that grows
+    /// leaves copies behind which nobody erases.
     #[must_use]
     pub fn with_capacity(capacity: usize) -> Self {
         Self(Vec::with_capacity(capacity))
@@ -153,7 +156,8 @@ impl<'a> Reader<'a> {
     /// Reads how many items of a list follow.
     ///
     /// # Errors
-    /// [`Malformed`] if that is more than `max`, or more than could follow at `item_len` bytes each or longer.
+    /// [`Malformed`] if that is more than `max`, or more than could follow at `item_len` bytes each or
+    /// longer.
     pub fn count(&mut self, max: usize, item_len: usize) -> Result<usize, Malformed> {
         let count = usize::try_from(self.u32()?).map_err(|_| Malformed("list too long"))?;
         if count > max || count.saturating_mul(item_len) > self.0.len() {
@@ -162,7 +166,7 @@ impl<'a> Reader<'a> {
         Ok(count)
     }
 
-    /// Reads a byte string that stands behind its four-byte length.
+    /// Reads a byte string after its four-byte length.
     ///
     /// # Errors
     /// [`Malformed`] if it is longer than `max_len` or not all there.

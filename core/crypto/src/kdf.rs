@@ -1,4 +1,5 @@
-//! Key derivation: HMAC-SHA-256 as the PRF of every key chain, HKDF-Extract where a secret is not yet uniform.
+//! Key derivation: HMAC-SHA-256 as the PRF of every key chain, HKDF-Extract where a secret is not yet
+//! uniform.
 
 use crate::Secret;
 use crate::canonical::length;
@@ -12,7 +13,8 @@ pub fn prf(key: &Secret<32>, suite: &str, label: &str, input: &[&[u8]]) -> Secre
     PrfKey::new(key).prf(suite, label, input)
 }
 
-/// Several [`prf`]s under one key, each with its label and input; hashing the key itself is done once for all.
+/// Several [`prf`]s under one key, each with its label and input; hashing the key itself is done once for
+/// all.
 #[must_use]
 pub fn prf_each<const N: usize>(
     key: &Secret<32>,

@@ -8,8 +8,8 @@
 //! | [`sha256`] | SHA-256: by the crate `sha2`, on a Cortex-M4 in assembly |
 //! | (root) | [`Secret`], [`Hasher`] (SHA-256), [`Sha512`], [`prf`] (HMAC-SHA-256), [`extract`] (HKDF), [`expand_message`] (RFC 9380), [`ct_eq`], [`erase`], [`erasing_stack`] |
 //!
-//! `lp(x)` means a four-byte big-endian length followed by x. No input shares a hash with another by accident: every
-//! hash starts with its domain, every chained key comes from a labelled PRF.
+//! `lp(x)` means a four-byte big-endian length followed by x. No input shares a hash with another by
+//! accident: every hash starts with its domain, every chained key comes from a labelled PRF.
 #![no_std]
 #![cfg_attr(
     not(test),

@@ -54,13 +54,14 @@ impl<const N: usize> Secret<N> {
         secret
     }
 
-    /// The bytes themselves. Whoever calls this takes care of where they go.
+    /// The bytes themselves. The caller controls where they go.
     #[must_use]
     pub const fn expose(&self) -> &[u8; N] {
         &self.0
     }
 
-    /// This secret under a one-time pad: `self ⊕ pad`. The result is as public as the pad is secret and used once.
+    /// This secret under a one-time pad: `self ⊕ pad`. The result is as public as the pad is secret and used
+    /// once.
     #[must_use]
     pub fn xor(&self, pad: &Self) -> [u8; N] {
         let mut masked = self.0;
@@ -68,7 +69,8 @@ impl<const N: usize> Secret<N> {
         masked
     }
 
-    /// The secret that is `masked` under this one-time pad: `masked ⊕ self`. It is in no place that is not erased.
+    /// The secret that is `masked` under this one-time pad: `masked ⊕ self`. It is in no place that is not
+    /// erased.
     #[must_use]
     pub fn unmask(&self, masked: &[u8; N]) -> Self {
         let mut secret = Self(*masked);

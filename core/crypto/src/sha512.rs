@@ -51,7 +51,8 @@ impl core::fmt::Debug for Sha512 {
     }
 }
 
-/// HMAC-SHA-512 over the parts one after the other: 64 bytes, wide enough to be reduced to a scalar without bias.
+/// HMAC-SHA-512 over the parts one after the other: 64 bytes, wide enough to be reduced to a scalar without
+/// bias.
 #[must_use]
 pub fn hmac_sha512(key: &[u8], parts: &[&[u8]]) -> Zeroizing<[u8; 64]> {
     let keyed = |pad: u8| {

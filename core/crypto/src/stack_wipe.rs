@@ -1,7 +1,7 @@
 //! Wipes the stack below a computation.
 //!
-//! Libraries erase the values that they hold, seldom the copies and steps that a compiler puts beside them. Below the stack
-//! pointer these last until something else happens to be called.
+//! Libraries erase the values that they hold, seldom the copies and steps that a compiler puts beside them.
+//! Below the stack pointer these last until something else happens to be called.
 
 use core::hint::black_box;
 
@@ -12,9 +12,9 @@ const WORDS: usize = 768;
 
 /// Computes, then overwrites the 3 KiB of the stack below the caller, where the computation ran.
 ///
-/// What it returns is the caller's to erase. A computation that went deeper leaves what was there: this covers one
-/// multiplication of a point, on a microcontroller and on a host. It is a second line of defence: no property of a
-/// protocol rests on it.
+/// The caller erases the result. A computation that went deeper leaves what was there: this covers one
+/// multiplication of a point, on a microcontroller and on a host. It is a second line of defence: no property
+/// of a protocol rests on it.
 #[inline]
 pub fn erasing_stack<T>(compute: impl FnOnce() -> T) -> T {
     let result = apart(compute);

@@ -1,5 +1,5 @@
-//! AND gates per second, and what the policies of the documentation cost. `cargo bench -p quiver-garble`. Thread time, so that others on the
-//! machine count for little.
+//! AND gates per second, and what the policies of the documentation cost. `cargo bench -p quiver-garble`.
+//! Thread time, so that others on the machine count for little.
 
 use std::hint::black_box;
 use std::time::Duration;

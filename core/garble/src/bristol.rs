@@ -1,9 +1,9 @@
 //! Circuits as text in Bristol Fashion.
 //!
-//! The format of <https://nigelsmart.github.io/MPC-Circuits/>: the numbers of gates and wires; the number of input values and the bits of
-//! each; the same for outputs; then a line for each gate, `2 1 a b c XOR`, `2 1 a b c AND`, `1 1 a b INV`, and, of the extended form,
-//! `1 1 a b EQW` (a copy), `1 1 k b EQ` (the constant k) and `2n n a… b… c… MAND` (n ANDs at once). Inputs are the first wires, outputs the
-//! last.
+//! The format of <https://nigelsmart.github.io/MPC-Circuits/>: the numbers of gates and wires; the number of
+//! input values and the bits of each; the same for outputs; then a line for each gate, `2 1 a b c XOR`, `2 1
+//! a b c AND`, `1 1 a b INV`, and, of the extended form, `1 1 a b EQW` (a copy), `1 1 k b EQ` (the constant
+//! k) and `2n n a… b… c… MAND` (n ANDs at once). Inputs are the first wires, outputs the last.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -34,7 +34,8 @@ impl BristolCircuit {
     /// Reads a file.
     ///
     /// # Errors
-    /// [`Error::Bristol`] with the line and what is wrong there; [`Error::TooLarge`] before anything is allocated for what is too large.
+    /// [`Error::Bristol`] with the line and what is wrong there; [`Error::TooLarge`] before anything is
+    /// allocated for what is too large.
     pub fn parse(text: &str) -> Result<Self> {
         let mut lines = Lines { lines: text.lines(), line: 0 };
         let [gates, wires] = lines.pair()?;

@@ -156,7 +156,8 @@ impl Builder {
     /// The circuit of what these outputs need. An output that is a constant is made of the first input.
     ///
     /// # Errors
-    /// [`Error::TooLarge`](crate::Error::TooLarge) if there are too many gates or outputs, or if there is a constant and no input to make it of.
+    /// [`Error::TooLarge`](crate::Error::TooLarge) if there are too many gates or outputs, or if there is a
+    /// constant and no input to make it of.
     pub fn finish(self, outputs: &[Bit]) -> Result<Circuit> {
         bounded("gates", self.nodes.len(), MAX_GATES)?;
         let needed = self.needed(outputs);

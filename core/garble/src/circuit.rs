@@ -59,8 +59,8 @@ impl Circuit {
     /// A circuit of these gates.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] above [`MAX_INPUTS`], [`MAX_GATES`] or [`MAX_OUTPUTS`]; [`Error::Unset`] if a gate or an
-    /// output reads a wire that nothing before it sets.
+    /// [`Error::TooLarge`] above [`MAX_INPUTS`], [`MAX_GATES`] or [`MAX_OUTPUTS`]; [`Error::Unset`] if a gate
+    /// or an output reads a wire that nothing before it sets.
     pub fn new(inputs: usize, gates: Vec<Gate>, outputs: Vec<Wire>) -> Result<Self> {
         bounded("input bits", inputs, MAX_INPUTS)?;
         bounded("gates", gates.len(), MAX_GATES)?;

@@ -9,14 +9,16 @@ use crate::label::LABEL_LEN;
 use crate::walk::{Side, Waiting, Walk};
 use crate::{Error, Label, Operand, Program, Result, Scheme, Step};
 
-/// Evaluates a garbled circuit step by step, with one label for each input. What it takes in time does not depend on the labels.
+/// Evaluates a garbled circuit step by step, with one label for each input. What it takes in time does not
+/// depend on the labels.
 pub struct Evaluator<S: Scheme> {
     walk: Walk<S::Evaluated>,
     scheme: PhantomData<S>,
 }
 
 impl<S: Scheme> Evaluator<S> {
-    /// An evaluation with the garbler's `run`, its label [`one`](crate::Garbler::one), and a label for each input.
+    /// An evaluation with the garbler's `run`, its label [`one`](crate::Garbler::one), and a label for each
+    /// input.
     ///
     /// # Errors
     /// [`Error::InputCount`].
@@ -39,8 +41,8 @@ impl<S: Scheme> Evaluator<S> {
     /// Evaluates the next steps with the next ciphertexts.
     ///
     /// # Errors
-    /// [`Error::TablesEnd`] if there are too few ciphertexts; [`Error::Slot`] if a step names a slot that is not there. After either
-    /// nothing is left to go on with.
+    /// [`Error::TablesEnd`] if there are too few ciphertexts; [`Error::Slot`] if a step names a slot that is
+    /// not there. After either nothing is left to go on with.
     pub fn evaluate(
         &mut self,
         steps: &[Step],

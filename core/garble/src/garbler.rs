@@ -37,7 +37,8 @@ pub struct Garbler<S: Scheme> {
 }
 
 impl<S: Scheme> Garbler<S> {
-    /// Draws Δ and the labels of the inputs, in this order; all that follows is computed from them. `run` is public, and no two runs have the same.
+    /// Draws Δ and the labels of the inputs, in this order; all that follows is computed from them. `run` is
+    /// public, and no two runs have the same.
     pub fn new(program: &Program, run: &[u8; 16], rng: &mut dyn CryptoRngCore) -> Self {
         Self::with_slots(program.inputs(), program.slots(), run, rng)
     }

@@ -1,8 +1,9 @@
 //! The hash of garbled gates: H(x, i) = π(π(x) ⊕ i) ⊕ π(x).
 //!
-//! TMMO of Guo, Katz, Wang, Yu (S&P 2020, section 7.4; tweakable circular correlation robust if π is a random permutation). π is AES-128
-//! under a key of the run's own, and changes every [`GATES_PER_KEY`] gates: what an attacker computes about one π helps against that many gates and
-//! no others, in this or any other circuit (the multi-instance setting of Guo et al., Crypto 2020). AES is the `aes` crate's: instructions of the
+//! TMMO of Guo, Katz, Wang, Yu (S&P 2020, section 7.4; tweakable circular correlation robust if π is a random
+//! permutation). π is AES-128 under a key of the run's own, and changes every [`GATES_PER_KEY`] gates: what
+//! an attacker computes about one π helps against that many gates and no others, in this or any other circuit
+//! (the multi-instance setting of Guo et al., Crypto 2020). AES is the `aes` crate's: instructions of the
 //! processor, or bit-sliced; constant-time either way.
 
 use aes::cipher::{BlockCipherEncrypt as _, KeyInit as _};
@@ -42,7 +43,8 @@ impl Hash {
         }
     }
 
-    /// Hashes all that each gate hashes; the tweak is of the gate, counted from the first, and of the position.
+    /// Hashes all that each gate hashes; the tweak is of the gate, counted from the first, and of the
+    /// position.
     pub(crate) fn many<H: AsRef<[u128]> + AsMut<[u128]>>(
         &mut self,
         gates: &mut [H],

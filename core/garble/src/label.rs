@@ -10,8 +10,8 @@ pub const LABEL_LEN: usize = 16;
 
 /// A label. Secret where it stands for what its holder must not know; never printed.
 ///
-/// Copied freely while a circuit is garbled, so that erasing it is up to what holds many: the garbler, the evaluator, and whoever
-/// takes labels from them.
+/// Copied freely while a circuit is garbled, so that erasing it is up to what holds many: the garbler, the
+/// evaluator, and whoever takes labels from them.
 #[derive(Clone, Copy, Default, Zeroize)]
 pub struct Label(pub(crate) u128);
 

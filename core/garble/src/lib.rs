@@ -10,11 +10,12 @@
 //! | [`program`] | a circuit ordered for garbling, its wires in as few slots as are live at once |
 //! | [`label`], [`garbler`], [`evaluator`], [`scheme`] | garbling with half gates, with and without privacy |
 //!
-//! Garbling follows Zahur, Rosulek, Evans, *Two Halves Make a Whole* (Eurocrypt 2015, eprint 2014/756): free XOR, two
-//! ciphertexts per AND, or one where the evaluator knows all inputs ([`PrivacyFree`]). The hash is the tweakable one of
-//! Guo, Katz, Wang, Yu, *Efficient and Secure Multiparty Computation from Fixed-Key Block Ciphers* (S&P 2020, eprint
-//! 2019/074) over AES-128, with a key of each run's own that changes every 4,096 gates, as Guo, Katz, Wang, Weng, Yu
-//! (Crypto 2020, eprint 2019/1168) ask for when many circuits are garbled.
+//! Garbling follows Zahur, Rosulek, Evans, *Two Halves Make a Whole* (Eurocrypt 2015, eprint 2014/756): free
+//! XOR, two ciphertexts per AND, or one where the evaluator knows all inputs ([`PrivacyFree`]). The hash is
+//! the tweakable one of Guo, Katz, Wang, Yu, *Efficient and Secure Multiparty Computation from Fixed-Key
+//! Block Ciphers* (S&P 2020, eprint 2019/074) over AES-128, with a key of each run's own that changes every
+//! 4,096 gates, as Guo, Katz, Wang, Weng, Yu (Crypto 2020, eprint 2019/1168) ask for when many circuits are
+//! garbled.
 //!
 //! ```
 //! use quiver_garble::policy::{Policy, Schema};

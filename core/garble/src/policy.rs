@@ -11,9 +11,10 @@
 //! unary      = "-" unary | number | field | "(" any ")"
 //! ```
 //!
-//! Integers are exact: every result is as wide as it has to be, so that nothing wraps around, and what would need more than
-//! [`MAX_WIDTH`] bits is refused. Comparisons may be chained: `20 <= battery < 80`. What is true or false for all values of the fields is
-//! refused, since it is not what anybody meant. Numbers may have underscores. `#` starts a comment.
+//! Integers are exact: every result is as wide as it has to be, so that nothing wraps around, and what would
+//! need more than [`MAX_WIDTH`] bits is refused. Comparisons may be chained: `20 <= battery < 80`. What is
+//! true or false for all values of the fields is refused, since it is not what anybody meant. Numbers may
+//! have underscores. `#` starts a comment.
 
 mod compile;
 mod error;
@@ -48,8 +49,8 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Compiles a policy over the fields of a schema. The inputs of the circuit are the bits of all fields, those that the policy does not
-    /// read included.
+    /// Compiles a policy over the fields of a schema. The inputs of the circuit are the bits of all fields,
+    /// those that the policy does not read included.
     ///
     /// # Errors
     /// [`PolicyError`] with line, column and what is wrong there.

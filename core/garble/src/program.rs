@@ -1,7 +1,7 @@
 //! A circuit scheduled for garbling: gates in order, wires in as few slots as are live at once.
 //!
-//! AND gates that do not wait for one another stand together, since the hash works on many blocks at a time; what no output needs
-//! is left out; NOT is a mark on what is read and costs nothing.
+//! AND gates that do not wait for one another stand together, since the hash works on many blocks at a time;
+//! what no output needs is left out; NOT is a mark on what is read and costs nothing.
 
 use alloc::vec::Vec;
 

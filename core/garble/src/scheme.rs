@@ -1,6 +1,7 @@
 //! Garbling schemes for AND gates. (XOR and NOT cost nothing: Kolesnikov, Schneider, ICALP 2008.)
 //!
-//! Notation of Zahur, Rosulek, Evans: A₀, B₀ are the labels of 0, A₁ = A₀ ⊕ Δ; p is the lowest bit of a label of 0.
+//! Notation of Zahur, Rosulek, Evans: A₀, B₀ are the labels of 0, A₁ = A₀ ⊕ Δ; p is the lowest bit of a label
+//! of 0.
 
 use crate::label::mask;
 
@@ -12,12 +13,14 @@ pub trait Scheme: sealed::Sealed {
     const TRANSPARENT: bool;
 }
 
-/// Half gates: two ciphertexts for each AND. The evaluator learns nothing but the output (eprint 2014/756, figure 2).
+/// Half gates: two ciphertexts for each AND. The evaluator learns nothing but the output (eprint 2014/756,
+/// figure 2).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HalfGates;
 
-/// The garbler's half gate alone: one ciphertext for each AND. The evaluator has to know all inputs, and can still make no
-/// output label but the one that belongs to them (eprint 2014/756, section 5; Frederiksen, Nielsen, Orlandi, Eurocrypt 2015).
+/// The garbler's half gate alone: one ciphertext for each AND. The evaluator has to know all inputs, and can
+/// still make no output label but the one that belongs to them (eprint 2014/756, section 5; Frederiksen,
+/// Nielsen, Orlandi, Eurocrypt 2015).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PrivacyFree;
 
@@ -92,7 +95,8 @@ impl sealed::Sealed for HalfGates {
         // The half that the garbler knows p_b of: T_G = H(A₀) ⊕ H(A₁) ⊕ p_b·Δ, W_G = H(A₀) ⊕ p_a·T_G.
         let generator = a0 ^ a1 ^ delta & low(b);
         let generated = a0 ^ generator & low(a);
-        // The half that the evaluator knows the colour of b in: T_E = H(B₀) ⊕ H(B₁) ⊕ A₀, W_E = H(B₀) ⊕ p_b·(T_E ⊕ A₀).
+        // The half that the evaluator knows the colour of b in: T_E = H(B₀) ⊕ H(B₁) ⊕ A₀, W_E = H(B₀) ⊕
+        // p_b·(T_E ⊕ A₀).
         let evaluator = b0 ^ b1 ^ a;
         let evaluated = b0 ^ (evaluator ^ a) & low(b);
         ([generator, evaluator], generated ^ evaluated)

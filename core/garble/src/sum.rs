@@ -1,8 +1,8 @@
 //! Sums of weighted bits: addition, subtraction, multiplication and squaring in circuits.
 //!
-//! Columns of bits of equal weight are compressed by full adders, at one AND for each bit that disappears, so that a
-//! product costs what its partial products and their number say, whatever the order. All is modulo 2^width, which makes
-//! a bit of negative weight its opposite and a constant: −b·2^k = (1 − b)·2^k − 2^k.
+//! Columns of bits of equal weight are compressed by full adders, at one AND for each bit that disappears, so
+//! that a product costs what its partial products and their number say, whatever the order. All is modulo
+//! 2^width, which makes a bit of negative weight its opposite and a constant: −b·2^k = (1 − b)·2^k − 2^k.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;

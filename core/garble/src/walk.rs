@@ -14,7 +14,8 @@ pub(crate) const BATCH: usize = 128;
 
 /// Where a side is in a program. H is what it hashes for a gate.
 pub(crate) struct Walk<H: Hashed> {
-    /// What NOT adds: on the evaluator's side the label of a wire that is always 1, on the garbler's its label of 0.
+    /// What NOT adds: on the evaluator's side the label of a wire that is always 1, on the garbler's its
+    /// label of 0.
     one: Zeroizing<u128>,
     slots: Zeroizing<Vec<u128>>,
     /// For each slot, whether a gate that waits sets it.

@@ -1,5 +1,5 @@
-//! AES-128 and the compression function of SHA-256 as circuits: built, written and read as Bristol Fashion, evaluated in the clear and garbled,
-//! and compared with published answers.
+//! AES-128 and the compression function of SHA-256 as circuits: built, written and read as Bristol Fashion,
+//! evaluated in the clear and garbled, and compared with published answers.
 
 use quiver_garble::bristol::BristolCircuit;
 use quiver_garble::{

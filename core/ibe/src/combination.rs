@@ -1,7 +1,7 @@
 //! Combines key shares into the key of an identity.
 //!
-//! Combine first and check the result once; look for wrong shares only if there is one. Nobody gets a key that was not
-//! checked, and nobody is blamed but for a share that fails on its own.
+//! Combine first and check the result once; look for wrong shares only if there is one. Nobody gets a key
+//! that was not checked, and nobody is blamed but for a share that fails on its own.
 //!
 //! | what | pairings | beside that |
 //! |---|---|---|
@@ -29,8 +29,8 @@ type Check<'a> = &'a dyn Fn(&[(G1, G2)]) -> bool;
 /// Of more than t shares the first t are taken. If those do not make the key, all are checked.
 ///
 /// # Errors
-/// [`Error::InvalidKeyShares`] with everyone whose share is foreign, came twice or, if the key did not come out right, is
-/// wrong; [`Error::TooFewShares`].
+/// [`Error::InvalidKeyShares`] with everyone whose share is foreign, came twice or, if the key did not come
+/// out right, is wrong; [`Error::TooFewShares`].
 pub fn combine(
     publics: &PublicShares,
     point: &IdentityPoint,
@@ -182,7 +182,8 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// A random integer of 128 bits, its sign one of them. Not zero, with which a share would not be checked at all.
+/// A random integer of 128 bits, its sign one of them. Not zero, with which a share would not be checked at
+/// all.
 fn weight(rng: &mut (impl CryptoRngCore + ?Sized)) -> i128 {
     let mut bytes = [0; 16];
     rng.fill_bytes(&mut bytes);

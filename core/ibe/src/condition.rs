@@ -6,8 +6,8 @@
 //! | [`Kind::Drone`] | `drone/` and the serial in 32 hexadecimal digits, lower case |
 //! | [`Kind::NotBefore`] | `not-before/` and a time of RFC 3339 in UTC with seconds: `2026-12-01T06:00:00Z` |
 //!
-//! Two spellings of one condition would be two identities with two keys, so there is one. What is spelled otherwise is
-//! refused, and so is what is of no known kind: nobody would know when to release its key.
+//! Two spellings of one condition would be two identities with two keys, so there is one. What is spelled
+//! otherwise is refused, and so is what is of no known kind: nobody would know when to release its key.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -148,7 +148,8 @@ fn read_time(text: &str) -> Result<UnixTime, Error> {
     const WRONG: Error = Error::InvalidCondition("a time is spelled like 2026-12-01T06:00:00Z, from 1970 on");
     let timestamp: Timestamp = text.parse().map_err(|_| WRONG)?;
     let time = UnixTime::try_from(timestamp.as_second()).map_err(|_| WRONG)?;
-    // Fractions, other offsets, lower case and seconds that no minute has are spelled otherwise, or are other times.
+    // Fractions, other offsets, lower case and seconds that no minute has are spelled otherwise, or are other
+    // times.
     if spell_time(time)? == text { Ok(time) } else { Err(WRONG) }
 }
 

@@ -1,8 +1,8 @@
 //! Generation and sharing of a master key by one dealer: Feldman's verifiable secret sharing.
 //!
-//! A quorum makes its key together and nobody ever has it; a dealer is for a single KGC, for tests and for measurements.
-//! Source: Feldman, *A Practical Scheme for Non-interactive Verifiable Secret Sharing*, FOCS 1987. The dealer publishes
-//! C_k = a_k·P1 for the coefficients a_k of the sharing polynomial; C_0 is MPK.
+//! A quorum makes its key together and nobody ever has it; a dealer is for a single KGC, for tests and for
+//! measurements. Source: Feldman, *A Practical Scheme for Non-interactive Verifiable Secret Sharing*, FOCS
+//! 1987. The dealer publishes C_k = a_k·P1 for the coefficients a_k of the sharing polynomial; C_0 is MPK.
 
 use alloc::vec::Vec;
 
@@ -25,7 +25,8 @@ pub struct Dealing {
 }
 
 impl Dealing {
-    /// Makes a master key and shares it among `count`, of whom `threshold` are needed. 1 of 1 is a single KGC.
+    /// Makes a master key and shares it among `count`, of whom `threshold` are needed. 1 of 1 is a single
+    /// KGC.
     ///
     /// # Errors
     /// [`Error::Threshold`] unless 1 ≤ t ≤ n ≤ [`MAX_SHARES`]; [`Error::InvalidPoint`] or
@@ -53,8 +54,8 @@ impl Dealing {
         &self.shares
     }
 
-    /// The shares of an identity's key that all n would [extract](MasterShare::extract), ascending from the index 1. For one
-    /// who has all master shares: for so many, one table of the identity's point costs less.
+    /// The shares of an identity's key that all n would [extract](MasterShare::extract), ascending from the
+    /// index 1. For one who has all master shares: for so many, one table of the identity's point costs less.
     #[must_use]
     pub fn extract(&self, point: &IdentityPoint) -> Vec<KeyShare> {
         let scalars =
@@ -130,8 +131,8 @@ impl MasterCommitment {
     /// Reads the encoding.
     ///
     /// # Errors
-    /// [`Error::Malformed`]; [`Error::InvalidPoint`] for what is no point of the subgroup, and for the identity in the
-    /// first place.
+    /// [`Error::Malformed`]; [`Error::InvalidPoint`] for what is no point of the subgroup, and for the
+    /// identity in the first place.
     pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
         let mut reader = Reader::new(bytes);
         let count = reader.count(MAX_SHARES, G1::ENCODED_LEN)?;
@@ -143,8 +144,8 @@ impl MasterCommitment {
         Self::new(PolynomialCommitment::new(points.collect::<Result<_, _>>()?)?)
     }
 
-    /// Checks many shares at once: with random weights of 128 bits, one combination of the t points for all of them.
-    /// Wrong ones pass with a probability of 2^−128.
+    /// Checks many shares at once: with random weights of 128 bits, one combination of the t points for all
+    /// of them. Wrong ones pass with a probability of 2^−128.
     ///
     /// # Errors
     /// [`Error::InvalidMasterShares`] with the index of everyone whose share is wrong.

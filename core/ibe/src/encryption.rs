@@ -13,8 +13,8 @@ use crate::{Error, IdentityPoint, MAX_MESSAGE_LEN, MasterPublicKey};
 
 /// What is encrypted: U, V, W.
 ///
-/// Encoded as U in 48 bytes, V in 32 and W in as many as the message has, 1 to 32. U has been checked: it is a point of
-/// the subgroup, and not the identity.
+/// Encoded as U in 48 bytes, V in 32 and W in as many as the message has, 1 to 32. U has been checked: it is
+/// a point of the subgroup, and not the identity.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Ciphertext {
     pub(crate) u: G1,

@@ -22,8 +22,8 @@ pub enum Error {
     /// A message is empty or longer than [`MAX_MESSAGE_LEN`].
     #[error("a message has 1 to {MAX_MESSAGE_LEN} bytes, not {0}")]
     MessageLength(usize),
-    /// A ciphertext was altered, is for another identity, or was made under another master public key: which of these
-    /// cannot be told.
+    /// A ciphertext was altered, is for another identity, or was made under another master public key: which
+    /// of these cannot be told.
     #[error("the ciphertext does not open with this key")]
     Decryption,
     /// No scalar came up in 65,534 hashes: nobody has ever seen this.
@@ -69,7 +69,8 @@ pub enum Error {
         /// How many came.
         given: usize,
     },
-    /// Key shares are wrong: leave out what these KGCs sent and ask others. Ascending by index, each index once.
+    /// Key shares are wrong: leave out what these KGCs sent and ask others. Ascending by index, each index
+    /// once.
     #[error("invalid key shares: {}", Listed(.culprits))]
     InvalidKeyShares {
         /// Whose shares, and what is wrong with them.

@@ -6,8 +6,8 @@ use quiver_pairing::{G2, Group};
 
 use crate::Condition;
 
-/// Domain of hashing identities to G2 (RFC 9380): that of signatures without augmentation, as drand and DistributedIBE
-/// have it.
+/// Domain of hashing identities to G2 (RFC 9380): that of signatures without augmentation, as drand and
+/// DistributedIBE have it.
 const DOMAIN: &str = "BLS_SIG_BLS12381G2_XMD:SHA-256_SSWU_RO_NUL_";
 
 /// Q = HashToG2(identity): what one encrypts to, beside the master public key. Public; 96 bytes encoded.

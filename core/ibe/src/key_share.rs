@@ -54,8 +54,8 @@ impl fmt::Debug for KeyShare {
     }
 }
 
-/// What somebody says is the share of an identity's key of the KGC with this index: a point of the subgroup of G2, and not
-/// the identity. [`combine`](crate::combine) and [`verify_batch`](crate::verify_batch) tell.
+/// What somebody says is the share of an identity's key of the KGC with this index: a point of the subgroup
+/// of G2, and not the identity. [`combine`](crate::combine) and [`verify_batch`](crate::verify_batch) tell.
 #[derive(Clone, Debug)]
 pub struct UnverifiedKeyShare(KeyShare);
 
@@ -72,8 +72,8 @@ impl UnverifiedKeyShare {
     /// Reads the encoding, 98 bytes, from whoever it is.
     ///
     /// # Errors
-    /// [`Error::Malformed`] for another length; [`Error::InvalidKeyShares`] for what is no point of the subgroup, or the
-    /// identity.
+    /// [`Error::Malformed`] for another length; [`Error::InvalidKeyShares`] for what is no point of the
+    /// subgroup, or the identity.
     pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
         let mut reader = Reader::new(bytes);
         let (index, point) = (reader.u16()?, reader.take(G2::ENCODED_LEN)?);

@@ -1,9 +1,10 @@
 //! Identity-based encryption to conditions: a quorum of KGCs releases the key of a condition when the
 //! condition is met.
 //!
-//! Source: Boneh, Franklin, *Identity-Based Encryption from the Weil Pairing*, CRYPTO 2001, section 4.2 (`FullIdent`), on
-//! BLS12-381, its master key shared as in section 6 there. Hashes and encodings are those of the Go library DistributedIBE,
-//! so that either reads what the other wrote. Mathematics only: no I/O, no clock, randomness is an argument.
+//! Source: Boneh, Franklin, *Identity-Based Encryption from the Weil Pairing*, CRYPTO 2001, section 4.2
+//! (`FullIdent`), on BLS12-381, its master key shared as in section 6 there. Hashes and encodings are those
+//! of the Go library DistributedIBE, so that either reads what the other wrote. Mathematics only: no I/O, no
+//! clock, randomness is an argument.
 //!
 //! | symbol | here |
 //! |---|---|
@@ -47,9 +48,9 @@
 //! ```
 //!
 //! # Time
-//! What is multiplied by r, s or s_j in G1 and G2 takes constant time where `quiver-pairing` is built with blst; powers in
-//! the target group, which an [`Encryptor`] takes, do not, and over arkworks nothing does. The comparison that ends
-//! decryption is constant-time everywhere.
+//! What is multiplied by r, s or s_j in G1 and G2 takes constant time where `quiver-pairing` is built with
+//! blst; powers in the target group, which an [`Encryptor`] takes, do not, and over arkworks nothing does.
+//! The comparison that ends decryption is constant-time everywhere.
 #![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(
     not(test),

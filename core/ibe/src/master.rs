@@ -26,7 +26,8 @@ impl MasterPublicKey {
     /// Reads the encoding.
     ///
     /// # Errors
-    /// [`Error::InvalidPoint`] for bytes that are not the encoding of a point of the subgroup, or that of the identity.
+    /// [`Error::InvalidPoint`] for bytes that are not the encoding of a point of the subgroup, or that of the
+    /// identity.
     pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
         G1::decode(bytes).map(Self).map_err(|_| Error::InvalidPoint("G1"))
     }
@@ -37,7 +38,8 @@ impl MasterPublicKey {
         self.0.encode()
     }
 
-    /// What files carry so that a reader knows whose identity key they need: SHA-256 of the encoding, with a domain.
+    /// What files carry so that a reader knows whose identity key they need: SHA-256 of the encoding, with a
+    /// domain.
     #[must_use]
     pub fn fingerprint(&self) -> Digest {
         Hasher::new("QUIVER-IBE-v1 master public key").fixed(&self.encode()).finish()

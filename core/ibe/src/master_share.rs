@@ -42,7 +42,8 @@ impl MasterShare {
     /// The same of a scalar in 32 bytes, big-endian.
     ///
     /// # Errors
-    /// [`Error::ZeroIndex`]; [`Error::InvalidScalar`] for zero, for what is not below r, and for another length.
+    /// [`Error::ZeroIndex`]; [`Error::InvalidScalar`] for zero, for what is not below r, and for another
+    /// length.
     pub fn from_scalar_bytes(index: u16, bytes: &[u8]) -> Result<Self, Error> {
         Self::new(index, scalar_decode(bytes).map_err(|_| Error::InvalidScalar)?)
     }

@@ -19,11 +19,11 @@ const ENTRY_LEN: usize = 2 + G1::ENCODED_LEN;
 /// Domain of the challenge that [`PublicShares::new`] draws.
 const CONSISTENCY: &str = "QUIVER-IBE-v1 consistency of public shares";
 
-/// The public side of a shared master key. Consistent: the S_j and MPK lie on one polynomial of degree t − 1, so any t
-/// right key shares make the one identity key.
+/// The public side of a shared master key. Consistent: the S_j and MPK lie on one polynomial of degree t − 1,
+/// so any t right key shares make the one identity key.
 ///
-/// Encoded as the version (1 byte, 1), the threshold (2), MPK (48), the number of shares (4), and for each share its index
-/// (2) and S_j (48), ascending by index: at most 51,255 bytes.
+/// Encoded as the version (1 byte, 1), the threshold (2), MPK (48), the number of shares (4), and for each
+/// share its index (2) and S_j (48), ascending by index: at most 51,255 bytes.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PublicShares {
     threshold: u16,
@@ -33,8 +33,8 @@ pub struct PublicShares {
 }
 
 impl PublicShares {
-    /// Takes the parts, shares ascending by index, and checks that they belong together: one combination of as many points
-    /// as there are shares.
+    /// Takes the parts, shares ascending by index, and checks that they belong together: one combination of
+    /// as many points as there are shares.
     ///
     /// # Errors
     /// [`Error::Threshold`], [`Error::ZeroIndex`], [`Error::DuplicateIndex`] also for what is out of order,
@@ -58,10 +58,10 @@ impl PublicShares {
 
     /// Whether all points lie on one polynomial q of degree t − 1, "in the exponent".
     ///
-    /// If they do, and f is any polynomial of degree n − t, then f·q has a degree below n and n points give its value at
-    /// zero: Σ λ_j·f(j)·S_j = f(0)·MPK. If they do not, this holds for few f (I. Cascudo, B. David, *SCRAPE*, ACNS 2017,
-    /// section 2.1). f has as coefficients the powers of a hash of all points: then it holds by chance for at most n − t
-    /// of the r values that the hash may have.
+    /// If they do, and f is any polynomial of degree n − t, then f·q has a degree below n and n points give
+    /// its value at zero: Σ λ_j·f(j)·S_j = f(0)·MPK. If they do not, this holds for few f (I. Cascudo, B.
+    /// David, *SCRAPE*, ACNS 2017, section 2.1). f has as coefficients the powers of a hash of all points:
+    /// then it holds by chance for at most n − t of the r values that the hash may have.
     fn consistent(&self) -> Result<bool, Error> {
         let challenge = hash_to_scalar(CONSISTENCY, &[&self.encode()]);
         let degree = self.shares.len().saturating_sub(usize::from(self.threshold));

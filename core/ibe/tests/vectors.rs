@@ -1,8 +1,9 @@
 //! Keys, shares and ciphertexts that the Go library DistributedIBE wrote are the same here.
 //!
-//! `vectors/distributedibe.json` was written by running that library (github.com/Fairblock/DistributedIBE) on identities and
-//! thresholds of ours: nothing in it was computed by this crate. Beside comparing with it, everything that follows from the
-//! secret shares alone is computed again with arkworks, whatever back end the crate has.
+//! `vectors/distributedibe.json` was written by running that library (github.com/Fairblock/DistributedIBE) on
+//! identities and thresholds of ours: nothing in it was computed by this crate. Beside comparing with it,
+//! everything that follows from the secret shares alone is computed again with arkworks, whatever back end
+//! the crate has.
 
 use ark_bls12_381::{Fr, G1Affine, G1Projective, G2Affine, G2Projective};
 use ark_ec::{AffineRepr, CurveGroup, PrimeGroup};
@@ -169,7 +170,8 @@ fn master_secret(vector: &Vector) -> Fr {
     })
 }
 
-/// A point's x-coordinate, big-endian, the highest coefficient first, as the encodings have it behind their flags.
+/// A point's x-coordinate, big-endian, the highest coefficient first, as the encodings have it behind their
+/// flags.
 fn x_of_g1(point: G1Affine) -> Vec<u8> {
     be(point.x().unwrap())
 }
@@ -197,7 +199,8 @@ fn what_follows_from_the_secret_shares_follows_by_arkworks_too() {
         let master = (G1Projective::generator() * secret).into_affine();
         assert_eq!(x_of_g1(master), without_flags(&vector.master_public_key));
         assert_eq!(without_flags(&vector.feldman_commitments[0]), without_flags(&vector.master_public_key));
-        // Q has no known logarithm: take it from the vector, by its x-coordinate and the sign that its flags tell.
+        // Q has no known logarithm: take it from the vector, by its x-coordinate and the sign that its flags
+        // tell.
         let x = without_flags(&vector.identity_point);
         let [c1, c0] = [&x[..48], &x[48..]].map(ark_bls12_381::Fq::from_be_bytes_mod_order);
         let larger = vector.identity_point.0[0] & 0x20 != 0;

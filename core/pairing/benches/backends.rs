@@ -1,7 +1,8 @@
 //! blst next to arkworks, operation by operation, in one run: what counts are the ratios.
 //!
-//! `cargo bench -p quiver-pairing`. Groups end in the name of the operation, functions in that of the back end; tables
-//! and powers in the target group are this crate's own over arkworks' fields, next to what arkworks does for the same.
+//! `cargo bench -p quiver-pairing`. Groups end in the name of the operation, functions in that of the back
+//! end; tables and powers in the target group are this crate's own over arkworks' fields, next to what
+//! arkworks does for the same.
 
 use std::hint::black_box;
 use std::time::Duration;

@@ -108,11 +108,13 @@ pub trait Backend: Sized {
     fn all_in_subgroup(points: &[Affine<g1::Config>]) -> Vec<bool> {
         points.iter().map(Self::in_subgroup).collect()
     }
-    /// [`G1_COFACTOR`](crate::G1_COFACTOR) times each point, as [`clear_cofactor`](Self::clear_cofactor) has it.
+    /// [`G1_COFACTOR`](crate::G1_COFACTOR) times each point, as [`clear_cofactor`](Self::clear_cofactor) has
+    /// it.
     fn clear_cofactors(points: &[Affine<g1::Config>]) -> Vec<G1> {
         points.iter().map(Self::clear_cofactor).collect()
     }
-    /// [`G1_COFACTOR`](crate::G1_COFACTOR) times a point of the first curve, of whatever order, which is in G1.
+    /// [`G1_COFACTOR`](crate::G1_COFACTOR) times a point of the first curve, of whatever order, which is in
+    /// G1.
     fn clear_cofactor(point: &Affine<g1::Config>) -> G1;
     /// Σ e(p, q).
     fn pairing_product(pairs: &[(G1, G2)]) -> Gt;
@@ -121,7 +123,8 @@ pub trait Backend: Sized {
     type Lines: Clone + Send + Sync;
     /// What is kept of these points.
     fn prepare(points: &[G2]) -> Self::Lines;
-    /// Σ e(p, q) over pairs of the two slices, given what is kept of the whole second one; if there are fewer in the first, the identity for the others.
+    /// Σ e(p, q) over pairs of the two slices, given what is kept of the whole second one; if there are fewer
+    /// in the first, the identity for the others.
     fn prepared_product(points: &[G1], prepared: &[G2], lines: &Self::Lines) -> Gt;
 }
 

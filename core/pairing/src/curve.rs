@@ -14,7 +14,8 @@ use crate::backend::{Active, Backend, Endomorphism, Supported};
 use crate::parameters::{Fq, Fq2, g1, g2};
 use crate::{G1, G2, Point};
 
-/// Bytes that are reduced to one coefficient of a field element: 381 bits and 128 more (RFC 9380, section 8.8).
+/// Bytes that are reduced to one coefficient of a field element: 381 bits and 128 more (RFC 9380, section
+/// 8.8).
 const COEFFICIENT: usize = 64;
 
 /// What the back ends need to know of a curve; out of reach, so that there are no other curves.
@@ -28,7 +29,8 @@ pub(crate) mod sealed {
         type Bytes;
         const ZEROS: Self::Bytes;
 
-        /// `hash_to_field(msg, 2)` of RFC 9380, section 5.2, with SHA-256 and m coefficients of 64 bytes each.
+        /// `hash_to_field(msg, 2)` of RFC 9380, section 5.2, with SHA-256 and m coefficients of 64 bytes
+        /// each.
         fn hash_to_field(domain: &str, parts: &[&[u8]]) -> [Self::Field; 2];
 
         /// 1/element, or 0 of 0, by that of one element of Fp.
@@ -43,7 +45,8 @@ pub(crate) mod sealed {
 
 /// One of the two curves whose subgroups of order r are paired: [`G1Curve`] or [`G2Curve`].
 ///
-/// Code that serves either group is generic over it, as [`Point`](crate::Point) is. Nobody else can implement it.
+/// Code that serves either group is generic over it, as [`Point`](crate::Point) is. Nobody else can implement
+/// it.
 pub trait Curve:
     Parameters<Bytes = Self::Encoding> + Copy + Debug + Eq + Ord + Hash + Send + Sync + 'static
 {

@@ -1,8 +1,8 @@
 //! Points of the first curve that are not known to lie in G1, and their uncompressed form.
 //!
-//! Decoding an uncompressed point takes no square root. What takes time then is finding out whether the point lies in the
-//! subgroup, so that there are two ways from here to a [`G1`]: [`CurvePoint::in_subgroup`] checks, and refuses;
-//! [`CurvePoint::clear_cofactor`] maps into the subgroup at half the price.
+//! Decoding an uncompressed point takes no square root. What takes time then is finding out whether the point
+//! lies in the subgroup, so that there are two ways from here to a [`G1`]: [`CurvePoint::in_subgroup`]
+//! checks, and refuses; [`CurvePoint::clear_cofactor`] maps into the subgroup at half the price.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -23,7 +23,8 @@ pub const UNCOMPRESSED_LEN: usize = 2 * FIELD_LEN;
 /// What says, in the first byte of an uncompressed point, that it is the identity.
 const INFINITY: u8 = 0x40;
 
-/// The integer that [`CurvePoint::clear_cofactor`] multiplies by: 1 − x, with the parameter x of the curve (RFC 9380, section 8.8.1).
+/// The integer that [`CurvePoint::clear_cofactor`] multiplies by: 1 − x, with the parameter x of the curve
+/// (RFC 9380, section 8.8.1).
 pub const G1_COFACTOR: u64 = 0xd201_0000_0001_0001;
 
 /// A point of the curve y² = x³ + 4 over Fp, of whatever order, other than the identity.
@@ -34,8 +35,8 @@ impl CurvePoint {
     /// The point that 96 bytes are the uncompressed form of: x and y, big-endian.
     ///
     /// # Errors
-    /// [`PairingError::WrongLength`]; [`PairingError::NotCanonical`] for coordinates that are not below p, and flags;
-    /// [`PairingError::NotOnCurve`]; [`PairingError::Identity`].
+    /// [`PairingError::WrongLength`]; [`PairingError::NotCanonical`] for coordinates that are not below p,
+    /// and flags; [`PairingError::NotOnCurve`]; [`PairingError::Identity`].
     pub fn decode(bytes: &[u8]) -> Result<Self, PairingError> {
         let bytes: [u8; UNCOMPRESSED_LEN] = exactly(bytes, UNCOMPRESSED_LEN)?;
         if bytes.first() == Some(&INFINITY) && bytes.iter().skip(1).all(Zero::is_zero) {
@@ -71,8 +72,8 @@ impl CurvePoint {
         }
     }
 
-    /// [`G1_COFACTOR`] times the point, which lies in the subgroup whatever the point; the identity for a point whose order divides
-    /// the cofactor.
+    /// [`G1_COFACTOR`] times the point, which lies in the subgroup whatever the point; the identity for a
+    /// point whose order divides the cofactor.
     #[must_use]
     pub fn clear_cofactor(&self) -> G1 {
         Active::clear_cofactor(&self.0)
@@ -96,14 +97,15 @@ impl CurvePoint {
         Active::clear_cofactors(&points.iter().map(|point| point.0).collect::<Vec<_>>())
     }
 
-    /// [`G1_COFACTOR`] · Σ weight · point over pairs of the two slices, as [`G1::msm_weighted`] has it: each point's part of order r counts, and no other
-    /// part. Not constant-time.
+    /// [`G1_COFACTOR`] · Σ weight · point over pairs of the two slices, as [`G1::msm_weighted`] has it: each
+    /// point's part of order r counts, and no other part. Not constant-time.
     ///
     /// # Errors
     /// [`PairingError::UnequalLengths`] if the slices have different lengths.
     pub fn combine_cleared(points: &[Self], weights: &[[u64; 2]]) -> Result<G1, PairingError> {
-        // Not of the group that the type names, until the last line. Combining is adding and doubling, which the curve has too, and a map
-        // that multiplies the part of order r by z² and takes other parts to others of their order, which clearing removes.
+        // Not of the group that the type names, until the last line. Combining is adding and doubling, which
+        // the curve has too, and a map that multiplies the part of order r by z² and takes other parts to
+        // others of their order, which clearing removes.
         let points: Vec<G1> = points.iter().map(|point| Point(point.0.into_group())).collect();
         let sum = G1::msm_weighted(&points, weights)?.0.into_affine();
         Ok(if sum.is_zero() { G1::identity() } else { Active::clear_cofactor(&sum) })
@@ -142,8 +144,8 @@ fn encode(point: &Affine<g1::Config>) -> [u8; UNCOMPRESSED_LEN] {
 }
 
 impl G1 {
-    /// For each scalar, scalar · base, where the base is the second if that is chosen, and else the first; in constant time, the choices included,
-    /// where [`multiply_all`](Self::multiply_all) takes it.
+    /// For each scalar, scalar · base, where the base is the second if that is chosen, and else the first; in
+    /// constant time, the choices included, where [`multiply_all`](Self::multiply_all) takes it.
     ///
     /// # Errors
     /// [`PairingError::UnequalLengths`] if there are not as many choices as scalars.

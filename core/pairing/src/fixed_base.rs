@@ -9,8 +9,8 @@ use crate::{Group, Scalar};
 
 /// Multiples of one element of a group, so that multiplying it takes additions alone.
 ///
-/// With windows of w bits there are ⌊255 / w⌋ + 1 windows of 2^(w − 1) multiples, and a multiplication has at most as many
-/// additions as there are windows:
+/// With windows of w bits there are ⌊255 / w⌋ + 1 windows of 2^(w − 1) multiples, and a multiplication has at
+/// most as many additions as there are windows:
 ///
 /// | w | additions | multiples | bytes for [`G1`](crate::G1) | [`G2`](crate::G2) | [`Gt`](crate::Gt) |
 /// |---|---|---|---|---|---|
@@ -19,7 +19,8 @@ use crate::{Group, Scalar};
 /// | 6 (default) | 43 | 1,376 | 132,096 | 264,192 | 792,576 |
 /// | 8 | 32 | 4,096 | 393,216 | 786,432 | 2,359,296 |
 ///
-/// To make one takes an addition per multiple. **Not constant-time**: the scalar shows in what is read and added.
+/// To make one takes an addition per multiple. **Not constant-time**: the scalar shows in what is read and
+/// added.
 pub struct FixedBase<G: Group> {
     width: u32,
     /// Window by window: 1, 2, …, 2^(w − 1) times 2^(w · window) times the element.
@@ -36,7 +37,8 @@ impl<G: Group> FixedBase<G> {
         Self::with_window(base, Self::DEFAULT_WINDOW)
     }
 
-    /// A table with windows of so many bits, at least 2 and at most 8: what is outside is taken as the nearer of these.
+    /// A table with windows of so many bits, at least 2 and at most 8: what is outside is taken as the nearer
+    /// of these.
     #[must_use]
     pub fn with_window(base: &G, bits: u32) -> Self {
         let width = bits.clamp(2, 8);

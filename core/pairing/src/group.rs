@@ -11,8 +11,8 @@ use crate::{PairingError, Scalar};
 
 /// A group of prime order r, written additively: [`G1`](crate::G1), [`G2`](crate::G2) or [`Gt`](crate::Gt).
 ///
-/// Multiplication by a scalar takes no constant time unless the type says otherwise. `Debug` names the group and shows
-/// nothing of the element. Nobody else can implement it.
+/// Multiplication by a scalar takes no constant time unless the type says otherwise. `Debug` names the group
+/// and shows nothing of the element. Nobody else can implement it.
 pub trait Group:
     tabled::Tabled
     + Copy
@@ -63,8 +63,8 @@ pub trait Group:
     /// The element that the bytes encode, which may be the identity.
     ///
     /// # Errors
-    /// [`PairingError::WrongLength`]; [`PairingError::NotCanonical`] for flags or numbers that no encoding has;
-    /// [`PairingError::NotOnCurve`]; [`PairingError::WrongSubgroup`].
+    /// [`PairingError::WrongLength`]; [`PairingError::NotCanonical`] for flags or numbers that no encoding
+    /// has; [`PairingError::NotOnCurve`]; [`PairingError::WrongSubgroup`].
     fn decode_or_identity(bytes: &[u8]) -> Result<Self, PairingError>;
 }
 

@@ -20,8 +20,8 @@ const ENCODED_LEN: usize = 576;
 
 /// What pairings give: an element of order r of the multiplicative group of Fp¹².
 ///
-/// Written additively, as the other groups: `+` multiplies in the field, `*` raises to a power. Encoded as twelve
-/// coefficients of 48 bytes, big-endian, the highest first. Nothing here is constant-time.
+/// Written additively, as the other groups: `+` multiplies in the field, `*` raises to a power. Encoded as
+/// twelve coefficients of 48 bytes, big-endian, the highest first. Nothing here is constant-time.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Gt(pub(crate) Fq12);
 
@@ -56,9 +56,9 @@ impl Group for Gt {
 
 /// Whether the order of f divides r.
 ///
-/// M. Scott, "A note on group membership tests for G1, G2 and GT on BLS pairing-friendly curves" (eprint 2021/1130),
-/// section 5: f lies in the cyclotomic subgroup, of order p⁴ − p² + 1, and f^p = f^x; the greatest common divisor of that
-/// order and p − x is r.
+/// M. Scott, "A note on group membership tests for G1, G2 and GT on BLS pairing-friendly curves" (eprint
+/// 2021/1130), section 5: f lies in the cyclotomic subgroup, of order p⁴ − p² + 1, and f^p = f^x; the
+/// greatest common divisor of that order and p − x is r.
 fn has_order_r(f: &Fq12) -> bool {
     // Zero is in no group, but meets both equations.
     if *f == Fq12::ZERO {

@@ -1,8 +1,9 @@
 //! Multiplication by a split scalar, in groups with an endomorphism that multiplies by a large number.
 //!
-//! With such a map λ, a scalar k₀ + k₁·λ + k₂·λ² + … of 255 bits takes as many doublings as its longest part has bits
-//! (R. Gallant, R. Lambert, S. Vanstone, "Faster point multiplication on elliptic curves with efficient endomorphisms",
-//! CRYPTO 2001; S. Galbraith, M. Scott, "Exponentiation in pairing-friendly groups using homomorphisms", Pairing 2008).
+//! With such a map λ, a scalar k₀ + k₁·λ + k₂·λ² + … of 255 bits takes as many doublings as its longest part
+//! has bits (R. Gallant, R. Lambert, S. Vanstone, "Faster point multiplication on elliptic curves with
+//! efficient endomorphisms", CRYPTO 2001; S. Galbraith, M. Scott, "Exponentiation in pairing-friendly groups
+//! using homomorphisms", Pairing 2008).
 
 use crate::Group;
 use crate::recoding::non_adjacent;

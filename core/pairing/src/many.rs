@@ -28,8 +28,8 @@ impl G1 {
         Active::multiply_generator_by_each(scalars)
     }
 
-    /// Σ (a + b·z²) · point for weights [a, b], with z the absolute value of the curve's parameter: 2^128 different scalars, with
-    /// half of the doublings that integers of 128 bits take. Not constant-time.
+    /// Σ (a + b·z²) · point for weights [a, b], with z the absolute value of the curve's parameter: 2^128
+    /// different scalars, with half of the doublings that integers of 128 bits take. Not constant-time.
     ///
     /// # Errors
     /// [`PairingError::UnequalLengths`] if the slices have different lengths.
@@ -38,8 +38,8 @@ impl G1 {
         Ok(sums.first().copied().unwrap_or_default())
     }
 
-    /// The sums of [`msm_weighted`](Self::msm_weighted), column by column, of points and weights that are in rows of so many columns, one row after the other. As many
-    /// as there are columns. Not constant-time.
+    /// The sums of [`msm_weighted`](Self::msm_weighted), column by column, of points and weights that are in
+    /// rows of so many columns, one row after the other. As many as there are columns. Not constant-time.
     ///
     /// # Errors
     /// [`PairingError::UnequalLengths`] if the slices have different lengths.

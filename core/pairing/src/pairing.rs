@@ -9,8 +9,8 @@ pub fn pairing(p: &G1, q: &G2) -> Gt {
     pairing_product(&[(*p, *q)])
 }
 
-/// Σ e(p, q), the sum (in the literature the product) of the pairings of all pairs: one Miller loop for all of them, one
-/// final exponentiation, and two inversions to normalise all points.
+/// Σ e(p, q), the sum (in the literature the product) of the pairings of all pairs: one Miller loop for all
+/// of them, one final exponentiation, and two inversions to normalise all points.
 ///
 /// Nothing paired gives the identity, and so does a pair with an identity in it.
 #[must_use]
@@ -18,7 +18,8 @@ pub fn pairing_product(pairs: &[(G1, G2)]) -> Gt {
     Active::pairing_product(pairs)
 }
 
-/// Whether the pairings of all pairs cancel out: Σ e(p, q) is the identity (in the literature, the product is one).
+/// Whether the pairings of all pairs cancel out: Σ e(p, q) is the identity (in the literature, the product is
+/// one).
 #[must_use]
 pub fn product_is_one(pairs: &[(G1, G2)]) -> bool {
     pairing_product(pairs).is_identity()

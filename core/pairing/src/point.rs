@@ -33,15 +33,17 @@ impl<C: Curve> Point<C> {
         Self(Projective::generator())
     }
 
-    /// scalar · generator, in constant time where multiplying any point takes it. In G1 by a table that the process makes
-    /// once (132 kB), in a third of the time of multiplying any point; without blst, and in G2, there is no table.
+    /// scalar · generator, in constant time where multiplying any point takes it. In G1 by a table that the
+    /// process makes once (132 kB), in a third of the time of multiplying any point; without blst, and in G2,
+    /// there is no table.
     #[must_use]
     pub fn multiply_generator(scalar: &Scalar) -> Self {
         C::multiply_generator(scalar)
     }
 
-    /// scalar · point for each scalar, in constant time where multiplying a point by one takes it. With blst and two dozen
-    /// scalars or more by a table of the point, made for this call (160 kB in G2): of 128, each takes about half the time.
+    /// scalar · point for each scalar, in constant time where multiplying a point by one takes it. With blst
+    /// and two dozen scalars or more by a table of the point, made for this call (160 kB in G2): of 128, each
+    /// takes about half the time.
     #[must_use]
     pub fn multiply_all(&self, scalars: &[Scalar]) -> Vec<Self> {
         Active::multiply_all(self, scalars)
@@ -49,8 +51,9 @@ impl<C: Curve> Point<C> {
 
     /// Hashes to a point: RFC 9380, `hash_to_curve` with SHA-256 and SSWU, of the parts one after the other.
     ///
-    /// The domain is the RFC's domain separation tag. It should be as long as the RFC wants it, 16 bytes at least; one of
-    /// more than 255 bytes is hashed (section 5.3.3). Parts are not told apart: who needs that writes lengths.
+    /// The domain is the RFC's domain separation tag. It should be as long as the RFC wants it, 16 bytes at
+    /// least; one of more than 255 bytes is hashed (section 5.3.3). Parts are not told apart: who needs that
+    /// writes lengths.
     #[must_use]
     pub fn hash(domain: &str, parts: &[&[u8]]) -> Self {
         Active::hash(domain, parts)
@@ -65,8 +68,8 @@ impl<C: Curve> Point<C> {
         Ok(Active::msm(points, scalars))
     }
 
-    /// Σ integer · point over pairs of the two slices, in time that grows with the length of the largest integer. Not
-    /// constant-time.
+    /// Σ integer · point over pairs of the two slices, in time that grows with the length of the largest
+    /// integer. Not constant-time.
     ///
     /// # Errors
     /// [`PairingError::UnequalLengths`] if the slices have different lengths.

@@ -8,8 +8,8 @@ use crate::{G1, G2, Group as _, Gt};
 
 /// Points of G2, made ready to be paired with other points of G1 each time.
 ///
-/// On vector lanes, what is kept takes 16 kB for each point and about a quarter of a pairing's time to make, and products over many points then a tenth of
-/// theirs. Elsewhere nothing is kept.
+/// On vector lanes, what is kept takes 16 kB for each point and about a quarter of a pairing's time to make,
+/// and products over many points then a tenth of theirs. Elsewhere nothing is kept.
 #[derive(Clone)]
 pub struct Prepared {
     points: Vec<G2>,
@@ -23,7 +23,8 @@ impl Prepared {
         Self { lines: Active::prepare(&points), points }
     }
 
-    /// Σ e(p, q) over these points q, each with the point p in its place; where there is none, q counts for nothing, and p where there is no q.
+    /// Σ e(p, q) over these points q, each with the point p in its place; where there is none, q counts for
+    /// nothing, and p where there is no q.
     #[must_use]
     pub fn pairing_product(&self, points: &[G1]) -> Gt {
         let points = points.get(..self.points.len()).unwrap_or(points);

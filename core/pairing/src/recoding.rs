@@ -9,8 +9,8 @@ use crate::Scalar;
 /// The absolute value of the parameter x of BLS12-381, which is negative.
 const Z: u64 = 0xd201_0000_0001_0000;
 
-/// The non-adjacent form of an integer: digits that are zero or odd and absolutely below 2^(width − 1), the lowest first;
-/// of any `width` neighbours at most one is not zero. The width is from 2 to 8.
+/// The non-adjacent form of an integer: digits that are zero or odd and absolutely below 2^(width − 1), the
+/// lowest first; of any `width` neighbours at most one is not zero. The width is from 2 to 8.
 pub(crate) fn non_adjacent(integer: u128, width: u32) -> Vec<i8> {
     let mut rest = integer;
     let mut digits = Vec::with_capacity(129);
@@ -49,8 +49,8 @@ fn bits(limbs: &[u64; 4], from: u32, width: u32) -> i16 {
     ((both >> shift) as i16) & ((1 << width) - 1)
 }
 
-/// The digits of a scalar to the base z = |x|, x the parameter of the curve: k₀ + k₁·z + k₂·z² + k₃·z³. Since r < z⁴,
-/// four are enough.
+/// The digits of a scalar to the base z = |x|, x the parameter of the curve: k₀ + k₁·z + k₂·z² + k₃·z³. Since
+/// r < z⁴, four are enough.
 pub(crate) fn split(scalar: &Scalar) -> [u64; 4] {
     let mut rest = scalar.into_bigint().0;
     [(); 4].map(|()| divide(&mut rest))

@@ -8,11 +8,11 @@ use zeroize::Zeroize;
 use crate::PairingError;
 use crate::encoding::exactly;
 
-/// An integer modulo r, the order of all three groups: arkworks' own type, so that whoever is generic over fields can
-/// take it.
+/// An integer modulo r, the order of all three groups: arkworks' own type, so that whoever is generic over
+/// fields can take it.
 ///
-/// Its `Debug` and `Display` show the value, and its arithmetic is not promised to be constant-time: secret ones belong
-/// into types that print nothing and erase themselves.
+/// Its `Debug` and `Display` show the value, and its arithmetic is not promised to be constant-time: secret
+/// ones belong into types that print nothing and erase themselves.
 pub use ark_bls12_381::Fr as Scalar;
 
 /// Bytes of an encoded scalar.
@@ -63,8 +63,8 @@ pub fn scalar_random(rng: &mut (impl CryptoRngCore + ?Sized)) -> Scalar {
     scalar_from_wide(&wide)
 }
 
-/// Hashes to a scalar: RFC 9380, `hash_to_field` with SHA-256 for a field of r elements (48 bytes are reduced), of the
-/// parts one after the other. The domain is as for [`Point::hash`](crate::Point::hash).
+/// Hashes to a scalar: RFC 9380, `hash_to_field` with SHA-256 for a field of r elements (48 bytes are
+/// reduced), of the parts one after the other. The domain is as for [`Point::hash`](crate::Point::hash).
 #[must_use]
 pub fn hash_to_scalar(domain: &str, parts: &[&[u8]]) -> Scalar {
     Scalar::from_be_bytes_mod_order(&*Zeroizing::new(expand_message::<HASHED>(&[domain.as_bytes()], parts)))

@@ -161,8 +161,8 @@ fn back_ends_agree_on_every_length_and_size_of_a_combination() {
     }
 }
 
-/// Scalars with one digit to the base 2^width at every place alone, their opposites, those with one digit at every place,
-/// and those at which a sum could meet its own summand in the last row of a table.
+/// Scalars with one digit to the base 2^width at every place alone, their opposites, those with one digit at
+/// every place, and those at which a sum could meet its own summand in the last row of a table.
 fn awkward(width: u32) -> Vec<Scalar> {
     let base = Scalar::from(1_u64 << width);
     let (mut scalars, mut power) = (Vec::new(), Scalar::from(1_u64));

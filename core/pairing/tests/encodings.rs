@@ -54,7 +54,8 @@ fn encodings_of_another_length_are_refused() {
     wrong_lengths(generator_of_gt());
 }
 
-/// draft-irtf-cfrg-pairing-friendly-curves-11, section 4.2.1: the x-coordinates of the generators; both y are the smaller root.
+/// draft-irtf-cfrg-pairing-friendly-curves-11, section 4.2.1: the x-coordinates of the generators; both y are
+/// the smaller root.
 #[test]
 fn generators_are_those_everybody_uses() {
     let g1 =

@@ -1,7 +1,7 @@
 //! What a policy costs beside the cryptography it steers: parsing, lowering, selecting.
 //!
-//! A pairing is hundreds of microseconds; the largest policy there may be must stay in that order, and one of thirty leaves
-//! far below it.
+//! A pairing is hundreds of microseconds; the largest policy there may be must stay in that order, and one of
+//! thirty leaves far below it.
 
 use std::hint::black_box;
 
@@ -12,8 +12,8 @@ fn schema() -> Schema {
     Schema::new().with_integer("altitude", IntegerType::unsigned(16).unwrap()).unwrap()
 }
 
-/// Alternatives of four plain attributes and a comparison, as many as make `leaves` leaves or a few more; the last one has
-/// what `set` has.
+/// Alternatives of four plain attributes and a comparison, as many as make `leaves` leaves or a few more; the
+/// last one has what `set` has.
 fn policy(leaves: usize) -> String {
     let alternatives = (0..leaves.div_ceil(10)).map(|number| {
         format!(

@@ -1,8 +1,8 @@
 //! Threshold trees stored in an array, without pointers.
 //!
-//! Nodes stand in post-order: every child before its parent, siblings from left to right, the root last. So a loop from
-//! the front evaluates a tree and a loop from the back shares a secret over it; nothing recurses, and nothing is bounded by
-//! a stack. A tree has one post-order, so equal trees are equal arenas.
+//! Nodes stand in post-order: every child before its parent, siblings from left to right, the root last. So a
+//! loop from the front evaluates a tree and a loop from the back shares a secret over it; nothing recurses,
+//! and nothing is bounded by a stack. A tree has one post-order, so equal trees are equal arenas.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -112,8 +112,8 @@ impl<L> Arena<L> {
         self.nodes.len().saturating_sub(1)
     }
 
-    /// Evaluates every node, children first: `leaf` says what a leaf is worth, `gate` what a gate is, out of the values
-    /// of its children. The values of all nodes.
+    /// Evaluates every node, children first: `leaf` says what a leaf is worth, `gate` what a gate is, out of
+    /// the values of its children. The values of all nodes.
     pub(crate) fn fold<'a, V>(
         &'a self,
         mut leaf: impl FnMut(usize, &'a L) -> V,

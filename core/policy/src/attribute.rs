@@ -14,8 +14,8 @@ pub enum Attribute {
     Plain(AttributeName),
     /// One bit of an integer has one value: `altitude[7/16]=1`.
     ///
-    /// The width is part of it, because bit 7 of an 8-bit integer must not pass for bit 7 of a 16-bit one, in which
-    /// nothing would say that the upper bits are 0.
+    /// The width is part of it, because bit 7 of an 8-bit integer must not pass for bit 7 of a 16-bit one, in
+    /// which nothing would say that the upper bits are 0.
     #[non_exhaustive]
     Bit {
         /// The integer.
@@ -52,7 +52,8 @@ impl Attribute {
         Ok(Self::Bit { name, width, index, value })
     }
 
-    /// All bits of an integer with this value, the highest first. Bits of `value` beyond the kind's are not looked at.
+    /// All bits of an integer with this value, the highest first. Bits of `value` beyond the kind's are not
+    /// looked at.
     pub fn bits_of(
         name: &AttributeName,
         kind: IntegerType,
@@ -73,8 +74,9 @@ impl Attribute {
         }
     }
 
-    /// What schemes hash, which is its encoding: kind byte (1 plain, 2 bit) ‖ lp(name) ‖, for bits, width ‖ index ‖ value, one
-    /// byte each. 6 to [`Self::MAX_ENCODED_LEN`] bytes; no atom's is the beginning of another's.
+    /// What schemes hash, which is its encoding: kind byte (1 plain, 2 bit) ‖ lp(name) ‖, for bits, width ‖
+    /// index ‖ value, one byte each. 6 to [`Self::MAX_ENCODED_LEN`] bytes; no atom's is the beginning of
+    /// another's.
     #[must_use]
     pub fn hash_input(&self) -> Vec<u8> {
         let mut writer = Writer::with_capacity(Self::MAX_ENCODED_LEN);

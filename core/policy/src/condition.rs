@@ -66,7 +66,8 @@ impl fmt::Display for Operator {
     }
 }
 
-/// A comparison of an integer attribute with a constant: `altitude >= 120`. Some values fulfil it and some do not.
+/// A comparison of an integer attribute with a constant: `altitude >= 120`. Some values fulfil it and some do
+/// not.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Comparison {
     name: AttributeName,

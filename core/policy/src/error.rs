@@ -169,8 +169,8 @@ pub enum Fault {
     /// More declarations than [`MAX_DECLARED`].
     #[error("a schema declares at most {MAX_DECLARED} attributes")]
     TooManyDeclared,
-    /// A builder was given the number of no node, or of one that stands under a gate already, or finished with nodes
-    /// to spare.
+    /// A builder was given the number of no node, or of one that stands under a gate already, or finished
+    /// with nodes to spare.
     #[error("{0}")]
     Builder(&'static str),
     /// Bytes are not the canonical encoding of what was expected.
@@ -206,9 +206,9 @@ impl PolicyError {
         self.place
     }
 
-    /// The line of `text` that the error is in, with a caret under the column and the error below: three lines
-    /// for a terminal, the last without a line feed. Of a long line only the part around the column is shown, and
-    /// what no terminal should be sent is replaced.
+    /// The line of `text` that the error is in, with a caret under the column and the error below: three
+    /// lines for a terminal, the last without a line feed. Of a long line only the part around the column is
+    /// shown, and what no terminal should be sent is replaced.
     #[must_use]
     pub fn pointing_at(&self, text: &str) -> String {
         let Some(Place { line, column }) = self.place else { return format!("{}", self.fault) };

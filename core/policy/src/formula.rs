@@ -33,8 +33,8 @@ impl Leaf {
 
 /// A monotone threshold formula over atoms, with at most [`MAX_LEAVES`](crate::MAX_LEAVES) leaves.
 ///
-/// To share a secret, walk [`nodes`](Self::nodes) from the back: the root is the last, and every gate is met before its
-/// children.
+/// To share a secret, walk [`nodes`](Self::nodes) from the back: the root is the last, and every gate is met
+/// before its children.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Formula {
     arena: Arena<Leaf>,
@@ -77,8 +77,9 @@ impl Formula {
         self.arena.satisfied(|leaf| set.contains(&leaf.attribute))
     }
 
-    /// The cheapest satisfying subset of leaves whose atoms are in `set`, if `set` satisfies the formula. `cost` says what a
-    /// leaf costs, given its atom and its use number; among equals, leaves further left are taken.
+    /// The cheapest satisfying subset of leaves whose atoms are in `set`, if `set` satisfies the formula.
+    /// `cost` says what a leaf costs, given its atom and its use number; among equals, leaves further left
+    /// are taken.
     ///
     /// No leaf of it can be left out.
     #[must_use]

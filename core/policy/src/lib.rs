@@ -1,8 +1,9 @@
 //! Attributes, policies over them, and the threshold formulas that attribute-based encryption works on.
 //!
-//! A *policy* is text, [`AccessTree`] is what it parses to, and [`Formula`] is what is left when every comparison has
-//! been turned into a formula over the bits of the integer it compares (Bethencourt, Sahai, Waters, *Ciphertext-Policy
-//! Attribute-Based Encryption*, IEEE S&P 2007, section 4.3, with the bits' width bound into the attribute).
+//! A *policy* is text, [`AccessTree`] is what it parses to, and [`Formula`] is what is left when every
+//! comparison has been turned into a formula over the bits of the integer it compares (Bethencourt, Sahai,
+//! Waters, *Ciphertext-Policy Attribute-Based Encryption*, IEEE S&P 2007, section 4.3, with the bits' width
+//! bound into the attribute).
 //!
 //! | module | what it has |
 //! |---|---|
@@ -26,9 +27,10 @@
 //! # Ok::<(), quiver_policy::PolicyError>(())
 //! ```
 //!
-//! The language: `and` binds tighter than `or`, `k of (…, …)` is a threshold, parentheses group; integers and dates are
-//! compared with `>= > <= < = !=`. There is no negation: what a drone lacks cannot be proved by a key. A name that is
-//! not made of `A-Z a-z 0-9 _ . : - /` alone, or that is a keyword, stands in quotation marks.
+//! The language: `and` binds tighter than `or`, `k of (…, …)` is a threshold, parentheses group; integers and
+//! dates are compared with `>= > <= < = !=`. There is no negation: what a drone lacks cannot be proved by a
+//! key. A name that is not made of `A-Z a-z 0-9 _ . : - /` alone, or that is a keyword, stands in quotation
+//! marks.
 #![no_std]
 #![cfg_attr(
     not(test),

@@ -14,9 +14,9 @@ const KEYWORDS: [&str; 4] = ["and", "or", "of", "not"];
 
 /// 1 to 128 bytes of printable characters, out of any script.
 ///
-/// Two names are the same if their bytes are: `é` written as one character and as two are different names. Control
-/// characters, spaces other than U+0020, and characters that show nothing or turn the reading direction are refused,
-/// because a person must see what is granted.
+/// Two names are the same if their bytes are: `é` written as one character and as two are different names.
+/// Control characters, spaces other than U+0020, and characters that show nothing or turn the reading
+/// direction are refused, because a person must see what is granted.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AttributeName(Arc<str>);
 
@@ -65,8 +65,8 @@ pub(crate) fn is_keyword(word: &str) -> bool {
     KEYWORDS.iter().any(|keyword| word.eq_ignore_ascii_case(keyword))
 }
 
-/// Whether a character shows itself and nothing but itself: no control, no format character, no space but U+0020, no
-/// private use.
+/// Whether a character shows itself and nothing but itself: no control, no format character, no space but
+/// U+0020, no private use.
 pub(crate) fn shows(c: char) -> bool {
     let hidden = matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'

@@ -15,8 +15,8 @@ const FORMAT: u8 = 1;
 
 /// Which integer attributes exist, and which plain ones may be named.
 ///
-/// Policies and attribute sets are read against a schema. An open schema (the default) takes any plain name; a closed
-/// one takes those listed, which catches a misspelt `scuot` that nobody would ever have.
+/// Policies and attribute sets are read against a schema. An open schema (the default) takes any plain name;
+/// a closed one takes those listed, which catches a misspelt `scuot` that nobody would ever have.
 ///
 /// In a configuration file (feature `serde`):
 ///
@@ -92,8 +92,8 @@ impl Schema {
         self.plain.as_ref().map(BTreeSet::iter)
     }
 
-    /// Every atom there is, if the list of plain attributes is closed: each plain attribute, and each bit of each
-    /// integer as 0 and as 1. At most 128 for each name declared.
+    /// Every atom there is, if the list of plain attributes is closed: each plain attribute, and each bit of
+    /// each integer as 0 and as 1. At most 128 for each name declared.
     #[must_use]
     pub fn universe(&self) -> Option<Vec<Attribute>> {
         let mut atoms: Vec<_> = self.plain.as_ref()?.iter().cloned().map(Attribute::Plain).collect();
@@ -117,7 +117,8 @@ impl Schema {
     /// Checks that a plain attribute of this name may be used.
     ///
     /// # Errors
-    /// [`Fault::NeedsValue`] if it is an integer, [`Fault::UnknownAttribute`] if the list is closed without it.
+    /// [`Fault::NeedsValue`] if it is an integer, [`Fault::UnknownAttribute`] if the list is closed without
+    /// it.
     pub fn check_plain(&self, name: &AttributeName) -> Result<(), Fault> {
         if let Some(&kind) = self.integers.get(name) {
             return Err(Fault::NeedsValue { name: name.as_str().into(), kind });
@@ -198,7 +199,8 @@ impl fmt::Display for Schema {
     }
 }
 
-/// The name that takes the fewest single-character changes to become `name`, if a third of its characters suffice.
+/// The name that takes the fewest single-character changes to become `name`, if a third of its characters
+/// suffice.
 fn nearest<'a>(name: &AttributeName, known: impl Iterator<Item = &'a AttributeName>) -> Option<Box<str>> {
     let wrong: Vec<char> = name.as_str().chars().collect();
     let distances = known.map(|known| (changes(&wrong, known.as_str()), known));
@@ -206,8 +208,8 @@ fn nearest<'a>(name: &AttributeName, known: impl Iterator<Item = &'a AttributeNa
     (distance.saturating_mul(3) <= wrong.len().max(3)).then(|| nearest.as_str().into())
 }
 
-/// How many characters must be inserted, left out, replaced, or swapped with their neighbour: the optimal string
-/// alignment distance, two rows of its table at a time.
+/// How many characters must be inserted, left out, replaced, or swapped with their neighbour: the optimal
+/// string alignment distance, two rows of its table at a time.
 fn changes(from: &[char], to: &str) -> usize {
     let cell = |row: &[usize], column: usize| row.get(column).copied().unwrap_or(usize::MAX);
     let (mut above, mut row): (Vec<usize>, Vec<usize>) = (Vec::new(), (0..=from.len()).collect());

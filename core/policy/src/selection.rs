@@ -8,9 +8,9 @@ use crate::arena::Arena;
 
 /// Which leaves of a formula are used, and through which gates.
 ///
-/// Every gate on the way takes exactly as many children as its threshold says, so no leaf can be left out. Whoever shares
-/// secrets gives each child of a gate its place, 1 for the leftmost, as the x at which a polynomial is evaluated:
-/// [`gates`](Self::gates) lists these places.
+/// Every gate on the way takes exactly as many children as its threshold says, so no leaf can be left out.
+/// Whoever shares secrets gives each child of a gate its place, 1 for the leftmost, as the x at which a
+/// polynomial is evaluated: [`gates`](Self::gates) lists these places.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
     leaves: Vec<usize>,
@@ -32,7 +32,8 @@ impl SelectedGate {
         self.node
     }
 
-    /// The places of the children that are used, ascending, 1 for the leftmost child. As many as the gate's threshold.
+    /// The places of the children that are used, ascending, 1 for the leftmost child. As many as the gate's
+    /// threshold.
     #[must_use]
     pub fn places(&self) -> &[u32] {
         &self.places
@@ -78,7 +79,8 @@ impl Selection {
         &self.leaves
     }
 
-    /// The gates that are used, every gate before those below it: the root first, unless the formula is a single leaf.
+    /// The gates that are used, every gate before those below it: the root first, unless the formula is a
+    /// single leaf.
     #[must_use]
     pub fn gates(&self) -> &[SelectedGate] {
         &self.gates
@@ -114,7 +116,8 @@ fn choose(threshold: usize, children: &[usize], costs: &[Option<u64>]) -> Vec<(u
 
 /// Which are the `number` cheapest, of equals the first; none if so many cannot be had at all.
 ///
-/// One after the other: that takes no more code than it must, and with at most 1,024 children no time beside a pairing.
+/// One after the other: that takes no more code than it must, and with at most 1,024 children no time beside
+/// a pairing.
 fn cheapest_of(number: usize, costs: &[Option<u64>]) -> Option<Vec<bool>> {
     let mut chosen = vec![false; costs.len()];
     for _ in 0..number {

@@ -45,7 +45,8 @@ impl Value {
     }
 }
 
-/// A set of attributes: plain ones, and integers with a value. At most [`MAX_ATOMS`] atoms, each name once. May be empty.
+/// A set of attributes: plain ones, and integers with a value. At most [`MAX_ATOMS`] atoms, each name once.
+/// May be empty.
 ///
 /// [`Display`](fmt::Display) prints text that parses to the same set, sorted by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -61,8 +62,8 @@ impl AttributeSet {
         Self { entries: BTreeMap::new(), atoms: 0 }
     }
 
-    /// Parses a list such as `scout, sector:7, altitude = 150, valid-until = 2026-12-01`. Text without anything in it is
-    /// the empty set.
+    /// Parses a list such as `scout, sector:7, altitude = 150, valid-until = 2026-12-01`. Text without
+    /// anything in it is the empty set.
     ///
     /// # Errors
     /// A [`PolicyError`] with its place, whatever is wrong.
@@ -141,7 +142,8 @@ impl AttributeSet {
         }
     }
 
-    /// Whether it fulfils a leaf of a policy. An integer of another width fulfils nothing, whatever its value.
+    /// Whether it fulfils a leaf of a policy. An integer of another width fulfils nothing, whatever its
+    /// value.
     #[must_use]
     pub fn fulfils(&self, condition: &Condition) -> bool {
         match (self.entries.get(condition.name()), condition) {
@@ -166,8 +168,8 @@ impl AttributeSet {
         schema
     }
 
-    /// The encoding: format ‖ count ‖ entries in byte order of their names, a plain one as lp(name) ‖ 0, an integer as
-    /// lp(name) ‖ 1 ‖ kind ‖ value (eight bytes). A set has one encoding.
+    /// The encoding: format ‖ count ‖ entries in byte order of their names, a plain one as lp(name) ‖ 0, an
+    /// integer as lp(name) ‖ 1 ‖ kind ‖ value (eight bytes). A set has one encoding.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut writer = Writer::new();

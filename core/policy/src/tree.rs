@@ -11,11 +11,13 @@ mod encoding;
 
 pub use builder::Builder;
 
-/// A policy that was parsed, built or decoded, and with it checked: at most [`MAX_LEAVES`](crate::MAX_LEAVES) leaves once
-/// its comparisons are formulas over bits, at most [`MAX_DEPTH`](crate::MAX_DEPTH) gates on a path, every threshold
-/// between 1 and the number of children, no leaf twice under one gate, one kind per name.
+/// A policy that was parsed, built or decoded, and with it checked: at most [`MAX_LEAVES`](crate::MAX_LEAVES)
+/// leaves once its comparisons are formulas over bits, at most [`MAX_DEPTH`](crate::MAX_DEPTH) gates on a
+/// path, every threshold between 1 and the number of children, no leaf twice under one gate, one kind per
+/// name.
 ///
-/// [`Display`](core::fmt::Display) prints text that parses to the same tree under any schema that declares its integers.
+/// [`Display`](core::fmt::Display) prints text that parses to the same tree under any schema that declares
+/// its integers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AccessTree(Arena<Condition>);
 
@@ -46,7 +48,8 @@ impl AccessTree {
         self.0.leaves()
     }
 
-    /// Whether somebody who has `set` fulfils the policy, evaluated as it is written, without looking at bits.
+    /// Whether somebody who has `set` fulfils the policy, evaluated as it is written, without looking at
+    /// bits.
     #[must_use]
     pub fn satisfied_by(&self, set: &AttributeSet) -> bool {
         self.0.satisfied(|condition| set.fulfils(condition))

@@ -1,5 +1,5 @@
-//! Encodings byte by byte, written down by hand from what the documentation says: what is hashed into keys must not
-//! change unnoticed. And what decoders refuse.
+//! Encodings byte by byte, written down by hand from what the documentation says: what is hashed into keys
+//! must not change unnoticed. And what decoders refuse.
 
 use quiver_policy::{
     AccessTree, Attribute, AttributeName, AttributeSet, Fault, IntegerType, MAX_DEPTH, MAX_NODES,

@@ -1,5 +1,5 @@
-//! What holds of every policy: text and bytes are read back, formulas mean what the policy says, selections are the
-//! cheapest there are.
+//! What holds of every policy: text and bytes are read back, formulas mean what the policy says, selections
+//! are the cheapest there are.
 
 #[path = "properties/trees.rs"]
 mod trees;
@@ -49,7 +49,8 @@ fn cost_of(formula: &Formula, leaves: impl IntoIterator<Item = usize>) -> u64 {
     leaves.map(|leaf| u64::from(cost(leaf.attribute(), leaf.use_number()))).sum()
 }
 
-/// Whether the gates of a selection lead from the root to its leaves, each taking as many children as it needs.
+/// Whether the gates of a selection lead from the root to its leaves, each taking as many children as it
+/// needs.
 fn leads_to_its_leaves(formula: &Formula, selection: &Selection) -> bool {
     let mut reached = BTreeSet::from([formula.nodes().len() - 1]);
     for selected in selection.gates() {

@@ -1,6 +1,7 @@
 //! Shares from a trusted dealer, for experiments and for turning a single KGC into a quorum.
 //!
-//! Whoever runs this could issue keys alone. A quorum that starts anew uses [`dkg`](crate::dkg), in which nobody can.
+//! Whoever runs this could issue keys alone. A quorum that starts anew uses [`dkg`](crate::dkg), in which
+//! nobody can.
 
 use alloc::vec::Vec;
 
@@ -13,7 +14,8 @@ use crate::public::frost;
 use crate::suite::identifier;
 use crate::{Error, Parameters, PublicShares, QuorumSuite, SecretShare};
 
-/// What a dealer hands out: one share per KGC, in the order of their identifiers, and what everybody may know.
+/// What a dealer hands out: one share per KGC, in the order of their identifiers, and what everybody may
+/// know.
 pub type Dealt<S> = (Vec<SecretShare<S>>, PublicShares<S>);
 
 /// Draws a master secret and splits it. The secret itself is erased.

@@ -1,8 +1,8 @@
 //! Distributed generation of the master secret, and refresh of its shares (§5.2).
 //!
-//! Source: Komlo, Goldberg, *FROST*, SAC 2020, figure 1 (Pedersen's key generation with proofs of knowledge), as
-//! `frost-core` has it in `keys::dkg` and `keys::refresh`; between its two rounds all compare what they received, because
-//! the proof assumes a broadcast channel.
+//! Source: Komlo, Goldberg, *FROST*, SAC 2020, figure 1 (Pedersen's key generation with proofs of knowledge),
+//! as `frost-core` has it in `keys::dkg` and `keys::refresh`; between its two rounds all compare what they
+//! received, because the proof assumes a broadcast channel.
 //!
 //! ```text
 //! Dealing    every KGC → all      the commitments to its polynomial f_j, and a proof that it knows f_j(0)
@@ -11,16 +11,16 @@
 //! finish     x_i = Σ f_j(i)  (refreshing: the old x_i + Σ f_j(i), where every f_j(0) = 0)
 //! ```
 //!
-//! Every message is checked as it arrives. One that is refused changes nothing, and the error says who sent it; whoever is
-//! told so ends the ceremony, because no key can be made without one of the n. Receiving the same message again is fine.
-//! Senders are whom the channel has authenticated.
+//! Every message is checked as it arrives. One that is refused changes nothing, and the error says who sent
+//! it; whoever is told so ends the ceremony, because no key can be made without one of the n. Receiving the
+//! same message again is fine. Senders are whom the channel has authenticated.
 //!
-//! A state can be stored, encrypted, and read back after a crash; it then sends the same bytes again. What a KGC draws comes
-//! from one seed, so the seed is what is stored. Whoever has it, and the shares the KGC received, has its new share: erase it
-//! once the ceremony is over.
+//! A state can be stored, encrypted, and read back after a crash; it then sends the same bytes again. What a
+//! KGC draws comes from one seed, so the seed is what is stored. Whoever has it, and the shares the KGC
+//! received, has its new share: erase it once the ceremony is over.
 //!
-//! As with every key generation of Pedersen's kind, the last to deal can bias P_pub a little (Gennaro et al., J. Cryptology
-//! 2007); what it cannot do is know x.
+//! As with every key generation of Pedersen's kind, the last to deal can bias P_pub a little (Gennaro et al.,
+//! J. Cryptology 2007); what it cannot do is know x.
 
 mod message;
 mod plan;
@@ -68,8 +68,8 @@ pub enum Resumed<S: QuorumSuite> {
 impl<S: QuorumSuite> Dealing<S> {
     /// Starts to make a master secret.
     ///
-    /// `context` is a hash of what all must agree on before they start: the deployment, who is who, which attempt. Messages
-    /// of another context do not pass the echo round.
+    /// `context` is a hash of what all must agree on before they start: the deployment, who is who, which
+    /// attempt. Messages of another context do not pass the echo round.
     ///
     /// # Errors
     /// [`Error::UnknownKgc`].
@@ -82,14 +82,14 @@ impl<S: QuorumSuite> Dealing<S> {
         Self::start(Plan { parameters, kgc, context, seed: Secret::random(rng), old: None })
     }
 
-    /// Starts to refresh the shares of a quorum. Whoever stole fewer than t of the old ones has nothing afterwards. All n
-    /// KGCs must take part; one that lost its share is [repaired](crate::repair) first.
+    /// Starts to refresh the shares of a quorum. Whoever stole fewer than t of the old ones has nothing
+    /// afterwards. All n KGCs must take part; one that lost its share is [repaired](crate::repair) first.
     ///
     /// The old share keeps working until all have finished, and is then to be erased.
     ///
     /// # Errors
-    /// [`Error::WrongVersion`] or [`Error::WrongQuorum`] if share and public shares do not belong together, and
-    /// [`Error::WrongVersion`] after 2^32 − 1 refreshes.
+    /// [`Error::WrongVersion`] or [`Error::WrongQuorum`] if share and public shares do not belong together,
+    /// and [`Error::WrongVersion`] after 2^32 − 1 refreshes.
     pub fn refresh(
         share: &SecretShare<S>,
         public: &PublicShares<S>,
@@ -145,7 +145,8 @@ impl<S: QuorumSuite> Dealing<S> {
 }
 
 impl<S: QuorumSuite> Echoing<S> {
-    /// What this KGC sends to all others, and expects from them: a hash of the context and of all that was dealt.
+    /// What this KGC sends to all others, and expects from them: a hash of the context and of all that was
+    /// dealt.
     #[must_use]
     pub fn echo(&self) -> Digest {
         self.0.echo()
@@ -160,8 +161,9 @@ impl<S: QuorumSuite> Echoing<S> {
     /// Takes the hash that KGC `from` has.
     ///
     /// # Errors
-    /// [`Error::UnknownKgc`], [`Error::InvalidMessage`] or [`Error::EchoMismatch`]. After a mismatch the ceremony is over:
-    /// whether `from` lies, or a third KGC told two different things, is for people to find out.
+    /// [`Error::UnknownKgc`], [`Error::InvalidMessage`] or [`Error::EchoMismatch`]. After a mismatch the
+    /// ceremony is over: whether `from` lies, or a third KGC told two different things, is for people to find
+    /// out.
     pub fn receive(&mut self, from: KgcId, echo: &[u8]) -> Result<(), Error> {
         self.0.receive_echo(from, echo)
     }
@@ -218,8 +220,8 @@ impl<S: QuorumSuite> Sharing<S> {
     /// Takes the share that KGC `from` has for this one.
     ///
     /// # Errors
-    /// [`Error::UnknownKgc`], [`Error::InvalidMessage`], [`Error::InvalidShare`] if it does not fit what `from` dealt, or
-    /// [`Error::Contradiction`].
+    /// [`Error::UnknownKgc`], [`Error::InvalidMessage`], [`Error::InvalidShare`] if it does not fit what
+    /// `from` dealt, or [`Error::Contradiction`].
     pub fn receive(&mut self, from: KgcId, share: &[u8]) -> Result<(), Error> {
         self.record.receive_share(from, share)
     }

@@ -91,7 +91,8 @@ pub enum Error {
         /// Who did.
         culprit: KgcId,
     },
-    /// A KGC has seen other messages of the first round than this one: it lies, or somebody told the two different things.
+    /// A KGC has seen other messages of the first round than this one: it lies, or somebody told the two
+    /// different things.
     #[error("KGC {with} has another record of the first round")]
     EchoMismatch {
         /// Whose record differs.
@@ -111,8 +112,8 @@ pub enum Error {
 impl Error {
     /// The KGCs that caused this by what they sent. Empty if nobody did, or nobody can tell who.
     ///
-    /// An [`EchoMismatch`](Self::EchoMismatch) names nobody: either of two KGCs may have lied, or the one that told them
-    /// different things.
+    /// An [`EchoMismatch`](Self::EchoMismatch) names nobody: either of two KGCs may have lied, or the one
+    /// that told them different things.
     #[must_use]
     pub fn culprits(&self) -> &[KgcId] {
         match self {

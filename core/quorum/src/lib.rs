@@ -1,9 +1,9 @@
 //! Quorums of KGCs: any t of n key generation centres issue keys, fewer than t can do nothing.
 //!
-//! Source: FROST, RFC 9591, and the key generation of Komlo, Goldberg, *FROST: Flexible Round-Optimized Schnorr Threshold
-//! Signatures*, SAC 2020. The audited crate `frost-core` computes; this one binds it to AinQ, whose partial keys are
-//! Schnorr signatures with FROST's challenge, and adds what a protocol between strangers needs: bounds, encodings,
-//! versions, an echo round, and a name to blame for whatever goes wrong.
+//! Source: FROST, RFC 9591, and the key generation of Komlo, Goldberg, *FROST: Flexible Round-Optimized
+//! Schnorr Threshold Signatures*, SAC 2020. The audited crate `frost-core` computes; this one binds it to
+//! AinQ, whose partial keys are Schnorr signatures with FROST's challenge, and adds what a protocol between
+//! strangers needs: bounds, encodings, versions, an echo round, and a name to blame for whatever goes wrong.
 //!
 //! Mathematics only: no I/O, no clock, no logging. Randomness is an argument.
 //!

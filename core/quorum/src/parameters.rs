@@ -12,8 +12,8 @@ pub const MAX_MEMBERS: u16 = 64;
 
 /// n KGCs with the identifiers 1 to n, of which any t act and fewer than t can do nothing.
 ///
-/// 2t > n, so that two quorums never act without a KGC in common, and what every honest KGC refuses to sign twice is
-/// signed once.
+/// 2t > n, so that two quorums never act without a KGC in common, and what every honest KGC refuses to sign
+/// twice is signed once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Parameters {
     members: u16,

@@ -17,8 +17,8 @@ const KIND: &str = "quiver/1 quorum public shares";
 
 /// P_pub = x·P and every Y_j = x_j·P, of one version.
 ///
-/// What has this type lies on one polynomial of degree t − 1: any t KGCs have the same secret. That it is the *right* one
-/// only the master public key tells, or the quorum's signature on the encoding.
+/// What has this type lies on one polynomial of degree t − 1: any t KGCs have the same secret. That it is the
+/// *right* one only the master public key tells, or the quorum's signature on the encoding.
 #[derive(Clone)]
 pub struct PublicShares<S: QuorumSuite> {
     parameters: Parameters,
@@ -32,8 +32,8 @@ impl<S: QuorumSuite> PublicShares<S> {
     /// Puts public shares together: `shares` are Y_1 to Y_n in this order.
     ///
     /// # Errors
-    /// [`Error::WrongNumber`] unless there are n of them, [`Error::InconsistentShares`] unless they and P_pub lie on one
-    /// polynomial of degree t − 1.
+    /// [`Error::WrongNumber`] unless there are n of them, [`Error::InconsistentShares`] unless they and P_pub
+    /// lie on one polynomial of degree t − 1.
     pub fn new(
         parameters: Parameters,
         version: u32,
@@ -138,11 +138,12 @@ impl<S: QuorumSuite> PublicShares<S> {
         Hasher::new("quiver/1 quorum public shares digest").lp(&self.encode()).finish()
     }
 
-    /// Whether Y_0 = P_pub and Y_1 to Y_n are f(0) to f(n) times the generator for one f of degree t − 1 at most.
+    /// Whether Y_0 = P_pub and Y_1 to Y_n are f(0) to f(n) times the generator for one f of degree t − 1 at
+    /// most.
     ///
-    /// The values of such an f are orthogonal to those of every polynomial g of degree n − t at most, in the sense that
-    /// Σ v_i·g(i)·f(i) = 0 with v_i = Π_{j≠i} 1/(i − j); times n!, v_i is ±C(n, i). (Cascudo, David, *SCRAPE*, ACNS 2017,
-    /// lemma 1.) One g suffices whose coefficients are hashes of all points.
+    /// The values of such an f are orthogonal to those of every polynomial g of degree n − t at most, in the
+    /// sense that Σ v_i·g(i)·f(i) = 0 with v_i = Π_{j≠i} 1/(i − j); times n!, v_i is ±C(n, i). (Cascudo,
+    /// David, *SCRAPE*, ACNS 2017, lemma 1.) One g suffices whose coefficients are hashes of all points.
     fn is_consistent(&self) -> bool {
         let n = u128::from(self.parameters.members());
         let seed = self.digest();
@@ -208,7 +209,8 @@ pub(crate) fn read_kind<S: QuorumSuite>(reader: &mut Reader<'_>, kind: &str) -> 
     Ok(())
 }
 
-/// As `collect`, which sorts first: a sort for each type takes a board more flash than it saves time with a quorum's few.
+/// As `collect`, which sorts first: a sort for each type takes a board more flash than it saves time with a
+/// quorum's few.
 pub(crate) fn gathered<K: Ord, V>(
     pairs: impl Iterator<Item = Result<(K, V), Error>>,
 ) -> Result<BTreeMap<K, V>, Error> {

@@ -1,8 +1,8 @@
 //! Repair of a lost share by the other KGCs (§5.3).
 //!
-//! Source: Stinson, Wei, *Combinatorial repairability for threshold schemes*, Designs, Codes and Cryptography 2018 (the
-//! enrolment scheme), as `frost-core` has it in `keys::repairable`. Deviation: the helpers commit to what they send, so
-//! that whoever lies is named; without that, all one sees is that the sum is wrong.
+//! Source: Stinson, Wei, *Combinatorial repairability for threshold schemes*, Designs, Codes and Cryptography
+//! 2018 (the enrolment scheme), as `frost-core` has it in `keys::repairable`. Deviation: the helpers commit
+//! to what they send, so that whoever lies is named; without that, all one sees is that the sum is wrong.
 //!
 //! | symbol | here |
 //! |---|---|
@@ -20,8 +20,8 @@
 //! r                       x_r = Σ σ_j        checked: x_r·P = Y_r
 //! ```
 //!
-//! δ and σ travel over channels that nobody else reads. No helper learns x_r, and r learns nothing of the others' shares.
-//! There is nothing to store: after a crash the repair starts anew, with another context.
+//! δ and σ travel over channels that nobody else reads. No helper learns x_r, and r learns nothing of the
+//! others' shares. There is nothing to store: after a crash the repair starts anew, with another context.
 
 mod plan;
 
@@ -70,8 +70,8 @@ pub struct Recovering<S: QuorumSuite> {
 impl<S: QuorumSuite> Helping<S> {
     /// Starts to help KGC `lost` together with `helpers`, of whom this KGC is one.
     ///
-    /// `context` is a hash of what all must agree on: the deployment, who is who, which attempt. The caller has made sure
-    /// that the KGC which asks is `lost`: whoever gets the answers has its share.
+    /// `context` is a hash of what all must agree on: the deployment, who is who, which attempt. The caller
+    /// has made sure that the KGC which asks is `lost`: whoever gets the answers has its share.
     ///
     /// # Errors
     /// [`Error::WrongVersion`] or [`Error::WrongQuorum`] if share and public shares do not belong together;
@@ -103,7 +103,8 @@ impl<S: QuorumSuite> Helping<S> {
         Ok(Self { plan, kgc, own, deltas })
     }
 
-    /// What this helper sends to the other helpers and to the KGC that lost its share: [`package_len`] bytes, public.
+    /// What this helper sends to the other helpers and to the KGC that lost its share: [`package_len`] bytes,
+    /// public.
     #[must_use]
     pub fn package(&self) -> &[u8] {
         self.plan.package(self.kgc)
@@ -121,8 +122,8 @@ impl<S: QuorumSuite> Helping<S> {
     /// Takes the package of helper `from`.
     ///
     /// # Errors
-    /// [`Error::UnknownKgc`]; [`Error::InvalidMessage`]; [`Error::InvalidShare`] if it does not add up to the public share
-    /// of `from`; [`Error::Contradiction`].
+    /// [`Error::UnknownKgc`]; [`Error::InvalidMessage`]; [`Error::InvalidShare`] if it does not add up to the
+    /// public share of `from`; [`Error::Contradiction`].
     pub fn receive_package(&mut self, from: KgcId, package: &[u8]) -> Result<(), Error> {
         self.plan.receive_package(from, package)
     }
@@ -168,8 +169,8 @@ impl<S: QuorumSuite> Helping<S> {
 impl<S: QuorumSuite> Recovering<S> {
     /// Starts to recover the share of KGC `lost` with `helpers`.
     ///
-    /// `public` are the public shares that are in use, of which the caller has made sure: they are under the master
-    /// public key it has pinned, and of the version the helpers have.
+    /// `public` are the public shares that are in use, of which the caller has made sure: they are under the
+    /// master public key it has pinned, and of the version the helpers have.
     ///
     /// # Errors
     /// [`Error::UnknownKgc`] if `lost` helps or somebody is not of the quorum; [`Error::DuplicateKgc`];

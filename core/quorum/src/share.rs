@@ -14,7 +14,8 @@ use crate::{Error, Parameters, PublicShares, QuorumSuite};
 
 const KIND: &str = "quiver/1 quorum secret share";
 
-/// x_j, KGC j's share of the master secret x, of one version. Erased when dropped; `Debug` shows nothing of it.
+/// x_j, KGC j's share of the master secret x, of one version. Erased when dropped; `Debug` shows nothing of
+/// it.
 pub struct SecretShare<S: QuorumSuite> {
     kgc: KgcId,
     parameters: Parameters,
@@ -101,8 +102,8 @@ impl<S: QuorumSuite> SecretShare<S> {
         &self.key
     }
 
-    /// x_j as `S::SCALAR_LEN` bytes, canonical, **little-endian** in every suite: for schemes beside AinQ that share the
-    /// master key of this quorum, as identity-based encryption does.
+    /// x_j as `S::SCALAR_LEN` bytes, canonical, **little-endian** in every suite: for schemes beside AinQ
+    /// that share the master key of this quorum, as identity-based encryption does.
     #[must_use]
     pub fn expose(&self) -> Zeroizing<Vec<u8>> {
         Zeroizing::new(self.key.signing_share().serialize())

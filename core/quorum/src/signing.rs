@@ -7,12 +7,12 @@
 //! coordinator             (R, z) = (Σ D_j + ρ_j·E_j, Σ z_j)                      aggregate
 //! ```
 //!
-//! with c = H2(R ‖ P_pub ‖ message), the challenge of everything a single KGC signs. So the result is what a single KGC
-//! would have made, byte for byte in format, and nobody who verifies it can tell.
+//! with c = H2(R ‖ P_pub ‖ message), the challenge of everything a single KGC signs. So the result is what a
+//! single KGC would have made, byte for byte in format, and nobody who verifies it can tell.
 //!
-//! The coordinator may be anybody, and of a partial key it is the drone itself, so that no KGC ever sees s_i. A KGC
-//! therefore builds the message on its own, out of what it has itself checked, and takes from the coordinator the
-//! commitments alone.
+//! The coordinator may be anybody, and of a partial key it is the drone itself, so that no KGC ever sees s_i.
+//! A KGC therefore builds the message on its own, out of what it has itself checked, and takes from the
+//! coordinator the commitments alone.
 
 mod aggregate;
 mod package;
@@ -34,8 +34,8 @@ use crate::public::frost;
 use crate::suite::{SCALAR_LEN, element, is_scalar};
 use crate::{Error, QuorumSuite, SecretShare};
 
-/// d_j and e_j, good for one signature share. They cannot be copied or stored, signing takes them by value, and they are
-/// erased when dropped: two shares made with the same nonces give x_j away.
+/// d_j and e_j, good for one signature share. They cannot be copied or stored, signing takes them by value,
+/// and they are erased when dropped: two shares made with the same nonces give x_j away.
 pub struct SigningNonces<S: QuorumSuite> {
     nonces: round1::SigningNonces<S::Frost>,
     commitment: Commitment<S>,
@@ -48,8 +48,8 @@ pub struct Commitment<S: QuorumSuite> {
     binding: Element<S>,
 }
 
-/// z_j, a KGC's share of a signature: `S::SCALAR_LEN` bytes. Secret, for t of them add up to a drone's partial key.
-/// Erased when dropped. Unverified until aggregated.
+/// z_j, a KGC's share of a signature: `S::SCALAR_LEN` bytes. Secret, for t of them add up to a drone's
+/// partial key. Erased when dropped. Unverified until aggregated.
 pub struct SignatureShare<S: QuorumSuite> {
     bytes: Zeroizing<[u8; SCALAR_LEN]>,
     suite: core::marker::PhantomData<S>,
@@ -58,8 +58,8 @@ pub struct SignatureShare<S: QuorumSuite> {
 impl<S: QuorumSuite> SecretShare<S> {
     /// Round 1: draws nonces and commits to them.
     ///
-    /// The nonces are hashes of fresh randomness and x_j (RFC 9591, section 4.1), so a weak generator alone does not
-    /// reveal them; one that repeats itself would.
+    /// The nonces are hashes of fresh randomness and x_j (RFC 9591, section 4.1), so a weak generator alone
+    /// does not reveal them; one that repeats itself would.
     ///
     /// # Errors
     /// [`Error::InvalidPoint`] or [`Error::Frost`] for a nonce that is zero, which nobody meets by chance.
@@ -75,9 +75,9 @@ impl<S: QuorumSuite> SecretShare<S> {
     /// `package` has the message that this KGC has built, and the commitments that the coordinator chose.
     ///
     /// # Errors
-    /// [`Error::WrongVersion`], [`Error::WrongNumber`] for fewer than t or more than n KGCs, [`Error::UnknownKgc`],
-    /// [`Error::WrongCommitment`] unless the package has the commitment of these nonces, and
-    /// [`Error::DegenerateCommitments`]. Each costs the nonces.
+    /// [`Error::WrongVersion`], [`Error::WrongNumber`] for fewer than t or more than n KGCs,
+    /// [`Error::UnknownKgc`], [`Error::WrongCommitment`] unless the package has the commitment of these
+    /// nonces, and [`Error::DegenerateCommitments`]. Each costs the nonces.
     #[expect(clippy::needless_pass_by_value, reason = "nonces are used once")]
     pub fn sign(
         &self,

@@ -1,7 +1,7 @@
 //! Batch verification of shares against one commitment.
 //!
-//! With random weights w_j, all shares are right if (Σ_j w_j·value_j)·G = Σ_k (Σ_j w_j·index_j^k)·C_k: one combination of
-//! the commitment's points for all of them, where each alone would evaluate the commitment.
+//! With random weights w_j, all shares are right if (Σ_j w_j·value_j)·G = Σ_k (Σ_j w_j·index_j^k)·C_k: one
+//! combination of the commitment's points for all of them, where each alone would evaluate the commitment.
 
 use alloc::vec::Vec;
 
@@ -11,9 +11,11 @@ use zeroize::Zeroizing;
 use crate::{Field, Group, InvalidShares, PolynomialCommitment, SecretShare, UnverifiedShare};
 
 impl<G: Group> PolynomialCommitment<G> {
-    /// Checks shares, of whatever indices, with random weights of 128 bits. Wrong ones pass with a probability of 2^−128.
+    /// Checks shares, of whatever indices, with random weights of 128 bits. Wrong ones pass with a
+    /// probability of 2^−128.
     ///
-    /// If they do not pass, halves are looked at, and halves of what does not pass; whoever is blamed was checked alone.
+    /// If they do not pass, halves are looked at, and halves of what does not pass; whoever is blamed was
+    /// checked alone.
     ///
     /// # Errors
     /// [`InvalidShares`] with the index of everyone whose share is wrong.
@@ -74,7 +76,8 @@ struct Weighted<'a, F: Field> {
     weight: F,
 }
 
-/// A random integer of 128 bits, its sign one of them. Not zero, with which a share would not be checked at all.
+/// A random integer of 128 bits, its sign one of them. Not zero, with which a share would not be checked at
+/// all.
 fn weight<F: Field>(rng: &mut (impl CryptoRngCore + ?Sized)) -> F {
     let mut bytes = [0; 16];
     rng.fill_bytes(&mut bytes);

@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 use crate::group::times;
 use crate::{Error, Group, MAX_SHARES, Polynomial, SecretShare, UnverifiedShare};
 
-/// The coefficients of a polynomial, each times the generator. It binds to the polynomial, and hides it as well as
-/// discrete logarithms are hard; its first point is the public key of the secret.
+/// The coefficients of a polynomial, each times the generator. It binds to the polynomial, and hides it as
+/// well as discrete logarithms are hard; its first point is the public key of the secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolynomialCommitment<G: Group>(Vec<G>);
 
@@ -19,8 +19,8 @@ impl<G: Group> PolynomialCommitment<G> {
 
     /// Takes points that were received and decoded, the constant one first.
     ///
-    /// Whoever expects a certain threshold compares it with [`threshold`](Self::threshold): a longer commitment would make
-    /// shares that as many as agreed do not recover.
+    /// Whoever expects a certain threshold compares it with [`threshold`](Self::threshold): a longer
+    /// commitment would make shares that as many as agreed do not recover.
     ///
     /// # Errors
     /// [`Error::NoShares`] if there is none, [`Error::TooManyShares`].

@@ -1,5 +1,5 @@
-//! Lagrange coefficients at 0: λ_i = Π_(j≠i) x_j / (x_j − x_i), so that Σ λ_i·q(x_i) = q(0) for every polynomial q of a degree
-//! below the number of points.
+//! Lagrange coefficients at 0: λ_i = Π_(j≠i) x_j / (x_j − x_i), so that Σ λ_i·q(x_i) = q(0) for every
+//! polynomial q of a degree below the number of points.
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -25,7 +25,8 @@ pub fn lagrange_at_zero<F: Field>(indices: &[u32]) -> Result<Vec<F>, Error> {
     Ok(coefficients)
 }
 
-/// x_i · Π_(j≠i) (x_j − x_i). Factors are small, so several of them make one integer before the field multiplies.
+/// x_i · Π_(j≠i) (x_j − x_i). Factors are small, so several of them make one integer before the field
+/// multiplies.
 fn denominator<F: Field>(indices: &[u32], own: u32) -> F {
     let (mut product, mut integer, mut negative) = (F::ONE, u64::from(own), false);
     for &x in indices.iter().filter(|&&x| x != own) {
@@ -40,10 +41,11 @@ fn denominator<F: Field>(indices: &[u32], own: u32) -> F {
     if negative { -product } else { product }
 }
 
-/// Lagrange coefficients as fractions with one denominator: λ_i = numerators\[i\] / denominator, in lowest terms.
+/// Lagrange coefficients as fractions with one denominator: λ_i = numerators\[i\] / denominator, in lowest
+/// terms.
 ///
-/// Multiplying points by the small numerators and only their sum by the inverse of the denominator is cheaper than
-/// multiplying each by a coefficient as long as the field. The denominator of indices 1 to n is 1.
+/// Multiplying points by the small numerators and only their sum by the inverse of the denominator is cheaper
+/// than multiplying each by a coefficient as long as the field. The denominator of indices 1 to n is 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rational {
     /// In the order of the indices; may be negative.
@@ -52,9 +54,9 @@ pub struct Rational {
     pub denominator: i128,
 }
 
-/// The coefficients of the shares with these indices as fractions, or none if they do not fit 128 bits. They do fit for up
-/// to three indices of any size, and did for every set of indices up to 64 that was tried; those of 1 to n fit up to
-/// n = 130. Far-flung indices soon do not.
+/// The coefficients of the shares with these indices as fractions, or none if they do not fit 128 bits. They
+/// do fit for up to three indices of any size, and did for every set of indices up to 64 that was tried;
+/// those of 1 to n fit up to n = 130. Far-flung indices soon do not.
 ///
 /// # Errors
 /// [`Error::NoShares`], [`Error::TooManyShares`], [`Error::ZeroIndex`], [`Error::DuplicateIndex`].
@@ -76,7 +78,8 @@ fn rational(indices: &[u32]) -> Option<Rational> {
     Some(Rational { numerators, denominator })
 }
 
-/// One coefficient in lowest terms, its denominator above 0; factors are cancelled as they come, so that numbers stay small.
+/// One coefficient in lowest terms, its denominator above 0; factors are cancelled as they come, so that
+/// numbers stay small.
 fn fraction(indices: &[u32], own: u32) -> Option<(i128, i128)> {
     let (mut numerator, mut denominator) = (1_i128, 1_i128);
     for &x in indices.iter().filter(|&&x| x != own) {

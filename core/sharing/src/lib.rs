@@ -1,8 +1,8 @@
 //! Threshold secret sharing: any t of n holders recover the secret, fewer learn nothing.
 //!
-//! Source: Shamir, *How to Share a Secret*, CACM 1979; Feldman, *A Practical Scheme for Non-interactive Verifiable Secret
-//! Sharing*, FOCS 1987. Mathematics only: no I/O, randomness is an argument. Generic over a prime [`Field`], and for
-//! commitments over a [`Group`] of its order.
+//! Source: Shamir, *How to Share a Secret*, CACM 1979; Feldman, *A Practical Scheme for Non-interactive
+//! Verifiable Secret Sharing*, FOCS 1987. Mathematics only: no I/O, randomness is an argument. Generic over a
+//! prime [`Field`], and for commitments over a [`Group`] of its order.
 //!
 //! | symbol | here |
 //! |---|---|
@@ -11,8 +11,8 @@
 //! | λ_i | [`lagrange_at_zero`] in the field, [`rational_lagrange`] as fractions of small integers |
 //! | g^a_0, …, g^a_(t−1) | [`PolynomialCommitment`] |
 //!
-//! Additions and multiplications over ristretto255 take constant time; arkworks' over BLS12-381 do not. Indices,
-//! thresholds and commitments are public.
+//! Additions and multiplications over ristretto255 take constant time; arkworks' over BLS12-381 do not.
+//! Indices, thresholds and commitments are public.
 #![no_std]
 #![cfg_attr(
     not(test),

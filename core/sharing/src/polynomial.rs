@@ -8,7 +8,8 @@ use zeroize::Zeroize as _;
 
 use crate::{Error, Field, MAX_SHARES};
 
-/// A polynomial whose value at 0 is a secret. Erased when dropped; `Debug` prints only how many coefficients it has.
+/// A polynomial whose value at 0 is a secret. Erased when dropped; `Debug` prints only how many coefficients
+/// it has.
 pub struct Polynomial<F: Field>(Vec<F>);
 
 impl<F: Field> Polynomial<F> {

@@ -8,7 +8,8 @@ use zeroize::Zeroizing;
 
 use crate::{Error, Field, MAX_SHARES, Polynomial, lagrange_at_zero};
 
-/// A share of a secret: a polynomial's value at an index of 1 or above. Erased when dropped; `Debug` prints the index.
+/// A share of a secret: a polynomial's value at an index of 1 or above. Erased when dropped; `Debug` prints
+/// the index.
 #[derive(Clone)]
 pub struct SecretShare<F: Field> {
     index: u32,
@@ -16,8 +17,8 @@ pub struct SecretShare<F: Field> {
 }
 
 impl<F: Field> SecretShare<F> {
-    /// A share that is known to be right, because its holder made it, verified it or stored it. What comes from outside is an
-    /// [`UnverifiedShare`].
+    /// A share that is known to be right, because its holder made it, verified it or stored it. What comes
+    /// from outside is an [`UnverifiedShare`].
     ///
     /// # Errors
     /// [`Error::ZeroIndex`].
@@ -106,8 +107,8 @@ pub fn split<F: Field>(
     Ok(shares.collect())
 }
 
-/// The secret that these shares determine, if they are as many as the threshold or more. From fewer comes something else,
-/// which looks as random as the secret: nothing in the shares tells.
+/// The secret that these shares determine, if they are as many as the threshold or more. From fewer comes
+/// something else, which looks as random as the secret: nothing in the shares tells.
 ///
 /// # Errors
 /// [`Error::NoShares`], [`Error::TooManyShares`], [`Error::DuplicateIndex`].

@@ -1,5 +1,5 @@
-//! Any t shares recover a secret, fewer say nothing about it, and commitments tell right shares from wrong ones: over
-//! every field, and, where it can be, over all polynomials of a small one.
+//! Any t shares recover a secret, fewer say nothing about it, and commitments tell right shares from wrong
+//! ones: over every field, and, where it can be, over all polynomials of a small one.
 
 #[path = "sharing/tiny.rs"]
 mod tiny;
@@ -22,7 +22,8 @@ fn rng(seed: u64) -> ChaCha20Rng {
     ChaCha20Rng::seed_from_u64(seed)
 }
 
-/// A threshold, a number of shares, and which of the shares come together, as many as the threshold or more, in any order.
+/// A threshold, a number of shares, and which of the shares come together, as many as the threshold or more,
+/// in any order.
 fn gathered() -> impl Strategy<Value = (usize, usize, Vec<usize>)> {
     (1_usize..12).prop_flat_map(|count| (1..=count, Just(count))).prop_flat_map(|(threshold, count)| {
         let places: Vec<usize> = (0..count).collect();
@@ -145,8 +146,8 @@ proptest! {
 
 #[test]
 fn too_few_shares_are_distributed_alike_whatever_the_secret() {
-    // All polynomials of three coefficients over seven elements: each pair of values at any two indices comes up once per
-    // secret, so that two shares of three say nothing.
+    // All polynomials of three coefficients over seven elements: each pair of values at any two indices comes
+    // up once per secret, so that two shares of three say nothing.
     let elements = || (0..7).map(F7);
     for (x, y) in [(1, 2), (1, 6), (3, 5), (4, 2)] {
         for secret in elements() {

@@ -1,8 +1,8 @@
 //! The ladder next to what curve25519-dalek needs for the same points, in batches of several sizes.
 //!
-//! Per batch: `ladder` is [`quiver_simd::x25519::multiply`] on this machine's backend; `montgomery` dalek's ladder, point by
-//! point; `edwards` dalek's multiplication of ristretto points, whose encodings share one inversion. The ratios of one run
-//! are what counts. Throughput is in points.
+//! Per batch: `ladder` is [`quiver_simd::x25519::multiply`] on this machine's backend; `montgomery` dalek's
+//! ladder, point by point; `edwards` dalek's multiplication of ristretto points, whose encodings share one
+//! inversion. The ratios of one run are what counts. Throughput is in points.
 
 use std::hint::black_box;
 use std::time::Duration;

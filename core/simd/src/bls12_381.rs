@@ -1,8 +1,9 @@
 //! BLS12-381 on vector lanes: eight points of G1, or eight Miller loops, at once.
 //!
-//! What is done to hundreds of points, the same steps for each, is done to eight of them side by side, one in each lane of 512-bit vectors, where a processor has
-//! AVX-512 IFMA. That is asked at run time: [`Lanes::detect`]. There is nothing here for other processors; `quiver-pairing` has it, in whose
-//! place this module computes, and with the same results.
+//! What is done to hundreds of points, the same steps for each, is done to eight of them side by side, one in
+//! each lane of 512-bit vectors, where a processor has AVX-512 IFMA. That is asked at run time:
+//! [`Lanes::detect`]. There is nothing here for other processors; `quiver-pairing` has it, in whose place
+//! this module computes, and with the same results.
 //!
 //! | module | what it has |
 //! |---|---|
@@ -12,11 +13,13 @@
 //! | `miller` | eight Miller loops |
 //!
 //! # Values
-//! As arkworks and blst have them, limb for limb: an element of the base field is six 64-bit words, the lowest first, of 2^384 times itself modulo p;
-//! points are in Jacobian coordinates, with z = 0 for the identity.
+//! As arkworks and blst have them, limb for limb: an element of the base field is six 64-bit words, the
+//! lowest first, of 2^384 times itself modulo p; points are in Jacobian coordinates, with z = 0 for the
+//! identity.
 //!
 //! # Time
-//! Constant in scalars and coordinates where a function does not say otherwise. How many points there are shows.
+//! Constant in scalars and coordinates where a function does not say otherwise. How many points there are
+//! shows.
 
 use alloc::vec::Vec;
 
@@ -44,7 +47,8 @@ pub type Jacobian = [Element; 3];
 /// A scalar: 64-bit words from the lowest, of a number below r, the order of the groups.
 pub type Scalar = [u64; 4];
 
-/// Vector code for BLS12-381, where the processor has the instructions. Only [`detect`](Self::detect) makes one.
+/// Vector code for BLS12-381, where the processor has the instructions. Only [`detect`](Self::detect) makes
+/// one.
 #[derive(Clone, Copy, Debug)]
 pub struct Lanes(Ifma);
 
@@ -55,7 +59,8 @@ impl Lanes {
         Ifma::detect().map(Self)
     }
 
-    /// scalar · point for each pair, of points of order r. What one slice has more than the other is left out.
+    /// scalar · point for each pair, of points of order r. What one slice has more than the other is left
+    /// out.
     #[must_use]
     pub fn multiply_each(self, points: &[Jacobian], scalars: &[Scalar]) -> Vec<Jacobian> {
         let pairs = points.chunks(LANES).zip(scalars.chunks(LANES));
@@ -79,10 +84,12 @@ impl Lanes {
         products.collect()
     }
 
-    /// Σ (a + b·z²) · point, column by column: points of order r and weights [a, b] are in rows of so many columns, one row after the other; z is
-    /// the absolute value of the curve's parameter. As many sums as columns. What one slice has more than the other is left out.
+    /// Σ (a + b·z²) · point, column by column: points of order r and weights [a, b] are in rows of so many
+    /// columns, one row after the other; z is the absolute value of the curve's parameter. As many sums as
+    /// columns. What one slice has more than the other is left out.
     ///
-    /// A point that is not of order r has its part of order r multiplied so, and any other part by something else.
+    /// A point that is not of order r has its part of order r multiplied so, and any other part by something
+    /// else.
     #[must_use]
     pub fn sum_weighted(self, points: &[Jacobian], weights: &[[u64; 2]], columns: usize) -> Vec<Jacobian> {
         let mut sums = alloc::vec![[[0; 6]; 3]; columns];
@@ -103,7 +110,8 @@ impl Lanes {
         sums
     }
 
-    /// integer · point for each point, of whatever order; in a time that tells the integer. It must not be zero.
+    /// integer · point for each point, of whatever order; in a time that tells the integer. It must not be
+    /// zero.
     #[must_use]
     pub fn multiply_public(self, points: &[Jacobian], integer: u64) -> Vec<Jacobian> {
         #[target_feature(enable = "avx512f,avx512ifma")]
@@ -116,14 +124,16 @@ impl Lanes {
             .collect()
     }
 
-    /// Makes multiples of a point of order r ready: in each row, 1 to 16 times 32^place times the point, in affine coordinates x and y; none of them may be the
-    /// identity. 26 rows are what [`multiply_comb`](Self::multiply_comb) needs, and as many as are there are used.
+    /// Makes multiples of a point of order r ready: in each row, 1 to 16 times 32^place times the point, in
+    /// affine coordinates x and y; none of them may be the identity. 26 rows are what
+    /// [`multiply_comb`](Self::multiply_comb) needs, and as many as are there are used.
     #[must_use]
     pub fn comb(self, rows: &[[[Element; 2]; ENTRIES]]) -> Comb {
         self.0.run(Comb::new, rows)
     }
 
-    /// scalar · the comb's point, for each scalar: both halves of a scalar k₀ + k₁·z² by the same rows, the higher one's product through the endomorphism.
+    /// scalar · the comb's point, for each scalar: both halves of a scalar k₀ + k₁·z² by the same rows, the
+    /// higher one's product through the endomorphism.
     #[must_use]
     pub fn multiply_comb(self, comb: &Comb, scalars: &[Scalar]) -> Vec<Jacobian> {
         #[target_feature(enable = "avx512f,avx512ifma")]
@@ -141,15 +151,17 @@ impl Lanes {
         products.collect()
     }
 
-    /// Makes lines ready, those of each of the points: [`LINES`] each, by λ and μ, two coefficients for either, with which the line at (x, y) is
-    /// 1 + λx·w² + μy·w³ for w⁶ = 1 + u. Lines that are missing are 1. 16 kB a point, in groups of eight.
+    /// Makes lines ready, those of each of the points: [`LINES`] each, by λ and μ, two coefficients for
+    /// either, with which the line at (x, y) is 1 + λx·w² + μy·w³ for w⁶ = 1 + u. Lines that are missing are
+    /// 1. 16 kB a point, in groups of eight.
     #[must_use]
     pub fn lines(self, points: &[Vec<[Element; 4]>]) -> Lines {
         self.0.run(Lines::new, points)
     }
 
-    /// Miller's algorithm for pairs of points (x, y) and the points whose lines are given; a point (0, 0) counts for nothing. The product of the eight
-    /// results is that of all pairs, but for its conjugate, which the curve's negative parameter asks for: coefficients by powers of w, in each the real part
+    /// Miller's algorithm for pairs of points (x, y) and the points whose lines are given; a point (0, 0)
+    /// counts for nothing. The product of the eight results is that of all pairs, but for its conjugate,
+    /// which the curve's negative parameter asks for: coefficients by powers of w, in each the real part
     /// first. Not secret: no branch depends on coordinates, but nothing is erased.
     #[must_use]
     pub fn miller(self, lines: &Lines, points: &[[Element; 2]]) -> [[Element; 12]; LANES] {
@@ -162,8 +174,8 @@ impl Lanes {
 
     /// Whether each point is of order r, or the identity.
     ///
-    /// They are those that the endomorphism multiplies by −z²: Scott, *A note on group membership tests for G1, G2 and GT on BLS
-    /// pairing-friendly curves*, eprint 2021/1130.
+    /// They are those that the endomorphism multiplies by −z²: Scott, *A note on group membership tests for
+    /// G1, G2 and GT on BLS pairing-friendly curves*, eprint 2021/1130.
     #[must_use]
     pub fn in_subgroup(self, points: &[Jacobian]) -> Vec<bool> {
         #[target_feature(enable = "avx512f,avx512ifma")]

@@ -22,14 +22,14 @@ impl Ifma {
     /// Runs code for vectors.
     #[expect(unsafe_code, reason = "the one step from ordinary code into code for certain processors")]
     pub(crate) fn run<I, O>(self, body: unsafe fn(I) -> O, input: I) -> O {
-        // SAFETY: all bodies, which this crate alone can give, are safe functions but for the instructions they were
-        // compiled to, those of AVX-512 F and IFMA. `self` exists, so `detect` has found both.
+        // SAFETY: all bodies, which this crate alone can give, are safe functions but for the instructions
+        // they were compiled to, those of AVX-512 F and IFMA. `self` exists, so `detect` has found both.
         unsafe { body(input) }
     }
 }
 
-/// Runs a test's code for vectors. On a machine without the instructions there is nothing to run: then this gives nothing
-/// and says so where the test harness does not hide it.
+/// Runs a test's code for vectors. On a machine without the instructions there is nothing to run: then this
+/// gives nothing and says so where the test harness does not hide it.
 #[cfg(test)]
 pub(crate) fn on_vectors<I, O>(body: unsafe fn(I) -> O, input: I) -> Option<O> {
     use std::io::Write;

@@ -1,7 +1,8 @@
 //! X25519 (RFC 7748): one secret scalar times thousands of points, eight at once on vector lanes.
 //!
-//! A group's leader multiplies the point of every drone by one and the same scalar. The steps are the same for all of them,
-//! so eight points go through the Montgomery ladder side by side, one in each lane of a 512-bit vector.
+//! A group's leader multiplies the point of every drone by one and the same scalar. The steps are the same
+//! for all of them, so eight points go through the Montgomery ladder side by side, one in each lane of a
+//! 512-bit vector.
 //!
 //! | [`Backend`] | where | how |
 //! |---|---|---|
@@ -54,7 +55,8 @@ pub fn backend() -> Backend {
     Backend::Serial
 }
 
-/// X25519(scalar, u) for each of the 32-byte u-coordinates, in their order; the results are erased when dropped.
+/// X25519(scalar, u) for each of the 32-byte u-coordinates, in their order; the results are erased when
+/// dropped.
 ///
 /// As [`multiply_in_place`], which says what goes in and comes out.
 #[must_use]
@@ -66,12 +68,12 @@ pub fn multiply(scalar: &[u8; 32], us: &[[u8; 32]]) -> Zeroizing<Vec<[u8; 32]>> 
 
 /// Puts X25519(scalar, u) in the place of each 32-byte u-coordinate, which the caller erases if need be.
 ///
-/// RFC 7748, section 5: the 32 bytes of the scalar are little-endian and clamped (which changes nothing in one that is
-/// clamped already); the highest bit of u is ignored, and a u from p = 2^255 − 19 on is taken modulo p. A point of small
-/// order gives 32 zeros: whoever makes a key of the result has to refuse them.
+/// RFC 7748, section 5: the 32 bytes of the scalar are little-endian and clamped (which changes nothing in
+/// one that is clamped already); the highest bit of u is ignored, and a u from p = 2^255 − 19 on is taken
+/// modulo p. A point of small order gives 32 zeros: whoever makes a key of the result has to refuse them.
 ///
-/// On vectors, one point costs as much as eight, and up to 128 points share an inversion: the more there are at once, the
-/// better.
+/// On vectors, one point costs as much as eight, and up to 128 points share an inversion: the more there are
+/// at once, the better.
 pub fn multiply_in_place(scalar: &[u8; 32], us: &mut [[u8; 32]]) {
     #[cfg(target_arch = "x86_64")]
     if let Some(ifma) = crate::ifma::Ifma::detect() {

@@ -1,8 +1,8 @@
 //! What the compiler made of the ladder: does the machine code keep what the source promises about time?
 //!
-//! The source has no branch on a secret, but a compiler may make one, and a next one may where this one did not. So this
-//! test disassembles the ladder out of its own executable. It needs `objdump` of the GNU binutils, and says so if there is
-//! none.
+//! The source has no branch on a secret, but a compiler may make one, and a next one may where this one did
+//! not. So this test disassembles the ladder out of its own executable. It needs `objdump` of the GNU
+//! binutils, and says so if there is none.
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
 use std::io::Write;
@@ -83,7 +83,8 @@ fn the_ladder_jumps_calls_and_addresses_by_nothing_secret() {
     // The whole step is in the loop: five products, four squares, a small multiple, eleven carries.
     let multiplications = lines(&|instruction| instruction.mnemonic.starts_with("vpmadd52"));
     assert!(multiplications.len() >= 5 * 50 + 4 * 30, "{} multiplications", multiplications.len());
-    // The one conditional jump is the loop's: back, and decided by a counter that is compared with a constant.
+    // The one conditional jump is the loop's: back, and decided by a counter that is compared with a
+    // constant.
     let jumps = lines(&Instruction::is_conditional_jump);
     assert_eq!(jumps.len(), 1, "{jumps:#?}");
     let jump = code.iter().position(Instruction::is_conditional_jump).unwrap();

@@ -1,5 +1,5 @@
-//! The multiplication as a whole against RFC 7748, curve25519-dalek and vectors made elsewhere, on whatever this machine
-//! has.
+//! The multiplication as a whole against RFC 7748, curve25519-dalek and vectors made elsewhere, on whatever
+//! this machine has.
 
 use std::io::Write;
 

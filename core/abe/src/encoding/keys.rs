@@ -65,7 +65,7 @@ impl<M: SchemeAlgebra> Ciphertext<M> {
         Self { content, bytes }
     }
 
-    /// The canonical encoding, which a ciphertext has at hand because its secret depends on it.
+    /// The canonical encoding, which a ciphertext stores because its secret depends on it.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes

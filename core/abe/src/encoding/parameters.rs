@@ -10,7 +10,7 @@ use super::{HEADER_LEN, Kind, guarded, read_header, write_header};
 use crate::scheme_algebra::{ElementEncoding, SchemeAlgebra};
 use crate::{AbeError, Authority, PublicEncoding, SecretEncoding};
 
-/// What an authority publishes; its fingerprint names the authority. Sizes stand with the schemes.
+/// Public parameters of an authority; their fingerprint names the authority. Sizes stand with the schemes.
 #[derive(Clone)]
 pub struct Parameters<M: SchemeAlgebra> {
     pub(super) public: M::Public,
@@ -63,7 +63,7 @@ impl<M: SchemeAlgebra> fmt::Debug for Parameters<M> {
     }
 }
 
-/// What an authority keeps to itself: from it every key can be derived. Sizes stand with the schemes.
+/// Master key of an authority, from which every key can be derived. Sizes stand with the schemes.
 pub struct MasterKey<M: SchemeAlgebra> {
     pub(super) authority: Authority,
     pub(super) secret: M::Master,

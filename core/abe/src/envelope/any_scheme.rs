@@ -16,7 +16,8 @@ use crate::{
     Scheme, SecretEncoding, Terms,
 };
 
-/// Whoever may open: a policy that a key's attributes are to satisfy, or attributes that a key's policy is to accept.
+/// Target of an envelope: a policy that a key's attributes must satisfy, or attributes that a key's policy
+/// must accept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// A policy, for ciphertext-policy schemes.
@@ -29,7 +30,7 @@ impl Target {
     /// Reads a policy as source text.
     ///
     /// # Errors
-    /// Those of the text, with their place in it.
+    /// The error of the text, with its position.
     pub fn policy(text: &str, schema: &Schema) -> Result<Self, PolicyError> {
         AccessTree::parse(text, schema).map(Self::Policy)
     }
@@ -37,7 +38,7 @@ impl Target {
     /// Reads a list of attributes as source text.
     ///
     /// # Errors
-    /// Those of the text, with their place in it.
+    /// The error of the text, with its position.
     pub fn attributes(text: &str, schema: &Schema) -> Result<Self, PolicyError> {
         AttributeSet::parse(text, schema).map(Self::Attributes)
     }
@@ -118,7 +119,7 @@ impl AnyParameters {
         matches!(self, Self::FabeoCp(_))
     }
 
-    /// Whose they are.
+    /// The authority that issued them.
     #[must_use]
     pub fn authority(&self) -> &Authority {
         with_scheme!(Self, self, parameters => parameters.authority())
@@ -147,7 +148,7 @@ impl AnyKey {
         by_name!(scheme, SecretEncoding::decode(bytes)?)
     }
 
-    /// Whose it is.
+    /// The authority that issued it.
     #[must_use]
     pub fn authority(&self) -> &Authority {
         with_scheme!(Self, self, key => key.authority())
@@ -159,7 +160,8 @@ impl AnyKey {
         with_scheme!(Self, self, key => key.terms().to_string())
     }
 
-    /// Whether it opens what is sealed to this policy, or to these attributes, given as [`Kem::encode_target`] encodes them.
+    /// Whether it opens envelopes to this policy, or to these attributes, given as [`Kem::encode_target`]
+    /// encodes them.
     #[must_use]
     pub fn admits(&self, target: &[u8]) -> bool {
         with_scheme!(Self, self, key => admits(key, target))
@@ -290,7 +292,8 @@ fn of_attributes<C: PublicEncoding + HasTerms<Terms = AttributeSet>>(
     Ok(AnyCiphertext { target: Target::Attributes(ciphertext.terms().clone()), sent: sent(ciphertext) })
 }
 
-/// The authority that a ciphertext names, without decoding it further. It is a claim, checked when it is opened.
+/// The authority that a ciphertext names, without decoding it further. It is a claim, checked when it is
+/// opened.
 #[must_use]
 pub fn named_authority(ciphertext: &[u8]) -> Option<[u8; Authority::LEN]> {
     // Version, scheme, kind, then the authority: see `encoding`.

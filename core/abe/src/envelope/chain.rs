@@ -11,17 +11,17 @@ use quiver_crypto::{Secret, prf, prf_each};
 
 use super::{EnvelopeError, SUITE};
 
-/// How many keys of messages that have not come are kept.
+/// Greatest number of kept keys of messages that have not arrived.
 pub const MAX_SKIPPED: u32 = 64;
-/// How far a message may lie ahead of the newest one taken: as many steps a forged number can cost. No less than a
-/// session has messages by default, so that nobody who was away for long is cut off from one.
+/// Greatest distance of a message from the newest one taken: as many steps a forged number can cost. No less
+/// than a session has messages by default, so that nobody who was away for long is cut off from one.
 pub const MAX_AHEAD: u32 = 4096;
 
 /// The key of one message's stream; used once, because using it consumes it.
 #[derive(Debug)]
 pub(super) struct MessageKey(pub(super) Secret<32>);
 
-/// Where a sender stands: K_n and n.
+/// State of a sender: K_n and n.
 #[derive(Debug)]
 pub(super) struct Chain {
     key: Secret<32>,
@@ -37,7 +37,7 @@ impl Chain {
         self.next
     }
 
-    /// The next message's key. The one it comes from is erased.
+    /// The next message's key. The chain key from which it is derived is erased.
     pub(super) fn step(&mut self) -> (u32, MessageKey) {
         let number = self.next;
         let [message, next] =
@@ -47,20 +47,20 @@ impl Chain {
         (number, MessageKey(message))
     }
 
-    /// Goes past a message whose key nobody will ask for.
+    /// Skips a message whose key is not needed.
     fn pass(&mut self) {
         self.key = prf(&self.key, SUITE, "next", &[]);
         self.next = self.next.saturating_add(1);
     }
 }
 
-/// Where a receiver stands: K_n, n, and keys of earlier messages that have not come.
+/// State of a receiver: K_n, n, and keys of earlier messages that have not arrived.
 #[derive(Debug)]
 pub(super) struct Window {
     chain: Chain,
-    /// By number, ascending; in memory allocated once, because growing leaves copies of keys behind.
+    /// Ascending by number; in memory allocated once, because growing leaves copies of keys behind.
     skipped: Vec<(u32, MessageKey)>,
-    /// How many of those are kept at most.
+    /// Greatest number of them.
     limit: u32,
 }
 
@@ -69,12 +69,12 @@ impl Window {
         Self { chain: Chain::new(key), skipped: Vec::new(), limit: MAX_SKIPPED }
     }
 
-    /// From now on keeps so many keys of messages that have not come, [`MAX_SKIPPED`] at most.
+    /// Sets the number of kept keys of messages that have not arrived, [`MAX_SKIPPED`] at most.
     pub(super) fn limit(&mut self, skipped: u32) {
         self.limit = skipped.min(MAX_SKIPPED);
     }
 
-    /// How many messages lie between the newest one taken and this one.
+    /// Number of messages between the newest one taken and this one.
     pub(super) const fn ahead(&self, number: u32) -> u32 {
         number.saturating_sub(self.chain.next)
     }
@@ -96,8 +96,8 @@ impl Window {
         Ok(MessageKey(prf(&key, SUITE, "message", &[&number.to_be_bytes()])))
     }
 
-    /// Notes that message `number` was genuine: its key is erased, and that of every message further back than the
-    /// window reaches.
+    /// Notes that message `number` was genuine: its key is erased, and that of every message further back
+    /// than the window reaches.
     pub(super) fn take(&mut self, number: u32) -> Result<(), EnvelopeError> {
         let Some(ahead) = number.checked_sub(self.chain.next) else {
             let place = self.skipped.iter().position(|(skipped, _)| *skipped == number);
@@ -207,7 +207,7 @@ mod tests {
         let mut chain = Chain::new(Secret::new([7; 32]));
         let (_, first) = chain.step();
         assert_ne!(chain.key, Secret::new([7; 32]));
-        // What it holds now leads to later keys and to none before.
+        // Its present key leads to later keys and to no earlier ones.
         assert_ne!(*chain.step().1.0.expose(), *first.0.expose());
     }
 }

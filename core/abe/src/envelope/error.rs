@@ -23,19 +23,20 @@ pub enum EnvelopeError {
     /// Parameters and keys are of one scheme, the envelope is of another.
     #[error("the envelope is of scheme `{}`, not of that of these parameters", .0.escape_default())]
     WrongScheme(String),
-    /// The scheme refuses what it was given.
+    /// An error of the scheme.
     #[error(transparent)]
     Scheme(AbeError),
     /// The encapsulated key does not open, or was not made as an honest sender makes it.
     #[error("the envelope does not open: damaged, or not made for this key")]
     DoesNotOpen,
-    /// A chunk is not what the sender sealed at its place: changed, moved, repeated, or of another envelope.
+    /// A chunk is not the one that the sender sealed at its place: changed, moved, repeated, or of another
+    /// envelope.
     #[error("chunk {0} of the envelope is damaged or out of place")]
     Chunk(u64),
     /// The bytes end before the envelope does.
     #[error("the envelope is truncated")]
     Truncated,
-    /// The stream holds as much as its counter can number: 2^32 chunks.
+    /// The stream is longer than its counter can number: 2^32 chunks.
     #[error("the envelope is as long as one may be")]
     TooLong,
     /// A chunk to be sealed is empty, or longer than [`CHUNK_LEN`](super::CHUNK_LEN), or follows a short one.
@@ -44,10 +45,10 @@ pub enum EnvelopeError {
     /// The signature is not the sender's, or is missing although a sender is named.
     #[error("the envelope's signature does not verify")]
     WrongSignature,
-    /// Somebody else than the session's sender was to sign.
+    /// Another sender than the session's was to sign.
     #[error("not the sender that the envelope names")]
     WrongSigner,
-    /// A lifetime is zero or above what is allowed, or a sender's key or signature is too long.
+    /// A lifetime is zero or too long, or a sender's key or signature is too long.
     #[error("{0} is not within what an envelope allows")]
     OutOfBounds(&'static str),
     /// A message of this number was taken already.

@@ -7,8 +7,9 @@
 //! following = 2 ‖ session (32) ‖ number (4)
 //! ```
 //!
-//! A sender is named if and only if it signs. The group is the one it is said to, and empty for what is said to none, as a
-//! file: without it, what was signed for one group could be shown as said in another. The KEM ciphertext names its authority and its policy or attributes.
+//! A sender is named if and only if it signs. The group is the one it is said to, and empty for what is said
+//! to none, as a file: without it, what was signed for one group could be shown as said in another. The KEM
+//! ciphertext names its authority and its policy or attributes.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -18,7 +19,7 @@ use quiver_crypto::{Digest, Hasher};
 
 use super::{EnvelopeError, MAX_AHEAD};
 
-/// What an envelope starts with: a name and a version.
+/// The format's name and version, at the start of an envelope.
 const MAGIC: [u8; 4] = *b"QvE\x01";
 /// Magic and length, in bytes.
 const PREFIX_LEN: usize = 8;
@@ -31,14 +32,14 @@ pub const MAX_CIPHERTEXT_LEN: usize = 512 * 1024;
 pub const MAX_SENDER_LEN: usize = 2048;
 /// Longest signature of a sender in bytes.
 pub const MAX_SIGNATURE_LEN: usize = 512;
-/// Longest header with all that stands before the chunks, in bytes.
+/// Longest header with all that precedes the chunks, in bytes.
 pub const MAX_HEADER_LEN: usize = PREFIX_LEN + 1 + MAX_PRELUDE_LEN + 4 + MAX_CIPHERTEXT_LEN + 32;
 const MAX_PRELUDE_LEN: usize = 4 + MAX_SCHEME_LEN + 4 + MAX_GROUP_LEN + 16 + 4 + MAX_SENDER_LEN + 2;
 const MAX_SCHEME_LEN: usize = 32;
 /// Longest name of a group in bytes.
 pub const MAX_GROUP_LEN: usize = 64;
 
-/// How long a session may be followed, and with how many messages.
+/// Time and number of messages of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lifetime {
     seconds: u32,
@@ -67,44 +68,44 @@ impl Lifetime {
         Ok(Self { seconds, messages })
     }
 
-    /// For how many seconds.
+    /// Its seconds.
     #[must_use]
     pub const fn seconds(self) -> u32 {
         self.seconds
     }
 
-    /// How many messages.
+    /// Its number of messages.
     #[must_use]
     pub const fn messages(self) -> u32 {
         self.messages
     }
 
-    /// For how many seconds after its opening a session is remembered. A single message cannot be followed, but it can be
-    /// played again: it is remembered for a day.
+    /// Seconds after its opening for which a session is remembered. A single message cannot be followed, but
+    /// it can be played again: it is remembered for a day.
     pub(super) const fn remembered(self) -> u32 {
         if self.seconds == 0 { 86_400 } else { self.seconds }
     }
 }
 
 impl Default for Lifetime {
-    /// A day, 4,096 messages: [`MAX_AHEAD`](super::MAX_AHEAD), so that a receiver that hears only the first and the last
-    /// reads both.
+    /// A day, 4,096 messages: [`MAX_AHEAD`](super::MAX_AHEAD), so that a receiver of only the first and the
+    /// last opens both.
     fn default() -> Self {
         Self { seconds: 86_400, messages: MAX_AHEAD }
     }
 }
 
-/// What an opening says before its key is encapsulated.
+/// Content of an opening before its key is encapsulated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Prelude {
     pub(super) scheme: String,
-    /// The group it is said to; empty for none.
+    /// The group of the session; empty if it has none.
     pub(super) group: String,
     pub(super) created: u64,
     pub(super) lifetime: Lifetime,
-    /// Public key of the sender, in its own encoding; empty if nobody signs.
+    /// Public key of the sender, in its own encoding; empty if it is unsigned.
     pub(super) sender: Vec<u8>,
-    /// Bytes of each signature of the session; zero if nobody signs.
+    /// Bytes of each signature of the session; zero if it is unsigned.
     pub(super) signature_len: u16,
 }
 
@@ -164,25 +165,25 @@ impl Opening {
         &self.prelude.scheme
     }
 
-    /// The group it is said to; none for what is said to no group, as a file. Genuine if it opens.
+    /// The group of the session; `None` without one, as in a file. Genuine if it opens.
     #[must_use]
     pub fn group(&self) -> Option<&str> {
         Some(&*self.prelude.group).filter(|group| !group.is_empty())
     }
 
-    /// When the session was begun, in seconds since 1970, by its sender's clock.
+    /// Time at which the session began, in seconds since 1970, by its sender's clock.
     #[must_use]
     pub const fn created(&self) -> u64 {
         self.prelude.created
     }
 
-    /// How long and for how many messages the session lasts.
+    /// Time and number of messages of the session.
     #[must_use]
     pub const fn lifetime(&self) -> Lifetime {
         self.prelude.lifetime
     }
 
-    /// Who says to have sealed it, not verified: a public key in its own encoding, or nothing if nobody signs.
+    /// The claimed sender, not verified: a public key in its own encoding, or nothing if it is unsigned.
     #[must_use]
     pub fn claimed_sender(&self) -> Option<&[u8]> {
         Some(&*self.prelude.sender).filter(|sender| !sender.is_empty())
@@ -238,7 +239,7 @@ pub struct Following {
     pub number: u32,
 }
 
-/// What stands before an envelope's chunks.
+/// The header before an envelope's chunks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Header {
     /// The first message of a session.
@@ -279,11 +280,12 @@ impl Header {
         Writer::new().fixed(&MAGIC).lp(&body.finish()).finish()
     }
 
-    /// How many bytes the header takes that starts like this; none if not even that can be told yet. Nothing more than
+    /// Bytes of the header that starts like this; `None` if the start is too short to tell. Nothing more than
     /// this many bytes needs to be read before [`decode`](Self::decode).
     ///
     /// # Errors
-    /// [`EnvelopeError::NotAnEnvelope`], or [`EnvelopeError::Header`] if it is longer than [`MAX_HEADER_LEN`].
+    /// [`EnvelopeError::NotAnEnvelope`], or [`EnvelopeError::Header`] if it is longer than
+    /// [`MAX_HEADER_LEN`].
     pub fn len_of(start: &[u8]) -> Result<Option<usize>, EnvelopeError> {
         let shown = start.len().min(MAGIC.len());
         if start.get(..shown) != MAGIC.get(..shown) {
@@ -299,7 +301,7 @@ impl Header {
         }
     }
 
-    /// Reads a header off the front of `bytes`, and gives back what follows it.
+    /// Decodes a header at the front of `bytes`, and returns the rest.
     ///
     /// # Errors
     /// [`EnvelopeError::NotAnEnvelope`], [`EnvelopeError::Truncated`], or [`EnvelopeError::Header`].
@@ -317,7 +319,7 @@ impl Header {
         Ok((header, rest))
     }
 
-    /// What every chunk is bound to.
+    /// The digest to which every chunk is bound.
     pub(super) fn digest(encoded: &[u8]) -> Digest {
         Hasher::new("quiver/1 envelope header").lp(encoded).finish()
     }

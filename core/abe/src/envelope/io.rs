@@ -12,7 +12,7 @@ use super::sending_session::Message;
 use super::stream::{CHUNK_LEN, Opener};
 use super::{EnvelopeError, Signer, Splitter, Verifier};
 
-/// What went wrong: the envelope, or what it is read from or written to.
+/// An error of the envelope, or of its source or destination.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IoError {
@@ -27,7 +27,8 @@ pub enum IoError {
     Write(#[source] io::Error),
 }
 
-/// Seals everything that `from` has into `to`. Needs 128 KiB of memory, however much that is. Gives the bytes read.
+/// Seals everything that `from` has into `to`. Needs 128 KiB of memory, however much that is. Gives the bytes
+/// read.
 ///
 /// # Errors
 /// [`IoError`]. What was written until then is no envelope.
@@ -67,7 +68,7 @@ pub fn read_header(mut from: impl Read) -> Result<Header, IoError> {
     loop {
         let had = bytes.len();
         from.by_ref().take((wanted - had) as u64).read_to_end(&mut bytes).map_err(IoError::Read)?;
-        // The name of the format is checked first, so that what is something else is not called truncated.
+        // The name of the format is checked first, so that another format is not called truncated.
         let len = Header::len_of(&bytes)?;
         if bytes.len() < wanted {
             return Err(EnvelopeError::Truncated.into());
@@ -79,9 +80,10 @@ pub fn read_header(mut from: impl Read) -> Result<Header, IoError> {
     }
 }
 
-/// Opens everything that follows a header in `from` into `to`, and says whose it is. Needs some 200 KiB of memory.
+/// Opens the chunks that follow a header in `from` into `to`, and returns the sender. Needs some 200 KiB of
+/// memory.
 ///
-/// What has been written is to be believed only when this returns without an error: write to a file under another name, and
+/// The output may be used only when this returns without an error: write to a file under another name, and
 /// rename it then.
 ///
 /// # Errors

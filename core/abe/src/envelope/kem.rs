@@ -11,9 +11,9 @@ use crate::AbeError;
 pub trait Kem {
     /// The authority's public parameters.
     type Parameters;
-    /// The key of somebody with certain attributes, or for certain attributes.
+    /// A key with certain attributes, or for certain attributes.
     type Key;
-    /// What a key is encapsulated to: a policy or attributes.
+    /// Target of a key's encapsulation: a policy or attributes.
     type Target: Clone;
     /// An encapsulated key.
     type Ciphertext;
@@ -24,7 +24,7 @@ pub trait Kem {
     /// A fresh shared secret, encapsulated. The same coins make the same bytes.
     ///
     /// # Errors
-    /// Those of the scheme.
+    /// An error of the scheme.
     fn encapsulate(
         parameters: &Self::Parameters,
         target: &Self::Target,
@@ -37,11 +37,11 @@ pub trait Kem {
     /// If it is malformed or of another scheme.
     fn decode(parameters: &Self::Parameters, bytes: &[u8]) -> Result<Self::Ciphertext, AbeError>;
 
-    /// What a ciphertext says it was made to.
+    /// The target of a ciphertext.
     fn target(ciphertext: &Self::Ciphertext) -> &Self::Target;
 
-    /// The shared secret, if the key fits. Whether the ciphertext is what an honest sender would have made, the envelope
-    /// finds out.
+    /// The shared secret, if the key fits. Whether the ciphertext is what an honest sender would have made,
+    /// the envelope finds out.
     ///
     /// # Errors
     /// [`AbeError::NotSatisfied`], or that the three are not of one authority.

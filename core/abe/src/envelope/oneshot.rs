@@ -28,7 +28,7 @@ pub fn seal_bytes(
     Ok(sealed)
 }
 
-/// What was in an envelope, and who signed it.
+/// Content of an envelope, and the sender whose signature verified.
 pub type OpenedBytes<Sender> = (Zeroizing<Vec<u8>>, Option<Sender>);
 
 /// Opens what follows a header. Nothing is released before the whole has been verified.

@@ -10,7 +10,7 @@ use super::sender::Context;
 use super::stream::Opener;
 use super::{EnvelopeError, Kem, SessionId, named_authority, transform};
 
-/// A session as a receiver has it whose key fits.
+/// A session of a receiver whose key fits.
 #[derive(Debug)]
 pub struct ReceivingSession {
     window: Window,
@@ -22,7 +22,8 @@ pub struct ReceivingSession {
 }
 
 impl ReceivingSession {
-    /// Opens the encapsulated key of a session. Nothing is believed of it before its first message is finished.
+    /// Opens the encapsulated key of a session. Nothing is believed of it before its first message is
+    /// finished.
     ///
     /// # Errors
     /// [`EnvelopeError::NotSatisfied`], [`EnvelopeError::DoesNotOpen`], or those of the scheme.
@@ -44,7 +45,7 @@ impl ReceivingSession {
         Ok(Self { window: Window::new(session_key), context, group, authority, created, lifetime })
     }
 
-    /// From now on keeps the keys of so many messages that have not come.
+    /// Sets the number of kept keys of messages that have not arrived.
     pub(super) fn limit_skipped(&mut self, skipped: u32) {
         self.window.limit(skipped);
     }
@@ -55,14 +56,14 @@ impl ReceivingSession {
         self.context.session
     }
 
-    /// Public key of the session's sender, in its own encoding; empty if nobody signs. Verified once a message was
-    /// finished.
+    /// Public key of the session's sender, in its own encoding; empty if it is unsigned. Verified once a
+    /// message was finished.
     #[must_use]
     pub fn sender(&self) -> &[u8] {
         &self.context.sender
     }
 
-    /// The group it is said to; none for what is said to no group, as a file.
+    /// The group of the session; `None` without one, as in a file.
     #[must_use]
     pub fn group(&self) -> Option<&str> {
         self.group.as_deref()
@@ -81,35 +82,36 @@ impl ReceivingSession {
         self.authority.as_ref()
     }
 
-    /// When it was begun, in seconds since 1970.
+    /// Time of its beginning, in seconds since 1970.
     #[must_use]
     pub const fn created(&self) -> u64 {
         self.created
     }
 
-    /// From when on no message is taken, in seconds since 1970.
+    /// Time from which on no message is taken, in seconds since 1970.
     #[must_use]
     pub fn ends(&self) -> u64 {
         self.created.saturating_add(self.lifetime.seconds().into())
     }
 
-    /// Until when it is remembered, in seconds since 1970.
+    /// Time until which it is remembered, in seconds since 1970.
     pub(super) fn remembered_until(&self) -> u64 {
         self.created.saturating_add(self.lifetime.remembered().into())
     }
 
-    /// How many messages lie between the newest one taken and message `number`: so many steps of the session's chain are
-    /// made to try it, before anything says that it is genuine.
+    /// Number of messages between the newest one taken and message `number`: so many steps of the session's
+    /// chain are made to try it, before it is known to be genuine.
     #[must_use]
     pub const fn ahead(&self, number: u32) -> u32 {
         self.window.ahead(number)
     }
 
-    /// What opens the message with this header. Changes nothing: call [`took`](Self::took) once the message is finished.
+    /// The opener of the message with this header. Changes nothing: call [`took`](Self::took) once the
+    /// message is finished.
     ///
     /// # Errors
-    /// [`EnvelopeError::Replayed`], [`EnvelopeError::TooFarAhead`], [`EnvelopeError::SessionOver`] beyond the number of
-    /// messages, [`EnvelopeError::UnknownSession`] if it belongs to another.
+    /// [`EnvelopeError::Replayed`], [`EnvelopeError::TooFarAhead`], [`EnvelopeError::SessionOver`] beyond the
+    /// number of messages, [`EnvelopeError::UnknownSession`] if it belongs to another.
     pub fn opener(&self, header: &Header) -> Result<Opener, EnvelopeError> {
         if header.session() != self.context.session {
             return Err(EnvelopeError::UnknownSession);

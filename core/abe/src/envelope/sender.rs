@@ -1,8 +1,8 @@
 //! Signatures of senders, inside the encryption: [`Signer`] and [`Verifier`].
 //!
-//! The statement names policy or attributes, sender, session, message number, and the hash of header and all ciphertext
-//! before the trailer. How a sender signs is the caller's affair; in Quiver it is the drone's own signature with the label
-//! `envelope`.
+//! The statement names policy or attributes, sender, session, message number, and the hash of header and all
+//! ciphertext before the trailer. How a sender signs is the caller's affair; in Quiver it is the drone's own
+//! signature with the label `envelope`.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -14,7 +14,7 @@ use rand_core::CryptoRngCore;
 use super::EnvelopeError;
 use super::header::{MAX_SENDER_LEN, MAX_SIGNATURE_LEN, SessionId};
 
-/// Somebody who signs envelopes.
+/// Signs envelopes.
 pub trait Signer {
     /// The public key in its own encoding, 1 to [`MAX_SENDER_LEN`] bytes.
     fn public(&self) -> Vec<u8>;
@@ -26,7 +26,7 @@ pub trait Signer {
     fn sign(&self, statement: &[u8], rng: &mut dyn CryptoRngCore) -> Vec<u8>;
 }
 
-/// Somebody who knows whose signatures count.
+/// Verifies signatures of envelopes.
 pub trait Verifier {
     /// A sender whose signature verified.
     type Sender;
@@ -35,7 +35,7 @@ pub trait Verifier {
     fn verify(&self, sender: &[u8], statement: &[u8], signature: &[u8]) -> Option<Self::Sender>;
 }
 
-/// What the messages of a session have in common, for statements. `sender` is empty if nobody signs.
+/// Common data of a session's messages, for statements. `sender` is empty if it is unsigned.
 #[derive(Clone, Debug)]
 pub(super) struct Context {
     pub(super) session: SessionId,
@@ -56,7 +56,7 @@ impl Context {
     }
 }
 
-/// Public key and length of signatures of who is to sign; nothing if nobody is.
+/// Public key of the signer and length of its signatures; empty and zero without one.
 pub(super) fn describe(signer: Option<&dyn Signer>) -> Result<(Vec<u8>, u16), EnvelopeError> {
     let Some(signer) = signer else {
         return Ok((Vec::new(), 0));

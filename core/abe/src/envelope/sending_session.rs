@@ -13,7 +13,7 @@ use super::{EnvelopeError, Kem, SessionId, transform};
 
 /// A session as its sender has it: one encapsulation, then a message key after the other.
 ///
-/// It lives in memory alone. A sender that starts again begins a new session.
+/// A sender's session. It lives in memory alone: a sender that restarts begins a new one.
 #[derive(Debug)]
 pub struct SendingSession {
     chain: Chain,
@@ -33,12 +33,12 @@ pub struct Message {
 }
 
 impl SendingSession {
-    /// Begins a session: encapsulates its key to a policy or to attributes. `group` is the one it is said to, none for what is
-    /// said to no group, as a file. `now` is seconds since 1970.
+    /// Begins a session: encapsulates its key to a policy or to attributes. `group` is the group of the
+    /// session, `None` without one, as for a file. `now` is seconds since 1970.
     ///
     /// # Errors
-    /// Those of the scheme, or [`EnvelopeError::OutOfBounds`] if the group's name ([`MAX_GROUP_LEN`]), the signer's key or its
-    /// signatures are too long.
+    /// Those of the scheme, or [`EnvelopeError::OutOfBounds`] if the group's name ([`MAX_GROUP_LEN`]), the
+    /// signer's key or its signatures are too long.
     pub fn begin<K: Kem>(
         parameters: &K::Parameters,
         target: &K::Target,
@@ -79,11 +79,12 @@ impl SendingSession {
         next >= opening.lifetime().messages() || (next > 0 && late) || now < opening.created()
     }
 
-    /// The next message. The first carries the encapsulated key, the others the session's name. The chain's key is
-    /// stepped, so that from here on nobody can derive this message's key from what the sender holds.
+    /// The next message. The first carries the encapsulated key, the others the session's name. The chain's
+    /// key is stepped, so that from here on nobody can derive this message's key from what the sender holds.
     ///
     /// # Errors
-    /// [`EnvelopeError::SessionOver`] if its time or its number of messages has run out, or the clock went back.
+    /// [`EnvelopeError::SessionOver`] if its time or its number of messages has run out, or the clock went
+    /// back.
     pub fn message(&mut self, now: u64) -> Result<Message, EnvelopeError> {
         if self.is_over(now) {
             return Err(EnvelopeError::SessionOver);

@@ -1,8 +1,9 @@
 //! The sessions of a receiver: a bounded number, in memory only, with protection against replays.
 //!
-//! A session is remembered until its time is over, so that its opening cannot be played again; after that the opening is
-//! [stale](EnvelopeError::Stale). Where there is no room left, the oldest session goes, and with it every opening of the same
-//! sender that is not newer is refused from then on: forgetting never makes a replay possible.
+//! A session is remembered until its time is over, so that its opening cannot be played again; after that the
+//! opening is [stale](EnvelopeError::Stale). Where there is no room left, the oldest session goes, and with
+//! it every opening of the same sender that is not newer is refused from then on: forgetting never makes a
+//! replay possible.
 
 use alloc::vec::Vec;
 
@@ -11,24 +12,25 @@ use quiver_crypto::{Digest, Hasher};
 use super::header::{Header, Lifetime, Opening, SessionId};
 use super::{EnvelopeError, MAX_SKIPPED, ReceivingSession};
 
-/// The most sessions that one sender may have; those nobody signs count as one sender's. Four times as many as a sender
-/// should have open, because a restarted one begins anew.
+/// Greatest number of sessions of one sender; unsigned ones count as one sender's. Four times as many as a
+/// sender should have open, because a restarted one begins anew.
 pub const MAX_SESSIONS_PER_SENDER: usize = 32;
 /// The most sessions altogether.
 pub const MAX_SESSIONS: usize = 512;
 /// The most senders of whom it is remembered what was forgotten.
 const MAX_SENDERS: usize = 1024;
-/// How far a sender's clock may be ahead, in seconds.
+/// Greatest lead of a sender's clock, in seconds.
 const MAX_SKEW: u64 = 300;
 
-/// How many sessions a receiver follows.
+/// Limits of a receiver's sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionLimits {
     /// Altogether.
     pub sessions: usize,
-    /// Of one sender. A sender of this crate's roles has eight open at most.
+    /// Sessions of one sender. A sender of this crate's roles has eight open at most.
     pub per_sender: usize,
-    /// Senders of whom it is remembered what was forgotten. Beyond, openings of every sender are refused that are as old.
+    /// Senders of whom it is remembered what was forgotten. Beyond, openings of every sender are refused that
+    /// are as old.
     pub senders: usize,
     /// Keys kept for messages of one session that have not come: [`MAX_SKIPPED`] at most.
     pub skipped: u32,
@@ -69,7 +71,7 @@ impl Sessions {
         Self { limits, ..Self::default() }
     }
 
-    /// How many there are.
+    /// Number of sessions.
     #[must_use]
     pub fn len(&self) -> usize {
         self.sessions.len()
@@ -90,8 +92,8 @@ impl Sessions {
     /// Whether an opening is worth being opened; costs nothing.
     ///
     /// # Errors
-    /// [`EnvelopeError::Replayed`] if it was read, [`EnvelopeError::Stale`] if its time is over, lies ahead, or might have
-    /// been forgotten.
+    /// [`EnvelopeError::Replayed`] if it was read, [`EnvelopeError::Stale`] if its time is over, lies ahead,
+    /// or might have been forgotten.
     pub fn admits(&self, opening: &Opening, now: u64) -> Result<(), EnvelopeError> {
         if self.sessions.iter().any(|session| session.id() == opening.session()) {
             return Err(EnvelopeError::Replayed(0));
@@ -108,8 +110,8 @@ impl Sessions {
         Ok(())
     }
 
-    /// Notes that the message with this header was whole and genuine. `opened` is the session, if the message is its
-    /// opening.
+    /// Notes that the message with this header was whole and genuine. `opened` is the session, if the message
+    /// is its opening.
     ///
     /// # Errors
     /// [`EnvelopeError::UnknownSession`], or as [`ReceivingSession::took`].
@@ -132,7 +134,7 @@ impl Sessions {
         session.took(header.number())
     }
 
-    /// Forgets the sessions whose time is over.
+    /// Forgets the sessions that have ended.
     pub fn tick(&mut self, now: u64) {
         self.sessions.retain(|session| now < session.remembered_until());
         let horizon = now.saturating_sub(Lifetime::MAX_SECONDS.into());

@@ -1,4 +1,4 @@
-//! Splits a byte stream that comes in pieces of any length into chunks.
+//! Splits a byte stream that arrives in pieces of any length into chunks.
 
 use alloc::vec::Vec;
 
@@ -17,7 +17,8 @@ pub struct Splitter {
 }
 
 impl Splitter {
-    /// Splits a message whose trailer has this many bytes, as [`Opener::trailer_len`](super::Opener::trailer_len) says.
+    /// Splits a message whose trailer has this many bytes, as
+    /// [`Opener::trailer_len`](super::Opener::trailer_len) says.
     #[must_use]
     pub fn new(trailer_len: usize) -> Self {
         let trailer_len = trailer_len.min(MAX_SIGNATURE_LEN + TAG_LEN);

@@ -1,5 +1,6 @@
 //! The chunks of one message: the STREAM construction of Hoang, Reyhanitabar, Rogaway and Vizár (*Online
-//! Authenticated-Encryption and its Nonce-Reuse Misuse-Resistance*, CRYPTO 2015, eprint 2015/189) over ChaCha20-Poly1305.
+//! Authenticated-Encryption and its Nonce-Reuse Misuse-Resistance*, CRYPTO 2015, eprint 2015/189) over
+//! ChaCha20-Poly1305.
 //!
 //! ```text
 //! chunks  = data chunk* ‖ trailer
@@ -7,9 +8,9 @@
 //! trailer = AEAD(K_msg, nonce = 7 zero bytes ‖ position (4) ‖ 1, aad = H(header), signature or nothing)
 //! ```
 //!
-//! K_msg is used for one message, so its nonces may begin at zero. The flag in the trailer's nonce is what tells a whole
-//! message from a truncated one. What is in a chunk that opened may be *held*, not yet believed: only the trailer says that the
-//! message is whole and whose it is.
+//! K_msg is used for one message, so its nonces may begin at zero. The flag in the trailer's nonce is what
+//! tells a whole message from a truncated one. What is in a chunk that opened may be *held*, not yet
+//! believed: only the trailer says that the message is whole and whose it is.
 
 use alloc::vec::Vec;
 
@@ -30,7 +31,7 @@ pub const CHUNK_LEN: usize = 65_536;
 /// Bytes of a full data chunk as it travels.
 pub const SEALED_CHUNK_LEN: usize = CHUNK_LEN + TAG_LEN;
 
-/// What sealing and opening keep alike: the hash of header and ciphertext so far, and how far that is.
+/// State that sealing and opening share: the hash of header and ciphertext so far, and its length.
 struct Progress {
     context: Context,
     number: u32,
@@ -78,7 +79,8 @@ impl Sealer {
         Self { stream, progress: Progress::new(context, number, header) }
     }
 
-    /// Seals the next chunk: [`CHUNK_LEN`] bytes, or 1 to as many if it is the last. The result is 16 bytes longer.
+    /// Seals the next chunk: [`CHUNK_LEN`] bytes, or 1 to as many if it is the last. The result is 16 bytes
+    /// longer.
     ///
     /// # Errors
     /// [`EnvelopeError::ChunkLength`], or [`EnvelopeError::TooLong`] after 2^32 - 1 chunks.
@@ -90,7 +92,7 @@ impl Sealer {
         chunk.extend_from_slice(data);
         let sealed = self.stream.encrypt_next_in_place(&self.progress.aad, &mut chunk);
         if sealed.is_err() {
-            // What is in the buffer may be plaintext; it stays here.
+            // The buffer may hold plaintext; it is erased here.
             drop(Zeroizing::new(chunk));
             return Err(EnvelopeError::TooLong);
         }
@@ -143,14 +145,14 @@ impl Opener {
         Self { stream, progress: Progress::new(context, number, header) }
     }
 
-    /// How many bytes the trailer has as it travels.
+    /// Bytes of the trailer as it travels.
     #[must_use]
     pub const fn trailer_len(&self) -> usize {
         self.progress.context.signature_len + TAG_LEN
     }
 
-    /// Opens the next data chunk. Its content is genuine, but the message may yet turn out to be truncated or signed by
-    /// somebody else: believe it when [`finish`](Self::finish) does.
+    /// Opens the next data chunk. Its content is genuine, but the message may yet turn out to be truncated or
+    /// signed by somebody else: believe it when [`finish`](Self::finish) does.
     ///
     /// # Errors
     /// [`EnvelopeError::Chunk`] with its number.
@@ -165,11 +167,12 @@ impl Opener {
         Ok(data)
     }
 
-    /// Opens the trailer, and says whose message it is: that of a sender whose signature verified, or, if the session names
-    /// none, of nobody known.
+    /// Opens the trailer, and returns the sender: one whose signature verified, or, if the session names
+    /// none, `None`.
     ///
     /// # Errors
-    /// [`EnvelopeError::Chunk`] if this is not the trailer of the chunks opened, [`EnvelopeError::WrongSignature`].
+    /// [`EnvelopeError::Chunk`] if this is not the trailer of the chunks opened,
+    /// [`EnvelopeError::WrongSignature`].
     pub fn finish<V: Verifier + ?Sized>(
         self,
         sealed: &[u8],

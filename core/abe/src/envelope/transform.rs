@@ -1,5 +1,5 @@
-//! From a KEM that resists eavesdroppers to one that resists whoever changes ciphertexts: the transform of Fujisaki and
-//! Okamoto (*Secure Integration of Asymmetric and Symmetric Encryption Schemes*, CRYPTO 1999; J. Cryptology 2013).
+//! The transform of Fujisaki and Okamoto: makes a KEM that resists eavesdroppers resist changed ciphertexts
+//! (*Secure Integration of Asymmetric and Symmetric Encryption Schemes*, CRYPTO 1999; J. Cryptology 2013).
 //!
 //! ```text
 //! σ       = 32 random bytes
@@ -9,12 +9,12 @@
 //! K_0     = PRF(σ, "session", H(header)), the header having scheme, sender, lifetime, C (with policy or attributes), c2
 //! ```
 //!
-//! Opening computes K, σ, the coins and the ciphertext again, and compares all its bytes before anything is released. So no
-//! ciphertext opens that an honest sender would not have made, and a relay that strips attributes or exchanges the sender
-//! makes another header, whose coins give another ciphertext.
+//! Opening computes K, σ, the coins and the ciphertext again, and compares all its bytes before anything is
+//! released. So no ciphertext opens that an honest sender would not have made, and a relay that strips
+//! attributes or exchanges the sender makes another header, whose coins give another ciphertext.
 //!
-//! The coins are not bound to the authority and its parameters, which they need not be: C carries the authority's
-//! fingerprint, is made with its parameters, and is compared as a whole.
+//! The coins are not bound to the authority and its parameters, which they need not be: C carries the
+//! authority's fingerprint, is made with its parameters, and is compared as a whole.
 
 use quiver_crypto::canonical::Writer;
 use quiver_crypto::{Hasher, Secret, ct_eq, prf};

@@ -39,7 +39,7 @@ use crate::shares::{Weights, share};
 use crate::terms::Atoms;
 use crate::{AbeError, Universe};
 
-/// FABEO with the policy in the key: for data whose reader is not known when a sensor seals it.
+/// FABEO with the policy in the key: for data whose reader is unknown when a sensor seals it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FabeoKp;
 

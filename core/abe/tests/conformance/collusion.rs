@@ -19,7 +19,7 @@ fn conjunction(count: usize) -> (AccessTree, AttributeSet) {
     (policy(&NAMES[..count].join(" and ")), set(&NAMES[..count].join(", ")))
 }
 
-/// Whatever elements one key gives and the other, unless all are of one: the two are randomised apart.
+/// Every mixture of the elements of two keys: the keys are randomised apart.
 fn two_keys_for_the_same_terms_cannot_be_mixed<S: Case>() {
     let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let mut runner = TestRunner::new_with_rng(Config::with_cases(60), rng);
@@ -57,7 +57,7 @@ fn disjoint(one: &Parts, other: &Parts) -> bool {
 
 fn keys_derived_twice_share_no_element<S: Case>() {
     let mut world = World::<S>::new(1);
-    // But for a policy of one leaf, whose share is the whole secret: GPSW and YCT have one key for it.
+    // A policy of one leaf is left out, whose share is the whole secret: GPSW and YCT have one key for it.
     let (tree, attributes) = conjunction(3);
     let lengths = S::key_elements(&tree, &attributes);
     let [one, other] = [(); 2].map(|()| Parts::of(&world.key(&tree, &attributes).encode(), &lengths));
@@ -75,8 +75,8 @@ fn encapsulations_share_no_element<S: Case>() {
     assert!(disjoint(&one, &other));
 }
 
-/// Alice may read what is about alpha and bravo, Bob what is about charlie and delta. Something about alpha and charlie is
-/// for neither; together they hold a leaf for each.
+/// Alice may read alpha and bravo, Bob charlie and delta. A ciphertext about alpha and charlie is for
+/// neither; together they hold a leaf for each.
 fn key_policies_of_two_holders_do_not_add_up<
     S: Case<KeyTerms = AccessTree, CiphertextTerms = AttributeSet>,
 >() {
@@ -114,7 +114,7 @@ fn fabeo22_kp_keys_of_two_holders_do_not_add_up() {
     key_policies_of_two_holders_do_not_add_up::<FabeoKp>();
 }
 
-/// Alice is alpha, Bob is bravo; an order is for who is both.
+/// Alice is alpha, Bob is bravo; an order is for a drone with both.
 #[test]
 fn fabeo22_cp_keys_of_two_holders_do_not_add_up() {
     let mut world = World::<FabeoCp>::new(4);
@@ -138,7 +138,8 @@ fn fabeo22_cp_keys_of_two_holders_do_not_add_up() {
     assert_eq!(FabeoCp::decapsulate(&world.parameters, &honest, &ciphertext), Ok(secret));
 }
 
-/// Who relabels a ciphertext as being for a policy that lets him in gets another secret, because the policy is in it.
+/// A thief who relabels a ciphertext with a policy that he satisfies gets another secret, because the policy
+/// is in it.
 #[test]
 fn a_ciphertext_relabelled_for_its_thief_gives_another_secret() {
     let mut world = World::<FabeoCp>::new(5);

@@ -101,7 +101,7 @@ fn a_bit_flipped_anywhere_in_parameters_makes_another_authority<S: Case>() {
     let (key, ciphertext) =
         (S::Key::decode(&sealed.key).unwrap(), S::Ciphertext::decode(&sealed.ciphertext).unwrap());
     for (number, flipped) in flips(&sealed.world.parameters.encode()).enumerate() {
-        // Of what takes long to read, every eleventh bit.
+        // Of encodings that take long to decode, every eleventh bit.
         if S::parameter_elements().len() > 1 && number % 11 != 0 {
             continue;
         }
@@ -159,7 +159,7 @@ fn elements_of_one_ciphertext_do_not_go_with_another<S: Case>() {
     }
 }
 
-/// The compressed form of some point of the curve that is not in the subgroup: the first whose small x is of one.
+/// The compressed form of a point of the curve that is not in the subgroup: the first of a small x.
 fn outside_the_subgroup<G: Group>() -> Vec<u8> {
     (1..=255_u8)
         .map(|x| {

@@ -1,4 +1,5 @@
-//! One scheme with an authority, policies and sets to use it with, and the places of elements in its encodings.
+//! One scheme with an authority, policies and sets to use it with, and the places of elements in its
+//! encodings.
 
 use quiver_abe::{
     Ciphertext, FabeoCp, FabeoKp, Gpsw06, Key, MasterKey, Parameters, PublicEncoding, Scheme, SecretEncoding,
@@ -37,9 +38,9 @@ pub(crate) fn set(text: &str) -> AttributeSet {
 pub(crate) trait Case: Scheme {
     /// Every attribute of [`schema`], or any.
     fn universe() -> Universe;
-    /// What a key says if policies are `policy` and sets are `set`.
+    /// Terms of a key if policies are `policy` and sets are `set`.
     fn of_key(policy: &AccessTree, set: &AttributeSet) -> Self::KeyTerms;
-    /// What a ciphertext says then.
+    /// Terms of a ciphertext then.
     fn of_ciphertext(policy: &AccessTree, set: &AttributeSet) -> Self::CiphertextTerms;
     /// The lengths of a key's elements, in order, in bytes.
     fn key_elements(policy: &AccessTree, set: &AttributeSet) -> Vec<usize>;
@@ -205,12 +206,12 @@ impl Parts {
     }
 }
 
-/// Bytes that a key or ciphertext with these terms and elements has, as the schemes' documentation says.
+/// Bytes of a key or ciphertext with these terms and elements, as the schemes' documentation has them.
 pub(crate) fn documented_len(terms: &impl Terms, elements: &[usize]) -> usize {
     BEFORE_TERMS + terms.encode().len() + elements.iter().sum::<usize>()
 }
 
-// The generic frames are what the associated types are; kept nameable for applications.
+// The generic frames are the associated types; kept nameable for applications.
 const _: fn(Parameters<FabeoKp>) -> <FabeoKp as Scheme>::Parameters = |same| same;
 const _: fn(MasterKey<FabeoKp>) -> <FabeoKp as Scheme>::MasterKey = |same| same;
 const _: fn(Key<FabeoKp>) -> <FabeoKp as Scheme>::Key = |same| same;

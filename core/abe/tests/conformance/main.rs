@@ -1,4 +1,5 @@
-//! What every scheme must do and refuse, run against each of them, and what each must not give away.
+//! Requirements of every scheme, tested against each: what it does, what it refuses, and what it must not
+//! reveal.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod bounds;

@@ -1,4 +1,4 @@
-//! Who opens what.
+//! Which keys open which ciphertexts.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -20,7 +20,7 @@ for_each_scheme![
     keys_and_ciphertexts_say_what_they_are_for,
 ];
 
-/// A policy's text, with attributes repeated as it comes.
+/// The text of a policy, whose attributes may repeat.
 fn policies() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         6 => prop::sample::select(NAMES.to_vec()).prop_map(str::to_owned),
@@ -67,7 +67,7 @@ fn random_policies_open_for_exactly_the_sets_that_satisfy_them<S: Case>() {
     let count = std::cell::RefCell::new(&mut opened);
     runner
         .run(&(policies(), sets()), |(text, attributes)| {
-            // A leaf twice under one gate is refused; what is nested may flatten to that.
+            // A leaf twice under one gate is refused; nested gates may flatten to that.
             let Ok(tree) = AccessTree::parse(&text, &schema()) else { return Ok(()) };
             let attributes = set(&attributes);
             **count.borrow_mut() += usize::from(tree.satisfied_by(&attributes));
@@ -153,7 +153,8 @@ fn a_policy_may_be_one_attribute<S: Case>() {
 
 fn a_policy_of_the_largest_size_works<S: Case>() {
     let mut world = World::<S>::new(6);
-    // 128 gates of eight leaves; every attribute is used 128 times, and all of the first gate's are first uses.
+    // 128 gates of eight leaves; every attribute is used 128 times, and all of the first gate's are first
+    // uses.
     let gate = format!("({})", NAMES.join(" and "));
     let tree = policy(&vec![gate; 128].join(" or "));
     assert_eq!(tree.formula().leaves().len(), quiver_policy::MAX_LEAVES);
@@ -162,7 +163,8 @@ fn a_policy_of_the_largest_size_works<S: Case>() {
 
 fn nested_thresholds_beyond_small_integers_work<S: Case>() {
     let mut world = World::<S>::new(7);
-    // The last of the places 5 to 8 has the coefficient -35, and they multiply from gate to gate: beyond 127 bits.
+    // The last of the places 5 to 8 has the coefficient -35, and they multiply from gate to gate: beyond 127
+    // bits.
     let mut text = "4 of (alpha, bravo, charlie, delta, echo, foxtrot, golf, hotel)".to_owned();
     for _ in 0..26 {
         text = format!("4 of (alpha, bravo, charlie, delta, echo, foxtrot, golf, {text})");

@@ -25,7 +25,7 @@ fn prepared_parameters_give_the_same_bytes<S: Case>() {
     assert!(all(&world) == plain);
     S::prepare(&mut world.parameters, &closed());
     assert!(all(&world) == plain);
-    // What is expected may be nothing the authority knows, and more than there is room for.
+    // Expected attributes may be unknown to the authority, and more than there is room for.
     let strange = (0..2_000).map(|number| Attribute::plain(&format!("strange {number}")).unwrap());
     S::prepare(&mut world.parameters, &Universe::closed(strange).unwrap());
     assert!(all(&world) == plain);

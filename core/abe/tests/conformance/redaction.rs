@@ -31,7 +31,7 @@ fn debug_output_has_no_secret_bytes<S: Case>() {
     assert!(!leaks(&format!("{:?}", world.master), &master_bytes[35..]), "{:?}", world.master);
     // The search would find one.
     assert!(leaks(&hex::encode(secret), secret) && leaks(&format!("{secret:?}"), secret));
-    // What is public may be seen.
+    // Public values may be printed.
     let (ciphertext, _) = world.sealed(&tree, &attributes);
     let authority = world.parameters.authority().to_string();
     for shown in [

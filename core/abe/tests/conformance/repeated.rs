@@ -1,8 +1,8 @@
 //! An attribute that a policy uses more than once must not give away differences of shares.
 //!
-//! The policy is "2 of (alpha, alpha or charlie, bravo)", shared by a line f with f(0) the secret: alpha has f(1) and
-//! f(2), bravo has f(3). Who has bravo alone is not let in. But f(0) = f(3) + 3·(f(1) − f(2)), so whoever knows what the
-//! two leaves of alpha differ by gets in with bravo alone.
+//! The policy is "2 of (alpha, alpha or charlie, bravo)", shared by a line f with f(0) the secret: alpha has
+//! f(1) and f(2), bravo has f(3). Who has bravo alone is not let in. But f(0) = f(3) + 3·(f(1) − f(2)), so
+//! whoever knows what the two leaves of alpha differ by gets in with bravo alone.
 
 use quiver_abe::{FabeoCp, FabeoKp, PublicEncoding, Scheme, SecretEncoding};
 use quiver_pairing::{G1, G2, Group, Gt, Scalar, pairing, pairing_product, scalar_decode, scalar_random};
@@ -34,7 +34,7 @@ fn g2(bytes: &[u8]) -> G2 {
     G2::decode(bytes).unwrap()
 }
 
-/// What the attack makes of a value per leaf.
+/// Result of the attack from one value per leaf.
 fn attacked(leaves: &[G1]) -> G1 {
     leaves[BRAVO] + (leaves[ALPHA] - leaves[ALPHA_AGAIN]) * Scalar::from(3_u64)
 }
@@ -71,19 +71,19 @@ fn a_key_with_one_r_for_all_uses_opens_what_it_must_not_and_ours_does_not() {
     }
     naive.elements[4..].fill((G2::generator() * r).encode().to_vec());
 
-    // It is a key that works where it should, for the algebra and the domain are the scheme's.
+    // It is a valid key, for the algebra and the domain are the scheme's.
     let (ciphertext, secret) = world.sealed(&tree, &both);
     let key = key_of::<FabeoKp>(&naive.join());
     assert_eq!(FabeoKp::decapsulate(&world.parameters, &key, &ciphertext), Ok(secret));
 
-    // With bravo alone nobody should get in.
+    // With bravo alone no key may open.
     let (ciphertext, secret) = world.sealed(&tree, &set("bravo"));
     let open = |key: &_| FabeoKp::decapsulate(&world.parameters, key, &ciphertext).unwrap();
     assert_eq!(open(&kp_forgery(&naive)), secret, "the attack on the naive form works");
     assert_ne!(open(&kp_forgery(&ours)), secret, "the attack on ours does not");
 }
 
-/// What a holder of bravo alone computes from a ciphertext and her key.
+/// The attack of a holder of bravo alone on a ciphertext.
 fn cp_attack(ciphertext: &Parts, key: &Parts) -> Gt {
     let leaves: Vec<G1> = ciphertext.elements[3..].iter().map(|bytes| g1(bytes)).collect();
     let [s1, s] = [0, 1].map(|place| g2(&ciphertext.elements[place]));
@@ -119,7 +119,7 @@ fn a_ciphertext_with_one_s_for_all_uses_opens_for_whom_it_must_not_and_ours_does
         *element = (b * share + hash(CP_DOMAIN, name) * s).encode().to_vec();
     }
 
-    // What the paper computes with alpha (first use) and bravo: f(0) = (3·f(1) − f(3)) / 2.
+    // The paper's computation with alpha (first use) and bravo: f(0) = (3·f(1) − f(3)) / 2.
     let opened = |sealed: &Parts| {
         let (three, half) =
             (Scalar::from(3_u64), quiver_sharing::Field::invert(&Scalar::from(2_u64)).unwrap());
@@ -153,7 +153,8 @@ fn every_use_of_an_attribute_has_randomness_of_its_own() {
     }
 }
 
-/// GPSW and YCT14 need no use numbers: a share is divided by the attribute's secret, and so is any difference.
+/// GPSW and YCT14 need no use numbers: a share is divided by the attribute's secret, and so is any
+/// difference.
 #[test]
 fn what_two_gpsw_leaves_of_one_attribute_differ_by_opens_nothing() {
     use quiver_abe::Gpsw06;
@@ -167,13 +168,13 @@ fn what_two_gpsw_leaves_of_one_attribute_differ_by_opens_nothing() {
     let leaf = (leaves[BRAVO] + difference).encode().to_vec();
     let forged = key_of::<Gpsw06>(&key.forged(&policy("bravo"), &[&leaf]));
     assert_ne!(Gpsw06::decapsulate(&world.parameters, &forged, &ciphertext).unwrap(), secret);
-    // The difference is of what it should be: with t_alpha·g1 it gives 3·(f(1) − f(2)), as the line's slope does.
+    // The difference is the right one: with t_alpha·g1 it gives 3·(f(1) − f(2)), as the line's slope does.
     let t_alpha = g1(&world.parameters.encode()[position_of_alpha(&world)..][..48]);
     let slope = pairing(&t_alpha, &difference);
     assert_ne!(slope, Gt::identity());
 }
 
-/// Where T of alpha stands in the parameters: after the list, at alpha's place in it.
+/// Offset of T of alpha in the parameters: after the list, at alpha's index in it.
 fn position_of_alpha(world: &World<quiver_abe::Gpsw06>) -> usize {
     let mut atoms = crate::fixture::schema().universe().unwrap();
     atoms.sort_unstable();

@@ -1,14 +1,14 @@
-//! Bytes that must stay what they are: encodings, and the secret that goes with them.
+//! Vectors: encodings that must not change, and the secret that goes with them.
 //!
-//! `vectors/*.txt` were made by this crate from a fixed seed, and confirmed from the bytes alone by `vectors/check.py`,
-//! which shares no code with it: the fingerprint, that the parameters belong to the master key, and the secret, once
-//! through alpha and bravo and once through both uses of alpha.
+//! `vectors/*.txt` were made by this crate from a fixed seed, and confirmed from the bytes alone by
+//! `vectors/check.py`, which shares no code with it: the fingerprint, that the parameters belong to the
+//! master key, and the secret, once through alpha and bravo and once through both uses of alpha.
 
 use quiver_abe::{FabeoCp, FabeoKp, Gpsw06, PublicEncoding, Scheme, SecretEncoding};
 
 use crate::fixture::{Case, ciphertext_of, key_of, policy, rng, set};
 
-/// Repeats an attribute, and has a threshold whose coefficients are 3/2 and -1/2, or 2 and -1.
+/// A policy that repeats an attribute, and has a threshold whose coefficients are 3/2 and -1/2, or 2 and -1.
 const POLICY: &str = "2 of (alpha, alpha or charlie, bravo)";
 const SET: &str = "alpha, bravo";
 
@@ -32,7 +32,7 @@ fn stays<S: Case>(vectors: &str) {
     opens::<S>(vectors);
 }
 
-/// What was made then opens now.
+/// Old keys and ciphertexts open now.
 fn opens<S: Scheme>(vectors: &str) {
     let bytes = |name| hex::decode(line(vectors, name)).unwrap();
     let parameters = S::Parameters::decode(&bytes("parameters")).unwrap();

@@ -35,7 +35,8 @@ fn two_keys_for_a_conjunction_give_the_key_for_either_attribute() {
         }
     }
 
-    // D_1·(s_1/s) + D_2·(s_2/s) = 1, twice: everything below uses what the two keys contain and nothing else.
+    // D_1·(s_1/s) + D_2·(s_2/s) = 1, twice: everything below uses the contents of the two keys and nothing
+    // else.
     let [one, other] = keys.map(|key| Parts::of(&key.encode(), &lengths));
     let quotients = solve(scalars(&one), scalars(&other));
 
@@ -43,7 +44,7 @@ fn two_keys_for_a_conjunction_give_the_key_for_either_attribute() {
         // The key that was never issued: s / s_i, the whole secret as the only share.
         let leaf = quotient.invert().to_bytes().to_vec();
         let forged = key_of::<InsecureYct14>(&one.forged(&policy(attribute), &[&leaf]));
-        // It opens every ciphertext that carries the attribute.
+        // It opens every ciphertext with the attribute.
         for carried in [attribute.to_owned(), format!("{attribute}, charlie, altitude = 9")] {
             let (ciphertext, secret) = world.sealed(&conjunction, &set(&carried));
             let opened = InsecureYct14::decapsulate(&world.parameters, &forged, &ciphertext);

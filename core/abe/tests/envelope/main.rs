@@ -1,4 +1,4 @@
-//! Envelopes over a toy KEM, so that what is tested is the envelope; and over every scheme of the crate.
+//! Envelopes over a toy KEM, which tests the envelope alone; and over every scheme of the crate.
 
 mod schemes;
 mod sessions;

@@ -193,8 +193,8 @@ fn flipping_a_bit_anywhere_in_an_envelope_of_any_scheme_is_an_error() {
     }
 }
 
-/// A relay that knows the algebra: it changes the KEM ciphertext so that the shared secret, if taken at its word, would be the
-/// same or known to it. Only encapsulating again shows that no honest sender made it.
+/// A relay that knows the algebra changes the KEM ciphertext so that the shared secret would be the same or
+/// known to it. Only encapsulating again shows that no honest sender made it.
 #[test]
 fn ciphertext_of_another_encapsulation_with_the_same_policy_does_not_open() {
     let authority = policy_in_ciphertext();

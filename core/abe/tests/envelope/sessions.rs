@@ -84,7 +84,7 @@ fn forged_message_changes_nothing() {
     assert_eq!(receiver.receive(&sent[2], NOW), Ok(vec![2]));
 }
 
-/// Whoever reads a session knows its keys, and so could speak in it; but not in its sender's name.
+/// A reader of a session knows its keys, and so could send in it; but not in its sender's name.
 #[test]
 fn message_of_one_session_is_none_of_another() {
     let mut one = session_at(Some(&ALICE), Lifetime::default(), NOW, 1);
@@ -198,7 +198,7 @@ fn receiver_with_little_memory_follows_few_sessions_and_forgets_nothing_that_cou
     for opening in &openings[..3] {
         assert_eq!(receiver.receive(opening, NOW + 5), Err(EnvelopeError::Stale));
     }
-    // Of the messages that have not come, the newest two can still come.
+    // Of the messages that have not arrived, the newest two can still be opened.
     let (last, at) = &mut sent[4];
     let last: Vec<_> = (1..=4).map(|number| next_at(*at, last, Some(&ALICE), &[number])).collect();
     assert_eq!(receiver.receive(&last[3], NOW + 5), Ok(vec![4]));

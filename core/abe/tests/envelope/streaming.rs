@@ -1,4 +1,4 @@
-//! Data of any length goes in and comes out the same, however it is cut.
+//! Data of any length opens as it was sealed, however it is cut.
 
 use proptest::prelude::*;
 use quiver_abe::envelope::{

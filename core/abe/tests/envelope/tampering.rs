@@ -1,4 +1,4 @@
-//! Whatever is changed about an envelope, it does not open.
+//! An envelope that is changed anywhere does not open.
 
 use quiver_abe::envelope::{CHUNK_LEN, Lifetime, SEALED_CHUNK_LEN};
 
@@ -90,8 +90,9 @@ fn envelope_of_a_sender_nobody_knows_is_an_error() {
     assert_eq!(opened(&bytes, "scout"), Err("the envelope's signature does not verify".into()));
 }
 
-/// Somebody whose key fits knows the session key of what Alice sealed, and could try to make her signature count for
-/// something else. The seed, and with it every key, depends on who is named as the sender, so another envelope results.
+/// A holder of a fitting key knows the session key of what Alice sealed, and could try to make her signature
+/// count for something else. The seed, and with it every key, depends on who is named as the sender, so
+/// another envelope results.
 #[test]
 fn naming_another_sender_of_the_same_length_does_not_open() {
     let good = sealed(b"return to base");

@@ -1,4 +1,5 @@
-//! A KEM without security whose "policy" is a list of words of which a key must hold one, and a toy signature.
+//! A KEM without security, whose "policy" is a list of words of which a key must hold one, and a toy
+//! signature.
 
 use quiver_abe::AbeError;
 use quiver_abe::envelope::{self, Header, Kem, Lifetime, ReceivingSession, SendingSession, Signer, Verifier};

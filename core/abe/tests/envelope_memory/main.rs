@@ -32,7 +32,7 @@ impl Read for Source {
     }
 }
 
-/// Counts what comes.
+/// Counts the bytes written.
 struct Sink(u64);
 
 impl Write for Sink {
@@ -73,8 +73,8 @@ impl Read for Outlet {
     }
 }
 
-/// Seals so many bytes on one thread and opens them on another, both at once; more than this much memory beyond what is
-/// used already is not to be had.
+/// Seals so many bytes on one thread and opens them on another, both at once, with no more than this much
+/// memory beyond what is used already.
 fn stream(len: u64, memory: usize) {
     let _alone = ONE_AT_A_TIME.lock();
     MEMORY.set_limit(MEMORY.allocated() + memory).unwrap();

@@ -16,7 +16,7 @@ use super::tables::{PIECE_LEN, Tables};
 use super::{Kind, MAX_SIGNATURE, Policy, Session, Terms};
 use crate::{Ciphertext, Deviation, Error, Presentation, Randomness};
 
-/// A client that said hello and waits for an offer.
+/// A client that has sent its hello and waits for an offer.
 pub struct Client {
     begun: Begun,
     secret: EphemeralSecret,
@@ -44,10 +44,11 @@ impl Client {
         Ok((Self { begun, secret, policy, key }, hello))
     }
 
-    /// Takes the offer, of which nothing is computed but ctx before `verify` says whether the server's signature on ctx, which it is given with ctx, is good.
+    /// Takes the offer. Nothing but ctx is computed before `verify` has accepted the server's signature on
+    /// ctx.
     ///
     /// # Errors
-    /// [`Error::Unexpected`] for what is no offer; [`Error::InvalidPoint`] for A_S; [`Error::InvalidContext`].
+    /// [`Error::Unexpected`] for another message; [`Error::InvalidPoint`] for A_S; [`Error::InvalidContext`].
     pub fn offer(
         self,
         offer: &[u8],
@@ -101,9 +102,9 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// What the server sent, as far as it is checked when the seeds are known.
+/// The server's messages, which are checked when the seeds are known.
 struct Received {
-    /// Why it is none, if it is none: that is said when the seeds are there.
+    /// The ciphertext, or its error: that is reported when the seeds are there.
     ciphertext: Result<Ciphertext, Error>,
     one: Label,
     masked: Vec<u8>,
@@ -121,7 +122,7 @@ impl Received {
     }
 }
 
-/// What stays the same from the offer on.
+/// Values that stay the same from the offer on.
 struct Run {
     context: Digest,
     offer: Digest,
@@ -224,8 +225,8 @@ impl Committed {
     /// Computes all that the server sent anew, compares, and opens the commitment.
     ///
     /// # Errors
-    /// [`Error::Unexpected`] for what is no message with seeds; [`Error::InvalidPoint`] if the ciphertext was none; [`Error::Cheated`]. Neither says
-    /// anything about one's attributes, whether it is returned or when.
+    /// [`Error::Unexpected`] for another message; [`Error::InvalidPoint`] if the ciphertext was none;
+    /// [`Error::Cheated`]. Neither says anything about one's attributes, whether it is returned or when.
     pub fn open(self, seeds: &[u8], rng: &mut dyn CryptoRngCore) -> Result<(Opened, Vec<u8>), Error> {
         let seeds: &[u8; 64] = Kind::Seeds.fixed(seeds)?;
         let satisfied = self.check(seeds, rng)?;
@@ -237,7 +238,7 @@ impl Committed {
         Ok((Opened { agreed, satisfied }, opening))
     }
 
-    /// Whether the policy is satisfied, if what the server sent follows from the seeds.
+    /// Whether the policy is satisfied, if the server's messages follow from the seeds.
     fn check(&self, seeds: &[u8; 64], rng: &mut dyn CryptoRngCore) -> Result<bool, Error> {
         let Run { context, policy, key, received, labels, .. } = &self.run;
         let ciphertext = received.ciphertext.as_ref().map_err(Error::clone)?;
@@ -260,7 +261,7 @@ impl Committed {
         let circuit = one & ct_eq(&digest, &self.tables);
         let output = garbler.output(policy.output())?.decode(*self.label);
 
-        // One decision; what it was made for is said afterwards.
+        // One decision; its reason is reported afterwards.
         match output {
             Some(satisfied) if encrypted & masked & own & circuit => Ok(satisfied),
             _ if !encrypted => Err(Error::Cheated(Deviation::Ciphertext)),

@@ -10,22 +10,22 @@ use rand_core::CryptoRngCore;
 use super::Policy;
 use crate::{DOMAIN, Element, Error};
 
-/// What keys, hashes and garbling are, beyond what [`DOMAIN`] says.
+/// Name of keys, hashes and garbling, beyond what [`DOMAIN`] says.
 const SUITE: &str = "BLS12-381, ristretto255, privacy-free half gates over AES-128, SHA-256";
 
-/// What both sides know of a run before it begins. If one knows something else, no key comes of it.
+/// Terms of a run that both sides know before it begins. If they differ, no key results.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms<'a> {
     /// The name of the policy, under which it was allowed to be asked.
     pub policy: &'a [u8; 32],
-    /// Who the server is: its identity and public key.
+    /// The server's identity and public key.
     pub server: &'a [u8],
-    /// What is unique about the channel between the two.
+    /// A unique value of the channel between the two.
     pub channel: &'a [u8],
 }
 
 impl Terms<'_> {
-    /// ctx without what the server adds.
+    /// Begins ctx, without the server's part.
     pub(crate) fn begin(
         &self,
         policy: &Policy,
@@ -40,7 +40,7 @@ impl Terms<'_> {
     }
 }
 
-/// ctx without what the server adds.
+/// ctx without the server's part.
 pub(crate) struct Begun(Hasher);
 
 impl Begun {
@@ -73,7 +73,7 @@ impl EphemeralSecret {
         &self.public
     }
 
-    /// What both sides arrive at.
+    /// The common secret.
     ///
     /// # Errors
     /// [`Error::InvalidPoint`] for a key that is no point, or the identity.

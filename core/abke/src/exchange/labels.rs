@@ -23,7 +23,7 @@ pub(crate) fn garbler(policy: &Policy, seed: &Secret<32>, context: &Digest) -> G
     Garbler::new(policy.program(), &run(context), &mut rng)
 }
 
-/// What the hash of garbled gates is keyed by.
+/// The key of the hash of garbled gates.
 pub(crate) fn run(context: &Digest) -> [u8; 16] {
     first_half(&Hasher::new(DOMAIN).lp(b"garbling run").fixed(context).finish())
 }

@@ -32,13 +32,13 @@ fn policy(gates: Vec<Gate>, output: u32) -> Arc<Policy> {
     Arc::new(Policy::new(&Circuit::new(M, gates, vec![output]).unwrap()).unwrap())
 }
 
-/// What the server does otherwise than it should.
+/// Deviations of a malicious server.
 struct Cheat {
     policy: Arc<Policy>,
-    /// What becomes of the plaintexts before they are encrypted, and of the labels before they are masked.
+    /// Alters the plaintexts before they are encrypted, and the labels before they are masked.
     plaintexts: fn(&mut Vec<[G1; 2]>),
     labels: fn(&mut Vec<LabelPair>),
-    /// What becomes of those that the labels are masked with.
+    /// Alters the points that mask the labels.
     pads: fn(&mut Vec<[G1; 2]>),
     one: fn(Label) -> Label,
 }
@@ -76,7 +76,7 @@ impl Cheat {
         (writer.finish(), garbled, seeds)
     }
 
-    /// What a client with these attributes says to it, having committed as ever.
+    /// The verdict of a client with these attributes, which commits as always.
     fn verdict(&self, attributes: [bool; M]) -> Result<bool, Error> {
         let authority = Authority::derive(&Secret::new([1; 32]), 1, M).unwrap();
         let key = authority.certify(&attributes, &mut rng(2)).unwrap().unlink(&mut rng(3));
@@ -91,7 +91,8 @@ impl Cheat {
         client.open(&seeds, &mut rng(11)).map(|(opened, _)| opened.satisfied())
     }
 
-    /// Caught for the same reason by clients with all attributes and with none, and by one with the first alone.
+    /// Caught for the same reason by clients with all attributes and with none, and by one with the first
+    /// alone.
     fn caught(&self) -> Deviation {
         let verdicts = [[true; M], [false; M], [true, false, false, false]].map(|of| self.verdict(of));
         assert!(verdicts.iter().all(|verdict| *verdict == verdicts[0]), "{verdicts:?}");
@@ -108,7 +109,7 @@ fn a_server_that_does_as_it_should_is_believed() {
     assert_eq!(Cheat::none().verdict([true, true, false, true]), Ok(false));
 }
 
-/// It would learn from the commitment's opening whether the client has the first attribute.
+/// The server would learn from the commitment's opening whether the client has the first attribute.
 #[test]
 fn another_circuit_is_caught() {
     let chain = |a, b, c| vec![Gate::And(0, a), Gate::And(4, b), Gate::And(5, c)];
@@ -125,7 +126,8 @@ fn another_label_of_one_is_caught() {
     assert_eq!(cheat.caught(), Deviation::Circuit);
 }
 
-/// Both labels the same, exchanged, or one of them random: what an attribute is no longer matters, or matters otherwise.
+/// Both labels the same, exchanged, or one of them random: what an attribute is no longer matters, or matters
+/// otherwise.
 #[test]
 fn inconsistent_labels_are_caught() {
     let changes: [fn(&mut Vec<LabelPair>); 4] = [
@@ -153,7 +155,8 @@ fn a_half_that_cannot_be_used_is_caught_by_whoever_did_not_need_it() {
     }
 }
 
-/// The halves of two attributes exchanged, or the differences spread so that their plain sum is right: the weights see it.
+/// The halves of two attributes exchanged, or the differences spread so that their plain sum is right: the
+/// weights see it.
 #[test]
 fn halves_whose_differences_cancel_out_are_caught() {
     let changes: [fn(&mut Vec<[G1; 2]>); 2] = [

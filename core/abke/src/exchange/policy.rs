@@ -33,7 +33,7 @@ impl Policy {
         }
     }
 
-    /// How many attributes it is over.
+    /// Number of its attributes.
     pub fn attributes(&self) -> usize {
         self.program.inputs()
     }
@@ -56,7 +56,8 @@ impl Policy {
         self.output
     }
 
-    /// The steps from a position on that need so many tables, with what is free behind them; and the position behind those.
+    /// The steps from a position on that need so many tables, with the free ones behind them; and the
+    /// position behind those.
     pub(crate) fn steps(&self, from: usize, tables: usize) -> (&[Step], usize) {
         let rest = self.program.steps().get(from..).unwrap_or_default();
         let mut ands = 0_usize;

@@ -16,7 +16,7 @@ use super::tables::Tables;
 use super::{Kind, MAX_SIGNATURE, Policy, Session, Terms};
 use crate::{Ciphertext, Error, PublicKey, Randomness, UnverifiedPublicKey, Verifier};
 
-/// A hello whose key nobody has verified yet.
+/// A hello whose key is not verified yet.
 pub struct Hello {
     client: Ephemeral,
     key: UnverifiedPublicKey,
@@ -75,10 +75,11 @@ pub struct VerifiedHello {
 }
 
 impl VerifiedHello {
-    /// Makes an offer. `sign` is given ctx, which says all that there is to say about the run, and gives the signature on it.
+    /// Makes an offer. `sign` gets ctx, which covers the whole run, and returns the signature on it.
     ///
     /// # Errors
-    /// [`Error::Attributes`] if the policy is not over as many as the key has; [`Error::Malformed`] for a signature of more than [`MAX_SIGNATURE`] bytes.
+    /// [`Error::Attributes`] if the policy is not over as many as the key has; [`Error::Malformed`] for a
+    /// signature of more than [`MAX_SIGNATURE`] bytes.
     pub fn offer(
         self,
         terms: &Terms<'_>,
@@ -129,7 +130,7 @@ struct Seeds {
     garbling: Secret<32>,
 }
 
-/// What stays the same from the offer on.
+/// Values that stay the same from the offer on.
 struct Run {
     context: Digest,
     offer: Digest,
@@ -145,7 +146,7 @@ pub struct Garbling {
 }
 
 impl Garbling {
-    /// The next 64 KiB of the garbled circuit, or what is left of it. None at the end.
+    /// The next 64 KiB of the garbled circuit, or the rest of it. `None` at the end.
     ///
     /// # Errors
     /// None that would not be a mistake in this crate.
@@ -169,7 +170,7 @@ impl Garbling {
 pub struct Awaiting {
     run: Run,
     tables: Digest,
-    /// The label that says yes.
+    /// The label for yes.
     wanted: Zeroizing<Label>,
 }
 
@@ -198,7 +199,7 @@ pub struct Seeded {
 }
 
 impl Seeded {
-    /// Takes the opening, and confirms the key if the label is the one that says yes.
+    /// Takes the opening, and confirms the key if the label is the one for yes.
     ///
     /// # Errors
     /// [`Error::Unexpected`], [`Error::InvalidOpening`], [`Error::Unsatisfied`], [`Error::Unconfirmed`].

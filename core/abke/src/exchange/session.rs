@@ -6,11 +6,11 @@ use quiver_garble::Label;
 use super::labels::first_half;
 use crate::DOMAIN;
 
-/// What was said in a run, up to and with the label and ρ that open the commitment.
+/// Hash of a run's messages, up to and with the label and ρ that open the commitment.
 pub(crate) struct Transcript(Hasher);
 
 impl Transcript {
-    /// ctx stands for the hello; the offer's bytes, and a digest of the tables.
+    /// ctx covers the hello; the digests cover the offer's bytes and the tables.
     pub(crate) fn new(context: &Digest, offer: &Digest, tables: &Digest) -> Self {
         Self(Hasher::new(DOMAIN).lp(b"transcript").fixed(context).fixed(offer).fixed(tables))
     }
@@ -44,7 +44,7 @@ pub(crate) fn commit(rho: &Secret<32>, context: &Digest, label: Label) -> Secret
     prf(rho, DOMAIN, "commitment", &[context, &label.to_bytes()])
 }
 
-/// What both sides have when they have a key, and each other's confirmation to come.
+/// Keys of both sides, and each other's confirmation to come.
 pub(crate) struct Agreed {
     pub(crate) session: Session,
     pub(crate) client: Secret<32>,
@@ -77,12 +77,12 @@ impl Session {
         &self.key
     }
 
-    /// ctx: what the run was.
+    /// ctx of the run.
     pub fn context(&self) -> Digest {
         self.context
     }
 
-    /// A hash of all that was said.
+    /// Hash of all messages.
     pub fn transcript(&self) -> Digest {
         self.transcript
     }
@@ -92,7 +92,7 @@ impl Session {
         first_half(&Hasher::new(DOMAIN).lp(b"pseudonym").fixed(&self.transcript).finish())
     }
 
-    /// W = HKDF(H(ctx), key): what takes the place of a secret between two whose identities are known to each other.
+    /// W = HKDF(H(ctx), key): takes the place of the pairwise secret of two identified peers.
     pub fn pairwise(&self) -> Secret<32> {
         let salt = Hasher::new(DOMAIN).lp(b"pairwise").fixed(&self.context).finish();
         extract(&salt, self.key.expose())

@@ -114,8 +114,8 @@ fn nothing_secret_is_shown() {
     assert_eq!(shown, "Credential(8 attributes) Client(..) Awaiting(..)");
 }
 
-/// What a run comes to depends on the seeds of its randomness alone: kept so that a change of any derivation is seen. Made by this
-/// crate, so this says that nothing changed, not that it is right.
+/// The result of a run depends on the seeds of its randomness alone: kept so that a change of any derivation
+/// is seen. Made by this crate, so this says that nothing changed, not that it is right.
 #[test]
 fn a_run_is_determined_by_its_randomness() {
     let opening = offered(&inside(), 4).commit().open();

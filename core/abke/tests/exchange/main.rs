@@ -1,4 +1,4 @@
-//! The exchange: what comes of it between honest sides, and that nothing comes of it otherwise.
+//! The exchange: its result between honest sides, and that no other side obtains one.
 
 mod honest;
 mod malicious_client;

@@ -69,7 +69,8 @@ fn a_key_with_one_point_of_order_three_is_refused() {
     }
 }
 
-/// It would pass a batched check for the subgroup one time in three. Here it is gone before anything is computed with it, so that nothing depends on it.
+/// It would pass a batched check for the subgroup one time in three. Here it is gone before anything is
+/// computed with it, so that nothing depends on it.
 #[test]
 fn parts_of_order_three_in_a_key_are_removed() {
     for point in 0..POINTS {
@@ -101,7 +102,7 @@ fn points_that_are_none_are_refused() {
     }
 }
 
-/// What the authority would sign for it is the identity, of which everybody has a signature.
+/// The authority's signature for it would be on the identity, of which everybody has one.
 #[test]
 fn the_opposite_of_u_is_no_attribute() {
     for attribute in 0..M {
@@ -150,7 +151,8 @@ fn two_credentials_do_not_add_up() {
         let point_of_other = read(&other[place(point)..place(point + 1)]);
         add(&mut one, place(point), &point_of_other);
     }
-    // All signatures are linear, so the sum is signed; but no attribute's point is a known multiple of anything.
+    // All signatures are linear, so the sum is signed; but no attribute's point is a known multiple of
+    // anything.
     assert_eq!(verify(&one), Ok(()));
     let verified = Hello::decode(&one, M).unwrap().verify(&verifier(), &mut rng(9)).unwrap();
     assert!(verified.offer(&TERMS, geofence(), &mut rng(9), |_| Vec::new()).is_ok());
@@ -189,7 +191,7 @@ fn an_ephemeral_key_that_is_none_is_refused() {
     }
 }
 
-/// The label that says yes, which everybody can compute who has the seeds: Δ is the first that is drawn.
+/// The label for yes, which follows from the seeds: Δ is the first that is drawn.
 fn other_label(label: &[u8], seeds: &[u8], context: &[u8; 32]) -> [u8; 16] {
     let seed = Secret::try_from(&seeds[33..65]).unwrap();
     let seed = prf(&seed, "QUIVER-ABKE-v1", "garbling", &[context]);

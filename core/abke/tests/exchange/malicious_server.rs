@@ -1,5 +1,5 @@
-//! Servers that want to know more than one bit. (Those that garble something else need what this crate does not show: see the tests
-//! inside.)
+//! Servers that want to learn more than one bit. (Those that garble something else need what this crate does
+//! not show: see the tests inside.)
 
 use ark_bls12_381::G1Affine;
 use ark_ec::AffineRepr as _;
@@ -9,8 +9,7 @@ use quiver_pairing::PairingError;
 use crate::points::{add, of_order_three, put};
 use crate::scene::*;
 
-/// What the client does with an offer in which something was changed: it must send a commitment all the same, and what it says then is
-/// the answer.
+/// The client's verdict on an altered offer: it must send a commitment all the same.
 fn verdict(attributes: &[bool], change: impl Fn(&mut Vec<u8>, &mut Vec<u8>)) -> Error {
     let mut offered = offered(&credential(attributes), 4);
     change(&mut offered.offer, &mut offered.tables);
@@ -176,7 +175,8 @@ fn nothing_can_be_relayed_to_another_server_channel_or_policy() {
         assert_eq!(hello, second);
         let refused = again.offer(&offer, |context, signature| sign(terms.server, context) == signature);
         assert_eq!(refused.unwrap_err(), Error::InvalidContext);
-        // If the one in between can sign what the client wants, what it relays is still of no use to it.
+        // If the one in between can sign what the client wants, its relayed messages are still of no use to
+        // it.
         let mut evaluating = client.offer(&offer, |_, _| true).unwrap();
         evaluating.tables(&tables).unwrap();
         let (_, commitment) = evaluating.commit(rng).unwrap();

@@ -14,7 +14,7 @@ pub(crate) fn read(bytes: &[u8]) -> G1Affine {
     G1Affine::new_unchecked(Fq::from_be_bytes_mod_order(x), Fq::from_be_bytes_mod_order(y))
 }
 
-/// The identity has the bytes that the encoding has for it.
+/// The identity has its own encoding.
 pub(crate) fn write(point: &G1Affine) -> [u8; 96] {
     match point.xy() {
         None => {

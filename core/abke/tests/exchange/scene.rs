@@ -39,7 +39,7 @@ pub(crate) fn geofence() -> Arc<Policy> {
     policy("battery >= 9 and (medic or x * x < 4)")
 }
 
-/// What a drone's attributes are: battery, medic, x.
+/// Attributes of a drone: battery, medic, x.
 pub(crate) fn attributes(battery: i128, medic: bool, x: i128) -> Vec<bool> {
     let values = [("battery", battery), ("medic", i128::from(medic)), ("x", x)];
     Schema::parse(FIELDS).unwrap().encode(&values).unwrap()
@@ -49,7 +49,7 @@ pub(crate) fn credential(attributes: &[bool]) -> Credential {
     authority().certify(attributes, &mut rng(2)).unwrap()
 }
 
-/// One that the geofence lets in.
+/// A credential that the geofence admits.
 pub(crate) fn inside() -> Credential {
     credential(&attributes(12, false, -1))
 }
@@ -67,7 +67,7 @@ pub(crate) fn is_signed(context: &[u8; 32], signature: &[u8]) -> bool {
     sign(TERMS.server, context) == signature
 }
 
-/// Both sides behind an offer, and what was said.
+/// Both sides after an offer, and their messages.
 pub(crate) struct Offered {
     pub(crate) client: Client,
     pub(crate) hello: Vec<u8>,

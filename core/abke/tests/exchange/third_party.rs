@@ -1,4 +1,4 @@
-//! Somebody in between: every message altered, cut, out of order, from another run.
+//! An attacker in between: every message altered, cut, out of order, from another run.
 
 use quiver_abke::{Client, Error, Hello};
 
@@ -26,7 +26,7 @@ fn expecting(number: usize, message: &[u8]) -> Result<(), Error> {
     }
     if number == 3 {
         let (server, seeds) = offered.server.commitment(message)?;
-        // Any commitment is one, until it is to be opened.
+        // Any commitment is taken until it is to be opened.
         let opening = &messages(4)[4];
         assert_eq!(seeds, messages(4)[3]);
         return server.opening(opening).map(drop);
@@ -78,8 +78,8 @@ fn a_cut_or_lengthened_message_is_refused() {
     }
 }
 
-/// One bit of every part. A hello with its A_C or a point changed within what decodes is another client's, so it is the server's offer that it
-/// makes a difference to.
+/// One bit of every part. A hello with its A_C or a point changed within what decodes is another client's, so
+/// it is the server's offer that it makes a difference to.
 #[test]
 fn a_changed_bit_is_found_in_every_message() {
     for (number, message) in (1..).zip(messages(4)).skip(2) {
@@ -100,7 +100,7 @@ fn a_changed_hello_gives_no_key() {
     };
     let key = inside().unlink(rng);
     let (client, mut hello) = Client::start(&TERMS, policy.clone(), key, rng).unwrap();
-    // A_C of somebody else, who would share the key.
+    // A_C of an attacker, who would share the key.
     hello[1..33].copy_from_slice(&another[1..33]);
     let (offer, ..) = answer(&hello, &TERMS, &policy, rng);
     assert_eq!(client.offer(&offer, is_signed).unwrap_err(), Error::InvalidContext);

@@ -1,7 +1,7 @@
-//! What an enrolment costs the KGC and the drone.
+//! Benchmarks of enrolment at the KGC and the drone.
 //!
-//! `verify` checks the operator's signature and the drone's two proofs in one product. `verify_one_by_one` is given the
-//! operator twice: among several the signer has to be sought, so each check is made on its own.
+//! `verify` checks the operator's signature and the drone's two proofs in one product. `verify_one_by_one` is
+//! given the operator twice: among several the signer has to be sought, so each check is made on its own.
 
 use criterion::Criterion;
 use quiver_ainq::{EnrolmentRequest, Name, OperatorSecretKey, Ristretto255, Role, TokenGrant};

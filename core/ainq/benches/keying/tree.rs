@@ -1,7 +1,7 @@
-//! The tree: what it costs to take one member out of a small and of a very large group, and to follow.
+//! Benchmarks of the tree: taking one member out of a small and of a very large group, and following.
 //!
-//! `tree/signature` and `tree/base_multiplication` are measured in the same run: on a machine that does other things too,
-//! only ratios to them mean anything.
+//! `tree/signature` and `tree/base_multiplication` are measured in the same run: on a machine that does other
+//! things too, only ratios to them mean anything.
 
 use std::cell::{Cell, RefCell};
 use std::hint::black_box;
@@ -21,8 +21,8 @@ type S = Ristretto255;
 /// Newcomers per epoch while a group is formed: bounds the memory that takes.
 const FORMING: usize = 50_000;
 
-/// A group of drones that differ in their serials and share all points; that saves a bench the work of the KGC and of the
-/// drones, and the leader none.
+/// A group of drones that differ in their serials and share all points; that saves a bench the work of the
+/// KGC and of the drones, and the leader none.
 struct Group {
     world: World<S>,
     leadership: Leadership<S>,

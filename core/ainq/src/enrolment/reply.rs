@@ -71,7 +71,7 @@ impl<S: Suite> SealedReply<S> {
     /// Bytes of the encoding.
     pub const LEN: usize = 2 + S::POINT_LEN + S::SCALAR_LEN + S::POINT_LEN + aead::TAG_LEN;
 
-    /// Which KGC answered.
+    /// The KGC that answered.
     pub const fn kgc(&self) -> KgcId {
         self.kgc
     }
@@ -111,8 +111,8 @@ impl<S: Suite> PendingEnrolment<S> {
     /// Opens a reply and checks the partial key in it.
     ///
     /// # Errors
-    /// [`Error::WrongKgc`] if that KGC was not asked, [`Error::SealBroken`], or [`Error::InvalidPartialKey`], which only
-    /// the KGC itself can cause.
+    /// [`Error::WrongKgc`] if that KGC was not asked, [`Error::SealBroken`], or [`Error::InvalidPartialKey`],
+    /// which only the KGC itself can cause.
     pub fn open(&self, deployment: &Deployment<S>, reply: &SealedReply<S>) -> Result<DroneKeypair<S>, Error> {
         if !self.request.kgcs.contains(&reply.kgc) {
             return Err(Error::WrongKgc);
@@ -141,7 +141,8 @@ impl<S: Suite> PendingEnrolment<S> {
     /// Reads what [`encode`](Self::encode) wrote.
     ///
     /// # Errors
-    /// As [`EnrolmentRequest::decode`], and [`Error::InvalidScalar`] if the secrets are not those of the request.
+    /// As [`EnrolmentRequest::decode`], and [`Error::InvalidScalar`] if the secrets are not those of the
+    /// request.
     pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
         let mut reader = Reader::new(bytes);
         let request = EnrolmentRequest::decode(reader.lp(MAX_REQUEST_LEN)?)?;

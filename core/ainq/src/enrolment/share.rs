@@ -7,8 +7,8 @@
 //! KGC → drone   z_j under HKDF(salt = H(request, kgc id, package, A), e·P_i ‖ e·N_i)
 //! ```
 //!
-//! FROST (RFC 9591) with the drone as the coordinator: the sum of the z_j is s_i, so neither a KGC nor anybody between
-//! may see more of them than its own.
+//! FROST (RFC 9591) with the drone as the coordinator: the sum of the z_j is s_i, so neither a KGC nor
+//! anybody between may see more of them than its own.
 
 use alloc::vec::Vec;
 
@@ -38,8 +38,8 @@ fn share_key<S: Suite>(
 }
 
 impl<S: Suite> VerifiedRequest<S> {
-    /// Seals this KGC's share z_j to the drone. `package` is the digest of the signing package it is for, `share` has
-    /// `S::SCALAR_LEN` bytes.
+    /// Seals this KGC's share z_j to the drone. `package` is the digest of the signing package it is for,
+    /// `share` has `S::SCALAR_LEN` bytes.
     ///
     /// # Errors
     /// [`Error::InvalidScalar`] if it has another length.
@@ -78,7 +78,7 @@ impl<S: Suite> SealedShare<S> {
     /// Bytes of the encoding: 82 for ristretto255, 98 for BLS12-381.
     pub const LEN: usize = 2 + S::POINT_LEN + S::SCALAR_LEN + aead::TAG_LEN;
 
-    /// Which KGC says that it is its share.
+    /// The KGC that claims this share.
     pub const fn kgc(&self) -> KgcId {
         self.kgc
     }
@@ -102,7 +102,8 @@ impl<S: Suite> SealedShare<S> {
 }
 
 impl<S: Suite> PendingEnrolment<S> {
-    /// Opens a KGC's share for the signing package of this digest: `S::SCALAR_LEN` bytes, secret, not yet checked.
+    /// Opens a KGC's share for the signing package of this digest: `S::SCALAR_LEN` bytes, secret, not yet
+    /// checked.
     ///
     /// # Errors
     /// [`Error::WrongKgc`] if that KGC was not asked, or [`Error::SealBroken`].
@@ -119,7 +120,7 @@ impl<S: Suite> PendingEnrolment<S> {
         Ok(aead::open(&key, &NONCE, &[], &share.ciphertext)?)
     }
 
-    /// What the quorum signs: the bytes whose signature the partial key is.
+    /// The statement that the quorum signs: the partial key is the signature.
     #[must_use]
     pub fn identity_statement(&self, deployment: &Deployment<S>) -> Vec<u8> {
         let identity = self.request.statement().identity().encode();

@@ -7,7 +7,8 @@ use crate::slots::SlotSet;
 use crate::tree::MAX_HEIGHT;
 use crate::{Deployment, Error, Label, Name, RevocationList, Role, Suite, UnixTime};
 
-/// A header whose signature, signer and validity were checked. Whether its key fits shows when an entry is opened.
+/// A header whose signature, signer and validity were verified. Whether its key fits shows when an entry is
+/// opened.
 #[derive(Clone, Debug)]
 pub struct VerifiedHeader<S: Suite> {
     header: Header<S>,
@@ -51,15 +52,16 @@ impl<S: Suite> VerifiedHeader<S> {
     }
 }
 
-/// How many rounds a term may lie ahead of the newest one seen. Rounds advance by one at every opening; without a bound, a
-/// captured leader could sign one opening in the last round there is, and no term could follow it, ever.
+/// Greatest number of rounds by which a term may be ahead of the newest one seen. Rounds advance by one at
+/// every opening; without a bound, a captured leader could sign one opening in the last round there is, and
+/// no term could follow it, ever.
 const MAX_ROUND_JUMP: u64 = 1 << 20;
 
 impl<S: Suite> Header<S> {
-    /// Believes a header, or says what is wrong with it. The order is: shape and group, newer than `newest`, signature,
-    /// the signer's role and ordinal, revocation, validity at `now`.
+    /// Verifies a header. The order is: shape and group, newer than `newest`, signature, the signer's role
+    /// and ordinal, revocation, validity at `now`.
     ///
-    /// The leader's key in what comes out remembers its Y.
+    /// The leader's key in the result remembers its Y.
     ///
     /// `newest` is the newest epoch of this group the caller ever accepted, in whatever membership.
     ///
@@ -113,7 +115,7 @@ impl<S: Suite> Header<S> {
     }
 }
 
-/// Whether a role may speak in a term of a group.
+/// Whether a role may lead a term of a group.
 pub(crate) fn check_leader(role: &Role, group: &Name, term: u64) -> Result<(), Error> {
     let epoch = Epoch { term, counter: 0 };
     match role {
@@ -125,7 +127,7 @@ pub(crate) fn check_leader(role: &Role, group: &Name, term: u64) -> Result<(), E
 impl<S: Suite> HeaderCore<S> {
     /// Whether the fields fit each other.
     pub(crate) fn check_shape(&self, entries_root: &Digest) -> Result<(), Error> {
-        // Every kind: what is persisted after this counts on from it.
+        // Every kind: later state counts on from it.
         if !self.epoch.is_within_bounds() {
             return Err(Error::Malformed("epoch"));
         }
@@ -141,7 +143,7 @@ impl<S: Suite> HeaderCore<S> {
             StrategyKind::Flat => self.height == 0,
             StrategyKind::Tree => (1..=MAX_HEIGHT).contains(&self.height) && self.fits_beneath(),
         };
-        // Entries stand alone; only wraps of a tree have to be bound.
+        // Entries authenticate themselves; only wraps of a tree have to be bound.
         let binds_wraps = self.strategy == StrategyKind::Tree && self.kind == Kind::Rekey;
         let root_fits = binds_wraps || *entries_root == [0; 32];
         if !(kind_fits && strategy_fits && root_fits && self.issued_at < self.valid_until) {

@@ -11,7 +11,8 @@ use crate::{Deployment, DronePublicKey, Element, Error, Name, Signature, Suite};
 /// Room for a header that names few slots, in bytes.
 pub(super) const USUAL_LEN: usize = 512;
 
-/// What a core's canonical bytes begin with, the same in all headers of a leader: lp(suite) ‖ fingerprint ‖ lp(group) ‖ leader.
+/// Start of a core's canonical bytes, the same in all headers of a leader: lp(suite) ‖ fingerprint ‖
+/// lp(group) ‖ leader.
 pub(super) fn encode_start<S: Suite>(
     deployment: &Deployment<S>,
     group: &Name,
@@ -25,7 +26,7 @@ pub(super) fn encode_start<S: Suite>(
 }
 
 impl Kind {
-    /// The byte that stands for it.
+    /// Its byte in the encoding.
     #[must_use]
     pub const fn code(self) -> u8 {
         match self {
@@ -34,10 +35,10 @@ impl Kind {
         }
     }
 
-    /// What a byte stands for.
+    /// The value of a byte in the encoding.
     ///
     /// # Errors
-    /// [`Error::Malformed`] if it stands for nothing.
+    /// [`Error::Malformed`] if there is none.
     pub const fn from_code(code: u8) -> Result<Self, Error> {
         match code {
             1 => Ok(Self::Open),
@@ -48,7 +49,7 @@ impl Kind {
 }
 
 impl StrategyKind {
-    /// The byte that stands for it.
+    /// Its byte in the encoding.
     #[must_use]
     pub const fn code(self) -> u8 {
         match self {
@@ -57,10 +58,10 @@ impl StrategyKind {
         }
     }
 
-    /// What a byte stands for.
+    /// The value of a byte in the encoding.
     ///
     /// # Errors
-    /// [`Error::Malformed`] if it stands for nothing.
+    /// [`Error::Malformed`] if there is none.
     pub const fn from_code(code: u8) -> Result<Self, Error> {
         match code {
             1 => Ok(Self::Flat),
@@ -71,8 +72,9 @@ impl StrategyKind {
 }
 
 impl<S: Suite> HeaderCore<S> {
-    /// What of a core's canonical bytes is behind its leader: term ‖ counter ‖ prev ‖ nonce ‖ issued_at ‖ t_g ‖ strategy ‖ kind
-    /// ‖ whether there is a V ‖ V ‖ height ‖ removed ‖ added ‖ absent ‖ roster_hash ‖ list number.
+    /// Rest of a core's canonical bytes, after its leader: term ‖ counter ‖ prev ‖ nonce ‖ issued_at ‖ t_g ‖
+    /// strategy ‖ kind ‖ whether there is a V ‖ V ‖ height ‖ removed ‖ added ‖ absent ‖ roster_hash ‖ list
+    /// number.
     pub(super) fn write_rest(&self, writer: &mut Writer) {
         writer.u64(self.epoch.term).u64(self.epoch.counter).fixed(&self.prev).fixed(&self.nonce);
         writer.u64(self.issued_at).u64(self.valid_until);

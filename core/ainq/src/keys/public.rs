@@ -18,8 +18,8 @@ use crate::{Deployment, Element, Error, Identity, Name, Role, Suite};
 
 /// (D_i, R_i, P_i): all that others need to know of a drone.
 ///
-/// A leader keeps as many as the group has members, so the points are kept as the bytes they came in, which were
-/// checked, and decoded only as long as Y is still to be made of them.
+/// A leader keeps as many as the group has members, so the points are kept as the bytes they came in, which
+/// were checked, and decoded only as long as Y is still to be made of them.
 #[derive(Clone)]
 pub struct DronePublicKey<S: Suite> {
     /// D_i.
@@ -29,7 +29,7 @@ pub struct DronePublicKey<S: Suite> {
     points: Option<Arc<Points<S>>>,
 }
 
-/// What Y is made with.
+/// The points of Y.
 enum Points<S: Suite> {
     /// R_i + P_i.
     Sum(S::Point),
@@ -40,21 +40,22 @@ enum Points<S: Suite> {
 /// Y_i in one deployment, and what else is asked of a key that is met again and again.
 struct Implicit<S: Suite> {
     deployment: Deployment<S>,
-    /// D_i at that time: whoever changes it has another key, of which all of this is not true.
+    /// D_i at that time: a key with another identity is another key, and these values do not hold for it.
     identity: Identity,
     element: Element<S>,
     handle: Handle,
     encoded: Vec<u8>,
-    /// How D0 begins in the headers of the group that the drone leads, if it leads one.
+    /// Start of D0 in the headers of the group that the drone leads, if it leads one.
     core: Option<Hasher>,
 }
 
-/// H(D, R, P): names one key, of which a drone may have several; [`Serial`](crate::Serial) names the drone. 32 bytes.
+/// H(D, R, P): names one key, of which a drone may have several; [`Serial`](crate::Serial) names the drone.
+/// 32 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Handle(pub [u8; 32]);
 
 impl Handle {
-    /// The handle of the key that has this encoding, without decoding it. Of other bytes it is nobody's.
+    /// The handle of the key with this encoding, without decoding it. Of other bytes it is no key's.
     #[must_use]
     pub fn of_encoded<S: Suite>(encoded: &[u8]) -> Self {
         // The encoding is lp(D) ‖ R ‖ P.
@@ -108,7 +109,7 @@ impl<S: Suite> DronePublicKey<S> {
         self.points = None;
     }
 
-    /// Computes Y and keeps it with the key and with what is cloned from it, for a drone that signs often. Later calls of
+    /// Computes Y and keeps it with the key and its clones, for a drone that signs often. Later calls of
     /// [`implicit`](Self::implicit) for the same deployment give it back.
     ///
     /// # Errors
@@ -138,7 +139,7 @@ impl<S: Suite> DronePublicKey<S> {
         Some(&self.known_in(deployment)?.element)
     }
 
-    /// How D0 begins in this drone's headers to a group, if that is remembered.
+    /// Start of D0 in this drone's headers to a group, if it is remembered.
     pub(crate) fn begun_core(&self, deployment: &Deployment<S>, group: &Name) -> Option<Hasher> {
         let known = self.known_in(deployment)?;
         known.core.clone().filter(|_| self.leads() == Some(group))
@@ -196,7 +197,7 @@ impl<S: Suite> DronePublicKey<S> {
         };
     }
 
-    /// Reads the canonical encoding. What it says is proven only by a signature under the implicit key.
+    /// Decodes the canonical encoding. Its content is proven only by a signature under the implicit key.
     ///
     /// # Errors
     /// [`Error::Malformed`], [`Error::InvalidName`], [`Error::InvalidPoint`] or [`Error::IdentityPoint`].
@@ -207,8 +208,8 @@ impl<S: Suite> DronePublicKey<S> {
         Ok(public)
     }
 
-    /// As [`decode`](Self::decode) for somebody who expects a certain key: if it is that one, a clone of it, with what it
-    /// [remembers](Self::remember_implicit) and without decoding points again.
+    /// As [`decode`](Self::decode) where a certain key is expected: if it is that one, a clone of it, with
+    /// what it [remembers](Self::remember_implicit) and without decoding points again.
     ///
     /// # Errors
     /// As [`decode`](Self::decode).
@@ -238,7 +239,8 @@ impl<S: Suite> DronePublicKey<S> {
         Handle(hash.fixed(self.r()).fixed(self.p()).finish())
     }
 
-    /// Y_i = R_i + H0(D_i,R_i,P_i)·P_pub + P_i. Only who was issued (s_i, R_i) for D_i and P_i knows its secret.
+    /// Y_i = R_i + H0(D_i,R_i,P_i)·P_pub + P_i. Only who was issued (s_i, R_i) for D_i and P_i knows its
+    /// secret.
     ///
     /// # Errors
     /// [`Error::IdentityPoint`].

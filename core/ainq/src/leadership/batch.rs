@@ -22,8 +22,8 @@ impl<S: Suite> Join<S> {
     /// A join, whose Y is computed here and kept for the drone's time as a member.
     ///
     /// # Errors
-    /// [`Error::IdentityPoint`] if Y, or its sum with the ephemeral point, is the identity: everybody would know the
-    /// secret.
+    /// [`Error::IdentityPoint`] if Y, or its sum with the ephemeral point, is the identity: the secret would
+    /// be public.
     pub fn new(
         deployment: &Deployment<S>,
         public: DronePublicKey<S>,
@@ -33,7 +33,7 @@ impl<S: Suite> Join<S> {
         Self::with_implicit(public, implicit, ephemeral)
     }
 
-    /// As [`new`](Self::new) for somebody who computed `public`'s Y before, to check the join's signature.
+    /// As [`new`](Self::new) with `public`'s Y, computed before to check the join's signature.
     ///
     /// # Errors
     /// [`Error::IdentityPoint`].
@@ -46,7 +46,7 @@ impl<S: Suite> Join<S> {
         Ok(Self { public, ephemeral, implicit, target })
     }
 
-    /// Who joins.
+    /// The joining drone.
     #[must_use]
     pub const fn public(&self) -> &DronePublicKey<S> {
         &self.public
@@ -71,16 +71,16 @@ impl<S: Suite> fmt::Debug for Join<S> {
     }
 }
 
-/// What changes with one epoch.
+/// Changes of one epoch.
 #[derive(Debug)]
 pub struct Batch<S: Suite> {
-    /// Who comes in.
+    /// Joins by name.
     pub joins: Vec<Join<S>>,
-    /// Who comes in without a name.
+    /// Anonymous joins.
     pub admissions: Vec<Admission>,
-    /// Whose slots are freed.
+    /// Slots of members to remove.
     pub removals: Vec<Slot>,
-    /// Who is barred from the group for good, member or not.
+    /// Drones barred from the group for good, members or not.
     pub evictions: Vec<Serial>,
 }
 
@@ -110,7 +110,8 @@ impl<S: Suite> Batch<S> {
         Ok(self.removals.iter().copied().chain(leaving).collect())
     }
 
-    /// The joins with their slots, the lowest free ones in the batch's order, and the slots after them for the admissions.
+    /// The joins with their slots, the lowest free ones in the batch's order, and the slots after them for
+    /// the admissions.
     pub(super) fn placed<'a>(
         &'a self,
         roster: &'a Roster<S>,
@@ -174,7 +175,8 @@ impl<'a, S: Suite> Newcomer<'a, S> {
         Self { slot, q: 0, public: &join.public, one_time: *join.ephemeral.encoding(), target: join.target }
     }
 
-    /// A member with its spare point; none if the two cancel out, which only the member itself can have brought about.
+    /// A member with its spare point; `None` if the two cancel out, which only the member itself can have
+    /// caused.
     pub(super) fn with_spare(
         slot: Slot,
         member: &'a Member<S>,

@@ -16,7 +16,7 @@ use crate::{
     SecretScalar, StrategyKind, Suite,
 };
 
-/// What is known of an epoch before it is issued.
+/// An epoch before it is issued.
 pub(super) struct Draft<'a, S: Suite> {
     context: &'a GroupContext<S>,
     kind: Kind,
@@ -53,8 +53,8 @@ impl<'a, S: Suite> Draft<'a, S> {
         }
     }
 
-    /// Draws l for this epoch alone and makes V and every newcomer's ratchet, by ascending slot. l and all T are erased on
-    /// return.
+    /// Draws l for this epoch alone and makes V and every newcomer's ratchet, by ascending slot. l and all T
+    /// are erased on return.
     pub(super) fn agree(
         &mut self,
         newcomers: &[Newcomer<'_, S>],
@@ -73,7 +73,7 @@ impl<'a, S: Suite> Draft<'a, S> {
         let targets: Vec<S::Point> = newcomers.iter().map(|newcomer| newcomer.target).collect();
         let agreed = S::agree_many(secret.expose(), &targets);
         let mut ratchets = Vec::with_capacity(newcomers.len() + admitted.len());
-        // By reference: what is moved out of a vector stays behind in its memory.
+        // By reference: moving out of a vector leaves a copy in its memory.
         for (newcomer, agreed) in newcomers.iter().zip(&agreed) {
             // W_i[0] = HKDF-Extract(salt = ctx_i, IKM = T)
             let ctx = pairs.digest(newcomer.public, newcomer.slot, newcomer.q, &newcomer.one_time);
@@ -88,7 +88,8 @@ impl<'a, S: Suite> Draft<'a, S> {
         Ok(ratchets)
     }
 
-    /// Writes and signs the header and wraps the key for everybody. `highest` is the highest slot held from now on.
+    /// Writes and signs the header and wraps the key for all members. `highest` is the highest slot held from
+    /// now on.
     pub(super) fn issue(
         self,
         keypair: &DroneKeypair<S>,

@@ -8,7 +8,7 @@ use crate::{
     DroneKeypair, Entry, Error, GroupContext, GroupKey, Kind, SparePair, StrategyKind, Suite, VerifiedHeader,
 };
 
-/// What an epoch would make of a membership.
+/// State of a membership after an epoch.
 struct Next<S: Suite> {
     pair: Pair<S>,
     path: Option<Path<HmacXor<S>>>,
@@ -65,7 +65,7 @@ impl<S: Suite> Membership<S> {
         if core.kind != Kind::Rekey {
             return Err(Error::MissingEntry);
         }
-        // §8.4: wraps apply to the epoch that they build on only, and are those that the header binds.
+        // §8.4: wraps apply only to the epoch that they build on, and must be those that the header binds.
         if core.prev != self.digest {
             return Err(Error::Gap);
         }
@@ -88,7 +88,7 @@ impl<S: Suite> Membership<S> {
         Self::activate(header, self.slot, Next { pair, path: Some(path), key })
     }
 
-    /// Whether an epoch goes on with this member's term, by its strategy and its leader, and with this member.
+    /// Whether an epoch continues this member's term, by its strategy and its leader, and with this member.
     fn check_in_term(&self, header: &VerifiedHeader<S>, strategy: StrategyKind) -> Result<(), Error> {
         let core = header.core();
         if core.epoch.term != self.epoch.term {
@@ -124,7 +124,8 @@ impl<S: Suite> Membership<S> {
         Self::activate(header, entry.slot, Next { pair, path: None, key })
     }
 
-    /// Goes to the epoch's key of the chain, never back, and stays there: another path of this epoch may be needed.
+    /// Goes to the epoch's key of the chain, never back, and stays there: another path of this epoch may be
+    /// needed.
     pub(super) fn open_path(
         header: &VerifiedHeader<S>,
         path: &PathMessage,

@@ -8,7 +8,7 @@ use rand_core::CryptoRngCore;
 use super::{FullKey, Member, Oracles, PublicParameters};
 use crate::{AgreedSecret, Element, Error, SecretScalar, Suite, UnixTime};
 
-/// What the leader sends to the group. Nothing in it says who made it.
+/// The leader's message to the group. Nothing in it authenticates its sender.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broadcast<S: Suite> {
     /// V.
@@ -19,7 +19,7 @@ pub struct Broadcast<S: Suite> {
     pub wrapped: Vec<[u8; 32]>,
 }
 
-/// What the leader keeps: l_k, and GL, the members with their T_i.
+/// State of the leader: l_k, and GL, the members with their T_i.
 #[derive(Debug)]
 pub struct GroupState<S: Suite> {
     oracles: Oracles,
@@ -58,7 +58,8 @@ pub fn gen_group_key<S: Suite>(
     Ok((state, key, broadcast))
 }
 
-/// **KeyRetrieval**: T_i = y_i·V, K_g = C_i ⊕ H1(V,T_i,…,t_g). One multiplication. Whatever comes out is taken for the key.
+/// **KeyRetrieval**: T_i = y_i·V, K_g = C_i ⊕ H1(V,T_i,…,t_g). One multiplication. Whatever comes out is
+/// taken for the key.
 ///
 /// # Errors
 /// [`Error::MissingEntry`] if the broadcast has no such entry.

@@ -1,9 +1,10 @@
 //! The `flat` strategy, the paper's: a fresh K_g for every epoch, wrapped for each member.
 //!
-//! Frimpong, Rabbaninejad, Michalas, *Arrows in a Quiver*, GenGroupKey and Re-Key: C_i = K_g ⊕ H1(V, T_i, …, t_g). There
-//! the mask repeats as long as V, T_i and t_g do; here it is PRF(W_i\[u\], "wrap", D0 ‖ slot) and W_i\[u\] is gone after one use.
+//! Frimpong, Rabbaninejad, Michalas, *Arrows in a Quiver*, GenGroupKey and Re-Key: C_i = K_g ⊕ H1(V, T_i, …,
+//! t_g). There the mask repeats as long as V, T_i and t_g do; here it is PRF(W_i\[u\], "wrap", D0 ‖ slot) and
+//! W_i\[u\] is gone after one use.
 //!
-//! The steps after the wraps are owed and made by [`settle`](Strategy::settle), so that they keep nobody waiting for the
+//! The steps after the wraps are deferred to [`settle`](Strategy::settle), so that they do not delay the
 //! epoch. Until then the leader's memory opens the entries of the current epoch, whose key it holds anyway.
 
 use alloc::vec::Vec;
@@ -45,7 +46,7 @@ impl<S: Suite> Strategy<S> for Flat<S> {
         // K_g = 32 random bytes
         let key = GroupKey::new(S::ID, Secret::random(rng));
         change.removed.iter().for_each(|slot| self.members.clear(slot));
-        // Copied, so that the vector erases what it held; what is moved out of one stays behind in its memory.
+        // Copied, so that the vector erases its content; moving out of one leaves a copy in its memory.
         for (slot, ratchet) in &change.newcomers {
             self.members.set(*slot, ratchet.clone());
         }

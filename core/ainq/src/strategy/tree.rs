@@ -1,7 +1,8 @@
 //! The `tree` strategy at the leader: see [`tree`](crate::tree).
 //!
-//! A term opens flat, because every chain is new anyway: K_g is random and wrapped for each member. The keys of the nodes
-//! are drawn with it; members get them by path messages afterwards, or when they first miss them.
+//! A term opens flat, because every chain is new anyway: K_g is random and wrapped for each member. The keys
+//! of the nodes are drawn with it; members get them by path messages afterwards, or when they first miss
+//! them.
 
 use alloc::vec::Vec;
 
@@ -69,7 +70,7 @@ impl<S: Suite> Strategy<S> for Tree<S> {
         let wraps = self.nodes.rekey(&touched, change.removed, &change.newcomers, d0, fresh);
         let delta = Delta::pack(&touched, &wraps);
         let root = Node { level: height, index: 0 };
-        // In a group of nobody the key is nobody's.
+        // In an empty group the key has no holder.
         let key = match self.nodes.key(root) {
             Some(root) => group_key::<S>(root, d0),
             None => GroupKey::new(S::ID, fresh(root)),

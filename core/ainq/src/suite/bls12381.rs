@@ -1,7 +1,8 @@
-//! G1 of BLS12-381 over arkworks. **Not constant-time**: for comparison and for machines whose timing nobody sees.
+//! G1 of BLS12-381 over arkworks. **Not constant-time**: for comparison and for machines whose timing cannot
+//! be observed.
 //!
-//! Points are compressed, 48 bytes, as in the Zcash serialisation; scalars 32 bytes little-endian. The pairwise secret is the
-//! compressed point.
+//! Points are compressed, 48 bytes, as in the Zcash serialisation; scalars 32 bytes little-endian. The
+//! pairwise secret is the compressed point.
 
 use alloc::vec::Vec;
 
@@ -55,7 +56,7 @@ impl Suite for Bls12381G1 {
         let bytes: &[u8; 48] = bytes.try_into().ok()?;
         // Checks the curve equation and the subgroup.
         let point = G1Affine::deserialize_compressed(&bytes[..]).ok()?;
-        // Whatever freedom a decoder may leave, only the encoding this suite writes is taken.
+        // Whatever freedom a decoder may leave, only the encoding that this suite writes is accepted.
         (compressed(&point) == *bytes).then(|| point.into_group())
     }
 
@@ -106,7 +107,8 @@ impl Suite for Bls12381G1 {
     }
 
     fn challenge(parts: &[&[u8]]) -> Fr {
-        // As H2 of FROST over P-256 (RFC 9591, 6.4): hash_to_field with the context string and "chal" as its domain
+        // As H2 of FROST over P-256 (RFC 9591, 6.4): hash_to_field with the context string and "chal" as its
+        // domain
         Fr::from_be_bytes_mod_order(&expand_message::<WIDE>(&[FROST_CONTEXT, b"chal"], parts))
     }
 
@@ -151,7 +153,8 @@ fn secret_of(point: &G1Affine) -> Result<AgreedSecret, Error> {
 
 fn compressed(point: &G1Affine) -> [u8; 48] {
     let mut bytes = [0; 48];
-    // Writing 48 bytes into 48 cannot fail; should it, zeros are no point's encoding, and every decoder refuses them.
+    // Writing 48 bytes into 48 cannot fail; should it, zeros are no point's encoding, and every decoder
+    // refuses them.
     if point.serialize_compressed(&mut bytes[..]).is_err() {
         bytes = [0; 48];
     }

@@ -1,17 +1,17 @@
 //! ristretto255 (RFC 9496) over curve25519-dalek: the default suite, constant-time.
 //!
 //! # The pairwise secret as bytes
-//! A ristretto element is a coset of curve points, so "its u-coordinate" is not one value. It becomes one by clearing the
-//! cofactor and normalising the scalar. With s the 32-byte encoding of Q and k a scalar,
+//! A ristretto element is a coset of curve points, so "its u-coordinate" is not one value. It becomes one by
+//! clearing the cofactor and normalising the scalar. With s the 32-byte encoding of Q and k a scalar,
 //!
 //! ```text
 //! k̂        = k if 2^251 ≤ k < 2^252, else q − k       (a k for which neither fits, one in 2^127, is no key)
 //! DH(k, Q) = X25519(8·k̂, s² mod p) = u([8k]P)          for every representative P of Q
 //! ```
 //!
-//! 8·k̂ already is a clamped X25519 scalar, so any RFC 7748 code computes this, among it assembly for microcontrollers
-//! ([`quiver_simd::x25519::x25519`]).
-//! The sign of k is lost, which is why the hash that uses T includes both public points.
+//! 8·k̂ already is a clamped X25519 scalar, so any RFC 7748 code computes this, among it assembly for
+//! microcontrollers ([`quiver_simd::x25519::x25519`]). The sign of k is lost, which is why the hash that uses
+//! T includes both public points.
 //!
 //! Many points at once are faster in other ways, which give the same bytes: [`batch`].
 
@@ -154,7 +154,7 @@ fn agree(k: &Scalar, q: &[u8; 32]) -> Result<AgreedSecret, Error> {
     }
     let u = FieldElement::from_bytes(q).square().to_bytes();
     let secret = quiver_simd::x25519::x25519(&clamped, &u);
-    // Q is of prime order and k is not zero, so this never happens; a secret everybody knows must not slip through.
+    // Q is of prime order and k is not zero, so this never happens; a public secret must not pass.
     if bool::from(secret.ct_eq(&[0; 32])) {
         return Err(Error::IdentityPoint);
     }

@@ -13,18 +13,19 @@ use crate::{Error, Handle, Name};
 
 /// Opens the messages of one epoch, each once.
 ///
-/// [`open`](Self::open) decrypts and changes nothing; only what is [accepted](Self::accept) moves a window. Between the two
-/// the caller verifies the signature, if there is to be one: a message whose signature is forged silences nobody.
+/// Opens the messages of an epoch. [`open`](Self::open) decrypts and changes nothing; only an
+/// [accepted](Self::accept) message moves a window. Between the two the caller verifies the signature, if
+/// there is to be one: a message whose signature is forged silences nobody.
 ///
-/// A receiver belongs to the run that activated the epoch. After a restart there must not be another for the same epoch,
-/// unless it is [`restore`](Self::restore)d from durable ceilings.
+/// A receiver belongs to the run that activated the epoch. After a restart there must not be another for the
+/// same epoch, unless it is [`restore`](Self::restore)d from durable ceilings.
 pub struct Receiver {
     key: TrafficKey,
     digest: Digest,
     leader: Handle,
-    /// Nobody sits here and above.
+    /// No member holds this slot or one above.
     slots: Slot,
-    /// Of its own, so that nobody else's messages push it out.
+    /// Separate, so that no other sender's messages displace it.
     from_leader: Option<Box<Source>>,
     signed: Senders,
     unsigned: Senders,
@@ -62,7 +63,7 @@ impl Receiver {
         self
     }
 
-    /// Refuses slots from this one on, which nobody holds. The leader's is none of them.
+    /// Refuses slots from this one on, which no member holds. The leader's is none of them.
     #[must_use]
     pub const fn with_slots(mut self, slots: Slot) -> Self {
         self.slots = slots;
@@ -96,7 +97,7 @@ impl Receiver {
         &self.digest
     }
 
-    /// Of how many senders there are windows.
+    /// Number of senders with windows.
     #[must_use]
     pub fn senders(&self) -> usize {
         usize::from(self.from_leader.is_some()) + self.signed.len() + self.unsigned.len()
@@ -105,13 +106,13 @@ impl Receiver {
     /// Decrypts a message that claims this signer, or none. Costs no curve arithmetic and changes nothing.
     ///
     /// # Errors
-    /// [`Error::WrongSlot`] or [`Error::Malformed`] for a slot or number no sender has, and for the leader's slot unless it is
-    /// the leader that signs; [`Error::Replay`] if it was received before, may have been, or its sender has started anew since;
-    /// [`Error::SealBroken`] if it is not of this epoch, sender, channel and signer; [`Error::Exhausted`] for a sender not
-    /// heard before when there is no room for more.
+    /// [`Error::WrongSlot`] or [`Error::Malformed`] for a slot or number no sender has, and for the leader's
+    /// slot unless it is the leader that signs; [`Error::Replay`] if it was received before, may have been,
+    /// or its sender has started anew since; [`Error::SealBroken`] if it is not of this epoch, sender,
+    /// channel and signer; [`Error::Exhausted`] for a sender not heard before when there is no room for more.
     pub fn open(&self, frame: &Frame, channel: &Name, signer: Option<&Handle>) -> Result<Opened, Error> {
-        // The leader signs all that it says, in its own slot; nobody else's message is from there.
-        // §13.4, 1: slot, number and window, as the message claims them.
+        // The leader signs all its messages, in its own slot; no other message is from there. §13.4, 1: slot,
+        // number and window, as the message claims them.
         let by_leader = signer == Some(&self.leader);
         if (frame.slot == LEADER_SLOT) != by_leader || (frame.slot >= self.slots && !by_leader) {
             return Err(Error::WrongSlot);
@@ -135,10 +136,12 @@ impl Receiver {
         Ok(Opened { sender, start, counter: frame.counter, plaintext })
     }
 
-    /// Takes a message that opened, and whose signature holds if it claims one: it is received now, and never again.
+    /// Accepts a message that opened, and whose signature holds if it claims one: it is received now, and
+    /// never again.
     ///
     /// # Errors
-    /// [`Error::Replay`] or [`Error::Exhausted`], as [`open`](Self::open), if another one was accepted in between.
+    /// [`Error::Replay`] or [`Error::Exhausted`], as [`open`](Self::open), if another one was accepted in
+    /// between.
     pub fn accept(&mut self, opened: Opened) -> Result<Zeroizing<Vec<u8>>, Error> {
         // §13.4, 4: the window is marked last, when the caller has verified the signature.
         let Opened { sender, start, counter, plaintext } = opened;
@@ -175,8 +178,9 @@ impl Receiver {
         }
     }
 
-    /// The ceilings that rose since the last call, one per sender: every 64 messages, and with a sender's first. Who wants
-    /// to restore this receiver asks after each message, and makes them durable before acting on what was opened.
+    /// The ceilings that rose since the last call, one per sender: every 64 messages, and with a sender's
+    /// first. Who wants to restore this receiver asks after each message, and makes them durable before
+    /// acting on what was opened.
     pub fn take_risen_ceilings(&mut self) -> Vec<Ceiling> {
         let leader = self.from_leader.as_mut().and_then(|source| source.take_risen(SenderId::Leader));
         let signed = self.signed.take_risen(SenderId::Signer);

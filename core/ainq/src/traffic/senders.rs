@@ -1,10 +1,10 @@
 //! Replay state by sender, bounded: a window for recent senders, a floor for the others (§13.5).
 //!
-//! Whoever holds K_tr can claim any slot, so the number of senders is the sender's word. A receiver keeps full windows (some
-//! 200 bytes) for the senders heard last. Of a sender that it forgets it keeps a floor (16 bytes): its start and its next
-//! number. Nothing below a floor is accepted again, so forgetting lets no replay in; what it costs is messages of that
-//! sender that were overtaken by others. When the floors are full as well, senders not heard before are refused until the next
-//! epoch: that fails closed.
+//! A holder of K_tr can claim any slot, so the number of senders is not bounded by the roster. A receiver
+//! keeps full windows (some 200 bytes) for the senders heard last. Of a sender that it forgets it keeps a
+//! floor (16 bytes): its start and its next number. Nothing below a floor is accepted again, so forgetting
+//! lets no replay in; what it costs is messages of that sender that were overtaken by others. When the floors
+//! are full as well, senders not heard before are refused until the next epoch: that fails closed.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -17,23 +17,23 @@ use super::{SALT_LEN, Start, TrafficKey};
 use crate::slots::Slot;
 use crate::{Error, Handle};
 
-/// How many senders of unsigned messages, and how many of signed ones, a receiver keeps windows of, unless told otherwise.
+/// Default number of senders of unsigned messages, and of signed ones, whose windows a receiver keeps.
 pub const MAX_SENDERS: u32 = 1 << 16;
 
-/// Of how many senders more, for each of those, the start and the next number are remembered.
+/// Number of further senders, for each of those, whose start and next number are remembered.
 pub const REMEMBERED_PER_SENDER: u32 = 8;
 
-/// How far apart the ceilings of one sender are.
+/// Distance between the ceilings of one sender.
 const CEILING_STEP: u64 = 64;
 
-/// By what messages of one sender are known: its signature, or else the slot that it claims.
+/// Identifies the messages of one sender: by its signature, or else by the slot that it claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SenderId {
     /// The leader of the term. It signs.
     Leader,
-    /// Whoever signs with the key of which this is the beginning of the handle.
+    /// The signer whose handle begins with this.
     Signer(u64),
-    /// Somebody who claims this slot and does not sign.
+    /// An unsigned sender that claims this slot.
     Slot(Slot),
 }
 
@@ -52,8 +52,8 @@ impl SenderId {
     }
 }
 
-/// What a receiver that wants to go on with an epoch after a restart must have made durable before it acts on a message:
-/// nothing of this sender's start below `counter` will be accepted again.
+/// Bound that a receiver must make durable before it acts on a message, if it is to continue an epoch after a
+/// restart: nothing of this sender's start below `counter` will be accepted again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ceiling {
     /// The sender.
@@ -74,7 +74,7 @@ pub(super) struct Source {
     pub(super) key: Secret<32>,
     window: Window,
     ceiling: u64,
-    /// Whether the ceiling rose since somebody asked.
+    /// Whether the ceiling rose since it was last read.
     risen: bool,
 }
 
@@ -89,7 +89,8 @@ impl Source {
         self.start == *start
     }
 
-    /// A lower start, or the same with another salt or slot, is not accepted; nor is a number received before.
+    /// A lower start, or the same with another salt or slot, is not accepted; nor is a number received
+    /// before.
     pub(super) fn accepts(&self, start: &Start, counter: u64) -> bool {
         if self.is(start) { self.window.accepts(counter) } else { start.boot_no > self.start.boot_no }
     }
@@ -110,7 +111,7 @@ impl Source {
     }
 }
 
-/// What stays of a sender that was forgotten.
+/// State of a forgotten sender.
 struct Floor {
     sender: u64,
     boot_no: u32,
@@ -130,9 +131,10 @@ pub(super) struct Senders {
     limit: u32,
     /// Counts what was accepted.
     clock: u32,
-    /// With when each was heard last. In boxes: a map makes room for eleven at once, and most receivers hear from one or two.
+    /// With the time at which each was last received. Boxed: a map makes room for eleven at once, and most
+    /// receivers have one or two senders.
     recent: BTreeMap<u64, (u32, Box<Source>)>,
-    /// In order.
+    /// Ascending.
     floors: Vec<Floor>,
 }
 
@@ -149,7 +151,7 @@ impl Senders {
         self.recent.get(&sender.number()).map(|(_, source)| &**source)
     }
 
-    /// How many there are windows of.
+    /// Number of windows.
     pub(super) fn len(&self) -> usize {
         self.recent.len()
     }
@@ -169,7 +171,7 @@ impl Senders {
         if accepted { Ok(()) } else { Err(Error::Replay) }
     }
 
-    /// Whether there is no room for a sender that was not heard before.
+    /// Whether there is no room for a new sender.
     fn is_full(&self) -> bool {
         let remembered = (self.limit as usize).saturating_mul(REMEMBERED_PER_SENDER as usize);
         self.recent.len() >= self.limit as usize && self.floors.len() >= remembered
@@ -203,7 +205,7 @@ impl Senders {
         }
     }
 
-    /// Makes room for a sender, at the cost of the one that was heard least recently.
+    /// Adds a sender, and forgets the one received least recently if there is no room.
     pub(super) fn insert(&mut self, sender: SenderId, source: Source) {
         if self.recent.len() >= self.limit as usize {
             let oldest = self.recent.iter().min_by_key(|(_, (heard, _))| *heard).map(|(number, _)| *number);

@@ -1,6 +1,6 @@
 //! The replay window of a sender: which of its last 1,024 messages were received.
 
-/// How many message numbers below the highest are remembered.
+/// Number of message numbers below the highest that are remembered.
 pub(super) const WINDOW: u64 = 1024;
 
 const WORDS: usize = 16;
@@ -35,7 +35,7 @@ impl Window {
     pub(super) fn mark(&mut self, number: u64) {
         if number >= self.next {
             let skipped = (number - self.next).min(WINDOW);
-            // Bits of numbers that fell out of the window now stand for those skipped.
+            // Bits of numbers that fell out of the window now stand for the skipped ones.
             (self.next..self.next.saturating_add(skipped)).for_each(|n| self.set(n, false));
             self.next = number.saturating_add(1);
         }

@@ -1,8 +1,8 @@
 //! The tree's operations on keys, generic over what a key is.
 //!
-//! The tree's own code decides who gets which key; what a key is and how one hides another it leaves to an [`Algebra`].
-//! The protocol has one, [`HmacXor`]. Tests have another, of symbols, and so explore by the thousand what the very code
-//! that runs in production gives away; see the tests of this module.
+//! The tree's own code decides who gets which key; the representation of a key and of its wrap is that of an
+//! [`Algebra`]. The protocol has one, [`HmacXor`]. Tests have another, of symbols, and so explore by the
+//! thousand what the very code that runs in production gives away; see the tests of this module.
 
 use core::marker::PhantomData;
 
@@ -30,7 +30,7 @@ impl Rules {
         Self { step_after_use: true, step_per_epoch: true, step_on_join: true, refresh_above_leaves: true };
 }
 
-/// Where a wrap belongs: under D0, to `child`, which gets `parent`'s key from it.
+/// Position of a wrap: under D0, to `child`, which gets `parent`'s key from it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place<'a> {
     pub(crate) d0: &'a Digest,
@@ -51,9 +51,9 @@ pub(crate) trait Algebra {
 
     /// `key` under `under`, and what `under` becomes by it.
     fn wrap(place: &Place<'_>, under: &Self::Key, key: &Self::Key) -> (Self::Wrap, Self::Key);
-    /// What [`wrap`](Self::wrap) hid, and what `under` becomes by it. Nothing says yet that it is the right key.
+    /// Inverse of [`wrap`](Self::wrap), and the step of `under`. The key is not verified yet.
     fn unwrap(place: &Place<'_>, under: &Self::Key, wrap: &Self::Wrap) -> (Self::Key, Self::Key);
-    /// As [`unwrap`](Self::unwrap), for who has no use for what `under` becomes: a leaf's key is its chain's to step.
+    /// As [`unwrap`](Self::unwrap) without the step of `under`: a leaf's key is stepped by its chain.
     fn open(place: &Place<'_>, under: &Self::Key, wrap: &Self::Wrap) -> Self::Key {
         Self::unwrap(place, under, wrap).0
     }

@@ -1,7 +1,8 @@
 //! The wraps of an epoch, encoded: the same for all members, bound by the header (§8.3).
 //!
-//! Which nodes are in R follows from the header, so only what does not is written: for every v ∈ R two bits, whether each
-//! child wraps; then the wraps (32 bytes each). All in the order level, index, child; the bits from the lowest of each byte up, the last byte filled with zeros.
+//! Which nodes are in R follows from the header, so only what does not is written: for every v ∈ R two bits,
+//! whether each child wraps; then the wraps (32 bytes each). All in the order level, index, child; the bits
+//! from the lowest of each byte up, the last byte filled with zeros.
 
 use alloc::vec::Vec;
 
@@ -14,12 +15,12 @@ use crate::Error;
 /// Bytes of a wrap.
 const WRAP_LEN: usize = 32;
 
-/// Every wrap of one epoch of a tree, bound to its header by entries_root. As it comes from outside it is any byte
-/// string that is not too long; what it says shows under the header it belongs to.
+/// Every wrap of one epoch of a tree, bound to its header by entries_root. As it comes from outside it is any
+/// byte string that is not too long; what it says shows under the header it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delta {
     bytes: Vec<u8>,
-    /// Of the bytes. Kept, because it is asked for more than once and they may be many.
+    /// Digest of the bytes. Kept, because it is needed more than once and they may be many.
     root: Digest,
 }
 
@@ -102,7 +103,7 @@ pub(crate) struct View<'a> {
 }
 
 impl View<'_> {
-    /// The wrap of a parent of R under a child; none if nobody remains beneath.
+    /// The wrap of a parent of R under a child; `None` if no member remains beneath.
     pub(crate) fn find(&self, parent: Node, child: Node) -> Option<[u8; WRAP_LEN]> {
         let bit = bit_of(self.touched, parent, child);
         if self.masks.get(bit / 8)? >> (bit % 8) & 1 == 0 {
@@ -139,7 +140,7 @@ const fn bit_at(rank: usize, child: Node) -> usize {
     2 * rank + (child.index & 1) as usize
 }
 
-/// How many of the first `bits` bits are set.
+/// Number of the first `bits` bits that are set.
 fn ones_before(bytes: &[u8], bits: usize) -> usize {
     let (whole, rest) = bytes.split_at_checked(bits / 8).unwrap_or((bytes, &[]));
     let ones: u32 = whole.iter().map(|byte| byte.count_ones()).sum();
@@ -168,7 +169,7 @@ mod tests {
         const HEIGHT: u8 = 17;
         let removed: SlotSet = (0..1024_u32).map(|number| number * 128 + number % 97).collect();
         let touched = Touched::new(HEIGHT, HEIGHT, &removed, &SlotSet::new(), Rules::ALL);
-        // Every third child has nobody beneath.
+        // Every third child has no member beneath.
         let children =
             touched.refreshed_nodes().flat_map(|parent| parent.children().map(|child| (parent, child)));
         let wraps: Vec<_> = children

@@ -19,11 +19,11 @@ pub(crate) struct Wrapped<W> {
 
 /// All keys of the tree. Nodes with no member beneath have none.
 ///
-/// A chain is at the epoch in which it was last used, or at the one after: what was used is stepped with the next epoch,
-/// so that the leader's memory opens nothing older; what was not waits until it is.
+/// A chain is at the epoch in which it was last used, or at the one after: what was used is stepped with the
+/// next epoch, so that the leader's memory opens nothing older; what was not waits until it is.
 pub(crate) struct Hierarchy<A: Algebra> {
     leaves: Slab<A::Leaf>,
-    /// Whose chains were used in the current epoch.
+    /// Slots whose chains were used in the current epoch.
     used: BTreeSet<Slot>,
     /// The current epoch's counter.
     counter: u64,
@@ -32,7 +32,8 @@ pub(crate) struct Hierarchy<A: Algebra> {
 }
 
 impl<A: Algebra> Hierarchy<A> {
-    /// A tree that a term opens with: fresh keys above all its members, whose chains have wrapped the group's key.
+    /// A tree with which a term opens: fresh keys above all its members, whose chains have wrapped the
+    /// group's key.
     pub(crate) fn new(
         height: u8,
         members: &[(Slot, A::Leaf)],
@@ -41,7 +42,8 @@ impl<A: Algebra> Hierarchy<A> {
         let mut levels: Vec<_> = (0..height).map(|_| Slab::new()).collect();
         let mut leaves = Slab::new();
         let mut occupied: SlotSet = members.iter().map(|(slot, _)| *slot).collect();
-        // Copied, so that the caller's vector erases what it held; what is moved out of one stays behind in its memory.
+        // Copied, so that the caller's vector erases its content; moving out of one leaves a copy in its
+        // memory.
         for (slot, leaf) in members {
             leaves.set(*slot, leaf.clone());
         }
@@ -66,14 +68,16 @@ impl<A: Algebra> Hierarchy<A> {
         self.levels.get(usize::from(node.level).checked_sub(1)?)?.get(node.index)
     }
 
-    /// A member's chain in this epoch and the keys above it, bottom-up; none of these is missing above a member.
+    /// A member's chain in this epoch and the keys above it, bottom-up; none of these is missing above a
+    /// member.
     pub(crate) fn leaf_and_path(&mut self, slot: Slot) -> Option<(&A::Leaf, impl Iterator<Item = &A::Key>)> {
         let leaf = use_leaf::<A>(&mut self.leaves, &mut self.used, self.counter, slot)?;
         let levels = (1..).zip(&self.levels);
         Some((leaf, levels.filter_map(move |(level, keys)| keys.get(Node::above(slot, level).index))))
     }
 
-    /// Makes the next epoch of the change that `touched` was computed from. Old keys and stars are erased on the way.
+    /// Makes the next epoch of the change that `touched` was computed from. Old keys and stars are erased on
+    /// the way.
     pub(crate) fn rekey(
         &mut self,
         touched: &Touched,
@@ -109,8 +113,9 @@ impl<A: Algebra> Hierarchy<A> {
         wraps
     }
 
-    /// A node of R: n* = fresh, wrapped under the key of each child with a remaining member beneath, which then is
-    /// stepped. Children on a lower level are done, so their keys are the stars; nobody else uses these any more.
+    /// Refreshes a node of R: n* = fresh, wrapped under the key of each child with a remaining member
+    /// beneath, which then is stepped. Children on a lower level are done, so their keys are the stars;
+    /// nothing else uses these any more.
     fn refresh(
         &mut self,
         node: Node,
@@ -124,12 +129,13 @@ impl<A: Algebra> Hierarchy<A> {
             let place = Place { d0, parent: node, child };
             wraps.extend(self.spend(&place, &star));
         }
-        // Without a remaining member beneath there is nobody to have a key.
+        // Without a remaining member beneath, no node holds a key.
         let empty = wraps.len() == before;
         self.put(node, (!empty).then_some(star));
     }
 
-    /// Wraps under a child's key, and steps it unless it is a leaf's; nothing if the child has no remaining member.
+    /// Wraps under a child's key, and steps it unless it is a leaf's; nothing if the child has no remaining
+    /// member.
     fn spend(&mut self, place: &Place<'_>, star: &A::Key) -> Option<Wrapped<A::Wrap>> {
         let Place { parent, child, .. } = *place;
         if child.level == 0 {
@@ -144,7 +150,8 @@ impl<A: Algebra> Hierarchy<A> {
         Some(Wrapped { parent, child, wrap })
     }
 
-    /// A node of A: a key if it has none yet, and a step before newcomers get it, unless it wrapped and has had it.
+    /// A node of A: a key if it has none yet, and a step before newcomers get it, unless it wrapped and has
+    /// had it.
     fn make_room(&mut self, node: Node, touched: &Touched, fresh: &mut dyn FnMut(Node) -> A::Key) {
         let former = self.key(node);
         let wrapped = former.is_some() && node.level < touched.height() && touched.refreshes(node.parent());

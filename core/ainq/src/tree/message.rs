@@ -13,24 +13,26 @@ use crate::pairwise::Ratchet;
 use crate::slots::{MAX_SLOTS, Slot};
 use crate::{Error, GroupKey, Suite};
 
-/// Bytes that tie a path message to a question: the number of a request to catch up, n_e of a join, or the leader's
-/// random ones if nobody asked.
+/// Nonce that ties a path message to a request: the number of a request to catch up, n_e of a join, or random
+/// bytes of the leader.
 pub type PathNonce = [u8; 16];
 
 const KEY_LEN: usize = 32;
 
-/// The keys above one member's leaf, and K_g, sealed for that member alone. The header they belong to is sent beside it.
+/// The keys above one member's leaf, and K_g, sealed for that member alone. The header they belong to is sent
+/// beside it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PathMessage {
-    /// Whose.
+    /// Slot of the member.
     pub slot: Slot,
-    /// What it answers.
+    /// Nonce of the request that it answers.
     pub r: PathNonce,
     sealed: Vec<u8>,
 }
 
 impl PathMessage {
-    /// Bytes of an encoding at most: slot and r, the keys of a path in the highest tree, K_g, and the seal's tag.
+    /// Bytes of an encoding at most: slot and r, the keys of a path in the highest tree, K_g, and the seal's
+    /// tag.
     pub const MAX_LEN: usize = 4 + 16 + (MAX_HEIGHT as usize + 1) * KEY_LEN + aead::TAG_LEN;
 
     /// slot (4 bytes) ‖ r (16) ‖ ciphertext.

@@ -48,15 +48,15 @@ pub(crate) const fn height_for(slot: Slot) -> u8 {
     if bits < 1 { 1 } else { bits as u8 }
 }
 
-/// What an epoch touches, computed alike by the leader and by every member from the signed header: R, the nodes that get
-/// a fresh key, and A, the nodes above newcomers.
+/// Nodes that an epoch changes, computed alike by the leader and by every member from the signed header: R,
+/// the nodes that get a fresh key, and A, the nodes above newcomers.
 pub(crate) struct Touched {
     refreshed: Levels,
     added: Levels,
 }
 
 impl Touched {
-    /// For a tree that had the height `before` and has `height` now, which is no less.
+    /// For a tree whose height grows from `before` to `height`.
     pub(crate) fn new(before: u8, height: u8, removed: &SlotSet, added: &SlotSet, rules: Rules) -> Self {
         // R = ancestors of removed slots, and every new root level; ...
         let mut refreshed = Levels::above(removed, height);
@@ -91,7 +91,7 @@ impl Touched {
         self.added(node.level).contains(node.index)
     }
 
-    /// How many nodes R has.
+    /// Number of nodes of R.
     pub(crate) fn refreshed_len(&self) -> usize {
         self.refreshed.below(self.height() + 1).len()
     }
@@ -102,7 +102,7 @@ impl Touched {
             .flat_map(|level| self.refreshed(level).iter().map(move |index| Node { level, index }))
     }
 
-    /// How many nodes R has before `node`, in the order of level and index.
+    /// Number of nodes of R before `node`, in the order of level and index.
     pub(crate) fn rank(&self, node: Node) -> usize {
         self.refreshed.below(node.level).len() + self.refreshed(node.level).rank(node.index)
     }
@@ -113,7 +113,7 @@ struct Levels {
     height: u8,
     /// The indices of the leaves and of each level, one after the other.
     runs: Vec<Run>,
-    /// How many runs there are up to each level, the leaves' first.
+    /// Number of runs up to each level, the leaves' first.
     ends: [u32; MAX_HEIGHT as usize + 1],
 }
 
@@ -154,7 +154,7 @@ impl Levels {
         self.ends.iter_mut().skip(1).for_each(|end| *end = end.saturating_sub(cleared));
     }
 
-    /// How many runs there are up to a level.
+    /// Number of runs up to a level.
     fn end(&self, level: u8) -> usize {
         self.ends.get(usize::from(level.min(self.height))).map_or(0, |end| *end as usize)
     }
@@ -163,12 +163,12 @@ impl Levels {
         self.between(level.saturating_sub(1), level)
     }
 
-    /// Those of all lower levels.
+    /// The runs of all lower levels.
     fn below(&self, level: u8) -> Runs<'_> {
         self.between(0, level.saturating_sub(1))
     }
 
-    /// Those above one level, up to another.
+    /// The runs above one level, up to another.
     fn between(&self, lower: u8, upper: u8) -> Runs<'_> {
         Runs(self.runs.get(self.end(lower)..self.end(upper)).unwrap_or_default())
     }

@@ -35,8 +35,9 @@ impl<A: Algebra> Path<A> {
         self.keys.last()
     }
 
-    /// The path after an epoch, to whose counter the leaf's chain was brought. `find` gives the wrap of a parent under a
-    /// child. The old path is as it was: if the epoch turns out not to hold, nothing has happened.
+    /// The path after an epoch, to whose counter the leaf's chain was brought. `find` gives the wrap of a
+    /// parent under a child. The old path is as it was: if the epoch turns out not to hold, nothing has
+    /// happened.
     pub(crate) fn follow(
         &self,
         slot: Slot,

@@ -1,8 +1,9 @@
 //! Symbolic tests of the tree: what an adversary derives from the keys it has (§8.6).
 //!
-//! The code under test is the one that runs: [`Hierarchy`], [`Path`] and [`Touched`] over another [`Algebra`]. A key is a
-//! name and a number of steps; a wrap is a pair of keys. An adversary that has some keys has all that follow by steps, and
-//! whatever was ever sent under any of these: [`Closure`], which knows nothing of trees, works that out.
+//! The code under test is the one that runs: [`Hierarchy`], [`Path`] and [`Touched`] over another
+//! [`Algebra`]. A key is a name and a number of steps; a wrap is a pair of keys. An adversary that has some
+//! keys has all that follow by steps, and whatever was ever sent under any of these: [`Closure`], which knows
+//! nothing of trees, works that out.
 
 mod symbols;
 
@@ -36,10 +37,10 @@ struct Member<const D: u8> {
     path: Option<Path<Symbolic<D>>>,
 }
 
-/// How an adversary got at a key it must not have.
+/// Source of an adversary's forbidden key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Leak {
-    /// Everybody who was not a member, together, with all they ever held.
+    /// All non-members together, with all they ever held.
     Coalition,
     /// One captured member's memory, and everything recorded.
     CapturedMember,
@@ -190,8 +191,8 @@ impl<const D: u8> Group<D> {
         added
     }
 
-    /// Path messages to those that lack theirs, each with a chance of 1 in `odds` to be left out; and now and then one
-    /// to somebody that followed by the wraps before its answer came.
+    /// Sends path messages to members without theirs, each omitted with a chance of 1 in `odds`; and
+    /// sometimes one to a member that followed by the wraps before its answer arrived.
     fn send_paths(&mut self, key: Symbol, odds: u32) {
         for slot in self.members.keys().copied().collect::<Vec<_>>() {
             let lacks = self.members[&slot].path.is_none();
@@ -220,7 +221,7 @@ impl<const D: u8> Group<D> {
         self.member_holds(slot, [key]);
     }
 
-    /// Remembers what a member holds by now, for the day it turns against the group.
+    /// Records the keys that a member holds, for the case that it turns against the group.
     fn member_holds(&mut self, slot: Slot, more: impl IntoIterator<Item = Symbol>) {
         let member = &self.members[&slot];
         let held = self.held.entry(member.id).or_default();
@@ -232,8 +233,8 @@ impl<const D: u8> Group<D> {
         self.epochs.push((key, self.members.values().map(|member| member.id).collect()));
     }
 
-    /// How many epochs the members, together, can open: a search that finds nothing anywhere would prove nothing. A key
-    /// that all of them missed is nobody's.
+    /// Number of epochs that the members, together, can open: a search that finds nothing anywhere would
+    /// prove nothing. A key that all of them missed is nobody's.
     fn readable(&self) -> usize {
         let opened = |(key, members): &&(Symbol, BTreeSet<u32>)| {
             let inside = self.held.iter().filter(|(id, _)| members.contains(id));
@@ -273,7 +274,7 @@ impl<const D: u8> Group<D> {
     }
 }
 
-/// What a member has in memory.
+/// Keys in a member's memory.
 fn state<const D: u8>(member: &Member<D>) -> Vec<Symbol> {
     member.path.iter().flat_map(|path| path.keys().to_vec()).chain([member.leaf.0]).collect()
 }

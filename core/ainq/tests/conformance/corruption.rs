@@ -111,7 +111,8 @@ enum Corruption {
 }
 
 impl Corruption {
-    /// The changed bytes, or nothing if the change changes nothing (removing one of two equal neighbours does not).
+    /// The changed bytes, or `None` if the change changes nothing (removing one of two equal neighbours does
+    /// not).
     fn of(self, honest: &[u8]) -> Option<Vec<u8>> {
         let mut bytes = honest.to_vec();
         match self {
@@ -267,7 +268,7 @@ fn the_longest_identity_is_as_long_as_the_bound_says() {
     assert_eq!(longest.encode().len(), 1255);
     assert_eq!(longest.check(), Ok(()));
     assert_eq!(Identity::decode(&longest.encode()).as_ref(), Ok(&longest));
-    // One group too many: neither its own maker nor whoever reads it takes it.
+    // One group too many: refused by its maker and by readers.
     assert_eq!(of(17).check(), Err(Error::TooLong { what: "groups", limit: 16 }));
     assert!(Identity::decode(&of(17).encode()).is_err());
     let mut world = World::<S>::new(2);

@@ -1,4 +1,4 @@
-//! Authorities beside the KGC: the statement about one, and what it delivers to whom.
+//! Authorities beside the KGC: their statements, and their deliveries.
 
 use quiver_ainq::authority::{MAX_PARAMETERS_LEN, MAX_SCHEMA_LEN};
 use quiver_ainq::delivery::{MAX_DELIVERY_REQUEST_LEN, MAX_QUESTION_LEN, MAX_SECRET_LEN};
@@ -89,7 +89,7 @@ fn an_authority_that_the_kgc_vouches_for_is_believed_and_no_other<S: Suite>() {
     assert_eq!(again.clone().verify(&other.deployment), Err(Error::InvalidSignature));
     let renamed = Deployment::new(name("elsewhere"), world.master.public());
     assert_eq!(again.verify(&renamed), Err(Error::InvalidSignature));
-    // Another KGC's word for the same authority has another fingerprint.
+    // Another KGC's statement of the same authority has another fingerprint.
     let theirs =
         other.master.sign_authority(&other.deployment, statement(&office.secret), &mut other.rng).unwrap();
     let theirs = theirs.verify(&other.deployment).unwrap();
@@ -155,7 +155,7 @@ fn an_enrolled_drone_gets_its_secret_and_nobody_else_does<S: Suite>() {
     // The drone's key without the erased n: another request of the same drone does not open it.
     let (_, later) = ask(&mut world, &drone, &office);
     assert_eq!(later.open(&drone, &office.public, &sealed), Err(Error::SealBroken));
-    // Two one-time secrets, one Debug: it shows neither.
+    // Two one-time secrets, one Debug: it prints neither.
     assert_eq!(format!("{later:?}"), format!("{pending:?}"));
 }
 
@@ -212,7 +212,7 @@ fn only_the_authority_asked_can_answer<S: Suite>() {
     let request = verified(&world, request).unwrap();
     let wrong = request.seal(&other.public, &other.secret, b"x", &mut world.rng);
     assert_eq!(wrong, Err(Error::WrongAuthority));
-    // Somebody who knows everything public, but not a.
+    // An attacker who knows everything public, but not a.
     let forged = request.seal(&office.public, &other.secret, b"x", &mut world.rng).unwrap();
     assert_eq!(pending.open(&drone, &office.public, &forged), Err(Error::SealBroken));
     let honest = request.seal(&office.public, &office.secret, b"x", &mut world.rng).unwrap();

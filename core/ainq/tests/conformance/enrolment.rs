@@ -1,4 +1,4 @@
-//! Tokens, enrolment and revocation: the way it goes, and who is refused.
+//! Tokens, enrolment and revocation: the honest run, and the refusals.
 
 use quiver_ainq::enrolment::MAX_KGCS;
 use quiver_ainq::{
@@ -78,12 +78,12 @@ fn the_gateway_cannot_open_the_reply<S: Suite>() {
     let (request, pending) = world.request();
     let verified = request.verify(&world.deployment, &operators(&world), 1, NOW).unwrap();
     let (reply, public) = world.master.issue(&world.deployment, &verified, 1, &mut world.rng);
-    // What passes through: the request and the reply. Nothing in the reply is the partial key in the clear.
+    // The request and the reply on their way. Nothing in the reply is the partial key in the clear.
     let keypair = pending.open(&world.deployment, &reply).unwrap();
     let bytes = reply.encode();
     assert!(!bytes.windows(S::POINT_LEN).any(|window| window == public.r()));
-    // Half of the drone's secrets is not enough: with another reply secret the encoding is refused, and with another
-    // request of the same drone the seal is.
+    // Half of the drone's secrets is not enough: with another reply secret the encoding is refused, and with
+    // another request of the same drone the seal is.
     let (_, stranger) = world.request();
     let (mine, theirs) = (pending.encode(), stranger.encode());
     let half = [&mine[..mine.len() - 32], &theirs[theirs.len() - 32..]].concat();
@@ -214,7 +214,7 @@ fn a_revocation_list_names_whom_it_names<S: Suite>() {
     let named: Vec<bool> = drones.iter().map(|drone| list.names(drone)).collect();
     assert_eq!(named, [true, true, true, false]);
     assert!(!RevocationList::empty().names(&drones[0]));
-    // With all the keys that the drone ever had, and named once although it was given twice.
+    // With all keys that the drone ever had, and named once although it was given twice.
     assert!(list.names(world.drone(1).public()));
     assert_eq!(list.revoked.len(), 4);
     assert_eq!(list.find(&drones[1].identity.serial), Some(&leader));

@@ -1,4 +1,4 @@
-//! What a KGC signs is what a quorum of KGCs would sign with FROST.
+//! A KGC's signatures are those that a quorum of KGCs makes with FROST.
 
 use frost_ristretto255::{Ciphersuite, Ristretto255Sha512, Signature, VerifyingKey};
 use quiver_ainq::{Purpose, Ristretto255, SchnorrSignature, SecretValue, Suite, identity_statement};

@@ -1,4 +1,4 @@
-//! What every suite must do, and what keys, statements, tokens, enrolment and revocation must refuse.
+//! Requirements of every suite, and refusals of keys, statements, tokens, enrolment and revocation.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod corruption;

@@ -1,5 +1,6 @@
-//! The published algorithms work, and have the flaws they are known for. Each flaw is shown on `paper`, beside what the
-//! rest of this crate does about it where that is a matter of keys; what headers and entries do has tests of its own.
+//! The published algorithms work, and have the flaws they are known for. Each flaw is shown on `paper`,
+//! beside what the rest of this crate does about it where that is a matter of keys; what headers and entries
+//! do has tests of its own.
 
 use quiver_ainq::paper::{
     FullKey, Member, Oracles, PartialKey, PublicParameters, full_key_gen, full_key_gen_unchecked,
@@ -109,7 +110,7 @@ fn a_leaver_computes_the_next_key<S: Suite>() {
         gen_group_key(&swarm.parameters, leader.clone(), swarm.members(), 100, &mut rng).unwrap();
     let known = key_retrieval(&swarm.parameters, &swarm.drones[2], &leader, &before, 2).unwrap();
     let (next, after) = state.rekey_on_leave(&swarm.drones[2].member, &mut rng);
-    // It knows K, and hears both broadcasts: K' = K ⊕ C_0 ⊕ C'_0.
+    // It knows K, and receives both broadcasts: K' = K ⊕ C_0 ⊕ C'_0.
     let computed = xor(known.expose(), &xor(&before.wrapped[0], &after.wrapped[0]));
     assert_eq!(&computed, next.expose());
 }
@@ -128,7 +129,7 @@ fn one_point_serves_every_rekey_and_a_stolen_key_opens_all_of_them<S: Suite>() {
     assert!(recorded.iter().all(|(_, broadcast)| broadcast.v == recorded[0].1.v));
     let (_, _, formed_again) = gen_group_key(parameters, leader.clone(), members, 400, &mut rng).unwrap();
     assert_ne!(formed_again.v, recorded[0].1.v);
-    // y is all that a captured drone holds, and opens what was sent before as well as what is sent now.
+    // y is all that a captured drone holds, and opens earlier as well as later messages.
     for (key, broadcast) in &recorded {
         assert_eq!(&key_retrieval(parameters, &swarm.drones[0], leader, broadcast, 0).unwrap(), key);
     }
@@ -165,7 +166,7 @@ fn an_unchecked_partial_key_ends_in_a_wrong_key_in_silence<S: Suite>() {
 
 fn one_function_for_keys_and_masks_gives_equal_outputs<S: Suite>() {
     let input: [&[u8]; 2] = [b"one", b"input"];
-    // What is published in the one place is what must stay secret in the other.
+    // The published value of the one place is the secret one of the other.
     let published_is_the_mask = |oracles: Oracles| {
         let mut wide = [0; 64];
         wide[..32].copy_from_slice(oracles.h1(&input).expose());
@@ -177,7 +178,8 @@ fn one_function_for_keys_and_masks_gives_equal_outputs<S: Suite>() {
     assert!(!S::scalar_is_zero(&(S::challenge(&input) - S::hash_to_scalar("quiver/1 sig", &input))));
 }
 
-/// A linear congruential generator seeded with the time, as prototypes use. Says it is fit for cryptography; is not.
+/// A linear congruential generator seeded with the time, as prototypes use. Says it is fit for cryptography;
+/// is not.
 struct Clock(u32);
 
 impl RngCore for Clock {
@@ -205,7 +207,7 @@ impl CryptoRng for Clock {}
 fn guessable_randomness_gives_the_master_secret_away<S: Suite>() {
     let started = 1_700_000_077;
     let (master, parameters) = setup::<S>(&mut Clock(started));
-    // Who knows the hour tries its seconds; here, two minutes of them.
+    // An attacker who knows the hour tries its seconds; here, two minutes of them.
     let guessed = (1_700_000_000..1_700_000_120)
         .map(|second| setup::<S>(&mut Clock(second)))
         .find(|(_, guess)| guess.p_pub == parameters.p_pub);
@@ -217,13 +219,13 @@ fn guessable_randomness_gives_the_master_secret_away<S: Suite>() {
 }
 
 fn a_master_secret_among_the_parameters_mints_keys_for_any_name<S: Suite>() {
-    // A prototype hands out (P_pub, x). Whoever reads it issues themselves the leader's name.
+    // A prototype publishes (P_pub, x). A reader can issue itself the leader's name.
     let (swarm, mut rng) = (Swarm::<S>::new(1), rng(8));
     let handed_out = (swarm.parameters, MasterSecret::<S>::decode(&swarm.master.encode()).unwrap());
     let impostor = enrol(&handed_out.0, &handed_out.1, b"leader", &mut rng);
     assert_eq!(impostor.member.d, swarm.leader.member.d);
     assert_ne!(impostor.member.implicit(), swarm.leader.member.implicit());
-    // What a deployment pins has no x in it: nothing of it opens as a master secret that fits.
+    // A deployment's pinned values have no x among them: nothing of it opens as a master secret that fits.
     let world = World::<S>::new(9);
     let secret = hex::encode(&**world.master.encode());
     assert!(!format!("{:?} {:?}", world.deployment, world.master).contains(&secret));

@@ -50,7 +50,7 @@ fn debug_output_has_no_secret_bytes<S: Suite>() {
     // The search would find one.
     assert!(leaks(&hex::encode(&secrets[0].1), &secrets[0].1));
     assert!(leaks(&format!("{:?}", secrets[1].1), &secrets[1].1));
-    // What is public may be seen.
+    // Public values may be printed.
     assert!(format!("{verified:?}").contains("drone-1"));
     let element: Element<S> = value.public();
     assert!(format!("{element:?}").contains(&hex::encode(element.as_bytes())));

@@ -1,4 +1,4 @@
-//! What an edge does not believe: forged, replayed, foreign and corrupted headers and entries.
+//! Refusals of an edge: forged, replayed, foreign and corrupted headers and entries.
 
 use quiver_ainq::{
     Batch, DroneKeypair, Element, Entry, Epoch, EquivocationProof, Error, Header, Identity, Label,
@@ -128,7 +128,8 @@ fn only_the_leader_of_this_group_and_ordinal_is_believed<S: Suite>() {
         let forged = sign(&mut swarm, &pretender, &forged);
         assert_eq!(verify(&swarm, &forged).unwrap_err(), Error::NotALeader);
     }
-    // A namesake of the leader, properly enrolled, signs; but the pairwise keys are with the one that opened the term.
+    // A namesake of the leader, properly enrolled, signs; but the pairwise keys are with the one that opened
+    // the term.
     let namesake = swarm.enrol(leader_role("alpha", 1));
     let mut forged = header.clone();
     forged.core.leader = namesake.public().clone();
@@ -143,7 +144,8 @@ fn only_the_leader_of_this_group_and_ordinal_is_believed<S: Suite>() {
 
 fn a_broadcast_forged_from_public_keys_is_refused<S: Suite>() {
     let mut swarm = Swarm::<S>::formed(23, 1);
-    // The forger runs the protocol itself, with its own secret l, for the real members and their real spare points.
+    // The forger runs the protocol itself, with its own secret l, for the real members and their real spare
+    // points.
     let forger = swarm.enrol(leader_role("alpha", 1));
     let spare = [(0, (swarm.edges[0].spare.q(), *swarm.edges[0].spare.point()))];
     let (_, output) = Leadership::open_term(
@@ -191,7 +193,8 @@ fn old_foreign_expired_and_revoked_headers_are_refused<S: Suite>() {
     let serial = swarm.leader.public().identity.serial;
     let by_serial = RevocationList { revoked: vec![Revoked::unknown(serial)], ..RevocationList::empty() };
     assert_eq!(at(alpha, &by_serial, NOW), Err(Error::Revoked));
-    // The signature is looked at before role, revocation and validity: an outsider learns nothing about those.
+    // The signature is looked at before role, revocation and validity: an outsider learns nothing about
+    // those.
     let mut unsigned = next.clone();
     unsigned.tag[0] ^= 1;
     let refused = unsigned.verify(&swarm.deployment, &name("alpha"), None, &by_serial, u64::MAX);
@@ -287,7 +290,7 @@ fn another_members_entry_is_of_no_use<S: Suite>() {
     let mut swapped = broadcast.entries[0].clone();
     swapped.wrap.iter_mut().for_each(|byte| *byte ^= 0x5a);
     assert_eq!(accept(&swarm, &broadcast.header, &swapped).unwrap_err(), Error::WrongTag);
-    // Removed members are told so by the header.
+    // Removed members learn it from the header.
     swarm.rekey_unheard(&[], vec![0]);
     let broadcast = swarm.last().clone();
     let entry = Entry { slot: 0, ..broadcast.entries[0].clone() };
@@ -375,9 +378,9 @@ fn two_headers_under_two_keys_of_one_serial_convict_the_leader<S: Suite>() {
     };
     let second_key = another(&mut swarm, &identity);
     assert_ne!(second_key.public().handle(), swarm.leader.public().handle());
-    // Whose key it names makes no difference: the serial is the drone.
+    // Which key it names makes no difference: the serial is the drone.
     assert_eq!(convicted(&mut swarm, &second_key).unwrap().identity.serial, identity.serial);
-    // Another drone of the same name and role says nothing against this one.
+    // Another drone of the same name and role proves nothing against this one.
     let other = Identity { serial: [9; 16], ..identity };
     let other = another(&mut swarm, &other);
     let harmless = Error::Malformed("headers that do not contradict each other");
@@ -438,7 +441,7 @@ fn a_welcome_needs_its_own_ephemeral_secret<S: Suite>() {
     assert_eq!(join(0, &secrets[1], 0), Err(Error::WrongTag));
     assert_eq!(join(1, &secrets[0], 0), Err(Error::WrongTag));
     assert_eq!(join(0, &secrets[0], 1), Err(Error::WrongTag));
-    // An epoch that adds nobody welcomes nobody.
+    // An epoch that adds no member welcomes none.
     let batch = Batch::default();
     let expiry = swarm.leadership.rekey(&swarm.leader, batch, &times(), &mut swarm.rng).unwrap();
     let header = swarm.verified(&expiry.header);

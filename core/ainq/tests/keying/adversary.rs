@@ -1,4 +1,5 @@
-//! An adversary that has everything somebody ever held, and all recorded traffic, and tries whatever can be computed.
+//! An adversary with everything that a drone ever held, and all recorded traffic, that tries whatever can be
+//! computed.
 
 use std::collections::BTreeSet;
 
@@ -22,18 +23,18 @@ pub(crate) struct Adversary<S: Suite> {
     chains: Vec<Secret<32>>,
     /// Group keys it has or has worked out.
     keys: Vec<Secret<32>>,
-    /// Everybody's public keys at all slots they may have had.
+    /// Public keys of all drones at all slots they may have had.
     publics: Vec<(Slot, DronePublicKey<S>)>,
     /// All one-time points that were ever published.
     one_times: Vec<Element<S>>,
     /// Keys of a tree's nodes.
     climber: Climber,
-    /// For which epochs, and with how many scalars, all products are made already.
+    /// Epochs whose products are made already, and the number of scalars.
     multiplied: BTreeSet<(Epoch, usize)>,
 }
 
 impl<S: Suite> Adversary<S> {
-    /// An adversary that knows what is public in a swarm.
+    /// An adversary that knows the public data of a swarm.
     pub(crate) fn outside(swarm: &Swarm<S>) -> Self {
         let slots = 0..Slot::try_from(swarm.edges.len()).unwrap();
         let publics =
@@ -113,7 +114,8 @@ impl<S: Suite> Adversary<S> {
         found.is_some()
     }
 
-    /// Under `tree`: opens path messages, which may have come for this epoch after its wraps, and follows the wraps.
+    /// Under `tree`: opens path messages, which may have come for this epoch after its wraps, and follows the
+    /// wraps.
     fn climbs(
         &mut self,
         epoch: &Broadcast<S>,
@@ -162,7 +164,7 @@ impl<S: Suite> Adversary<S> {
         }
     }
 
-    /// Who may be at which slot that the epoch made new, and under which number of a spare point.
+    /// Drones that may be at a slot that the epoch made new, with the numbers of their spare points.
     fn places(&self, core: &HeaderCore<S>, epoch: &Broadcast<S>) -> Vec<(DronePublicKey<S>, Slot, u64)> {
         let opened = epoch.entries.iter().filter(|_| core.kind == Kind::Open);
         let opened = opened.map(|entry| (entry.slot, entry.q.unwrap_or(0)));

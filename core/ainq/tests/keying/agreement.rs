@@ -1,4 +1,4 @@
-//! Whoever is in the group has its key; histories of every kind.
+//! All members of a group agree on its key, in histories of every kind.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -25,7 +25,7 @@ enum Step {
     Expire,
     /// A term opens; the edge of that number has published no spare point.
     Open(usize),
-    /// The edge hears nothing any more, or wakes and hears the newest epoch.
+    /// The edge goes offline, or back online and receives the newest epoch.
     SleepOrWake(usize),
     Restart(usize),
 }
@@ -44,15 +44,15 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What the test itself knows of an edge.
+/// The test's own state of an edge.
 #[derive(Clone, Copy, Debug, Default)]
 struct Expected {
     /// It is in the roster.
     member: bool,
-    /// The term in which it has a pairwise key, as far as it heard.
+    /// The term in which it has a pairwise key, as far as it received.
     term: Option<u64>,
     asleep: bool,
-    /// It restarted and has heard no epoch since.
+    /// It restarted and has received no epoch since.
     unsynced: bool,
 }
 
@@ -84,7 +84,7 @@ impl<S: Suite> History<S> {
         match *step {
             Step::Join(index) => self.rekey(Some(index), None),
             Step::Leave(index) if self.expected[index].member => {
-                // It keeps its state and goes on listening.
+                // It keeps its state and goes on receiving.
                 self.expected[index].member = false;
                 let serial = self.swarm.edges[index].keypair.public().identity.serial;
                 self.rekey(None, self.swarm.leadership.roster().find(&serial));
@@ -235,7 +235,7 @@ fn of_two_competing_openings_the_higher_can_still_be_followed<S: Suite>(strategy
 fn a_second_leader_takes_over_from_public_data<S: Suite>(strategy: StrategyKind) {
     let mut swarm = Swarm::<S>::formed_by(strategy, 7, 3);
     let deputy = swarm.enrol(crate::swarm::leader_role("alpha", 2));
-    // A replica is built from what is public: slots, public keys, evictions.
+    // A replica is built from public data: slots, public keys, evictions.
     let mut replica = quiver_ainq::Roster::new();
     for (slot, public) in swarm.leadership.roster().iter() {
         replica.insert(slot, public.clone()).unwrap();

@@ -1,4 +1,4 @@
-//! Members without a name: in by a secret from elsewhere, like others within the term, and gone with it.
+//! Anonymous members: admitted by a secret from elsewhere, like others within the term, and gone with it.
 
 use quiver_ainq::{
     Admission, AgreedSecret, Anonymous, Batch, Error, GroupKey, Membership, Part, Pseudonym, Slot,
@@ -13,7 +13,7 @@ fn member(number: u8) -> Anonymous {
     Anonymous { pseudonym: Pseudonym([number; 16]), until: NOW + 60 }
 }
 
-/// Makes an epoch that lets somebody in without a name, after joins and removals by name. Its slot.
+/// Makes an epoch that admits an anonymous member, after joins and removals by name. Returns its slot.
 fn admit<S: Suite>(swarm: &mut Swarm<S>, number: u8, removals: Vec<Slot>) -> Slot {
     let admissions = vec![Admission { member: member(number), secret: AgreedSecret::new(&SECRET) }];
     let batch = Batch { admissions, removals, ..Batch::default() };
@@ -37,7 +37,7 @@ fn enter<S: Suite>(
     Membership::admitted(&context, pseudonym, secret, &header, &broadcast.part(slot).unwrap())
 }
 
-/// What the newest epoch brings a member in this slot.
+/// State of a member in this slot after the newest epoch.
 fn follow<S: Suite>(swarm: &Swarm<S>, membership: &Membership<S>) -> Result<Membership<S>, Error> {
     let broadcast = swarm.last().clone();
     let part = match broadcast.delta.clone() {
@@ -98,7 +98,7 @@ fn only_this_secret_under_this_pseudonym_in_this_slot_enters<S: Suite>(strategy:
     assert!(fails(&member(2).pseudonym, &secret));
     assert!(fails(&pseudonym, &AgreedSecret::new(&[8; 32])));
     assert!(!fails(&pseudonym, &secret));
-    // What was made for somebody with a name is nothing for one without.
+    // A named member's entry is of no use to an anonymous one.
     swarm.add_edge();
     let output = swarm.join(&[2]);
     let joined = enter(&swarm, &pseudonym, &secret, output.assigned[0]);

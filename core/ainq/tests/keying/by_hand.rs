@@ -1,5 +1,5 @@
-//! The protocol once more, written down from its description with nothing but a hash, an HMAC and point arithmetic: what
-//! enters every hash, in which order, under which label.
+//! The protocol once more, written down from its description with nothing but a hash, an HMAC and point
+//! arithmetic: what enters every hash, in which order, under which label.
 
 use quiver_ainq::{
     DronePublicKey, Frame, Header, HeaderCore, Kind, Receiver, Ristretto255, Sender, SlotSet, Suite,
@@ -163,7 +163,7 @@ fn check_use(swarm: &Swarm<S>, key: &[u8; 32]) {
     let mut receiver = Receiver::new(group_key.traffic(&digest), digest, leader);
     let opened = receiver.open(&frame, &name("news"), None).unwrap();
     assert_eq!(*receiver.accept(opened).unwrap(), b"second");
-    // Signed: what is sealed names the signer.
+    // Signed: the sealed frame names the signer.
     let frame = sender.seal(&name("news"), Some(&leader), b"third").unwrap();
     let aad = [&digest[..], &place, &2u64.to_be_bytes(), &lp(b"news"), &[1], leader.as_bytes()].concat();
     let nonce: [u8; 12] = [&frame.hedge[..], &2u32.to_be_bytes()].concat().try_into().unwrap();

@@ -1,4 +1,5 @@
-//! How an adversary climbs a tree: from whatever keys of nodes it has, through the recorded wraps, up to a group key.
+//! How an adversary climbs a tree: from any keys of nodes that it has, through the recorded wraps, up to a
+//! group key.
 //!
 //! Written from the protocol's description, not from the crate: sets of nodes instead of runs of slots.
 
@@ -22,11 +23,11 @@ pub(crate) struct Climber {
     known: BTreeMap<Node, BTreeSet<Key>>,
 }
 
-/// What a node's star may be, and from which child's key each such guess comes.
+/// Candidates of a node's star, and the child's key from which each guess comes.
 type Guesses = BTreeMap<Node, BTreeMap<Key, Vec<(Node, Key)>>>;
 
 impl Climber {
-    /// Opens what path messages of an epoch the chains open; gives back the group keys in them.
+    /// Opens the path messages of an epoch that the chains open; returns the group keys in them.
     pub(crate) fn takes_paths<S: Suite>(
         &mut self,
         epoch: &Broadcast<S>,
@@ -56,8 +57,8 @@ impl Climber {
         }
     }
 
-    /// Climbs from all it has towards the root; gives back the group key if it gets there, and keeps every key on the ways
-    /// that led there.
+    /// Climbs from all its keys towards the root; returns the group key if it gets there, and keeps every key
+    /// on the ways that led there.
     pub(crate) fn climbs<S: Suite>(
         &mut self,
         epoch: &Broadcast<S>,

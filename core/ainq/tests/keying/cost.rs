@@ -1,4 +1,4 @@
-//! What a step costs in multiplications of a point by a scalar, counted by an instrumented suite.
+//! Cost of a step in multiplications of a point by a scalar, counted by an instrumented suite.
 
 use quiver_ainq::instrumented::{Counting, multiplications, reset};
 use quiver_ainq::{Batch, Membership, Part, RevocationList, Ristretto255, SecretScalar};
@@ -25,7 +25,7 @@ fn a_member_pays_only_for_the_headers_signature_unless_it_is_new() {
         let verify = || broadcast.header.clone().verify(&swarm.deployment, &name("alpha"), None, &none, NOW);
         let (header, checked) = counted(verify);
         let header = header.unwrap();
-        // One product for the signer's Y, one of two terms for the equation; the same whether or not somebody joins.
+        // One product for the signer's Y, one of two terms for the equation; the same with and without joins.
         assert_eq!(*signature_check.get_or_insert(checked), checked);
         assert!(checked <= 3, "{checked}");
         let edge = &swarm.edges[0];

@@ -1,4 +1,4 @@
-//! Group keying end to end: one leader, its edges, and whoever attacks them.
+//! Group keying end to end: one leader, its edges, and attackers.
 
 /// Makes one test per suite out of a function generic over the suite.
 macro_rules! for_each_suite {

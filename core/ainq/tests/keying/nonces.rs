@@ -23,7 +23,8 @@ fn no_wrap_key_is_used_twice<S: Suite>() {
     let mut swarm = Swarm::<S>::formed(71, 3);
     let (mut used, mut masks, mut count) = (BTreeSet::new(), BTreeSet::new(), 0);
     for round in 0..12 {
-        // What the members would unwrap the next epoch with is what the leader wraps with, as all agree afterwards.
+        // The members' keys for the next epoch are those with which the leader wraps, as all agree
+        // afterwards.
         let before: Vec<_> =
             swarm.edges.iter().map(|edge| edge.membership.as_ref().unwrap().encode()).collect();
         match round % 4 {
@@ -85,12 +86,12 @@ fn a_forked_sender_sealing_different_messages_never_repeats_key_and_nonce() {
         }
     }
     assert_eq!(nonces.len(), sealed);
-    // Of the same plaintext, what is authenticated beside it tells the nonces apart.
+    // For the same plaintext, the associated data separates the nonces.
     let of = |channel, signer| fork().seal(&name(channel), signer, b"same").unwrap();
     let frames = [of("news", None), of("olds", None), of("news", Some(&signer))];
     let hedges: BTreeSet<_> = frames.iter().map(|frame| frame.hedge).collect();
     assert_eq!(hedges.len(), frames.len());
-    // What is the same altogether is the same frame.
+    // The same in everything is the same frame.
     assert_eq!(of("news", None), frames[0]);
 }
 
@@ -123,7 +124,7 @@ fn a_ratchet_skips_as_far_as_the_bound_says_and_no_further_than_the_last_epoch()
 
 #[test]
 fn secrets_are_encoded_into_memory_that_is_not_outgrown() {
-    // A vector that grew would leave a copy of what it held behind, unerased.
+    // A vector that grew would leave a copy of its content behind, unerased.
     let swarm = Swarm::<Ristretto255>::formed(77, 1);
     let state = swarm.edges[0].membership.as_ref().unwrap().encode();
     assert_eq!(state.capacity(), state.len());
@@ -132,7 +133,7 @@ fn secrets_are_encoded_into_memory_that_is_not_outgrown() {
     assert_eq!((ratchet.capacity(), ratchet.len()), (72, 72));
 }
 
-/// What survives a restart.
+/// Memory that survives a restart.
 #[derive(Clone, Copy, Debug)]
 enum Memory {
     Kept,
@@ -154,7 +155,7 @@ fn no_key_meets_a_nonce_twice_over_thousands_of_restarts() {
         match memory {
             Memory::Kept => boot_no += 1,
             Memory::RolledBack(starts) => boot_no = (boot_no + 1).saturating_sub(starts).max(1),
-            // It cannot tell its starts apart any more, so it joins again, under the key of a new epoch.
+            // It cannot distinguish its starts any more, so it joins again, under the key of a new epoch.
             Memory::Lost => {
                 boot_no = 1;
                 drop(swarm.join(&[0]));

@@ -1,4 +1,4 @@
-//! Rosters: lowest free slots, and a hash that is a function of what is in them.
+//! Rosters: lowest free slots, and a hash that is a function of the content.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -147,7 +147,7 @@ fn a_point_that_cancels_the_implicit_key_is_refused() {
     let negated = quiver_ainq::Element::from_point(zero - *y.point()).unwrap();
     let public = swarm.edges[0].keypair.public().clone();
     assert_eq!(Join::new(&swarm.deployment, public, negated).unwrap_err(), Error::IdentityPoint);
-    // As a spare point it costs its owner the term, and nobody else anything.
+    // As a spare point it costs its owner the term, and no other member anything.
     let spares = [(0, (1, negated)), (1, (1, *swarm.edges[1].spare.point()))];
     let (leadership, output) = quiver_ainq::Leadership::open_term(
         swarm.context(),

@@ -1,5 +1,5 @@
-//! Who cannot open what. Each test first shows that the adversary does open what it should be able to: a search that
-//! finds nothing anywhere would prove nothing.
+//! Secrecy: which epochs an adversary cannot open. Each test first shows that the adversary does open what it
+//! should be able to: a search that finds nothing anywhere would prove nothing.
 
 use quiver_ainq::{Ristretto255, StrategyKind, Suite};
 
@@ -12,7 +12,8 @@ for_each_strategy! {
     stolen_long_term_keys_open_nothing_recorded;
 }
 
-// What a captured memory opens under `tree`, where it holds a path, is explored with symbols inside the crate.
+// What a captured memory opens under `tree`, where it holds a path, is explored with symbols inside the
+// crate.
 for_each_suite! {
     a_captured_drone_opens_no_earlier_epoch;
     a_captured_leader_opens_no_earlier_epoch;
@@ -99,13 +100,13 @@ fn stolen_long_term_keys_open_nothing_recorded<S: Suite>(strategy: StrategyKind)
     swarm.expire();
     let all = swarm.broadcasts.clone();
     let mut thief = Adversary::outside(&swarm);
-    // Everybody's y: the edges', the leader's.
+    // y of every drone: the edges', the leader's.
     thief.takes_scalars(&[swarm.leader.to_bytes().to_vec()]);
     for edge in &swarm.edges {
         thief.takes_scalars(&[edge.keypair.to_bytes().to_vec()]);
     }
     assert!(!all.iter().any(|epoch| thief.opens(epoch, &all)));
-    // With the one-time scalars, which nobody has any more, it would.
+    // With the one-time scalars, which no drone has any more, it would.
     thief.takes_scalars(&swarm.edges[0].kept.scalars);
     assert!(all[1..].iter().all(|epoch| thief.opens(epoch, &all)));
 }
@@ -146,6 +147,6 @@ fn nothing_secret_is_printed() {
         assert!(!printed.contains(&hex::encode(secret)));
         assert!(!printed.contains(&format!("{secret:?}")));
     }
-    // Only what is public and what is named stands there.
+    // Only public values and names are printed.
     assert!(printed.contains("GroupKey(32 bytes)") && printed.contains("TrafficKey(32 bytes)"));
 }

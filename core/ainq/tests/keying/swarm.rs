@@ -25,14 +25,14 @@ pub(crate) struct Edge<S: Suite> {
     pub(crate) kept: Kept,
 }
 
-/// What an adversary would have copied: encodings, because the secrets themselves are erased.
+/// Data that an adversary would have copied: encodings, because the secrets themselves are erased.
 #[derive(Clone, Default)]
 pub(crate) struct Kept {
     pub(crate) scalars: Vec<Vec<u8>>,
     pub(crate) states: Vec<Vec<u8>>,
 }
 
-/// One epoch as everybody could record it.
+/// One epoch as an eavesdropper records it.
 #[derive(Clone)]
 pub(crate) struct Broadcast<S: Suite> {
     pub(crate) header: Header<S>,
@@ -52,7 +52,7 @@ impl<S: Suite> Broadcast<S> {
         self.entries.iter().find(|entry| entry.slot == slot)
     }
 
-    /// What the member in a slot is sent beside the header.
+    /// Part of the member in a slot, beside the header.
     pub(crate) fn part(&self, slot: Slot) -> Result<Part, Error> {
         let newcomer = self.header.core.kind == Kind::Rekey && self.header.core.added.contains(slot);
         match &self.delta {
@@ -85,7 +85,7 @@ pub(crate) fn leader_role(group: &str, ordinal: u16) -> Role {
 }
 
 impl<S: Suite> Swarm<S> {
-    /// A group `alpha` of nobody in term (1, 1), and `edges` drones that are not in it.
+    /// An empty group `alpha` in term (1, 1), and `edges` drones outside it.
     pub(crate) fn new(seed: u64, edges: usize) -> Self {
         Self::keyed_by(StrategyKind::Flat, seed, edges)
     }
@@ -154,7 +154,7 @@ impl<S: Suite> Swarm<S> {
         self.broadcasts.last().unwrap()
     }
 
-    /// Makes the next epoch with the drones that join among the edges, and brings it to everybody.
+    /// Makes the next epoch with the drones that join among the edges, and delivers it to all.
     pub(crate) fn rekey(&mut self, joining: &[usize], removals: Vec<Slot>) -> EpochOutput<S> {
         let (output, secrets) = self.rekey_unheard(joining, removals);
         self.deliver_joins(joining, &secrets, &output);
@@ -166,7 +166,7 @@ impl<S: Suite> Swarm<S> {
         output
     }
 
-    /// Makes the next epoch, and nobody hears of it.
+    /// Makes the next epoch without delivering it.
     pub(crate) fn rekey_unheard(
         &mut self,
         joining: &[usize],
@@ -218,7 +218,7 @@ impl<S: Suite> Swarm<S> {
         self.rekey(&[], vec![slot])
     }
 
-    /// Opens the next term with the spare points of the given edges; nobody hears of it.
+    /// Opens the next term with the spare points of the given edges, without delivering it.
     pub(crate) fn open_unheard(&mut self, with_spares: &[usize]) -> EpochOutput<S> {
         let members = with_spares.iter().map(|index| &self.edges[*index]);
         let spares: BTreeMap<Slot, (u64, Element<S>)> = members
@@ -257,8 +257,8 @@ impl<S: Suite> Swarm<S> {
         Ok(path)
     }
 
-    /// Brings the newest epoch to an edge. A term's opening uses up its spare point. Under `tree` an edge that wraps are
-    /// of no use to gets a path message, and so does everybody after an opening.
+    /// Delivers the newest epoch to an edge. A term's opening uses up its spare point. Under `tree` an edge
+    /// that wraps are of no use to gets a path message, and so does everybody after an opening.
     pub(crate) fn hear(&mut self, index: usize) -> Result<(), Error> {
         let broadcast = self.last().clone();
         match self.hear_of(index, &broadcast) {

@@ -33,7 +33,7 @@ fn leader(swarm: &Swarm<S>) -> Handle {
     swarm.last().header.core.leader.handle()
 }
 
-/// Opens and accepts what nobody signs.
+/// Opens and accepts an unsigned message.
 fn receive(receiver: &mut Receiver, frame: &Frame, channel: &Name) -> Result<Zeroizing<Vec<u8>>, Error> {
     let opened = receiver.open(frame, channel, None)?;
     receiver.accept(opened)
@@ -192,7 +192,7 @@ fn a_drone_that_lost_its_state_has_nothing_to_read_with_until_it_joins_again() {
     assert!(receive(&mut receiver(&swarm, 1), &frame, &news()).is_ok());
 }
 
-/// A frame of somebody who holds the epoch's key and makes up where it comes from.
+/// A frame of an insider with the epoch's key and a made-up sender.
 fn forged(swarm: &Swarm<S>, slot: u32, boot_no: u32, signer: Option<&Handle>) -> Frame {
     let (key, digest) = traffic(swarm, 0);
     Sender::new(&key, digest, slot, boot_no, [0xEE; 8]).seal(&news(), signer, b"forged").unwrap()
@@ -221,10 +221,11 @@ fn no_member_silences_the_leader_or_whoever_signs() {
     let swarm = Swarm::<S>::formed(61, 2);
     let (leader, signer) = (leader(&swarm), Handle([4; 32]));
     let mut receiver = receiver(&swarm, 1);
-    // One frame with the latest start there is, unsigned in the leader's slot: refused, as the leader always signs.
+    // One frame with the latest start there is, unsigned in the leader's slot: refused, as the leader always
+    // signs.
     let silencer = forged(&swarm, LEADER_SLOT, u32::MAX, None);
     assert_eq!(receive(&mut receiver, &silencer, &news()).unwrap_err(), Error::WrongSlot);
-    // Signed by somebody else in the leader's slot, or by the leader's key out of it.
+    // Signed by another member in the leader's slot, or by the leader's key out of it.
     let silencer = forged(&swarm, LEADER_SLOT, u32::MAX, Some(&signer));
     assert_eq!(receive_signed(&mut receiver, &silencer, &signer).unwrap_err(), Error::WrongSlot);
     let silencer = forged(&swarm, 0, u32::MAX, Some(&leader));
@@ -234,7 +235,7 @@ fn no_member_silences_the_leader_or_whoever_signs() {
     let command = commands.seal(&news(), Some(&leader), b"command").unwrap();
     assert!(receive_signed(&mut receiver, &command, &leader).is_ok());
     assert_eq!(receive_signed(&mut receiver, &command, &leader).unwrap_err(), Error::Replay);
-    // An unsigned frame in its slot silences what a member says unsigned, and nothing that it signs.
+    // An unsigned frame in its slot silences the unsigned messages of a member, and no signed one.
     assert!(receive(&mut receiver, &forged(&swarm, 0, u32::MAX, None), &news()).is_ok());
     let mut member = sender(&swarm, 0, 1, 1);
     let unsigned = member.seal(&news(), None, b"unsigned").unwrap();
@@ -267,7 +268,7 @@ fn invented_slots_neither_fill_a_receiver_nor_silence_who_is_heard() {
         assert!(receiver.senders() <= 32);
     }
     assert_eq!(heard, 399);
-    // Who signs has a window of another kind.
+    // A signer has a window of its own.
     let signer = Handle([4; 32]);
     let signed = sender(&swarm, 0, 1, 1).seal(&news(), Some(&signer), b"signed").unwrap();
     assert!(receive_signed(&mut receiver, &signed, &signer).is_ok());
@@ -281,11 +282,11 @@ fn nothing_of_a_forgotten_sender_is_accepted_again() {
     let accepted = |receiver: &mut Receiver| {
         sent.iter().filter(|frame| receive(receiver, frame, &news()).is_ok()).count()
     };
-    // Four windows and 32 floors: beyond, who was not heard is refused, rather than a replay accepted.
+    // Four windows and 32 floors: beyond, a new sender is refused, rather than a replay accepted.
     assert_eq!(accepted(&mut receiver), 36);
     assert_eq!(receive(&mut receiver, &sent[39], &news()).unwrap_err(), Error::Exhausted);
     assert_eq!(accepted(&mut receiver), 0);
-    // A forgotten sender goes on from where it was, and starts anew; neither makes an earlier message new.
+    // A forgotten sender continues, and starts anew; neither makes an earlier message new.
     let (key, digest) = traffic(&swarm, 0);
     let mut goes_on = Sender::new(&key, digest, 0, 2, [0xEE; 8]);
     goes_on.skip_to(1).unwrap();
@@ -304,7 +305,7 @@ fn the_sender_heard_least_recently_is_forgotten_first() {
     let (key, digest) = traffic(&swarm, 0);
     let mut senders = [0, 1, 2].map(|slot| Sender::new(&key, digest, slot, 1, [0xEE; 8]));
     let mut sent = [0, 1, 2].map(|slot: usize| frames(&mut senders[slot], 8));
-    // Overtaken: a window takes what comes late, a floor does not.
+    // Overtaken: a window accepts late messages, a floor does not.
     sent.iter_mut().for_each(|frames| frames.swap(0, 7));
     for (sender, index) in [(0, 0), (1, 0), (0, 1), (2, 0)] {
         assert!(receive(&mut receiver, &sent[sender][index], &news()).is_ok());

@@ -1,5 +1,4 @@
-//! What a member of a tree believes, and what it does not: wraps and paths that are forged, changed, late, early or meant
-//! for others; and the ways in which a tree grows, empties and is opened anew.
+//! Acceptance in a tree: wraps and paths that are forged, changed, late, early or meant for others.
 
 use quiver_ainq::{
     Delta, Entry, Error, Header, Kind, Label, Membership, Part, PathMessage, Ristretto255, SlotSet,
@@ -34,7 +33,7 @@ fn tree_after<S: Suite>(seed: u64, edges: usize) -> Swarm<S> {
     swarm
 }
 
-/// From bytes to the next state, which is not kept.
+/// Decodes a header and computes the next state, which is not kept.
 fn accept<S: Suite>(swarm: &Swarm<S>, header: &[u8], part: &Part) -> Result<Membership<S>, Error> {
     let edge = &swarm.edges[0];
     let member = edge.membership.as_ref().unwrap();
@@ -141,7 +140,7 @@ fn a_path_of_the_epoch_held_mends_a_restart<S: Suite>() {
     assert!(!restored.synced() && !restored.has_path());
     assert_eq!((restored.follows(), &*restored.encode()), (StrategyKind::Tree, &*state));
     swarm.edges[0].membership = Some(restored);
-    // What was missed meanwhile cannot be followed without a path.
+    // The missed epochs cannot be followed without a path.
     let held = swarm.last().clone();
     assert_eq!(swarm.hear_of(0, &held), Err(Error::Stale));
     swarm.catch_up(0).unwrap();
@@ -162,8 +161,8 @@ fn wraps_are_bound_by_the_header<S: Suite>() {
     let slot = swarm.slot(3);
     swarm.rekey_unheard(&[], vec![slot]);
     let honest = swarm.last().clone();
-    // An insider who knows all that one side of the tree knows wraps something else for the other side. K_g and so the
-    // tag stay what they were; without entries_root nobody would notice.
+    // An insider who knows all that one side of the tree knows wraps something else for the other side. K_g
+    // and so the tag are unchanged; without entries_root this would pass.
     let mut bytes = honest.delta.clone().unwrap().encode();
     let inner = bytes.len() - 3 * 32;
     bytes[inner] ^= 1;
@@ -171,7 +170,7 @@ fn wraps_are_bound_by_the_header<S: Suite>() {
     for index in 0..3 {
         assert_eq!(swarm.give(index, &honest.header, &forged), Err(Error::WrongWraps));
     }
-    // Even signed by the leader they have to have the form that the header says.
+    // Even signed by the leader they must have the form that the header implies.
     let leader = swarm.leader_again();
     for bytes in [vec![], vec![0], vec![0xff; bytes.len()], bytes[..bytes.len() - 1].to_vec()] {
         let delta = Delta::decode(&bytes).unwrap();
@@ -286,7 +285,7 @@ fn a_term_opens_anew_and_its_paths_follow<S: Suite>() {
     let opening = swarm.last().clone();
     assert_eq!((output.header.core.kind, output.entries.len()), (Kind::Open, 4));
     assert!(output.delta.is_none() && output.header.entries_root == [0; 32]);
-    // Whoever follows has the key at once, and its path only when that comes.
+    // A follower has the key at once, and its path only when that arrives.
     for index in [0, 1, 2, 4] {
         swarm.hear_of(index, &opening).unwrap();
         assert!(swarm.agrees(index) && !swarm.edges[index].membership.as_ref().unwrap().has_path());

@@ -1,4 +1,4 @@
-//! How large a tree's epochs are, and how large they may be.
+//! Sizes of a tree's epochs, and their bounds.
 
 use quiver_ainq::{Batch, Error, Join, Leadership, MAX_TREE_REMOVALS, Ristretto255, Roster, StrategyKind};
 
@@ -16,7 +16,7 @@ fn one_of_2000_leaves_with_one_broadcast_of_at_most_1200_bytes() {
     let joins = Batch { joins: joins.collect(), ..Batch::default() };
     let rng = &mut swarm.rng;
     let output = swarm.leadership.rekey(&swarm.leader, joins, &times(), rng).unwrap();
-    // Ten new root levels, and nobody beneath them who was there before: two bits each.
+    // Ten new root levels, and no earlier member beneath them: two bits each.
     assert_eq!(output.delta.unwrap().as_bytes(), &[0; 3]);
     let leave = Batch { removals: vec![700], ..Batch::default() };
     let output = swarm.leadership.rekey(&swarm.leader, leave, &times(), rng).unwrap();

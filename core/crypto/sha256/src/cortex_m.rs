@@ -45,7 +45,7 @@ impl core::fmt::Debug for Sha256 {
 /// Overwrites a secret with zeros. No compiler knows what assembly does, so none leaves it out.
 pub fn erase(bytes: &mut [u8]) {
     #[expect(unsafe_code, reason = "a function in assembly")]
-    // SAFETY: it writes `len` bytes, and keeps what a callee must keep.
+    // SAFETY: it writes `len` bytes, and preserves the callee-saved registers.
     unsafe {
         assembly::quiver_erase(bytes.as_mut_ptr(), bytes.len());
     }
@@ -53,7 +53,7 @@ pub fn erase(bytes: &mut [u8]) {
 
 pub(crate) fn erase_state(state: &mut State) {
     #[expect(unsafe_code, reason = "a function in assembly")]
-    // SAFETY: as above; the bytes of words are as many as it is told, and any are those of words.
+    // SAFETY: as above; the number of bytes is the one given, and any bytes are words.
     unsafe {
         assembly::quiver_erase(state.as_mut_ptr().cast(), size_of::<State>());
     }
@@ -63,7 +63,8 @@ pub(crate) fn erase_state(state: &mut State) {
 pub(crate) fn compress(state: &mut State, blocks: &[[u8; BLOCK]]) {
     if !blocks.is_empty() {
         #[expect(unsafe_code, reason = "a function in assembly")]
-        // SAFETY: it reads `count` blocks of 64 bytes, at least one, reads and writes the state, and keeps what a callee must keep.
+        // SAFETY: it reads `count` blocks of 64 bytes, at least one, reads and writes the state, and
+        // preserves the callee-saved registers.
         unsafe {
             assembly::quiver_sha256_compress(state, blocks.as_ptr(), blocks.len());
         }

@@ -4,7 +4,7 @@ use core::slice::from_ref;
 
 use crate::backend::{compress, erase, erase_state};
 
-/// What is kept of a message between two blocks.
+/// State of the hash between two blocks.
 pub(crate) type State = [u32; 8];
 
 /// H(0), FIPS 180-4, 5.3.3.
@@ -22,9 +22,9 @@ pub(crate) struct Padded {
     state: State,
     /// The message's bytes that were not hashed yet, and zeros.
     block: [u8; BLOCK],
-    /// How many bytes of the block are the message's; never all.
+    /// Number of the block's bytes that are the message's; never all.
     filled: usize,
-    /// How many blocks were hashed.
+    /// Number of hashed blocks.
     blocks: u64,
 }
 
@@ -70,7 +70,7 @@ impl Padded {
         self.finish()
     }
 
-    /// Erases what is left of a message that says something about a key, and of its hash.
+    /// Erases the buffered part of a message that depends on a key, and its hash.
     pub(crate) fn erase(&mut self) {
         erase_state(&mut self.state);
         erase(&mut self.block);

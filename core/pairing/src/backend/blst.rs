@@ -1,7 +1,8 @@
-//! blst, in C and assembly, where a host has it. Multiplying a point takes the same time whatever the scalar is.
+//! blst, in C and assembly, where a host has it. Multiplying a point takes the same time whatever the scalar
+//! is.
 //!
-//! Numbers are in the same Montgomery form, limb for limb, as those of arkworks, and points in the same Jacobian
-//! coordinates, so values cross by being copied.
+//! Numbers are in the same Montgomery form, limb for limb, as those of arkworks, and points in the same
+//! Jacobian coordinates, so values cross by being copied.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -28,14 +29,15 @@ mod simd;
 
 pub(crate) use native::Native;
 
-/// blst on x86-64 and aarch64. Multiplication of a point by a scalar is constant-time; combinations of many are not.
+/// blst on x86-64 and aarch64. Multiplication of a point by a scalar is constant-time; combinations of many
+/// are not.
 ///
 /// Instructions that not every processor of the architecture has are looked for at run time. No threads.
 #[derive(Clone, Copy, Debug)]
 pub enum Blst {}
 
-/// Adding and doubling with few signed digits is faster than blst's tables and buckets with integers of one or two bits,
-/// and with fewer points than this and integers of at most a word.
+/// Adding and doubling with few signed digits is faster than blst's tables and buckets with integers of one
+/// or two bits, and with fewer points than this and integers of at most a word.
 const FEW_POINTS: usize = 64;
 
 /// p − 2, to whose power an element of Fp is inverted.
@@ -49,7 +51,8 @@ const MINUS_TWO: [u64; 6] = {
 impl Backend for Blst {
     const NAME: &'static str = "blst";
 
-    /// Montgomery's trick, over an inversion by a power: what is divided by depends on secrets, and arkworks' own inversion takes a time that tells it.
+    /// Montgomery's trick, over an inversion by a power: what is divided by depends on secrets, and arkworks'
+    /// own inversion takes a time that tells it.
     fn normalise<C: Curve>(points: &[Point<C>]) -> Vec<Affine<C::Config>> {
         let mut product = <C as Parameters>::Field::ONE;
         let mut before = Vec::with_capacity(points.len());
@@ -120,8 +123,8 @@ impl Backend for Blst {
     }
 
     fn msm<C: Curve>(points: &[Point<C>], scalars: &[Scalar]) -> Point<C> {
-        // −(r − k) · point for k · point, if that is shorter: Lagrange coefficients of neighbouring indices are small integers
-        // of either sign. Only the longest scalar's bits are gone through.
+        // −(r − k) · point for k · point, if that is shorter: Lagrange coefficients of neighbouring indices
+        // are small integers of either sign. Only the longest scalar's bits are gone through.
         let mut signed: Vec<_> = scalars.iter().map(magnitude).collect();
         let longest = signed.iter().map(|(_, size)| size.num_bits()).max().unwrap_or(0);
         let natives: Vec<_> = points

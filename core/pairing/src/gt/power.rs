@@ -1,7 +1,7 @@
 //! Powers in the target group, by a split in four.
 //!
-//! In Gt the Frobenius map f ↦ f^p is the power x, the curve's parameter, because p = x modulo r. x is negative, so its
-//! absolute value z is the Frobenius map's inverse, the conjugate.
+//! In Gt the Frobenius map f ↦ f^p is the power x, the curve's parameter, because p = x modulo r. x is
+//! negative, so its absolute value z is the Frobenius map's inverse, the conjugate.
 
 use ark_ec::bls12::Bls12Config;
 use ark_ff::{CyclotomicMultSubgroup, Field};

@@ -1,7 +1,8 @@
-//! Arithmetic for ARMv7E-M, that is Cortex-M4 and up: arkworks' code over a field whose multiplication is assembly.
+//! Arithmetic for ARMv7E-M, that is Cortex-M4 and up: arkworks' code over a field whose multiplication is
+//! assembly.
 //!
-//! arkworks' constants are taken over number by number; both keep them in the same Montgomery form. On other processors, where
-//! the tests run, the multiplication is arkworks'.
+//! arkworks' constants are taken over number by number; both keep them in the same Montgomery form. On other
+//! processors, where the tests run, the multiplication is arkworks'.
 
 mod curves;
 #[cfg(target_arch = "arm")]

@@ -1,9 +1,10 @@
 //! Lowers comparisons to formulas over bits.
 //!
-//! x ≥ c looks at the bits of x from the highest down to the lowest 1 of c. A bit where c has 1 must be 1 *and* the rest
-//! must compare; where c has 0, a 1 suffices *or* the rest must compare; at the lowest 1 of c, a 1 is all it takes, since
-//! below it c has only zeros. Each bit that decides anything is looked at once, and a formula needs a leaf for each, so
-//! no smaller one exists. x ≤ c is the same over the complements of both. x = c takes every bit, x ≠ c any wrong one.
+//! x ≥ c looks at the bits of x from the highest down to the lowest 1 of c. A bit where c has 1 must be 1
+//! *and* the rest must compare; where c has 0, a 1 suffices *or* the rest must compare; at the lowest 1 of c,
+//! a 1 is all it takes, since below it c has only zeros. Each bit that decides anything is looked at once,
+//! and a formula needs a leaf for each, so no smaller one exists. x ≤ c is the same over the complements of
+//! both. x = c takes every bit, x ≠ c any wrong one.
 
 use alloc::vec::Vec;
 
@@ -46,8 +47,8 @@ pub(crate) fn leaves_of(condition: &Condition) -> usize {
     }
 }
 
-/// The tree with its comparisons as formulas; `leaf` makes a leaf of an atom, from left to right. A gate with one child
-/// is that child.
+/// The tree with its comparisons as formulas; `leaf` makes a leaf of an atom, from left to right. A gate with
+/// one child is that child.
 pub(super) fn lower<L>(tree: &Arena<Condition>, mut leaf: impl FnMut(Attribute) -> L) -> Arena<L> {
     let mut arena = Arena::new();
     // Of each node of the tree, the node that stands for it.
@@ -97,8 +98,8 @@ fn compare<L>(arena: &mut Arena<L>, comparison: &Comparison, leaf: &mut impl FnM
     }
 }
 
-/// The formula for x ≥ c over bits from the highest down to the lowest 1 of c, each with whether c has a 1 there.
-/// Neighbours of one sort share a gate.
+/// The formula for x ≥ c over bits from the highest down to the lowest 1 of c, each with whether c has a 1
+/// there. Neighbours of one sort share a gate.
 fn at_least<L>(arena: &mut Arena<L>, mut bits: Vec<(bool, usize)>) -> usize {
     let mut rest = bits.pop().map_or(0, |(_, lowest)| lowest);
     while let Some(&(one, _)) = bits.last() {

@@ -6,7 +6,8 @@
 //! operand = "(" any ")" | number "of" "(" any {"," any} ")" | name [operator value]
 //! ```
 //!
-//! Parentheses nest on a stack of our own: a policy as deep as may be takes no more of the thread's than a flat one.
+//! Parentheses nest on a stack of our own: a policy as deep as may be takes no more of the thread's than a
+//! flat one.
 
 use alloc::vec::Vec;
 use core::mem::take;
@@ -110,8 +111,8 @@ impl Parse<'_> {
         open(input, depth, Some((word, at))).map(Begun::Level)
     }
 
-    /// Puts an operand where it belongs and reads what follows it. None if that is another operand; if the level ends here,
-    /// what the level is.
+    /// Puts an operand where it belongs and reads what follows it. None if that is another operand; if the
+    /// level ends here, what the level is.
     fn end(&mut self, input: &mut Input<'_>, level: &mut Level<'_>, operand: Part) -> Parsed<Option<Part>> {
         level.all.push(operand);
         if opt(keyword("and")).parse_next(input)?.is_some() {

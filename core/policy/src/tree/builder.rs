@@ -15,7 +15,8 @@ use crate::{AttributeName, Condition, Fault, Gate, IntegerType, MAX_DEPTH, MAX_L
 pub struct Builder {
     /// Nodes as they came: children before parents, but siblings in any order.
     arena: Arena<Condition>,
-    /// Of each node, how many gates are on the longest path down, itself included; none once it is under a gate.
+    /// Of each node, how many gates are on the longest path down, itself included; none once it is under a
+    /// gate.
     heights: Vec<Option<usize>>,
     /// What each name was used as.
     kinds: BTreeMap<AttributeName, Option<IntegerType>>,
@@ -56,8 +57,9 @@ impl Builder {
     /// Adds a gate over nodes that are under no gate yet: `threshold` of `children`.
     ///
     /// # Errors
-    /// [`Fault::ThresholdZero`], [`Fault::ThresholdAboveChildren`], [`Fault::RepeatedLeaf`], [`Fault::TooDeep`],
-    /// [`Fault::TooManyNodes`], and [`Fault::Builder`] if a child does not exist or is taken.
+    /// [`Fault::ThresholdZero`], [`Fault::ThresholdAboveChildren`], [`Fault::RepeatedLeaf`],
+    /// [`Fault::TooDeep`], [`Fault::TooManyNodes`], and [`Fault::Builder`] if a child does not exist or is
+    /// taken.
     pub fn gate(&mut self, threshold: usize, children: Vec<usize>) -> Result<usize, Fault> {
         self.check_room()?;
         let gate = Gate::new(threshold, children)?;
@@ -121,7 +123,8 @@ impl Builder {
     }
 
     fn in_post_order(&self, root: usize) -> Arena<Condition> {
-        // A node is met on the way down and a gate again on the way up, when its children stand at the end of `done`.
+        // A node is met on the way down and a gate again on the way up, when its children stand at the end of
+        // `done`.
         let (mut ordered, mut done, mut visits) = (Arena::new(), Vec::new(), vec![(root, false)]);
         while let Some((node, back)) = visits.pop() {
             match self.arena.nodes().get(node) {

@@ -12,8 +12,8 @@ enum Part<'a> {
 }
 
 impl fmt::Display for AccessTree {
-    /// In the policy language, on one line. Nested gates always stand in parentheses, so that nobody has to know what binds
-    /// tighter.
+    /// In the policy language, on one line. Nested gates always stand in parentheses, so that nobody has to
+    /// know what binds tighter.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts = vec![Part::Node { number: self.nodes().len().saturating_sub(1), root: true }];
         while let Some(part) = parts.pop() {

@@ -1,4 +1,5 @@
-//! The canonical encoding of policies: nodes in post-order, so that a decoder is a stack and no depth can hurt it.
+//! The canonical encoding of policies: nodes in post-order, so that a decoder is a stack and no depth can
+//! hurt it.
 
 use alloc::vec::Vec;
 
@@ -15,9 +16,10 @@ const GATE: u8 = 1;
 const NODE_LEN: usize = 1 + 2 + 2;
 
 impl AccessTree {
-    /// The encoding: format ‖ count ‖ nodes in post-order, a leaf as 0 ‖ condition, a gate as 1 ‖ threshold ‖ number of
-    /// children (two bytes each), its children being the last nodes that no gate has claimed. Comparisons stand as such,
-    /// with the kind of their integer, so no schema is needed to read it. A tree has one encoding.
+    /// The encoding: format ‖ count ‖ nodes in post-order, a leaf as 0 ‖ condition, a gate as 1 ‖ threshold ‖
+    /// number of children (two bytes each), its children being the last nodes that no gate has claimed.
+    /// Comparisons stand as such, with the kind of their integer, so no schema is needed to read it. A tree
+    /// has one encoding.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut writer = Writer::new();

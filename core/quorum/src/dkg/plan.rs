@@ -78,11 +78,12 @@ impl<S: QuorumSuite> Plan<S> {
         .map_err(frost)
     }
 
-    /// Checks the proof that a dealer knows its secret, which makes it impossible to choose it after the others'.
+    /// Checks the proof that a dealer knows its secret, which makes it impossible to choose it after the
+    /// others'.
     ///
-    /// FROST checks proofs only when it has those of everybody. So it is asked about a ceremony of two, this KGC and that
-    /// dealer, in which this KGC's polynomial is zero; nothing of what comes out is used. When shares are refreshed there
-    /// is no secret to know.
+    /// FROST checks proofs only when it has those of everybody. So it is asked about a ceremony of two, this
+    /// KGC and that dealer, in which this KGC's polynomial is zero; nothing of what comes out is used. When
+    /// shares are refreshed there is no secret to know.
     pub(super) fn check_proof(&self, from: KgcId, package: round1::Package<S::Frost>) -> Result<(), Error> {
         if self.old.is_some() {
             return Ok(());

@@ -106,8 +106,8 @@ impl<S: QuorumSuite> Record<S> {
         self.plan.parameters.missing(self.plan.kgc, |kgc| self.shares.contains_key(kgc))
     }
 
-    /// A hash of what all must agree on before anybody hands out a share: the context, n and t, the quorum that is
-    /// refreshed, and all packages in the order of their senders.
+    /// A hash of what all must agree on before anybody hands out a share: the context, n and t, the quorum
+    /// that is refreshed, and all packages in the order of their senders.
     pub(super) fn echo(&self) -> Digest {
         let Plan { parameters, kgc, context, old, .. } = &self.plan;
         let hash = Hasher::new("quiver/1 quorum echo").lp(S::ID.as_bytes()).fixed(context);

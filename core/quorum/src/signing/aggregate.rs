@@ -21,7 +21,8 @@ impl<S: QuorumSuite> PublicShares<S> {
     ///
     /// # Errors
     /// [`Error::InvalidSignatureShares`] names all whose shares are wrong; [`Error::WrongVersion`],
-    /// [`Error::WrongNumber`], [`Error::UnknownKgc`] or [`Error::Incomplete`] if package and shares do not belong together.
+    /// [`Error::WrongNumber`], [`Error::UnknownKgc`] or [`Error::Incomplete`] if package and shares do not
+    /// belong together.
     pub fn aggregate_partial_key(
         &self,
         package: &SigningPackage<S>,
@@ -35,7 +36,8 @@ impl<S: QuorumSuite> PublicShares<S> {
         UnverifiedPartialKey::decode(&partial).map_err(|_| Error::Frost)
     }
 
-    /// A statement of the quorum, of a package whose message is a [`Purpose::message`](quiver_ainq::Purpose::message).
+    /// A statement of the quorum, of a package whose message is a
+    /// [`Purpose::message`](quiver_ainq::Purpose::message).
     ///
     /// # Errors
     /// As [`aggregate_partial_key`](Self::aggregate_partial_key).
@@ -67,8 +69,9 @@ impl<S: QuorumSuite> PublicShares<S> {
         let for_frost =
             gathered(shares.iter().map(|(kgc, share)| Ok((identifier::<S>(*kgc)?, share.for_frost()?))))?;
         let public = self.for_frost(signers.keys().copied())?;
-        // The aggregate's scalar is a drone's secret, and FROST's type prints it and erases nothing. There is no way to
-        // it but this copy, which is taken at once; the sum of the shares itself stays in FROST's stack frame.
+        // The aggregate's scalar is a drone's secret, and FROST's type prints it and erases nothing. There is
+        // no way to it but this copy, which is taken at once; the sum of the shares itself stays in FROST's
+        // stack frame.
         frost_core::aggregate_custom(
             &package.for_frost()?,
             &for_frost,

@@ -12,7 +12,8 @@ use crate::public::gathered;
 use crate::suite::identifier;
 use crate::{Error, MAX_MEMBERS, Parameters, QuorumSuite};
 
-/// A message, the version of the shares that sign it, and the commitments of the KGCs that do, t to n of them.
+/// A message, the version of the shares that sign it, and the commitments of the KGCs that do, t to n of
+/// them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SigningPackage<S: QuorumSuite> {
     version: u32,
@@ -76,9 +77,9 @@ impl<S: QuorumSuite> SigningPackage<S> {
 
     /// R = Σ D_j + ρ_j·E_j, the commitment of the signature to come under the master public key `master`.
     ///
-    /// FROST computes it as well but keeps it to itself until shares are aggregated; a KGC wants to know before which
-    /// signature, and so which drone's handle, it contributes to. RFC 9591, sections 4.4 and 4.5:
-    /// ρ_j = H1(P_pub ‖ H4(message) ‖ H5(Σ j ‖ D_j ‖ E_j) ‖ j).
+    /// FROST computes it as well but keeps it to itself until shares are aggregated; a KGC wants to know
+    /// before which signature, and so which drone's handle, it contributes to. RFC 9591, sections 4.4 and
+    /// 4.5: ρ_j = H1(P_pub ‖ H4(message) ‖ H5(Σ j ‖ D_j ‖ E_j) ‖ j).
     ///
     /// # Errors
     /// [`Error::DegenerateCommitments`] if it is the identity.

@@ -2,8 +2,8 @@
 //!
 //! RFC 9591 has no such ciphersuite. This one follows that over P-256 (section 6.4): scalars are hashed with
 //! `hash_to_field` of RFC 9380 over SHA-256; digests are 32 bytes of its `expand_message_xmd`. H2 is that of
-//! [`quiver_ainq::Bls12381G1`], and so are the encodings: points are compressed, 48 bytes; scalars little-endian, 32 bytes.
-//! Points are multiplied by `quiver-pairing`, in constant time where blst does it.
+//! [`quiver_ainq::Bls12381G1`], and so are the encodings: points are compressed, 48 bytes; scalars
+//! little-endian, 32 bytes. Points are multiplied by `quiver-pairing`, in constant time where blst does it.
 
 use frost_core::{Ciphersuite, Field, FieldError, Group as FrostGroup, GroupError};
 use quiver_ainq::{Bls12381G1, Suite};

@@ -1,7 +1,7 @@
 //! A FROST ciphersuite over any suite of AinQ, for simulations.
 //!
-//! The hashes follow the pattern of RFC 9591, section 6: each starts with the suite's ID and its own tag. H2 is
-//! [`Suite::challenge`].
+//! The hashes follow the pattern of RFC 9591, section 6: each starts with the suite's ID and its own tag. H2
+//! is [`Suite::challenge`].
 
 use alloc::vec::Vec;
 use core::fmt;

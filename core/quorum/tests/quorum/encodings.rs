@@ -45,7 +45,8 @@ fn public_shares_that_are_no_polynomial_are_refused<S: QuorumSuite>() {
     swapped.swap(1, 3);
     assert_eq!(put(master, swapped).unwrap_err(), Error::InconsistentShares);
     assert!(matches!(put(master, shares[1..].to_vec()).unwrap_err(), Error::WrongNumber { actual: 4, .. }));
-    // A polynomial of a higher degree is consistent for a higher threshold alone, one of a lower degree for both.
+    // A polynomial of a higher degree is consistent for a higher threshold alone, one of a lower degree for
+    // both.
     let higher = Parameters::new(5, 4).unwrap();
     assert!(PublicShares::<S>::new(higher, 0, master, shares).is_ok());
     let four = World::<S>::new(3, higher);

@@ -1,4 +1,5 @@
-//! Quorums from their making to what they sign, over every suite, and everything that can go wrong on the way.
+//! Quorums from their making to what they sign, over every suite, and everything that can go wrong on the
+//! way.
 
 mod dkg;
 mod encodings;

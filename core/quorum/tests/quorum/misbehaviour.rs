@@ -1,4 +1,5 @@
-//! Every way to misbehave in every round of a ceremony: it is refused, its author is named, and nothing has changed.
+//! Every way to misbehave in every round of a ceremony: it is refused, its author is named, and nothing has
+//! changed.
 
 use quiver_ainq::KgcId;
 use quiver_quorum::dkg::{Dealing, ECHO_LEN, Resumed, SHARE_LEN, package_len};
@@ -218,7 +219,8 @@ fn a_stored_ceremony_is_read_back_exactly_or_not_at_all<S: QuorumSuite>() {
             assert!(Resumed::<S>::decode(&bytes[..len]).is_err(), "of {len} bytes");
         }
         assert!(Resumed::<S>::decode(&[bytes.as_slice(), &[0]].concat()).is_err());
-        // The round stands behind the kind and the suite: one that was not over yet is not taken for one that was.
+        // The round stands behind the kind and the suite: one that was not over yet is not taken for one that
+        // was.
         let at = 4 + "quiver/1 quorum ceremony".len() + 4 + S::ID.len();
         let mut earlier = bytes.to_vec();
         earlier[at] = 4;

@@ -1,7 +1,7 @@
 //! The vector of RFC 9591, appendix E.2: FROST(ristretto255, SHA-512) with two of three signers.
 //!
-//! Nonces are hashes of randomness and a share there as here, so a source of randomness that yields the vector's bytes is
-//! all it takes to follow the vector from the shares to the signature.
+//! Nonces are hashes of randomness and a share there as here, so a source of randomness that yields the
+//! vector's bytes is all it takes to follow the vector from the shares to the signature.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,8 @@ const SHARES: [&str; 3] = [
     "f17e505f0e2581c6acfe54d3846a622834b5e7b50cad9a2109a97ba7a80d5c04",
 ];
 
-/// Of a signer: randomness of the hiding and of the binding nonce, the commitments to both, its signature share.
+/// Of a signer: randomness of the hiding and of the binding nonce, the commitments to both, its signature
+/// share.
 struct Signer {
     kgc: KgcId,
     randomness: [&'static str; 2],

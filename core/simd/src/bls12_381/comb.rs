@@ -1,7 +1,7 @@
 //! Comb multiplication of one point by eight scalars at once: additions only.
 //!
-//! For each digit of a number there is a row of 1 to 16 times 32^place times the point. All of a row is loaded, whatever the digits; a permutation of registers gives
-//! each lane its own.
+//! For each digit of a number there is a row of 1 to 16 times 32^place times the point. All of a row is
+//! loaded, whatever the digits; a permutation of registers gives each lane its own.
 
 use alloc::vec::Vec;
 use core::arch::x86_64::{_mm512_set1_epi64, _mm512_sub_epi64, _mm512_testn_epi64_mask};

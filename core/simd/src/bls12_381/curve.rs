@@ -1,8 +1,9 @@
 //! Eight points of the curve y² = x³ + 4 at once.
 //!
-//! Source: Renes, Costello, Batina, *Complete addition formulas for prime order elliptic curves*, eprint 2015/1060, algorithms 7 to 9 for a = 0.
-//! They hold for all points of a curve without points of order two, the identity, equal and opposite ones among them. This curve has an odd number of
-//! points, so that is every point of it, of whatever order; there are no exceptions, and nothing to decide.
+//! Source: Renes, Costello, Batina, *Complete addition formulas for prime order elliptic curves*, eprint
+//! 2015/1060, algorithms 7 to 9 for a = 0. They hold for all points of a curve without points of order two,
+//! the identity, equal and opposite ones among them. This curve has an odd number of points, so that is every
+//! point of it, of whatever order; there are no exceptions, and nothing to decide.
 //!
 //! | symbol | here |
 //! |---|---|
@@ -13,7 +14,8 @@ use crate::bls12_381::Jacobian;
 use crate::bls12_381::field::{Constant, Tight, Wide, dot};
 use crate::words::{LANES, Mask};
 
-/// The cube root of one with which (x, y) ↦ (βx, y) multiplies points of order r by −z², z the absolute value of the curve's parameter.
+/// The cube root of one with which (x, y) ↦ (βx, y) multiplies points of order r by −z², z the absolute value
+/// of the curve's parameter.
 const BETA: Constant = [
     0xd_75aa_ff33_455f,
     0xd_0953_56b7_cbb6,
@@ -116,7 +118,8 @@ impl Point {
         sum(&dot([[x1, x2]]), &dot([[y1, y2]]), &z1.wide(), [&xy, &yz], &xz)
     }
 
-    /// −self in the lanes of the mask, self in the others. Y must be below 2^10·p, as sums, doubles and what enters are.
+    /// −self in the lanes of the mask, self in the others. Y must be below 2^10·p, as sums, doubles and what
+    /// enters are.
     #[target_feature(enable = "avx512f,avx512ifma")]
     #[inline]
     pub(crate) fn negate_if(&self, mask: Mask) -> Self {
@@ -155,12 +158,14 @@ impl Point {
     pub(crate) fn equals(&self, other: &Self) -> Mask {
         let same =
             |a: &Tight, b: &Tight| a.mul(&other.z).wide().minus(&b.mul(&self.z).wide()).carry().is_zero();
-        // Identities are equal to nothing but identities: 0·Y = 1·0 would hold for two with Z = 0 alone, where X is 0 too.
+        // Identities are equal to nothing but identities: 0·Y = 1·0 would hold for two with Z = 0 alone,
+        // where X is 0 too.
         same(&self.x, &other.x) & same(&self.y, &other.y) & !(self.z.is_zero() ^ other.z.is_zero())
     }
 }
 
-/// What algorithms 7 and 8 have in common: the sum, from X₁X₂, Y₁Y₂, Z₁Z₂, X₁Y₂ + X₂Y₁, Y₁Z₂ + Y₂Z₁ and X₁Z₂ + X₂Z₁.
+/// What algorithms 7 and 8 have in common: the sum, from X₁X₂, Y₁Y₂, Z₁Z₂, X₁Y₂ + X₂Y₁, Y₁Z₂ + Y₂Z₁ and X₁Z₂
+/// + X₂Z₁.
 #[target_feature(enable = "avx512f,avx512ifma")]
 #[inline]
 fn sum(xx: &Wide, yy: &Wide, zz: &Wide, [xy, yz]: [&Tight; 2], xz: &Wide) -> Point {

@@ -1,10 +1,13 @@
-//! Eight elements of the field modulo p, the base field of BLS12-381, at once: one in each 64-bit lane of eight vectors.
+//! Eight elements of the field modulo p, the base field of BLS12-381, at once: one in each 64-bit lane of
+//! eight vectors.
 //!
-//! A number is l0 + l1·2^52 + … + l7·2^364; it stands for the element that it is 2^416 times of (Montgomery's form). p has 381 bits, so
-//! that multiples of p up to 2^35 fit, and nothing has to be reduced but what leaves.
+//! A number is l0 + l1·2^52 + … + l7·2^364; it stands for the element that it is 2^416 times of (Montgomery's
+//! form). p has 381 bits, so that multiples of p up to 2^35 fit, and nothing has to be reduced but what
+//! leaves.
 //!
-//! The multiplier of AVX-512 IFMA reads the low 52 bits of its operands and *silently drops the rest*. So what may be multiplied has a
-//! type of its own, and nothing else turns into it but by a carry through all limbs:
+//! The multiplier of AVX-512 IFMA reads the low 52 bits of its operands and *silently drops the rest*. So
+//! what may be multiplied has a type of its own, and nothing else turns into it but by a carry through all
+//! limbs:
 //!
 //! | type | each limb | number | comes from | may be |
 //! |---|---|---|---|---|
@@ -12,9 +15,9 @@
 //! | [`Wide`] | from 0, < 2^63 | from 0, < 2^10·p | [`dot`], sums | added, subtracted, carried |
 //! | [`Difference`] | absolutely < 2^63 | absolutely < 2^10·p | differences | carried |
 //!
-//! What keeps a [`Wide`] in its bounds is that sums are short: counting a [`Tight`] as 1 and a [`dot`] of n products as 15n + 16, terms,
-//! each times its factor, add up to at most 2^11 (limbs of 2^52 each), and numbers, each [`dot`] below 2p, to less than 2^10·p.
-//! REVIEW.md has the sums of this module.
+//! What keeps a [`Wide`] in its bounds is that sums are short: counting a [`Tight`] as 1 and a [`dot`] of n
+//! products as 15n + 16, terms, each times its factor, add up to at most 2^11 (limbs of 2^52 each), and
+//! numbers, each [`dot`] below 2p, to less than 2^10·p. REVIEW.md has the sums of this module.
 //!
 //! Nothing here branches on, or addresses memory by, the value of an element.
 
@@ -147,8 +150,8 @@ macro_rules! each_limb {
     };
 }
 
-/// Σ a·b over the pairs, at most 12, with one reduction: below 2p, because each product is below 2^22·p² and the sum of 12 so below 2^35·p² <
-/// 2^416·p.
+/// Σ a·b over the pairs, at most 12, with one reduction: below 2p, because each product is below 2^22·p² and
+/// the sum of 12 so below 2^35·p² < 2^416·p.
 ///
 /// Not inlined: a formula with all its products in place would be more code than the processor keeps decoded.
 #[target_feature(enable = "avx512f,avx512ifma")]
@@ -162,7 +165,8 @@ pub(crate) fn dot<const N: usize>(pairs: [[&Tight; 2]; N]) -> Wide {
             each_limb!(J => columns[I + J + 1] = hi(columns[I + J + 1], a[I], b[J]));
         });
     }
-    // The columns, divided by 2^416: Montgomery's reduction. Each step adds the multiple of p that makes the lowest column a multiple of 2^52.
+    // The columns, divided by 2^416: Montgomery's reduction. Each step adds the multiple of p that makes the
+    // lowest column a multiple of 2^52.
     let (zero, inverse) = (_mm512_setzero_si512(), _mm512_set1_epi64(MINUS_INVERSE));
     let p = broadcast(&P);
     each_limb!(I => {
@@ -248,8 +252,9 @@ impl Tight {
         Self(each_limb!(I => _mm512_mask_blend_epi64(mask, self.0[I], other.0[I])))
     }
 
-    /// In each lane one of sixteen elements, those in the lanes of `self` and then of `other`: that of its index, of which the lowest four bits count. Both are
-    /// in registers, so that nothing is addressed by an index.
+    /// In each lane one of sixteen elements, those in the lanes of `self` and then of `other`: that of its
+    /// index, of which the lowest four bits count. Both are in registers, so that nothing is addressed by an
+    /// index.
     #[target_feature(enable = "avx512f,avx512ifma")]
     #[inline]
     pub(crate) fn look_up(&self, other: &Self, indices: __m512i) -> Self {
@@ -307,8 +312,8 @@ impl Wide {
         self.doubled().plus(self)
     }
 
-    /// 2^BITS·self. A rotation is a shift where the highest bits are clear; the optimiser would gather shifts and additions into a
-    /// multiplication, for which there is no fast instruction.
+    /// 2^BITS·self. A rotation is a shift where the highest bits are clear; the optimiser would gather shifts
+    /// and additions into a multiplication, for which there is no fast instruction.
     #[target_feature(enable = "avx512f,avx512ifma")]
     #[inline]
     pub(crate) fn shifted<const BITS: i32>(&self) -> Self {
@@ -344,7 +349,8 @@ impl Difference {
     }
 }
 
-/// Carries from the lowest limb to the highest, one after the other; the highest keeps what it has, which is what the number's size says.
+/// Carries from the lowest limb to the highest, one after the other; the highest keeps what it has, which is
+/// what the number's size says.
 #[target_feature(enable = "avx512f,avx512ifma")]
 #[inline]
 fn rippled(mut limbs: Limbs) -> Limbs {

@@ -1,4 +1,5 @@
-//! Miller's algorithm on eight pairs at once, for points of the second group whose lines were computed beforehand.
+//! Miller's algorithm on eight pairs at once, for points of the second group whose lines were computed
+//! beforehand.
 //!
 //! | symbol | here |
 //! |---|---|
@@ -6,8 +7,9 @@
 //! | ℓ | a line at a point (x, y): 1 + λx·w² + μy·w³ |
 //! | λ, μ | what is kept of a line: [`Line`] |
 //!
-//! Each lane multiplies into an f of its own what its share of the pairs gives; the squarings are shared by all of them. A pair that is to count for nothing has
-//! (0, 0) for its point, which is no point of the curve: its lines are 1.
+//! Each lane multiplies into an f of its own what its share of the pairs gives; the squarings are shared by
+//! all of them. A pair that is to count for nothing has (0, 0) for its point, which is no point of the curve:
+//! its lines are 1.
 
 use alloc::vec::Vec;
 
@@ -15,11 +17,13 @@ use crate::bls12_381::field::{Tight, dot};
 use crate::bls12_381::{Element, Z};
 use crate::words::LANES;
 
-/// Lines of one point: one for each bit of the curve's parameter but the highest, and one more for each of these that is one.
+/// Lines of one point: one for each bit of the curve's parameter but the highest, and one more for each of
+/// these that is one.
 pub const LINES: usize = (Z.ilog2() + Z.count_ones() - 1) as usize;
 
-/// So many lines are multiplied into f, each adding 2p to the numbers that stand for it, before these are reduced again. Twice in a row, where two follow
-/// one squaring: so these numbers stay below 2·2·128·p + 4p, which is below 2^10·p.
+/// So many lines are multiplied into f, each adding 2p to the numbers that stand for it, before these are
+/// reduced again. Twice in a row, where two follow one squaring: so these numbers stay below 2·2·128·p + 4p,
+/// which is below 2^10·p.
 const UNREDUCED: usize = 128;
 
 /// An element of Fp².
@@ -31,7 +35,8 @@ struct Line {
     mu: Quadratic,
 }
 
-/// The lines of many points, made ready for [`Lanes::miller`](super::Lanes::miller): 2,048 bytes for each line of eight points.
+/// The lines of many points, made ready for [`Lanes::miller`](super::Lanes::miller): 2,048 bytes for each
+/// line of eight points.
 pub struct Lines(Vec<Vec<Line>>);
 
 impl Lines {
@@ -168,7 +173,8 @@ impl Accumulator {
     }
 }
 
-/// What coefficients of f are multiplied by: a, and ξ·a for those that wrap around; the opposites of imaginary parts beside them.
+/// What coefficients of f are multiplied by: a, and ξ·a for those that wrap around; the opposites of
+/// imaginary parts beside them.
 struct Factor {
     own: [Tight; 3],
     times_xi: [Tight; 3],

@@ -1,7 +1,8 @@
 //! Multiplication of eight points at once, each by a scalar of its own.
 //!
-//! A scalar is k₀ + k₁·z², and z² · point costs one product in the field. Digits of five bits choose, by masks, from sixteen multiples of each
-//! point, all of which are read; what is added and doubled is always the same.
+//! A scalar is k₀ + k₁·z², and z² · point costs one product in the field. Digits of five bits choose, by
+//! masks, from sixteen multiples of each point, all of which are read; what is added and doubled is always
+//! the same.
 
 use alloc::vec::Vec;
 use core::arch::x86_64::{_mm512_cmpeq_epi64_mask, _mm512_set1_epi64};
@@ -61,8 +62,8 @@ pub(crate) fn multiply(point: &Point, [low, high]: [&Digits; 2], digits: usize) 
     sum
 }
 
-/// Σ (low + high·z²) · point over pairs of the two slices, as for [`multiply`]; all share their doublings, so that they should not be more than there is
-/// memory close by for the multiples: 24,576 bytes each.
+/// Σ (low + high·z²) · point over pairs of the two slices, as for [`multiply`]; all share their doublings, so
+/// that they should not be more than there is memory close by for the multiples: 24,576 bytes each.
 #[target_feature(enable = "avx512f,avx512ifma")]
 pub(crate) fn sum(points: &[Point], halves: &[[Digits; 2]], digits: usize) -> Point {
     let multiples: Vec<Multiples> = points.iter().map(|point| Multiples::new(point)).collect();

@@ -29,7 +29,8 @@ impl Digits {
         for (lane, mut rest) in numbers.enumerate().take(LANES) {
             let mut carry = 0;
             for digit in &mut digits.0 {
-                // From 0 to 32; above 16, it is 32 less and the next one more. The last has three bits of its own and carries nothing.
+                // From 0 to 32; above 16, it is 32 less and the next one more. The last has three bits of its
+                // own and carries nothing.
                 let sum = (rest as u64 & ((1 << WIDTH) - 1)) + carry;
                 carry = (sum + 15) >> WIDTH;
                 rest >>= WIDTH;
@@ -57,11 +58,13 @@ impl Drop for Digits {
     }
 }
 
-/// The digits of a number below r to the base z²: k₀ + k₁·z², both below 2^128. Long division, bit by bit, by masks.
+/// The digits of a number below r to the base z²: k₀ + k₁·z², both below 2^128. Long division, bit by bit, by
+/// masks.
 pub(crate) fn split(scalar: &[u64; 4]) -> [u128; 2] {
     let [w0, w1, w2, w3] = scalar.map(u128::from);
     let (mut high, mut low) = (w3 << 64 | w2, w1 << 64 | w0);
-    // k < r < 2^255 and z² > 2^127: the higher half is the remainder to begin with, if it is below z², as it is.
+    // k < r < 2^255 and z² > 2^127: the higher half is the remainder to begin with, if it is below z², as it
+    // is.
     for _ in 0..128 {
         // The bit that is shifted out of the remainder counts, too.
         let over = high >> 127;

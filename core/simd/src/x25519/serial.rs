@@ -1,4 +1,5 @@
-//! One point after the other, by [`x25519`](super::x25519()): for machines without the vector unit, and to test against.
+//! One point after the other, by [`x25519`](super::x25519()): for machines without the vector unit, and to
+//! test against.
 
 use zeroize::Zeroizing;
 

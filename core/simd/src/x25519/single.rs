@@ -5,8 +5,8 @@
 //! | curve25519-dalek | without the feature `salty` | 1.45 million |
 //! | salty, with field arithmetic in assembly | with it, for Cortex-M4, M7 and M33 | 0.66 million |
 //!
-//! Both are constant-time, and both clamp a scalar that is clamped already, which changes nothing. Neither erases its
-//! steps: the caller erases the stack.
+//! Both are constant-time, and both clamp a scalar that is clamped already, which changes nothing. Neither
+//! erases its steps: the caller erases the stack.
 
 use zeroize::Zeroizing;
 

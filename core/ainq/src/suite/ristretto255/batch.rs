@@ -1,7 +1,7 @@
 //! Pairwise secrets of one scalar with many points, by the fastest way of this machine.
 //!
-//! Either way starts from what a ristretto library does fast for many points: encode their doubles, with one inversion for
-//! all. So k/2 takes the place of k.
+//! Either way starts from what a ristretto library does fast for many points: encode their doubles, with one
+//! inversion for all. So k/2 takes the place of k.
 //!
 //! | | when | how |
 //! |---|---|---|
@@ -68,7 +68,7 @@ fn on_the_edwards_curve(half: &Scalar, qs: &[RistrettoPoint]) -> Vec<Result<Agre
     montgomery::times_eight(&points).iter().map(|secret| checked(secret)).collect()
 }
 
-/// Refuses the secret with the identity, which everybody knows: zero.
+/// Refuses the secret with the identity, which is public: zero.
 fn checked(secret: &[u8; 32]) -> Result<AgreedSecret, Error> {
     let known = bool::from(secret.ct_eq(&[0; 32]));
     if known { Err(Error::IdentityPoint) } else { Ok(AgreedSecret::new(secret)) }

@@ -1,8 +1,9 @@
 //! Comb multiplication of a fixed public point, for machines without 30 KiB for a table.
 //!
-//! Lim and Lee, *More Flexible Exponentiation with Precomputation*, CRYPTO 1994: a scalar is cut into four pieces of 64
-//! bits, which are worked off side by side. With the sums of the four points that the pieces belong to, that takes 64
-//! doublings and at most as many additions, in place of 252 and some 50. On a Cortex-M4 half the instructions.
+//! Lim and Lee, *More Flexible Exponentiation with Precomputation*, CRYPTO 1994: a scalar is cut into four
+//! pieces of 64 bits, which are worked off side by side. With the sums of the four points that the pieces
+//! belong to, that takes 64 doublings and at most as many additions, in place of 252 and some 50. On a
+//! Cortex-M4 half the instructions.
 
 use alloc::vec::Vec;
 

@@ -7,11 +7,12 @@ use curve25519_dalek::RistrettoPoint;
 use curve25519_dalek::ristretto::RistrettoBasepointTable;
 use curve25519_dalek::scalar::Scalar;
 
-/// Multiplications after which the table, which costs 1 ms and 30 KiB, begins to pay: it saves some 20 µs on each.
+/// Multiplications after which the table, which costs 1 ms and 30 KiB, begins to pay: it saves some 20 µs on
+/// each.
 const WORTH_A_TABLE: usize = 50;
 
-/// A point, and its table once it has been multiplied often: a leader checks thousands of keys against the master public
-/// key, a drone a handful.
+/// A point, and its table once it has been multiplied often: a leader checks thousands of keys against the
+/// master public key, a drone a handful.
 pub struct Prepared {
     point: RistrettoPoint,
     uses: AtomicUsize,

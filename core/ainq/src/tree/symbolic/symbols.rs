@@ -69,7 +69,7 @@ impl<const DROPPED: u8> Algebra for Symbolic<DROPPED> {
     }
 }
 
-/// What an adversary knows: of every key the fewest steps it has it at.
+/// Knowledge of an adversary: the fewest steps of every key.
 pub(super) struct Closure(BTreeMap<u32, u32>);
 
 impl Closure {

@@ -9,7 +9,8 @@
 //! | Ch(e, f, g) (4.2) | ((f ⊕ g) ∧ e) ⊕ g |
 //! | Maj(a, b, c) (4.3) | ((a ⊕ b) ∧ (b ⊕ c)) ⊕ b; what is a ⊕ b in this round is b ⊕ c in the next |
 //!
-//! Eighteen instructions for a round and ten or eleven for a word of W; no branch and no address depends on what is hashed.
+//! Eighteen instructions for a round and ten or eleven for a word of W; no branch and no address depends on
+//! the hashed data.
 
 use crate::padded::{BLOCK, State};
 
@@ -19,7 +20,8 @@ unsafe extern "C" {
     pub(super) fn quiver_erase(bytes: *mut u8, len: usize);
 }
 
-// r0 state, r1 blocks, r2 how many. On the stack: W (256 bytes), r0, r1, r2, and what a callee keeps.
+// r0 state, r1 blocks, r2 their number. On the stack: W (256 bytes), r0, r1, r2, and the callee-saved
+// registers.
 core::arch::global_asm!(
     ".syntax unified",
     ".section .text.quiver_sha256_compress, \"ax\", %progbits",
@@ -34,7 +36,7 @@ core::arch::global_asm!(
     ".word 0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070",
     ".word 0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3",
     ".word 0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2",
-    // To w, which has W[t-16] + W[t-7], what makes it W[t]: sigma0(W[t-15]) and sigma1(W[t-2]).
+    // Adds to w, which has W[t-16] + W[t-7], the rest of W[t]: sigma0(W[t-15]) and sigma1(W[t-2]).
     ".macro quiver_sha256_word w, x15, x2",
     "ror r9, \\x2, #17",
     "eor r9, r9, \\x2, ror #19",
@@ -45,7 +47,8 @@ core::arch::global_asm!(
     "eor r9, r9, \\x15, lsr #3",
     "add \\w, \\w, r9",
     ".endm",
-    // W[t] to W[t+3] in r5 to r8, which have the four words before. r0: the address of W[t-15]; r4: W[t-16], then W[t-12].
+    // W[t] to W[t+3] in r5 to r8, which have the four words before. r0: the address of W[t-15]; r4: W[t-16],
+    // then W[t-12].
     ".macro quiver_sha256_words",
     "ldrd r5, r6, [r0, #32]",
     "add r5, r5, r4",
@@ -61,7 +64,8 @@ core::arch::global_asm!(
     "quiver_sha256_word r8, r4, r6",
     "strd r7, r8, [r0, #52]",
     ".endm",
-    // What follows the sums with K and W. h becomes a, d becomes e; bc is b ⊕ c, ab will be a ⊕ b.
+    // The rest of a round after the sums with K and W. h becomes a, d becomes e; bc is b ⊕ c, ab will be a ⊕
+    // b.
     ".macro quiver_sha256_sums a, b, d, e, h, ab, bc",
     "eor r2, \\e, \\e, ror #5",
     "eor r2, r2, \\e, ror #19",
@@ -81,7 +85,8 @@ core::arch::global_asm!(
     "eor r2, r2, \\g",
     "add \\h, \\h, r2",
     ".endm",
-    // Two rounds. r0: W, r1: K. What is g in the first is h in the second: it gets its W and K once Ch has used it.
+    // Two rounds. r0: W, r1: K. What is g in the first is h in the second: it gets its W and K once Ch has
+    // used it.
     ".macro quiver_sha256_rounds a, b, c, d, e, f, g, h",
     "ldrd r2, r3, [r0], #8",
     "add \\h, \\h, r2",

@@ -1,8 +1,8 @@
 //! Multiplication of points by a split scalar: in two on the first curve, in four on the second.
 //!
-//! Both curves have a map that multiplies a point of order r by a large number at the price of one or two products in the
-//! field: on the first (x, y) ↦ (βx, y) with a cube root β of one, which arkworks has; on the second ψ, untwist, Frobenius,
-//! twist, which multiplies by p, that is by the parameter x modulo r.
+//! Both curves have a map that multiplies a point of order r by a large number at the price of one or two
+//! products in the field: on the first (x, y) ↦ (βx, y) with a cube root β of one, which arkworks has; on the
+//! second ψ, untwist, Frobenius, twist, which multiplies by p, that is by the parameter x modulo r.
 
 #[cfg(not(feature = "armv7em"))]
 use ark_ec::scalar_mul::glv::GLVConfig;
@@ -33,7 +33,8 @@ impl Endomorphism for G2Curve {
     }
 }
 
-/// z² · point with z = |x|: arkworks' map multiplies by −x², a cube root of one modulo r. Of a point of another order, a point that the map takes it to.
+/// z² · point with z = |x|: arkworks' map multiplies by −x², a cube root of one modulo r. Of a point of
+/// another order, a point that the map takes it to.
 pub(crate) fn times_z_squared(point: G1) -> G1 {
     -Point(g1::Config::endomorphism(&point.0))
 }

@@ -1,11 +1,12 @@
 //! Multiples of one point, kept: multiplying it takes additions alone, and constant time.
 //!
-//! The scalar is written with signed digits to the base 2^w. For each there is a row of 1 to 2^(w − 1) times 2^(w · place)
-//! times the point; all of them are read, whatever the digit, and one is added.
+//! The scalar is written with signed digits to the base 2^w. For each there is a row of 1 to 2^(w − 1) times
+//! 2^(w · place) times the point; all of them are read, whatever the digit, and one is added.
 //!
-//! Formulas for adding points that are not equal do for all rows but the last: what was added before, of the rows below, is
-//! as a multiple of the point absolutely below 0.52 · 2^(w · place), so it is neither an entry of the row nor its opposite,
-//! and all these numbers are below r. In the last row they may not be, and the formulas know no exceptions.
+//! Formulas for adding points that are not equal do for all rows but the last: what was added before, of the
+//! rows below, is as a multiple of the point absolutely below 0.52 · 2^(w · place), so it is neither an entry
+//! of the row nor its opposite, and all these numbers are below r. In the last row they may not be, and the
+//! formulas know no exceptions.
 
 use alloc::vec::Vec;
 use std::sync::OnceLock;
@@ -115,7 +116,8 @@ impl<C: Curve> Comb<C> {
     }
 }
 
-/// Takes over the row's entry at a place counted from one, if it is to. Zeros, which mean the identity, stay as they are at zero.
+/// Takes over the row's entry at a place counted from one, if it is to. Zeros, which mean the identity, stay
+/// as they are at zero.
 fn select<E: Entry>(selected: &mut E, row: &[E], place: u16, take: bool) {
     for (entry, own) in row.iter().zip(1_u16..) {
         // One mask for the whole entry: all ones, or zeros.

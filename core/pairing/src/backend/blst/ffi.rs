@@ -13,8 +13,8 @@ const BITS: usize = 255;
 /// scalar · point, in constant time. The scalar is little-endian.
 pub(super) fn multiply_p1(point: &blst_p1, scalar: &[u8; 32]) -> blst_p1 {
     let mut product = blst_p1::default();
-    // SAFETY: the pointers come from references and are not kept. One point is written; one point and the 32 bytes that
-    // 255 bits take are read. What is written is not what is read.
+    // SAFETY: the pointers come from references and are not kept. One point is written; one point and the 32
+    // bytes that 255 bits take are read. What is written is not what is read.
     unsafe { blst_p1_mult(&mut product, point, scalar.as_ptr(), BITS) };
     product
 }
@@ -32,7 +32,8 @@ pub(super) fn double_p1(point: &blst_p1, times: u32) -> blst_p1 {
     let mut point = *point;
     let place: *mut blst_p1 = &mut point;
     for _ in 0..times {
-        // SAFETY: both pointers are the one of a point that lives here, and are not kept. What is written may be what is read.
+        // SAFETY: both pointers are the one of a point that lives here, and are not kept. What is written may
+        // be what is read.
         unsafe { blst_p1_double(place, place) };
     }
     point
@@ -41,7 +42,8 @@ pub(super) fn double_p1(point: &blst_p1, times: u32) -> blst_p1 {
 /// The sum of what both elements map to, times the effective cofactor.
 pub(super) fn map_to_g1(u: &blst_fp, v: &blst_fp) -> blst_p1 {
     let mut point = blst_p1::default();
-    // SAFETY: the pointers come from references and are not kept. One point is written, two field elements are read.
+    // SAFETY: the pointers come from references and are not kept. One point is written, two field elements
+    // are read.
     unsafe { blst_map_to_g1(&mut point, u, v) };
     point
 }
@@ -57,8 +59,8 @@ pub(super) fn map_to_g2(u: &blst_fp2, v: &blst_fp2) -> blst_p2 {
 /// The sum of a point and one that is normalised, in constant time: whatever they are, identities too.
 pub(super) fn add_p1(point: &blst_p1, other: &blst_p1_affine) -> blst_p1 {
     let mut sum = blst_p1::default();
-    // SAFETY: the pointers come from references and are not kept. One point is written, two are read. What is written is
-    // not what is read.
+    // SAFETY: the pointers come from references and are not kept. One point is written, two are read. What is
+    // written is not what is read.
     unsafe { blst_p1_add_or_double_affine(&mut sum, point, other) };
     sum
 }
@@ -71,7 +73,8 @@ pub(super) fn add_p2(point: &blst_p2, other: &blst_p2_affine) -> blst_p2 {
     sum
 }
 
-/// The sum of a point and one that is normalised, in constant time: opposite ones and identities too, but not equal ones.
+/// The sum of a point and one that is normalised, in constant time: opposite ones and identities too, but not
+/// equal ones.
 pub(super) fn add_unequal_p1(point: &blst_p1, other: &blst_p1_affine) -> blst_p1 {
     let mut sum = blst_p1::default();
     // SAFETY: as in `add_p1`.
@@ -79,7 +82,8 @@ pub(super) fn add_unequal_p1(point: &blst_p1, other: &blst_p1_affine) -> blst_p1
     sum
 }
 
-/// The sum of a point and one that is normalised, in constant time: opposite ones and identities too, but not equal ones.
+/// The sum of a point and one that is normalised, in constant time: opposite ones and identities too, but not
+/// equal ones.
 pub(super) fn add_unequal_p2(point: &blst_p2, other: &blst_p2_affine) -> blst_p2 {
     let mut sum = blst_p2::default();
     // SAFETY: as in `add_p1`, for points of the other curve.

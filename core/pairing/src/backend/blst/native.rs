@@ -35,7 +35,8 @@ pub trait Native {
     fn add_unequal(point: &Self::Jacobian, other: &Self::Normalised) -> Self::Jacobian;
     /// Affine coordinates of at least one point, at the price of one inversion.
     fn normalise(points: &[Self::Jacobian]) -> Vec<Self::Normalised>;
-    /// Σ scalar · point: at least one point, scalars of so many bits in whole bytes, little-endian, one after the other.
+    /// Σ scalar · point: at least one point, scalars of so many bits in whole bytes, little-endian, one after
+    /// the other.
     fn combine(points: &[Self::Jacobian], scalars: &[u8], bits: usize) -> Self::Jacobian;
     /// As [`Point::hash`].
     fn hash_to_group(domain: &str, parts: &[&[u8]]) -> Point<Self>
@@ -93,7 +94,8 @@ macro_rules! native {
             }
 
             fn decode(bytes: &[u8]) -> Result<$point, BLST_ERROR> {
-                // A public key is a point; its validation is the check for the subgroup, and for the identity before.
+                // A public key is a point; its validation is the check for the subgroup, and for the identity
+                // before.
                 let key = $keys::PublicKey::uncompress(bytes)?;
                 match key.validate() {
                     Ok(()) => {

@@ -2,7 +2,8 @@
 
 use crate::words::{LANES, Words};
 
-/// The words of up to eight 32-byte little-endian numbers, least significant first; lanes without a number have 0.
+/// The words of up to eight 32-byte little-endian numbers, least significant first; lanes without a number
+/// have 0.
 pub(super) fn gather(numbers: &[[u8; 32]]) -> [Words; 4] {
     let mut words = [[0; LANES]; 4];
     for (lane, number) in numbers.iter().enumerate().take(LANES) {

@@ -1,8 +1,8 @@
 //! Eight elements of the field modulo p = 2^255 − 19 at once, one in each 64-bit lane of five vectors.
 //!
-//! An element is l0 + l1·2^51 + … + l4·2^204. The multiplier of AVX-512 IFMA reads the low 52 bits of its operands and
-//! *silently drops the rest*, so what may be multiplied has a type of its own, and nothing else turns into it but by a
-//! carry:
+//! An element is l0 + l1·2^51 + … + l4·2^204. The multiplier of AVX-512 IFMA reads the low 52 bits of its
+//! operands and *silently drops the rest*, so what may be multiplied has a type of its own, and nothing else
+//! turns into it but by a carry:
 //!
 //! | type | each limb | comes from | may be |
 //! |---|---|---|---|
@@ -10,8 +10,8 @@
 //! | [`Wide`] | < 2^60 | products | carried, subtracted |
 //! | [`Raised`] | ≥ 2^61, < 2^62 | products that 1216·p was added to, limb by limb | carried, subtracted from |
 //!
-//! Because every limb of a [`Raised`] exceeds every limb of a [`Wide`], their difference needs no constant of its own:
-//! the 1216·p costs nothing where the accumulators of a product start with it instead of zero.
+//! Because every limb of a [`Raised`] exceeds every limb of a [`Wide`], their difference needs no constant of
+//! its own: the 1216·p costs nothing where the accumulators of a product start with it instead of zero.
 //!
 //! Nothing here branches on, or addresses memory by, the value of an element.
 
@@ -44,8 +44,8 @@ impl Tight {
         Self([_mm512_set1_epi64(value), zero, zero, zero, zero])
     }
 
-    /// The numbers whose 64-bit words are given, least significant first. As RFC 7748 says, bit 255 is ignored and numbers
-    /// from p on are taken modulo p.
+    /// The numbers whose 64-bit words are given, least significant first. As RFC 7748 says, bit 255 is
+    /// ignored and numbers from p on are taken modulo p.
     #[target_feature(enable = "avx512f,avx512ifma")]
     #[inline]
     pub(super) fn from_words(words: &[Words; 4]) -> Self {
@@ -78,12 +78,13 @@ impl Tight {
     #[target_feature(enable = "avx512f,avx512ifma")]
     #[inline]
     fn reduced(self) -> Limbs {
-        // Tight limbs make less than 2^255 + 2^223, so what the first pass carries over is 0 or 1, and p + 37 the most
-        // that can be left.
+        // Tight limbs make less than 2^255 + 2^223, so what the first pass carries over is 0 or 1, and p + 37
+        // the most that can be left.
         let nineteen = _mm512_set1_epi64(19);
         let (mut limbs, over) = rippled(self.0);
         limbs[0] = _mm512_madd52lo_epu64(limbs[0], over, nineteen);
-        // Bit 255 of the number plus 19 says whether it is at least p; then p is subtracted: 19 added, bit 255 dropped.
+        // Bit 255 of the number plus 19 says whether it is at least p; then p is subtracted: 19 added, bit
+        // 255 dropped.
         let mut above = limbs;
         above[0] = _mm512_add_epi64(above[0], nineteen);
         let (_, over) = rippled(above);

@@ -1,5 +1,5 @@
-//! Arithmetic on five limbs of 51 bits, in each lane of five vectors. What sizes the limbs may have is up to the types of
-//! [`field`](super::field).
+//! Arithmetic on five limbs of 51 bits, in each lane of five vectors. What sizes the limbs may have is up to
+//! the types of [`field`](super::field).
 
 use core::arch::x86_64::{
     __m512i, _mm512_add_epi64, _mm512_and_si512, _mm512_rol_epi64, _mm512_set1_epi64, _mm512_setzero_si512,
@@ -16,8 +16,8 @@ const P0: i64 = (1 << 51) - 19;
 /// Five limbs, the least significant first.
 pub(super) type Limbs = [__m512i; 5];
 
-/// One carry from each limb to the next, all at once, for limbs of any 64 bits: 2^13 at most goes into a limb, 19 times as
-/// much into the lowest.
+/// One carry from each limb to the next, all at once, for limbs of any 64 bits: 2^13 at most goes into a
+/// limb, 19 times as much into the lowest.
 #[target_feature(enable = "avx512f,avx512ifma")]
 #[inline]
 pub(super) fn carry([l0, l1, l2, l3, l4]: Limbs) -> Limbs {
@@ -46,9 +46,10 @@ pub(super) fn rippled(mut limbs: Limbs) -> (Limbs, __m512i) {
 
 /// The product of two elements with tight limbs: each limb below 2^60 if `start` is zero.
 ///
-/// With hi(i) and lo(i) the sums of the high and low 52 bits of the products of limbs whose places add up to i, column i
-/// of the product has lo(i) + 2·hi(i − 1), twice because 52 is one more than 51. Columns 5 to 9 come back as 19 times
-/// columns 0 to 4. `start` is added to hi(4) … hi(8), so that 38·start is added to the result.
+/// With hi(i) and lo(i) the sums of the high and low 52 bits of the products of limbs whose places add up to
+/// i, column i of the product has lo(i) + 2·hi(i − 1), twice because 52 is one more than 51. Columns 5 to 9
+/// come back as 19 times columns 0 to 4. `start` is added to hi(4) … hi(8), so that 38·start is added to the
+/// result.
 #[target_feature(enable = "avx512f,avx512ifma")]
 #[inline]
 pub(super) fn product([a0, a1, a2, a3, a4]: Limbs, [b0, b1, b2, b3, b4]: Limbs, start: Limbs) -> Limbs {
@@ -77,9 +78,9 @@ pub(super) fn product([a0, a1, a2, a3, a4]: Limbs, [b0, b1, b2, b3, b4]: Limbs, 
     ]
 }
 
-/// The square of an element with tight limbs, as [`product`] makes it, but products of two different limbs are made once
-/// and doubled. `start` is added to their sums in hi(4) … hi(7) and to hi(8), so that it enters the result 76 times, at
-/// the highest limb 38 times.
+/// The square of an element with tight limbs, as [`product`] makes it, but products of two different limbs
+/// are made once and doubled. `start` is added to their sums in hi(4) … hi(7) and to hi(8), so that it enters
+/// the result 76 times, at the highest limb 38 times.
 #[target_feature(enable = "avx512f,avx512ifma")]
 #[inline]
 pub(super) fn square([a0, a1, a2, a3, a4]: Limbs, start: Limbs) -> Limbs {
@@ -158,8 +159,9 @@ fn twice_plus(a: __m512i, b: __m512i) -> __m512i {
 
 /// 9·a, for a below 2^60.
 ///
-/// Eight times is a rotation, which is a shift where the highest bits are clear. The optimiser would gather shifts and
-/// additions into a multiplication, for which there is no fast instruction; it cannot know that this is one.
+/// Eight times is a rotation, which is a shift where the highest bits are clear. The optimiser would gather
+/// shifts and additions into a multiplication, for which there is no fast instruction; it cannot know that
+/// this is one.
 #[target_feature(enable = "avx512f,avx512ifma")]
 #[inline]
 fn nine(a: __m512i) -> __m512i {

@@ -54,7 +54,8 @@ pub(in super::super) fn clear_cofactors(points: &[Affine<g1::Config>]) -> Option
     Some(finished(worthwhile(points.len())?.multiply_public(&raw_affine(points), G1_COFACTOR)))
 }
 
-/// Multiples of the generator of G1 for the halves of a scalar, of 128 bits each: made when first needed, and for good.
+/// Multiples of the generator of G1 for the halves of a scalar, of 128 bits each: made when first needed, and
+/// for good.
 static GENERATOR: OnceLock<Comb> = OnceLock::new();
 
 /// Rows of [`GENERATOR`]: digits of five bits.

@@ -1,4 +1,5 @@
-//! The field against fiat-crypto's, whose code is generated from a proof, with limbs up to the largest the types admit.
+//! The field against fiat-crypto's, whose code is generated from a proof, with limbs up to the largest the
+//! types admit.
 
 use fiat_crypto::curve25519_64::{
     fiat_25519_add, fiat_25519_carry, fiat_25519_carry_mul, fiat_25519_from_bytes,
