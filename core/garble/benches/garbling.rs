@@ -1,4 +1,4 @@
-//! AND gates per second, and what the policies of the documentation cost. `cargo bench -p quiver-garble`.
+//! AND gates per second, and costs of the policies of the documentation. `cargo bench -p quiver-garble`.
 //! Thread time, so that others on the machine count for little.
 
 use std::hint::black_box;
@@ -16,7 +16,7 @@ const GATES: u32 = 100_000;
 const SLOTS: u32 = 1024;
 const RUN: [u8; 16] = [7; 16];
 
-/// Measures the thread's own time of an operation on what is made anew for each.
+/// Measures the thread's own time of an operation whose input is made anew for each.
 fn timed<I, T>(
     b: &mut Bencher<'_, WallTime>,
     mut make: impl FnMut() -> I,

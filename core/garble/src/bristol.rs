@@ -34,8 +34,8 @@ impl BristolCircuit {
     /// Reads a file.
     ///
     /// # Errors
-    /// [`Error::Bristol`] with the line and what is wrong there; [`Error::TooLarge`] before anything is
-    /// allocated for what is too large.
+    /// [`Error::Bristol`] with the line and its mistake; [`Error::TooLarge`] before anything is allocated for
+    /// too large a circuit.
     pub fn parse(text: &str) -> Result<Self> {
         let mut lines = Lines { lines: text.lines(), line: 0 };
         let [gates, wires] = lines.pair()?;
@@ -126,7 +126,7 @@ impl<'t> Lines<'t> {
         }
     }
 
-    /// How many values there are, and the bits of each.
+    /// Number of values, and the bits of each.
     fn widths(&mut self, what: &'static str, most: usize) -> Result<Vec<usize>> {
         let words = self.need("a number of values and the bits of each")?;
         let numbers: core::result::Result<Vec<usize>, _> = words.iter().map(|word| number(word)).collect();
@@ -263,7 +263,7 @@ fn number(word: &str) -> core::result::Result<usize, Reason> {
     word.parse().map_err(|_| format!("`{}` is no number that can be", shown(Some(&word))))
 }
 
-/// A word of somebody's file, shortened and fit to print.
+/// A word of the file, shortened and fit to print.
 fn shown(word: Option<&&str>) -> String {
     word.map_or_else(String::new, |word| word.chars().take(24).flat_map(char::escape_default).collect())
 }

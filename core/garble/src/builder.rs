@@ -84,7 +84,7 @@ impl Builder {
         }
     }
 
-    /// How many gates that are not free there are so far, those that no output will need included.
+    /// Number of gates so far that are not free, those that no output will need included.
     pub fn gates(&self) -> usize {
         self.nodes.len()
     }
@@ -180,7 +180,7 @@ impl Builder {
         Circuit::new(self.inputs, emitter.gates, outputs)
     }
 
-    /// Which nodes the outputs need.
+    /// Nodes that the outputs need.
     fn needed(&self, outputs: &[Bit]) -> Vec<bool> {
         let mut needed = alloc::vec![false; self.nodes.len()];
         let position = |bit: Bit| {

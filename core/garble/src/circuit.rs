@@ -31,7 +31,7 @@ pub struct Circuit {
     outputs: Vec<Wire>,
 }
 
-/// How large a circuit is.
+/// Size of a circuit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Statistics {
     /// Input bits.
@@ -79,7 +79,7 @@ impl Circuit {
         }
     }
 
-    /// How many input bits there are.
+    /// Number of input bits.
     pub fn inputs(&self) -> usize {
         self.inputs
     }
@@ -94,7 +94,7 @@ impl Circuit {
         &self.outputs
     }
 
-    /// What comes out for these input bits. Not constant-time.
+    /// Output for these input bits. Not constant-time.
     ///
     /// # Errors
     /// [`Error::InputCount`].
@@ -115,7 +115,7 @@ impl Circuit {
         Ok(self.outputs.iter().map(|&wire| value(&wires, wire)).collect())
     }
 
-    /// How large it is.
+    /// Size of the circuit.
     pub fn statistics(&self) -> Statistics {
         let mut statistics =
             Statistics { inputs: self.inputs, outputs: self.outputs.len(), and: 0, xor: 0, not: 0, depth: 0 };
@@ -132,7 +132,7 @@ impl Circuit {
         statistics
     }
 
-    /// For each wire, the most AND gates on a way to it.
+    /// For each wire, the most AND gates on a path to it.
     pub(crate) fn depths(&self) -> Vec<u32> {
         let mut depths = Vec::with_capacity(self.inputs.saturating_add(self.gates.len()));
         depths.resize(self.inputs, 0_u32);
@@ -191,7 +191,7 @@ fn before(wire: Wire, inputs: usize, gate: usize) -> bool {
     usize::try_from(wire).is_ok_and(|wire| wire < inputs.saturating_add(gate))
 }
 
-/// What a wire holds. All wires that a valid circuit reads are set.
+/// Value of a wire. All wires that a valid circuit reads are set.
 fn value(wires: &[bool], wire: Wire) -> bool {
     at(wires, wire)
 }

@@ -7,16 +7,16 @@ use crate::policy::PolicyError;
 /// A result of this crate.
 pub type Result<T> = core::result::Result<T, Error>;
 
-/// What can be wrong.
+/// An error of this crate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A circuit larger than this crate works on.
     #[error("a circuit of {found} {what}; at most {most} are allowed")]
     TooLarge {
-        /// Of what there is too much.
+        /// Name of the quantity that is too large.
         what: &'static str,
-        /// How much.
+        /// Its value.
         found: usize,
         /// The most that is allowed.
         most: usize,
@@ -34,21 +34,21 @@ pub enum Error {
     Bristol {
         /// The line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The mistake.
         reason: Box<str>,
     },
-    /// As many input bits as are there are not wanted.
+    /// The number of input bits is wrong.
     #[error("{found} input bits for a circuit that has {wanted}")]
     InputCount {
-        /// How many the circuit has.
+        /// Number of inputs of the circuit.
         wanted: usize,
-        /// How many were given.
+        /// Number of given bits.
         found: usize,
     },
     /// A garbled circuit that ends before the circuit does.
     #[error("the garbled circuit ends before gate {gate}")]
     TablesEnd {
-        /// The AND gate, from 0, whose ciphertexts are not there.
+        /// The AND gate, from 0, whose ciphertexts are missing.
         gate: u64,
     },
     /// A step names a slot that the program does not have.
@@ -56,7 +56,7 @@ pub enum Error {
     Slot {
         /// The slot.
         slot: u32,
-        /// How many there are.
+        /// Number of slots.
         slots: usize,
     },
     /// A policy or schema that cannot be, or a value that does not fit its field.

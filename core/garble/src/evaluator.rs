@@ -60,7 +60,7 @@ impl<S: Scheme> Evaluator<S> {
     }
 }
 
-/// What the evaluator does with a gate.
+/// Evaluation of a gate.
 struct Evaluating<'t, S, T> {
     tables: &'t mut T,
     scheme: PhantomData<S>,

@@ -95,7 +95,7 @@ impl<S: Scheme> Garbler<S> {
     }
 }
 
-/// What the garbler does with a gate.
+/// Garbling of a gate.
 struct Garbling<S, F> {
     delta: u128,
     sink: F,

@@ -8,10 +8,10 @@ use zeroize::Zeroize;
 /// Bytes of a label, and of a ciphertext of a garbled gate.
 pub const LABEL_LEN: usize = 16;
 
-/// A label. Secret where it stands for what its holder must not know; never printed.
+/// A label. Secret where its bit must stay unknown to its holder; never printed.
 ///
-/// Copied freely while a circuit is garbled, so that erasing it is up to what holds many: the garbler, the
-/// evaluator, and whoever takes labels from them.
+/// Copied freely while a circuit is garbled, so that erasing it is up to the holder of many: the garbler, the
+/// evaluator, and their callers.
 #[derive(Clone, Copy, Default, Zeroize)]
 pub struct Label(pub(crate) u128);
 
@@ -50,9 +50,9 @@ impl fmt::Debug for Label {
 /// Both labels of a wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Zeroize)]
 pub struct LabelPair {
-    /// What stands for 0.
+    /// Label of 0.
     pub zero: Label,
-    /// What stands for 1.
+    /// Label of 1.
     pub one: Label,
 }
 
@@ -63,7 +63,7 @@ impl LabelPair {
         Label(self.zero.0 & !mask | self.one.0 & mask)
     }
 
-    /// What a label stands for, if it is one of the two; in constant time but for whether it is.
+    /// The bit of a label, if it is one of the two; in constant time but for whether it is.
     pub fn decode(&self, label: Label) -> Option<bool> {
         let (zero, one) = (self.zero == label, self.one == label);
         (zero | one).then_some(one)

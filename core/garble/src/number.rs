@@ -24,7 +24,7 @@ impl Number {
         Self::new(bits, value < 0)
     }
 
-    /// How many bits it has.
+    /// Number of bits.
     pub fn width(&self) -> usize {
         self.bits.len()
     }
@@ -78,7 +78,7 @@ impl Number {
     pub fn square(&self, builder: &mut Builder) -> Self {
         let mut sum = Sum::new(self.width().saturating_mul(2));
         for (a_weight, a_negative, a) in self.weighted() {
-            // A bit is its own square, and what is negative twice is not.
+            // A bit is its own square, and a negative one squared is not negative.
             sum.add(a, a_weight.saturating_mul(2));
             for (b_weight, b_negative, b) in self.weighted().skip(a_weight.saturating_add(1)) {
                 let bit = builder.and(a, b);
@@ -103,7 +103,7 @@ impl Number {
         builder.all(same)
     }
 
-    /// The bit that says that it is negative.
+    /// The sign bit.
     fn sign(&self) -> Bit {
         if self.signed { self.bits.last().copied().unwrap_or(Bit::FALSE) } else { Bit::FALSE }
     }
@@ -164,7 +164,7 @@ mod tests {
 
     use super::*;
 
-    /// Two inputs of given kinds, what is made of them, and what it is.
+    /// Two inputs of given kinds, an operation on them, and the expected value.
     fn compute(
         (a, a_width, a_signed): (i128, usize, bool),
         (b, b_width, b_signed): (i128, usize, bool),

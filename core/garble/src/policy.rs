@@ -53,7 +53,7 @@ impl Policy {
     /// those that the policy does not read included.
     ///
     /// # Errors
-    /// [`PolicyError`] with line, column and what is wrong there.
+    /// [`PolicyError`] with line, column and mistake.
     pub fn compile(text: &str, schema: &Schema) -> Result<Self, PolicyError> {
         let circuit = compile::compile(text, schema)?;
         Ok(Self { text: text.into(), circuit })
@@ -64,7 +64,7 @@ impl Policy {
         &self.text
     }
 
-    /// What it compiled to.
+    /// The compiled circuit.
     pub fn circuit(&self) -> &Circuit {
         &self.circuit
     }
@@ -74,7 +74,7 @@ impl Policy {
         Program::new(&self.circuit)
     }
 
-    /// How large it is.
+    /// Size of the circuit.
     pub fn statistics(&self) -> Statistics {
         self.circuit.statistics()
     }

@@ -1,14 +1,14 @@
 //! A circuit scheduled for garbling: gates in order, wires in as few slots as are live at once.
 //!
-//! AND gates that do not wait for one another stand together, since the hash works on many blocks at a time;
-//! what no output needs is left out; NOT is a mark on what is read and costs nothing.
+//! Independent AND gates are adjacent, since the hash works on many blocks at a time; gates that no output
+//! needs are left out; NOT is a mark on an operand and costs nothing.
 
 use alloc::vec::Vec;
 
 use crate::circuit::at;
 use crate::{Circuit, Gate, Wire};
 
-/// What a step or an output reads: a slot, perhaps inverted.
+/// Operand of a step or an output: a slot, perhaps inverted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operand(u32);
 
@@ -82,12 +82,12 @@ impl Program {
         &self.steps
     }
 
-    /// Where the output bits are at the end.
+    /// Slots of the output bits at the end.
     pub fn outputs(&self) -> &[Operand] {
         &self.outputs
     }
 
-    /// How many gates are AND.
+    /// Number of AND gates.
     pub fn ands(&self) -> usize {
         self.steps.iter().filter(|step| matches!(step, Step::And { .. })).count()
     }
@@ -100,11 +100,11 @@ const KEPT: u32 = u32::MAX;
 
 struct Planner<'c> {
     circuit: &'c Circuit,
-    /// For each wire the wire it is, or is the opposite of (twice it, and 1 for the opposite).
+    /// For each wire the wire whose value, or opposite, it has (twice its number, plus 1 for the opposite).
     meant: Vec<u32>,
     /// For each wire, one more than the position of the last gate in the new order that reads it.
     last: Vec<u32>,
-    /// For each wire, where it is.
+    /// Slot of each wire.
     slot: Vec<u32>,
     free: Vec<u32>,
     slots: u32,
@@ -158,7 +158,7 @@ impl<'c> Planner<'c> {
         }
         let mut order = Vec::new();
         for (index, gate) in gates.iter().enumerate().rev() {
-            // A NOT is never needed itself: what reads it means what it reads.
+            // A NOT is never needed itself: its readers read its operand.
             if is(&needed, inputs.saturating_add(index)) {
                 let (a, b) = gate.reads();
                 self.mark(&mut needed, a);
@@ -211,7 +211,7 @@ impl<'c> Planner<'c> {
         let gate = *self.circuit.gates().get(index)?;
         let (a_wire, b_wire) = gate.reads();
         let (a, b) = (self.operand(a_wire), self.operand(b_wire));
-        // What is read here for the last time makes room for what is set here.
+        // Slots that are read here for the last time are free for the result.
         for operand in [Some(a_wire), (a.slot() != b.slot()).then_some(b_wire)].into_iter().flatten() {
             let wire = at(&self.meant, operand) >> 1;
             if at(&self.last, wire) == now {

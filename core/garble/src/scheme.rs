@@ -9,7 +9,7 @@ use crate::label::mask;
 pub trait Scheme: sealed::Sealed {
     /// Ciphertexts of each gate.
     const CIPHERTEXTS: usize;
-    /// Whether the lowest bit of a label is the bit it stands for.
+    /// Whether the lowest bit of a label is its value.
     const TRANSPARENT: bool;
 }
 
@@ -34,13 +34,13 @@ impl Scheme for PrivacyFree {
     const TRANSPARENT: bool = true;
 }
 
-/// What is not for others to implement.
+/// Traits that other crates cannot implement.
 pub(crate) mod sealed {
     use zeroize::Zeroize;
 
-    /// What is hashed for a gate, and its hashes.
+    /// Hash inputs of a gate, replaced by their hashes.
     pub trait Hashed: Copy + AsRef<[u128]> + AsMut<[u128]> + Zeroize {
-        /// How many.
+        /// Their number.
         const COUNT: usize;
     }
 
@@ -50,29 +50,29 @@ pub(crate) mod sealed {
 
     /// The arithmetic of one gate, around hashes that are computed for many gates at once.
     pub trait Sealed {
-        /// What the garbler hashes for a gate, and where the hashes go.
+        /// The garbler's hash inputs of a gate.
         type Garbled: Hashed;
-        /// What the evaluator hashes for a gate.
+        /// The evaluator's hash inputs of a gate.
         type Evaluated: Hashed;
         /// The ciphertexts of a gate.
         type Table: Copy + Default + AsRef<[u128]> + AsMut<[u128]>;
 
-        /// What the garbler has to hash.
+        /// The garbler's hash inputs.
         fn to_garble(a: u128, b: u128, delta: u128) -> Self::Garbled;
 
-        /// The tweak of the position in what the garbler hashes.
+        /// Tweak of the garbler's hash input at this position.
         fn garbling_tweak(gate: u64, position: usize) -> u128;
 
-        /// The ciphertexts, and the label of 0 that comes out.
+        /// The ciphertexts, and the output's label of 0.
         fn garble(a: u128, b: u128, delta: u128, hashes: &[u128]) -> (Self::Table, u128);
 
-        /// What the evaluator has to hash.
+        /// The evaluator's hash inputs.
         fn to_evaluate(a: u128, b: u128) -> Self::Evaluated;
 
-        /// The tweak of the position in what the evaluator hashes.
+        /// Tweak of the evaluator's hash input at this position.
         fn evaluating_tweak(gate: u64, position: usize) -> u128;
 
-        /// The label that comes out.
+        /// The output's label.
         fn evaluate(a: u128, b: u128, table: &Self::Table, hashes: &[u128]) -> u128;
     }
 }
@@ -116,7 +116,7 @@ impl sealed::Sealed for HalfGates {
     }
 }
 
-/// Clears the lowest bit, which stands for 0.
+/// Clears the lowest bit, for the value 0.
 const OF_ZERO: u128 = !1;
 
 impl sealed::Sealed for PrivacyFree {

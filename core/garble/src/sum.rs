@@ -18,7 +18,7 @@ pub(crate) struct Sum {
 #[derive(Clone, Debug, Default)]
 struct Column {
     bits: VecDeque<Bit>,
-    /// How often the constant 1 is to be added here.
+    /// Number of times that the constant 1 is added here.
     ones: u64,
 }
 
@@ -70,7 +70,7 @@ impl Sum {
     }
 }
 
-/// Leaves one bit of a column, and puts what is carried into the next.
+/// Leaves one bit of a column, and puts the carries into the next.
 fn compress(builder: &mut Builder, mut bits: VecDeque<Bit>, carried: &mut VecDeque<Bit>) -> Bit {
     loop {
         let Some(a) = bits.pop_front() else { return Bit::FALSE };

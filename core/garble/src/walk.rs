@@ -12,13 +12,13 @@ use crate::{Error, Label, Operand, Result, Step};
 /// AND gates that are hashed together at most.
 pub(crate) const BATCH: usize = 128;
 
-/// Where a side is in a program. H is what it hashes for a gate.
+/// Position of a side in a program. H is its hash inputs of a gate.
 pub(crate) struct Walk<H: Hashed> {
-    /// What NOT adds: on the evaluator's side the label of a wire that is always 1, on the garbler's its
+    /// Label that NOT adds: on the evaluator's side that of a wire that is always 1, on the garbler's its
     /// label of 0.
     one: Zeroizing<u128>,
     slots: Zeroizing<Vec<u128>>,
-    /// For each slot, whether a gate that waits sets it.
+    /// For each slot, whether a waiting gate sets it.
     awaited: Vec<bool>,
     waiting: Zeroizing<Vec<Waiting>>,
     /// AND gates that are done.
@@ -27,7 +27,7 @@ pub(crate) struct Walk<H: Hashed> {
     hash: Hash,
 }
 
-/// What a gate reads, and the slot it sets.
+/// Operands of a gate, and the slot it sets.
 #[derive(Clone, Copy, Default, zeroize::Zeroize)]
 pub(crate) struct Waiting {
     pub(crate) a: u128,
@@ -35,16 +35,16 @@ pub(crate) struct Waiting {
     to: u32,
 }
 
-/// What a side does with a gate.
+/// The garbler's or evaluator's work at a gate.
 pub(crate) trait Side {
-    /// What it hashes.
+    /// Its hash inputs.
     type Hashed: Hashed;
 
-    /// What has to be hashed.
+    /// Hash inputs of the gate.
     fn to_hash(&self, gate: &Waiting) -> Self::Hashed;
-    /// The tweak of the position in what is hashed.
+    /// Tweak of the hash input at this position.
     fn tweak(gate: u64, position: usize) -> u128;
-    /// What comes out, with the hashes, of the gate of this number.
+    /// Output label of the gate of this number, from its hashes.
     fn set(&mut self, number: u64, gate: &Waiting, hashes: &Self::Hashed) -> Result<u128>;
 }
 
@@ -66,7 +66,7 @@ impl<H: Hashed> Walk<H> {
         *self.one
     }
 
-    /// What an operand reads now, if nothing waits.
+    /// Value of an operand now, if no gate waits.
     pub(crate) fn read(&self, operand: Operand) -> Result<Label> {
         match self.slots.get(index(operand.slot())) {
             Some(label) => Ok(Label(label ^ *self.one & mask(operand.is_inverted()))),
@@ -74,7 +74,7 @@ impl<H: Hashed> Walk<H> {
         }
     }
 
-    /// Does the next steps. Nothing waits afterwards.
+    /// Executes the next steps. No gate waits afterwards.
     pub(crate) fn go<S: Side<Hashed = H>>(&mut self, side: &mut S, steps: &[Step]) -> Result<()> {
         for step in steps {
             let (Step::Xor { a, b, to } | Step::And { a, b, to }) = *step;
@@ -99,7 +99,7 @@ impl<H: Hashed> Walk<H> {
         self.flush(side)
     }
 
-    /// Does what waits.
+    /// Executes the waiting gates.
     fn flush<S: Side<Hashed = H>>(&mut self, side: &mut S) -> Result<()> {
         if self.waiting.is_empty() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Garbling computes what the circuit does, and nothing else can be made of it.
+//! Garbling computes the circuit, and its output reveals nothing else.
 
 use proptest::prelude::*;
 use quiver_garble::{

@@ -1,4 +1,4 @@
-//! What a drone and a quorum compute: encryption, decryption, keys out of many shares, and checking a dealer.
+//! Benchmarks of a drone and a quorum: encryption, decryption, keys from many shares, and checking a dealer.
 //!
 //! `cargo bench -p quiver-ibe`, in processor time of the thread. Only ratios within one run mean anything.
 #![expect(clippy::unwrap_used, reason = "a bench that cannot go on has failed")]

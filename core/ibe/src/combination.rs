@@ -1,6 +1,6 @@
 //! Combines key shares into the key of an identity.
 //!
-//! Combine first and check the result once; look for wrong shares only if there is one. Nobody gets a key
+//! Combines first and checks the result once; looks for wrong shares only if there is one. Nobody gets a key
 //! that was not checked, and nobody is blamed but for a share that fails on its own.
 //!
 //! | what | pairings | beside that |
@@ -29,8 +29,8 @@ type Check<'a> = &'a dyn Fn(&[(G1, G2)]) -> bool;
 /// Of more than t shares the first t are taken. If those do not make the key, all are checked.
 ///
 /// # Errors
-/// [`Error::InvalidKeyShares`] with everyone whose share is foreign, came twice or, if the key did not come
-/// out right, is wrong; [`Error::TooFewShares`].
+/// [`Error::InvalidKeyShares`] with every KGC whose share is foreign, came twice or, if the key is not right,
+/// is wrong; [`Error::TooFewShares`].
 pub fn combine(
     publics: &PublicShares,
     point: &IdentityPoint,
@@ -44,7 +44,7 @@ pub fn combine(
 /// e(P1, Σ w_j·K_j) = e(Σ w_j·S_j, Q). Wrong ones pass with a probability of 2^−128.
 ///
 /// # Errors
-/// [`Error::InvalidKeyShares`] with everyone whose share is foreign, came twice or is wrong.
+/// [`Error::InvalidKeyShares`] with every KGC whose share is foreign, came twice or is wrong.
 pub fn verify_batch(
     publics: &PublicShares,
     point: &IdentityPoint,
@@ -87,7 +87,7 @@ fn combine_checked(
     }
 }
 
-/// That K_j belongs to S_j: what is to be checked.
+/// The claim that K_j belongs to S_j, to be checked.
 #[derive(Clone, Copy)]
 struct Claim {
     index: u16,
@@ -138,7 +138,7 @@ impl<'a> Batch<'a> {
         Self { claims, weights: claims.iter().map(|_| weight(rng)).collect(), point, check }
     }
 
-    /// Everyone whose share is wrong, ascending.
+    /// Every KGC whose share is wrong, ascending.
     fn wrong(&self) -> Result<Vec<Culprit>, PairingError> {
         let mut culprits = Vec::new();
         if !self.right(self.claims, &self.weights)? {
@@ -148,7 +148,7 @@ impl<'a> Batch<'a> {
         Ok(culprits)
     }
 
-    /// Looks for what is wrong in two halves. Who is alone is to blame: that share was checked by itself.
+    /// Searches for wrong shares in two halves. A single one is to blame: that share was checked by itself.
     fn bisect(
         &self,
         claims: &[Claim],

@@ -6,8 +6,8 @@
 //! | [`Kind::Drone`] | `drone/` and the serial in 32 hexadecimal digits, lower case |
 //! | [`Kind::NotBefore`] | `not-before/` and a time of RFC 3339 in UTC with seconds: `2026-12-01T06:00:00Z` |
 //!
-//! Two spellings of one condition would be two identities with two keys, so there is one. What is spelled
-//! otherwise is refused, and so is what is of no known kind: nobody would know when to release its key.
+//! Two spellings of one condition would be two identities with two keys, so there is one. Another spelling is
+//! refused, and so is an unknown kind, whose time of release would be undefined.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -39,14 +39,14 @@ pub struct Condition {
     meaning: Meaning,
 }
 
-/// What a condition asks for.
+/// Requirement of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind<'a> {
     /// An operator has let a mission come to this point: the path, without `mission/`.
     Mission(&'a str),
     /// The reader is the drone with this serial.
     Drone([u8; SERIAL_LEN]),
-    /// It is this late.
+    /// This time has come.
     NotBefore(UnixTime),
 }
 
@@ -86,7 +86,7 @@ impl Condition {
         &self.text
     }
 
-    /// What it asks for.
+    /// Its requirement.
     #[must_use]
     pub fn kind(&self) -> Kind<'_> {
         match self.meaning {
@@ -129,7 +129,7 @@ fn check_path(path: &str) -> Result<(), Error> {
                 "segments of a path have a-z, 0-9, `-`, `_` and `.`, at least one",
             ));
         }
-        // A path that goes nowhere or back would mean what another path says.
+        // A path with an empty or upward segment would be another spelling of another path.
         if [".", ".."].contains(&segment) {
             return Err(Error::InvalidCondition("no segment of a path is `.` or `..`"));
         }
@@ -139,7 +139,7 @@ fn check_path(path: &str) -> Result<(), Error> {
 
 fn read_serial(digits: &str) -> Result<[u8; SERIAL_LEN], Error> {
     const WRONG: Error = Error::InvalidCondition("a serial has 32 hexadecimal digits in lower case");
-    // What fits 128 bits and is spelled like this is what was read: no sign, no upper case, no other length.
+    // Exactly the lower-case digits of 128 bits pass: no sign, no upper case, no other length.
     let serial = u128::from_str_radix(digits, 16).map_err(|_| WRONG)?.to_be_bytes();
     if Hex(&serial).to_string() == digits { Ok(serial) } else { Err(WRONG) }
 }

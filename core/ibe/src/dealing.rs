@@ -1,7 +1,8 @@
 //! Generation and sharing of a master key by one dealer: Feldman's verifiable secret sharing.
 //!
-//! A quorum makes its key together and nobody ever has it; a dealer is for a single KGC, for tests and for
-//! measurements. Source: Feldman, *A Practical Scheme for Non-interactive Verifiable Secret Sharing*, FOCS
+//! Dealing of a master key: for a single KGC, for tests and for measurements; a quorum generates its key
+//! together and no KGC ever has it. Source: Feldman, *A Practical Scheme for Non-interactive Verifiable
+//! Secret Sharing*, FOCS
 //! 1987. The dealer publishes C_k = a_k·P1 for the coefficients a_k of the sharing polynomial; C_0 is MPK.
 
 use alloc::vec::Vec;
@@ -16,11 +17,11 @@ use crate::error::narrow;
 use crate::public_shares::check_threshold;
 use crate::{Error, IdentityPoint, KeyShare, MAX_SHARES, MasterPublicKey, MasterShare, PublicShares};
 
-/// A master key that somebody made and shared: C_0, …, C_(t−1), and s_1, …, s_n.
+/// A master key that a dealer made and shared: C_0, …, C_(t−1), and s_1, …, s_n.
 #[derive(Debug)]
 pub struct Dealing {
     commitment: MasterCommitment,
-    /// Of the indices 1 to n.
+    /// Shares of the indices 1 to n.
     shares: Vec<MasterShare>,
 }
 
@@ -42,13 +43,13 @@ impl Dealing {
         Ok(Self { commitment, shares })
     }
 
-    /// What the dealer publishes.
+    /// The published commitment.
     #[must_use]
     pub const fn commitment(&self) -> &MasterCommitment {
         &self.commitment
     }
 
-    /// What each KGC gets, ascending from the index 1.
+    /// The share of each KGC, ascending from the index 1.
     #[must_use]
     pub fn shares(&self) -> &[MasterShare] {
         &self.shares
@@ -65,7 +66,7 @@ impl Dealing {
         pairs.map(|(share, point)| KeyShare::verified(share.index(), *point)).collect()
     }
 
-    /// What the quorum publishes.
+    /// The public shares of the quorum.
     ///
     /// # Errors
     /// [`Error::InconsistentShares`]; never, of what [`deal`](Self::deal) made.
@@ -75,7 +76,7 @@ impl Dealing {
     }
 }
 
-/// C_0, …, C_(t−1): what tells right master shares from wrong ones. C_0 is MPK, which is not the identity.
+/// C_0, …, C_(t−1): distinguishes right master shares from wrong ones. C_0 is MPK, which is not the identity.
 ///
 /// Encoded as the number of points in four bytes and 48 for each.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,7 +86,7 @@ pub struct MasterCommitment {
 }
 
 impl MasterCommitment {
-    /// Takes a commitment of at most [`MAX_SHARES`] points. Whoever expects a threshold compares it
+    /// Takes a commitment of at most [`MAX_SHARES`] points. A caller that expects a threshold compares it
     /// with [`threshold`](Self::threshold).
     ///
     /// # Errors
@@ -107,7 +108,7 @@ impl MasterCommitment {
         self.points.points()
     }
 
-    /// How many shares make a key.
+    /// Number of shares that make a key.
     #[must_use]
     pub fn threshold(&self) -> u16 {
         u16::try_from(self.points.threshold()).unwrap_or(u16::MAX)
@@ -131,8 +132,8 @@ impl MasterCommitment {
     /// Reads the encoding.
     ///
     /// # Errors
-    /// [`Error::Malformed`]; [`Error::InvalidPoint`] for what is no point of the subgroup, and for the
-    /// identity in the first place.
+    /// [`Error::Malformed`]; [`Error::InvalidPoint`] for a point outside the subgroup, and for the identity
+    /// in the first place.
     pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
         let mut reader = Reader::new(bytes);
         let count = reader.count(MAX_SHARES, G1::ENCODED_LEN)?;
@@ -148,7 +149,7 @@ impl MasterCommitment {
     /// of them. Wrong ones pass with a probability of 2^−128.
     ///
     /// # Errors
-    /// [`Error::InvalidMasterShares`] with the index of everyone whose share is wrong.
+    /// [`Error::InvalidMasterShares`] with the index of every wrong share.
     pub fn verify_batch(
         &self,
         shares: Vec<UnverifiedMasterShare>,
@@ -164,7 +165,7 @@ impl MasterCommitment {
     }
 }
 
-/// What a dealer says is a KGC's share of the master key. Erased when dropped; `Debug` prints the index.
+/// A KGC's received share of the master key, not verified. Erased when dropped; `Debug` prints the index.
 #[derive(Clone, Debug)]
 pub struct UnverifiedMasterShare(MasterShare);
 

@@ -11,7 +11,7 @@ use rand_core::CryptoRngCore;
 use crate::hashes::{HASH_LEN, h2, h3, h4};
 use crate::{Error, IdentityPoint, MAX_MESSAGE_LEN, MasterPublicKey};
 
-/// What is encrypted: U, V, W.
+/// A ciphertext: U, V, W.
 ///
 /// Encoded as U in 48 bytes, V in 32 and W in as many as the message has, 1 to 32. U has been checked: it is
 /// a point of the subgroup, and not the identity.
@@ -71,7 +71,7 @@ impl MasterPublicKey {
     }
 }
 
-/// Encrypts to one identity, whose point and pairing it keeps: 1,008 bytes.
+/// Encrypts to one identity, with its point and pairing precomputed: 1,008 bytes.
 #[derive(Clone)]
 pub struct Encryptor {
     master: MasterPublicKey,
@@ -87,13 +87,13 @@ impl Encryptor {
         Self { master, point, paired: pairing(master.point(), point.point()) }
     }
 
-    /// Whose conditions these are.
+    /// The master public key of the conditions.
     #[must_use]
     pub const fn master(&self) -> &MasterPublicKey {
         &self.master
     }
 
-    /// To whom it encrypts.
+    /// The point of the identity.
     #[must_use]
     pub const fn point(&self) -> &IdentityPoint {
         &self.point
@@ -131,7 +131,7 @@ fn seal(
     Ok(Ciphertext { u: G1::multiply_generator(&r), v: sigma.xor(&h2(&paired)), w: mask(message, sigma) })
 }
 
-/// As many bytes of H4(σ) as there are, over them.
+/// The bytes, masked by as many of H4(σ).
 pub(crate) fn mask(bytes: &[u8], sigma: &Secret<HASH_LEN>) -> Vec<u8> {
     bytes.iter().zip(h4(sigma).expose()).map(|(byte, mask)| byte ^ mask).collect()
 }

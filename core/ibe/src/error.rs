@@ -26,7 +26,7 @@ pub enum Error {
     /// of these cannot be told.
     #[error("the ciphertext does not open with this key")]
     Decryption,
-    /// No scalar came up in 65,534 hashes: nobody has ever seen this.
+    /// No scalar in 65,534 hashes: this does not happen.
     #[error("hashing to a scalar failed")]
     NoScalar,
     /// Bytes are not the encoding of a point of the group's subgroup, or are that of the identity.
@@ -58,22 +58,22 @@ pub enum Error {
     /// A master share is not the one that the public shares or the commitment say.
     #[error("the master share {0} is not the one that was committed to")]
     InvalidMasterShare(u16),
-    /// Master shares are not those that were committed to.
+    /// Master shares do not fit the commitment.
     #[error("master shares are not those that were committed to: {0:?}")]
     InvalidMasterShares(Vec<u16>),
     /// Not enough key shares.
     #[error("{given} key shares are too few, {needed} are needed")]
     TooFewShares {
-        /// How many are needed.
+        /// Number of needed shares.
         needed: usize,
-        /// How many came.
+        /// Number of given shares.
         given: usize,
     },
     /// Key shares are wrong: leave out what these KGCs sent and ask others. Ascending by index, each index
     /// once.
     #[error("invalid key shares: {}", Listed(.culprits))]
     InvalidKeyShares {
-        /// Whose shares, and what is wrong with them.
+        /// The KGCs, and the mistakes of their shares.
         culprits: Vec<Culprit>,
     },
     /// An identity key is not that of the identity under this master public key.
@@ -86,11 +86,11 @@ pub enum Error {
 pub struct Culprit {
     /// Its index.
     pub index: u16,
-    /// What is wrong.
+    /// The mistake.
     pub fault: Fault,
 }
 
-/// What is wrong with a key share.
+/// A mistake of a key share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Fault {
@@ -98,7 +98,7 @@ pub enum Fault {
     Foreign,
     /// The index came more than once.
     Duplicate,
-    /// The share says another index than its sender's.
+    /// The share has another index than its sender's.
     OtherIndex,
     /// The bytes are too few or too many, or encode no point of the subgroup, or the identity.
     NoPoint,

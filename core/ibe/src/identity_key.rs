@@ -11,7 +11,7 @@ use crate::encryption::mask;
 use crate::hashes::{h2, h3};
 use crate::{Ciphertext, Error, IdentityPoint, MasterPublicKey};
 
-/// K = s·Q, checked: opens what was encrypted to the identity. Erased when dropped; `Debug` shows nothing.
+/// K = s·Q, checked: opens ciphertexts to the identity. Erased when dropped; `Debug` prints nothing.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
 pub struct IdentityKey(G2);
 
@@ -30,7 +30,7 @@ impl IdentityKey {
         Zeroizing::new(self.0.encode())
     }
 
-    /// Decrypts, and checks that the ciphertext is the one that encryption makes of what comes out.
+    /// Decrypts, and checks that the ciphertext is the one that encryption makes of the result.
     ///
     /// # Errors
     /// [`Error::Decryption`]: altered, for another identity, or under another master public key.
@@ -61,7 +61,7 @@ impl fmt::Debug for IdentityKey {
     }
 }
 
-/// What somebody says is an identity's key: a point of the subgroup of G2, and not the identity.
+/// A received identity key, not verified: a point of the subgroup of G2, and not the identity.
 #[derive(Clone, Debug)]
 pub struct UnverifiedIdentityKey(IdentityKey);
 
@@ -90,7 +90,7 @@ impl From<IdentityKey> for UnverifiedIdentityKey {
     }
 }
 
-/// What cancels out exactly if e(P1, key) = e(public, Q): if key = x·Q and public = x·P1 for one x.
+/// Pairs whose product is one exactly if e(P1, key) = e(public, Q): if key = x·Q and public = x·P1 for one x.
 pub(crate) fn equation(key: G2, public: G1, point: &IdentityPoint) -> [(G1, G2); 2] {
     [(-G1::generator(), key), (public, *point.point())]
 }

@@ -12,7 +12,7 @@ const DOMAIN: &str = "BLS_SIG_BLS12381G2_XMD:SHA-256_SSWU_RO_NUL_";
 
 /// Q = HashToG2(identity): what one encrypts to, beside the master public key. Public; 96 bytes encoded.
 ///
-/// Hashing takes a third of a pairing's time, so whoever uses an identity often keeps its point.
+/// Hashing takes a third of a pairing's time, so callers keep the point of an identity that they use often.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct IdentityPoint(G2);
 
@@ -26,7 +26,7 @@ impl IdentityPoint {
         Self::of_bytes(condition.as_str().as_bytes())
     }
 
-    /// The point of any bytes, for identities of other systems: DistributedIBE takes what it is given.
+    /// The point of any bytes, for identities of other systems: DistributedIBE hashes any bytes.
     #[must_use]
     pub fn of_bytes(identity: &[u8]) -> Self {
         Self(G2::hash(DOMAIN, &[identity]))

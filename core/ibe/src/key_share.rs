@@ -34,7 +34,7 @@ impl KeyShare {
         self.index
     }
 
-    /// The encoding, 98 bytes. Whoever receives it has an [`UnverifiedKeyShare`].
+    /// The encoding, 98 bytes. Its receiver has an [`UnverifiedKeyShare`].
     #[must_use]
     pub fn encode(&self) -> Zeroizing<[u8; Self::LEN]> {
         let mut bytes = Zeroizing::new([0; Self::LEN]);
@@ -54,8 +54,8 @@ impl fmt::Debug for KeyShare {
     }
 }
 
-/// What somebody says is the share of an identity's key of the KGC with this index: a point of the subgroup
-/// of G2, and not the identity. [`combine`](crate::combine) and [`verify_batch`](crate::verify_batch) tell.
+/// A KGC's received share of an identity's key, not verified: a point of the subgroup of G2, and not the
+/// identity. [`combine`](crate::combine) and [`verify_batch`](crate::verify_batch) tell.
 #[derive(Clone, Debug)]
 pub struct UnverifiedKeyShare(KeyShare);
 
@@ -69,11 +69,11 @@ impl UnverifiedKeyShare {
         if point.is_identity() { Err(refused(index, Fault::NoPoint)) } else { Ok(Self(share)) }
     }
 
-    /// Reads the encoding, 98 bytes, from whoever it is.
+    /// Decodes the encoding, 98 bytes, from any sender.
     ///
     /// # Errors
-    /// [`Error::Malformed`] for another length; [`Error::InvalidKeyShares`] for what is no point of the
-    /// subgroup, or the identity.
+    /// [`Error::Malformed`] for another length; [`Error::InvalidKeyShares`] for a point outside the subgroup,
+    /// or the identity.
     pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
         let mut reader = Reader::new(bytes);
         let (index, point) = (reader.u16()?, reader.take(G2::ENCODED_LEN)?);
@@ -83,7 +83,7 @@ impl UnverifiedKeyShare {
             .map_err(|_| refused(index, Fault::NoPoint))
     }
 
-    /// Reads the encoding as the KGC with the index `sender` sent it, who is to blame for whatever is wrong.
+    /// Decodes the encoding of the KGC with the index `sender`, which is blamed for any mistake.
     ///
     /// # Errors
     /// [`Error::InvalidKeyShares`] with the sender.

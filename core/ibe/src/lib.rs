@@ -48,9 +48,9 @@
 //! ```
 //!
 //! # Time
-//! What is multiplied by r, s or s_j in G1 and G2 takes constant time where `quiver-pairing` is built with
-//! blst; powers in the target group, which an [`Encryptor`] takes, do not, and over arkworks nothing does.
-//! The comparison that ends decryption is constant-time everywhere.
+//! Multiplication by r, s or s_j in G1 and G2 takes constant time where `quiver-pairing` is built with blst;
+//! powers in the target group, which an [`Encryptor`] takes, do not, and over arkworks nothing does. The
+//! comparison that ends decryption is constant-time everywhere.
 #![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(
     not(test),

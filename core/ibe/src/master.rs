@@ -7,7 +7,7 @@ use quiver_pairing::{G1, Group};
 
 use crate::Error;
 
-/// MPK = s·P1: whose conditions one encrypts to. 48 bytes encoded, never the identity.
+/// MPK = s·P1: the public key of an authority's conditions. 48 bytes encoded, never the identity.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct MasterPublicKey(G1);
 
@@ -38,8 +38,8 @@ impl MasterPublicKey {
         self.0.encode()
     }
 
-    /// What files carry so that a reader knows whose identity key they need: SHA-256 of the encoding, with a
-    /// domain.
+    /// Fingerprint by which a file names the authority whose identity key opens it: SHA-256 of the encoding,
+    /// with a domain.
     #[must_use]
     pub fn fingerprint(&self) -> Digest {
         Hasher::new("QUIVER-IBE-v1 master public key").fixed(&self.encode()).finish()

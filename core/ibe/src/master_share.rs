@@ -28,7 +28,7 @@ impl MasterShare {
     /// # Errors
     /// [`Error::ZeroIndex`]; [`Error::InvalidScalar`] for zero.
     pub fn new(index: u16, scalar: Scalar) -> Result<Self, Error> {
-        // Made first, so that what is refused is erased as well.
+        // Made first, so that a refused value is erased as well.
         let share = Self { index, scalar };
         if index == 0 {
             Err(Error::ZeroIndex)
@@ -42,7 +42,7 @@ impl MasterShare {
     /// The same of a scalar in 32 bytes, big-endian.
     ///
     /// # Errors
-    /// [`Error::ZeroIndex`]; [`Error::InvalidScalar`] for zero, for what is not below r, and for another
+    /// [`Error::ZeroIndex`]; [`Error::InvalidScalar`] for zero, for a value not below r, and for another
     /// length.
     pub fn from_scalar_bytes(index: u16, bytes: &[u8]) -> Result<Self, Error> {
         Self::new(index, scalar_decode(bytes).map_err(|_| Error::InvalidScalar)?)
@@ -75,7 +75,7 @@ impl MasterShare {
         self.index
     }
 
-    /// The scalar. Whoever calls this takes care of where it goes.
+    /// The scalar. The caller controls where it goes.
     #[must_use]
     pub const fn expose(&self) -> &Scalar {
         &self.scalar

@@ -37,7 +37,7 @@ impl PublicShares {
     /// as many points as there are shares.
     ///
     /// # Errors
-    /// [`Error::Threshold`], [`Error::ZeroIndex`], [`Error::DuplicateIndex`] also for what is out of order,
+    /// [`Error::Threshold`], [`Error::ZeroIndex`], [`Error::DuplicateIndex`] also for a wrong order,
     /// [`Error::InvalidPoint`] for an identity, [`Error::InconsistentShares`].
     pub fn new(threshold: u16, master: MasterPublicKey, shares: Vec<(u16, G1)>) -> Result<Self, Error> {
         check_threshold(usize::from(threshold), shares.len())?;
@@ -113,13 +113,13 @@ impl PublicShares {
         Self::new(threshold, master, shares)
     }
 
-    /// The hash of the encoding: what KGCs and drones compare, and what a quorum is known by.
+    /// Hash of the encoding, by which KGCs and drones compare it and identify the quorum.
     #[must_use]
     pub fn digest(&self) -> Digest {
         Hasher::new("QUIVER-IBE-v1 public shares").lp(&self.encode()).finish()
     }
 
-    /// How many key shares make a key.
+    /// Number of key shares that make a key.
     #[must_use]
     pub const fn threshold(&self) -> u16 {
         self.threshold

@@ -1,4 +1,4 @@
-//! A condition has one spelling, and what is spelled otherwise is refused.
+//! A condition has one spelling, and every other is refused.
 
 use proptest::prelude::*;
 use quiver_ibe::{Condition, Error, Kind};

@@ -1,4 +1,4 @@
-//! Any t right shares make the key; whoever sends a wrong one is named, and nobody else.
+//! Any t right shares make the key; every sender of a wrong one is named, and no other.
 
 #[path = "staged/quorum.rs"]
 mod quorum;
@@ -26,7 +26,7 @@ fn answers() -> impl Strategy<Value = (u16, u16, Vec<u16>)> {
     })
 }
 
-/// What a liar sends instead of the right share.
+/// A wrong share in place of the right one.
 fn lie(kind: usize, index: u16, quorum: &Quorum) -> UnverifiedKeyShare {
     let other = Quorum::new(1234, 2, 9);
     match kind % 4 {
@@ -84,7 +84,7 @@ proptest! {
         let refused = verify_batch(&quorum.publics, &point(), &shares, &mut rng(seed));
         prop_assert_eq!(&refused.unwrap_err(), &named);
         match combine(&quorum.publics, &point(), &shares, &mut rng(seed)) {
-            // Not among those that were taken
+            // Not among the shares that were taken
             Ok(_) => prop_assert!(place >= usize::from(threshold)),
             Err(error) => prop_assert_eq!(error, named),
         }
@@ -107,7 +107,8 @@ proptest! {
 
 #[test]
 fn errors_that_cancel_out_in_the_sum_are_found_one_by_one() {
-    // With the indices 1 and 2, K = 2·K_1 − K_2: what is added to K_1 once is added to K_2 twice.
+    // With the indices 1 and 2, K = 2·K_1 − K_2: an error added to K_1 once cancels if it is added to K_2
+    // twice.
     let quorum = Quorum::new(1, 2, 2);
     let [one, two] = [1, 2].map(|index| quorum.share(&point(), index));
     let error = quiver_pairing::G2::hash("TEST", &[b"an error"]);

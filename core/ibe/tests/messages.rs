@@ -1,4 +1,4 @@
-//! What is encrypted to an identity opens with its key and, if anything at all is changed, with nothing.
+//! A ciphertext to an identity opens with its key, and with none if anything is changed.
 
 #[path = "staged/quorum.rs"]
 mod quorum;

@@ -51,7 +51,7 @@ proptest! {
         shares[place].1 += G1::generator();
         let refused = PublicShares::new(threshold, *publics.master(), shares.clone());
         prop_assert_eq!(refused.unwrap_err(), Error::InconsistentShares);
-        // The master public key that goes with all of them but one does not fit either.
+        // A master public key that fits all of them but one is refused as well.
         let master = MasterPublicKey::new(*publics.master().point() + G1::generator()).unwrap();
         let refused = PublicShares::new(threshold, master, publics.shares().to_vec());
         prop_assert_eq!(refused.unwrap_err(), Error::InconsistentShares);

@@ -199,8 +199,7 @@ fn what_follows_from_the_secret_shares_follows_by_arkworks_too() {
         let master = (G1Projective::generator() * secret).into_affine();
         assert_eq!(x_of_g1(master), without_flags(&vector.master_public_key));
         assert_eq!(without_flags(&vector.feldman_commitments[0]), without_flags(&vector.master_public_key));
-        // Q has no known logarithm: take it from the vector, by its x-coordinate and the sign that its flags
-        // tell.
+        // Q has no known logarithm: take it from the vector, by its x-coordinate and the sign in its flags.
         let x = without_flags(&vector.identity_point);
         let [c1, c0] = [&x[..48], &x[48..]].map(ark_bls12_381::Fq::from_be_bytes_mod_order);
         let larger = vector.identity_point.0[0] & 0x20 != 0;

@@ -49,7 +49,7 @@ mod chosen {
 
 pub use chosen::*;
 
-/// What a library of curve arithmetic does.
+/// A library of curve arithmetic.
 ///
 /// All back ends compute the same, to the byte.
 pub trait Backend: Sized {
@@ -63,7 +63,7 @@ pub trait Backend: Sized {
         projective.zeroize();
         affine
     }
-    /// Those of one.
+    /// Affine coordinates of one point.
     fn normalise_one<C: Curve>(point: &Point<C>) -> Affine<C::Config> {
         point.0.into_affine()
     }
@@ -119,12 +119,12 @@ pub trait Backend: Sized {
     /// Σ e(p, q).
     fn pairing_product(pairs: &[(G1, G2)]) -> Gt;
 
-    /// What is kept of points of G2 that are paired again and again.
+    /// Precomputation of points of G2 that are paired again and again.
     type Lines: Clone + Send + Sync;
-    /// What is kept of these points.
+    /// Precomputes these points.
     fn prepare(points: &[G2]) -> Self::Lines;
-    /// Σ e(p, q) over pairs of the two slices, given what is kept of the whole second one; if there are fewer
-    /// in the first, the identity for the others.
+    /// Σ e(p, q) over pairs of the two slices, with the precomputation of the whole second one; if there are
+    /// fewer in the first, the identity for the others.
     fn prepared_product(points: &[G1], prepared: &[G2], lines: &Self::Lines) -> Gt;
 }
 

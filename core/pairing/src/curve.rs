@@ -18,12 +18,12 @@ use crate::{G1, G2, Point};
 /// 8.8).
 const COEFFICIENT: usize = 64;
 
-/// What the back ends need to know of a curve; out of reach, so that there are no other curves.
+/// Parameters that the back ends need of a curve; out of reach, so that there are no other curves.
 pub(crate) mod sealed {
     use super::{Curve, Endomorphism, Field, Fq, Fr, Point, SWCurveConfig, Supported, WBConfig};
 
     pub trait Parameters: Endomorphism + Supported {
-        /// Where coordinates lie.
+        /// Field of the coordinates.
         type Field: Field<BasePrimeField = Fq>;
         type Config: SWCurveConfig<BaseField = Self::Field, ScalarField = Fr> + WBConfig;
         type Bytes;
@@ -50,7 +50,7 @@ pub(crate) mod sealed {
 pub trait Curve:
     Parameters<Bytes = Self::Encoding> + Copy + Debug + Eq + Ord + Hash + Send + Sync + 'static
 {
-    /// What the group is called.
+    /// Name of the group.
     const NAME: &'static str;
     /// Bytes of an encoded point.
     const ENCODED_LEN: usize;

@@ -20,7 +20,7 @@ use crate::{G1, Group as _, PairingError, Point, Scalar};
 /// Bytes of an uncompressed point of the first curve: x and y.
 pub const UNCOMPRESSED_LEN: usize = 2 * FIELD_LEN;
 
-/// What says, in the first byte of an uncompressed point, that it is the identity.
+/// The bit for the identity in the first byte of an uncompressed point.
 const INFINITY: u8 = 0x40;
 
 /// The integer that [`CurvePoint::clear_cofactor`] multiplies by: 1 − x, with the parameter x of the curve
@@ -144,7 +144,7 @@ fn encode(point: &Affine<g1::Config>) -> [u8; UNCOMPRESSED_LEN] {
 }
 
 impl G1 {
-    /// For each scalar, scalar · base, where the base is the second if that is chosen, and else the first; in
+    /// scalar · base for each scalar, where the base is the second if that is chosen, and else the first; in
     /// constant time, the choices included, where [`multiply_all`](Self::multiply_all) takes it.
     ///
     /// # Errors

@@ -26,7 +26,7 @@ pub enum PairingError {
     /// The identity, where it means nothing.
     #[error("the identity is not taken here")]
     Identity,
-    /// As many elements as coefficients are needed.
+    /// The numbers of elements and coefficients differ.
     #[error("{elements} elements cannot be combined with {coefficients} coefficients")]
     UnequalLengths {
         /// Elements that were given.

@@ -19,8 +19,8 @@ use crate::{Group, Scalar};
 /// | 6 (default) | 43 | 1,376 | 132,096 | 264,192 | 792,576 |
 /// | 8 | 32 | 4,096 | 393,216 | 786,432 | 2,359,296 |
 ///
-/// To make one takes an addition per multiple. **Not constant-time**: the scalar shows in what is read and
-/// added.
+/// To make one takes an addition per multiple. **Not constant-time**: the time and the addresses depend on
+/// the scalar.
 pub struct FixedBase<G: Group> {
     width: u32,
     /// Window by window: 1, 2, …, 2^(w − 1) times 2^(w · window) times the element.
@@ -37,7 +37,7 @@ impl<G: Group> FixedBase<G> {
         Self::with_window(base, Self::DEFAULT_WINDOW)
     }
 
-    /// A table with windows of so many bits, at least 2 and at most 8: what is outside is taken as the nearer
+    /// A table with windows of so many bits, at least 2 and at most 8: a value outside is taken as the nearer
     /// of these.
     #[must_use]
     pub fn with_window(base: &G, bits: u32) -> Self {

@@ -68,7 +68,7 @@ pub trait Group:
     fn decode_or_identity(bytes: &[u8]) -> Result<Self, PairingError>;
 }
 
-/// How multiples of a fixed element are kept.
+/// Storage of multiples of a fixed element.
 pub(crate) mod tabled {
     use super::{Debug, Vec};
 

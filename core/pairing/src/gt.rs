@@ -18,7 +18,7 @@ mod power;
 /// Bytes of an encoded element.
 const ENCODED_LEN: usize = 576;
 
-/// What pairings give: an element of order r of the multiplicative group of Fp¹².
+/// The result of pairings: an element of order r of the multiplicative group of Fp¹².
 ///
 /// Written additively, as the other groups: `+` multiplies in the field, `*` raises to a power. Encoded as
 /// twelve coefficients of 48 bytes, big-endian, the highest first. Nothing here is constant-time.

@@ -11,7 +11,7 @@ use crate::recoding::non_adjacent;
 /// Digits are odd and absolutely below 2^(WIDTH − 1), or zero.
 const WIDTH: u32 = 4;
 
-/// How many odd multiples there are: 1, 3, 5 and 7 times.
+/// Number of odd multiples: 1, 3, 5 and 7 times.
 const ODD: usize = 1 << (WIDTH - 2);
 
 /// (parts₀ + parts₁·λ + parts₂·λ² + …) · element, where `image` multiplies by λ. Not constant-time.

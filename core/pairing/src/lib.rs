@@ -10,8 +10,8 @@
 //! | [`G2`] | a point over Fp² | 96 bytes, compressed |
 //! | [`Gt`] | what a pairing gives, in Fp¹² | 576 bytes |
 //!
-//! Points are encoded as Zcash does it; whatever is decoded is checked to be the one encoding of an element
-//! of order r. Hashing follows RFC 9380 with SHA-256 (`BLS12381G1_XMD:SHA-256_SSWU_RO_` and the like of G2).
+//! Points are encoded as Zcash does it; a decoded value is checked to be the one encoding of an element of
+//! order r. Hashing follows RFC 9380 with SHA-256 (`BLS12381G1_XMD:SHA-256_SSWU_RO_` and the like of G2).
 //!
 //! ```
 //! use quiver_pairing::{G1, G2, Group, Scalar, pairing, product_is_one};
@@ -28,8 +28,8 @@
 //!
 //! # Time
 //! On [`backend::Active`] = `Blst`, multiplying a point by a scalar is constant-time, G1's generator too, and
-//! so is encoding what comes out. Nothing else is, on any back end: not combinations of many points, tables
-//! of a fixed base, powers in the target group; and over arkworks nothing at all.
+//! so is encoding the result. Nothing else is, on any back end: not combinations of many points, tables of a
+//! fixed base, powers in the target group; and over arkworks nothing at all.
 //!
 //! # Features
 //! * `std` (default): a host, which means `blst`.

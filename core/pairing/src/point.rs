@@ -27,7 +27,7 @@ pub type G1 = Point<G1Curve>;
 pub type G2 = Point<G2Curve>;
 
 impl<C: Curve> Point<C> {
-    /// The generator that everybody uses (draft-irtf-cfrg-pairing-friendly-curves, section 4.2.1).
+    /// The standard generator (draft-irtf-cfrg-pairing-friendly-curves, section 4.2.1).
     #[must_use]
     pub fn generator() -> Self {
         Self(Projective::generator())

@@ -8,8 +8,8 @@ use crate::{G1, G2, Group as _, Gt};
 
 /// Points of G2, made ready to be paired with other points of G1 each time.
 ///
-/// On vector lanes, what is kept takes 16 kB for each point and about a quarter of a pairing's time to make,
-/// and products over many points then a tenth of theirs. Elsewhere nothing is kept.
+/// On vector lanes, a precomputed point takes 16 kB and about a quarter of a pairing's time to make, and
+/// products over many points then a tenth of theirs. Elsewhere nothing is kept.
 #[derive(Clone)]
 pub struct Prepared {
     points: Vec<G2>,

@@ -17,7 +17,7 @@ pub(crate) fn non_adjacent(integer: u128, width: u32) -> Vec<i8> {
     while rest != 0 {
         let mut digit = 0;
         if rest & 1 == 1 {
-            // The residue nearest to zero: what is left has `width` zeros at its end.
+            // The residue nearest to zero: the rest has `width` zeros at its end.
             digit = ((rest as i16) << (16 - width)) >> (16 - width);
         }
         digits.push(digit as i8);

@@ -8,10 +8,10 @@ use zeroize::Zeroize;
 use crate::PairingError;
 use crate::encoding::exactly;
 
-/// An integer modulo r, the order of all three groups: arkworks' own type, so that whoever is generic over
-/// fields can take it.
+/// An integer modulo r, the order of all three groups: arkworks' own type, so that code generic over fields
+/// can take it.
 ///
-/// Its `Debug` and `Display` show the value, and its arithmetic is not promised to be constant-time: secret
+/// Its `Debug` and `Display` print the value, and its arithmetic is not promised to be constant-time: secret
 /// ones belong into types that print nothing and erase themselves.
 pub use ark_bls12_381::Fr as Scalar;
 

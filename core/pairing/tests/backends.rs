@@ -26,7 +26,7 @@ fn multiply_alike<C: Curve>(factor: &Scalar, scalar: &Scalar) {
     assert_eq!(product, Arkworks::multiply(&point, scalar));
     assert_eq!(product.is_identity(), (*factor * scalar) == Scalar::from(0_u64));
     assert_eq!(product.encode(), Arkworks::multiply(&point, scalar).encode());
-    // What comes from there can be used here.
+    // Its result can be used here.
     assert_eq!(product + point - product, point);
 }
 
@@ -86,7 +86,7 @@ proptest! {
         prop_assert_eq!(product, Arkworks::multiply_generator(&scalar));
         prop_assert_eq!(product, Blst::multiply(&G1::generator(), &scalar));
         prop_assert_eq!(product.encode(), G1::multiply_generator(&scalar).encode());
-        // What comes from there can be used here.
+        // Its result can be used here.
         prop_assert_eq!(product + G1::generator() - product, G1::generator());
     }
 
@@ -175,7 +175,7 @@ fn awkward(width: u32) -> Vec<Scalar> {
     }
     for digit in 0..1_u64 << width {
         scalars.push((0..255 / width).fold(Scalar::from(0_u64), |sum, _| sum * base + Scalar::from(digit)));
-        // 2 · digit · 2^(width · last): once as what the rows below amount to, once as the entry.
+        // 2 · digit · 2^(width · last): once as the sum of the rows below, once as the entry.
         scalars.push(power * Scalar::from(2 * digit));
     }
     scalars

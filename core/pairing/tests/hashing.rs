@@ -1,4 +1,4 @@
-//! Hashing to points and scalars gives what RFC 9380 says.
+//! Hashing to points and scalars agrees with RFC 9380.
 
 use quiver_pairing::{Curve, G1, G2, Group, Point, hash_to_scalar, scalar_encode};
 use serde::Deserialize;
@@ -24,7 +24,7 @@ struct Vector {
     y: Vec<String>,
 }
 
-/// (p − 1) / 2: what is above it is the larger one of two square roots.
+/// (p − 1) / 2: a value above it is the larger one of two square roots.
 const HALF: &str =
     "0d0088f51cbff34d258dd3db21a5d66bb23ba5c279c2895fb39869507b587b120f55ffff58a9ffffdcff7fffffffd555";
 

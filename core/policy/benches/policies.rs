@@ -1,4 +1,4 @@
-//! What a policy costs beside the cryptography it steers: parsing, lowering, selecting.
+//! Costs of a policy beside the cryptography that it controls: parsing, lowering, selecting.
 //!
 //! A pairing is hundreds of microseconds; the largest policy there may be must stay in that order, and one of
 //! thirty leaves far below it.

@@ -1,6 +1,6 @@
 //! Threshold trees stored in an array, without pointers.
 //!
-//! Nodes stand in post-order: every child before its parent, siblings from left to right, the root last. So a
+//! Nodes are in post-order: every child before its parent, siblings from left to right, the root last. So a
 //! loop from the front evaluates a tree and a loop from the back shares a secret over it; nothing recurses,
 //! and nothing is bounded by a stack. A tree has one post-order, so equal trees are equal arenas.
 
@@ -42,7 +42,7 @@ impl Gate {
         Self { threshold: self.threshold, children: children.into_boxed_slice() }
     }
 
-    /// How many children it takes: 1 to as many as there are.
+    /// Number of children that must be satisfied: from 1 to all.
     #[must_use]
     pub const fn threshold(&self) -> usize {
         self.threshold
@@ -102,7 +102,7 @@ impl<L> Arena<L> {
         self.push(Node::Leaf(self.leaves.len().saturating_sub(1)))
     }
 
-    /// Adds a gate over nodes that stand in the arena; its node's number.
+    /// Adds a gate over nodes of the arena; returns its node's number.
     pub(crate) fn push_gate(&mut self, gate: Gate) -> usize {
         self.push(Node::Gate(gate))
     }
@@ -112,8 +112,8 @@ impl<L> Arena<L> {
         self.nodes.len().saturating_sub(1)
     }
 
-    /// Evaluates every node, children first: `leaf` says what a leaf is worth, `gate` what a gate is, out of
-    /// the values of its children. The values of all nodes.
+    /// Evaluates every node, children first: `leaf` gives the value of a leaf, `gate` that of a gate from the
+    /// values of its children. Returns the values of all nodes.
     pub(crate) fn fold<'a, V>(
         &'a self,
         mut leaf: impl FnMut(usize, &'a L) -> V,

@@ -22,9 +22,9 @@ pub enum Attribute {
         name: AttributeName,
         /// Bits the integer has, 1 to 64.
         width: u8,
-        /// Which one, 0 for the lowest.
+        /// Number of the bit, 0 for the lowest.
         index: u8,
-        /// What it is.
+        /// Its value.
         value: bool,
     },
 }
@@ -74,9 +74,9 @@ impl Attribute {
         }
     }
 
-    /// What schemes hash, which is its encoding: kind byte (1 plain, 2 bit) ‖ lp(name) ‖, for bits, width ‖
-    /// index ‖ value, one byte each. 6 to [`Self::MAX_ENCODED_LEN`] bytes; no atom's is the beginning of
-    /// another's.
+    /// The encoding of an attribute, which schemes hash: kind byte (1 plain, 2 bit) ‖ lp(name) ‖, for bits,
+    /// width ‖ index ‖ value, one byte each. 6 to [`Self::MAX_ENCODED_LEN`] bytes; no atom's is the beginning
+    /// of another's.
     #[must_use]
     pub fn hash_input(&self) -> Vec<u8> {
         let mut writer = Writer::with_capacity(Self::MAX_ENCODED_LEN);
@@ -122,7 +122,7 @@ pub(crate) const fn bit_of(value: u64, index: u8) -> bool {
 }
 
 impl fmt::Display for Attribute {
-    /// For people; bits cannot be written in a policy.
+    /// As text for people; bits cannot be written in a policy.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Plain(name) => name.fmt(f),

@@ -6,7 +6,7 @@ use quiver_crypto::canonical::{Malformed, Reader, Writer};
 
 use crate::{AttributeName, Fault, IntegerType};
 
-/// How an integer is compared.
+/// Comparison operator of integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operator {
     /// `>=`
@@ -24,7 +24,7 @@ pub enum Operator {
 }
 
 impl Operator {
-    /// Each with its spelling, `>=` before `>`: whoever reads one takes the first that fits.
+    /// Operators with their spelling, `>=` before `>`: a parser takes the first that fits.
     pub(crate) const SPELT: [(Self, &'static str); 6] = [
         (Self::AtLeast, ">="),
         (Self::Above, ">"),
@@ -111,13 +111,13 @@ impl Comparison {
         self.kind
     }
 
-    /// How it is compared.
+    /// The operator.
     #[must_use]
     pub const fn operator(&self) -> Operator {
         self.operator
     }
 
-    /// What with.
+    /// The constant on its right.
     #[must_use]
     pub const fn constant(&self) -> u64 {
         self.constant
@@ -139,7 +139,7 @@ impl fmt::Display for Comparison {
 /// A leaf of a policy.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Condition {
-    /// Somebody has this attribute.
+    /// The holder has this attribute.
     Plain(AttributeName),
     /// An integer compares so.
     Compare(Comparison),
@@ -157,7 +157,7 @@ impl Condition {
     /// A comparison.
     ///
     /// # Errors
-    /// Those of [`Comparison::new`] and of the name.
+    /// The errors of [`Comparison::new`] and of the name.
     pub fn compare(name: &str, kind: IntegerType, operator: Operator, constant: u64) -> Result<Self, Fault> {
         Comparison::new(AttributeName::new(name)?, kind, operator, constant).map(Self::Compare)
     }

@@ -12,7 +12,7 @@ use crate::{
     AttributeName, IntegerType, MAX_ATOMS, MAX_DECLARED, MAX_DEPTH, MAX_LEAVES, MAX_NODES, MAX_TEXT,
 };
 
-/// Characters of a line that [`PolicyError::pointing_at`] shows on either side of the column.
+/// Characters of a line that [`PolicyError::pointing_at`] prints on either side of the column.
 const SHOWN: usize = 60;
 
 /// A place in a text. Both count from 1.
@@ -44,25 +44,25 @@ impl fmt::Display for Place {
     }
 }
 
-/// What is wrong.
+/// A kind of mistake.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Fault {
     /// Text exceeds [`MAX_TEXT`].
     #[error("the text is longer than {MAX_TEXT} bytes")]
     TextTooLong,
-    /// A policy says nothing.
+    /// An empty policy.
     #[error("the policy is empty")]
     Empty,
     /// A parenthesis opens and closes at once.
     #[error("nothing stands between these parentheses")]
     EmptyParentheses,
-    /// Something else must stand here.
+    /// Something else is expected here.
     #[error("expected {expected}, found {found}")]
     Expected {
-        /// What may stand here.
+        /// The expected token.
         expected: &'static str,
-        /// What does: a word, a character, or the end.
+        /// The token found: a word, a character, or the end.
         found: Box<str>,
     },
     /// An opening parenthesis without a closing one.
@@ -88,7 +88,7 @@ pub enum Fault {
     UnknownAttribute {
         /// The name.
         name: Box<str>,
-        /// The declared name that looks most like it.
+        /// The most similar declared name.
         nearest: Option<Box<str>>,
     },
     /// Something is compared or given a value that the schema does not declare as an integer.
@@ -96,10 +96,10 @@ pub enum Fault {
     NotAnInteger {
         /// The name.
         name: Box<str>,
-        /// The declared integer that looks most like it.
+        /// The most similar declared integer.
         nearest: Option<Box<str>>,
     },
-    /// An integer stands where a plain attribute would.
+    /// An integer in the place of a plain attribute.
     #[error("`{name}` is an integer ({kind}): it needs a value")]
     NeedsValue {
         /// The name.
@@ -169,8 +169,8 @@ pub enum Fault {
     /// More declarations than [`MAX_DECLARED`].
     #[error("a schema declares at most {MAX_DECLARED} attributes")]
     TooManyDeclared,
-    /// A builder was given the number of no node, or of one that stands under a gate already, or finished
-    /// with nodes to spare.
+    /// A builder was given the number of no node, or of one that is under a gate already, or finished with
+    /// nodes to spare.
     #[error("{0}")]
     Builder(&'static str),
     /// Bytes are not the canonical encoding of what was expected.
@@ -182,7 +182,7 @@ fn suggest(name: Option<&str>) -> String {
     name.map_or_else(String::new, |name| format!(", did you mean `{name}`?"))
 }
 
-/// What is wrong, and, if it stands in a text, where.
+/// A mistake, and its position if it is in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyError {
     fault: Fault,
@@ -194,13 +194,13 @@ impl PolicyError {
         Self { fault, place: Some(Place::of(text, offset)) }
     }
 
-    /// What is wrong.
+    /// The mistake.
     #[must_use]
     pub const fn fault(&self) -> &Fault {
         &self.fault
     }
 
-    /// Where, if it stands in a text.
+    /// Its position, if it is in a text.
     #[must_use]
     pub const fn place(&self) -> Option<Place> {
         self.place
@@ -208,7 +208,7 @@ impl PolicyError {
 
     /// The line of `text` that the error is in, with a caret under the column and the error below: three
     /// lines for a terminal, the last without a line feed. Of a long line only the part around the column is
-    /// shown, and what no terminal should be sent is replaced.
+    /// printed, and characters unfit for a terminal are replaced.
     #[must_use]
     pub fn pointing_at(&self, text: &str) -> String {
         let Some(Place { line, column }) = self.place else { return format!("{}", self.fault) };

@@ -24,7 +24,7 @@ impl Leaf {
         &self.attribute
     }
 
-    /// How many leaves to the left have the same atom.
+    /// Number of leaves to the left with the same atom.
     #[must_use]
     pub const fn use_number(&self) -> usize {
         self.use_number
@@ -33,7 +33,7 @@ impl Leaf {
 
 /// A monotone threshold formula over atoms, with at most [`MAX_LEAVES`](crate::MAX_LEAVES) leaves.
 ///
-/// To share a secret, walk [`nodes`](Self::nodes) from the back: the root is the last, and every gate is met
+/// To share a secret, walk [`nodes`](Self::nodes) from the back: the root is the last, and every gate comes
 /// before its children.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Formula {
@@ -65,7 +65,7 @@ impl Formula {
         self.arena.leaves()
     }
 
-    /// How often the atom that is used most is used: 1 if every leaf has an atom of its own.
+    /// Number of uses of the atom that is used most: 1 if every leaf has an atom of its own.
     #[must_use]
     pub const fn uses(&self) -> usize {
         self.uses
@@ -78,7 +78,7 @@ impl Formula {
     }
 
     /// The cheapest satisfying subset of leaves whose atoms are in `set`, if `set` satisfies the formula.
-    /// `cost` says what a leaf costs, given its atom and its use number; among equals, leaves further left
+    /// `cost` gives the cost of a leaf from its atom and its use number; among equals, leaves further left
     /// are taken.
     ///
     /// No leaf of it can be left out.

@@ -12,7 +12,7 @@ use crate::Fault;
 /// Bits of a date: days since 1970-01-01, up to 2149-06-06.
 const DATE_BITS: u8 = 16;
 
-/// What values an integer attribute has.
+/// Type of an integer attribute, which determines its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum IntegerType {
@@ -62,7 +62,7 @@ impl IntegerType {
         }
     }
 
-    /// What a value looks like, for an error message.
+    /// Description of a value, for an error message.
     pub(crate) const fn expected(self) -> &'static str {
         match self {
             Self::Unsigned { .. } => "a number",
@@ -70,7 +70,7 @@ impl IntegerType {
         }
     }
 
-    /// Reads a value. `None` if the word is nothing like one, `Some(Err)` if it is out of range.
+    /// Parses a value. `None` if the word is nothing like one, `Some(Err)` if it is out of range.
     pub(crate) fn read(self, word: &str) -> Option<Result<u64, Fault>> {
         let value = match self {
             Self::Unsigned { .. } => number(word)?,
@@ -140,7 +140,7 @@ fn days(word: &str) -> Option<Option<u64>> {
     if !(1..=12).contains(&month) || !(1..=month_len(year, month)).contains(&day) {
         return None;
     }
-    // Each in its own place: no sum of these comes near the end of 64 bits.
+    // Each term is small: no sum of these comes near the end of 64 bits.
     let years: u64 = (1970..year).map(year_len).sum();
     let months: u64 = (1..month).map(|month| month_len(year, month)).sum();
     Some((year >= 1970).then(|| years.saturating_add(months).saturating_add(day).saturating_sub(1)))

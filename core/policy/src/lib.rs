@@ -1,9 +1,9 @@
 //! Attributes, policies over them, and the threshold formulas that attribute-based encryption works on.
 //!
-//! A *policy* is text, [`AccessTree`] is what it parses to, and [`Formula`] is what is left when every
-//! comparison has been turned into a formula over the bits of the integer it compares (Bethencourt, Sahai,
-//! Waters, *Ciphertext-Policy Attribute-Based Encryption*, IEEE S&P 2007, section 4.3, with the bits' width
-//! bound into the attribute).
+//! A *policy* is text, [`AccessTree`] is its parsed form, and [`Formula`] is the form in which every
+//! comparison has become a formula over the bits of the integer it compares (Bethencourt, Sahai, Waters,
+//! *Ciphertext-Policy Attribute-Based Encryption*, IEEE S&P 2007, section 4.3, with the bits' width bound
+//! into the attribute).
 //!
 //! | module | what it has |
 //! |---|---|

@@ -65,7 +65,7 @@ pub(crate) fn is_keyword(word: &str) -> bool {
     KEYWORDS.iter().any(|keyword| word.eq_ignore_ascii_case(keyword))
 }
 
-/// Whether a character shows itself and nothing but itself: no control, no format character, no space but
+/// Whether a character is visible and prints only itself: no control, no format character, no space but
 /// U+0020, no private use.
 pub(crate) fn shows(c: char) -> bool {
     let hidden = matches!(c,
@@ -77,7 +77,7 @@ pub(crate) fn shows(c: char) -> bool {
 }
 
 impl fmt::Display for AttributeName {
-    /// As it stands in a policy: quoted if it has to be.
+    /// As written in a policy: quoted if it has to be.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.chars().all(is_bare) && !is_keyword(&self.0) {
             return f.write_str(&self.0);

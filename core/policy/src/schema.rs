@@ -13,10 +13,10 @@ use crate::{Attribute, AttributeName, Fault, IntegerType, MAX_DECLARED, PolicyEr
 /// First byte of the encoding.
 const FORMAT: u8 = 1;
 
-/// Which integer attributes exist, and which plain ones may be named.
+/// The integer attributes that exist, and the plain ones that may be named.
 ///
 /// Policies and attribute sets are read against a schema. An open schema (the default) takes any plain name;
-/// a closed one takes those listed, which catches a misspelt `scuot` that nobody would ever have.
+/// a closed one takes those listed, which catches a misspelt `scuot` that no drone would ever have.
 ///
 /// In a configuration file (feature `serde`):
 ///

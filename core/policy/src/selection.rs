@@ -6,11 +6,11 @@ use alloc::vec::Vec;
 use crate::Node;
 use crate::arena::Arena;
 
-/// Which leaves of a formula are used, and through which gates.
+/// The leaves of a formula that are used, and the gates on the way to them.
 ///
-/// Every gate on the way takes exactly as many children as its threshold says, so no leaf can be left out.
-/// Whoever shares secrets gives each child of a gate its place, 1 for the leftmost, as the x at which a
-/// polynomial is evaluated: [`gates`](Self::gates) lists these places.
+/// Every gate on the way takes exactly as many children as its threshold, so no leaf can be left out. Whoever
+/// shares secrets gives each child of a gate its place, 1 for the leftmost, as the x at which a polynomial is
+/// evaluated: [`gates`](Self::gates) lists these places.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
     leaves: Vec<usize>,
@@ -41,7 +41,7 @@ impl SelectedGate {
 }
 
 impl Selection {
-    /// `cost` is what a leaf costs, or none if it is not at hand.
+    /// `cost` is the cost of a leaf, or `None` if it is not available.
     pub(crate) fn of<L>(arena: &Arena<L>, cost: impl Fn(&L) -> Option<u32>) -> Option<Self> {
         let costs = cheapest(arena, cost);
         let total = costs.last().copied()??;
@@ -86,14 +86,14 @@ impl Selection {
         &self.gates
     }
 
-    /// What the leaves cost together.
+    /// Total cost of the leaves.
     #[must_use]
     pub const fn cost(&self) -> u64 {
         self.cost
     }
 }
 
-/// Of each node the least cost of satisfying it, if it can be.
+/// The least cost of satisfying each node, if it can be.
 fn cheapest<L>(arena: &Arena<L>, cost: impl Fn(&L) -> Option<u32>) -> Vec<Option<u64>> {
     arena.fold(
         |_, leaf| cost(leaf).map(u64::from),
@@ -114,7 +114,7 @@ fn choose(threshold: usize, children: &[usize], costs: &[Option<u64>]) -> Vec<(u
     children.map(|((place, &child), _)| (place, child)).collect()
 }
 
-/// Which are the `number` cheapest, of equals the first; none if so many cannot be had at all.
+/// The `number` cheapest, of equals the first; `None` if so many cannot be had at all.
 ///
 /// One after the other: that takes no more code than it must, and with at most 1,024 children no time beside
 /// a pairing.

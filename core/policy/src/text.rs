@@ -21,7 +21,7 @@ const FOUND: usize = 32;
 type Input<'t> = LocatingSlice<&'t str>;
 type Parsed<T> = Result<T, ErrMode<Failure>>;
 
-/// What stopped a parser, and at which byte.
+/// Error of a parser, and its byte.
 #[derive(Clone, Debug)]
 struct Failure {
     at: usize,
@@ -30,7 +30,7 @@ struct Failure {
 
 #[derive(Clone, Debug)]
 enum Reason {
-    /// Something else should stand there.
+    /// Something else is expected here.
     Expected(&'static str),
     /// Something can be read, and is wrong.
     Fault(Fault),
@@ -53,7 +53,7 @@ fn wrong<T>(at: usize, fault: Fault) -> Parsed<T> {
     Err(ErrMode::Cut(Failure { at, reason: Reason::Fault(fault) }))
 }
 
-/// Something else must stand at the next byte.
+/// The error that something else is expected at the next byte.
 fn expected<T>(input: &Input<'_>, what: &'static str) -> Parsed<T> {
     Err(ErrMode::Cut(Failure { at: input.current_token_start(), reason: Reason::Expected(what) }))
 }
@@ -89,7 +89,7 @@ fn whole<'t, T>(text: &'t str, parser: impl FnOnce(&mut Input<'t>) -> Parsed<T>)
     })
 }
 
-/// What stands at a byte: a word, a character, or the end.
+/// The token at a byte: a word, a character, or the end.
 fn found(text: &str, at: usize) -> Box<str> {
     let rest = text.get(at..).unwrap_or("");
     let word = rest.find(|c| !is_bare(c)).map_or(rest, |end| rest.get(..end).unwrap_or(rest));
@@ -101,7 +101,7 @@ fn found(text: &str, at: usize) -> Box<str> {
     }
 }
 
-/// A piece of somebody's text, shortened and made fit to print.
+/// A piece of the text, shortened and made fit to print.
 pub(crate) fn quoted(text: &str) -> Box<str> {
     let shown: String = text.chars().take(FOUND).flat_map(printable).collect();
     format!("`{shown}{}`", if text.chars().nth(FOUND).is_some() { "…" } else { "" }).into()

@@ -48,8 +48,7 @@ impl AccessTree {
         self.0.leaves()
     }
 
-    /// Whether somebody who has `set` fulfils the policy, evaluated as it is written, without looking at
-    /// bits.
+    /// Whether a holder of `set` satisfies the policy, evaluated as it is written, without its bits.
     #[must_use]
     pub fn satisfied_by(&self, set: &AttributeSet) -> bool {
         self.0.satisfied(|condition| set.fulfils(condition))

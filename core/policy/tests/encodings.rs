@@ -1,5 +1,5 @@
-//! Encodings byte by byte, written down by hand from what the documentation says: what is hashed into keys
-//! must not change unnoticed. And what decoders refuse.
+//! Encodings byte by byte, written by hand from the documentation: bytes that are hashed into keys must not
+//! change unnoticed. And what decoders refuse.
 
 use quiver_policy::{
     AccessTree, Attribute, AttributeName, AttributeSet, Fault, IntegerType, MAX_DEPTH, MAX_NODES,
@@ -108,7 +108,7 @@ fn nodes_that_are_no_single_tree_are_refused() {
     assert_eq!(fault(&[LEAF_A, b"\x01\0\0\0\x01"]), Fault::ThresholdZero);
     assert_eq!(fault(&[LEAF_A, b"\x01\0\x02\0\x01"]), Fault::ThresholdAboveChildren { children: 1 });
     assert_eq!(fault(&[LEAF_A, LEAF_A, b"\x01\0\x01\0\x02"]), Fault::RepeatedLeaf);
-    // `alt >= 0`: a comparison that says nothing.
+    // `alt >= 0`: a comparison that always holds.
     let nothing: &[u8] = b"\0\x01\0\0\0\x03alt\x01\x10\0\0\0\0\0\0\0\0\0";
     assert_eq!(fault(&[nothing]), Fault::AlwaysTrue);
 }

@@ -14,7 +14,7 @@ fn set(list: &str) -> AttributeSet {
     AttributeSet::parse(list, &schema()).unwrap()
 }
 
-/// A formula as text: `&` for all, `|` for any, atoms as they are shown.
+/// A formula as text: `&` for all, `|` for any, atoms as they are printed.
 fn written(formula: &Formula) -> String {
     let mut parts: Vec<String> = Vec::new();
     for node in formula.nodes() {

@@ -1,4 +1,4 @@
-//! What holds of every policy: text and bytes are read back, formulas mean what the policy says, selections
+//! Properties of every policy: text and bytes are read back, formulas mean what the policy means, selections
 //! are the cheapest there are.
 
 #[path = "properties/trees.rs"]
@@ -281,7 +281,7 @@ fn every_comparison_of_up_to_six_bits_is_right_and_as_small_as_it_can_be() {
             let holding = (0..=kind.max()).filter(|&value| operator.holds(value, constant)).count();
             let name = AttributeName::new("x").unwrap();
             let Ok(comparison) = Comparison::new(name, kind, operator, constant) else {
-                // What is refused says nothing: it holds of all values or of none.
+                // A refused comparison is trivial: it holds of all values or of none.
                 assert!(holding == 0 || holding == 1 << bits, "{operator} {constant} of {bits} bits");
                 continue;
             };

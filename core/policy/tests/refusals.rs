@@ -1,4 +1,4 @@
-//! What bad input gets: a fault that names what is wrong, and the column it is at.
+//! Refusals of bad input: a fault that names the mistake, and its column.
 
 use quiver_policy::{
     AccessTree, AttributeName, AttributeSet, Fault, IntegerType, MAX_DEPTH, MAX_LEAVES, MAX_TEXT,

@@ -1,4 +1,4 @@
-//! What a quorum costs: signing by 3 of 5, beside a single KGC, and making a key by 5.
+//! Benchmarks of a quorum: signing by 3 of 5, beside a single KGC, and key generation by 5.
 //!
 //! Figures mean something as ratios inside one run.
 

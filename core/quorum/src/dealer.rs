@@ -1,7 +1,7 @@
 //! Shares from a trusted dealer, for experiments and for turning a single KGC into a quorum.
 //!
-//! Whoever runs this could issue keys alone. A quorum that starts anew uses [`dkg`](crate::dkg), in which
-//! nobody can.
+//! The machine that runs this could issue keys alone. A new quorum uses [`dkg`](crate::dkg), in which none
+//! can.
 
 use alloc::vec::Vec;
 
@@ -14,8 +14,7 @@ use crate::public::frost;
 use crate::suite::identifier;
 use crate::{Error, Parameters, PublicShares, QuorumSuite, SecretShare};
 
-/// What a dealer hands out: one share per KGC, in the order of their identifiers, and what everybody may
-/// know.
+/// Result of a dealer: one share per KGC, in the order of their identifiers, and the public shares.
 pub type Dealt<S> = (Vec<SecretShare<S>>, PublicShares<S>);
 
 /// Draws a master secret and splits it. The secret itself is erased.
@@ -29,7 +28,7 @@ pub fn deal<S: QuorumSuite>(
     split_key(&SigningKey::new(&mut rng), parameters, rng)
 }
 
-/// Splits the master secret of a single KGC, whose public key stays what it is. The KGC erases its own copy.
+/// Splits the master secret of a single KGC, whose public key stays the same. The KGC erases its own copy.
 ///
 /// # Errors
 /// As [`deal`].

@@ -39,7 +39,7 @@ use self::plan::{Dealt, Old, Plan};
 use self::record::{Record, Stage};
 use crate::{Error, Parameters, PublicShares, QuorumSuite, Refused, SecretShare};
 
-/// What a ceremony ends with: this KGC's share, and what everybody may know.
+/// Result of a ceremony: this KGC's share, and the public shares.
 pub type Outcome<S> = (SecretShare<S>, PublicShares<S>);
 
 /// Round 1: every KGC commits to a polynomial.
@@ -68,8 +68,8 @@ pub enum Resumed<S: QuorumSuite> {
 impl<S: QuorumSuite> Dealing<S> {
     /// Starts to make a master secret.
     ///
-    /// `context` is a hash of what all must agree on before they start: the deployment, who is who, which
-    /// attempt. Messages of another context do not pass the echo round.
+    /// `context` is a hash of what all must agree on before they start: the deployment, the identifiers of
+    /// the KGCs, the attempt. Messages of another context do not pass the echo round.
     ///
     /// # Errors
     /// [`Error::UnknownKgc`].
@@ -82,8 +82,9 @@ impl<S: QuorumSuite> Dealing<S> {
         Self::start(Plan { parameters, kgc, context, seed: Secret::random(rng), old: None })
     }
 
-    /// Starts to refresh the shares of a quorum. Whoever stole fewer than t of the old ones has nothing
-    /// afterwards. All n KGCs must take part; one that lost its share is [repaired](crate::repair) first.
+    /// Starts to refresh the shares of a quorum. An attacker who stole fewer than t of the old ones has
+    /// nothing afterwards. Whoever stole fewer than t of the old ones has nothing afterwards. All n KGCs must
+    /// take part; one that lost its share is [repaired](crate::repair) first.
     ///
     /// The old share keeps working until all have finished, and is then to be erased.
     ///
@@ -106,7 +107,7 @@ impl<S: QuorumSuite> Dealing<S> {
         Record::new(plan).map(Box::new).map(Self)
     }
 
-    /// What this KGC sends to all others: [`package_len`] bytes, public.
+    /// This KGC's message to all others: [`package_len`] bytes, public.
     #[must_use]
     pub fn package(&self) -> &[u8] {
         self.0.own_package()
@@ -120,13 +121,13 @@ impl<S: QuorumSuite> Dealing<S> {
         self.0.receive_package(from, package)
     }
 
-    /// Whose packages are missing.
+    /// KGCs whose packages are missing.
     #[must_use]
     pub fn missing(&self) -> Vec<KgcId> {
         self.0.missing_packages()
     }
 
-    /// Goes on once everybody has dealt.
+    /// Goes on once every KGC has dealt.
     ///
     /// # Errors
     /// [`Error::Incomplete`].
@@ -145,14 +146,13 @@ impl<S: QuorumSuite> Dealing<S> {
 }
 
 impl<S: QuorumSuite> Echoing<S> {
-    /// What this KGC sends to all others, and expects from them: a hash of the context and of all that was
-    /// dealt.
+    /// This KGC's message to all others, and theirs to it: a hash of the context and of all packages.
     #[must_use]
     pub fn echo(&self) -> Digest {
         self.0.echo()
     }
 
-    /// What this KGC dealt, for those who have not got it yet.
+    /// This KGC's package, for KGCs without it.
     #[must_use]
     pub fn package(&self) -> &[u8] {
         self.0.own_package()
@@ -168,13 +168,13 @@ impl<S: QuorumSuite> Echoing<S> {
         self.0.receive_echo(from, echo)
     }
 
-    /// Whose hashes are missing.
+    /// KGCs whose hashes are missing.
     #[must_use]
     pub fn missing(&self) -> Vec<KgcId> {
         self.0.missing_echoes()
     }
 
-    /// Goes on once everybody has the same.
+    /// Goes on once all KGCs have the same.
     ///
     /// # Errors
     /// [`Error::Incomplete`].
@@ -197,7 +197,7 @@ impl<S: QuorumSuite> Echoing<S> {
 }
 
 impl<S: QuorumSuite> Sharing<S> {
-    /// What this KGC sends to KGC `to` and nobody else: [`SHARE_LEN`] bytes, secret.
+    /// This KGC's share for KGC `to` alone: [`SHARE_LEN`] bytes, secret.
     ///
     /// # Errors
     /// [`Error::UnknownKgc`].
@@ -205,19 +205,19 @@ impl<S: QuorumSuite> Sharing<S> {
         self.dealt.share_for(to)
     }
 
-    /// The hash of all that was dealt, for those who have not got it yet.
+    /// The hash of all packages, for KGCs without it.
     #[must_use]
     pub fn echo(&self) -> Digest {
         self.record.echo()
     }
 
-    /// What this KGC dealt, for those who have not got it yet.
+    /// This KGC's package, for KGCs without it.
     #[must_use]
     pub fn package(&self) -> &[u8] {
         self.record.own_package()
     }
 
-    /// Takes the share that KGC `from` has for this one.
+    /// Takes the share of KGC `from` for this one.
     ///
     /// # Errors
     /// [`Error::UnknownKgc`], [`Error::InvalidMessage`], [`Error::InvalidShare`] if it does not fit what
@@ -226,13 +226,13 @@ impl<S: QuorumSuite> Sharing<S> {
         self.record.receive_share(from, share)
     }
 
-    /// Whose shares are missing.
+    /// KGCs whose shares are missing.
     #[must_use]
     pub fn missing(&self) -> Vec<KgcId> {
         self.record.missing_shares()
     }
 
-    /// Ends the ceremony once everybody has shared. All KGCs have the same public shares then.
+    /// Ends the ceremony once every KGC has shared. All KGCs have the same public shares then.
     ///
     /// # Errors
     /// [`Error::Incomplete`].

@@ -6,7 +6,8 @@ use quiver_ainq::KgcId;
 use quiver_crypto::canonical::Malformed;
 use thiserror::Error;
 
-/// Why a step was refused. [`culprits`](Self::culprits) says who is to blame; no variant carries a secret.
+/// Reason of a refused step. [`culprits`](Self::culprits) names the KGCs to blame; no variant carries a
+/// secret.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -39,7 +40,7 @@ pub enum Error {
     /// Shares of different versions do not combine: one was refreshed and the other was not.
     #[error("shares of version {actual} where version {expected} is in use")]
     WrongVersion {
-        /// The version at hand.
+        /// The version held.
         expected: u32,
         /// The version that was met.
         actual: u32,
@@ -50,58 +51,58 @@ pub enum Error {
     /// Fewer KGCs than the threshold, or more than there are.
     #[error("{actual} KGCs where {threshold} are needed")]
     WrongNumber {
-        /// How many there are.
+        /// Number of KGCs.
         actual: usize,
-        /// How many are needed at least.
+        /// The least number needed.
         threshold: u16,
     },
     /// A signing package has another commitment for this KGC than the one its nonces belong to, or none.
     #[error("the signing package does not have this KGC's commitment")]
     WrongCommitment,
-    /// Commitments that add up to the identity, which nobody meets by chance.
+    /// Commitments that add up to the identity, which does not happen by chance.
     #[error("the commitments cancel out")]
     DegenerateCommitments,
     /// Signature shares that do not verify: the aggregate is not made of them.
     #[error("signature shares that do not verify")]
     InvalidSignatureShares {
-        /// Who sent them, in ascending order.
+        /// The senders, in ascending order.
         culprits: Vec<KgcId>,
     },
     /// A message of a round is no message of that round: wrong length, not canonical, not of the group.
     #[error("KGC {culprit} sent what is no message of this round")]
     InvalidMessage {
-        /// Who sent it.
+        /// The sender.
         culprit: KgcId,
     },
     /// A dealer does not know the secret it commits to.
     #[error("KGC {culprit} has not proven that it knows its secret")]
     InvalidProof {
-        /// Who sent the proof.
+        /// The sender of the proof.
         culprit: KgcId,
     },
     /// A share, delta or sum does not fit the commitments its sender made.
     #[error("KGC {culprit} sent a share that is not the one it committed to")]
     InvalidShare {
-        /// Who sent it.
+        /// The sender.
         culprit: KgcId,
     },
-    /// A KGC said two different things where it may say one.
+    /// A KGC sent two different messages where it may send one.
     #[error("KGC {culprit} contradicts itself")]
     Contradiction {
-        /// Who did.
+        /// The sender.
         culprit: KgcId,
     },
-    /// A KGC has seen other messages of the first round than this one: it lies, or somebody told the two
-    /// different things.
+    /// A KGC has received other messages of the first round than this one: it lies, or a third one sent
+    /// different messages to the two.
     #[error("KGC {with} has another record of the first round")]
     EchoMismatch {
-        /// Whose record differs.
+        /// The KGC whose record differs.
         with: KgcId,
     },
     /// The round is not over.
     #[error("messages of {} KGCs are missing", missing.len())]
     Incomplete {
-        /// Whose, in ascending order.
+        /// The missing KGCs, in ascending order.
         missing: Vec<KgcId>,
     },
     /// FROST refused for a reason that the checks before it exclude.
@@ -110,10 +111,10 @@ pub enum Error {
 }
 
 impl Error {
-    /// The KGCs that caused this by what they sent. Empty if nobody did, or nobody can tell who.
+    /// The KGCs whose messages caused this. Empty if none did, or it cannot be decided which.
     ///
-    /// An [`EchoMismatch`](Self::EchoMismatch) names nobody: either of two KGCs may have lied, or the one
-    /// that told them different things.
+    /// An [`EchoMismatch`](Self::EchoMismatch) names none: either of two KGCs may have lied, or the one that
+    /// sent them different messages.
     #[must_use]
     pub fn culprits(&self) -> &[KgcId] {
         match self {

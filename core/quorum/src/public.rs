@@ -53,7 +53,7 @@ impl<S: QuorumSuite> PublicShares<S> {
         self.parameters
     }
 
-    /// How often the shares were refreshed.
+    /// Number of refreshes of the shares.
     #[must_use]
     pub const fn version(&self) -> u32 {
         self.version
@@ -181,7 +181,7 @@ impl<S: QuorumSuite> PublicShares<S> {
         ))
     }
 
-    /// What FROST computed.
+    /// The result of FROST.
     pub(crate) fn of_frost(
         parameters: Parameters,
         version: u32,

@@ -70,12 +70,13 @@ pub struct Recovering<S: QuorumSuite> {
 impl<S: QuorumSuite> Helping<S> {
     /// Starts to help KGC `lost` together with `helpers`, of whom this KGC is one.
     ///
-    /// `context` is a hash of what all must agree on: the deployment, who is who, which attempt. The caller
-    /// has made sure that the KGC which asks is `lost`: whoever gets the answers has its share.
+    /// `context` is a hash of what all must agree on: the deployment, the identifiers of the KGCs, the
+    /// attempt. The caller has verified that the requesting KGC is `lost`: the receiver of the answers has
+    /// its share.
     ///
     /// # Errors
     /// [`Error::WrongVersion`] or [`Error::WrongQuorum`] if share and public shares do not belong together;
-    /// [`Error::UnknownKgc`] if this KGC does not help, `lost` does, or somebody is not of the quorum;
+    /// [`Error::UnknownKgc`] if this KGC does not help, `lost` does, or one is not of the quorum;
     /// [`Error::DuplicateKgc`]; [`Error::WrongNumber`] for fewer than t helpers.
     pub fn new(
         share: &SecretShare<S>,
@@ -103,14 +104,14 @@ impl<S: QuorumSuite> Helping<S> {
         Ok(Self { plan, kgc, own, deltas })
     }
 
-    /// What this helper sends to the other helpers and to the KGC that lost its share: [`package_len`] bytes,
+    /// This helper's message to the other helpers and to the KGC that lost its share: [`package_len`] bytes,
     /// public.
     #[must_use]
     pub fn package(&self) -> &[u8] {
         self.plan.package(self.kgc)
     }
 
-    /// What this helper sends to helper `to` and nobody else: [`DELTA_LEN`] bytes, secret.
+    /// This helper's δ for helper `to` alone: [`DELTA_LEN`] bytes, secret.
     ///
     /// # Errors
     /// [`Error::UnknownKgc`].
@@ -128,7 +129,7 @@ impl<S: QuorumSuite> Helping<S> {
         self.plan.receive_package(from, package)
     }
 
-    /// Takes the δ that helper `from` has for this one. Its package comes first.
+    /// Takes the δ of helper `from` for this one. Its package comes first.
     ///
     /// # Errors
     /// [`Error::UnknownKgc`]; [`Error::Incomplete`] before the package; [`Error::InvalidMessage`];
@@ -141,13 +142,13 @@ impl<S: QuorumSuite> Helping<S> {
         Ok(())
     }
 
-    /// Whose packages or δ are missing.
+    /// Helpers whose packages or δ are missing.
     #[must_use]
     pub fn missing(&self) -> Vec<KgcId> {
         self.plan.helpers().filter(|helper| !self.deltas.contains_key(helper)).collect()
     }
 
-    /// What this helper sends to the KGC that lost its share and nobody else: [`ANSWER_LEN`] bytes, secret.
+    /// This helper's answer to the KGC that lost its share, and to no other: [`ANSWER_LEN`] bytes, secret.
     ///
     /// # Errors
     /// [`Error::Incomplete`].
@@ -173,7 +174,7 @@ impl<S: QuorumSuite> Recovering<S> {
     /// master public key it has pinned, and of the version the helpers have.
     ///
     /// # Errors
-    /// [`Error::UnknownKgc`] if `lost` helps or somebody is not of the quorum; [`Error::DuplicateKgc`];
+    /// [`Error::UnknownKgc`] if `lost` helps or one is not of the quorum; [`Error::DuplicateKgc`];
     /// [`Error::WrongNumber`] for fewer than t helpers.
     pub fn new(
         public: &PublicShares<S>,
@@ -196,7 +197,7 @@ impl<S: QuorumSuite> Recovering<S> {
     ///
     /// # Errors
     /// [`Error::UnknownKgc`]; [`Error::Incomplete`] before the packages; [`Error::InvalidMessage`];
-    /// [`Error::EchoMismatch`] if `from` was told other commitments, or says so; [`Error::InvalidShare`].
+    /// [`Error::EchoMismatch`] if `from` received other commitments, or claims so; [`Error::InvalidShare`].
     pub fn receive_answer(&mut self, from: KgcId, answer: &[u8]) -> Result<(), Error> {
         self.plan.check_helper(from)?;
         let missing = self.plan.missing();
@@ -213,7 +214,7 @@ impl<S: QuorumSuite> Recovering<S> {
         Ok(())
     }
 
-    /// Whose answers are missing.
+    /// Helpers whose answers are missing.
     #[must_use]
     pub fn missing(&self) -> Vec<KgcId> {
         self.plan.helpers().filter(|helper| !self.sigmas.contains_key(helper)).collect()

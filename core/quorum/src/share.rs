@@ -14,7 +14,7 @@ use crate::{Error, Parameters, PublicShares, QuorumSuite};
 
 const KIND: &str = "quiver/1 quorum secret share";
 
-/// x_j, KGC j's share of the master secret x, of one version. Erased when dropped; `Debug` shows nothing of
+/// x_j, KGC j's share of the master secret x, of one version. Erased when dropped; `Debug` prints nothing of
 /// it.
 pub struct SecretShare<S: QuorumSuite> {
     kgc: KgcId,
@@ -49,7 +49,7 @@ impl<S: QuorumSuite> SecretShare<S> {
         Ok(Self { kgc, parameters, version, master, public, key })
     }
 
-    /// What FROST computed.
+    /// The result of FROST.
     pub(crate) fn of_frost(
         kgc: KgcId,
         public: &PublicShares<S>,
@@ -80,7 +80,7 @@ impl<S: QuorumSuite> SecretShare<S> {
         self.parameters
     }
 
-    /// How often it was refreshed.
+    /// Number of its refreshes.
     #[must_use]
     pub const fn version(&self) -> u32 {
         self.version

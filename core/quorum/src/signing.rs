@@ -7,8 +7,8 @@
 //! coordinator             (R, z) = (Σ D_j + ρ_j·E_j, Σ z_j)                      aggregate
 //! ```
 //!
-//! with c = H2(R ‖ P_pub ‖ message), the challenge of everything a single KGC signs. So the result is what a
-//! single KGC would have made, byte for byte in format, and nobody who verifies it can tell.
+//! with c = H2(R ‖ P_pub ‖ message), the challenge of all signatures of a single KGC. So the result has the
+//! format of a single KGC's, byte for byte, and no verifier can distinguish them.
 //!
 //! The coordinator may be anybody, and of a partial key it is the drone itself, so that no KGC ever sees s_i.
 //! A KGC therefore builds the message on its own, out of what it has itself checked, and takes from the
@@ -62,7 +62,7 @@ impl<S: QuorumSuite> SecretShare<S> {
     /// does not reveal them; one that repeats itself would.
     ///
     /// # Errors
-    /// [`Error::InvalidPoint`] or [`Error::Frost`] for a nonce that is zero, which nobody meets by chance.
+    /// [`Error::InvalidPoint`] or [`Error::Frost`] for a nonce that is zero, which does not happen by chance.
     pub fn commit(
         &self,
         rng: &mut (impl CryptoRngCore + ?Sized),
@@ -109,7 +109,7 @@ impl<S: QuorumSuite> SigningNonces<S> {
         Ok((Self { nonces, commitment }, commitment))
     }
 
-    /// What these nonces are committed to by.
+    /// The commitment to these nonces.
     #[must_use]
     pub const fn commitment(&self) -> &Commitment<S> {
         &self.commitment
@@ -118,7 +118,8 @@ impl<S: QuorumSuite> SigningNonces<S> {
 
 impl<S: QuorumSuite> Drop for SigningNonces<S> {
     fn drop(&mut self) {
-        // FROST overwrites nonces by plain assignment, which a compiler may leave out if nobody looks.
+        // FROST overwrites nonces by plain assignment, which a compiler may leave out if the value is not
+        // read again.
         self.nonces.zeroize();
         core::hint::black_box(&self.nonces);
     }

@@ -14,11 +14,11 @@ impl<G: Group> PolynomialCommitment<G> {
     /// Checks shares, of whatever indices, with random weights of 128 bits. Wrong ones pass with a
     /// probability of 2^−128.
     ///
-    /// If they do not pass, halves are looked at, and halves of what does not pass; whoever is blamed was
-    /// checked alone.
+    /// If they do not pass, halves are checked, and halves of a half that does not pass; each blamed share
+    /// was checked alone.
     ///
     /// # Errors
-    /// [`InvalidShares`] with the index of everyone whose share is wrong.
+    /// [`InvalidShares`] with the index of every wrong share.
     pub fn verify_batch(
         &self,
         shares: Vec<UnverifiedShare<G::Scalar>>,

@@ -19,7 +19,7 @@ impl<G: Group> PolynomialCommitment<G> {
 
     /// Takes points that were received and decoded, the constant one first.
     ///
-    /// Whoever expects a certain threshold compares it with [`threshold`](Self::threshold): a longer
+    /// A caller that expects a certain threshold compares it with [`threshold`](Self::threshold): a longer
     /// commitment would make shares that as many as agreed do not recover.
     ///
     /// # Errors
@@ -38,7 +38,7 @@ impl<G: Group> PolynomialCommitment<G> {
         &self.0
     }
 
-    /// How many shares recover the secret.
+    /// Number of shares that recover the secret.
     #[must_use]
     pub const fn threshold(&self) -> usize {
         self.0.len()

@@ -10,7 +10,7 @@ use crate::MAX_SHARES;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A threshold of 0, which would make every share the secret of nobody.
+    /// A threshold of 0, at which no share would be needed.
     #[error("a threshold is at least 1")]
     ThresholdZero,
     /// More shares are needed than there are.
@@ -38,7 +38,7 @@ pub enum Error {
     InvalidShare(u32),
 }
 
-/// Some of many shares are not those that were committed to.
+/// Some of many shares do not fit the commitment.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("shares are not those committed to: {culprits:?}")]
 pub struct InvalidShares {

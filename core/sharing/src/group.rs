@@ -9,7 +9,7 @@ pub trait Group: Copy + PartialEq + Add<Output = Self> + Mul<Self::Scalar, Outpu
     /// Its scalars.
     type Scalar: Field;
 
-    /// The generator that everybody uses.
+    /// The standard generator.
     #[must_use]
     fn generator() -> Self;
 

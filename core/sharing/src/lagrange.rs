@@ -54,8 +54,8 @@ pub struct Rational {
     pub denominator: i128,
 }
 
-/// The coefficients of the shares with these indices as fractions, or none if they do not fit 128 bits. They
-/// do fit for up to three indices of any size, and did for every set of indices up to 64 that was tried;
+/// The coefficients of the shares with these indices as fractions, or `None` if they do not fit 128 bits.
+/// They do fit for up to three indices of any size, and did for every set of indices up to 64 that was tried;
 /// those of 1 to n fit up to n = 130. Far-flung indices soon do not.
 ///
 /// # Errors

@@ -8,8 +8,8 @@ use zeroize::Zeroize as _;
 
 use crate::{Error, Field, MAX_SHARES};
 
-/// A polynomial whose value at 0 is a secret. Erased when dropped; `Debug` prints only how many coefficients
-/// it has.
+/// A polynomial whose value at 0 is a secret. Erased when dropped; `Debug` prints only the number of its
+/// coefficients.
 pub struct Polynomial<F: Field>(Vec<F>);
 
 impl<F: Field> Polynomial<F> {
@@ -18,7 +18,7 @@ impl<F: Field> Polynomial<F> {
     /// # Errors
     /// [`Error::NoShares`] if there is none, [`Error::TooManyShares`].
     pub fn new(coefficients: Vec<F>) -> Result<Self, Error> {
-        // Made first, so that what is refused is erased as well.
+        // Made first, so that refused values are erased as well.
         let polynomial = Self(coefficients);
         match polynomial.0.len() {
             0 => Err(Error::NoShares),
@@ -47,7 +47,7 @@ impl<F: Field> Polynomial<F> {
         Ok(Self(coefficients))
     }
 
-    /// How many points determine it.
+    /// Number of points that determine it.
     #[must_use]
     pub const fn threshold(&self) -> usize {
         self.0.len()
@@ -60,7 +60,7 @@ impl<F: Field> Polynomial<F> {
         self.0.iter().rev().fold(F::ZERO, |value, coefficient| value * x + *coefficient)
     }
 
-    /// The coefficients, the constant one first. Whoever calls this takes care of where they go.
+    /// The coefficients, the constant one first. The caller controls where they go.
     #[must_use]
     pub fn expose(&self) -> &[F] {
         &self.0

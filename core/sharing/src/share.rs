@@ -17,8 +17,8 @@ pub struct SecretShare<F: Field> {
 }
 
 impl<F: Field> SecretShare<F> {
-    /// A share that is known to be right, because its holder made it, verified it or stored it. What comes
-    /// from outside is an [`UnverifiedShare`].
+    /// A share that is known to be right, because its holder made it, verified it or stored it. A received
+    /// one is an [`UnverifiedShare`].
     ///
     /// # Errors
     /// [`Error::ZeroIndex`].
@@ -33,7 +33,7 @@ impl<F: Field> SecretShare<F> {
         self.index
     }
 
-    /// The value. Whoever calls this takes care of where it goes.
+    /// The value. The caller controls where it goes.
     #[must_use]
     pub const fn expose(&self) -> &F {
         &self.value
@@ -52,7 +52,7 @@ impl<F: Field> fmt::Debug for SecretShare<F> {
     }
 }
 
-/// What somebody says is a share. A [`PolynomialCommitment`](crate::PolynomialCommitment) tells.
+/// A received share, not verified: a [`PolynomialCommitment`](crate::PolynomialCommitment) verifies it.
 #[derive(Clone, Debug)]
 pub struct UnverifiedShare<F: Field>(SecretShare<F>);
 
@@ -107,8 +107,8 @@ pub fn split<F: Field>(
     Ok(shares.collect())
 }
 
-/// The secret that these shares determine, if they are as many as the threshold or more. From fewer comes
-/// something else, which looks as random as the secret: nothing in the shares tells.
+/// The secret that these shares determine, if they are as many as the threshold or more. Of fewer the result
+/// is another value, which looks as random as the secret: the shares alone cannot tell.
 ///
 /// # Errors
 /// [`Error::NoShares`], [`Error::TooManyShares`], [`Error::DuplicateIndex`].

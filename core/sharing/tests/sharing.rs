@@ -1,5 +1,5 @@
-//! Any t shares recover a secret, fewer say nothing about it, and commitments tell right shares from wrong
-//! ones: over every field, and, where it can be, over all polynomials of a small one.
+//! Any t shares recover a secret, fewer reveal nothing about it, and commitments distinguish right shares
+//! from wrong ones: over every field, and, where it can be, over all polynomials of a small one.
 
 #[path = "sharing/tiny.rs"]
 mod tiny;
@@ -45,7 +45,7 @@ fn undetermined<F: Field>(seed: u64, threshold: usize, count: usize, places: &[u
     let mut rng = rng(seed);
     let shares = split(&F::random(&mut rng), threshold, count, &mut rng).unwrap();
     let mut few: Vec<_> = places.iter().take(threshold - 1).map(|&place| shares[place].clone()).collect();
-    // For whatever other secret there is a last share with which they give it.
+    // For any other secret there is a last share with which they give it.
     let (other, index) = (F::random(&mut rng), 1000);
     let indices: Vec<u32> = few.iter().map(SecretShare::index).chain([index]).collect();
     let coefficients = lagrange_at_zero::<F>(&indices).unwrap();
@@ -146,8 +146,8 @@ proptest! {
 
 #[test]
 fn too_few_shares_are_distributed_alike_whatever_the_secret() {
-    // All polynomials of three coefficients over seven elements: each pair of values at any two indices comes
-    // up once per secret, so that two shares of three say nothing.
+    // All polynomials of three coefficients over seven elements: each pair of values at any two indices
+    // occurs once per secret, so that two shares of three reveal nothing.
     let elements = || (0..7).map(F7);
     for (x, y) in [(1, 2), (1, 6), (3, 5), (4, 2)] {
         for secret in elements() {

@@ -1,9 +1,9 @@
 //! BLS12-381 on vector lanes: eight points of G1, or eight Miller loops, at once.
 //!
-//! What is done to hundreds of points, the same steps for each, is done to eight of them side by side, one in
-//! each lane of 512-bit vectors, where a processor has AVX-512 IFMA. That is asked at run time:
-//! [`Lanes::detect`]. There is nothing here for other processors; `quiver-pairing` has it, in whose place
-//! this module computes, and with the same results.
+//! The same steps on hundreds of points are done on eight of them side by side, one in each lane of 512-bit
+//! vectors, where a processor has AVX-512 IFMA. That is asked at run time: [`Lanes::detect`]. That is asked
+//! at run time: [`Lanes::detect`]. There is nothing here for other processors; `quiver-pairing` has it, in
+//! whose place this module computes, and with the same results.
 //!
 //! | module | what it has |
 //! |---|---|
@@ -13,13 +13,12 @@
 //! | `miller` | eight Miller loops |
 //!
 //! # Values
-//! As arkworks and blst have them, limb for limb: an element of the base field is six 64-bit words, the
-//! lowest first, of 2^384 times itself modulo p; points are in Jacobian coordinates, with z = 0 for the
-//! identity.
+//! As in arkworks and blst, limb for limb: an element of the base field is six 64-bit words, the lowest
+//! first, of 2^384 times itself modulo p; points are in Jacobian coordinates, with z = 0 for the identity.
 //!
 //! # Time
-//! Constant in scalars and coordinates where a function does not say otherwise. How many points there are
-//! shows.
+//! Constant in scalars and coordinates where a function does not say otherwise. The number of points is
+//! public.
 
 use alloc::vec::Vec;
 
@@ -110,8 +109,8 @@ impl Lanes {
         sums
     }
 
-    /// integer · point for each point, of whatever order; in a time that tells the integer. It must not be
-    /// zero.
+    /// integer · point for each point, of whatever order; in a time that depends on the integer. It must not
+    /// be zero.
     #[must_use]
     pub fn multiply_public(self, points: &[Jacobian], integer: u64) -> Vec<Jacobian> {
         #[target_feature(enable = "avx512f,avx512ifma")]
@@ -174,8 +173,8 @@ impl Lanes {
 
     /// Whether each point is of order r, or the identity.
     ///
-    /// They are those that the endomorphism multiplies by −z²: Scott, *A note on group membership tests for
-    /// G1, G2 and GT on BLS pairing-friendly curves*, eprint 2021/1130.
+    /// Points that the endomorphism multiplies by −z²: Scott, *A note on group membership tests for G1, G2
+    /// and GT on BLS pairing-friendly curves*, eprint 2021/1130.
     #[must_use]
     pub fn in_subgroup(self, points: &[Jacobian]) -> Vec<bool> {
         #[target_feature(enable = "avx512f,avx512ifma")]
@@ -204,7 +203,7 @@ fn multiply_eight((points, halves): (&[Jacobian], &[Digits; 2])) -> [Jacobian; L
 /// One row: up to eight points and their weights.
 type Row<'a> = (&'a [Jacobian], &'a [[u64; 2]]);
 
-/// Rows whose multiples are kept at once.
+/// Number of rows whose multiples are kept at once.
 const ROWS: usize = 16;
 
 #[target_feature(enable = "avx512f,avx512ifma")]

@@ -13,7 +13,7 @@ impl Ifma {
         has.then_some(Self(()))
     }
 
-    /// Reads the build's target features: without an operating system nobody can be asked.
+    /// Reads the build's target features: without an operating system there is no detection at run time.
     #[cfg(not(feature = "std"))]
     pub(crate) fn detect() -> Option<Self> {
         cfg!(all(target_feature = "avx512f", target_feature = "avx512ifma")).then_some(Self(()))
@@ -28,8 +28,8 @@ impl Ifma {
     }
 }
 
-/// Runs a test's code for vectors. On a machine without the instructions there is nothing to run: then this
-/// gives nothing and says so where the test harness does not hide it.
+/// Runs a test's code for vectors. On a machine without the instructions it returns `None` and prints so
+/// where the test harness does not hide it.
 #[cfg(test)]
 pub(crate) fn on_vectors<I, O>(body: unsafe fn(I) -> O, input: I) -> Option<O> {
     use std::io::Write;

@@ -35,7 +35,7 @@ mod single;
 
 pub use single::x25519;
 
-/// What multiplies.
+/// Implementation of the multiplication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Backend {
@@ -45,7 +45,7 @@ pub enum Backend {
     Serial,
 }
 
-/// What [`multiply`] uses on this machine.
+/// The implementation that [`multiply`] uses on this machine.
 #[must_use]
 pub fn backend() -> Backend {
     #[cfg(target_arch = "x86_64")]
@@ -58,7 +58,7 @@ pub fn backend() -> Backend {
 /// X25519(scalar, u) for each of the 32-byte u-coordinates, in their order; the results are erased when
 /// dropped.
 ///
-/// As [`multiply_in_place`], which says what goes in and comes out.
+/// As [`multiply_in_place`], which documents input and output.
 #[must_use]
 pub fn multiply(scalar: &[u8; 32], us: &[[u8; 32]]) -> Zeroizing<Vec<[u8; 32]>> {
     let mut products = Zeroizing::new(us.to_vec());

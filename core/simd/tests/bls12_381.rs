@@ -10,7 +10,7 @@ use quiver_simd::bls12_381::{ENTRIES, Jacobian, Lanes, Scalar};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 
-/// What the tests are about; none, and a word about it, on a machine without the instructions.
+/// The lanes under test; `None`, and a message about it, on a machine without the instructions.
 fn lanes() -> Option<Lanes> {
     let lanes = Lanes::detect();
     if lanes.is_none() {

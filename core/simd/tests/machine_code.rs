@@ -1,4 +1,4 @@
-//! What the compiler made of the ladder: does the machine code keep what the source promises about time?
+//! The machine code of the ladder keeps what the source promises about time.
 //!
 //! The source has no branch on a secret, but a compiler may make one, and a next one may where this one did
 //! not. So this test disassembles the ladder out of its own executable. It needs `objdump` of the GNU
@@ -92,7 +92,7 @@ fn the_ladder_jumps_calls_and_addresses_by_nothing_secret() {
     assert!(u64::from_str_radix(target, 16).unwrap() < code[jump].address, "{jumps:?}");
     let compare = &code[jump - 1];
     assert_eq!((&*compare.mnemonic, &compare.operands[..1]), ("cmp", "$"), "{}", compare.line());
-    // Nothing leaves the function, and no instruction whose time depends on its operands is in it.
+    // No branch leaves the function, and no instruction whose time depends on its operands is in it.
     let others = lines(&|instruction| {
         ["call", "jmp", "div", "idiv", "rep", "vpgather", "vpscatter"]
             .iter()

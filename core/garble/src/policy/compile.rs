@@ -8,7 +8,7 @@ const OPERAND: &str = "a field, a number or `(`";
 const TRUTH: &str = "something true or false";
 const NUMBER: &str = "a number";
 
-/// What a part of a policy is, and the byte it begins at.
+/// A compiled part of a policy, and its first byte.
 struct Part {
     value: Value,
     at: usize,
@@ -69,7 +69,7 @@ impl Compiler<'_> {
         Ok(Part { value: Value::Truth(!truth(&part)?), at })
     }
 
-    /// `a < b <= c` says both.
+    /// `a < b <= c` means both.
     fn comparison(&mut self, input: &mut Input<'_>) -> Parsed<Part> {
         let first = self.sum(input)?;
         let (mut left, mut holds) = (first, None);
@@ -203,7 +203,7 @@ impl Compiler<'_> {
         Ok(Part { value, at })
     }
 
-    /// What is nested is read on the thread's stack, so only so deep.
+    /// Nesting is parsed on the thread's stack, so its depth is bounded.
     fn deeper<T>(&mut self, at: usize, read: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.depth >= MAX_DEPTH {
             return wrong(at, Fault::TooDeep);
@@ -218,7 +218,7 @@ impl Compiler<'_> {
         if self.builder.gates() > MAX_POLICY_GATES { wrong(at, Fault::TooManyGates) } else { Ok(()) }
     }
 
-    /// The whole policy: a bit that is not the same for everybody.
+    /// The whole policy: a bit that is not constant.
     fn settled(part: &Part) -> Parsed<Bit> {
         let bit = truth(part)?;
         match bit.known() {

@@ -5,7 +5,7 @@ use alloc::string::String;
 
 use super::{MAX_BITS, MAX_DEPTH, MAX_FIELDS, MAX_POLICY_GATES, MAX_TEXT, MAX_WIDTH};
 
-/// What is wrong with a text, and where.
+/// A mistake in a text, and its position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {fault}")]
 pub struct PolicyError {
@@ -13,20 +13,20 @@ pub struct PolicyError {
     pub line: usize,
     /// The character in it, from 1.
     pub column: usize,
-    /// What is wrong.
+    /// The mistake.
     pub fault: Fault,
 }
 
-/// What can be wrong.
+/// A kind of mistake.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
-    /// Something else should stand there.
+    /// Something else is expected here.
     #[error("expected {expected}, found {found}")]
     Expected {
-        /// What should stand there.
+        /// The expected token.
         expected: &'static str,
-        /// What does.
+        /// The token found.
         found: Box<str>,
     },
     /// A text longer than [`MAX_TEXT`].
@@ -41,9 +41,9 @@ pub enum Fault {
     /// A number where something true or false is wanted, or the other way round.
     #[error("{wanted} is wanted here, and this is {found}")]
     WrongKind {
-        /// What is wanted.
+        /// The required kind.
         wanted: &'static str,
-        /// What there is.
+        /// The kind found.
         found: &'static str,
     },
     /// A result wider than [`MAX_WIDTH`].
@@ -58,13 +58,13 @@ pub enum Fault {
     /// More gates than [`MAX_POLICY_GATES`].
     #[error("this needs more than {MAX_POLICY_GATES} gates")]
     TooManyGates,
-    /// What holds, or does not, whatever the fields say.
+    /// The policy holds, or does not, whatever the fields are.
     #[error("this is always {0}, whatever the fields say")]
     Constant(bool),
     /// A name that is no name.
     #[error("`{0}` is no name: letters, digits, `_` and `.`, a letter first, at most 64")]
     Name(Box<str>),
-    /// A name that says something else in policies.
+    /// A keyword of policies.
     #[error("`{0}` is a word of the language and names no field")]
     Keyword(Box<str>),
     /// A field that is there already.
@@ -101,13 +101,13 @@ impl PolicyError {
         Self { line, column, fault }
     }
 
-    /// Of no text: at its first character.
+    /// Without a text: at its first character.
     pub(super) fn whole(fault: Fault) -> Self {
         Self { line: 1, column: 1, fault }
     }
 }
 
-/// A piece of somebody's text, shortened and fit to print.
+/// A piece of the text, shortened and fit to print.
 pub(super) fn shown(text: &str) -> Box<str> {
     let shown: String = text.chars().take(32).flat_map(char::escape_debug).collect();
     shown.into()

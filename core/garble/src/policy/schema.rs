@@ -10,7 +10,7 @@ use super::words::{self, Input, Parsed, expected, lexeme, next, place, symbol, w
 use super::{Fault, MAX_BITS, MAX_FIELDS, PolicyError};
 use crate::{Builder, Number};
 
-/// What a field can be.
+/// Kind of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// True or false: one bit.
@@ -40,7 +40,7 @@ impl Kind {
         }
     }
 
-    /// How many bits it has.
+    /// Number of bits.
     pub fn bits(self) -> usize {
         match self {
             Self::Bool => 1,
@@ -53,7 +53,7 @@ impl Kind {
         match self {
             Self::Bool => (0..=1).contains(&value),
             Self::Unsigned(bits) => value >= 0 && value >> bits == 0,
-            // What is left of the lower bits is nothing but the sign.
+            // The rest above the lower bits is nothing but the sign.
             Self::Signed(bits) => matches!(value >> bits.saturating_sub(1), 0 | -1),
         }
     }
@@ -84,7 +84,7 @@ impl Field {
         &self.name
     }
 
-    /// What it can be.
+    /// Kind of the field.
     pub fn kind(&self) -> Kind {
         self.kind
     }
@@ -94,7 +94,7 @@ impl Field {
         self.start..self.start.saturating_add(self.kind.bits())
     }
 
-    /// It as a number in a circuit whose inputs are all fields.
+    /// The field as a number in a circuit whose inputs are all fields.
     pub(super) fn number(&self, builder: &Builder) -> Number {
         let bits = self.bits().map(|at| builder.input(at)).collect();
         Number::new(bits, matches!(self.kind, Kind::Signed(_)))
@@ -116,7 +116,7 @@ impl Schema {
     /// Reads `x: i64, y: i64, medic: bool`, with commas or lines between fields.
     ///
     /// # Errors
-    /// [`PolicyError`] with line, column and what is wrong there.
+    /// [`PolicyError`] with line, column and mistake.
     pub fn parse(text: &str) -> Result<Self, PolicyError> {
         words::whole(text, |input| {
             let mut schema = Self::new();

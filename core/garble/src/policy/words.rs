@@ -20,7 +20,7 @@ pub(super) type Parsed<T> = Result<T, ErrMode<Failure>>;
 pub(super) const MAX_NAME: usize = 64;
 const KEYWORDS: [&str; 3] = ["and", "or", "not"];
 
-/// What stopped a parser, and at which byte.
+/// Error of a parser, and its byte.
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
     at: usize,
@@ -44,7 +44,7 @@ pub(super) fn wrong<T>(at: usize, fault: Fault) -> Parsed<T> {
     Err(ErrMode::Cut(Failure { at, fault: Some(fault) }))
 }
 
-/// Something else must stand here.
+/// The error that something else is expected here.
 pub(super) fn expected<T>(input: &Input<'_>, what: &'static str) -> Parsed<T> {
     let rest = input.as_ref();
     let end = rest.find(|c: char| !is_word(c)).filter(|&end| end > 0);
@@ -81,7 +81,7 @@ fn space(input: &mut Input<'_>) -> Parsed<()> {
     repeat(0.., alt((multispace1.void(), ('#', till_line_ending).void()))).parse_next(input)
 }
 
-/// Where the next word begins.
+/// First byte of the next word.
 pub(super) fn place(input: &Input<'_>) -> usize {
     input.current_token_start()
 }
@@ -91,7 +91,7 @@ pub(super) fn next(input: &mut Input<'_>) -> Option<char> {
     opt(peek(any::<_, ErrMode<Failure>>)).parse_next(input).ok().flatten()
 }
 
-/// The first of the symbols that stands here, if any.
+/// The first of the symbols that is next, if any.
 pub(super) fn symbol(input: &mut Input<'_>, symbols: &[&'static str]) -> Parsed<Option<&'static str>> {
     for &symbol in symbols {
         if opt(literal(symbol)).parse_next(input)?.is_some() {
@@ -102,7 +102,7 @@ pub(super) fn symbol(input: &mut Input<'_>, symbols: &[&'static str]) -> Parsed<
     Ok(None)
 }
 
-/// Whether this keyword stands here; if so, it is taken.
+/// Whether this keyword is next; if so, it is taken.
 pub(super) fn keyword(input: &mut Input<'_>, wanted: &str) -> Parsed<bool> {
     let ahead = opt(peek(word)).parse_next(input)?;
     let here = ahead.is_some_and(|word| word.eq_ignore_ascii_case(wanted));
@@ -113,7 +113,7 @@ pub(super) fn keyword(input: &mut Input<'_>, wanted: &str) -> Parsed<bool> {
     Ok(here)
 }
 
-/// A name or a number, as it stands.
+/// A name or a number, unparsed.
 pub(super) fn lexeme<'t>(input: &mut Input<'t>) -> Parsed<Option<&'t str>> {
     let found = opt(word).parse_next(input)?;
     space(input)?;

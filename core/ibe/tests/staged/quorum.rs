@@ -37,7 +37,7 @@ impl Quorum {
     }
 }
 
-/// The error that names these, and nobody else.
+/// The error that names these, and no other.
 pub(crate) fn blamed(culprits: &[(u16, Fault)]) -> Error {
     let culprits = culprits.iter().map(|&(index, fault)| Culprit { index, fault }).collect();
     Error::InvalidKeyShares { culprits }

@@ -51,8 +51,8 @@ const MINUS_TWO: [u64; 6] = {
 impl Backend for Blst {
     const NAME: &'static str = "blst";
 
-    /// Montgomery's trick, over an inversion by a power: what is divided by depends on secrets, and arkworks'
-    /// own inversion takes a time that tells it.
+    /// Montgomery's trick, over an inversion by a power: the divisor depends on secrets, and arkworks' own
+    /// inversion takes a time that depends on it.
     fn normalise<C: Curve>(points: &[Point<C>]) -> Vec<Affine<C::Config>> {
         let mut product = <C as Parameters>::Field::ONE;
         let mut before = Vec::with_capacity(points.len());

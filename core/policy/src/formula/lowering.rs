@@ -1,6 +1,6 @@
 //! Lowers comparisons to formulas over bits.
 //!
-//! x ≥ c looks at the bits of x from the highest down to the lowest 1 of c. A bit where c has 1 must be 1
+//! x ≥ c examines the bits of x from the highest down to the lowest 1 of c. A bit where c has 1 must be 1
 //! *and* the rest must compare; where c has 0, a 1 suffices *or* the rest must compare; at the lowest 1 of c,
 //! a 1 is all it takes, since below it c has only zeros. Each bit that decides anything is looked at once,
 //! and a formula needs a leaf for each, so no smaller one exists. x ≤ c is the same over the complements of
@@ -37,7 +37,7 @@ impl Form {
     }
 }
 
-/// How many leaves a condition has in a formula.
+/// Number of leaves of a condition in a formula.
 pub(crate) fn leaves_of(condition: &Condition) -> usize {
     let Condition::Compare(comparison) = condition else { return 1 };
     let width = usize::from(comparison.kind().bits());
@@ -51,7 +51,7 @@ pub(crate) fn leaves_of(condition: &Condition) -> usize {
 /// one child is that child.
 pub(super) fn lower<L>(tree: &Arena<Condition>, mut leaf: impl FnMut(Attribute) -> L) -> Arena<L> {
     let mut arena = Arena::new();
-    // Of each node of the tree, the node that stands for it.
+    // Of each node of the tree, the node in its place.
     let mut lowered: Vec<usize> = Vec::with_capacity(tree.nodes().len());
     for node in tree.nodes() {
         let node = match node {
@@ -111,7 +111,7 @@ fn at_least<L>(arena: &mut Arena<L>, mut bits: Vec<(bool, usize)>) -> usize {
     rest
 }
 
-/// All of `children`, or any; a single child stands for itself.
+/// All of `children`, or any; a single child takes the place of the gate.
 fn all_or_any<L>(arena: &mut Arena<L>, all: bool, children: Vec<usize>) -> usize {
     match *children.as_slice() {
         [only] => only,
@@ -119,7 +119,7 @@ fn all_or_any<L>(arena: &mut Arena<L>, all: bool, children: Vec<usize>) -> usize
     }
 }
 
-/// How many zeros c has below its lowest 1, which it has.
+/// Number of zeros of c below its lowest 1, which it has.
 const fn trailing_zeros(c: u64) -> u8 {
     c.trailing_zeros() as u8
 }

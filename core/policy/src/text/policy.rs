@@ -24,29 +24,29 @@ use crate::{AccessTree, AttributeName, Builder, Comparison, Condition, Fault, MA
 
 const OPERAND: &str = "an attribute, a comparison, `(` or `k of (`";
 
-/// A part of a policy that stands in the builder, and the byte it begins at.
+/// A part of a policy in the builder, and its first byte.
 #[derive(Clone, Copy)]
 struct Part {
     node: usize,
     at: usize,
 }
 
-/// What was read so far between one pair of parentheses, or outside of all.
+/// Parts read so far between one pair of parentheses, or outside of all.
 #[derive(Default)]
 struct Level<'t> {
-    /// Where the parenthesis opens, if it is one.
+    /// Position of the opening parenthesis, if there is one.
     open: Option<usize>,
-    /// The number of `k of (…)`, and where it stands.
+    /// The number of `k of (…)`, and its position.
     threshold: Option<(&'t str, usize)>,
-    /// What commas separate.
+    /// Operands separated by commas.
     list: Vec<Part>,
-    /// What `or` separates.
+    /// Operands separated by `or`.
     any: Vec<Part>,
-    /// What `and` separates.
+    /// Operands separated by `and`.
     all: Vec<Part>,
 }
 
-/// What an operand begins with.
+/// Beginning of an operand.
 enum Begun<'t> {
     Leaf(Part),
     Level(Level<'t>),
@@ -68,7 +68,7 @@ pub(super) fn policy(input: &mut Input<'_>, schema: &Schema) -> Parsed<AccessTre
                 continue;
             }
         };
-        // An operand ends here, and with it perhaps the parentheses it stands in, which are operands in turn.
+        // An operand ends here, and with it perhaps the parentheses around it, which are operands in turn.
         while let Some(ended) = parse.end(input, &mut level, operand)? {
             match outer.pop() {
                 Some(enclosing) => (level, operand) = (enclosing, ended),
@@ -78,14 +78,15 @@ pub(super) fn policy(input: &mut Input<'_>, schema: &Schema) -> Parsed<AccessTre
     }
 }
 
-/// What a parse adds to.
+/// State of a parse.
 struct Parse<'s> {
     schema: &'s Schema,
     builder: Builder,
 }
 
 impl Parse<'_> {
-    /// Where an operand must begin: a leaf, or a parenthesis that is the `depth`-th around its content.
+    /// Parses the beginning of an operand: a leaf, or a parenthesis that is the `depth`-th around its
+    /// content.
     fn begin<'t>(&mut self, input: &mut Input<'t>, depth: usize) -> Parsed<Begun<'t>> {
         let at = input.current_token_start();
         not_a_keyword(input, OPERAND)?;
@@ -111,8 +112,8 @@ impl Parse<'_> {
         open(input, depth, Some((word, at))).map(Begun::Level)
     }
 
-    /// Puts an operand where it belongs and reads what follows it. None if that is another operand; if the
-    /// level ends here, what the level is.
+    /// Adds an operand to its level and parses the operator after it. `None` if another operand follows; if
+    /// the level ends here, its value.
     fn end(&mut self, input: &mut Input<'_>, level: &mut Level<'_>, operand: Part) -> Parsed<Option<Part>> {
         level.all.push(operand);
         if opt(keyword("and")).parse_next(input)?.is_some() {
@@ -145,7 +146,7 @@ impl Parse<'_> {
         }
     }
 
-    /// A leaf whose name was read.
+    /// Parses a leaf whose name is read already.
     fn leaf(&mut self, input: &mut Input<'_>, name: AttributeName, at: usize) -> Parsed<Part> {
         let condition = match opt(operator).parse_next(input)? {
             None => {
@@ -163,7 +164,7 @@ impl Parse<'_> {
         Ok(Part { node, at })
     }
 
-    /// What a keyword joins: a gate, or, where there is no keyword, what stands there.
+    /// The gate of a keyword, or the single part without one.
     fn joined(&mut self, threshold: usize, parts: &[Part]) -> Parsed<Part> {
         match parts {
             [part] => Ok(*part),

@@ -12,14 +12,14 @@ use super::{Failure, Input, Parsed, expected, wrong};
 use crate::name::{is_bare, is_keyword};
 use crate::{AttributeName, Fault, IntegerType, Operator};
 
-/// What `inner` reads, and the white space behind it.
+/// Parses `inner` and the white space behind it.
 pub(super) fn lexeme<'t, T>(
     inner: impl ModalParser<Input<'t>, T, Failure>,
 ) -> impl ModalParser<Input<'t>, T, Failure> {
     terminated(inner, multispace0)
 }
 
-/// A character that stands for itself.
+/// A character that is a token of its own.
 pub(super) fn symbol(input: &mut Input<'_>, symbol: char) -> Parsed<()> {
     lexeme(symbol.void()).parse_next(input)
 }
@@ -29,7 +29,7 @@ pub(super) fn next(input: &mut Input<'_>) -> Parsed<Option<char>> {
     opt(peek(any)).parse_next(input)
 }
 
-/// A word out of the characters that need no quotation marks.
+/// A word of characters that need no quotation marks.
 pub(super) fn word<'t>(input: &mut Input<'t>) -> Parsed<&'t str> {
     lexeme(take_while(1.., is_bare)).parse_next(input)
 }
@@ -61,12 +61,12 @@ pub(super) fn quoted_name(input: &mut Input<'_>) -> Parsed<AttributeName> {
     AttributeName::new(&name).or_else(|fault| wrong(open, fault))
 }
 
-/// A name out of a word that is no keyword.
+/// A name from a word that is no keyword.
 pub(super) fn bare_name(word: &str, at: usize) -> Parsed<AttributeName> {
     AttributeName::new(word).or_else(|fault| wrong(at, fault))
 }
 
-/// Refuses a keyword where a name must stand.
+/// Refuses a keyword in the place of a name.
 pub(super) fn not_a_keyword(input: &mut Input<'_>, otherwise: &'static str) -> Parsed<()> {
     match peek(opt(word)).parse_next(input)? {
         Some(word) if word.eq_ignore_ascii_case("not") => wrong(input.current_token_start(), Fault::Negation),
@@ -81,7 +81,7 @@ pub(super) fn operator(input: &mut Input<'_>) -> Parsed<Operator> {
     lexeme(alt(&mut spelt[..])).parse_next(input)
 }
 
-/// A value of an integer of this kind, and where it stands.
+/// A value of an integer of this kind, and its position.
 pub(super) fn value(input: &mut Input<'_>, kind: IntegerType) -> Parsed<(u64, usize)> {
     let at = input.current_token_start();
     let Some(read) = peek(opt(word)).parse_next(input)?.and_then(|word| kind.read(word)) else {

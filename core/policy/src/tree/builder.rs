@@ -15,10 +15,9 @@ use crate::{AttributeName, Condition, Fault, Gate, IntegerType, MAX_DEPTH, MAX_L
 pub struct Builder {
     /// Nodes as they came: children before parents, but siblings in any order.
     arena: Arena<Condition>,
-    /// Of each node, how many gates are on the longest path down, itself included; none once it is under a
-    /// gate.
+    /// Number of gates on each node's longest path down, itself included; `None` once it is under a gate.
     heights: Vec<Option<usize>>,
-    /// What each name was used as.
+    /// Type with which each name was used.
     kinds: BTreeMap<AttributeName, Option<IntegerType>>,
     /// Leaves once comparisons are formulas.
     lowered: usize,
@@ -123,8 +122,8 @@ impl Builder {
     }
 
     fn in_post_order(&self, root: usize) -> Arena<Condition> {
-        // A node is met on the way down and a gate again on the way up, when its children stand at the end of
-        // `done`.
+        // A node is visited on the way down and a gate again on the way up, when its children are at the end
+        // of `done`.
         let (mut ordered, mut done, mut visits) = (Arena::new(), Vec::new(), vec![(root, false)]);
         while let Some((node, back)) = visits.pop() {
             match self.arena.nodes().get(node) {

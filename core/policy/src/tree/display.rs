@@ -5,15 +5,15 @@ use core::fmt;
 
 use crate::{AccessTree, Gate, Node};
 
-/// What is still to be written.
+/// A part that is still to be written.
 enum Part<'a> {
     Node { number: usize, root: bool },
     Text(&'a str),
 }
 
 impl fmt::Display for AccessTree {
-    /// In the policy language, on one line. Nested gates always stand in parentheses, so that nobody has to
-    /// know what binds tighter.
+    /// In the policy language, on one line. Nested gates are always in parentheses, so that readers need no
+    /// precedence.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts = vec![Part::Node { number: self.nodes().len().saturating_sub(1), root: true }];
         while let Some(part) = parts.pop() {
@@ -45,7 +45,7 @@ impl fmt::Display for AccessTree {
     }
 }
 
-/// What stands before, between and behind the children of a gate.
+/// Text before, between and behind the children of a gate.
 const fn punctuation(gate: &Gate, root: bool) -> (&'static str, &'static str, &'static str) {
     let word = match gate.children() {
         [_] => None,

@@ -43,7 +43,7 @@ impl AccessTree {
     /// Reads an encoding. What is returned passed every check that a parsed policy passes.
     ///
     /// # Errors
-    /// [`Fault::Malformed`], or what the nodes do wrong.
+    /// [`Fault::Malformed`], or the mistake of the nodes.
     pub fn decode(bytes: &[u8]) -> Result<Self, PolicyError> {
         let mut reader = Reader::new(bytes);
         if reader.u8()? != FORMAT {

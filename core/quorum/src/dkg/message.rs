@@ -19,8 +19,8 @@ pub const ECHO_LEN: usize = 32;
 /// Bytes of a share of a polynomial, in every suite.
 pub const SHARE_LEN: usize = SCALAR_LEN;
 
-/// Bytes of what a KGC deals when a secret is made: t commitments and a Schnorr signature. When shares are
-/// refreshed it is one commitment less, because the secret's is the identity.
+/// Bytes of a KGC's package in a key generation: t commitments and a Schnorr signature. In a refresh it is
+/// one commitment less, because the secret's is the identity.
 #[must_use]
 pub fn package_len<S: QuorumSuite>(parameters: Parameters) -> usize {
     (usize::from(parameters.threshold()) + 1) * S::POINT_LEN + SCALAR_LEN
@@ -52,8 +52,8 @@ impl<S: QuorumSuite> Plan<S> {
 
     /// Whether a share is f(i)·P = Σ i^k·C_k for the commitments C_k of a package and this KGC's i.
     ///
-    /// FROST checks it as well, but only once all shares are there, and does not say whose is wrong when
-    /// refreshing.
+    /// FROST checks it as well, but only once all shares are there, and does not name the wrong one in a
+    /// refresh.
     pub(super) fn share_fits(&self, package: &[u8], share: &[u8]) -> Option<bool> {
         let share = quiver_crypto::Zeroizing::new(S::scalar_decode(share)?);
         let (commitments, _) = package.split_at_checked(self.commitments().saturating_mul(S::POINT_LEN))?;

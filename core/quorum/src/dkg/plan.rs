@@ -17,7 +17,7 @@ use crate::public::frost;
 use crate::suite::{SCALAR_LEN, identifier};
 use crate::{Error, Parameters, PublicShares, QuorumSuite, SecretShare};
 
-/// Who this is, what the ceremony is for, and the seed of everything this KGC draws in it.
+/// Identifier, purpose of the ceremony, and the seed of everything this KGC draws in it.
 pub(super) struct Plan<S: QuorumSuite> {
     pub(super) parameters: Parameters,
     pub(super) kgc: KgcId,
@@ -35,7 +35,7 @@ pub(super) struct Old<S: QuorumSuite> {
     pub(super) next: u32,
 }
 
-/// What this KGC keeps of its own polynomial, and what it hands to the others.
+/// This KGC's secret polynomial, and its shares for the others.
 pub(super) struct Dealt<S: QuorumSuite> {
     secret: round2::SecretPackage<S::Frost>,
     shares: BTreeMap<KgcId, round2::Package<S::Frost>>,
@@ -45,7 +45,7 @@ pub(super) struct Dealt<S: QuorumSuite> {
 type Packages<S> =
     BTreeMap<Identifier<<S as QuorumSuite>::Frost>, round1::Package<<S as QuorumSuite>::Frost>>;
 
-/// What FROST's first part gives: a secret to keep and a package to send.
+/// Result of FROST's first part: a secret to keep and a package to send.
 type Part1<S> =
     (round1::SecretPackage<<S as QuorumSuite>::Frost>, round1::Package<<S as QuorumSuite>::Frost>);
 
@@ -81,9 +81,10 @@ impl<S: QuorumSuite> Plan<S> {
     /// Checks the proof that a dealer knows its secret, which makes it impossible to choose it after the
     /// others'.
     ///
-    /// FROST checks proofs only when it has those of everybody. So it is asked about a ceremony of two, this
-    /// KGC and that dealer, in which this KGC's polynomial is zero; nothing of what comes out is used. When
-    /// shares are refreshed there is no secret to know.
+    /// FROST checks proofs only when it has those of all. So it is asked about a ceremony of two, this KGC
+    /// and that dealer, in which this KGC's polynomial is zero; nothing of the result is used. So it is asked
+    /// about a ceremony of two, this KGC and that dealer, in which this KGC's polynomial is zero; nothing of
+    /// what comes out is used. When shares are refreshed there is no secret to know.
     pub(super) fn check_proof(&self, from: KgcId, package: round1::Package<S::Frost>) -> Result<(), Error> {
         if self.old.is_some() {
             return Ok(());

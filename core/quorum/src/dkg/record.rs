@@ -25,14 +25,14 @@ pub(super) enum Stage {
     Sharing = 3,
 }
 
-/// A plan, and what the others have sent so far.
+/// A plan, and the messages received so far.
 pub(super) struct Record<S: QuorumSuite> {
     plan: Plan<S>,
-    /// What this KGC dealt.
+    /// This KGC's package.
     own: Vec<u8>,
-    /// What the others dealt.
+    /// The others' packages.
     packages: BTreeMap<KgcId, Vec<u8>>,
-    /// Who has the same packages.
+    /// KGCs that have the same packages.
     echoes: BTreeSet<KgcId>,
     /// Their polynomials at this KGC's identifier.
     shares: BTreeMap<KgcId, Secret<SCALAR_LEN>>,
@@ -131,7 +131,7 @@ impl<S: QuorumSuite> Record<S> {
         self.plan.part3(dealt, &self.packages, &self.shares)
     }
 
-    /// No more bytes than this: the buffer must not grow, because what it leaves behind is not erased.
+    /// Number of bytes, at most: the buffer must not grow, because the old one is not erased.
     fn capacity(&self) -> usize {
         let n = usize::from(self.plan.parameters.members());
         let package = 6 + package_len::<S>(self.plan.parameters);

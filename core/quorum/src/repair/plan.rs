@@ -10,7 +10,7 @@ use quiver_crypto::{Digest, Hasher, Secret, Zeroizing};
 use crate::suite::{SCALAR_LEN, element};
 use crate::{Error, PublicShares, QuorumSuite};
 
-/// A repair: of whom, by whom, and what the helpers have committed to.
+/// A repair: the KGC that lost its share, its helpers, and their commitments.
 pub(super) struct Plan<S: QuorumSuite> {
     public: PublicShares<S>,
     helpers: BTreeSet<KgcId>,
@@ -76,7 +76,7 @@ impl<S: QuorumSuite> Plan<S> {
         let mut package = Vec::with_capacity(super::package_len::<S>(deltas.len()));
         for delta in deltas.values() {
             let delta = Zeroizing::new(S::scalar_decode(delta.expose()).ok_or(Error::Frost)?);
-            // δ = 0, whose commitment has no encoding, comes with the probability of guessing a key.
+            // δ = 0, whose commitment has no encoding, occurs with the probability of guessing a key.
             let commitment = Element::<S>::from_point(S::mul_base(&delta)).map_err(|_| Error::Frost)?;
             package.extend_from_slice(commitment.as_bytes());
         }

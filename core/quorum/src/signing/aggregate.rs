@@ -20,7 +20,7 @@ impl<S: QuorumSuite> PublicShares<S> {
     /// [`UnverifiedPartialKey::verify`], as with a single KGC.
     ///
     /// # Errors
-    /// [`Error::InvalidSignatureShares`] names all whose shares are wrong; [`Error::WrongVersion`],
+    /// [`Error::InvalidSignatureShares`] names all KGCs whose shares are wrong; [`Error::WrongVersion`],
     /// [`Error::WrongNumber`], [`Error::UnknownKgc`] or [`Error::Incomplete`] if package and shares do not
     /// belong together.
     pub fn aggregate_partial_key(

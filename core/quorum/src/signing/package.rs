@@ -22,7 +22,7 @@ pub struct SigningPackage<S: QuorumSuite> {
 }
 
 impl<S: QuorumSuite> SigningPackage<S> {
-    /// Puts a package together. Whoever signs has built `message` itself; see the [module](super).
+    /// Makes a package. Each signer has built `message` itself; see the [module](super).
     ///
     /// # Errors
     /// [`Error::DuplicateKgc`]; [`Error::UnknownKgc`] for 0 or more than [`MAX_MEMBERS`].
@@ -49,13 +49,13 @@ impl<S: QuorumSuite> SigningPackage<S> {
         self.version
     }
 
-    /// What is signed.
+    /// The message to sign.
     #[must_use]
     pub fn message(&self) -> &[u8] {
         &self.message
     }
 
-    /// Who signs, with their commitments, in ascending order.
+    /// Commitments of the signers, in ascending order.
     #[must_use]
     pub const fn commitments(&self) -> &BTreeMap<KgcId, Commitment<S>> {
         &self.commitments

@@ -103,7 +103,7 @@ impl FrostGroup for G1Group {
 
 fn to_scalar(tag: &str, message: &[u8]) -> Scalar {
     let mut bytes = expand_message::<WIDE>(&[CONTEXT.as_bytes(), tag.as_bytes()], &[message]);
-    // Big-endian bytes, reversed into the low end of what is reduced as a little-endian integer.
+    // Big-endian bytes, reversed into the low end of a little-endian integer that is reduced.
     bytes.reverse();
     let mut wide = [0; 64];
     wide.iter_mut().zip(bytes).for_each(|(to, from)| *to = from);

@@ -21,7 +21,7 @@ pub struct Over<S>(PhantomData<S>);
 /// A scalar of `S`. Compared in constant time.
 pub struct Scalar<S: Suite>(S::Scalar);
 
-/// A point of `S`. Identity and generator are named, because no [`Suite`] keeps them at hand.
+/// A point of `S`. Identity and generator are variants, because no [`Suite`] stores them.
 pub enum Point<S: Suite> {
     /// The neutral element.
     Identity,

@@ -1,4 +1,4 @@
-//! Making and refreshing a master secret when everybody behaves.
+//! Generating and refreshing a master secret among honest KGCs.
 
 use quiver_ainq::Purpose;
 use quiver_quorum::dkg::{Dealing, Resumed};
@@ -57,7 +57,7 @@ fn shares_of_two_versions_do_not_combine<S: QuorumSuite>() {
     let wrong = Error::WrongVersion { expected: 0, actual: 1 };
     assert_eq!(world.share(1).matches(&next.public).unwrap_err(), wrong);
     assert_eq!(Dealing::refresh(world.share(1), &next.public, CONTEXT, &mut rng(0)).unwrap_err(), wrong);
-    // Nor if somebody pretends that they are of one version.
+    // Nor with a forged version that claims to be the same.
     let mut encoded = world.share(1).encode();
     let at = encoded.len() - 32 - S::POINT_LEN - 1;
     encoded[at] = 1;

@@ -1,4 +1,4 @@
-//! What is stored and signed is read back exactly, and nothing inconsistent is.
+//! Stored and signed values are read back exactly, and no inconsistent one is.
 
 use proptest::prelude::*;
 use quiver_ainq::{Element, Ristretto255, Suite};

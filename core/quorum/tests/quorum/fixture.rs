@@ -1,4 +1,4 @@
-//! Quorums that are ready, and those who use them.
+//! Finished quorums, and their users.
 
 use std::collections::BTreeMap;
 
@@ -112,7 +112,7 @@ pub(crate) fn share_all<S: QuorumSuite>(echoing: Vec<Echoing<S>>) -> Vec<Sharing
     sharing
 }
 
-/// Everything after the first messages, when nobody misbehaves.
+/// Runs the ceremony after the first messages, among honest KGCs.
 pub(crate) fn run<S: QuorumSuite>(mut dealing: Vec<Dealing<S>>) -> Vec<Outcome<S>> {
     deal_all(&mut dealing);
     share_all(echo_all(dealing)).into_iter().map(|one| one.finish().unwrap()).collect()

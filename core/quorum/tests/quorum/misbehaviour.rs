@@ -38,7 +38,7 @@ fn both<S: QuorumSuite>(seed: u64) -> [Vec<Dealing<S>>; 2] {
     [generating(parameters(), &mut rng), refreshing(&mut rng)]
 }
 
-/// Refused with this error, whereupon the state is what it was.
+/// Refused with this error, after which the state is unchanged.
 fn refuses<S: QuorumSuite>(dealing: &mut Dealing<S>, from: KgcId, package: &[u8], expected: &Error) {
     let before = dealing.encode();
     assert_eq!(dealing.receive(from, package).unwrap_err(), *expected);
@@ -72,7 +72,7 @@ fn commitments_of_another_number_are_blamed_on_their_sender<S: QuorumSuite>() {
         let more = [&package[..S::POINT_LEN], &package].concat();
         refuses(&mut dealing[0], 2, &more, &invalid);
     }
-    // Also those that are right in a quorum of another threshold.
+    // Also packages that are right in a quorum of another threshold.
     let mut rng = rng(3);
     let mut dealing = generating::<S>(parameters(), &mut rng);
     let other = generating::<S>(Parameters::new(4, 4).unwrap(), &mut rng);
@@ -105,7 +105,7 @@ fn a_kgc_that_deals_twice_is_blamed<S: QuorumSuite>() {
 
 fn a_kgc_that_deals_different_things_to_two_is_found_out_before_anybody_shares<S: QuorumSuite>() {
     for (mut dealing, other) in both::<S>(7).into_iter().zip(both::<S>(8)) {
-        // KGC 4 is of two minds, and tells KGC 2 the other one.
+        // KGC 4 deals twice, and sends KGC 2 the other package.
         dealing[1].receive(4, other[3].package()).unwrap();
         for (to, from) in [(1, 2), (1, 3), (1, 4), (2, 1), (2, 3)] {
             let package = dealing[from - 1].package().to_vec();
@@ -219,8 +219,8 @@ fn a_stored_ceremony_is_read_back_exactly_or_not_at_all<S: QuorumSuite>() {
             assert!(Resumed::<S>::decode(&bytes[..len]).is_err(), "of {len} bytes");
         }
         assert!(Resumed::<S>::decode(&[bytes.as_slice(), &[0]].concat()).is_err());
-        // The round stands behind the kind and the suite: one that was not over yet is not taken for one that
-        // was.
+        // The round is encoded behind the kind and the suite: a round that was not over yet is not taken for
+        // one that was.
         let at = 4 + "quiver/1 quorum ceremony".len() + 4 + S::ID.len();
         let mut earlier = bytes.to_vec();
         earlier[at] = 4;

@@ -1,4 +1,4 @@
-//! A lost share comes back, and whoever lies about it is named.
+//! A lost share is restored, and a lying helper is named.
 
 use quiver_ainq::KgcId;
 use quiver_quorum::repair::{ANSWER_LEN, DELTA_LEN, Helping, Recovering};

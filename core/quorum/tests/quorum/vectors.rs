@@ -18,8 +18,8 @@ const SHARES: [&str; 3] = [
     "f17e505f0e2581c6acfe54d3846a622834b5e7b50cad9a2109a97ba7a80d5c04",
 ];
 
-/// Of a signer: randomness of the hiding and of the binding nonce, the commitments to both, its signature
-/// share.
+/// Values of a signer: randomness of the hiding and of the binding nonce, the commitments to both, its
+/// signature share.
 struct Signer {
     kgc: KgcId,
     randomness: [&'static str; 2],

@@ -144,7 +144,7 @@ impl Point {
         Self { x: self.x.mul(&Tight::constant(&BETA)), ..*self }
     }
 
-    /// integer · self, in a time that tells the integer, which is not zero.
+    /// integer · self, in a time that depends on the integer, which is not zero.
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(crate) fn times_public(&self, integer: u64) -> Self {
         (0..integer.ilog2()).rev().fold(*self, |sum, bit| {
@@ -164,8 +164,8 @@ impl Point {
     }
 }
 
-/// What algorithms 7 and 8 have in common: the sum, from X₁X₂, Y₁Y₂, Z₁Z₂, X₁Y₂ + X₂Y₁, Y₁Z₂ + Y₂Z₁ and X₁Z₂
-/// + X₂Z₁.
+/// Common part of algorithms 7 and 8: the sum, from X₁X₂, Y₁Y₂, Z₁Z₂, X₁Y₂ + X₂Y₁, Y₁Z₂ + Y₂Z₁ and X₁Z₂ +
+/// X₂Z₁.
 #[target_feature(enable = "avx512f,avx512ifma")]
 #[inline]
 fn sum(xx: &Wide, yy: &Wide, zz: &Wide, [xy, yz]: [&Tight; 2], xz: &Wide) -> Point {

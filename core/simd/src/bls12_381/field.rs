@@ -73,7 +73,7 @@ const ONE: Constant = [
     0xe_06ef_23c2_4a25,
     0x0_0000_0001_4c8e,
 ];
-/// 2^448 modulo p: times this, the form with 2^384, which everybody else uses, becomes that with 2^416.
+/// 2^448 modulo p: multiplies the form with 2^384, the standard one, into that with 2^416.
 const ENTER: Constant = [
     0x7_fde3_7dba_9366,
     0x4_e275_25bc_342b,
@@ -110,7 +110,7 @@ pub(crate) struct Wide(Limbs);
 #[derive(Clone, Copy)]
 pub(crate) struct Difference(Limbs);
 
-/// Does something with each index of a limb, written out, so that limbs stay in registers.
+/// Repeats code for each index of a limb, unrolled, so that limbs stay in registers.
 macro_rules! each_limb {
     ($index:ident => $body:expr) => {
         [
@@ -252,9 +252,8 @@ impl Tight {
         Self(each_limb!(I => _mm512_mask_blend_epi64(mask, self.0[I], other.0[I])))
     }
 
-    /// In each lane one of sixteen elements, those in the lanes of `self` and then of `other`: that of its
-    /// index, of which the lowest four bits count. Both are in registers, so that nothing is addressed by an
-    /// index.
+    /// Selects in each lane one of sixteen elements, those in the lanes of `self` and then of `other`, by the
+    /// lowest four bits of the lane's index. Both are in registers, so that no address depends on an index.
     #[target_feature(enable = "avx512f,avx512ifma")]
     #[inline]
     pub(crate) fn look_up(&self, other: &Self, indices: __m512i) -> Self {
@@ -268,7 +267,7 @@ impl Tight {
         Wide(self.0)
     }
 
-    /// −self, for what is below 2^10·p.
+    /// −self, for a value below 2^10·p.
     #[target_feature(enable = "avx512f,avx512ifma")]
     #[inline]
     pub(crate) fn neg(&self) -> Self {
@@ -333,14 +332,14 @@ impl Wide {
     fn least(&self) -> Limbs {
         let (limbs, p) = (rippled(self.0), broadcast(&P));
         let less = rippled(each_limb!(I => _mm512_sub_epi64(limbs[I], p[I])));
-        // The highest limb has what is borrowed.
+        // The highest limb has the borrow.
         let below = _mm512_cmplt_epi64_mask(less[LIMBS - 1], _mm512_setzero_si512());
         each_limb!(I => _mm512_mask_blend_epi64(below, less[I], limbs[I]))
     }
 }
 
 impl Difference {
-    /// The same elements, to be multiplied: 2^10·p is added, and what is carried may be negative.
+    /// The same elements, ready to be multiplied: 2^10·p is added, and carries may be negative.
     #[target_feature(enable = "avx512f,avx512ifma")]
     #[inline]
     pub(crate) fn carry(&self) -> Tight {
@@ -349,8 +348,8 @@ impl Difference {
     }
 }
 
-/// Carries from the lowest limb to the highest, one after the other; the highest keeps what it has, which is
-/// what the number's size says.
+/// Carries from the lowest limb to the highest, one after the other; the highest keeps the rest, which is
+/// bounded by the number's size.
 #[target_feature(enable = "avx512f,avx512ifma")]
 #[inline]
 fn rippled(mut limbs: Limbs) -> Limbs {

@@ -173,15 +173,15 @@ impl Accumulator {
     }
 }
 
-/// What coefficients of f are multiplied by: a, and ξ·a for those that wrap around; the opposites of
-/// imaginary parts beside them.
+/// Factors of coefficients of f: a, and ξ·a for those that wrap around; the opposites of imaginary parts
+/// beside them.
 struct Factor {
     own: [Tight; 3],
     times_xi: [Tight; 3],
 }
 
 impl Factor {
-    /// Of coefficient · coordinate.
+    /// coefficient · coordinate.
     #[target_feature(enable = "avx512f,avx512ifma")]
     fn new(coefficient: &Quadratic, coordinate: &Tight) -> Self {
         let own = coefficient.each_ref().map(|part| part.mul(coordinate));

@@ -1,8 +1,8 @@
 //! Multiplication of eight points at once, each by a scalar of its own.
 //!
-//! A scalar is k₀ + k₁·z², and z² · point costs one product in the field. Digits of five bits choose, by
-//! masks, from sixteen multiples of each point, all of which are read; what is added and doubled is always
-//! the same.
+//! A scalar is k₀ + k₁·z², and z² · point costs one product in the field. Digits of five bits select, by
+//! masks, from sixteen multiples of each point, all of which are read; the sequence of additions and
+//! doublings is always the same.
 
 use alloc::vec::Vec;
 use core::arch::x86_64::{_mm512_cmpeq_epi64_mask, _mm512_set1_epi64};

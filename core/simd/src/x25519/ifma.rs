@@ -42,7 +42,7 @@ fn multiply_chunk((swaps, us): (&Swaps, &mut [[u8; 32]])) {
         scatter(&Zeroizing::new(product.x.to_words()), group);
     }
     products.fill(Fraction { x: zero, z: zero });
-    // Somebody might look, for all the compiler knows; so it has to write the zeros.
+    // The compiler must assume a read, and so has to write the zeros.
     black_box(&mut products);
 }
 

@@ -128,7 +128,7 @@ fn select<E: Entry>(selected: &mut E, row: &[E], place: u16, take: bool) {
 
 /// A normalised point in a row.
 pub trait Entry: Copy + Default {
-    /// Takes in another's bits, as far as the mask says.
+    /// Replaces the value by another, as far as the mask is set.
     fn take(&mut self, from: &Self, mask: u64);
     /// Becomes the opposite if told so, in constant time.
     fn negate_if(&mut self, negative: bool);

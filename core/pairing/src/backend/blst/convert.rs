@@ -22,7 +22,7 @@ impl Coordinate for Fq {
     }
 
     fn from_native(native: &blst_fp) -> Self {
-        // In Montgomery form, as it is there.
+        // In Montgomery form, as in arkworks.
         Self::new_unchecked(BigInt(native.l))
     }
 }
@@ -40,7 +40,7 @@ impl Coordinate for Fq2 {
     }
 }
 
-/// What a final exponentiation gave.
+/// The result of a final exponentiation.
 pub(super) fn to_gt(native: &blst_fp12) -> Gt {
     let [c0, c1] = &native.fp6;
     Gt(Fq12::new(to_fq6(c0), to_fq6(c1)))

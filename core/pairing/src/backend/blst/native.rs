@@ -13,7 +13,7 @@ use super::ffi;
 use crate::curve::sealed::Parameters;
 use crate::{Curve, G1, G1Curve, G2, G2Curve, Group, Point};
 
-/// What blst does on one curve.
+/// Functions of blst on one curve.
 pub trait Native {
     /// A point in Jacobian coordinates.
     type Jacobian: Copy + Default;

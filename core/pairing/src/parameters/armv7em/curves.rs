@@ -8,7 +8,7 @@ use super::tower::{Fq, Fq2Config, Fq6Config, Fq12Config};
 /// The pairing.
 pub(crate) type Bls12_381 = Bls12<Config>;
 
-/// What makes the pairing out of both curves.
+/// Parameters of the pairing of both curves.
 pub(crate) struct Config;
 
 impl Bls12Config for Config {

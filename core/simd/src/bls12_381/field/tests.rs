@@ -74,7 +74,7 @@ fn zero_is_known_whatever_multiple_of_p_stands_for_it() {
     assert!(on_vectors(body, elements).is_none_or(|found| found == expected));
 }
 
-/// The number that limbs make modulo p, and 2^416 times what they stand for.
+/// The number of the limbs modulo p, which is 2^416 times the element.
 fn number(limbs: &Constant) -> Fq {
     let shift = Fq::from(1_u64 << 52);
     limbs.iter().rev().fold(Fq::zero(), |sum, &limb| sum * shift + Fq::from(limb.cast_unsigned()))

@@ -27,7 +27,7 @@ use crate::words::{Mask, Words, hi, lo, load, store};
 #[derive(Clone, Copy)]
 pub(super) struct Tight(Limbs);
 
-/// What a product is before its carry: each limb below 2^60.
+/// A product before its carry: each limb below 2^60.
 #[derive(Clone, Copy)]
 pub(super) struct Wide(Limbs);
 
@@ -83,8 +83,8 @@ impl Tight {
         let nineteen = _mm512_set1_epi64(19);
         let (mut limbs, over) = rippled(self.0);
         limbs[0] = _mm512_madd52lo_epu64(limbs[0], over, nineteen);
-        // Bit 255 of the number plus 19 says whether it is at least p; then p is subtracted: 19 added, bit
-        // 255 dropped.
+        // Bit 255 of the number plus 19 is set if it is at least p; then p is subtracted: 19 added, bit 255
+        // dropped.
         let mut above = limbs;
         above[0] = _mm512_add_epi64(above[0], nineteen);
         let (_, over) = rippled(above);
@@ -167,7 +167,7 @@ impl Tight {
     pub(super) fn plus_multiple(self, other: Self, factor: i64) -> Wide {
         let ([a0, a1, a2, a3, a4], [b0, b1, b2, b3, b4]) = (self.0, other.0);
         let (k, zero) = (_mm512_set1_epi64(factor), _mm512_setzero_si512());
-        // What goes above bit 52 of a limb has weight 2 in the next one, and 2·19 in the lowest.
+        // A bit above 52 of a limb has weight 2 in the next one, and 2·19 in the lowest.
         let wrapped = hi(zero, b4, k);
         Wide([
             lo(lo(a0, b0, k), wrapped, _mm512_set1_epi64(2 * 19)),

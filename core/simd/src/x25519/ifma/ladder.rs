@@ -7,8 +7,8 @@
 //! | A, B, C, D | sum and difference of the coordinates of either |
 //! | swap | one byte of [`Swaps`], the same for all lanes |
 //!
-//! What is selected is only what is doubled. DA and CB trade places when the points do; their sum stays as it
-//! is and their difference changes its sign, which is squared away.
+//! Only the operand of the doubling is selected. DA and CB swap when the points do; their sum stays the same
+//! and their difference changes its sign, which is squared away.
 
 use core::hint::black_box;
 

@@ -31,7 +31,7 @@ pub(super) fn carry([l0, l1, l2, l3, l4]: Limbs) -> Limbs {
     ]
 }
 
-/// Carries from the lowest limb to the highest, one after the other; and what the highest carries over.
+/// Carries from the lowest limb to the highest, one after the other; returns the carry of the highest.
 #[target_feature(enable = "avx512f,avx512ifma")]
 #[inline]
 pub(super) fn rippled(mut limbs: Limbs) -> (Limbs, __m512i) {

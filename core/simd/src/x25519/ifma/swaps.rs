@@ -5,7 +5,7 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 /// Bits 254 to 0.
 const STEPS: usize = 255;
 
-/// For every step of the ladder whether the two points trade places first: all ones if so, else zero. As
+/// For every step of the ladder whether the two points are swapped first: all ones if so, else zero. As
 /// secret as the scalar; erased when dropped.
 #[derive(Zeroize, ZeroizeOnDrop)]
 pub(crate) struct Swaps {

@@ -37,7 +37,7 @@ pub(in super::super) fn prepare(points: &[G2]) -> Option<Lines> {
     Some(lanes.lines(&lines.collect::<Option<Vec<Vec<[Element; 4]>>>>()?))
 }
 
-/// Σ e(p, q) over the points and those whose lines these are.
+/// Σ e(p, q) over the points and the owners of these lines.
 pub(in super::super) fn prepared_product(lines: &Lines, points: &[G1]) -> Option<Gt> {
     let lanes = Lanes::detect()?;
     // (0, 0) for the identity, which counts for nothing.

@@ -101,7 +101,7 @@ fn raw_one(point: &G1) -> Jacobian {
 /// The points; what they were copied from is erased.
 fn finished(points: Vec<Jacobian>) -> Vec<G1> {
     let point = |point: &Jacobian| {
-        // In Montgomery form, as they are there.
+        // In Montgomery form, as in arkworks.
         let [x, y, z] = point.map(|coordinate| Fq::new_unchecked(BigInt(coordinate)));
         Point(Projective { x, y, z })
     };

@@ -66,7 +66,7 @@ fn mul(a: &Proven, b: &Proven) -> Proven {
     product
 }
 
-/// By `fiat_25519_add` or `fiat_25519_sub`.
+/// Result of `fiat_25519_add` or `fiat_25519_sub`.
 fn by(operation: fn(&mut Loose, &Proven, &Proven), a: &Proven, b: &Proven) -> Proven {
     let (mut loose, mut result) = (Loose([0; 5]), Proven([0; 5]));
     operation(&mut loose, a, b);
@@ -78,7 +78,7 @@ fn add(a: &Proven, b: &Proven) -> Proven {
     by(fiat_25519_add, a, b)
 }
 
-/// The number that limbs of any size stand for.
+/// The number of limbs of any size.
 fn proven(limbs: &[u64; 5]) -> Proven {
     limbs.iter().rev().fold(small(0), |sum, limb| add(&mul(&sum, &small(1 << 51)), &small(*limb)))
 }
@@ -89,7 +89,7 @@ fn to_bytes(element: &Proven) -> [u8; 32] {
     bytes
 }
 
-/// What fiat-crypto computes of the numbers in each lane of `a` and `b`.
+/// fiat-crypto's result for the numbers in each lane of `a` and `b`.
 fn expected(a: &Loaded, b: &Loaded, compute: impl Fn(&Proven, &Proven) -> Proven) -> Numbers {
     core::array::from_fn(|lane| to_bytes(&compute(&proven(&a[lane]), &proven(&b[lane]))))
 }
@@ -180,7 +180,7 @@ fn modulo_p(numbers: Numbers) -> Numbers {
     })
 }
 
-/// Without the instructions, what the vectors would have given.
+/// The expected result of the vectors, computed without the instructions.
 fn read_and_written(numbers: Numbers) -> Numbers {
     #[target_feature(enable = "avx512f,avx512ifma")]
     fn body(numbers: Numbers) -> Numbers {
