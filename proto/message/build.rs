@@ -2,7 +2,7 @@
 
 use prost_types::FileDescriptorSet;
 
-/// What the messages of the protocol that a feature stands for have in common: how their names begin.
+/// Prefixes of the names of messages that each feature stands for.
 const OPTIONAL: [(&str, &[&str]); 4] = [
     ("SERVICES", &["StandBy", "Replica", "Seat", "Quorum", "Admission"]),
     ("DELIVERY", &["Delivery"]),
@@ -22,7 +22,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             leave_out(&mut descriptors, names);
         }
     }
-    // A header's fields are parts of the message that was received, not copies of them: of all messages it has the most.
+    // A header's fields are parts of the message that was received, not copies of them: of all messages it
+    // has the most.
     prost_build::Config::new().bytes([".quiver.v1.Header"]).compile_fds(descriptors)?;
     Ok(())
 }
@@ -31,7 +32,7 @@ fn has(feature: &str) -> bool {
     std::env::var_os(format!("CARGO_FEATURE_{feature}")).is_some()
 }
 
-/// Takes out the messages whose names begin like one of these, and the fields that hold them.
+/// Removes the messages whose names begin like one of these, and the fields that hold them.
 fn leave_out(descriptors: &mut FileDescriptorSet, names: &[&str]) {
     let named = |name: &str| names.iter().any(|start| name.starts_with(start));
     for file in &mut descriptors.file {

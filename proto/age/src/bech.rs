@@ -11,9 +11,9 @@ use crate::{Error, Result};
 
 /// A kind of text.
 pub(crate) struct Kind {
-    /// What it is called in errors.
+    /// Name in errors.
     what: &'static str,
-    /// What stands before the separator `1`.
+    /// Prefix before the separator `1`.
     prefix: &'static str,
     /// The longest text, in characters.
     limit: usize,
@@ -35,7 +35,7 @@ impl Kind {
     pub(crate) fn encode(&self, bytes: &[u8]) -> Zeroizing<String> {
         let mut text = Zeroizing::new(bech32_encode(Hrp::parse_unchecked(self.prefix), bytes));
         if self.prefix.starts_with(|first: char| first.is_ascii_uppercase()) {
-            // In place, so that nothing of a secret is left behind.
+            // In place, so that no copy of a secret is left behind.
             text.make_ascii_uppercase();
         }
         text

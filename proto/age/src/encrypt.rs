@@ -14,7 +14,7 @@ use crate::{Error, Result};
 /// Bytes copied at once: a chunk of age's.
 const COPIED: usize = 64 * 1024;
 
-/// How a file looks.
+/// Format of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
     /// Bytes.
@@ -33,8 +33,8 @@ impl From<Format> for age::armor::Format {
     }
 }
 
-/// Encrypts what is written to it. Without [`Self::finish`] the file is cut short, and whoever opens it sees
-/// that.
+/// Encrypts the bytes written to it. Without [`Self::finish`] the file is truncated, which is detected on
+/// opening.
 pub struct Writer<W: Write> {
     inner: StreamWriter<ArmoredWriter<BufWriter<W>>>,
 }
@@ -94,7 +94,7 @@ pub fn encrypt(recipients: &[Recipient], format: Format, from: impl Read, to: im
     Ok(copied)
 }
 
-/// Copies, and tells reading that fails (after how many bytes) from writing that fails. What was copied is
+/// Copies, and distinguishes an error of reading (after how many bytes) from one of writing. Copied bytes are
 /// erased behind.
 pub(crate) fn copy(
     mut from: impl Read,

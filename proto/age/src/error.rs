@@ -1,4 +1,4 @@
-//! What can go wrong with age files.
+//! Errors of age files.
 
 use std::io;
 
@@ -7,16 +7,16 @@ use crate::{KEYS_LIMIT, RECIPIENTS_LIMIT};
 /// A result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What went wrong. No message contains a secret.
+/// An error. No message contains a secret.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A text that should be a recipient or an identity is none.
     #[error("this is no {what}: {reason}")]
     Text {
-        /// What it should be.
+        /// Name of the expected value.
         what: &'static str,
-        /// What is wrong with it.
+        /// Its mistake.
         reason: &'static str,
     },
     /// A condition that is not spelled as conditions are, or a point that is none.
@@ -31,7 +31,7 @@ pub enum Error {
     /// More keys than an identity holds.
     #[error("an identity holds at most {KEYS_LIMIT} keys")]
     TooManyKeys,
-    /// Nobody to encrypt to.
+    /// There is no recipient.
     #[error("no condition to encrypt to")]
     NoRecipients,
     /// More recipients than a header has room for.
@@ -42,7 +42,7 @@ pub enum Error {
     IdentityLine {
         /// The line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// Its mistake.
         reason: String,
     },
     /// Not an age file, or its header is damaged.
@@ -67,7 +67,7 @@ pub enum Error {
         /// The fingerprint of the master key that is held, hex.
         own: String,
     },
-    /// The file opens under other conditions than those whose keys are held.
+    /// The file opens under other conditions than those of the held keys.
     #[error("no key for any of the file's conditions: {}", conditions.join(", "))]
     NoKey {
         /// The file's conditions.
@@ -81,13 +81,13 @@ pub enum Error {
         "the file was cut short or altered after the first {genuine} bytes of its content, which are genuine"
     )]
     Damaged {
-        /// How many bytes of plaintext came out, all of them authentic.
+        /// Number of plaintext bytes before the error, all of them authentic.
         genuine: u64,
     },
-    /// What comes in cannot be read.
+    /// The input cannot be read.
     #[error("cannot read: {0}")]
     Read(io::Error),
-    /// What goes out cannot be written.
+    /// The output cannot be written.
     #[error("cannot write: {0}")]
     Write(io::Error),
     /// The `age` crate refused for a reason that is not expected.

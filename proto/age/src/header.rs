@@ -10,9 +10,9 @@ use crate::{Error, Result};
 const LIMIT: usize = 64 * 1024;
 /// The longest header, in lines: parsing takes the square of that.
 const LINES_LIMIT: usize = 1024;
-/// How the header's last line begins.
+/// Beginning of the header's last line.
 const LAST_LINE: &[u8] = b"--- ";
-/// How an armoured file begins.
+/// Beginning of an armoured file.
 const ARMOUR_START: &[u8] = b"-----BEGIN AGE ENCRYPTED FILE-----";
 /// The longest line of armour, its end included: 64 characters, and something for other kinds of line end.
 const ARMOUR_LINE: usize = 80;
@@ -26,7 +26,7 @@ pub(crate) enum Input<R: Read> {
 /// The lines of armour, as bytes.
 type Armour<R> = BufReader<ArmoredReader<BufReader<ShortLines<Prefixed<R>>>>>;
 
-/// What was read to look at it, and the rest.
+/// The bytes read to detect the format, and the rest.
 pub(crate) type Prefixed<R> = Chain<Cursor<Vec<u8>>, R>;
 
 impl<R: Read> Input<R> {

@@ -20,8 +20,9 @@ pub const KEYS_LIMIT: usize = 64;
 /// First byte of an encoded identity.
 const VERSION: u8 = 1;
 
-/// Keys of conditions under one master key. Secret: whoever has it opens what is encrypted to these
-/// conditions. As text `AGE-PLUGIN-QUIVER-1…`, which decodes to
+/// Keys of conditions under one master key. Secret: its holder opens files encrypted to these conditions.
+/// Secret: whoever has it opens what is encrypted to these conditions. As text `AGE-PLUGIN-QUIVER-1…`, which
+/// decodes to
 ///
 /// | bytes | what |
 /// |---|---|
@@ -57,12 +58,12 @@ impl Identity {
         &self.master
     }
 
-    /// The conditions whose keys are held, ascending by their spelling.
+    /// The conditions of the held keys, ascending by their spelling.
     pub fn conditions(&self) -> impl Iterator<Item = &Condition> {
         self.keys.keys()
     }
 
-    /// Whom to encrypt to so that this identity opens it.
+    /// Recipients whose files this identity opens.
     pub fn recipients(&self) -> impl Iterator<Item = Recipient> {
         self.conditions().map(|condition| Recipient::new(self.master, condition.clone()))
     }
@@ -119,7 +120,7 @@ impl Identity {
         Ok(identity)
     }
 
-    /// What [`Self::decode`] reads.
+    /// The encoding that [`Self::decode`] reads.
     pub fn encode(&self) -> Zeroizing<Vec<u8>> {
         // Room for all of it from the start: a growing vector would leave copies behind.
         let lengths = self.conditions().map(|condition| 1 + condition.as_str().len() + IdentityKey::LEN);
@@ -142,7 +143,7 @@ impl Identity {
         IDENTITY.encode(&self.encode())
     }
 
-    /// The file key in a stanza; none if it is for no key that is held.
+    /// The file key in a stanza; `None` if it is for no held key.
     ///
     /// # Errors
     /// [`Error::NotAnAgeFile`] if the stanza is not formed like one, [`Error::AlteredHeader`] if the key does

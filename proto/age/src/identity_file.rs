@@ -1,6 +1,7 @@
 //! Identities as the lines of a file, as `age` and `rage` read them with `--identity`.
 //!
-//! Empty lines and lines that start with `#` say nothing. Whoever writes such a file gives it mode 0600.
+//! Empty lines and lines that start with `#` are ignored. A program that writes such a file gives it mode
+//! 0600.
 
 use quiver_crypto::Zeroizing;
 

@@ -52,9 +52,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A header says for everybody to read under which conditions the file opens. The key of a condition opens
-//! every file that was and will be encrypted to it, and nothing takes it back; nor does age say who encrypted
-//! a file.
+//! A header is public: it names the conditions under which the file opens. The key of a condition opens every
+//! file that was and will be encrypted to it, and cannot be withdrawn; nor does age authenticate the sender
+//! of a file.
 //!
 //! Memory does not grow with a file: both directions hold one chunk. A header is read up to 64 KiB and no
 //! further. What is random comes from the operating system, because the `age` crate takes it from there
@@ -84,5 +84,5 @@ pub use open::{Plaintext, Sealed};
 pub use recipient::{RECIPIENTS_LIMIT, Recipient};
 pub use stanza::{TAG, WrappedKey};
 
-/// The name of the plugin, as it stands in recipients, identities and the program's name.
+/// The name of the plugin in recipients, identities and the program's name.
 pub const PLUGIN_NAME: &str = "quiver";

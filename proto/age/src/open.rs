@@ -18,7 +18,7 @@ use crate::{Error, Result};
 /// Length of the payload's nonce, in bytes; it follows the header.
 const NONCE_LENGTH: usize = 16;
 
-/// A file whose header was read, and nothing more. Nothing about it is verified until it is opened.
+/// A file whose header was read. Nothing about it is verified until it is opened.
 pub struct Sealed<R: Read> {
     header: Vec<u8>,
     keys: Vec<WrappedKey>,
@@ -88,7 +88,7 @@ impl<R: Read> Sealed<R> {
     }
 }
 
-/// An identity that opens nothing and notes what it is asked to open.
+/// An identity that opens nothing and records the stanzas that it is asked to open.
 #[derive(Default)]
 struct Onlooker {
     seen: RefCell<Vec<WrappedKey>>,
@@ -117,8 +117,8 @@ fn wrapped_keys(header: &[u8]) -> Result<Vec<WrappedKey>> {
     }
 }
 
-/// The content of an opened file. Every byte that can be read is authentic; after an error nothing more
-/// comes.
+/// The content of an opened file. Every byte that can be read is authentic; after an error no more bytes
+/// follow.
 pub struct Plaintext<R: Read> {
     inner: StreamReader<Chain<Cursor<Vec<u8>>, Input<R>>>,
 }
@@ -145,7 +145,7 @@ impl<R: Read> Read for Plaintext<R> {
     }
 }
 
-/// What did not come out of the `age` crate, after so many bytes that did.
+/// The error of the `age` crate after so many bytes.
 fn unreadable(error: io::Error, genuine: u64) -> Error {
     match error.kind() {
         io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => Error::Damaged { genuine },

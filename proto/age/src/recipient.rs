@@ -20,7 +20,7 @@ pub const RECIPIENTS_LIMIT: usize = 64;
 /// First byte of an encoded recipient.
 const VERSION: u8 = 1;
 
-/// Whoever has the key of a condition. As text `age1quiver1…`, which decodes to
+/// A recipient: all holders of the key of a condition. As text `age1quiver1…`, which decodes to
 ///
 /// | bytes | what |
 /// |---|---|
@@ -53,7 +53,7 @@ impl Recipient {
         &self.condition
     }
 
-    /// Reads what a recipient's text decodes to.
+    /// Decodes the bytes of a recipient's text.
     ///
     /// # Errors
     /// [`Error::Text`], and [`Error::Ibe`] if the point or the condition is none.
@@ -69,7 +69,7 @@ impl Recipient {
         Ok(Self::new(MasterPublicKey::decode(master)?, condition.parse()?))
     }
 
-    /// What [`Self::decode`] reads.
+    /// The encoding that [`Self::decode`] reads.
     pub fn encode(&self) -> Vec<u8> {
         [&[VERSION][..], &self.master().encode(), self.condition.as_str().as_bytes()].concat()
     }
@@ -77,7 +77,7 @@ impl Recipient {
     /// Encrypts a file key to this recipient.
     ///
     /// # Errors
-    /// Those of the encryption; none is expected for the 16 bytes of a file key.
+    /// The errors of the encryption; none is expected for the 16 bytes of a file key.
     pub fn wrap(&self, file_key: &FileKey) -> Result<Stanza> {
         let ciphertext = self.encryptor.encrypt(file_key.expose_secret(), &mut OsRng)?;
         Ok(WrappedKey::new(self.master(), &self.condition, &ciphertext)?.to_stanza())

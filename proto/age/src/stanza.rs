@@ -14,8 +14,7 @@ pub const TAG: &str = "quiver-ibe";
 /// Length of the body in bytes: U, V and W.
 const BODY_LENGTH: usize = Ciphertext::OVERHEAD + FILE_KEY_BYTES;
 
-/// A file key, encrypted to one condition, as it stands in a header. Whether the point in it is one is seen
-/// on opening.
+/// A file key, encrypted to one condition, as it is in a header. Its point is decoded on opening.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrappedKey {
     /// Fingerprint of the master public key.
@@ -27,7 +26,7 @@ pub struct WrappedKey {
 }
 
 impl WrappedKey {
-    /// What a file key became under this condition.
+    /// Wraps a file key under this condition.
     pub(crate) fn new(
         master: &MasterPublicKey,
         condition: &Condition,
@@ -44,7 +43,7 @@ impl WrappedKey {
         Stanza { tag: TAG.into(), args, body: self.body.to_vec() }
     }
 
-    /// Reads a stanza; none if it is of another type.
+    /// Reads a stanza; `None` if it is of another type.
     ///
     /// # Errors
     /// [`Error::NotAnAgeFile`] if it is of this type and not formed like it.

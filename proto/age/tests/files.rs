@@ -33,7 +33,7 @@ fn content(length: usize) -> Vec<u8> {
     (0..length).map(|index| (index * 7 + index / CHUNK) as u8).collect()
 }
 
-/// Where the content begins.
+/// Offset of the content.
 fn payload(file: &[u8]) -> usize {
     let mac = file.windows(5).position(|window| window == b"\n--- ").expect("a MAC");
     mac + 1 + file[mac + 1..].iter().position(|&byte| byte == b'\n').expect("a line") + 1 + 16
@@ -89,7 +89,7 @@ fn stanza_that_does_not_open_leaves_other_identities_their_try() {
     *stanza.body.last_mut().expect("a body") ^= 1;
     let identity = kgc.identity(&[PHASE]);
     assert!(matches!(identity.unwrap(&stanza), Some(Err(Error::AlteredHeader))));
-    // Anything but none would be the end of it, whoever else could open the file.
+    // Any result but `None` would end the search, although another identity could open the file.
     assert!(age::Identity::unwrap_stanza(&identity, &stanza).is_none());
 }
 
@@ -184,7 +184,7 @@ fn header_cut_anywhere_is_no_header() {
     }
 }
 
-/// What is told about a damaged file is what came out of it.
+/// The number of genuine bytes in the error is the number of bytes that were read.
 fn damaged(file: &[u8], identity: &Identity, plaintext: &[u8]) -> usize {
     let (out, result) = open(file, identity);
     assert!(matches!(result, Err(Error::Damaged { genuine }) if genuine == out.len() as u64), "{result:?}");
@@ -312,7 +312,7 @@ proptest! {
         let place = place.index(file.len());
         file[place] ^= change;
         let (out, result) = open(&file, &kgc.identity(&[PHASE]));
-        // White space at the end says nothing.
+        // White space at the end is ignored.
         if result.is_ok() {
             prop_assert_eq!(&out, b"orders");
             prop_assert!(place + 1 >= file.len(), "byte {} became {:?}", place, file[place] as char);

@@ -70,13 +70,13 @@ impl Desk {
         })
     }
 
-    /// It must do.
+    /// Runs it; it must succeed.
     fn rage(&self, arguments: &[&str]) {
         let output = self.run(arguments);
         assert!(output.status.success(), "rage {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// It must refuse, and leave no file `out`. Returns what it says.
+    /// Runs it; it must refuse, and leave no file `out`. Returns its message.
     fn refused(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         assert!(!output.status.success() && !self.file("out").exists(), "rage {arguments:?}");
@@ -113,7 +113,7 @@ fn what_rage_encrypts_to_conditions_we_open() {
 #[ignore = "needs the rage command: cargo install rage --version 0.12.1 --locked"]
 fn what_we_encrypt_rage_opens_with_our_identities() {
     let (desk, kgc, other) = (Desk::new(), Kgc::new(9), Kgc::new(10));
-    // The file's second condition; keys of nobody's in the file come first.
+    // The file's second condition; unrelated keys in the file come first.
     desk.keys("keys", &[other.identity(&[PHASE]), kgc.identity(&["mission/alpha/phase-1", DAWN])]);
     for format in [Format::Binary, Format::Armoured] {
         let mut file = Vec::new();
@@ -146,7 +146,7 @@ fn rage_refuses_what_we_refuse_and_leaves_nothing_behind() {
     let decrypt = ["--decrypt", "-i", "keys", "-o", "out", "file.age"];
     desk.keys("keys", &[kgc.identity(&[DAWN])]);
     assert!(desk.refused(&decrypt).contains("No matching keys"));
-    // The condition in the header is another than the one encrypted to, and the key of that one is at hand.
+    // The condition in the header is another than the one encrypted to, whose key is held.
     let altered = String::from_utf8_lossy(&file).find("phase-2").expect("in the header") + "phase-".len();
     file[altered] = b'3';
     desk.write("file.age", &file);
@@ -160,7 +160,7 @@ fn rage_refuses_what_we_refuse_and_leaves_nothing_behind() {
         bech32::encode_upper::<bech32::Bech32>(bech32::Hrp::parse_unchecked("AGE-PLUGIN-QUIVER-"), &bytes);
     desk.write("keys", text.expect("short enough"));
     assert!(desk.refused(&decrypt).contains("does not fit the condition"));
-    // A recipient whose condition is none.
+    // A recipient whose condition is malformed.
     desk.write("plain", content());
     let garbled = [&kgc.recipient(PHASE).encode()[..49], b"weather/rain"].concat();
     let text = bech32::encode::<bech32::Bech32>(bech32::Hrp::parse_unchecked("age1quiver"), &garbled);

@@ -1,10 +1,12 @@
-//! Attribute keys and certified fields: what the authorities beside the KGC deliver, and how a drone fetches its own
-//! (docs/protocol.md §4.2).
+//! Attribute keys and certified fields: the deliveries of the authorities beside the KGC, and how a drone
+//! fetches its own (docs/protocol.md §4.2).
 //!
-//! A drone is granted one thing at each authority, a policy, a set of attributes or values of fields, as its scheme says.
-//! What is handed out for one grant twice is two keys with randomness of their own, which is safe, so that nothing secret
-//! need be stored for repeats; a drone that holds the key of the grant in force is told so instead. That a key was issued
-//! is durable before it leaves.
+//! A drone has one grant at each authority: a policy, a set of attributes or values of fields, as its scheme
+//! has it. Two deliveries for one grant are two keys with randomness of their own, which is safe, so that
+//! nothing secret need be stored for repeats; a drone that holds the key of the grant in force gets no other.
+//! What is handed out for one grant twice is two keys with randomness of their own, which is safe, so that
+//! nothing secret need be stored for repeats; a drone that holds the key of the grant in force is told so
+//! instead. That a key was issued is durable before it leaves.
 //!
 //! | module | what it has |
 //! |---|---|
@@ -51,9 +53,9 @@ pub use key_maker::{Granted, KeyMaker, MakeError};
 pub use keyring::{Entry, HeldKey, Keyring};
 pub use query::{KeyQuery, KeyResponse};
 
-/// The kind that the KGC's statements about authorities have whose keys open envelopes.
+/// Kind, in the KGC's statements, of authorities whose keys open envelopes.
 pub const KIND: &str = "abe";
-/// The kind of those that certify fields for attribute-based key exchange.
+/// Kind of authorities that certify fields for attribute-based key exchange.
 pub const CERTIFYING_KIND: &str = "abke";
 
 /// The server of attribute keys at a KGC.

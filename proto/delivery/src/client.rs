@@ -1,5 +1,5 @@
-//! The drone's side of delivery: what fetching attribute keys and collecting key shares have in common (docs/protocol.md
-//! §4.1).
+//! The drone's side of delivery: what fetching attribute keys and collecting key shares have in common
+//! (docs/protocol.md §4.1).
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -20,7 +20,7 @@ pub(crate) const fn label(payload: Payload) -> Label {
     }
 }
 
-/// What is signed besides the request: the drone's nonce and the KGC's cookie.
+/// The signed challenge of a request: the drone's nonce and the KGC's cookie.
 pub(crate) fn signed_challenge(nonce: &Nonce, cookie: &[u8]) -> Vec<u8> {
     [nonce.as_slice(), cookie].concat()
 }

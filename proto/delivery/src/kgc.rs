@@ -1,4 +1,4 @@
-//! A KGC with what it delivers beside it, as one machine for one driver and one node in the network.
+//! A KGC with its deliveries, as one machine for one driver and one node in the network.
 
 use quiver_enrolment::{Kgc, KgcCommand, KgcEvent, KgcRecord};
 use quiver_machine::{Either, Node};
@@ -6,14 +6,14 @@ use quiver_machine::{Either, Node};
 use crate::attributes::{AttributeServer, IssuerCommand, IssuerEvent, KeyIssued};
 use crate::release::{ReleaseCommand, ReleaseEvent, ShareReleased, ShareServer};
 
-/// What a KGC delivers: attribute keys, and shares of condition keys if it has any of a master key.
+/// Deliveries of a KGC: attribute keys, and shares of condition keys if it has any of a master key.
 pub type KgcParts<S> = (AttributeServer<S>, Option<ShareServer<S>>);
-/// A KGC and what it delivers.
+/// A KGC with its deliveries.
 pub type KgcNode<S> = Node<Kgc<S>, KgcParts<S>>;
 
-/// What the operator may ask of a [`KgcNode`]: of the KGC, of its attribute authorities, of its release of key shares.
+/// Commands of a [`KgcNode`]: to the KGC, to its attribute authorities, to its release of key shares.
 pub type KgcNodeCommand = Either<KgcCommand, Either<IssuerCommand, ReleaseCommand>>;
-/// What a [`KgcNode`] reports.
+/// Events of a [`KgcNode`].
 pub type KgcNodeEvent = Either<KgcEvent, Either<IssuerEvent, ReleaseEvent>>;
-/// What a [`KgcNode`] has made durable.
+/// Durable records of a [`KgcNode`].
 pub type KgcNodeRecord = Either<KgcRecord, Either<KeyIssued, ShareReleased>>;

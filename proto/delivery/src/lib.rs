@@ -1,5 +1,5 @@
-//! Delivers what a KGC hands to one drone on request: attribute keys, certified fields, shares of condition keys
-//! (docs/protocol.md §4).
+//! Delivery: what a KGC hands to one drone on request: attribute keys, certified fields, shares of condition
+//! keys (docs/protocol.md §4).
 //!
 //! ```text
 //! drone → KGC   DeliveryHello(payload, nonce)

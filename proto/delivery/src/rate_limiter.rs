@@ -1,18 +1,19 @@
-//! Limits how often one drone is delivered something: each delivery costs curve arithmetic and a line in the registry.
+//! Limits how often one drone is delivered something: each delivery costs curve arithmetic and a line in the
+//! registry.
 
 use alloc::collections::BTreeMap;
 use core::time::Duration;
 
 use quiver_machine::Rate;
 
-/// Who is remembered.
+/// Greatest number of remembered drones.
 const MAX_REMEMBERED: usize = 8192;
 
 /// A token bucket for each key, for a bounded number of keys.
 #[derive(Debug)]
 pub(crate) struct RateLimiter<K> {
     rate: Rate,
-    /// When a bucket will be full again.
+    /// Time at which each bucket will be full again.
     full: BTreeMap<K, Duration>,
 }
 
@@ -21,7 +22,7 @@ impl<K: Ord> RateLimiter<K> {
         Self { rate, full: BTreeMap::new() }
     }
 
-    /// Takes a token, unless there is none; then says how long to wait.
+    /// Takes a token, or returns the time to wait for one.
     pub(crate) fn take(&mut self, now: Duration, key: K) -> Result<(), Duration> {
         let Rate { burst, refill } = self.rate;
         let used = self.full.get(&key).map_or(now, |full| (*full).max(now)) + refill;

@@ -1,10 +1,11 @@
-//! Shares of condition keys: what KGCs release when a condition is met, and how drones collect them (docs/protocol.md
-//! §4.3).
+//! Shares of condition keys: what KGCs release when a condition is met, and how drones collect them
+//! (docs/protocol.md §4.3).
 //!
-//! Every KGC decides for itself, by its own clock, its own operator's approvals and its own policies, and denies what none
-//! of them allows. A drone needs the shares of any t; a single KGC is a quorum of one. An answer does not show from whom it
-//! comes (it is an [unattested delivery](quiver_ainq::delivery)): a wrong share shows itself when the key does not come out
-//! right, and a refusal ends nothing but one attempt.
+//! Every KGC decides for itself, by its own clock, its own operator's approvals and its own policies, and
+//! denies what none of them allows. A drone needs the shares of any t; a single KGC is a quorum of one. A
+//! drone needs the shares of any t; a single KGC is a quorum of one. An answer does not show from whom it
+//! comes (it is an [unattested delivery](quiver_ainq::delivery)): a wrong share shows itself when the key
+//! does not come out right, and a refusal ends nothing but one attempt.
 //!
 //! | module | what it has |
 //! |---|---|
@@ -40,5 +41,5 @@ pub const KIND: &str = "ibe";
 /// The scheme that those statements name.
 pub const SCHEME: &str = quiver_ibe::SCHEME;
 
-/// How many key shares a drone gets at once, and how soon one more, unless the operator says otherwise.
+/// Default number of key shares that a drone gets at once, and time until one more.
 pub const DEFAULT_RATE: Rate = Rate { burst: 32, refill: Duration::from_secs(2) };

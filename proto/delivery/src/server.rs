@@ -1,8 +1,8 @@
-//! Serves one payload of delivery at a KGC (docs/protocol.md §4.1): hello, stateless cookie, signed request, policy, rate,
-//! sealed reply.
+//! Serves one payload of delivery at a KGC (docs/protocol.md §4.1): hello, stateless cookie, signed request,
+//! policy, rate, sealed reply.
 //!
-//! Order matters: cookie before any curve arithmetic; identity and signature before anything is looked up; policy before
-//! the rate, the rate before anything is made; the record durable before the reply leaves.
+//! Order matters: cookie before any curve arithmetic; identity and signature before anything is looked up;
+//! policy before the rate, the rate before anything is made; the record durable before the reply leaves.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -16,24 +16,24 @@ use quiver_message::{DeliveryOffer, Message, Nonce, Payload, Reason, Refusal};
 
 use crate::client::{label, signed_challenge};
 
-/// What a KGC delivers: who is granted what, how often, and how it is made.
+/// Issuer of a payload: its policy, its rate, and its content.
 pub trait Issuer<S: Suite> {
-    /// Which payload it is of.
+    /// Its payload.
     const PAYLOAD: Payload;
-    /// What the operator may ask.
+    /// Commands of the operator.
     type Command;
-    /// What it reports; among it whom it refused.
+    /// Its events; among them refusals.
     type Event: From<(Peer, Reason)>;
-    /// What was delivered: to be made durable, and audited, before the reply leaves.
+    /// Record of a delivery: made durable, and audited, before the reply leaves.
     type Record;
 
-    /// What a challenge offers; `None` if there is nothing to deliver.
+    /// The offer in a challenge; `None` if there is nothing to deliver.
     fn offer(&self) -> Option<DeliveryOffer>;
 
-    /// Does what the operator wants.
+    /// Executes a command.
     fn command(&mut self, command: Self::Command);
 
-    /// Answers a drone that has shown who it is (§4.2, §4.3), with the record of what is delivered put out.
+    /// Answers an authenticated drone (§4.2, §4.3), and outputs the record of the delivery.
     ///
     /// # Errors
     /// [`Refused`] if the query is malformed, comes too soon, or nothing can be made.
@@ -44,25 +44,25 @@ pub trait Issuer<S: Suite> {
     ) -> Result<Delivery<Self::Event>, Refused>;
 }
 
-/// What a drone is answered.
+/// Answer to a drone.
 #[derive(Debug)]
 pub struct Delivery<E> {
     /// The authority's statement, if it was asked for.
     pub statement: Vec<u8>,
     /// The sealed response.
     pub sealed: Vec<u8>,
-    /// What is reported once the reply is on its way.
+    /// Event once the reply is on its way.
     pub event: Option<E>,
 }
 
 /// Why a drone is not answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// What it is told.
+    /// Reason in the refusal.
     pub reason: Reason,
-    /// How long it is told to wait.
+    /// Time after which it may ask again.
     pub retry_after: Duration,
-    /// What it is blamed for.
+    /// Offence of the peer.
     pub offence: Option<Offence>,
 }
 
@@ -78,7 +78,7 @@ impl Refused {
         Self { offence: Some(error.into()), ..Reason::Malformed.into() }
     }
 
-    /// A request that comes too soon.
+    /// Refusal of a request that comes too soon.
     pub(crate) fn busy(retry_after: Duration) -> Self {
         Self { retry_after, ..Reason::Busy.into() }
     }
@@ -95,17 +95,17 @@ pub struct DeliveryServer<I> {
 type IssuerContext<'a, S, I> = Context<'a, S, <I as Issuer<S>>::Event, <I as Issuer<S>>::Record>;
 
 impl<I> DeliveryServer<I> {
-    /// A server whose cookies are made with this key, random at every start.
+    /// A server with this cookie key, random at every start.
     pub const fn new(cookie_key: Secret<32>, issuer: I) -> Self {
         Self { cookies: CookieJar::new(cookie_key, COOKIE_LIFETIME), issuer }
     }
 
-    /// What it delivers.
+    /// The issuer.
     pub const fn issuer(&self) -> &I {
         &self.issuer
     }
 
-    /// What it delivers, to be changed.
+    /// The issuer, to be changed.
     pub const fn issuer_mut(&mut self) -> &mut I {
         &mut self.issuer
     }
@@ -135,7 +135,7 @@ impl<I> DeliveryServer<I> {
         I: Issuer<S>,
     {
         let (nonce, now) = (&request.nonce, cx.now.monotonic);
-        // Cookie: whoever sends has received.
+        // Cookie: the sender receives at its address.
         if !self.cookies.recognises(now, from, &[I::PAYLOAD.as_str().as_bytes(), nonce], &request.cookie) {
             return refuse(cx, from, nonce, Reason::BadCookie.into());
         }
@@ -169,9 +169,14 @@ impl<I> DeliveryServer<I> {
     }
 }
 
+<<<<<<< HEAD
 /// Refuses: nobody vouches for that, so that it takes nothing away from a drone. §13.8: whoever forged is the KGC's to
 /// blame, which weighs it with what else came over that connection.
 fn refuse<S: Suite, E: From<(Peer, Reason)>, R>(
+=======
+/// Refuses: not authenticated, so that it takes nothing away from a drone.
+fn refuse<S: Suite, E: From<(Peer, Reason)> + From<(Peer, Offence)>, R>(
+>>>>>>> c1692fe (Say what the protocols' parts are in words that a search finds; wrap their comments at 110 columns)
     cx: &mut Context<'_, S, E, R>,
     peer: Peer,
     reference: &[u8],

@@ -1,5 +1,5 @@
-//! A part of delivery as a machine of its own: a drone that fetches or collects keys and does nothing else, or one server
-//! of a KGC.
+//! A part of delivery as a machine of its own: a drone that fetches or collects keys and does nothing else,
+//! or one server of a KGC.
 
 use core::ops::Deref;
 
@@ -10,11 +10,11 @@ use quiver_machine::{
 use quiver_message::Message;
 use rand_core::CryptoRngCore;
 
-/// One part with what a drone or a KGC would share with it.
+/// One part with the state that a drone or a KGC would share with it.
 #[derive(Debug)]
 pub struct Standalone<S: Suite, P: Part<S>> {
     deployment: Deployment<S>,
-    /// Of a drone; a server has none.
+    /// Keypair of a drone; a server has none.
     keypair: Option<DroneKeypair<S>>,
     revocations: Revocations<S>,
     part: P,
@@ -40,7 +40,7 @@ impl<S: Suite, P: Part<S>> Standalone<S, P> {
     /// Takes a revocation list from anywhere: kept if it verifies and is newer.
     ///
     /// # Errors
-    /// What does not hold about it.
+    /// The error of an invalid list.
     pub fn offer_revocations(&mut self, list: &[u8]) -> Result<(), Error> {
         self.revocations.offer(&self.deployment, list).map(drop)
     }
@@ -75,7 +75,7 @@ impl<S: Suite, P: Part<S>> Standalone<S, P> {
                     return offences.into_iter().for_each(|offence| self.out.event((from, offence).into()));
                 }
                 Handled::No => match (message, &self.keypair) {
-                    // Answers that come too late, and lists that a KGC sends to whoever it knows.
+                    // Replies that come too late, and lists that a KGC sends to peers it knows.
                     (
                         Message::DeliveryChallenge(_)
                         | Message::DeliveryReply(_)

@@ -1,7 +1,7 @@
-//! What an enrolment costs all who take part in it, without a network: a single KGC, and quorums.
+//! Benchmarks of an enrolment for all participants, without a network: a single KGC, and quorums.
 //!
-//! One thread plays the drone and every KGC, so the time is the sum of what all of them compute. KGCs are asked all at
-//! once: those beyond the threshold check the request and commit themselves as well.
+//! One thread plays the drone and every KGC, so the time is the sum of what all of them compute. KGCs are
+//! asked all at once: those beyond the threshold check the request and commit themselves as well.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hint::black_box;
@@ -74,7 +74,7 @@ impl Site {
         self.operator.issue(&self.deployment, grant, &mut self.rng).unwrap()
     }
 
-    /// From the token to the key.
+    /// Enrols an edge with the token.
     fn enrol(&mut self, token: IssuedToken<S>) -> Edge<S> {
         let ids = (1..=self.kgcs.len() as u16).collect();
         let config = EdgeConfig {

@@ -1,5 +1,5 @@
-//! Enrols a drone (docs/protocol.md §3): hello, cookie, request, and a partial key, whole from a single KGC or in shares
-//! from a quorum. Edges and leaders enrol alike.
+//! Enrols a drone (docs/protocol.md §3): hello, cookie, request, and a partial key, whole from a single KGC
+//! or in shares from a quorum. Edges and leaders enrol alike.
 
 #[cfg(feature = "threshold")]
 mod coordinator;
@@ -31,8 +31,8 @@ pub use self::trouble::EnrolmentTrouble;
 use crate::Kgcs;
 use quiver_machine::{Backoff, Now, Peer};
 
-/// In ascending order of their keys, equals as they came. For the few that a quorum has: a library's sort for each of their types
-/// takes a board more flash than it saves time.
+/// In ascending order of their keys, equals in their order. For the few that a quorum has: a library's sort
+/// for each of their types takes a board more flash than it saves time.
 #[cfg(feature = "threshold")]
 fn ascending<T, K: Ord>(items: impl IntoIterator<Item = T>, key: impl Fn(&T) -> K) -> Vec<T> {
     let mut sorted: Vec<T> = Vec::new();
@@ -50,7 +50,7 @@ pub struct EnrolmentClient<S: Suite> {
     selection: KgcSelection<S>,
 }
 
-/// What is asked of every KGC: always the same, byte for byte.
+/// The request to every KGC: always the same, byte for byte.
 #[derive(Debug)]
 struct SharedRequest<S: Suite> {
     pending: PendingEnrolment<S>,
@@ -58,7 +58,7 @@ struct SharedRequest<S: Suite> {
     digest: [u8; 32],
 }
 
-/// Whom it is asked of.
+/// The KGCs of the request.
 #[derive(Debug)]
 enum KgcSelection<S: Suite> {
     /// One KGC after another, each of which can answer alone.
@@ -68,7 +68,7 @@ enum KgcSelection<S: Suite> {
     Quorum(Coordinator<S>),
 }
 
-/// What an input came to; in order.
+/// Results of an input, in order.
 pub type Steps<S> = Vec<Step<S>>;
 
 /// One thing that an input came to.
@@ -79,17 +79,17 @@ pub enum Step<S: Suite> {
     Send(Peer, Message<S>),
     /// The key verified.
     Enrolled(DroneKeypair<S>),
-    /// Somebody on the way, or the KGC, sent something that does not hold.
+    /// An attacker, or the KGC, sent an invalid message.
     Wrong(Peer, Error),
-    /// The KGC says no, or so many of a quorum that the others are too few.
+    /// The KGC refuses, or so many of a quorum that the others are too few.
     Refused(Reason),
-    /// The quorum is not what it should be; enrolment goes on.
+    /// The quorum misbehaves; enrolment goes on.
     Trouble(EnrolmentTrouble),
 }
 
 impl<S: Suite> EnrolmentClient<S> {
-    /// Starts a new enrolment. The caller persists [`Self::encode`] before anything is sent: the KGC binds the token to
-    /// the secret value drawn here for ever.
+    /// Starts a new enrolment. The caller persists [`Self::encode`] before anything is sent: the KGC binds
+    /// the token to the secret value drawn here for ever.
     pub fn start(
         deployment: &Deployment<S>,
         token: &IssuedToken<S>,
@@ -118,7 +118,7 @@ impl<S: Suite> EnrolmentClient<S> {
         self.shared.pending.encode()
     }
 
-    /// The KGCs of a quorum that are connected: they are told when there is a key.
+    /// The connected KGCs of a quorum: they are told when there is a key.
     #[cfg(feature = "threshold")]
     pub fn quorum(&self) -> Vec<Peer> {
         match &self.selection {
@@ -127,7 +127,7 @@ impl<S: Suite> EnrolmentClient<S> {
         }
     }
 
-    /// When to call [`retry`](Self::retry).
+    /// Time at which to call [`retry`](Self::retry).
     pub fn deadline(&self) -> Option<Duration> {
         match &self.selection {
             KgcSelection::Single(single) => single.deadline(),
@@ -180,7 +180,8 @@ impl<S: Suite> EnrolmentClient<S> {
     }
 }
 
-/// What an enrolled drone tells the KGCs of a quorum: it holds a key, so no more shares are to be made for its token.
+/// An enrolled drone's message to the KGCs of a quorum: it holds a key, so no more shares are to be made for
+/// its token.
 #[cfg(feature = "threshold")]
 pub fn done<S: Suite>(
     deployment: &Deployment<S>,
@@ -222,7 +223,7 @@ impl<S: Suite> SharedRequest<S> {
         })
     }
 
-    /// A whole key, as a single KGC sends it; none if it is for another request.
+    /// A whole key, as a single KGC sends it; `None` if it is for another request.
     fn open(
         &self,
         deployment: &Deployment<S>,

@@ -36,19 +36,20 @@ pub struct Kgc<S: Suite> {
     config: KgcConfig<S>,
     cookies: CookieJar,
     registry: Registry,
-    /// Of a KGC in a quorum.
+    /// Open rounds of a KGC in a quorum.
     rounds: Rounds<S>,
     revocations: Revocations<S>,
     /// Drones to be revoked that no list names yet.
     wanted: BTreeMap<[u8; 16], Revoked>,
     /// Lists above our own that peers claim to hold.
     list_recovery: ListRecovery,
-    /// Who asked for revocation lists and is still connected, and the longest it takes: told when a new one is signed.
+    /// Connected peers that asked for revocation lists, and the longest that each takes: they are sent every
+    /// new one.
     listeners: BTreeMap<Peer, u32>,
     /// Revocation lists that each peer may be sent.
     answers: TokenBuckets,
     misdeeds: Misdeeds,
-    /// When to renew the revocation list, once the time is known.
+    /// Time to renew the revocation list, once the time is known.
     renewal: Option<Duration>,
     started: bool,
     out: Outbox<KgcEvent, KgcRecord>,
@@ -58,8 +59,8 @@ impl<S: Suite> Kgc<S> {
     /// A KGC that remembers these records.
     ///
     /// # Errors
-    /// If a stored revocation list does not hold: a KGC that went on without it would forget who was revoked. If the share
-    /// of a quorum is another KGC's.
+    /// If a stored revocation list does not hold: a KGC that went on without it would forget who was revoked.
+    /// If the share of a quorum is another KGC's.
     pub fn new(
         config: KgcConfig<S>,
         records: impl IntoIterator<Item = KgcRecord>,
@@ -95,12 +96,12 @@ impl<S: Suite> Kgc<S> {
         Ok(kgc)
     }
 
-    /// How many keys were issued; at a KGC of a quorum, how many tokens are bound to a drone's key.
+    /// Number of issued keys; at a KGC of a quorum, of tokens that are bound to a drone's key.
     pub fn issued(&self) -> usize {
         self.registry.issued()
     }
 
-    /// How many signing rounds are open, at a KGC of a quorum.
+    /// Number of open signing rounds, at a KGC of a quorum.
     pub fn open_rounds(&self) -> usize {
         self.rounds.len()
     }
@@ -123,13 +124,13 @@ impl<S: Suite> Kgc<S> {
         self.revocations.number()
     }
 
-    /// When the newest revocation list was signed, by the clock of who did; none if there was none yet.
+    /// Time at which the newest revocation list was signed, by its signer's clock; `None` without one.
     pub fn revocations_issued(&self) -> Option<UnixTime> {
         let list = self.revocations.list();
         (list.number > 0).then_some(list.issued)
     }
 
-    /// The drone that signed what its clock says (`Edge::vouch`).
+    /// The drone that signed its clock (`Edge::vouch`).
     ///
     /// # Errors
     /// If that does not hold, or the drone is revoked.
@@ -137,7 +138,7 @@ impl<S: Suite> Kgc<S> {
         vouched(&self.config.deployment, &self.revocations, statement, signed)
     }
 
-    /// The newest revocation list, signed and encoded; none if there was none yet.
+    /// The newest revocation list, signed and encoded; `None` without one.
     #[must_use]
     pub fn signed_revocations(&self) -> Option<&[u8]> {
         self.revocations.signed_bytes()
@@ -169,7 +170,7 @@ impl<S: Suite> Kgc<S> {
         }
     }
 
-    /// What is due whatever came in.
+    /// Handles everything due, whatever the input was.
     fn tick(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         self.rounds.expire(now.monotonic);
         self.start(now);
@@ -185,7 +186,7 @@ impl<S: Suite> Kgc<S> {
         self.out.event(KgcEvent::Refused { peer, token_id, reason });
     }
 
-    /// Reports what a peer did wrong.
+    /// Reports an offence of a peer.
     fn blame(&mut self, peer: Peer, offence: Offence) {
         if let Some(misdeed) = self.misdeeds.weigh(peer, &offence) {
             self.out.penalize(peer, misdeed);

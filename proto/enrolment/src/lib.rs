@@ -1,7 +1,8 @@
-//! Enrolment: how a drone turns a token into a partial key.
+//! Enrolment: exchanges a drone's token for a partial key.
 //!
-//! [`Kgc`] issues, alone or as one of a quorum whose shares FROST puts together; [`EnrolmentClient`] is the drone's side, of
-//! which every edge and every leader has one until it has its key. See docs/protocol.md, "Enrolment".
+//! [`Kgc`] issues, alone or as one of a quorum whose shares FROST combines; [`EnrolmentClient`] is the
+//! drone's side, of which every edge and every leader has one until it has its key. See docs/protocol.md,
+//! "Enrolment".
 #![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(
     not(test),

@@ -1,8 +1,11 @@
-//! FROST as the machines see it: what a KGC of a quorum, and a drone that enrols with one, need of it.
+//! Interface to FROST of the KGC of a quorum, and of a drone that enrols with one.
 //!
-//! The machines run over any [`Suite`], FROST over a [`QuorumSuite`]. So that only whoever sets a machine up has to know
-//! one from the other, what depends on it stands behind two interfaces, which [`Kgcs::quorum`](crate::Kgcs::quorum) and [`MasterShare::new`]
-//! put there. A machine for a single KGC is made without them and links nothing of FROST.
+//! The machines run over any [`Suite`], FROST over a [`QuorumSuite`]. The difference is behind two
+//! interfaces, whose implementations [`Kgcs::quorum`](crate::Kgcs::quorum) and [`MasterShare::new`] provide,
+//! so that only the configuration of a machine has to know it. So that only whoever sets a machine up has to
+//! know one from the other, what depends on it stands behind two interfaces, which
+//! [`Kgcs::quorum`](crate::Kgcs::quorum) and [`MasterShare::new`] put there. A machine for a single KGC is
+//! made without them and links nothing of FROST.
 
 mod frost;
 #[cfg(feature = "services")]
@@ -37,7 +40,7 @@ impl<S: QuorumSuite> Reader<S> {
 }
 
 impl<S: Suite> Reader<S> {
-    /// The public shares, if whoever signed them for the quorum encoded them.
+    /// Decodes the public shares of the quorum's statement.
     pub(crate) fn read(self, statement: &VerifiedQuorum) -> Result<Box<dyn Verifier<S>>, Error> {
         (self.0)(statement)
     }
@@ -57,11 +60,11 @@ impl<S: Suite> PartialEq for Reader<S> {
 
 impl<S: Suite> Eq for Reader<S> {}
 
-/// Everybody's public shares: what a coordinator needs.
+/// Public shares of all KGCs, as a coordinator needs them.
 pub(crate) trait Verifier<S: Suite>: fmt::Debug + Send + Sync {
     /// t.
     fn threshold(&self) -> u16;
-    /// How often the shares were refreshed.
+    /// Number of refreshes of the shares.
     fn version(&self) -> u32;
     /// Refuses a KGC that has no share, and bytes that are no commitment.
     fn check_commitment(&self, kgc: KgcId, commitment: &[u8]) -> Result<(), Error>;

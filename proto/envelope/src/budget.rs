@@ -1,4 +1,4 @@
-//! How much work others may cause: whoever can gossip could otherwise keep a drone busy.
+//! Budget of work that other drones may cause: a drone that can gossip could otherwise keep another busy.
 
 use core::time::Duration;
 
@@ -22,7 +22,7 @@ impl Budget {
         Self { burst, interval, left: burst, counted: Duration::ZERO }
     }
 
-    /// For what goes to the whole group because somebody said something: eight at once, one a second.
+    /// For broadcasts that answer a request: eight at once, one a second.
     pub(super) const fn of_broadcasts() -> Self {
         Self::new((8, Duration::from_secs(1)))
     }
@@ -42,7 +42,7 @@ impl Budget {
         let passed = now.saturating_sub(self.counted).as_nanos();
         let gained = u32::try_from(passed / self.interval.as_nanos().max(1)).unwrap_or(u32::MAX);
         self.left = self.left.saturating_add(gained).min(self.burst);
-        // The rest of an interval counts towards the next: how often somebody asks makes no difference.
+        // The rest of an interval counts towards the next: the frequency of calls makes no difference.
         self.counted = self.counted.saturating_add(self.interval.saturating_mul(gained));
         let left = self.left.checked_sub(cost.min(self.burst));
         self.left = left.unwrap_or(self.left);

@@ -1,11 +1,11 @@
-//! What a drone reports about envelopes.
+//! Events of envelopes.
 
 use alloc::vec::Vec;
 
 use quiver_ainq::{Name, Role, UnixTime};
 use zeroize::Zeroizing;
 
-/// Who signed an envelope.
+/// Signer of an envelope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Author {
     /// Its name.
@@ -14,7 +14,7 @@ pub struct Author {
     pub role: Role,
 }
 
-/// What a drone reports about envelopes.
+/// Events of envelopes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EnvelopeEvent {
     /// One opened, whole and verified.
@@ -23,11 +23,12 @@ pub enum EnvelopeEvent {
         session: [u8; 32],
         /// Its number in it, from 0.
         number: u32,
-        /// When the session was begun, in seconds since 1970, by its sender's clock: the message is not older.
+        /// Time at which the session began, in seconds since 1970, by its sender's clock: the message is not
+        /// older.
         begun: UnixTime,
         /// The plaintext.
         data: Zeroizing<Vec<u8>>,
-        /// Who signed it; none if nobody did, so that nothing is known of its source.
+        /// Its signer; `None` if it is unsigned, so that nothing is known of its source.
         author: Option<Author>,
     },
     /// One is for others: no key of this drone fits. Reported once per session.
@@ -35,7 +36,8 @@ pub enum EnvelopeEvent {
         /// Names its session.
         session: [u8; 32],
     },
-    /// The policy or the attributes of one are more than this drone's limits allow. Reported once per session.
+    /// The policy or the attributes of one are more than this drone's limits allow. Reported once per
+    /// session.
     TooLarge {
         /// Names its session.
         session: [u8; 32],

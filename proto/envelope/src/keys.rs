@@ -9,7 +9,7 @@ use quiver_abe::envelope::{AnyKey, AnyParameters};
 use quiver_ainq::Suite;
 use quiver_delivery::attributes::Entry;
 
-/// What a drone has of one authority: enough to seal, and with a key, to open.
+/// Parameters of one authority, enough to seal, and perhaps a key, to open.
 #[derive(Debug)]
 pub struct AttributeAccess {
     parameters: AnyParameters,
@@ -28,10 +28,10 @@ impl AttributeAccess {
         Ok(Self { parameters, key })
     }
 
-    /// What an entry of a keyring has.
+    /// Access by an entry of a keyring.
     ///
     /// # Errors
-    /// Whatever is wrong with parameters or key; [`AbeError::WrongScheme`] for a scheme that is not known.
+    /// The error of malformed parameters or key; [`AbeError::WrongScheme`] for an unknown scheme.
     pub fn of<S: Suite>(entry: &Entry<S>) -> Result<Self, AbeError> {
         let authority = &entry.authority;
         let parameters = AnyParameters::decode(authority.scheme.as_str(), &authority.parameters)?;
@@ -64,12 +64,12 @@ impl AttributeKeys {
         Self(access.into())
     }
 
-    /// What there is of the authority with this fingerprint.
+    /// Accesses of the authority with this fingerprint.
     pub fn of<'a>(&'a self, authority: &'a [u8; 32]) -> impl Iterator<Item = &'a AttributeAccess> {
         self.iter().filter(move |access| access.parameters.authority().as_bytes() == authority)
     }
 
-    /// Whether there is a key of the authority with this fingerprint that opens what is sealed to this target.
+    /// Whether there is a key of the authority with this fingerprint that opens envelopes to this target.
     pub(super) fn open(&self, authority: &[u8; 32], target: &[u8]) -> bool {
         self.of(authority).filter_map(AttributeAccess::key).any(|key| key.admits(target))
     }

@@ -1,8 +1,9 @@
-//! Seals envelopes to policies or attributes, sends them to the group, and opens those of others that a key fits: a
-//! [`Part`](quiver_machine::Part) of a drone, which need not be a member for it.
+//! Seals envelopes to policies or attributes, sends them to the group, and opens those of others that a key
+//! fits: a [`Part`](quiver_machine::Part) of a drone, which need not be a member for it.
 //!
-//! What is sealed to the same policy shares a session, so that only its first message, the opening, carries an encapsulated
-//! key. A reader that has missed it requests it, and its sender repeats it, as identical bytes. Sessions live in memory alone.
+//! Messages sealed to the same policy share a session, so that only its first message, the opening, carries
+//! an encapsulated key. A reader that has missed it requests it, and its sender repeats it, as identical
+//! bytes. Sessions live in memory alone.
 #![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(
     not(test),
@@ -28,7 +29,7 @@ pub use self::limits::EnvelopeLimits;
 pub use self::part::{EnvelopeCommand, Envelopes};
 pub use self::signature::{DroneSigner, DroneVerifier};
 
-/// How often sessions whose time is over are looked for, while there are any.
+/// Interval at which ended sessions are removed, while there are any.
 const TIDYING: Duration = Duration::from_secs(60);
-/// How often an opening is requested or repeated at most.
+/// Least interval between requests or repetitions of an opening.
 const REPEAT: Duration = Duration::from_secs(1);

@@ -15,20 +15,20 @@ use crate::receiver::{Received, Receiver};
 use crate::sender::{Order, Sender};
 use crate::{AttributeKeys, DroneSigner, DroneVerifier, EnvelopeEvent, EnvelopeLimits, TIDYING};
 
-/// What the application asks of a drone's envelopes.
+/// Commands of the application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EnvelopeCommand {
     /// Use these parameters and keys from now on, in place of those before.
     Keys(AttributeKeys),
     /// Seal something and send it to the group.
     Seal {
-        /// Under whose parameters: the authority's fingerprint.
+        /// Fingerprint of the authority whose parameters are used.
         authority: [u8; 32],
-        /// To whom.
+        /// Target of the envelope.
         target: Target,
         /// At most 65,536 bytes.
         data: Vec<u8>,
-        /// Whether to sign it. What is not signed is shown as unauthenticated.
+        /// Whether to sign it. An unsigned one is shown as unauthenticated.
         signed: bool,
     },
 }
@@ -64,7 +64,7 @@ impl Envelopes {
 
     fn set_keys(&mut self, keys: AttributeKeys) {
         match &mut self.sessions {
-            // What did not fit may fit now.
+            // An envelope that did not fit may fit now.
             Some(sessions) => {
                 sessions.keys = keys;
                 sessions.receiver.reconsider();
@@ -73,7 +73,7 @@ impl Envelopes {
         }
     }
 
-    /// Seals to the target, signed by this drone if it is to be, and publishes it.
+    /// Seals to the target, signed by this drone if asked to, and publishes it.
     fn seal<S: Suite>(
         &mut self,
         cx: &mut Context<'_, S>,
@@ -125,7 +125,7 @@ impl Sessions {
         }
     }
 
-    /// Erases the keys of sessions whose time is over.
+    /// Erases the keys of ended sessions.
     fn tick(&mut self, now: Now) {
         if due(self.tidying, now.monotonic) {
             self.sender.forget_old(now.unix);

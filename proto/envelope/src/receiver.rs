@@ -17,25 +17,25 @@ use super::part::Sessions;
 use super::{EnvelopeLimits, REPEAT};
 use crate::{Author, EnvelopeEvent};
 
-/// Sessions whose opening was asked for, by this drone or another.
+/// Greatest number of sessions whose requested opening is remembered, by this drone or another.
 const MAX_ASKED: usize = 64;
 
-/// What came of a message.
+/// Result of a message.
 #[derive(Debug)]
 pub(crate) enum Received {
     /// It opened.
     Opened(EnvelopeEvent),
-    /// It is for others.
+    /// The keys do not satisfy it.
     NotSatisfied(SessionId),
     /// Its encapsulated key is longer than this drone opens.
     TooLarge(SessionId),
     /// Its session's opening is missing, and to be requested.
     NoOpening(SessionId),
-    /// It is wrong.
+    /// It is invalid.
     Invalid(EnvelopeError),
 }
 
-/// What is known of other senders' sessions.
+/// State of other senders' sessions.
 #[derive(Debug)]
 pub(super) struct Receiver {
     limits: EnvelopeLimits,
@@ -95,7 +95,8 @@ impl Receiver {
         group: Option<&Name>,
         opening: &Opening,
     ) -> Result<Option<ReceivingSession>, EnvelopeError> {
-        // A file, which its sender gave to somebody, or said to another group: whoever brings it here says so, not the sender.
+        // A file, which its sender made for no group, or a message to another group: it was brought here by
+        // another, not by its sender.
         if opening.group() != group.map(Name::as_str) || group.is_none() {
             return Ok(None);
         }
@@ -106,7 +107,8 @@ impl Receiver {
             Err(error) => return Err(error),
         }
         let authority = named_authority(opening.ciphertext()).ok_or(EnvelopeError::NotSatisfied)?;
-        // The session's name does not cover the scheme's: another one beside a genuine ciphertext says nothing about it.
+        // The session's name does not cover the scheme's: a wrong one beside a genuine ciphertext proves
+        // nothing about it.
         if keys.of(&authority).any(|access| access.parameters().scheme() != opening.scheme()) {
             return Err(EnvelopeError::WrongScheme(opening.scheme().into()));
         }
@@ -131,7 +133,8 @@ impl Receiver {
         }
         let asked = self.asked_at(session);
         let again = asked.is_none_or(|at| at.saturating_add(REPEAT) <= now.monotonic);
-        // Anybody can name sessions that do not exist: they neither make a drone flood its group nor shut it up.
+        // Anybody can name sessions that do not exist: they neither make a drone flood its group nor shut it
+        // up.
         if !again || !self.asks.take(now.monotonic, 1) {
             return None;
         }
@@ -150,8 +153,9 @@ impl Receiver {
         }
     }
 
-    /// Another drone asks for an opening: the answer goes to the group, so this one need not ask for a moment. Only its
-    /// first question counts, because who asks again and again could otherwise keep this one quiet.
+    /// Another drone asks for an opening: the answer goes to the group, so this one need not ask for a
+    /// moment. Only its first question counts, because who asks again and again could otherwise keep this one
+    /// quiet.
     pub(super) fn overhear(&mut self, now: Now, session: SessionId) {
         let known = self.sessions.session(&session, now.unix).is_some() || self.unfit.contains(&session);
         if !known && self.asked.len() < MAX_ASKED && self.asked_at(session).is_none() {
@@ -159,7 +163,7 @@ impl Receiver {
         }
     }
 
-    /// When this session's opening was asked for.
+    /// Time at which this session's opening was requested.
     fn asked_at(&self, session: SessionId) -> Option<Duration> {
         self.asked.iter().find(|(asked, _)| *asked == session).map(|(_, at)| *at)
     }
@@ -251,7 +255,7 @@ impl Sessions {
     }
 }
 
-/// What opens this message of a session, if it is to be tried.
+/// The opener of this message of a session, if it is to be tried.
 fn opener(
     (keys, group): (&AttributeKeys, Option<&Name>),
     jumps: &mut Budget,
@@ -259,7 +263,7 @@ fn opener(
     session: &ReceivingSession,
     header: &Header,
 ) -> Result<Option<Opener>, EnvelopeError> {
-    // What was opened with a key that has been withdrawn, or exchanged for a narrower one, is not read on.
+    // A session opened with a key that has been withdrawn, or exchanged for a narrower one, is not continued.
     if !session.authority().is_some_and(|authority| keys.open(authority, session.target())) {
         return Ok(None);
     }

@@ -16,7 +16,8 @@ use rand_core::CryptoRngCore;
 use super::part::Sessions;
 use super::{EnvelopeLimits, REPEAT};
 
-/// The most sessions that a drone has open as their sender, signed or not: receivers follow four times as many of each.
+/// The most sessions that a drone has open as their sender, signed or not: receivers follow four times as
+/// many of each.
 const MAX_OPEN: usize = 8;
 const _: () = assert!(MAX_OPEN * 4 <= MAX_SESSIONS_PER_SENDER);
 
@@ -36,7 +37,7 @@ struct Open {
     signed: bool,
     session: SendingSession,
     until: UnixTime,
-    /// The first message, to be said again.
+    /// The first message, to be repeated.
     opening: Vec<u8>,
     said: Duration,
 }
@@ -49,14 +50,14 @@ pub(crate) struct Sealed {
     pub(crate) message: Envelope,
 }
 
-/// What to seal, to whom.
+/// A message to seal.
 #[derive(Debug)]
 pub(crate) struct Order<'a> {
-    /// The authority whose parameters it is sealed with.
+    /// The authority whose parameters are used.
     pub(crate) authority: &'a [u8; 32],
-    /// Who opens it.
+    /// Target of the envelope.
     pub(crate) target: &'a Target,
-    /// The group it is said to.
+    /// Group of the session.
     pub(crate) group: &'a Name,
     /// The plaintext.
     pub(crate) data: &'a [u8],
@@ -152,8 +153,8 @@ impl Sessions {
         Ok(sealed)
     }
 
-    /// Somebody asks for an opening: the first message of a session of ours, as it was said, unless it was said just now
-    /// or too much has been said again.
+    /// Handles a request for an opening: returns the first message of our session, unchanged, unless it was
+    /// sent just now or too much has been repeated.
     pub(crate) fn requested(&mut self, now: Now, session: &[u8; 32]) -> Option<Envelope> {
         let Some(open) = self.sender.list.iter_mut().find(|open| open.session.id().0 == *session) else {
             self.receiver.overhear(now, SessionId(*session));

@@ -38,7 +38,7 @@ impl<S: Suite> Signer for DroneSigner<'_, S> {
     }
 }
 
-/// Believes the drones and leaders of a deployment whose keys are neither revoked nor past their time.
+/// Accepts the signatures of drones and leaders of a deployment whose keys are neither revoked nor expired.
 #[derive(Clone, Copy, Debug)]
 pub struct DroneVerifier<'a, S: Suite> {
     deployment: &'a Deployment<S>,

@@ -1,4 +1,4 @@
-//! Where a line is.
+//! Address of a line.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use crate::GatewayError;
 
-/// Where a line is: `/dev/ttyACM0`, `tcp:127.0.0.1:5555`.
+/// Address of a line: `/dev/ttyACM0`, `tcp:127.0.0.1:5555`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum LineAddress {
     /// A device.
@@ -27,7 +27,7 @@ impl FromStr for LineAddress {
         let invalid = GatewayError::InvalidLine;
         if let Some(place) = text.strip_prefix("tcp:") {
             let (host, port) = place.rsplit_once(':').ok_or(invalid)?;
-            // An IPv6 address has colons of its own and stands in brackets.
+            // An IPv6 address has colons of its own and is in brackets.
             let bracketed = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
             let host = bracketed.unwrap_or(host);
             let port = port.parse().ok().filter(|port| *port != 0).ok_or(invalid)?;

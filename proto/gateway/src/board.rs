@@ -23,10 +23,10 @@ use crate::{GatewayConfig, LineAddress};
 const MAX_MESSAGE: usize = 72 * 1024;
 /// The time between two starts of a node for one board.
 const BETWEEN_STARTS: Duration = Duration::from_secs(1);
-/// How long a board that has gone is remembered.
+/// Time for which a board that has gone is remembered.
 const REMEMBERED: Duration = Duration::from_secs(30);
 
-/// Which board this is.
+/// Line and address of a board.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     pub(crate) line: LineAddress,
@@ -56,11 +56,11 @@ pub(crate) struct Board {
     leaders: Option<Node>,
     kgcs: Option<Node>,
     peers: Peers,
-    /// What the board wants, while there is a session.
+    /// Connections that the board wants, while there is a session.
     wants: Option<Wants>,
     /// The longest payload it takes in bytes.
     longest: usize,
-    /// When nodes may be started, if some are to be.
+    /// Time from which on nodes may be started, if some are to be.
     start_at: Option<Instant>,
     last_start: Option<Instant>,
     dropped: Dropped,
@@ -68,16 +68,16 @@ pub(crate) struct Board {
     idle_since: Instant,
 }
 
-/// What was not relayed in this session.
+/// Messages of this session that were not relayed.
 #[derive(Clone, Copy, Debug, Default)]
 struct Dropped {
     /// Messages longer than the board takes.
     too_long: u64,
-    /// Messages of the board to nobody, or faster than the network takes them.
+    /// Messages of the board without a receiver, or faster than the network takes them.
     from_board: u64,
 }
 
-/// What woke a board's task.
+/// Event that woke a board's task.
 enum Woken {
     Datagram(Option<Vec<u8>>),
     Heard(Side, Option<Heard>),
@@ -171,7 +171,7 @@ impl Board {
         self.begun.elapsed()
     }
 
-    /// Carries out what the board wants and makes the next datagram.
+    /// Executes the board's messages and makes the next datagram.
     fn settle(&mut self) {
         while let Some(event) = self.endpoint.poll_event() {
             self.carry_out(event);
@@ -203,7 +203,7 @@ impl Board {
         self.want(wants);
     }
 
-    /// Stops what is no longer wanted, and sees to it that what is wanted now is started.
+    /// Stops nodes that are no longer wanted, and starts those that are wanted now.
     fn want(&mut self, wants: Wants) {
         let foreign = wants.group().is_some_and(|group| group != self.config.group);
         if foreign {
@@ -220,7 +220,7 @@ impl Board {
         self.start_soon();
     }
 
-    /// The group whose topic is to be listened to.
+    /// The group whose topic is subscribed.
     fn topic<'a>(&self, wants: Option<&'a Wants>) -> Option<&'a str> {
         wants.and_then(Wants::group).filter(|group| *group == self.config.group)
     }
@@ -370,7 +370,7 @@ impl Board {
     }
 }
 
-/// What a node has heard; nothing, for ever, if there is none.
+/// The next event of a node; never, if there is none.
 async fn next(node: &mut Option<Node>) -> Option<Heard> {
     match node {
         Some(node) => node.heard().await,

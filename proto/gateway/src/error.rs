@@ -1,6 +1,6 @@
-//! What can be wrong with a gateway's settings, in words that say what to write.
+//! Errors of a gateway's settings, in words that tell the user what to write.
 
-/// What can be wrong with a gateway's settings.
+/// An error of a gateway's settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GatewayError {

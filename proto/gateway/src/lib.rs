@@ -1,18 +1,17 @@
-//! A gateway: connects boards on serial lines to a Quiver deployment, and understands nothing of what it
-//! relays.
+//! A gateway: connects boards on serial lines to a Quiver deployment, and relays their messages without keys.
 //!
-//! A board drives its role machine itself. The gateway tells it what a driver tells a machine and carries out
-//! what the machine wants sent ([`quiver_link`]). For each board it runs nodes of its own on the network,
-//! with transport keys that live as long as the board's session: one that is connected to the leaders and
-//! listens to the group's topic, and one that is connected to the KGCs while the board asks for them. So
-//! leaders and KGCs see a board as they see any other drone, and their limits for each peer hold for each
-//! board.
+//! A board drives its role machine itself. The gateway sends it a driver's inputs and executes the machine's
+//! messages ([`quiver_link`]). The gateway tells it what a driver tells a machine and carries out what the
+//! machine wants sent ([`quiver_link`]). For each board it runs nodes of its own on the network, with
+//! transport keys that live as long as the board's session: one that is connected to the leaders and listens
+//! to the group's topic, and one that is connected to the KGCs while the board asks for them. So leaders and
+//! KGCs see a board as they see any other drone, and their limits for each peer hold for each board.
 //!
-//! The gateway is trusted with nothing: whoever controls it, or the line, can delay, drop and tell a wrong
+//! The gateway is not trusted: an attacker that controls it, or the line, can delay, drop and send a wrong
 //! time, and no more.
 //!
-//! What a line can make it do is bounded: bytes read per second, boards, sessions begun per second, and for
-//! each board the messages and bytes that wait. A line that is closed or unplugged is opened again for as
+//! The work that a line can cause is bounded: bytes read per second, boards, sessions begun per second, and
+//! for each board the messages and bytes that wait. A line that is closed or unplugged is opened again for as
 //! long as the gateway runs.
 
 mod address;
@@ -31,7 +30,7 @@ use tokio::task::JoinSet;
 pub use address::LineAddress;
 pub use error::GatewayError;
 
-/// What a gateway is set up with.
+/// Configuration of a gateway.
 #[derive(Clone, Debug)]
 pub struct GatewayConfig {
     /// The lines to serve.
@@ -42,7 +41,7 @@ pub struct GatewayConfig {
     pub leaders: Vec<Multiaddr>,
     /// The addresses of the KGCs.
     pub kgcs: Vec<Multiaddr>,
-    /// The group whose messages boards may hear and send.
+    /// The group whose messages boards may receive and send.
     pub group: String,
     /// Tells the seconds since 1970-01-01T00:00:00Z, for boards, which have no clock.
     pub unix_time: fn() -> u64,

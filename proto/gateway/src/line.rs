@@ -26,9 +26,9 @@ const WAITING: usize = 8;
 const LEAVING: usize = 2;
 /// Bytes read at a time.
 const CHUNK: usize = 2048;
-/// How often it is said that frames were refused.
+/// Interval at which refused frames are logged.
 const COMPLAIN_EVERY: Duration = Duration::from_secs(30);
-/// After how long without a byte a TCP connection is made anew: one whose other end is gone does not say so.
+/// Time without a byte after which a TCP connection is made anew: its other end may be gone without notice.
 const TCP_SILENCE: Duration = Duration::from_secs(120);
 
 /// A datagram that leaves: to which address, what.
@@ -121,7 +121,7 @@ struct Boards {
     tasks: JoinSet<u16>,
     leaving: mpsc::Sender<Leaving>,
     starts: Arc<StartPace>,
-    /// Whether it was said that there are too many.
+    /// Whether too many boards were reported already.
     full: bool,
 }
 
@@ -170,7 +170,7 @@ impl Boards {
         });
     }
 
-    /// Forgets boards whose task has ended, for ever. Cancel-safe.
+    /// Removes boards whose task has ended, for ever. Cancel-safe.
     async fn bury(&mut self) -> Infallible {
         loop {
             match self.tasks.join_next().await {

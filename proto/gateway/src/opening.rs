@@ -14,7 +14,7 @@ use crate::LineAddress;
 const FIRST_WAIT: Duration = Duration::from_millis(250);
 /// The longest wait.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
-/// How long a TCP server may take to answer.
+/// Time limit for a TCP server's answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// A line that was open for so long forgives the failures before it.
 const PROVEN: Duration = Duration::from_secs(5);
@@ -30,7 +30,7 @@ pub(crate) struct Opener {
     baud: u32,
     wait: Duration,
     opened: Option<Instant>,
-    /// What went wrong last, so that it is not said again and again.
+    /// The last error, so that it is not logged again and again.
     complaint: String,
 }
 
@@ -39,7 +39,7 @@ impl Opener {
         Self { address, baud, wait: Duration::ZERO, opened: None, complaint: String::new() }
     }
 
-    /// The line, as soon as it can be opened. Cancel-safe: a wait goes on where it was.
+    /// The line, as soon as it can be opened. Cancel-safe: a wait is continued.
     pub(crate) async fn open(&mut self) -> Box<dyn Stream> {
         if self.opened.take().is_some_and(|at| at.elapsed() >= PROVEN) {
             self.wait = Duration::ZERO;

@@ -1,4 +1,4 @@
-//! How fast a line may make the gateway work.
+//! Rates at which a line may make the gateway work.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 /// Bytes per second that are read from a line; more than USB CDC at full speed carries in practice.
 const BYTES_PER_SECOND: u32 = 1 << 20;
-/// How far a line may be ahead of that.
+/// Greatest lead of a line over that rate.
 const BURST: Duration = Duration::from_millis(250);
 /// The time between two nodes that are started for the boards of a line.
 const BETWEEN_STARTS: Duration = Duration::from_millis(100);
@@ -15,7 +15,7 @@ const BETWEEN_STARTS: Duration = Duration::from_millis(100);
 /// Bounds the bytes that are read from a line. What is not read stays with the sender.
 #[derive(Debug)]
 pub(crate) struct ReadPace {
-    /// When all that was read would have come at the allowed rate.
+    /// Time at which all read bytes would have come at the allowed rate.
     paid_until: Instant,
 }
 
@@ -24,7 +24,7 @@ impl ReadPace {
         Self { paid_until: now }
     }
 
-    /// When to read again after having read so many bytes.
+    /// Time to read again after having read so many bytes.
     pub(crate) fn after(&mut self, now: Instant, bytes: usize) -> Instant {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         let cost = Duration::from_secs(1).saturating_mul(bytes) / BYTES_PER_SECOND;
@@ -42,7 +42,7 @@ impl StartPace {
         Self(Mutex::new(now))
     }
 
-    /// When the next one may start.
+    /// Time at which the next one may start.
     pub(crate) fn next(&self, now: Instant) -> Instant {
         let mut next = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let at = (*next).max(now);

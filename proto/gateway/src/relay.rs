@@ -11,17 +11,17 @@ use rand::rngs::OsRng;
 use rand_core::CryptoRngCore;
 use tokio::sync::{mpsc, oneshot};
 
-/// What a node has heard and its board has not been told.
+/// Greatest number of events of a node that wait for its board.
 const HEARD: usize = 64;
 
-/// What a board wants done.
+/// A command of a board to its node.
 #[derive(Debug)]
 pub(crate) enum Order {
     Transmit { to: Destination, payload: Vec<u8> },
     Block(Peer),
 }
 
-/// What a board is to be told.
+/// An event of a node for its board.
 #[derive(Debug)]
 pub(crate) enum Heard {
     Connected {
@@ -42,7 +42,7 @@ pub(crate) enum Heard {
     },
 }
 
-/// Does what it is told and tells what it hears.
+/// A machine that executes a board's commands and reports its inputs as events.
 #[derive(Debug)]
 struct Relay {
     longest: usize,
@@ -73,8 +73,8 @@ impl Machine for Relay {
     }
 }
 
-/// Passes on what was heard while there is room. Messages for which there is none are dropped, as on any
-/// network; a connection that the board cannot be told of ends the node.
+/// Passes on events while there is room. Messages for which there is none are dropped, as on any network; a
+/// connection that the board cannot be told of ends the node.
 struct Ear(Option<mpsc::Sender<Heard>>);
 
 impl Host<Relay> for Ear {
@@ -90,7 +90,7 @@ impl Host<Relay> for Ear {
     }
 }
 
-/// A running node. Stops when dropped, once it has said what it still has to say.
+/// A running node. Stops when dropped, once it has sent its last messages.
 #[derive(Debug)]
 pub(crate) struct Node {
     handle: Handle<Relay>,
@@ -99,8 +99,9 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Starts a node with a fresh transport key that keeps connections to these addresses, and listens to the
-    /// group's topic if there is a group. Messages longer than `longest` bytes are told of but not passed on.
+    /// Starts a node with a fresh transport key that keeps connections to these addresses, and subscribes to
+    /// the group's topic if there is a group. Messages longer than `longest` bytes are reported but not
+    /// passed on. Messages longer than `longest` bytes are told of but not passed on.
     pub(crate) fn start(
         route: Route,
         addresses: &[Multiaddr],
@@ -126,7 +127,7 @@ impl Node {
         Ok(Self { handle, heard, _stop: stop })
     }
 
-    /// What it has heard; `None` if it has stopped.
+    /// The next event; `None` if it has stopped.
     pub(crate) async fn heard(&mut self) -> Option<Heard> {
         self.heard.recv().await
     }

@@ -12,25 +12,25 @@ use crate::{LinkError, Route, ToBoard, ToGateway, Via};
 
 /// The longest time between two hellos.
 const SLOWEST_HELLO: Duration = Duration::from_secs(8);
-/// How often the patience is doubled.
+/// Number of times that the patience is doubled.
 const MOST_PATIENT: u8 = 3;
 /// Events that may wait; beyond, nothing more is received.
 const MAX_EVENTS: usize = 16;
 
-/// What a board is told.
+/// Events for a board.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BoardEvent {
-    /// A session with the gateway begins. Nobody is connected yet.
+    /// A session with the gateway begins. No peer is connected yet.
     Begun {
         /// Seconds since 1970-01-01T00:00:00Z, as the gateway claims.
         unix_time: u64,
     },
-    /// What time it is.
+    /// The current time.
     Time {
         /// Seconds since 1970-01-01T00:00:00Z, as the gateway claims.
         unix_time: u64,
     },
-    /// A connection stands.
+    /// A connection is up.
     Connected {
         /// The partner; numbers are not used twice in a session.
         peer: u64,
@@ -44,18 +44,18 @@ pub enum BoardEvent {
     },
     /// A message came.
     Received {
-        /// Who handed it over.
+        /// The peer that sent it.
         from: u64,
-        /// By which way.
+        /// Its way.
         via: Via,
-        /// What; not empty.
+        /// The message; not empty.
         bytes: Vec<u8>,
     },
-    /// The gateway is gone, and everybody with it.
+    /// The gateway is gone, and all peers with it.
     Lost,
 }
 
-/// The board's side of a link: says hello until a gateway answers, and again once that gateway is lost.
+/// The board's side of a link: sends a hello until a gateway answers, and again once that gateway is lost.
 #[derive(Debug)]
 pub struct BoardEndpoint {
     limits: Limits,
@@ -63,13 +63,13 @@ pub struct BoardEndpoint {
     revision: u8,
     wants: Wants,
     pipe: Option<Pipe>,
-    /// Whether the gateway has understood what is wanted now.
+    /// Whether the gateway has confirmed the present wants.
     understood: bool,
     next_hello: Duration,
     hello_wait: Duration,
     next_ping: Duration,
     lost_at: Duration,
-    /// Whether the board has what it wants; if not, when to give the session up.
+    /// Whether the board is served; if not, the time at which to end the session.
     served: bool,
     give_up_at: Duration,
     /// Sessions given up in a row, as far as they count.
@@ -79,7 +79,7 @@ pub struct BoardEndpoint {
 }
 
 impl BoardEndpoint {
-    /// Begins to say hello. `boot` is random, so that this start is told from others.
+    /// Begins to send a hello. `boot` is random and distinguishes this start from others.
     pub fn new(limits: Limits, boot: u32, wants: Wants) -> Self {
         Self {
             limits,
@@ -105,7 +105,7 @@ impl BoardEndpoint {
         self.pipe.is_some()
     }
 
-    /// What was seen so far.
+    /// The counters so far.
     pub fn counters(&self) -> PipeCounters {
         self.counters
     }
@@ -121,10 +121,9 @@ impl BoardEndpoint {
         }
     }
 
-    /// Says whether the board has got what it wants of others. A session in which it goes without for
-    /// [`Limits::patience`] is ended, and another begun: whatever the gateway has wrongly told of who is
-    /// connected, or believes the board knows, is over with it. Until this is called, the board has all it
-    /// wants.
+    /// Sets whether the board is served. A session in which it goes without for [`Limits::patience`] is
+    /// ended, and another begun: whatever the gateway has wrongly told of who is connected, or believes the
+    /// board knows, is over with it. Until this is called, the board has all it wants.
     pub fn set_served(&mut self, now: Duration, served: bool) {
         if served {
             self.given_up = 0;
@@ -134,7 +133,7 @@ impl BoardEndpoint {
         self.served = served;
     }
 
-    /// Takes a message for the gateway. It is sent when its turn comes, or dropped: silently if older than
+    /// Queues a message for the gateway. It is sent when its turn comes, or dropped: silently if older than
     /// others that wait or not taken by the gateway after all repeats.
     ///
     /// # Errors
@@ -164,7 +163,7 @@ impl BoardEndpoint {
             Datagram::Welcome(welcome) => self.welcomed(now, welcome),
             Datagram::Pong { session, unix_time } if self.is_ours(session) => {
                 self.heard(now);
-                // Pongs that nobody takes are not kept.
+                // Pongs that are not polled are not kept.
                 if self.events.len() < MAX_EVENTS {
                     self.events.push_back(BoardEvent::Time { unix_time });
                 }
@@ -191,7 +190,7 @@ impl BoardEndpoint {
         }
     }
 
-    /// Does what is due.
+    /// Handles what is due.
     pub fn handle_timeout(&mut self, now: Duration) {
         let Some(pipe) = &mut self.pipe else { return };
         if !self.served && self.give_up_at <= now {
@@ -222,8 +221,7 @@ impl BoardEndpoint {
         self.events.pop_front()
     }
 
-    /// When to call [`BoardEndpoint::handle_timeout`] and then [`BoardEndpoint::poll_datagram`] at the
-    /// latest.
+    /// Time by which to call [`BoardEndpoint::handle_timeout`] and then [`BoardEndpoint::poll_datagram`].
     pub fn timeout(&self) -> Option<Duration> {
         let hello = (!self.understood).then_some(self.next_hello);
         let alive = self.pipe.as_ref().map(|_| self.next_ping.min(self.lost_at));

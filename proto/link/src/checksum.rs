@@ -3,8 +3,8 @@
 /// Bytes of a check sum.
 pub(crate) const CHECKSUM_LEN: usize = 4;
 
-/// What four bits that are shifted out leave behind. A table for whole bytes takes 1 KiB of a board's flash
-/// and saves some ten instructions a byte.
+/// Remainders of four bits that are shifted out. A table for whole bytes takes 1 KiB of a board's flash and
+/// saves some ten instructions a byte.
 const REMAINDERS: [u32; 16] = [
     0x0000_0000,
     0x1db7_1064,
@@ -24,12 +24,12 @@ const REMAINDERS: [u32; 16] = [
     0xbdbd_f21c,
 ];
 
-/// Of a frame's body.
+/// Checksum of a frame's body.
 pub(crate) fn checksum(bytes: &[u8]) -> u32 {
     !shifted(u32::MAX, bytes)
 }
 
-/// Of a message and its place.
+/// Checksum of a message and its place.
 pub(crate) fn message_checksum(session: u32, id: u16, message: &[u8]) -> u32 {
     let place = shifted(shifted(u32::MAX, &session.to_be_bytes()), &id.to_be_bytes());
     !shifted(place, message)

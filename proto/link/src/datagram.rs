@@ -1,4 +1,4 @@
-//! What fits a single datagram: how sessions begin and live, fragments, and what was received of them.
+//! Datagrams: hellos, pings, fragments, and acknowledgements.
 
 use alloc::vec::Vec;
 
@@ -29,18 +29,18 @@ mod kind {
 pub(crate) struct Fragment<'a> {
     /// Whether its sender wants to know what was received.
     pub(crate) asks: bool,
-    /// Which message of the session, modulo 2^16.
+    /// Number of the message in the session, modulo 2^16.
     pub(crate) id: u16,
     /// Bytes of all parts together.
     pub(crate) total: u32,
-    /// Which part.
+    /// Index of the part.
     pub(crate) index: u8,
-    /// How many parts.
+    /// Number of parts.
     pub(crate) count: u8,
     pub(crate) bytes: &'a [u8],
 }
 
-/// What a datagram says.
+/// Content of a datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Datagram<'a> {
     Hello(Hello),
@@ -133,7 +133,7 @@ impl Fragment<'_> {
         usize::try_from(self.total.div_ceil(u32::from(self.count).max(1))).ok()
     }
 
-    /// How long this part must be; `None` if there is no such part.
+    /// Expected length of this part; `None` if there is no such part.
     fn expected_len(&self) -> Option<usize> {
         let (size, total) = (self.size()?, usize::try_from(self.total).ok()?);
         if self.index >= self.count || size == 0 || total.div_ceil(size) != usize::from(self.count) {
@@ -143,9 +143,9 @@ impl Fragment<'_> {
     }
 }
 
-/// What a gateway answers to a datagram of a session it does not know, so that the board begins a new one at
-/// once; nothing to answer for anything else. For boards that have no
-/// [`GatewayEndpoint`](crate::GatewayEndpoint): endpoints do it themselves.
+/// A gateway's answer to a datagram of an unknown session, so that the board begins a new one at once; `None`
+/// for anything else. For boards that have no [`GatewayEndpoint`](crate::GatewayEndpoint): endpoints do it
+/// themselves.
 pub fn refusal(datagram: &[u8]) -> Option<Vec<u8>> {
     match Datagram::decode(datagram).ok()? {
         Datagram::Ping { session } | Datagram::Fragment { session, .. } => {

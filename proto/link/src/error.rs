@@ -1,6 +1,6 @@
-//! What can be wrong with what is sent or received.
+//! Errors of datagrams and messages.
 
-/// What can be wrong with what is sent or received over a link.
+/// An error of a datagram or message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LinkError {

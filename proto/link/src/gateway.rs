@@ -13,12 +13,12 @@ use crate::{Destination, LinkError, Report, ToBoard, ToGateway};
 /// Events that may wait; beyond, nothing more is received.
 const MAX_EVENTS: usize = 16;
 
-/// What a gateway is told.
+/// Events for a gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GatewayEvent {
-    /// A session with the board begins. As far as it knows, nobody is connected.
+    /// A session with the board begins. It knows of no connection.
     Begun {
-        /// What it wants.
+        /// The connections that it wants.
         wants: Wants,
         /// The longest encoded message it takes, in bytes.
         max_message: u32,
@@ -27,19 +27,19 @@ pub enum GatewayEvent {
     Wants(Wants),
     /// The board wants this sent.
     Transmit {
-        /// Where to.
+        /// The receiver.
         to: Destination,
-        /// What; not empty.
+        /// The message; not empty.
         payload: Vec<u8>,
     },
-    /// The board never wants to hear of this peer again in this session.
+    /// The board blocks this peer for the rest of the session.
     Block {
-        /// Whom.
+        /// The peer.
         peer: u64,
     },
-    /// What the board has counted.
+    /// The board's counters.
     Report(Report),
-    /// The session is over: the board fell silent, or it did not take what it must know.
+    /// The session is over: the board fell silent, or it did not take a message that it must have.
     Lost,
 }
 
@@ -65,7 +65,7 @@ struct State {
 }
 
 impl GatewayEndpoint {
-    /// Waits for a board. `session` is random, so that the sessions of this gateway are told from those of
+    /// Waits for a board. `session` is random and distinguishes the sessions of this gateway from those of
     /// others before it.
     pub fn new(limits: Limits, session: u32) -> Self {
         Self {
@@ -86,12 +86,12 @@ impl GatewayEndpoint {
         self.state.is_some()
     }
 
-    /// What was seen so far.
+    /// The counters so far.
     pub fn counters(&self) -> PipeCounters {
         self.counters
     }
 
-    /// Takes a message for the board. It is sent when its turn comes, or dropped: silently if older than
+    /// Queues a message for the board. It is sent when its turn comes, or dropped: silently if older than
     /// others that wait or not taken by the board after all repeats. If that befalls a message about a
     /// connection, the session ends.
     ///
@@ -153,7 +153,7 @@ impl GatewayEndpoint {
         }
     }
 
-    /// Does what is due.
+    /// Handles what is due.
     pub fn handle_timeout(&mut self, now: Duration) {
         let Some(state) = &mut self.state else { return };
         if self.lost_at <= now || state.pipe.handle_timeout(now, &mut self.counters) == Err(Broken) {
@@ -161,8 +161,8 @@ impl GatewayEndpoint {
         }
     }
 
-    /// The next datagram to send, if the medium can take one. `unix_time` is what the board is told if it
-    /// asks: seconds since 1970-01-01T00:00:00Z.
+    /// The next datagram to send, if the medium can take one. `unix_time` is the answer to a ping of the
+    /// board: seconds since 1970-01-01T00:00:00Z.
     pub fn poll_datagram(&mut self, now: Duration, unix_time: u64) -> Option<Vec<u8>> {
         if let Some(session) = self.lost.take() {
             return Some(Datagram::Lost { session }.encode());
@@ -191,8 +191,7 @@ impl GatewayEndpoint {
         self.events.pop_front()
     }
 
-    /// When to call [`GatewayEndpoint::handle_timeout`] and then [`GatewayEndpoint::poll_datagram`] at the
-    /// latest.
+    /// Time by which to call [`GatewayEndpoint::handle_timeout`] and then [`GatewayEndpoint::poll_datagram`].
     pub fn timeout(&self) -> Option<Duration> {
         let state = self.state.as_ref()?;
         Some(state.pipe.timeout().map_or(self.lost_at, |at| at.min(self.lost_at)))

@@ -1,4 +1,4 @@
-//! How a session begins.
+//! Hello and welcome, which begin a session.
 
 use alloc::string::String;
 
@@ -9,7 +9,7 @@ use crate::LinkError;
 /// Bytes that a group's name may have.
 pub const MAX_GROUP_LEN: usize = 64;
 
-/// What a board wants to be connected to. A leader it always is.
+/// The connections that a board wants. It always wants a leader.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wants {
     group: Option<String>,
@@ -18,7 +18,7 @@ pub struct Wants {
 }
 
 impl Wants {
-    /// Wants what the group `group` is told, and the KGCs if `kgc`.
+    /// Wants the messages of the group `group`, and the KGCs if `kgc`.
     ///
     /// # Errors
     /// [`LinkError::InvalidGroup`] unless the name has 1 to 64 letters, digits, `.`, `_` or `-`.
@@ -40,18 +40,18 @@ fn is_group(name: &[u8]) -> bool {
     (1..=MAX_GROUP_LEN).contains(&name.len()) && name.iter().all(allowed)
 }
 
-/// What a board says first, and whenever it wants something else.
+/// A board's first datagram, repeated whenever its wants change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {
-    /// Which start of the board, or of its session, this is.
+    /// Number of the start of the board, or of its session.
     pub boot: u32,
-    /// Which of its wants these are: counts on with every change, modulo 256.
+    /// Number of its wants: incremented with every change, modulo 256.
     pub revision: u8,
     /// The longest encoded message it takes, in bytes.
     pub max_message: u32,
-    /// How many fragments may be under way to it.
+    /// Number of fragments that may be under way to it.
     pub window: u8,
-    /// What it wants.
+    /// Its wants.
     pub wants: Wants,
 }
 
@@ -80,7 +80,7 @@ impl Hello {
     }
 }
 
-/// What a gateway answers.
+/// A gateway's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Welcome {
     /// The board's start that it answers.
@@ -91,7 +91,7 @@ pub struct Welcome {
     pub session: u32,
     /// The longest encoded message the gateway takes, in bytes.
     pub max_message: u32,
-    /// How many fragments may be under way to it.
+    /// Number of fragments that may be under way to it.
     pub window: u8,
     /// Seconds since 1970-01-01T00:00:00Z, as the gateway claims.
     pub unix_time: u64,

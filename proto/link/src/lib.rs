@@ -1,9 +1,11 @@
-//! What a board and its gateway say to each other over a serial line or IEEE 802.15.4 radio, without I/O.
+//! The link between a board and its gateway over a serial line or IEEE 802.15.4 radio, without I/O.
 //!
-//! A board runs the same role machine as a service does. Its gateway is a relay: it tells the board what a
-//! driver tells a machine (who is connected, what was received, what time it is), and the board says what a
-//! machine tells its driver (what to transmit, and to whom). The gateway understands nothing of what it
-//! relays and is trusted with nothing: it can delay and drop, and what it alters does not verify.
+//! A board runs the same role machine as a service does. Its gateway is a relay: it sends the board a
+//! driver's inputs (connections, received messages, the time), and the board sends the machine's outputs
+//! (messages and their receivers). Its gateway is a relay: it tells the board what a driver tells a machine
+//! (who is connected, what was received, what time it is), and the board says what a machine tells its driver
+//! (what to transmit, and to whom). The gateway understands nothing of what it relays and is trusted with
+//! nothing: it can delay and drop, and what it alters does not verify.
 //!
 //! Four layers, each of which can be used alone:
 //!
@@ -16,8 +18,9 @@
 //!
 //! An endpoint is driven like this, on either side:
 //!
-//! 1. Hand it what comes ([`BoardEndpoint::handle_datagram`]), what is to be said ([`BoardEndpoint::send`]),
-//!    and call [`BoardEndpoint::handle_timeout`] when [`BoardEndpoint::timeout`] has come.
+//! 1. Hand it received datagrams ([`BoardEndpoint::handle_datagram`]), messages to send
+//!    ([`BoardEndpoint::send`]), and call [`BoardEndpoint::handle_timeout`] when [`BoardEndpoint::timeout`]
+//!    has come.
 //! 2. After each of these, take events ([`BoardEndpoint::poll_event`]) until there are none.
 //! 3. Whenever the medium takes another datagram, ask for one ([`BoardEndpoint::poll_datagram`]). Nothing is
 //!    made before it can leave, so that a slow medium holds no queue but the endpoint's own, which is

@@ -1,4 +1,4 @@
-//! What an endpoint puts up with and how long it tries.
+//! Limits and timing of an endpoint.
 
 use core::time::Duration;
 
@@ -7,30 +7,30 @@ use crate::{MAX_DATAGRAM, MAX_RADIO_DATAGRAM};
 /// Fragments that a message may have.
 pub const MAX_FRAGMENTS: usize = 255;
 
-/// What an endpoint puts up with and how long it tries.
+/// Limits and timing of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The longest datagram in bytes; at least 96, so that a hello fits.
     pub mtu: usize,
     /// The longest encoded message to take in bytes. So much memory is used while one comes in.
     pub max_message: usize,
-    /// How many fragments may be under way to this side at once: what it can hold while it computes.
+    /// Number of fragments that may be under way to this side at once: what it can buffer while it computes.
     pub window: u8,
     /// Messages waiting to be sent; beyond, the oldest is dropped.
     pub queued: usize,
     /// Bytes of messages waiting to be sent; beyond, the oldest is dropped.
     pub queued_bytes: usize,
-    /// How long to wait for an answer before repeating, at least: longer if answers were seen to take longer.
-    /// Doubles with each repeat, up to 8 seconds.
+    /// Least time to wait for an answer before repeating: longer if answers take longer. Doubles with each
+    /// repeat, up to 8 seconds.
     pub repeat_after: Duration,
-    /// How long to repeat without any answer before a message is given up.
+    /// Time to repeat without any answer before a message is given up.
     pub give_up_after: Duration,
-    /// How often a board says that it lives.
+    /// Interval of a board's pings.
     pub ping_every: Duration,
-    /// After how long without a word the other side is lost.
+    /// Time of silence after which the other side is lost.
     pub lost_after: Duration,
-    /// How long a board bears a session in which it does not get what it wants. Doubles with each session
-    /// ended for that, up to eight times.
+    /// Time after which a board ends a session in which it is not served. Doubles with each session ended for
+    /// that, up to eight times.
     pub patience: Duration,
 }
 
@@ -47,7 +47,7 @@ impl Limits {
             // A board may compute for half a minute, and answers nothing meanwhile.
             give_up_after: Duration::from_secs(40),
             ping_every: Duration::from_secs(10),
-            // One that says nothing at all for longer is gone.
+            // An endpoint that is silent for longer is gone.
             lost_after: Duration::from_secs(65),
             // Enrolling and joining take less, even over a slow radio and with pairings on a small processor.
             patience: Duration::from_secs(180),
@@ -65,7 +65,7 @@ impl Limits {
     }
 }
 
-/// What an endpoint saw.
+/// Counters of an endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PipeCounters {
     /// Messages that the other side has taken.
@@ -84,7 +84,7 @@ pub struct PipeCounters {
     pub malformed: u64,
     /// Datagrams of another session.
     pub stale: u64,
-    /// Messages whose check sum was wrong once all fragments were there.
+    /// Messages whose checksum was wrong once all fragments were there.
     pub bad_checksum: u64,
     /// Fragments refused: events were not taken, or memory ran out.
     pub refused: u64,

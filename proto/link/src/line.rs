@@ -27,14 +27,14 @@ pub const MAX_LINE_FRAME: usize = cobs::max_encoding_length(MAX_BODY) + 2;
 /// A frame from a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineFrame<'a> {
-    /// Which board: 0 is the one at the end of this line, others are the short addresses of boards behind a
-    /// dongle.
+    /// Address of the board: 0 is the one at the end of this line, others are the short addresses of boards
+    /// behind a dongle.
     pub address: u16,
-    /// What is said.
+    /// The datagram.
     pub datagram: &'a [u8],
 }
 
-/// What came over a line.
+/// Counters of received bytes and frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LineCounters {
     /// Frames taken.
@@ -101,7 +101,7 @@ impl LineDecoder {
         None
     }
 
-    /// What came so far.
+    /// The counters so far.
     pub fn counters(&self) -> LineCounters {
         self.counters
     }

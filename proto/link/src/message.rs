@@ -1,4 +1,4 @@
-//! What a board and its gateway say to each other within a session.
+//! Messages between a board and its gateway within a session.
 
 use alloc::vec::Vec;
 
@@ -29,47 +29,47 @@ pub enum Route {
     Leader,
 }
 
-/// By which way a message came.
+/// Way of a received message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Via {
     /// Over the connection with the peer.
     Peer,
-    /// By the group: the peer passed it on.
+    /// By the group: the peer relayed it.
     Group,
 }
 
-/// Where a payload goes.
+/// Receiver of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Destination {
-    /// To this peer.
+    /// This peer.
     Peer(u64),
-    /// To everyone in the group.
+    /// All members of the group.
     Group,
 }
 
-/// What a board says.
+/// A message of a board.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToGateway {
     /// Send this.
     Transmit {
-        /// Where to.
+        /// The receiver.
         to: Destination,
-        /// What; not empty.
+        /// The message; not empty.
         payload: Vec<u8>,
     },
     /// Never talk to this peer again in this session.
     Block {
-        /// Whom.
+        /// The peer.
         peer: u64,
     },
-    /// What was counted.
+    /// Counters of the board.
     Report(Report),
 }
 
-/// What a gateway says.
+/// A message of a gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToBoard {
-    /// A connection stands.
+    /// A connection is up.
     Connected {
         /// The partner; numbers are not used twice in a session.
         peer: u64,
@@ -83,11 +83,11 @@ pub enum ToBoard {
     },
     /// A message came.
     Received {
-        /// Who handed it over.
+        /// The peer that sent it.
         from: u64,
-        /// By which way.
+        /// Its way.
         via: Via,
-        /// What; not empty.
+        /// The message; not empty.
         bytes: Vec<u8>,
     },
 }

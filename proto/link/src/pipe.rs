@@ -83,7 +83,7 @@ impl Pipe {
         self.sender.timeout()
     }
 
-    /// How many messages are lost if the session ends now.
+    /// Number of messages that are lost if the session ends now.
     pub(crate) fn unsent(&self) -> u64 {
         self.sender.unsent()
     }

@@ -14,7 +14,7 @@ pub const MAX_PSDU: usize = 125;
 const HEADER_LEN: usize = 9;
 /// The longest datagram in a radio frame in bytes.
 pub const MAX_RADIO_DATAGRAM: usize = MAX_PSDU - HEADER_LEN;
-/// The address of everybody, which no board has.
+/// The broadcast address, which no board has.
 pub const BROADCAST: u16 = 0xFFFF;
 
 /// `aMaxMACSafePayloadSize`: longer payloads have frame version 1 (section 7.2.1.1.6).
@@ -35,7 +35,7 @@ pub struct RadioFrame<'a> {
     pub destination: u16,
     /// The short address of the sender.
     pub source: u16,
-    /// What is said.
+    /// The datagram.
     pub datagram: &'a [u8],
 }
 

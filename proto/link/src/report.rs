@@ -1,4 +1,4 @@
-//! What a board has counted.
+//! Counters that a board reports.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -73,7 +73,7 @@ counters! {
     StackPeak = "stack_peak",
     /// Warnings that the supply is low.
     SupplyWarnings = "supply_warnings",
-    /// Times that received bytes were lost because nobody took them in time.
+    /// Times that received bytes were lost because the buffer was full.
     Overruns = "overruns",
     /// Envelopes that do not hold although a key of the board's fits.
     BadEnvelopes = "bad_envelopes",
@@ -82,8 +82,7 @@ counters! {
 /// Counters that a report may carry; a later version may have more than this one knows.
 const MAX_COUNTERS: usize = 64;
 
-/// What a board has counted since its start. Four bytes each when encoded; beyond 2^32 - 1 a counter stays
-/// there.
+/// Counters of a board since its start. Four bytes each when encoded; beyond 2^32 - 1 a counter stays there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Report([u32; Counter::ALL.len()]);
 

@@ -1,4 +1,4 @@
-//! What goes over the wire, byte for byte, and that nothing else is read.
+//! Encoding of datagrams and messages, byte for byte, and refusal of all others.
 
 use std::fmt::Write;
 use std::time::Duration;

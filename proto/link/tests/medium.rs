@@ -25,7 +25,7 @@ impl Dice {
     }
 }
 
-/// What a medium does to a datagram, in percent.
+/// Faults of a medium, in percent.
 #[derive(Clone, Copy, Debug)]
 struct Faults {
     lose: u64,
@@ -39,12 +39,12 @@ struct Faults {
 
 const PERFECT: Faults = Faults { lose: 0, repeat: 0, alter: 0, delay: 2, jitter: 0 };
 
-/// A board, its gateway, and what is between them.
+/// A board, its gateway, and the medium between them.
 struct World {
     now: Duration,
     board: BoardEndpoint,
     gateway: GatewayEndpoint,
-    /// When, to the board or not, what.
+    /// Time of arrival, whether to the board, and the datagram.
     flying: Vec<(Duration, bool, Vec<u8>)>,
     faults: Faults,
     dice: Dice,
@@ -203,7 +203,7 @@ fn message_nobody_answers_is_given_up_and_the_next_one_goes() {
     let mut world = World::begun(Limits::radio(MAX_MESSAGE), PERFECT, 1);
     world.gateway.send(&to_board(1, 500)).unwrap();
     world.faults.lose = 100;
-    // Pings would tell that the line is dead; here it is only deaf for shorter than that.
+    // Pings would reveal a dead line; here it is only silent for shorter than that.
     world.run(world.now + Duration::from_secs(50));
     world.faults.lose = 0;
     assert_eq!(world.gateway.counters().given_up, 1);
@@ -218,7 +218,7 @@ fn board_that_answers_nothing_for_half_a_minute_gets_everything() {
         let mut world = World::begun(limits, PERFECT, 1);
         world.gateway.send(&ToBoard::Connected { peer: 3, route: Route::Leader }).unwrap();
         (0..3).for_each(|number| world.gateway.send(&to_board(number, 500)).unwrap());
-        // It computes: what is sent to it waits.
+        // It computes: datagrams for it wait.
         world.faults.delay = 30_000;
         world.settle();
         world.faults = PERFECT;
@@ -401,8 +401,8 @@ fn faults() -> impl Strategy<Value = Faults> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// On whatever medium, what arrives was said, once, in order; and once the medium is good again, all
-    /// arrives.
+    /// On any medium, messages arrive as they were sent, once, in order; and once the medium is good again,
+    /// all arrive.
     #[test]
     fn messages_arrive_whole_in_order_and_at_most_once(
         faults in faults(), seed: u64, radio: bool, lengths in prop::collection::vec(4..3000usize, 1..12),

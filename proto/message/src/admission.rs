@@ -1,6 +1,7 @@
-//! Messages between a drone that shows no name and a leader that demands a policy for joining.
+//! Messages between an anonymous drone and a leader that demands a policy for joining.
 //!
-//! What is in the steps of the exchange is not known here: they travel as bounded bytes. All of a run have the nonce of its hello.
+//! The steps of the exchange are opaque here: they travel as bounded bytes. All of a run have the nonce of
+//! its hello.
 
 use alloc::vec::Vec;
 
@@ -13,7 +14,7 @@ pub const MAX_ADMISSION_POLICY_LEN: usize = 16_896;
 /// Bytes a step of the exchange may have: an offer to a credential of 800 bits, or 64 KiB of tables.
 pub const MAX_ADMISSION_STEP_LEN: usize = 192 * 1024;
 
-/// Asks a leader what it demands.
+/// Asks a leader for its policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdmissionHello {
     /// Fresh for every attempt.
@@ -22,18 +23,19 @@ pub struct AdmissionHello {
     pub group: Name,
 }
 
-/// A challenge, who the leader is, and what it demands.
+/// A challenge, the leader's identity, and its policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdmissionChallenge<S: Suite> {
     /// The nonce of the hello.
     pub nonce: Nonce,
     /// Opaque to the drone.
     pub cookie: [u8; COOKIE_LEN],
-    /// Who leads the group.
+    /// The leader of the group.
     pub leader: DronePublicKey<S>,
     /// The policy, signed by the KGC; at most [`MAX_ADMISSION_POLICY_LEN`] bytes.
     pub policy: Vec<u8>,
-    /// Signature `admission` by the leader, over the group and the policy: a drone computes nothing for a policy that no leader of its group demands.
+    /// Signature `admission` by the leader, over the group and the policy: a drone computes nothing for a
+    /// policy that no leader of its group demands.
     pub signature: Signature<S>,
 }
 
@@ -57,7 +59,7 @@ pub struct AdmissionStep {
     pub step: Vec<u8>,
 }
 
-/// A member without a name wants out.
+/// An anonymous member leaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdmissionLeave {
     /// The group.

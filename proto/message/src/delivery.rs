@@ -1,6 +1,6 @@
 //! Messages of delivery between an enrolled drone and a KGC (docs/protocol.md §4), whatever the payload.
 //!
-//! Which scheme an authority runs is not known here: keys, shares and parameters travel as bounded bytes.
+//! The authority's scheme is opaque here: keys, shares and parameters travel as bounded bytes.
 
 use alloc::vec::Vec;
 use core::slice;
@@ -15,36 +15,36 @@ pub const MAX_AUTHORITIES: usize = 16;
 /// Bytes that the statement about a master key with its share public keys may have: those of 256 KGCs fit.
 pub const MAX_RELEASE_STATEMENT_LEN: usize = 16 * 1024;
 
-/// What is delivered.
+/// Kind of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Payload {
     /// Keys of attribute authorities, and fields that they certify: sealed by the authority.
     AttributeKeys,
-    /// Shares of condition keys: sealed by whoever answers, because the key itself verifies.
+    /// Shares of condition keys: sealed without proof of origin, because the key itself verifies.
     KeyShares,
 }
 
 /// Asks a KGC for a challenge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeliveryHello {
-    /// For what.
+    /// The payload.
     pub payload: Payload,
     /// Fresh for every attempt.
     pub nonce: Nonce,
 }
 
-/// A challenge, and what is offered.
+/// A challenge and an offer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeliveryChallenge {
     /// The nonce of the hello.
     pub nonce: Nonce,
     /// Opaque to the drone.
     pub cookie: [u8; COOKIE_LEN],
-    /// What the KGC delivers of the payload asked for.
+    /// The KGC's offer of the payload asked for.
     pub offer: DeliveryOffer,
 }
 
-/// What a KGC delivers of a payload.
+/// A KGC's offer of a payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeliveryOffer {
     /// Keys of these attribute authorities.
@@ -54,7 +54,7 @@ pub enum DeliveryOffer {
     },
     /// Shares of condition keys.
     KeyShares {
-        /// Which of the KGCs this says it is; from 1.
+        /// The KGC's claimed number; from 1.
         kgc: KgcId,
         /// Fingerprint of the master public key.
         master: [u8; 32],
@@ -63,28 +63,29 @@ pub enum DeliveryOffer {
     },
 }
 
-/// What a drone asks of one authority.
+/// A drone's request to one authority.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeliveryRequest {
-    /// For what.
+    /// The payload.
     pub payload: Payload,
     /// The nonce of the hello.
     pub nonce: Nonce,
     /// The cookie, unchanged.
     pub cookie: [u8; COOKIE_LEN],
-    /// An encoded [`quiver_ainq::DeliveryRequest`] of at most 4096 bytes, not looked at before the cookie is checked.
+    /// An encoded [`quiver_ainq::DeliveryRequest`] of at most 4096 bytes, not looked at before the cookie is
+    /// checked.
     pub request: Vec<u8>,
 }
 
 /// The answer to one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeliveryReply {
-    /// Of what.
+    /// The payload.
     pub payload: Payload,
     /// Digest of the request answered.
     pub request_digest: [u8; 32],
-    /// An encoded [`quiver_ainq::SignedAuthority`] of at most [`MAX_AUTHORITY_LEN`] bytes, about a master key of at most
-    /// [`MAX_RELEASE_STATEMENT_LEN`]; empty if not asked for.
+    /// An encoded [`quiver_ainq::SignedAuthority`] of at most [`MAX_AUTHORITY_LEN`] bytes, about a master key
+    /// of at most [`MAX_RELEASE_STATEMENT_LEN`]; empty if not asked for.
     pub statement: Vec<u8>,
     /// An encoded [`quiver_ainq::SealedDelivery`] of at most 262,272 bytes, with a share of at most 512.
     pub sealed: Vec<u8>,
@@ -125,7 +126,7 @@ impl Payload {
 }
 
 impl DeliveryOffer {
-    /// What of.
+    /// The payload.
     #[must_use]
     pub const fn payload(&self) -> Payload {
         match self {
@@ -134,7 +135,7 @@ impl DeliveryOffer {
         }
     }
 
-    /// Whom requests may name.
+    /// The authorities that requests may name.
     #[must_use]
     pub const fn authorities(&self) -> &[[u8; 32]] {
         match self {

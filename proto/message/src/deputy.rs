@@ -1,4 +1,4 @@
-//! Messages between leaders: what a deputy is told.
+//! Messages of a leader to its deputies, and theirs to it.
 
 use alloc::vec::Vec;
 
@@ -9,21 +9,21 @@ use crate::enrolment::{COOKIE_LEN, Nonce};
 use crate::epoch::{header_from_wire, header_to_wire, spare_to_wire};
 use crate::{MAX_MESSAGE_LEN, MessageError, field, wire};
 
-/// How many slots one chunk of a replica carries at most.
+/// Greatest number of slots in one chunk of a replica.
 pub const MAX_SEATS: usize = 2048;
-/// How many evicted drones one chunk of a replica carries at most.
+/// Greatest number of evicted drones in one chunk of a replica.
 pub const MAX_REPLICA_EVICTED: usize = 2048;
 
 const MAX_SIGNATURE_LEN: usize = 128;
 
-/// A deputy's signed question: is the leader there, and what is new?
+/// A deputy's signed request: asks whether the leader is alive, and for its changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StandBy {
     /// The group.
     pub group: Name,
     /// The deputy's public key, encoded; at most 2048 bytes.
     pub deputy: Vec<u8>,
-    /// Of its hello; names the session.
+    /// Nonce of its hello; names the session.
     pub nonce: Nonce,
     /// n_L, unchanged.
     pub challenge: [u8; COOKIE_LEN],
@@ -61,20 +61,20 @@ pub struct ReplicaChunk<S: Suite> {
     pub number: u64,
     /// Whether it begins a copy of everything.
     pub first: bool,
-    /// Whether the roster is now the one whose hash stands in the header sent with it.
+    /// Whether the roster is now the one whose hash is in the header sent with it.
     pub last: bool,
     /// Slots as they are now, ascending; at most 2048.
     pub seats: Vec<Seat<S>>,
-    /// Who was evicted, by serial; at most 2048.
+    /// Serials of evicted drones; at most 2048.
     pub evicted: Vec<Serial>,
 }
 
 /// One slot as it is now.
 #[derive(Clone, Debug)]
 pub struct Seat<S: Suite> {
-    /// Which.
+    /// The slot.
     pub slot: Slot,
-    /// Who holds it; none if it is free.
+    /// Its holder; `None` if it is free.
     pub holder: Option<DronePublicKey<S>>,
     /// The holder's unused spare point, unverified.
     pub spare: Option<SpareStatement<S>>,
@@ -86,7 +86,7 @@ impl StandBy {
     /// Decodes the deputy's key and its signature.
     ///
     /// # Errors
-    /// With the name of the field that is wrong.
+    /// With the name of the malformed field.
     pub fn decode<S: Suite>(&self) -> Result<(DronePublicKey<S>, Signature<S>), MessageError> {
         Ok((field::drone("deputy", &self.deputy)?, field::signature("signature", &self.signature)?))
     }
@@ -147,7 +147,7 @@ impl<S: Suite> ReplicaChunk<S> {
     /// Decodes a chunk.
     ///
     /// # Errors
-    /// Whatever is wrong with the bytes, with the name of the field.
+    /// The error of malformed bytes, with the name of the field.
     pub fn decode(bytes: &[u8]) -> Result<Self, MessageError> {
         if bytes.len() > MAX_MESSAGE_LEN {
             return Err(MessageError::TooLong(bytes.len()));

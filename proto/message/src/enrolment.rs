@@ -20,7 +20,7 @@ pub struct EnrolHello {
     pub nonce: Nonce,
 }
 
-/// A cookie that shows that its bearer receives at the address it sends from.
+/// A cookie that proves that its bearer receives at the address it sends from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnrolCookie {
     /// The nonce of the hello.
@@ -36,7 +36,8 @@ pub struct EnrolRequest {
     pub nonce: Nonce,
     /// The cookie, unchanged.
     pub cookie: [u8; COOKIE_LEN],
-    /// An encoded [`quiver_ainq::EnrolmentRequest`] of at most 4096 bytes, not looked at before the cookie is checked.
+    /// An encoded [`quiver_ainq::EnrolmentRequest`] of at most 4096 bytes, not looked at before the cookie is
+    /// checked.
     pub request: Vec<u8>,
 }
 

@@ -1,7 +1,7 @@
 //! Messages between a drone that has a token and the KGCs of a quorum, after the request.
 //!
-//! Commitments and shares are bytes here: the drone decodes them with the quorum's public shares at hand, the KGC after
-//! it found the round that they are for.
+//! Commitments and shares are bytes here: the drone decodes them with the quorum's public shares, the KGC
+//! after it found the round that they are for.
 
 use alloc::vec::Vec;
 
@@ -15,7 +15,8 @@ const MAX_COMMITMENT_LEN: usize = 192;
 const MAX_SHARE_LEN: usize = 512;
 const MAX_SIGNATURE_LEN: usize = 128;
 
-/// What a KGC will sign with, once, if the drone comes back with a package that has it.
+/// A KGC's commitment to a nonce with which it will sign, once, if the drone returns with a package that has
+/// it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnrolCommitment {
     /// Digest of the request answered.
@@ -33,7 +34,7 @@ pub struct EnrolCommitment {
 pub struct EnrolSigning {
     /// Digest of the request.
     pub request_digest: [u8; 32],
-    /// 1 to 64 KGCs, ascending, each with what it committed to.
+    /// Commitments of 1 to 64 KGCs, ascending.
     pub parts: Vec<(KgcId, Vec<u8>)>,
 }
 
@@ -131,7 +132,7 @@ impl EnrolDone {
     /// Decodes the drone's key and its signature.
     ///
     /// # Errors
-    /// With the name of the field that is wrong.
+    /// With the name of the malformed field.
     pub fn decode<S: Suite>(&self) -> Result<(DronePublicKey<S>, Signature<S>), MessageError> {
         Ok((field::drone("drone", &self.drone)?, field::signature("signature", &self.signature)?))
     }

@@ -14,7 +14,7 @@ pub struct Envelope {
     pub sealed: Vec<u8>,
 }
 
-/// Asks whoever sealed the first message of a session to say it again.
+/// Asks the sender of a session's first message to repeat it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpeningRequest {
     /// Names the session.

@@ -10,11 +10,11 @@ use quiver_ainq::{
 
 use crate::{MessageError, field, part, wire};
 
-/// How many one eviction notice names at most.
+/// Greatest number of drones in one eviction notice.
 pub const MAX_EVICTED: usize = 1024;
 
-/// boot number (4 bytes) ‖ 2·count, plus 1 if keys of the epoch held are missing: lost with a restart, or a path not yet
-/// received (4) ‖ random (8); strictly rising at one drone.
+/// boot number (4 bytes) ‖ 2·count, plus 1 if keys of the epoch held are missing: lost with a restart, or a
+/// path not yet received (4) ‖ random (8); strictly rising at one drone.
 pub type CatchUpNumber = [u8; 16];
 
 /// "I hold the key of this epoch."
@@ -33,7 +33,7 @@ pub struct Ack {
 pub struct Rekey<S: Suite> {
     /// The header, unverified.
     pub header: Header<S>,
-    /// The receiver's entry or path, or everybody's delta; none for those who are out.
+    /// The receiver's entry or path, or the delta for all; `None` for drones that were removed.
     pub part: Option<Part>,
 }
 
@@ -59,8 +59,8 @@ pub struct CatchUpReply<S: Suite> {
     pub number: CatchUpNumber,
     /// The header, unverified.
     pub header: Header<S>,
-    /// The member's entry or path, unless it holds all that this epoch gave it. A delta has no place here: it would be
-    /// left out of the encoding.
+    /// The member's entry or path, unless it holds all that this epoch gave it. A delta has no place here: it
+    /// would be left out of the encoding.
     pub part: Option<Part>,
     /// PRF(A_i, "fresh", D ‖ number).
     pub tag: [u8; 32],
@@ -104,11 +104,11 @@ pub struct Leave<S: Suite> {
 pub struct EvictionNotice<S: Suite> {
     /// The group.
     pub group: Name,
-    /// Who evicted them.
+    /// The leader that evicted them.
     pub leader: DronePublicKey<S>,
     /// The epoch from which on they are out.
     pub epoch: Epoch,
-    /// Who, by serial; at most 1024.
+    /// Serials of the drones; at most 1024.
     pub serials: Vec<Serial>,
     /// Signature `evict`.
     pub signature: Signature<S>,

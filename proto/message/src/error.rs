@@ -12,7 +12,8 @@ pub enum MessageError {
     /// Not protobuf, or not of this schema.
     #[error("message is not valid protobuf of quiver.v1")]
     NotProtobuf,
-    /// Unknown fields, repeated or unordered fields, padded numbers: not what [`Message::encode`](crate::Message::encode) writes.
+    /// Unknown fields, repeated or unordered fields, padded numbers: not what
+    /// [`Message::encode`](crate::Message::encode) writes.
     #[error("message is not in the shortest encoding of quiver.v1")]
     NotCanonical,
     /// Made for another deployment, suite or KGC key.
@@ -27,12 +28,12 @@ pub enum MessageError {
     /// A field has a length or value that is not allowed.
     #[error("field `{0}` has a length or value that is not allowed")]
     Invalid(&'static str),
-    /// A field does not decode to what it should hold.
+    /// A field does not decode.
     #[error("field `{field}`: {error}")]
     Field {
         /// The field.
         field: &'static str,
-        /// What is wrong with it.
+        /// The error.
         error: AinqError,
     },
 }

@@ -15,8 +15,8 @@ pub(crate) fn array<const N: usize>(field: &'static str, bytes: &[u8]) -> Result
     bytes.try_into().map_err(|_| MessageError::Invalid(field))
 }
 
-/// Arrays that stand one after the other, so many at most. One field, because each field of a repeated one takes memory before
-/// its content is looked at.
+/// Arrays one after the other, so many at most. One field, because each field of a repeated one takes memory
+/// before its content is checked.
 pub(crate) fn arrays<const N: usize>(
     field: &'static str,
     bytes: &[u8],
@@ -65,7 +65,7 @@ pub(crate) fn drone<S: Suite>(field: &'static str, bytes: &[u8]) -> Result<Drone
     drone_expecting(field, bytes, None)
 }
 
-/// As [`drone`], without decoding points again if it is the key that is expected.
+/// As [`drone`], without decoding points again if it is the expected key.
 pub(crate) fn drone_expecting<S: Suite>(
     field: &'static str,
     bytes: &[u8],

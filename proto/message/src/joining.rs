@@ -29,7 +29,7 @@ pub struct JoinChallenge<S: Suite> {
     pub nonce: Nonce,
     /// n_L.
     pub challenge: [u8; COOKIE_LEN],
-    /// Who leads the group.
+    /// The leader of the group.
     pub leader: DronePublicKey<S>,
     /// Number of the newest revocation list that the leader holds, 0 for none.
     pub revocation_number: u64,
@@ -61,7 +61,7 @@ pub struct JoinRequest {
 /// A [`JoinRequest`] with its points decoded; the signatures are still to be verified.
 #[derive(Clone, Debug)]
 pub struct DecodedJoinRequest<S: Suite> {
-    /// Who wants to join.
+    /// The joining drone.
     pub drone: DronePublicKey<S>,
     /// E_now.
     pub ephemeral: Element<S>,
@@ -78,7 +78,8 @@ pub struct Welcome<S: Suite> {
     pub nonce: Nonce,
     /// The header, unverified.
     pub header: Header<S>,
-    /// The newcomer's entry, or its path with `nonce` as r. A delta has no place here: it would be left out of the encoding.
+    /// The newcomer's entry, or its path with `nonce` as r. A delta has no place here: it would be left out
+    /// of the encoding.
     pub part: Part,
 }
 

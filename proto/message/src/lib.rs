@@ -1,8 +1,9 @@
-//! What Quiver's roles say to one another: the protobuf package `quiver.v1`, bounded and validated.
+//! Messages between Quiver's roles: the protobuf package `quiver.v1`, bounded and validated.
 //!
-//! [`Message::decode`] is the one way in. It checks the deployment, lengths, lists and names; points and signatures are
-//! decoded where the receiver needs them at once, and left as bounded bytes in messages that a cookie must admit
-//! first ([`EnrolRequest`], [`JoinHello`], [`JoinRequest`]), so that a stranger buys no curve arithmetic with one packet.
+//! [`Message::decode`] is the one way in. It checks the deployment, lengths, lists and names; points and
+//! signatures are decoded where the receiver needs them at once, and left as bounded bytes in messages that a
+//! cookie must admit first ([`EnrolRequest`], [`JoinHello`], [`JoinRequest`]), so that a stranger buys no
+//! curve arithmetic with one packet.
 //!
 //! | message | from → to | answers | authenticated by |
 //! |---|---|---|---|
@@ -44,7 +45,7 @@
 //! | [`EnrolSigning`] | drone → KGC | `EnrolCommitment` | – (what comes of it only the drone can open) |
 //! | [`EnrolShare`] | KGC → drone | `EnrolSigning` | sealed to the drone; the key verifies or not |
 //!
-//! What the KGCs of a quorum say to one another has a frame of its own: [`quorum`].
+//! Messages between the KGCs of a quorum have a frame of their own: [`quorum`].
 #![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(
     not(test),

@@ -27,7 +27,7 @@ use crate::{Replica, StandBy};
 /// The longest encoded message in bytes.
 pub const MAX_MESSAGE_LEN: usize = 1 << 20;
 
-/// How much of the deployment's fingerprint every message carries, in bytes: enough to tell a misconfigured peer from a
+/// Bytes of the deployment's fingerprint in every message: enough to distinguish a misconfigured peer from a
 /// broken one. What must be bound to the deployment is bound in hashes and signatures, with all of it.
 const FINGERPRINT_LEN: usize = 8;
 
@@ -38,7 +38,7 @@ pub(crate) fn fingerprint_prefix<S: Suite>(deployment: &Deployment<S>) -> Vec<u8
     deployment.fingerprint().iter().take(FINGERPRINT_LEN).copied().collect()
 }
 
-/// Into memory of its length: a vector would look for room with every byte.
+/// Encodes into memory of its length: a vector would grow with every byte.
 fn encoded(wire: &wire::Message) -> Vec<u8> {
     let mut bytes = alloc::vec![0; wire.encoded_len()];
     // There is room for it.
@@ -46,7 +46,7 @@ fn encoded(wire: &wire::Message) -> Vec<u8> {
     bytes
 }
 
-/// A message whose fields have been checked one by one; who said it has not.
+/// A message whose fields have been validated one by one; its sender is not authenticated.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each variant is the type of its name")]
@@ -128,13 +128,13 @@ impl<S: Suite> Message<S> {
     /// Decodes a message of this deployment.
     ///
     /// # Errors
-    /// Whatever is wrong with the bytes, with the name of the field.
+    /// The error of malformed bytes, with the name of the field.
     pub fn decode(deployment: &Deployment<S>, bytes: &[u8]) -> Result<Self, MessageError> {
         Self::decode_expecting(deployment, bytes, None)
     }
 
-    /// As [`decode`](Self::decode) for somebody who expects a certain leader to speak: where the message has that key as its
-    /// leader's or its speaker's, its points are not decoded again and it comes with the Y that it
+    /// As [`decode`](Self::decode) where a certain leader is expected: if the message has that key as its
+    /// leader's or its sender's, its points are not decoded again and it comes with the Y that it
     /// [remembers](DronePublicKey::remember_implicit). The message is the same.
     ///
     /// # Errors
@@ -153,7 +153,7 @@ impl<S: Suite> Message<S> {
         if Some(&*wire.deployment) != deployment.fingerprint().get(..FINGERPRINT_LEN) {
             return Err(MessageError::ForeignDeployment);
         }
-        // Before its form is looked at: what follows from a kind that is not known here is nobody's fault.
+        // Before its form is checked: a message of an unknown kind is no offence.
         if wire.body.is_none() {
             return Err(MessageError::NoBody);
         }
@@ -231,7 +231,7 @@ impl<S: Suite> Message<S> {
             Body::AdmissionStep(wire) => Self::AdmissionStep(AdmissionStep::from_wire(wire)?),
             #[cfg(feature = "services")]
             Body::AdmissionLeave(wire) => Self::AdmissionLeave(AdmissionLeave::from_wire(&wire)?),
-            // What an edge says and nobody says to it.
+            // Messages that an edge sends and none receives.
             _ => return Err(MessageError::NoBody),
         })
     }

@@ -1,4 +1,4 @@
-//! What a member needs beside a header, in the three messages that carry it.
+//! A member's part beside a header, in the three messages that carry it.
 
 use alloc::vec::Vec;
 
@@ -30,7 +30,7 @@ pub(crate) fn of_welcome(wire: &welcome::Part) -> Result<Part, MessageError> {
     })
 }
 
-/// A delta is nobody's own; there is no place for one here.
+/// A delta is for all members; it has no place here.
 pub(crate) fn to_welcome(part: &Part) -> Option<welcome::Part> {
     match part {
         Part::Entry(entry) => Some(welcome::Part::Entry(entry_to_wire(entry))),
@@ -62,7 +62,7 @@ pub(crate) fn of_reply(wire: &catch_up_reply::Part) -> Result<Part, MessageError
     })
 }
 
-/// A delta is nobody's own; there is no place for one here.
+/// A delta is for all members; it has no place here.
 pub(crate) fn to_reply(part: &Part) -> Option<catch_up_reply::Part> {
     match part {
         Part::Entry(entry) => Some(catch_up_reply::Part::Entry(entry_to_wire(entry))),

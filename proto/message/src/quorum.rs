@@ -1,8 +1,8 @@
-//! What the KGCs of a quorum say to one another.
+//! Messages between the KGCs of a quorum.
 //!
-//! A quorum talks before it has made the key that names a deployment, so its messages have a frame of their own, named by a
-//! fingerprint of what its members pinned. [`QuorumMessage::decode`] checks frame, lengths and lists. What FROST makes is
-//! bounded bytes here: `quiver-quorum` decodes it.
+//! A quorum talks before it has made the key that names a deployment, so its messages have a frame of their
+//! own, named by a fingerprint of what its members pinned. [`QuorumMessage::decode`] checks frame, lengths
+//! and lists. What FROST makes is bounded bytes here: `quiver-quorum` decodes it.
 //!
 //! | message | from → to | for |
 //! |---|---|---|
@@ -16,7 +16,7 @@
 //! | [`SignedStatement`] | anyone → anyone | what was signed |
 //! | [`QuorumProof`] | anyone → anyone | a drone's equivocation |
 //!
-//! Who a message comes from is what the transport says: both ends of a connection are authenticated members.
+//! The sender of a message is the authenticated peer of the connection: both ends are members.
 
 mod ceremony;
 mod repair;
@@ -45,7 +45,7 @@ use crate::{MAX_MESSAGE_LEN, MessageError, field, wire};
 /// Members a quorum may have.
 pub const MAX_MEMBERS: usize = 64;
 
-/// A message whose fields have been checked one by one. From whom it is, the connection says.
+/// A message whose fields have been validated one by one. Its sender is the connection's peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each variant is the type of its name")]
@@ -68,8 +68,8 @@ pub enum QuorumMessage {
 }
 
 impl QuorumMessage {
-    /// Whether these bytes begin as a message between members does, and no [`Message`](crate::Message) does: to tell the two
-    /// apart on one connection.
+    /// Whether these bytes begin as a message between members does, and no [`Message`](crate::Message) does:
+    /// distinguishes the two on one connection.
     #[must_use]
     pub fn is_framed_as(bytes: &[u8]) -> bool {
         // Field 64, a byte string of 32 bytes.
@@ -79,7 +79,7 @@ impl QuorumMessage {
     /// Decodes a message of the quorum with this fingerprint.
     ///
     /// # Errors
-    /// Whatever is wrong with the bytes, with the name of the field.
+    /// The error of malformed bytes, with the name of the field.
     pub fn decode(quorum: &[u8; 32], bytes: &[u8]) -> Result<Self, MessageError> {
         if bytes.len() > MAX_MESSAGE_LEN {
             return Err(MessageError::TooLong(bytes.len()));

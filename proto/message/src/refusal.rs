@@ -1,4 +1,4 @@
-//! How a service says no.
+//! Refusals of a service.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -6,8 +6,9 @@ use core::time::Duration;
 
 use crate::{MessageError, wire};
 
-/// Why a service refuses. Never authenticated: it sets the pace of a receiver's retries and, as [`Rejoin`](Self::Rejoin) in
-/// answer to a member's own question, makes it give up its membership and join anew. It ends no enrolment and costs no key.
+/// Why a service refuses. Never authenticated: it sets the pace of a receiver's retries and, as
+/// [`Rejoin`](Self::Rejoin) in answer to a member's own question, makes it give up its membership and join
+/// anew. It ends no enrolment and costs no key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the Display text of each variant says it")]
@@ -110,7 +111,7 @@ pub struct Refusal {
     pub reason: Reason,
     /// The nonce, digest or number of the request refused; at most 32 bytes.
     pub reference: Vec<u8>,
-    /// How long to wait before trying again.
+    /// Time to wait before trying again.
     pub retry_after: Duration,
 }
 

@@ -30,7 +30,7 @@ impl<S: Suite> RekeyTemplate<S> {
         Self { deployment: fingerprint_prefix(deployment), header: rekey.encode_to_vec(), suite: PhantomData }
     }
 
-    /// The encoded message with this part, or with none for those who are out.
+    /// The encoded message with this part, or without one for drones that were removed.
     pub fn message(&self, part: Option<&Part>) -> Vec<u8> {
         // Fields are encoded one after another, so a message without a header is the end of the whole one.
         let part = wire::Rekey { header: None, part: part.map(part::to_rekey) };

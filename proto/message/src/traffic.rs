@@ -1,4 +1,4 @@
-//! What members say to their group.
+//! Group messages of members.
 
 use alloc::vec::Vec;
 
@@ -23,15 +23,16 @@ pub struct GroupMessage {
     pub channel: Name,
     /// Sender's slot, nonce parts and ciphertext.
     pub frame: Frame,
-    /// Who sent it, if the sender says so under its own key. Bound by the seal.
+    /// The signer, if the sender signs it with its own key. Bound by the seal.
     pub source: Option<Source>,
 }
 
-/// The sender's own word for a group message. As bytes: whoever has no group key can write what it likes here, so that no
-/// point is decoded before the seal has opened.
+/// The sender's signature of a group message. As bytes: an attacker without the group key can write anything
+/// here, so that no point is decoded before the seal has opened. As bytes: whoever has no group key can write
+/// what it likes here, so that no point is decoded before the seal has opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// Who: (D, R, P), encoded.
+    /// Public key of the signer: (D, R, P), encoded.
     pub drone: Vec<u8>,
     /// Signature `command` over group, epoch, sender, message number and the ciphertext's hash.
     pub signature: Vec<u8>,
@@ -43,8 +44,8 @@ impl Source {
         Handle::of_encoded::<S>(&self.drone)
     }
 
-    /// The key and the signature, once the seal has opened. The points of the key are not decoded again if it is the one
-    /// that is expected.
+    /// The key and the signature, once the seal has opened. The points of the key are not decoded again if it
+    /// is the one that is expected.
     ///
     /// # Errors
     /// [`MessageError::Field`] if one of the two is none, or [`MessageError::Invalid`].

@@ -1,5 +1,5 @@
-//! Every message: its encoding is fixed by a snapshot, it survives the way there and back, and nothing that differs from
-//! it by one bit or byte panics or passes for it with other bytes.
+//! Every message: its encoding is fixed by a snapshot, it survives the way there and back, and nothing that
+//! differs from it by one bit or byte panics or passes for it with other bytes.
 
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ impl Fixture {
         Self { rng, master, deployment, leader, edge }
     }
 
-    /// A term opened for nobody, and an epoch that adds the edge.
+    /// A term opened without members, and an epoch that adds the edge.
     fn group(&mut self, strategy: StrategyKind) -> (Leadership<S>, EpochOutput<S>) {
         let (deployment, group) = (self.deployment.clone(), name("alpha"));
         let context = GroupContext { deployment, group, leader: self.leader.public().clone() };
@@ -87,7 +87,7 @@ impl Fixture {
         self.group(StrategyKind::Flat).1
     }
 
-    /// What a leader with a tree sends: a path on a join, the wraps of a later epoch, a path on a question.
+    /// Messages of a leader with a tree: a path on a join, the wraps of a later epoch, a path on a request.
     fn tree_messages(&mut self) -> Vec<(&'static str, Message<S>)> {
         let (mut leadership, joined) = self.group(StrategyKind::Tree);
         let part = Part::Path(leadership.path_message(0, &[1; 16]).unwrap());
@@ -242,7 +242,7 @@ fn messages() -> (Deployment<S>, Vec<(&'static str, Message<S>)>) {
     (f.deployment, all)
 }
 
-/// What drones and KGCs send each other for a delivery, with either payload's offer and reply.
+/// Messages of a delivery between drone and KGC, with either payload's offer and reply.
 fn deliveries() -> Vec<(&'static str, Message<S>)> {
     let (nonce, cookie) = ([1; 16], [2; 40]);
     let challenge = |offer| Message::DeliveryChallenge(m::DeliveryChallenge { nonce, cookie, offer });
@@ -298,7 +298,7 @@ fn release_messages_out_of_bounds_are_refused() {
     }
 }
 
-/// What a drone without a name and a leader that demands a policy say to each other.
+/// Messages between an anonymous drone and a leader that demands a policy.
 fn with_a_gate(leader: &DronePublicKey<S>, signature: Signature<S>) -> Vec<(&'static str, Message<S>)> {
     let (nonce, cookie, leader) = ([1; 16], [2; 40], leader.clone());
     let challenge = m::AdmissionChallenge { nonce, cookie, leader, policy: vec![3; 90], signature };
@@ -338,7 +338,7 @@ fn admission_messages_out_of_bounds_are_refused() {
     check(Message::AdmissionStep(m::AdmissionStep { nonce, step }), "step");
 }
 
-/// What drones and the KGCs of a quorum say to each other.
+/// Messages between drones and the KGCs of a quorum.
 fn with_a_quorum() -> Vec<(&'static str, Message<S>)> {
     let commitment = m::EnrolCommitment {
         request_digest: [4; 32],
@@ -430,7 +430,7 @@ fn attribute_messages_out_of_bounds_are_refused() {
     assert!(Message::<S>::decode(&deployment, &bytes).is_ok());
 }
 
-/// What leaders and their deputies say to each other.
+/// Messages between leaders and their deputies.
 fn between_leaders(f: &mut Fixture) -> Vec<(&'static str, Message<S>)> {
     let (first, second) = (f.epoch().header, f.epoch().header);
     let signature = f.leader.sign(&f.deployment, Label::StandBy, b"statement", &mut f.rng);
@@ -646,7 +646,7 @@ proptest! {
         prop_assume!(changed[place] != value);
         changed[place] = value;
         if let Ok(message) = Message::<S>::decode(&deployment, &changed) {
-            // No two encodings of one message: what a relay changes, the receiver sees changed.
+            // No two encodings of one message: whatever a relay changes is visible to the receiver.
             prop_assert_ne!(message.encode(&deployment), bytes);
         }
     }

@@ -1,4 +1,4 @@
-//! What memory the decoding of a hostile message takes. A board has 256 KB for everything.
+//! Memory that decoding a hostile message takes. A board has 256 KB for everything.
 
 use std::alloc::System;
 
@@ -16,7 +16,7 @@ const LEN: usize = 16 * 1024;
 /// Above all numbers of bodies and of their fields.
 const BODIES: usize = 60;
 const FIELDS: usize = 24;
-/// To whom the only messages with many small fields are sent.
+/// Fields of the only messages with many small fields, which are for KGCs.
 const TO_KGCS: [usize; 1] = [33];
 
 fn varint(mut number: usize, to: &mut Vec<u8>) {
@@ -74,6 +74,7 @@ fn no_message_makes_its_receiver_allocate_seven_times_its_length() {
             }
         }
     }
-    // The bytes, shared; eight for each run of slots, which has three on the wire; the bytes once more to compare with them.
+    // The bytes, shared; eight for each run of slots, which has three on the wire; the bytes once more to
+    // compare with them.
     assert!(most > 4 * LEN, "{most} bytes at most: the longest fields were not read");
 }

@@ -1,5 +1,5 @@
-//! Every message between the KGCs of a quorum: its encoding is fixed by a snapshot, it survives the way there and back,
-//! what is out of bounds is refused, and nothing that differs from it by one byte passes for it.
+//! Every message between the KGCs of a quorum: its encoding is fixed by a snapshot, it survives encoding,
+//! out-of-bounds values are refused, and no bytes that differ by one decode to it.
 
 use quiver_ainq::{Deployment, MasterSecret, Name, Revoked, Ristretto255};
 use quiver_crypto::Zeroizing;

@@ -8,14 +8,15 @@
 //! confirming   each member → all     a hash of the new public shares: its own new share is durable
 //! ```
 //!
-//! New shares are in force, and old ones erased, at a member that has heard from all n that theirs are durable, from each
-//! itself. Nobody's word but that of all can make it erase shares, and no word at all can make it drop new ones that it has
-//! confirmed; so whoever lies can delay a refresh, but leaves every honest member with shares that go with those of all
-//! other honest members.
+//! New shares are in force, and old ones erased, at a member that has received from each of the n its own
+//! confirmation that its shares are durable. Nobody's word but that of all can make it erase shares, and no
+//! word at all can make it drop new ones that it has confirmed; so whoever lies can delay a refresh, but
+//! leaves every honest member with shares that go with those of all other honest members.
 //!
-//! Whatever a message depends on is durable before the message leaves, and what a member draws in a session comes from one
-//! stored seed: after a crash it says the same again. A member that leaves a session by itself takes a fresh nonce for the
-//! next, and takes no nonce again of one that left it: no session has the name of an earlier one.
+//! Every message leaves only after the state that it depends on is durable, and a member's randomness in a
+//! session comes from one stored seed: after a crash it sends the same again. A member that leaves a session
+//! by itself takes a fresh nonce for the next, and takes no nonce again of one that left it: no session has
+//! the name of an earlier one.
 
 mod completion;
 mod rounds;
@@ -56,7 +57,8 @@ impl<S: QuorumSuite> QuorumNode<S> {
             return self.refuse("new shares wait for confirmation");
         }
         let ceremonies = &mut self.ceremonies;
-        // The clock beside the counter: a member that has lost its state is not taken for a late message of its own.
+        // The clock beside the counter: a member that has lost its state is not taken for a late message of
+        // its own.
         ceremonies.last_attempt = ceremonies.last_attempt.saturating_add(1).max(now.unix);
         let mut nonce = [0; 32];
         rng.fill_bytes(&mut nonce);
@@ -67,7 +69,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         self.begin_if_all_are_there(now, rng);
     }
 
-    /// Takes what a member says about a ceremony.
+    /// Handles a member's message about a ceremony.
     pub(super) fn hear_ceremony(
         &mut self,
         now: Now,
@@ -97,14 +99,14 @@ impl<S: QuorumSuite> QuorumNode<S> {
                 return self.hear_rounds(now, from, rounds, asks, rng);
             }
             if asks && ceremonies.part.is_none() {
-                // It waits for something that will never come.
+                // It waits for a session that is over.
                 return self.say_gone(from, rounds.session);
             }
         }
         self.hear_part(now, from, part, asks, rng);
     }
 
-    /// What a member brings to a ceremony that this one is not in, or not yet.
+    /// Handles a member's invitation to a ceremony in which this one is not, or not yet.
     fn hear_part(&mut self, now: Now, from: KgcId, part: Part, asks: bool, rng: &mut dyn CryptoRngCore) {
         let ceremonies = &mut self.ceremonies;
         let over = ceremonies.over.get(&from).is_some_and(|over| part.attempt <= *over);
@@ -133,7 +135,8 @@ impl<S: QuorumSuite> QuorumNode<S> {
         self.begin_if_all_are_there(now, rng);
     }
 
-    /// Another has begun. A refresh harms nobody and needs all: it is joined, though not all the time.
+    /// Handles the beginning of a ceremony by another member. A refresh harms none and needs all: it is
+    /// joined, though not all the time.
     fn invited(&mut self, now: Now, by: KgcId, kind: CeremonyKind, new: bool, rng: &mut dyn CryptoRngCore) {
         let ours = self.keys.as_ref().map(|keys| keys.digest());
         let theirs = self.ceremonies.others.get(&by).and_then(|part| part.keys);
@@ -171,8 +174,8 @@ impl<S: QuorumSuite> QuorumNode<S> {
         };
         let (digests, heard) = Default::default();
         self.ceremonies.session = Some(Session { id: session, attempts, round, digests, heard });
-        // All n have said that they hold the shares this one starts from, so what was made of them before is nobody's
-        // only share.
+        // All n have confirmed that they hold the shares from which this one starts, so the last result is no
+        // member's only share.
         self.ceremonies.candidate = None;
         self.ceremonies.retry.restart(now.monotonic, rng);
         self.persist_ceremonies();
@@ -180,7 +183,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         self.say_to_all(false);
     }
 
-    /// Asks those again who have not said what is waited for.
+    /// Asks the members again whose messages are awaited.
     pub(super) fn wake_ceremonies(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         if !self.ceremonies.retry.has_come(now.monotonic, rng) {
             return;
@@ -193,7 +196,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         }
     }
 
-    /// Who has not said what is waited for.
+    /// Members whose messages are awaited.
     pub(super) fn awaited(&self) -> Vec<KgcId> {
         let ceremonies = &self.ceremonies;
         let others = self.config.membership.parameters().others(self.config.id);

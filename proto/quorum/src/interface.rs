@@ -11,62 +11,65 @@ use quiver_quorum::PublicShares;
 
 use super::{Ibe, QuorumMembership};
 
-/// What a member of a quorum is set up with.
+/// Configuration of a member of a quorum.
 #[derive(Clone, Debug)]
 pub struct QuorumConfig {
-    /// What all members have pinned.
+    /// The membership that all members have pinned.
     pub membership: QuorumMembership,
-    /// Which of them this is.
+    /// Identifier of this member.
     pub id: KgcId,
-    /// For how long a revocation list counts as fresh, in seconds: the same at every member.
+    /// Time for which a revocation list counts as fresh, in seconds: the same at every member.
     pub revocation_validity: u64,
-    /// How the public shares of identity-based encryption stand in a member's statement about its part in it, as
-    /// [`AuthorityStatement::parameters`](quiver_ainq::AuthorityStatement::parameters): members sign such a statement without
-    /// an operator's word. [`PublicShares::encode`] unless the scheme has an encoding of its own.
+    /// Encodes the public shares of identity-based encryption in the statement about the authority, as
+    /// [`AuthorityStatement::parameters`](quiver_ainq::AuthorityStatement::parameters): members sign such a
+    /// statement without an operator's approval. [`PublicShares::encode`] unless the scheme has an encoding
+    /// of its own.
     pub ibe_parameters: fn(&PublicShares<Ibe>) -> Vec<u8>,
 }
 
-/// What the operator asks of a member.
+/// Commands of the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QuorumCommand {
     /// Take part in making both keys, with all members. Given at every member.
     Generate,
     /// Make new shares of both keys, with all members. Given at one; the others join.
     Refresh,
-    /// Leave a ceremony that has not come to new shares. If it has, they are kept, but another ceremony may begin although
-    /// not all members have confirmed theirs.
+    /// Leave a ceremony that has not come to new shares. If it has, they are kept, but another ceremony may
+    /// begin although not all members have confirmed theirs.
     Abandon,
-    /// Put new shares in force, and erase the old ones, although not all members have confirmed theirs. For an operator
-    /// who knows that the others have theirs in force.
+    /// Put new shares in force, and erase the old ones, although not all members have confirmed theirs. For
+    /// an operator who knows that the others have theirs in force.
     Adopt,
     /// The shares are lost: ask the other members for them.
     Recover,
-    /// Help this member to its shares. Given at t members at least, within an hour, by operators who know that whoever
-    /// answers for this member now is the right one.
+    /// Help this member to recover its shares. Given at t members at least, within an hour, by operators who
+    /// know that the peer behind this member is now the right one.
     HelpRecover(KgcId),
     /// Have these revoked. They are as soon as t operators want it.
     Revoke(Vec<Revoked>),
-    /// A revocation list that the quorum has signed, from somebody who is no member: kept if it holds and is newer.
+    /// A revocation list that the quorum has signed, from a source outside it: kept if it is valid and newer.
     TakeRevocations(Vec<u8>),
     /// A leader shall be revoked that signed two headers for one epoch: an encoded
     /// [`Message::EquivocationProof`](quiver_message::Message::EquivocationProof). Needs no operator.
     Prove(Vec<u8>),
-    /// Sign the statement with this digest, if somebody proposes it: see [`approval`].
+    /// Sign the statement with this digest, if it is proposed: see [`approval`].
     Approve([u8; 32]),
     /// Sign no such statement any more.
     Withdraw([u8; 32]),
-    /// Have this signed, a statement about an authority or a policy of admission: approved here, and wherever it is approved.
+    /// Have this signed, a statement about an authority or a policy of admission: approved here, and wherever
+    /// it is approved.
     Propose(Vec<u8>),
 }
 
-/// What names the statement with this body to those who approve it: H("quiver/1 quorum approval", purpose, body). 32 bytes.
+/// Digest by which operators approve the statement with this body: H("quiver/1 quorum approval", purpose,
+/// body). 32 bytes.
 #[must_use]
 pub fn approval(body: &[u8]) -> [u8; 32] {
     Hasher::new("quiver/1 quorum approval").lp(proposed(body).as_str().as_bytes()).lp(body).finish()
 }
 
-/// The purpose of a statement that operators propose and approve: its first word says whether it is a policy of admission or about
-/// an authority.
+/// The purpose of a statement that operators propose and approve: its first word distinguishes a policy of
+/// admission from a statement about an authority.
 pub(super) fn proposed(body: &[u8]) -> Purpose {
     let policy = Purpose::AbkePolicy;
     match Reader::new(body).lp(body.len()) {
@@ -75,63 +78,63 @@ pub(super) fn proposed(body: &[u8]) -> Purpose {
     }
 }
 
-/// What a member reports.
+/// Events of a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum QuorumEvent {
     /// A member has begun a ceremony in which this one does not take part.
     Invited {
-        /// Who.
+        /// The member.
         by: KgcId,
-        /// What for.
+        /// The purpose.
         kind: CeremonyKind,
     },
     /// All members are there; the rounds begin.
     SessionBegun {
-        /// What for.
+        /// The purpose.
         kind: CeremonyKind,
     },
     /// The new shares are durable. They are in force once all members have confirmed theirs.
     SharesMade {
-        /// What for.
+        /// The purpose.
         kind: CeremonyKind,
-        /// Of the shares.
+        /// Version of the shares.
         version: u32,
     },
     /// Shares are in force, and older ones are erased.
     SharesInForce {
-        /// Of the shares.
+        /// Version of the shares.
         version: u32,
     },
     /// A ceremony ended without result. Shares that were in force still are.
     Aborted {
-        /// What for.
+        /// The purpose.
         kind: CeremonyKind,
         /// Why.
         cause: AbortCause,
     },
     /// A command that makes no sense now.
     Refused(&'static str),
-    /// A member asks for help because its shares are lost, and no operator has said to help it.
+    /// A member asks for help because its shares are lost, and no operator has approved it.
     HelpWanted {
-        /// Who.
+        /// The member.
         by: KgcId,
     },
     /// This member has done its part to give another its shares back.
     Helped {
-        /// Who.
+        /// The member.
         member: KgcId,
     },
     /// Shares are back.
     Recovered {
-        /// Of the shares.
+        /// Version of the shares.
         version: u32,
     },
-    /// What came from helpers does not make the shares that are lost. Tried again without those to blame.
+    /// The helpers' answers do not make the lost shares. Tried again without those to blame.
     RecoveryFailed {
-        /// Who helped.
+        /// The helpers.
         helpers: Vec<KgcId>,
-        /// Who is to blame, as far as it can be told.
+        /// The helpers to blame, as far as they can be determined.
         culprits: Vec<KgcId>,
     },
     /// The quorum has signed a revocation list, and this member holds it.
@@ -141,7 +144,7 @@ pub enum QuorumEvent {
     },
     /// The quorum has signed its statement about the shares in force, and this member holds it.
     QuorumStatement {
-        /// Of the shares.
+        /// Version of the shares.
         version: u32,
     },
     /// The quorum has signed what was proposed here.
@@ -153,21 +156,21 @@ pub enum QuorumEvent {
     },
     /// A statement could not be signed for now.
     NotSigned {
-        /// What about.
+        /// The purpose.
         purpose: Purpose,
-        /// Who would have signed, this member among them.
+        /// Members that would have signed, this one among them.
         willing: Vec<KgcId>,
-        /// Who would not, and why.
+        /// Members that refused, and their reasons.
         unwilling: Vec<(KgcId, SignRefusalReason)>,
-        /// Who has not answered.
+        /// Members that have not answered.
         silent: Vec<KgcId>,
     },
     /// A member sent a share of a signature that does not verify. It is left out of the next attempts.
     WrongShare {
-        /// Who.
+        /// The member.
         by: KgcId,
     },
-    /// A list of what to revoke that is too long to be signed, or to be wished for at one time.
+    /// A revocation of more drones than can be signed, or proposed at one time.
     TooMany,
     /// A leader has signed two headers for one epoch: it will be revoked.
     Equivocation {
@@ -178,12 +181,12 @@ pub enum QuorumEvent {
     },
     /// A member did something wrong.
     Blamed {
-        /// Who.
+        /// The member.
         member: KgcId,
-        /// What.
+        /// The offence.
         offence: Offence,
     },
-    /// Somebody who is no member sent a message that is for members alone.
+    /// A peer that is no member sent a message that is for members alone.
     Stranger(Peer),
 }
 
@@ -191,30 +194,30 @@ pub enum QuorumEvent {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AbortCause {
-    /// A member sent what it must not.
+    /// A member sent an invalid message.
     Fault {
-        /// Who.
+        /// The member.
         culprit: KgcId,
-        /// What.
+        /// The fault.
         fault: &'static str,
     },
-    /// A member says that another sent it other commitments than were sent here: one of the two lies.
+    /// A member reports other commitments of a sender than were received here: one of the two lies.
     Transcript {
-        /// Whose commitments differ.
+        /// The member whose commitments differ.
         sender: KgcId,
-        /// Who says so.
+        /// The member that reports it.
         reporter: KgcId,
     },
     /// A member has left.
     Left {
-        /// Who.
+        /// The member.
         member: KgcId,
-        /// Whom it blames.
+        /// The member that it blames.
         blames: Option<KgcId>,
     },
     /// A member has begun anew.
     Restarted {
-        /// Who.
+        /// The member.
         member: KgcId,
     },
     /// This member's operator.
@@ -225,14 +228,14 @@ pub enum AbortCause {
     Internal(&'static str),
 }
 
-/// What a member must not forget. Of each kind the newest counts.
+/// Durable record of a member. Of each kind the newest counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QuorumRecord {
     /// The shares in force. Secret.
     Keys(Snapshot),
     /// The ceremony under way, and what was made in it. Secret.
     Ceremony(Snapshot),
-    /// What the operator wants, and what this member is bound by because it has signed it.
+    /// The operator's proposals, and the statements that bind this member because it has signed them.
     Statements(Vec<u8>),
     /// The newest revocation list.
     RevocationList {
@@ -241,16 +244,17 @@ pub enum QuorumRecord {
         /// The signed list, encoded.
         list: Vec<u8>,
     },
-    /// The quorum's statement about the shares in force: an encoded [`QuorumStatement`](quiver_ainq::QuorumStatement).
+    /// The quorum's statement about the shares in force: an encoded
+    /// [`QuorumStatement`](quiver_ainq::QuorumStatement).
     QuorumStatement(Vec<u8>),
 }
 
-/// Where a member stands, for its operator.
+/// Status of a member, for its operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuorumView {
-    /// Of the shares in force.
+    /// Version of the shares in force.
     pub version: Option<u32>,
-    /// Of the newest revocation list; 0 for none.
+    /// Number of the newest revocation list; 0 for none.
     pub list: u64,
     /// Whether the quorum's statement about the shares in force is held.
     pub statement: bool,
@@ -260,22 +264,22 @@ pub struct QuorumView {
     pub recovering: bool,
     /// The other members.
     pub members: Vec<MemberView>,
-    /// How many drones this member's operator wants revoked that the list does not name yet.
+    /// Number of drones that this member's operator wants revoked and the list does not name yet.
     pub wishes: usize,
 }
 
 /// A ceremony under way, for the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CeremonyView {
-    /// What for.
+    /// The purpose.
     pub kind: CeremonyKind,
-    /// How far.
+    /// The stage.
     pub stage: Stage,
-    /// Whom it waits for.
+    /// Members that it waits for.
     pub waits_for: Vec<KgcId>,
 }
 
-/// How far a ceremony is.
+/// Stage of a ceremony.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
     /// Until all members take part.
@@ -293,11 +297,11 @@ pub enum Stage {
 /// Another member, for the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberView {
-    /// Who.
+    /// The member.
     pub id: KgcId,
     /// Whether there is a connection.
     pub connected: bool,
-    /// Of its shares in force, as it said.
+    /// Version of its shares in force, as it reported.
     pub version: Option<u32>,
     /// Whether these are of the same quorum and version as ours.
     pub agrees: bool,
@@ -308,7 +312,7 @@ pub(super) const fn renewal_time(next_update: UnixTime, validity: u64) -> UnixTi
     next_update.saturating_sub(validity / 4)
 }
 
-/// The purpose that has this tag, among those that a quorum signs as statements.
+/// The purpose with this tag, among those that a quorum signs as statements.
 pub(super) fn purpose(tag: &Name) -> Option<Purpose> {
     let signed = [Purpose::Quorum, Purpose::Revocation, Purpose::Parameters, Purpose::AbkePolicy];
     signed.into_iter().find(|purpose| purpose.as_str() == tag.as_str())

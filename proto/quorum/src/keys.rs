@@ -11,7 +11,7 @@ use quiver_quorum::{Error, Parameters, PublicShares, QuorumSuite, SecretShare};
 /// The group of the key of identity-based encryption.
 pub type Ibe = Bls12381G1;
 
-/// One member's share of one key, and what everybody may know of all shares. They belong together.
+/// One member's share of one key, and the public shares. They belong together.
 #[derive(Debug)]
 pub struct HeldKey<S: QuorumSuite> {
     share: SecretShare<S>,
@@ -41,7 +41,7 @@ impl<S: QuorumSuite> HeldKey<S> {
         &self.share
     }
 
-    /// What everybody may know.
+    /// The public shares.
     #[must_use]
     pub const fn public(&self) -> &PublicShares<S> {
         &self.public
@@ -79,13 +79,13 @@ impl<S: QuorumSuite> QuorumKeys<S> {
         &self.ibe
     }
 
-    /// How often the shares were refreshed.
+    /// Number of refreshes of the shares.
     #[must_use]
     pub const fn version(&self) -> u32 {
         self.ainq.public.version()
     }
 
-    /// Whose they are.
+    /// The member whose shares they are.
     #[must_use]
     pub const fn kgc(&self) -> KgcId {
         self.ainq.share.kgc()
@@ -134,7 +134,7 @@ impl<S: QuorumSuite> QuorumKeys<S> {
     }
 }
 
-/// What members compare.
+/// Digest by which members compare their keys.
 pub(super) fn digest<S: QuorumSuite>(ainq: &PublicShares<S>, ibe: &PublicShares<Ibe>) -> [u8; 32] {
     Hasher::new("quiver/1 quorum keys").fixed(&ainq.digest()).fixed(&ibe.digest()).finish()
 }

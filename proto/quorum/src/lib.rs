@@ -1,12 +1,13 @@
 //! The KGCs of a quorum among themselves: one machine at each.
 //!
-//! [`QuorumNode`] makes and refreshes the quorum's two keys with the others (AinQ's, which signs, and that of identity-based
-//! encryption), gives a member that lost its shares new copies, and has the quorum sign what a single KGC would sign: its
-//! revocation lists, statements about authorities, and who the quorum is. Who may sign what: `rules`. What
-//! [`Kgc`](quiver_enrolment::Kgc) does with the key, issuing drones' partial keys, is not here.
+//! [`QuorumNode`] generates and refreshes the quorum's two keys with the others (AinQ's, which signs, and
+//! that of identity-based encryption), restores the shares of a member that lost them, and has the quorum
+//! sign what a single KGC would sign: its revocation lists, statements about authorities, and the quorum's
+//! statement. Who may sign what: `rules`. What [`Kgc`](quiver_enrolment::Kgc) does with the key, issuing
+//! drones' partial keys, is not here.
 //!
-//! Members are known by their place in a [`QuorumMembership`], which all have pinned; a driver says with
-//! [`Route::Member`] which of them a connection goes to, having authenticated it.
+//! Members are known by their index in a [`QuorumMembership`], which all have pinned; a driver names with
+//! [`Route::Member`] the authenticated member of a connection.
 //!
 //! | module | what it has |
 //! |---|---|
@@ -63,7 +64,7 @@ pub struct QuorumNode<S: QuorumSuite> {
     /// Connected members.
     links: BTreeMap<KgcId, Peer>,
     keys: Option<QuorumKeys<S>>,
-    /// Of the quorum's key, once there is one.
+    /// Deployment of the quorum's key, once there is one.
     deployment: Option<Deployment<S>>,
     /// P_pub as the operator knows it: a member that lost everything takes no shares of another key.
     master: Option<Element<S>>,
@@ -77,15 +78,17 @@ pub struct QuorumNode<S: QuorumSuite> {
     out: Outbox<QuorumEvent, QuorumRecord>,
 }
 
-/// The name that a member's statement about its part in identity-based encryption has: `ibe-` and its identifier.
+/// The name that a member's statement about its part in identity-based encryption has: `ibe-` and its
+/// identifier.
 #[must_use]
 pub fn ibe_name(member: KgcId) -> Option<Name> {
     Name::new(&alloc::format!("ibe-{member}")).ok()
 }
 
 impl<S: QuorumSuite> QuorumNode<S> {
-    /// The same with P_pub, as in the deployment's public file. A member that lost all its shares has nothing else by which to
-    /// tell that t helpers offer those of this quorum; without it, t honest ones are assumed.
+    /// The same with P_pub, as in the deployment's public file. A member that lost all its shares has nothing
+    /// else by which to tell that t helpers offer those of this quorum; without it, t honest ones are
+    /// assumed.
     #[must_use]
     pub const fn with_master(mut self, master: Element<S>) -> Self {
         self.master = Some(master);
@@ -185,7 +188,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         self.say_recovery(member);
     }
 
-    /// What is due whatever came in.
+    /// Handles everything due, whatever the input was.
     fn wake(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         if !self.started {
             self.started = true;

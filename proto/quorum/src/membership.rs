@@ -1,5 +1,5 @@
-//! Membership of a quorum, pinned before it makes a key: n, t, and the members' transport identities (docs/protocol.md
-//! §5.1).
+//! Membership of a quorum, pinned before it makes a key: n, t, and the members' transport identities
+//! (docs/protocol.md §5.1).
 
 use alloc::vec::Vec;
 
@@ -11,7 +11,8 @@ use quiver_quorum::{Error as QuorumError, Parameters};
 /// Bytes a member's transport identity may have.
 pub const MAX_IDENTITY_LEN: usize = 128;
 
-/// What every member has in its configuration, word for word. Its fingerprint stands in every message between members.
+/// Membership of a quorum, identical in every member's configuration. Its fingerprint stands in every message
+/// between members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuorumMembership {
     name: Name,
@@ -33,8 +34,8 @@ pub enum MembershipError {
 }
 
 impl QuorumMembership {
-    /// A quorum of which any `threshold` act. `identities` are what the transport authenticates the members 1, 2, … by, in
-    /// this order: opaque here, 1 to [`MAX_IDENTITY_LEN`] bytes each.
+    /// A quorum with this threshold. `identities` authenticate the members 1, 2, … in the transport, in this
+    /// order: opaque here, 1 to [`MAX_IDENTITY_LEN`] bytes each.
     ///
     /// # Errors
     /// [`MembershipError`].
@@ -78,7 +79,7 @@ impl QuorumMembership {
         &self.fingerprint
     }
 
-    /// What the transport authenticates the members by, in the order of their identifiers.
+    /// Transport identities of the members, in the order of their identifiers.
     #[must_use]
     pub fn identities(&self) -> &[Vec<u8>] {
         &self.identities
@@ -100,7 +101,7 @@ impl QuorumMembership {
         nonces.into_iter().fold(hash, |hash, (attempt, nonce)| hash.u64(attempt).fixed(nonce)).finish()
     }
 
-    /// What a member is compared by who said this in a session.
+    /// Digest by which a member's commitments in a session are compared.
     pub(super) fn commitments(session: &[u8; 32], kgc: KgcId, commitments: &Both<Vec<u8>>) -> [u8; 32] {
         let hash = Hasher::new("quiver/1 quorum commitments").fixed(session).u16(kgc);
         hash.lp(&commitments.ainq).lp(&commitments.ibe).finish()

@@ -1,5 +1,5 @@
-//! Proposals of a member: what its operator, or a proof against a leader, wants revoked or signed (docs/protocol.md
-//! §5.4).
+//! Proposals of a member: what its operator, or a proof against a leader, wants revoked or signed
+//! (docs/protocol.md §5.4).
 
 use alloc::vec::Vec;
 
@@ -27,7 +27,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         }
     }
 
-    /// Somebody has proof that a leader signed two headers for one epoch. It needs no operator's word.
+    /// Takes proof that a leader signed two headers for one epoch. It needs no operator's approval.
     pub(super) fn prove(&mut self, now: Now, from: Option<KgcId>, bytes: &[u8]) {
         let Some(deployment) = &self.deployment else { return };
         let proof = match Message::decode(deployment, bytes) {
@@ -93,7 +93,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         if body.len() > MAX_BODY_LEN || (!known && self.statements.proposals.len() >= MAX_PROPOSALS) {
             return self.out.event(QuorumEvent::TooMany);
         }
-        // What needs no operator's word needs no record of it either.
+        // A statement that needs no operator's approval needs no record of it either.
         if !self.is_about_ibe(self.config.id, &body) {
             self.approve(approval(&body));
         }

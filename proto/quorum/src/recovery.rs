@@ -8,8 +8,10 @@
 //! helper → member       RepairAnswer: the same commitments, and the sum of the deltas that it got
 //! ```
 //!
-//! Nothing of it is stored. A helper that restarted has another nonce, so that what it drew before is good for nothing; the
-//! member starts over whenever helpers fall silent. Of t helpers who offer the same public shares one at least is honest.
+//! Nothing of it is stored. A helper that restarted has another nonce, so that its earlier randomness is
+//! void; the member starts over whenever helpers are silent. A helper that restarted has another nonce, so
+//! that what it drew before is good for nothing; the member starts over whenever helpers fall silent. Of t
+//! helpers who offer the same public shares one at least is honest.
 //!
 //! A member that a refresh has left behind, with shares of an earlier version, recovers in the same way.
 
@@ -33,19 +35,19 @@ use super::retry_timer::RetryTimer;
 use super::{QuorumEvent, QuorumNode};
 use quiver_machine::Now;
 
-/// How often helpers are asked again before the member starts over with others.
+/// Number of times that helpers are asked again before the member starts over with others.
 const ROUNDS: u32 = 5;
 
 /// While a member asks for its shares.
 #[derive(Debug)]
 pub(super) struct Recovery<S: QuorumSuite> {
-    /// Of this attempt.
+    /// Nonce of this attempt.
     nonce: [u8; 32],
     offers: BTreeMap<KgcId, RepairOffer>,
     chosen: Option<Chosen<S>>,
-    /// Who has been shown to lie, and is not asked again.
+    /// Members that have been proved to lie, and are not asked again.
     liars: Vec<KgcId>,
-    /// How often those chosen were asked.
+    /// Number of times that the chosen ones were asked.
     rounds: u32,
     retry: RetryTimer,
 }
@@ -60,7 +62,7 @@ struct Chosen<S: QuorumSuite> {
 }
 
 impl<S: QuorumSuite> QuorumNode<S> {
-    /// The operator says that the shares are lost, or out of date.
+    /// Starts a recovery: the operator reports that the shares are lost, or out of date.
     pub(super) fn recover(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         if self.ceremonies.part.is_some() {
             return self.refuse("a ceremony is under way");
@@ -85,7 +87,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         }
     }
 
-    /// Says to a member what it is asked for.
+    /// Sends a member the message that the recovery needs.
     pub(super) fn say_recovery(&mut self, to: KgcId) {
         let Some(recovery) = &self.recovery else { return };
         let message = match &recovery.chosen {
@@ -116,7 +118,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         self.recovery.as_ref().and_then(|recovery| recovery.retry.deadline())
     }
 
-    /// Somebody would help.
+    /// Handles an offer to help.
     pub(super) fn hear_repair_offer(
         &mut self,
         now: Now,
@@ -137,7 +139,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         }
     }
 
-    /// Any t of those who offer the newest public shares that t offer.
+    /// Chooses any t of the members that offer the newest public shares that t offer.
     fn choose_helpers(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         let enough = self.enough();
         let Some(recovery) = &mut self.recovery else { return };
@@ -175,7 +177,8 @@ impl<S: QuorumSuite> QuorumNode<S> {
         self.ask_for_help();
     }
 
-    /// The public shares that are offered, if they can be this quorum's, and are newer than what this member has.
+    /// The public shares that are offered, if they can be this quorum's, and are newer than what this member
+    /// has.
     fn check_offer(&self, offer: &RepairOffer) -> Option<(PublicShares<S>, PublicShares<Ibe>)> {
         let ainq = PublicShares::<S>::decode(&offer.public_shares.ainq).ok()?;
         let ibe = PublicShares::<Ibe>::decode(&offer.public_shares.ibe).ok()?;

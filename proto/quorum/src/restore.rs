@@ -1,4 +1,4 @@
-//! Restores a member from its records, and shows its operator how it stands.
+//! Restores a member from its records, and reports its status to its operator.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -19,7 +19,8 @@ impl<S: QuorumSuite> QuorumNode<S> {
     /// A member that remembers these records: of each kind the newest, in any order.
     ///
     /// # Errors
-    /// If a record does not hold: a member that went on without it might contradict itself, or forget who was revoked.
+    /// If a record does not hold: a member that went on without it might contradict itself, or forget who was
+    /// revoked.
     pub fn new(
         config: QuorumConfig,
         records: impl IntoIterator<Item = QuorumRecord>,
@@ -42,7 +43,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             return Err(RestoreError::Foreign);
         }
         let mut records: Vec<QuorumRecord> = records.into_iter().collect();
-        // What is signed is checked with the keys.
+        // Signed statements are verified with the keys.
         records.sort_by_key(|record| !matches!(record, QuorumRecord::Keys(_)));
         records.iter().try_for_each(|record| node.restore(record))?;
         node.reconcile();
@@ -94,12 +95,12 @@ impl<S: QuorumSuite> QuorumNode<S> {
         let statements = &mut self.statements;
         statements.pending.forget(statements.list.list());
         if self.ceremonies.part.is_some() || self.ceremonies.candidate.is_some() {
-            // Who has said what is asked at once.
+            // Members whose messages are awaited are asked at once.
             self.ceremonies.retry.hurry(core::time::Duration::ZERO);
         }
     }
 
-    /// Where this member stands.
+    /// Status of this member.
     #[must_use]
     pub fn view(&self) -> QuorumView {
         let ceremonies = &self.ceremonies;

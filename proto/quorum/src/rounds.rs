@@ -16,7 +16,7 @@ use super::keys::{HeldKey, Ibe, QuorumKeys};
 /// Bytes that the stored rounds of one key may have: 64 packages of up to 4 kB, with room.
 const MAX_STORED_LEN: usize = 1 << 20;
 
-/// In which round both keys are.
+/// Round of both keys.
 #[derive(Debug)]
 pub(super) enum Round<S: QuorumSuite> {
     Dealing(Dealing<S>, Dealing<Ibe>),
@@ -24,7 +24,7 @@ pub(super) enum Round<S: QuorumSuite> {
     Sharing(Sharing<S>, Sharing<Ibe>),
 }
 
-/// What a round ends with.
+/// Result of a round.
 pub(super) enum Advanced<S: QuorumSuite> {
     Next(Round<S>),
     Finished(Box<QuorumKeys<S>>),
@@ -70,14 +70,14 @@ impl<S: QuorumSuite> Round<S> {
         }
     }
 
-    /// What is for one member alone, once all have the same.
+    /// The shares for one member alone, once all have the same commitments.
     pub(super) fn share_for(&self, to: KgcId) -> Option<Both<SecretBytes>> {
         let Self::Sharing(ainq, ibe) = self else { return None };
         let (ainq, ibe) = (ainq.share_for(to).ok()?, ibe.share_for(to).ok()?);
         Some(Both { ainq: SecretBytes::new(ainq), ibe: SecretBytes::new(ibe) })
     }
 
-    /// Whose messages of this round are missing.
+    /// Members whose messages of this round are missing.
     pub(super) fn missing(&self) -> Vec<KgcId> {
         let (ainq, ibe) = match self {
             Self::Dealing(ainq, ibe) => (ainq.missing(), ibe.missing()),
@@ -90,7 +90,7 @@ impl<S: QuorumSuite> Round<S> {
         all
     }
 
-    /// Takes what a member has committed to.
+    /// Takes a member's commitments.
     pub(super) fn take_commitments(&mut self, from: KgcId, dealt: &Both<Vec<u8>>) -> Result<(), Error> {
         let Self::Dealing(ainq, ibe) = self else { return Ok(()) };
         ainq.receive(from, &dealt.ainq)?;

@@ -8,8 +8,8 @@
 //! anyone → all            SignedStatement
 //! ```
 //!
-//! Nonces live in memory, are used once, and are gone after a minute or a restart. That a share of a revocation list was
-//! signed is durable before the share leaves.
+//! Nonces live in memory, are used once, and are gone after a minute or a restart. That a share of a
+//! revocation list was signed is durable before the share leaves.
 
 mod coordinator;
 mod signed;
@@ -34,10 +34,10 @@ use super::retry_timer::RetryTimer;
 use super::signing_policy::Refused;
 use super::{QuorumNode, QuorumRecord};
 
-/// For how long a signer's nonces are good.
+/// Lifetime of a signer's nonces.
 const NONCE_LIFETIME: Duration = Duration::from_secs(60);
 
-/// What a signer has promised to sign.
+/// A statement that a signer has committed itself to sign.
 #[derive(Debug)]
 struct Promise<S: QuorumSuite> {
     session: SigningSession,
@@ -51,17 +51,17 @@ struct Promise<S: QuorumSuite> {
 /// All that a member has of signing.
 #[derive(Debug)]
 pub(super) struct Signing<S: QuorumSuite> {
-    /// One for each coordinator: a new one takes the place of the old one, whose nonces are erased.
+    /// One for each coordinator: a new one replaces the old one, whose nonces are erased.
     promises: BTreeMap<KgcId, Promise<S>>,
-    /// What this member coordinates.
+    /// The attempt that this member coordinates.
     attempt: Option<Attempt<S>>,
-    /// The highest number of a list that anyone says to have signed.
+    /// The highest number of a list that any member claims to have signed.
     pub(super) highest: u64,
-    /// Who is left out of attempts, and until when.
+    /// Members left out of attempts, and until when.
     left_out: BTreeMap<KgcId, Duration>,
-    /// Which of several things is next.
+    /// Index of the next of several statements.
     turn: usize,
-    /// When to try.
+    /// Time of the next attempt.
     pub(super) retry: RetryTimer,
 }
 
@@ -77,7 +77,7 @@ impl<S: QuorumSuite> Signing<S> {
         }
     }
 
-    /// When something is due here.
+    /// Time of the next action.
     pub(super) fn deadline(&self) -> Option<Duration> {
         // One at a time.
         self.attempt.as_ref().map_or(self.retry.deadline(), |attempt| Some(attempt.deadline))
@@ -90,7 +90,7 @@ impl<S: QuorumSuite> Signing<S> {
     }
 }
 
-/// What of a body is signed: of a revocation list its head, which has the hash of the rest; else all of it.
+/// The signed part of a body: of a revocation list its head, which has the hash of the rest; else all of it.
 fn statement(purpose: Purpose, body: &[u8]) -> Result<Cow<'_, [u8]>, quiver_ainq::Error> {
     Ok(match purpose {
         Purpose::Revocation => Cow::Owned(RevocationList::decode(body)?.statement()),
@@ -99,7 +99,7 @@ fn statement(purpose: Purpose, body: &[u8]) -> Result<Cow<'_, [u8]>, quiver_ainq
 }
 
 impl<S: QuorumSuite> QuorumNode<S> {
-    /// Somebody wants something signed.
+    /// Handles a proposal to sign.
     pub(super) fn hear_proposal(
         &mut self,
         now: Now,
@@ -161,7 +161,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         keys.ainq().share().commit(rng).map_err(|_| (SignRefusalReason::Busy, 0))
     }
 
-    /// What is signed: built here, from a body that was judged here.
+    /// The package to sign: built here, from a body that was authorised here.
     fn package(
         &self,
         version: u32,

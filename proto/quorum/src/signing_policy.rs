@@ -1,5 +1,5 @@
-//! Signing policy of a quorum member: it signs only what its own state and operator confirm, whoever proposes it
-//! (docs/protocol.md §5.4).
+//! Signing policy of a quorum member: it signs only what its own state and operator confirm, whoever proposes
+//! it (docs/protocol.md §5.4).
 //!
 //! | purpose | signed if |
 //! |---|---|
@@ -21,7 +21,7 @@ use quiver_quorum::QuorumSuite;
 use super::interface::{approval, proposed, renewal_time};
 use super::{QuorumNode, ibe_name};
 
-/// How far a list's number may be ahead of the newest list: numbers of lists that came to nothing are not used again.
+/// Greatest distance of a list's number from the newest list's: numbers of failed lists are not used again.
 pub(super) const MAX_AHEAD: u64 = 1024;
 
 /// Why not; with the highest number signed for, if that is why.
@@ -89,7 +89,8 @@ impl<S: QuorumSuite> QuorumNode<S> {
         }
     }
 
-    /// Whether this member knows of a revocation as it stands in a list, or wants it, if not for longer and told to more.
+    /// Whether this member knows of a revocation as it is in a list, or its operator proposes it, if not for
+    /// longer and for more readers.
     fn bears_out(&self, drone: &Revoked) -> bool {
         let statements = &self.statements;
         let known = statements.list.list().find(&drone.serial);
@@ -135,7 +136,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         (new || self.renewal_is_due(now)).then_some(list)
     }
 
-    /// A list of all that was ever signed here, of these, and of none whose identity has ended.
+    /// A list of all entries ever signed here, and of these, without those whose identity has ended.
     fn list_with(&self, now: UnixTime, wished: &[Revoked]) -> RevocationList {
         let (known, bound) = (self.statements.list.list(), self.statements.bound.as_ref());
         let bound_drones = bound.map(|bound| bound.revoked.as_slice()).unwrap_or_default();
@@ -153,8 +154,8 @@ impl<S: QuorumSuite> QuorumNode<S> {
     }
 }
 
-/// Whether a list takes the place of another: it names all that the other names, for as long and to as many, but those whose
-/// identity has ended.
+/// Whether a list may replace another: it names all that the other names, for as long and for as many
+/// readers, but those whose identity has ended.
 fn carries_on(list: &RevocationList, other: &RevocationList) -> bool {
     other.revoked.iter().all(|drone| {
         list.find(&drone.serial).is_some_and(|named| named.covers(drone)) || drone.has_ended(list.issued)

@@ -19,7 +19,7 @@ pub(super) const MAX_PROPOSALS: usize = 16;
 /// Proofs of equivocation that are kept to be passed on.
 pub(super) const MAX_PROOFS: usize = 8;
 
-/// What shall be revoked.
+/// Drones to be revoked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct PendingProposals {
     pub(super) drones: BTreeMap<[u8; 16], Revoked>,
@@ -28,12 +28,12 @@ pub(super) struct PendingProposals {
 /// All that a member has of statements.
 #[derive(Debug)]
 pub(super) struct Statements<S: Suite> {
-    /// What this member's operator, or proof, wants revoked and the list does not name yet.
+    /// Drones that this member's operator, or proof, wants revoked and the list does not name yet.
     pub(super) pending: PendingProposals,
     /// Digests of statements to sign.
     pub(super) approvals: BTreeSet<[u8; 32]>,
-    /// The list with the highest number that this member has signed its share of. No list of this number or a lower one, and
-    /// none that names less, gets another.
+    /// The list with the highest number that this member has signed its share of. No list of this number or a
+    /// lower one, and none that names less, gets another.
     pub(super) bound: Option<RevocationList>,
     /// The newest list that the quorum has signed.
     pub(super) list: Revocations<S>,
@@ -43,15 +43,15 @@ pub(super) struct Statements<S: Suite> {
     pub(super) proposals: Vec<Vec<u8>>,
     /// Proofs against leaders of these serials, encoded.
     pub(super) proofs: BTreeMap<[u8; 16], Vec<u8>>,
-    /// What the others said last.
+    /// Last status of each other member.
     pub(super) heard: BTreeMap<KgcId, QuorumStatus>,
-    /// When to say and ask it again.
+    /// Timer for sending and asking for it again.
     pub(super) retry: RetryTimer,
 }
 
 impl PendingProposals {
-    /// Adds what the list does not name and has not ended. Returns whether that was anything; nothing is added if it would be
-    /// too many.
+    /// Adds the drones that the list does not name and whose identities have not ended. Returns whether that
+    /// was anything; nothing is added if it would be too many.
     pub(super) fn add(
         &mut self,
         list: &RevocationList,
@@ -79,7 +79,7 @@ impl PendingProposals {
     }
 }
 
-/// More than may be wished for at one time.
+/// More drones than may be proposed at one time.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooMany;
 
@@ -98,7 +98,7 @@ impl<S: Suite> Statements<S> {
         }
     }
 
-    /// What must not be forgotten, besides the list and the quorum's statement.
+    /// The durable part, besides the list and the quorum's statement.
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut writer = Writer::new();
         writer.lp(KIND).count(self.pending.drones.len());
@@ -153,7 +153,8 @@ impl<S: Suite> Statements<S> {
         Ok(news.then(|| self.list.number()))
     }
 
-    /// Whom this member and enough others want revoked, each as long and told to as many as any of them wants.
+    /// Drones that this member and enough others propose to revoke, each as long and for as many readers as
+    /// any of them proposes.
     pub(super) fn wished_by(&self, enough: usize) -> Vec<Revoked> {
         let wished = |own: &Revoked| {
             let wish = |status: &'_ QuorumStatus| {

@@ -13,7 +13,7 @@ use super::interface::approval;
 use super::keys::QuorumKeys;
 use super::{QuorumEvent, QuorumNode, QuorumRecord};
 
-/// How much later each member tries to have something signed than the one before it, so that not all do it at once.
+/// Delay by which each member starts to sign later than the one before it, so that not all do at once.
 const STAGGER: Duration = Duration::from_millis(250);
 
 impl<S: QuorumSuite> QuorumNode<S> {
@@ -40,7 +40,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         self.out.persist(QuorumRecord::Keys(Snapshot::new(keys.encode().to_vec())));
         self.deployment = Some(self.deployment_of(&keys));
         self.keys = Some(keys);
-        // Of other shares, as are statements that need no operator's word.
+        // Of other shares, as are statements that need no operator's approval.
         self.statements.quorum = None;
         let approvals = &self.statements.approvals;
         self.statements.proposals.retain(|body| approvals.contains(&approval(body)));
@@ -53,7 +53,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         Deployment::new(self.config.membership.name().clone(), *keys.ainq().public().master())
     }
 
-    /// Says where this member stands.
+    /// Sends this member's status.
     pub(super) fn say_status(&mut self, to: KgcId, asks: bool) {
         let statements = &self.statements;
         let status = QuorumStatus {
@@ -94,7 +94,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         self.hurry(now);
     }
 
-    /// Says and asks again where everybody stands, in case something got lost.
+    /// Sends and asks for all members' status again, in case a message was lost.
     pub(super) fn wake_statuses(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         if !self.statements.retry.has_come(now.monotonic, rng) {
             return;

@@ -1,4 +1,4 @@
-//! A KGC of one, whose master key is whatever a test wants it to be.
+//! A single KGC with a master key of the test's choice.
 
 use quiver_age::{Identity, Recipient};
 use quiver_ibe::{

@@ -7,9 +7,10 @@
 //! | seed of all slot keys | the authority's master key: 32 bytes |
 //! | values of a drone's fields | what the operator grants |
 //!
-//! Slot keys change with every period: a credential of the last one is worth nothing, which is how credentials end and how drones are
-//! revoked. They travel in the answers of [`delivery`](quiver_ainq::delivery), which nobody but the authority can make, so that the KGC
-//! signs once, whatever the number of periods, and so does a quorum.
+//! Slot keys change with every period: a credential of the last one is worth nothing, which is how
+//! credentials end and how drones are revoked. They travel in the answers of
+//! [`delivery`](quiver_ainq::delivery), which nobody but the authority can make, so that the KGC signs once,
+//! whatever the number of periods, and so does a quorum.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -42,7 +43,7 @@ const VERSION: u8 = 1;
 
 const _: () = assert!(Certificate::encoded_len(MAX_CERTIFIED) <= MAX_KEY_LEN);
 
-/// What is wrong with an authority's terms or with a certificate.
+/// An error of an authority's terms or of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CertifyError {
@@ -72,7 +73,7 @@ impl From<Malformed> for CertifyError {
     }
 }
 
-/// What everybody knows of a certification authority.
+/// Public terms of a certification authority.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Terms {
     schema: Schema,
@@ -81,7 +82,8 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// Fields, and how long a credential lasts at most. Periods are counted from 1970: a day's begins at midnight, UTC.
+    /// Fields, and how long a credential lasts at most. Periods are counted from 1970: a day's begins at
+    /// midnight, UTC.
     ///
     /// # Errors
     /// [`CertifyError::Bits`], [`CertifyError::Period`].
@@ -114,13 +116,13 @@ impl Terms {
         Self::new(schema, Duration::from_secs(period))
     }
 
-    /// What the statement's `schema` is.
+    /// The terms as the statement's `schema`.
     #[must_use]
     pub fn schema_text(&self) -> Vec<u8> {
         self.schema.to_text().into_bytes()
     }
 
-    /// What the statement's `parameters` are: version u8 ‖ seconds of a period u64.
+    /// The terms as the statement's `parameters`: version u8 ‖ seconds of a period u64.
     #[must_use]
     pub fn parameters(&self) -> Vec<u8> {
         Writer::new().u8(VERSION).u64(self.period).finish()
@@ -132,25 +134,25 @@ impl Terms {
         &self.schema
     }
 
-    /// How long a period is.
+    /// Length of a period.
     #[must_use]
     pub const fn period(&self) -> Duration {
         Duration::from_secs(self.period)
     }
 
-    /// Which period it is.
+    /// The period at this time.
     #[must_use]
     pub fn period_at(&self, now: UnixTime) -> u64 {
         now.checked_div(self.period).unwrap_or(0)
     }
 
-    /// When a period ends.
+    /// End of a period.
     #[must_use]
     pub fn end_of(&self, period: u64) -> UnixTime {
         period.saturating_add(1).saturating_mul(self.period)
     }
 
-    /// What is to be granted: a value for each field.
+    /// A grant: a value for each field.
     ///
     /// # Errors
     /// [`PolicyError`] if a value does not fit, a field has none or two, or a name is no field's.
@@ -188,7 +190,7 @@ impl Terms {
     }
 }
 
-/// How many ‖ the bits, lowest first.
+/// Their number ‖ the bits, lowest first.
 fn pack(attributes: &[bool]) -> Vec<u8> {
     let mut writer = Writer::new();
     writer.count(attributes.len());
@@ -219,7 +221,7 @@ fn version(reader: &mut Reader<'_>) -> Result<(), CertifyError> {
 pub struct Certifier {
     terms: Terms,
     seed: Secret<32>,
-    /// Of the newest period that was asked for.
+    /// Keys of the newest period that was asked for.
     authority: Option<Authority>,
 }
 
@@ -264,7 +266,7 @@ impl fmt::Debug for Certifier {
     }
 }
 
-/// What the authority hands out for a period: its slot keys, and to a drone to which fields are granted its credential.
+/// Certificate of a period: the authority's slot keys, and the credential of a drone with granted fields.
 #[derive(Clone, Debug)]
 pub struct Certificate {
     key: AuthorityKey,
@@ -289,8 +291,8 @@ impl Certificate {
         Zeroizing::new(writer.finish())
     }
 
-    /// Reads the encoding of what the authority with these terms delivered, and checks the credential against the slot keys. Whose
-    /// slot keys they are shows where they came from: a delivery, or one's own state file.
+    /// Decodes a certificate of the authority with these terms, and verifies the credential against the slot
+    /// keys. Whose slot keys they are shows where they came from: a delivery, or one's own state file.
     ///
     /// # Errors
     /// [`CertifyError::Malformed`], [`CertifyError::Abke`].

@@ -1,8 +1,10 @@
-//! Fetches a drone's attribute keys (docs/protocol.md §4.2): edges and leaders alike, over a connection to the KGC.
+//! Fetches a drone's attribute keys (docs/protocol.md §4.2): edges and leaders alike, over a connection to
+//! the KGC.
 //!
-//! A part of its own, so that a service runs it when it wants keys and ends it when it has them. It persists nothing: what
-//! it reports is stored by whoever runs it, and what was lost is fetched again. Interrupted, it goes on where it was,
-//! because it says which keys it holds.
+//! A part of its own, so that a service runs it when it needs keys and ends it when it has them. It persists
+//! nothing: the application stores its events, and lost keys are fetched again. It persists nothing: what it
+//! reports is stored by whoever runs it, and what was lost is fetched again. Interrupted, it goes on where it
+//! was, because it says which keys it holds.
 
 mod interface;
 
@@ -28,14 +30,14 @@ use crate::client::{Challenge, LONGEST_WAIT, greet};
 /// A drone that fetches its attribute keys.
 #[derive(Debug)]
 pub struct Fetcher<S: Suite> {
-    /// Authorities whose statement is at hand, and the mark of the grant that the key held is for.
+    /// Authorities with a verified statement, and the mark of the grant of the held key.
     known: Vec<(VerifiedAuthority<S>, Option<u64>)>,
     /// Connected KGCs, the one to ask first.
     kgcs: Vec<Peer>,
     stage: Stage<S>,
     /// Authorities that have answered in this fetch.
     answered: Vec<[u8; 32]>,
-    /// Authorities for which somebody refused in this fetch: nobody vouches for that.
+    /// Authorities in whose name a request was refused in this fetch, which is not authenticated.
     refused: Vec<[u8; 32]>,
     /// The number of the revocation list that is held, if newer ones are asked for.
     #[cfg(feature = "services")]
@@ -47,12 +49,12 @@ pub struct Fetcher<S: Suite> {
 /// The context of this part.
 type FetchContext<'a, S> = Context<'a, S, FetchEvent, Infallible>;
 
-/// How far a fetch has come.
+/// Stage of a fetch.
 #[derive(Debug)]
 enum Stage<S: Suite> {
     /// Nothing to do.
     Idle,
-    /// To be begun, or begun again, when the deadline comes or a KGC is connected.
+    /// Waits to begin, or begin again, when the deadline comes or a KGC is connected.
     Waiting,
     /// Asked for a challenge.
     Greeting { kgc: Peer, nonce: Nonce },
@@ -75,7 +77,7 @@ impl<S: Suite> Fetcher<S> {
     /// A fetcher that begins as soon as a KGC is connected.
     ///
     /// # Errors
-    /// If a statement that is said to be held does not verify.
+    /// If the statement of a held key does not verify.
     pub fn new(deployment: &Deployment<S>, held: Vec<Held>, timing: FetchTiming) -> Result<Self, Error> {
         let mut known = Vec::with_capacity(held.len());
         for Held { statement, grant } in held {
@@ -95,8 +97,9 @@ impl<S: Suite> Fetcher<S> {
         })
     }
 
-    /// Asks for the revocation list as well, if there is a newer one than that of this number, which is held; 0 for none. For a drone that
-    /// joins groups without its name: it takes lists from nobody else.
+    /// Also asks for the revocation list, if there is a newer one than that of this number, which is held; 0
+    /// for none. For a drone that joins groups anonymously: it takes lists from no other source. For a drone
+    /// that joins groups without its name: it takes lists from nobody else.
     #[cfg(feature = "services")]
     #[must_use]
     pub fn asking_for_revocations(mut self, held: u64) -> Self {
@@ -120,7 +123,7 @@ impl<S: Suite> Fetcher<S> {
             (self.stage, self.deadline) = (Stage::Waiting, None);
             return;
         };
-        // Before the keys: the answer is there before anything is shown that depends on it.
+        // Before the keys: the answer arrives before anything is published that depends on it.
         #[cfg(feature = "services")]
         if let Some(number) = self.revocations {
             let query = quiver_message::RevocationQuery { number, max_len: 0 };
@@ -130,7 +133,8 @@ impl<S: Suite> Fetcher<S> {
         self.deadline = Some(cx.now.monotonic + self.backoff.next(cx.rng));
     }
 
-    /// A revocation list that was asked for: any KGC may have signed it, and its number says whether it is newer.
+    /// Takes a revocation list that was asked for: any KGC may have signed it, and its number tells whether
+    /// it is newer.
     #[cfg(feature = "services")]
     fn revocation_list(&mut self, cx: &mut FetchContext<'_, S>, from: Peer, list: &[u8]) {
         let Some(held) = self.revocations else { return };
@@ -158,7 +162,8 @@ impl<S: Suite> Fetcher<S> {
             Stage::Greeting { kgc, nonce } if kgc == from && nonce == message.nonce => {}
             _ => return Handled::No,
         }
-        // Nobody vouches for the list: whose key is held is asked in any case, or leaving it out would hide a withdrawal.
+        // The list is not authenticated: the authority of a held key is asked in any case, or leaving it out
+        // would hide a withdrawal.
         let held =
             self.known.iter().filter(|(_, grant)| grant.is_some()).map(|(known, _)| known.fingerprint());
         let unlisted = held.filter(|authority| !authorities.contains(authority));
@@ -197,7 +202,7 @@ impl<S: Suite> Fetcher<S> {
         if reply.request_digest != *asking.pending.digest() {
             return Handled::No;
         }
-        // What does not hold somebody on the way has made: the authority's own answer may still come.
+        // An attacker may have made a reply that does not open: the authority's own may still come.
         match self.open(cx, &asking.pending, reply) {
             Err(error) => blame(cx, from, error),
             Ok((statement, response)) => {
@@ -245,12 +250,13 @@ impl<S: Suite> Fetcher<S> {
     fn next(&mut self, cx: &mut FetchContext<'_, S>, answered: bool) {
         let Stage::Asking(asking) = core::mem::replace(&mut self.stage, Stage::Waiting) else { return };
         let through = if answered { &mut self.answered } else { &mut self.refused };
-        // No more than are listed and held: nobody is asked twice.
+        // No more than are listed and held: no authority is asked twice.
         through.push(*asking.pending.authority());
         self.ask(cx, asking.kgc, asking.challenge, asking.rest);
     }
 
-    /// A refusal is not authenticated: it ends this request or slows it down, and changes nothing that is held.
+    /// A refusal is not authenticated: it ends this request or slows it down, and changes nothing that is
+    /// held.
     fn refused(&mut self, cx: &mut FetchContext<'_, S>, from: Peer, refusal: &Refusal) -> Handled {
         let (kgc, about_us) = match &self.stage {
             Stage::Greeting { kgc, nonce } => (*kgc, refusal.reference == *nonce),

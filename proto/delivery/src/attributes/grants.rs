@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use quiver_crypto::Hasher;
 
-/// What a drone is granted at one authority, or that it no longer is. The highest revision counts.
+/// Grant of a drone at one authority, or its withdrawal. The highest revision counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
     /// Fingerprint of the authority's statement.
@@ -14,11 +14,11 @@ pub struct Grant {
     pub serial: [u8; 16],
     /// Rises with every change that the operator makes.
     pub revision: u64,
-    /// A policy or a set of attributes in the scheme's encoding; none if the grant is withdrawn.
+    /// A policy or a set of attributes in the scheme's encoding; `None` if the grant is withdrawn.
     pub granted: Option<Vec<u8>>,
 }
 
-/// The newest word on every drone at every authority. As many as the operator made.
+/// The newest grant of every drone at every authority. As many as the operator made.
 #[derive(Debug, Default)]
 pub(super) struct Grants(BTreeMap<([u8; 32], [u8; 16]), Newest>);
 
@@ -28,7 +28,7 @@ struct Newest {
     granted: Option<Vec<u8>>,
 }
 
-/// What is granted to a drone at an authority.
+/// State of a drone's grant at an authority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum GrantState<'a> {
     /// There is none.
@@ -41,7 +41,7 @@ pub(super) enum GrantState<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct InForce<'a> {
     pub(super) revision: u64,
-    /// By which a drone says which grant the key it holds is for, and of which period.
+    /// Mark by which a drone names the grant and the period of its key.
     pub(super) mark: u64,
     pub(super) granted: &'a [u8],
 }
@@ -56,7 +56,7 @@ impl Grants {
         }
     }
 
-    /// What is granted; the mark is that of the key of this period, if the authority's keys end.
+    /// Finds the grant; the mark is that of the key of this period, if the authority's keys end.
     pub(super) fn find(
         &self,
         authority: &[u8; 32],
@@ -73,14 +73,14 @@ impl Grants {
         })
     }
 
-    /// How many are in force.
+    /// Number of grants in force.
     pub(super) fn len(&self) -> usize {
         self.0.values().filter(|newest| newest.granted.is_some()).count()
     }
 }
 
-/// First 8 bytes of H("quiver/1 grant", F, serial, revision, granted, and the period if keys end). Not the revision alone, because a
-/// registry that was put back from a backup makes revisions anew.
+/// First 8 bytes of H("quiver/1 grant", F, serial, revision, granted, and the period if keys end). Not the
+/// revision alone, because a registry that was put back from a backup makes revisions anew.
 fn mark(
     authority: &[u8; 32],
     (serial, revision): (&[u8; 16], u64),

@@ -19,7 +19,7 @@ use crate::server::{Delivery, Issuer, Refused};
 /// The attribute authorities of a KGC, and what drones are granted at them.
 #[derive(Debug)]
 pub struct AttributeIssuer<S: Suite> {
-    /// By fingerprint, ascending.
+    /// Ascending by fingerprint.
     authorities: Vec<Authority<S>>,
     grants: Grants,
     /// By authority and serial.
@@ -55,13 +55,13 @@ impl<S: Suite> AttributeIssuer<S> {
         Ok(Self { authorities, grants, limiter })
     }
 
-    /// How many grants are in force.
+    /// Number of grants in force.
     #[must_use]
     pub fn grants(&self) -> usize {
         self.grants.len()
     }
 
-    /// What the drone gets and what is reported of it, with the record of it put out.
+    /// Decides the response and its event, and outputs the record.
     fn decide(
         &mut self,
         cx: &mut IssuerContext<'_, S>,
@@ -74,7 +74,7 @@ impl<S: Suite> AttributeIssuer<S> {
         let fingerprint = *found.statement.fingerprint();
         let identity = &request.drone().identity;
         let (authority, name) = (found.statement.name.clone(), identity.name.clone());
-        // Policy: what is granted, and whether the drone holds the key of it by its mark.
+        // Policy: the grant, and whether the drone holds its key, by the mark.
         let InForce { revision, mark, granted } =
             match self.grants.find(&fingerprint, &identity.serial, period) {
                 GrantState::InForce(grant) => grant,
@@ -143,7 +143,8 @@ impl<S: Suite> Issuer<S> for AttributeIssuer<S> {
         let query = KeyQuery::decode(request.question()).map_err(Refused::malformed)?;
         let (response, event) = self.decide(cx, place, request, query.held)?;
         let authority = self.authorities.get(place).ok_or(Reason::UnknownAuthority)?;
-        // §4.2: a·N shows the drone that the authority made it. The key is short enough: this does not fail.
+        // §4.2: a·N proves to the drone that the authority made it. The key is short enough: this does not
+        // fail.
         let sealed = request.seal(&authority.statement, &authority.delivery, &response.encode(), cx.rng);
         let sealed = sealed.map_err(|_| Reason::NotReady)?.encode();
         let statement = if query.statement { authority.statement.bytes() } else { Vec::new() };
@@ -151,7 +152,7 @@ impl<S: Suite> Issuer<S> for AttributeIssuer<S> {
     }
 }
 
-/// What a leader gets to whom nothing is granted: what is public of this period.
+/// Response to a leader without a grant: the public data of this period.
 fn published<S: Suite>(
     authority: &Authority<S>,
     period: Option<u64>,

@@ -13,7 +13,7 @@ use rand_core::CryptoRngCore;
 #[error("{0}")]
 pub struct MakeError(pub String);
 
-/// What is granted, in the scheme's encoding and as it is read.
+/// A grant, in the scheme's encoding and as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Granted {
     /// The encoding that [`KeyMaker::make`] takes.
@@ -24,8 +24,9 @@ pub struct Granted {
 
 /// The master key of one authority, at work.
 pub trait KeyMaker: fmt::Debug + Send {
-    /// Takes note of the time. Returns the number of the period that what is made from now on ends with, if it ends: a drone that holds
-    /// the key of an earlier period is given another.
+    /// Sets the time. Returns the number of the current period, if the authority's keys end. Returns the
+    /// number of the period that what is made from now on ends with, if it ends: a drone that holds the key
+    /// of an earlier period is given another.
     fn turn(&mut self, now: UnixTime) -> Option<u64> {
         let _ = now;
         None
@@ -38,7 +39,7 @@ pub trait KeyMaker: fmt::Debug + Send {
     /// [`MakeError`] if this authority makes no keys for it.
     fn make(&mut self, granted: &[u8], rng: &mut dyn CryptoRngCore) -> Result<Zeroizing<Vec<u8>>, MakeError>;
 
-    /// What leaders are given to whom nothing is granted: public, and of the period, or it would stand in the statement.
+    /// Public data of the period for leaders without a grant: it changes, or it would be in the statement.
     fn published(&self) -> Option<Vec<u8>> {
         None
     }

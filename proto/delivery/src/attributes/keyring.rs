@@ -1,4 +1,4 @@
-//! What a drone holds of the attribute authorities: what the KGC says about each, and this drone's keys.
+//! Keyring of a drone: the KGC's statement about each attribute authority, and this drone's keys.
 //!
 //! ```text
 //! entry    = lp(statement) ‖ 0   or   lp(statement) ‖ 1 ‖ mark of the grant u64 ‖ lp(key)
@@ -38,10 +38,10 @@ impl fmt::Debug for HeldKey {
     }
 }
 
-/// What is held of one authority: without a key, enough to seal under it.
+/// Entry of one authority: without a key, enough to seal under it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry<S: Suite> {
-    /// What the KGC says about it.
+    /// The KGC's statement about it.
     pub authority: VerifiedAuthority<S>,
     /// This drone's key.
     pub key: Option<HeldKey>,
@@ -64,7 +64,7 @@ impl<S: Suite> Entry<S> {
     /// Reads the encoding and checks that the KGC of this deployment made the statement.
     ///
     /// # Errors
-    /// Whatever is wrong with the bytes, or [`Error::InvalidSignature`].
+    /// The error of malformed bytes, or [`Error::InvalidSignature`].
     pub fn decode(bytes: &[u8], deployment: &Deployment<S>) -> Result<Self, Error> {
         let mut reader = Reader::new(bytes);
         let statement = SignedAuthority::decode(reader.lp(MAX_AUTHORITY_LEN)?)?;
@@ -104,7 +104,7 @@ impl<S: Suite> Keyring<S> {
         self.entries.values()
     }
 
-    /// Those of authorities of one kind.
+    /// Entries of authorities of one kind.
     pub fn entries_of<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Entry<S>> {
         self.entries().filter(move |entry| entry.authority.kind.as_str() == kind)
     }

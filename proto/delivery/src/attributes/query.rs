@@ -1,4 +1,5 @@
-//! Query and response of the delivery of attribute keys (docs/protocol.md §4.2): what travels signed and sealed.
+//! Query and response of the delivery of attribute keys (docs/protocol.md §4.2): what travels signed and
+//! sealed.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -10,7 +11,7 @@ use quiver_crypto::canonical::{Reader, Writer};
 
 use crate::{QUERY_VERSION, read_flag, read_version};
 
-/// Bytes a key may have: what is left of the longest answer.
+/// Bytes that a key may have: the rest of the longest answer.
 pub const MAX_KEY_LEN: usize = MAX_SECRET_LEN - 32;
 
 const NOTHING: u8 = 0;
@@ -18,7 +19,7 @@ const HELD: u8 = 1;
 const KEY: u8 = 2;
 const WITHDRAWN: u8 = 3;
 
-/// What a drone asks of one authority. 3 or 11 bytes.
+/// A drone's query to one authority. 3 or 11 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyQuery {
     /// Whether the KGC's statement about the authority is wanted as well.
@@ -53,13 +54,13 @@ impl KeyQuery {
     }
 }
 
-/// What the authority answers. The key is erased when this is dropped, and not printed.
+/// An authority's response. The key is erased when this is dropped, and not printed.
 #[derive(Clone, PartialEq, Eq)]
 pub enum KeyResponse {
-    /// The authority knows of no grant to this drone. No reason to erase a key: a registry that was put back from a backup
-    /// has forgotten the grants made since.
+    /// The authority knows of no grant to this drone. No reason to erase a key: a registry restored from a
+    /// backup has lost the grants made since.
     Nothing,
-    /// What was granted is withdrawn: a key that is held is to be erased.
+    /// The grant is withdrawn: a held key must be erased.
     Withdrawn,
     /// The drone holds the key of the grant in force.
     Held {

@@ -1,5 +1,5 @@
-//! The schemes of `quiver-abe` at work for an authority: which there are, what they grant, and the choice among them at
-//! run time.
+//! The schemes of `quiver-abe` at work for an authority: which there are, what they grant, and the choice
+//! among them at run time.
 
 use alloc::boxed::Box;
 use alloc::string::ToString;
@@ -33,7 +33,8 @@ pub enum SchemeKind {
     InsecureYct14,
 }
 
-/// Runs `$body` with `$K` standing for the chosen scheme: the only place where the choice at run time becomes a type.
+/// Runs `$body` with `$K` standing for the chosen scheme: the only place where the choice at run time becomes
+/// a type.
 macro_rules! with_scheme {
     ($choice:expr, $K:ident => $body:expr) => {
         match $choice {
@@ -58,7 +59,7 @@ macro_rules! with_scheme {
     };
 }
 
-/// What a key says.
+/// Kind of a key's terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Granting {
     /// A policy: the key opens messages whose attributes satisfy it.
@@ -67,7 +68,7 @@ pub enum Granting {
     Attributes,
 }
 
-/// A new authority's scheme: what it publishes and what it keeps.
+/// A new authority's public parameters and master key.
 #[derive(Debug)]
 pub struct Founded {
     /// The public parameters, encoded.
@@ -112,7 +113,7 @@ impl SchemeKind {
         Self::ALL.iter().copied().find(|scheme| scheme.id() == id)
     }
 
-    /// What its keys say.
+    /// Kind of its keys' terms.
     #[must_use]
     pub const fn granting(self) -> Granting {
         match self {
@@ -127,10 +128,10 @@ impl SchemeKind {
         !matches!(self, Self::FabeoCp | Self::FabeoKp)
     }
 
-    /// Reads what is to be granted: a policy or a list of attributes, as the scheme wants.
+    /// Parses a grant: a policy or a list of attributes, depending on the scheme.
     ///
     /// # Errors
-    /// What is wrong with the text, and where.
+    /// The text's mistake, and its position.
     pub fn read(self, text: &str, schema: &Schema) -> Result<Granted, PolicyError> {
         Ok(match self.granting() {
             Granting::Policy => granted(&AccessTree::parse(text, schema)?),
@@ -141,7 +142,8 @@ impl SchemeKind {
     /// Draws the keys of a new authority for the attributes that the schema declares.
     ///
     /// # Errors
-    /// [`AbeError::ClosedUniverseNeeded`] if the scheme needs a closed list and the schema has none, [`AbeError::TooLong`].
+    /// [`AbeError::ClosedUniverseNeeded`] if the scheme needs a closed list and the schema has none,
+    /// [`AbeError::TooLong`].
     pub fn found(
         self,
         schema: &Schema,
@@ -161,7 +163,7 @@ impl SchemeKind {
     /// Puts an authority's scheme to work.
     ///
     /// # Errors
-    /// Whatever is wrong with the bytes; [`AbeError::WrongAuthority`] if the two do not belong together.
+    /// The error of malformed bytes; [`AbeError::WrongAuthority`] if the two do not belong together.
     pub fn maker(self, parameters: &[u8], master: &[u8]) -> Result<Box<dyn KeyMaker>, AbeError> {
         with_scheme!(self, K => Ok(Box::new(Working::<K>::new(parameters, master)?)))
     }

@@ -1,8 +1,8 @@
-//! What everybody knows of a master key: MPK, t, and the KGCs' share public keys, signed by the KGC or the quorum.
+//! Public data of a master key: MPK, t, and the KGCs' share public keys, signed by the KGC or the quorum.
 //!
-//! It is a statement about an authority of kind `ibe`. Its parameters are `version u32 ‖ public shares`; its delivery point
-//! is P_pub, because answers are unattested. MPK stays for ever; each refresh of the shares makes a new statement with the
-//! next version, and the highest version that was seen counts.
+//! It is a statement about an authority of kind `ibe`. Its parameters are `version u32 ‖ public shares`; its
+//! delivery point is P_pub, because answers are unattested. MPK stays for ever; each refresh of the shares
+//! makes a new statement with the next version, and the highest version that was seen counts.
 
 use alloc::vec::Vec;
 
@@ -92,8 +92,8 @@ impl<S: Suite> ReleaseAuthority<S> {
     /// Reads a signed statement and checks all of it.
     ///
     /// # Errors
-    /// [`AinqError::TooLong`] for more than [`MAX_RELEASE_STATEMENT_LEN`] bytes, those of [`SignedAuthority::decode`] and
-    /// [`SignedAuthority::verify`], and those of [`Self::new`].
+    /// [`AinqError::TooLong`] for more than [`MAX_RELEASE_STATEMENT_LEN`] bytes, those of
+    /// [`SignedAuthority::decode`] and [`SignedAuthority::verify`], and those of [`Self::new`].
     pub fn decode(deployment: &Deployment<S>, bytes: &[u8]) -> Result<Self, AinqError> {
         if bytes.len() > MAX_RELEASE_STATEMENT_LEN {
             return Err(AinqError::TooLong {
@@ -122,7 +122,7 @@ impl<S: Suite> ReleaseAuthority<S> {
         self.parameters.publics.master()
     }
 
-    /// What names MPK in requests and in files. 32 bytes.
+    /// Fingerprint of MPK in requests and in files. 32 bytes.
     #[must_use]
     pub fn fingerprint(&self) -> Digest {
         self.master().fingerprint()

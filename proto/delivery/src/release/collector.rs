@@ -1,8 +1,11 @@
 //! Collects condition keys for a drone: shares from any t of n KGCs (docs/protocol.md §4.3).
 //!
-//! KGCs are asked in waves, as many at a time as are still needed and some ahead. Whoever stays silent, says no or sends a
-//! wrong share is made up for by another. The key is combined first and checked once; only if it is wrong are the shares
-//! looked at one by one. It persists nothing: what it reports is stored by whoever runs it.
+//! KGCs are asked in waves, as many at a time as are still needed and some ahead. A KGC that is silent,
+//! refuses or sends a wrong share is replaced by another. The key is combined first and checked once; only if
+//! it is wrong are the shares checked one by one. It persists nothing: the application stores its events.
+//! Whoever stays silent, says no or sends a wrong share is made up for by another. The key is combined first
+//! and checked once; only if it is wrong are the shares looked at one by one. It persists nothing: what it
+//! reports is stored by whoever runs it.
 
 mod answers;
 mod collection;
@@ -41,7 +44,7 @@ pub struct Collector<S: Suite> {
     authority: Option<ReleaseAuthority<S>>,
     /// Connected KGCs, the one to ask first in front.
     links: Vec<Link>,
-    /// By condition; without one only the statement is wanted.
+    /// By condition; `None` if only the statement is wanted.
     collections: BTreeMap<Option<Condition>, Collection<S>>,
     kept: BTreeMap<Condition, IdentityKey>,
     /// The conditions kept, the oldest in front.
@@ -54,8 +57,8 @@ pub struct Collector<S: Suite> {
 type CollectContext<'a, S> = Context<'a, S, CollectEvent, Infallible>;
 
 impl<S: Suite> Collector<S> {
-    /// A collector that has nothing to do yet. `authority`: what is known of the master key already; what is not, the
-    /// KGCs are asked for.
+    /// A collector that has nothing to do yet. `authority`: the known statement about the master key; without
+    /// one, the KGCs are asked for it.
     #[must_use]
     pub fn new(authority: Option<ReleaseAuthority<S>>, timing: CollectTiming) -> Self {
         Self {
@@ -75,7 +78,7 @@ impl<S: Suite> Collector<S> {
         self.collections.is_empty()
     }
 
-    /// What is known of the master key.
+    /// The known statement about the master key.
     #[must_use]
     pub const fn authority(&self) -> Option<&ReleaseAuthority<S>> {
         self.authority.as_ref()
@@ -160,7 +163,7 @@ impl<S: Suite> Collector<S> {
             return self.told(from, wanted, Verdict::Refused(Reason::Malformed));
         };
         if self.authority.as_ref().map(ReleaseAuthority::version) != Some(version) {
-            // It, or what is known here, is of before a refresh: begun anew, it says so with its challenge.
+            // It, or the statement known here, is of before a refresh: ask it again for its challenge.
             if let Some(link) = self.links.iter_mut().find(|link| link.peer == from) {
                 link.stage = Stage::Fresh;
             }
@@ -196,7 +199,8 @@ impl<S: Suite> Collector<S> {
                     return self.keep(cx, condition.clone(), key);
                 }
                 Err(IbeError::InvalidKeyShares { culprits }) => culprits,
-                // Right shares of a consistent quorum make the key, so this does not happen: all of them are given up.
+                // Right shares of a consistent quorum make the key, so this does not happen: all of them are
+                // given up.
                 Err(_) => shares
                     .iter()
                     .map(|share| quiver_ibe::Culprit { index: share.index(), fault: Fault::Wrong })
@@ -240,7 +244,7 @@ impl<S: Suite> Collector<S> {
         cx.out.event(CollectEvent::Culprit { kgc, peer, condition, fault });
     }
 
-    /// The KGC has said no, and is not asked for this key again.
+    /// Notes a refusal: the KGC is not asked for this key again.
     fn told(&mut self, peer: Peer, wanted: &Option<Condition>, verdict: Verdict) {
         let kgc = self.kgc_of(peer);
         if let Some(collection) = self.collections.get_mut(wanted) {
@@ -280,7 +284,7 @@ fn blame<S: Suite>(cx: &mut CollectContext<'_, S>, peer: Peer, offence: impl Int
     cx.out.event(CollectEvent::Blamed { peer, offence: offence.into() });
 }
 
-/// What is wrong with a share that does not even decode.
+/// The fault of a share that does not even decode.
 fn fault_of(error: &IbeError) -> Fault {
     match error {
         IbeError::InvalidKeyShares { culprits } => culprits.first().map_or(Fault::NoPoint, |one| one.fault),

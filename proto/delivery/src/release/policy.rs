@@ -1,8 +1,8 @@
-//! Release policies: which condition keys this KGC releases to which drones. Default deny; the longest matching pattern
-//! wins.
+//! Release policies: which condition keys this KGC releases to which drones. Default deny; the longest
+//! matching pattern wins.
 //!
-//! A policy allows nothing by itself: it lets the condition's own rule decide (the clock, the operator's approval, being
-//! the drone that is named).
+//! A policy allows nothing by itself: it lets the condition's own rule decide (the clock, the operator's
+//! approval, being the drone that is named).
 
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
@@ -16,8 +16,8 @@ use quiver_ibe::{Condition, Error};
 /// Kinds of conditions, which are the shortest patterns.
 const KINDS: [&str; 3] = ["mission", "drone", "not-before"];
 
-/// The conditions that a policy is about: all of one kind (`mission`, `drone`, `not-before`), or one condition and all
-/// whose path goes on from there (`mission/alpha`).
+/// The conditions of a policy: all of one kind (`mission`, `drone`, `not-before`), or one condition and all
+/// whose path continues it (`mission/alpha`).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Pattern(String);
 
@@ -29,7 +29,7 @@ impl Pattern {
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
-    /// As it is written.
+    /// The pattern as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -53,7 +53,7 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// Which drones.
+/// The drones of a policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Audience {
     /// Members and leaders of any of these groups; with none, every drone of the deployment.
@@ -72,29 +72,29 @@ impl Audience {
     }
 }
 
-/// The operator's word on a pattern. The highest revision counts.
+/// The operator's policy for a pattern. The highest revision counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
     /// Rises with every change that the operator makes.
     pub revision: u64,
-    /// Which conditions.
+    /// The conditions.
     pub pattern: Pattern,
-    /// To whom their keys may go; none to deny them to everybody.
+    /// Drones that may get the keys; `None` to deny them to all.
     pub audience: Option<Audience>,
 }
 
-/// The operator's word on a mission's point. The highest revision counts.
+/// The operator's decision about a mission's point. The highest revision counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Approval {
     /// Rises with every change that the operator makes.
     pub revision: u64,
-    /// Which condition; of kind `mission`, or it changes nothing.
+    /// The condition; of kind `mission`, or it changes nothing.
     pub condition: Condition,
     /// Whether it is approved. Withdrawing takes back no share that has left.
     pub approved: bool,
 }
 
-/// The newest word on every pattern and condition. As many as the operator made.
+/// The newest policy of every pattern and decision about every condition. As many as the operator made.
 #[derive(Debug, Default)]
 pub(super) struct Policies {
     patterns: BTreeMap<Pattern, (u64, Option<Audience>)>,
@@ -184,7 +184,7 @@ mod tests {
         assert!(!policies.allow(&one, &other) && policies.allow(&two, &other));
         policies.apply(policy(3, "mission/alpha/phase-1", None));
         assert!(!policies.allow(&one, &edge) && policies.allow(&condition("mission/alpha"), &edge));
-        // An older word comes late.
+        // An older policy arrives late.
         policies.apply(policy(0, "mission/alpha/phase-1", Some(&[])));
         assert!(!policies.allow(&one, &edge));
         policies.apply(policy(4, "mission/alpha/phase-1", Some(&[])));

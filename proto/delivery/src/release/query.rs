@@ -18,14 +18,14 @@ const NOT_APPROVED: u8 = 3;
 const NOT_ITS_DRONE: u8 = 4;
 const NO_POLICY: u8 = 5;
 
-/// What a drone asks of one KGC. At most 263 bytes.
+/// A drone's query to one KGC. At most 263 bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShareQuery {
-    /// Which KGC is asked.
+    /// The KGC that is asked.
     pub kgc: KgcId,
     /// Whether the statement about the master key is wanted as well.
     pub statement: bool,
-    /// The condition whose key share is wanted; none to be told the statement only.
+    /// The condition whose key share is wanted; `None` for the statement only.
     pub condition: Option<Condition>,
 }
 
@@ -63,7 +63,7 @@ fn read_condition(text: &[u8]) -> Result<Condition, Error> {
     text.parse().map_err(|_| Error::Malformed("condition"))
 }
 
-/// What a KGC answers. A share is erased when this is dropped, and not printed.
+/// A KGC's response. A share is erased when this is dropped, and not printed.
 #[derive(Clone, PartialEq, Eq)]
 pub enum ShareResponse {
     /// The statement was asked for and nothing else.
@@ -72,14 +72,14 @@ pub enum ShareResponse {
     Share {
         /// The version of the master shares it is made with.
         version: u32,
-        /// The encoded share, 98 bytes: the index, and a point of G2 that nobody has looked at.
+        /// The encoded share, 98 bytes: the index, and a point of G2 that is not decoded.
         share: Zeroizing<[u8; KeyShare::LEN]>,
     },
     /// The time has not come.
     NotYet {
-        /// When it will have.
+        /// Time at which it will be met.
         at: UnixTime,
-        /// What this KGC's clock says.
+        /// This KGC's clock.
         now: UnixTime,
     },
     /// No operator has approved it here.
@@ -91,7 +91,8 @@ pub enum ShareResponse {
 }
 
 impl ShareResponse {
-    /// The encoding: version ‖ kind, and for a share its version u32 and 98 bytes, for what is to come two times u64.
+    /// The encoding: version ‖ kind, and for a share its version u32 and 98 bytes, for a condition not met
+    /// yet two times u64.
     #[must_use]
     pub fn encode(&self) -> Zeroizing<Vec<u8>> {
         let mut writer = Writer::with_capacity(2 + 4 + KeyShare::LEN);

@@ -18,7 +18,7 @@ use super::query::{ShareQuery, ShareResponse};
 use crate::rate_limiter::RateLimiter;
 use crate::server::{Delivery, Issuer, Refused};
 
-/// Conditions whose share is kept ready: when a phase begins, a swarm asks for one key.
+/// Greatest number of conditions whose share is cached: when a phase begins, a swarm asks for one key.
 const MAX_READY: usize = 256;
 
 /// A KGC's share of a master key, and its policies on releasing shares of condition keys.
@@ -62,7 +62,7 @@ impl<S: Suite> ShareReleaser<S> {
         self.holding = Some(holding);
     }
 
-    /// Whether the drone may have its share of the condition's key now; if not, what it is told.
+    /// Whether the drone may have its share of the condition's key now; if not, the response.
     fn decide(&self, now: UnixTime, condition: &Condition, drone: &Identity) -> Result<(), ShareResponse> {
         if !self.policies.allow(condition, drone) {
             return Err(ShareResponse::NoPolicy);
@@ -75,7 +75,7 @@ impl<S: Suite> ShareReleaser<S> {
         }
     }
 
-    /// The share, with the record of it put out.
+    /// The share; outputs its record.
     fn release(
         &mut self,
         cx: &mut ReleaserContext<'_, S>,

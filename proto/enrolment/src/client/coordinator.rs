@@ -5,10 +5,14 @@
 //! the first t    package → share, sealed to the drone
 //! ```
 //!
-//! An *attempt* asks everybody who is connected and not set aside. The first t commitments under one version of the
-//! shares make a *round*. Whoever then sends a wrong share, refuses, leaves or is silent is set aside, and the next
-//! attempt follows at once with the others, as long as these are enough. Once they are not, everybody gets another chance
-//! after a while: what led to setting a KGC aside is not proof against it.
+//! An *attempt* asks every KGC that is connected and not set aside. The first t commitments under one version
+//! of the shares make a *round*. A KGC that then sends a wrong share, refuses, disconnects or is silent is
+//! set aside, and the next attempt follows at once with the others, as long as these are enough. Once they
+//! are not, all get another chance after a while: the reason to set a KGC aside is not proof against it. The
+//! first t commitments under one version of the shares make a *round*. Whoever then sends a wrong share,
+//! refuses, leaves or is silent is set aside, and the next attempt follows at once with the others, as long
+//! as these are enough. Once they are not, everybody gets another chance after a while: what led to setting a
+//! KGC aside is not proof against it.
 
 mod contact;
 
@@ -30,10 +34,10 @@ use crate::threshold::{Reader, Verifier};
 /// Statements of the quorum that are remembered: more than one only while shares are being refreshed.
 const MAX_KNOWN: usize = 8;
 
-/// How often those of a round who are silent are told again what to sign.
+/// Number of times that the package is repeated to the silent ones of a round.
 const MAX_REPEATS: u8 = 3;
 
-/// How long a KGC that refuses may make a drone wait.
+/// Longest time that a KGC that refuses may make a drone wait.
 const LONGEST_REST: Duration = Duration::from_secs(240);
 
 /// All KGCs of a quorum, as far as they are connected.
@@ -45,7 +49,7 @@ pub(super) struct Coordinator<S: Suite> {
     round: Option<Round<S>>,
     deadline: Option<Duration>,
     backoff: Backoff,
-    /// What was reported in this attempt, not to be reported twice.
+    /// Whether too few KGCs were reported in this attempt already.
     told_too_few: bool,
     told_refused: bool,
 }
@@ -103,8 +107,9 @@ impl<S: Suite> Coordinator<S> {
         if spoilt { self.go_on(shared, now, rng) } else { Vec::new() }
     }
 
-    /// The deadline has come. Who committed itself and did not sign is set aside; if too few are left then, everybody is
-    /// asked again.
+    /// Handles the deadline. KGCs that committed themselves and did not sign are set aside; if too few are
+    /// left then, all are asked again. Who committed itself and did not sign is set aside; if too few are
+    /// left then, everybody is asked again.
     pub(super) fn retry(
         &mut self,
         shared: &SharedRequest<S>,
@@ -133,8 +138,8 @@ impl<S: Suite> Coordinator<S> {
         steps
     }
 
-    /// Tells those whose shares have not come what to sign once more: a package may get lost, or a share, and another round would use
-    /// up one more of the few that a KGC contributes to.
+    /// Repeats the package to KGCs whose shares have not come: a package or a share may get lost, and another
+    /// round would use up one more of the few that a KGC contributes to.
     fn repeat(&mut self, shared: &SharedRequest<S>, now: Now) -> Steps<S> {
         let slice = self.slice();
         let Some(round) = self.round.as_mut().filter(|round| round.repeats < MAX_REPEATS) else {
@@ -147,7 +152,7 @@ impl<S: Suite> Coordinator<S> {
         round.silent().map(send).collect()
     }
 
-    /// The part of a round's time after which those who are silent are told again.
+    /// The part of a round's time after which the package is repeated to silent KGCs.
     fn slice(&self) -> Duration {
         self.backoff.first() / (u32::from(MAX_REPEATS) + 1)
     }
@@ -227,7 +232,7 @@ impl<S: Suite> Coordinator<S> {
         Ok(Stage::Committed { kgc, commitment, shares })
     }
 
-    /// What the quorum says of its shares, if it does say so.
+    /// Takes the quorum's statement about its shares.
     fn learn(&mut self, deployment: &Deployment<S>, statement: &[u8]) -> Result<&Known<S>, Error> {
         let verified = QuorumStatement::<S>::decode(statement)?.verify(deployment)?;
         let verifier = self.frost.read(&verified).map_err(|_| Error::Malformed("public shares"))?;
@@ -293,7 +298,7 @@ impl<S: Suite> Coordinator<S> {
         steps
     }
 
-    /// A refusal is not authenticated: it sets aside whoever handed it over, and no more.
+    /// A refusal is not authenticated: it sets aside the KGC of the connection, and no more.
     fn refusal(
         &mut self,
         shared: &SharedRequest<S>,
@@ -319,7 +324,7 @@ impl<S: Suite> Coordinator<S> {
         steps
     }
 
-    /// So many refuse for good that the others are too few: what the last of them says.
+    /// The last refusal, if so many KGCs refuse for good that the others are too few.
     fn hopeless(&mut self, shared: &SharedRequest<S>) -> Option<Step<S>> {
         let final_words = self.contacts.iter().filter_map(|contact| contact.refused);
         let final_words: Vec<_> = final_words.filter(|reason| !reason.is_transient()).collect();
@@ -343,7 +348,7 @@ impl<S: Suite> Coordinator<S> {
         self.too_few(shared).into_iter().collect()
     }
 
-    /// Begins anew, with a fresh nonce, with all who are not set aside.
+    /// Begins an attempt, with a fresh nonce, with all KGCs that are not set aside.
     fn attempt(&mut self, now: Now, rng: &mut dyn CryptoRngCore) -> Steps<S> {
         self.round = None;
         self.told_too_few = false;
@@ -390,7 +395,7 @@ impl<S: Suite> Coordinator<S> {
         self.known.iter().max_by_key(|known| known.verifier.version()).map(|known| known.verifier.threshold())
     }
 
-    /// t; as long as it is unknown, what it is at least.
+    /// t, or its lower bound as long as it is unknown.
     fn needed(&self, shared: &SharedRequest<S>) -> usize {
         self.threshold().map_or(shared.kgcs().len() / 2 + 1, usize::from)
     }

@@ -11,7 +11,7 @@ use rand_core::CryptoRngCore;
 
 use super::{SharedRequest, Steps};
 
-/// What cannot be made.
+/// A type without values.
 #[derive(Debug)]
 pub(super) struct Coordinator<S: Suite> {
     never: Infallible,

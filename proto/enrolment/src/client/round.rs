@@ -14,19 +14,19 @@ use crate::threshold::Verifier;
 /// The KGCs that sign, what they committed to, and the shares that have come.
 pub(super) struct Round<S: Suite> {
     verifier: Arc<dyn Verifier<S>>,
-    /// What is signed.
+    /// The message to sign.
     message: Vec<u8>,
     package: Digest,
-    /// By ascending KGC.
+    /// Commitments by ascending KGC.
     parts: Vec<(KgcId, Vec<u8>)>,
-    /// Who handed over the commitment of the part at the same place.
+    /// Peers that sent the commitments, in the same order.
     peers: Vec<Peer>,
     shares: Vec<(KgcId, Zeroizing<Vec<u8>>)>,
-    /// How often those who are silent were told again.
+    /// Number of times that the package was repeated.
     pub(super) repeats: u8,
 }
 
-/// Why a round came to nothing: whose shares are wrong.
+/// KGCs with wrong shares, which end a round.
 pub(super) type Culprits = Vec<(KgcId, Peer)>;
 
 impl<S: Suite> Round<S> {
@@ -47,22 +47,22 @@ impl<S: Suite> Round<S> {
         &self.package
     }
 
-    /// Who signs.
+    /// The signers.
     pub(super) fn peers(&self) -> &[Peer] {
         &self.peers
     }
 
-    /// What is sent to all who sign.
+    /// The message to all signers.
     pub(super) fn order(&self, shared: &SharedRequest<S>) -> EnrolSigning {
         EnrolSigning { request_digest: shared.digest, parts: self.parts.clone() }
     }
 
-    /// The KGC whose share is due from this peer; none if it has come, or is none of this round's.
+    /// The KGC whose share is due from this peer; `None` if it has come, or the peer is not in this round.
     pub(super) fn due(&self, from: Peer) -> Option<KgcId> {
         self.silent().find(|(_, peer)| *peer == from).map(|(kgc, _)| kgc)
     }
 
-    /// Whose shares have not come.
+    /// KGCs whose shares have not come.
     pub(super) fn silent(&self) -> impl Iterator<Item = (KgcId, Peer)> {
         let all = self.parts.iter().zip(&self.peers).map(|((kgc, _), peer)| (*kgc, *peer));
         all.filter(|(kgc, _)| !self.shares.iter().any(|(there, _)| there == kgc))

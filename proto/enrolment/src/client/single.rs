@@ -10,7 +10,7 @@ use rand_core::CryptoRngCore;
 
 use super::{SharedRequest, Step, Steps};
 
-/// Which KGC is asked, and for how long.
+/// The KGC that is asked, and its deadline.
 #[derive(Debug)]
 pub(super) struct Single {
     /// Connected KGCs, the one to ask first.
@@ -97,7 +97,8 @@ impl Single {
         expected.then(|| Step::Send(from, shared.request(message)))
     }
 
-    /// A refusal is not authenticated, so it only slows the retries down; the request is never given up for it.
+    /// A refusal is not authenticated, so it only slows the retries down; the request is never given up for
+    /// it.
     fn refusal<S: Suite>(
         &mut self,
         shared: &SharedRequest<S>,

@@ -14,7 +14,7 @@ use quiver_message::Reason;
 
 use crate::Master;
 
-/// What a KGC is set up with.
+/// Configuration of a KGC.
 #[derive(Debug)]
 pub struct KgcConfig<S: Suite> {
     /// The deployment it issues keys for.
@@ -23,19 +23,21 @@ pub struct KgcConfig<S: Suite> {
     pub master: Master<S>,
     /// Its FROST identifier; 1 for a single KGC, that of its share in a quorum.
     pub id: KgcId,
-    /// Whose tokens it honours.
+    /// Public keys of the operators whose tokens it accepts.
     pub operators: Vec<OperatorPublicKey<S>>,
     /// Key of the stateless cookies; random at every start.
     pub cookie_key: Secret<32>,
-    /// For how long a revocation list counts as fresh, in seconds.
+    /// Time for which a revocation list counts as fresh, in seconds.
     pub revocation_validity: u64,
 }
 
-/// What the operator asks of a KGC.
+/// Commands of the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KgcCommand {
-    /// Sign and spread a revocation list that also names these. Of those that were enrolled here the KGC goes by its own
-    /// records. What waits to be signed is not durable: the caller has it so, and says it again after a start.
+    /// Sign and distribute a revocation list that also names these. Of those that were enrolled here the KGC
+    /// uses its own records. Drones that wait for a signature are not durable: the caller stores them, and
+    /// gives them again after a start. Of those that were enrolled here the KGC goes by its own records. What
+    /// waits to be signed is not durable: the caller has it so, and says it again after a start.
     RevokeDrones(Vec<Revoked>),
     /// A revocation list that the quorum signed, encoded: kept and spread if it holds and is newer.
     TakeRevocations(Vec<u8>),
@@ -43,7 +45,7 @@ pub enum KgcCommand {
     RevokeTokens(Vec<[u8; 16]>),
 }
 
-/// What a KGC reports.
+/// Events of a KGC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KgcEvent {
     /// A partial key was issued.
@@ -85,7 +87,7 @@ pub enum KgcEvent {
     },
     /// A request was refused.
     Refused {
-        /// Who asked.
+        /// The peer that asked.
         peer: Peer,
         /// The token's id, if it could be read.
         token_id: Option<[u8; 16]>,
@@ -97,14 +99,14 @@ pub enum KgcEvent {
         /// Its number.
         number: u64,
     },
-    /// A peer claims to hold a list with a number above this KGC's own, as if this KGC had been put back from a backup: the
-    /// peer is asked for it.
+    /// A peer claims to hold a list with a number above this KGC's own, as if this KGC had been put back from
+    /// a backup: the peer is asked for it.
     RevocationListClaimed {
-        /// Who.
+        /// The peer.
         peer: Peer,
-        /// Of the list it claims to hold.
+        /// Number of the list that it claims to hold.
         claimed: u64,
-        /// Of the list held here.
+        /// Number of the list held here.
         held: u64,
     },
     /// A peer had a newer list that this KGC, or its quorum, once signed: it is in force here again.
@@ -112,12 +114,13 @@ pub enum KgcEvent {
         /// Its number.
         number: u64,
     },
-    /// Revocations are not signed for now, because a peer claims to hold a newer list; in this time at the latest they are.
+    /// Revocations are not signed for now, because a peer claims to hold a newer list; in this time at the
+    /// latest they are.
     RevocationDeferred {
-        /// How long that is.
+        /// Length of the wait.
         wait: Duration,
     },
-    /// The newest list takes four fifths of what a list may, or of what boards take.
+    /// The newest list takes four fifths of its limit, or of the limit of boards.
     RevocationListFills {
         /// Which of both.
         what: &'static str,
@@ -126,8 +129,7 @@ pub enum KgcEvent {
         /// Bytes it may have.
         limit: usize,
     },
-    /// A revocation list that this KGC wants and only the quorum can sign; it comes back by
-    /// [`KgcCommand::TakeRevocations`].
+    /// A revocation list that only the quorum can sign; it returns by [`KgcCommand::TakeRevocations`].
     RevocationListWanted(RevocationList),
     /// A revocation list could not be signed: it names too many.
     RevocationFailed(Error),
@@ -142,14 +144,14 @@ pub enum KgcEvent {
     },
     /// A peer did something wrong.
     Blamed {
-        /// Who.
+        /// The peer.
         peer: Peer,
-        /// What.
+        /// The offence.
         offence: Offence,
     },
 }
 
-/// What a KGC must not forget. On start it is rebuilt from all records, in any order.
+/// Durable record of a KGC. On start it is rebuilt from all records, in any order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KgcRecord {
     /// A token is bound to one key for ever, and this is the reply.
@@ -168,7 +170,7 @@ pub enum KgcRecord {
         request: [u8; 32],
         /// The encoded sealed reply.
         reply: Vec<u8>,
-        /// When.
+        /// Time of the event.
         at: UnixTime,
     },
     /// At a KGC of a quorum, a token is bound to one request for ever.
@@ -183,17 +185,17 @@ pub enum KgcRecord {
         pin: [u8; 32],
         /// Digest of the request.
         request: [u8; 32],
-        /// When.
+        /// Time of the event.
         at: UnixTime,
     },
-    /// A KGC of a quorum contributed to a signature for a token that it had pinned. There are a few for one token at most, of
-    /// which the drone uses one: each round gives another R.
+    /// A KGC of a quorum contributed to a signature for a token that it had pinned. There are a few for one
+    /// token at most, of which the drone uses one: each round gives another R.
     Contributed {
         /// The token's id.
         token_id: [u8; 16],
         /// The handle of the public key to come.
         handle: [u8; 32],
-        /// When.
+        /// Time of the event.
         at: UnixTime,
     },
     /// A drone proved to a KGC of a quorum that it holds a key.
@@ -202,7 +204,7 @@ pub enum KgcRecord {
         token_id: [u8; 16],
         /// The handle of the public key it holds.
         handle: [u8; 32],
-        /// When.
+        /// Time of the event.
         at: UnixTime,
     },
     /// The newest revocation list.
@@ -212,7 +214,7 @@ pub enum KgcRecord {
         /// The signed list, encoded.
         list: Vec<u8>,
     },
-    /// A token was revoked before it was used (made durable by whoever gave the command).
+    /// A token was revoked before it was used (made durable by the caller of the command).
     TokenRevoked {
         /// The token's id.
         token_id: [u8; 16],

@@ -1,8 +1,10 @@
-//! A KGC whose state went back, for instance because it was put back from a backup: it notices by the first peer that holds
-//! a list with a number above its own, and signs none before it has that.
+//! Recovery of the revocation list at a KGC whose state went back, for instance after a restore from a
+//! backup: it notices by the first peer that holds a list with a number above its own, and signs none before
+//! it has that.
 //!
-//! Who claims such a number says so in a query, which nobody signs. So the claimant is asked for its list, and a claim alone
-//! stops nothing for longer than [`PATIENCE`], once in [`REST`].
+//! A claim of such a number is an unsigned query. So the claimant is asked for its list, and a claim alone
+//! stops nothing for longer than [`PATIENCE`], once in [`REST`]. So the claimant is asked for its list, and a
+//! claim alone stops nothing for longer than [`PATIENCE`], once in [`REST`].
 
 use alloc::collections::BTreeMap;
 use core::time::Duration;
@@ -15,23 +17,24 @@ use rand_core::CryptoRngCore;
 use super::{Kgc, KgcEvent, KgcRecord};
 use crate::threshold::Master;
 
-/// For how long nothing is signed after somebody claimed to hold a newer list: time for an answer, also over a bad line.
+/// Time for which nothing is signed after a peer claimed to hold a newer list: enough for an answer, also
+/// over a bad line.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
-/// For how long after that claims stop nothing, unless a list came: strangers can claim what they like.
+/// Time after that for which claims stop nothing, unless a list came: strangers can claim anything.
 const REST: Duration = Duration::from_secs(3600);
-/// How often one peer is asked.
+/// Interval at which one peer is asked.
 const ASK_EVERY: Duration = Duration::from_secs(60);
-/// How many peers are remembered that were asked.
+/// Greatest number of remembered peers that were asked.
 const MAX_ASKED: usize = 4096;
 
 /// Lists above our own that peers claim to hold.
 #[derive(Debug)]
 pub(super) struct ListRecovery {
-    /// Whom we asked for its list, when we may ask again, and whether an answer is due.
+    /// Peers asked for their lists, the times at which they may be asked again, and whether an answer is due.
     asked: BTreeMap<Peer, (Duration, bool)>,
-    /// Until when nothing is signed.
+    /// Time until which nothing is signed.
     until: Option<Duration>,
-    /// From when on a claim stops signing again.
+    /// Time from which on a claim stops signing again.
     rested: Duration,
 }
 
@@ -48,7 +51,7 @@ impl ListRecovery {
         self.until
     }
 
-    /// How long nothing is signed yet.
+    /// Time for which nothing is signed yet.
     pub(super) fn wait(&self, now: Duration) -> Option<Duration> {
         self.until.map(|until| until.saturating_sub(now)).filter(|wait| !wait.is_zero())
     }
@@ -86,12 +89,12 @@ impl ListRecovery {
 }
 
 impl<S: Suite> Kgc<S> {
-    /// Somebody claims to hold a list with a higher number than ours.
+    /// Handles a peer's claim to hold a list with a higher number than ours.
     pub(super) fn revocations_claimed(&mut self, now: Now, peer: Peer, claimed: u64) {
         if !self.list_recovery.ask(now.monotonic, peer) {
             return;
         }
-        // In a quorum it is the others who do not sign what they have signed before.
+        // In a quorum the other members refuse what contradicts their signatures.
         if matches!(self.config.master, Master::Whole(_)) {
             self.list_recovery.defer(now.monotonic);
         }
@@ -109,8 +112,8 @@ impl<S: Suite> Kgc<S> {
         }
     }
 
-    /// The list of somebody who was asked for it. It is in force again if it is ours, and what we would have signed is
-    /// signed after it.
+    /// Takes the list of a peer that was asked for it. It is in force again if it is ours, and waiting
+    /// revocations are signed after it.
     pub(super) fn revocation_list(
         &mut self,
         now: Now,
@@ -136,7 +139,7 @@ impl<S: Suite> Kgc<S> {
             ..core::mem::replace(&mut self.list_recovery, ListRecovery::new())
         };
         self.list_in_force();
-        // What was signed after the backup was put back, and before this came.
+        // Entries signed after the restore, and before this list came.
         self.revoke_drones(now, former.revoked, rng);
         self.renew_list(now, rng);
     }

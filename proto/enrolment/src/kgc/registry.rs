@@ -1,4 +1,4 @@
-//! Registry of a KGC: tokens, the keys bound to them, and who is revoked (docs/protocol.md §3.8).
+//! Registry of a KGC: tokens, the keys bound to them, and revoked drones (docs/protocol.md §3.8).
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
@@ -13,7 +13,7 @@ use super::KgcRecord;
 pub(crate) struct Registry {
     by_token: BTreeMap<[u8; 16], Issue>,
     by_name: BTreeMap<String, [u8; 16]>,
-    /// How many signatures for a token were contributed to, for ever.
+    /// Number of signatures for a token that this KGC contributed to, for ever.
     contributions: BTreeMap<Serial, u32>,
     /// Tokens whose drones proved that they hold a key.
     enrolled: BTreeSet<Serial>,
@@ -21,17 +21,18 @@ pub(crate) struct Registry {
     revoked_serials: BTreeSet<[u8; 16]>,
 }
 
-/// To how many rounds for one token a KGC contributes, for ever. Every round gives another key. One is enough where every KGC does as
-/// it should; the others are for KGCs that send wrong shares or none, and for drones that crash in between.
+/// Greatest number of rounds for one token to which a KGC contributes, for ever. Every round gives another
+/// key. Every round gives another key. One is enough where every KGC does as it should; the others are for
+/// KGCs that send wrong shares or none, and for drones that crash in between.
 pub(super) const MAX_ROUNDS: u32 = 8;
 
 /// A token that is bound to a request.
 #[derive(Debug)]
 pub(crate) struct Issue {
     pub(crate) request: [u8; 32],
-    /// What a revocation list says of the drone, if it has to.
+    /// The drone's entry in a revocation list, if it needs one.
     drone: Revoked,
-    /// The answer, sealed; none from a KGC of a quorum, whose answers are never the same.
+    /// The sealed answer; `None` at a KGC of a quorum, whose answers are never the same.
     pub(crate) reply: Option<Vec<u8>>,
 }
 
@@ -71,7 +72,7 @@ impl Registry {
         }
     }
 
-    /// How many tokens are bound to a request.
+    /// Number of tokens that are bound to a request.
     pub(crate) fn issued(&self) -> usize {
         self.by_token.len()
     }
@@ -91,13 +92,13 @@ impl Registry {
         self.by_token.get(token_id)
     }
 
-    /// What a revocation list has to say of a drone that was enrolled here.
+    /// The entry in a revocation list of a drone that was enrolled here.
     pub(crate) fn drone(&self, serial: &[u8; 16]) -> Option<Revoked> {
         self.by_token.get(serial).map(|issue| issue.drone)
     }
 
-    /// Whether another identity holds this name that was not revoked and has not ended. Revocation lists do not name those
-    /// that have.
+    /// Whether another identity holds this name that was not revoked and has not ended. Revocation lists do
+    /// not name those that have.
     pub(crate) fn name_is_taken(&self, name: &str, token_id: &[u8; 16], now: UnixTime) -> bool {
         let free = |holder: &[u8; 16]| {
             self.revoked_serials.contains(holder)

@@ -1,8 +1,8 @@
 //! Answers enrolment requests at the KGC (docs/protocol.md §3.4).
 //!
-//! Order matters: cookie before any curve arithmetic; the stored reply before verification, so that a repeat is cheap;
-//! the pin durable before the first answer, so that no crash lets a token serve two keys. What a KGC of a quorum answers
-//! is in [`sharing`](super::sharing).
+//! Order matters: cookie before any curve arithmetic; the stored reply before verification, so that a repeat
+//! is cheap; the pin durable before the first answer, so that no crash lets a token serve two keys. What a
+//! KGC of a quorum answers is in [`sharing`](super::sharing).
 
 use quiver_ainq::{Error, KgcId, Suite, VerifiedRequest};
 use quiver_machine::{Now, Peer};
@@ -38,11 +38,11 @@ impl<S: Suite> Kgc<S> {
                 return;
             }
         };
-        // A request has one encoding, so this tells a byte-identical repeat.
+        // A request has one encoding, so equal digests are a byte-identical repetition.
         let digest = request.digest();
         let token_id = request.statement().id;
         let issue = self.registry.find(&token_id).filter(|issue| issue.request == digest);
-        // Byte-identical to a request that was verified: its sender may know how the token stands.
+        // Byte-identical to a verified request: its sender may learn the token's state.
         if let Some(reply) = issue.and_then(|issue| issue.reply.clone()) {
             if let Err(reason) = self.may_answer(&token_id, &digest) {
                 return self.refuse(from, Some(token_id), reason, &digest);
@@ -86,7 +86,7 @@ impl<S: Suite> Kgc<S> {
         rng: &mut dyn CryptoRngCore,
     ) {
         let token_id = *request.token_id();
-        // Not before the signatures hold: who knows no more than a token's id does not learn how it stands.
+        // Only after the signatures hold: the knowledge of a token's id reveals nothing of its state.
         if let Err(reason) = self.may_answer(&token_id, &digest) {
             return self.refuse(from, Some(token_id), reason, &digest);
         }

@@ -14,13 +14,13 @@ use rand_core::CryptoRngCore;
 use super::{Kgc, KgcEvent, KgcRecord};
 use crate::threshold::Master;
 
-/// How many peers are told of a new list at once; others learn its number from headers and ask.
+/// Greatest number of peers that are sent a new list at once; others learn its number from headers and ask.
 const MAX_LISTENERS: usize = 4096;
 
 /// Seconds after which a KGC of a quorum asks again for a list that is due.
 const RENEWAL_PATIENCE: u64 = 60;
 
-/// How much of what there is the newest revocation list takes.
+/// Sizes of the newest revocation list against their limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RevocationUsage {
     /// Bytes of the list, of [`MAX_REVOCATION_LIST_LEN`].
@@ -29,12 +29,12 @@ pub struct RevocationUsage {
     pub leaders_len: usize,
     /// Drones it names.
     pub drones: usize,
-    /// When the next one is due at the latest; 0 without a list.
+    /// Time by which the next one is due; 0 without a list.
     pub next_update: UnixTime,
 }
 
 impl RevocationUsage {
-    /// Of a list, which the caller knows to be genuine.
+    /// Sizes of a list that is known to be genuine.
     #[must_use]
     pub fn of<S: Suite>(list: &SignedRevocationList<S>) -> Self {
         let (len, leaders_len) = (list.encode().len(), list.leaders_only().len());
@@ -42,7 +42,7 @@ impl RevocationUsage {
         Self { len, leaders_len, drones: list.revoked.len(), next_update: list.next_update }
     }
 
-    /// Each thing that takes four fifths of what it may: what, its bytes, and how many it may have.
+    /// Each size of four fifths of its limit or more: its name, its bytes, and the limit.
     pub fn fills(&self) -> impl Iterator<Item = (&'static str, usize, usize)> {
         let whole = ("revocation list", self.len, MAX_REVOCATION_LIST_LEN);
         let short = ("revocation list for boards", self.leaders_len, BOARD_REVOCATION_LIST_LEN);
@@ -51,7 +51,7 @@ impl RevocationUsage {
 }
 
 impl<S: Suite> Kgc<S> {
-    /// How much of what there is the newest revocation list takes.
+    /// Sizes of the newest revocation list against their limits.
     #[must_use]
     pub fn revocation_usage(&self) -> RevocationUsage {
         let list = self.revocations.list();
@@ -79,8 +79,8 @@ impl<S: Suite> Kgc<S> {
         }
     }
 
-    /// Signs a list that names these beside all named before, as soon as no newer list is to be expected; nothing new, no
-    /// new list. Who has ended needs no revocation.
+    /// Signs a list that names these beside all named before, as soon as no newer list is to be expected;
+    /// without a new entry, no new list. An identity that has ended needs no revocation.
     pub(super) fn revoke_drones(&mut self, now: Now, drones: Vec<Revoked>, rng: &mut dyn CryptoRngCore) {
         for drone in drones {
             let drone = self.registry.drone(&drone.serial).unwrap_or(drone);
@@ -100,7 +100,8 @@ impl<S: Suite> Kgc<S> {
         self.sign_wanted(now, rng);
     }
 
-    /// Signs a list that also names who waits for it. One that would be too long is tried again with the next.
+    /// Signs a list that also names who waits for it. One that would be too long is tried again with the
+    /// next.
     pub(super) fn sign_wanted(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         self.wanted.retain(|_, drone| !drone.has_ended(now.unix));
         if self.list_recovery.wait(now.monotonic).is_some() || self.wanted.is_empty() {
@@ -111,7 +112,8 @@ impl<S: Suite> Kgc<S> {
         }
     }
 
-    /// Proof that a leader signed two headers for one epoch. It needs no operator's word: the drone is revoked.
+    /// Takes proof that a leader signed two headers for one epoch. It needs no operator's approval: the drone
+    /// is revoked.
     pub(super) fn equivocation(
         &mut self,
         now: Now,
@@ -138,7 +140,7 @@ impl<S: Suite> Kgc<S> {
         }
     }
 
-    /// A list that nobody renews counts as stale one day: sign an equal one before that.
+    /// Renews the list with equal content before it becomes stale.
     pub(super) fn renew_list(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         let wait = self.list_recovery.wait(now.monotonic);
         let renew = self.revocations.number() > 0 && now.unix >= self.renewal_time();
@@ -149,7 +151,7 @@ impl<S: Suite> Kgc<S> {
         {
             self.out.event(KgcEvent::RevocationFailed(error));
         }
-        // Of a list that is due and that others have to sign, they are told again after a while.
+        // A due list that others have to sign is requested again after a while.
         let whole = matches!(self.config.master, Master::Whole(_));
         let patience = if whole { wait.map_or(1, |wait| wait.as_secs().max(1)) } else { RENEWAL_PATIENCE };
         let wait = Duration::from_secs(self.renewal_time().saturating_sub(now.unix).max(patience));
@@ -161,7 +163,8 @@ impl<S: Suite> Kgc<S> {
         self.revocations.list().next_update.saturating_sub(self.config.revocation_validity / 4)
     }
 
-    /// Signs a list of all that the newest names, without those whose identity has ended, and of who waits for it if asked to.
+    /// Signs a list of all entries of the newest, without those whose identity has ended, and with the
+    /// waiting ones if asked to.
     fn sign_list(&mut self, now: Now, with_wanted: bool, rng: &mut dyn CryptoRngCore) -> Result<(), Error> {
         let known = |drone: &Revoked| self.registry.drone(&drone.serial).unwrap_or(*drone);
         let mut revoked: Vec<Revoked> = self.revocations.list().revoked.iter().map(known).collect();
@@ -194,7 +197,7 @@ impl<S: Suite> Kgc<S> {
         self.list_in_force();
     }
 
-    /// What a newer list brings with it, whoever had it.
+    /// Applies a newer list, whatever its source.
     pub(super) fn list_in_force(&mut self) {
         let list = self.revocations.list();
         self.registry.revoke_drones(&list.revoked);

@@ -10,7 +10,7 @@ use quiver_message::EnrolShare;
 
 use crate::threshold::SignOnce;
 
-/// How long a drone may take between commitment and signature.
+/// Time that a drone may take between commitment and signature.
 pub(super) const LIFETIME: Duration = Duration::from_secs(60);
 /// Rounds open for one token: a drone that lost the thread, a gateway that repeats what passes through it.
 pub(super) const MAX_PER_TOKEN: usize = 4;
@@ -19,7 +19,7 @@ pub(super) const MAX_OPEN: usize = 8192;
 
 /// A commitment that was given, and the one share that may be made with it.
 pub(super) struct Round<S: Suite> {
-    /// Whom it was given to: nobody else can use it up.
+    /// The peer of the round: no other can use it up.
     pub(super) peer: Peer,
     pub(super) request: VerifiedRequest<S>,
     pub(super) sign: SignOnce<S>,
@@ -28,24 +28,25 @@ pub(super) struct Round<S: Suite> {
 /// A round that was opened, until its time is over.
 struct Open<S: Suite> {
     number: u64,
-    /// Until it is taken.
+    /// The round, until it is taken.
     round: Option<Round<S>>,
     /// Once it was signed for: the package, and the share that was given.
     answer: Option<(Parts, EnrolShare)>,
 }
 
-/// Whose commitments a package is made of.
+/// Commitments of a package by KGC.
 pub(super) type Parts = Vec<(KgcId, Vec<u8>)>;
 
-/// A round is one peer's about one request. A token is bound to one request, so the latter names the token as well.
+/// A round is one peer's about one request. A token is bound to one request, so the latter names the token as
+/// well.
 type Key = (Peer, [u8; 32]);
 
 /// The open rounds.
 pub(super) struct Rounds<S: Suite> {
     open: BTreeMap<Key, Open<S>>,
-    /// Who has a round open about a request, the oldest first.
+    /// Peers with an open round about a request, the oldest first.
     holders: BTreeMap<[u8; 32], VecDeque<Peer>>,
-    /// When each ends, in the order in which they began; also of rounds that are over.
+    /// End of each, in the order in which they began; also of rounds that are over.
     ends: VecDeque<(Duration, u64, Key)>,
     next: u64,
 }
@@ -55,7 +56,8 @@ impl<S: Suite> Rounds<S> {
         Self { open: BTreeMap::new(), holders: BTreeMap::new(), ends: VecDeque::new(), next: 0 }
     }
 
-    /// Opens a round. An earlier one of the same peer for the same request is over; if there are too many, the oldest is.
+    /// Opens a round. An earlier one of the same peer for the same request is over; if there are too many,
+    /// the oldest is.
     pub(super) fn open(&mut self, now: Duration, request: [u8; 32], round: Round<S>) {
         let key = (round.peer, request);
         self.remove(&key);
@@ -75,13 +77,13 @@ impl<S: Suite> Rounds<S> {
         }
     }
 
-    /// Takes the round that was opened for this peer and request: it is over, whatever comes of it.
+    /// Takes the round that was opened for this peer and request: it is over, whatever its result.
     pub(super) fn take(&mut self, peer: Peer, request: &[u8; 32]) -> Option<Round<S>> {
         self.open.get_mut(&(peer, *request))?.round.take()
     }
 
-    /// Remembers the share that was given for this package, as long as the round would have been open: the message may get lost, and
-    /// another round would give another key.
+    /// Remembers the share that was given for this package, as long as the round would have been open: the
+    /// message may get lost, and another round would give another key.
     pub(super) fn answered(&mut self, peer: Peer, request: [u8; 32], parts: &Parts, share: EnrolShare) {
         if let Some(open) = self.open.get_mut(&(peer, request)) {
             open.answer = Some((parts.clone(), share));
@@ -105,12 +107,12 @@ impl<S: Suite> Rounds<S> {
         }
     }
 
-    /// When to call [`expire`](Self::expire) next.
+    /// Time at which to call [`expire`](Self::expire) next.
     pub(super) fn deadline(&self) -> Option<Duration> {
         self.ends.front().filter(|_| !self.open.is_empty()).map(|(end, ..)| *end)
     }
 
-    /// Nobody will come back for these.
+    /// Ends the rounds of a disconnected peer.
     pub(super) fn disconnected(&mut self, peer: Peer) {
         let keys: Vec<Key> =
             self.open.range((peer, [0; 32])..=(peer, [255; 32])).map(|(key, _)| *key).collect();
@@ -124,7 +126,7 @@ impl<S: Suite> Rounds<S> {
         *self = Self { next: self.next, ..Self::new() };
     }
 
-    /// How many wait for their package.
+    /// Number of rounds that wait for their package.
     pub(super) fn len(&self) -> usize {
         self.open.values().filter(|open| open.round.is_some()).count()
     }

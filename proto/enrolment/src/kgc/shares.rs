@@ -1,11 +1,13 @@
 //! Enrolment at one KGC of a quorum: a pin, a commitment, and one share of a signature.
 //!
-//! The drone is FROST's coordinator, and a stranger. Of what it sends a KGC signs no byte: identity and P_i are those of
-//! the request that the token is pinned to, P_pub is the deployment's; the coordinator chooses the commitments alone.
-//! Because every KGC pins the first request it sees for a token, before its first answer, and t KGCs are more than half
-//! of them, no two requests for one token get t shares of KGCs that keep to this. Every round gives another key for the same
-//! drone, so a KGC contributes to [few](super::registry::MAX_ROUNDS) per token, and to none once the drone proved that it holds
-//! one.
+//! The drone is FROST's coordinator, and untrusted. A KGC signs no byte that the drone chose: identity and
+//! P_i are those of the request to which the token is pinned, P_pub is the deployment's; the coordinator
+//! chooses the commitments alone. Of what it sends a KGC signs no byte: identity and P_i are those of the
+//! request that the token is pinned to, P_pub is the deployment's; the coordinator chooses the commitments
+//! alone. Because every KGC pins the first request it sees for a token, before its first answer, and t KGCs
+//! are more than half of them, no two requests for one token get t shares of KGCs that keep to this. Every
+//! round gives another key for the same drone, so a KGC contributes to [few](super::registry::MAX_ROUNDS) per
+//! token, and to none once the drone proved that it holds one.
 
 use quiver_ainq::{Handle, Label, Suite, VerifiedRequest};
 use quiver_machine::{Now, Offence, Peer};
@@ -61,7 +63,7 @@ impl<S: Suite> Kgc<S> {
         self.out.event(KgcEvent::Pinned { token_id, name });
     }
 
-    /// The drone says whose commitments its key is made of.
+    /// Takes the drone's package of commitments.
     pub(super) fn enrol_signing(
         &mut self,
         now: Now,
@@ -71,11 +73,11 @@ impl<S: Suite> Kgc<S> {
     ) {
         let digest = message.request_digest;
         self.rounds.expire(now.monotonic);
-        // The answer got lost: the same one again, which says nothing new.
+        // The answer got lost: the same one again, which reveals nothing new.
         if let Some(share) = self.rounds.answer(from, &digest, &message.parts).cloned() {
             return self.out.send(&self.config.deployment, from, &Message::EnrolShare(share));
         }
-        // Taken out of what is open before anything else: no second try with the same nonces.
+        // Taken out of the open rounds before anything else: no second try with the same nonces.
         let Some(Round { request, sign, .. }) = self.rounds.take(from, &digest) else {
             return self.refuse(from, None, Reason::RoundOver, &digest);
         };
@@ -98,7 +100,7 @@ impl<S: Suite> Kgc<S> {
         }
     }
 
-    /// §3.9: whose key a share makes is durable before the share leaves.
+    /// §3.9: the request whose key a share makes is durable before the share leaves.
     fn contribute(
         &mut self,
         now: Now,
@@ -119,8 +121,8 @@ impl<S: Suite> Kgc<S> {
 
     /// §3.9: the drone proves that it holds a key, and its token is good for no more of them.
     ///
-    /// Only who holds a key under the token's serial can say so. A token that is not bound here, or is closed already, costs no
-    /// curve arithmetic.
+    /// Only who holds a key under the token's serial can say so. A token that is not bound here, or is closed
+    /// already, costs no curve arithmetic.
     pub(super) fn enrol_done(&mut self, now: Now, from: Peer, message: &EnrolDone) {
         let serial = message.serial().filter(|serial| self.registry.awaits_proof(serial));
         let Some(token_id) = serial.filter(|_| matches!(self.config.master, Master::Share(_))) else {

@@ -179,7 +179,7 @@ fn board_learns_of_a_revoked_leader_among_five_thousand_revoked_edges() {
     bench.query(Peer(2), 0, 0);
     let leader = Revoked { leader: true, ..edge(9_999, u64::MAX) };
     bench.revoke((0..5_000).map(|n| edge(n, u64::MAX)).chain([leader]));
-    // Both are told, each what it takes.
+    // Both are sent the list, each the part that it takes.
     let told = |peer| bench.sent.iter().rev().find(|(to, _)| *to == peer).map(|(_, bytes)| bytes.clone());
     let (board, host) = (told(Peer(1)).unwrap(), told(Peer(2)).unwrap());
     assert!(board.len() < 1024 && host.len() > 120_000, "{} and {} bytes", board.len(), host.len());
@@ -191,10 +191,10 @@ fn board_learns_of_a_revoked_leader_among_five_thousand_revoked_edges() {
     held.limit(BOARD_REVOCATION_LIST_LEN as u32);
     assert_eq!(held.offer(&bench.deployment, &list(&board)), Ok(true));
     assert!(held.list().names_serial(&leader.serial) && held.number() == bench.list().number);
-    // It hands on what it has to whoever takes that, and to nobody else.
+    // It hands its list on to peers that take it, and to no other.
     assert!(held.answer(&RevocationQuery { number: 0, max_len: 8192 }).is_some());
     assert!(held.answer(&RevocationQuery { number: 0, max_len: 0 }).is_none());
-    // Whoever holds whole lists is not talked into fewer revocations by a newer one without its edges.
+    // A holder of whole lists does not accept fewer revocations by a newer list without its edges.
     let mut whole = Revocations::<S>::new();
     assert_eq!(whole.offer(&bench.deployment, &list(&board)), Ok(false));
     assert_eq!(whole.offer(&bench.deployment, &list(&host)), Ok(true));
@@ -227,7 +227,7 @@ fn kgc_put_back_from_a_backup_adopts_the_list_that_a_peer_holds_and_signs_none_b
     bench.query(Peer(4), lost.number, 0);
     assert!(matches!(bench.events.last(), Some(KgcEvent::RevocationListClaimed { peer: Peer(4), .. })));
     assert!(matches!(bench.last_sent(), Message::RevocationQuery(query) if query.max_len == 0));
-    // What the operator wants meanwhile waits, and is not forgotten.
+    // The operator's new revocations wait meanwhile, and are not lost.
     bench.revoke([edge(3, u64::MAX)]);
     assert!(matches!(bench.events.last(), Some(KgcEvent::RevocationDeferred { .. })));
     assert_eq!(bench.kgc.revocation_number(), START);
@@ -253,7 +253,7 @@ fn kgc_whose_list_is_due_as_it_starts_waits_for_a_newer_one() {
     bench.query(Peer(4), lost.number, 0);
     bench.tell(Peer(4), newer);
     assert_eq!(bench.list(), lost);
-    // If nobody has one, it is renewed.
+    // If no peer has one, it is renewed.
     let mut bench = Bench::restored(&backup, START + VALIDITY + 100);
     bench.pass(PATIENCE);
     assert!(bench.kgc.revocation_number() > START && !bench.list().names_serial(&serial(2)));
@@ -278,7 +278,7 @@ fn forged_high_number_stops_revocation_for_a_minute_in_an_hour_at_most() {
     assert_eq!(bench.events.last(), Some(&blamed(&Offence::OutOfPlace("message to a KGC"))));
     bench.pass(PATIENCE);
     assert!(bench.list().names_serial(&serial(2)));
-    // Whoever claims it next stops nothing.
+    // The next claims stop nothing.
     for peer in 5..50 {
         bench.query(Peer(peer), u64::MAX, 0);
         bench.revoke([edge(peer, u64::MAX)]);

@@ -11,7 +11,7 @@ use rand_core::CryptoRngCore;
 
 use super::frost::signer;
 
-/// What a KGC signs with.
+/// Signing key of a KGC.
 #[derive(Debug)]
 pub enum Master<S: Suite> {
     /// All of it: a single KGC.
@@ -32,7 +32,7 @@ impl<S: Suite> From<MasterShare<S>> for Master<S> {
     }
 }
 
-/// x_j, ready to sign, with what the quorum says of its public shares.
+/// x_j, ready to sign, with the quorum's statement about its public shares.
 pub struct MasterShare<S: Suite> {
     kgc: KgcId,
     version: u32,
@@ -44,8 +44,8 @@ impl<S: QuorumSuite> MasterShare<S> {
     /// Takes a share, and the quorum's own statement about the shares of its version.
     ///
     /// # Errors
-    /// [`Error::WrongQuorum`] if the statement is not signed by the quorum of this deployment, or about other shares;
-    /// [`Error::WrongVersion`] if one of the two was refreshed without the other.
+    /// [`Error::WrongQuorum`] if the statement is not signed by the quorum of this deployment, or about other
+    /// shares; [`Error::WrongVersion`] if one of the two was refreshed without the other.
     pub fn new(
         deployment: &Deployment<S>,
         share: SecretShare<S>,
@@ -59,13 +59,13 @@ impl<S: QuorumSuite> MasterShare<S> {
 }
 
 impl<S: Suite> MasterShare<S> {
-    /// Which KGC's share it is.
+    /// The KGC of the share.
     #[must_use]
     pub const fn kgc(&self) -> KgcId {
         self.kgc
     }
 
-    /// How often the shares were refreshed.
+    /// Number of refreshes of the shares.
     #[must_use]
     pub const fn version(&self) -> u32 {
         self.version
@@ -104,11 +104,11 @@ pub(crate) struct Committed<S: Suite> {
     pub(crate) sign: SignOnce<S>,
 }
 
-/// Round 2, for a message and everybody's commitments: uses the nonces up.
+/// Round 2, for a message and the commitments of all: uses the nonces up.
 pub(crate) type SignOnce<S> =
     Box<dyn FnOnce(Vec<u8>, &[(KgcId, Vec<u8>)]) -> Result<Contribution<S>, Error> + Send + Sync>;
 
-/// What one KGC contributes to a signature.
+/// One KGC's contribution to a signature.
 pub(crate) struct Contribution<S: Suite> {
     /// Names the signing package.
     pub(crate) package: Digest,

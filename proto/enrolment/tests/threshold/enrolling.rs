@@ -61,7 +61,7 @@ fn every_kgc_that_contributed_learns_that_its_drone_holds_a_key() {
         events.filter(|event| matches!(event, KgcEvent::Enrolled { handle, .. } if *handle == held)).count()
     };
     assert!((0..5).all(|place| proven(&world, place) == 1));
-    // Said again at the next contact, where it is no news; one that was away hears it then.
+    // Repeated at the next connection, where it is no news; one that was away receives it then.
     world.stop(Node::Drone(drone));
     world.start_drone(drone);
     world.run_for(Duration::from_secs(1));

@@ -1,4 +1,4 @@
-//! Whoever stands between drone and KGCs, and drones that are not what they say.
+//! Attackers between drone and KGCs, and drones that lie.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ fn nobody_on_the_way_learns_the_partial_key() {
     for packet in &world.recorded {
         assert!(!packet.bytes.windows(secret.len()).any(|window| window == secret.as_slice()));
     }
-    // What a KGC stores has no secret in it either: pins and handles alone.
+    // A KGC's records have no secret either: pins and handles alone.
     for record in (0..world.kgc_ids.len()).flat_map(|place| world.kgc_records(place)) {
         let public = matches!(
             record,
@@ -70,7 +70,7 @@ fn a_statement_that_the_quorum_did_not_sign_is_blamed_on_its_sender() {
 
 #[test]
 fn a_kgc_under_another_ones_name_does_not_stop_a_drone() {
-    // KGC 1 says that it is KGC 2: two say so, and one of the two shares is wrong.
+    // KGC 1 claims to be KGC 2: two do, and one of the two shares is wrong.
     for seed in 0..4 {
         let mut world = World::<S>::new(seed, 4, 3);
         let drone = world.add("wren");

@@ -1,4 +1,4 @@
-//! Two drones with one token: whatever the order, whoever crashes, whoever lies, one identity at most.
+//! Two drones with one token: in any order, with crashes and liars, one identity at most.
 //!
 //! Every KGC pins the first request that it sees, and two sets of t KGCs have 2t − n in common. So it takes
 //! as many KGCs that keep two books to serve both drones.
@@ -85,7 +85,7 @@ fn every_order_with_every_crash_and_every_liar_gives_one_identity_at_most() {
                 world.start_all_kgcs();
                 world.run_for(Duration::from_secs(20));
                 check(&world);
-                // Whoever has two honest KGCs has a key in the end.
+                // A drone with two honest KGCs has a key in the end.
                 let favourite = usize::from(first.iter().sum::<usize>() > N / 2);
                 let honest = (0..N).filter(|place| first[*place] == favourite && liar != place + 1).count();
                 if crash == 0 && honest >= 2 {
@@ -100,7 +100,7 @@ fn every_order_with_every_crash_and_every_liar_gives_one_identity_at_most() {
 
 #[test]
 fn fewer_double_bookkeepers_than_two_quorums_have_in_common_serve_one_identity() {
-    // 2t − n = 2 KGCs would have to keep two books; one does, each in turn.
+    // 2t − n = 2 KGCs would have to answer two requests; one does, each in turn.
     for order in 0_usize..1 << 3 {
         for double in 0..4 {
             let mut world = World::<S>::new(order as u64, 4, 3);
@@ -121,7 +121,7 @@ fn fewer_double_bookkeepers_than_two_quorums_have_in_common_serve_one_identity()
 
 #[test]
 fn as_many_double_bookkeepers_as_two_quorums_have_in_common_serve_two_keys_of_one_identity() {
-    // What is promised ends here: three of five have one KGC in common, and that one keeps two books.
+    // The guarantee ends here: three of five have one KGC in common, and that one answers two requests.
     let mut world = World::<S>::new(1, 5, 3);
     let other = world.add_kgc(3);
     race(&mut world, [vec![0, 1, 2], vec![other, 3, 4]]);
@@ -134,7 +134,7 @@ fn as_many_double_bookkeepers_as_two_quorums_have_in_common_serve_two_keys_of_on
     assert_eq!(identity(0), identity(1), "leaders keep the second one as evidence");
 }
 
-/// What happens next in a race.
+/// A step of a race.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Deliver(usize),

@@ -34,7 +34,7 @@ impl Bench {
         Self { world, request: request.encode(), digest }
     }
 
-    /// Says something to the KGC at `place`; what it answers.
+    /// Sends a message to the KGC at `place`; returns its answers.
     fn say(&mut self, place: usize, from: Peer, message: &Message<S>) -> Vec<Message<S>> {
         let bytes = message.encode(&self.world.deployment);
         let (now, mut rng) = (self.world.clock_of(Node::Kgc(place)), self.world.rng.clone());
@@ -57,7 +57,7 @@ impl Bench {
         answers.iter().map(|answer| self.world.decode(answer)).collect()
     }
 
-    /// From hello to commitment.
+    /// Runs the exchange from hello to commitment.
     fn commit(&mut self, place: usize, from: Peer) -> EnrolCommitment {
         let hello = Message::EnrolHello(EnrolHello { nonce: [3; 16] });
         let [Message::EnrolCookie(cookie)] = &self.say(place, from, &hello)[..] else { panic!("no cookie") };
@@ -85,7 +85,7 @@ impl Bench {
         refusal.reason
     }
 
-    /// How many contributions the KGC at `place` has on its disk.
+    /// Number of contributions in the records of the KGC at `place`.
     fn contributions(&self, place: usize) -> usize {
         let records = self.world.kgc_records(place).iter();
         records.filter(|record| matches!(record, KgcRecord::Contributed { .. })).count()
@@ -105,7 +105,7 @@ fn a_commitment_is_good_for_one_share() {
     let mut bench = Bench::new(1);
     let (one, two) = (bench.commit(0, Peer(1)), bench.commit(1, Peer(1)));
     let Message::EnrolShare(share) = bench.sign(0, Peer(1), &[&one, &two]) else { panic!("no share") };
-    // The same once more if it got lost, byte for byte: no other share, to nobody else and for no other
+    // The same once more if it got lost, byte for byte: no other share, for no other peer and no other
     // package.
     let Message::EnrolShare(again) = bench.sign(0, Peer(1), &[&one, &two]) else { panic!("no share") };
     assert_eq!(again, share);
@@ -160,7 +160,7 @@ fn rounds_open_beside_one_another_are_counted_as_well() {
 
 #[test]
 fn no_share_is_made_for_a_drone_that_proved_its_key_and_nobody_else_can_say_so() {
-    // A drone whose word that it holds a key gets lost.
+    // A drone whose message that it holds a key gets lost.
     let mut world = World::<S>::new(10, 3, 2);
     let drone = world.add("wren");
     while !world.is_enrolled(drone) {
@@ -201,7 +201,7 @@ fn no_share_is_made_for_a_drone_that_proved_its_key_and_nobody_else_can_say_so()
     assert!(bench.say(0, Peer(901), &done(&drone, &mut rng)).is_empty());
     let Message::Refusal(refusal) = bench.sign(0, peer, &[&one, &two]) else { panic!("signed") };
     assert_eq!(refusal.reason, Reason::TokenSpent);
-    // Durable, and said again it is no news.
+    // Durable, and repeated it is no news.
     let records = bench.world.kgc_records(0).len();
     bench.world.start_kgc(0);
     assert!(bench.say(0, Peer(901), &done(&drone, &mut rng)).is_empty());
@@ -213,7 +213,7 @@ fn no_share_is_made_for_a_drone_that_proved_its_key_and_nobody_else_can_say_so()
 fn a_package_that_does_not_hold_costs_the_commitment() {
     let mut bench = Bench::new(2);
     let (one, two) = (bench.commit(0, Peer(1)), bench.commit(1, Peer(1)));
-    // Too few; without its own part; with somebody else's in its place.
+    // Too few; without its own part; with another's in its place.
     let stolen = EnrolCommitment { kgc: 1, ..two.clone() };
     let stranger = EnrolCommitment { kgc: 60, ..two.clone() };
     let cases: [&[&EnrolCommitment]; 4] = [&[&one], &[&two], &[&stolen, &two], &[&one, &stranger]];

@@ -1,4 +1,4 @@
-//! KGCs of one quorum and drones on the testbed; a test may choose what is delivered next.
+//! KGCs of one quorum and drones on the testbed; a test may choose the next message to deliver.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +27,7 @@ pub(crate) type Packet = quiver_testbed::Packet<Node>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Node {
-    /// By its place in the list.
+    /// By its index in the list.
     Kgc(usize),
     Drone(usize),
 }
@@ -55,7 +55,7 @@ pub(crate) struct World<S: QuorumSuite> {
     shares: Vec<Vec<u8>>,
     pub(crate) statement: QuorumStatement<S>,
     pub(crate) liars: Rc<RefCell<Liars<S>>>,
-    /// Of the KGCs, by place.
+    /// Identifiers of the KGCs, by index.
     pub(crate) kgc_ids: Vec<KgcId>,
     /// One for each drone.
     tokens: Vec<IssuedToken<S>>,
@@ -77,7 +77,7 @@ impl<S: QuorumSuite> DerefMut for World<S> {
     }
 }
 
-/// What the quorum signs about itself, by the KGCs 1 to t.
+/// The quorum's statement, signed by the KGCs 1 to t.
 pub(crate) fn statement<S: QuorumSuite>(
     deployment: &Deployment<S>,
     shares: &[SecretShare<S>],
@@ -96,7 +96,7 @@ pub(crate) fn statement<S: QuorumSuite>(
 }
 
 impl<S: QuorumSuite> Liars<S> {
-    /// What arrives in place of a message.
+    /// The packets that arrive in place of a message.
     fn twist(&mut self, packet: Packet) -> Vec<Packet> {
         match (packet.from, packet.to, Message::decode(&self.deployment, &packet.bytes)) {
             (_, Node::Kgc(place), Ok(Message::EnrolRequest(message))) => {
@@ -220,7 +220,7 @@ impl<S: QuorumSuite> World<S> {
         drone
     }
 
-    /// A drone with a token of its own that dials everybody.
+    /// Adds a drone with a token of its own that dials all KGCs.
     pub(crate) fn add(&mut self, name: &str) -> usize {
         let token = self.token(name);
         self.add_drone(&token, (0..self.kgc_ids.len()).collect())

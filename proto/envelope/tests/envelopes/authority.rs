@@ -47,7 +47,7 @@ impl Authority {
         AttributeKeys::new(vec![access])
     }
 
-    /// An envelope of one message that nobody signs.
+    /// An unsigned envelope of one message.
     pub(crate) fn sealed(&self, policy: &str, data: &[u8], group: Option<&str>, created: u64) -> Vec<u8> {
         let mut rng = ChaCha20Rng::seed_from_u64(8);
         let (target, lifetime) = (Target::policy(policy, &Schema::new()).unwrap(), Lifetime::default());
@@ -96,13 +96,13 @@ pub(crate) fn give(world: &mut World, edge: usize, keys: &AttributeKeys) {
     envelope_edge(world, edge, EnvelopeCommand::Keys(keys.clone()));
 }
 
-/// The leader orders something, and everybody has time to hear it.
+/// The leader sends an order, and all drones have time to receive it.
 pub(crate) fn order(world: &mut World, authority: &Authority, policy: &str, data: &[u8]) {
     envelope_leader(world, authority.seal(policy, data, true));
     world.run_for(Duration::from_millis(500));
 }
 
-/// What a drone opened: data, and the name of whoever signed it.
+/// Data that a drone opened, and the names of the signers.
 pub(crate) fn opened(world: &World, edge: usize) -> Vec<(Vec<u8>, Option<String>)> {
     let opened = envelope_events(world, edge).filter_map(|event| match event {
         EnvelopeEvent::Opened { data, author, .. } => {
@@ -113,7 +113,7 @@ pub(crate) fn opened(world: &World, edge: usize) -> Vec<(Vec<u8>, Option<String>
     opened.collect()
 }
 
-/// How often a drone was told that something is for others.
+/// Number of envelopes that a drone's keys did not satisfy.
 pub(crate) fn not_satisfied(world: &World, edge: usize) -> usize {
     let told = |event: &&EnvelopeEvent| matches!(event, EnvelopeEvent::NotSatisfied { .. });
     envelope_events(world, edge).filter(told).count()

@@ -13,7 +13,7 @@ pub(crate) fn node<P: Primary>(machine: P) -> Node<P, Envelopes> {
     Node::new(machine, Envelopes::default())
 }
 
-/// What is the role's own of an event or a record.
+/// The role's own part of an event or a record.
 pub(crate) fn own<L, R>(all: &Either<L, R>) -> Option<&L> {
     all.left()
 }

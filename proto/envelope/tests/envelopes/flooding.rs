@@ -1,4 +1,4 @@
-//! Strangers that name sessions nobody began, or ask for openings without end.
+//! Strangers that name unknown sessions, or request openings without end.
 
 use std::time::Duration;
 

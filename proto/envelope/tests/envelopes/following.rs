@@ -143,7 +143,7 @@ fn a_number_beyond_what_a_session_carries_is_nobodys_fault_and_changes_nothing()
         order(&mut world, &authority, "scout", data);
     }
     let mut forged = last_envelope(&world, Node::Leader);
-    // The message's number stands behind the session's name.
+    // The message's number follows the session's name.
     let name = forged.windows(4).position(|window| window == b"QvE\x01").unwrap() + 9;
     forged[name + 32..name + 36].copy_from_slice(&0xf_ffff_u32.to_be_bytes());
     world.inject(Node::Leader, Node::Edge(0), &forged);
@@ -176,7 +176,7 @@ fn a_restarted_reader_gets_the_opening_again_and_a_restarted_sender_begins_anew(
     give(&mut world, 0, &authority.key("scout"));
     world.run_for(Duration::from_secs(5));
     order(&mut world, &authority, "scout", b"one");
-    // Its memory of what it had read is gone: within the session's lifetime it reads the opening again.
+    // Its memory of read messages is gone: within the session's lifetime it reads the opening again.
     let heard: Vec<_> = opened(&world, 0).into_iter().map(|(data, _)| data).collect();
     assert_eq!(heard, [b"zero".to_vec(), b"zero".to_vec(), b"one".to_vec()]);
     let first = sealed(&world)[0].clone();

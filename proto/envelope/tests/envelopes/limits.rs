@@ -50,7 +50,7 @@ fn openings_beyond_what_a_drone_has_time_for_wait_until_it_has() {
     let told: Vec<_> = (0..4).map(|other| tell(&mut world, other)).collect();
     assert_eq!(told, [1, 2, 2, 2]);
     world.run_for(minute);
-    // What comes next in a session makes the drone ask for its opening.
+    // The next message of a session makes the drone request its opening.
     assert_eq!(tell(&mut world, 2), 4, "the message that was passed over, and this one");
 }
 

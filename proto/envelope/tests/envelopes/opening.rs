@@ -1,4 +1,4 @@
-//! Who opens what.
+//! Which drones open which envelopes.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ fn drones_seal_to_each_other_and_the_leader_passes_by_what_is_not_for_it() {
     assert_eq!(opened(&world, 1), [(b"help".to_vec(), Some("edge-0".into()))]);
     assert!(world.blamed_by_leader().is_empty());
     let at_leader = world.leader_events().iter().filter_map(Either::right);
-    // That it is not satisfied: it has parameters alone.
+    // Its keys do not satisfy it: it has parameters alone.
     assert_eq!(at_leader.count(), 1);
 }
 

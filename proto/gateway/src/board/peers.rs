@@ -1,17 +1,17 @@
-//! The numbers by which a board knows who is connected.
+//! Numbers by which a board knows its peers.
 
 use std::collections::BTreeMap;
 
 use quiver_machine::{Peer, Route};
 
-/// Which of a board's nodes.
+/// One of a board's nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     Leaders,
     Kgcs,
 }
 
-/// Who is connected to a board's nodes. As many as there are configured addresses, at most.
+/// Peers of a board's nodes. As many as there are configured addresses, at most.
 #[derive(Debug, Default)]
 pub(crate) struct Peers {
     next: u64,

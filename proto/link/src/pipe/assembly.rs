@@ -16,7 +16,7 @@ pub(crate) struct Assembly {
     missing: u8,
 }
 
-/// A message whose check sum is wrong.
+/// A message whose checksum is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WrongChecksum;
 
@@ -54,7 +54,7 @@ impl Assembly {
         true
     }
 
-    /// Which fragments are there, one bit each, lowest first.
+    /// Bitmap of the fragments received, lowest first.
     pub(crate) fn bitmap(&self) -> &[u8] {
         self.have.get(..usize::from(self.count).div_ceil(8)).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! How long to wait for an answer before a fragment is repeated: as RFC 6298 has it for TCP.
+//! Retransmission timeout of fragments, as RFC 6298 has it for TCP.
 //!
 //! A radio behind a slow line, a board that computes between two frames, a gateway on a busy host: what an
 //! answer takes is not known beforehand and changes, and who repeats too early makes a slow medium slower. So
@@ -20,10 +20,10 @@ const SLOWEST: u32 = 8_000;
 #[derive(Debug)]
 pub(crate) struct Pace {
     least: u32,
-    /// What answers take: mean and mean deviation. None until one was measured.
+    /// Round-trip time: mean and mean deviation. `None` until one was measured.
     taken: Option<(u32, u32)>,
     wait: u32,
-    /// When which fragment asked for an answer, and was not repeated since.
+    /// Time and number of the fragment that asked for an answer, and was not repeated since.
     asked: Option<(Duration, u32)>,
 }
 
@@ -34,7 +34,7 @@ impl Pace {
         Self { least, taken: None, wait: least, asked: None }
     }
 
-    /// How long to wait for an answer.
+    /// Time to wait for an answer.
     pub(crate) fn wait(&self) -> Duration {
         Duration::from_millis(u64::from(self.wait))
     }
@@ -44,7 +44,7 @@ impl Pace {
         self.asked.get_or_insert((now, number));
     }
 
-    /// A fragment is repeated: whatever answer comes may be one to its first time.
+    /// Notes that a fragment is repeated: a later answer may be one to its first time.
     pub(crate) fn repeats(&mut self) {
         self.asked = None;
     }

@@ -73,7 +73,7 @@ impl Receiver {
         self.say_have = false;
         let id = current.id();
         let Ok((message, checksum)) = current.finish(self.session) else {
-            // Its sender does not hear that it is done, and begins again.
+            // Its sender gets no acknowledgement, and begins again.
             counters.bad_checksum += 1;
             return None;
         };

@@ -15,7 +15,8 @@ use crate::limits::{Limits, MAX_FRAGMENTS, PipeCounters};
 const MAX_VITAL: usize = 64;
 /// Messages given up one after the other before the session is.
 const MAX_IN_VAIN: u8 = 3;
-/// How often a message that is all there and not taken is sent from its beginning before it is given up.
+/// Number of times that a message that is all there and not taken is sent from its beginning before it is
+/// given up.
 const MAX_RESTARTS: u8 = 6;
 
 /// A message to be sent.
@@ -26,7 +27,7 @@ pub(crate) struct Outgoing {
     pub(crate) vital: bool,
 }
 
-/// What the other side takes.
+/// Limits of the other side.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer {
     /// Bytes of an encoded message.
@@ -52,9 +53,9 @@ pub(crate) struct Sender {
 struct Current {
     transfer: Transfer,
     vital: bool,
-    /// How long was waited since the other side last showed that it got something new.
+    /// Time since the other side last acknowledged something new.
     waited: Duration,
-    /// How often all fragments were there and the message was not taken.
+    /// Number of times that all fragments were there and the message was not taken.
     restarts: u8,
     deadline: Option<Duration>,
 }

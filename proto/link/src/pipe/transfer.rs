@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use crate::checksum::message_checksum;
 use crate::datagram::Fragment;
 
-/// Where a fragment is.
+/// State of a fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     /// To be sent.
@@ -50,7 +50,7 @@ impl Transfer {
         self.id == id && self.checksum == checksum
     }
 
-    /// How many fragments were sent, repeats included.
+    /// Number of fragments sent, repeats included.
     pub(crate) fn sent(&self) -> u32 {
         self.sent
     }
@@ -85,8 +85,9 @@ impl Transfer {
         Some((fragment, again))
     }
 
-    /// Notes what the other side has. If that is news, how many fragments had been sent with the newest of
-    /// it. What was sent before that one and is not there was lost.
+    /// Notes the fragments that the other side has. Returns, if there are new ones, how many fragments had
+    /// been sent with the newest of them. If that is news, how many fragments had been sent with the newest
+    /// of it. What was sent before that one and is not there was lost.
     ///
     /// # Errors
     /// If it claims fragments that were not sent.
@@ -114,8 +115,8 @@ impl Transfer {
         Ok(newest.map(|number| number.wrapping_add(1)))
     }
 
-    /// Sends again what is not known to be there; everything, if all is there and the message was not taken.
-    /// Whether it was that.
+    /// Marks the fragments for repetition that are not acknowledged; all, if all are there and the message
+    /// was not taken, in which case it returns true.
     pub(crate) fn repeat(&mut self) -> bool {
         let all = self.places.iter().all(|place| *place == Place::There);
         for place in &mut self.places {

@@ -7,11 +7,11 @@ use quiver_ainq::KgcId;
 use super::{Both, MAX_MEMBERS, SecretBytes, kgc, optional};
 use crate::{MessageError, field, wire};
 
-/// Bytes that one member's commitments to one key, with the proof that it knows what is committed to, may have: 64 points
-/// of 48 bytes and a signature, with room for framing.
+/// Greatest length of one member's commitments to one key, with their proof of knowledge: 64 points of 48
+/// bytes and a signature, with room for framing.
 pub const MAX_COMMITMENTS_LEN: usize = 4096;
 
-/// What a ceremony is for.
+/// Purpose of a ceremony.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CeremonyKind {
     /// Makes both keys.
@@ -25,7 +25,7 @@ pub enum CeremonyKind {
 /// A later message takes nothing back, so that losing, repeating and reordering them does no harm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ceremony {
-    /// What it is for.
+    /// Its purpose.
     pub kind: CeremonyKind,
     /// Rises with every nonce of this member.
     pub attempt: u64,
@@ -35,18 +35,18 @@ pub struct Ceremony {
     pub keys: Option<[u8; 32]>,
     /// The sender waits for something of the receiver.
     pub asks: bool,
-    /// What the sender has said in the session; none before it knows all nonces.
+    /// The sender's messages in the session; `None` before it knows all nonces.
     pub rounds: Option<Rounds>,
 }
 
-/// What a member has said in a session so far.
+/// A member's messages in a session so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rounds {
     /// H(quorum, kind, keys, all attempts and nonces).
     pub session: [u8; 32],
     /// The sender's commitments and proofs of knowledge; at most [`MAX_COMMITMENTS_LEN`] bytes each.
     pub commitments: Option<Both<Vec<u8>>>,
-    /// What the sender has got of all.
+    /// Digests of the commitments that the sender has received.
     pub echo: Option<Echo>,
     /// The receiver's shares of the sender's polynomials; at most 128 bytes each.
     pub share: Option<Both<SecretBytes>>,
@@ -54,21 +54,22 @@ pub struct Rounds {
     pub confirmation: Option<[u8; 32]>,
 }
 
-/// What a member has got of all, for comparing.
+/// A member's digests of all commitments, for comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Echo {
-    /// Of all commitments to either key.
+    /// Hashes of all commitments to either key.
     pub hashes: Both<[u8; 32]>,
-    /// Of each member's commitments, in the order of the members, 1 to [`MAX_MEMBERS`]: to tell whose differ.
+    /// Digest of each member's commitments, in the order of the members, 1 to [`MAX_MEMBERS`]: shows whose
+    /// differ.
     pub digests: Vec<[u8; 32]>,
 }
 
 /// The sender has left the session for good.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CeremonyAbort {
-    /// Which.
+    /// The session.
     pub session: [u8; 32],
-    /// Whom it blames.
+    /// The member that it blames.
     pub culprit: Option<KgcId>,
 }
 

@@ -10,21 +10,21 @@ use crate::{MessageError, field, wire};
 /// Bytes that the encoded public shares of one key may have: 65 points of 48 bytes and their indices.
 pub const MAX_PUBLIC_SHARES_LEN: usize = 4096;
 
-/// From a member that has lost its shares, to all: who would help?
+/// From a member that has lost its shares, to all: asks for helpers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RepairRequest {
-    /// Of this attempt.
+    /// Nonce of this attempt.
     pub nonce: [u8; 32],
 }
 
-/// From a member that would help.
+/// Offer of a member to help.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RepairOffer {
-    /// Of the request.
+    /// Nonce of the request.
     pub nonce: [u8; 32],
     /// Names the helper's part in this attempt.
     pub helper_nonce: [u8; 32],
-    /// Of the helper's shares.
+    /// Version of the helper's shares.
     pub version: u32,
     /// Public shares of both keys; at most [`MAX_PUBLIC_SHARES_LEN`] bytes each.
     pub public_shares: Both<Vec<u8>>,
@@ -35,29 +35,29 @@ pub struct RepairOffer {
 pub struct RepairStart {
     /// H(quorum, member, nonce, version, helpers and their nonces).
     pub session: [u8; 32],
-    /// Of the request.
+    /// Nonce of the request.
     pub nonce: [u8; 32],
-    /// Of the helpers' shares.
+    /// Version of the helpers' shares.
     pub version: u32,
     /// Ascending, none twice, at least two.
     pub helpers: Vec<Helper>,
 }
 
-/// One who helps.
+/// A helper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Helper {
-    /// Which member.
+    /// The member.
     pub kgc: KgcId,
-    /// Of its offer.
+    /// Nonce of its offer.
     pub nonce: [u8; 32],
 }
 
 /// From helper to helper.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RepairDelta {
-    /// Which repair.
+    /// The session of the repair.
     pub session: [u8; 32],
-    /// Whose shares are repaired.
+    /// The member whose shares are repaired.
     pub member: KgcId,
     /// Commitments to all deltas of the sender; at most [`MAX_COMMITMENTS_LEN`] bytes each.
     pub commitments: Both<Vec<u8>>,
@@ -70,7 +70,7 @@ pub struct RepairDelta {
 /// From a helper to the member that lost its shares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RepairAnswer {
-    /// Which repair.
+    /// The session of the repair.
     pub session: [u8; 32],
     /// Commitments to all deltas of the sender; at most [`MAX_COMMITMENTS_LEN`] bytes each.
     pub commitments: Both<Vec<u8>>,

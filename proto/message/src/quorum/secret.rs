@@ -10,14 +10,14 @@ use crate::{MessageError, field, wire};
 /// The same thing for both keys that a quorum holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Both<T> {
-    /// For the key that signs: AinQ's.
+    /// For the signing key: AinQ's.
     pub ainq: T,
     /// For the key of identity-based encryption.
     pub ibe: T,
 }
 
-/// Bytes that are erased when dropped, never printed and compared in constant time. What a transport copies of them is
-/// not erased.
+/// Bytes that are erased when dropped, never printed and compared in constant time. What a transport copies
+/// of them is not erased.
 #[derive(Clone)]
 pub struct SecretBytes(Zeroizing<Vec<u8>>);
 
@@ -28,7 +28,7 @@ impl SecretBytes {
         Self(bytes)
     }
 
-    /// The bytes. Whoever calls this takes care of where they go.
+    /// The bytes. The caller controls where they go.
     #[must_use]
     pub fn expose(&self) -> &[u8] {
         &self.0

@@ -12,7 +12,8 @@ use crate::{MAX_MESSAGE_LEN, MessageError, field, wire};
 pub const MAX_BODY_LEN: usize = MAX_MESSAGE_LEN - 4096;
 /// Bytes a statement's signature may have: 80 with BLS12-381.
 pub const MAX_STATEMENT_SIGNATURE_LEN: usize = 128;
-/// Bytes a signer's commitment, or its share of a signature, may have: two points of 48 bytes, with room for framing.
+/// Bytes a signer's commitment, or its share of a signature, may have: two points of 48 bytes, with room for
+/// framing.
 const MAX_PART_LEN: usize = 128;
 
 /// Names one attempt to sign one statement.
@@ -23,7 +24,7 @@ pub type SigningSession = [u8; 16];
 pub struct SignProposal {
     /// Fresh for every attempt.
     pub session: SigningSession,
-    /// Of the shares to sign with.
+    /// Version of the shares to sign with.
     pub version: u32,
     /// The purpose's tag, as [`Purpose::as_str`](quiver_ainq::Purpose::as_str) has it.
     pub purpose: Name,
@@ -34,25 +35,25 @@ pub struct SignProposal {
 /// A signer would sign.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignCommitment {
-    /// Which attempt.
+    /// The attempt.
     pub session: SigningSession,
     /// Commitment to nonces that are used for nothing else; at most 128 bytes.
     pub commitment: Vec<u8>,
 }
 
-/// Coordinator to those who sign.
+/// From the coordinator to the signers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignPackage {
-    /// Which attempt.
+    /// The attempt.
     pub session: SigningSession,
-    /// Of all who sign; ascending, none twice, at least two.
+    /// Commitments of all signers; ascending, none twice, at least two.
     pub commitments: Vec<SignerCommitment>,
 }
 
 /// One signer's commitment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignerCommitment {
-    /// Who.
+    /// The signer.
     pub kgc: KgcId,
     /// At most 128 bytes.
     pub commitment: Vec<u8>,
@@ -61,7 +62,7 @@ pub struct SignerCommitment {
 /// A signer's share of the signature. Statements are public, so it need not be kept secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignShare {
-    /// Which attempt.
+    /// The attempt.
     pub session: SigningSession,
     /// At most 128 bytes.
     pub share: Vec<u8>,
@@ -77,13 +78,13 @@ pub enum SignRefusalReason {
     /// Its operator has not asked for this.
     #[error("its operator has not asked for this")]
     NotApproved,
-    /// It has signed a list of this number or a higher one, or something is missing that it signed before.
+    /// It has signed a list of this number or a higher one, or the list lacks an entry that it signed before.
     #[error("it has signed another list of this number or a later one")]
     Superseded,
-    /// Not due, or times that its clock does not bear out.
+    /// Not due, or with times that its clock does not confirm.
     #[error("it is not due, or its times differ from the signer's clock")]
     Times,
-    /// Not what its own state says.
+    /// Content that its own state does not confirm.
     #[error("it is not what the signer's own state says")]
     Content,
     /// It does not know the session, for instance since a restart.
@@ -108,7 +109,7 @@ const REASONS: [(SignRefusalReason, wire::sign_refusal::Reason); 7] = [
 /// A signer does not sign.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignRefusal {
-    /// Which attempt.
+    /// The attempt.
     pub session: SigningSession,
     /// Why.
     pub reason: SignRefusalReason,
@@ -116,21 +117,23 @@ pub struct SignRefusal {
     pub number: u64,
 }
 
-/// To all: what a quorum has signed.
+/// To all: a statement that the quorum has signed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedStatement {
     /// The purpose's tag.
     pub purpose: Name,
     /// At most [`MAX_BODY_LEN`] bytes.
     pub body: Vec<u8>,
-    /// An encoded [`StatementSignature`](quiver_ainq::StatementSignature) of at most [`MAX_STATEMENT_SIGNATURE_LEN`] bytes.
+    /// An encoded [`StatementSignature`](quiver_ainq::StatementSignature) of at most
+    /// [`MAX_STATEMENT_SIGNATURE_LEN`] bytes.
     pub signature: Vec<u8>,
 }
 
 /// To all: a drone signed two headers for one epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuorumProof {
-    /// An encoded [`Message::EquivocationProof`](crate::Message::EquivocationProof) of at most [`MAX_BODY_LEN`] bytes.
+    /// An encoded [`Message::EquivocationProof`](crate::Message::EquivocationProof) of at most
+    /// [`MAX_BODY_LEN`] bytes.
     pub proof: Vec<u8>,
 }
 

@@ -1,4 +1,4 @@
-//! Where a member stands.
+//! Status of a quorum member.
 
 use alloc::vec::Vec;
 
@@ -7,13 +7,13 @@ use quiver_ainq::Revoked;
 use super::optional;
 use crate::{MessageError, field, wire};
 
-/// Drones that a member may wish revoked at one time.
+/// Greatest number of drones that a member may propose to revoke at one time.
 pub const MAX_WISHES: usize = 1024;
 
-/// Where a member stands: said when a connection stands, after every change, and when asked.
+/// Status of a member: sent when a connection is up, after every change, and on request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QuorumStatus {
-    /// Of the shares in force; 0 without any.
+    /// Version of the shares in force; 0 without any.
     pub version: u32,
     /// H(public shares of both keys in force).
     pub keys: Option<[u8; 32]>,
@@ -21,7 +21,7 @@ pub struct QuorumStatus {
     pub list: u64,
     /// Whether the quorum's statement about its shares in force is held.
     pub statement: bool,
-    /// The sender wants to hear the same of the receiver.
+    /// Whether the sender asks for the receiver's status.
     pub asks: bool,
     /// Drones to be revoked; their serials ascend, at most [`MAX_WISHES`].
     pub wishes: Vec<Revoked>,

@@ -1,4 +1,4 @@
-//! How a ceremony ends: well, or not.
+//! Ends a ceremony, with success or without.
 
 use alloc::collections::BTreeMap;
 use core::time::Duration;
@@ -12,11 +12,11 @@ use rand_core::CryptoRngCore;
 use super::state::Candidate;
 use crate::{AbortCause, QuorumEvent, QuorumNode};
 
-/// How long a member does not join a refresh after the last one ended.
+/// Time for which a member does not join a refresh after the last one ended.
 const REST: Duration = Duration::from_secs(60);
 
 impl<S: QuorumSuite> QuorumNode<S> {
-    /// A member says, or does not say, that its new shares are durable.
+    /// Handles a member's report whether its new shares are durable.
     pub(crate) fn hear_confirmation(
         &mut self,
         now: Now,
@@ -127,8 +127,9 @@ impl<S: QuorumSuite> QuorumNode<S> {
         self.out.event(QuorumEvent::Aborted { kind: part.kind, cause });
     }
 
-    /// A member has begun anew: the session is over, and another may begin with its new nonce. This member keeps its own: no
-    /// session has the name of this one as long as the other's old nonce is not taken again.
+    /// A member has begun anew: the session is over, and another may begin with its new nonce. This member
+    /// keeps its own: no session has the name of this one as long as the other's old nonce is not taken
+    /// again.
     pub(super) fn start_over(&mut self, now: Now, member: KgcId, rng: &mut dyn CryptoRngCore) {
         let Some(session) = self.ceremonies.session.take() else { return };
         let old = session.attempts.get(&member).map(|attempt| (member, *attempt));
@@ -141,7 +142,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         }
     }
 
-    /// What the members brought to a session that is over is good for no other.
+    /// Ends a session: its members' nonces are used for no other.
     pub(super) fn is_over(&mut self, attempts: &BTreeMap<KgcId, u64>) {
         let (over, own) = (&mut self.ceremonies.over, self.config.id);
         for (kgc, attempt) in attempts.iter().filter(|(kgc, _)| **kgc != own) {

@@ -1,4 +1,4 @@
-//! The rounds of a session, and what comes of them.
+//! Rounds of a session, and their results.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use crate::rounds::{Advanced, Round};
 use crate::{AbortCause, QuorumEvent, QuorumNode};
 
 impl<S: QuorumSuite> QuorumNode<S> {
-    /// What a member says in the session that this one is in.
+    /// Handles a member's messages of the current session.
     pub(super) fn hear_rounds(
         &mut self,
         now: Now,
@@ -34,7 +34,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         }
     }
 
-    /// Takes all that has been said, round after round, as far as it goes.
+    /// Advances through the rounds as far as the received messages allow.
     fn advance(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         let (own, parameters) = (self.config.id, self.config.membership.parameters());
         while let Some(mut session) = self.ceremonies.session.take() {
@@ -51,7 +51,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             let Session { id, attempts, round, digests, heard } = session;
             match (round.advance(), hashes) {
                 (Ok(Advanced::Next(round)), _) => {
-                    // What the round depends on is durable before anything of it leaves.
+                    // The state on which the round depends is durable before any of its messages leaves.
                     self.ceremonies.session = Some(Session { id, attempts, round, digests, heard });
                     self.ceremonies.retry.restart(now.monotonic, rng);
                     self.persist_ceremonies();
@@ -74,7 +74,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         }
     }
 
-    /// New shares: durable before anybody hears of them.
+    /// Stores new shares: durable before any member is told of them.
     fn made(
         &mut self,
         now: Now,
@@ -94,7 +94,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     }
 }
 
-/// Gives the round what the members have said that belongs to it.
+/// Hands the round the received messages that belong to it.
 fn take_heard<S: QuorumSuite>(
     session: &mut Session<S>,
     own: KgcId,
@@ -137,7 +137,7 @@ fn compare(
     let different = parameters.kgcs().zip(ours.iter().zip(theirs)).find(|(_, (ours, theirs))| ours != theirs);
     match different {
         None => Ok(()),
-        // What this member has said, and what that one has said here, is known: it lies.
+        // This member's commitments, and that one's received here, are known: it lies.
         Some((sender, _)) if sender == own || sender == from => {
             Err(AbortCause::Fault { culprit: from, fault: "an echo of what was not said" })
         }

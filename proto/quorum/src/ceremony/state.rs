@@ -1,4 +1,4 @@
-//! What a member remembers of ceremonies.
+//! State of ceremonies.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -13,14 +13,14 @@ use crate::keys::QuorumKeys;
 use crate::retry_timer::RetryTimer;
 use crate::rounds::Round;
 
-/// What a member brings to a ceremony, and is known by in it.
+/// A member's contribution to a ceremony, by which it is known in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Part {
     pub(crate) kind: CeremonyKind,
     /// Rises with every nonce of this member.
     pub(crate) attempt: u64,
     pub(crate) nonce: [u8; 32],
-    /// The shares that are to be refreshed.
+    /// The shares to be refreshed.
     pub(crate) keys: Option<[u8; 32]>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Session<S: QuorumSuite> {
     pub(crate) round: Round<S>,
     /// One digest of each member's commitments, once all are there.
     pub(crate) digests: Vec<[u8; 32]>,
-    /// All that each has said so far. After a crash it is asked for again.
+    /// All messages of each member so far. After a crash they are asked for again.
     pub(crate) heard: BTreeMap<KgcId, Rounds>,
 }
 
@@ -44,17 +44,17 @@ pub(crate) struct Candidate<S: QuorumSuite> {
     pub(crate) session: [u8; 32],
     pub(crate) keys: Box<QuorumKeys<S>>,
     pub(crate) digest: [u8; 32],
-    /// For those who have not got it yet.
+    /// Digests of the commitments, for members without them.
     pub(crate) echo: Echo,
-    /// The shares for those who may not have got theirs yet. Erased once all have confirmed.
+    /// The shares for members that may not have theirs yet. Erased once all have confirmed.
     pub(crate) shares: BTreeMap<KgcId, Both<SecretBytes>>,
-    /// Whose new shares are durable. After a crash they are asked again.
+    /// Members whose new shares are durable. After a crash they are asked again.
     pub(crate) confirmed: BTreeSet<KgcId>,
-    /// Who has said that it left before it had new shares; or this member, whose operator does not wait any longer.
+    /// Members that left before they had new shares; or this one, whose operator has cancelled.
     pub(crate) gone: BTreeSet<KgcId>,
 }
 
-/// The last ceremony that ended well: what is left to say to those who do not know it.
+/// The last ceremony that ended with success: the answer to members that do not know it.
 #[derive(Clone, Debug)]
 pub(crate) struct Settled {
     pub(crate) part: Part,
@@ -69,17 +69,17 @@ pub(crate) struct Ceremonies<S: QuorumSuite> {
     pub(crate) last_attempt: u64,
     /// The ceremony in which this member takes part, and has not made new shares in yet.
     pub(crate) part: Option<Part>,
-    /// Of that, once all take part.
+    /// Session of that, once all take part.
     pub(crate) session: Option<Session<S>>,
     pub(crate) candidate: Option<Candidate<S>>,
     pub(crate) settled: Option<Settled>,
-    /// What the others bring.
+    /// Contributions of the others.
     pub(crate) others: BTreeMap<KgcId, Part>,
     /// Attempts that are over, and all before them: no session that was left comes again under its name.
     pub(crate) over: BTreeMap<KgcId, u64>,
-    /// When to ask those who have not said what is waited for.
+    /// Timer for asking members whose messages are awaited.
     pub(crate) retry: RetryTimer,
-    /// Until when invitations to refresh are not taken up by themselves.
+    /// Time until which invitations to refresh are not accepted automatically.
     pub(crate) rest: Duration,
 }
 
@@ -98,7 +98,8 @@ impl<S: QuorumSuite> Ceremonies<S> {
         }
     }
 
-    /// Whether there are new shares that all members may still come to confirm: nothing new is begun meanwhile.
+    /// Whether there are new shares that all members may still come to confirm: nothing new is begun
+    /// meanwhile.
     pub(crate) fn waits(&self) -> bool {
         self.candidate.as_ref().is_some_and(|candidate| candidate.gone.is_empty())
     }
@@ -112,7 +113,7 @@ impl<S: QuorumSuite> Ceremonies<S> {
 }
 
 impl Part {
-    /// What is said about it.
+    /// The message about it.
     pub(crate) fn message(&self, asks: bool, rounds: Option<Rounds>) -> Ceremony {
         let Self { kind, attempt, nonce, keys } = *self;
         Ceremony { kind, attempt, nonce, keys, asks, rounds }
@@ -120,7 +121,7 @@ impl Part {
 }
 
 impl<S: QuorumSuite> Session<S> {
-    /// What this member has to say to another.
+    /// This member's messages to another.
     pub(crate) fn rounds_for(&self, to: KgcId) -> Rounds {
         let digests = self.digests.clone();
         Rounds {
@@ -132,7 +133,7 @@ impl<S: QuorumSuite> Session<S> {
         }
     }
 
-    /// Keeps what a member has said. Returns what it has said before and says otherwise now.
+    /// Stores a member's messages. Returns an error if they contradict its earlier ones.
     pub(crate) fn hear(&mut self, from: KgcId, said: Rounds) -> Result<(), &'static str> {
         let Some(before) = self.heard.get_mut(&from) else {
             self.heard.insert(from, said);

@@ -1,4 +1,4 @@
-//! Ceremonies as bytes, for encrypted storage: what was sent must be what is sent again.
+//! Encoding of ceremonies for encrypted storage: after a restart the same bytes must be sent again.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! The side of those who help.
+//! The helper's side of a recovery.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -16,15 +16,15 @@ use rand_core::CryptoRngCore;
 use crate::keys::Ibe;
 use crate::{QuorumEvent, QuorumNode};
 
-/// For how long an operator's word to help a member is good.
+/// Time for which an operator's approval to help a member is valid.
 const WORD: Duration = Duration::from_secs(3600);
 
-/// Whom this member helps.
+/// State of this member as a helper.
 #[derive(Debug)]
 pub(crate) struct Helping<S: QuorumSuite> {
-    /// Until when the operator's word is good.
+    /// End of each approval.
     words: BTreeMap<KgcId, Duration>,
-    /// The last request of each member for which there is no word, so that it is reported once.
+    /// The last request of each member without an approval, so that it is reported once.
     unheard: BTreeMap<KgcId, [u8; 32]>,
     /// One for each member at most.
     offers: BTreeMap<KgcId, Offered>,
@@ -54,7 +54,7 @@ impl<S: QuorumSuite> Helping<S> {
         Self { words, unheard, offers: BTreeMap::new(), repairs: BTreeMap::new() }
     }
 
-    /// What was begun with other shares is over.
+    /// Ends repairs that were begun with other shares.
     pub(crate) fn forget(&mut self) {
         self.offers.clear();
         self.repairs.clear();
@@ -62,7 +62,8 @@ impl<S: QuorumSuite> Helping<S> {
 }
 
 impl<S: QuorumSuite> QuorumNode<S> {
-    /// The operator says that this member has lost its shares, and that whoever answers for it now is the right one.
+    /// Approves help: the operator reports that this member has lost its shares, and that the peer behind it
+    /// now is the right one.
     pub(crate) fn help(&mut self, now: Now, member: KgcId) {
         let known = self.config.membership.parameters().check(member).is_ok();
         if !known || member == self.config.id || self.keys.is_none() {
@@ -92,7 +93,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             }
             return;
         }
-        // Shares that are about to be replaced are not the ones to give back.
+        // Shares that are about to be replaced must not be restored.
         let Some(keys) = self.keys.as_ref().filter(|_| self.ceremonies.part.is_none()) else { return };
         let (version, public_shares) = (keys.version(), keys.public());
         let known = self.helping.offers.get(&from).filter(|offered| offered.nonce == nonce);
@@ -131,7 +132,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         self.say_answer(from);
     }
 
-    /// Whether the session is what its name says, and has this member's offer in it.
+    /// Whether the session has the right name, and includes this member's offer.
     fn is_of_our_offer(&self, from: KgcId, start: &RepairStart) -> bool {
         let Some(offered) = self.helping.offers.get(&from) else { return false };
         let own = Helper { kgc: self.config.id, nonce: offered.helper_nonce };

@@ -17,12 +17,12 @@ use crate::interface::{proposed, tag};
 use crate::signing_policy::MAX_AHEAD;
 use crate::{QuorumEvent, QuorumNode};
 
-/// How long to wait for commitments, and for shares.
+/// Time to wait for commitments, and for shares.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// For how long a member is left out that promised and did not deliver.
+/// Time for which a member is left out that committed itself and did not sign.
 const LEFT_OUT: Duration = Duration::from_secs(120);
 
-/// What is signed, and the shares that have come.
+/// The package, and the shares that have arrived.
 type Signers<S> = (SigningPackage<S>, BTreeMap<KgcId, SignatureShare<S>>);
 
 /// One attempt to have one statement signed.
@@ -36,9 +36,9 @@ pub(super) struct Attempt<S: QuorumSuite> {
     nonces: Option<SigningNonces<S>>,
     commitments: BTreeMap<KgcId, Commitment<S>>,
     refusals: BTreeMap<KgcId, SignRefusalReason>,
-    /// Whom it was proposed to.
+    /// Members to which it was proposed.
     asked: Vec<KgcId>,
-    /// What is signed, once enough would, and the shares of it.
+    /// The package, once enough members would sign, and its shares.
     signing: Option<Signers<S>>,
     pub(super) deadline: Duration,
 }
@@ -65,7 +65,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         }
     }
 
-    /// What ought to be signed, as far as this member can tell.
+    /// Statements to be signed, as far as this member can tell.
     fn jobs(&self, now: Now) -> Vec<(Purpose, Vec<u8>)> {
         let Some(keys) = &self.keys else { return Vec::new() };
         let about_shares = || keys.ainq().public().encode();
@@ -107,7 +107,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         self.give_up_if_hopeless(now);
     }
 
-    /// All who are connected, without those who let others down before; with them if it takes them.
+    /// All connected members, without those that failed before; with them if there are too few.
     fn whom_to_ask(&mut self, now: Now) -> Vec<KgcId> {
         let left_out = &mut self.signing.left_out;
         left_out.retain(|_, until| now.monotonic < *until);
@@ -215,7 +215,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         attempt.commitments.remove(&from);
         let promised =
             attempt.signing.as_ref().is_some_and(|(package, _)| package.commitments().contains_key(&from));
-        // Nobody may drive numbers up further than the rules allow.
+        // No member may raise numbers further than the rules allow.
         let highest = refusal.number.min(known.max(now.unix).saturating_add(MAX_AHEAD - 1));
         self.signing.highest = self.signing.highest.max(highest);
         if promised {

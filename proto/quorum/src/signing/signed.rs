@@ -1,4 +1,4 @@
-//! What a quorum has signed: kept, reported and passed on.
+//! Statements that the quorum has signed: stored, reported and passed on.
 
 use alloc::vec::Vec;
 
@@ -15,7 +15,7 @@ use crate::interface::{purpose, tag};
 use crate::{QuorumEvent, QuorumNode, QuorumRecord};
 
 impl<S: QuorumSuite> QuorumNode<S> {
-    /// Somebody says that the quorum has signed this.
+    /// Handles a statement that a member claims the quorum has signed.
     pub(crate) fn hear_statement(&mut self, now: Now, from: KgcId, message: SignedStatement) {
         let Some(purpose) = purpose(&message.purpose) else {
             return self.blame(from, Offence::OutOfPlace("statement of an unknown purpose"));
@@ -26,7 +26,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         }
     }
 
-    /// Keeps what the quorum has signed: by what another says, or by what was put together here.
+    /// Stores a statement of the quorum: received from another member, or aggregated here.
     pub(super) fn signed(
         &mut self,
         now: Now,
@@ -83,7 +83,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         self.changed(now);
     }
 
-    /// Tells a member what it does not have, going by what it said last.
+    /// Sends a member the statements that it lacks, by its last status.
     pub(crate) fn pass_on(&mut self, to: KgcId) {
         let Some(status) = self.statements.heard.get(&to) else { return };
         let (list, has_statement, keys) = (status.list, status.statement, status.keys);

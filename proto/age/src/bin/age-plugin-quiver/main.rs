@@ -1,5 +1,5 @@
-//! `age-plugin-quiver`: makes recipients and identities of Quiver known to `age` and `rage`, which find the
-//! program in `PATH` by its name and speak the [plugin protocol] with it over standard input and output.
+//! `age-plugin-quiver`: lets `age` and `rage` use recipients and identities of Quiver. They find the program
+//! in `PATH` by its name and run the [plugin protocol] with it over standard input and output.
 //!
 //! [plugin protocol]: https://c2sp.org/age-plugin
 
@@ -35,7 +35,7 @@ struct Cli {
     command: Option<Command>,
 }
 
-/// What people ask for.
+/// Commands of the user.
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Print the recipients for these conditions, one per line

@@ -105,7 +105,7 @@ impl IdentityPluginV1 for Unwrapping {
 }
 
 impl Unwrapping {
-    /// The key of one file; none if it is for nobody whose key is here.
+    /// The key of one file; `None` if no identity here has it.
     fn unwrap(&self, file_index: usize, stanzas: &[Stanza]) -> Option<Result<FileKey, Vec<identity::Error>>> {
         let mut wrongs = Vec::new();
         for identity in &self.identities {

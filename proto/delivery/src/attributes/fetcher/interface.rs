@@ -9,19 +9,19 @@ use quiver_message::Reason;
 
 use crate::attributes::KeyResponse;
 
-/// What a drone holds of one authority.
+/// State of a drone at one authority.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
     /// The KGC's signed statement about it.
     pub statement: Vec<u8>,
-    /// The mark of the grant whose key is held.
+    /// The mark of the grant of the held key.
     pub grant: Option<u64>,
 }
 
-/// When a fetcher does things.
+/// Timing of a fetcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FetchTiming {
-    /// How long to wait for an answer before the first retry; doubles from there.
+    /// Time to wait for an answer before the first retry; doubles from there.
     pub retry: Duration,
     /// The longest wait between retries.
     pub retry_max: Duration,
@@ -33,14 +33,14 @@ impl Default for FetchTiming {
     }
 }
 
-/// What the application asks of a fetcher.
+/// Commands of the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FetchCommand {
     /// Ask all authorities again. Nothing, while a fetch is under way.
     Fetch,
 }
 
-/// What a fetcher reports.
+/// Events of a fetcher.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FetchEvent {
@@ -50,7 +50,7 @@ pub enum FetchEvent {
         authority: Name,
         /// The KGC's signed statement about it, verified.
         statement: Vec<u8>,
-        /// The response: a key is to be stored; if the grant is withdrawn, a key that is held is to be erased.
+        /// The response: a key must be stored; if the grant is withdrawn, a held key must be erased.
         response: KeyResponse,
     },
     /// A newer revocation list than the fetcher was told is held; that the KGC signed it is certain.
@@ -61,21 +61,21 @@ pub enum FetchEvent {
         /// The list, as it was signed.
         list: Vec<u8>,
     },
-    /// The KGC, or somebody in its name, refuses. `BadCookie` and `Busy` are tried again.
+    /// The KGC, or an attacker in its name, refuses. `BadCookie` and `Busy` are tried again.
     Refused(Reason),
-    /// All authorities have been asked that the KGC, or somebody in its name, lists, and all whose keys are held. The list
-    /// is not authenticated: if nobody answered, nothing is confirmed.
+    /// All authorities have been asked that the KGC, or an attacker in its name, lists, and all of held keys.
+    /// The list is not authenticated: if nobody answered, nothing is confirmed.
     Done {
-        /// How many answered; that it was they is certain.
+        /// Number of authorities that answered, which is authenticated.
         answered: usize,
-        /// For how many somebody refused.
+        /// Number of authorities in whose name a request was refused.
         refused: usize,
     },
     /// A peer did something wrong.
     Blamed {
-        /// Who.
+        /// The peer.
         peer: Peer,
-        /// What.
+        /// The offence.
         offence: Offence,
     },
 }

@@ -13,7 +13,7 @@ use crate::attributes::{Grant, KeyMaker, MakeError};
 /// One authority and its secrets.
 #[derive(Debug)]
 pub struct Authority<S: Suite> {
-    /// What the KGC says about it.
+    /// The KGC's statement about it.
     pub statement: VerifiedAuthority<S>,
     /// The secret a of its delivery point.
     pub delivery: SecretScalar<S>,
@@ -21,15 +21,15 @@ pub struct Authority<S: Suite> {
     pub maker: Box<dyn KeyMaker>,
 }
 
-/// What an issuer is set up with.
+/// Configuration of an issuer.
 #[derive(Debug)]
 pub struct IssuerConfig<S: Suite> {
     /// The authorities; at most [`MAX_AUTHORITIES`](quiver_message::MAX_AUTHORITIES).
     pub authorities: Vec<Authority<S>>,
-    /// What is granted, at least the newest word on every drone: an issuer that learnt of it only later would tell drones in
-    /// between that it knows of no grant, or make keys for grants that were withdrawn since.
+    /// At least the newest grant of every drone: an issuer that learnt of one only later would refuse drones
+    /// in between, or make keys for withdrawn grants.
     pub grants: Vec<Grant>,
-    /// How long a drone waits for its next key of one authority.
+    /// Time that a drone waits for its next key of one authority.
     pub interval: Duration,
 }
 
@@ -48,7 +48,7 @@ pub enum IssuerError {
     WrongKey(Name),
 }
 
-/// What the operator asks of an issuer.
+/// Commands of the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IssuerCommand {
     /// Grant or withdraw. The caller has made it durable; the same one may come again.
@@ -68,74 +68,74 @@ pub struct KeyIssued {
     pub name: Name,
     /// The grant's revision.
     pub revision: u64,
-    /// When.
+    /// Time of issue.
     pub at: UnixTime,
 }
 
-/// What an issuer reports.
+/// Events of an issuer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum IssuerEvent {
     /// A key was issued.
     Issued {
-        /// By which authority.
+        /// The authority.
         authority: Name,
-        /// To whom.
+        /// The drone.
         name: Name,
-        /// For which revision of its grant.
+        /// Revision of its grant.
         revision: u64,
     },
     /// A drone asked that holds the key of the grant in force.
     HeldAlready {
-        /// Which authority.
+        /// The authority.
         authority: Name,
-        /// Who.
+        /// The drone.
         name: Name,
         /// The revision.
         revision: u64,
     },
     /// A drone asked whose grant is withdrawn.
     Withdrawn {
-        /// Which authority.
+        /// The authority.
         authority: Name,
-        /// Who.
+        /// The drone.
         name: Name,
     },
-    /// A leader to which nothing is granted asked, and was told what is public of this period.
+    /// A leader without a grant asked, and got the public data of this period.
     Published {
-        /// By which authority.
+        /// The authority.
         authority: Name,
-        /// To whom.
+        /// The leader.
         name: Name,
     },
     /// A drone asked to which nothing was ever granted.
     NothingGranted {
-        /// Which authority.
+        /// The authority.
         authority: Name,
-        /// Who.
+        /// The drone.
         name: Name,
     },
     /// A grant for which no key can be made.
     NotMade {
-        /// Which authority.
+        /// The authority.
         authority: Name,
-        /// Who asked.
+        /// The drone.
         name: Name,
         /// Why.
         error: MakeError,
     },
     /// A request was refused.
     Refused {
-        /// Who asked.
+        /// The peer that asked.
         peer: Peer,
         /// Why.
         reason: Reason,
     },
     /// A peer did something wrong, and the server is no KGC's, which would blame it.
     Blamed {
-        /// Who.
+        /// The peer.
         peer: Peer,
-        /// What.
+        /// The offence.
         offence: Offence,
     },
 }

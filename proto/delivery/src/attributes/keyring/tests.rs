@@ -1,4 +1,4 @@
-//! Keyrings there and back, and what is refused.
+//! Keyrings survive encoding, and malformed ones are refused.
 
 use alloc::format;
 use alloc::string::ToString;

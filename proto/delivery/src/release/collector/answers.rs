@@ -40,7 +40,7 @@ impl<S: Suite> Collector<S> {
         else {
             return false;
         };
-        // What does not open somebody on the way has made: the KGC's own answer may still come.
+        // An attacker may have made a reply that does not open: the KGC's own may still come.
         let opened = SealedDelivery::decode(&reply.sealed)
             .and_then(|sealed| pending.open_unattested(keypair, &sealed))
             .and_then(|response| ShareResponse::decode(&response));
@@ -103,8 +103,8 @@ impl<S: Suite> Collector<S> {
         let until = cx.now.monotonic + link.backoff.next(cx.rng);
         let verdict = Verdict::Refused(refusal.reason);
         self.for_those_waiting(from, about.as_ref(), |collection, kgc| {
-            // Of a collection that waits for an answer to change it must not be the end: perhaps a request was altered on its
-            // way, or somebody on the way refuses in the KGC's name.
+            // A collection that waits must not end with this: the request may have been altered on its way,
+            // or an attacker refuses in the KGC's name.
             let asked = if collection.wait {
                 Asked::Resting { until, pending: None, kgc, verdict: Some(verdict) }
             } else {

@@ -19,19 +19,20 @@ pub(super) struct Collection<S: Suite> {
     pub(super) point: Option<IdentityPoint>,
     pub(super) until: Duration,
     pub(super) wait: bool,
-    /// Until then KGCs are waited for that are not connected yet, as long as it is not known how many there are.
+    /// Time until which KGCs are waited for that are not connected yet, as long as their number is unknown.
     grace: Duration,
     pub(super) asked: BTreeMap<Peer, Asked<S>>,
 }
 
-/// How things are with one KGC, as far as one key is concerned.
+/// State of one KGC with respect to one key.
 #[derive(Debug)]
 pub(super) enum Asked<S: Suite> {
     /// To be asked as soon as there is a challenge.
     Chosen,
     /// Asked.
     Pending { pending: PendingDelivery<S>, overdue: Duration },
-    /// Not counted on before this time: it stays silent, is busy, or has said no while one waits. A late answer counts.
+    /// Not counted on before this time: it is silent, is busy, or has refused while the condition is waited
+    /// for. A late answer counts.
     Resting {
         until: Duration,
         pending: Option<PendingDelivery<S>>,
@@ -40,7 +41,7 @@ pub(super) enum Asked<S: Suite> {
     },
     /// Has sent a share, of the version of the newest statement.
     Shared { share: UnverifiedKeyShare },
-    /// Has said no, and is not asked again.
+    /// Has refused, and is not asked again.
     Told { kgc: Option<KgcId>, verdict: Verdict },
 }
 
@@ -66,7 +67,7 @@ impl<S: Suite> Collection<S> {
         (self.until, self.wait) = (now + patience, wait);
     }
 
-    /// How many have sent a share or may soon; two who say they are one KGC count once.
+    /// Number of KGCs that have sent a share or may soon; two that claim to be one KGC count once.
     pub(super) fn hopeful(&self) -> usize {
         let asked = self.asked.values();
         let open = asked.filter(|asked| matches!(asked, Asked::Chosen | Asked::Pending { .. }));
@@ -92,7 +93,7 @@ impl<S: Suite> Collection<S> {
         (pending.digest().as_slice() == digest).then_some(pending)
     }
 
-    /// Who has not answered in time rests until the link has waited long enough.
+    /// KGCs that have not answered in time rest until the link has waited long enough.
     pub(super) fn give_up_on_silent(&mut self, now: Duration) {
         for asked in self.asked.values_mut() {
             if !matches!(asked, Asked::Pending { overdue, .. } if *overdue <= now) {
@@ -104,7 +105,7 @@ impl<S: Suite> Collection<S> {
         }
     }
 
-    /// One share for each KGC, ascending, with whose connection it came over.
+    /// One share for each KGC, ascending, with its connection.
     pub(super) fn shares(&self) -> Vec<(Peer, UnverifiedKeyShare)> {
         let mut by_kgc = BTreeMap::new();
         for (peer, asked) in &self.asked {
@@ -120,7 +121,7 @@ impl<S: Suite> Collection<S> {
         self.asked.retain(|_, asked| !matches!(asked, Asked::Shared { .. }));
     }
 
-    /// Whether so many KGCs have said no for good that the rest cannot make a key.
+    /// Whether so many KGCs have refused for good that the rest cannot make a key.
     pub(super) fn is_hopeless(
         &self,
         now: Duration,
@@ -136,7 +137,7 @@ impl<S: Suite> Collection<S> {
         };
         let shared: BTreeSet<_> = self.shares().into_iter().map(|(_, share)| share.index()).collect();
         let told: BTreeSet<_> = told.flatten().filter(|kgc| !shared.contains(kgc)).collect();
-        // Whoever says that it is a KGC need not be: another that has not answered yet may be that one.
+        // A peer that claims to be a KGC need not be: another that has not answered yet may be that one.
         let may_be_told = |link: &Link| {
             let answered =
                 matches!(self.asked.get(&link.peer), Some(Asked::Told { .. } | Asked::Shared { .. }));
@@ -151,7 +152,7 @@ impl<S: Suite> Collection<S> {
         others.count() < needed
     }
 
-    /// What came of it.
+    /// The result of a failed collection.
     pub(super) fn shortfall(
         &self,
         condition: Option<Condition>,
@@ -169,7 +170,7 @@ impl<S: Suite> Collection<S> {
         }
     }
 
-    /// When something is to be done about it next.
+    /// Time of the next action.
     pub(super) fn deadline(&self, now: Duration) -> Duration {
         let times = self.asked.values().filter_map(|asked| match asked {
             Asked::Pending { overdue, .. } => Some(*overdue),

@@ -10,14 +10,15 @@ use quiver_ibe::{Condition, Fault, IdentityKey};
 use quiver_machine::{Offence, Peer};
 use quiver_message::Reason;
 
-/// When a collector does things.
+/// Timing of a collector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CollectTiming {
-    /// How long to wait for an answer before another KGC is asked; doubles for each KGC that stays silent.
+    /// Time to wait for an answer before another KGC is asked; doubles for each KGC that is silent.
     pub retry: Duration,
     /// The longest such wait.
     pub retry_max: Duration,
-    /// How many KGCs are asked at a time beyond those that are needed: 0 asks in waves, `u16::MAX` all at once.
+    /// Number of KGCs that are asked at a time beyond those that are needed: 0 asks in waves, `u16::MAX` all
+    /// at once.
     pub ahead: u16,
 }
 
@@ -27,12 +28,12 @@ impl Default for CollectTiming {
     }
 }
 
-/// What the application asks of a collector.
+/// Commands of the application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CollectCommand {
     /// Collect the key of a condition. Once more for one that is being collected: the new terms count.
     Collect {
-        /// Which condition; none to learn the newest statement about the master key only.
+        /// The condition; `None` to learn the newest statement about the master key only.
         condition: Option<Condition>,
         /// After which time to give up.
         patience: Duration,
@@ -41,7 +42,7 @@ pub enum CollectCommand {
     },
 }
 
-/// What a KGC came back with.
+/// Answer of a KGC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Verdict {
@@ -49,9 +50,9 @@ pub enum Verdict {
     Released,
     /// The time has not come.
     NotYet {
-        /// When it will have.
+        /// Time at which it will be met.
         at: UnixTime,
-        /// What the KGC's clock said.
+        /// The KGC's clock.
         now: UnixTime,
     },
     /// No operator has approved it there.
@@ -69,7 +70,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Whether it says no: not a share, right or wrong, and not something that passes by itself.
+    /// Whether it is a refusal: not a share, right or wrong, and not a condition that time will meet.
     #[must_use]
     pub const fn is_refusal(&self) -> bool {
         match self {
@@ -103,13 +104,13 @@ impl fmt::Display for Verdict {
 /// Why a key was not collected. Nothing of this is authenticated but the number needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shortfall {
-    /// Which condition; none if only the statement was asked for.
+    /// The condition; `None` if only the statement was asked for.
     pub condition: Option<Condition>,
-    /// How many shares make a key, if that is known.
+    /// Number of shares that make a key, if known.
     pub needed: Option<u16>,
-    /// What KGCs came back with, ascending; those that refused to say which they are come first.
+    /// Answers of the KGCs, ascending; refusals without a KGC's number come first.
     pub verdicts: Vec<(Option<KgcId>, Verdict)>,
-    /// The KGCs of which nothing was heard, ascending; empty if it is not known which there are.
+    /// KGCs that have not answered, ascending; empty if their numbers are unknown.
     pub silent: Vec<KgcId>,
 }
 
@@ -147,13 +148,13 @@ impl fmt::Display for Shortfall {
     }
 }
 
-/// What a collector reports.
+/// Events of a collector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CollectEvent {
     /// An identity key, checked against the master public key.
     Collected {
-        /// Of which condition.
+        /// The condition.
         condition: Condition,
         /// The key.
         key: Box<IdentityKey>,
@@ -163,28 +164,28 @@ pub enum CollectEvent {
         /// Its signed bytes.
         statement: Vec<u8>,
     },
-    /// The newest statement is known, as far as a KGC says: the end of a command without a condition.
+    /// The newest statement is known, as far as a KGC claims: the end of a command without a condition.
     UpToDate,
-    /// It was not possible within the patience, or will not be.
+    /// It was not possible in time, or will not be.
     NotCollected(Shortfall),
-    /// Somebody who said it is this KGC sent a wrong share; another one is asked in its place.
+    /// A peer that claims to be this KGC sent a wrong share; another one is asked in its place.
     Culprit {
-        /// Which KGC.
+        /// The KGC.
         kgc: KgcId,
-        /// Whose connection it was.
+        /// The peer.
         peer: Peer,
-        /// Of which condition's key.
+        /// The condition.
         condition: Condition,
-        /// What is wrong with the share.
+        /// The fault of the share.
         fault: Fault,
     },
     /// Too many conditions at a time, or ended commands: this one is not collected.
     TooMany(Option<Condition>),
     /// A peer did something wrong.
     Blamed {
-        /// Who.
+        /// The peer.
         peer: Peer,
-        /// What.
+        /// The offence.
         offence: Offence,
     },
 }

@@ -8,13 +8,13 @@ use quiver_message::{DeliveryChallenge, DeliveryOffer, Nonce};
 
 use crate::client::Challenge;
 
-/// For how long a challenge is used: less than a KGC's cookies live.
+/// Time for which a challenge is used: less than the lifetime of a KGC's cookies.
 const USED_FOR: Duration = Duration::from_secs(100);
 
-/// How far things are with a KGC.
+/// Stage of a KGC.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Stage {
-    /// No challenge at hand.
+    /// Without a challenge.
     Fresh,
     /// Asked for one, until the deadline.
     Greeting { nonce: Nonce, deadline: Duration },
@@ -37,7 +37,7 @@ pub(super) struct Open {
 pub(super) struct Link {
     pub(super) peer: Peer,
     pub(super) stage: Stage,
-    /// Which KGC it last said it is.
+    /// The KGC that it last claimed to be.
     pub(super) kgc: Option<KgcId>,
     pub(super) backoff: Backoff,
     /// Not to be asked anything before.

@@ -16,11 +16,11 @@ use crate::client::greet;
 use crate::release::query::ShareQuery;
 
 impl<S: Suite> Collector<S> {
-    /// Does what is due, and sets the next deadline.
+    /// Executes what is due, and sets the next deadline.
     pub(super) fn advance(&mut self, cx: &mut CollectContext<'_, S>) {
         let time = cx.now.monotonic;
         for link in &mut self.links {
-            // Who does not even answer a hello is greeted again, later.
+            // A KGC that does not answer a hello gets another one, later.
             if matches!(link.stage, Stage::Greeting { deadline, .. } if deadline <= time) {
                 link.stage = Stage::Fresh;
                 let peer = link.peer;
@@ -60,7 +60,7 @@ impl<S: Suite> Collector<S> {
             let needed = if wanted.is_some() { needed } else { 1 };
             let enough = needed.saturating_add(self.timing.ahead.into());
             let mut hopeful = collection.hopeful();
-            // Those first of whom nothing is known yet.
+            // Those first that were not asked yet.
             for again in [false, true] {
                 for link in &self.links {
                     let known = collection.asked.contains_key(&link.peer);
@@ -118,7 +118,7 @@ impl<S: Suite> Collector<S> {
         }
     }
 
-    /// A challenge is signed by nobody: somebody on the way may have named another master key, and must not end with one
+    /// A challenge is not signed: an attacker may have named another master key, and must not end with one
     /// message what this KGC could do for the collection.
     fn doubt_key(&mut self, cx: &mut CollectContext<'_, S>, peer: Peer, wanted: &Option<Condition>) {
         let Some(link) = self.links.iter_mut().find(|link| link.peer == peer) else { return };

@@ -9,7 +9,7 @@ use quiver_message::Reason;
 
 use crate::release::{Approval, Policy, ReleaseAuthority};
 
-/// A KGC's share of a master key, with what everybody knows of it.
+/// A KGC's share of a master key, with the public statement about the key.
 #[derive(Debug)]
 pub struct Holding<S: Suite> {
     pub(super) authority: ReleaseAuthority<S>,
@@ -26,13 +26,13 @@ impl<S: Suite> Holding<S> {
         Ok(Self { authority, share })
     }
 
-    /// Which of the KGCs holds it.
+    /// The KGC that holds it.
     #[must_use]
     pub const fn kgc(&self) -> KgcId {
         self.share.index()
     }
 
-    /// What everybody knows.
+    /// The public statement.
     #[must_use]
     pub const fn authority(&self) -> &ReleaseAuthority<S> {
         &self.authority
@@ -47,32 +47,32 @@ pub struct HoldingError {
     pub kgc: KgcId,
 }
 
-/// What a releaser is set up with.
+/// Configuration of a releaser.
 #[derive(Debug)]
 pub struct ReleaseConfig<S: Suite> {
     /// The share; none before there is a master key.
     pub holding: Option<Holding<S>>,
-    /// The newest word on every pattern. Without any, nothing is released.
+    /// The newest policy of every pattern. Without any, nothing is released.
     pub policies: Vec<Policy>,
-    /// The newest word on every mission's points.
+    /// The newest decision about every mission's points.
     pub approvals: Vec<Approval>,
-    /// How many shares a drone gets at once, and how soon one more.
+    /// Number of shares that a drone gets at once, and time until one more.
     pub rate: Rate,
 }
 
-/// What the operator asks of a releaser. The caller has made it durable; the same may come again.
+/// Commands of the operator. The caller has made it durable; the same may come again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReleaseCommand {
-    /// A word on who may have which keys.
+    /// A policy for a pattern.
     Policy(Policy),
-    /// A word on whether a mission has come to a point.
+    /// A decision whether a mission has come to a point.
     Approval(Approval),
 }
 
 /// A share was released: to be made durable, and audited, before it leaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShareReleased {
-    /// Of which condition's key.
+    /// The condition.
     pub condition: Condition,
     /// Fingerprint of the master public key.
     pub master: [u8; 32],
@@ -82,42 +82,42 @@ pub struct ShareReleased {
     pub handle: [u8; 32],
     /// The drone's name.
     pub name: Name,
-    /// When.
+    /// Time of release.
     pub at: UnixTime,
 }
 
-/// What a releaser reports.
+/// Events of a releaser.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReleaseEvent {
     /// A share was released.
     Released {
-        /// Of which condition's key.
+        /// The condition.
         condition: Condition,
-        /// To whom.
+        /// The drone.
         name: Name,
     },
     /// A drone asked for a key whose condition is not met, or that it may not have.
     Denied {
-        /// Which condition.
+        /// The condition.
         condition: Condition,
-        /// Who.
+        /// The drone.
         name: Name,
         /// Why, in words.
         why: &'static str,
     },
     /// A request was refused.
     Refused {
-        /// Who asked.
+        /// The peer that asked.
         peer: Peer,
         /// Why.
         reason: Reason,
     },
     /// A peer did something wrong, and the server is no KGC's, which would blame it.
     Blamed {
-        /// Who.
+        /// The peer.
         peer: Peer,
-        /// What.
+        /// The offence.
         offence: Offence,
     },
 }

@@ -1,4 +1,4 @@
-//! Connected KGCs of a quorum, and what they said so far.
+//! Connected KGCs of a quorum, and their state in the enrolment.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -19,13 +19,13 @@ pub(super) struct Contact {
     pub(super) stage: Stage,
     /// Not asked, unless the others are too few.
     pub(super) aside: bool,
-    /// What it said when it was set aside, if it refused.
+    /// Reason of its refusal, if it was set aside for one.
     pub(super) refused: Option<Reason>,
-    /// It asked to be left alone until then.
+    /// Time until which it must not be asked.
     pub(super) rests_until: Duration,
 }
 
-/// How far it is.
+/// Stage of a KGC.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     /// Not asked.
@@ -34,21 +34,21 @@ pub(super) enum Stage {
     Greeted(Nonce),
     /// Has the request.
     Asked,
-    /// Has said what it will sign with.
+    /// Has sent its commitment.
     Committed {
         kgc: KgcId,
         commitment: Vec<u8>,
-        /// Which public shares it goes by.
+        /// Digest of its public shares.
         shares: Digest,
     },
-    /// Has been told to sign.
+    /// Has been sent the package.
     Signing,
 }
 
-/// What the quorum said of its shares.
+/// The quorum's statement about its shares.
 #[derive(Debug)]
 pub(super) struct Known<S: Suite> {
-    /// As it came, so that the same once more needs no check.
+    /// Its bytes, so that a repetition needs no verification.
     pub(super) statement: Vec<u8>,
     /// Names the public shares, which the quorum may have signed more than once.
     pub(super) shares: Digest,
@@ -96,7 +96,7 @@ pub(super) fn signers<S: Suite>(
         let mut signers = Signers::new();
         for contact in contacts {
             let Stage::Committed { kgc, commitment, shares } = &contact.stage else { continue };
-            // Two who say that they are the same KGC: the first is believed until its share tells.
+            // Two claim to be the same KGC: the first is believed until its share proves otherwise.
             let taken = signers.iter().any(|(there, ..)| there == kgc);
             if *shares == known.shares && !contact.aside && !taken {
                 signers.push((*kgc, contact.peer, commitment.clone()));
