@@ -76,9 +76,12 @@ impl<S: Suite> DeliveryRequest<S> {
         if question.len() > MAX_QUESTION_LEN {
             return Err(Error::TooLong { what: "question", limit: MAX_QUESTION_LEN });
         }
+        // §4.2: N = n·P is one-time: with n erased, a recorded answer stays closed to an attacker that learns
+        // y.
         let reply = SecretScalar::generate(rng);
         let reply_point = reply.public();
         let message = signed(&authority, challenge, &reply_point, question);
+        // §4.1: the signature covers F, the challenge, N and the question.
         let signature = keypair.sign(deployment, label, &message, rng);
         let drone = keypair.public().clone();
         let request = Self { drone, authority, reply_point, question: question.to_vec(), signature };
@@ -146,12 +149,14 @@ impl<S: Suite> DeliveryRequest<S> {
         revocations: &RevocationList,
         now: UnixTime,
     ) -> Result<VerifiedDelivery<S>, Error> {
+        // §4.1: expiry, revocation, signature, in this order.
         if now >= self.drone.identity.not_after {
             return Err(Error::Expired);
         }
         if revocations.names(&self.drone) {
             return Err(Error::Revoked);
         }
+        // Y is computed once, for the signature and for the answer's key.
         let implicit = self.drone.implicit(deployment)?;
         let message = signed(&self.authority, challenge, &self.reply_point, &self.question);
         self.signature.verify_implicit(deployment, &self.drone, &implicit, label, &message)?;
@@ -211,6 +216,7 @@ impl<S: Suite> VerifiedDelivery<S> {
         if self.request.authority != *authority.fingerprint() {
             return Err(Error::WrongAuthority);
         }
+        // §4.2: a·N shows that the authority made the answer: it takes a or n.
         let with_authority = S::mul(secret.expose(), self.request.reply_point.point());
         Ok(self.seal_with(Some(&with_authority), answer, rng))
     }
@@ -236,8 +242,10 @@ impl<S: Suite> VerifiedDelivery<S> {
         answer: &[u8],
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> SealedDelivery<S> {
+        // E = e·P is fresh for every answer, so its key seals one message and the nonce may be constant.
         let e = SecretScalar::<S>::generate(rng);
         let point = e.public();
+        // §4.2: e·Y closes the answer to all but the drone, e·N to those who learn y later.
         let key = answer_key::<S>(
             (&self.digest, &self.request.authority, &point),
             &S::mul(e.expose(), self.implicit.point()),
@@ -263,7 +271,9 @@ fn answer_key<S: Suite>(
         None => "quiver/1 unattested delivery answer",
     };
     let hash = Hasher::new(domain).lp(S::ID.as_bytes());
+    // §4.2: salt = H(request, F, E).
     let salt = hash.fixed(request).fixed(authority).fixed(e.as_bytes()).finish();
+    // ikm = e·Y ‖ e·N ‖ a·N; without a·N where the content proves itself (§4.3).
     let mut ikm = Writer::with_capacity(3 * S::POINT_LEN);
     for point in [with_key, with_reply].into_iter().chain(with_authority) {
         ikm.fixed(S::encode(point).as_ref());
@@ -339,6 +349,7 @@ impl<S: Suite> PendingDelivery<S> {
         if self.authority != *authority.fingerprint() {
             return Err(Error::WrongAuthority);
         }
+        // n·A = a·N.
         let with_authority = S::mul(self.reply.expose(), authority.delivery.point());
         self.open_with(keypair, Some(&with_authority), answer)
     }
@@ -361,6 +372,7 @@ impl<S: Suite> PendingDelivery<S> {
         with_authority: Option<&S::Point>,
         answer: &SealedDelivery<S>,
     ) -> Result<Zeroizing<Vec<u8>>, Error> {
+        // y·E = e·Y and n·E = e·N.
         let key = answer_key::<S>(
             (&self.digest, &self.authority, &answer.point),
             &S::mul(keypair.secret().expose(), answer.point.point()),

@@ -111,9 +111,11 @@ impl<S: Suite> EnrolmentRequest<S> {
         }
         let kgcs = ascending(kgcs);
         check_kgcs(&kgcs)?;
+        // §3.3: x_i, and the secret of the one-time reply point N_i.
         let value = SecretValue::generate(rng);
         let reply = SecretScalar::generate(rng);
         let (public_value, reply_point) = (value.public(), reply.public());
+        // §3.3: both proofs are over the whole request, the KGCs' ids and the session.
         let transcript =
             transcript(&issued.token.statement.encode(), &public_value, &reply_point, &kgcs, &session);
         let request = Self {
@@ -197,9 +199,11 @@ impl<S: Suite> EnrolmentRequest<S> {
         this: KgcId,
         now: UnixTime,
     ) -> Result<VerifiedRequest<S>, Error> {
+        // A request names the KGCs that may answer it.
         if !self.kgcs.contains(&this) {
             return Err(Error::WrongKgc);
         }
+        // §3.4: deployment and expiry, before any curve operation.
         self.token.check_times(deployment, now)?;
         let (statement, digest) = (self.token.statement.encode(), self.digest());
         let transcript =
@@ -231,6 +235,7 @@ impl<S: Suite> EnrolmentRequest<S> {
         {
             return Ok(());
         }
+        // One by one, to tell an unknown operator from a wrong proof.
         if !operators.iter().any(|operator| self.token.equation(operator, statement).holds()) {
             return Err(Error::UnknownOperator);
         }
@@ -331,6 +336,7 @@ impl<S: Suite> VerifiedRequest<S> {
     /// H(D_i, P_i). The KGC stores it under the token's id before its first answer, and refuses any other for
     /// ever.
     pub fn pin(&self) -> Digest {
+        // §3.4: the pin H(D, P_i), to which the token is bound for ever.
         let hash = Hasher::new("quiver/1 enrolment pin").lp(S::ID.as_bytes());
         hash.lp(&self.identity.encode()).fixed(self.public_value.as_bytes()).finish()
     }

@@ -124,12 +124,14 @@ impl<S: Suite> OperatorSecretKey<S> {
         groups.sort_unstable();
         groups.dedup();
         check_groups(&groups)?;
+        // §3.2: the secret of tpk stays with the drone.
         let tsk = SecretScalar::generate(rng);
         let mut id = [0; 16];
         rng.fill_bytes(&mut id);
         let (master, tpk) = (*deployment.master(), tsk.public());
         let statement = TokenStatement { id, name, role, groups, not_after, expiry, master, tpk };
         let message = statement.encode();
+        // Hedged: fresh randomness and the message both enter.
         let nonce = Nonce::hedged(&self.secret, "token", &message, rng);
         let signature = nonce.sign(&self.secret, |k| challenge(&self.public, k, &message));
         Ok(IssuedToken { token: Token { statement, signature }, tsk })
@@ -240,6 +242,7 @@ impl<S: Suite> Token<S> {
     ) -> Result<(), Error> {
         self.check_times(deployment, now)?;
         let statement = self.statement.encode();
+        // The signature of any pinned operator will do.
         if !operators.iter().any(|operator| self.equation(operator, &statement).holds()) {
             return Err(Error::UnknownOperator);
         }
@@ -251,6 +254,7 @@ impl<S: Suite> Token<S> {
         if self.statement.master != *deployment.master() {
             return Err(Error::WrongDeployment);
         }
+        // §3.4: neither the token nor the identity may have expired.
         if now >= self.statement.expiry || now >= self.statement.not_after {
             return Err(Error::Expired);
         }
@@ -287,6 +291,7 @@ impl<S: Suite> IssuedToken<S> {
         let token = Token::decode(reader.lp(Token::<S>::MAX_LEN)?)?;
         let tsk = SecretScalar::decode(reader.take(S::SCALAR_LEN)?)?;
         reader.end()?;
+        // The secret must be that of the statement's token key.
         if tsk.public() != token.statement.tpk {
             return Err(Error::InvalidScalar);
         }

@@ -39,7 +39,7 @@ use self::random_trees::RandomTrees;
 use crate::Result;
 use crate::heap::Heap;
 
-/// What was measured of every scheme, by attributes.
+/// Measurements of every scheme, by attributes.
 struct SchemeGrowths {
     gpsw: AttributeGrowth,
     yct: AttributeGrowth,
@@ -50,7 +50,7 @@ struct SchemeGrowths {
 /// Measures everything. `heap` is the process's allocator.
 ///
 /// # Errors
-/// [`Abe`](crate::LabError::Abe) if a scheme refuses what it is asked to do, and
+/// [`Abe`](crate::LabError::Abe) if a scheme refuses an operation, and
 /// [`WrongKey`](crate::LabError::WrongKey) if it opens something else than was sealed.
 pub fn reproduce(
     plan: &Plan,

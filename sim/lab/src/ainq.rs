@@ -34,8 +34,7 @@ pub use quiver_report::Making;
 /// Measures everything.
 ///
 /// # Errors
-/// [`Protocol`](crate::LabError::Protocol) and [`WrongKey`](crate::LabError::WrongKey) if the protocol does
-/// not do what it should.
+/// [`Protocol`](crate::LabError::Protocol) and [`WrongKey`](crate::LabError::WrongKey) if the protocol fails.
 pub fn reproduce(plan: &Plan, making: Making, observer: &mut dyn Observer) -> Result<Report> {
     let published = Published::read()?;
     let experiments = vec![

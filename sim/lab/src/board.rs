@@ -31,11 +31,11 @@ pub use self::plan::Plan;
 use crate::Result;
 use crate::abe::published::Published;
 
-/// Runs the native shell and reads what is recorded.
+/// Runs the native shell and reads the recorded figures.
 ///
 /// # Errors
 /// [`Bench`](crate::LabError::Bench) if the shell refuses a line, and [`Figures`](crate::LabError::Figures)
-/// or [`Reference`](crate::LabError::Reference) if what is recorded or published cannot be read.
+/// or [`Reference`](crate::LabError::Reference) if recorded or published figures cannot be read.
 pub fn reproduce(plan: &Plan, making: Making, observer: &mut dyn Observer) -> Result<Report> {
     let (published, boards) = (Published::read()?, Boards::read()?);
     let measured = Measured::take(plan, observer)?;

@@ -47,7 +47,7 @@ enum Command {
     /// Play the same membership events through MLS and through Quiver: CPU time and bytes beside each other
     #[command(long_about = compare::ABOUT)]
     Compare(CompareArgs),
-    /// Run the boards' bench shell natively: `lab bench aes-cbc 1000 4`; `lab bench help` says what there is
+    /// Run the boards' bench shell natively: `lab bench aes-cbc 1000 4`; `lab bench help` prints the usage
     Bench(BenchArgs),
 }
 
@@ -61,7 +61,7 @@ impl Command {
     }
 }
 
-/// Does what the command line says: 0 if it was done, 1 if it could not be, 2 for wrong usage. `heap` is the
+/// Executes the command line: returns 0 for success, 1 for an error, 2 for wrong usage. `heap` is the
 /// process's allocator.
 pub fn main(heap: &dyn Heap) -> ExitCode {
     match Cli::parse().command.execute(heap) {
@@ -89,7 +89,7 @@ fn present(output: &OutputArgs, reports: &[Report]) -> Result<()> {
     Ok(())
 }
 
-/// What a report says about its making: now, by this version, with this command of the lab.
+/// Origin of a report: now, by this version, with this command of the lab.
 #[expect(clippy::disallowed_methods, reason = "a report says when it was made")]
 fn making(command: &str) -> Making {
     let command = format!("cargo lab {command}");

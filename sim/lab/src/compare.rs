@@ -12,7 +12,7 @@
 //! | broadcast | the same for several receivers, once: commit; welcome and tree if several join | header and wraps |
 //! | unicast | welcome and tree if one joins | the newcomers' path messages, under `tree` |
 //!
-//! What newcomers send is not counted. Of what was chosen in favour of MLS, [`quiver_mls`] has a list.
+//! Messages of newcomers are not counted. [`quiver_mls`] lists the choices in favour of MLS.
 
 mod event;
 mod mls;
@@ -34,7 +34,7 @@ pub use self::system::System;
 /// Beyond this many drones nothing is compared, however fast the machine is.
 const MOST: u32 = 1 << 17;
 
-/// What is compared.
+/// Sizes, systems and effort of the comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Group sizes, ascending, each from [`Plan::LEAST`] on.
@@ -45,7 +45,7 @@ pub struct Plan {
     /// CPU time that one system may take for one size, its preparation included. What it had not done by then
     /// is left out, and so is every larger size.
     pub budget: Duration,
-    /// How often each event is repeated.
+    /// Repetitions of each event.
     pub effort: Effort,
     /// Whence Quiver's keys come; MLS takes its randomness from the system.
     pub seed: u64,
@@ -87,11 +87,11 @@ impl Plan {
 pub struct Row {
     /// Drones in the group, without the leader.
     pub drones: u32,
-    /// Whose group it is.
+    /// The system.
     pub system: System,
-    /// What happened.
+    /// The event.
     pub event: Event,
-    /// What it cost.
+    /// Its costs.
     pub cost: Cost,
 }
 
@@ -100,7 +100,7 @@ pub struct Row {
 pub struct Cut {
     /// At this size.
     pub drones: u32,
-    /// Which.
+    /// The system.
     pub system: System,
     /// While it did this.
     pub doing: String,
@@ -109,16 +109,16 @@ pub struct Cut {
 /// All that was measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// What was asked for.
+    /// The plan.
     pub plan: Plan,
     /// By size, system and event.
     pub rows: Vec<Row>,
-    /// What is missing, and why.
+    /// Omitted measurements, and the reasons.
     pub cuts: Vec<Cut>,
 }
 
 impl Comparison {
-    /// What an event cost, if it was measured.
+    /// Costs of an event, if it was measured.
     #[must_use]
     pub fn cost(&self, drones: u32, system: System, event: Event) -> Option<&Cost> {
         let wanted = (drones, system, event);
@@ -143,8 +143,8 @@ impl Comparison {
 ///
 /// # Errors
 /// [`LabError::Mls`](crate::LabError::Mls) or [`LabError::Protocol`](crate::LabError::Protocol) if a side
-/// refuses what it is asked to do; [`LabError::WrongKey`](crate::LabError::WrongKey) if a member's key is not
-/// the leader's.
+/// refuses an operation; [`LabError::WrongKey`](crate::LabError::WrongKey) if a member's key is not the
+/// leader's.
 pub fn measure(plan: &Plan, observer: &mut dyn Observer) -> Result<Comparison> {
     let mut comparison = Comparison { plan: plan.clone(), rows: Vec::new(), cuts: Vec::new() };
     let (mut done, mut last) = (0, None);

@@ -4,24 +4,24 @@
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LabError {
-    /// The protocol refused what the experiment did with it.
+    /// The protocol refused an operation of the experiment.
     #[error("{what}: {source}")]
     Protocol {
-        /// What was done.
+        /// The operation.
         what: &'static str,
         /// Why it was refused.
         source: quiver_ainq::Error,
     },
-    /// An attribute-based scheme refused what the experiment did with it.
+    /// An attribute-based scheme refused an operation of the experiment.
     #[error("attribute-based encryption: {0}")]
     Abe(#[from] quiver_abe::AbeError),
     /// A policy or an attribute cannot be made.
     #[error("policies: {0}")]
     Policy(#[from] quiver_policy::Fault),
-    /// Identity-based encryption refused what the experiment did with it.
+    /// Identity-based encryption refused an operation of the experiment.
     #[error("identity-based encryption: {0}")]
     Ibe(#[from] quiver_ibe::Error),
-    /// Attribute-based key exchange refused what the experiment did with it.
+    /// Attribute-based key exchange refused an operation of the experiment.
     #[error("attribute-based key exchange: {0}")]
     Abke(#[from] quiver_abke::Error),
     /// A circuit cannot be made or garbled.
@@ -36,7 +36,7 @@ pub enum LabError {
     /// Shares that are right were refused, so that the times mean nothing.
     #[error("{0}: shares that are right were refused")]
     RefusedShare(&'static str),
-    /// MLS refused what the experiment did with it.
+    /// MLS refused an operation of the experiment.
     #[error("MLS: {0}")]
     Mls(#[from] quiver_mls::Error),
     /// The two sides did not arrive at one key, so that the times mean nothing.
@@ -45,12 +45,12 @@ pub enum LabError {
     /// A table of published figures cannot be read.
     #[error("published figures, {file}: {source}")]
     Reference {
-        /// Which table.
+        /// The table.
         file: &'static str,
-        /// What is wrong with it.
+        /// Its error.
         source: csv::Error,
     },
-    /// A table of published figures has one of a stage that nobody knows.
+    /// A table of published figures has one of an unknown stage.
     #[error("published figures, {0}: unknown stage")]
     UnknownFigure(&'static str),
     /// The bench shell refused a line.

@@ -6,7 +6,7 @@ use peakmem_alloc::{PeakMemAlloc, PeakMemAllocTrait as _};
 
 /// An allocator that counts.
 pub trait Heap {
-    /// Counts anew: from now on, what is held now is nothing.
+    /// Counts anew: memory held now counts as zero.
     fn reset(&self);
 
     /// The most bytes that all threads together have held at a time since, beyond what they held then.

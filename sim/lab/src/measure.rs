@@ -11,10 +11,10 @@ use cpu_time::ThreadTime;
 use quiver_report::Value;
 use serde::Serialize;
 
-/// How long one sample shall last at least, so that reading the clock does not count.
+/// Least time of one sample, so that reading the clock does not count.
 const SAMPLE: Duration = Duration::from_micros(200);
 
-/// How much is spent on one figure.
+/// Effort spent on one figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effort {
     /// Samples are taken until this much time has gone into them, …
@@ -26,9 +26,9 @@ pub struct Effort {
 }
 
 impl Effort {
-    /// For figures that are kept.
+    /// For figures that are recorded.
     pub const CAREFUL: Self = Self { budget: Duration::from_millis(300), least: 5, most: 51 };
-    /// For a look, and for tests.
+    /// For a quick run, and for tests.
     pub const QUICK: Self = Self { budget: Duration::from_millis(5), least: 3, most: 15 };
 
     fn goes_on(&self, samples: usize, spent: Duration) -> bool {
@@ -36,12 +36,12 @@ impl Effort {
     }
 }
 
-/// What repeated measurement of one operation came to.
+/// Median of repeated measurements of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Timing {
     /// The median in seconds.
     pub median: f64,
-    /// How many samples it is the median of.
+    /// Number of samples.
     pub samples: usize,
 }
 
@@ -95,7 +95,7 @@ pub fn repeat<R>(effort: Effort, mut operation: impl FnMut() -> R) -> Timing {
 /// round warms up and is forgotten, unless it alone has used up the budget. Stops at the first error.
 ///
 /// # Errors
-/// Whatever either of the two says.
+/// The error of either of the two.
 pub fn repeat_on<S, T, R, E>(
     effort: Effort,
     state: &mut S,
@@ -134,7 +134,7 @@ pub fn repeat_wall<R>(effort: Effort, mut operation: impl FnMut() -> R) -> Timin
     Timing::of(samples)
 }
 
-/// What the operation gives, and the seconds of CPU time it took this thread.
+/// Result of the operation, and the seconds of CPU time that it took this thread.
 pub fn clocked<R>(operation: impl FnOnce() -> R) -> (R, f64) {
     let since = ThreadTime::now();
     let output = operation();

@@ -60,7 +60,7 @@ fn memory_and_sizes_grow_as_they_must(report: &Report) {
             (bytes("memory-attributes-decrypt", 1, key), bytes("memory-attributes-decrypt", 30, key));
         assert!(few > 0.0 && few < many, "{key}: {few}, {many}");
     }
-    // What is said in the clear is the same; the rest is points of 32, 48 and 96 bytes.
+    // The public terms are the same; the rest is points of 32, 48 and 96 bytes.
     for count in [1_u32, 5, 30] {
         let n = f64::from(count);
         let [ciphertext, key] = ["sizes-ciphertext", "sizes-key"]

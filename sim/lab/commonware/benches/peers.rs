@@ -1,4 +1,5 @@
-//! Encrypting, decrypting and combining keys, everybody in one run, in CPU time; then the ratios.
+//! Benchmarks of encrypting, decrypting and combining keys, all contenders in one run, in CPU time; then the
+//! ratios.
 //!
 //! `cargo bench --manifest-path sim/lab/commonware/Cargo.toml`
 
@@ -10,7 +11,7 @@ use std::time::Duration;
 use criterion::Criterion;
 use quiver_commonware::{Contender, CpuTime, contenders, verdict};
 
-/// What is measured: its name, and where a contender has it.
+/// An operation under test: its name, and a contender's implementation.
 type Measured = (&'static str, fn(&mut Contender) -> bool);
 
 const OPERATIONS: [Measured; 3] = [

@@ -1,10 +1,10 @@
-//! Who is measured, and doing what.
+//! Contenders and their operations.
 
 use std::error::Error;
 
 use crate::{ours, theirs};
 
-/// Does something once, and says whether it succeeded.
+/// Executes an operation once; returns whether it succeeded.
 pub type Operation = Box<dyn FnMut() -> bool>;
 
 /// A scheme with a quorum, an identity, its key and a ciphertext for it.
@@ -22,7 +22,7 @@ pub struct Contender {
 /// All of them.
 ///
 /// # Errors
-/// Whatever one of them says.
+/// The error of a contender.
 pub fn contenders() -> Result<Vec<Contender>, Box<dyn Error>> {
     Ok(ours::contenders()?.into_iter().chain(theirs::contenders()?).collect())
 }

@@ -10,7 +10,7 @@
 //! | `MinPk` | in G1, 48 bytes | all of Quiver |
 //! | `MinSig` | in G2, 96 bytes | none: its ciphertexts are larger by 48 bytes |
 //!
-//! Combining takes shares of 128 holders, of whom 86 are needed, and checks the key that comes out.
+//! Combining takes shares of 128 holders, of whom 86 are needed, and checks the resulting key.
 
 mod contender;
 #[path = "../../rabe/src/cpu_time.rs"]
@@ -25,5 +25,5 @@ pub use cpu_time::CpuTime;
 /// Holders of shares.
 pub const HOLDERS: u16 = 128;
 
-/// How many of them are needed: more than two thirds.
+/// Number of needed holders: more than two thirds.
 pub const NEEDED: u16 = 86;

@@ -6,13 +6,13 @@ use std::path::Path;
 /// One median over another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ratio {
-    /// What is done, as criterion's group is called.
+    /// The operation, as criterion's group is called.
     pub operation: &'static str,
-    /// Who takes the time above the line.
+    /// The contender in the numerator.
     pub whole: &'static str,
-    /// Who takes the time below it.
+    /// The contender in the denominator.
     pub part: &'static str,
-    /// What it shall be at least, in hundredths, if anything.
+    /// The least ratio, in hundredths, if there is one.
     pub at_least: Option<u32>,
 }
 
@@ -20,7 +20,7 @@ const fn over(operation: &'static str, theirs: &'static str, ours: &'static str,
     Ratio { operation, whole: theirs, part: ours, at_least: goal }
 }
 
-/// What the bench is about: not to be slower, and to gain from keeping what one identity needs.
+/// The ratios of the bench: not to be slower, and to gain from precomputing one identity.
 pub const RATIOS: [Ratio; 7] = [
     over("encrypt", "commonware-minpk", "quiver", Some(100)),
     over("decrypt", "commonware-minpk", "quiver", Some(100)),

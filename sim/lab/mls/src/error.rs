@@ -6,13 +6,13 @@ use mls_rs::error::MlsError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The library says no.
+    /// An error of the library.
     #[error(transparent)]
     Mls(Box<MlsError>),
     /// A message is no commit.
     #[error("the message is no commit")]
     NoCommit,
-    /// A commit that adds somebody came without a welcome or a tree.
+    /// A commit that adds a member came without a welcome or a tree.
     #[error("the commit invites nobody")]
     NoInvitation,
     /// An exported secret has the wrong length.
@@ -32,5 +32,5 @@ impl From<MlsError> for Error {
     }
 }
 
-/// What an operation gives.
+/// Result of an operation.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,8 +1,8 @@
 //! The membership events of a Quiver group, carried out by MLS (RFC 9420) for comparison.
 //!
 //! A thin driver over [`mls_rs`], which does all the work for real: [`Member::commit`] adds, removes and
-//! updates, [`Member::follow`] applies somebody else's commit, [`Candidate::join`] comes in. Everything goes
-//! in and out serialised, so that sizes are those of the wire and times include parsing.
+//! updates, [`Member::follow`] applies another member's commit, [`Candidate::join`] joins. Everything goes in
+//! and out serialised, so that sizes are those of the wire and times include parsing.
 //!
 //! # What was chosen in favour of MLS
 //! * The mandatory ciphersuite `MLS_128_DHKEMX25519_AES128GCM_SHA256_Ed25519` over aws-lc, the fastest
@@ -22,8 +22,8 @@
 //! * Next to the tree as one committer leaves it there is the warm one ([`warm_group`]), in which others have
 //!   committed.
 //!
-//! What `mls-rs` takes is not what MLS must take: it copies and encodes the whole tree with every commit,
-//! which is most of the time over a warm tree of a thousand members. Sizes are the protocol's.
+//! The time of `mls-rs` is not that of MLS: it copies and encodes the whole tree with every commit, which is
+//! most of the time over a warm tree of a thousand members. Sizes are the protocol's.
 //!
 //! | module | what it has |
 //! |---|---|

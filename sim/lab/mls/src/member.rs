@@ -21,7 +21,7 @@ pub type Leaf = u32;
 /// Bytes of what [`Member::secret`] exports.
 pub const SECRET_LEN: usize = 32;
 
-/// Somebody who wants to join: a signing key and one published key package.
+/// A joining member: a signing key and one published key package.
 pub struct Candidate {
     client: Client<Config>,
     key_package: Vec<u8>,
@@ -39,7 +39,7 @@ impl Candidate {
         Ok(Self { client, key_package })
     }
 
-    /// What a committer needs to add it, serialised (286 bytes with a name of 14).
+    /// Its key package for a committer, serialised (286 bytes with a name of 14).
     #[must_use]
     pub fn key_package(&self) -> &[u8] {
         &self.key_package
@@ -58,7 +58,7 @@ impl Candidate {
     }
 }
 
-/// What a commit changes. Nothing at all means fresh keys.
+/// Changes of a commit. None at all means fresh keys.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Change<'a> {
     /// Leaves to remove.
@@ -67,16 +67,16 @@ pub struct Change<'a> {
     pub added: &'a [&'a [u8]],
 }
 
-/// What a commit sends, serialised as it goes over the wire.
+/// Messages of a commit, serialised as on the wire.
 #[derive(Clone, Debug)]
 pub struct Sent {
-    /// For everybody who was in the group before.
+    /// For all earlier members of the group.
     pub commit: Vec<u8>,
     /// For the newcomers, if there are any.
     pub invitation: Option<Invitation>,
 }
 
-/// What newcomers need, the same bytes for all of them.
+/// Message to newcomers, the same bytes for all of them.
 #[derive(Clone, Debug)]
 pub struct Invitation {
     /// The `Welcome`: one encrypted group secret per newcomer, and the group info.
@@ -138,7 +138,7 @@ impl Member {
         Ok(Sent { commit, invitation })
     }
 
-    /// Follows somebody else's commit. False if it removed this member.
+    /// Applies another member's commit. False if it removed this member.
     ///
     /// # Errors
     /// [`Error::Mls`] if the commit is not for this epoch or does not hold, [`Error::NoCommit`] if it is
@@ -166,13 +166,13 @@ impl Member {
         self.group.current_epoch()
     }
 
-    /// How many members the group has, this one included.
+    /// Number of members of the group, this one included.
     #[must_use]
     pub fn members(&self) -> usize {
         self.group.roster().members_iter().count()
     }
 
-    /// Where this member sits.
+    /// Leaf of this member.
     #[must_use]
     pub fn leaf(&self) -> Leaf {
         self.group.current_member_index()

@@ -30,7 +30,7 @@ pub use self::symmetric::{Aes128Gcm, Hkdf};
 /// The ciphersuite of every group here.
 pub const CIPHERSUITE: CipherSuite = CipherSuite::CURVE25519_AES128;
 
-/// Bytes of an Ed25519 seed, which is what is kept as a signing key.
+/// Bytes of an Ed25519 seed, which is stored as a signing key.
 const SEED_LEN: usize = 32;
 
 /// Why the cryptography failed.

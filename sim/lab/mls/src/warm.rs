@@ -1,8 +1,8 @@
 //! A group whose tree is filled: MLS at its best.
 //!
-//! Adding everybody in one commit leaves the inner nodes blank, and a single committer can fill only its own
-//! path: each of its commits encrypts to every member anew. The tree is at its best when each inner node has
-//! a key, which it gets when somebody beneath it commits. One committer beneath each lowest inner node is
+//! Adding all members in one commit leaves the inner nodes blank, and a single committer can fill only its
+//! own path: each of its commits encrypts to every member anew. The tree is at its best when each inner node
+//! has a key, which it gets when somebody beneath it commits. One committer beneath each lowest inner node is
 //! enough, so here every other member has committed once, right after it was added with its neighbour.
 
 use crate::member::{Candidate, Change, Member};
@@ -12,10 +12,10 @@ use crate::{Error, Result};
 /// Forms a group of the founder and one member per name, warmed pair by pair. Gives the founder and one
 /// member from the middle.
 ///
-/// A pair is added in one commit; the first of it joins, commits and is dropped again; the founder and the
-/// member from the middle follow. Before each pair `proceed` is asked, with the number of those who are in,
-/// whether to go on; none if it says no. The members that are dropped check each signature that this process
-/// has not checked before.
+/// Forms a group pair by pair: a pair is added in one commit; the first of it joins, commits and is dropped
+/// again; the founder and the member from the middle follow. Before each pair `proceed` is asked, with the
+/// number of those who are in, whether to go on; none if it says no. The members that are dropped check each
+/// signature that this process has not checked before.
 ///
 /// # Errors
 /// [`Error::Mls`] if the library refuses; [`Error::TooFew`] for fewer than two names.
@@ -30,7 +30,7 @@ pub fn warm_group(
     let Some((neighbour, others)) = names.split_first().filter(|(_, others)| !others.is_empty()) else {
         return Err(Error::TooFew);
     };
-    // The founder's neighbour needs nobody else to commit beside it.
+    // The founder's neighbour needs no other committer beside it.
     let neighbour = Candidate::new(neighbour, &remembering)?;
     founder.commit(Change { added: &[neighbour.key_package()], ..Change::default() })?;
     let middle = others.len() / 4;

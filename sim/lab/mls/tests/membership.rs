@@ -1,5 +1,5 @@
-//! Groups of eight through every event: all members agree, nobody else does, and what is counted is what is
-//! sent.
+//! Groups of eight through every event: all members agree, no other drone does, and the counted bytes are
+//! those sent.
 
 use mls_rs::MlsMessage;
 use quiver_mls::provider::Provider;

@@ -1,5 +1,5 @@
-//! Key generation, encryption and decryption with 1 and 30 attributes, everybody in one run, in CPU time;
-//! then the ratios.
+//! Benchmarks of key generation, encryption and decryption with 1 and 30 attributes, all contenders in one
+//! run, in CPU time; then the ratios.
 //!
 //! `cargo bench --manifest-path sim/lab/rabe/Cargo.toml`
 
@@ -12,10 +12,11 @@ use cpu_time::ThreadTime;
 use criterion::{BenchmarkId, Criterion, SamplingMode};
 use quiver_rabe::{Contender, CpuTime, verdict};
 
-/// What is measured: its name, and where a contender has it.
+/// An operation under test: its name, and a contender's implementation.
 type Measured = (&'static str, fn(&mut Contender) -> bool);
 
-/// What takes longer is not sampled: rabe's ac17 spends seconds on a key for a policy of 30 attributes.
+/// An operation that takes longer is not sampled: rabe's ac17 spends seconds on a key for a policy of 30
+/// attributes.
 const TOO_LONG: Duration = Duration::from_secs(2);
 
 const OPERATIONS: [Measured; 3] = [

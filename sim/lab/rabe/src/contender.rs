@@ -1,10 +1,10 @@
-//! Who is measured, and doing what.
+//! Contenders and their operations.
 
 use std::error::Error;
 
 use crate::{ours, theirs};
 
-/// Does something once, and says whether it succeeded.
+/// Executes an operation once; returns whether it succeeded.
 pub type Operation = Box<dyn FnMut() -> bool>;
 
 /// A scheme with keys and a ciphertext for a conjunction of some attributes.
@@ -26,7 +26,7 @@ impl Contender {
     /// All of them, with so many attributes each.
     ///
     /// # Errors
-    /// Whatever one of them says.
+    /// The error of a contender.
     pub fn all(attributes: usize) -> Result<Contenders, Box<dyn Error>> {
         let names: Vec<String> = (0..attributes).map(|number| format!("attribute-{number}")).collect();
         let mut all = theirs::contenders(&names)?;

@@ -1,8 +1,8 @@
 //! Quiver's attribute-based schemes beside those of the crate [`rabe`] (Fraunhofer AISEC, over the BN curve
 //! of `rabe-bn`).
 //!
-//! Everybody does the same work: a conjunction of n attributes is the policy, and exactly these n attributes
-//! are the set.
+//! All contenders do the same work: a conjunction of n attributes is the policy, and exactly these n
+//! attributes are the set.
 //!
 //! | scheme of rabe | kind | counterparts here |
 //! |---|---|---|
@@ -14,8 +14,7 @@
 //! a secret of 32 bytes; it reads policies from text in key generation and decryption, where we hold them
 //! parsed; its curve is of 254 bits where ours is of 381, so each of its field operations is cheaper.
 //!
-//! `prepared` has made fixed-base tables beforehand, as an authority does, and whoever encrypts more than
-//! once.
+//! `prepared` has made fixed-base tables beforehand, as an authority or a frequent sender does.
 
 mod contender;
 mod cpu_time;

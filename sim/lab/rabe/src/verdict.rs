@@ -10,24 +10,24 @@ pub const MANY: usize = 30;
 /// One median over another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ratio {
-    /// What is done, as criterion's group is called.
+    /// The operation, as criterion's group is called.
     pub operation: &'static str,
-    /// Who takes the time above the line, with how many attributes.
+    /// The contender in the numerator, with its number of attributes.
     pub whole: (&'static str, usize),
-    /// Who takes the time below it.
+    /// The contender in the denominator.
     pub part: (&'static str, usize),
-    /// What is hoped for.
+    /// The goal.
     pub goal: Goal,
 }
 
-/// What a ratio shall be.
+/// Goal of a ratio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
     /// At least so much, in tenths.
     AtLeast(u32),
     /// At most so much, in tenths.
     AtMost(u32),
-    /// Whatever it is.
+    /// Any ratio.
     None,
 }
 
@@ -60,7 +60,7 @@ const fn flat(ours: &'static str, goal: Goal) -> Ratio {
     Ratio { operation: "decrypt", whole: (ours, MANY), part: (ours, 1), goal }
 }
 
-/// What the bench is about. Schemes of one kind stand against each other: yct14 and lsw have the policy in
+/// The ratios of the bench. Schemes of one kind stand against each other: yct14 and lsw have the policy in
 /// the key.
 pub const RATIOS: [Ratio; 21] = [
     over("encrypt", "rabe-yct14", "quiver-fabeo22-kp-prepared", Goal::AtLeast(500)),

@@ -1,4 +1,4 @@
-//! What is measured works, and its names are those that the ratios look for.
+//! All operations succeed, and their names are those of the ratios.
 
 use quiver_rabe::Contender;
 use quiver_rabe::verdict::{MANY, RATIOS};

@@ -13,7 +13,7 @@ use super::random_trees::{RandomTrees, attributes, conjunction, listed};
 use crate::measure::{Effort, Timing, repeat};
 use crate::{LabError, Result};
 
-/// What was measured of a scheme.
+/// Measurements of a scheme.
 pub(super) struct AttributeGrowth {
     /// Its name for people.
     pub(super) name: &'static str,
@@ -21,7 +21,7 @@ pub(super) struct AttributeGrowth {
     pub(super) rows: Vec<Row>,
 }
 
-/// What was measured with so many attributes.
+/// Measurements with so many attributes.
 pub(super) struct Row {
     pub(super) attributes: usize,
     setup: Timing,
@@ -32,12 +32,12 @@ pub(super) struct Row {
     decrypt: Timing,
     /// A conjunction of all attributes: no leaf can be left out.
     pub(super) decrypt_all: Timing,
-    /// How many leaves decryption uses, averaged over the random trees.
+    /// Number of leaves that decryption uses, averaged over the random trees.
     pub(super) leaves_used: f64,
     pub(super) sizes: Sizes,
 }
 
-/// What an authority and a sender do.
+/// Operations of an authority and a sender.
 #[derive(Clone, Copy)]
 struct Issued {
     encrypt: Timing,
@@ -104,7 +104,7 @@ struct SchemeRun<'a, S: MeasuredScheme> {
     plan: &'a Plan,
     parameters: S::Parameters,
     master: S::MasterKey,
-    /// What a key and a ciphertext say, by random tree.
+    /// Terms of a key and a ciphertext, by random tree.
     grove: Vec<(S::KeyTerms, S::CiphertextTerms)>,
     rng: ChaCha20Rng,
 }
@@ -192,7 +192,7 @@ impl<S: MeasuredScheme> SchemeRun<'_, S> {
     }
 }
 
-/// How many leaves the cheapest satisfying subset has, with all attributes at hand.
+/// Number of leaves of the cheapest satisfying subset, with all attributes available.
 #[expect(clippy::cast_precision_loss, reason = "a tree has few leaves")]
 fn leaves_used(tree: &AccessTree, count: usize) -> Result<f64> {
     let selection = tree.formula().select(&attributes(count)?, |_, _| 1);

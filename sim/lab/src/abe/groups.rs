@@ -15,7 +15,7 @@ const DOMAIN: &str = "QUIVER-EXPERIMENT-with-BLS12381G1_XMD:SHA-256_SSWU_RO_";
 
 /// One operation, measured here.
 struct Measured {
-    /// As it is called in the publication.
+    /// Name in the publication.
     name: &'static str,
     ours: Timing,
     /// With a table of the base, made beforehand.

@@ -15,7 +15,7 @@ pub(super) trait MeasuredScheme: Scheme {
     /// The universe to found an authority over, for so many attributes.
     fn universe(attributes: &Universe) -> Universe;
 
-    /// What a key and what a ciphertext says.
+    /// Terms of a key and of a ciphertext.
     fn terms(tree: &AccessTree, set: &AttributeSet) -> (Self::KeyTerms, Self::CiphertextTerms);
 }
 

@@ -60,10 +60,10 @@ impl Peak {
     }
 }
 
-/// How often memory is counted.
+/// Number of memory measurements.
 const TIMES: usize = 9;
 
-/// What memory is counted of.
+/// Operations whose memory is counted.
 const OPERATIONS: [Operation; 2] = [Operation::Encrypt, Operation::Decrypt];
 
 /// The schemes in the order of the columns.

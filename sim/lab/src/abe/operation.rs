@@ -21,7 +21,7 @@ impl Operation {
         }
     }
 
-    /// In names of tables.
+    /// Its word in names of tables.
     pub(crate) const fn key(self) -> &'static str {
         match self {
             Self::Setup => "setup",

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::measure::Effort;
 
-/// How much is measured.
+/// Sizes and effort of the measurements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Numbers of attributes, ascending, each from 1 on.
@@ -13,16 +13,16 @@ pub struct Plan {
     pub sets: usize,
     /// Layers of the access trees whose memory is counted, each from 1 to [`Plan::LEAVES`] − 1.
     pub layers: Vec<usize>,
-    /// How often each operation is repeated.
+    /// Repetitions of each operation.
     pub effort: Effort,
-    /// How often each operation is repeated for each tree.
+    /// Repetitions of each operation for each tree.
     pub effort_per_tree: Effort,
     /// Whence all keys and trees come.
     pub seed: u64,
 }
 
 impl Default for Plan {
-    /// What was published: 1 to 30 attributes, ten sets of trees, one to four layers.
+    /// The published parameters: 1 to 30 attributes, ten sets of trees, one to four layers.
     fn default() -> Self {
         Self {
             attributes: (1..=30).collect(),

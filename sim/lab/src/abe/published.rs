@@ -14,7 +14,7 @@ macro_rules! reference {
     };
 }
 
-/// What the thesis has, in seconds and bytes.
+/// Figures of the thesis, in seconds and bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Published {
     /// By the operation's name: SoC and laptop.

@@ -71,7 +71,7 @@ fn experiment(pair: &Pair<'_>, plan: &Plan) -> Experiment {
     }
 }
 
-/// How schemes are measured, the same for all.
+/// Method of measuring schemes, the same for all.
 pub(super) fn method(plan: &Plan) -> Vec<String> {
     vec![
         format!(
@@ -96,7 +96,7 @@ pub(super) fn panels(series: impl Fn(Operation) -> Vec<Series>) -> Vec<Panel> {
     Operation::ALL.into_iter().map(panel).collect()
 }
 
-/// What was published, over the attributes that we measured.
+/// Published series over the attributes that we measured.
 pub(super) fn published_series(
     name: &str,
     attribute_growth: &AttributeGrowth,

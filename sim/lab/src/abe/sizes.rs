@@ -5,7 +5,7 @@ use quiver_report::{Axis, Column, Experiment, Ink, Panel, Plot, Series, Table, U
 use super::SchemeGrowths;
 use super::attribute_growth::{AttributeGrowth, Sizes};
 
-/// What is encoded.
+/// Encodings whose sizes are measured.
 struct Encoded {
     slug: &'static str,
     title: &'static str,

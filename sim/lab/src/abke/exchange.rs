@@ -16,7 +16,7 @@ use super::summary::method;
 use crate::measure::{Effort, Timing, repeat, repeat_on};
 use crate::{LabError, Result};
 
-/// What was measured of one size.
+/// Measurements of one size.
 pub(super) struct Exchange {
     pub(super) measured: Measured,
     /// The part of the client's check that encrypts again.
@@ -40,8 +40,7 @@ pub(super) fn measure(plan: &Plan, observer: &mut dyn Observer) -> Result<Vec<Ex
     Ok(exchanges)
 }
 
-/// What a client does to see that a ciphertext is what its seed says. Which context it is of makes no
-/// difference.
+/// The client's check that a ciphertext follows from its seed. The context makes no difference.
 fn encrypting_again(exchange_setup: &ExchangeSetup, effort: Effort) -> Result<Timing> {
     let mut rng = exchange_setup.rng();
     let (attributes, context) = (exchange_setup.policy.attributes(), [3; 32]);
@@ -60,7 +59,7 @@ fn encrypting_again(exchange_setup: &ExchangeSetup, effort: Effort) -> Result<Ti
     repeat_on(effort, &mut rng, |_| Ok(()), check)
 }
 
-/// What is done before any run: by whom, how often.
+/// Operations before any run, with their side and frequency.
 fn beforehand(
     exchange_setup: &ExchangeSetup,
     effort: Effort,
@@ -188,7 +187,7 @@ impl Exchange {
         row
     }
 
-    /// What the client's check consists of.
+    /// Parts of the client's check.
     fn parts(&self, published: &Published) -> [Vec<Value>; 2] {
         let again = self.encrypting_again.median;
         let rest = Some(self.measured.seconds(Step::Check) - again).filter(|rest| *rest > 0.0);
@@ -247,7 +246,7 @@ fn pair(published: Option<f64>, ours: Option<f64>) -> [Value; 3] {
     [published.into(), ours.into(), Value::ratio(published, ours)]
 }
 
-/// For captions.
+/// A size for captions.
 pub(super) fn size(Size { gates, attributes }: Size) -> String {
     format!("{} gates, {} attributes", Unit::Count.show(gates.into()), Unit::Count.show(attributes.into()))
 }

@@ -16,11 +16,11 @@ use crate::ainq::swarm::Swarm;
 use crate::measure::{Effort, Timing, clocked, repeat_on};
 use crate::{LabError, Result};
 
-/// Names the policy. Any will do: what it is made of in earnest does not count.
+/// Name of the policy. Any will do: its content does not count.
 const POLICY: [u8; 32] = [1; 32];
 const CHANNEL: &[u8] = b"a nonce and a cookie: 48 bytes as in an admission";
 
-/// Who takes part.
+/// Participants of an exchange.
 pub(super) struct ExchangeSetup {
     pub(super) size: Size,
     pub(super) policy: Arc<Policy>,
@@ -33,7 +33,7 @@ pub(super) struct ExchangeSetup {
     seed: u64,
 }
 
-/// What one run took.
+/// Times of one run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pass {
     /// Seconds, by step.
@@ -86,7 +86,7 @@ impl ExchangeSetup {
         Terms { policy: &POLICY, server: &self.server, channel: CHANNEL }
     }
 
-    /// Randomness for whatever comes next; the same whenever it is asked for.
+    /// Randomness of the next operation; the same at every call.
     pub(super) fn rng(&self) -> ChaCha20Rng {
         seeded(self.seed)
     }
@@ -137,7 +137,7 @@ impl ExchangeSetup {
         Ok(pass)
     }
 
-    /// What so many clients would say first.
+    /// The hellos of so many clients.
     pub(super) fn hellos(&self, count: usize) -> Result<Vec<Vec<u8>>> {
         let mut rng = self.rng();
         let hello = |_| {
@@ -172,7 +172,7 @@ pub(super) fn seeded(seed: u64) -> ChaCha20Rng {
     ChaCha20Rng::seed_from_u64(seed)
 }
 
-/// So many ANDs and as many XORs, of moderate depth, of which the attributes make true what comes out.
+/// A circuit of so many ANDs and as many XORs, of moderate depth, whose output is true for the attributes.
 pub(super) fn circuit(size: Size, attributes: &[bool]) -> Result<Circuit> {
     let (inputs, mut gates) = (size.attributes, Vec::new());
     let wires = |gates: &Vec<Gate>| inputs + u32::try_from(gates.len()).unwrap_or(u32::MAX);

@@ -17,7 +17,7 @@ const INPUTS: u32 = 200;
 /// Public, and another in each run.
 const RUN: [u8; 16] = [7; 16];
 
-/// What a circuit took.
+/// Times of a circuit.
 struct Row {
     scheme: &'static str,
     gates: u32,

@@ -14,12 +14,12 @@ use crate::measure::{Timing, repeat};
 
 /// (xU − xS)² + (yU − yS)² < d², and a timestamp within an hour.
 const TEXT: &str = "(x - 512_340)^2 + (y + 88_210)^2 < 2_500^2 and 1_790_000_000 <= time < 1_790_003_600";
-/// Somebody who is there, and then.
+/// A drone at this place and time.
 const INSIDE: [(&str, i128); 3] = [("x", 512_000), ("y", -88_000), ("time", 1_790_000_100)];
 /// Bits of the coordinates, and the certified fields.
 const SCHEMAS: [(u32, &str); 2] = [(64, "x: i64, y: i64, time: u64"), (32, "x: i32, y: i32, time: u40")];
 
-/// What coordinates of so many bits took.
+/// Times for coordinates of so many bits.
 pub(super) struct Fence {
     pub(super) bits: u32,
     schema: &'static str,

@@ -9,7 +9,7 @@ use super::published::{Published, Side};
 use super::summary::method;
 use crate::Result;
 
-/// What grows, and what stays.
+/// The growing parameter, and the fixed one.
 struct Growth {
     slug: &'static str,
     title: &'static str,
@@ -102,7 +102,7 @@ impl Growth {
         table
     }
 
-    /// What stays the same is in the caption.
+    /// The fixed parameter is in the caption.
     fn caption(&self, measured: &[Measured]) -> String {
         let Some(Size { gates, attributes }) = measured.first().map(|run| run.size) else {
             return self.title.into();

@@ -12,7 +12,7 @@ const LINK: f64 = 200e6;
 /// Keys of the publication's batch.
 pub(super) const BATCH: usize = 10;
 
-/// What runs of one policy came to.
+/// Measurements of runs of one policy.
 #[derive(Clone, Debug)]
 pub(super) struct Measured {
     pub(super) size: Size,
@@ -34,7 +34,7 @@ impl Measured {
                 Ok::<(), crate::LabError>(())
             },
         )?;
-        // What warmed up is forgotten here as well.
+        // Warm-up runs are dropped here as well.
         let counted = passes.split_off(passes.len().saturating_sub(whole.samples));
         let timing =
             |step: Step| Timing::of(counted.iter().map(|pass| pass.seconds[step as usize]).collect());
@@ -63,7 +63,7 @@ impl Measured {
         self.sum(|step| step.side() == side && step.beforehand())
     }
 
-    /// What the server computes for each of [`BATCH`] clients whose keys it verifies at once.
+    /// The server's time for each of [`BATCH`] clients whose keys it verifies at once.
     pub(super) fn server_batched(&self) -> f64 {
         self.online(Side::Server) - self.seconds(Step::Verify) + self.batched
     }
@@ -82,7 +82,7 @@ impl Measured {
         self.lengths.offer + self.lengths.tables + self.lengths.seeds + self.lengths.confirmation
     }
 
-    /// What all bytes take over the link.
+    /// Time of all bytes over the link.
     pub(super) fn transfer(&self) -> f64 {
         over_the_link(self.up() + self.down())
     }

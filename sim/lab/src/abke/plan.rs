@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::measure::Effort;
 
-/// How large a policy is.
+/// Size of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
     /// AND gates.
@@ -13,12 +13,12 @@ pub struct Size {
     pub attributes: u32,
 }
 
-/// How much is measured.
+/// Sizes and effort of the measurements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// For which the exchange is measured step by step.
+    /// Sizes for which the exchange is measured step by step.
     pub exchanges: Vec<Size>,
-    /// How many clients the server verifies at once.
+    /// Numbers of clients that the server verifies at once.
     pub batches: Vec<usize>,
     /// Sizes along which gates grow.
     pub gates: Vec<Size>,
@@ -26,19 +26,19 @@ pub struct Plan {
     pub attributes: Vec<Size>,
     /// AND gates of the circuits that are garbled by themselves.
     pub garbled: Vec<u32>,
-    /// How often each is repeated.
+    /// Repetitions of each.
     pub effort: Effort,
     /// Whence all keys and choices come.
     pub seed: u64,
 }
 
-/// What the publication has step by step.
+/// The size that the publication has step by step.
 const LARGE: Size = Size { gates: 100_000, attributes: 200 };
-/// What it has the totals of.
+/// The size that it has the totals of.
 const SMALL: Size = Size { gates: 1000, attributes: 10 };
 
 impl Default for Plan {
-    /// What was published, and growth as far as it goes.
+    /// The published parameters, and growth as far as it goes.
     fn default() -> Self {
         let gates = [1000, 10_000, 100_000, 1_000_000];
         let attributes = [10, 20, 50, 100, 200, 500, 1000];
@@ -62,8 +62,8 @@ impl Plan {
         Self { effort, ..Self::default() }
     }
 
-    /// What was published, once or twice, and hardly any growth: shows that everything works, and nothing
-    /// else.
+    /// The published parameters, once or twice, and hardly any growth: shows that everything works, and
+    /// nothing else.
     #[must_use]
     pub fn quick() -> Self {
         let few = |attributes| Size { gates: 1000, attributes };

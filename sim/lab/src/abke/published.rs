@@ -6,14 +6,14 @@ use super::plan::Size;
 use crate::Result;
 use crate::reference::rows;
 
-/// What the authors measured.
+/// Measurements of the authors.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Published {
     steps: Vec<StepRow>,
     fences: Vec<FenceRow>,
 }
 
-/// Who computes.
+/// The computing side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Server,

@@ -3,7 +3,7 @@
 use super::plan::Size;
 use super::published::{Published, Side};
 
-/// What one side computes between two messages.
+/// Computation of one side between two messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Unlink,

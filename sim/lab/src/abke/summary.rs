@@ -15,7 +15,7 @@ pub(super) fn lead() -> Vec<String> {
     ]
 }
 
-/// How everything is measured, the same for all.
+/// Method of measuring, the same for all.
 pub(super) fn method(plan: &Plan) -> Vec<String> {
     vec![format!(
         "Medians in CPU time of one thread, of {} to {} samples. A sample of a step is a whole run of both sides, out of which each step is timed; runs \
@@ -24,7 +24,7 @@ pub(super) fn method(plan: &Plan) -> Vec<String> {
     )]
 }
 
-/// The figures to remember: the table, the row that begins so, published and ours, what it is.
+/// Highlights: the table, the beginning of the row, published and ours, the name.
 pub(super) fn highlights(experiments: &[Experiment]) -> Vec<Highlight> {
     let text = |words: &str| Value::from(words);
     let total = |side: &str| vec![text("total"), text(side)];

@@ -191,7 +191,7 @@ fn follower_timings(plan: &Plan, swarm: &mut Swarm<S>, strategy: Strategy) -> Re
     let leave = group.dismiss(swarm, vec![slot / 2])?;
     let (header, part) = (leave.verified(swarm)?, leave.part(slot)?);
     let follow = repeat(plan.effort, || follower.advanced(&about, &header, &part).is_ok());
-    // What was timed is also right.
+    // The timed result is also right.
     follower.follow(swarm, &group, &leave)?;
     Ok([check, retrieve, follow])
 }

@@ -16,9 +16,9 @@ pub(super) struct Group<S: Suite> {
     pub(super) leadership: Leadership<S>,
 }
 
-/// What the leader sends for an epoch.
+/// Messages of the leader for an epoch.
 pub(super) struct Sent<S: Suite> {
-    /// To everybody.
+    /// To all members.
     pub(super) output: EpochOutput<S>,
     /// To each newcomer, in a tree.
     pub(super) paths: Vec<PathMessage>,
@@ -59,8 +59,7 @@ impl<S: Suite> Group<S> {
 }
 
 impl<S: Suite> Sent<S> {
-    /// How many bytes these are: header, all wraps and all path messages, each once, in their canonical
-    /// encoding.
+    /// Total bytes: header, all wraps and all path messages, each once, in their canonical encoding.
     pub(super) fn bytes(&self, swarm: &Swarm<S>) -> usize {
         let entries: usize = self.output.entries.iter().map(|entry| entry.encode().len()).sum();
         let delta = self.output.delta.as_ref().map_or(0, |delta| delta.as_bytes().len());
@@ -68,7 +67,7 @@ impl<S: Suite> Sent<S> {
         self.output.header.encode(&swarm.deployment).len() + entries + delta + paths
     }
 
-    /// What the member in a slot needs beside the header.
+    /// Part of the member in a slot, beside the header.
     pub(super) fn part(&self, slot: Slot) -> Result<Part> {
         if let Some(path) = self.paths.iter().find(|path| path.slot == slot) {
             return Ok(Part::Path(path.clone()));
@@ -96,7 +95,7 @@ pub(super) struct Follower<S: Suite> {
 }
 
 impl<S: Suite> Follower<S> {
-    /// A drone joins, and is checked to hold the leader's key. Gives what the leader sent, too.
+    /// A drone joins, and is checked to hold the leader's key. Returns the leader's messages, too.
     pub(super) fn enter(swarm: &mut Swarm<S>, group: &mut Group<S>) -> Result<(Self, Sent<S>)> {
         let drone = swarm.drones(1)?.pop().ok_or(LabError::WrongKey("no drone"))?;
         let (public, one_time) = (drone.keypair.public().clone(), drone.ephemeral.public());
@@ -125,7 +124,7 @@ impl<S: Suite> Follower<S> {
         self.check(group, "re-key")
     }
 
-    /// What the drone is after an epoch.
+    /// State of the drone after an epoch.
     pub(super) fn advanced(
         &self,
         context: &GroupContext<S>,

@@ -17,10 +17,10 @@ use crate::{LabError, Result};
 
 type S = Ristretto255;
 
-/// How many path messages are made to know what all of them cost.
+/// Greatest number of path messages that are made to measure the costs of all.
 const MOST_PATHS: usize = 20_000;
 
-/// What happens to a group.
+/// An event of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Event {
     Expiry,
@@ -51,7 +51,7 @@ impl Event {
     }
 }
 
-/// What something costs the leader.
+/// Costs of the leader.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cost {
     pub(super) cpu: Timing,
@@ -61,18 +61,18 @@ pub(super) struct Cost {
     pub(super) airtime: f64,
 }
 
-/// What everything costs in a group of so many.
+/// All costs in a group of so many.
 pub(super) struct Size {
     pub(super) drones: u32,
     pub(super) costs: PerStrategy<Costs>,
 }
 
-/// What everything costs under one strategy.
+/// All costs under one strategy.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Costs {
     /// In the order of [`Event::ALL`].
     events: [Cost; 4],
-    /// What an expiry leaves to be done when the broadcast is out.
+    /// Work that an expiry leaves for after the broadcast.
     pub(super) afterwards: Timing,
     /// The path messages to all members after a term has opened, under the tree.
     pub(super) paths: Option<Cost>,
@@ -116,13 +116,13 @@ fn effort(plan: &Plan) -> Effort {
     Effort { least: plan.effort.least.min(3), ..plan.effort }
 }
 
-/// What the events of one group are measured with.
+/// Measures the events of one group.
 struct GrowthRun<'a> {
     swarm: &'a mut Swarm<S>,
     radio: &'a mut Radio,
     members: &'a Members<S>,
     newcomers: &'a [Enrolled<S>],
-    /// Of who leaves: the same however often anything is repeated.
+    /// Randomness that chooses who leaves: the same for every repetition.
     choices: ChaCha20Rng,
     effort: Effort,
 }
@@ -171,7 +171,7 @@ impl GrowthRun<'_> {
         })
     }
 
-    /// The re-key, and what it leaves to be done.
+    /// The re-key, and the work it leaves for afterwards.
     fn expiry(&mut self, group: &mut Group<S>) -> Result<(Cost, Timing)> {
         let mut afterwards = Vec::new();
         let mut state = (&mut *self.swarm, &mut *group);
@@ -186,7 +186,7 @@ impl GrowthRun<'_> {
         )?;
         let sent = group.rekey(self.swarm, Batch::default())?;
         afterwards.push(clocked(|| group.leadership.settle()).1);
-        // What was open before the first re-key is none of its business.
+        // Work deferred before the first re-key does not belong to it.
         let afterwards = afterwards.split_off(1);
         Ok((self.cost(cpu, &sent), Timing::of(afterwards)))
     }
@@ -259,7 +259,7 @@ impl Radio {
         Self { profile: Preset::Ieee802154.profile(), rng: Swarm::<S>::randomness(seed) }
     }
 
-    /// How long the channel carries so many bytes, with nothing lost.
+    /// Time on the channel of so many bytes, with nothing lost.
     fn airtime(&mut self, bytes: usize, cast: Cast) -> f64 {
         let mut lossless = Loss::None.link(&mut self.rng);
         let sent = self.profile.send(bytes, cast, &mut lossless, &mut self.rng);

@@ -1,4 +1,4 @@
-//! Measures what the leader computes for Re-Key when drones join.
+//! Measures the leader's computation of Re-Key when drones join.
 
 use quiver_ainq::{Batch, Join, Ristretto255, Slot};
 use quiver_report::{Axis, Column, Experiment, Ink, Observer, Panel, Plot, Series, Table, Unit, Value};
@@ -98,7 +98,7 @@ fn as_published(plan: &Plan, existing: u32, new: u32) -> Result<Timing> {
     )
 }
 
-/// What the leader does with requests to join.
+/// The leader's treatment of requests to join.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Requests {
     Taken,
@@ -113,7 +113,7 @@ struct JoinMeasurement {
 }
 
 impl JoinMeasurement {
-    /// Everybody who came in goes again.
+    /// Removes all newcomers.
     fn clear(&mut self) -> Result<()> {
         let leaving = std::mem::take(&mut self.inside);
         if !leaving.is_empty() {

@@ -10,7 +10,7 @@ use crate::{LabError, Result};
 /// Bytes of a join request that are signed beside the drone's key and E_now: group, nonces.
 const CONTEXT: usize = 80;
 
-/// What a drone that joins has sent: E_now and its first spare point, both signed.
+/// Messages of a joining drone: E_now and its first spare point, both signed.
 pub(crate) struct JoinRequest<S: Suite> {
     pub(crate) drone: Drone<S>,
     message: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Measures what the leader computes for GenGroupKey, and for Re-Key when the key expires.
+//! Measures the leader's computation of GenGroupKey, and of Re-Key when the key expires.
 
 mod figures;
 
@@ -18,7 +18,7 @@ use crate::measure::{Timing, repeat_on};
 
 type S = Ristretto255;
 
-/// Which operation, with its name in the published table.
+/// The operation, with its name in the published table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Operation {
     GenGroupKey,
@@ -106,7 +106,7 @@ fn as_published(plan: &Plan, drones: u32) -> Result<(Timing, Timing)> {
     Ok((forming, repeat_on(plan.effort, &mut world, |_| Ok(()), expire)?))
 }
 
-/// A term that opens for members whose Y nobody has computed yet, and a re-key.
+/// A term that opens for members whose Y is not computed yet, and a re-key.
 fn as_quiver(plan: &Plan, drones: u32, strategy: Strategy) -> Result<(Timing, Timing)> {
     let mut swarm = Swarm::<S>::new(plan.seed)?;
     let members = swarm.members(drones, &mut ())?;
@@ -152,7 +152,7 @@ fn method(plan: &Plan) -> Vec<String> {
     )]
 }
 
-/// How this machine multiplies many points by one secret.
+/// Name of this machine's arithmetic for multiplying many points by one secret.
 fn arithmetic() -> &'static str {
     match quiver_simd::x25519::backend() {
         quiver_simd::x25519::Backend::Avx512Ifma => "eight at a time on AVX-512 IFMA",

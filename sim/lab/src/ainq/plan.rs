@@ -2,7 +2,7 @@
 
 use crate::measure::Effort;
 
-/// How much is measured.
+/// Sizes and effort of the measurements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Group sizes for GenGroupKey and Re-Key on expiry.
@@ -11,14 +11,14 @@ pub struct Plan {
     pub join: Vec<u32>,
     /// Group sizes for the growth of both strategies.
     pub growth: Vec<u32>,
-    /// How often each is repeated.
+    /// Repetitions of each.
     pub effort: Effort,
     /// Whence all keys and choices come.
     pub seed: u64,
 }
 
 impl Default for Plan {
-    /// What was published, and growth to 100,000 drones.
+    /// The published parameters, and growth to 100,000 drones.
     fn default() -> Self {
         Self {
             leader: vec![1, 10, 100, 500, 1000, 2000],

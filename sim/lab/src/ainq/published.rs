@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::Result;
 use crate::reference::rows;
 
-/// What the authors of AinQ measured, in seconds.
+/// Measurements of the authors of AinQ, in seconds.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Published {
     edge: BTreeMap<String, EdgeRow>,
@@ -53,7 +53,7 @@ impl Published {
         self.edge.get(operation).map(|row| row.seconds)
     }
 
-    /// How many elliptic curve multiplications an operation of an edge drone takes.
+    /// Number of elliptic curve multiplications of an operation of an edge drone.
     pub(super) fn edge_multiplications(&self, operation: &str) -> Option<u32> {
         self.edge.get(operation).and_then(|row| row.ec_multiplications)
     }

@@ -11,7 +11,7 @@ use crate::Result;
 
 type S = Ristretto255;
 
-/// What the paper's leader is told of a drone: D_i, R_i, P_i.
+/// Public data of a drone at the paper's leader: D_i, R_i, P_i.
 pub(super) type Known = (Vec<u8>, Element<S>, Element<S>);
 
 /// A KGC and a leader as published.
@@ -45,7 +45,7 @@ impl Reference {
         made.collect()
     }
 
-    /// What the leader is told of so many new drones.
+    /// Public data of so many new drones.
     pub(super) fn known(&mut self, count: u32) -> Result<Vec<Known>> {
         let told = |key: FullKey<S>| (key.member.d, key.member.r, key.member.p);
         Ok(self.drones(count)?.into_iter().map(told).collect())

@@ -54,13 +54,13 @@ impl PerStrategy<Timing> {
 }
 
 impl PerStrategy<f64> {
-    /// How many times as much the flat strategy takes.
+    /// Ratio of the flat strategy to the tree.
     pub(super) fn flat_over_tree(&self) -> Value {
         Value::ratio(self.flat, self.tree)
     }
 }
 
-/// What a strategy is called.
+/// Name of a strategy.
 pub(super) const fn name(strategy: Strategy) -> &'static str {
     match strategy {
         Strategy::Flat => "Quiver, flat",
@@ -68,7 +68,7 @@ pub(super) const fn name(strategy: Strategy) -> &'static str {
     }
 }
 
-/// What a strategy is drawn with.
+/// Ink of a strategy.
 pub(super) const fn ink(strategy: Strategy) -> Ink {
     match strategy {
         Strategy::Flat => Ink::Flat,

@@ -21,7 +21,8 @@ pub(crate) const TIMES: Times = Times { issued_at: NOW, valid_until: NOW + 3600,
 /// Round 1, ordinal 1.
 pub(crate) const TERM: u64 = (1 << 16) | 1;
 
-/// How many drones get their keys before the roster takes them in, so that memory holds few of them twice.
+/// Number of drones that get their keys before the roster takes them in, so that memory holds few of them
+/// twice.
 const CHUNK: u32 = 8192;
 
 /// A KGC, a leader, and randomness for everything else.
@@ -35,7 +36,7 @@ pub(crate) struct Swarm<S: Suite> {
     issued: u32,
 }
 
-/// What a leader knows of a drone: its public key, and the point of its next join or term.
+/// A drone's data at the leader: its public key, and the point of its next join or term.
 pub(crate) struct Enrolled<S: Suite> {
     pub(super) public: DronePublicKey<S>,
     pub(super) one_time: Element<S>,
@@ -113,7 +114,7 @@ impl<S: Suite> Swarm<S> {
         made.collect()
     }
 
-    /// How many steps [`members`](Self::members) takes.
+    /// Number of steps that [`members`](Self::members) takes.
     pub(super) fn chunks(count: u32) -> usize {
         count.div_ceil(CHUNK) as usize
     }

@@ -7,7 +7,7 @@ use crate::reference::rows;
 
 const FILE: &str = "board/aes_rsa.csv";
 
-/// What was published, in microseconds.
+/// Published figures, in microseconds.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub(super) struct BoardRow {
     pub(super) board: String,

@@ -24,7 +24,7 @@ pub(super) struct Measured {
     recorded: Figures,
 }
 
-/// What is known of one benchmark, in seconds, instructions and bytes.
+/// Figures of one benchmark, in seconds, instructions and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Figure {
     pub(super) native: Option<f64>,
@@ -57,7 +57,7 @@ impl Measured {
         self.native.get(&(benchmark.into(), parameters.into()))
     }
 
-    /// Every benchmark whose name begins so, with its parameters.
+    /// Every benchmark whose name has this prefix, with its parameters.
     pub(super) fn beginning(&self, prefix: &str) -> impl Iterator<Item = (&str, &str)> {
         self.native
             .keys()

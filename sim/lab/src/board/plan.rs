@@ -1,6 +1,6 @@
 //! The sizes and repetitions of the native bench shell.
 
-/// How much is measured natively.
+/// Sizes and effort of the native measurements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Numbers of attributes, ascending, each from 1 to 30.
@@ -12,7 +12,7 @@ pub struct Plan {
 }
 
 impl Default for Plan {
-    /// What was published: 1 to 30 attributes.
+    /// The published parameters: 1 to 30 attributes.
     fn default() -> Self {
         Self { attributes: (1..=30).collect(), short: 1000, long: 10 }
     }

@@ -12,7 +12,7 @@ pub(super) fn lead() -> Vec<String> {
     ]
 }
 
-/// The figures to remember: the table, the row that begins so, what it is.
+/// Highlights: the table, the beginning of the row, the name.
 pub(super) fn highlights(experiments: &[Experiment]) -> Vec<Highlight> {
     let text = |words: &str| Value::from(words);
     let rows: [(&str, Value, &str); 4] = [

@@ -7,7 +7,7 @@ use super::figures::{Figure, Measured};
 use crate::abe::operation::Host;
 use crate::abe::published::Published;
 
-/// How emulated figures come about, the same for all.
+/// Method of the emulated figures, the same for all.
 pub(super) fn method() -> Vec<String> {
     vec![
         "Natively: the bench shell in this process, wall times, averages over its iterations.".into(),
@@ -88,7 +88,7 @@ fn published_ciphers(boards: &Boards, measured: &Measured) -> Table {
     table
 }
 
-/// A table of every benchmark whose name begins so.
+/// A table of every benchmark whose name has this prefix.
 fn benchmarks(measured: &Measured, slug: &str, caption: &str, prefixes: &[&str]) -> Table {
     let mut columns = vec![Column::text("benchmark", "benchmark"), Column::text("parameters", "parameters")];
     columns.extend(self::columns());

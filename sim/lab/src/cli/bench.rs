@@ -8,7 +8,7 @@ use crate::{LabError, Result};
 
 #[derive(Clone, Debug, Args)]
 pub(super) struct BenchArgs {
-    /// What a board's console would be given after `bench`
+    /// Words of a board's console line after `bench`
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     words: Vec<String>,
 }
@@ -22,7 +22,7 @@ pub(super) fn bench(args: &BenchArgs) -> Result<()> {
             print(out.trim_end());
             Ok(())
         }
-        // The shell has said what is wrong, with its usage.
+        // The shell has printed the mistake, with its usage.
         Err(BenchError::Usage(_) | BenchError::OutOfBounds { .. }) => {
             Err(LabError::Usage(out.trim_end().trim_start_matches("error: ").into()))
         }

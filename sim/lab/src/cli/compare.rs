@@ -40,8 +40,8 @@ pub(super) struct CompareArgs {
     /// within the budget
     #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(i64::from(Plan::LEAST)..=i64::from(Plan::MOST)))]
     drones: Vec<u32>,
-    /// CPU time that each system may take for each size, preparation included; beyond it is cut, and the
-    /// report says so
+    /// Limit of CPU time of each system for each size, preparation included; beyond it is cut, and the report
+    /// says so
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = length_of_time)]
     budget: Duration,
     /// Whence Quiver's keys come
@@ -81,7 +81,7 @@ impl CompareArgs {
     }
 }
 
-/// Measures, shows and writes.
+/// Measures, prints and writes the comparison.
 pub(super) fn compare(args: &CompareArgs) -> Result<()> {
     let plan = args.plan()?;
     let mut bars = args.output.begin()?;

@@ -116,7 +116,7 @@ impl Options {
     }
 }
 
-/// Measures, shows and writes what was asked for.
+/// Measures, prints and writes the chosen experiments.
 pub(super) fn reproduce(args: &ReproduceArgs, heap: &dyn Heap) -> Result<()> {
     let options = args.evaluation.options();
     let mut bars = options.output.begin()?;

@@ -4,12 +4,12 @@ use serde::Serialize;
 
 use crate::measure::Timing;
 
-/// What happens to a group of N drones.
+/// An event of a group of N drones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Event {
     /// N drones come into an empty group at once.
     Form,
-    /// Everybody stays and gets a fresh key.
+    /// All members stay and get a fresh key.
     Expiry,
     /// One drone leaves.
     LeaveOne,
@@ -52,7 +52,7 @@ impl Event {
         }
     }
 
-    /// How many drones come or go in a group of so many.
+    /// Number of drones that come or go in a group of so many.
     pub(super) const fn movers(self, drones: u32) -> u32 {
         match self {
             Self::Form => drones,
@@ -63,14 +63,14 @@ impl Event {
     }
 }
 
-/// What one run of an event took.
+/// Measurements of one run of an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Sample {
     /// Seconds of CPU time at the leader.
     pub(super) leader: f64,
-    /// Seconds at one ordinary member; none where nobody was there before.
+    /// Seconds at one ordinary member; `None` if there was none before.
     pub(super) member: Option<f64>,
-    /// Seconds at one newcomer; none where nobody comes.
+    /// Seconds at one newcomer; `None` if there is none.
     pub(super) newcomer: Option<f64>,
     /// Bytes that several receivers need alike, counted once.
     pub(super) broadcast: usize,
@@ -78,14 +78,14 @@ pub(super) struct Sample {
     pub(super) unicast: usize,
 }
 
-/// What an event costs.
+/// Costs of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Cost {
     /// CPU time at the leader.
     pub leader: Timing,
-    /// CPU time at one ordinary member; none where nobody was there before.
+    /// CPU time at one ordinary member; `None` if there was none before.
     pub member: Option<Timing>,
-    /// CPU time at one newcomer; none where nobody comes.
+    /// CPU time at one newcomer; `None` if there is none.
     pub newcomer: Option<Timing>,
     /// Bytes that several receivers need alike, counted once.
     pub broadcast: usize,

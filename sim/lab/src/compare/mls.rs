@@ -14,14 +14,14 @@ pub(super) struct MlsGroup {
     drones: u32,
     leader: Member,
     member: Member,
-    /// Those whom the group is formed of; empty if it was formed otherwise.
+    /// First members of the group; empty if it was formed otherwise.
     founders: Vec<Candidate>,
-    /// Those who join later.
+    /// Members that join later.
     newcomers: Vec<Candidate>,
 }
 
 impl MlsGroup {
-    /// One commit adds everybody.
+    /// Forms a group by one commit that adds all members.
     pub(super) fn one_committer(drones: u32) -> Result<Self> {
         let founders = candidates("drone", drones)?;
         let (mut leader, sent) = formed(&founders)?;
@@ -34,7 +34,7 @@ impl MlsGroup {
         Self::saved(drones, leader, member, founders)
     }
 
-    /// A member of each pair has committed; none if the budget ran out.
+    /// Forms a group in which a member of each pair has committed; `None` if the budget ran out.
     pub(super) fn warm(drones: u32, budget: &Budget) -> Result<Option<Self>> {
         let names: Vec<String> = (0..drones).map(|number| name("drone", number)).collect();
         let warmed = warm_group("leader", &names, |_| !budget.is_spent())?;
@@ -53,7 +53,7 @@ impl MlsGroup {
         let (formed, leader) = clocked(|| formed(&self.founders));
         let (founder, sent) = formed?;
         let mut sample = Sample { leader, ..Sample::default() };
-        // Not the member: what it joined with is gone since it was saved.
+        // Not the member: its join's secrets are gone since it was saved.
         let newcomer = self.founders.last().ok_or(LabError::WrongKey("nobody is there"))?;
         self.enter(&founder, newcomer, &sent, &mut sample)?;
         Ok(sample)
@@ -118,7 +118,7 @@ impl ComparedSystem for MlsGroup {
     }
 }
 
-/// A leader that has added everybody, and what it sent.
+/// A leader that has added all members, and its messages.
 fn formed(founders: &[Candidate]) -> quiver_mls::Result<(Member, Sent)> {
     let mut leader = Member::found("leader", &Provider::default())?;
     let added: Vec<&[u8]> = founders.iter().map(Candidate::key_package).collect();

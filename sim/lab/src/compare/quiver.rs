@@ -24,9 +24,9 @@ pub(super) struct QuiverGroup {
     strategy: StrategyKind,
     leadership: Leadership<S>,
     member: Membership<S>,
-    /// Those whom the group is formed of, by slot.
+    /// First members of the group, by slot.
     founders: Vec<JoinRequest<S>>,
-    /// Those who join later.
+    /// Members that join later.
     newcomers: Vec<JoinRequest<S>>,
 }
 
@@ -78,7 +78,7 @@ impl QuiverGroup {
         Ok(whole)
     }
 
-    /// Takes in the first so many of those who wait. Gives their slots, too.
+    /// Admits the first so many of the waiting drones. Returns their slots, too.
     fn admit(&mut self, count: u32) -> Result<(Sample, Vec<Slot>)> {
         let Self { swarm, leadership, newcomers, .. } = self;
         let newcomers = newcomers.get(..count as usize).ok_or(LabError::WrongKey("nobody waits"))?;
@@ -94,7 +94,7 @@ impl QuiverGroup {
         Ok((Sample { newcomer: Some(newcomer), ..sample }, sent.output.assigned))
     }
 
-    /// Gives those who left their slots back.
+    /// Restores the members that left to their slots.
     fn bring_back(&mut self, slots: &[Slot]) -> Result<()> {
         let mut joins: Vec<Join<S>> = Vec::with_capacity(slots.len());
         for slot in slots {
@@ -159,7 +159,7 @@ impl ComparedSystem for QuiverGroup {
     }
 }
 
-/// What one member gets of an epoch beside the header, encoded.
+/// Encoded part of an epoch for one member, beside the header.
 enum Bytes {
     Entry(Vec<u8>),
     Delta(Vec<u8>),
@@ -178,7 +178,7 @@ impl Bytes {
 }
 
 impl Sent {
-    /// What a member that was there before gets.
+    /// Part of a member that was there before.
     fn part(&self, slot: Slot) -> Result<Bytes> {
         if self.output.delta.is_some() {
             return Ok(Bytes::Delta(self.wraps.clone()));
@@ -226,7 +226,7 @@ fn send(swarm: &mut Swarm<S>, leadership: &mut Leadership<S>, batch: Batch<S>) -
     Ok(Sent { output, header, wraps, paths })
 }
 
-/// A term without members, and everybody in its next epoch. The member is the one in the middle.
+/// Opens a term without members, and adds all in its next epoch. The member is the one in the middle.
 fn form(
     swarm: &mut Swarm<S>,
     context: &GroupContext<S>,
@@ -251,7 +251,7 @@ fn form(
     Ok((leadership, member, sample))
 }
 
-/// The newcomer of this number comes in. Gives the seconds it took, too.
+/// Admits the newcomer of this number. Returns the seconds it took, too.
 fn enter(
     swarm: &Swarm<S>,
     context: &GroupContext<S>,

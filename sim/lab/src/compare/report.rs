@@ -208,7 +208,7 @@ fn series(comparison: &Comparison, quantity: &Quantity, system: System, event: E
     (!series.points.is_empty()).then_some(series)
 }
 
-/// What a leave of one costs in the reference group, or else in the largest in which all systems were
+/// Costs of a leave of one drone in the reference group, or else in the largest in which all systems were
 /// measured.
 fn highlights(comparison: &Comparison) -> Vec<Highlight> {
     let all = |drones: &u32| {

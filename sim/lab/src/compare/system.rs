@@ -14,10 +14,10 @@ use super::{Comparison, Cut, Plan, Row};
 use crate::Result;
 use crate::measure::Effort;
 
-/// Whose group it is.
+/// A system under comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum System {
-    /// MLS after one committer added everybody: the tree is blank but for the committer's path.
+    /// MLS after one committer added all members: the tree is blank but for the committer's path.
     MlsOneCommitter,
     /// MLS after a member of each pair has committed: the tree is full.
     MlsWarm,

@@ -18,7 +18,7 @@ const MESSAGE: &[u8] = &[b'm'; 47];
 const ALONE: Way = Way { key: "alone", title: "here, each extracted alone", ink: Ink::Extra };
 const FROM_BYTES: Way = Way { key: "from_bytes", title: "here, from bytes", ink: Ink::Tree };
 
-/// Where shares are extracted, and where they are there already, in the order of the columns.
+/// Arrivals that include extraction, and those of shares already extracted, in the order of the columns.
 const EXTRACTED: [Arrival; 3] = [Arrival::Memory, Arrival::Alone, Arrival::Bytes];
 const COLLECTED: [Arrival; 2] = [Arrival::Memory, Arrival::Bytes];
 

@@ -18,15 +18,15 @@ pub(super) struct Way {
 /// As published.
 pub(super) const SAME: Way = Way { key: "ours", title: "here", ink: Ink::Flat };
 
-/// What was measured of a stage.
+/// Measurements of a stage.
 pub(super) struct Comparison {
     pub(super) slug: &'static str,
     pub(super) caption: &'static str,
     pub(super) stage: Stage,
-    /// What the parameter counts: `validators`.
+    /// Name of the parameter: `validators`.
     pub(super) parameter: &'static str,
     pub(super) ways: Vec<Way>,
-    /// By parameter, a timing for each way.
+    /// A timing for each way, by parameter.
     pub(super) rows: Vec<(u32, Vec<Timing>)>,
     pub(super) notes: Vec<String>,
 }

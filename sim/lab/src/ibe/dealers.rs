@@ -17,7 +17,7 @@ const AT_ONCE: Way = Way { key: "at_once", title: "here, all at once", ink: Ink:
 const BY_PROOFS: Way = Way { key: "by_proofs", title: "at once, by each proof", ink: Ink::Extra };
 const BY_THE_CRATE: Way = Way { key: "batch_check", title: "the crate's batch check", ink: Ink::Rival };
 
-/// What was measured of one kind of commitments.
+/// Measurements of one kind of commitments.
 struct Measured {
     generated: Vec<(u32, Vec<Timing>)>,
     /// One by one, and at once, in each way.

@@ -15,7 +15,7 @@ pub(super) fn seal(master: &MasterPublicKey, plaintext: &[u8]) -> Result<Vec<u8>
     seal_to(&Recipient::new(*master, condition()?), plaintext)
 }
 
-/// Makes a file to a recipient whose point and pairing are kept.
+/// Makes a file to a recipient whose point and pairing are precomputed.
 pub(super) fn seal_to(recipient: &Recipient, plaintext: &[u8]) -> Result<Vec<u8>> {
     let mut file = Vec::new();
     encrypt(std::slice::from_ref(recipient), Format::Binary, plaintext, &mut file)?;

@@ -22,7 +22,7 @@ const VALIDATORS: u32 = 4;
 /// As long as the published benchmark's.
 const MESSAGE: &[u8] = &[b'm'; 47];
 
-/// Who encrypts and who decrypts.
+/// Sender and reader.
 struct World {
     master: MasterPublicKey,
     identity: Identity,

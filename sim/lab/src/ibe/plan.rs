@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::measure::Effort;
 
-/// How much is measured: of the published parameters those that are not above these bounds.
+/// Bounds of the published parameters that are measured, and the effort.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Validators at most, for whatever all of them take part in.
@@ -15,14 +15,14 @@ pub struct Plan {
     pub messages: u32,
     /// Bytes of a message at most.
     pub bytes: u32,
-    /// How often each is repeated.
+    /// Repetitions of each.
     pub effort: Effort,
     /// Whence all keys come. The age format takes its own randomness from the system.
     pub seed: u64,
 }
 
 impl Default for Plan {
-    /// What was published.
+    /// The published parameters.
     fn default() -> Self {
         Self {
             validators: 128,

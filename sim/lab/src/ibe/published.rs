@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::reference::rows;
 use crate::{LabError, Result};
 
-/// What was measured, of which the files have figures.
+/// Measured stages, of which the files have figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Stage {
     EndToEnd,
@@ -53,7 +53,7 @@ impl Stage {
     }
 }
 
-/// What the authors of the library measured, in seconds, by stage and by validators, messages or bytes.
+/// Measurements of the library's authors, in seconds, by stage and by validators, messages or bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Published(BTreeMap<(Stage, u32), f64>);
 

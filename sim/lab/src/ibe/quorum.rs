@@ -1,4 +1,4 @@
-//! A quorum all of whose members are needed, and a message on its way through it.
+//! A quorum all of whose members are needed, and a message from encryption to decryption.
 
 use quiver_age::Identity;
 use quiver_ibe::{Dealing, IdentityKey, IdentityPoint, KeyShare, PublicShares, UnverifiedKeyShare, combine};
@@ -8,12 +8,12 @@ use rand_core::SeedableRng;
 use super::files::{condition, open, seal};
 use crate::{LabError, Result};
 
-/// How shares of keys come to whoever combines them.
+/// Form in which shares of keys arrive at the combiner.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Arrival {
-    /// As points, as the published benchmarks have them, out of one process, which extracts all by one table.
+    /// As points of one process, which extracts all by one table, as in the published benchmarks.
     Memory,
-    /// As points, each extracted by itself, as by one who has no other master share.
+    /// As points, each extracted by itself, as by a holder of one master share.
     Alone,
     /// Extracted like that, and as 98 bytes each, which are decoded and whose subgroup is checked.
     Bytes,
@@ -39,7 +39,8 @@ pub(super) struct Quorum {
 }
 
 impl Quorum {
-    /// Of so many, all of whom are needed: as many shares are combined as the published benchmarks combine.
+    /// A quorum of so many, all of whom are needed: as many shares are combined as in the published
+    /// benchmarks.
     pub(super) fn of(count: u32, seed: u64) -> Result<Self> {
         Self::drawn(count, ChaCha20Rng::seed_from_u64(seed))
     }
@@ -77,7 +78,7 @@ impl Quorum {
         self.aggregate(arrival)
     }
 
-    /// What opens files to the condition.
+    /// Identity that opens files to the condition.
     pub(super) fn identity(&mut self) -> Result<Identity> {
         let mut identity = Identity::new(*self.publics.master());
         identity.insert(condition()?, self.aggregate(Arrival::Memory)?)?;
@@ -85,7 +86,7 @@ impl Quorum {
     }
 }
 
-/// Dealing, encrypting, extracting, aggregating, decrypting, and a look at whether it is the same message.
+/// Deals, encrypts, extracts, aggregates, decrypts, and compares the message.
 pub(super) fn end_to_end(count: u32, arrival: Arrival, message: &[u8], rng: &mut ChaCha20Rng) -> Result<()> {
     let count = u16::try_from(count).unwrap_or(u16::MAX);
     let dealing = Dealing::deal(count, count, rng)?;

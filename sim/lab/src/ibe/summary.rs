@@ -16,7 +16,7 @@ pub(super) fn lead() -> Vec<String> {
     ]
 }
 
-/// How everything is measured, the same for all.
+/// Method of measuring, the same for all.
 pub(super) fn method(plan: &Plan) -> Vec<String> {
     vec![format!(
         "Medians in CPU time of one thread, of {} to {} samples, unless a note says otherwise. Before anything is timed it was \

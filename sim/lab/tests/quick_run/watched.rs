@@ -1,12 +1,12 @@
-//! What every quick run is held to, whatever it measures. Each experiment has a test binary of its own,
-//! because the one about attributes counts the whole process's heap.
+//! Requirements of every quick run. Each experiment has a test binary of its own, because the one about
+//! attributes counts the whole process's heap.
 
 use std::fs;
 use std::time::{Duration, SystemTime};
 
 use quiver_report::{Making, Observer, Report, Table};
 
-/// Counts what it is told.
+/// Counts its calls.
 #[derive(Default)]
 pub(crate) struct Watch {
     tasks: Vec<(String, usize, usize)>,
@@ -22,7 +22,7 @@ impl Observer for Watch {
     }
 }
 
-/// How the report is made: always the same.
+/// Origin of the report: always the same.
 pub(crate) fn making() -> Making {
     let date = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
     Making { date, version: "0.0.0".into(), command: "a test".into() }

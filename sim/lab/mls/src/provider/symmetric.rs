@@ -16,7 +16,7 @@ pub(super) fn hmac(key: &[u8], data: &[u8]) -> Vec<u8> {
 #[derive(Clone, Copy, Debug)]
 pub struct Hkdf;
 
-/// How much to expand, in bytes.
+/// Number of bytes to expand.
 struct Length(usize);
 
 impl KeyType for Length {

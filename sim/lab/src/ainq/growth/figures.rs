@@ -155,7 +155,7 @@ fn row(size: &Size, costs: &PerStrategy<Cost>) -> Vec<Value> {
     ]
 }
 
-/// What follows an epoch, off the path of those who wait for the key.
+/// Work after an epoch, which does not delay the members' key.
 fn background(sizes: &[Size]) -> Table {
     let columns = vec![
         Column::new("drones", "drones", Unit::Count),
