@@ -169,14 +169,9 @@ impl<I> DeliveryServer<I> {
     }
 }
 
-<<<<<<< HEAD
-/// Refuses: nobody vouches for that, so that it takes nothing away from a drone. §13.8: whoever forged is the KGC's to
-/// blame, which weighs it with what else came over that connection.
+/// Refuses: not authenticated, so that it takes nothing away from a drone. §13.8: the KGC blames a peer that
+/// forged, and weighs it with what else came over that connection.
 fn refuse<S: Suite, E: From<(Peer, Reason)>, R>(
-=======
-/// Refuses: not authenticated, so that it takes nothing away from a drone.
-fn refuse<S: Suite, E: From<(Peer, Reason)> + From<(Peer, Offence)>, R>(
->>>>>>> c1692fe (Say what the protocols' parts are in words that a search finds; wrap their comments at 110 columns)
     cx: &mut Context<'_, S, E, R>,
     peer: Peer,
     reference: &[u8],
