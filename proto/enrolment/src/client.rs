@@ -3,19 +3,19 @@
 
 #[cfg(feature = "threshold")]
 mod coordinator;
-#[cfg(not(feature = "threshold"))]
-mod no_coordinator;
 #[cfg(feature = "threshold")]
 mod round;
 mod single;
 mod trouble;
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::fmt;
 use core::time::Duration;
 
-use quiver_ainq::{Deployment, DroneKeypair, Error, IssuedToken, PendingEnrolment, SealedReply, Suite};
 #[cfg(feature = "threshold")]
-use quiver_ainq::{KgcId, Label};
+use quiver_ainq::Label;
+use quiver_ainq::{Deployment, DroneKeypair, Error, IssuedToken, PendingEnrolment, SealedReply, Suite};
 #[cfg(feature = "threshold")]
 use quiver_message::EnrolDone;
 use quiver_message::{EnrolCookie, EnrolReply, EnrolRequest, Message, Reason};
@@ -23,49 +23,61 @@ use rand_core::CryptoRngCore;
 use zeroize::Zeroizing;
 
 #[cfg(feature = "threshold")]
-use self::coordinator::Coordinator;
-#[cfg(not(feature = "threshold"))]
-use self::no_coordinator::Coordinator;
-use self::single::Single;
+pub(crate) use self::coordinator::Coordinator;
+pub(crate) use self::single::Single;
 pub use self::trouble::EnrolmentTrouble;
 use crate::Kgcs;
 use quiver_machine::{Backoff, Now, Peer};
-
-/// In ascending order of their keys, equals in their order. For the few that a quorum has: a library's sort
-/// for each of their types takes a board more flash than it saves time.
-#[cfg(feature = "threshold")]
-fn ascending<T, K: Ord>(items: impl IntoIterator<Item = T>, key: impl Fn(&T) -> K) -> Vec<T> {
-    let mut sorted: Vec<T> = Vec::new();
-    for item in items {
-        let place = sorted.partition_point(|before| key(before) <= key(&item));
-        sorted.insert(place, item);
-    }
-    sorted
-}
 
 /// A drone that has a token and wants a key.
 #[derive(Debug)]
 pub struct EnrolmentClient<S: Suite> {
     shared: SharedRequest<S>,
-    selection: KgcSelection<S>,
+    selection: Box<dyn KgcSelection<S>>,
 }
 
 /// The request to every KGC: always the same, byte for byte.
 #[derive(Debug)]
-struct SharedRequest<S: Suite> {
+pub(crate) struct SharedRequest<S: Suite> {
     pending: PendingEnrolment<S>,
     request: Vec<u8>,
     digest: [u8; 32],
 }
 
-/// The KGCs of the request.
-#[derive(Debug)]
-enum KgcSelection<S: Suite> {
-    /// One KGC after another, each of which can answer alone.
-    Single(Single),
-    /// All KGCs of a quorum at once.
-    #[cfg_attr(not(feature = "threshold"), expect(dead_code, reason = "there is no quorum"))]
-    Quorum(Coordinator<S>),
+/// Which KGCs are asked, and when: one after another, or all of a quorum at once.
+pub(crate) trait KgcSelection<S: Suite>: fmt::Debug + Send + Sync {
+    /// When to call [`retry`](Self::retry).
+    fn deadline(&self) -> Option<Duration>;
+
+    /// A KGC is connected.
+    fn connected(&mut self, now: Now, kgc: Peer, rng: &mut dyn CryptoRngCore) -> Steps<S>;
+
+    /// A connection is gone.
+    fn disconnected(
+        &mut self,
+        shared: &SharedRequest<S>,
+        now: Now,
+        peer: Peer,
+        rng: &mut dyn CryptoRngCore,
+    ) -> Steps<S>;
+
+    /// The deadline has come.
+    fn retry(&mut self, shared: &SharedRequest<S>, now: Now, rng: &mut dyn CryptoRngCore) -> Steps<S>;
+
+    /// Takes an answer to the enrolment.
+    fn receive(
+        &mut self,
+        shared: &SharedRequest<S>,
+        deployment: &Deployment<S>,
+        from: (Now, Peer),
+        message: &Message<S>,
+        rng: &mut dyn CryptoRngCore,
+    ) -> Steps<S>;
+
+    /// The connected KGCs that are told of the key; a single KGC is not.
+    fn quorum(&self) -> Vec<Peer> {
+        Vec::new()
+    }
 }
 
 /// Results of an input, in order.
@@ -107,10 +119,7 @@ impl<S: Suite> EnrolmentClient<S> {
     /// Goes on with an enrolment that was persisted.
     pub fn resume(pending: PendingEnrolment<S>, kgcs: &Kgcs<S>, backoff: Backoff) -> Self {
         let (request, digest) = (pending.request().encode(), pending.request().digest());
-        Self {
-            shared: SharedRequest { pending, request, digest },
-            selection: KgcSelection::new(kgcs, backoff),
-        }
+        Self { shared: SharedRequest { pending, request, digest }, selection: kgcs.select(backoff) }
     }
 
     /// The pending enrolment to persist, with its secrets.
@@ -118,52 +127,33 @@ impl<S: Suite> EnrolmentClient<S> {
         self.shared.pending.encode()
     }
 
-    /// The connected KGCs of a quorum: they are told when there is a key.
-    #[cfg(feature = "threshold")]
+    /// The KGCs of a quorum that are connected: they are told when there is a key.
     pub fn quorum(&self) -> Vec<Peer> {
-        match &self.selection {
-            KgcSelection::Single(_) => Vec::new(),
-            KgcSelection::Quorum(coordinator) => coordinator.peers().collect(),
-        }
+        self.selection.quorum()
     }
 
     /// Time at which to call [`retry`](Self::retry).
     pub fn deadline(&self) -> Option<Duration> {
-        match &self.selection {
-            KgcSelection::Single(single) => single.deadline(),
-            KgcSelection::Quorum(coordinator) => coordinator.deadline(),
-        }
+        self.selection.deadline()
     }
 
-    /// A KGC is connected: say hello.
+    /// §3.1: A KGC is connected: say hello.
     pub fn connected(&mut self, now: Now, kgc: Peer, rng: &mut dyn CryptoRngCore) -> Steps<S> {
-        match &mut self.selection {
-            KgcSelection::Single(single) => single.connected(now, kgc, rng),
-            KgcSelection::Quorum(coordinator) => coordinator.connected(now, kgc, rng),
-        }
+        self.selection.connected(now, kgc, rng)
     }
 
     /// A connection is gone.
     pub fn disconnected(&mut self, now: Now, peer: Peer, rng: &mut dyn CryptoRngCore) -> Steps<S> {
-        match &mut self.selection {
-            KgcSelection::Single(single) => {
-                single.disconnected(peer);
-                Vec::new()
-            }
-            KgcSelection::Quorum(coordinator) => coordinator.disconnected(&self.shared, now, peer, rng),
-        }
+        self.selection.disconnected(&self.shared, now, peer, rng)
     }
 
     /// The deadline has come.
     pub fn retry(&mut self, now: Now, rng: &mut dyn CryptoRngCore) -> Steps<S> {
-        match &mut self.selection {
-            KgcSelection::Single(single) => single.retry(now, rng),
-            KgcSelection::Quorum(coordinator) => coordinator.retry(&self.shared, now, rng),
-        }
+        self.selection.retry(&self.shared, now, rng)
     }
 
     /// Takes an answer to the enrolment; other messages are none of its business.
-    pub fn hear(
+    pub fn receive(
         &mut self,
         deployment: &Deployment<S>,
         now: Now,
@@ -171,12 +161,7 @@ impl<S: Suite> EnrolmentClient<S> {
         message: &Message<S>,
         rng: &mut dyn CryptoRngCore,
     ) -> Steps<S> {
-        match &mut self.selection {
-            KgcSelection::Single(single) => single.hear(&self.shared, deployment, now, from, message, rng),
-            KgcSelection::Quorum(coordinator) => {
-                coordinator.hear(&self.shared, deployment, (now, from), message, rng)
-            }
-        }
+        self.selection.receive(&self.shared, deployment, (now, from), message, rng)
     }
 }
 
@@ -193,28 +178,7 @@ pub fn done<S: Suite>(
     Message::EnrolDone(EnrolDone { drone: public.encode(), signature: signature.encode() })
 }
 
-impl<S: Suite> KgcSelection<S> {
-    #[cfg(feature = "threshold")]
-    fn new(kgcs: &Kgcs<S>, backoff: Backoff) -> Self {
-        match kgcs.frost() {
-            Some(frost) => Self::Quorum(Coordinator::new(frost, backoff)),
-            None => Self::Single(Single::new(backoff)),
-        }
-    }
-
-    #[cfg(not(feature = "threshold"))]
-    fn new(_: &Kgcs<S>, backoff: Backoff) -> Self {
-        Self::Single(Single::new(backoff))
-    }
-}
-
 impl<S: Suite> SharedRequest<S> {
-    /// The KGCs that the request names.
-    #[cfg(feature = "threshold")]
-    fn kgcs(&self) -> &[KgcId] {
-        self.pending.request().kgcs()
-    }
-
     fn request<T: Suite>(&self, cookie: &EnrolCookie) -> Message<T> {
         Message::EnrolRequest(EnrolRequest {
             nonce: cookie.nonce,

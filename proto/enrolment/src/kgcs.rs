@@ -1,41 +1,40 @@
 //! The KGCs that a drone enrols with.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
-#[cfg(not(feature = "threshold"))]
-use core::marker::PhantomData;
 
 use quiver_ainq::{KgcId, Suite};
+use quiver_machine::Backoff;
 
 #[cfg(feature = "threshold")]
-use crate::threshold::{QuorumSuite, Reader};
+use crate::client::Coordinator;
+use crate::client::{KgcSelection, Single};
+#[cfg(feature = "threshold")]
+use crate::threshold::QuorumSuite;
 
 /// The KGCs a drone enrols with.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Kgcs<S: Suite> {
     ids: Vec<KgcId>,
-    #[cfg(feature = "threshold")]
-    frost: Option<Reader<S>>,
-    #[cfg(not(feature = "threshold"))]
-    suite: PhantomData<S>,
+    /// How they are asked. Only who names a quorum links the arithmetic of quorums.
+    select: fn(Backoff) -> Box<dyn KgcSelection<S>>,
 }
 
 impl<S: Suite> Kgcs<S> {
     /// A single KGC, whose id is 1.
     #[must_use]
     pub fn single() -> Self {
-        Self {
-            ids: alloc::vec![1],
-            #[cfg(feature = "threshold")]
-            frost: None,
-            #[cfg(not(feature = "threshold"))]
-            suite: PhantomData,
-        }
+        Self { ids: alloc::vec![1], select: |backoff| Box::new(Single::new(backoff)) }
     }
 
     /// Whether a quorum issues.
     #[must_use]
     pub const fn is_quorum(&self) -> bool {
         self.ids.len() > 1
+    }
+
+    pub(crate) fn select(&self, backoff: Backoff) -> Box<dyn KgcSelection<S>> {
+        (self.select)(backoff)
     }
 
     /// Their ids, as configured.
@@ -46,18 +45,13 @@ impl<S: Suite> Kgcs<S> {
 }
 
 #[cfg(feature = "threshold")]
-impl<S: Suite> Kgcs<S> {
-    pub(crate) const fn frost(&self) -> Option<Reader<S>> {
-        self.frost
-    }
-}
-
-#[cfg(feature = "threshold")]
 impl<S: QuorumSuite> Kgcs<S> {
     /// The KGCs of a quorum, 64 at most; a single KGC if there is one id.
     #[must_use]
     pub fn quorum(ids: Vec<KgcId>) -> Self {
-        let frost = (ids.len() > 1).then(Reader::new);
-        Self { ids, frost }
+        match ids.len() {
+            0 | 1 => Self { ids, ..Self::single() },
+            _ => Self { ids, select: |backoff| Box::new(Coordinator::new(backoff)) },
+        }
     }
 }

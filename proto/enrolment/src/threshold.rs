@@ -7,7 +7,7 @@
 //! [`Kgcs::quorum`](crate::Kgcs::quorum) and [`MasterShare::new`] put there. A machine for a single KGC is
 //! made without them and links nothing of FROST.
 
-mod frost;
+pub(crate) mod frost;
 #[cfg(feature = "services")]
 mod master;
 
@@ -26,39 +26,7 @@ pub(crate) use self::master::{Contribution, SignOnce};
 pub use self::master::{Master, MasterShare};
 
 /// Reads public shares that the quorum signed.
-type Read<S> = fn(&VerifiedQuorum) -> Result<Box<dyn Verifier<S>>, Error>;
-
-/// A [`Read`] that compares as equal: there is one for each suite.
-#[derive(Clone, Copy)]
-pub(crate) struct Reader<S: Suite>(Read<S>);
-
-impl<S: QuorumSuite> Reader<S> {
-    /// For the quorums of this suite.
-    pub(crate) fn new() -> Self {
-        Self(frost::read::<S>)
-    }
-}
-
-impl<S: Suite> Reader<S> {
-    /// Decodes the public shares of the quorum's statement.
-    pub(crate) fn read(self, statement: &VerifiedQuorum) -> Result<Box<dyn Verifier<S>>, Error> {
-        (self.0)(statement)
-    }
-}
-
-impl<S: Suite> fmt::Debug for Reader<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Reader")
-    }
-}
-
-impl<S: Suite> PartialEq for Reader<S> {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-
-impl<S: Suite> Eq for Reader<S> {}
+pub(crate) type Read<S> = fn(&VerifiedQuorum) -> Result<Box<dyn Verifier<S>>, Error>;
 
 /// Public shares of all KGCs, as a coordinator needs them.
 pub(crate) trait Verifier<S: Suite>: fmt::Debug + Send + Sync {

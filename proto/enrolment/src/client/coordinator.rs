@@ -8,11 +8,7 @@
 //! An *attempt* asks every KGC that is connected and not set aside. The first t commitments under one version
 //! of the shares make a *round*. A KGC that then sends a wrong share, refuses, disconnects or is silent is
 //! set aside, and the next attempt follows at once with the others, as long as these are enough. Once they
-//! are not, all get another chance after a while: the reason to set a KGC aside is not proof against it. The
-//! first t commitments under one version of the shares make a *round*. Whoever then sends a wrong share,
-//! refuses, leaves or is silent is set aside, and the next attempt follows at once with the others, as long
-//! as these are enough. Once they are not, everybody gets another chance after a while: what led to setting a
-//! KGC aside is not proof against it.
+//! are not, all get another chance after a while: the reason to set a KGC aside is not proof against it.
 
 mod contact;
 
@@ -21,15 +17,15 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_ainq::enrolment::MAX_KGCS;
-use quiver_ainq::{Deployment, Error, QuorumStatement, Suite};
+use quiver_ainq::{Deployment, Error, KgcId, QuorumStatement, Suite};
 use quiver_machine::{Backoff, Now, Peer};
 use quiver_message::{EnrolCommitment, EnrolHello, EnrolShare, Message, Refusal};
 use rand_core::CryptoRngCore;
 
 use self::contact::{Contact, Known, Stage};
 use super::round::{Culprits, Round};
-use super::{EnrolmentTrouble, SharedRequest, Step, Steps};
-use crate::threshold::{Reader, Verifier};
+use super::{EnrolmentTrouble, KgcSelection, SharedRequest, Step, Steps};
+use crate::threshold::{QuorumSuite, Read, Verifier, frost};
 
 /// Statements of the quorum that are remembered: more than one only while shares are being refreshed.
 const MAX_KNOWN: usize = 8;
@@ -42,8 +38,8 @@ const LONGEST_REST: Duration = Duration::from_secs(240);
 
 /// All KGCs of a quorum, as far as they are connected.
 #[derive(Debug)]
-pub(super) struct Coordinator<S: Suite> {
-    frost: Reader<S>,
+pub(crate) struct Coordinator<S: Suite> {
+    read: Read<S>,
     contacts: Vec<Contact>,
     known: Vec<Known<S>>,
     round: Option<Round<S>>,
@@ -55,9 +51,12 @@ pub(super) struct Coordinator<S: Suite> {
 }
 
 impl<S: Suite> Coordinator<S> {
-    pub(super) fn new(frost: Reader<S>, backoff: Backoff) -> Self {
+    pub(crate) fn new(backoff: Backoff) -> Self
+    where
+        S: QuorumSuite,
+    {
         Self {
-            frost,
+            read: frost::read::<S>,
             contacts: Vec::new(),
             known: Vec::new(),
             round: None,
@@ -68,78 +67,8 @@ impl<S: Suite> Coordinator<S> {
         }
     }
 
-    pub(super) fn peers(&self) -> impl Iterator<Item = Peer> + '_ {
-        self.contacts.iter().map(|contact| contact.peer)
-    }
-
-    pub(super) fn deadline(&self) -> Option<Duration> {
-        self.deadline
-    }
-
-    pub(super) fn connected(&mut self, now: Now, peer: Peer, rng: &mut dyn CryptoRngCore) -> Steps<S> {
-        if self.contacts.len() >= MAX_KGCS || self.contacts.iter().any(|contact| contact.peer == peer) {
-            return Vec::new();
-        }
-        self.backoff.reset();
-        if self.deadline.is_none() {
-            self.deadline = Some(now.monotonic + self.backoff.next(rng));
-        }
-        let mut contact = Contact::new(peer);
-        let hello = greet(&mut contact, rng);
-        self.contacts.push(contact);
-        alloc::vec![hello]
-    }
-
-    pub(super) fn disconnected(
-        &mut self,
-        shared: &SharedRequest<S>,
-        now: Now,
-        peer: Peer,
-        rng: &mut dyn CryptoRngCore,
-    ) -> Steps<S> {
-        self.contacts.retain(|contact| contact.peer != peer);
-        let spoilt = self.round.as_ref().is_some_and(|round| round.due(peer).is_some());
-        if self.contacts.is_empty() {
-            self.round = None;
-            self.deadline = None;
-            return Vec::new();
-        }
-        if spoilt { self.go_on(shared, now, rng) } else { Vec::new() }
-    }
-
-    /// Handles the deadline. KGCs that committed themselves and did not sign are set aside; if too few are
-    /// left then, all are asked again. Who committed itself and did not sign is set aside; if too few are
-    /// left then, everybody is asked again.
-    pub(super) fn retry(
-        &mut self,
-        shared: &SharedRequest<S>,
-        now: Now,
-        rng: &mut dyn CryptoRngCore,
-    ) -> Steps<S> {
-        if self.contacts.is_empty() {
-            self.deadline = None;
-            return Vec::new();
-        }
-        let again = self.repeat(shared, now);
-        if !again.is_empty() {
-            return again;
-        }
-        let mut steps = Vec::new();
-        let silent: Culprits = self.round.iter().flat_map(Round::silent).collect();
-        for (kgc, peer) in &silent {
-            self.set_aside(*peer);
-            steps.push(Step::Trouble(EnrolmentTrouble::Silent { kgc: *kgc, peer: *peer }));
-        }
-        if silent.is_empty() || self.usable(now) < self.needed(shared) {
-            steps.extend(self.too_few(shared));
-            self.forgive();
-        }
-        steps.extend(self.attempt(now, rng));
-        steps
-    }
-
-    /// Repeats the package to KGCs whose shares have not come: a package or a share may get lost, and another
-    /// round would use up one more of the few that a KGC contributes to.
+    /// Tells those whose shares have not come what to sign once more: a package may get lost, or a share, and another round would use
+    /// up one more of the few that a KGC contributes to.
     fn repeat(&mut self, shared: &SharedRequest<S>, now: Now) -> Steps<S> {
         let slice = self.slice();
         let Some(round) = self.round.as_mut().filter(|round| round.repeats < MAX_REPEATS) else {
@@ -155,37 +84,6 @@ impl<S: Suite> Coordinator<S> {
     /// The part of a round's time after which the package is repeated to silent KGCs.
     fn slice(&self) -> Duration {
         self.backoff.first() / (u32::from(MAX_REPEATS) + 1)
-    }
-
-    pub(super) fn hear(
-        &mut self,
-        shared: &SharedRequest<S>,
-        deployment: &Deployment<S>,
-        (now, from): (Now, Peer),
-        message: &Message<S>,
-        rng: &mut dyn CryptoRngCore,
-    ) -> Steps<S> {
-        match message {
-            Message::EnrolCookie(cookie) => {
-                let greeted = |contact: &&mut Contact| contact.stage == Stage::Greeted(cookie.nonce);
-                let contact = self.contact(from).filter(greeted);
-                contact.map_or_else(Vec::new, |contact| {
-                    contact.stage = Stage::Asked;
-                    alloc::vec![Step::Send(from, shared.request(cookie))]
-                })
-            }
-            Message::EnrolCommitment(commitment) => {
-                self.commitment(shared, deployment, (now, from), commitment)
-            }
-            Message::EnrolShare(share) => self.share(shared, deployment, (now, from), share, rng),
-            Message::EnrolReply(reply) => match shared.open(deployment, reply) {
-                None => Vec::new(),
-                Some(Ok(keypair)) => alloc::vec![Step::Enrolled(keypair)],
-                Some(Err(error)) => alloc::vec![Step::Wrong(from, error)],
-            },
-            Message::Refusal(refusal) => self.refusal(shared, (now, from), refusal, rng),
-            _ => Vec::new(),
-        }
     }
 
     fn commitment(
@@ -219,7 +117,7 @@ impl<S: Suite> Coordinator<S> {
         deployment: &Deployment<S>,
         message: &EnrolCommitment,
     ) -> Result<Stage, Error> {
-        if !shared.kgcs().contains(&message.kgc) {
+        if !kgcs(shared).contains(&message.kgc) {
             return Err(Error::WrongKgc);
         }
         let known = match self.known.iter().find(|known| known.statement == message.statement) {
@@ -235,7 +133,7 @@ impl<S: Suite> Coordinator<S> {
     /// Takes the quorum's statement about its shares.
     fn learn(&mut self, deployment: &Deployment<S>, statement: &[u8]) -> Result<&Known<S>, Error> {
         let verified = QuorumStatement::<S>::decode(statement)?.verify(deployment)?;
-        let verifier = self.frost.read(&verified).map_err(|_| Error::Malformed("public shares"))?;
+        let verifier = (self.read)(&verified).map_err(|_| Error::Malformed("public shares"))?;
         if self.known.len() >= MAX_KNOWN {
             self.known.remove(0);
         }
@@ -328,7 +226,7 @@ impl<S: Suite> Coordinator<S> {
     fn hopeless(&mut self, shared: &SharedRequest<S>) -> Option<Step<S>> {
         let final_words = self.contacts.iter().filter_map(|contact| contact.refused);
         let final_words: Vec<_> = final_words.filter(|reason| !reason.is_transient()).collect();
-        let others = shared.kgcs().len().saturating_sub(final_words.len());
+        let others = kgcs(shared).len().saturating_sub(final_words.len());
         let hopeless = others < self.needed(shared) && !self.told_refused;
         self.told_refused |= hopeless;
         final_words.last().copied().filter(|_| hopeless).map(Step::Refused)
@@ -363,7 +261,7 @@ impl<S: Suite> Coordinator<S> {
         }
         self.told_too_few = true;
         let answered = contact::answered(&self.contacts);
-        let missing = shared.kgcs().iter().copied().filter(|kgc| !answered.contains(kgc)).collect();
+        let missing = kgcs(shared).iter().copied().filter(|kgc| !answered.contains(kgc)).collect();
         let threshold = self.threshold();
         Some(Step::Trouble(EnrolmentTrouble::TooFew { answered, missing, threshold }))
     }
@@ -397,7 +295,104 @@ impl<S: Suite> Coordinator<S> {
 
     /// t, or its lower bound as long as it is unknown.
     fn needed(&self, shared: &SharedRequest<S>) -> usize {
-        self.threshold().map_or(shared.kgcs().len() / 2 + 1, usize::from)
+        self.threshold().map_or(kgcs(shared).len() / 2 + 1, usize::from)
+    }
+}
+
+impl<S: Suite> KgcSelection<S> for Coordinator<S> {
+    fn deadline(&self) -> Option<Duration> {
+        self.deadline
+    }
+
+    fn connected(&mut self, now: Now, peer: Peer, rng: &mut dyn CryptoRngCore) -> Steps<S> {
+        if self.contacts.len() >= MAX_KGCS || self.contacts.iter().any(|contact| contact.peer == peer) {
+            return Vec::new();
+        }
+        self.backoff.reset();
+        if self.deadline.is_none() {
+            self.deadline = Some(now.monotonic + self.backoff.next(rng));
+        }
+        let mut contact = Contact::new(peer);
+        let hello = greet(&mut contact, rng);
+        self.contacts.push(contact);
+        alloc::vec![hello]
+    }
+
+    fn disconnected(
+        &mut self,
+        shared: &SharedRequest<S>,
+        now: Now,
+        peer: Peer,
+        rng: &mut dyn CryptoRngCore,
+    ) -> Steps<S> {
+        self.contacts.retain(|contact| contact.peer != peer);
+        let spoilt = self.round.as_ref().is_some_and(|round| round.due(peer).is_some());
+        if self.contacts.is_empty() {
+            self.round = None;
+            self.deadline = None;
+            return Vec::new();
+        }
+        if spoilt { self.go_on(shared, now, rng) } else { Vec::new() }
+    }
+
+    /// The deadline has come. Who committed itself and did not sign is set aside; if too few are left then, everybody is
+    /// asked again.
+    fn retry(&mut self, shared: &SharedRequest<S>, now: Now, rng: &mut dyn CryptoRngCore) -> Steps<S> {
+        if self.contacts.is_empty() {
+            self.deadline = None;
+            return Vec::new();
+        }
+        let again = self.repeat(shared, now);
+        if !again.is_empty() {
+            return again;
+        }
+        let mut steps = Vec::new();
+        let silent: Culprits = self.round.iter().flat_map(Round::silent).collect();
+        for (kgc, peer) in &silent {
+            self.set_aside(*peer);
+            steps.push(Step::Trouble(EnrolmentTrouble::Silent { kgc: *kgc, peer: *peer }));
+        }
+        if silent.is_empty() || self.usable(now) < self.needed(shared) {
+            steps.extend(self.too_few(shared));
+            self.forgive();
+        }
+        steps.extend(self.attempt(now, rng));
+        steps
+    }
+
+    fn receive(
+        &mut self,
+        shared: &SharedRequest<S>,
+        deployment: &Deployment<S>,
+        (now, from): (Now, Peer),
+        message: &Message<S>,
+        rng: &mut dyn CryptoRngCore,
+    ) -> Steps<S> {
+        match message {
+            Message::EnrolCookie(cookie) => {
+                let greeted = |contact: &&mut Contact| contact.stage == Stage::Greeted(cookie.nonce);
+                let contact = self.contact(from).filter(greeted);
+                contact.map_or_else(Vec::new, |contact| {
+                    contact.stage = Stage::Asked;
+                    alloc::vec![Step::Send(from, shared.request(cookie))]
+                })
+            }
+            Message::EnrolCommitment(commitment) => {
+                self.commitment(shared, deployment, (now, from), commitment)
+            }
+            Message::EnrolShare(share) => self.share(shared, deployment, (now, from), share, rng),
+            Message::EnrolReply(reply) => match shared.open(deployment, reply) {
+                None => Vec::new(),
+                Some(Ok(keypair)) => alloc::vec![Step::Enrolled(keypair)],
+                Some(Err(error)) => alloc::vec![Step::Wrong(from, error)],
+            },
+            Message::Refusal(refusal) => self.refusal(shared, (now, from), refusal, rng),
+            _ => Vec::new(),
+        }
+    }
+
+    fn quorum(&self) -> Vec<Peer> {
+        self.contacts.iter().map(|contact| contact.peer).collect()
     }
 }
 
@@ -406,4 +401,20 @@ fn greet<S: Suite>(contact: &mut Contact, rng: &mut dyn CryptoRngCore) -> Step<S
     rng.fill_bytes(&mut nonce);
     contact.stage = Stage::Greeted(nonce);
     Step::Send(contact.peer, Message::EnrolHello(EnrolHello { nonce }))
+}
+
+/// The KGCs that the request names.
+fn kgcs<S: Suite>(shared: &SharedRequest<S>) -> &[KgcId] {
+    shared.pending.request().kgcs()
+}
+
+/// In ascending order of their keys, equals as they came. For the few that a quorum has: a library's sort for each of their types
+/// takes a board more flash than it saves time.
+pub(super) fn ascending<T, K: Ord>(items: impl IntoIterator<Item = T>, key: impl Fn(&T) -> K) -> Vec<T> {
+    let mut sorted: Vec<T> = Vec::new();
+    for item in items {
+        let place = sorted.partition_point(|before| key(before) <= key(&item));
+        sorted.insert(place, item);
+    }
+    sorted
 }

@@ -8,11 +8,11 @@ use quiver_machine::{Backoff, Now, Peer};
 use quiver_message::{EnrolCookie, EnrolHello, Message, Nonce, Refusal};
 use rand_core::CryptoRngCore;
 
-use super::{SharedRequest, Step, Steps};
+use super::{KgcSelection, SharedRequest, Step, Steps};
 
 /// The KGC that is asked, and its deadline.
 #[derive(Debug)]
-pub(super) struct Single {
+pub(crate) struct Single {
     /// Connected KGCs, the one to ask first.
     kgcs: Vec<Peer>,
     nonce: Option<Nonce>,
@@ -21,41 +21,8 @@ pub(super) struct Single {
 }
 
 impl Single {
-    pub(super) fn new(backoff: Backoff) -> Self {
+    pub(crate) fn new(backoff: Backoff) -> Self {
         Self { kgcs: Vec::new(), nonce: None, deadline: None, backoff }
-    }
-
-    pub(super) fn deadline(&self) -> Option<Duration> {
-        self.deadline
-    }
-
-    pub(super) fn connected<S: Suite>(
-        &mut self,
-        now: Now,
-        kgc: Peer,
-        rng: &mut dyn CryptoRngCore,
-    ) -> Steps<S> {
-        self.kgcs.insert(0, kgc);
-        self.backoff.reset();
-        alloc::vec![Step::Send(kgc, self.hello(now, rng))]
-    }
-
-    pub(super) fn disconnected(&mut self, peer: Peer) {
-        self.kgcs.retain(|kgc| *kgc != peer);
-        if self.kgcs.is_empty() {
-            self.nonce = None;
-            self.deadline = None;
-        }
-    }
-
-    /// The deadline has come: begin again with a fresh nonce. The request itself stays the same.
-    pub(super) fn retry<S: Suite>(&mut self, now: Now, rng: &mut dyn CryptoRngCore) -> Steps<S> {
-        // It did not answer: the next one, if there is one.
-        if self.kgcs.len() > 1 {
-            self.kgcs.rotate_left(1);
-        }
-        let first = self.kgcs.first().copied();
-        first.map(|kgc| Step::Send(kgc, self.hello(now, rng))).into_iter().collect()
     }
 
     fn hello<S: Suite>(&mut self, now: Now, rng: &mut dyn CryptoRngCore) -> Message<S> {
@@ -64,27 +31,6 @@ impl Single {
         self.nonce = Some(nonce);
         self.deadline = Some(now.monotonic + self.backoff.next(rng));
         Message::EnrolHello(EnrolHello { nonce })
-    }
-
-    pub(super) fn hear<S: Suite>(
-        &mut self,
-        shared: &SharedRequest<S>,
-        deployment: &Deployment<S>,
-        now: Now,
-        from: Peer,
-        message: &Message<S>,
-        rng: &mut dyn CryptoRngCore,
-    ) -> Steps<S> {
-        let step = match message {
-            Message::EnrolCookie(cookie) => self.cookie(shared, from, cookie),
-            Message::EnrolReply(reply) => shared.open(deployment, reply).map(|opened| match opened {
-                Ok(keypair) => Step::Enrolled(keypair),
-                Err(error) => Step::Wrong(from, error),
-            }),
-            Message::Refusal(refusal) => self.refusal(shared, now, from, refusal, rng),
-            _ => None,
-        };
-        step.into_iter().collect()
     }
 
     fn cookie<S: Suite>(
@@ -116,5 +62,62 @@ impl Single {
         self.deadline = Some(now.monotonic + wait);
         self.nonce = None;
         Some(Step::Refused(message.reason))
+    }
+}
+
+impl<S: Suite> KgcSelection<S> for Single {
+    fn deadline(&self) -> Option<Duration> {
+        self.deadline
+    }
+
+    fn connected(&mut self, now: Now, kgc: Peer, rng: &mut dyn CryptoRngCore) -> Steps<S> {
+        self.kgcs.insert(0, kgc);
+        self.backoff.reset();
+        alloc::vec![Step::Send(kgc, self.hello(now, rng))]
+    }
+
+    fn disconnected(
+        &mut self,
+        _: &SharedRequest<S>,
+        _: Now,
+        peer: Peer,
+        _: &mut dyn CryptoRngCore,
+    ) -> Steps<S> {
+        self.kgcs.retain(|kgc| *kgc != peer);
+        if self.kgcs.is_empty() {
+            self.nonce = None;
+            self.deadline = None;
+        }
+        Vec::new()
+    }
+
+    /// The deadline has come: begin again with a fresh nonce. The request itself stays the same.
+    fn retry(&mut self, _: &SharedRequest<S>, now: Now, rng: &mut dyn CryptoRngCore) -> Steps<S> {
+        // It did not answer: the next one, if there is one.
+        if self.kgcs.len() > 1 {
+            self.kgcs.rotate_left(1);
+        }
+        let first = self.kgcs.first().copied();
+        first.map(|kgc| Step::Send(kgc, self.hello(now, rng))).into_iter().collect()
+    }
+
+    fn receive(
+        &mut self,
+        shared: &SharedRequest<S>,
+        deployment: &Deployment<S>,
+        (now, from): (Now, Peer),
+        message: &Message<S>,
+        rng: &mut dyn CryptoRngCore,
+    ) -> Steps<S> {
+        let step = match message {
+            Message::EnrolCookie(cookie) => self.cookie(shared, from, cookie),
+            Message::EnrolReply(reply) => shared.open(deployment, reply).map(|opened| match opened {
+                Ok(keypair) => Step::Enrolled(keypair),
+                Err(error) => Step::Wrong(from, error),
+            }),
+            Message::Refusal(refusal) => self.refusal(shared, now, from, refusal, rng),
+            _ => None,
+        };
+        step.into_iter().collect()
     }
 }

@@ -13,7 +13,7 @@ use quiver_quorum::{Commitment, Error, PublicShares, QuorumSuite, SignatureShare
 
 use super::Verifier;
 
-pub(super) fn read<S: QuorumSuite>(statement: &VerifiedQuorum) -> Result<Box<dyn Verifier<S>>, Error> {
+pub(crate) fn read<S: QuorumSuite>(statement: &VerifiedQuorum) -> Result<Box<dyn Verifier<S>>, Error> {
     Ok(Box::new(PublicShares::<S>::decode(statement.shares())?))
 }
 

@@ -64,7 +64,7 @@ impl<S: Suite> Enrolment<S> {
             (Some(client), EnrolmentInput::Connected(kgc)) => client.connected(cx.now, *kgc, cx.rng),
             (Some(client), EnrolmentInput::Disconnected(peer)) => client.disconnected(cx.now, *peer, cx.rng),
             (Some(client), EnrolmentInput::Received(from, message)) => {
-                client.hear(cx.deployment, cx.now, *from, message, cx.rng)
+                client.receive(cx.deployment, cx.now, *from, message, cx.rng)
             }
             (Some(client), EnrolmentInput::Tick) if tick => client.retry(cx.now, cx.rng),
             _ => Vec::new(),

@@ -75,7 +75,7 @@ impl<S: Suite> Enrolment<S> {
         message: &Message<S>,
     ) -> bool {
         let Some(client) = &mut self.client else { return false };
-        let steps = client.hear(&cx.config.deployment, cx.now, from, message, cx.rng);
+        let steps = client.receive(&cx.config.deployment, cx.now, from, message, cx.rng);
         self.take(cx, steps)
     }
 

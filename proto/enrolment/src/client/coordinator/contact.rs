@@ -10,7 +10,7 @@ use quiver_machine::{Now, Peer};
 use quiver_message::{Nonce, Reason};
 
 use super::Verifier;
-use crate::client::ascending;
+use super::ascending;
 
 /// A connected KGC.
 #[derive(Debug)]
