@@ -36,7 +36,7 @@ Files in the data directory (default ./edge-data): drone.state (keys, encrypted)
 the public file), control.sock (for `status` and `send`).
 Settings: --config FILE (TOML) < QUIVER_EDGE_DATA_DIR, QUIVER_EDGE_LEADER, ... < flags.";
 
-/// Quiver's edge drone: enrols, joins a group, follows its keys, speaks and listens
+/// Quiver's edge drone: enrols, joins a group, follows its keys, sends and receives messages
 #[derive(Debug, Parser)]
 #[command(name = "edge", version, after_help = format!("{EXAMPLES}\n\n{EXIT_CODES_HELP}"))]
 pub(crate) struct Cli {
@@ -59,7 +59,7 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Say something to the group
+    /// Send a message to the group
     Send {
         /// The application's channel
         #[arg(long, default_value = "chat")]

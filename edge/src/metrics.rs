@@ -13,7 +13,7 @@ use quiver_role::{EdgeEvent, Offence, Route};
 use quiver_service::clock;
 use quiver_service::drone::health::Troubles;
 use quiver_service::drone::metrics::EpochGauges;
-use quiver_service::monitoring::{Standing, register};
+use quiver_service::monitoring::{Readiness, register};
 
 /// How far ahead of this machine's clock a leader's may be before that is told, in seconds.
 const CLOCKS: u64 = 60;
@@ -137,12 +137,12 @@ impl Metrics {
 
     /// Brings the gauges up to date, and says whether the drone is in touch with its group. `leaders`: how many addresses of
     /// leaders there are; none while it enrols.
-    pub(crate) fn look<S: Suite>(
+    pub(crate) fn refresh<S: Suite>(
         &self,
         machine: &AnyEdge<S>,
         unreached: &[Unreached],
         leaders: Option<usize>,
-    ) -> Standing {
+    ) -> Readiness {
         let status = machine.status();
         self.gauges.enrolled.set(status.name.is_some().into());
         self.gauges.synced.set(status.synced.into());
@@ -150,34 +150,34 @@ impl Metrics {
         self.gauges.epoch.set(status.epoch, status.valid_until, revocations);
         self.gauges.starts.set(status.boot_no.into());
         let Some(leaders) = leaders else {
-            return Standing::not_ready("enrolling: no key from the KGCs yet");
+            return Readiness::not_ready("enrolling: no key from the KGCs yet");
         };
         let lost = unreached.iter().filter(|other| other.route == Route::Leader).count();
-        standing(&status, machine.key_issued_at(), lost == leaders, clock::unix_now())
+        readiness(&status, machine.key_issued_at(), lost == leaders, clock::unix_now())
     }
 }
 
-fn standing(status: &EdgeStatus, issued: Option<u64>, alone: bool, now: u64) -> Standing {
-    let mut standing = Standing::ready();
+fn readiness(status: &EdgeStatus, issued: Option<u64>, alone: bool, now: u64) -> Readiness {
+    let mut readiness = Readiness::ready();
     if alone {
-        standing.because("no leader of the group is connected");
+        readiness.add_reason("no leader of the group is connected");
     }
     if !status.synced {
         let group = status.group.as_ref().map_or("its group", quiver_ainq::Name::as_str);
-        standing.because(format!("not in sync with {group}"));
-        return standing;
+        readiness.add_reason(format!("not in sync with {group}"));
+        return readiness;
     }
     if let Some(until) = status.valid_until.filter(|until| *until <= now) {
-        standing.because(format!("the group key ran out at {}", clock::format(until)));
+        readiness.add_reason(format!("the group key ran out at {}", clock::format(until)));
     }
     if let Some(issued) = issued.filter(|issued| *issued > now + CLOCKS) {
-        standing.because(format!(
+        readiness.add_reason(format!(
             "the leader made the group key at {}, and this machine's clock says {}: set the clocks right",
             clock::format(issued),
             clock::format(now)
         ));
     }
-    standing
+    readiness
 }
 
 #[cfg(test)]
@@ -205,13 +205,13 @@ mod tests {
 
     #[test]
     fn drone_with_the_current_key_and_a_leader_is_ready() {
-        assert_eq!(standing(&status(true), Some(NOW + 5), false, NOW), Standing::ready());
+        assert_eq!(readiness(&status(true), Some(NOW + 5), false, NOW), Readiness::ready());
     }
 
     #[test]
     fn drone_without_says_what_is_missing() {
         let not = |status: &EdgeStatus, issued, alone, now, part: &str| {
-            let found = standing(status, issued, alone, now);
+            let found = readiness(status, issued, alone, now);
             assert!(found.reasons.iter().any(|reason| reason.contains(part)), "`{part}` not in {found:?}");
         };
         not(&status(false), None, false, NOW, "not in sync with alpha");

@@ -227,7 +227,7 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
         leaders: Option<usize>,
     ) -> Result<Monitor> {
         let metrics = self.metrics.clone();
-        let look = move |machine: &EdgeNode<S>, unreached: &[_]| metrics.look(machine, unreached, leaders);
+        let look = move |machine: &EdgeNode<S>, unreached: &[_]| metrics.refresh(machine, unreached, leaders);
         let troubles = self.metrics.troubles.clone();
         let register = |registry: &mut _| self.metrics.register(registry);
         Ok(health::monitor(address, handle, troubles, register, look).await?)

@@ -1,6 +1,6 @@
 //! `kgc abke`: authorities that certify fields, what they certify, policies of admission over it.
 
-mod listing;
+mod list;
 mod policy;
 mod setup;
 
@@ -35,7 +35,7 @@ pub(crate) fn run(config: &Config, protection: &ProtectionArgs, command: &AbkeCo
                 grants::withdraw(config, store, &known.row, drone, HELD)
             }
             AbkeCommand::Policy(args) => policy::run(config, protection, &deployment, store, args),
-            AbkeCommand::List { json } => listing::run(&deployment, &store, *json),
+            AbkeCommand::List { json } => list::run(&deployment, &store, *json),
         }
     })
 }

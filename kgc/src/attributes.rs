@@ -1,7 +1,7 @@
 //! `kgc abe`: attribute authorities, grants, keys.
 
 mod keygen;
-pub(crate) mod listing;
+pub(crate) mod list;
 mod setup;
 
 use std::path::{Path, PathBuf};
@@ -41,7 +41,7 @@ pub(crate) fn run(config: &Config, protection: &ProtectionArgs, command: &AbeCom
                 grants::withdraw(config, store, &known.row, &args.drone, HELD)
             }
             AbeCommand::Keygen(args) => keygen::run(config, protection, &deployment, store, args),
-            AbeCommand::List { json } => listing::run(&deployment, &store, *json),
+            AbeCommand::List { json } => list::run(&deployment, &store, *json),
             AbeCommand::Publish { name, out } => publish(&deployment, &store, name, out.clone()),
         }
     })

@@ -55,7 +55,7 @@ impl Changes {
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            match tokio::task::block_in_place(|| self.look()) {
+            match tokio::task::block_in_place(|| self.read()) {
                 Ok((commands, seen)) => {
                     for command in commands {
                         let words = describe(&command);
@@ -64,7 +64,7 @@ impl Changes {
                         }
                         tracing::info!("{words}");
                     }
-                    self.saw(seen);
+                    self.mark_seen(seen);
                 }
                 Err(error) => tracing::warn!(%error, "looking for changes"),
             }
@@ -73,7 +73,7 @@ impl Changes {
 
     /// What is new, revocations first, and how far one has seen then. Nothing counts as handed over yet: a look that fails
     /// halfway loses nothing.
-    pub(crate) fn look(&self) -> Result<(Vec<KgcNodeCommand>, Seen)> {
+    pub(crate) fn read(&self) -> Result<(Vec<KgcNodeCommand>, Seen)> {
         let mut seen = self.seen;
         let mut commands = Vec::new();
         let drones = self.store.drones_revoked_after(seen.drones)?;
@@ -82,7 +82,7 @@ impl Changes {
             let drones = drones.iter().map(|drone| drone.revoked).collect();
             commands.push(Either::Left(KgcCommand::RevokeDrones(drones)));
         }
-        let wishes = self.store.wishes_after(seen.wishes)?;
+        let wishes = self.store.revocation_requests_after(seen.wishes)?;
         if let Some((last, _)) = wishes.last() {
             seen.wishes = *last;
             let drones = wishes.iter().map(|(_, drone)| *drone).collect();
@@ -109,7 +109,7 @@ impl Changes {
     }
 
     /// All that was seen is handed over.
-    pub(crate) const fn saw(&mut self, seen: Seen) {
+    pub(crate) const fn mark_seen(&mut self, seen: Seen) {
         self.seen = seen;
     }
 }

@@ -89,7 +89,7 @@ fn mark_revoked<S: Suite>(config: &Config, store: &Store, drones: &mut [Drone]) 
 
 /// Has a drone revoked by the quorum, as soon as enough operators want it.
 fn want_revoked(config: &Config, quorum: &Pinned, which: &str, told: Option<(UnixTime, bool)>) -> Result<()> {
-    let (serial, name) = registry::open(config)?.wish_revoked(which, told, clock::unix_now())?;
+    let (serial, name) = registry::open(config)?.request_revocation(which, told, clock::unix_now())?;
     let (serial, threshold) = (hex::encode(serial), quorum.parameters.threshold());
     terminal::line(&format!(
         "wanted here: that drone {name} (serial {serial}) is revoked; the quorum does it as soon as {threshold} of its \

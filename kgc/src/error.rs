@@ -209,7 +209,7 @@ pub(crate) enum Error {
     #[error(
         "this operator already wants `{which}` revoked; see `kgc quorum status` for how many others it takes"
     )]
-    AlreadyWished {
+    AlreadyRequested {
         /// What was asked for.
         which: String,
     },
@@ -273,7 +273,7 @@ impl Error {
             | Self::OrdinalTaken { .. }
             | Self::MasterKeyExists(_)
             | Self::AlreadyRevoked { .. }
-            | Self::AlreadyWished { .. }
+            | Self::AlreadyRequested { .. }
             | Self::TokenUsed { .. }
             | Self::NothingGranted { .. } => Exit::Refused,
             _ => Exit::Failed,

@@ -1,6 +1,6 @@
 //! `kgc ibe`: the master key of encryption to conditions, and when whose keys are released.
 
-mod listing;
+mod list;
 mod policy;
 pub(crate) mod setup;
 
@@ -35,7 +35,7 @@ pub(crate) fn run(config: &Config, protection: &ProtectionArgs, command: &IbeCom
             IbeCommand::Policy { change: None, json } => policy::list(&store, *json),
             IbeCommand::Policy { change: Some(change), .. } => policy::change(config, store, change),
             IbeCommand::Release { condition, withdraw } => release(config, store, condition, !withdraw),
-            IbeCommand::List { json } => listing::run(&deployment, &store, *json),
+            IbeCommand::List { json } => list::run(&deployment, &store, *json),
             IbeCommand::Publish { out } => publish(&deployment, &store, out.clone()),
         }
     })

@@ -16,7 +16,7 @@ use quiver_role::quorum::QuorumEvent;
 use quiver_role::release::ReleaseEvent;
 use quiver_role::{CLOCK_TOLERANCE, Either, KgcEvent, Machine, Reason, RevocationUsage};
 use quiver_service::clock;
-use quiver_service::monitoring::{Monitor, Standing, number, register, registry};
+use quiver_service::monitoring::{Monitor, Readiness, number, register, registry};
 
 use crate::config::Config;
 use crate::error::Result;
@@ -156,10 +156,10 @@ impl Metrics {
 
     /// Adds why this machine's clock cannot be right, if it cannot: what is signed is of the future, or most of the others
     /// do not sign what is of now. `issued`: when the newest revocation list was signed.
-    pub(crate) fn judge_clock(&self, standing: &mut Standing, issued: Option<UnixTime>, now: UnixTime) {
+    pub(crate) fn check_clock(&self, readiness: &mut Readiness, issued: Option<UnixTime>, now: UnixTime) {
         let shown = clock::format(now);
         if let Some(issued) = issued.filter(|issued| *issued > now.saturating_add(CLOCK_TOLERANCE)) {
-            standing.because(format!(
+            readiness.add_reason(format!(
                 "the revocation list was signed at {}, and this machine's clock says {shown}: set the clocks right",
                 clock::format(issued)
             ));
@@ -168,14 +168,14 @@ impl Metrics {
         let others = usize::try_from(self.quorum_members.get()).unwrap_or_default().saturating_sub(1);
         if refusing.len() * 2 > others {
             let names = refusing.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-            standing.because(format!(
+            readiness.add_reason(format!(
                 "this machine's clock says {shown}, and KGC {names} sign no revocation list of that time: set the clocks right"
             ));
         }
     }
 
     /// Brings what is said of the newest revocation list up to date.
-    pub(crate) fn show_list(&self, usage: RevocationUsage) {
+    pub(crate) fn set_list_gauges(&self, usage: RevocationUsage) {
         self.revocation_list_bytes.set(number(usage.len));
         self.revocation_list_board_bytes.set(number(usage.leaders_len));
         self.revocation_list_next_update.set(number(usage.next_update));
@@ -208,17 +208,17 @@ impl Metrics {
 }
 
 /// A single KGC that runs serves drones.
-pub(crate) fn of_single<S: Suite>(machine: &KgcNode<S>, metrics: &Metrics) -> Standing {
+pub(crate) fn of_single<S: Suite>(machine: &KgcNode<S>, metrics: &Metrics) -> Readiness {
     metrics.serving.set(1);
     metrics.tokens.set(i64::try_from(machine.issued()).unwrap_or(i64::MAX));
     metrics.quorum_members.set(1);
     metrics.quorum_threshold.set(1);
     metrics.quorum_connected.set(1);
-    let mut standing = Standing::ready();
-    metrics.judge_clock(&mut standing, machine.revocations_issued(), clock::unix_now());
+    let mut readiness = Readiness::ready();
+    metrics.check_clock(&mut readiness, machine.revocations_issued(), clock::unix_now());
     metrics.revocation_list.set(i64::try_from(machine.revocation_number()).unwrap_or(i64::MAX));
-    metrics.show_list(machine.revocation_usage());
-    standing
+    metrics.set_list_gauges(machine.revocation_usage());
+    readiness
 }
 
 /// Serves metrics and health of the running machine.
@@ -226,7 +226,7 @@ pub(crate) async fn monitor<M>(
     config: &Config,
     metrics: Metrics,
     handle: Handle<M>,
-    look: impl Fn(&M, &Metrics) -> Standing + Clone + Send + Sync + 'static,
+    look: impl Fn(&M, &Metrics) -> Readiness + Clone + Send + Sync + 'static,
 ) -> Result<Monitor>
 where
     M: Machine + 'static,
@@ -240,16 +240,16 @@ where
         let (handle, metrics, look) = (handle.clone(), metrics.clone(), look.clone());
         Box::pin(async move {
             let looked = handle.inspect(move |machine| look(machine, &metrics)).await;
-            let Ok(mut standing) = looked else { return Standing::not_ready("the service is ending") };
+            let Ok(mut readiness) = looked else { return Readiness::not_ready("the service is ending") };
             for trouble in handle.metrics().trouble().into_iter().chain(handle.duplicate_identity()) {
-                standing.because(trouble);
+                readiness.add_reason(trouble);
             }
             let others = handle.other_clocks();
             if others.differ() {
-                let apart = (others.apart, others.heard);
-                standing.because(clock::disagreement(clock::unix_now(), apart, others.ahead));
+                let apart = (others.apart, others.answered);
+                readiness.add_reason(clock::disagreement(clock::unix_now(), apart, others.ahead));
             }
-            standing
+            readiness
         })
     });
     Ok(monitor)
@@ -262,9 +262,9 @@ mod tests {
     const NOW: u64 = 1_769_860_800;
 
     fn reasons(metrics: &Metrics, issued: Option<u64>) -> Vec<String> {
-        let mut standing = Standing::ready();
-        metrics.judge_clock(&mut standing, issued, NOW);
-        standing.reasons
+        let mut readiness = Readiness::ready();
+        metrics.check_clock(&mut readiness, issued, NOW);
+        readiness.reasons
     }
 
     #[test]

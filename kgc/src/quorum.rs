@@ -5,6 +5,7 @@
 
 pub(crate) mod commands;
 mod control;
+mod describe;
 pub(crate) mod file;
 mod found;
 mod host;
@@ -15,7 +16,6 @@ mod sealed;
 pub(crate) mod service;
 mod status;
 mod transport;
-mod words;
 
 use quiver_service::secrets::ProtectionArgs;
 

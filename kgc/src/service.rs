@@ -97,12 +97,12 @@ async fn serve<S: Suite>(config: &Config, protection: &ProtectionArgs, file: &De
 /// machine has to say to that the driver makes durable first.
 fn catch_up<S: Suite>(machine: &mut KgcNode<S>, changes: &mut Changes) -> Result<()> {
     let now = Now { monotonic: Duration::ZERO, unix: clock::unix_now() };
-    let (commands, seen) = changes.look()?;
+    let (commands, seen) = changes.read()?;
     for command in commands {
         tracing::info!("{}", describe(&command));
         machine.handle_input(now, Input::Command(command), &mut OsRng);
     }
-    changes.saw(seen);
+    changes.mark_seen(seen);
     Ok(())
 }
 

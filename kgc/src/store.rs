@@ -10,11 +10,11 @@ mod drones;
 mod ibe;
 mod pinned;
 mod policies;
+mod revocation_requests;
 mod schema;
 #[cfg(test)]
 mod tests;
 mod tokens;
-mod wishes;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

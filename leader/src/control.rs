@@ -98,14 +98,14 @@ pub(crate) struct Status {
     /// Names by slot.
     pub(crate) roster: Vec<(u32, String)>,
     /// Members that have not acknowledged the epoch, the worst first.
-    pub(crate) laggards: Vec<Late>,
+    pub(crate) laggards: Vec<LaggardRow>,
     /// Where it listens.
     pub(crate) listening: Vec<String>,
 }
 
 /// A member that has not acknowledged the epoch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Late {
+pub(crate) struct LaggardRow {
     /// Its slot.
     pub(crate) slot: u32,
     /// Its name; none if it joined without.
@@ -118,7 +118,7 @@ pub(crate) struct Late {
     pub(crate) last_heard: Option<u64>,
 }
 
-impl From<Laggard> for Late {
+impl From<Laggard> for LaggardRow {
     fn from(laggard: Laggard) -> Self {
         let Laggard { slot, name, connected, acknowledged, last_heard } = laggard;
         Self { slot, name: name.map(|name| name.to_string()), connected, acknowledged, last_heard }
@@ -162,7 +162,11 @@ impl Status {
                 .take(roster.min(MEMBERS_SHOWN))
                 .map(|(slot, name)| (slot, name.to_string()))
                 .collect(),
-            laggards: machine.laggards(laggards.min(LAGGARDS_SHOWN)).into_iter().map(Late::from).collect(),
+            laggards: machine
+                .laggards(laggards.min(LAGGARDS_SHOWN))
+                .into_iter()
+                .map(LaggardRow::from)
+                .collect(),
             listening: Vec::new(),
         }
     }
@@ -209,13 +213,13 @@ impl Status {
         if !self.laggards.is_empty() {
             let rows: Vec<_> =
                 self.laggards.iter().map(|late| late.cells(self.counter, clock::unix_now())).collect();
-            lines.push(table(Late::HEADING, &rows));
+            lines.push(table(LaggardRow::HEADING, &rows));
         }
         lines.join("\n")
     }
 }
 
-impl Late {
+impl LaggardRow {
     /// What the columns of [`Self::cells`] say.
     pub(crate) const HEADING: [&'static str; 5] = ["SLOT", "BEHIND", "CONNECTED", "EPOCHS", "HEARD"];
 

@@ -5,10 +5,10 @@
 //! subcommands that only a leader has reach the running one, and `watch` shows its status on a terminal. What a leader shares
 //! with an edge is `quiver_service::drone`.
 
+mod admission;
 mod cli;
 mod config;
 mod control;
-mod demand;
 mod gateway;
 mod metrics;
 mod service;

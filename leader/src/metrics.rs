@@ -18,13 +18,13 @@ use quiver_role::{Leader, LeaderEvent, Reason};
 use quiver_service::clock;
 use quiver_service::drone::health::Troubles;
 use quiver_service::drone::metrics::EpochGauges;
-use quiver_service::monitoring::{Standing, number, register};
+use quiver_service::monitoring::{Readiness, number, register};
 use tokio::time::Instant;
 
 use self::repeated_joins::RepeatedJoins;
 
 /// What a header of the leader's own means that it does not remember.
-pub(crate) const COPY: &str = "an epoch was signed with this leader's key that it did not make: another process leads with a copy of its \
+pub(crate) const COPY_REASON: &str = "an epoch was signed with this leader's key that it did not make: another process leads with a copy of its \
     state (end one of them), or its state was put back from an older backup";
 /// How long such a header keeps a leader from being ready. A copy shows itself again and again, a backup's past just after its start.
 const COPY_SUSPECTED: Duration = Duration::from_secs(300);
@@ -169,7 +169,7 @@ impl Metrics {
                 *self.copy_seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
                 &counters.own_headers
             }
-            _ => return self.note(event),
+            _ => return self.note_trouble(event),
         };
         counter.inc();
     }
@@ -193,7 +193,7 @@ impl Metrics {
     }
 
     /// Notes what keeps the leader from its key, and that nothing does any more.
-    fn note(&self, event: &LeaderEvent) {
+    fn note_trouble(&self, event: &LeaderEvent) {
         match event {
             LeaderEvent::Enrolled { .. } => self.troubles.all_over(),
             LeaderEvent::EnrolmentRefused(reason) => {
@@ -205,7 +205,7 @@ impl Metrics {
     }
 
     /// Brings the gauges up to date, and says whether the group is led or could be.
-    pub(crate) fn look<S: Suite>(&self, machine: &Leader<S>, unreached: &[Unreached]) -> Standing {
+    pub(crate) fn refresh<S: Suite>(&self, machine: &Leader<S>, unreached: &[Unreached]) -> Readiness {
         let status = machine.status();
         let gauges = &self.gauges;
         gauges.leading.set(i64::from(status.stance == Stance::Leading));
@@ -217,36 +217,36 @@ impl Metrics {
         let revocations = (status.revocation_number, status.revocations_next_update);
         gauges.epoch.set(status.epoch, status.valid_until, revocations);
         let seen = *self.copy_seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut standing = stance(&status.stance, unreached);
+        let mut readiness = stance(&status.stance, unreached);
         if seen.is_some_and(|seen| seen.elapsed() < COPY_SUSPECTED) {
-            standing.because(COPY);
+            readiness.add_reason(COPY_REASON);
         }
         if let Some(doubt) = machine.clock_doubt(clock::unix_now()) {
-            standing.because(doubted(&doubt));
+            readiness.add_reason(describe_doubt(&doubt));
         }
-        standing
+        readiness
     }
 }
 
 /// Whether a leader does its work.
-fn stance(stance: &Stance, unreached: &[Unreached]) -> Standing {
+fn stance(stance: &Stance, unreached: &[Unreached]) -> Readiness {
     match stance {
-        Stance::Leading | Stance::StandingBy { leader: Some(_), .. } => Standing::ready(),
+        Stance::Leading | Stance::StandingBy { leader: Some(_), .. } => Readiness::ready(),
         Stance::Enrolling if unreached.is_empty() => {
-            Standing::not_ready("not enrolled yet: waiting for the KGC's answer")
+            Readiness::not_ready("not enrolled yet: waiting for the KGC's answer")
         }
-        Stance::Enrolling => Standing::not_ready("not enrolled yet"),
-        Stance::StandingBy { leader: None, .. } => Standing::not_ready(
+        Stance::Enrolling => Readiness::not_ready("not enrolled yet"),
+        Stance::StandingBy { leader: None, .. } => Readiness::not_ready(
             "standing by, and no leader of the group answers: it takes over when the silence has lasted long enough",
         ),
-        Stance::Retired => Standing::not_ready(
+        Stance::Retired => Readiness::not_ready(
             "does not lead: another leader opened a higher term, or this one contradicted itself (see its log)",
         ),
     }
 }
 
 /// Why the clocks cannot both be right.
-fn doubted(ClockDoubt { witness, theirs, ours }: &ClockDoubt) -> String {
+fn describe_doubt(ClockDoubt { witness, theirs, ours }: &ClockDoubt) -> String {
     let (theirs, ours) = (clock::format(*theirs), clock::format(*ours));
     let fact = match witness {
         ClockWitness::RevocationList => format!("the KGC signed its revocation list at {theirs}"),
@@ -339,7 +339,7 @@ mod tests {
     fn doubt_about_the_clocks_names_who_signed_both_times_and_the_remedy() {
         let doubt =
             ClockDoubt { witness: ClockWitness::RevocationList, theirs: 1_769_864_400, ours: 1_769_860_800 };
-        let told = doubted(&doubt);
+        let told = describe_doubt(&doubt);
         for part in
             ["the KGC", "2026-01-31T13:00:00Z", "clock says 2026-01-31T12:00:00Z", "set the clocks right"]
         {

@@ -21,9 +21,9 @@ use tokio::sync::{broadcast, mpsc};
 use tokio::task::JoinSet;
 
 use self::host::LeaderHost;
+use crate::admission::{self, PolicyFile};
 use crate::config::Config;
 use crate::control;
-use crate::demand::{self, PolicyFile};
 use crate::gateway;
 use crate::metrics::{Metrics, Wave};
 use crate::store;
@@ -112,7 +112,7 @@ impl<S: QuorumSuite> LeaderService<'_, S> {
             let wanted = PolicyFile::read(path, &self.drone.deployment, &group)?;
             let keys = self.drone.store.keys(&self.drone.deployment);
             if !wanted.is_known(&keys.keyring()?) {
-                if self.learn(machine).await?.is_none() {
+                if self.fetch_authorities(machine).await?.is_none() {
                     return Ok(());
                 }
                 machine = self.machine(None)?.into();
@@ -126,7 +126,7 @@ impl<S: QuorumSuite> LeaderService<'_, S> {
         let boards = gateway::config(self.config, &node, &group)?;
         let (driver, running) = self.driver(&node, machine)?;
         let (metrics, troubles) = (self.metrics.clone(), self.metrics.troubles.clone());
-        let look = move |machine: &LeaderNode<S>, unreached: &[_]| metrics.look(machine, unreached);
+        let look = move |machine: &LeaderNode<S>, unreached: &[_]| metrics.refresh(machine, unreached);
         let (address, register) =
             (self.config.drone.metrics, |registry: &mut _| self.metrics.register(registry));
         let _monitor = health::monitor(address, running.machine.clone(), troubles, register, look).await?;
@@ -140,7 +140,7 @@ impl<S: QuorumSuite> LeaderService<'_, S> {
             tasks.spawn(gateway::serve(boards, running.machine.clone()));
         }
         if let Some(authority) = demanded {
-            tasks.spawn(demand::keep_slot_keys(running, authority));
+            tasks.spawn(admission::keep_slot_keys(running, authority));
         } else if self.config.drone.attributes {
             tasks.spawn(running.keep_fetched());
         }
@@ -172,7 +172,7 @@ impl<S: QuorumSuite> LeaderService<'_, S> {
 
     /// The first start with a policy: enrols if need be, and asks the KGC which authorities there are. Nobody can join
     /// meanwhile, because nothing listens. `None` if a signal came first.
-    async fn learn(&mut self, machine: AdmittingLeader<S>) -> Result<Option<()>> {
+    async fn fetch_authorities(&mut self, machine: AdmittingLeader<S>) -> Result<Option<()>> {
         let mut node = self.node(&machine.status().group)?;
         (node.listen, node.topic) = (Vec::new(), None);
         node.dial.retain(|(route, _)| *route == Route::Kgc);

@@ -49,14 +49,14 @@ pub(crate) async fn run(config: &Config, every: Duration) -> Result<()> {
         return Err(Error::NoTerminal("standard output"));
     }
     // As long as the terminal is as usual: whether there is a leader at all.
-    let first = look(config).await?;
+    let first = fetch_status(config).await?;
     let shutdown = Shutdown::listen()?;
     report_panics_on_the_first_screen();
     let mut terminal = Terminal::new(TermionBackend::new(screen(stdout())?))?;
     watch(&mut terminal, config, every, first, shutdown).await
 }
 
-async fn look(config: &Config) -> Result<Status> {
+async fn fetch_status(config: &Config) -> Result<Status> {
     ask(config, Request::Status { roster: 0, laggards: LAGGARDS }).await
 }
 
@@ -87,7 +87,7 @@ async fn watch(
         let view = View { status: &status, trouble: trouble.as_deref(), now: clock::unix_now() };
         terminal.draw(|frame| view.draw(frame))?;
         tokio::select! {
-            _ = turns.tick() => match look(config).await {
+            _ = turns.tick() => match fetch_status(config).await {
                 Ok(newer) => (status, trouble) = (newer, None),
                 // It may come back; what it said last stays.
                 Err(error) => trouble = Some(error.to_string()),

@@ -23,17 +23,17 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use self::bench::{Bench, eventually};
-use self::board::{Board, Parts, Patience};
+use self::board::{Board, Parts, TimeLimit};
 use self::hostile::{Conduct, Hostile};
 use self::noise::Cable;
 use self::tty::Tty;
 
 /// A board with a token of its own.
 fn board(bench: &Bench, name: &str) -> Board {
-    board_with_patience(bench, name, Patience::LONG)
+    board_with_patience(bench, name, TimeLimit::LONG)
 }
 
-fn board_with_patience(bench: &Bench, name: &str, patience: Patience) -> Board {
+fn board_with_patience(bench: &Bench, name: &str, patience: TimeLimit) -> Board {
     let floor = quiver_service::clock::unix_now() - 60;
     let token = bench.token(name).encode().to_vec();
     Board::new(Parts { deployment: bench.deployment(), token, group: "alpha", floor, patience })
@@ -171,7 +171,7 @@ fn garbage_on_the_line_at_every_point_costs_time_and_nothing_else() {
 #[test]
 fn hostile_gateway_delays_and_drops_and_no_more() {
     let bench = Bench::new();
-    let victim = &board_with_patience(&bench, "board-1", Patience::SHORT);
+    let victim = &board_with_patience(&bench, "board-1", TimeLimit::SHORT);
     let witness = &board(&bench, "board-2");
     let gateway = Hostile::between(&victim.line, 11);
     let _leader = bench.leader(&[&gateway.line, &witness.line]);

@@ -37,7 +37,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(500);
 
 /// What the memberships have in common.
-struct Plan<S: QuorumSuite> {
+struct Memberships<S: QuorumSuite> {
     group: Name,
     leaders: Vec<Multiaddr>,
     client: KeyClient<S>,
@@ -46,7 +46,7 @@ struct Plan<S: QuorumSuite> {
 }
 
 /// A credential of the period, as it is stored.
-struct Held<S: QuorumSuite> {
+struct StoredCredential<S: QuorumSuite> {
     entry: Entry<S>,
     key: HeldKey,
 }
@@ -56,7 +56,7 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
     pub(super) async fn stay_anonymous(mut self, state: Option<Snapshot>) -> Result<()> {
         let own = Edge::new(self.config.machine(&self.drone), state.as_ref())?;
         let keypair = Arc::new(copy(&self.drone.deployment, own.keypair().ok_or(Error::NoToken)?)?);
-        let plan = Plan {
+        let memberships = Memberships {
             group: self.group()?,
             leaders: self.config.leader_addresses()?,
             client: self.drone.client(CALL_TIME)?,
@@ -64,26 +64,26 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
         };
         let (_control, calls) = Server::start(&self.config.drone.data_dir)?;
         let mut tasks = JoinSet::new();
-        let (running, client) = (plan.running.subscribe(), plan.client.clone());
-        tasks.spawn(answer(calls, running, client, (Arc::clone(&keypair), plan.group.clone())));
-        let client = plan.client.clone();
+        let (running, client) = (memberships.running.subscribe(), memberships.client.clone());
+        tasks.spawn(answer(calls, running, client, (Arc::clone(&keypair), memberships.group.clone())));
+        let client = memberships.client.clone();
         tasks.spawn(async move { client.keep_fetching(&keypair).await });
-        self.join_again_and_again(&plan).await
+        self.rejoin(&memberships).await
     }
 
-    async fn join_again_and_again(&mut self, plan: &Plan<S>) -> Result<()> {
+    async fn rejoin(&mut self, memberships: &Memberships<S>) -> Result<()> {
         let mut pause = self.config.edge.retry;
         // The credential that proves nothing new: showing it again would end the same way.
         let mut spent: Option<HeldKey> = None;
         loop {
             let held = tokio::select! {
-                held = credential(self.config, plan, spent.as_ref()) => held?,
+                held = wait_for_credential(self.config, memberships, spent.as_ref()) => held?,
                 signal = self.shutdown.requested() => {
                     tracing::info!(signal, "stopping");
                     return Ok(());
                 }
             };
-            let Some(ending) = self.run_once(plan, &held).await? else { return Ok(()) };
+            let Some(ending) = self.run_once(memberships, &held).await? else { return Ok(()) };
             match ending {
                 Ending::Left => return Ok(()),
                 ending if ending.is_final() => spent = Some(held.key),
@@ -103,16 +103,20 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
     }
 
     /// Runs one machine from its start to its end; `None` if a signal came first.
-    async fn run_once(&mut self, plan: &Plan<S>, held: &Held<S>) -> Result<Option<Ending>> {
-        let Some(config) = tokio::task::block_in_place(|| self.anonymous(plan, held)) else {
+    async fn run_once(
+        &mut self,
+        memberships: &Memberships<S>,
+        held: &StoredCredential<S>,
+    ) -> Result<Option<Ending>> {
+        let Some(config) = tokio::task::block_in_place(|| self.anonymous(memberships, held)) else {
             // It is not of this period any more, or slot keys alone: the same as if it had ended.
             return Ok(Some(Ending::PeriodOver));
         };
         let machine = AnonymousEdge::new(config, EdgeHost::ledger(&self.drone.store).as_ref())?;
         let machine = Node::new(machine.into(), Envelopes::default());
         let mut node = NodeConfig::spoke(NodeKey::random(&mut OsRng)?, Transport::TcpAndQuic);
-        node.dial = plan.leaders.iter().map(|address| (Route::Leader, address.clone())).collect();
-        node.topic = Some(group_topic(plan.group.as_str()));
+        node.dial = memberships.leaders.iter().map(|address| (Route::Leader, address.clone())).collect();
+        node.topic = Some(group_topic(memberships.group.as_str()));
         node.identify = false;
         let (over, mut ended) = mpsc::channel(1);
         let (failures, _) = broadcast::channel(FAILURES);
@@ -121,16 +125,20 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
         let (driver, handle) = Driver::new(&node, machine, host, OsRng)?;
         let leaders = Some(node.dial.len());
         let monitor = self.monitor(self.config.drone.metrics, handle.clone(), leaders).await?;
-        plan.running.send_replace(Some(Running::new(handle, plan.client.clone(), failures)));
+        memberships.running.send_replace(Some(Running::new(handle, memberships.client.clone(), failures)));
         let (_refused, mut refusals) = mpsc::channel(1);
         let goal = async { ended.recv().await.ok_or(Stopped.into()) };
         let ending = run_until(driver, &mut self.shutdown, &mut refusals, goal).await?;
-        plan.running.send_replace(None);
+        memberships.running.send_replace(None);
         monitor.close().await;
         Ok(ending)
     }
 
-    fn anonymous(&self, plan: &Plan<S>, held: &Held<S>) -> Option<AnonymousConfig<S>> {
+    fn anonymous(
+        &self,
+        memberships: &Memberships<S>,
+        held: &StoredCredential<S>,
+    ) -> Option<AnonymousConfig<S>> {
         let told = |error: &dyn std::fmt::Display| tracing::error!(%error, "the credential does not hold");
         let terms = Terms::of(&held.entry.authority).inspect_err(|error| told(error)).ok()?;
         let certificate =
@@ -138,11 +146,11 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
         let period = certificate.key().period();
         Some(AnonymousConfig {
             deployment: self.drone.deployment.clone(),
-            group: plan.group.clone(),
+            group: memberships.group.clone(),
             authority: held.entry.authority.clone(),
             credential: certificate.into_credential()?,
             period,
-            revocations: plan.client.keys().revocations(),
+            revocations: memberships.client.keys().revocations(),
             most: self.config.edge.answers,
             patience: PATIENCE,
             timing: self.config.timing(),
@@ -151,15 +159,15 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
 }
 
 /// Waits for a credential of the period that it is.
-async fn credential<S: QuorumSuite>(
+async fn wait_for_credential<S: QuorumSuite>(
     config: &Config,
-    plan: &Plan<S>,
+    memberships: &Memberships<S>,
     spent: Option<&HeldKey>,
-) -> Result<Held<S>> {
+) -> Result<StoredCredential<S>> {
     let mut told = false;
     loop {
-        let keyring = plan.client.keys().keyring()?;
-        match choose(config, &keyring)? {
+        let keyring = memberships.client.keys().keyring()?;
+        match current_credential(config, &keyring)? {
             Some(held) if spent != Some(&held.key) => return Ok(held),
             Some(_) => {}
             None if !told => {
@@ -173,7 +181,10 @@ async fn credential<S: QuorumSuite>(
 }
 
 /// The credential to be shown, if it is of this period.
-fn choose<S: QuorumSuite>(config: &Config, keyring: &Keyring<S>) -> Result<Option<Held<S>>> {
+fn current_credential<S: QuorumSuite>(
+    config: &Config,
+    keyring: &Keyring<S>,
+) -> Result<Option<StoredCredential<S>>> {
     let wanted = config.edge.authority.as_deref();
     let entries = keyring.entries_of(KIND).filter(|entry| entry.key.is_some());
     let mut entries = entries.filter(|entry| wanted.is_none_or(|name| entry.authority.name.as_str() == name));
@@ -188,7 +199,7 @@ fn choose<S: QuorumSuite>(config: &Config, keyring: &Keyring<S>) -> Result<Optio
     if period.ok() != Certificate::period_of(&key.key).ok() {
         return Ok(None);
     }
-    Ok(Some(Held { entry: entry.clone(), key: key.clone() }))
+    Ok(Some(StoredCredential { entry: entry.clone(), key: key.clone() }))
 }
 
 /// Answers requests; the machine is another one in each membership.

@@ -12,10 +12,10 @@ use rand::rngs::OsRng;
 use zeroize::Zeroizing;
 
 use crate::attributes::write_public;
+use crate::authority_setup::{AuthoritySetup, refuse_taken};
 use crate::cli::AbkeSetupArgs;
 use crate::config::Config;
 use crate::error::{Error, Result};
-use crate::founding::{Founding, refuse_taken};
 use crate::store::Store;
 
 /// Draws the seed of all slot keys, has the KGC sign what is public, stores everything.
@@ -34,7 +34,7 @@ pub(crate) fn run<S: Suite>(
     let by = protection.obtain(false)?;
     let mut seed = Zeroizing::new(vec![0; 32]);
     OsRng.fill_bytes(&mut seed);
-    let founding = Founding {
+    let setup = AuthoritySetup {
         kind: KIND,
         name: name.clone(),
         scheme: SCHEME,
@@ -42,7 +42,7 @@ pub(crate) fn run<S: Suite>(
         parameters: terms.parameters(),
         master: seed,
     };
-    let statement = founding.carry_out(config, deployment, &mut store, &by, args.wait)?;
+    let statement = setup.carry_out(config, deployment, &mut store, &by, args.wait)?;
     write_public(&public, &statement)?;
     terminal::line(&format!(
         "authority {name} set up: certifies {} ({} bits), for {} at a time\nfingerprint {}\n{}  public; drones and leaders also fetch it",

@@ -11,10 +11,10 @@ use quiver_service::{private_file, terminal};
 use rand::rngs::OsRng;
 
 use super::write_public;
+use crate::authority_setup::{AuthoritySetup, refuse_taken};
 use crate::cli::SetupArgs;
 use crate::config::Config;
 use crate::error::{Error, Result};
-use crate::founding::{Founding, refuse_taken};
 use crate::store::Store;
 
 /// Bytes a schema's file may have.
@@ -38,7 +38,7 @@ pub(crate) fn run<S: Suite>(
     let schema = read_schema(args.schema.as_deref(), scheme)?;
     let by = protection.obtain(false)?;
     let founded = scheme.found(&schema, &mut OsRng).map_err(Error::scheme)?;
-    let founding = Founding {
+    let setup = AuthoritySetup {
         kind: KIND,
         name: name.clone(),
         scheme: scheme.id(),
@@ -46,7 +46,7 @@ pub(crate) fn run<S: Suite>(
         parameters: founded.parameters,
         master: founded.master,
     };
-    let statement = founding.carry_out(config, deployment, &mut store, &by, args.wait)?;
+    let statement = setup.carry_out(config, deployment, &mut store, &by, args.wait)?;
     // If this fails, `kgc abe publish` does it.
     write_public(&public, &statement)?;
     terminal::line(&format!(

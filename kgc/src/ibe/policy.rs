@@ -3,7 +3,7 @@
 use quiver_role::release::Audience;
 use quiver_service::{clock, terminal};
 
-use super::listing;
+use super::list;
 use crate::cli::PolicyCommand;
 use crate::config::Config;
 use crate::error::Result;
@@ -16,7 +16,7 @@ pub(crate) fn list(store: &Store, json: bool) -> Result<()> {
         terminal::line(&serde_json::to_string_pretty(&rows).map_err(std::io::Error::from)?)?;
         return Ok(());
     }
-    Ok(terminal::line(&listing::policies(&rows))?)
+    Ok(terminal::line(&list::policies(&rows))?)
 }
 
 /// Says another word on a pattern.

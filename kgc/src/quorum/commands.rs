@@ -9,9 +9,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::control::{Outcome, Request};
+use super::describe;
 use super::file::{self, Pinned};
 use super::status::Status;
-use super::words;
 use crate::cli::{ApproveArgs, QuorumCommand, WaitArgs};
 use crate::config::Config;
 use crate::error::{Error, Result};
@@ -36,11 +36,11 @@ pub(crate) async fn run(config: &Config, command: QuorumCommand) -> Result<()> {
         QuorumCommand::Approve(args) => approve(config, &args).await,
         QuorumCommand::Abandon => {
             ask::<()>(config, &Request::Abandon).await?;
-            say("left; the shares are what they were")
+            print_line("left; the shares are what they were")
         }
         QuorumCommand::Adopt => {
             ask::<()>(config, &Request::Adopt).await?;
-            say("the new shares are in force here, the old ones erased")
+            print_line("the new shares are in force here, the old ones erased")
         }
         QuorumCommand::Key(_) | QuorumCommand::Init(_) | QuorumCommand::Found(_) => Ok(()),
     }
@@ -50,17 +50,17 @@ async fn ask<A: DeserializeOwned>(config: &Config, request: &Request) -> Result<
     Ok(call(&config.data_dir, "kgc", "serve", request).await?)
 }
 
-fn say(text: &str) -> Result<()> {
+fn print_line(text: &str) -> Result<()> {
     Ok(terminal::line(text)?)
 }
 
 fn print(value: &impl Serialize) -> Result<()> {
-    say(&serde_json::to_string_pretty(value).map_err(std::io::Error::from)?)
+    print_line(&serde_json::to_string_pretty(value).map_err(std::io::Error::from)?)
 }
 
 async fn status(config: &Config, json: bool) -> Result<()> {
     let status: Status = ask(config, &Request::Status).await?;
-    if json { print(&status) } else { say(&status.text()) }
+    if json { print(&status) } else { print_line(&status.text()) }
 }
 
 /// Says what came of something that takes its time.
@@ -71,12 +71,12 @@ async fn finish(config: &Config, args: &WaitArgs, outcome: Outcome, done: &str, 
     match outcome {
         Outcome::Done { .. } if args.json => Ok(()),
         Outcome::Done { version } => {
-            say(&format!("{done}: shares of version {version} are in force here, and no older ones"))
+            print_line(&format!("{done}: shares of version {version} are in force here, and no older ones"))
         }
         Outcome::Pending => {
             let status: Status = ask(config, &Request::Status).await?;
             let waits = match status.ceremony {
-                Some(ceremony) => format!("waiting for KGC {}", words::list(&ceremony.waits_for)),
+                Some(ceremony) => format!("waiting for KGC {}", describe::list(&ceremony.waits_for)),
                 None => "waiting for the other KGCs".into(),
             };
             Err(Error::TimedOut(format!("not done in {:?}: {waits}; {goes_on}", args.wait)))
@@ -96,15 +96,15 @@ async fn approve(config: &Config, args: &ApproveArgs) -> Result<()> {
     match (&args.digest, args.repair, args.withdraw) {
         (_, Some(kgc), _) => {
             ask::<()>(config, &Request::HelpRepair { kgc }).await?;
-            say(&format!("KGC {kgc} is helped to its shares if it asks within an hour"))
+            print_line(&format!("KGC {kgc} is helped to its shares if it asks within an hour"))
         }
         (Some(digest), None, false) => {
             ask::<()>(config, &Request::Approve { digest: digest.clone() }).await?;
-            say("approved: signed here as soon as it is proposed")
+            print_line("approved: signed here as soon as it is proposed")
         }
         (Some(digest), None, true) => {
             ask::<()>(config, &Request::Withdraw { digest: digest.clone() }).await?;
-            say("withdrawn: not signed here any more")
+            print_line("withdrawn: not signed here any more")
         }
         // The command line requires one of the two.
         (None, None, _) => Err(Error::Quorum("give DIGEST or --repair ID".into())),
@@ -115,7 +115,7 @@ async fn approve(config: &Config, args: &ApproveArgs) -> Result<()> {
 pub(crate) fn sign(config: &Config, body: &[u8], wait: Duration) -> Result<Vec<u8>> {
     let threshold = Pinned::kept(&config.data_dir)?.map_or(0, |pinned| pinned.parameters.threshold());
     let digest = hex::encode(approval(body));
-    say(&format!(
+    print_line(&format!(
         "the quorum has to sign this: at {} of the other KGCs, `kgc quorum approve {digest}`; waiting {wait:?}",
         threshold.saturating_sub(1)
     ))?;

@@ -9,16 +9,16 @@ use quiver_message::quorum::CeremonyKind;
 use quiver_net::Handle;
 use quiver_quorum::QuorumSuite;
 use quiver_role::quorum::{QuorumCommand, QuorumEvent};
-use quiver_service::control::{Call, Patience, USUAL_TIME};
+use quiver_service::control::{Call, TimeLimit, USUAL_TIME};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::{broadcast, mpsc};
 use tokio::time::timeout;
 
+use super::describe;
 use super::file::Pinned;
 use super::node::{QuorumKgc, QuorumKgcCommand};
 use super::status::{self, Status};
-use super::words;
 
 /// What the running service is asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,7 +46,7 @@ pub(crate) enum Request {
 
 /// What the machine tells whoever waits for it.
 #[derive(Clone, Debug)]
-pub(crate) enum Told {
+pub(crate) enum ControlEvent {
     /// Something happened.
     Event(QuorumEvent),
     /// The command of this number was carried out.
@@ -63,8 +63,8 @@ pub(crate) enum Outcome {
     Pending,
 }
 
-impl Patience for Request {
-    fn patience(&self) -> Duration {
+impl TimeLimit for Request {
+    fn time_limit(&self) -> Duration {
         match self {
             Self::Refresh { wait } | Self::Repair { wait } | Self::Propose { wait, .. } => {
                 Duration::from_secs(*wait).saturating_add(USUAL_TIME)
@@ -75,16 +75,16 @@ impl Patience for Request {
 }
 
 /// Everything a request is answered with.
-pub(crate) struct Counter<S: QuorumSuite> {
+pub(crate) struct ControlServer<S: QuorumSuite> {
     pub(crate) machine: Handle<QuorumKgc<S>>,
-    pub(crate) events: broadcast::Sender<Told>,
+    pub(crate) events: broadcast::Sender<ControlEvent>,
     /// How many commands were given.
     pub(crate) asked: Arc<AtomicU64>,
     pub(crate) pinned: Pinned,
     pub(crate) id: KgcId,
 }
 
-impl<S: QuorumSuite> Clone for Counter<S> {
+impl<S: QuorumSuite> Clone for ControlServer<S> {
     fn clone(&self) -> Self {
         let (machine, events, asked) = (self.machine.clone(), self.events.clone(), self.asked.clone());
         Self { machine, events, asked, pinned: self.pinned.clone(), id: self.id }
@@ -94,17 +94,20 @@ impl<S: QuorumSuite> Clone for Counter<S> {
 type Answer = Result<Value, String>;
 
 /// Answers requests until the service ends.
-pub(crate) async fn answer<S: QuorumSuite>(mut calls: mpsc::Receiver<Call<Request>>, counter: Counter<S>) {
+pub(crate) async fn answer<S: QuorumSuite>(
+    mut calls: mpsc::Receiver<Call<Request>>,
+    server: ControlServer<S>,
+) {
     while let Some(Call { request, answer }) = calls.recv().await {
-        let counter = counter.clone();
+        let server = server.clone();
         // Some wait for the other KGCs.
         tokio::spawn(async move {
-            let _ = answer.send(counter.answer(request).await);
+            let _ = answer.send(server.answer(request).await);
         });
     }
 }
 
-impl<S: QuorumSuite> Counter<S> {
+impl<S: QuorumSuite> ControlServer<S> {
     async fn answer(&self, request: Request) -> Answer {
         match request {
             Request::Status => json(&self.status().await?),
@@ -151,10 +154,12 @@ impl<S: QuorumSuite> Counter<S> {
         let signed = async {
             loop {
                 match next(&mut told).await? {
-                    Told::Event(QuorumEvent::Signed { body: signed, signature }) if signed == body => {
+                    ControlEvent::Event(QuorumEvent::Signed { body: signed, signature })
+                        if signed == body =>
+                    {
                         return Ok::<_, String>(Some(hex::encode(signature)));
                     }
-                    Told::Event(QuorumEvent::Refused(reason)) => return Err(reason.into()),
+                    ControlEvent::Event(QuorumEvent::Refused(reason)) => return Err(reason.into()),
                     _ => {}
                 }
             }
@@ -163,8 +168,9 @@ impl<S: QuorumSuite> Counter<S> {
     }
 
     async fn refreshes(&self) -> bool {
-        let refresh =
-            |status: Status| status.ceremony.is_some_and(|it| it.kind == words::kind(CeremonyKind::Refresh));
+        let refresh = |status: Status| {
+            status.ceremony.is_some_and(|it| it.kind == describe::kind(CeremonyKind::Refresh))
+        };
         self.status().await.is_ok_and(refresh)
     }
 
@@ -187,8 +193,8 @@ impl<S: QuorumSuite> Counter<S> {
         let mut answer = Ok(Value::Null);
         loop {
             match next(&mut told).await? {
-                Told::Taken(taken) if taken == number => return answer,
-                Told::Event(QuorumEvent::Refused(reason)) => answer = Err(reason.into()),
+                ControlEvent::Taken(taken) if taken == number => return answer,
+                ControlEvent::Event(QuorumEvent::Refused(reason)) => answer = Err(reason.into()),
                 _ => {}
             }
         }
@@ -207,13 +213,13 @@ impl<S: QuorumSuite> Counter<S> {
             loop {
                 match next(&mut told).await? {
                     // Another KGC began it, and this one has joined by itself.
-                    Told::Event(QuorumEvent::Refused(_)) if self.refreshes().await => {}
-                    Told::Event(event) => {
+                    ControlEvent::Event(QuorumEvent::Refused(_)) if self.refreshes().await => {}
+                    ControlEvent::Event(event) => {
                         if let Some(outcome) = outcome(&event) {
                             return outcome;
                         }
                     }
-                    Told::Taken(_) => {}
+                    ControlEvent::Taken(_) => {}
                 }
             }
         };
@@ -222,7 +228,7 @@ impl<S: QuorumSuite> Counter<S> {
 }
 
 /// What is told next. A subscriber that is too slow misses some.
-async fn next(told: &mut broadcast::Receiver<Told>) -> Result<Told, String> {
+async fn next(told: &mut broadcast::Receiver<ControlEvent>) -> Result<ControlEvent, String> {
     loop {
         match told.recv().await {
             Ok(told) => return Ok(told),
@@ -239,7 +245,7 @@ fn outcome(event: &QuorumEvent) -> Option<Result<Outcome, String>> {
             Some(Ok(Outcome::Done { version: *version }))
         }
         QuorumEvent::Aborted { cause, .. } => {
-            Some(Err(format!("aborted: {}; the shares are what they were", words::cause(cause))))
+            Some(Err(format!("aborted: {}; the shares are what they were", describe::cause(cause))))
         }
         QuorumEvent::Refused(reason) => Some(Err((*reason).into())),
         _ => None,

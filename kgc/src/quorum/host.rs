@@ -10,10 +10,10 @@ use quiver_role::release::ReleaseAuthority;
 use quiver_service::{clock, terminal};
 use tokio::sync::{broadcast, mpsc};
 
-use super::control::Told;
+use super::control::ControlEvent;
 use super::node::{QuorumKgc, QuorumKgcEvent, QuorumKgcRecord};
 use super::sealed::QuorumState;
-use super::{release, words};
+use super::{describe, release};
 use crate::ibe::setup::first_patterns;
 use crate::metrics::Metrics;
 use crate::service::{log, log_attribute_keys, log_key_shares};
@@ -23,7 +23,7 @@ use crate::store::Store;
 pub(crate) struct QuorumHost {
     pub(crate) store: Store,
     pub(crate) state: QuorumState,
-    pub(crate) events: broadcast::Sender<Told>,
+    pub(crate) events: broadcast::Sender<ControlEvent>,
     /// Whoever opens the KGC for drones and keeps the deployment file.
     pub(crate) ready: mpsc::UnboundedSender<()>,
     pub(crate) peer_id: PeerId,
@@ -32,7 +32,7 @@ pub(crate) struct QuorumHost {
 
 impl QuorumHost {
     fn of_the_member(&mut self, event: QuorumEvent) {
-        if let Some((action, subject, detail)) = words::audited(&event) {
+        if let Some((action, subject, detail)) = describe::audited(&event) {
             let noted =
                 tokio::task::block_in_place(|| self.store.note(clock::unix_now(), action, &subject, &detail));
             if let Err(error) = noted {
@@ -41,7 +41,7 @@ impl QuorumHost {
         }
         log_of_the_member(&event);
         self.metrics.compare_clocks(&event);
-        self.tell(Told::Event(event));
+        self.notify(ControlEvent::Event(event));
     }
 
     /// What `kgc ibe list` shows, and the policies that it begins with.
@@ -63,7 +63,7 @@ impl QuorumHost {
         }
     }
 
-    fn tell(&self, told: Told) {
+    fn notify(&self, told: ControlEvent) {
         // Mostly nobody waits for one.
         let _ = self.events.send(told);
     }
@@ -100,7 +100,7 @@ impl<S: QuorumSuite> Host<QuorumKgc<S>> for QuorumHost {
             QuorumKgcEvent::Kgc(Either::Left(event)) => log(event),
             QuorumKgcEvent::Kgc(Either::Right(Either::Left(event))) => log_attribute_keys(event),
             QuorumKgcEvent::Kgc(Either::Right(Either::Right(event))) => log_key_shares(event),
-            QuorumKgcEvent::Taken { number } => self.tell(Told::Taken(number)),
+            QuorumKgcEvent::Taken { number } => self.notify(ControlEvent::Taken(number)),
             // Whoever is told ends with the service.
             QuorumKgcEvent::Ready => {
                 let _ = self.ready.send(());
@@ -133,19 +133,19 @@ fn log_of_the_member(event: &QuorumEvent) {
         QuorumEvent::Invited { by, kind } => {
             tracing::warn!(
                 kgc = by,
-                kind = words::kind(*kind),
+                kind = describe::kind(*kind),
                 "a KGC has begun what this one takes no part in"
             );
         }
         QuorumEvent::SessionBegun { kind } => {
-            tracing::info!(kind = words::kind(*kind), "all KGCs are there; the rounds begin");
+            tracing::info!(kind = describe::kind(*kind), "all KGCs are there; the rounds begin");
         }
         QuorumEvent::SharesMade { kind, version } => {
-            tracing::info!(kind = words::kind(*kind), version, "shares made and stored");
+            tracing::info!(kind = describe::kind(*kind), version, "shares made and stored");
         }
         QuorumEvent::SharesInForce { version } => tracing::info!(version, "shares in force"),
         QuorumEvent::Aborted { kind, cause } => {
-            tracing::error!(kind = words::kind(*kind), cause = words::cause(cause), "aborted");
+            tracing::error!(kind = describe::kind(*kind), cause = describe::cause(cause), "aborted");
         }
         QuorumEvent::Refused(reason) => tracing::warn!(reason, "command refused"),
         QuorumEvent::HelpWanted { by } => {
@@ -157,8 +157,8 @@ fn log_of_the_member(event: &QuorumEvent) {
         QuorumEvent::Helped { member } => tracing::info!(kgc = member, "helped a KGC to its shares"),
         QuorumEvent::Recovered { version } => tracing::info!(version, "shares repaired"),
         QuorumEvent::RecoveryFailed { helpers, culprits } => tracing::error!(
-            helpers = words::list(helpers),
-            culprits = words::list(culprits),
+            helpers = describe::list(helpers),
+            culprits = describe::list(culprits),
             "what came from the helpers makes no shares; trying again"
         ),
         QuorumEvent::RevocationList { number } => {
@@ -169,9 +169,9 @@ fn log_of_the_member(event: &QuorumEvent) {
         }
         QuorumEvent::NotSigned { purpose, willing, unwilling, silent } => tracing::info!(
             purpose = purpose.as_str(),
-            willing = words::list(willing),
+            willing = describe::list(willing),
             ?unwilling,
-            silent = words::list(silent),
+            silent = describe::list(silent),
             "not signed for now"
         ),
         QuorumEvent::WrongShare { by } => {

@@ -22,7 +22,7 @@ use rand::rngs::OsRng;
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::AbortHandle;
 
-use super::control::{self, Counter};
+use super::control::{self, ControlServer};
 use super::file::{Pinned, Seat};
 use super::host::QuorumHost;
 use super::node::{Opening, QuorumKgc, QuorumKgcCommand};
@@ -79,17 +79,17 @@ pub(crate) async fn serve<S: QuorumSuite>(
     }
     let seat = pinned.clone();
     let look = move |machine: &QuorumKgc<S>, metrics: &Metrics| {
-        let mut standing = status::of(machine, &seat, id).look(metrics);
+        let mut standing = status::of(machine, &seat, id).refresh(metrics);
         let issued = machine.kgc().and_then(|kgc| kgc.revocations_issued());
-        metrics.judge_clock(&mut standing, issued, clock::unix_now());
-        metrics.show_list(machine.kgc().map(|kgc| kgc.revocation_usage()).unwrap_or_default());
+        metrics.check_clock(&mut standing, issued, clock::unix_now());
+        metrics.set_list_gauges(machine.kgc().map(|kgc| kgc.revocation_usage()).unwrap_or_default());
         standing
     };
     let _monitor = metrics::monitor(config, metrics, handle.clone(), look).await?;
     let (_control, calls) = Server::start(&config.data_dir)?;
     let (machine, asked) = (handle.clone(), Arc::default());
-    let counter = Counter { machine, events, asked, pinned: pinned.clone(), id };
-    let answering = tokio::spawn(control::answer(calls, counter));
+    let server = ControlServer { machine, events, asked, pinned: pinned.clone(), id };
+    let answering = tokio::spawn(control::answer(calls, server));
     let parameters = KgcParameters { config: config.clone(), pinned, operators, id, by };
     let keeping = tokio::spawn(parameters.keep(handle, readied));
     let ended = driver.run(until(shutdown)).await;

@@ -3,13 +3,13 @@
 use quiver_ainq::KgcId;
 use quiver_quorum::QuorumSuite;
 use quiver_role::quorum::{QuorumView, Stage};
-use quiver_service::monitoring::Standing;
+use quiver_service::monitoring::Readiness;
 use quiver_service::{clock, terminal};
 use serde::{Deserialize, Serialize};
 
+use super::describe;
 use super::file::Pinned;
 use super::node::QuorumKgc;
-use super::words;
 use crate::drone::remarks;
 use crate::metrics::Metrics;
 
@@ -130,7 +130,7 @@ fn ceremony(view: &QuorumView) -> Option<Ceremony> {
         Stage::Sharing => "until all have sent their shares",
         Stage::Confirming => "until all have stored theirs",
     };
-    let kind = words::kind(ceremony.kind).to_owned();
+    let kind = describe::kind(ceremony.kind).to_owned();
     Some(Ceremony { kind, stage: stage.into(), waits_for: ceremony.waits_for.clone() })
 }
 
@@ -167,7 +167,7 @@ impl Status {
     }
 
     /// Brings the gauges up to date, and says whether drones can enrol with the help of this KGC.
-    pub(crate) fn look(&self, metrics: &Metrics) -> Standing {
+    pub(crate) fn refresh(&self, metrics: &Metrics) -> Readiness {
         let connected = self.others.iter().filter(|other| other.connected).count();
         metrics.serving.set(self.serving.into());
         metrics.tokens.set(i64::try_from(self.tokens).unwrap_or(i64::MAX));
@@ -177,19 +177,19 @@ impl Status {
         metrics.quorum_connected.set(i64::try_from(connected + 1).unwrap_or(i64::MAX));
         metrics.share_version.set(self.version.unwrap_or_default().into());
         metrics.wishes.set(i64::try_from(self.wishes).unwrap_or(i64::MAX));
-        let mut standing = Standing::ready();
+        let mut standing = Readiness::ready();
         if !self.serving {
-            standing.because(self.doing());
+            standing.add_reason(self.doing());
         }
         if connected + 1 < usize::from(self.threshold) {
             let missing: Vec<_> =
                 self.others.iter().filter(|other| !other.connected).map(|other| other.kgc).collect();
-            standing.because(format!(
+            standing.add_reason(format!(
                 "{} of {} KGCs are connected, this one included, and {} are needed; no connection to KGC {}",
                 connected + 1,
                 self.members,
                 self.threshold,
-                words::list(&missing)
+                describe::list(&missing)
             ));
         }
         standing
@@ -197,7 +197,7 @@ impl Status {
 
     fn doing(&self) -> String {
         if let Some(Ceremony { kind, stage, waits_for }) = &self.ceremony {
-            let whom = words::list(waits_for);
+            let whom = describe::list(waits_for);
             let hint = if self.version.is_none() && self.others.iter().any(|other| other.version.is_some()) {
                 "; others have shares: if this KGC lost its own, run `kgc quorum repair`"
             } else {

@@ -269,23 +269,24 @@ fn bound(serial: u8, name: &str) -> KgcRecord {
 fn operator_of_a_quorum_wants_a_drone_revoked_once_known_here_or_not() {
     let (_bench, mut store) = Bench::new();
     store.persist(&of_the_kgc([bound(1, "edge-1")]), NOW).expect("persist");
-    assert_eq!(store.wish_revoked("edge-1", None, NOW).expect("by name"), ([1; 16], "edge-1".into()));
-    let again = store.wish_revoked(&hex::encode([1; 16]), None, NOW).expect_err("the same, by serial");
-    assert!(matches!(again, Error::AlreadyWished { .. }), "{again}");
+    assert_eq!(store.request_revocation("edge-1", None, NOW).expect("by name"), ([1; 16], "edge-1".into()));
+    let again = store.request_revocation(&hex::encode([1; 16]), None, NOW).expect_err("the same, by serial");
+    assert!(matches!(again, Error::AlreadyRequested { .. }), "{again}");
     let elsewhere = hex::encode([9; 16]);
     assert_eq!(
-        store.wish_revoked(&elsewhere, Some((NOW + 60, false)), NOW).expect("by serial"),
+        store.request_revocation(&elsewhere, Some((NOW + 60, false)), NOW).expect("by serial"),
         ([9; 16], elsewhere)
     );
-    let unknown = store.wish_revoked("edge-9", None, NOW).expect_err("a name that nobody here has");
+    let unknown = store.request_revocation("edge-9", None, NOW).expect_err("a name that nobody here has");
     assert!(unknown.to_string().contains("serial"), "{unknown}");
-    let wishes: Vec<_> = store.wishes_after(0).expect("wishes").into_iter().map(|(_, drone)| drone).collect();
+    let wishes: Vec<_> =
+        store.revocation_requests_after(0).expect("wishes").into_iter().map(|(_, drone)| drone).collect();
     let [known, told] = wishes[..] else { panic!("{wishes:?}") };
     assert_eq!((known.serial, known.leader), ([1; 16], false));
     assert_ne!(known.not_after, u64::MAX, "as its identity says");
     assert_eq!(told, Revoked { serial: [9; 16], not_after: NOW + 60, leader: false }, "as the operator says");
-    let (first, _) = store.wishes_after(0).expect("wishes")[0];
-    assert_eq!(store.wishes_after(first).expect("wishes").len(), 1);
+    let (first, _) = store.revocation_requests_after(0).expect("wishes")[0];
+    assert_eq!(store.revocation_requests_after(first).expect("wishes").len(), 1);
     let drone = &store.drones().expect("drones")[0];
     assert_eq!((drone.wanted, drone.revoked, drone.state(NOW)), (true, false, "revocation wanted"));
     assert_eq!(checked(&store), Checked::Whole);

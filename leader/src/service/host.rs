@@ -139,7 +139,7 @@ impl LeaderHost {
             LeaderEvent::Equivocation { leader, epoch } => {
                 tracing::error!(%leader, %epoch, "a leader signed two headers for one epoch and is refused for good");
             }
-            LeaderEvent::OwnHeader { epoch } => tracing::warn!(%epoch, "{}", crate::metrics::COPY),
+            LeaderEvent::OwnHeader { epoch } => tracing::warn!(%epoch, "{}", crate::metrics::COPY_REASON),
             LeaderEvent::Blamed { peer, offence } => tracing::warn!(peer = peer.0, %offence, "peer blamed"),
         }
     }

@@ -7,7 +7,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Gauge, Paragraph, Row, Table};
 
-use crate::control::{Late, Status, span};
+use crate::control::{LaggardRow, Status, span};
 
 /// What is to be seen at one moment.
 pub(super) struct View<'a> {
@@ -116,7 +116,7 @@ impl View<'_> {
             Constraint::Length(16),
         ];
         let table = Table::new(rows, widths)
-            .header(Row::new(Late::HEADING).style(BOLD))
+            .header(Row::new(LaggardRow::HEADING).style(BOLD))
             .block(Block::bordered().title(title));
         frame.render_widget(table, area);
     }
@@ -142,8 +142,8 @@ mod tests {
 
     const NOW: u64 = 1_769_860_800;
 
-    fn late(slot: u32, connected: bool, acknowledged: Option<u64>, last_heard: Option<u64>) -> Late {
-        Late { slot, name: Some(format!("edge-{slot}")), connected, acknowledged, last_heard }
+    fn late(slot: u32, connected: bool, acknowledged: Option<u64>, last_heard: Option<u64>) -> LaggardRow {
+        LaggardRow { slot, name: Some(format!("edge-{slot}")), connected, acknowledged, last_heard }
     }
 
     fn status() -> Status {

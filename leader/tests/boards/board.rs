@@ -27,7 +27,7 @@ pub(crate) const MAX_MESSAGE: usize = 16 * 1024;
 
 /// How long a board bears what a gateway may have done to it.
 #[derive(Clone, Copy)]
-pub(crate) struct Patience {
+pub(crate) struct TimeLimit {
     /// A session that does not get it what it wants, at first.
     pub(crate) session: Duration,
     /// Without a leader's answer before it asks.
@@ -36,7 +36,7 @@ pub(crate) struct Patience {
     pub(crate) answer: Duration,
 }
 
-impl Patience {
+impl TimeLimit {
     /// The firmware's, but that a session gets a third of it, so that tests end.
     pub(crate) const LONG: Self = Self {
         session: Duration::from_secs(60),
@@ -59,7 +59,7 @@ pub(crate) struct Parts {
     pub(crate) group: &'static str,
     /// No time before this is believed.
     pub(crate) floor: u64,
-    pub(crate) patience: Patience,
+    pub(crate) patience: TimeLimit,
 }
 
 /// What a board has seen since it was made, through all of its starts.

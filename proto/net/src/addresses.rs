@@ -3,7 +3,7 @@
 //!
 //! A transport identity costs nothing, an address costs something. But drones share addresses with strangers
 //! (gateways, translation), so an address is judged behind the handshake, when it is known who comes: a peer
-//! that has proven who it is to the machine is remembered, and let in from everywhere. Connections that this
+//! that has proven who it is to the machine is remembered, and admitted from everywhere. Connections that this
 //! node dials are not looked at, nor are those without an address (the memory transport).
 
 use std::collections::{BTreeMap, HashMap, HashSet};

@@ -26,7 +26,7 @@ pub(crate) const NONCE_LEN: usize = 16;
 const MAX_VOUCHER_LEN: u64 = 16 * 1024;
 /// How often a node asks.
 const PAUSE: Duration = Duration::from_secs(60);
-/// How long after a connection was set up its other end is asked: it may have to be let in first, and more
+/// How long after a connection was set up its other end is asked: it may have to be admitted first, and more
 /// come together.
 const SOON: Duration = Duration::from_secs(1);
 /// How many of those who dialled us are asked at a time.
@@ -48,7 +48,7 @@ pub enum Clocks {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OtherClocks {
     /// How many told the time.
-    pub heard: usize,
+    pub answered: usize,
     /// How many of them are further off than [`CLOCK_TOLERANCE`].
     pub apart: usize,
     /// By how many seconds the middle one of these is ahead of this machine's clock.
@@ -59,32 +59,32 @@ impl OtherClocks {
     /// Whether most of the others have another time than this machine.
     #[must_use]
     pub fn differ(&self) -> bool {
-        self.apart * 2 > self.heard
+        self.apart * 2 > self.answered
     }
 
     /// Whether there are others and most of them have this machine's time.
     #[must_use]
     pub fn agree(&self) -> bool {
-        self.heard > 0 && !self.differ()
+        self.answered > 0 && !self.differ()
     }
 
     fn of(offsets: impl Iterator<Item = i64>) -> Self {
-        let (mut heard, mut apart) = (0, Vec::new());
+        let (mut answered, mut apart) = (0, Vec::new());
         for offset in offsets {
-            heard += 1;
+            answered += 1;
             if offset.unsigned_abs() > CLOCK_TOLERANCE {
                 apart.push(offset);
             }
         }
         apart.sort_unstable();
         let ahead = apart.get(apart.len() / 2).copied().unwrap_or_default();
-        Self { heard, apart: apart.len(), ahead }
+        Self { answered, apart: apart.len(), ahead }
     }
 }
 
 /// What a node says of its clock: the time, and a drone's signature if it gives one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct ClockReply {
     /// Seconds since 1970.
     pub(crate) unix: u64,
     pub(crate) voucher: Vec<u8>,
@@ -208,7 +208,7 @@ pub(crate) struct ClockCodec;
 impl Codec for ClockCodec {
     type Protocol = StreamProtocol;
     type Request = [u8; NONCE_LEN];
-    type Response = Told;
+    type Response = ClockReply;
 
     async fn read_request<T>(&mut self, _: &StreamProtocol, io: &mut T) -> io::Result<Self::Request>
     where
@@ -219,7 +219,7 @@ impl Codec for ClockCodec {
         Ok(nonce)
     }
 
-    async fn read_response<T>(&mut self, _: &StreamProtocol, io: &mut T) -> io::Result<Told>
+    async fn read_response<T>(&mut self, _: &StreamProtocol, io: &mut T) -> io::Result<ClockReply>
     where
         T: AsyncRead + Unpin + Send,
     {
@@ -230,7 +230,7 @@ impl Codec for ClockCodec {
         if voucher.len() as u64 > MAX_VOUCHER_LEN {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "the signature is too long"));
         }
-        Ok(Told { unix: u64::from_be_bytes(unix), voucher })
+        Ok(ClockReply { unix: u64::from_be_bytes(unix), voucher })
     }
 
     async fn write_request<T>(
@@ -245,7 +245,7 @@ impl Codec for ClockCodec {
         io.write_all(&nonce).await
     }
 
-    async fn write_response<T>(&mut self, _: &StreamProtocol, io: &mut T, told: Told) -> io::Result<()>
+    async fn write_response<T>(&mut self, _: &StreamProtocol, io: &mut T, told: ClockReply) -> io::Result<()>
     where
         T: AsyncWrite + Unpin + Send,
     {
@@ -285,7 +285,7 @@ mod tests {
         poll.note(PeerId::random(), Some("edge-1".into()), NOW - HOUR - 5, NOW);
         let others = poll.others();
         assert!(others.differ());
-        assert_eq!((others.heard, others.apart, others.ahead), (3, 2, -(HOUR as i64)));
+        assert_eq!((others.answered, others.apart, others.ahead), (3, 2, -(HOUR as i64)));
     }
 
     #[test]
@@ -310,7 +310,7 @@ mod tests {
     #[test]
     fn answer_reads_back_and_one_that_is_too_long_is_refused() {
         for length in [0, 200, MAX_VOUCHER_LEN as usize] {
-            let told = Told { unix: NOW, voucher: vec![7; length] };
+            let told = ClockReply { unix: NOW, voucher: vec![7; length] };
             let mut io = Cursor::new(Vec::new());
             block_on(ClockCodec.write_response(&PROTOCOL, &mut io, told.clone())).unwrap();
             let bytes = io.into_inner();
@@ -330,7 +330,7 @@ mod tests {
         fn await_error(self) -> io::ErrorKind;
     }
 
-    impl<F: Future<Output = io::Result<Told>>> AwaitError for F {
+    impl<F: Future<Output = io::Result<ClockReply>>> AwaitError for F {
         fn await_error(self) -> io::ErrorKind {
             block_on(self).unwrap_err().kind()
         }

@@ -108,7 +108,7 @@ pub struct Limits {
     /// Blocked peers remembered, and addresses that penalised peers came from; beyond, the oldest peer is
     /// forgotten, and the address that had fewest.
     pub blocked: usize,
-    /// Peers remembered that have proven who they are; beyond, the oldest is forgotten. They are let in from
+    /// Peers remembered that have proven who they are; beyond, the oldest is forgotten. They are admitted from
     /// everywhere.
     pub proven: usize,
     /// Inputs handed to the machine before its records are persisted and its outputs carried out.

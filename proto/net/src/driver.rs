@@ -1,6 +1,6 @@
 //! Runs a machine: its inputs in, its records persisted, its messages and events out.
 
-mod turn;
+mod iteration;
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -22,7 +22,7 @@ use crate::handle::{Handle, Requests};
 use crate::host::Host;
 use crate::metrics::NetMetrics;
 use crate::network::Network;
-use turn::{Action, Arrival};
+use iteration::{Action, Arrival};
 
 /// How long to wait before trying again to make records durable.
 const PERSIST_RETRY: Duration = Duration::from_secs(1);
@@ -55,7 +55,7 @@ pub struct Driver<M: Machine, H> {
 }
 
 /// Why the loop goes on.
-enum Turn {
+enum Step {
     Work,
     Stop,
 }
@@ -129,15 +129,15 @@ where
     pub async fn run(mut self, shutdown: impl Future<Output = ()> + Send) -> Result<(), NetError> {
         let mut shutdown = pin!(shutdown);
         self.drain_initial();
-        while let Turn::Work = self.persist(shutdown.as_mut()).await {
+        while let Step::Work = self.persist(shutdown.as_mut()).await {
             self.perform();
-            let turn = poll_fn(|cx| match shutdown.as_mut().poll(cx) {
-                Poll::Ready(()) => Poll::Ready(Ok(Turn::Stop)),
+            let step = poll_fn(|cx| match shutdown.as_mut().poll(cx) {
+                Poll::Ready(()) => Poll::Ready(Ok(Step::Stop)),
                 Poll::Pending => self.gather(cx),
             });
-            match turn.await? {
-                Turn::Work => self.handle_arrivals(),
-                Turn::Stop => {
+            match step.await? {
+                Step::Work => self.handle_arrivals(),
+                Step::Stop => {
                     self.farewell().await;
                     break;
                 }
@@ -147,7 +147,7 @@ where
     }
 
     /// Makes the records durable, however long it takes. Until then nothing is sent and no input is taken.
-    async fn persist(&mut self, mut shutdown: Pin<&mut impl Future<Output = ()>>) -> Turn {
+    async fn persist(&mut self, mut shutdown: Pin<&mut impl Future<Output = ()>>) -> Step {
         while !self.records.is_empty() {
             match self.host.persist_of(&self.machine, &self.records) {
                 Ok(()) => {
@@ -165,22 +165,22 @@ where
                     self.timer.as_mut().reset(Instant::now() + PERSIST_RETRY);
                     let wait = poll_fn(|cx| {
                         if shutdown.as_mut().poll(cx).is_ready() {
-                            return Poll::Ready(Turn::Stop);
+                            return Poll::Ready(Step::Stop);
                         }
                         self.serve_inspections(cx);
-                        self.timer.as_mut().poll(cx).map(|()| Turn::Work)
+                        self.timer.as_mut().poll(cx).map(|()| Step::Work)
                     });
-                    if let Turn::Stop = wait.await {
-                        return Turn::Stop;
+                    if let Step::Stop = wait.await {
+                        return Step::Stop;
                     }
                 }
             }
         }
-        Turn::Work
+        Step::Work
     }
 
     /// Collects inputs until none is ready or the batch is full.
-    fn gather(&mut self, cx: &mut Context<'_>) -> Poll<Result<Turn, NetError>> {
+    fn gather(&mut self, cx: &mut Context<'_>) -> Poll<Result<Step, NetError>> {
         let now = Instant::now();
         self.network.tick(now);
         self.serve_inspections(cx);
@@ -197,7 +197,7 @@ where
             self.arrivals.push(Arrival::Timeout);
         }
         if !self.arrivals.is_empty() {
-            return Poll::Ready(Ok(Turn::Work));
+            return Poll::Ready(Ok(Step::Work));
         }
         self.set_timer(cx, now);
         Poll::Pending

@@ -30,10 +30,10 @@ pub trait Host<M: Machine>: Send {
         self.persist(records)
     }
 
-    /// Hears an event. The machine may already be ahead of it by the rest of the batch.
+    /// Receives an event. The machine may already be ahead of it by the rest of the batch.
     fn event(&mut self, machine: &M, event: M::Event);
 
-    /// Hears an address on which the node really listens (a port 0 is resolved).
+    /// Receives an address on which the node really listens (a port 0 is resolved).
     fn listening(&mut self, address: &Multiaddr) {
         let _ = address;
     }
@@ -57,7 +57,7 @@ pub trait Host<M: Machine>: Send {
         None
     }
 
-    /// Hears every frame between the node and one peer, in either direction: the id of the request that it
+    /// Receives every frame between the node and one peer, in either direction: the id of the request that it
     /// belongs to (empty for a message to the group) and the message, as they are on the wire; and, without a
     /// peer, what it says to the whole group. For whoever looks into what a peer can be told by.
     fn frame(&mut self, peer: Option<&PeerId>, request: &[u8], message: &[u8]) {

@@ -25,7 +25,7 @@ use tokio::time::Instant;
 
 use crate::behaviour::{NONCE_LEN, Node};
 use crate::boxed_behaviour::BoxedBehaviour;
-use crate::clock_sync::{self, ClockPoll, OtherClocks, Told};
+use crate::clock_sync::{self, ClockPoll, ClockReply, OtherClocks};
 use crate::config::{Limits, NodeConfig, Tuning};
 use crate::dial::{Attempt, Dialler, Unreached};
 use crate::error::NetError;
@@ -55,7 +55,7 @@ pub(crate) struct Answer {
 pub(crate) struct ClockQuestion {
     asker: PeerId,
     nonce: [u8; clock_sync::NONCE_LEN],
-    channel: ResponseChannel<Told>,
+    channel: ResponseChannel<ClockReply>,
     /// Whether we dialled it.
     pub(crate) dialled: bool,
 }
@@ -63,7 +63,7 @@ pub(crate) struct ClockQuestion {
 /// What a peer said of its clock.
 pub(crate) struct ClockAnswer {
     teller: PeerId,
-    pub(crate) told: Told,
+    pub(crate) told: ClockReply,
     /// What its signature is over.
     pub(crate) statement: Vec<u8>,
     /// Whether we dialled it.
@@ -91,7 +91,7 @@ pub(crate) enum Incoming {
         address: Multiaddr,
     },
     ClockAsked(ClockQuestion),
-    ClockTold(ClockAnswer),
+    ClockAnswered(ClockAnswer),
     /// Two processes run with this peer's identity; who it is is not known yet.
     Duplicate {
         peer: Peer,
@@ -175,7 +175,7 @@ impl Network {
     }
 
     /// Says what time it is.
-    pub(crate) fn tell_time(&mut self, question: ClockQuestion, told: Told) {
+    pub(crate) fn send_time(&mut self, question: ClockQuestion, told: ClockReply) {
         if let Some(clocks) = self.swarm.behaviour_mut().clocks.as_mut() {
             // Whoever does not wait for it asks again.
             let _ = clocks.send_response(question.channel, told);
@@ -183,7 +183,7 @@ impl Network {
     }
 
     /// Notes what a peer's clock says, which counts. `drone`: who signed it.
-    pub(crate) fn note_clock(&mut self, answer: &ClockAnswer, drone: Option<String>, ours: u64) {
+    pub(crate) fn record_clock(&mut self, answer: &ClockAnswer, drone: Option<String>, ours: u64) {
         // A KGC learns in no other way that a peer is a drone of the deployment.
         if drone.is_some() && self.peers.handle(&answer.teller).is_some() {
             self.swarm.behaviour_mut().addresses.prove(answer.teller);

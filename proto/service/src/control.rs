@@ -38,9 +38,9 @@ pub fn socket_path(data_dir: &Path) -> PathBuf {
 }
 
 /// How long the answer to a request may take.
-pub trait Patience {
+pub trait TimeLimit {
     /// The time. Half a minute, unless the work depends on the length of something.
-    fn patience(&self) -> Duration {
+    fn time_limit(&self) -> Duration {
         USUAL_TIME
     }
 }
@@ -80,7 +80,7 @@ impl Server {
     /// there was left by a process that is gone. Must be called within a tokio runtime.
     pub fn start<Q>(data_dir: &Path) -> Result<(Self, mpsc::Receiver<Call<Q>>)>
     where
-        Q: DeserializeOwned + Patience + Send + 'static,
+        Q: DeserializeOwned + TimeLimit + Send + 'static,
     {
         let path = socket_path(data_dir);
         if path.as_os_str().len() > PATH_LIMIT {
@@ -99,7 +99,7 @@ impl Server {
     }
 }
 
-async fn accept<Q: DeserializeOwned + Patience + Send + 'static>(
+async fn accept<Q: DeserializeOwned + TimeLimit + Send + 'static>(
     listener: UnixListener,
     calls: mpsc::Sender<Call<Q>>,
 ) {
@@ -124,7 +124,7 @@ async fn accept<Q: DeserializeOwned + Patience + Send + 'static>(
     }
 }
 
-async fn answer_one<Q: DeserializeOwned + Patience>(mut stream: UnixStream, calls: mpsc::Sender<Call<Q>>) {
+async fn answer_one<Q: DeserializeOwned + TimeLimit>(mut stream: UnixStream, calls: mpsc::Sender<Call<Q>>) {
     let answer = match read_line(&mut stream).await {
         Ok(line) => match serde_json::from_slice(&line) {
             Ok(request) => ask(request, &calls).await,
@@ -139,14 +139,14 @@ async fn answer_one<Q: DeserializeOwned + Patience>(mut stream: UnixStream, call
     let _ = timeout(LINE_TIME, stream.write_all(&line)).await;
 }
 
-async fn ask<Q: Patience>(request: Q, calls: &mpsc::Sender<Call<Q>>) -> Answer {
-    let patience = request.patience();
+async fn ask<Q: TimeLimit>(request: Q, calls: &mpsc::Sender<Call<Q>>) -> Answer {
+    let time_limit = request.time_limit();
     let (sender, receiver) = oneshot::channel();
     let asked = async {
         calls.send(Call { request, answer: sender }).await.ok()?;
         receiver.await.ok()
     };
-    match timeout(patience, asked).await {
+    match timeout(time_limit, asked).await {
         Ok(Some(Ok(value))) => Answer::Ok(value),
         Ok(Some(Err(reason))) => Answer::Error(reason),
         Ok(None) => Answer::Error("the service is ending".into()),
@@ -171,7 +171,7 @@ async fn read_line(stream: &mut UnixStream) -> std::result::Result<Vec<u8>, Stri
 ///
 /// # Errors
 /// Those of [`call`] but [`Error::NotRunning`].
-pub async fn call_if_running<Q: Serialize + Patience, A: DeserializeOwned>(
+pub async fn call_if_running<Q: Serialize + TimeLimit, A: DeserializeOwned>(
     data_dir: &Path,
     request: &Q,
 ) -> Result<Option<A>> {
@@ -188,7 +188,7 @@ pub async fn call_if_running<Q: Serialize + Patience, A: DeserializeOwned>(
 /// # Errors
 /// [`Error::NotRunning`] if nobody listens, [`Error::Refused`] with the service's reason, [`Error::Control`]
 /// otherwise.
-pub async fn call<Q: Serialize + Patience, A: DeserializeOwned>(
+pub async fn call<Q: Serialize + TimeLimit, A: DeserializeOwned>(
     data_dir: &Path,
     role: &str,
     verb: &'static str,
@@ -211,7 +211,7 @@ pub async fn call<Q: Serialize + Patience, A: DeserializeOwned>(
         reader.read_until(b'\n', &mut answer).await.map_err(|error| error.to_string())?;
         serde_json::from_slice(&answer).map_err(|error| error.to_string())
     };
-    let answered = timeout(request.patience() + LINE_TIME, exchange).await;
+    let answered = timeout(request.time_limit() + LINE_TIME, exchange).await;
     match answered.unwrap_or_else(|_| Err("no answer in time".into())).map_err(failed)? {
         Answer::Ok(value) => serde_json::from_value(value).map_err(|error| failed(error.to_string())),
         Answer::Error(reason) => Err(Error::Refused(reason)),
@@ -222,8 +222,8 @@ pub async fn call<Q: Serialize + Patience, A: DeserializeOwned>(
 mod tests {
     use super::*;
 
-    impl Patience for String {}
-    impl Patience for &str {}
+    impl TimeLimit for String {}
+    impl TimeLimit for &str {}
 
     fn echo(data_dir: &Path) -> Server {
         let (server, mut calls) = Server::start::<String>(data_dir).expect("start");

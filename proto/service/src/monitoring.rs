@@ -31,12 +31,12 @@ const LOOK_TIME: Duration = Duration::from_secs(5);
 
 /// How a service is doing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct Readiness {
     /// Why it does not do its work; empty if it does.
     pub reasons: Vec<String>,
 }
 
-impl Standing {
+impl Readiness {
     /// It does its work.
     #[must_use]
     pub fn ready() -> Self {
@@ -50,7 +50,7 @@ impl Standing {
     }
 
     /// Adds a reason.
-    pub fn because(&mut self, reason: impl Into<String>) {
+    pub fn add_reason(&mut self, reason: impl Into<String>) {
         self.reasons.push(reason.into());
     }
 
@@ -61,7 +61,7 @@ impl Standing {
 }
 
 /// What a look at the service finds, in the future.
-pub type Look = Pin<Box<dyn Future<Output = Standing> + Send>>;
+pub type Look = Pin<Box<dyn Future<Output = Readiness> + Send>>;
 
 /// Looks at the running service: brings its gauges up to date and says how it is doing.
 type Probe = Arc<dyn Fn() -> Look + Send + Sync>;
@@ -80,7 +80,7 @@ impl Watched {
     }
 
     /// Looks; none if the loop does not answer.
-    async fn look(&self) -> Option<Standing> {
+    async fn look(&self) -> Option<Readiness> {
         let looking = (self.probe())();
         timeout(self.look_time, looking).await.ok()
     }
@@ -147,7 +147,7 @@ impl Monitor {
         until_watched: &'static str,
         look_time: Duration,
     ) -> Result<Self> {
-        let starting: Probe = Arc::new(move || Box::pin(async move { Standing::not_ready(until_watched) }));
+        let starting: Probe = Arc::new(move || Box::pin(async move { Readiness::not_ready(until_watched) }));
         let watched = Arc::new(Watched { registry, probe: Mutex::new(starting), look_time });
         let Some(address) = address else {
             return Ok(Self { watched, serving: None });

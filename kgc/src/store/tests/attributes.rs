@@ -174,9 +174,9 @@ fn look_that_fails_halfway_loses_no_revocation() {
     let second = store.grant(&row, &two, None, "scout", NOW).expect("withdraw");
     assert!(first < second);
     bench.tamper("ALTER TABLE attribute_grant RENAME TO elsewhere");
-    changes.look().expect_err("the last query fails");
+    changes.read().expect_err("the last query fails");
     bench.tamper("ALTER TABLE elsewhere RENAME TO attribute_grant");
-    let (commands, seen) = changes.look().expect("look");
+    let (commands, seen) = changes.read().expect("look");
     let [
         Either::Left(KgcCommand::RevokeDrones(drones)),
         Either::Right(Either::Left(IssuerCommand::Grant(grant))),
@@ -190,7 +190,7 @@ fn look_that_fails_halfway_loses_no_revocation() {
         "nothing that was known at the start"
     );
     // Not handed over yet: the next look finds the same.
-    assert_eq!(changes.look().expect("look").0, commands);
-    changes.saw(seen);
-    assert_eq!(changes.look().expect("look").0, []);
+    assert_eq!(changes.read().expect("look").0, commands);
+    changes.mark_seen(seen);
+    assert_eq!(changes.read().expect("look").0, []);
 }

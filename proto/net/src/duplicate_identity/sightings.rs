@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn twins_are_listed_until_they_are_over_or_gone_and_count_once_they_have_a_name() {
+    fn duplicates_are_listed_until_they_are_over_or_gone_and_count_once_they_have_a_name() {
         let (mut sightings, now) = (Sightings::default(), Instant::now());
         let [first, second] = [PeerId::random(), PeerId::random()];
         for peer in [first, second] {

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::{Answer, ClockAnswer, ClockQuestion, Incoming, Network};
 use crate::addresses::Prefix;
 use crate::behaviour::{NONCE_LEN, NodeEvent};
-use crate::clock_sync::{self, Told};
+use crate::clock_sync::{self, ClockReply};
 use crate::config::Tuning;
 use crate::error::NetError;
 use crate::frame::Frame;
@@ -147,7 +147,7 @@ impl Network {
         }
     }
 
-    fn on_clock_event(&mut self, event: request_response::Event<[u8; clock_sync::NONCE_LEN], Told>) {
+    fn on_clock_event(&mut self, event: request_response::Event<[u8; clock_sync::NONCE_LEN], ClockReply>) {
         use request_response::Event;
         match event {
             Event::Message { peer, message: Message::Request { request, channel, .. }, .. } => {
@@ -164,7 +164,7 @@ impl Network {
                     clock_sync::statement(&nonce, self.swarm.local_peer_id(), &peer, response.unix);
                 let dialled = route != Route::Inbound;
                 let answer = ClockAnswer { teller: peer, told: response, statement, dialled };
-                self.incoming.push_back(Incoming::ClockTold(answer));
+                self.incoming.push_back(Incoming::ClockAnswered(answer));
             }
             Event::OutboundFailure { peer, request_id, error, .. } => {
                 tracing::debug!(%peer, "did not say what time it is: {error}");

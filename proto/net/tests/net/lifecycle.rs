@@ -214,7 +214,7 @@ async fn forgers_that_change_their_identity_spend_the_allowance_of_their_address
         assert_eq!(penalties.get(), count);
         forger.stop().await;
     }
-    // Nobody new is let in, whatever it would say.
+    // Nobody new is admitted, whatever it would say.
     let _stranger = start(&spoke(Transport::Tcp, &address)).unwrap();
     let several = async {
         while refused.get() < 3 {

@@ -32,7 +32,7 @@ pub enum AbeCommand {
 
 /// What is held of one authority, as shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Line {
+pub struct AuthorityLine {
     /// The authority's name.
     pub authority: String,
     /// Its scheme.
@@ -46,8 +46,8 @@ pub struct Line {
 }
 
 /// What is held, as shown.
-pub fn lines<S: Suite>(keyring: &Keyring<S>) -> Vec<Line> {
-    let line = |entry: &crate::keyring::Entry<S>| Line {
+pub fn authority_lines<S: Suite>(keyring: &Keyring<S>) -> Vec<AuthorityLine> {
+    let line = |entry: &crate::keyring::Entry<S>| AuthorityLine {
         authority: entry.authority.name.to_string(),
         scheme: entry.authority.scheme.to_string(),
         fingerprint: hex::encode(entry.authority.fingerprint()),
@@ -61,7 +61,7 @@ pub fn lines<S: Suite>(keyring: &Keyring<S>) -> Vec<Line> {
 ///
 /// # Errors
 /// Those of standard output.
-pub fn print_lines(lines: &[Line], json: bool) -> Result<()> {
+pub fn print_lines(lines: &[AuthorityLine], json: bool) -> Result<()> {
     if json {
         return print_json(&lines);
     }

@@ -37,7 +37,7 @@ pub enum AbkeCommand {
 /// How a credential stands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Standing {
+pub enum CredentialState {
     /// Of the period that it is.
     Valid,
     /// Of a period that is over.
@@ -52,7 +52,7 @@ pub enum Standing {
     Broken(String),
 }
 
-impl Standing {
+impl CredentialState {
     fn describe(&self) -> String {
         match self {
             Self::Valid => "valid".into(),
@@ -77,17 +77,17 @@ pub struct Certified {
     /// Until when, seconds since 1970.
     pub valid_until: Option<UnixTime>,
     /// How it stands.
-    pub standing: Standing,
+    pub standing: CredentialState,
 }
 
 /// What is certified, every credential checked against the slot keys it came with.
 pub fn certified<S: Suite>(keyring: &Keyring<S>, now: UnixTime) -> Vec<Certified> {
-    keyring.entries_of(KIND).map(|entry| line(entry, now)).collect()
+    keyring.entries_of(KIND).map(|entry| certified_by(entry, now)).collect()
 }
 
-fn line<S: Suite>(entry: &Entry<S>, now: UnixTime) -> Certified {
+fn certified_by<S: Suite>(entry: &Entry<S>, now: UnixTime) -> Certified {
     let (fields, valid_until, standing) =
-        look(entry, now).unwrap_or_else(|error| (None, None, Standing::Broken(error.to_string())));
+        inspect(entry, now).unwrap_or_else(|error| (None, None, CredentialState::Broken(error.to_string())));
     Certified {
         authority: entry.authority.name.to_string(),
         fingerprint: hex::encode(entry.authority.fingerprint()),
@@ -97,21 +97,21 @@ fn line<S: Suite>(entry: &Entry<S>, now: UnixTime) -> Certified {
     }
 }
 
-type Look = (Option<String>, Option<UnixTime>, Standing);
+type Inspected = (Option<String>, Option<UnixTime>, CredentialState);
 
-fn look<S: Suite>(entry: &Entry<S>, now: UnixTime) -> std::result::Result<Look, CertifyError> {
+fn inspect<S: Suite>(entry: &Entry<S>, now: UnixTime) -> std::result::Result<Inspected, CertifyError> {
     let terms = Terms::of(&entry.authority)?;
-    let Some(held) = &entry.key else { return Ok((None, None, Standing::Nothing)) };
+    let Some(held) = &entry.key else { return Ok((None, None, CredentialState::Nothing)) };
     let certificate = Certificate::decode(&held.key, &terms, &mut OsRng)?;
     let period = certificate.key().period();
     let until = terms.end_of(period);
     let Some(credential) = certificate.credential() else {
-        return Ok((None, Some(until), Standing::SlotKeysOnly));
+        return Ok((None, Some(until), CredentialState::SlotKeysOnly));
     };
     let standing = match terms.period_at(now).cmp(&period) {
-        std::cmp::Ordering::Equal => Standing::Valid,
-        std::cmp::Ordering::Greater => Standing::Expired,
-        std::cmp::Ordering::Less => Standing::NotYet,
+        std::cmp::Ordering::Equal => CredentialState::Valid,
+        std::cmp::Ordering::Greater => CredentialState::Expired,
+        std::cmp::Ordering::Less => CredentialState::NotYet,
     };
     Ok((Some(terms.describe(credential.attributes())), Some(until), standing))
 }

@@ -41,7 +41,7 @@ pub struct FetchPlan {
     /// When the machine does things.
     pub timing: FetchTiming,
     /// How long it may take.
-    pub patience: Duration,
+    pub time_limit: Duration,
 }
 
 /// What came of one authority.
@@ -196,8 +196,8 @@ async fn fetch<S: Suite>(keys: &Keys<S>, keypair: DroneKeypair<S>, plan: &FetchP
     let fetcher = Standalone::client(deployment, keypair, fetcher);
     let fetching = |_, mut events| async move {
         let mut collected = Collected::default();
-        let listened = timeout(plan.patience, collected.listen(keys, &mut events)).await;
-        listened.map_err(|_| Error::TimedOut(plan.patience))??;
+        let listened = timeout(plan.time_limit, collected.listen(keys, &mut events)).await;
+        listened.map_err(|_| Error::TimedOut(plan.time_limit))??;
         Ok(collected)
     };
     match run_client(&plan.kgcs, fetcher, fetching).await? {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::clock;
-use crate::monitoring::{self, Monitor, Standing};
+use crate::monitoring::{self, Monitor, Readiness};
 use prometheus_client::registry::Registry;
 use quiver_net::{Handle, Unreached};
 use quiver_role::{Machine, Route};
@@ -54,7 +54,7 @@ pub fn describe(unreached: &Unreached) -> String {
 /// Why this machine's clock is in doubt, if most of those it asked have another time.
 fn disagreement<M: Machine>(handle: &Handle<M>) -> Option<String> {
     let others = handle.other_clocks();
-    let apart = (others.apart, others.heard);
+    let apart = (others.apart, others.answered);
     others.differ().then(|| clock::disagreement(clock::unix_now(), apart, others.ahead))
 }
 
@@ -68,7 +68,7 @@ pub async fn monitor<M>(
     handle: Handle<M>,
     troubles: Troubles,
     register: impl FnOnce(&mut Registry),
-    look: impl Fn(&M, &[Unreached]) -> Standing + Clone + Send + Sync + 'static,
+    look: impl Fn(&M, &[Unreached]) -> Readiness + Clone + Send + Sync + 'static,
 ) -> crate::Result<Monitor>
 where
     M: Machine + 'static,
@@ -83,17 +83,17 @@ where
         Box::pin(async move {
             let unreached = handle.unreached();
             let seen = unreached.clone();
-            let Ok(mut standing) = handle.inspect(move |machine| look(machine, &seen)).await else {
-                return Standing::not_ready("the service is ending");
+            let Ok(mut readiness) = handle.inspect(move |machine| look(machine, &seen)).await else {
+                return Readiness::not_ready("the service is ending");
             };
-            if !standing.is_ready() {
-                standing.reasons.extend(unreached.iter().map(describe));
-                standing.reasons.extend(troubles.all());
+            if !readiness.is_ready() {
+                readiness.reasons.extend(unreached.iter().map(describe));
+                readiness.reasons.extend(troubles.all());
             }
-            standing.reasons.extend(handle.metrics().trouble());
-            standing.reasons.extend(disagreement(&handle));
-            standing.reasons.extend(handle.duplicate_identity());
-            standing
+            readiness.reasons.extend(handle.metrics().trouble());
+            readiness.reasons.extend(disagreement(&handle));
+            readiness.reasons.extend(handle.duplicate_identity());
+            readiness
         })
     });
     Ok(monitor)

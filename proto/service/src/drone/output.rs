@@ -40,7 +40,7 @@ impl Output {
 
     /// Prints what came of an envelope.
     pub fn envelope(self, group: &str, event: &EnvelopeEvent) {
-        if let Some(line) = event_line::told(group, event, self.json) {
+        if let Some(line) = event_line::format(group, event, self.json) {
             self.line(&line);
         }
     }

@@ -5,13 +5,13 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::abe::Line;
+use super::abe::AuthorityLine;
 use super::abke::Certified;
 use super::envelope::{Job, SendJob};
 use super::fetch::Report;
 use super::release::{KeyCall, KeyReport};
 use super::{Error, Result};
-use crate::control::{Patience, USUAL_TIME};
+use crate::control::{TimeLimit, USUAL_TIME};
 
 /// How long a running service may take to seal or open a file: files have any length.
 const FILE_TIME: Duration = Duration::from_secs(3600);
@@ -44,11 +44,11 @@ pub enum KeyRequest {
     Envelope(Job),
 }
 
-impl<Q> Patience for Request<Q> {
-    fn patience(&self) -> Duration {
+impl<Q> TimeLimit for Request<Q> {
+    fn time_limit(&self) -> Duration {
         match self {
             Self::Keys(KeyRequest::Envelope(_)) => FILE_TIME,
-            Self::Keys(KeyRequest::Ibe(call)) => call.patience(),
+            Self::Keys(KeyRequest::Ibe(call)) => call.time_limit(),
             _ => USUAL_TIME,
         }
     }
@@ -61,7 +61,7 @@ pub enum KeyAnswer {
     /// What a fetch came to.
     Fetched(Report),
     /// Attribute keys.
-    Keys(Vec<Line>),
+    Keys(Vec<AuthorityLine>),
     /// Certified fields.
     Certified(Vec<Certified>),
     /// Keys of conditions.

@@ -207,7 +207,7 @@ impl<S: Suite> KeyClient<S> {
                 let keypair = identity.keypair.ok_or(Error::NotEnrolled(hint))?;
                 KeyAnswer::Fetched(self.fetch(&keypair).await?)
             }
-            KeyRequest::List => KeyAnswer::Keys(super::abe::lines(&self.keys().keyring()?)),
+            KeyRequest::List => KeyAnswer::Keys(super::abe::authority_lines(&self.keys().keyring()?)),
             KeyRequest::Certified => {
                 let now = crate::clock::unix_now();
                 KeyAnswer::Certified(super::abke::certified(&self.keys().keyring()?, now))

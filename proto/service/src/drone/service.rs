@@ -66,9 +66,9 @@ impl<'a, P: Program, S: QuorumSuite> DroneService<'a, P, S> {
     ///
     /// # Errors
     /// If an address is none.
-    pub fn client(&self, patience: Duration) -> Result<KeyClient<S>> {
+    pub fn client(&self, time_limit: Duration) -> Result<KeyClient<S>> {
         let kgcs = self.program.settings().kgc_addresses(self.file)?;
-        let plan = FetchPlan { kgcs, timing: self.program.fetch_timing(), patience };
+        let plan = FetchPlan { kgcs, timing: self.program.fetch_timing(), time_limit };
         Ok(KeyClient::new(self.store.keys(&self.deployment), plan))
     }
 }

@@ -158,7 +158,7 @@ impl<'a, P: Program> Subcommands<'a, P> {
             IbeCommand::Keys(args) => {
                 let report = self.call(args.call()).await?;
                 let file = self.program.settings().read_deployment()?;
-                with_suite!(file.suite()?, S => args.tell(&file.pin::<S>()?, &report))
+                with_suite!(file.suite()?, S => args.print(&file.pin::<S>()?, &report))
             }
             IbeCommand::Files(args) => {
                 let told = ibe::run(args, self).await?;

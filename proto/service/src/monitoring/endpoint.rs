@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::{Standing, Watched};
+use super::{Readiness, Watched};
 
 /// Bytes of a request's head.
 pub(super) const HEAD_LIMIT: usize = 8 * 1024;
@@ -86,19 +86,19 @@ async fn answer(watched: &Watched, request: &Request) -> Answer {
             None => text("503 Service Unavailable", format!("{STUCK}\n")),
         },
         Some("/readyz") => {
-            let standing = watched.look().await.unwrap_or_else(|| Standing::not_ready(STUCK));
-            let status = if standing.is_ready() { "200 OK" } else { "503 Service Unavailable" };
-            text(status, describe(&standing))
+            let readiness = watched.look().await.unwrap_or_else(|| Readiness::not_ready(STUCK));
+            let status = if readiness.is_ready() { "200 OK" } else { "503 Service Unavailable" };
+            text(status, describe(&readiness))
         }
         _ => text("404 Not Found", "/metrics, /healthz, /readyz\n"),
     }
 }
 
-fn describe(standing: &Standing) -> String {
-    if standing.is_ready() {
+fn describe(readiness: &Readiness) -> String {
+    if readiness.is_ready() {
         return "ready\n".into();
     }
-    standing.reasons.iter().map(|reason| format!("{reason}\n")).collect()
+    readiness.reasons.iter().map(|reason| format!("{reason}\n")).collect()
 }
 
 /// What could not be looked at is as old as the last look.

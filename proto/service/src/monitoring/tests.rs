@@ -42,12 +42,12 @@ async fn ready_or_not_with_the_reasons_and_alive_either_way() {
     let broken = Arc::new(AtomicBool::new(true));
     let seen = Arc::clone(&broken);
     monitor.watch(move || {
-        let mut standing = Standing::ready();
+        let mut readiness = Readiness::ready();
         if seen.load(Ordering::Relaxed) {
-            standing.because("no leader is connected");
-            standing.because("the disk is full");
+            readiness.add_reason("no leader is connected");
+            readiness.add_reason("the disk is full");
         }
-        Box::pin(async move { standing })
+        Box::pin(async move { readiness })
     });
     let refused = ask("edge", Some(at), false).await.expect_err("not ready").to_string();
     assert_eq!(refused, "not ready: no leader is connected; the disk is full");

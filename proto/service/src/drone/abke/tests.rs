@@ -50,11 +50,14 @@ fn credential_is_shown_with_its_fields_until_its_period_ends() {
     let at = |now| certified(&held, now).pop().expect("one");
     let line = at(1099);
     assert_eq!(line.fields.as_deref(), Some("x = -7, medic = true"));
-    assert_eq!((line.valid_until, line.standing), (Some(1100), Standing::Valid));
-    assert_eq!((at(1100).standing, at(999).standing), (Standing::Expired, Standing::NotYet));
+    assert_eq!((line.valid_until, line.standing), (Some(1100), CredentialState::Valid));
+    assert_eq!((at(1100).standing, at(999).standing), (CredentialState::Expired, CredentialState::NotYet));
     assert_eq!(first_end(&held), Some(1100));
     let nothing = keyring(&authority, None);
-    assert_eq!((certified(&nothing, 0)[0].standing.clone(), first_end(&nothing)), (Standing::Nothing, None));
+    assert_eq!(
+        (certified(&nothing, 0)[0].standing.clone(), first_end(&nothing)),
+        (CredentialState::Nothing, None)
+    );
 }
 
 #[test]
@@ -64,9 +67,9 @@ fn damaged_credential_is_shown_as_such() {
     let last = bytes.len() - 1;
     bytes[last] ^= 1;
     let line = certified(&keyring(&authority, Some(bytes)), 1050).pop().expect("one");
-    assert!(matches!(line.standing, Standing::Broken(_)), "{line:?}");
+    assert!(matches!(line.standing, CredentialState::Broken(_)), "{line:?}");
     let line = certified(&keyring(&authority, Some(vec![9])), 1050).pop().expect("one");
-    assert_eq!(line.standing, Standing::Broken("malformed: of another version".into()));
+    assert_eq!(line.standing, CredentialState::Broken("malformed: of another version".into()));
 }
 
 #[test]

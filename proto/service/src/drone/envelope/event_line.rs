@@ -8,7 +8,7 @@ use serde_json::json;
 const CHANNEL: &str = "envelope";
 
 /// One line about an event, for people or as JSON. Nothing about what was sent.
-pub(in crate::drone) fn told(group: &str, event: &EnvelopeEvent, as_json: bool) -> Option<String> {
+pub(in crate::drone) fn format(group: &str, event: &EnvelopeEvent, as_json: bool) -> Option<String> {
     let (session, opened) = match event {
         EnvelopeEvent::Opened { session, number, begun, data, author } => {
             (session, Some((number, begun, data, author.as_ref().map(|author| author.name.as_str()))))
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn who_signed_is_shown_and_that_nobody_did() {
-        let line = |author| told("alpha", &opened(author), false).expect("shown");
+        let line = |author| format("alpha", &opened(author), false).expect("shown");
         assert_eq!(line(Some("edge-1")), "[alpha/envelope] edge-1 (signed): go");
         assert_eq!(line(None), "[alpha/envelope] somebody (unauthenticated source): go");
     }
@@ -67,16 +67,16 @@ mod tests {
     #[test]
     fn of_what_does_not_fit_nothing_is_said_but_that() {
         let event = EnvelopeEvent::NotSatisfied { session: [0xab; 32] };
-        assert_eq!(told("alpha", &event, false).as_deref(), Some("[alpha/envelope] policy not satisfied"));
+        assert_eq!(format("alpha", &event, false).as_deref(), Some("[alpha/envelope] policy not satisfied"));
         let line: serde_json::Value =
-            serde_json::from_str(&told("alpha", &event, true).expect("shown")).expect("json");
+            serde_json::from_str(&format("alpha", &event, true).expect("shown")).expect("json");
         assert_eq!(line, json!({"event": "envelope", "opened": false, "session": "abababababababab"}));
     }
 
     #[test]
     fn scripts_get_everything_that_opened() {
         let line: serde_json::Value =
-            serde_json::from_str(&told("alpha", &opened(None), true).expect("shown")).expect("json");
+            serde_json::from_str(&format("alpha", &opened(None), true).expect("shown")).expect("json");
         assert_eq!(
             (&line["text"], &line["signed"], &line["number"], &line["begun"]),
             (&"go".into(), &false.into(), &3.into(), &1_800_000_000.into())

@@ -87,7 +87,7 @@ impl KeyArgs {
     ///
     /// # Errors
     /// Those of [`KeyReport::check`], of files and of standard output.
-    pub fn tell<S: Suite>(&self, deployment: &Deployment<S>, report: &KeyReport) -> Result<()> {
+    pub fn print<S: Suite>(&self, deployment: &Deployment<S>, report: &KeyReport) -> Result<()> {
         report.check()?;
         let conditions: Vec<_> = report.keys.iter().map(|line| line.condition.as_str()).collect();
         match self {

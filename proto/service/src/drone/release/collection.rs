@@ -70,7 +70,7 @@ async fn collect<S: Suite>(
     let collector = Standalone::client(deployment, keypair, Collector::new(keys.authority()?, timing));
     let command = CollectCommand::Collect {
         condition: condition.cloned(),
-        patience: plan.patience + wait,
+        patience: plan.time_limit + wait,
         wait: !wait.is_zero(),
     };
     let collecting = |handle, mut events| async move { listen(keys, &handle, command, &mut events).await };

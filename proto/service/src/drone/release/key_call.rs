@@ -35,7 +35,7 @@ pub enum KeyCall {
 
 impl KeyCall {
     /// How long the answer may take.
-    pub fn patience(&self) -> Duration {
+    pub fn time_limit(&self) -> Duration {
         match self {
             Self::Key { wait, .. } => USUAL_TIME.saturating_add(Duration::from_secs(*wait)),
             _ => USUAL_TIME,

@@ -142,10 +142,10 @@ impl Quorum {
         Self { _directory: directory, kgcs, keys, keypair, authority }
     }
 
-    fn plan(&self, patience: u64) -> FetchPlan {
+    fn plan(&self, time_limit: u64) -> FetchPlan {
         let timing = FetchTiming { retry: Duration::from_millis(300), retry_max: Duration::from_secs(2) };
         let kgcs = self.kgcs.iter().map(|kgc| kgc.at.clone()).collect();
-        FetchPlan { kgcs, timing, patience: Duration::from_secs(patience) }
+        FetchPlan { kgcs, timing, time_limit: Duration::from_secs(time_limit) }
     }
 
     async fn collect(&self, plan: &FetchPlan, wanted: &str) -> crate::drone::Result<()> {
@@ -169,7 +169,7 @@ async fn two_of_three_make_the_key_and_what_is_kept_needs_nobody() {
     assert!(matches!(&error, Error::NotReleased(words) if words.contains(&format!("{FUTURE} has not come"))));
     quorum.kgcs.remove(0).stop().await;
     quorum.collect(&quorum.plan(0), PAST).await.expect("kept");
-    let short = FetchPlan { patience: Duration::from_secs(2), ..plan };
+    let short = FetchPlan { time_limit: Duration::from_secs(2), ..plan };
     let error = quorum.collect(&short, "not-before/2021-01-01T00:00:00Z").await.expect_err("one is left");
     let words = error.to_string();
     assert!(words.contains("1 of the 2 key shares") && words.contains("no answer from KGC 1, 2"), "{words}");

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tracing::Span;
 
 use super::Driver;
-use crate::clock_sync::Told;
+use crate::clock_sync::ClockReply;
 use crate::frame::Frame;
 use crate::handle::Order;
 use crate::host::Host;
@@ -131,8 +131,8 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
             Incoming::Message { from, via, bytes, request, answer } => {
                 Arrival::Message { from, via, bytes, request, answer }
             }
-            Incoming::ClockAsked(question) => return self.tell_time(question),
-            Incoming::ClockTold(answer) => return self.note_clock(&answer),
+            Incoming::ClockAsked(question) => return self.send_time(question),
+            Incoming::ClockAnswered(answer) => return self.record_clock(&answer),
             Incoming::Duplicate { peer } => {
                 let drone = self.host.drone(&self.machine, peer);
                 return self.network.name_duplicate(peer, drone);
@@ -147,7 +147,7 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
     }
 
     /// Only those that this node dialled learn who says it: whom it did not look for could be anybody.
-    fn tell_time(&mut self, question: ClockQuestion) {
+    fn send_time(&mut self, question: ClockQuestion) {
         let unix = self.clock.now().unix;
         let voucher = if question.dialled {
             let statement = self.network.statement_to(&question, unix);
@@ -155,10 +155,10 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
         } else {
             Vec::new()
         };
-        self.network.tell_time(question, Told { unix, voucher });
+        self.network.send_time(question, ClockReply { unix, voucher });
     }
 
-    fn note_clock(&mut self, answer: &ClockAnswer) {
+    fn record_clock(&mut self, answer: &ClockAnswer) {
         let drone = if answer.dialled {
             None
         } else {
@@ -167,7 +167,7 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
                 None => return,
             }
         };
-        self.network.note_clock(answer, drone, self.clock.now().unix);
+        self.network.record_clock(answer, drone, self.clock.now().unix);
     }
 
     /// The machine has outputs before its first input.

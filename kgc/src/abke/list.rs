@@ -6,7 +6,7 @@ use quiver_service::{clock, terminal};
 use serde::Serialize;
 
 use super::{all, schema};
-use crate::attributes::listing::{grants, grants_of, keys, keys_of};
+use crate::attributes::list::{grants, grants_of, keys, keys_of};
 use crate::authorities::Known;
 use crate::error::Result;
 use crate::store::{AdmissionRow, GrantRow, KeyRow, Store};

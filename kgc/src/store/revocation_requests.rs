@@ -11,7 +11,7 @@ impl Store {
     /// Notes that this KGC's operator wants a drone revoked, named by its name, or by its serial even if it is not known
     /// here. Returns serial and name, which is the serial if the drone is not known.
     /// `told` is what the operator says of a drone that is not: until when its identity is valid, and whether it may lead.
-    pub(crate) fn wish_revoked(
+    pub(crate) fn request_revocation(
         &mut self,
         which: &str,
         told: Option<(UnixTime, bool)>,
@@ -26,7 +26,7 @@ impl Store {
             }
             let insert = "INSERT OR IGNORE INTO revocation_wish (token_id, at) VALUES (?1, ?2)";
             if change.sql(change.transaction.execute(insert, params![serial, at]))? == 0 {
-                return Err(Error::AlreadyWished { which: which.into() });
+                return Err(Error::AlreadyRequested { which: which.into() });
             }
             change.audit("revocation wanted", &name, &format!("serial {}", hex::encode(serial)))
         })?;
@@ -54,7 +54,7 @@ impl Store {
     }
 
     /// Drones wanted revoked after the wish numbered `seq`, each with its number.
-    pub(crate) fn wishes_after(&self, seq: u64) -> Result<Vec<(u64, Revoked)>> {
+    pub(crate) fn revocation_requests_after(&self, seq: u64) -> Result<Vec<(u64, Revoked)>> {
         let query = "SELECT seq, token_id, identity, not_after, leader
                      FROM revocation_wish LEFT JOIN enrolled USING (token_id) LEFT JOIN wished_drone USING (token_id)
                      WHERE seq > ?1 ORDER BY seq";

@@ -24,7 +24,7 @@ use crate::store::Store;
 const MAX_AUTHORITIES: usize = 16;
 
 /// What an authority is set up with.
-pub(crate) struct Founding {
+pub(crate) struct AuthoritySetup {
     /// What it hands out.
     pub(crate) kind: &'static str,
     /// Its name.
@@ -39,7 +39,7 @@ pub(crate) struct Founding {
     pub(crate) master: Zeroizing<Vec<u8>>,
 }
 
-impl Founding {
+impl AuthoritySetup {
     /// Has the KGC sign what is public, and stores everything.
     pub(crate) fn carry_out<S: Suite>(
         self,
