@@ -16,6 +16,14 @@
 //!
 //! Both sides are machines of their own, [`Gate`](gate::Gate) and [`Applicant`](applicant::Applicant). What comes of a run is a session: a key, and a name for
 //! this run alone. What either side may be told of a failure is that it failed.
+#![cfg_attr(
+    feature = "std",
+    doc = concat!(
+        "\nWithout sockets, on the deterministic testbed:\n\n```\n",
+        include_str!("../examples/admission.rs"),
+        "```"
+    )
+)]
 #![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(
     not(test),

@@ -27,6 +27,14 @@
     all(feature = "services", any(feature = "abe", feature = "abke"), feature = "ibe"),
     doc = "| [`kgc`] | a KGC with both servers beside it: [`KgcNode`](kgc::KgcNode) |"
 )]
+#![cfg_attr(
+    all(feature = "std", feature = "services", feature = "abe", feature = "ibe"),
+    doc = concat!(
+        "\nWithout sockets, on the deterministic testbed:\n\n```\n",
+        include_str!("../examples/delivery.rs"),
+        "```"
+    )
+)]
 #![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(
     not(test),

@@ -3,6 +3,14 @@
 //! [`Kgc`] issues, alone or as one of a quorum whose shares FROST combines; [`EnrolmentClient`] is the
 //! drone's side, of which every edge and every leader has one until it has its key. See docs/protocol.md,
 //! "Enrolment".
+#![cfg_attr(
+    all(feature = "std", feature = "services"),
+    doc = concat!(
+        "\nWithout sockets, on the deterministic testbed:\n\n```\n",
+        include_str!("../examples/enrolment.rs"),
+        "```"
+    )
+)]
 #![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(
     not(test),

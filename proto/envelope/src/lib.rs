@@ -4,6 +4,14 @@
 //! Messages sealed to the same policy share a session, so that only its first message, the opening, carries
 //! an encapsulated key. A reader that has missed it requests it, and its sender repeats it, as identical
 //! bytes. Sessions live in memory alone.
+#![cfg_attr(
+    feature = "std",
+    doc = concat!(
+        "\nWithout sockets, on the deterministic testbed:\n\n```\n",
+        include_str!("../examples/envelope.rs"),
+        "```"
+    )
+)]
 #![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(
     not(test),

@@ -3,12 +3,14 @@
 //! A leader opens a term, admits edges, makes a new group key whenever somebody joins, leaves or is evicted, and
 //! distributes it; edges follow, and send messages under the key of the epoch. Other leaders of the group stand by.
 //! docs/protocol.md, sections 6 to 13.
-//!
-//! Without sockets, on the deterministic testbed:
-//!
-//! ```
-#![doc = include_str!("../examples/group.rs")]
-//! ```
+#![cfg_attr(
+    all(feature = "std", feature = "services"),
+    doc = concat!(
+        "\nWithout sockets, on the deterministic testbed:\n\n```\n",
+        include_str!("../examples/group.rs"),
+        "```"
+    )
+)]
 #![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(
     not(test),

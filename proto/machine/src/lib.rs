@@ -5,6 +5,14 @@
 //! tests on a virtual clock. Collections iterate in a fixed order, so that one seed gives one trace.
 //!
 //! What a peer gets wrong becomes an event that blames it ([`Offence`]); it never stops a machine and never panics.
+#![cfg_attr(
+    feature = "std",
+    doc = concat!(
+        "\nWithout sockets, on the deterministic testbed:\n\n```\n",
+        include_str!("../examples/machine.rs"),
+        "```"
+    )
+)]
 #![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(
     not(test),

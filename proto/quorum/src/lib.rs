@@ -15,6 +15,14 @@
 //! | `recovery` | repair of a member that lost its shares |
 //! | `signing`, `rules`, `statements` | statements: how they are signed, which, and what is known of them |
 //! | [`keys`] | what a member holds |
+#![cfg_attr(
+    feature = "std",
+    doc = concat!(
+        "\nWithout sockets, on the deterministic testbed:\n\n```\n",
+        include_str!("../examples/quorum.rs"),
+        "```"
+    )
+)]
 #![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(
     not(test),
