@@ -1,5 +1,5 @@
-//! A leader that demands a policy admits an anonymous drone whose certified fields satisfy it, and denies another.
-//! Without sockets, on the deterministic testbed.
+//! A leader that demands a policy admits an anonymous drone whose certified fields satisfy it, and denies
+//! another. Without sockets, on the deterministic testbed.
 //!
 //! `cargo run -p quiver-admission --example admission`
 
@@ -34,7 +34,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (master, operator) = (MasterSecret::<S>::generate(rng), OperatorSecretKey::<S>::generate(rng));
     let deployment = Deployment::new(Name::new("demo")?, master.public());
 
-    // A certification authority, which the KGC vouches for: its fields, and how long a credential lasts.
+    // §A1.1: a certification authority, which the KGC vouches for: its fields, and how long a credential
+    // lasts.
     let schema = Schema::parse("x: i16, y: i16, medic: bool")?;
     let terms = Terms::new(schema, Duration::from_secs(3600))?;
     let statement = AuthorityStatement {
@@ -92,8 +93,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     net.connect("leader", "kgc", Route::Kgc);
     net.run_for(Duration::from_secs(5));
 
-    // Two drones: one inside the fence, one outside. All that the leader learns of either is whether it satisfies the
-    // policy.
+    // §A4: two drones: one inside the fence, one outside. All that the leader learns of either is whether it
+    // satisfies the policy.
     for (name, x, y) in [("inside", 110, -40), ("outside", 300, -40)] {
         let fields = terms.schema().encode(&[("x", x), ("y", y), ("medic", 0)])?;
         let config = AnonymousConfig {
@@ -127,7 +128,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("leader: {} member, {denied} denied", leader.status().anonymous);
     assert_eq!((leader.status().anonymous, denied), (1, 1));
 
-    // The one inside holds the group's key, the other none.
+    // §A5: the one inside holds the group's key, the other none.
     let label = Name::new("demo")?;
     let held = ["inside", "outside"].map(|name| net.machine::<AnonymousEdge<S>>(name).export(&label));
     assert!(held[0].is_some() && held[0] == leader.export(&label) && held[1].is_none());

@@ -1,5 +1,5 @@
-//! A KGC delivers to a drone a key for its attributes, and the key of a time once that time has come; without sockets,
-//! on the deterministic testbed.
+//! A KGC delivers to a drone a key for its attributes, and the key of a time once that time has come; without
+//! sockets, on the deterministic testbed.
 //!
 //! `cargo run -p quiver-delivery --features abe,ibe --example delivery`
 
@@ -69,7 +69,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         interval: Duration::from_secs(5),
     })?;
 
-    // §4.3: a master key of conditions, of which this KGC holds the only share; everybody may have the keys of times.
+    // §4.3: a master key of conditions, of which this KGC holds the only share; everybody may have the keys
+    // of times.
     let dealing = Dealing::deal(1, 1, rng)?;
     let parameters = ReleaseParameters { version: 1, publics: dealing.public_shares()? };
     let statement = parameters.statement(&deployment, Name::new("conditions")?)?;
@@ -104,7 +105,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     net.start("wren", Drone::new(edge, (fetcher, Collector::new(None, CollectTiming::default()))));
     net.connect("wren", "kgc", Route::Kgc);
 
-    // The drone enrols and fetches its attribute key, which opens what is sealed to a policy that it satisfies.
+    // The drone enrols and fetches its attribute key, which opens what is sealed to a policy that it
+    // satisfies.
     net.run_for(Duration::from_secs(10));
     let fetched = net.node::<Drone>("wren").events.iter().find_map(|event| match event {
         Either::Right(Either::Left(FetchEvent::Answered {

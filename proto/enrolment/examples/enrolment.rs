@@ -1,4 +1,5 @@
-//! A drone with a token enrols with a quorum of KGCs, any two of three, without sockets, on the deterministic testbed.
+//! A drone with a token enrols with a quorum of KGCs, any two of three, without sockets, on the deterministic
+//! testbed.
 //!
 //! `cargo run -p quiver-enrolment --example enrolment`
 
@@ -24,8 +25,8 @@ const KGCS: [&str; 3] = ["kgc-1", "kgc-2", "kgc-3"];
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let rng = &mut ChaCha20Rng::seed_from_u64(1);
     let (day, operator) = (86_400, OperatorSecretKey::<S>::generate(rng));
-    // §5: a dealer splits the master key, and signs whose public share is which. KGCs that trust no dealer generate
-    // the key among themselves: see the example of `quiver-quorum-node`.
+    // §3.6: a dealer splits the master key, and signs whose public share is which. KGCs that trust no dealer
+    // generate the key among themselves: see the example of `quiver-quorum-node`.
     let master = MasterSecret::<S>::generate(rng);
     let deployment = Deployment::new(Name::new("demo")?, master.public());
     let (shares, public) = dealer::split(&master, Parameters::new(3, 2)?, rng)?;
@@ -48,7 +49,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     net.stop("kgc-3");
 
-    // The operator issues a token; the drone turns it into a key that no KGC knows.
+    // §3.2: the operator issues a token. §3.3 to §3.7: the drone turns it into a key that no KGC knows.
     let expiry = EPOCH_START + day;
     let grant = TokenGrant {
         name: Name::new("wren")?,
@@ -71,7 +72,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     net.run_for(Duration::from_secs(5));
 
-    // Whoever knows the deployment's public key verifies what the drone signs.
+    // §3.5: whoever knows the deployment's public key verifies what the drone signs.
     let keypair = net.machine::<Edge<S>>("wren").keypair().ok_or("not enrolled")?;
     let signature = keypair.sign(&deployment, Label::Join, b"hello", rng);
     signature.verify(&deployment, keypair.public(), Label::Join, b"hello")?;

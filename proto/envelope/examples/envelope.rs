@@ -1,5 +1,5 @@
-//! A leader seals an order to a policy; of two drones, the one whose attribute key satisfies it opens it. Without
-//! sockets, on the deterministic testbed.
+//! A leader seals an order to a policy; of two drones, the one whose attribute key satisfies it opens it.
+//! Without sockets, on the deterministic testbed.
 //!
 //! `cargo run -p quiver-envelope --example envelope`
 
@@ -78,8 +78,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     net.run_for(Duration::from_secs(5));
 
-    // An attribute authority makes a key for each drone's attributes (`quiver-delivery` brings it there). Whoever only
-    // seals needs its public parameters alone.
+    // An attribute authority makes a key for each drone's attributes (`quiver-delivery` brings it there).
+    // Whoever only seals needs its public parameters alone.
     let (parameters, authority) = FabeoCp::setup(&Universe::Open, rng)?;
     let public = AnyParameters::FabeoCp(parameters.clone());
     for (name, attributes) in [("scout", "scout, sector:7"), ("medic", "medic, sector:7")] {

@@ -33,7 +33,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let lead = token("leader", Role::Leader { group: alpha.clone(), ordinal: 0 })?;
     let edges = [token("edge-1", Role::Edge)?, token("edge-2", Role::Edge)?];
 
-    // Each role is a state machine: bytes and deadlines go in, bytes and events come out. The net drives them.
+    // Each role is a state machine: bytes and deadlines go in, bytes and events come out. The net drives
+    // them.
     let mut net = Net::new(1);
     net.start(
         "kgc",

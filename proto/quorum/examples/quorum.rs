@@ -1,5 +1,5 @@
-//! Three KGCs generate the key of their quorum, and any two of them sign a revocation list together. Without sockets, on
-//! the deterministic testbed.
+//! Three KGCs generate the key of their quorum, and any two of them sign a revocation list together. Without
+//! sockets, on the deterministic testbed.
 //!
 //! `cargo run -p quiver-quorum-node --example quorum`
 
@@ -47,7 +47,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     statement.verify(&deployment)?;
 
-    // One operator wants a drone revoked: that is not enough. A second one does: the list is signed, while KGC 2 is down.
+    // §5.4: one operator wants a drone revoked: that is not enough. A second one does: the list is signed,
+    // while KGC 2 is down.
     let revoke = QuorumCommand::Revoke(vec![Revoked::unknown([7; 16])]);
     net.stop(2);
     net.command::<QuorumNode<S>>(1, revoke.clone());
