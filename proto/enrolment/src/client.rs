@@ -45,7 +45,7 @@ pub(crate) struct SharedRequest<S: Suite> {
 }
 
 /// Which KGCs are asked, and when: one after another, or all of a quorum at once.
-pub(crate) trait KgcSelection<S: Suite>: fmt::Debug + Send + Sync {
+pub(crate) trait KgcSelection<S: Suite>: Send + Sync {
     /// When to call [`retry`](Self::retry).
     fn deadline(&self) -> Option<Duration>;
 
@@ -77,6 +77,13 @@ pub(crate) trait KgcSelection<S: Suite>: fmt::Debug + Send + Sync {
     /// The connected KGCs that are told of the key; a single KGC is not.
     fn quorum(&self) -> Vec<Peer> {
         Vec::new()
+    }
+}
+
+/// Not by the trait: a board would carry the formatting of all that an implementation has.
+impl<S: Suite> fmt::Debug for dyn KgcSelection<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KgcSelection")
     }
 }
 
