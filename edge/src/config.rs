@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use quiver_delivery::attributes::FetchTiming;
+use quiver_enrolment::QuorumSuite;
+use quiver_group::edge::EdgeTiming;
+use quiver_group::{Edge, EdgeConfig};
+use quiver_machine::{Primary, Snapshot};
 use quiver_net::Multiaddr;
-use quiver_role::attributes::FetchTiming;
-use quiver_role::edge::EdgeTiming;
-use quiver_role::{Edge, EdgeConfig, Primary, QuorumSuite, Snapshot};
 use quiver_service::config::{Layers, parse_all};
 use quiver_service::drone::{DroneService, DroneSettings, Error, Program, Result};
 use quiver_service::state_file::Records;

@@ -1,9 +1,10 @@
 //! Requests that only a running edge answers: its status, and sending a message.
 
+use quiver_admission::AnyEdge;
 use quiver_ainq::{Name, Suite};
+use quiver_group::EdgeCommand;
+use quiver_machine::Either;
 use quiver_net::Handle;
-use quiver_role::admission::AnyEdge;
-use quiver_role::{EdgeCommand, Either};
 use quiver_service::clock;
 use quiver_service::drone::request::{Answered, json};
 use quiver_service::drone::running::{ENDING, Running};

@@ -1,7 +1,7 @@
 //! `edge provision`: prints the line that sets up a board at its console.
 
 use quiver_ainq::{Name, Ristretto255, SuiteKind};
-use quiver_role::edge::{Provisioning, RadioPlace};
+use quiver_group::edge::{Provisioning, RadioPlace};
 use quiver_service::clock;
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::drone::{Error, Result};

@@ -8,10 +8,13 @@ mod host;
 
 use std::net::SocketAddr;
 
+use quiver_admission::AnyEdge;
 use quiver_ainq::{IssuedToken, Name, Suite};
+use quiver_enrolment::QuorumSuite;
+use quiver_envelope::Envelopes;
+use quiver_group::{Edge, EdgeCommand, EdgeConfig};
+use quiver_machine::{Either, Node, Route, Snapshot};
 use quiver_net::{Clocks, Driver, Handle, Multiaddr, NodeConfig, NodeKey, Transport, group_topic};
-use quiver_role::admission::AnyEdge;
-use quiver_role::{Edge, EdgeCommand, EdgeConfig, Either, Envelopes, Node, QuorumSuite, Route, Snapshot};
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::drone::output::Output;
 use quiver_service::drone::service::{CALL_TIME, run_until};

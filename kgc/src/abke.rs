@@ -5,7 +5,7 @@ mod policy;
 mod setup;
 
 use quiver_ainq::{Deployment, Suite};
-use quiver_role::attributes::certifying::Terms;
+use quiver_delivery::attributes::certifying::Terms;
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::with_suite;

@@ -7,9 +7,9 @@ mod setup;
 use std::path::{Path, PathBuf};
 
 use quiver_ainq::{Deployment, Name, Suite, SuiteKind, VerifiedAuthority};
+use quiver_delivery::attributes::Granted;
+use quiver_delivery::attributes::schemes::{Granting, SchemeKind};
 use quiver_policy::Schema;
-use quiver_role::attributes::Granted;
-use quiver_role::attributes::schemes::{Granting, SchemeKind};
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::{keyring, terminal, with_suite};

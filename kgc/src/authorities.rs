@@ -14,9 +14,9 @@ use quiver_ainq::{
 };
 use quiver_crypto::Secret;
 use quiver_crypto::canonical::{Reader, Writer};
-use quiver_role::attributes::certifying::{self, Certifier, Terms};
-use quiver_role::attributes::schemes::SchemeKind;
-use quiver_role::attributes::{Authority, KeyMaker};
+use quiver_delivery::attributes::certifying::{self, Certifier, Terms};
+use quiver_delivery::attributes::schemes::SchemeKind;
+use quiver_delivery::attributes::{Authority, KeyMaker};
 use quiver_service::deployment_file::owner;
 use quiver_service::secrets::Protection;
 use quiver_service::state_file::{Records, StateFile};

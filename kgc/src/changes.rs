@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use quiver_delivery::attributes::{Grant, IssuerCommand};
+use quiver_delivery::kgc::KgcNodeCommand;
+use quiver_delivery::release::ReleaseCommand;
+use quiver_enrolment::KgcCommand;
+use quiver_machine::{Either, Machine};
 use quiver_net::Handle;
-use quiver_role::attributes::{Grant, IssuerCommand};
-use quiver_role::delivery::kgc::KgcNodeCommand;
-use quiver_role::release::ReleaseCommand;
-use quiver_role::{Either, KgcCommand, Machine};
 
 use crate::error::Result;
 use crate::store::Store;

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use quiver_ainq::{Name, SuiteKind, UnixTime};
+use quiver_delivery::attributes::schemes::SchemeKind;
+use quiver_delivery::release::Pattern;
 use quiver_ibe::Condition;
-use quiver_role::attributes::schemes::SchemeKind;
-use quiver_role::release::Pattern;
 use quiver_service::EXIT_CODES_HELP;
 use quiver_service::arguments::{CommonArgs, HealthArgs, MetricsArgs};
 use quiver_service::clock::parse_time;

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use quiver_role::release::DEFAULT_RATE;
+use quiver_delivery::release::DEFAULT_RATE;
 use quiver_service::config::Layers;
 use quiver_service::logging::LogFormat;
 use serde::{Deserialize, Serialize};

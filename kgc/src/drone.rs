@@ -1,7 +1,7 @@
 //! Enrolled drones: `kgc drone list|revoke`.
 
 use quiver_ainq::{SignedRevocationList, Suite, UnixTime};
-use quiver_role::{KgcRecord, RevocationUsage};
+use quiver_enrolment::{KgcRecord, RevocationUsage};
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::{clock, terminal, with_suite};
 

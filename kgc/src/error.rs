@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use quiver_delivery::attributes::IssuerError;
+use quiver_delivery::release::HoldingError;
+use quiver_enrolment::kgc::RestoreError;
 use quiver_net::NetError;
-use quiver_role::attributes::IssuerError;
-use quiver_role::kgc::RestoreError;
-use quiver_role::release::HoldingError;
 use quiver_service::Exit;
 use rusqlite::ErrorCode;
 

@@ -1,7 +1,7 @@
 //! Makes and withdraws grants of drones at an authority.
 
 use quiver_ainq::Name;
-use quiver_role::attributes::Granted;
+use quiver_delivery::attributes::Granted;
 use quiver_service::{clock, terminal};
 
 use crate::config::Config;

@@ -7,8 +7,8 @@ pub(crate) mod setup;
 use std::path::{Path, PathBuf};
 
 use quiver_ainq::{Deployment, Suite, SuiteKind};
+use quiver_delivery::release::{Pattern, ReleaseAuthority};
 use quiver_ibe::{Condition, Kind};
-use quiver_role::release::{Pattern, ReleaseAuthority};
 use quiver_service::armour::{self, Kind as Armour};
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::secrets::ProtectionArgs;

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use quiver_ainq::{Deployment, Suite};
 use quiver_crypto::canonical::{Reader, Writer};
+use quiver_delivery::release::{Holding, ReleaseAuthority};
 use quiver_ibe::MasterShare;
 use quiver_message::MAX_RELEASE_STATEMENT_LEN;
-use quiver_role::release::{Holding, ReleaseAuthority};
 use quiver_service::deployment_file::owner;
 use quiver_service::secrets::Protection;
 use quiver_service::state_file::StateFile;

@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use quiver_ainq::{Deployment, Suite};
 use quiver_crypto::Secret;
+use quiver_delivery::DeliveryServer;
+use quiver_delivery::attributes::{AttributeIssuer, AttributeServer, Grant, IssuerConfig, IssuerEvent};
+use quiver_delivery::kgc::{KgcNode, KgcNodeEvent, KgcNodeRecord};
+use quiver_delivery::release::{Holding, ReleaseConfig, ReleaseEvent, ShareReleaser, ShareServer};
+use quiver_enrolment::{Kgc, KgcConfig, KgcEvent};
+use quiver_machine::{Either, Input, Machine, Now, Rate};
 use quiver_net::{
     Clocks, Driver, Host, HostError, Multiaddr, NodeConfig, NodeKey, PeerId, Transport,
     refuse_duplicate_identity,
 };
-use quiver_role::attributes::{AttributeIssuer, AttributeServer, Grant, IssuerConfig, IssuerEvent};
-use quiver_role::delivery::DeliveryServer;
-use quiver_role::delivery::kgc::{KgcNode, KgcNodeEvent, KgcNodeRecord};
-use quiver_role::machine::Rate;
-use quiver_role::release::{Holding, ReleaseConfig, ReleaseEvent, ShareReleaser, ShareServer};
-use quiver_role::{Either, Input, Kgc, KgcConfig, KgcEvent, Machine, Now};
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::secrets::{Protection, ProtectionArgs};
 use quiver_service::shutdown::Shutdown;

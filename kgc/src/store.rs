@@ -20,8 +20,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use quiver_ainq::UnixTime;
-use quiver_role::delivery::kgc::KgcNodeRecord;
-use quiver_role::{Either, KgcRecord};
+use quiver_delivery::kgc::KgcNodeRecord;
+use quiver_enrolment::KgcRecord;
+use quiver_machine::Either;
 use quiver_service::private_file;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 

@@ -3,11 +3,11 @@
 use std::num::NonZero;
 use std::path::Path;
 
+use quiver_admission::gate::GateTiming;
+use quiver_admission::{AdmittingLeader, AdmittingLeaderCommand, Demand, SignedPolicy, VerifiedPolicy};
 use quiver_ainq::{Deployment, Name, Suite};
-use quiver_role::Either;
-use quiver_role::admission::gate::GateTiming;
-use quiver_role::admission::{AdmittingLeader, AdmittingLeaderCommand, Demand, SignedPolicy, VerifiedPolicy};
-use quiver_role::attributes::certifying::{Certificate, KIND, Terms};
+use quiver_delivery::attributes::certifying::{Certificate, KIND, Terms};
+use quiver_machine::Either;
 use quiver_service::armour::{self, Kind};
 use quiver_service::clock;
 use quiver_service::drone::fetch::KeyClient;
@@ -127,7 +127,7 @@ fn slot_keys<S: Suite>(
         return Ok(None);
     };
     let Some(held) = &entry.key else { return Ok(None) };
-    let told = |error: quiver_role::attributes::certifying::CertifyError| error.to_string();
+    let told = |error: quiver_delivery::attributes::certifying::CertifyError| error.to_string();
     if Some(Certificate::period_of(&held.key).map_err(told)?) == handed {
         return Ok(None);
     }

@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use quiver_ainq::{IssuedToken, Name, Serial, StrategyKind};
+use quiver_enrolment::QuorumSuite;
 use quiver_gateway::LineAddress;
-use quiver_role::leader::LeaderTiming;
-use quiver_role::{Leader, LeaderConfig, Primary, QuorumSuite};
+use quiver_group::leader::LeaderTiming;
+use quiver_group::{Leader, LeaderConfig};
+use quiver_machine::Primary;
 use quiver_service::config::{Layers, parse_all};
 use quiver_service::drone::{DroneService, DroneSettings, Error, Program, Result};
 use quiver_service::state_file::Records;

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use quiver_admission::AdmittingLeader;
 use quiver_ainq::{Name, Suite};
+use quiver_group::leader::{Laggard, Stance};
+use quiver_group::{Leader, LeaderCommand, LeaderEvent};
+use quiver_machine::Either;
 use quiver_net::Handle;
-use quiver_role::admission::AdmittingLeader;
-use quiver_role::leader::{Laggard, Stance};
-use quiver_role::{Either, Leader, LeaderCommand, LeaderEvent};
 use quiver_service::clock;
 use quiver_service::drone::request::{Answered, json};
 use quiver_service::drone::running::{ENDING, Running};

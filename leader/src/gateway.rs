@@ -2,8 +2,8 @@
 
 use quiver_ainq::{Name, Suite};
 use quiver_gateway::GatewayConfig;
+use quiver_machine::Route;
 use quiver_net::{Handle, Multiaddr, NodeConfig};
-use quiver_role::Route;
 use quiver_service::clock;
 use quiver_service::drone::{Error, Result};
 

@@ -2,10 +2,13 @@
 
 mod host;
 
+use quiver_admission::AdmittingLeader;
 use quiver_ainq::{IssuedToken, Name, Role, Suite};
+use quiver_enrolment::QuorumSuite;
+use quiver_envelope::Envelopes;
+use quiver_group::{Leader, LeaderCommand, LeaderEvent};
+use quiver_machine::{Either, Node, Reason, Route};
 use quiver_net::{Clocks, Driver, Handle, NodeConfig, NodeKey, Transport, group_topic};
-use quiver_role::admission::AdmittingLeader;
-use quiver_role::{Either, Envelopes, Leader, LeaderCommand, LeaderEvent, Node, QuorumSuite, Reason, Route};
 use quiver_service::config::parse_all;
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::drone::output::Output;

@@ -1,7 +1,7 @@
 //! Persists a leader: its machine's records are appended to the state file, and its checkpoint replaces them now and then.
 
 use quiver_ainq::Suite;
-use quiver_role::{Leader, LeaderRecord};
+use quiver_group::{Leader, LeaderRecord};
 use quiver_service::drone::Store;
 use quiver_service::state_file::Records;
 use quiver_service::{Error, Result};
@@ -42,8 +42,9 @@ mod tests {
     use std::collections::BTreeSet;
 
     use quiver_ainq::{Deployment, MasterSecret, Name, Ristretto255};
-    use quiver_role::leader::LeaderTiming;
-    use quiver_role::{Kgcs, LeaderConfig};
+    use quiver_enrolment::Kgcs;
+    use quiver_group::LeaderConfig;
+    use quiver_group::leader::LeaderTiming;
     use quiver_service::node_state::Missing;
     use quiver_service::secrets::Protection;
     use rand::rngs::OsRng;

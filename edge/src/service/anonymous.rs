@@ -7,11 +7,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use quiver_admission::{AnonymousConfig, AnonymousEdge, AnyEdge, Ending};
 use quiver_ainq::{DroneKeypair, Name, RevocationList};
+use quiver_delivery::attributes::certifying::{Certificate, KIND, Terms};
+use quiver_enrolment::QuorumSuite;
+use quiver_envelope::Envelopes;
+use quiver_group::Edge;
+use quiver_machine::{Node, Route, Snapshot};
 use quiver_net::{Driver, Multiaddr, NodeConfig, NodeKey, Stopped, Transport, group_topic};
-use quiver_role::admission::{AnonymousConfig, AnonymousEdge, AnyEdge, Ending};
-use quiver_role::attributes::certifying::{Certificate, KIND, Terms};
-use quiver_role::{Edge, Envelopes, Node, QuorumSuite, Route, Snapshot};
 use quiver_service::clock;
 use quiver_service::control::{Call, Server};
 use quiver_service::drone::fetch::{KeyClient, copy};

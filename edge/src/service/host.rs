@@ -2,10 +2,12 @@
 
 use std::convert::Infallible;
 
+use quiver_admission::{AnonymousEvent, AnyEdge, Ending};
 use quiver_ainq::{Name, Suite};
+use quiver_envelope::EnvelopeEvent;
+use quiver_group::EdgeEvent;
+use quiver_machine::{Either, Reason, Snapshot};
 use quiver_net::{Host, HostError};
-use quiver_role::admission::{AnonymousEvent, AnyEdge, Ending};
-use quiver_role::{EdgeEvent, Either, EnvelopeEvent, Reason, Snapshot};
 use quiver_service::clock;
 use quiver_service::drone::Store;
 use quiver_service::drone::output::Output;

@@ -1,7 +1,7 @@
 //! `kgc abke list`: authorities, what is certified, credentials issued, policies.
 
 use quiver_ainq::{Deployment, Suite, UnixTime};
-use quiver_role::attributes::certifying::Terms;
+use quiver_delivery::attributes::certifying::Terms;
 use quiver_service::{clock, terminal};
 use serde::Serialize;
 

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use quiver_admission::{PolicyStatement, SignedPolicy};
 use quiver_ainq::{Deployment, Name, StatementSignature, Suite, SuiteKind};
 use quiver_garble::policy::{MAX_TEXT, Policy};
-use quiver_role::admission::{PolicyStatement, SignedPolicy};
 use quiver_service::armour::{self, Kind};
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::{clock, private_file, terminal};

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use quiver_ainq::{Deployment, Suite};
+use quiver_delivery::attributes::certifying::{KIND, SCHEME, Terms};
 use quiver_garble::policy::{MAX_TEXT, Schema};
-use quiver_role::attributes::certifying::{KIND, SCHEME, Terms};
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::{private_file, terminal};
 use rand::RngCore;

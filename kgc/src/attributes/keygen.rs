@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use quiver_ainq::{Deployment, Suite, SuiteKind};
-use quiver_role::attributes::query::MAX_KEY_LEN;
+use quiver_delivery::attributes::query::MAX_KEY_LEN;
 use quiver_service::keyring::{self, Entry, HeldKey};
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::{clock, terminal};

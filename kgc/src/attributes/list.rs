@@ -1,7 +1,7 @@
 //! `kgc abe list`: authorities, grants, keys issued.
 
 use quiver_ainq::{Deployment, Suite, UnixTime};
-use quiver_role::attributes::schemes::{Granting, SchemeKind};
+use quiver_delivery::attributes::schemes::{Granting, SchemeKind};
 use quiver_service::{clock, terminal};
 use serde::Serialize;
 

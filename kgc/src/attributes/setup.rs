@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use quiver_ainq::{Deployment, Name, Suite};
+use quiver_delivery::attributes::KIND;
+use quiver_delivery::attributes::schemes::SchemeKind;
 use quiver_policy::Schema;
-use quiver_role::attributes::KIND;
-use quiver_role::attributes::schemes::SchemeKind;
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::{private_file, terminal};
 use rand::rngs::OsRng;

@@ -1,6 +1,6 @@
 //! `kgc ibe policy`: who may have which keys.
 
-use quiver_role::release::Audience;
+use quiver_delivery::release::Audience;
 use quiver_service::{clock, terminal};
 
 use super::list;

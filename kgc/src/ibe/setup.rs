@@ -1,8 +1,8 @@
 //! `kgc ibe setup`: a new master key, held by this KGC alone.
 
 use quiver_ainq::{Deployment, Name, Suite};
+use quiver_delivery::release::{Pattern, ReleaseAuthority, ReleaseParameters};
 use quiver_ibe::Dealing;
-use quiver_role::release::{Pattern, ReleaseAuthority, ReleaseParameters};
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::{clock, terminal};
 use rand::rngs::OsRng;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quiver_role::quorum::approval;
+use quiver_quorum_node::approval;
 use quiver_service::control::call;
 use quiver_service::terminal;
 use serde::Serialize;

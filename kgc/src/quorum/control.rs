@@ -8,7 +8,7 @@ use quiver_ainq::KgcId;
 use quiver_message::quorum::CeremonyKind;
 use quiver_net::Handle;
 use quiver_quorum::QuorumSuite;
-use quiver_role::quorum::{QuorumCommand, QuorumEvent};
+use quiver_quorum_node::{QuorumCommand, QuorumEvent};
 use quiver_service::control::{Call, TimeLimit, USUAL_TIME};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -2,7 +2,7 @@
 
 use quiver_ainq::KgcId;
 use quiver_message::quorum::CeremonyKind;
-use quiver_role::quorum::{AbortCause, QuorumEvent};
+use quiver_quorum_node::{AbortCause, QuorumEvent};
 
 /// A ceremony.
 pub(crate) const fn kind(kind: CeremonyKind) -> &'static str {

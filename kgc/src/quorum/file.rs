@@ -19,7 +19,7 @@ use quiver_ainq::{KgcId, Name, Suite, SuiteKind};
 use quiver_crypto::Hasher;
 use quiver_net::{Multiaddr, PeerId};
 use quiver_quorum::{MAX_MEMBERS, Parameters};
-use quiver_role::quorum::QuorumMembership;
+use quiver_quorum_node::QuorumMembership;
 use quiver_service::deployment_file::{DeploymentFile, KgcEntry};
 use quiver_service::{private_file, with_suite};
 use serde::{Deserialize, Serialize};

@@ -2,11 +2,11 @@
 //! what happened into the audit table and the log.
 
 use quiver_ainq::Suite;
+use quiver_delivery::release::ReleaseAuthority;
+use quiver_machine::Either;
 use quiver_net::{Host, HostError, Multiaddr, PeerId};
 use quiver_quorum::QuorumSuite;
-use quiver_role::Either;
-use quiver_role::quorum::QuorumEvent;
-use quiver_role::release::ReleaseAuthority;
+use quiver_quorum_node::QuorumEvent;
 use quiver_service::{clock, terminal};
 use tokio::sync::{broadcast, mpsc};
 

@@ -9,12 +9,12 @@ use std::fmt;
 use std::time::Duration;
 
 use quiver_ainq::{Deployment, QuorumStatement};
+use quiver_delivery::kgc::{KgcNode, KgcNodeCommand, KgcNodeEvent, KgcNodeRecord};
+use quiver_enrolment::{KgcCommand, KgcEvent, MasterShare};
+use quiver_machine::{Either, Input, Machine, Now, Output, Peer, Route, Via, earlier};
 use quiver_message::quorum::QuorumMessage;
 use quiver_quorum::{QuorumSuite, SecretShare};
-use quiver_role::delivery::kgc::{KgcNode, KgcNodeCommand, KgcNodeEvent, KgcNodeRecord};
-use quiver_role::machine::earlier;
-use quiver_role::quorum::{QuorumCommand, QuorumEvent, QuorumNode, QuorumRecord};
-use quiver_role::{Either, Input, KgcCommand, KgcEvent, Machine, MasterShare, Now, Output, Peer, Route, Via};
+use quiver_quorum_node::{QuorumCommand, QuorumEvent, QuorumNode, QuorumRecord};
 use rand_core::CryptoRngCore;
 
 use super::release;

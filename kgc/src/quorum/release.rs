@@ -5,12 +5,12 @@
 //! restarts; the share is in `quorum.state` alone.
 
 use quiver_ainq::{AuthorityStatement, KgcId, SignedAuthority, StatementSignature};
+use quiver_delivery::release::{Holding, ReleaseAuthority, ReleaseParameters};
+use quiver_enrolment::QuorumSuite;
 use quiver_ibe::{MasterPublicKey, MasterShare, PublicShares as IbeShares};
 use quiver_pairing::{G1, Group};
 use quiver_quorum::PublicShares;
-use quiver_role::QuorumSuite;
-use quiver_role::quorum::{Ibe, QuorumNode, ibe_name};
-use quiver_role::release::{Holding, ReleaseAuthority, ReleaseParameters};
+use quiver_quorum_node::{Ibe, QuorumNode, ibe_name};
 
 /// The parameters of the statement, which every KGC makes out of its own result; empty, which nobody signs, if these are
 /// no shares.

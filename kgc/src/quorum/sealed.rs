@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use quiver_ainq::{OperatorPublicKey, Suite};
-use quiver_role::Snapshot;
-use quiver_role::quorum::QuorumRecord;
+use quiver_machine::Snapshot;
+use quiver_quorum_node::QuorumRecord;
 use quiver_service::secrets::Protection;
 use quiver_service::state_file::{Owner, StateFile};
 use zeroize::Zeroizing;

@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use quiver_ainq::{Deployment, KgcId, OperatorPublicKey};
 use quiver_crypto::Secret;
+use quiver_delivery::kgc::{KgcNode, KgcNodeCommand};
+use quiver_delivery::release::{Holding, ReleaseAuthority};
+use quiver_enrolment::{Kgc, KgcCommand, KgcConfig};
+use quiver_machine::{Either, Route};
 use quiver_net::{
     Clocks, Driver, Handle, Multiaddr, NodeConfig, NodeKey, Transport, refuse_duplicate_identity,
 };
 use quiver_quorum::QuorumSuite;
-use quiver_role::delivery::kgc::{KgcNode, KgcNodeCommand};
-use quiver_role::quorum::{QuorumCommand, QuorumConfig, QuorumNode, QuorumRecord};
-use quiver_role::release::{Holding, ReleaseAuthority};
-use quiver_role::{Either, Kgc, KgcCommand, KgcConfig, Route};
+use quiver_quorum_node::{QuorumCommand, QuorumConfig, QuorumNode, QuorumRecord};
 use quiver_service::clock;
 use quiver_service::control::Server;
 use quiver_service::deployment_file::DeploymentFile;

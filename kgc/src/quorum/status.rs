@@ -2,7 +2,7 @@
 
 use quiver_ainq::KgcId;
 use quiver_quorum::QuorumSuite;
-use quiver_role::quorum::{QuorumView, Stage};
+use quiver_quorum_node::{QuorumView, Stage};
 use quiver_service::monitoring::Readiness;
 use quiver_service::{clock, terminal};
 use serde::{Deserialize, Serialize};

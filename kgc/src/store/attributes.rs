@@ -2,7 +2,7 @@
 //! here is secret, the authorities' keys are elsewhere.
 
 use quiver_ainq::{Suite, UnixTime, VerifiedAuthority};
-use quiver_role::attributes::{Grant, KeyIssued};
+use quiver_delivery::attributes::{Grant, KeyIssued};
 use rusqlite::{OptionalExtension, Row, params};
 use serde::Serialize;
 

@@ -1,7 +1,7 @@
 //! Drones: identities a key was issued for.
 
 use quiver_ainq::{Identity, Revoked, Role, UnixTime};
-use quiver_role::KgcRecord;
+use quiver_enrolment::KgcRecord;
 use rusqlite::{OptionalExtension, Row, params};
 use serde::Serialize;
 

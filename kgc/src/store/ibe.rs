@@ -2,8 +2,8 @@
 //! released. Public data and the operator's: nothing here is secret.
 
 use quiver_ainq::{Name, Suite, UnixTime};
+use quiver_delivery::release::{Approval, Audience, Pattern, Policy, ReleaseAuthority, ShareReleased};
 use quiver_ibe::Condition;
-use quiver_role::release::{Approval, Audience, Pattern, Policy, ReleaseAuthority, ShareReleased};
 use rusqlite::types::Type;
 use rusqlite::{OptionalExtension, Row, params};
 use serde::Serialize;

@@ -2,7 +2,7 @@
 //! which one the drone proved that it holds.
 
 use quiver_ainq::UnixTime;
-use quiver_role::KgcRecord;
+use quiver_enrolment::KgcRecord;
 use rusqlite::{OptionalExtension, Row, params};
 
 use super::audit::{CONTRIBUTED, ENROLLED, PINNED};

@@ -1,7 +1,7 @@
 //! Policies of admission that the KGC signed, so that the operator can see what drones answer. All of it is public.
 
+use quiver_admission::VerifiedPolicy;
 use quiver_ainq::{Suite, UnixTime};
-use quiver_role::admission::VerifiedPolicy;
 use rusqlite::{Row, params};
 use serde::Serialize;
 

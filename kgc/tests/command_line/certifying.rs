@@ -2,8 +2,8 @@
 
 use std::fs;
 
+use quiver_admission::SignedPolicy;
 use quiver_ainq::{Name, Ristretto255};
-use quiver_role::admission::SignedPolicy;
 use quiver_service::armour::{self, Kind};
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::keyring;

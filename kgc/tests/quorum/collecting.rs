@@ -4,13 +4,13 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use quiver_ainq::{DroneKeypair, Ristretto255};
-use quiver_ibe::{Condition, IdentityKey};
-use quiver_net::{Driver, Host, HostError, NodeConfig, NodeKey, Transport};
-use quiver_role::Route;
-use quiver_role::delivery::Standalone;
-use quiver_role::release::{
+use quiver_delivery::Standalone;
+use quiver_delivery::release::{
     CollectCommand, CollectEvent, CollectTiming, Collector, ReleaseAuthority, Shortfall,
 };
+use quiver_ibe::{Condition, IdentityKey};
+use quiver_machine::Route;
+use quiver_net::{Driver, Host, HostError, NodeConfig, NodeKey, Transport};
 use quiver_service::armour::{self, Kind};
 use rand::rngs::OsRng;
 use tokio::sync::{mpsc, oneshot};

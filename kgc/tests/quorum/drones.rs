@@ -7,9 +7,11 @@ use std::time::{Duration, Instant};
 use quiver_ainq::{
     Deployment, DroneKeypair, IssuedToken, KgcId, Name, OperatorSecretKey, Ristretto255, Role, TokenGrant,
 };
+use quiver_enrolment::{EnrolmentTrouble, Kgcs};
+use quiver_group::edge::EdgeTiming;
+use quiver_group::{Edge, EdgeConfig, EdgeEvent};
+use quiver_machine::{Route, Snapshot};
 use quiver_net::{Driver, Host, HostError, NodeConfig, NodeKey, Transport};
-use quiver_role::edge::EdgeTiming;
-use quiver_role::{Edge, EdgeConfig, EdgeEvent, EnrolmentTrouble, Kgcs, Route, Snapshot};
 use quiver_service::armour::{self, Kind};
 use quiver_service::clock;
 use quiver_service::deployment_file::DeploymentFile;

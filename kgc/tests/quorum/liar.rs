@@ -6,13 +6,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use quiver_ainq::{Deployment, OperatorPublicKey, QuorumStatement, Ristretto255, Suite};
 use quiver_crypto::{Hasher, Secret};
+use quiver_enrolment::{Kgc, KgcCommand, KgcConfig, KgcEvent, KgcRecord, MasterShare};
+use quiver_machine::{Input, Machine, Now, Output};
 use quiver_message::Message;
 use quiver_net::{Driver, Host, HostError, NodeConfig, NodeKey, Transport};
 use quiver_quorum::SecretShare;
-use quiver_role::quorum::QuorumKeys;
-use quiver_role::{
-    Input, Kgc, KgcCommand, KgcConfig, KgcEvent, KgcRecord, Machine, MasterShare, Now, Output,
-};
+use quiver_quorum_node::QuorumKeys;
 use quiver_service::armour::{self, Kind};
 use quiver_service::secrets::Protection;
 use quiver_service::state_file::{Owner, Records, StateFile};

@@ -4,8 +4,8 @@ use std::thread;
 use std::time::Duration;
 
 use quiver_ainq::{DroneKeypair, Ristretto255};
+use quiver_delivery::release::{ReleaseAuthority, Shortfall, Verdict};
 use quiver_ibe::{Ciphertext, Condition, IdentityKey, IdentityPoint};
-use quiver_role::release::{ReleaseAuthority, Shortfall, Verdict};
 use rand::rngs::OsRng;
 
 use crate::ALL;

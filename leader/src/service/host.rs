@@ -2,10 +2,12 @@
 
 use std::convert::Infallible;
 
+use quiver_admission::AdmittingLeaderEvent;
 use quiver_ainq::{Name, Suite};
+use quiver_envelope::EnvelopeEvent;
+use quiver_group::{LeaderEvent, LeaderRecord};
+use quiver_machine::{Either, Peer, Reason};
 use quiver_net::{Host, HostError, Multiaddr, PeerId};
-use quiver_role::admission::AdmittingLeaderEvent;
-use quiver_role::{Either, EnvelopeEvent, LeaderEvent, LeaderRecord, Peer, Reason};
 use quiver_service::clock;
 use quiver_service::drone::Store;
 use quiver_service::drone::output::Output;

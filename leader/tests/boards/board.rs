@@ -9,12 +9,11 @@ use std::thread::{JoinHandle, sleep, spawn};
 use std::time::{Duration, Instant};
 
 use quiver_ainq::{Deployment, IssuedToken, Name, Ristretto255};
+use quiver_enrolment::Kgcs;
+use quiver_group::edge::{EdgeStatus, EdgeTiming};
+use quiver_group::{Edge, EdgeCommand, EdgeConfig, EdgeEvent};
 use quiver_link::{BoardEndpoint, BoardEvent, Limits, LineDecoder, ToGateway, Wants, encode_line};
-use quiver_role::edge::{EdgeStatus, EdgeTiming};
-use quiver_role::{
-    Destination, Edge, EdgeCommand, EdgeConfig, EdgeEvent, Input, Kgcs, Machine, Now, Output, Route,
-    Snapshot, Via,
-};
+use quiver_machine::{Destination, Input, Machine, Now, Output, Route, Snapshot, Via};
 use rand::Rng;
 use rand::rngs::OsRng;
 

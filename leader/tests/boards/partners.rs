@@ -1,6 +1,6 @@
 //! Whom a board is connected to, under the gateway's numbers and the machine's.
 
-use quiver_role::{Peer, Route};
+use quiver_machine::{Peer, Route};
 
 /// The gateway's numbers are a session's; the machine's are never used twice.
 #[derive(Default)]

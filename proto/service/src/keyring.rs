@@ -1,13 +1,13 @@
 //! Attachment and files of the keyring: attribute authorities, and keys from them.
 //!
-//! The [keyring](quiver_role::attributes::keyring) is one attachment of the drone's encrypted state file.
+//! The [keyring](quiver_delivery::attributes::keyring) is one attachment of the drone's encrypted state file.
 //! Single authorities and keys also travel as files, in armour: `NAME.authority` (public) lets anybody seal
 //! under an authority, `kgc abe keygen` writes a key with everything that is needed to open.
 
 use std::path::Path;
 
 use quiver_ainq::{Deployment, Error as AinqError, SignedAuthority, Suite, SuiteKind, VerifiedAuthority};
-pub use quiver_role::attributes::{Entry, HeldKey, Keyring};
+pub use quiver_delivery::attributes::{Entry, HeldKey, Keyring};
 use zeroize::Zeroizing;
 
 use crate::armour::{self, Kind};

@@ -3,9 +3,10 @@
 use quiver_ainq::{
     AuthorityStatement, Deployment, MasterSecret, Ristretto255, SecretScalar, VerifiedAuthority,
 };
-use quiver_role::attributes::{IssuerCommand, KeyIssued};
-use quiver_role::delivery::kgc::KgcNodeRecord;
-use quiver_role::{Either, KgcCommand};
+use quiver_delivery::attributes::{IssuerCommand, KeyIssued};
+use quiver_delivery::kgc::KgcNodeRecord;
+use quiver_enrolment::KgcCommand;
+use quiver_machine::Either;
 use rand::rngs::OsRng;
 
 use super::*;

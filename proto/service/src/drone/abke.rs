@@ -6,7 +6,7 @@ use crate::keyring::{Entry, Keyring};
 use crate::{clock, terminal};
 use clap::Subcommand;
 use quiver_ainq::{Suite, UnixTime};
-use quiver_role::attributes::certifying::{Certificate, CertifyError, KIND, Terms};
+use quiver_delivery::attributes::certifying::{Certificate, CertifyError, KIND, Terms};
 use rand::rngs::OsRng;
 use serde::{Deserialize, Serialize};
 

@@ -11,8 +11,8 @@ mod job;
 use crate::clock;
 use crate::keyring::{self, Entry, Keyring};
 use quiver_ainq::{Deployment, DroneKeypair, RevocationList, Suite};
-use quiver_role::attributes::KIND;
-use quiver_role::{AttributeAccess, AttributeKeys, DroneSigner, DroneVerifier, EnvelopeCommand};
+use quiver_delivery::attributes::KIND;
+use quiver_envelope::{AttributeAccess, AttributeKeys, DroneSigner, DroneVerifier, EnvelopeCommand};
 
 pub use self::arguments::{EnvelopeArgs, OpenArgs, SealArgs, SendArgs, TargetArgs};
 pub use self::job::{Job, OpenJob, Recipients, SealJob, SendJob, TargetText};

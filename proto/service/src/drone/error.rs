@@ -8,9 +8,8 @@ use crate::Exit;
 use quiver_abe::envelope::EnvelopeError;
 use quiver_age::Error as AgeError;
 use quiver_ainq::Name;
+use quiver_machine::{Reason, RestoreError};
 use quiver_net::{NetError, Stopped};
-use quiver_role::Reason;
-use quiver_role::machine::RestoreError;
 
 /// A result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;

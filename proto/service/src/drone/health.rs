@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::clock;
 use crate::monitoring::{self, Monitor, Readiness};
 use prometheus_client::registry::Registry;
+use quiver_machine::{Machine, Route};
 use quiver_net::{Handle, Unreached};
-use quiver_role::{Machine, Route};
 
 /// What went wrong lately and has not gone right since, one text for each kind of trouble. Clones are of the same.
 #[derive(Clone, Debug, Default)]

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::keyring::{ATTACHMENT, Entry, Keyring};
 use crate::node_state::NodeState;
 use quiver_ainq::{Deployment, SignedRevocationList, Suite};
-use quiver_role::attributes::Held;
+use quiver_delivery::attributes::Held;
 use tokio::sync::watch;
 
 use crate::drone::release::IdentityKeys;

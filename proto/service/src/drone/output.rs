@@ -1,7 +1,8 @@
 //! What a drone's service prints on standard output: events, messages, envelopes.
 
 use quiver_ainq::Name;
-use quiver_role::{EnvelopeEvent, Source};
+use quiver_envelope::EnvelopeEvent;
+use quiver_group::Source;
 use serde_json::Value;
 
 use super::envelope::event_line;

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use quiver_role::attributes::FetchTiming;
-use quiver_role::{Primary, QuorumSuite};
+use quiver_delivery::attributes::FetchTiming;
+use quiver_enrolment::QuorumSuite;
+use quiver_machine::Primary;
 
 use super::{DroneService, DroneSettings, Result};
 use crate::state_file::Records;

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quiver_ainq::{DroneKeypair, RevocationList, Suite};
+use quiver_envelope::{EnvelopeCommand, Envelopes};
+use quiver_machine::{Either, Machine, Node, Primary};
 use quiver_net::Handle;
-use quiver_role::{Either, EnvelopeCommand, Envelopes, Machine, Node, Primary};
 use serde::de::DeserializeOwned;
 use tokio::sync::{Mutex, broadcast};
 use tokio::task::JoinSet;

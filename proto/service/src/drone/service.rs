@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use quiver_ainq::Deployment;
+use quiver_enrolment::{Kgcs, QuorumSuite};
+use quiver_machine::{Machine, Reason};
 use quiver_net::{Driver, Host, Multiaddr};
-use quiver_role::{Kgcs, Machine, QuorumSuite, Reason};
 use tokio::sync::mpsc;
 
 use super::fetch::{FetchPlan, KeyClient};

@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
+use quiver_enrolment::QuorumSuite;
 use quiver_ibe::{Condition, MasterPublicKey, UnverifiedIdentityKey};
-use quiver_role::QuorumSuite;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

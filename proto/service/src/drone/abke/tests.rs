@@ -3,9 +3,9 @@ use quiver_ainq::{
     AuthorityStatement, Deployment, MasterSecret, Name, Ristretto255, SecretScalar, VerifiedAuthority,
 };
 use quiver_crypto::Secret;
+use quiver_delivery::attributes::KeyMaker;
+use quiver_delivery::attributes::certifying::{Certifier, SCHEME};
 use quiver_garble::policy::Schema;
-use quiver_role::attributes::KeyMaker;
-use quiver_role::attributes::certifying::{Certifier, SCHEME};
 
 use super::*;
 

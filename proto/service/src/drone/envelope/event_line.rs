@@ -1,7 +1,7 @@
 //! Formats events of envelopes that came over the group's gossip, as a line.
 
 use crate::terminal::Message;
-use quiver_role::EnvelopeEvent;
+use quiver_envelope::EnvelopeEvent;
 use serde_json::json;
 
 /// Stands where a channel's name stands in group messages.
@@ -42,7 +42,7 @@ pub(in crate::drone) fn format(group: &str, event: &EnvelopeEvent, as_json: bool
 #[cfg(test)]
 mod tests {
     use quiver_ainq::{Name, Role};
-    use quiver_role::Author;
+    use quiver_envelope::Author;
 
     use super::*;
 

@@ -11,7 +11,7 @@ use quiver_abe::envelope::{
     SendingSession, Signer, Target,
 };
 use quiver_ainq::{Suite, UnixTime};
-use quiver_role::{Author, DroneSigner, DroneVerifier};
+use quiver_envelope::{Author, DroneSigner, DroneVerifier};
 use rand::rngs::OsRng;
 
 use super::authority::Known;

@@ -7,8 +7,8 @@ use crate::armour::{self, Kind};
 use crate::terminal;
 use clap::{Args, Subcommand};
 use quiver_ainq::{Deployment, Suite, SuiteKind};
+use quiver_delivery::release::ReleaseAuthority;
 use quiver_ibe::Condition;
-use quiver_role::release::ReleaseAuthority;
 use serde_json::json;
 
 use super::key_call::{KeyCall, KeyReport};

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use quiver_ainq::{DroneKeypair, Suite};
-use quiver_ibe::{Condition, UnverifiedIdentityKey};
-use quiver_net::Handle;
-use quiver_role::delivery::Standalone;
-use quiver_role::release::{
+use quiver_delivery::Standalone;
+use quiver_delivery::release::{
     CollectCommand, CollectEvent, CollectTiming, Collector, ReleaseAuthority, Shortfall,
 };
+use quiver_ibe::{Condition, UnverifiedIdentityKey};
+use quiver_net::Handle;
 use tokio::sync::mpsc;
 
 use super::identity_keys::IdentityKeys;

@@ -8,10 +8,10 @@
 
 use quiver_ainq::{Deployment, Error as AinqError, Suite};
 use quiver_crypto::canonical::{Reader, Writer};
+use quiver_delivery::release::ReleaseAuthority;
 use quiver_ibe::condition::MAX_CONDITION_LEN;
 use quiver_ibe::{Condition, IdentityKey, UnverifiedIdentityKey};
 use quiver_message::MAX_RELEASE_STATEMENT_LEN;
-use quiver_role::release::ReleaseAuthority;
 use zeroize::Zeroizing;
 
 use crate::drone::keys::{SharedState, locked};

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::control::USUAL_TIME;
 use quiver_ainq::{Deployment, DroneKeypair, Suite};
+use quiver_delivery::release::ReleaseAuthority;
 use quiver_ibe::{Condition, IdentityKey, UnverifiedIdentityKey};
-use quiver_role::release::ReleaseAuthority;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroize;
 

@@ -8,14 +8,14 @@ use crate::secrets::Protection;
 use crate::state_file::Owner;
 use quiver_ainq::{Deployment, DroneKeypair, Identity, MasterSecret, Name, Ristretto255, Role, SecretValue};
 use quiver_crypto::Secret;
-use quiver_ibe::{Condition, Dealing, IdentityPoint};
-use quiver_net::{Driver, Handle, Host, HostError, Multiaddr, NodeConfig, NodeKey, Transport};
-use quiver_role::attributes::FetchTiming;
-use quiver_role::delivery::{DeliveryServer, Standalone};
-use quiver_role::release::{
+use quiver_delivery::attributes::FetchTiming;
+use quiver_delivery::release::{
     Audience, DEFAULT_RATE, Holding, Pattern, Policy, ReleaseAuthority, ReleaseConfig, ReleaseEvent,
     ReleaseParameters, ShareReleased, ShareReleaser, ShareServer,
 };
+use quiver_delivery::{DeliveryServer, Standalone};
+use quiver_ibe::{Condition, Dealing, IdentityPoint};
+use quiver_net::{Driver, Handle, Host, HostError, Multiaddr, NodeConfig, NodeKey, Transport};
 use rand::rngs::OsRng;
 use tempfile::TempDir;
 use tokio::sync::oneshot;
