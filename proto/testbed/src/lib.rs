@@ -9,6 +9,8 @@
 //! | [`Net`] | connects machines, delivers messages in order of time, fires deadlines, injects, tampers, records |
 //! | [`SimNode`] | one machine with its disk, clocks, random numbers and injected faults |
 //! | [`drain`] | carries out what a machine wants, record before message, until it rests, stalls or crashes |
+//! | [`Outputs`] | takes all that a machine wants at once, for tests that drive one by hand |
+//! | [`Puppet`] | sends what a test tells it, reports what happens to it |
 //! | [`Disk`] | keeps records; can be full or fail |
 //! | [`EventQueue`] | orders events by time |
 //! | [`Network`] | loses, delays, duplicates, reorders, corrupts and partitions messages |
@@ -20,6 +22,8 @@ mod event_queue;
 mod net;
 mod network;
 mod node;
+mod outputs;
+mod puppet;
 mod rng;
 
 pub use self::disk::{Disk, DiskState, Keep};
@@ -28,6 +32,8 @@ pub use self::event_queue::{EventQueue, QueuedEvent};
 pub use self::net::{Id, Net, PATIENCE, Packet, Tamper, TestNode, run_until};
 pub use self::network::{Arrival, Burst, LinkFaults, Network, NodeSet, Partition, Traffic, nanos};
 pub use self::node::{FaultInjection, NEVER, SimNode, Stimulus};
+pub use self::outputs::{Effects, Outputs};
+pub use self::puppet::{Puppet, PuppetEvent};
 pub use self::rng::{ActiveRng, CompactRng, below, unit};
 
 /// 2027-01-01 in seconds since 1970: when virtual time is zero.

@@ -2,22 +2,22 @@
 
 mod test_node;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Debug;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
 use quiver_crypto::Hasher;
-use quiver_machine::{Destination, Machine, Misdeed, Now, Peer, Route, Via};
+use quiver_machine::{Destination, Job, Machine, Misdeed, Now, Peer, Route, Via};
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 
+use self::test_node::AnyNode;
 pub use self::test_node::TestNode;
-use self::test_node::{AnyNode, StepEffects};
 use crate::{
-    CompactRng, EPOCH_START, EventQueue, FaultInjection, Keep, LinkFaults, NEVER, Network, SimNode, Stimulus,
-    nanos,
+    CompactRng, EPOCH_START, Effects, EventQueue, FaultInjection, Keep, LinkFaults, NEVER, Network, SimNode,
+    Stimulus, nanos,
 };
 
 /// More steps than any test takes: the machines keep each other busy for ever.
@@ -86,6 +86,15 @@ pub struct Net<N> {
     pub blocked: Vec<(N, N)>,
     /// Who wanted whom disconnected for a while, and for what. The connection stays, so that a test goes on.
     pub penalized: Vec<(N, N, Misdeed)>,
+    /// Who wanted whose group messages passed on from then on, or no more. It makes no difference.
+    pub relayed: Vec<(N, N, bool)>,
+    /// What was sent although nobody was there to hear it.
+    pub unheard: Vec<(N, Destination)>,
+    /// Work that machines let their drivers do, the oldest first. It is done when no message is to arrive,
+    /// and outlives its machine.
+    pub jobs: VecDeque<(N, Job)>,
+    /// Whether jobs are left undone.
+    pub jobs_held: bool,
 }
 
 impl<N: Id> Net<N> {
@@ -111,6 +120,10 @@ impl<N: Id> Net<N> {
             recorded: Vec::new(),
             blocked: Vec::new(),
             penalized: Vec::new(),
+            relayed: Vec::new(),
+            unheard: Vec::new(),
+            jobs: VecDeque::new(),
+            jobs_held: false,
         }
     }
 
@@ -396,28 +409,19 @@ impl<N: Id> Net<N> {
     /// Delivers the next message, or goes on to the next deadline, but not beyond `end`. Returns false at the
     /// end.
     pub fn step(&mut self, end: Duration) -> bool {
-        let end = nanos(end);
-        let deadlines = self.nodes.iter().map(|(id, node)| (node.deadline(), *id));
-        let (deadline, node) = deadlines.min().map_or((NEVER, None), |(at, id)| (at, Some(id)));
-        match (self.queue.next_at(), node) {
-            (Some(at), _) if at <= end && at <= deadline => {
-                self.now = self.now.max(at);
-                match self.queue.pop().map(|queued| queued.event) {
-                    Some(Event::Arrival(packet, over)) => self.arrive(packet, over),
-                    Some(Event::Lost(at, of)) if !self.peers.contains_key(&(of, at)) => {
-                        self.disconnect(at, of);
-                    }
-                    Some(Event::Lost(..)) | None => {}
-                }
-            }
-            (_, Some(node)) if deadline <= end && deadline != NEVER => {
-                self.now = self.now.max(deadline);
-                self.feed(node, Stimulus::Deadline);
-            }
-            _ => {
-                self.now = self.now.max(end);
-                return false;
-            }
+        let (arrival, end) = (self.queue.next_at().unwrap_or(NEVER), nanos(end));
+        if arrival > self.now && !self.jobs_held && self.work() {
+            return true;
+        }
+        let deadline = self.next_deadline().map_or(NEVER, |(at, _)| at);
+        if arrival == NEVER || arrival > end || arrival > deadline {
+            return self.wait(Duration::from_nanos(end));
+        }
+        self.now = self.now.max(arrival);
+        match self.queue.pop().map(|queued| queued.event) {
+            Some(Event::Arrival(packet, over)) => self.arrive(packet, over),
+            Some(Event::Lost(at, of)) if !self.peers.contains_key(&(of, at)) => self.disconnect(at, of),
+            Some(Event::Lost(..)) | None => {}
         }
         true
     }
@@ -426,7 +430,7 @@ impl<N: Id> Net<N> {
     /// is none.
     pub fn wait(&mut self, end: Duration) -> bool {
         let end = nanos(end);
-        match self.nodes.iter().map(|(id, node)| (node.deadline(), *id)).min() {
+        match self.next_deadline() {
             Some((deadline, node)) if deadline <= end => {
                 self.now = self.now.max(deadline);
                 self.feed(node, Stimulus::Deadline);
@@ -437,6 +441,28 @@ impl<N: Id> Net<N> {
                 false
             }
         }
+    }
+
+    /// When the next message arrives or the next deadline comes.
+    pub fn due(&self) -> Option<Duration> {
+        let deadline = self.next_deadline().map(|(at, _)| at);
+        self.queue.next_at().into_iter().chain(deadline).min().map(Duration::from_nanos)
+    }
+
+    fn next_deadline(&self) -> Option<(u64, N)> {
+        let deadlines = self.nodes.iter().map(|(id, node)| (node.deadline(), *id));
+        deadlines.min().filter(|(deadline, _)| *deadline != NEVER)
+    }
+
+    /// Does the oldest job. Returns false if there is none.
+    pub fn work(&mut self) -> bool {
+        let Some((id, job)) = self.jobs.pop_front() else { return false };
+        let (now, done) = (self.now, job.run());
+        if let Some(node) = self.nodes.get_mut(&id) {
+            let effects = node.finish_job(now, done);
+            self.apply(id, effects);
+        }
+        true
     }
 
     /// Runs for so long.
@@ -473,18 +499,25 @@ impl<N: Id> Net<N> {
         self.apply(id, effects);
     }
 
-    fn apply(&mut self, id: N, effects: StepEffects) {
+    fn apply(&mut self, id: N, effects: Effects) {
         for (peer, misdeed) in effects.penalized {
             self.penalized.extend(self.behind(id, peer).map(|other| (id, other, misdeed)));
         }
         for peer in effects.blocked {
             self.blocked.extend(self.behind(id, peer).map(|other| (id, other)));
         }
+        for (peer, allowed) in effects.relayed {
+            self.relayed.extend(self.behind(id, peer).map(|other| (id, other, allowed)));
+        }
+        self.jobs.extend(effects.jobs.into_iter().map(|job| (id, job)));
         for (to, bytes) in effects.sent {
-            let (via, targets) = match to {
+            let (via, targets): (_, Vec<N>) = match to {
                 Destination::Peer(peer) => (Via::Peer, self.behind(id, peer).into_iter().collect()),
                 Destination::Group => (Via::Group, self.audience(id)),
             };
+            if targets.is_empty() {
+                self.unheard.push((id, to));
+            }
             for to in targets {
                 self.send(Packet { from: id, to, via, bytes: bytes.clone() });
             }

@@ -8,14 +8,14 @@ use quiver_admission::gate::GateEvent;
 use quiver_admission::{AdmissionError, Exhausted, Ledger, WINDOW};
 use quiver_message::Message;
 
-use crate::world::{MOST, Outcome, S, World};
+use crate::world::{MOST, Outcome, S, World, by_drone};
 
 const FENCE: &str = "(x - 100)^2 + (y + 50)^2 < 2500 or medic";
 
 #[test]
 fn exactly_those_inside_the_fence_or_exempt_get_in() {
     let mut world = World::new(1);
-    let mut gate = world.gate(FENCE);
+    let gate = world.gate(FENCE);
     for (x, y, medic, inside) in [
         (100, -50, false, true),
         (149, -50, false, true),
@@ -25,10 +25,10 @@ fn exactly_those_inside_the_fence_or_exempt_get_in() {
         (32767, -32768, true, true),
     ] {
         let credential = world.credential(x, y, medic);
-        let mut drone = world.applicant(&credential, Ledger::default());
-        let outcome = world.apply(&mut gate, &mut drone);
+        let drone = world.applicant(&credential, Ledger::default());
+        let outcome = world.apply(gate, drone);
         assert_eq!(outcome.admitted(), inside, "{x} {y} {medic}: {:?} {:?}", outcome.gate, outcome.drone);
-        assert!(drone.is_over());
+        assert!(outcome.over);
         if !inside {
             let unsatisfied = AdmissionError::Exchange(AbkeError::Unsatisfied);
             assert_eq!(outcome.drone, [ApplicantEvent::Failed(unsatisfied.clone())]);
@@ -43,15 +43,15 @@ fn exactly_those_inside_the_fence_or_exempt_get_in() {
 #[test]
 fn circuit_of_many_pieces_is_sent_as_the_drone_asks_for_it() {
     let mut world = World::new(2);
-    let mut gate = world
+    let gate = world
         .gate("(x^8 + y^8 + x^4 * y^4 + 7) * (x^4 + 3) > 1_000 or (x^8 - y^8) * (y^4 + 9) > 77 or medic");
     let credential = world.credential(3, 4, false);
-    let mut drone = world.applicant(&credential, Ledger::default());
-    let outcome = world.apply(&mut gate, &mut drone);
+    let drone = world.applicant(&credential, Ledger::default());
+    let outcome = world.apply(gate, drone);
     assert!(outcome.admitted(), "{:?} {:?}", outcome.gate, outcome.drone);
-    let steps = |by_drone: bool| {
-        let of = outcome.said.iter().filter(move |flight| flight.by_drone == by_drone);
-        of.filter_map(|flight| match world.decode(flight) {
+    let steps = |of_drone: bool| {
+        let of = outcome.said.iter().filter(move |packet| by_drone(packet) == of_drone);
+        of.filter_map(|packet| match world.decode(packet) {
             Message::AdmissionStep(step) => Some(step.step.len()),
             _ => None,
         })
@@ -63,14 +63,14 @@ fn circuit_of_many_pieces_is_sent_as_the_drone_asks_for_it() {
 #[test]
 fn what_a_drone_says_has_the_same_lengths_whether_it_gets_in_or_not() {
     let mut world = World::new(3);
-    let mut gate = world.gate(FENCE);
+    let gate = world.gate(FENCE);
     let mut lengths = Vec::new();
     for x in [100, 1000] {
         let credential = world.credential(x, -50, false);
-        let mut drone = world.applicant(&credential, Ledger::default());
-        let outcome = world.apply(&mut gate, &mut drone);
-        let of_drone = outcome.said.iter().filter(|flight| flight.by_drone);
-        lengths.push(of_drone.map(|flight| flight.bytes.len()).collect::<Vec<_>>());
+        let drone = world.applicant(&credential, Ledger::default());
+        let outcome = world.apply(gate, drone);
+        let of_drone = outcome.said.iter().filter(by_drone);
+        lengths.push(of_drone.map(|packet| packet.bytes.len()).collect::<Vec<_>>());
     }
     assert_eq!(lengths[0], lengths[1]);
 }
@@ -79,8 +79,8 @@ fn what_a_drone_says_has_the_same_lengths_whether_it_gets_in_or_not() {
 /// everybody, and the KGC's fingerprint.
 fn stretches(world: &World, outcome: &Outcome) -> BTreeSet<Vec<u8>> {
     let mut found = BTreeSet::new();
-    for flight in outcome.said.iter().filter(|flight| flight.by_drone) {
-        let said = match world.decode(flight) {
+    for packet in outcome.said.iter().filter(by_drone) {
+        let said = match world.decode(packet) {
             Message::AdmissionProof(proof) => [proof.nonce.to_vec(), proof.step].concat(),
             Message::AdmissionStep(step) => [step.nonce.to_vec(), step.step].concat(),
             Message::AdmissionHello(hello) => hello.nonce.to_vec(),
@@ -94,11 +94,11 @@ fn stretches(world: &World, outcome: &Outcome) -> BTreeSet<Vec<u8>> {
 #[test]
 fn two_runs_of_one_drone_have_nothing_in_common_that_a_leader_sees() {
     let mut world = World::new(4);
-    let mut gate = world.gate(FENCE);
+    let gate = world.gate(FENCE);
     let (one, other) = (world.credential(100, -50, false), world.credential(100, -50, false));
     let mut run = |credential| {
-        let mut drone = world.applicant(credential, Ledger::default());
-        let outcome = world.apply(&mut gate, &mut drone);
+        let drone = world.applicant(credential, Ledger::default());
+        let outcome = world.apply(gate, drone);
         assert!(outcome.admitted());
         (stretches(&world, &outcome), outcome.sessions.0.unwrap().pseudonym())
     };
@@ -115,23 +115,23 @@ fn two_runs_of_one_drone_have_nothing_in_common_that_a_leader_sees() {
 #[test]
 fn leader_is_answered_so_often_in_a_period_and_that_is_durable_before_it_learns_anything() {
     let mut world = World::new(5);
-    let mut gate = world.gate(FENCE);
+    let gate = world.gate(FENCE);
     let credential = world.credential(100, -50, false);
     let mut ledger = Ledger::default();
     for _ in 0..MOST {
-        let mut drone = world.applicant(&credential, ledger.clone());
-        let mut outcome = world.apply(&mut gate, &mut drone);
+        let drone = world.applicant(&credential, ledger.clone());
+        let mut outcome = world.apply(gate, drone);
         assert!(outcome.admitted());
         ledger = outcome.counted.pop().expect("it was counted");
     }
     // What is on the disk is what counts, whoever reads it.
     let ledger = Ledger::decode(&ledger.encode()).unwrap();
-    let mut drone = world.applicant(&credential, ledger);
-    let outcome = world.apply(&mut gate, &mut drone);
+    let drone = world.applicant(&credential, ledger);
+    let outcome = world.apply(gate, drone);
     let exhausted = AdmissionError::Exhausted(Exhausted::Leader(MOST));
     assert_eq!(outcome.drone, [ApplicantEvent::Failed(exhausted)]);
     assert!(matches!(outcome.gate.as_slice(), [GateEvent::Denied { why: AdmissionError::Silent, .. }]));
-    let steps = outcome.said.iter().filter(|flight| flight.by_drone);
-    let committed = steps.filter(|flight| matches!(world.decode(flight), Message::<S>::AdmissionStep(_)));
+    let steps = outcome.said.iter().filter(by_drone);
+    let committed = steps.filter(|packet| matches!(world.decode(packet), Message::<S>::AdmissionStep(_)));
     assert_eq!(committed.count(), 0, "it says nothing after the offer");
 }

@@ -10,10 +10,10 @@ use quiver_admission::{AdmissionError, Ledger, PolicyError};
 use quiver_ainq::{Error as AinqError, Label, RevocationList, Revoked, Role};
 use quiver_crypto::Secret;
 use quiver_crypto::canonical::Writer;
-use quiver_machine::{Input, Machine, Output, Peer, Via};
 use quiver_message::{AdmissionChallenge, AdmissionHello, AdmissionProof, AdmissionStep, Message, Reason};
+use quiver_testbed::Stimulus;
 
-use crate::world::{Flight, Outcome, PERIOD, S, World, name};
+use crate::world::{Node, Outcome, PERIOD, Packet, S, World, by_drone, name};
 
 const FENCE: &str = "(x - 100)^2 + (y + 50)^2 < 2500";
 
@@ -23,8 +23,8 @@ fn inside(world: &mut World) -> quiver_abke::Credential {
 
 /// What the leader told: the reason, each time.
 fn refusals(world: &World, outcome: &Outcome) -> Vec<Reason> {
-    let of_leader = outcome.said.iter().filter(|flight| !flight.by_drone);
-    let reason = |flight| match world.decode(flight) {
+    let of_leader = outcome.said.iter().filter(|packet| !by_drone(packet));
+    let reason = |packet| match world.decode(packet) {
         Message::Refusal(refusal) => Some(refusal.reason),
         _ => None,
     };
@@ -32,18 +32,18 @@ fn refusals(world: &World, outcome: &Outcome) -> Vec<Reason> {
 }
 
 /// Applies with a fresh ledger.
-fn apply(world: &mut World, gate: &mut Gate<S>) -> Outcome {
+fn apply(world: &mut World, gate: Node) -> Outcome {
     let credential = inside(world);
-    let mut drone = world.applicant(&credential, Ledger::default());
-    world.apply(gate, &mut drone)
+    let drone = world.applicant(&credential, Ledger::default());
+    world.apply(gate, drone)
 }
 
 #[test]
 fn message_altered_repeated_or_lost_admits_nobody_and_tells_nobody_why() {
     let mut world = World::new(1);
     let honest = {
-        let mut gate = world.gate(FENCE);
-        apply(&mut world, &mut gate)
+        let gate = world.gate(FENCE);
+        apply(&mut world, gate)
     };
     assert!(honest.admitted());
     let last = honest.said.len() - 1;
@@ -55,44 +55,44 @@ fn message_altered_repeated_or_lost_admits_nobody_and_tells_nobody_why() {
     ];
     for number in 0..=last {
         for (which, deed) in deeds.iter().enumerate() {
-            let mut gate = world.gate(FENCE);
+            let gate = world.gate(FENCE);
             let credential = inside(&mut world);
-            let mut drone = world.applicant(&credential, Ledger::default());
-            let outcome = world.apply_through(&mut gate, &mut drone, |mut flight, count| {
+            let drone = world.applicant(&credential, Ledger::default());
+            let outcome = world.apply_through(gate, drone, |_, mut packet, count| {
                 if count == number {
                     // Behind the nonce, in the middle of what counts.
-                    let at = flight.bytes.len() * (2 + which) / 7;
-                    deed(&mut flight.bytes, at);
+                    let at = packet.bytes.len() * (2 + which) / 7;
+                    deed(&mut packet.bytes, at);
                 }
-                vec![flight]
+                vec![packet]
             });
             assert!(!outcome.admitted(), "message {number}, deed {which}");
             assert!(outcome.sessions.1.is_none(), "message {number}, deed {which}");
             let told = refusals(&world, &outcome);
             let known = [Reason::NotAuthorised, Reason::BadCookie, Reason::WrongGroup];
             assert!(told.iter().all(|reason| known.contains(reason)), "message {number}: {told:?}");
-            assert!(drone.is_over(), "it does not wait for ever");
+            assert!(outcome.over, "it does not wait for ever");
         }
     }
     // Lost: both give up in time.
     for number in 0..=last {
-        let mut gate = world.gate(FENCE);
+        let gate = world.gate(FENCE);
         let credential = inside(&mut world);
-        let mut drone = world.applicant(&credential, Ledger::default());
-        let outcome = world.apply_through(&mut gate, &mut drone, |flight, count| match count {
+        let drone = world.applicant(&credential, Ledger::default());
+        let outcome = world.apply_through(gate, drone, |_, packet, count| match count {
             _ if count == number => vec![],
-            _ => vec![flight],
+            _ => vec![packet],
         });
-        assert!(outcome.sessions.1.is_none() && drone.is_over(), "message {number}");
+        assert!(outcome.sessions.1.is_none() && outcome.over, "message {number}");
     }
     // Repeated: what is said twice is out of turn at the leader and ignored or out of turn at the drone.
     for number in 0..=last {
-        let mut gate = world.gate(FENCE);
+        let gate = world.gate(FENCE);
         let credential = inside(&mut world);
-        let mut drone = world.applicant(&credential, Ledger::default());
-        let outcome = world.apply_through(&mut gate, &mut drone, |flight, count| match count {
-            _ if count == number => vec![flight.clone(), flight],
-            _ => vec![flight],
+        let drone = world.applicant(&credential, Ledger::default());
+        let outcome = world.apply_through(gate, drone, |_, packet, count| match count {
+            _ if count == number => vec![packet.clone(), packet],
+            _ => vec![packet],
         });
         if !outcome.admitted() {
             assert!(outcome.sessions.1.is_none() || number == last, "message {number}");
@@ -110,17 +110,17 @@ fn drones_answer_only_leaders_of_the_group_that_are_not_revoked() {
         (Role::Edge, "it does not lead this group"),
     ] {
         let keypair = world.keypair(7, role);
-        let mut gate = world.gate_with(policy.clone(), keypair);
-        let mut drone = world.applicant(&credential, Ledger::default());
-        let outcome = world.apply(&mut gate, &mut drone);
+        let gate = world.gate_with(policy.clone(), keypair);
+        let drone = world.applicant(&credential, Ledger::default());
+        let outcome = world.apply(gate, drone);
         assert_eq!(outcome.drone, [ApplicantEvent::Failed(AdmissionError::Leader(why))]);
     }
     let keypair = world.leader(7);
     let mut list = RevocationList::empty();
     list.revoked.push(Revoked::unknown([7; 16]));
-    let mut gate = world.gate_with(policy, keypair);
-    let mut drone = world.applicant_knowing(&credential, Ledger::default(), list);
-    let outcome = world.apply(&mut gate, &mut drone);
+    let gate = world.gate_with(policy, keypair);
+    let drone = world.applicant_knowing(&credential, Ledger::default(), list);
+    let outcome = world.apply(gate, drone);
     assert_eq!(outcome.drone, [ApplicantEvent::Failed(AdmissionError::Leader("it is revoked"))]);
 }
 
@@ -139,18 +139,18 @@ fn drones_answer_only_policies_that_the_kgc_signed_for_the_group_and_that_are_no
             let statement = Writer::new().lp(b"alpha").lp(policy).finish();
             keypair.sign(&world.deployment, Label::Admission, &statement, &mut world.rng)
         });
-        let mut gate = world.gate_with(demanded, keypair);
+        let gate = world.gate_with(demanded, keypair);
         let credential = inside(world);
-        let mut drone = world.applicant(&credential, Ledger::default());
+        let drone = world.applicant(&credential, Ledger::default());
         let deployment = world.deployment.clone();
-        let outcome = world.apply_through(&mut gate, &mut drone, |flight, _| {
-            match (Message::<S>::decode(&deployment, &flight.bytes).unwrap(), policy.zip(signature)) {
+        let outcome = world.apply_through(gate, drone, |_, packet, _| {
+            match (Message::<S>::decode(&deployment, &packet.bytes).unwrap(), policy.zip(signature)) {
                 (Message::AdmissionChallenge(challenge), Some((policy, signature))) => {
                     let challenge = AdmissionChallenge { policy: policy.to_vec(), signature, ..challenge };
                     let bytes = Message::AdmissionChallenge(challenge).encode(&deployment);
-                    vec![Flight { bytes, ..flight }]
+                    vec![Packet { bytes, ..packet }]
                 }
-                _ => vec![flight],
+                _ => vec![packet],
             }
         });
         assert!(!outcome.admitted());
@@ -165,19 +165,19 @@ fn drones_answer_only_policies_that_the_kgc_signed_for_the_group_and_that_are_no
     let statement = Writer::new().lp(b"alpha").lp(&policy).finish();
     let others = other.sign(&world.deployment, Label::Admission, &statement, &mut world.rng);
     for forge in [false, true] {
-        let mut gate = world.gate(FENCE);
+        let gate = world.gate(FENCE);
         let credential = inside(&mut world);
-        let mut drone = world.applicant(&credential, Ledger::default());
+        let drone = world.applicant(&credential, Ledger::default());
         let deployment = world.deployment.clone();
-        let outcome = world.apply_through(&mut gate, &mut drone, |flight, _| {
-            match Message::<S>::decode(&deployment, &flight.bytes).unwrap() {
+        let outcome = world.apply_through(gate, drone, |_, packet, _| {
+            match Message::<S>::decode(&deployment, &packet.bytes).unwrap() {
                 Message::AdmissionChallenge(challenge) => {
                     let signature = if forge { others } else { challenge.signature };
                     let challenge = AdmissionChallenge { policy: policy.clone(), signature, ..challenge };
                     let bytes = Message::AdmissionChallenge(challenge).encode(&deployment);
-                    vec![Flight { bytes, ..flight }]
+                    vec![Packet { bytes, ..packet }]
                 }
-                _ => vec![flight],
+                _ => vec![packet],
             }
         });
         let unsigned = AdmissionError::Leader("it did not sign what it demands");
@@ -185,11 +185,10 @@ fn drones_answer_only_policies_that_the_kgc_signed_for_the_group_and_that_are_no
         assert_eq!(outcome.said.len(), 2, "nothing was shown");
     }
     // A gate notices that its policy is over, and demands nothing any more.
-    let mut gate = world.gate(FENCE);
-    world.clock += Duration::from_secs(11 * PERIOD);
-    let command = Input::Command(GateCommand::SlotKeys(world.slot_keys()));
-    gate.handle_input(world.now(), command, &mut world.rng);
-    let outcome = apply(&mut world, &mut gate);
+    let gate = world.gate(FENCE);
+    world.skip(Duration::from_secs(11 * PERIOD));
+    world.give_slot_keys(gate);
+    let outcome = apply(&mut world, gate);
     assert_eq!(refusals(&world, &outcome), [Reason::NotReady]);
 }
 
@@ -197,53 +196,41 @@ fn drones_answer_only_policies_that_the_kgc_signed_for_the_group_and_that_are_no
 fn credential_of_the_last_period_or_of_another_authority_shows_nothing() {
     let mut world = World::new(5);
     let old = inside(&mut world);
-    let mut early = world.applicant(&old, Ledger::default());
-    world.clock += Duration::from_secs(PERIOD);
-    let mut gate = world.gate(FENCE);
-    let outcome = world.apply(&mut gate, &mut early);
+    let early = world.applicant(&old, Ledger::default());
+    world.skip(Duration::from_secs(PERIOD));
+    let gate = world.gate(FENCE);
+    let outcome = world.apply(gate, early);
     assert_eq!(outcome.drone, [ApplicantEvent::Failed(AdmissionError::Expired)]);
     // Who says that it is of this period: the leader does not believe it.
-    let mut liar = world.applicant(&old, Ledger::default());
-    let outcome = world.apply(&mut gate, &mut liar);
+    let liar = world.applicant(&old, Ledger::default());
+    let outcome = world.apply(gate, liar);
     assert_eq!(refusals(&world, &outcome), [Reason::NotAuthorised]);
     let invalid = AdmissionError::Exchange(AbkeError::InvalidSignature);
     assert!(matches!(outcome.gate.as_slice(), [GateEvent::Denied { why, .. }] if *why == invalid));
     // A gate without the slot keys of the period lets nobody begin.
-    world.clock += Duration::from_secs(PERIOD);
-    let outcome = apply(&mut world, &mut gate);
+    world.skip(Duration::from_secs(PERIOD));
+    let outcome = apply(&mut world, gate);
     assert_eq!(refusals(&world, &outcome), [Reason::NotReady]);
 }
 
-/// Drains a gate: what it sent to whom.
-fn sent(gate: &mut Gate<S>) -> Vec<(Peer, Vec<u8>)> {
-    let mut sent = Vec::new();
-    loop {
-        match gate.poll_output() {
-            Output::Transmit { to: quiver_machine::Destination::Peer(to), payload } => {
-                sent.push((to, payload))
-            }
-            Output::Timeout(_) => return sent,
-            _ => {}
-        }
-    }
-}
-
-/// Gives a gate a message, and time to verify.
-fn give(world: &mut World, gate: &mut Gate<S>, from: Peer, message: &Message<S>) -> Vec<Message<S>> {
-    let bytes = message.encode(&world.deployment);
-    gate.handle_input(world.now(), Input::Received { from, via: Via::Peer, bytes: &bytes }, &mut world.rng);
-    world.clock += Duration::from_millis(60);
+/// Gives a gate a message, and time to verify. What it answers.
+fn give(world: &mut World, gate: Node, from: Node, message: &Message<S>) -> Vec<Message<S>> {
+    let first = world.recorded.len();
+    world.say(from, gate, message);
+    world.skip(Duration::from_millis(60));
     // One piece of work with each input.
     for _ in 0..3 {
-        gate.handle_input(world.now(), Input::Timeout, &mut world.rng);
+        world.feed(gate, Stimulus::Deadline);
     }
-    let decoded = |(_, bytes): (Peer, Vec<u8>)| Message::decode(&world.deployment, &bytes).unwrap();
-    sent(gate).into_iter().map(decoded).collect()
+    world.lose_all();
+    world.recorded[first..].iter().map(|packet| world.decode(packet)).collect()
 }
 
-fn challenge(world: &mut World, gate: &mut Gate<S>, from: Peer, nonce: [u8; 16]) -> AdmissionChallenge<S> {
-    let hello = Message::AdmissionHello(AdmissionHello { nonce, group: name("alpha") });
-    match give(world, gate, from, &hello).pop() {
+/// What a gate answers to a hello, at once.
+fn challenge(world: &mut World, gate: Node, from: Node, nonce: [u8; 16]) -> AdmissionChallenge<S> {
+    world.say(from, gate, &Message::AdmissionHello(AdmissionHello { nonce, group: name("alpha") }));
+    world.lose_all();
+    match world.recorded.last().map(|packet| world.decode(packet)) {
         Some(Message::AdmissionChallenge(challenge)) => challenge,
         other => panic!("{other:?}"),
     }
@@ -252,36 +239,25 @@ fn challenge(world: &mut World, gate: &mut Gate<S>, from: Peer, nonce: [u8; 16])
 #[test]
 fn run_that_is_relayed_to_another_leader_ends_at_its_signature() {
     let mut world = World::new(6);
-    let mut near = world.gate(FENCE);
+    let near = world.gate(FENCE);
     let (policy, keypair) = (world.policy(FENCE, "alpha"), world.leader(2));
-    let mut far = world.gate_with(policy, keypair);
-    let at_far = world.fresh_peer();
-    let far_challenge = challenge(&mut world, &mut far, at_far, [5; 16]);
+    let far = world.gate_with(policy, keypair);
+    let at_far = world.stranger(far);
+    let far_challenge = challenge(&mut world, far, at_far, [5; 16]);
     let credential = inside(&mut world);
-    let mut drone = world.applicant(&credential, Ledger::default());
-    let deployment = world.deployment.clone();
-    let (now, mut rng) = (world.now(), world.rng.clone());
+    let drone = world.applicant(&credential, Ledger::default());
     // The near leader passes the drone's key on to the far one, and the far one's offer back as its own.
-    let outcome = world.apply_through(&mut near, &mut drone, |flight, _| {
-        let Ok(Message::AdmissionProof(proof)) = Message::<S>::decode(&deployment, &flight.bytes) else {
-            return vec![flight];
-        };
+    let outcome = world.apply_through(near, drone, |world, packet, _| {
+        let Message::AdmissionProof(proof) = world.decode(&packet) else { return vec![packet] };
         let (nonce, cookie) = (far_challenge.nonce, far_challenge.cookie);
         let passed = Message::AdmissionProof(AdmissionProof { nonce, cookie, step: proof.step });
-        let bytes = passed.encode(&deployment);
-        far.handle_input(now, Input::Received { from: at_far, via: Via::Peer, bytes: &bytes }, &mut rng);
-        let later = quiver_machine::Now { monotonic: now.monotonic + Duration::from_secs(1), ..now };
-        far.handle_input(later, Input::Timeout, &mut rng);
-        far.handle_input(later, Input::Timeout, &mut rng);
-        let steps = sent(&mut far).into_iter().filter_map(|(_, bytes)| {
-            match Message::<S>::decode(&deployment, &bytes).unwrap() {
-                Message::AdmissionStep(step) => {
-                    let step = AdmissionStep { nonce: proof.nonce, ..step };
-                    let bytes = Message::<S>::AdmissionStep(step).encode(&deployment);
-                    Some(Flight { by_drone: false, bytes })
-                }
-                _ => None,
+        let steps = give(world, far, at_far, &passed).into_iter().filter_map(|message| match message {
+            Message::AdmissionStep(step) => {
+                let step = Message::<S>::AdmissionStep(AdmissionStep { nonce: proof.nonce, ..step });
+                let bytes = step.encode(&world.deployment);
+                Some(Packet { from: packet.to, to: packet.from, via: packet.via, bytes })
             }
+            _ => None,
         });
         let steps: Vec<_> = steps.collect();
         assert!(steps.len() > 1, "the far leader made an offer");
@@ -294,38 +270,35 @@ fn run_that_is_relayed_to_another_leader_ends_at_its_signature() {
 #[test]
 fn strangers_cost_nothing_before_their_cookie_and_one_run_afterwards() {
     let mut world = World::new(7);
-    let mut gate = world.gate(FENCE);
-    let peer = world.fresh_peer();
+    let gate = world.gate(FENCE);
+    let peer = world.stranger(gate);
     let hello = |group: &str| Message::AdmissionHello(AdmissionHello { nonce: [1; 16], group: name(group) });
     let reason = |said: Vec<Message<S>>| match said.as_slice() {
         [Message::Refusal(refusal)] => refusal.reason,
         other => panic!("{other:?}"),
     };
-    assert_eq!(reason(give(&mut world, &mut gate, peer, &hello("beta"))), Reason::WrongGroup);
-    let good = challenge(&mut world, &mut gate, peer, [1; 16]);
+    assert_eq!(reason(give(&mut world, gate, peer, &hello("beta"))), Reason::WrongGroup);
+    let good = challenge(&mut world, gate, peer, [1; 16]);
     let proof = |cookie, length| {
         Message::AdmissionProof(AdmissionProof { nonce: [1; 16], cookie, step: vec![1; length] })
     };
     let right = Hello::encoded_len(world.terms.schema().bits());
-    assert_eq!(reason(give(&mut world, &mut gate, peer, &proof([0; 40], right))), Reason::BadCookie);
-    let elsewhere = world.fresh_peer();
-    let moved = give(&mut world, &mut gate, elsewhere, &proof(good.cookie, right));
+    assert_eq!(reason(give(&mut world, gate, peer, &proof([0; 40], right))), Reason::BadCookie);
+    let elsewhere = world.stranger(gate);
+    let moved = give(&mut world, gate, elsewhere, &proof(good.cookie, right));
     assert_eq!(reason(moved), Reason::BadCookie, "of another connection");
     // Garbage of the right length and of another gets the same answer, and no second try.
-    assert_eq!(reason(give(&mut world, &mut gate, peer, &proof(good.cookie, right))), Reason::NotAuthorised);
-    assert_eq!(reason(give(&mut world, &mut gate, peer, &proof(good.cookie, right))), Reason::NotAuthorised);
-    let again = challenge(&mut world, &mut gate, elsewhere, [1; 16]);
-    let short = give(&mut world, &mut gate, elsewhere, &proof(again.cookie, right - 1));
+    assert_eq!(reason(give(&mut world, gate, peer, &proof(good.cookie, right))), Reason::NotAuthorised);
+    assert_eq!(reason(give(&mut world, gate, peer, &proof(good.cookie, right))), Reason::NotAuthorised);
+    let again = challenge(&mut world, gate, elsewhere, [1; 16]);
+    let short = give(&mut world, gate, elsewhere, &proof(again.cookie, right - 1));
     assert_eq!(reason(short), Reason::NotAuthorised);
     // Steps of no run, and bytes that are nothing.
     let step = Message::AdmissionStep(AdmissionStep { nonce: [1; 16], step: vec![3; 33] });
-    assert!(give(&mut world, &mut gate, peer, &step).is_empty());
-    gate.handle_input(
-        world.now(),
-        Input::Received { from: peer, via: Via::Peer, bytes: &[1, 2, 3] },
-        &mut world.rng,
-    );
-    assert!(sent(&mut gate).is_empty());
+    assert!(give(&mut world, gate, peer, &step).is_empty());
+    let said = world.recorded.len();
+    world.hand_over(peer, gate, vec![1, 2, 3]);
+    assert_eq!(world.recorded.len(), said);
 }
 
 #[test]
@@ -340,91 +313,68 @@ fn gate_takes_no_policy_that_is_not_for_it_and_no_keys_for_other_fields() {
             authority: world.authority.clone(),
             timing: GateTiming::default(),
         };
-        Gate::new(config, Secret::new([1; 32]), world.now().unix).map(drop).unwrap_err()
+        Gate::new(config, Secret::new([1; 32]), world.clock().unix).map(drop).unwrap_err()
     };
     assert_eq!(made(&mut world, FENCE, "beta"), PolicyError::OtherGroup(name("beta")));
     assert!(matches!(made(&mut world, "z < 5", "alpha"), PolicyError::Text(_)));
     let terms: Vec<_> = (1..60).map(|at| format!("(x + {at})^8 * (y - {at})^8 < 5")).collect();
     let refused = made(&mut world, &terms.join(" or "), "alpha");
     assert!(matches!(refused, PolicyError::TooLarge(_) | PolicyError::Text(_)), "{refused}");
-    let mut gate = world.gate(FENCE);
+    let gate = world.gate(FENCE);
     let foreign = quiver_abke::Authority::derive(&Secret::new([1; 32]), world.period(), 5).unwrap();
-    let command = Input::Command(GateCommand::SlotKeys(foreign.key().clone()));
-    gate.handle_input(world.now(), command, &mut world.rng);
-    assert!(apply(&mut world, &mut gate).admitted(), "it goes on with those that it has");
+    world.command::<Gate<S>>(gate, GateCommand::SlotKeys(foreign.key().clone()));
+    assert!(apply(&mut world, gate).admitted(), "it goes on with those that it has");
 }
 
 /// A proof of the right length behind a good cookie, as anybody can make one.
-fn worthless(world: &mut World, gate: &mut Gate<S>, nonce: u8) -> Peer {
-    let peer = world.fresh_peer();
-    let nonce = [nonce; 16];
-    let hello = Message::<S>::AdmissionHello(AdmissionHello { nonce, group: name("alpha") });
-    let bytes = hello.encode(&world.deployment);
-    gate.handle_input(
-        world.now(),
-        Input::Received { from: peer, via: Via::Peer, bytes: &bytes },
-        &mut world.rng,
-    );
-    let cookie =
-        sent(gate).into_iter().find_map(|(_, bytes)| match Message::<S>::decode(&world.deployment, &bytes) {
-            Ok(Message::AdmissionChallenge(challenge)) => Some(challenge.cookie),
-            _ => None,
-        });
-    let cookie = cookie.expect("it answers");
-    let length = Hello::encoded_len(world.terms.schema().bits());
-    let proof = Message::<S>::AdmissionProof(AdmissionProof { nonce, cookie, step: vec![1; length] });
-    let bytes = proof.encode(&world.deployment);
-    gate.handle_input(
-        world.now(),
-        Input::Received { from: peer, via: Via::Peer, bytes: &bytes },
-        &mut world.rng,
-    );
-    peer
+fn worthless(world: &mut World, gate: Node, nonce: u8) -> Node {
+    let stranger = world.stranger(gate);
+    let AdmissionChallenge { nonce, cookie, .. } = challenge(world, gate, stranger, [nonce; 16]);
+    let step = vec![1; Hello::encoded_len(world.terms.schema().bits())];
+    world.say(stranger, gate, &Message::AdmissionProof(AdmissionProof { nonce, cookie, step }));
+    stranger
+}
+
+fn pieces(world: &World, gate: Node) -> u64 {
+    world.machine::<Gate<S>>(gate).pieces()
 }
 
 #[test]
 fn keys_of_drones_whose_time_is_over_are_not_verified() {
     let mut world = World::new(9);
-    let mut gate = world.gate(FENCE);
-    let peers: Vec<Peer> = (0..3).map(|nonce| worthless(&mut world, &mut gate, nonce)).collect();
-    assert_eq!(gate.pieces(), 0, "no message costs curve work");
+    let gate = world.gate(FENCE);
+    let strangers: Vec<Node> = (0..3).map(|nonce| worthless(&mut world, gate, nonce)).collect();
+    assert_eq!(pieces(&world, gate), 0, "no message costs curve work");
     // The gate was held up for longer than their patience.
-    world.clock += GateTiming::default().patience;
-    gate.handle_input(world.now(), Input::Timeout, &mut world.rng);
-    assert_eq!(gate.pieces(), 0);
-    let mut silent = Vec::new();
-    loop {
-        match gate.poll_output() {
-            Output::Event(GateEvent::Denied { peer, why: AdmissionError::Silent }) => silent.push(peer),
-            Output::Timeout(deadline) => break assert_eq!(deadline, None, "nothing is left to be done"),
-            _ => {}
-        }
-    }
+    world.skip(GateTiming::default().patience);
+    world.feed(gate, Stimulus::Deadline);
+    assert_eq!(pieces(&world, gate), 0);
+    let silent = world.node::<Gate<S>>(gate).events.iter().filter_map(|event| match event {
+        GateEvent::Denied { peer, why: AdmissionError::Silent } => world.behind(gate, *peer),
+        _ => None,
+    });
+    let mut silent: Vec<_> = silent.collect();
     silent.sort_unstable();
-    assert_eq!(silent, peers);
+    assert_eq!(silent, strangers);
+    world.lose_all();
+    assert_eq!(world.due(), None, "nothing is left to be done");
 }
 
 #[test]
 fn gate_does_one_piece_of_work_with_a_timeout_and_none_with_a_message() {
     let mut world = World::new(10);
-    let mut gate = world.gate(FENCE);
+    let gate = world.gate(FENCE);
     for nonce in 0..9 {
-        worthless(&mut world, &mut gate, nonce);
+        worthless(&mut world, gate, nonce);
     }
-    world.clock += GateTiming::default().batching;
+    world.skip(GateTiming::default().batching);
     for piece in 1..=3 {
         // Whoever else talks to the machine waits for nothing.
-        let hello = Message::<S>::AdmissionHello(AdmissionHello { nonce: [99; 16], group: name("alpha") });
-        let (peer, bytes) = (world.fresh_peer(), hello.encode(&world.deployment));
-        let before = gate.pieces();
-        gate.handle_input(
-            world.now(),
-            Input::Received { from: peer, via: Via::Peer, bytes: &bytes },
-            &mut world.rng,
-        );
-        assert_eq!(gate.pieces(), before);
-        gate.handle_input(world.now(), Input::Timeout, &mut world.rng);
-        assert_eq!(gate.pieces(), piece, "nine keys, four at a time");
+        let (stranger, before) = (world.stranger(gate), pieces(&world, gate));
+        challenge(&mut world, gate, stranger, [99; 16]);
+        assert_eq!(pieces(&world, gate), before);
+        world.feed(gate, Stimulus::Deadline);
+        assert_eq!(pieces(&world, gate), piece, "nine keys, four at a time");
     }
 }
 
@@ -432,10 +382,10 @@ fn gate_does_one_piece_of_work_with_a_timeout_and_none_with_a_message() {
 fn forged_key_is_denied_although_its_sender_hung_up_while_it_was_verified() {
     let mut world = World::new(21);
     let honest = {
-        let mut gate = world.gate(FENCE);
-        apply(&mut world, &mut gate)
+        let gate = world.gate(FENCE);
+        apply(&mut world, gate)
     };
-    let shown = honest.said.iter().find_map(|flight| match world.decode(flight) {
+    let shown = honest.said.iter().find_map(|packet| match world.decode(packet) {
         Message::AdmissionProof(proof) => Some(proof.step),
         _ => None,
     });
@@ -448,22 +398,23 @@ fn forged_key_is_denied_although_its_sender_hung_up_while_it_was_verified() {
     for (step, expected) in [(forged, vec![invalid]), (genuine, Vec::new())] {
         let mut config = world.gate_config(FENCE);
         config.timing.workers = 1;
-        let mut gate = world.gate_from(config);
-        let peer = world.fresh_peer();
-        let AdmissionChallenge { nonce, cookie, .. } = challenge(&mut world, &mut gate, peer, [5; 16]);
+        let gate = world.gate_from(config);
+        let peer = world.stranger(gate);
+        let AdmissionChallenge { nonce, cookie, .. } = challenge(&mut world, gate, peer, [5; 16]);
         let proof = Message::AdmissionProof(AdmissionProof { nonce, cookie, step });
-        assert!(give(&mut world, &mut gate, peer, &proof).is_empty());
-        let job = gate.take_job().unwrap();
-        gate.handle_input(world.now(), Input::Disconnected { peer }, &mut world.rng);
-        gate.finish_job(world.now(), job.run(), &mut world.rng);
-        let mut denied = Vec::new();
-        loop {
-            match gate.poll_output() {
-                Output::Event(GateEvent::Denied { peer: of, why }) if of == peer => denied.push(why),
-                Output::Timeout(_) => break,
-                other => panic!("{other:?}"),
-            }
-        }
-        assert_eq!(denied, expected);
+        assert!(give(&mut world, gate, peer, &proof).is_empty());
+        let (handle, told) = (world.peer(gate, peer).unwrap(), world.node::<Gate<S>>(gate).events.len());
+        assert_eq!(world.jobs.len(), 1);
+        world.disconnect(peer, gate);
+        let said = world.recorded.len();
+        assert!(world.work());
+        assert_eq!(world.recorded.len(), said);
+        assert!(world.unheard.is_empty());
+        let denied = world.node_mut::<Gate<S>>(gate).events.split_off(told).into_iter();
+        let denied = denied.map(|event| match event {
+            GateEvent::Denied { peer: of, why } if of == handle => why,
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(denied.collect::<Vec<_>>(), expected);
     }
 }

@@ -11,7 +11,7 @@ use quiver_machine::Reason;
 use quiver_message::Message;
 
 use crate::swarm::Swarm;
-use crate::world::{S, name};
+use crate::world::{Node, Packet, S, name};
 
 const BOTH: [StrategyKind; 2] = [StrategyKind::Flat, StrategyKind::Tree];
 const A_WHILE: Duration = Duration::from_secs(20);
@@ -28,7 +28,7 @@ fn those_who_satisfy_the_policy_are_members_and_follow_and_nobody_else_gets_anyt
             swarm.ending(outside),
             Some(&Ending::Denied(AdmissionError::Exchange(AbkeError::Unsatisfied)))
         );
-        let outsider = swarm.drones[outside].machine.as_ref().unwrap();
+        let outsider = swarm.drone(outside);
         assert!(outsider.export(&name("test")).is_none() && outsider.status().slot.is_none());
         // Epochs of every kind: on command, for one who comes, for one who goes.
         swarm.lead(LeaderCommand::Rekey);
@@ -42,8 +42,8 @@ fn those_who_satisfy_the_policy_are_members_and_follow_and_nobody_else_gets_anyt
         swarm.run(A_WHILE);
         swarm.assert_in(&all[1..]);
         assert_eq!(swarm.ending(inside[0]), Some(&Ending::Left));
-        assert!(swarm.drones[inside[0]].events.contains(&AnonymousEvent::Edge(EdgeEvent::Left)));
-        let parted = swarm.events.iter().filter(|event| matches!(event, LeaderEvent::Parted { .. }));
+        assert!(swarm.events_of(inside[0]).contains(&AnonymousEvent::Edge(EdgeEvent::Left)));
+        let parted = swarm.events().into_iter().filter(|event| matches!(event, LeaderEvent::Parted { .. }));
         assert_eq!(parted.count(), 1);
         for _ in 0..3 {
             swarm.lead(LeaderCommand::Rekey);
@@ -61,9 +61,9 @@ fn leader_that_demands_a_policy_lets_nobody_in_by_name() {
     swarm.run(A_WHILE);
     swarm.assert_in(&[inside]);
     assert!(
-        swarm.drones[named].events.contains(&AnonymousEvent::Edge(EdgeEvent::Refused(Reason::AdmissionOnly)))
+        swarm.events_of(named).contains(&AnonymousEvent::Edge(EdgeEvent::Refused(Reason::AdmissionOnly)))
     );
-    assert!(!swarm.events.iter().any(|event| matches!(event, LeaderEvent::Joined { .. })));
+    assert!(!swarm.events().iter().any(|event| matches!(event, LeaderEvent::Joined { .. })));
 }
 
 #[test]
@@ -77,13 +77,13 @@ fn member_without_a_name_hears_and_speaks_but_signs_nothing() {
     swarm.lead(LeaderCommand::Send { channel: name("orders"), data: b"north".to_vec() });
     swarm.run(A_WHILE);
     assert!(
-        swarm.drones[one]
-            .events
+        swarm
+            .events_of(one)
             .iter()
             .any(|event| matches!(event, AnonymousEvent::Edge(EdgeEvent::SendFailed(_))))
     );
     let heard = |drone: usize| {
-        let events = swarm.drones[drone].events.iter();
+        let events = swarm.events_of(drone).iter();
         let messages = events.filter_map(|event| match event {
             AnonymousEvent::Edge(EdgeEvent::Message { data, source, .. }) => {
                 Some((data.to_vec(), source.clone()))
@@ -92,16 +92,16 @@ fn member_without_a_name_hears_and_speaks_but_signs_nothing() {
         });
         messages.collect::<Vec<_>>()
     };
-    let slot = swarm.drones[one].machine.as_ref().unwrap().status().slot.unwrap();
+    let slot = swarm.drone(one).status().slot.unwrap();
     let unsigned = Source::Unauthenticated { slot };
     assert!(heard(other).contains(&(b"hello".to_vec(), unsigned.clone())));
     let signed = heard(one);
     assert!(signed.iter().any(|(data, source)| data == b"north" && matches!(source, Source::Signed { .. })));
     let to_leader = swarm
-        .events
+        .events()
         .iter()
         .any(|event| matches!(event, LeaderEvent::Message { source, .. } if *source == unsigned));
-    assert!(to_leader, "{:?}", swarm.events);
+    assert!(to_leader, "{:?}", swarm.events());
 }
 
 #[test]
@@ -125,10 +125,10 @@ fn gap_is_mended_by_a_question_under_the_key_of_the_pair() {
 
 /// Every stretch of 12 bytes of what a drone said, but for what everybody says: the KGC's fingerprint, the
 /// group, the epoch.
-fn stretches(swarm: &Swarm, said: &[&crate::swarm::Said]) -> BTreeSet<Vec<u8>> {
+fn stretches(swarm: &Swarm, said: &[&Packet]) -> BTreeSet<Vec<u8>> {
     let mut found = BTreeSet::new();
     for message in said {
-        let said = match swarm.decode(&message.bytes) {
+        let said = match swarm.world.decode(message) {
             Message::AdmissionHello(hello) => hello.nonce.to_vec(),
             Message::AdmissionProof(proof) => [proof.nonce.to_vec(), proof.step].concat(),
             Message::AdmissionStep(step) => [step.nonce.to_vec(), step.step].concat(),
@@ -172,8 +172,7 @@ fn two_memberships_of_one_drone_have_nothing_in_common_that_a_leader_sees() {
             swarm.assert_in(&[witness]);
         }
         // Its connections: two of each membership, for there was a gap.
-        let connections = swarm.by_connection();
-        let own: Vec<_> = connections.values().filter(|said| said[0].drone == drone).collect();
+        let own = swarm.by_connection(drone);
         assert_eq!(own.len(), 4);
         let said: Vec<_> = own.iter().map(|said| stretches(&swarm, said)).collect();
         for first in &said[..2] {
@@ -186,7 +185,7 @@ fn two_memberships_of_one_drone_have_nothing_in_common_that_a_leader_sees() {
             LeaderEvent::Admitted { pseudonym, .. } => Some(*pseudonym),
             _ => None,
         };
-        let pseudonyms: Vec<_> = swarm.events.iter().filter_map(admitted).collect();
+        let pseudonyms: Vec<_> = swarm.events().into_iter().filter_map(admitted).collect();
         assert_eq!(pseudonyms.len(), 3);
         assert_eq!(pseudonyms.iter().collect::<BTreeSet<_>>().len(), 3);
     }
@@ -197,25 +196,24 @@ fn what_another_drone_says_in_its_slot_moves_no_member() {
     let mut swarm = Swarm::new(6, StrategyKind::Flat);
     let (one, other) = (swarm.add(100, -50, false), swarm.add(100, -51, false));
     swarm.run(A_WHILE);
-    let slot = swarm.drones[one].machine.as_ref().unwrap().status().slot.unwrap();
-    let held = swarm.drones[one].machine.as_ref().unwrap().status().digest.unwrap();
+    let slot = swarm.drone(one).status().slot.unwrap();
+    let held = swarm.drone(one).status().digest.unwrap();
     let leave = quiver_message::AdmissionLeave { group: name("alpha"), slot, held, tag: [7; 32] };
     let bytes = Message::<S>::AdmissionLeave(leave).encode(&swarm.world.deployment);
-    swarm.say(other, &bytes);
+    swarm.world.inject(Node::Drone(other), Node::Leader, &bytes);
     swarm.run(A_WHILE);
     swarm.assert_in(&[one, other]);
-    assert!(swarm.events.iter().any(|event| matches!(event, LeaderEvent::Blamed { .. })));
+    assert!(swarm.events().iter().any(|event| matches!(event, LeaderEvent::Blamed { .. })));
     // What it said itself does not end a membership twice.
     swarm.command(one, EdgeCommand::Leave);
     swarm.run(A_WHILE);
-    let said = swarm.said.iter().rev();
-    let leave = said.map(|said| said.bytes.clone());
-    let leave =
-        leave.clone().find(|bytes| matches!(swarm.decode(bytes), Message::AdmissionLeave(_))).unwrap();
+    let mut said = swarm.world.recorded.iter().rev();
+    let leave = said.find(|said| matches!(swarm.world.decode(said), Message::AdmissionLeave(_)));
+    let leave = leave.unwrap().bytes.clone();
     let third = swarm.add(100, -52, false);
     swarm.run(A_WHILE);
-    assert_eq!(swarm.drones[third].machine.as_ref().unwrap().status().slot, Some(slot), "the same slot");
-    swarm.say(other, &leave);
+    assert_eq!(swarm.drone(third).status().slot, Some(slot), "the same slot");
+    swarm.world.inject(Node::Drone(other), Node::Leader, &leave);
     swarm.run(A_WHILE);
     swarm.assert_in(&[other, third]);
 }
@@ -223,16 +221,19 @@ fn what_another_drone_says_in_its_slot_moves_no_member() {
 #[test]
 fn drone_shows_nothing_to_a_leader_that_the_kgc_revoked() {
     let mut swarm = Swarm::new(7, StrategyKind::Flat);
-    let serial = swarm.leader.as_ref().unwrap().keypair().unwrap().public().identity.serial;
+    let serial = swarm.leader().keypair().unwrap().public().identity.serial;
     let mut list = RevocationList::empty();
-    (list.number, list.issued, list.next_update) = (1, swarm.world.now().unix, u64::MAX);
+    (list.number, list.issued, list.next_update) = (1, swarm.world.clock().unix, u64::MAX);
     list.revoked.push(Revoked::unknown(serial));
     let list =
         swarm.world.master.sign_revocations(&swarm.world.deployment, list, &mut swarm.world.rng).unwrap();
     let drone = swarm.add_knowing(100, -50, false, Some(list.encode()));
     swarm.run(A_WHILE);
     assert_eq!(swarm.ending(drone), Some(&Ending::Denied(AdmissionError::Leader("it is revoked"))));
-    let proofs =
-        swarm.said.iter().filter(|said| matches!(swarm.decode(&said.bytes), Message::AdmissionProof(_)));
+    let proofs = swarm
+        .world
+        .recorded
+        .iter()
+        .filter(|said| matches!(swarm.world.decode(said), Message::AdmissionProof(_)));
     assert_eq!(proofs.count(), 0);
 }

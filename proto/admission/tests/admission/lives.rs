@@ -6,27 +6,26 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use quiver_abke::Credential;
-use quiver_admission::gate::GateEvent;
+use quiver_admission::gate::{Gate, GateEvent};
 use quiver_admission::{AdmissionError, AnonymousConfig, AnonymousEdge, AnonymousEvent, Ending};
 use quiver_ainq::{
-    Admission, AgreedSecret, Anonymous, Batch, DroneKeypair, Epoch, EquivocationProof, GroupContext, Header,
-    Leadership, Part, Pseudonym, RevocationList, Roster, StrategyKind, Times,
+    Admission, AgreedSecret, Anonymous, Batch, Deployment, DroneKeypair, Epoch, EquivocationProof,
+    GroupContext, Header, Leadership, Part, Pseudonym, RevocationList, Roster, StrategyKind, Times,
 };
-use quiver_group::EdgeEvent;
 use quiver_group::edge::EdgeTiming;
-use quiver_machine::{Destination, Input, Machine, Output, Peer, Route, Snapshot, Via};
+use quiver_group::{EdgeCommand, EdgeEvent};
+use quiver_machine::{Input, Machine, Now, Output, Peer, Route, Snapshot};
 use quiver_message::{
     AdmissionChallenge, Message, Nonce, Rekey, RevocationList as ListMessage, RevocationQuery, Welcome,
 };
-use rand_chacha::ChaCha20Rng;
-use rand_chacha::rand_core::SeedableRng;
+use quiver_testbed::Stimulus;
+use rand_chacha::rand_core::CryptoRngCore;
 
 use crate::swarm::FENCE;
-use crate::world::{S, START, World, name};
+use crate::world::{BEGINNING, Node, S, START, World, name};
 
-const LEADER: Peer = Peer(1);
-const SPARE_KEY: Peer = Peer(2);
-const BEGINNING: Duration = Duration::from_secs(100);
+const DRONE: Node = Node::Drone(0);
+const SPARE_KEY: Peer = Peer(1000);
 /// How often the leader is answered in these tests: as often as it takes.
 const MOST: u32 = 8;
 
@@ -82,7 +81,7 @@ impl Hostile {
     }
 
     fn times(&self, shape: Shape) -> Times {
-        let now = self.world.now().unix;
+        let now = self.world.clock().unix;
         let valid_until = now.saturating_add_signed(shape.valid);
         Times { issued_at: valid_until - 900, valid_until, revocation_number: shape.revocation_number }
     }
@@ -147,12 +146,12 @@ impl Hostile {
         Message::RevocationList(ListMessage { list: list.unwrap().encode() })
     }
 
-    /// One machine of a drone, from its start to its end: all that it put out, in order, but for what is
-    /// random.
-    fn life(&mut self, drone: &mut Drone, plan: &Plan) -> Vec<String> {
-        self.world.clock = BEGINNING;
-        let (policy, keypair) = (self.world.policy(FENCE, "alpha"), self.again(&self.own));
-        let mut gate = self.world.gate_with(policy, keypair);
+    /// A leader with this key and a new machine of a drone, connected. Random numbers are no tag: here each
+    /// life has the same.
+    fn begin(&mut self, drone: &Drone, keypair: DroneKeypair<S>) -> Node {
+        self.world.rewind();
+        let policy = self.world.policy(FENCE, "alpha");
+        let gate = self.world.gate_with(policy, keypair);
         let config = AnonymousConfig {
             deployment: self.world.deployment.clone(),
             group: name("alpha"),
@@ -164,54 +163,43 @@ impl Hostile {
             patience: Duration::from_secs(120),
             timing: EdgeTiming::default(),
         };
-        let mut life = Life {
-            edge: AnonymousEdge::new(config, drone.state.as_ref()).unwrap(),
-            // Random numbers are no tag: here each life has the same.
-            rng: ChaCha20Rng::seed_from_u64(77),
-            seen: Vec::new(),
-            state: None,
-            deadline: None,
-        };
-        let peer = self.world.fresh_peer();
-        let mut queue = life.feed(&self.world, Input::Connected { peer: LEADER, route: Route::Leader });
+        let edge = AnonymousEdge::new(config, drone.state.as_ref()).unwrap();
+        let deployment = self.world.deployment.clone();
+        self.world.start(DRONE, Observed { edge, deployment, seen: Vec::new() });
+        self.world.connect(DRONE, gate, Route::Leader);
+        gate
+    }
+
+    /// All that a drone's machine put out so far.
+    fn seen(&self) -> Vec<String> {
+        self.world.machine::<Observed>(DRONE).seen.clone()
+    }
+
+    /// One machine of a drone, from its start to its end: all that it put out, in order, but for what is
+    /// random.
+    fn life(&mut self, drone: &mut Drone, plan: &Plan) -> Vec<String> {
+        let gate = self.begin(drone, self.again(&self.own));
         // The run, by the book.
-        let mut nonce = [0; 16];
-        let mut admitted = None;
-        while admitted.is_none() {
-            let now = self.world.now();
-            for bytes in core::mem::take(&mut queue) {
-                if let Message::AdmissionHello(hello) = self.world.decode_bytes(&bytes) {
-                    nonce = hello.nonce;
-                }
-                gate.handle_input(
-                    now,
-                    Input::Received { from: peer, via: Via::Peer, bytes: &bytes },
-                    &mut self.world.rng,
-                );
-            }
-            let mut down = Vec::new();
-            let deadline = loop {
-                match gate.poll_output() {
-                    Output::Transmit { to: Destination::Peer(_), payload } => down.push(payload),
-                    Output::Event(GateEvent::Admitted { pseudonym, .. }) => admitted = Some(pseudonym),
-                    Output::Event(other) => panic!("{other:?}"),
-                    Output::Timeout(deadline) => break deadline,
-                    _ => {}
-                }
-            };
-            if down.is_empty() && queue.is_empty() {
-                self.world.clock = self.world.clock.max(deadline.expect("it goes on"));
-                gate.handle_input(self.world.now(), Input::Timeout, &mut self.world.rng);
-            }
-            for bytes in down {
-                queue.extend(
-                    life.feed(&self.world, Input::Received { from: LEADER, via: Via::Peer, bytes: &bytes }),
-                );
-            }
+        self.world.run_until("an answer", |net| !net.node::<Gate<S>>(gate).events.is_empty());
+        for _ in 0..self.world.pending().len() {
+            self.world.deliver(0);
         }
-        let secret = *gate.take_session(peer).unwrap().pairwise().expose();
+        let pseudonym = match self.world.node::<Gate<S>>(gate).events.as_slice() {
+            [GateEvent::Admitted { pseudonym, .. }] => Pseudonym(*pseudonym),
+            other => panic!("{other:?}"),
+        };
+        // What the drone sends from now on leads to nothing.
+        self.world.lose_all();
+        self.world.tamper = Some(Box::new(|_| Vec::new()));
+        let nonce = self.world.recorded.iter().find_map(|packet| match self.world.decode(packet) {
+            Message::AdmissionHello(hello) => Some(hello.nonce),
+            _ => None,
+        });
+        let nonce = nonce.unwrap();
+        let peer = self.world.peer(gate, DRONE).unwrap();
+        let session = self.world.node_mut::<Gate<S>>(gate).machine_mut().unwrap().take_session(peer);
+        let secret = *session.unwrap().pairwise().expose();
         let mut said = Vec::new();
-        let pseudonym = Pseudonym(admitted.unwrap());
         said.push(Message::RevocationQuery(RevocationQuery { number: 0, max_len: 0 }));
         if let Some(number) = plan.tagged {
             said.extend([self.list(number), self.proof()]);
@@ -223,117 +211,70 @@ impl Hostile {
         said.push(Message::RevocationQuery(RevocationQuery { number: 0, max_len: 0 }));
         said.push(Message::Rekey(Rekey { header: self.spare_header(600), part: None }));
         for message in said {
-            let bytes = message.encode(&self.world.deployment);
-            life.feed(&self.world, Input::Received { from: LEADER, via: Via::Peer, bytes: &bytes });
+            self.world.say(gate, DRONE, &message);
         }
         // And what it does when it is left alone.
-        while let Some(deadline) = life.deadline.filter(|at| *at < BEGINNING + Duration::from_secs(60)) {
-            self.world.clock = self.world.clock.max(deadline) + Duration::from_millis(1);
-            life.feed(&self.world, Input::Timeout);
+        while self.world.step(BEGINNING + Duration::from_secs(60)) {}
+        self.world.feed(DRONE, Stimulus::Connected(SPARE_KEY, Route::Leader));
+        if let Some(state) = self.world.node::<Observed>(DRONE).records().last() {
+            drone.state = Some(state.clone());
         }
-        life.feed(&self.world, Input::Connected { peer: SPARE_KEY, route: Route::Leader });
-        if life.state.is_some() {
-            drone.state = life.state;
-        }
-        life.seen
+        self.seen()
     }
 
     /// A machine that meets the spare key before any other.
     fn challenged_by_the_spare_key(&mut self, drone: &Drone) -> Vec<String> {
-        self.world.clock = BEGINNING;
-        let policy = self.world.policy(FENCE, "alpha");
-        let keypair = self.again(&self.spare);
-        let mut gate = self.world.gate_with(policy, keypair);
-        let config = AnonymousConfig {
-            deployment: self.world.deployment.clone(),
-            group: name("alpha"),
-            authority: self.world.authority.clone(),
-            credential: drone.credential.clone(),
-            period: self.world.period(),
-            revocations: None,
-            most: MOST,
-            patience: Duration::from_secs(120),
-            timing: EdgeTiming::default(),
-        };
-        let mut life = Life {
-            edge: AnonymousEdge::new(config, drone.state.as_ref()).unwrap(),
-            rng: ChaCha20Rng::seed_from_u64(77),
-            seen: Vec::new(),
-            state: None,
-            deadline: None,
-        };
-        let peer = self.world.fresh_peer();
-        let hello = life.feed(&self.world, Input::Connected { peer: LEADER, route: Route::Leader });
-        for bytes in hello {
-            gate.handle_input(
-                self.world.now(),
-                Input::Received { from: peer, via: Via::Peer, bytes: &bytes },
-                &mut self.world.rng,
-            );
+        self.begin(drone, self.again(&self.spare));
+        self.world.deliver(0);
+        for _ in 0..self.world.pending().len() {
+            let challenge = self.world.decode(self.world.pending()[0]);
+            assert!(matches!(challenge, Message::AdmissionChallenge(AdmissionChallenge { .. })));
+            self.world.deliver(0);
         }
-        loop {
-            match gate.poll_output() {
-                Output::Transmit { payload, .. } => {
-                    assert!(matches!(
-                        self.world.decode_bytes(&payload),
-                        Message::AdmissionChallenge(AdmissionChallenge { .. })
-                    ));
-                    life.feed(&self.world, Input::Received { from: LEADER, via: Via::Peer, bytes: &payload });
-                }
-                Output::Timeout(_) => return life.seen,
-                _ => {}
-            }
-        }
+        self.seen()
     }
 }
 
 /// A machine under observation.
-struct Life {
+struct Observed {
     edge: AnonymousEdge<S>,
-    rng: ChaCha20Rng,
+    deployment: Deployment<S>,
     seen: Vec<String>,
-    state: Option<Snapshot>,
-    deadline: Option<Duration>,
 }
 
-impl Life {
-    /// Gives it an input. What it sends.
-    fn feed(&mut self, world: &World, input: Input<'_, quiver_group::EdgeCommand>) -> Vec<Vec<u8>> {
-        self.edge.handle_input(world.now(), input, &mut self.rng);
-        let mut sent = Vec::new();
-        loop {
-            match self.edge.poll_output() {
-                Output::Persist(state) => {
-                    self.seen.push("persists".into());
-                    self.state = Some(state);
-                }
-                Output::Transmit { to, payload } => {
-                    let said = match world.decode_bytes(&payload) {
-                        Message::Ack(ack) => format!("Ack of {} in slot {}", ack.epoch, ack.slot),
-                        other => kind(&other),
-                    };
-                    self.seen.push(format!("{said}, {} bytes, to {to:?}", payload.len()));
-                    sent.push(payload);
-                }
-                Output::Event(AnonymousEvent::Edge(EdgeEvent::KeyActivated { epoch, slot, .. })) => {
-                    self.seen.push(format!("key of {epoch} in slot {slot}"));
-                }
-                Output::Event(AnonymousEvent::Admitted { slot, until, .. }) => {
-                    self.seen.push(format!("admitted in slot {slot} until {until}"));
-                }
-                Output::Event(AnonymousEvent::Edge(event)) => self.seen.push(format!("{event:?}")),
-                Output::Event(event) => self.seen.push(format!("{event:?}")),
-                Output::Block(peer) => self.seen.push(format!("blocks {peer:?}")),
-                Output::Relay { peer, .. } | Output::Penalize { peer, .. } => {
-                    self.seen.push(format!("judges {peer:?}"));
-                }
-                Output::Timeout(deadline) => {
-                    self.deadline = deadline;
-                    self.seen.push(format!("waits until {deadline:?}"));
-                    return sent;
-                }
+impl Machine for Observed {
+    type Command = EdgeCommand;
+    type Event = AnonymousEvent;
+    type Record = Snapshot;
+
+    fn handle_input(&mut self, now: Now, input: Input<'_, EdgeCommand>, rng: &mut dyn CryptoRngCore) {
+        self.edge.handle_input(now, input, rng);
+    }
+
+    fn poll_output(&mut self) -> Output<AnonymousEvent, Snapshot> {
+        let output = self.edge.poll_output();
+        self.seen.push(match &output {
+            Output::Persist(_) => "persists".into(),
+            Output::Transmit { to, payload } => {
+                let said = match Message::<S>::decode(&self.deployment, payload).unwrap() {
+                    Message::Ack(ack) => format!("Ack of {} in slot {}", ack.epoch, ack.slot),
+                    other => kind(&other),
+                };
+                format!("{said}, {} bytes, to {to:?}", payload.len())
             }
-        }
+            Output::Event(AnonymousEvent::Edge(EdgeEvent::KeyActivated { epoch, slot, .. })) => {
+                format!("key of {epoch} in slot {slot}")
+            }
+            Output::Event(AnonymousEvent::Admitted { slot, until, .. }) => {
+                format!("admitted in slot {slot} until {until}")
+            }
+            Output::Event(AnonymousEvent::Edge(event)) => format!("{event:?}"),
+            Output::Event(event) => format!("{event:?}"),
+            Output::Block(peer) => format!("blocks {peer:?}"),
+            Output::Relay { peer, .. } | Output::Penalize { peer, .. } => format!("judges {peer:?}"),
+            Output::Timeout(deadline) => format!("waits until {deadline:?}"),
+        });
+        output
     }
 }
 

@@ -22,15 +22,15 @@ fn memberships_end_with_the_period_and_only_who_has_a_new_credential_comes_back(
         swarm.run(A_WHILE);
         swarm.assert_in(&[stays, revoked]);
         // No key of an epoch with them is valid for longer.
-        let until = swarm.leader.as_ref().unwrap().status().valid_until.unwrap();
-        let ends = (swarm.world.now().unix / PERIOD + 1) * PERIOD;
+        let until = swarm.leader().status().valid_until.unwrap();
+        let ends = (swarm.world.clock().unix / PERIOD + 1) * PERIOD;
         assert!(until <= ends, "{until} {ends}");
         swarm.run_to_the_next_period();
         swarm.assert_in(&[]);
         for drone in [stays, revoked] {
             assert_eq!(swarm.ending(drone), Some(&Ending::PeriodOver));
         }
-        let parted = swarm.events.iter().filter(|event| matches!(event, LeaderEvent::Parted { .. }));
+        let parted = swarm.events().into_iter().filter(|event| matches!(event, LeaderEvent::Parted { .. }));
         assert_eq!(parted.count(), 2);
         let keys = swarm.world.slot_keys();
         swarm.lead(AdmittingLeaderCommand::SlotKeys(keys));
@@ -40,7 +40,7 @@ fn memberships_end_with_the_period_and_only_who_has_a_new_credential_comes_back(
         swarm.apply(revoked, &old);
         swarm.run(A_WHILE);
         swarm.assert_in(&[stays]);
-        assert_eq!(swarm.denied.len(), 1);
+        assert_eq!(swarm.denied().len(), 1);
     }
 }
 
@@ -65,12 +65,12 @@ fn leader_that_restarts_has_forgotten_those_without_a_name_and_lets_them_in_agai
         let drones = [swarm.add(100, -50, false), swarm.add(100, -51, false)];
         swarm.run(A_WHILE);
         swarm.assert_in(&drones);
-        let before = swarm.leader.as_ref().unwrap().status().epoch.unwrap();
+        let before = swarm.leader().status().epoch.unwrap();
         swarm.crash_leader();
         swarm.run(A_WHILE);
         swarm.start_leader();
-        assert_eq!(swarm.leader.as_ref().unwrap().status().members, 0);
-        assert!(swarm.leader.as_ref().unwrap().status().epoch.unwrap() > before);
+        assert_eq!(swarm.leader().status().members, 0);
+        assert!(swarm.leader().status().epoch.unwrap() > before);
         // They reconnect as they were, are told that nobody knows them, and are over.
         drones.iter().for_each(|drone| swarm.dial(*drone));
         swarm.run(A_WHILE);
@@ -110,8 +110,8 @@ fn drone_that_crashes_comes_back_as_somebody_else_as_often_as_its_ledger_allows(
             swarm.apply(drone, &credential);
         }
         swarm.run(A_WHILE);
-        let status = swarm.drones[drone].machine.as_ref().unwrap().status();
-        assert!(status.synced, "{:?}", swarm.drones[drone].events);
+        let status = swarm.drone(drone).status();
+        assert!(status.synced, "{:?}", swarm.events_of(drone));
         assert_eq!(status.boot_no, 1, "a number that counts starts would tell who it is");
     }
     swarm.apply(drone, &credential);
@@ -137,7 +137,7 @@ fn drone_that_loses_its_connection_in_the_middle_of_a_run_is_over_and_the_leader
     swarm.run(A_WHILE);
     assert_eq!(swarm.ending(drone), Some(&Ending::Denied(AdmissionError::Silent)));
     swarm.assert_in(&[]);
-    assert!(!swarm.drones[drone].events.iter().any(|event| matches!(event, AnonymousEvent::Admitted { .. })));
+    assert!(!swarm.events_of(drone).iter().any(|event| matches!(event, AnonymousEvent::Admitted { .. })));
 }
 
 #[test]
@@ -147,18 +147,18 @@ fn drone_without_a_name_is_put_out_by_its_slot_and_holds_no_later_key() {
         let drones = [swarm.add(100, -50, false), swarm.add(100, -51, false)];
         swarm.run(A_WHILE);
         swarm.assert_in(&drones);
-        let slot = swarm.drones[drones[0]].machine.as_ref().unwrap().status().slot.unwrap();
+        let slot = swarm.drone(drones[0]).status().slot.unwrap();
         swarm.lead(LeaderCommand::EvictSlot(slot));
         swarm.run(A_WHILE);
         swarm.assert_in(&drones[1..]);
         assert_eq!(swarm.ending(drones[0]), Some(&Ending::Evicted));
         let parted = swarm
-            .events
+            .events()
             .iter()
             .any(|event| matches!(event, LeaderEvent::Parted { slot: of, .. } if *of == slot));
-        assert!(parted, "{:?}", swarm.events);
+        assert!(parted, "{:?}", swarm.events());
         swarm.lead(LeaderCommand::EvictSlot(slot));
-        assert_eq!(swarm.events.last(), Some(&LeaderEvent::NobodyInSlot(slot)));
+        assert_eq!(swarm.events().last(), Some(&&LeaderEvent::NobodyInSlot(slot)));
         // What is not to be had without a name of it: whoever holds its credential may show it again.
         let credential = swarm.world.credential(100, -50, false);
         swarm.apply(drones[0], &credential);

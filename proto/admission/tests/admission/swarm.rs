@@ -1,7 +1,8 @@
-//! A leader that demands a policy, and edges without a name: every run over a connection of its own, on a
-//! virtual clock.
+//! A leader that demands a policy, and edges without a name: every run over a connection of its own.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::ops::Deref;
 use std::time::Duration;
 
 use quiver_abke::Credential;
@@ -16,28 +17,60 @@ use quiver_enrolment::{Kgc, KgcConfig, Kgcs};
 use quiver_group::edge::EdgeTiming;
 use quiver_group::leader::LeaderTiming;
 use quiver_group::{Edge, EdgeCommand, EdgeConfig, Leader, LeaderConfig, LeaderEvent, LeaderRecord};
-use quiver_machine::{Destination, Input, Job, Machine, Misdeed, Output, Peer, Route, Snapshot, Via};
-use quiver_message::Message;
+use quiver_machine::{Finished, Input, Job, Machine, Now, Output, Route};
+use quiver_testbed::Stimulus;
+use rand_chacha::rand_core::CryptoRngCore;
 
-use crate::world::{MOST, PERIOD, S, START, World, name};
+use crate::world::{MOST, Node, PERIOD, Packet, S, START, World, name};
 
 pub(crate) const FENCE: &str = "(x - 100)^2 + (y + 50)^2 < 2500 or medic";
 
-/// An edge, what a driver would keep for it, and the connection that it has.
-pub(crate) struct Drone {
-    pub(crate) machine: Option<AnyEdge<S>>,
-    pub(crate) state: Option<Snapshot>,
-    pub(crate) events: Vec<AnonymousEvent>,
-    deadline: Option<Duration>,
-    /// What the leader calls its connection, and it the leader's.
-    peers: Option<(Peer, Peer)>,
+/// The leader, and what one input may cost it.
+pub(crate) struct Measured {
+    leader: AdmittingLeader<S>,
+    /// Pieces of the gate's work that may be under way beside the leader's loop, and those that are.
+    workers: usize,
+    under_way: usize,
 }
 
-/// What a drone said: who, over which connection, which bytes.
-pub(crate) struct Said {
-    pub(crate) drone: usize,
-    pub(crate) connection: Peer,
-    pub(crate) bytes: Vec<u8>,
+impl Deref for Measured {
+    type Target = AdmittingLeader<S>;
+
+    fn deref(&self) -> &AdmittingLeader<S> {
+        &self.leader
+    }
+}
+
+impl Machine for Measured {
+    type Command = AdmittingLeaderCommand;
+    type Event = AdmittingLeaderEvent;
+    type Record = LeaderRecord;
+
+    fn handle_input(&mut self, now: Now, input: Input<'_, Self::Command>, rng: &mut dyn CryptoRngCore) {
+        let (before, timeout) = (self.admission_work(), matches!(input, Input::Timeout));
+        self.leader.handle_input(now, input, rng);
+        // What one input can hold the leader up: no message of anybody costs curve work at the gate, and a
+        // timeout one piece of it.
+        let done = self.admission_work().saturating_sub(before);
+        assert!(done <= u64::from(timeout && self.workers == 0), "{done} pieces of work with one input");
+    }
+
+    fn poll_output(&mut self) -> Output<AdmittingLeaderEvent, LeaderRecord> {
+        self.leader.poll_output()
+    }
+
+    fn take_job(&mut self) -> Option<Job> {
+        let job = self.leader.take_job()?;
+        self.under_way += 1;
+        assert!(self.under_way <= self.workers);
+        Some(job)
+    }
+
+    fn finish_job(&mut self, now: Now, done: Finished, rng: &mut dyn CryptoRngCore) {
+        // The job may be that of an earlier life.
+        self.under_way = self.under_way.saturating_sub(1);
+        self.leader.finish_job(now, done, rng);
+    }
 }
 
 /// All of them.
@@ -46,25 +79,12 @@ pub(crate) struct Swarm {
     strategy: StrategyKind,
     operator: OperatorSecretKey<S>,
     token: IssuedToken<S>,
-    pub(crate) leader: Option<AdmittingLeader<S>>,
-    records: Vec<LeaderRecord>,
-    pub(crate) events: Vec<LeaderEvent>,
-    /// Why drones were not admitted.
-    pub(crate) denied: Vec<AdmissionError>,
-    deadline: Option<Duration>,
-    pub(crate) drones: Vec<Drone>,
-    /// To a drone, or from one to the leader.
-    queue: VecDeque<(Option<usize>, usize, Via, Vec<u8>)>,
-    pub(crate) said: Vec<Said>,
+    drones: usize,
+    /// Which drone dialled the leader when so many messages had been sent.
+    dials: Vec<(usize, usize)>,
     pub(crate) validity: Duration,
-    /// Pieces of the gate's work that are done beside the leader's loop, and those under way.
+    /// Pieces of the gate's work that are done beside the leader's loop.
     pub(crate) workers: usize,
-    pub(crate) jobs: VecDeque<Job>,
-    /// Whether jobs are left undone.
-    pub(crate) held: bool,
-    /// The drones whose connection the leader wants cut for a while, and for what. It is not, so that the
-    /// test goes on.
-    pub(crate) penalized: Vec<(usize, Misdeed)>,
 }
 
 impl Swarm {
@@ -74,28 +94,13 @@ impl Swarm {
         let operator = OperatorSecretKey::generate(&mut world.rng);
         let role = Role::Leader { group: name("alpha"), ordinal: 1 };
         let token = token(&mut world, &operator, "leader", role);
-        let mut swarm = Self {
-            world,
-            strategy,
-            operator,
-            token,
-            leader: None,
-            records: Vec::new(),
-            events: Vec::new(),
-            denied: Vec::new(),
-            deadline: None,
-            drones: Vec::new(),
-            queue: VecDeque::new(),
-            said: Vec::new(),
-            validity: Duration::from_secs(600),
-            workers: 0,
-            jobs: VecDeque::new(),
-            held: false,
-            penalized: Vec::new(),
-        };
+        let (validity, dials) = (Duration::from_secs(600), Vec::new());
+        let mut swarm = Self { world, strategy, operator, token, drones: 0, dials, validity, workers: 0 };
         // Enrolled without demanding anything: with a KGC that is not needed afterwards.
-        let mut leader = Leader::new(swarm.leader_config(), []).unwrap();
-        swarm.records = swarm.enrol(&mut leader, |leader| leader.keypair().is_some());
+        let leader = Leader::new(swarm.leader_config(), []).unwrap();
+        let records = swarm.enrol(Node::Leader, leader, |leader| leader.keypair().is_some());
+        swarm.world.add::<Measured>(Node::Leader, records);
+        swarm.world.subscribe(Node::Leader);
         swarm.start_leader();
         swarm
     }
@@ -128,17 +133,15 @@ impl Swarm {
             authority,
             timing: GateTiming { workers: self.workers, ..GateTiming::default() },
         };
-        let leader = Leader::new(self.leader_config(), self.records.clone()).unwrap();
-        self.leader = Some(AdmittingLeader::from(leader).demanding(demand, self.world.now().unix).unwrap());
-        self.feed_leader(Input::Timeout);
+        let records = self.world.node::<Measured>(Node::Leader).records().to_vec();
+        let leader = Leader::new(self.leader_config(), records).unwrap();
+        let leader = AdmittingLeader::from(leader).demanding(demand, self.world.clock().unix).unwrap();
+        self.world.start(Node::Leader, Measured { leader, workers: self.workers, under_way: 0 });
+        self.world.feed(Node::Leader, Stimulus::Deadline);
     }
 
     pub(crate) fn crash_leader(&mut self) {
-        self.leader = None;
-        self.queue.clear();
-        for drone in 0..self.drones.len() {
-            self.hang_up(drone);
-        }
+        self.world.stop(Node::Leader);
     }
 
     /// A drone with these fields certified, connected over a connection that nobody had before.
@@ -155,11 +158,9 @@ impl Swarm {
         revocations: Option<Vec<u8>>,
     ) -> usize {
         let credential = self.world.credential(x, y, medic);
-        let drone = Drone { machine: None, state: None, events: Vec::new(), deadline: None, peers: None };
-        self.drones.push(drone);
-        let drone = self.drones.len() - 1;
-        self.apply_knowing(drone, &credential, revocations);
-        drone
+        self.drones += 1;
+        self.apply_knowing(self.drones - 1, &credential, revocations);
+        self.drones - 1
     }
 
     /// Makes a fresh machine of a drone, as after its end or a crash, from what is on its disk; and connects
@@ -181,9 +182,10 @@ impl Swarm {
             patience: Duration::from_secs(120),
             timing: EdgeTiming::default(),
         };
-        let machine = AnonymousEdge::new(config, self.drones[drone].state.as_ref()).unwrap();
-        self.drones[drone].machine = Some(machine.into());
-        self.dial(drone);
+        let id = Node::Drone(drone);
+        let records = if self.world.has(id) { self.world.node::<AnyEdge<S>>(id).records() } else { &[] };
+        let machine = AnonymousEdge::new(config, records.last()).unwrap();
+        self.start(drone, machine);
     }
 
     /// An enrolled drone with a name, which knows nothing of policies; connected.
@@ -197,17 +199,27 @@ impl Swarm {
             timing: EdgeTiming::default(),
         };
         let (first, then) = (config(Some(token)), config(None));
-        let mut machine = Edge::new(first, None).unwrap();
-        let states = self.enrol(&mut machine, |edge| edge.keypair().is_some());
-        let machine = Some(Edge::new(then, states.last()).unwrap().into());
-        let drone = Drone { machine, state: None, events: Vec::new(), deadline: None, peers: None };
-        self.drones.push(drone);
-        self.dial(self.drones.len() - 1);
-        self.drones.len() - 1
+        let (drone, machine) = (self.drones, Edge::new(first, None).unwrap());
+        let states = self.enrol(Node::Drone(drone), machine, |edge| edge.keypair().is_some());
+        self.world.add::<AnyEdge<S>>(Node::Drone(drone), Vec::new());
+        self.drones += 1;
+        self.start(drone, Edge::new(then, states.last()).unwrap());
+        drone
+    }
+
+    fn start(&mut self, drone: usize, machine: impl Into<AnyEdge<S>>) {
+        self.world.start::<AnyEdge<S>>(Node::Drone(drone), machine.into());
+        self.world.subscribe(Node::Drone(drone));
+        self.dial(drone);
     }
 
     /// Gives a machine a KGC until it has its key. What it persisted.
-    fn enrol<M: Machine>(&mut self, machine: &mut M, enrolled: impl Fn(&M) -> bool) -> Vec<M::Record> {
+    fn enrol<M: Machine<Event: Debug, Record: Clone> + 'static>(
+        &mut self,
+        id: Node,
+        machine: M,
+        enrolled: impl Fn(&M) -> bool,
+    ) -> Vec<M::Record> {
         let config = KgcConfig {
             deployment: self.world.deployment.clone(),
             master: MasterSecret::decode(&self.world.master.encode()).unwrap().into(),
@@ -216,195 +228,71 @@ impl Swarm {
             cookie_key: Secret::random(&mut self.world.rng),
             revocation_validity: 86_400,
         };
-        let mut kgc = Kgc::new(config, []).unwrap();
-        let (there, here, now, rng) = (Peer(1), Peer(2), self.world.now(), &mut self.world.rng);
-        kgc.handle_input(now, Input::Connected { peer: there, route: Route::Inbound }, rng);
-        machine.handle_input(now, Input::Connected { peer: here, route: Route::Kgc }, rng);
-        let mut records = Vec::new();
-        loop {
-            let mut up = Vec::new();
-            while let Some(output) = next(machine) {
-                match output {
-                    Output::Persist(record) => records.push(record),
-                    Output::Transmit { to: Destination::Peer(_), payload } => up.push(payload),
-                    _ => {}
-                }
-            }
-            if enrolled(machine) {
-                return records;
-            }
-            assert!(!up.is_empty(), "it asks");
-            for bytes in up {
-                kgc.handle_input(now, Input::Received { from: there, via: Via::Peer, bytes: &bytes }, rng);
-            }
-            while let Some(output) = next(&mut kgc) {
-                if let Output::Transmit { to: Destination::Peer(_), payload } = output {
-                    machine.handle_input(
-                        now,
-                        Input::Received { from: here, via: Via::Peer, bytes: &payload },
-                        rng,
-                    );
-                }
-            }
-        }
+        self.world.start(Node::Kgc, Kgc::new(config, []).unwrap());
+        self.world.start(id, machine);
+        self.world.connect(id, Node::Kgc, Route::Kgc);
+        self.world.run_until("it is enrolled", |net| enrolled(net.machine(id)));
+        let records = self.world.node::<M>(id).records().to_vec();
+        self.world.stop(id);
+        self.world.stop(Node::Kgc);
+        records
     }
 
     /// A connection under a name that nobody had before.
     pub(crate) fn dial(&mut self, drone: usize) {
-        if self.leader.is_none() {
-            return;
-        }
-        let (at_leader, at_drone) = (self.world.fresh_peer(), self.world.fresh_peer());
-        self.drones[drone].peers = Some((at_leader, at_drone));
-        self.feed_leader(Input::Connected { peer: at_leader, route: Route::Inbound });
-        self.feed(drone, Input::Connected { peer: at_drone, route: Route::Leader });
+        self.dials.push((drone, self.world.recorded.len()));
+        self.world.connect(Node::Drone(drone), Node::Leader, Route::Leader);
     }
 
     pub(crate) fn hang_up(&mut self, drone: usize) {
-        if let Some((at_leader, at_drone)) = self.drones[drone].peers.take() {
-            self.queue.retain(|(to, of, ..)| *to != Some(drone) && *of != drone);
-            self.feed_leader(Input::Disconnected { peer: at_leader });
-            self.feed(drone, Input::Disconnected { peer: at_drone });
-        }
+        self.world.disconnect(Node::Leader, Node::Drone(drone));
     }
 
     pub(crate) fn lead(&mut self, command: impl Into<AdmittingLeaderCommand>) {
-        self.feed_leader(Input::Command(command.into()));
+        self.world.command::<Measured>(Node::Leader, command.into());
     }
 
     pub(crate) fn command(&mut self, drone: usize, command: EdgeCommand) {
-        self.feed(drone, Input::Command(command));
+        self.world.command::<AnyEdge<S>>(Node::Drone(drone), command);
     }
 
-    /// Something said to the leader over a drone's connection.
-    pub(crate) fn say(&mut self, drone: usize, bytes: &[u8]) {
-        self.queue.push_back((None, drone, Via::Peer, bytes.to_vec()));
+    pub(crate) fn leader(&self) -> &AdmittingLeader<S> {
+        self.world.machine::<Measured>(Node::Leader)
     }
 
-    fn feed_leader(&mut self, input: Input<'_, AdmittingLeaderCommand>) {
-        let now = self.world.now();
-        let Some(leader) = &mut self.leader else { return };
-        let (before, timeout) = (leader.admission_work(), matches!(input, Input::Timeout));
-        leader.handle_input(now, input, &mut self.world.rng);
-        // What one input can hold the leader up: no message of anybody costs curve work at the gate, and a
-        // timeout one piece of it.
-        let done = leader.admission_work().saturating_sub(before);
-        assert!(done <= u64::from(timeout && self.workers == 0), "{done} pieces of work with one input");
-        self.drain_leader();
+    pub(crate) fn drone(&self, drone: usize) -> &AnyEdge<S> {
+        self.world.machine(Node::Drone(drone))
     }
 
-    /// Does the oldest job of the leader's gate. Returns false if there is none.
-    pub(crate) fn work(&mut self) -> bool {
-        let (Some(job), now) = (self.jobs.pop_front(), self.world.now()) else { return false };
-        let done = job.run();
-        if let Some(leader) = &mut self.leader {
-            leader.finish_job(now, done, &mut self.world.rng);
-            self.drain_leader();
-        }
-        true
+    /// What a drone reported, in all its lives.
+    pub(crate) fn events_of(&self, drone: usize) -> &[AnonymousEvent] {
+        &self.world.node::<AnyEdge<S>>(Node::Drone(drone)).events
     }
 
-    fn drain_leader(&mut self) {
-        let Some(leader) = &mut self.leader else { return };
-        while let Some(job) = leader.take_job() {
-            self.jobs.push_back(job);
-        }
-        assert!(self.jobs.len() <= self.workers);
-        loop {
-            match leader.poll_output() {
-                Output::Persist(record) => self.records.push(record),
-                Output::Event(AdmittingLeaderEvent::Leader(event)) => self.events.push(event),
-                Output::Event(AdmittingLeaderEvent::Denied { why, .. }) => self.denied.push(why),
-                Output::Transmit { to, payload } => {
-                    let by = way(to);
-                    let connected =
-                        self.drones.iter().enumerate().filter_map(|(drone, it)| Some((drone, it.peers?)));
-                    let to = connected.filter(|(_, (at_leader, _))| match to {
-                        Destination::Peer(peer) => peer == *at_leader,
-                        Destination::Group => true,
-                    });
-                    self.queue.extend(to.map(|(drone, _)| (Some(drone), usize::MAX, by, payload.clone())));
-                }
-                Output::Penalize { peer, misdeed } => {
-                    let whose = |drone: &Drone| drone.peers.is_some_and(|(at_leader, _)| at_leader == peer);
-                    if let Some(drone) = self.drones.iter().position(whose) {
-                        self.penalized.push((drone, misdeed));
-                    }
-                }
-                Output::Block(_) | Output::Relay { .. } => {}
-                Output::Timeout(deadline) => break self.deadline = deadline,
-            }
-        }
+    /// What the leader reported, but for those whom its gate denied.
+    pub(crate) fn events(&self) -> Vec<&LeaderEvent> {
+        let events = self.world.node::<Measured>(Node::Leader).events.iter();
+        let of_leader = events.filter_map(|event| match event {
+            AdmittingLeaderEvent::Leader(event) => Some(event),
+            AdmittingLeaderEvent::Denied { .. } => None,
+        });
+        of_leader.collect()
     }
 
-    fn feed(&mut self, drone: usize, input: Input<'_, EdgeCommand>) {
-        let now = self.world.now();
-        let it = &mut self.drones[drone];
-        let Some(machine) = &mut it.machine else { return };
-        machine.handle_input(now, input, &mut self.world.rng);
-        loop {
-            match machine.poll_output() {
-                Output::Persist(state) => it.state = Some(state),
-                Output::Event(event) => it.events.push(event),
-                Output::Transmit { to, payload } => {
-                    let Some((connection, _)) = it.peers else { continue };
-                    self.said.push(Said { drone, connection, bytes: payload.clone() });
-                    self.queue.push_back((None, drone, way(to), payload.clone()));
-                    if to == Destination::Group {
-                        // The leader is the hub of the star.
-                        self.queue.push_back((Some(usize::MAX), drone, Via::Group, payload));
-                    }
-                }
-                Output::Block(_) | Output::Relay { .. } | Output::Penalize { .. } => {}
-                Output::Timeout(deadline) => break it.deadline = deadline,
-            }
-        }
-    }
-
-    /// Delivers one message or goes on to the next deadline, not beyond `end`.
-    fn step(&mut self, end: Duration) -> bool {
-        match self.queue.pop_front() {
-            Some((None, drone, via, bytes)) => {
-                if let Some((from, _)) = self.drones[drone].peers {
-                    self.feed_leader(Input::Received { from, via, bytes: &bytes });
-                }
-                return true;
-            }
-            Some((Some(to), of, via, bytes)) => {
-                let receivers = if to == usize::MAX { 0..self.drones.len() } else { to..to + 1 };
-                for drone in receivers.filter(|drone| *drone != of) {
-                    if let Some((_, from)) = self.drones[drone].peers {
-                        self.feed(drone, Input::Received { from, via, bytes: &bytes });
-                    }
-                }
-                return true;
-            }
-            None if !self.held && self.work() => return true,
-            None => {}
-        }
-        let drones = self.drones.iter().enumerate().filter(|(_, drone)| drone.machine.is_some());
-        let drones = drones.filter_map(|(drone, it)| Some((it.deadline?, Some(drone))));
-        let leader = self.deadline.filter(|_| self.leader.is_some()).map(|deadline| (deadline, None));
-        match drones.chain(leader).min() {
-            Some((deadline, node)) if deadline <= end => {
-                self.world.clock = self.world.clock.max(deadline);
-                match node {
-                    None => self.feed_leader(Input::Timeout),
-                    Some(drone) => self.feed(drone, Input::Timeout),
-                }
-                true
-            }
-            _ => {
-                self.world.clock = end;
-                false
-            }
-        }
+    /// Why drones were not admitted.
+    pub(crate) fn denied(&self) -> Vec<&AdmissionError> {
+        let events = self.world.node::<Measured>(Node::Leader).events.iter();
+        let denied = events.filter_map(|event| match event {
+            AdmittingLeaderEvent::Denied { why, .. } => Some(why),
+            AdmittingLeaderEvent::Leader(_) => None,
+        });
+        denied.collect()
     }
 
     pub(crate) fn run(&mut self, time: Duration) {
-        let end = self.world.clock + time;
+        let end = self.world.time() + time;
         let mut steps = 0;
-        while self.step(end) {
+        while self.world.step(end) {
             steps += 1;
             assert!(steps < 100_000, "the machines never come to rest");
         }
@@ -412,7 +300,7 @@ impl Swarm {
 
     /// Goes on to the beginning of the next period, and a little beyond.
     pub(crate) fn run_to_the_next_period(&mut self) {
-        let left = PERIOD - self.world.now().unix % PERIOD;
+        let left = PERIOD - self.world.clock().unix % PERIOD;
         self.run(Duration::from_secs(left) + Duration::from_millis(500));
     }
 
@@ -423,13 +311,13 @@ impl Swarm {
 
     /// The same, but these members hold an older epoch.
     pub(crate) fn assert_in_but_behind(&self, members: &[usize], behind: &[usize]) {
-        let leader = self.leader.as_ref().unwrap();
+        let leader = self.leader();
         let key = leader.export(&name("test")).unwrap();
-        for (drone, it) in self.drones.iter().enumerate() {
-            let held = it.machine.as_ref().and_then(|machine| machine.export(&name("test")));
+        for drone in 0..self.drones {
+            let held = self.drone(drone).export(&name("test"));
             let held = held.is_some_and(|held| held.expose() == key.expose());
             let holds = members.contains(&drone) && !behind.contains(&drone);
-            assert_eq!(held, holds, "drone {drone}: {:?}; {:?}", it.events, self.events);
+            assert_eq!(held, holds, "drone {drone}: {:?}; {:?}", self.events_of(drone), self.events());
         }
         assert_eq!(leader.status().members, members.len());
         assert_eq!(leader.status().anonymous, members.len());
@@ -437,23 +325,19 @@ impl Swarm {
 
     /// How the machine of a drone ended, if it did.
     pub(crate) fn ending(&self, drone: usize) -> Option<&Ending> {
-        self.drones[drone].events.iter().rev().find_map(|event| match event {
+        self.events_of(drone).iter().rev().find_map(|event| match event {
             AnonymousEvent::Ended(why) => Some(why),
             _ => None,
         })
     }
 
-    pub(crate) fn decode(&self, bytes: &[u8]) -> Message<S> {
-        Message::decode(&self.world.deployment, bytes).unwrap()
-    }
-
-    /// What was said over each connection.
-    pub(crate) fn by_connection(&self) -> BTreeMap<Peer, Vec<&Said>> {
-        let mut found = BTreeMap::<_, Vec<_>>::new();
-        for said in &self.said {
-            found.entry(said.connection).or_default().push(said);
-        }
-        found
+    /// What a drone said to the leader over each of its connections.
+    pub(crate) fn by_connection(&self, drone: usize) -> Vec<Vec<&Packet>> {
+        let dials: Vec<_> = self.dials.iter().filter(|(who, _)| *who == drone).map(|(_, at)| *at).collect();
+        let ends = dials.iter().skip(1).copied().chain([self.world.recorded.len()]);
+        let said = dials.iter().zip(ends).map(|(from, to)| self.world.recorded[*from..to].iter());
+        let own = |packet: &&Packet| packet.from == Node::Drone(drone) && packet.to == Node::Leader;
+        said.map(|said| said.filter(own).collect()).collect()
     }
 }
 
@@ -462,15 +346,4 @@ fn token(world: &mut World, operator: &OperatorSecretKey<S>, text: &str, role: R
     let (not_after, expiry) = (START + 1000 * PERIOD, START + 1000 * PERIOD);
     let grant = TokenGrant { name: name(text), role, groups, not_after, expiry };
     operator.issue(&world.deployment, grant, &mut world.rng).unwrap()
-}
-
-fn way(to: Destination) -> Via {
-    if to == Destination::Group { Via::Group } else { Via::Peer }
-}
-
-fn next<M: Machine>(machine: &mut M) -> Option<Output<M::Event, M::Record>> {
-    match machine.poll_output() {
-        Output::Timeout(_) => None,
-        output => Some(output),
-    }
 }

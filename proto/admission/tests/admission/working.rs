@@ -9,7 +9,7 @@ use quiver_group::{EdgeCommand, LeaderCommand, LeaderEvent};
 use quiver_machine::Misdeed;
 
 use crate::swarm::Swarm;
-use crate::world::World;
+use crate::world::{Node, World};
 
 const A_WHILE: Duration = Duration::from_secs(20);
 
@@ -31,7 +31,7 @@ fn leader_with_workers_computes_nothing_itself_and_lets_the_same_in() {
         swarm.run(A_WHILE);
         swarm.assert_in(&inside);
         assert!(swarm.ending(outside).is_some());
-        assert_eq!(swarm.leader.as_ref().unwrap().admission_work(), 0);
+        assert_eq!(swarm.leader().admission_work(), 0);
     }
 }
 
@@ -41,14 +41,14 @@ fn members_are_served_while_jobs_are_under_way_and_late_results_are_nobodys() {
     let member = swarm.add(100, -50, false);
     swarm.run(A_WHILE);
     swarm.assert_in(&[member]);
-    swarm.held = true;
+    swarm.world.jobs_held = true;
     // Somebody's key is being verified, for as long as that takes.
     let late = swarm.add(101, -50, false);
-    while swarm.jobs.is_empty() {
+    while swarm.world.jobs.is_empty() {
         swarm.run(Duration::from_millis(10));
         assert!(swarm.ending(late).is_none());
     }
-    let job = swarm.jobs.pop_front().unwrap();
+    let job = swarm.world.jobs.pop_front().unwrap();
     swarm.lead(LeaderCommand::Rekey);
     swarm.run(Duration::from_secs(2));
     swarm.assert_in(&[member]);
@@ -57,28 +57,28 @@ fn members_are_served_while_jobs_are_under_way_and_late_results_are_nobodys() {
     swarm.assert_in(&[]);
     // It hangs up; then what was computed for it comes, to a leader that has forgotten what it was for.
     swarm.hang_up(late);
-    swarm.jobs.push_back(job);
-    assert!(swarm.work());
+    swarm.world.jobs.push_back(job);
+    assert!(swarm.world.work());
     swarm.run(A_WHILE);
     swarm.assert_in(&[]);
     let job = {
         let again = swarm.add(102, -50, false);
-        while swarm.jobs.is_empty() {
+        while swarm.world.jobs.is_empty() {
             swarm.run(Duration::from_millis(10));
             assert!(swarm.ending(again).is_none());
         }
-        swarm.jobs.pop_front().unwrap()
+        swarm.world.jobs.pop_front().unwrap()
     };
     swarm.crash_leader();
     swarm.start_leader();
-    swarm.jobs.push_back(job);
-    assert!(swarm.work());
-    swarm.held = false;
+    swarm.world.jobs.push_back(job);
+    assert!(swarm.world.work());
+    swarm.world.jobs_held = false;
     swarm.run(A_WHILE);
     assert!(
-        !swarm.events.iter().any(|event| matches!(event, LeaderEvent::Blamed { .. })),
+        !swarm.events().iter().any(|event| matches!(event, LeaderEvent::Blamed { .. })),
         "{:?}",
-        swarm.events
+        swarm.events()
     );
 }
 
@@ -97,9 +97,10 @@ fn forged_key_costs_its_senders_connection_and_that_of_nobody_verified_with_it()
         swarm.run(A_WHILE);
         swarm.assert_in(&[first, last]);
         let invalid = AdmissionError::Exchange(AbkeError::InvalidSignature);
-        assert!(swarm.denied.contains(&invalid), "{:?}", swarm.denied);
+        assert!(swarm.denied().contains(&&invalid), "{:?}", swarm.denied());
         // Nor that of who shows a genuine key and does not satisfy the policy.
-        assert_eq!(swarm.penalized, [(forger, Misdeed::Forgery)], "{workers} workers");
+        let forgery = (Node::Leader, Node::Drone(forger), Misdeed::Forgery);
+        assert_eq!(swarm.world.penalized, [forgery], "{workers} workers");
         assert!(swarm.ending(outside).is_some());
     }
 }

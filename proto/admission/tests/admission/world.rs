@@ -1,6 +1,6 @@
-//! A deployment with a certification authority, a leader's gate, and drones that apply.
+//! A deployment on the testbed, with a certification authority, gates of leaders, and drones that apply.
 
-use std::collections::VecDeque;
+use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use quiver_abke::exchange::Session;
@@ -15,48 +15,73 @@ use quiver_ainq::{
 use quiver_crypto::Secret;
 use quiver_delivery::attributes::certifying::{KIND, SCHEME, Terms};
 use quiver_garble::policy::Schema;
-use quiver_machine::{Destination, Input, Machine, Now, Output, Peer, Route, Via};
+use quiver_machine::{Route, Via};
 use quiver_message::Message;
+use quiver_testbed::{Net, Puppet, Stimulus};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 pub(crate) type S = Ristretto255;
 
-pub(crate) const START: u64 = 1_800_000_000;
+pub(crate) const START: u64 = quiver_testbed::EPOCH_START;
+/// When a world begins, in virtual time.
+pub(crate) const BEGINNING: Duration = Duration::from_secs(100);
 pub(crate) const PERIOD: u64 = 3600;
 /// Answers to a leader in a period.
 pub(crate) const MOST: u32 = 2;
-/// The leader, as drones see it.
-const LEADER: Peer = Peer(1);
 
 pub(crate) fn name(text: &str) -> Name {
     Name::new(text).unwrap()
 }
 
-/// A message on its way, and who sent it.
-#[derive(Clone, Debug)]
-pub(crate) struct Flight {
-    pub(crate) by_drone: bool,
-    pub(crate) bytes: Vec<u8>,
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Node {
+    Kgc,
+    Leader,
+    Drone(usize),
+    Gate(usize),
+    Stranger(usize),
+}
+
+pub(crate) type Packet = quiver_testbed::Packet<Node>;
+
+/// Whether a drone sent this.
+pub(crate) fn by_drone(packet: &&Packet) -> bool {
+    matches!(packet.from, Node::Drone(_))
 }
 
 pub(crate) struct World {
+    net: Net<Node>,
     pub(crate) rng: ChaCha20Rng,
-    pub(crate) clock: Duration,
     pub(crate) deployment: Deployment<S>,
     pub(crate) master: MasterSecret<S>,
     pub(crate) terms: Terms,
     pub(crate) authority: VerifiedAuthority<S>,
-    peers: u64,
+}
+
+impl Deref for World {
+    type Target = Net<Node>;
+
+    fn deref(&self) -> &Net<Node> {
+        &self.net
+    }
+}
+
+impl DerefMut for World {
+    fn deref_mut(&mut self) -> &mut Net<Node> {
+        &mut self.net
+    }
 }
 
 /// What came of a run.
 pub(crate) struct Outcome {
-    pub(crate) said: Vec<Flight>,
+    pub(crate) said: Vec<Packet>,
     pub(crate) gate: Vec<GateEvent>,
     pub(crate) drone: Vec<ApplicantEvent>,
     pub(crate) counted: Vec<Ledger>,
     pub(crate) sessions: (Option<Session>, Option<Session>),
+    /// Whether the drone waits for nothing any more.
+    pub(crate) over: bool,
 }
 
 impl World {
@@ -77,15 +102,19 @@ impl World {
         };
         let authority = master.sign_authority(&deployment, statement, &mut rng).unwrap();
         let authority = authority.verify(&deployment).unwrap();
-        Self { rng, clock: Duration::from_secs(100), deployment, master, terms, authority, peers: 10 }
+        let mut world = Self { net: Net::new(0), rng, deployment, master, terms, authority };
+        world.rewind();
+        world
     }
 
-    pub(crate) fn now(&self) -> Now {
-        Now { monotonic: self.clock, unix: START + self.clock.as_secs() }
+    /// Nobody is there any more, and nothing has happened yet.
+    pub(crate) fn rewind(&mut self) {
+        self.net = Net::new(0);
+        self.skip(BEGINNING);
     }
 
     pub(crate) fn period(&self) -> u64 {
-        self.terms.period_at(self.now().unix)
+        self.terms.period_at(self.clock().unix)
     }
 
     fn ca(&self) -> Authority {
@@ -138,12 +167,12 @@ impl World {
     }
 
     /// The gate of a leader of alpha, with the slot keys of the period.
-    pub(crate) fn gate(&mut self, text: &str) -> Gate<S> {
+    pub(crate) fn gate(&mut self, text: &str) -> Node {
         let config = self.gate_config(text);
         self.gate_from(config)
     }
 
-    pub(crate) fn gate_with(&mut self, policy: VerifiedPolicy<S>, keypair: DroneKeypair<S>) -> Gate<S> {
+    pub(crate) fn gate_with(&mut self, policy: VerifiedPolicy<S>, keypair: DroneKeypair<S>) -> Node {
         let config = self.config_with(policy, keypair);
         self.gate_from(config)
     }
@@ -165,11 +194,18 @@ impl World {
         }
     }
 
-    pub(crate) fn gate_from(&mut self, config: GateConfig<S>) -> Gate<S> {
-        let mut gate = Gate::new(config, Secret::random(&mut self.rng), self.now().unix).unwrap();
-        let command = Input::Command(GateCommand::SlotKeys(self.slot_keys()));
-        gate.handle_input(self.now(), command, &mut self.rng);
-        gate
+    pub(crate) fn gate_from(&mut self, config: GateConfig<S>) -> Node {
+        let gate = Gate::new(config, Secret::random(&mut self.rng), self.clock().unix).unwrap();
+        let id = Node::Gate(self.ids().len());
+        self.start(id, gate);
+        self.give_slot_keys(id);
+        id
+    }
+
+    /// Gives a gate the slot keys of the period.
+    pub(crate) fn give_slot_keys(&mut self, gate: Node) {
+        let keys = self.slot_keys();
+        self.command::<Gate<S>>(gate, GateCommand::SlotKeys(keys));
     }
 
     pub(crate) fn applicant(&mut self, credential: &Credential, ledger: Ledger) -> Applicant<S> {
@@ -196,121 +232,74 @@ impl World {
         })
     }
 
-    /// A connection that nobody had before.
-    pub(crate) fn fresh_peer(&mut self) -> Peer {
-        self.peers += 1;
-        Peer(self.peers)
+    /// Somebody whom a test plays, over a connection that nobody had before.
+    pub(crate) fn stranger(&mut self, gate: Node) -> Node {
+        let id = Node::Stranger(self.ids().len());
+        self.start(id, Puppet::default());
+        self.connect(id, gate, Route::Leader);
+        id
+    }
+
+    /// Hands over a message at once, if the two are connected.
+    pub(crate) fn hand_over(&mut self, from: Node, to: Node, bytes: Vec<u8>) {
+        if let Some(peer) = self.peer(to, from) {
+            self.feed(to, Stimulus::Received(peer, Via::Peer, bytes.into()));
+        }
+    }
+
+    pub(crate) fn say(&mut self, from: Node, to: Node, message: &Message<S>) {
+        let bytes = message.encode(&self.deployment);
+        self.hand_over(from, to, bytes);
     }
 
     /// Lets a drone apply over a fresh connection.
-    pub(crate) fn apply(&mut self, gate: &mut Gate<S>, drone: &mut Applicant<S>) -> Outcome {
-        self.apply_through(gate, drone, |flight, _| vec![flight])
+    pub(crate) fn apply(&mut self, gate: Node, drone: Applicant<S>) -> Outcome {
+        self.apply_through(gate, drone, |_, packet, _| vec![packet])
     }
 
     /// The same through somebody who sees every message and its number, and passes on what he likes.
     pub(crate) fn apply_through(
         &mut self,
-        gate: &mut Gate<S>,
-        drone: &mut Applicant<S>,
-        mut between: impl FnMut(Flight, usize) -> Vec<Flight>,
+        gate: Node,
+        drone: Applicant<S>,
+        mut between: impl FnMut(&mut Self, Packet, usize) -> Vec<Packet>,
     ) -> Outcome {
-        let peer = self.fresh_peer();
-        let (mut said, mut queue) = (Vec::new(), VecDeque::new());
-        let (mut of_gate, mut of_drone, mut counted) = (Vec::new(), Vec::new(), Vec::new());
-        let connected = Input::Connected { peer: LEADER, route: Route::Leader };
-        drone.handle_input(self.now(), connected, &mut self.rng);
-        gate.handle_input(self.now(), Input::Connected { peer, route: Route::Inbound }, &mut self.rng);
+        let (first, told) = (self.recorded.len(), self.node::<Gate<S>>(gate).events.len());
+        let id = Node::Drone(self.ids().len());
+        self.start(id, drone);
+        self.connect(id, gate, Route::Leader);
         let mut number = 0;
-        loop {
-            let mut sent = Vec::new();
-            while let Some(output) = next(drone) {
-                match output {
-                    Output::Persist(ledger) => counted.push(ledger),
-                    Output::Event(event) => of_drone.push(event),
-                    Output::Transmit { to: Destination::Peer(LEADER), payload } => {
-                        sent.push(Flight { by_drone: true, bytes: payload });
-                    }
-                    other => panic!("{other:?}"),
-                }
+        while let Some(due) = self.due() {
+            let Some(packet) = self.pending().first().map(|packet| (*packet).clone()) else {
+                self.wait(due);
+                continue;
+            };
+            self.lose(0);
+            for Packet { from, to, bytes, .. } in between(self, packet, number) {
+                self.hand_over(from, to, bytes);
             }
-            while let Some(output) = next(gate) {
-                match output {
-                    Output::Persist(never) => match never {},
-                    Output::Event(event) => of_gate.push(event),
-                    Output::Transmit { to: Destination::Peer(to), payload } if to == peer => {
-                        sent.push(Flight { by_drone: false, bytes: payload });
-                    }
-                    other => panic!("{other:?}"),
-                }
-            }
-            for flight in sent {
-                said.push(flight.clone());
-                queue.extend(between(flight, number));
-                number += 1;
-            }
-            let now = self.now();
-            match queue.pop_front() {
-                Some(Flight { by_drone: true, bytes }) => {
-                    gate.handle_input(
-                        now,
-                        Input::Received { from: peer, via: Via::Peer, bytes: &bytes },
-                        &mut self.rng,
-                    );
-                }
-                Some(Flight { by_drone: false, bytes }) => {
-                    drone.handle_input(
-                        now,
-                        Input::Received { from: LEADER, via: Via::Peer, bytes: &bytes },
-                        &mut self.rng,
-                    );
-                }
-                None if self.pass(gate, drone) => {}
-                None => break,
-            }
+            number += 1;
         }
-        let sessions = (gate.take_session(peer), drone.take_session());
-        gate.handle_input(self.now(), Input::Disconnected { peer }, &mut self.rng);
-        Outcome { said, gate: of_gate, drone: of_drone, counted, sessions }
+        let nothing = self.unheard.is_empty() && self.blocked.is_empty() && self.penalized.is_empty();
+        assert!(nothing && self.relayed.is_empty(), "neither wants anything else of its driver");
+        let peer = self.peer(gate, id).unwrap();
+        let of_gate = self.node_mut::<Gate<S>>(gate);
+        let session = of_gate.machine_mut().unwrap().take_session(peer);
+        let of_gate = of_gate.events.split_off(told);
+        let of_drone = self.node_mut::<Applicant<S>>(id);
+        let machine = of_drone.machine_mut().unwrap();
+        let (over, sessions) = (machine.is_over(), (session, machine.take_session()));
+        let (drone, counted) = (std::mem::take(&mut of_drone.events), of_drone.records().to_vec());
+        self.stop(id);
+        Outcome { said: self.recorded[first..].to_vec(), gate: of_gate, drone, counted, sessions, over }
     }
 
-    /// Goes on to the next deadline of either. Returns false if there is none.
-    fn pass(&mut self, gate: &mut Gate<S>, drone: &mut Applicant<S>) -> bool {
-        let deadlines = [gate.poll_output_deadline(), drone.poll_output_deadline()];
-        let Some(next) = deadlines.into_iter().flatten().min() else { return false };
-        self.clock = self.clock.max(next);
-        gate.handle_input(self.now(), Input::Timeout, &mut self.rng);
-        drone.handle_input(self.now(), Input::Timeout, &mut self.rng);
-        true
-    }
-
-    pub(crate) fn decode(&self, flight: &Flight) -> Message<S> {
-        self.decode_bytes(&flight.bytes)
+    pub(crate) fn decode(&self, packet: &Packet) -> Message<S> {
+        self.decode_bytes(&packet.bytes)
     }
 
     pub(crate) fn decode_bytes(&self, bytes: &[u8]) -> Message<S> {
         Message::decode(&self.deployment, bytes).unwrap()
-    }
-}
-
-/// The next output that is no deadline.
-fn next<M: Machine>(machine: &mut M) -> Option<Output<M::Event, M::Record>> {
-    match machine.poll_output() {
-        Output::Timeout(_) => None,
-        output => Some(output),
-    }
-}
-
-/// What a drained machine waits for.
-trait Deadline {
-    fn poll_output_deadline(&mut self) -> Option<Duration>;
-}
-
-impl<M: Machine> Deadline for M {
-    fn poll_output_deadline(&mut self) -> Option<Duration> {
-        match self.poll_output() {
-            Output::Timeout(deadline) => deadline,
-            _ => panic!("not drained"),
-        }
     }
 }
 

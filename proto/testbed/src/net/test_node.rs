@@ -4,9 +4,9 @@ use std::any::Any;
 use std::convert::Infallible;
 use std::fmt::Debug;
 
-use quiver_machine::{Destination, Machine, Misdeed, Now, Peer};
+use quiver_machine::{Finished, Machine, Now};
 
-use crate::{Disk, FaultInjection, OutputSink, SimNode, Stimulus};
+use crate::{Effects, FaultInjection, Outputs, SimNode, Stimulus};
 
 /// How many events are shown when a test fails.
 const SHOWN: usize = 6;
@@ -59,58 +59,25 @@ impl<M: Machine> TestNode<M> {
         &mut self.sim.disk.records
     }
 
-    pub(super) fn take(&mut self, now: u64, stimulus: Stimulus<M::Command>) -> StepEffects {
-        let mut collected = Collected::<M> { effects: StepEffects::default(), events: &mut self.events };
-        self.sim.step(now, stimulus, &mut collected);
-        collected.effects
-    }
-}
-
-/// What a step wants of the net.
-#[derive(Debug, Default)]
-pub(super) struct StepEffects {
-    pub(super) sent: Vec<(Destination, Vec<u8>)>,
-    pub(super) blocked: Vec<Peer>,
-    pub(super) penalized: Vec<(Peer, Misdeed)>,
-    pub(super) crashed: bool,
-}
-
-struct Collected<'a, M: Machine> {
-    effects: StepEffects,
-    events: &'a mut Vec<M::Event>,
-}
-
-impl<M: Machine> OutputSink<M> for Collected<'_, M> {
-    fn persist(&mut self, disk: &mut Disk<M::Record>, record: M::Record, _: bool) -> Result<(), M::Record> {
-        disk.write(record)
+    pub(super) fn take(&mut self, now: u64, stimulus: Stimulus<M::Command>) -> Effects {
+        self.collect(|sim, outputs| sim.step(now, stimulus, outputs))
     }
 
-    fn transmit(&mut self, to: Destination, payload: Vec<u8>) {
-        self.effects.sent.push((to, payload));
-    }
-
-    fn report(&mut self, event: M::Event) {
-        self.events.push(event);
-    }
-
-    fn block(&mut self, peer: Peer) {
-        self.effects.blocked.push(peer);
-    }
-
-    fn penalize(&mut self, peer: Peer, misdeed: Misdeed) {
-        self.effects.penalized.push((peer, misdeed));
-    }
-
-    fn relay(&mut self, _: Peer, _: bool) {}
-
-    fn crashed(&mut self) {
-        self.effects.crashed = true;
+    fn collect(&mut self, step: impl FnOnce(&mut SimNode<M>, &mut Outputs<M>)) -> Effects {
+        let mut outputs = Outputs::default();
+        step(&mut self.sim, &mut outputs);
+        if let Some(machine) = self.machine_mut() {
+            outputs.take_jobs(machine);
+        }
+        self.events.append(&mut outputs.events);
+        outputs.effects
     }
 }
 
 /// A node whichever its machine.
 pub(super) trait AnyNode {
-    fn feed(&mut self, now: u64, stimulus: Stimulus<Infallible>) -> StepEffects;
+    fn feed(&mut self, now: u64, stimulus: Stimulus<Infallible>) -> Effects;
+    fn finish_job(&mut self, now: u64, done: Finished) -> Effects;
     fn power_off(&mut self);
     fn alive(&self) -> bool;
     fn deadline(&self) -> u64;
@@ -122,7 +89,7 @@ pub(super) trait AnyNode {
 }
 
 impl<M: Machine<Event: Debug> + 'static> AnyNode for TestNode<M> {
-    fn feed(&mut self, now: u64, stimulus: Stimulus<Infallible>) -> StepEffects {
+    fn feed(&mut self, now: u64, stimulus: Stimulus<Infallible>) -> Effects {
         let stimulus = match stimulus {
             Stimulus::Start => Stimulus::Start,
             Stimulus::Deadline => Stimulus::Deadline,
@@ -133,6 +100,10 @@ impl<M: Machine<Event: Debug> + 'static> AnyNode for TestNode<M> {
             Stimulus::Command(never) => match never {},
         };
         self.take(now, stimulus)
+    }
+
+    fn finish_job(&mut self, now: u64, done: Finished) -> Effects {
+        self.collect(|sim, outputs| sim.finish_job(now, done, outputs))
     }
 
     fn power_off(&mut self) {
