@@ -99,7 +99,7 @@ pub(crate) fn of<S: QuorumSuite>(machine: &QuorumKgc<S>, pinned: &Pinned, id: Kg
             .kgc()
             .map(|kgc| remarks(&kgc.revocation_usage(), clock::unix_now()))
             .unwrap_or_default(),
-        wishes: view.wishes,
+        wishes: view.proposed,
         ceremony: ceremony(&view),
         repairing: view.recovering,
         others: view

@@ -107,7 +107,7 @@ impl Sessions {
         }
         let target = AnyScheme::encode_target(order.target);
         let sealed = match self.sender.to(order, &target, signer.is_some(), now.unix) {
-            Some(open) => go_on(open, now, order.data, signer, rng),
+            Some(open) => resume(open, now, order.data, signer, rng),
             None => self.begin(now, order, target, signer, rng),
         };
         sealed.map_err(|error| match error {
@@ -147,7 +147,7 @@ impl Sessions {
             opening: Vec::new(),
             said: now.monotonic,
         };
-        let sealed = go_on(&mut open, now, order.data, signer, rng)?;
+        let sealed = resume(&mut open, now, order.data, signer, rng)?;
         open.opening.clone_from(&sealed.message.sealed);
         self.sender.keep(open);
         Ok(sealed)
@@ -168,7 +168,7 @@ impl Sessions {
     }
 }
 
-fn go_on(
+fn resume(
     open: &mut Open,
     now: Now,
     data: &[u8],

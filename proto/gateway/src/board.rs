@@ -15,8 +15,8 @@ use tokio::time::{Instant, sleep_until};
 
 use self::peers::{Peers, Side};
 use crate::line::Leaving;
-use crate::pace::StartPace;
-use crate::relay::{Heard, Node, Order};
+use crate::rate_limits::StartLimiter;
+use crate::relay::{Node, NodeEvent, Order};
 use crate::{GatewayConfig, LineAddress};
 
 /// The longest message in bytes to or from a board: a group message of 64 KiB with all that is around it.
@@ -48,7 +48,7 @@ pub(crate) struct Board {
     place: Place,
     inbox: mpsc::Receiver<Vec<u8>>,
     leaving: mpsc::Sender<Leaving>,
-    starts: Arc<StartPace>,
+    starts: Arc<StartLimiter>,
     begun: Instant,
     endpoint: GatewayEndpoint,
     /// A datagram that waits for the line.
@@ -80,7 +80,7 @@ struct Dropped {
 /// Event that woke a board's task.
 enum Woken {
     Datagram(Option<Vec<u8>>),
-    Heard(Side, Option<Heard>),
+    Node(Side, Option<NodeEvent>),
     Room,
     Time,
 }
@@ -91,7 +91,7 @@ impl Board {
         place: Place,
         inbox: mpsc::Receiver<Vec<u8>>,
         leaving: mpsc::Sender<Leaving>,
-        starts: Arc<StartPace>,
+        starts: Arc<StartLimiter>,
     ) -> Self {
         let limits = if place.address == 0 { Limits::line(MAX_MESSAGE) } else { Limits::radio(MAX_MESSAGE) };
         let now = Instant::now();
@@ -126,8 +126,8 @@ impl Board {
                     self.endpoint.handle_datagram(now, &datagram);
                 }
                 Woken::Datagram(None) => return,
-                Woken::Heard(side, Some(heard)) => self.heard(side, heard),
-                Woken::Heard(side, None) => self.node_stopped(side),
+                Woken::Node(side, Some(event)) => self.handle_node_event(side, event),
+                Woken::Node(side, None) => self.node_stopped(side),
                 Woken::Room => {}
                 Woken::Time => {
                     let now = self.now();
@@ -145,8 +145,8 @@ impl Board {
         let at = self.wake_at();
         tokio::select! {
             datagram = self.inbox.recv() => Woken::Datagram(datagram),
-            heard = next(&mut self.leaders) => Woken::Heard(Side::Leaders, heard),
-            heard = next(&mut self.kgcs) => Woken::Heard(Side::Kgcs, heard),
+            event = next(&mut self.leaders) => Woken::Node(Side::Leaders, event),
+            event = next(&mut self.kgcs) => Woken::Node(Side::Kgcs, event),
             room = self.leaving.reserve(), if self.pending.is_some() => {
                 if let (Ok(room), Some(datagram)) = (room, self.pending.take()) {
                     room.send((self.place.address, datagram));
@@ -276,7 +276,7 @@ impl Board {
             Side::Kgcs => self.kgcs = None,
         }
         for peer in self.peers.remove_all(side) {
-            self.tell(&ToBoard::Disconnected { peer });
+            self.send_to_board(&ToBoard::Disconnected { peer });
         }
     }
 
@@ -297,32 +297,32 @@ impl Board {
         self.idle_since = Instant::now();
     }
 
-    fn heard(&mut self, side: Side, heard: Heard) {
-        match heard {
-            Heard::Connected { peer, route } => {
+    fn handle_node_event(&mut self, side: Side, event: NodeEvent) {
+        match event {
+            NodeEvent::Connected { peer, route } => {
                 if let Some((peer, route)) = self.peers.add(side, peer, route) {
-                    self.tell(&ToBoard::Connected { peer, route });
+                    self.send_to_board(&ToBoard::Connected { peer, route });
                 }
             }
-            Heard::Disconnected { peer } => {
+            NodeEvent::Disconnected { peer } => {
                 if let Some(peer) = self.peers.remove(side, peer) {
-                    self.tell(&ToBoard::Disconnected { peer });
+                    self.send_to_board(&ToBoard::Disconnected { peer });
                 }
             }
-            Heard::Received { from, via, bytes } => {
+            NodeEvent::Received { from, via, bytes } => {
                 let via = match via {
                     Via::Peer => quiver_link::Via::Peer,
                     Via::Group => quiver_link::Via::Group,
                 };
                 if let Some(from) = self.peers.number(side, from) {
-                    self.tell(&ToBoard::Received { from, via, bytes });
+                    self.send_to_board(&ToBoard::Received { from, via, bytes });
                 }
             }
-            Heard::TooLong { bytes } => self.too_long(bytes),
+            NodeEvent::TooLong { bytes } => self.too_long(bytes),
         }
     }
 
-    fn tell(&mut self, message: &ToBoard) {
+    fn send_to_board(&mut self, message: &ToBoard) {
         if let Err(LinkError::MessageTooLong { len, .. }) = self.endpoint.send(message) {
             self.too_long(len);
         }
@@ -371,9 +371,9 @@ impl Board {
 }
 
 /// The next event of a node; never, if there is none.
-async fn next(node: &mut Option<Node>) -> Option<Heard> {
+async fn next(node: &mut Option<Node>) -> Option<NodeEvent> {
     match node {
-        Some(node) => node.heard().await,
+        Some(node) => node.next_event().await,
         None => std::future::pending().await,
     }
 }

@@ -19,7 +19,7 @@ mod board;
 mod error;
 mod line;
 mod opening;
-mod pace;
+mod rate_limits;
 mod relay;
 
 use std::sync::Arc;

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::board::{Board, Place};
 use crate::opening::Opener;
-use crate::pace::{ReadPace, StartPace};
+use crate::rate_limits::{ReadLimiter, StartLimiter};
 use crate::{GatewayConfig, LineAddress};
 
 /// Boards of a line.
@@ -42,7 +42,7 @@ pub(crate) async fn serve(config: Arc<GatewayConfig>, address: LineAddress) {
     loop {
         let stream = tokio::select! {
             stream = opener.open() => stream,
-            never = boards.bury() => match never {},
+            never = boards.remove_ended() => match never {},
         };
         let (reading, writing) = tokio::io::split(stream);
         let Err(reason) = tokio::select! {
@@ -60,7 +60,7 @@ async fn read(
     silence: Option<Duration>,
 ) -> io::Result<Infallible> {
     let mut decoder = LineDecoder::new();
-    let mut pace = ReadPace::new(Instant::now());
+    let mut limiter = ReadLimiter::new(Instant::now());
     let mut complaints = Complaints::new(&boards.line);
     let mut chunk = [0; CHUNK];
     let mut next = Instant::now();
@@ -76,7 +76,7 @@ async fn read(
         };
         let read = tokio::select! {
             read = reading => read?,
-            never = boards.bury() => match never {},
+            never = boards.remove_ended() => match never {},
         };
         if read == 0 {
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the other end closed it"));
@@ -86,8 +86,8 @@ async fn read(
             boards.take(frame.address, frame.datagram);
         }
         let now = Instant::now();
-        complaints.hear(now, decoder.counters());
-        next = pace.after(now, read);
+        complaints.count(now, decoder.counters());
+        next = limiter.after(now, read);
     }
 }
 
@@ -120,7 +120,7 @@ struct Boards {
     inboxes: HashMap<u16, mpsc::Sender<Vec<u8>>>,
     tasks: JoinSet<u16>,
     leaving: mpsc::Sender<Leaving>,
-    starts: Arc<StartPace>,
+    starts: Arc<StartLimiter>,
     /// Whether too many boards were reported already.
     full: bool,
 }
@@ -128,7 +128,7 @@ struct Boards {
 impl Boards {
     fn new(config: Arc<GatewayConfig>, line: LineAddress) -> (Self, mpsc::Receiver<Leaving>) {
         let (leaving, left) = mpsc::channel(LEAVING);
-        let starts = Arc::new(StartPace::new(Instant::now()));
+        let starts = Arc::new(StartLimiter::new(Instant::now()));
         let (inboxes, tasks) = (HashMap::new(), JoinSet::new());
         (Self { config, line, inboxes, tasks, leaving, starts, full: false }, left)
     }
@@ -171,7 +171,7 @@ impl Boards {
     }
 
     /// Removes boards whose task has ended, for ever. Cancel-safe.
-    async fn bury(&mut self) -> Infallible {
+    async fn remove_ended(&mut self) -> Infallible {
         loop {
             match self.tasks.join_next().await {
                 Some(Ok(address)) => {
@@ -200,7 +200,7 @@ impl Complaints {
         Self { line: line.clone(), told: LineCounters::default(), next: None }
     }
 
-    fn hear(&mut self, now: Instant, counters: LineCounters) {
+    fn count(&mut self, now: Instant, counters: LineCounters) {
         if counters.refused() == self.told.refused() || self.next.is_some_and(|next| now < next) {
             return;
         }

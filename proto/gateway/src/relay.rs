@@ -12,7 +12,7 @@ use rand_core::CryptoRngCore;
 use tokio::sync::{mpsc, oneshot};
 
 /// Greatest number of events of a node that wait for its board.
-const HEARD: usize = 64;
+const MAX_EVENTS: usize = 64;
 
 /// A command of a board to its node.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(crate) enum Order {
 
 /// An event of a node for its board.
 #[derive(Debug)]
-pub(crate) enum Heard {
+pub(crate) enum NodeEvent {
     Connected {
         peer: Peer,
         route: Route,
@@ -46,45 +46,45 @@ pub(crate) enum Heard {
 #[derive(Debug)]
 struct Relay {
     longest: usize,
-    outputs: VecDeque<Output<Heard, Infallible>>,
+    outputs: VecDeque<Output<NodeEvent, Infallible>>,
 }
 
 impl Machine for Relay {
     type Command = Order;
-    type Event = Heard;
+    type Event = NodeEvent;
     type Record = Infallible;
 
     fn handle_input(&mut self, _: Now, input: Input<'_, Order>, _: &mut dyn CryptoRngCore) {
         self.outputs.push_back(match input {
             Input::Timeout | Input::Resumed => return,
-            Input::Connected { peer, route } => Output::Event(Heard::Connected { peer, route }),
-            Input::Disconnected { peer } => Output::Event(Heard::Disconnected { peer }),
+            Input::Connected { peer, route } => Output::Event(NodeEvent::Connected { peer, route }),
+            Input::Disconnected { peer } => Output::Event(NodeEvent::Disconnected { peer }),
             Input::Received { from, via, bytes } if bytes.len() <= self.longest => {
-                Output::Event(Heard::Received { from, via, bytes: bytes.into() })
+                Output::Event(NodeEvent::Received { from, via, bytes: bytes.into() })
             }
-            Input::Received { bytes, .. } => Output::Event(Heard::TooLong { bytes: bytes.len() }),
+            Input::Received { bytes, .. } => Output::Event(NodeEvent::TooLong { bytes: bytes.len() }),
             Input::Command(Order::Transmit { to, payload }) => Output::Transmit { to, payload },
             Input::Command(Order::Block(peer)) => Output::Block(peer),
         });
     }
 
-    fn poll_output(&mut self) -> Output<Heard, Infallible> {
+    fn poll_output(&mut self) -> Output<NodeEvent, Infallible> {
         self.outputs.pop_front().unwrap_or(Output::Timeout(None))
     }
 }
 
 /// Passes on events while there is room. Messages for which there is none are dropped, as on any network; a
 /// connection that the board cannot be told of ends the node.
-struct Ear(Option<mpsc::Sender<Heard>>);
+struct EventSink(Option<mpsc::Sender<NodeEvent>>);
 
-impl Host<Relay> for Ear {
+impl Host<Relay> for EventSink {
     fn persist(&mut self, _: &[Infallible]) -> Result<(), HostError> {
         Ok(())
     }
 
-    fn event(&mut self, _: &Relay, heard: Heard) {
-        let may_be_dropped = matches!(heard, Heard::Received { .. } | Heard::TooLong { .. });
-        if self.0.as_ref().is_some_and(|ear| ear.try_send(heard).is_err()) && !may_be_dropped {
+    fn event(&mut self, _: &Relay, event: NodeEvent) {
+        let may_be_dropped = matches!(event, NodeEvent::Received { .. } | NodeEvent::TooLong { .. });
+        if self.0.as_ref().is_some_and(|sink| sink.try_send(event).is_err()) && !may_be_dropped {
             self.0 = None;
         }
     }
@@ -94,7 +94,7 @@ impl Host<Relay> for Ear {
 #[derive(Debug)]
 pub(crate) struct Node {
     handle: Handle<Relay>,
-    heard: mpsc::Receiver<Heard>,
+    events: mpsc::Receiver<NodeEvent>,
     _stop: oneshot::Sender<Infallible>,
 }
 
@@ -111,9 +111,9 @@ impl Node {
         let mut config = NodeConfig::spoke(NodeKey::random(&mut OsRng)?, Transport::TcpAndQuic);
         config.dial = addresses.iter().map(|address| (route, address.clone())).collect();
         config.topic = group.map(group_topic);
-        let (ear, heard) = mpsc::channel(HEARD);
+        let (sink, events) = mpsc::channel(MAX_EVENTS);
         let machine = Relay { longest, outputs: VecDeque::new() };
-        let (driver, handle) = Driver::new(&config, machine, Ear(Some(ear)), OsRng)?;
+        let (driver, handle) = Driver::new(&config, machine, EventSink(Some(sink)), OsRng)?;
         let (stop, stopped) = oneshot::channel::<Infallible>();
         tokio::spawn(async move {
             let until = async {
@@ -124,12 +124,12 @@ impl Node {
                 tracing::warn!("a board's node stopped: {error}");
             }
         });
-        Ok(Self { handle, heard, _stop: stop })
+        Ok(Self { handle, events, _stop: stop })
     }
 
     /// The next event; `None` if it has stopped.
-    pub(crate) async fn heard(&mut self) -> Option<Heard> {
-        self.heard.recv().await
+    pub(crate) async fn next_event(&mut self) -> Option<NodeEvent> {
+        self.events.recv().await
     }
 
     /// Gives it an order if it has room for one.

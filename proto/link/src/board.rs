@@ -162,7 +162,7 @@ impl BoardEndpoint {
         match datagram {
             Datagram::Welcome(welcome) => self.welcomed(now, welcome),
             Datagram::Pong { session, unix_time } if self.is_ours(session) => {
-                self.heard(now);
+                self.note_activity(now);
                 // Pongs that are not polled are not kept.
                 if self.events.len() < MAX_EVENTS {
                     self.events.push_back(BoardEvent::Time { unix_time });
@@ -179,7 +179,7 @@ impl BoardEndpoint {
             | Datagram::Done { session, .. }
                 if self.is_ours(session) =>
             {
-                self.heard(now);
+                self.note_activity(now);
                 let counters = &mut self.counters;
                 let message = self.pipe.as_mut().and_then(|pipe| pipe.handle(now, &datagram, counters));
                 if let Some(message) = message {
@@ -244,7 +244,7 @@ impl BoardEndpoint {
         self.pipe.as_ref().is_some_and(|pipe| pipe.session() == session)
     }
 
-    fn heard(&mut self, now: Duration) {
+    fn note_activity(&mut self, now: Duration) {
         self.lost_at = now.saturating_add(self.limits.lost_after);
     }
 
@@ -257,7 +257,7 @@ impl BoardEndpoint {
             // The gateway began anew. This start's numbers are used up with the old session.
             return self.lose(now);
         }
-        self.heard(now);
+        self.note_activity(now);
         self.understood |= welcome.revision == self.revision;
         if self.pipe.is_none() {
             let peer = Peer { max_message: welcome.max_message, window: welcome.window };

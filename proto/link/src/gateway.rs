@@ -124,7 +124,7 @@ impl GatewayEndpoint {
         match datagram {
             Datagram::Hello(hello) => self.greeted(now, hello),
             Datagram::Ping { session } if self.is_ours(session) => {
-                self.heard(now);
+                self.note_activity(now);
                 self.pong = true;
             }
             Datagram::Fragment { session, .. }
@@ -137,7 +137,7 @@ impl GatewayEndpoint {
             | Datagram::Done { session, .. }
                 if self.is_ours(session) =>
             {
-                self.heard(now);
+                self.note_activity(now);
                 let counters = &mut self.counters;
                 let message =
                     self.state.as_mut().and_then(|state| state.pipe.handle(now, &datagram, counters));
@@ -201,7 +201,7 @@ impl GatewayEndpoint {
         self.state.as_ref().is_some_and(|state| state.pipe.session() == session)
     }
 
-    fn heard(&mut self, now: Duration) {
+    fn note_activity(&mut self, now: Duration) {
         self.lost_at = now.saturating_add(self.limits.lost_after);
     }
 
@@ -210,7 +210,7 @@ impl GatewayEndpoint {
             self.counters.refused += 1;
             return;
         }
-        self.heard(now);
+        self.note_activity(now);
         self.welcome = true;
         match &mut self.state {
             Some(state) if state.hello.boot == hello.boot => {

@@ -1,8 +1,8 @@
 //! Messages over datagrams within one session: in order, whole, at most once, or given up.
 
 mod assembly;
-mod pace;
 mod receiver;
+mod retransmission_timer;
 mod sender;
 mod transfer;
 

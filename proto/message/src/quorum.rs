@@ -38,7 +38,7 @@ pub use self::signing::{
     MAX_BODY_LEN, MAX_STATEMENT_SIGNATURE_LEN, QuorumProof, SignCommitment, SignPackage, SignProposal,
     SignRefusal, SignRefusalReason, SignShare, SignedStatement, SignerCommitment, SigningSession,
 };
-pub use self::status::{MAX_WISHES, QuorumStatus};
+pub use self::status::{MAX_PROPOSED, QuorumStatus};
 use crate::wire::quorum_message::Body;
 use crate::{MAX_MESSAGE_LEN, MessageError, field, wire};
 

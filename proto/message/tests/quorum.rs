@@ -5,7 +5,7 @@ use quiver_ainq::{Deployment, MasterSecret, Name, Revoked, Ristretto255};
 use quiver_crypto::Zeroizing;
 use quiver_message::quorum::{
     Both, Ceremony, CeremonyAbort, CeremonyKind, Echo, Helper, MAX_BODY_LEN, MAX_COMMITMENTS_LEN,
-    MAX_MEMBERS, MAX_PUBLIC_SHARES_LEN, MAX_WISHES, QuorumMessage, QuorumProof, QuorumStatus, RepairAnswer,
+    MAX_MEMBERS, MAX_PROPOSED, MAX_PUBLIC_SHARES_LEN, QuorumMessage, QuorumProof, QuorumStatus, RepairAnswer,
     RepairDelta, RepairOffer, RepairRequest, RepairStart, Rounds, SecretBytes, SignCommitment, SignPackage,
     SignProposal, SignRefusal, SignRefusalReason, SignShare, SignedStatement, SignerCommitment,
 };
@@ -34,7 +34,7 @@ fn status() -> QuorumStatus {
         list: 7,
         statement: true,
         asks: true,
-        wishes: vec![
+        proposed: vec![
             Revoked { serial: [2; 16], not_after: 1000, leader: true },
             Revoked { serial: [4; 16], not_after: u64::MAX, leader: false },
         ],
@@ -173,11 +173,14 @@ fn refused(message: &QuorumMessage, field: &'static str) {
 fn statuses_and_ceremonies_out_of_bounds_are_refused() {
     use QuorumMessage as Q;
     refused(&Q::Status(QuorumStatus { keys: None, ..status() }), "version");
-    let many = (0..=MAX_WISHES as u16).map(|number| [number.to_be_bytes(); 8].concat().try_into().unwrap());
-    refused(&Q::Status(QuorumStatus { wishes: many.map(Revoked::unknown).collect(), ..status() }), "wishes");
+    let many = (0..=MAX_PROPOSED as u16).map(|number| [number.to_be_bytes(); 8].concat().try_into().unwrap());
+    refused(
+        &Q::Status(QuorumStatus { proposed: many.map(Revoked::unknown).collect(), ..status() }),
+        "proposed",
+    );
     for serials in [[2, 2], [3, 2]] {
-        let wishes = serials.map(|serial| Revoked::unknown([serial; 16])).to_vec();
-        refused(&Q::Status(QuorumStatus { wishes, ..status() }), "wishes");
+        let proposed = serials.map(|serial| Revoked::unknown([serial; 16])).to_vec();
+        refused(&Q::Status(QuorumStatus { proposed, ..status() }), "proposed");
     }
     refused(&Q::Ceremony(Ceremony { keys: None, ..ceremony() }), "keys");
     refused(&Q::Ceremony(Ceremony { kind: CeremonyKind::Generation, ..ceremony() }), "keys");

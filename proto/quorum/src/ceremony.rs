@@ -65,12 +65,12 @@ impl<S: QuorumSuite> QuorumNode<S> {
         ceremonies.part = Some(Part { kind, attempt: ceremonies.last_attempt, nonce, keys });
         ceremonies.retry.restart(now.monotonic, rng);
         self.persist_ceremonies();
-        self.say_to_all(false);
+        self.send_to_all(false);
         self.begin_if_all_are_there(now, rng);
     }
 
     /// Handles a member's message about a ceremony.
-    pub(super) fn hear_ceremony(
+    pub(super) fn handle_ceremony(
         &mut self,
         now: Now,
         from: KgcId,
@@ -86,28 +86,28 @@ impl<S: QuorumSuite> QuorumNode<S> {
             && session == Some(candidate.session)
         {
             let confirmation = rounds.and_then(|rounds| rounds.confirmation);
-            return self.hear_confirmation(now, from, confirmation, asks);
+            return self.handle_confirmation(now, from, confirmation, asks);
         }
         if ceremonies.settled.as_ref().is_some_and(|settled| session == Some(settled.session)) {
             if asks {
-                self.say_settled(from);
+                self.send_settled(from);
             }
             return;
         }
         if let Some(rounds) = rounds {
             if ceremonies.session.as_ref().is_some_and(|own| own.id == rounds.session) {
-                return self.hear_rounds(now, from, rounds, asks, rng);
+                return self.handle_rounds(now, from, rounds, asks, rng);
             }
             if asks && ceremonies.part.is_none() {
                 // It waits for a session that is over.
-                return self.say_gone(from, rounds.session);
+                return self.send_gone(from, rounds.session);
             }
         }
-        self.hear_part(now, from, part, asks, rng);
+        self.handle_part(now, from, part, asks, rng);
     }
 
     /// Handles a member's invitation to a ceremony in which this one is not, or not yet.
-    fn hear_part(&mut self, now: Now, from: KgcId, part: Part, asks: bool, rng: &mut dyn CryptoRngCore) {
+    fn handle_part(&mut self, now: Now, from: KgcId, part: Part, asks: bool, rng: &mut dyn CryptoRngCore) {
         let ceremonies = &mut self.ceremonies;
         let over = ceremonies.over.get(&from).is_some_and(|over| part.attempt <= *over);
         let known = ceremonies.others.get(&from);
@@ -130,7 +130,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             self.invited(now, from, kind, new, rng);
         }
         if asks {
-            self.say_ceremony(from, false);
+            self.send_ceremony(from, false);
         }
         self.begin_if_all_are_there(now, rng);
     }
@@ -172,19 +172,19 @@ impl<S: QuorumSuite> QuorumNode<S> {
             let cause = AbortCause::Internal("the shares in force cannot be refreshed");
             return self.leave(now, cause);
         };
-        let (digests, heard) = Default::default();
-        self.ceremonies.session = Some(Session { id: session, attempts, round, digests, heard });
+        let (digests, received) = Default::default();
+        self.ceremonies.session = Some(Session { id: session, attempts, round, digests, received });
         // All n have confirmed that they hold the shares from which this one starts, so the last result is no
         // member's only share.
         self.ceremonies.candidate = None;
         self.ceremonies.retry.restart(now.monotonic, rng);
         self.persist_ceremonies();
         self.out.event(QuorumEvent::SessionBegun { kind });
-        self.say_to_all(false);
+        self.send_to_all(false);
     }
 
     /// Asks the members again whose messages are awaited.
-    pub(super) fn wake_ceremonies(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+    pub(super) fn tick_ceremonies(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         if !self.ceremonies.retry.has_come(now.monotonic, rng) {
             return;
         }
@@ -192,7 +192,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             return self.ceremonies.retry.stop();
         }
         for kgc in self.awaited() {
-            self.say_ceremony(kgc, true);
+            self.send_ceremony(kgc, true);
         }
     }
 
@@ -217,7 +217,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     }
 
     /// Says to a member all that this one has to say about the ceremonies under way.
-    pub(super) fn say_ceremony(&mut self, to: KgcId, asks: bool) {
+    pub(super) fn send_ceremony(&mut self, to: KgcId, asks: bool) {
         let ceremonies = &self.ceremonies;
         let candidate = ceremonies.candidate.as_ref().map(|candidate| {
             let asks = asks && !candidate.confirmed.contains(&to);
@@ -232,14 +232,14 @@ impl<S: QuorumSuite> QuorumNode<S> {
         }
     }
 
-    pub(super) fn say_to_all(&mut self, asks: bool) {
+    pub(super) fn send_to_all(&mut self, asks: bool) {
         for kgc in self.config.membership.parameters().others(self.config.id) {
-            self.say_ceremony(kgc, asks);
+            self.send_ceremony(kgc, asks);
         }
     }
 
     /// Says to one who does not know that the ceremony is over that it is.
-    fn say_settled(&mut self, to: KgcId) {
+    fn send_settled(&mut self, to: KgcId) {
         if let Some(settled) = &self.ceremonies.settled {
             let message = settled.part.message(false, Some(settled.rounds()));
             self.send(to, &QuorumMessage::Ceremony(message));
@@ -259,7 +259,7 @@ fn digests<S: QuorumSuite>(
 ) -> Vec<[u8; 32]> {
     let commitments = session.round.commitments();
     let of = |kgc: KgcId| {
-        let said = session.heard.get(&kgc).and_then(|rounds| rounds.commitments.as_ref());
+        let said = session.received.get(&kgc).and_then(|rounds| rounds.commitments.as_ref());
         let said = if kgc == own { Some(&commitments) } else { said };
         said.map_or([0; 32], |said| QuorumMembership::commitments(&session.id, kgc, said))
     };

@@ -265,7 +265,7 @@ pub struct QuorumView {
     /// The other members.
     pub members: Vec<MemberView>,
     /// Number of drones that this member's operator wants revoked and the list does not name yet.
-    pub wishes: usize,
+    pub proposed: usize,
 }
 
 /// A ceremony under way, for the operator.

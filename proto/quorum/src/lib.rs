@@ -155,30 +155,30 @@ impl<S: QuorumSuite> QuorumNode<S> {
         }
     }
 
-    fn received(&mut self, now: Now, from: Peer, bytes: &[u8], rng: &mut dyn CryptoRngCore) {
+    fn handle_received(&mut self, now: Now, from: Peer, bytes: &[u8], rng: &mut dyn CryptoRngCore) {
         let Some(member) = self.member(from) else { return self.out.event(QuorumEvent::Stranger(from)) };
         match QuorumMessage::decode(self.config.membership.fingerprint(), bytes) {
             Err(error) => self.blame(member, error.into()),
-            Ok(message) => self.hear(now, member, message, rng),
+            Ok(message) => self.handle_message(now, member, message, rng),
         }
     }
 
-    fn hear(&mut self, now: Now, from: KgcId, message: QuorumMessage, rng: &mut dyn CryptoRngCore) {
+    fn handle_message(&mut self, now: Now, from: KgcId, message: QuorumMessage, rng: &mut dyn CryptoRngCore) {
         match message {
-            QuorumMessage::Status(status) => self.hear_status(now, from, status),
-            QuorumMessage::Ceremony(message) => self.hear_ceremony(now, from, message, rng),
-            QuorumMessage::Abort(abort) => self.hear_abort(now, from, &abort),
-            QuorumMessage::RepairRequest(request) => self.hear_repair_request(now, from, &request, rng),
-            QuorumMessage::RepairOffer(offer) => self.hear_repair_offer(now, from, offer, rng),
-            QuorumMessage::RepairStart(start) => self.hear_repair_start(now, from, &start, rng),
-            QuorumMessage::RepairDelta(delta) => self.hear_repair_delta(from, &delta),
-            QuorumMessage::RepairAnswer(answer) => self.hear_repair_answer(now, from, answer, rng),
-            QuorumMessage::SignProposal(proposal) => self.hear_proposal(now, from, proposal, rng),
-            QuorumMessage::SignCommitment(commitment) => self.hear_commitment(now, from, &commitment),
-            QuorumMessage::SignPackage(package) => self.hear_package(now, from, &package),
-            QuorumMessage::SignShare(share) => self.hear_share(now, from, &share),
-            QuorumMessage::SignRefusal(refusal) => self.hear_sign_refusal(now, from, &refusal),
-            QuorumMessage::SignedStatement(statement) => self.hear_statement(now, from, statement),
+            QuorumMessage::Status(status) => self.handle_status(now, from, status),
+            QuorumMessage::Ceremony(message) => self.handle_ceremony(now, from, message, rng),
+            QuorumMessage::Abort(abort) => self.handle_abort(now, from, &abort),
+            QuorumMessage::RepairRequest(request) => self.handle_repair_request(now, from, &request, rng),
+            QuorumMessage::RepairOffer(offer) => self.handle_repair_offer(now, from, offer, rng),
+            QuorumMessage::RepairStart(start) => self.handle_repair_start(now, from, &start, rng),
+            QuorumMessage::RepairDelta(delta) => self.handle_repair_delta(from, &delta),
+            QuorumMessage::RepairAnswer(answer) => self.handle_repair_answer(now, from, answer, rng),
+            QuorumMessage::SignProposal(proposal) => self.handle_proposal(now, from, proposal, rng),
+            QuorumMessage::SignCommitment(commitment) => self.handle_commitment(now, from, &commitment),
+            QuorumMessage::SignPackage(package) => self.handle_package(now, from, &package),
+            QuorumMessage::SignShare(share) => self.handle_share(now, from, &share),
+            QuorumMessage::SignRefusal(refusal) => self.handle_sign_refusal(now, from, &refusal),
+            QuorumMessage::SignedStatement(statement) => self.handle_statement(now, from, statement),
             QuorumMessage::Proof(proof) => self.prove(now, Some(from), &proof.proof),
             _ => self.blame(from, Offence::OutOfPlace("message to a member of a quorum")),
         }
@@ -190,23 +190,23 @@ impl<S: QuorumSuite> QuorumNode<S> {
             return self.out.event(QuorumEvent::Stranger(peer));
         }
         self.links.insert(member, peer);
-        self.say_status(member, true);
+        self.send_status(member, true);
         let awaited = self.awaited().contains(&member);
-        self.say_ceremony(member, awaited);
-        self.say_recovery(member);
+        self.send_ceremony(member, awaited);
+        self.send_recovery(member);
     }
 
     /// Handles everything due, whatever the input was.
-    fn wake(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+    fn tick(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         if !self.started {
             self.started = true;
             self.statements.retry.start(now.monotonic, rng);
             self.changed(now);
         }
-        self.wake_ceremonies(now, rng);
-        self.wake_recovery(now, rng);
-        self.wake_statuses(now, rng);
-        self.wake_signing(now, rng);
+        self.tick_ceremonies(now, rng);
+        self.tick_recovery(now, rng);
+        self.tick_statuses(now, rng);
+        self.tick_signing(now, rng);
     }
 
     fn deadline(&self) -> Option<Duration> {
@@ -229,7 +229,7 @@ impl<S: QuorumSuite> Machine for QuorumNode<S> {
             Input::Connected { peer, route: Route::Member(member) } => self.connected(peer, member),
             Input::Connected { .. } => {}
             Input::Disconnected { peer } => self.links.retain(|_, link| *link != peer),
-            Input::Received { from, bytes, .. } => self.received(now, from, bytes, rng),
+            Input::Received { from, bytes, .. } => self.handle_received(now, from, bytes, rng),
             // Another copy may sign with the same nonces, or help with the same deltas.
             Input::Resumed => {
                 self.signing.forget();
@@ -237,7 +237,7 @@ impl<S: QuorumSuite> Machine for QuorumNode<S> {
             }
             Input::Command(command) => self.command(now, command, rng),
         }
-        self.wake(now, rng);
+        self.tick(now, rng);
     }
 
     fn poll_output(&mut self) -> Output<QuorumEvent, QuorumRecord> {

@@ -83,12 +83,12 @@ impl<S: QuorumSuite> QuorumNode<S> {
 
     fn ask_for_help(&mut self) {
         for kgc in self.config.membership.parameters().others(self.config.id) {
-            self.say_recovery(kgc);
+            self.send_recovery(kgc);
         }
     }
 
     /// Sends a member the message that the recovery needs.
-    pub(super) fn say_recovery(&mut self, to: KgcId) {
+    pub(super) fn send_recovery(&mut self, to: KgcId) {
         let Some(recovery) = &self.recovery else { return };
         let message = match &recovery.chosen {
             None => QuorumMessage::RepairRequest(RepairRequest { nonce: recovery.nonce }),
@@ -98,7 +98,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         self.send(to, &message);
     }
 
-    pub(super) fn wake_recovery(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+    pub(super) fn tick_recovery(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         let Some(recovery) = &mut self.recovery else { return };
         if !recovery.retry.has_come(now.monotonic, rng) {
             return;
@@ -119,7 +119,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     }
 
     /// Handles an offer to help.
-    pub(super) fn hear_repair_offer(
+    pub(super) fn handle_repair_offer(
         &mut self,
         now: Now,
         from: KgcId,
@@ -195,7 +195,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     }
 
     /// A helper has done its part.
-    pub(super) fn hear_repair_answer(
+    pub(super) fn handle_repair_answer(
         &mut self,
         now: Now,
         from: KgcId,

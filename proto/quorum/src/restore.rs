@@ -129,12 +129,12 @@ impl<S: QuorumSuite> QuorumNode<S> {
                 .others(self.config.id)
                 .map(|id| self.see(id))
                 .collect(),
-            wishes: self.statements.pending.drones.len(),
+            proposed: self.statements.pending.drones.len(),
         }
     }
 
     fn see(&self, id: KgcId) -> MemberView {
-        let status = self.statements.heard.get(&id);
+        let status = self.statements.received.get(&id);
         let keys = status.and_then(|status| status.keys);
         MemberView {
             id,

@@ -100,7 +100,7 @@ fn statement(purpose: Purpose, body: &[u8]) -> Result<Cow<'_, [u8]>, quiver_ainq
 
 impl<S: QuorumSuite> QuorumNode<S> {
     /// Handles a proposal to sign.
-    pub(super) fn hear_proposal(
+    pub(super) fn handle_proposal(
         &mut self,
         now: Now,
         from: KgcId,
@@ -126,7 +126,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     }
 
     /// A coordinator has found enough who sign.
-    pub(super) fn hear_package(&mut self, now: Now, from: KgcId, package: &SignPackage) {
+    pub(super) fn handle_package(&mut self, now: Now, from: KgcId, package: &SignPackage) {
         let session = package.session;
         let promise = self.signing.promises.remove(&from);
         let promise = promise.filter(|promise| promise.session == session && now.monotonic <= promise.until);

@@ -4,7 +4,7 @@
 //! | purpose | signed if |
 //! |---|---|
 //! | `quorum` | it is the encoding of the public shares in force here |
-//! | `revocation` | its number is above that of every list signed here before, it names all that these name but those whose identity has ended by what these say, whatever is new in it is wished by the operator here or proven, and its times fit the clock here; with nothing new, if it is due |
+//! | `revocation` | its number is above that of every list signed here before, it names all that these name but those whose identity has ended by what these say, whatever is new in it is proposed by the operator here or proven, and its times fit the clock here; with nothing new, if it is due |
 //! | `parameters` | its first word is not `abke-policy`, and the operator here has approved it, or it is about the proposer's part in identity-based encryption, with the public shares in force here |
 //! | `abke-policy` | its first word is `abke-policy`, and the operator here has approved it |
 //!
@@ -75,7 +75,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         if !carries_on(list, known) || bound.is_some_and(|bound| !carries_on(list, bound)) {
             return Err((SignRefusalReason::Superseded, signed));
         }
-        if !list.revoked.iter().all(|drone| self.bears_out(drone)) {
+        if !list.revoked.iter().all(|drone| self.confirms(drone)) {
             return Err(refused(SignRefusalReason::NotApproved));
         }
         let new = list.revoked.iter().any(|drone| known.find(&drone.serial) != Some(drone));
@@ -91,16 +91,16 @@ impl<S: QuorumSuite> QuorumNode<S> {
 
     /// Whether this member knows of a revocation as it is in a list, or its operator proposes it, if not for
     /// longer and for more readers.
-    fn bears_out(&self, drone: &Revoked) -> bool {
+    fn confirms(&self, drone: &Revoked) -> bool {
         let statements = &self.statements;
         let known = statements.list.list().find(&drone.serial);
         let bound = statements.bound.as_ref().and_then(|bound| bound.find(&drone.serial));
         let both = known.zip(bound).map(|(known, bound)| known.and(bound));
-        let wish = statements.pending.drones.get(&drone.serial);
+        let proposal = statements.pending.drones.get(&drone.serial);
         known == Some(drone)
             || bound == Some(drone)
             || both == Some(*drone)
-            || wish.is_some_and(|wish| drone.covers(wish))
+            || proposal.is_some_and(|proposal| drone.covers(proposal))
     }
 
     /// Whether the newest list must be signed anew.
@@ -125,8 +125,8 @@ impl<S: QuorumSuite> QuorumNode<S> {
     /// The list that this member would have signed, if there is any reason for one.
     pub(super) fn next_list(&self, now: UnixTime) -> Option<RevocationList> {
         let enough = usize::from(self.config.membership.parameters().threshold());
-        let wished = self.statements.wished_by(enough);
-        let list = self.list_with(now, &wished);
+        let proposed = self.statements.proposed_by(enough);
+        let list = self.list_with(now, &proposed);
         // One that names too many must not keep those from being renewed that it names already.
         if too_long::<S>(&list) && self.renewal_is_due(now) {
             return Some(self.list_with(now, &[]));
@@ -137,10 +137,10 @@ impl<S: QuorumSuite> QuorumNode<S> {
     }
 
     /// A list of all entries ever signed here, and of these, without those whose identity has ended.
-    fn list_with(&self, now: UnixTime, wished: &[Revoked]) -> RevocationList {
+    fn list_with(&self, now: UnixTime, proposed: &[Revoked]) -> RevocationList {
         let (known, bound) = (self.statements.list.list(), self.statements.bound.as_ref());
         let bound_drones = bound.map(|bound| bound.revoked.as_slice()).unwrap_or_default();
-        let revoked = known.revoked.iter().chain(bound_drones).chain(wished);
+        let revoked = known.revoked.iter().chain(bound_drones).chain(proposed);
         let signed = known.number.max(bound.map_or(0, |bound| bound.number)).max(self.signing.highest);
         let mut list = RevocationList {
             // At least the time: members whose state went back do not count from there.

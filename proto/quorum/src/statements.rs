@@ -7,7 +7,7 @@ use core::time::Duration;
 use quiver_ainq::{Deployment, KgcId, RevocationList, Revoked, Suite, UnixTime};
 use quiver_crypto::canonical::{Malformed, Reader, Writer};
 use quiver_machine::{RestoreError, Revocations};
-use quiver_message::quorum::{MAX_BODY_LEN, MAX_WISHES, QuorumStatus};
+use quiver_message::quorum::{MAX_BODY_LEN, MAX_PROPOSED, QuorumStatus};
 
 use super::retry_timer::RetryTimer;
 
@@ -44,7 +44,7 @@ pub(super) struct Statements<S: Suite> {
     /// Proofs against leaders of these serials, encoded.
     pub(super) proofs: BTreeMap<[u8; 16], Vec<u8>>,
     /// Last status of each other member.
-    pub(super) heard: BTreeMap<KgcId, QuorumStatus>,
+    pub(super) received: BTreeMap<KgcId, QuorumStatus>,
     /// Timer for sending and asking for it again.
     pub(super) retry: RetryTimer,
 }
@@ -60,12 +60,12 @@ impl PendingProposals {
     ) -> Result<bool, TooMany> {
         let mut more = self.clone();
         for drone in drones {
-            let wish = more.drones.entry(drone.serial).or_insert(*drone);
-            *wish = wish.and(drone);
+            let proposal = more.drones.entry(drone.serial).or_insert(*drone);
+            *proposal = proposal.and(drone);
         }
         more.forget(list);
         more.drones.retain(|_, drone| !drone.has_ended(now));
-        if more.drones.len() > MAX_WISHES {
+        if more.drones.len() > MAX_PROPOSED {
             return Err(TooMany);
         }
         let changed = more != *self;
@@ -93,7 +93,7 @@ impl<S: Suite> Statements<S> {
             quorum: None,
             proposals: Vec::new(),
             proofs: BTreeMap::new(),
-            heard: BTreeMap::new(),
+            received: BTreeMap::new(),
             retry: RetryTimer::new(Duration::from_secs(20), Duration::from_secs(30)),
         }
     }
@@ -123,7 +123,7 @@ impl<S: Suite> Statements<S> {
         if reader.lp(KIND.len())? != KIND {
             return Err(Malformed("not a quorum's statements"));
         }
-        for _ in 0..reader.count(MAX_WISHES, 16 + 8 + 1)? {
+        for _ in 0..reader.count(MAX_PROPOSED, 16 + 8 + 1)? {
             let (serial, not_after, leader) = (reader.array()?, reader.u64()?, reader.u8()? != 0);
             self.pending.drones.insert(serial, Revoked { serial, not_after, leader });
         }
@@ -155,15 +155,16 @@ impl<S: Suite> Statements<S> {
 
     /// Drones that this member and enough others propose to revoke, each as long and for as many readers as
     /// any of them proposes.
-    pub(super) fn wished_by(&self, enough: usize) -> Vec<Revoked> {
-        let wished = |own: &Revoked| {
-            let wish = |status: &'_ QuorumStatus| {
-                let place = status.wishes.binary_search_by_key(&own.serial, |wish| wish.serial).ok()?;
-                status.wishes.get(place).copied()
+    pub(super) fn proposed_by(&self, enough: usize) -> Vec<Revoked> {
+        let proposed = |own: &Revoked| {
+            let proposal = |status: &'_ QuorumStatus| {
+                let place =
+                    status.proposed.binary_search_by_key(&own.serial, |proposal| proposal.serial).ok()?;
+                status.proposed.get(place).copied()
             };
-            let others: Vec<Revoked> = self.heard.values().filter_map(wish).collect();
+            let others: Vec<Revoked> = self.received.values().filter_map(proposal).collect();
             (others.len() + 1 >= enough).then(|| others.iter().fold(*own, Revoked::and))
         };
-        self.pending.drones.values().filter_map(wished).collect()
+        self.pending.drones.values().filter_map(proposed).collect()
     }
 }

@@ -54,7 +54,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     }
 
     /// Sends this member's status.
-    pub(super) fn say_status(&mut self, to: KgcId, asks: bool) {
+    pub(super) fn send_status(&mut self, to: KgcId, asks: bool) {
         let statements = &self.statements;
         let status = QuorumStatus {
             version: self.keys.as_ref().map_or(0, |keys| keys.version()),
@@ -62,7 +62,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             list: statements.list.number(),
             statement: statements.quorum.is_some(),
             asks,
-            wishes: statements.pending.drones.values().copied().collect(),
+            proposed: statements.pending.drones.values().copied().collect(),
         };
         self.send(to, &QuorumMessage::Status(status));
     }
@@ -70,7 +70,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     /// Something has changed that others want to know, and that may have to be signed.
     pub(super) fn changed(&mut self, now: Now) {
         for kgc in self.config.membership.parameters().others(self.config.id) {
-            self.say_status(kgc, false);
+            self.send_status(kgc, false);
             self.pass_on(kgc);
         }
         self.hurry(now);
@@ -84,23 +84,23 @@ impl<S: QuorumSuite> QuorumNode<S> {
         }
     }
 
-    pub(super) fn hear_status(&mut self, now: Now, from: KgcId, status: QuorumStatus) {
+    pub(super) fn handle_status(&mut self, now: Now, from: KgcId, status: QuorumStatus) {
         let asks = status.asks;
-        self.statements.heard.insert(from, status);
+        self.statements.received.insert(from, status);
         if asks {
-            self.say_status(from, false);
+            self.send_status(from, false);
         }
         self.pass_on(from);
         self.hurry(now);
     }
 
     /// Sends and asks for all members' status again, in case a message was lost.
-    pub(super) fn wake_statuses(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+    pub(super) fn tick_statuses(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         if !self.statements.retry.has_come(now.monotonic, rng) {
             return;
         }
         for kgc in self.config.membership.parameters().others(self.config.id) {
-            self.say_status(kgc, true);
+            self.send_status(kgc, true);
         }
     }
 }

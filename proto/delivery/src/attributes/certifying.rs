@@ -240,7 +240,7 @@ impl Certifier {
 }
 
 impl KeyMaker for Certifier {
-    fn turn(&mut self, now: UnixTime) -> Option<u64> {
+    fn begin_period(&mut self, now: UnixTime) -> Option<u64> {
         let period = self.terms.period_at(now);
         if self.authority.as_ref().is_none_or(|authority| authority.key().period() != period) {
             // There are as many attributes as the terms were checked for: this does not fail.

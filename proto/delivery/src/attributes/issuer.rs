@@ -70,7 +70,7 @@ impl<S: Suite> AttributeIssuer<S> {
         held: Option<u64>,
     ) -> Result<(KeyResponse, IssuerEvent), Refused> {
         let found = self.authorities.get_mut(place).ok_or(Reason::UnknownAuthority)?;
-        let period = found.maker.turn(cx.now.unix);
+        let period = found.maker.begin_period(cx.now.unix);
         let fingerprint = *found.statement.fingerprint();
         let identity = &request.drone().identity;
         let (authority, name) = (found.statement.name.clone(), identity.name.clone());

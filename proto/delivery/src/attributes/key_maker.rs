@@ -27,7 +27,7 @@ pub trait KeyMaker: fmt::Debug + Send {
     /// Sets the time. Returns the number of the current period, if the authority's keys end. Returns the
     /// number of the period that what is made from now on ends with, if it ends: a drone that holds the key
     /// of an earlier period is given another.
-    fn turn(&mut self, now: UnixTime) -> Option<u64> {
+    fn begin_period(&mut self, now: UnixTime) -> Option<u64> {
         let _ = now;
         None
     }

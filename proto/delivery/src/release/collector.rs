@@ -138,7 +138,7 @@ impl<S: Suite> Collector<S> {
                     self.collections.remove(wanted);
                     cx.out.event(CollectEvent::UpToDate);
                 } else {
-                    self.told(from, wanted, Verdict::Refused(Reason::Malformed));
+                    self.note_refusal(from, wanted, Verdict::Refused(Reason::Malformed));
                 }
                 return;
             }
@@ -148,7 +148,7 @@ impl<S: Suite> Collector<S> {
             ShareResponse::NoPolicy => Verdict::NoPolicy,
         };
         let later = self.collections.get(wanted).is_some_and(|collection| collection.wait);
-        if later { self.rest(cx, from, wanted, verdict) } else { self.told(from, wanted, verdict) }
+        if later { self.rest(cx, from, wanted, verdict) } else { self.note_refusal(from, wanted, verdict) }
     }
 
     fn share(
@@ -160,7 +160,7 @@ impl<S: Suite> Collector<S> {
         share: &[u8],
     ) {
         let Some(condition) = wanted else {
-            return self.told(from, wanted, Verdict::Refused(Reason::Malformed));
+            return self.note_refusal(from, wanted, Verdict::Refused(Reason::Malformed));
         };
         if self.authority.as_ref().map(ReleaseAuthority::version) != Some(version) {
             // It, or the statement known here, is of before a refresh: ask it again for its challenge.
@@ -240,15 +240,15 @@ impl<S: Suite> Collector<S> {
         fault: Fault,
     ) {
         let condition = condition.clone();
-        self.told(peer, &Some(condition.clone()), Verdict::Wrong(fault));
+        self.note_refusal(peer, &Some(condition.clone()), Verdict::Wrong(fault));
         cx.out.event(CollectEvent::Culprit { kgc, peer, condition, fault });
     }
 
     /// Notes a refusal: the KGC is not asked for this key again.
-    fn told(&mut self, peer: Peer, wanted: &Option<Condition>, verdict: Verdict) {
+    fn note_refusal(&mut self, peer: Peer, wanted: &Option<Condition>, verdict: Verdict) {
         let kgc = self.kgc_of(peer);
         if let Some(collection) = self.collections.get_mut(wanted) {
-            collection.asked.insert(peer, Asked::Told { kgc, verdict });
+            collection.asked.insert(peer, Asked::Refused { kgc, verdict });
         }
     }
 

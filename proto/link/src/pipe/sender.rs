@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::Broken;
-use super::pace::Pace;
+use super::retransmission_timer::RetransmissionTimer;
 use super::transfer::Transfer;
 use crate::checksum::CHECKSUM_LEN;
 use crate::datagram::{Datagram, FRAGMENT_OVERHEAD};
@@ -43,7 +43,7 @@ pub(crate) struct Sender {
     queue: VecDeque<Outgoing>,
     queued_bytes: usize,
     current: Option<Current>,
-    pace: Pace,
+    timer: RetransmissionTimer,
     next_id: u16,
     /// Messages given up since the other side last took one.
     in_vain: u8,
@@ -68,7 +68,7 @@ impl Sender {
             queue: VecDeque::new(),
             queued_bytes: 0,
             current: None,
-            pace: Pace::new(limits.repeat_after),
+            timer: RetransmissionTimer::new(limits.repeat_after),
             next_id: 0,
             in_vain: 0,
         }
@@ -122,11 +122,11 @@ impl Sender {
         let number = current.transfer.sent().wrapping_add(1);
         let (fragment, again) = current.transfer.next(self.peer.window.max(1))?;
         counters.repeated += u64::from(again);
-        current.deadline = Some(now.saturating_add(self.pace.wait()));
+        current.deadline = Some(now.saturating_add(self.timer.wait()));
         if again {
-            self.pace.repeats();
+            self.timer.repeats();
         } else if fragment.asks {
-            self.pace.asks(now, number);
+            self.timer.asks(now, number);
         }
         Some(Datagram::Fragment { session, fragment }.encode())
     }
@@ -147,8 +147,8 @@ impl Sender {
         };
         match current.transfer.mark(bitmap) {
             Ok(Some(number)) => {
-                self.pace.answered(now, number);
-                current.deadline = Some(now.saturating_add(self.pace.wait()));
+                self.timer.answered(now, number);
+                current.deadline = Some(now.saturating_add(self.timer.wait()));
                 current.waited = Duration::ZERO;
             }
             Ok(None) => {}
@@ -158,8 +158,8 @@ impl Sender {
 
     pub(crate) fn handle_done(&mut self, now: Duration, id: u16, checksum: u32, counters: &mut PipeCounters) {
         if let Some(current) = self.current.take_if(|current| current.transfer.is(id, checksum)) {
-            self.pace.answered(now, current.transfer.sent());
-            self.pace.forget();
+            self.timer.answered(now, current.transfer.sent());
+            self.timer.forget();
             self.in_vain = 0;
             counters.sent += 1;
         }
@@ -175,14 +175,14 @@ impl Sender {
         };
         current.deadline = None;
         current.restarts = current.restarts.saturating_add(u8::from(current.transfer.repeat()));
-        current.waited = current.waited.saturating_add(self.pace.wait());
-        self.pace.back_off();
+        current.waited = current.waited.saturating_add(self.timer.wait());
+        self.timer.back_off();
         if current.waited < self.limits.give_up_after && current.restarts <= MAX_RESTARTS {
             return Ok(());
         }
         let vital = current.vital;
         self.current = None;
-        self.pace.forget();
+        self.timer.forget();
         self.in_vain = self.in_vain.saturating_add(1);
         counters.given_up += 1;
         if vital || self.in_vain >= MAX_IN_VAIN { Err(Broken) } else { Ok(()) }

@@ -8,7 +8,7 @@ use super::optional;
 use crate::{MessageError, field, wire};
 
 /// Greatest number of drones that a member may propose to revoke at one time.
-pub const MAX_WISHES: usize = 1024;
+pub const MAX_PROPOSED: usize = 1024;
 
 /// Status of a member: sent when a connection is up, after every change, and on request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,8 +23,8 @@ pub struct QuorumStatus {
     pub statement: bool,
     /// Whether the sender asks for the receiver's status.
     pub asks: bool,
-    /// Drones to be revoked; their serials ascend, at most [`MAX_WISHES`].
-    pub wishes: Vec<Revoked>,
+    /// Drones to be revoked; their serials ascend, at most [`MAX_PROPOSED`].
+    pub proposed: Vec<Revoked>,
 }
 
 impl QuorumStatus {
@@ -39,7 +39,7 @@ impl QuorumStatus {
             list: wire.list,
             statement: wire.statement,
             asks: wire.asks,
-            wishes: wishes(&wire.wishes)?,
+            proposed: proposed(&wire.proposed)?,
         })
     }
 
@@ -50,24 +50,28 @@ impl QuorumStatus {
             list: self.list,
             statement: self.statement,
             asks: self.asks,
-            wishes: self.wishes.iter().map(wish).collect(),
+            proposed: self.proposed.iter().map(proposal).collect(),
         }
     }
 }
 
-fn wishes(wire: &[wire::Wish]) -> Result<Vec<Revoked>, MessageError> {
-    if wire.len() > MAX_WISHES {
-        return Err(MessageError::Invalid("wishes"));
+fn proposed(wire: &[wire::ProposedRevocation]) -> Result<Vec<Revoked>, MessageError> {
+    if wire.len() > MAX_PROPOSED {
+        return Err(MessageError::Invalid("proposed"));
     }
-    let wish = |wish: &wire::Wish| {
-        let serial = field::array("wishes", &wish.serial)?;
-        Ok(Revoked { serial, not_after: wish.not_after, leader: wish.leader })
+    let proposal = |proposal: &wire::ProposedRevocation| {
+        let serial = field::array("proposed", &proposal.serial)?;
+        Ok(Revoked { serial, not_after: proposal.not_after, leader: proposal.leader })
     };
-    let wishes = wire.iter().map(wish).collect::<Result<Vec<_>, MessageError>>()?;
-    let ascending = wishes.is_sorted_by(|a, b| a.serial < b.serial);
-    if ascending { Ok(wishes) } else { Err(MessageError::Invalid("wishes")) }
+    let proposed = wire.iter().map(proposal).collect::<Result<Vec<_>, MessageError>>()?;
+    let ascending = proposed.is_sorted_by(|a, b| a.serial < b.serial);
+    if ascending { Ok(proposed) } else { Err(MessageError::Invalid("proposed")) }
 }
 
-fn wish(wish: &Revoked) -> wire::Wish {
-    wire::Wish { serial: wish.serial.to_vec(), not_after: wish.not_after, leader: wish.leader }
+fn proposal(proposal: &Revoked) -> wire::ProposedRevocation {
+    wire::ProposedRevocation {
+        serial: proposal.serial.to_vec(),
+        not_after: proposal.not_after,
+        leader: proposal.leader,
+    }
 }

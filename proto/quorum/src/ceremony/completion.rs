@@ -17,7 +17,7 @@ const REST: Duration = Duration::from_secs(60);
 
 impl<S: QuorumSuite> QuorumNode<S> {
     /// Handles a member's report whether its new shares are durable.
-    pub(crate) fn hear_confirmation(
+    pub(crate) fn handle_confirmation(
         &mut self,
         now: Now,
         from: KgcId,
@@ -34,7 +34,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             None => {}
         }
         if asks {
-            self.say_ceremony(from, false);
+            self.send_ceremony(from, false);
         }
         let all = |candidate: &mut Candidate<S>| candidate.confirmed.len() == others;
         if let Some(candidate) = self.ceremonies.candidate.take_if(all) {
@@ -76,7 +76,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     }
 
     /// A member has left a session.
-    pub(crate) fn hear_abort(&mut self, now: Now, from: KgcId, abort: &CeremonyAbort) {
+    pub(crate) fn handle_abort(&mut self, now: Now, from: KgcId, abort: &CeremonyAbort) {
         let cause = AbortCause::Left { member: from, blames: abort.culprit };
         if self.ceremonies.session.as_ref().is_some_and(|session| session.id == abort.session) {
             return self.leave(now, cause);
@@ -153,7 +153,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     }
 
     /// Tells one who waits for this member in a session that this one is not in that it waits in vain.
-    pub(super) fn say_gone(&mut self, to: KgcId, session: [u8; 32]) {
+    pub(super) fn send_gone(&mut self, to: KgcId, session: [u8; 32]) {
         self.send(to, &QuorumMessage::Abort(CeremonyAbort { session, culprit: None }));
     }
 }

@@ -15,7 +15,7 @@ use crate::{AbortCause, QuorumEvent, QuorumNode};
 
 impl<S: QuorumSuite> QuorumNode<S> {
     /// Handles a member's messages of the current session.
-    pub(super) fn hear_rounds(
+    pub(super) fn handle_rounds(
         &mut self,
         now: Now,
         from: KgcId,
@@ -24,13 +24,13 @@ impl<S: QuorumSuite> QuorumNode<S> {
         rng: &mut dyn CryptoRngCore,
     ) {
         let Some(session) = &mut self.ceremonies.session else { return };
-        if let Err(fault) = session.hear(from, said) {
+        if let Err(fault) = session.receive(from, said) {
             return self.leave(now, AbortCause::Fault { culprit: from, fault });
         }
         self.advance(now, rng);
         // After advancing, so that the answer has what was just made.
         if asks {
-            self.say_ceremony(from, false);
+            self.send_ceremony(from, false);
         }
     }
 
@@ -38,7 +38,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     fn advance(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         let (own, parameters) = (self.config.id, self.config.membership.parameters());
         while let Some(mut session) = self.ceremonies.session.take() {
-            let taken = take_heard(&mut session, own, parameters);
+            let taken = take_received(&mut session, own, parameters);
             if taken.is_err() || !session.round.missing().is_empty() {
                 self.ceremonies.session = Some(session);
                 return taken.err().map_or((), |cause| self.leave(now, cause));
@@ -48,14 +48,14 @@ impl<S: QuorumSuite> QuorumNode<S> {
             }
             let shares = parameters.others(own).filter_map(|to| Some((to, session.round.share_for(to)?)));
             let (shares, hashes) = (shares.collect::<BTreeMap<_, _>>(), session.round.echo());
-            let Session { id, attempts, round, digests, heard } = session;
+            let Session { id, attempts, round, digests, received } = session;
             match (round.advance(), hashes) {
                 (Ok(Advanced::Next(round)), _) => {
                     // The state on which the round depends is durable before any of its messages leaves.
-                    self.ceremonies.session = Some(Session { id, attempts, round, digests, heard });
+                    self.ceremonies.session = Some(Session { id, attempts, round, digests, received });
                     self.ceremonies.retry.restart(now.monotonic, rng);
                     self.persist_ceremonies();
-                    self.say_to_all(false);
+                    self.send_to_all(false);
                 }
                 (Ok(Advanced::Finished(keys)), Some(hashes)) => {
                     let Some(part) = self.ceremonies.part.take() else { return };
@@ -64,7 +64,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
                     let (confirmed, gone) = (BTreeSet::new(), BTreeSet::new());
                     let candidate =
                         Candidate { part, session: id, keys, digest, echo, shares, confirmed, gone };
-                    return self.made(now, candidate, &heard, rng);
+                    return self.made(now, candidate, &received, rng);
                 }
                 _ => {
                     let cause = AbortCause::Internal("the rounds cannot go on");
@@ -79,7 +79,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         &mut self,
         now: Now,
         candidate: Candidate<S>,
-        heard: &BTreeMap<KgcId, Rounds>,
+        received: &BTreeMap<KgcId, Rounds>,
         rng: &mut dyn CryptoRngCore,
     ) {
         let (kind, version) = (candidate.part.kind, candidate.keys.version());
@@ -87,22 +87,22 @@ impl<S: QuorumSuite> QuorumNode<S> {
         self.ceremonies.retry.restart(now.monotonic, rng);
         self.persist_ceremonies();
         self.out.event(QuorumEvent::SharesMade { kind, version });
-        self.say_to_all(false);
-        for (from, rounds) in heard {
-            self.hear_confirmation(now, *from, rounds.confirmation, false);
+        self.send_to_all(false);
+        for (from, rounds) in received {
+            self.handle_confirmation(now, *from, rounds.confirmation, false);
         }
     }
 }
 
 /// Hands the round the received messages that belong to it.
-fn take_heard<S: QuorumSuite>(
+fn take_received<S: QuorumSuite>(
     session: &mut Session<S>,
     own: KgcId,
     parameters: Parameters,
 ) -> Result<(), AbortCause> {
-    let Session { round, digests, heard, .. } = session;
+    let Session { round, digests, received, .. } = session;
     for from in round.missing() {
-        let Some(said) = heard.get(&from) else { continue };
+        let Some(said) = received.get(&from) else { continue };
         let taken = match round {
             Round::Dealing(..) => {
                 said.commitments.as_ref().map(|commitments| round.take_commitments(from, commitments))

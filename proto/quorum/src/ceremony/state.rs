@@ -34,7 +34,7 @@ pub(crate) struct Session<S: QuorumSuite> {
     /// One digest of each member's commitments, once all are there.
     pub(crate) digests: Vec<[u8; 32]>,
     /// All messages of each member so far. After a crash they are asked for again.
-    pub(crate) heard: BTreeMap<KgcId, Rounds>,
+    pub(crate) received: BTreeMap<KgcId, Rounds>,
 }
 
 /// New shares that this member has made, and that some others may not have.
@@ -134,9 +134,9 @@ impl<S: QuorumSuite> Session<S> {
     }
 
     /// Stores a member's messages. Returns an error if they contradict its earlier ones.
-    pub(crate) fn hear(&mut self, from: KgcId, said: Rounds) -> Result<(), &'static str> {
-        let Some(before) = self.heard.get_mut(&from) else {
-            self.heard.insert(from, said);
+    pub(crate) fn receive(&mut self, from: KgcId, said: Rounds) -> Result<(), &'static str> {
+        let Some(before) = self.received.get_mut(&from) else {
+            self.received.insert(from, said);
             return Ok(());
         };
         keep(&mut before.commitments, said.commitments, "two different commitments")?;

@@ -110,7 +110,7 @@ impl<S: QuorumSuite> Session<S> {
         let attempts = read_attempts(reader)?;
         let digests = read_digests(reader)?;
         let round = Round::decode(reader.lp(MAX_LEN).map_err(damaged)?).map_err(|_| RestoreError::Damaged)?;
-        Ok(Self { id, attempts, round, digests, heard: BTreeMap::new() })
+        Ok(Self { id, attempts, round, digests, received: BTreeMap::new() })
     }
 }
 

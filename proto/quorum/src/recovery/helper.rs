@@ -17,15 +17,15 @@ use crate::keys::Ibe;
 use crate::{QuorumEvent, QuorumNode};
 
 /// Time for which an operator's approval to help a member is valid.
-const WORD: Duration = Duration::from_secs(3600);
+const APPROVAL_LIFETIME: Duration = Duration::from_secs(3600);
 
 /// State of this member as a helper.
 #[derive(Debug)]
 pub(crate) struct Helping<S: QuorumSuite> {
     /// End of each approval.
-    words: BTreeMap<KgcId, Duration>,
+    approvals: BTreeMap<KgcId, Duration>,
     /// The last request of each member without an approval, so that it is reported once.
-    unheard: BTreeMap<KgcId, [u8; 32]>,
+    unapproved: BTreeMap<KgcId, [u8; 32]>,
     /// One for each member at most.
     offers: BTreeMap<KgcId, Offered>,
     repairs: BTreeMap<KgcId, Repair<S>>,
@@ -50,8 +50,8 @@ struct Repair<S: QuorumSuite> {
 
 impl<S: QuorumSuite> Helping<S> {
     pub(crate) fn new() -> Self {
-        let (words, unheard) = Default::default();
-        Self { words, unheard, offers: BTreeMap::new(), repairs: BTreeMap::new() }
+        let (approvals, unapproved) = Default::default();
+        Self { approvals, unapproved, offers: BTreeMap::new(), repairs: BTreeMap::new() }
     }
 
     /// Ends repairs that were begun with other shares.
@@ -69,17 +69,17 @@ impl<S: QuorumSuite> QuorumNode<S> {
         if !known || member == self.config.id || self.keys.is_none() {
             return self.refuse("there is no such member, or nothing to help it with");
         }
-        self.helping.words.insert(member, now.monotonic.saturating_add(WORD));
-        self.helping.unheard.remove(&member);
+        self.helping.approvals.insert(member, now.monotonic.saturating_add(APPROVAL_LIFETIME));
+        self.helping.unapproved.remove(&member);
     }
 
     fn has_word(&mut self, now: Now, member: KgcId) -> bool {
-        self.helping.words.retain(|_, until| now.monotonic < *until);
-        self.helping.words.contains_key(&member)
+        self.helping.approvals.retain(|_, until| now.monotonic < *until);
+        self.helping.approvals.contains_key(&member)
     }
 
     /// A member asks for help.
-    pub(crate) fn hear_repair_request(
+    pub(crate) fn handle_repair_request(
         &mut self,
         now: Now,
         from: KgcId,
@@ -88,7 +88,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     ) {
         let nonce = request.nonce;
         if !self.has_word(now, from) {
-            if self.helping.unheard.insert(from, nonce) != Some(nonce) {
+            if self.helping.unapproved.insert(from, nonce) != Some(nonce) {
                 self.out.event(QuorumEvent::HelpWanted { by: from });
             }
             return;
@@ -108,7 +108,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     }
 
     /// A member has chosen its helpers.
-    pub(crate) fn hear_repair_start(
+    pub(crate) fn handle_repair_start(
         &mut self,
         now: Now,
         from: KgcId,
@@ -127,9 +127,9 @@ impl<S: QuorumSuite> QuorumNode<S> {
         }
         let id = self.config.id;
         for helper in start.helpers.iter().filter(|helper| helper.kgc != id) {
-            self.say_delta(from, helper.kgc);
+            self.send_delta(from, helper.kgc);
         }
-        self.say_answer(from);
+        self.send_answer(from);
     }
 
     /// Whether the session has the right name, and includes this member's offer.
@@ -160,7 +160,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     }
 
     /// Gives another helper its delta, and asks for its if that has not come.
-    fn say_delta(&mut self, member: KgcId, to: KgcId) {
+    fn send_delta(&mut self, member: KgcId, to: KgcId) {
         let Some(repair) = self.helping.repairs.get(&member) else { return };
         let asks = repair.ainq.missing().contains(&to) || repair.ibe.missing().contains(&to);
         let (Ok(ainq), Ok(ibe)) = (repair.ainq.delta_for(to), repair.ibe.delta_for(to)) else { return };
@@ -170,7 +170,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         self.send(to, &QuorumMessage::RepairDelta(message));
     }
 
-    pub(crate) fn hear_repair_delta(&mut self, from: KgcId, message: &RepairDelta) {
+    pub(crate) fn handle_repair_delta(&mut self, from: KgcId, message: &RepairDelta) {
         let member = message.member;
         let Some(repair) = self.helping.repairs.get_mut(&member) else { return };
         if repair.session != message.session || !repair.helpers.contains(&from) {
@@ -180,13 +180,13 @@ impl<S: QuorumSuite> QuorumNode<S> {
             return self.blame(from, Offence::Quorum(error));
         }
         if message.asks {
-            self.say_delta(member, from);
+            self.send_delta(member, from);
         }
-        self.say_answer(member);
+        self.send_answer(member);
     }
 
     /// Tells the member its part, once all deltas are there.
-    fn say_answer(&mut self, to: KgcId) {
+    fn send_answer(&mut self, to: KgcId) {
         let Some(repair) = self.helping.repairs.get_mut(&to) else { return };
         let (Ok(ainq), Ok(ibe)) = (repair.ainq.answer(), repair.ibe.answer()) else { return };
         let first = !core::mem::replace(&mut repair.done, true);

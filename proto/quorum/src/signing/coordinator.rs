@@ -18,7 +18,7 @@ use crate::signing_policy::MAX_AHEAD;
 use crate::{QuorumEvent, QuorumNode};
 
 /// Time to wait for commitments, and for shares.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// Time for which a member is left out that committed itself and did not sign.
 const LEFT_OUT: Duration = Duration::from_secs(120);
 
@@ -45,7 +45,7 @@ pub(super) struct Attempt<S: QuorumSuite> {
 
 impl<S: QuorumSuite> QuorumNode<S> {
     /// Tries to have signed what ought to be, and gives up on what takes too long.
-    pub(crate) fn wake_signing(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+    pub(crate) fn tick_signing(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         if self.signing.attempt.as_ref().is_some_and(|attempt| attempt.deadline <= now.monotonic) {
             self.give_up(now);
         }
@@ -102,7 +102,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             refusals: BTreeMap::new(),
             asked,
             signing: None,
-            deadline: now.monotonic.saturating_add(PATIENCE),
+            deadline: now.monotonic.saturating_add(TIMEOUT),
         });
         self.give_up_if_hopeless(now);
     }
@@ -120,7 +120,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         self.signing.attempt.as_mut().filter(|attempt| attempt.session == *session)
     }
 
-    pub(crate) fn hear_commitment(&mut self, now: Now, from: KgcId, message: &SignCommitment) {
+    pub(crate) fn handle_commitment(&mut self, now: Now, from: KgcId, message: &SignCommitment) {
         let enough = self.enough();
         let Some(attempt) = self.attempt(&message.session) else { return };
         let known = attempt.commitments.contains_key(&from) || attempt.refusals.contains_key(&from);
@@ -154,14 +154,14 @@ impl<S: QuorumSuite> QuorumNode<S> {
         let Ok(own) = own else { return };
         let message = QuorumMessage::SignPackage(SignPackage { session, commitments: wired });
         let signers: Vec<KgcId> = package.commitments().keys().copied().collect();
-        attempt.deadline = now.monotonic.saturating_add(PATIENCE);
+        attempt.deadline = now.monotonic.saturating_add(TIMEOUT);
         attempt.signing = Some((package, BTreeMap::from([(self.config.id, own)])));
         self.signing.attempt = Some(attempt);
         // There is no connection to this member itself.
         signers.into_iter().for_each(|kgc| self.send(kgc, &message));
     }
 
-    pub(crate) fn hear_share(&mut self, now: Now, from: KgcId, message: &SignShare) {
+    pub(crate) fn handle_share(&mut self, now: Now, from: KgcId, message: &SignShare) {
         let Some(attempt) = self.attempt(&message.session) else { return };
         let Some((package, shares)) = &mut attempt.signing else { return };
         if !package.commitments().contains_key(&from) || shares.contains_key(&from) {
@@ -208,7 +208,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         self.signing.left_out.insert(kgc, now.monotonic.saturating_add(LEFT_OUT));
     }
 
-    pub(crate) fn hear_sign_refusal(&mut self, now: Now, from: KgcId, refusal: &SignRefusal) {
+    pub(crate) fn handle_sign_refusal(&mut self, now: Now, from: KgcId, refusal: &SignRefusal) {
         let known = self.statements.list.number();
         let Some(attempt) = self.attempt(&refusal.session) else { return };
         attempt.refusals.insert(from, refusal.reason);
@@ -227,9 +227,9 @@ impl<S: QuorumSuite> QuorumNode<S> {
 
     fn give_up_if_hopeless(&mut self, now: Now) {
         let Some(attempt) = &self.signing.attempt else { return };
-        let heard =
+        let received =
             |kgc: &&KgcId| attempt.refusals.contains_key(*kgc) || attempt.commitments.contains_key(*kgc);
-        let open = attempt.asked.iter().filter(|kgc| !heard(kgc)).count();
+        let open = attempt.asked.iter().filter(|kgc| !received(kgc)).count();
         if attempt.signing.is_none() && attempt.commitments.len() + open < self.enough() {
             self.give_up(now);
         }

@@ -16,7 +16,7 @@ use crate::{QuorumEvent, QuorumNode, QuorumRecord};
 
 impl<S: QuorumSuite> QuorumNode<S> {
     /// Handles a statement that a member claims the quorum has signed.
-    pub(crate) fn hear_statement(&mut self, now: Now, from: KgcId, message: SignedStatement) {
+    pub(crate) fn handle_statement(&mut self, now: Now, from: KgcId, message: SignedStatement) {
         let Some(purpose) = purpose(&message.purpose) else {
             return self.blame(from, Offence::OutOfPlace("statement of an unknown purpose"));
         };
@@ -85,11 +85,12 @@ impl<S: QuorumSuite> QuorumNode<S> {
 
     /// Sends a member the statements that it lacks, by its last status.
     pub(crate) fn pass_on(&mut self, to: KgcId) {
-        let Some(status) = self.statements.heard.get(&to) else { return };
+        let Some(status) = self.statements.received.get(&to) else { return };
         let (list, has_statement, keys) = (status.list, status.statement, status.keys);
         let proofs = self.statements.proofs.iter();
-        let unknown =
-            |serial: &[u8; 16]| status.wishes.binary_search_by_key(serial, |wish| wish.serial).is_err();
+        let unknown = |serial: &[u8; 16]| {
+            status.proposed.binary_search_by_key(serial, |proposal| proposal.serial).is_err()
+        };
         let proofs: Vec<_> =
             proofs.filter(|(serial, _)| unknown(serial)).map(|(_, proof)| proof.clone()).collect();
         let newer = self.statements.list.number() > list;

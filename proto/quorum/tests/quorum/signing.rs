@@ -75,7 +75,7 @@ fn a_drone_is_revoked_as_soon_as_t_operators_want_it() {
     world.command(5, revoke(&[7]));
     world.until("it is revoked", |world| names(world, &[7]));
     assert_eq!(list(&world, 2).revoked, unknown(&[7]), "and nothing else");
-    assert_eq!(world.node(1).view().wishes, 1);
+    assert_eq!(world.node(1).view().proposed, 1);
     // What is named stays named.
     world.command_all(&revoke(&[3]));
     world.until("another is revoked", |world| names(world, &[3, 7]));
@@ -307,7 +307,7 @@ fn drone_is_revoked_for_as_long_and_told_to_as_many_as_any_of_those_who_want_it_
     assert_eq!(list(&world, 3).revoked, [Revoked { leader: true, ..edge }]);
     // Who had wished nothing wishes nothing more.
     world.command(3, revoke(&[1]));
-    assert!(world.ids().iter().all(|id| world.node(*id).view().wishes == 0));
+    assert!(world.ids().iter().all(|id| world.node(*id).view().proposed == 0));
 }
 
 #[test]

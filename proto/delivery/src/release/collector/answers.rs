@@ -108,7 +108,7 @@ impl<S: Suite> Collector<S> {
             let asked = if collection.wait {
                 Asked::Resting { until, pending: None, kgc, verdict: Some(verdict) }
             } else {
-                Asked::Told { kgc, verdict }
+                Asked::Refused { kgc, verdict }
             };
             collection.asked.insert(from, asked);
         });

@@ -42,14 +42,14 @@ pub(super) enum Asked<S: Suite> {
     /// Has sent a share, of the version of the newest statement.
     Shared { share: UnverifiedKeyShare },
     /// Has refused, and is not asked again.
-    Told { kgc: Option<KgcId>, verdict: Verdict },
+    Refused { kgc: Option<KgcId>, verdict: Verdict },
 }
 
 impl<S: Suite> Asked<S> {
     fn verdict(&self) -> Option<(Option<KgcId>, Verdict)> {
         match self {
             Self::Shared { share } => Some((Some(share.index()), Verdict::Released)),
-            Self::Told { kgc, verdict } => Some((*kgc, *verdict)),
+            Self::Refused { kgc, verdict } => Some((*kgc, *verdict)),
             Self::Resting { kgc, verdict, .. } => verdict.map(|verdict| (*kgc, verdict)),
             Self::Chosen | Self::Pending { .. } => None,
         }
@@ -129,7 +129,7 @@ impl<S: Suite> Collection<S> {
         links: &[Link],
     ) -> bool {
         let told = self.asked.values().filter_map(|asked| match asked {
-            Asked::Told { kgc, .. } => Some(*kgc),
+            Asked::Refused { kgc, .. } => Some(*kgc),
             _ => None,
         });
         let Some(authority) = known else {
@@ -140,7 +140,7 @@ impl<S: Suite> Collection<S> {
         // A peer that claims to be a KGC need not be: another that has not answered yet may be that one.
         let may_be_told = |link: &Link| {
             let answered =
-                matches!(self.asked.get(&link.peer), Some(Asked::Told { .. } | Asked::Shared { .. }));
+                matches!(self.asked.get(&link.peer), Some(Asked::Refused { .. } | Asked::Shared { .. }));
             !answered && link.kgc.is_none_or(|kgc| told.contains(&kgc))
         };
         if links.iter().any(may_be_told) {

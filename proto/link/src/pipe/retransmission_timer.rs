@@ -9,7 +9,7 @@
 //! | RFC 6298 | here |
 //! |---|---|
 //! | SRTT, RTTVAR | `mean`, `spread` |
-//! | RTO, at least 1 s | [`Pace::wait`], at least [`Limits::repeat_after`](crate::Limits::repeat_after), at most [`SLOWEST`] |
+//! | RTO, at least 1 s | [`RetransmissionTimer::wait`], at least [`Limits::repeat_after`](crate::Limits::repeat_after), at most [`SLOWEST`] |
 
 use core::time::Duration;
 
@@ -18,7 +18,7 @@ const SLOWEST: u32 = 8_000;
 
 /// All times are in milliseconds.
 #[derive(Debug)]
-pub(crate) struct Pace {
+pub(crate) struct RetransmissionTimer {
     least: u32,
     /// Round-trip time: mean and mean deviation. `None` until one was measured.
     taken: Option<(u32, u32)>,
@@ -27,7 +27,7 @@ pub(crate) struct Pace {
     asked: Option<(Duration, u32)>,
 }
 
-impl Pace {
+impl RetransmissionTimer {
     /// `least`: the shortest time to wait.
     pub(crate) fn new(least: Duration) -> Self {
         let least = milliseconds(least).clamp(1, SLOWEST);
@@ -89,55 +89,59 @@ mod tests {
     }
 
     /// A message whose answer takes so long.
-    fn exchange(pace: &mut Pace, took: u64) {
-        pace.asks(ms(1_000), 1);
-        pace.answered(ms(1_000 + took), 1);
-        pace.forget();
+    fn exchange(timer: &mut RetransmissionTimer, took: u64) {
+        timer.asks(ms(1_000), 1);
+        timer.answered(ms(1_000 + took), 1);
+        timer.forget();
     }
 
     #[test]
     fn waits_longer_than_answers_take_and_never_shorter_than_the_least() {
-        let mut pace = Pace::new(ms(250));
-        assert_eq!(pace.wait(), ms(250));
-        exchange(&mut pace, 20);
-        assert_eq!(pace.wait(), ms(250));
+        let mut timer = RetransmissionTimer::new(ms(250));
+        assert_eq!(timer.wait(), ms(250));
+        exchange(&mut timer, 20);
+        assert_eq!(timer.wait(), ms(250));
         for _ in 0..20 {
-            exchange(&mut pace, 1_200);
+            exchange(&mut timer, 1_200);
         }
-        assert!(pace.wait() > ms(1_200) && pace.wait() < ms(2_000), "{pace:?}");
-        exchange(&mut pace, 60_000);
-        assert_eq!(pace.wait(), ms(8_000));
+        assert!(timer.wait() > ms(1_200) && timer.wait() < ms(2_000), "{timer:?}");
+        exchange(&mut timer, 60_000);
+        assert_eq!(timer.wait(), ms(8_000));
         for _ in 0..60 {
-            exchange(&mut pace, 20);
+            exchange(&mut timer, 20);
         }
-        assert_eq!(pace.wait(), ms(250), "and what was slow is forgotten");
+        assert_eq!(timer.wait(), ms(250), "and what was slow is forgotten");
     }
 
     #[test]
     fn answer_to_what_was_repeated_measures_nothing_and_the_longer_wait_stays_until_one_does() {
-        let mut pace = Pace::new(ms(250));
+        let mut timer = RetransmissionTimer::new(ms(250));
         for _ in 0..4 {
-            pace.asks(ms(0), 1);
-            pace.back_off();
-            pace.repeats();
-            pace.answered(ms(700), 2);
-            pace.forget();
+            timer.asks(ms(0), 1);
+            timer.back_off();
+            timer.repeats();
+            timer.answered(ms(700), 2);
+            timer.forget();
         }
-        assert_eq!((pace.wait(), pace.taken), (ms(4_000), None), "long enough to see the answer to the next");
-        exchange(&mut pace, 700);
-        assert_eq!(pace.wait(), ms(2_100));
-        (0..9).for_each(|_| pace.back_off());
-        assert_eq!(pace.wait(), ms(8_000));
+        assert_eq!(
+            (timer.wait(), timer.taken),
+            (ms(4_000), None),
+            "long enough to see the answer to the next"
+        );
+        exchange(&mut timer, 700);
+        assert_eq!(timer.wait(), ms(2_100));
+        (0..9).for_each(|_| timer.back_off());
+        assert_eq!(timer.wait(), ms(8_000));
     }
 
     #[test]
     fn answer_to_an_earlier_fragment_is_none_to_a_later_one() {
-        let mut pace = Pace::new(ms(250));
-        pace.asks(ms(0), 4);
-        pace.asks(ms(500), 8);
-        pace.answered(ms(600), 3);
-        assert_eq!(pace.taken, None);
-        pace.answered(ms(800), 4);
-        assert_eq!(pace.taken, Some((800, 400)), "counted from the fragment that it answers");
+        let mut timer = RetransmissionTimer::new(ms(250));
+        timer.asks(ms(0), 4);
+        timer.asks(ms(500), 8);
+        timer.answered(ms(600), 3);
+        assert_eq!(timer.taken, None);
+        timer.answered(ms(800), 4);
+        assert_eq!(timer.taken, Some((800, 400)), "counted from the fragment that it answers");
     }
 }

@@ -14,12 +14,12 @@ const BETWEEN_STARTS: Duration = Duration::from_millis(100);
 
 /// Bounds the bytes that are read from a line. What is not read stays with the sender.
 #[derive(Debug)]
-pub(crate) struct ReadPace {
+pub(crate) struct ReadLimiter {
     /// Time at which all read bytes would have come at the allowed rate.
     paid_until: Instant,
 }
 
-impl ReadPace {
+impl ReadLimiter {
     pub(crate) fn new(now: Instant) -> Self {
         Self { paid_until: now }
     }
@@ -35,9 +35,9 @@ impl ReadPace {
 
 /// Bounds how often the boards of a line have nodes started.
 #[derive(Debug)]
-pub(crate) struct StartPace(Mutex<Instant>);
+pub(crate) struct StartLimiter(Mutex<Instant>);
 
-impl StartPace {
+impl StartLimiter {
     pub(crate) fn new(now: Instant) -> Self {
         Self(Mutex::new(now))
     }
@@ -58,12 +58,12 @@ mod tests {
     #[test]
     fn flood_is_read_at_the_allowed_rate() {
         let start = Instant::now();
-        let mut pace = ReadPace::new(start);
+        let mut limiter = ReadLimiter::new(start);
         let mut now = start;
         let mut read = 0_u32;
         while now < start + Duration::from_secs(10) {
             read += 4096;
-            now = pace.after(now, 4096).max(now);
+            now = limiter.after(now, 4096).max(now);
         }
         assert!((10 << 20..=11 << 20).contains(&read), "{read}");
     }
@@ -71,20 +71,20 @@ mod tests {
     #[test]
     fn slow_line_never_waits() {
         let start = Instant::now();
-        let mut pace = ReadPace::new(start);
+        let mut limiter = ReadLimiter::new(start);
         for second in 0..100 {
             let now = start + Duration::from_secs(second);
-            assert!(pace.after(now, 11_520) <= now);
+            assert!(limiter.after(now, 11_520) <= now);
         }
     }
 
     #[test]
     fn starts_are_spread() {
         let start = Instant::now();
-        let pace = StartPace::new(start);
-        let last = (0..11).map(|_| pace.next(start)).last();
+        let limiter = StartLimiter::new(start);
+        let last = (0..11).map(|_| limiter.next(start)).last();
         assert_eq!(last, Some(start + 10 * BETWEEN_STARTS));
         let later = start + Duration::from_secs(60);
-        assert_eq!(pace.next(later), later);
+        assert_eq!(limiter.next(later), later);
     }
 }
