@@ -201,6 +201,7 @@ fn setup<V: Variant>(
     rng: &mut (impl CryptoRngCore + ?Sized),
 ) -> Result<(Public<V>, Alpha), AbeError> {
     universe.open()?;
+    // y = α·e(g1, g2).
     let alpha = Alpha(nonzero(rng));
     let y = pairing(&(G1::generator() * alpha.0), &G2::generator());
     Ok((Public::new(y), alpha))

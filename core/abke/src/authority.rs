@@ -38,6 +38,7 @@ impl Authority {
         for slot in 0..slots as u64 {
             let parts: &[&[u8]] =
                 &[DOMAIN.as_bytes(), b" slot key", &period.to_be_bytes(), &count, &slot.to_be_bytes()];
+            // sk_j = HMAC(seed, domain ‖ period ‖ m ‖ j): periods are unrelated.
             scalars.push(nonzero(scalar_from_wide(&hmac_sha512(seed.expose(), parts))));
         }
         let points = scalars.iter().map(|scalar| G2::generator() * scalar).collect();
@@ -61,6 +62,7 @@ impl Authority {
         if attributes.len() != self.key.attributes() {
             return Err(Error::Attributes { wanted: self.key.attributes(), found: attributes.len() });
         }
+        // g, h and u are hashed from a fresh seed, so that their discrete logarithms are unknown.
         let mut seed = Zeroizing::new([0; 32]);
         rng.fill_bytes(&mut *seed);
         let [g, h, u] = [b"g", b"h", b"u"].map(|name| G1::hash(GENERATORS, &[&*seed, name]));
@@ -68,10 +70,12 @@ impl Authority {
         let mut points = Points::with_capacity(attributes.len());
         points.key.extend([g, h, u]);
         for &attribute in attributes {
+            // e_j = r_j·h if the attribute holds, else r_j·g.
             let secret = random(rng);
             points.key.push(G1::select(&g, &h, attribute) * secret);
             secrets.push(attribute, secret);
         }
+        // σ_j = sk_j·M_j, where M_j is g, h, u or u + e_j.
         points.signatures =
             self.scalars.iter().zip(points.signed()).map(|(key, point)| point * key).collect();
         Ok(Credential::new(self.key.fingerprint(), secrets, points))

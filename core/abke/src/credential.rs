@@ -95,6 +95,7 @@ impl Credential {
 
     /// A fresh key of the same attributes, for one run: Unlink of the source.
     pub fn unlink(&self, rng: &mut dyn CryptoRngCore) -> Presentation {
+        // All points times one fresh scalar: no two presentations can be linked.
         let factor = Zeroizing::new(random(rng));
         let bases = self.points.key.iter().take(FIXED_SLOTS).chain(&self.points.signatures);
         let products = G1::multiply_points(&bases.copied().collect::<Vec<_>>(), &factor);
@@ -184,6 +185,7 @@ impl UnverifiedCredential {
         if credential.attributes().len() != key.attributes() {
             return Err(Error::Attributes { wanted: key.attributes(), found: credential.attributes().len() });
         }
+        // The secrets must be those of the points: e_j = r_j·h if the attribute holds, else r_j·g.
         let (g, h) = match credential.points.key.as_slice() {
             [g, h, ..] => (*g, *h),
             _ => return Err(Error::Malformed("no points")),

@@ -26,12 +26,14 @@ impl<S: Suite> EquivocationProof<S> {
     /// one of them is none.
     pub fn verify(self, deployment: &Deployment<S>, group: &Name) -> Result<DronePublicKey<S>, Error> {
         let (first, second) = (&self.first.core, &self.second.core);
+        // §10.7: one group, one epoch, one serial.
         if first.group != *group || second.group != *group {
             return Err(Error::WrongGroup);
         }
         if first.epoch != second.epoch || first.leader.identity.serial != second.leader.identity.serial {
             return Err(Error::Malformed("headers that do not contradict each other"));
         }
+        // Both signatures, and that the signer leads this group under the term's ordinal.
         let first = self.first.verify_signer(deployment)?;
         let second = self.second.verify_signer(deployment)?;
         // Two signatures over the same D are no contradiction.

@@ -45,6 +45,7 @@ impl GroupKey {
         entries_root: &Digest,
         digest: &Digest,
     ) -> (Secret<32>, TrafficKey) {
+        // Both under one key: the tag of §7.3 and the traffic key of §13.1.
         let uses: [(&str, &[&[u8]]); 2] = [("confirm", &[d0, entries_root]), ("traffic", &[digest])];
         let [tag, traffic] = prf_each(&self.key, self.suite, uses);
         (tag, TrafficKey::new(self.suite, traffic))

@@ -76,9 +76,11 @@ impl<S: Suite> MasterSecret<S> {
         public_value: &Element<S>,
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> UnverifiedPartialKey<S> {
+        // §2.3: the partial key is the signature with purpose `identity` over lp(D) ‖ P_i.
         let message = identity_statement(deployment, &identity.encode(), public_value);
         let nonce = Nonce::hedged(&self.0, "identity", &message, rng);
         let r = *nonce.commitment();
+        // s_i = r_i + H0(D_i, R_i, P_i)·x.
         let h0 = challenge(deployment, r.as_bytes(), &message);
         UnverifiedPartialKey::new(nonce.respond(&h0, &self.0), r)
     }
@@ -259,6 +261,7 @@ impl<S: Suite> DroneKeypair<S> {
         public: DronePublicKey<S>,
         secret: &[u8],
     ) -> Result<Self, Error> {
+        // The stored secret must be that of the public key, which is not authenticated here.
         let secret = SecretScalar::decode(secret)?;
         let implicit = public.implicit(deployment)?;
         if S::mul_base(secret.expose()) != *implicit.point() {

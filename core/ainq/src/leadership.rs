@@ -103,6 +103,7 @@ impl<S: Suite> Leadership<S> {
         check_signer(&context, keypair, term)?;
         check_times(times)?;
         let mut strategy = strategy::new(strategy);
+        // §6.5: anonymous memberships end with their term.
         roster.forget_anonymous();
         roster.prepare(&context.deployment);
         let newcomers: Vec<_> = roster
@@ -152,6 +153,7 @@ impl<S: Suite> Leadership<S> {
         if !epoch.is_within_bounds() {
             return Err(Error::Exhausted);
         }
+        // Removals first: a freed slot may be filled again at once.
         let freed = batch.freed(&self.roster)?;
         if self.strategy() == StrategyKind::Tree && freed.len() > MAX_TREE_REMOVALS {
             return Err(Error::TooLong { what: "removals of one epoch", limit: MAX_TREE_REMOVALS });
@@ -159,8 +161,8 @@ impl<S: Suite> Leadership<S> {
         let (newcomers, admitted) = batch.placed(&self.roster, &freed)?;
         let assigned: Vec<Slot> = newcomers.iter().map(|newcomer| newcomer.slot).collect();
         let mut draft = Draft::new(&self.context, Kind::Rekey, epoch, self.digest, times);
-        let unnamed: Vec<_> = admitted.iter().copied().zip(&batch.admissions).collect();
-        let ratchets = draft.agree(&newcomers, &unnamed, rng)?;
+        let anonymous: Vec<_> = admitted.iter().copied().zip(&batch.admissions).collect();
+        let ratchets = draft.agree(&newcomers, &anonymous, rng)?;
         // Nothing below can fail.
         batch.apply(&mut self.roster, &freed, &assigned, &admitted)?;
         draft.removed = freed.iter().copied().collect();

@@ -129,6 +129,7 @@ impl<S: Suite> Membership<S> {
         }
         let slot = added_slot(header, part)?;
         let point = core.point.as_ref().ok_or(Error::MissingEntry)?;
+        // §6.5: W of the exchange takes the place of T, and the pseudonym that of the drone's key.
         let pairs = PairContext::new(&context.deployment, &core.group, core.epoch, point, &core.leader);
         let mut ratchet = Ratchet::derive(secret, &pairs.anonymous(pseudonym, slot));
         ratchet.count_from(core.epoch.counter);
@@ -165,6 +166,7 @@ impl<S: Suite> Membership<S> {
         part: &Part,
     ) -> Result<Self, Error> {
         self.check_next(header, part)?;
+        // §9.1: an opening takes the spare pair that its entry names; within a term the chain suffices.
         match (header.core().kind, part) {
             (Kind::Open, Part::Entry(entry)) => self.follow_to_term(context, keypair, spare, header, entry),
             _ => self.follow(header, part),
@@ -178,6 +180,7 @@ impl<S: Suite> Membership<S> {
     /// As [`advance`](Self::advance); [`Error::TermNotOpened`] for every other term.
     pub fn advance_in_term(&self, header: &VerifiedHeader<S>, part: &Part) -> Result<Self, Error> {
         self.check_next(header, part)?;
+        // §6.5: an anonymous member has no spare pair, so it follows no opening.
         if header.core().kind == Kind::Open {
             return Err(Error::TermNotOpened);
         }
@@ -294,6 +297,7 @@ impl<S: Suite> Membership<S> {
 /// The slot of a newcomer that a header adds by this part.
 fn added_slot<S: Suite>(header: &VerifiedHeader<S>, part: &Part) -> Result<Slot, Error> {
     let core = header.core();
+    // A join's part: under `flat` an entry without q, under `tree` a path.
     let slot = match (core.strategy, part) {
         (StrategyKind::Flat, Part::Entry(entry)) if entry.q.is_none() => entry.slot,
         (StrategyKind::Flat, Part::Entry(_)) => return Err(Error::MissingEntry),
@@ -326,8 +330,10 @@ fn agree<S: Suite>(
         return Err(Error::WrongGroup);
     }
     let point = core.point.as_ref().ok_or(Error::MissingEntry)?;
+    // T = (y + e)·V, which is the leader's l·(Y + E).
     let sum = Zeroizing::new(*keypair.secret().expose() + *one_time.secret.expose());
     let agreed = S::agree(&sum, point)?;
+    // ctx binds deployment, group, epoch, V and leader; then the drone, its slot, q and E.
     let pairs = PairContext::new(&context.deployment, &core.group, core.epoch, point, &core.leader);
     let ctx = pairs.digest(keypair.public(), slot, one_time.q, one_time.point.encoding());
     let mut ratchet = Ratchet::derive(&agreed, &ctx);

@@ -89,6 +89,7 @@ impl<S: Suite> Ratchet<S> {
     /// W\[0\] and A from the pairwise secret and the pair's context.
     #[must_use]
     pub fn derive(secret: &AgreedSecret, context: &Digest) -> Self {
+        // W[0] = HKDF-Extract(salt = ctx, IKM = T), A = PRF(W[0], "auth").
         let chain = extract(context, secret.expose());
         let auth = prf(&chain, S::ID, "auth", &[]);
         Self { chain, auth, u: 0, suite: PhantomData }
@@ -114,11 +115,13 @@ impl<S: Suite> Ratchet<S> {
     /// PRF(W\[u\], "wrap", D0 ‖ slot). With the epoch the caller owes the step: no chain key makes two such
     /// pads.
     pub(crate) fn pad(&self, d0: &Digest, slot: Slot) -> Secret<32> {
+        // pad = PRF(W[u], "wrap", D0 ‖ slot).
         prf(&self.chain, S::ID, "wrap", &[d0, &slot.to_be_bytes()])
     }
 
     /// W\[u+1\]; W\[u\] is erased.
     pub fn step(&mut self) {
+        // W[u+1] = PRF(W[u], "step"); the old key is erased.
         self.chain = prf(&self.chain, S::ID, "step", &[]);
         self.count();
     }
@@ -132,6 +135,7 @@ impl<S: Suite> Ratchet<S> {
     /// [`pad`](Self::pad), then [`step`](Self::step), with the chain's key hashed once for both.
     pub(crate) fn pad_and_step(&mut self, d0: &Digest, slot: Slot) -> Secret<32> {
         let slot = slot.to_be_bytes();
+        // Both under one key: the pad of this epoch and W[u+1].
         let [pad, stepped] = prf_each(&self.chain, S::ID, [("wrap", &[d0, &slot]), ("step", &[])]);
         self.chain = stepped;
         self.count();
@@ -156,6 +160,7 @@ impl<S: Suite> Ratchet<S> {
     /// [`Error::Stale`] if it is past that, [`Error::Exhausted`] if `u` is more than [`MAX_SKIP`] ahead or no
     /// epoch's. Nothing changes then.
     pub fn skip_to(&mut self, u: u64) -> Result<(), Error> {
+        // Never back, and at most `MAX_SKIP` forward.
         let ahead = u.checked_sub(self.u).ok_or(Error::Stale)?;
         if ahead > MAX_SKIP || u > LAST {
             return Err(Error::Exhausted);

@@ -142,6 +142,7 @@ impl RevocationList {
 
     /// Brings the entries in order: of a drone that is named twice, an entry that covers both.
     pub fn sort(&mut self) {
+        // One entry per serial, which covers all that were given.
         self.revoked.sort_unstable_by_key(|one| one.serial);
         self.revoked.dedup_by(|next, kept| {
             let same = next.serial == kept.serial;
@@ -150,6 +151,7 @@ impl RevocationList {
             }
             same
         });
+        // Leaders first, each part ascending: the one encoding of the set.
         self.revoked.sort_unstable_by_key(Revoked::key);
     }
 
@@ -165,6 +167,7 @@ impl RevocationList {
     }
 
     fn head(&self, edges: &[u8; 32]) -> Vec<u8> {
+        // §12.3: head = number ‖ issued ‖ next update ‖ leaders ‖ H("quiver/1 revoked edges", edges).
         let mut writer = Writer::new();
         writer.u64(self.number).u64(self.issued).u64(self.next_update);
         write_entries(&mut writer, self.revoked.iter().take_while(|one| one.leader));
@@ -227,6 +230,7 @@ impl RevocationList {
 
     /// Reads the edges that belong to a head. Returns whether these were all, and not left out.
     fn read_edges(&mut self, bytes: &[u8], hash: &[u8; 32]) -> Result<bool, Error> {
+        // §12.4: without its edges the list is the shorter form, which the same signature covers.
         if digest(bytes) != *hash {
             if bytes.is_empty() {
                 return Ok(false);
@@ -309,6 +313,7 @@ impl<S: Suite> SignedRevocationList<S> {
         list.check()?;
         let edges = list.edges();
         let hash = digest(&edges);
+        // §12.3: list = lp(head) ‖ signature on head ‖ edges.
         let bytes = Writer::new().lp(&list.head(&hash)).fixed(&signature.encode()).fixed(&edges).finish();
         if bytes.len() > MAX_REVOCATION_LIST_LEN {
             return Err(Error::TooLong { what: "revocation list", limit: MAX_REVOCATION_LIST_LEN });

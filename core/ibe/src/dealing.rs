@@ -34,9 +34,12 @@ impl Dealing {
     /// [`Error::InvalidScalar`] if the source of randomness makes the master key or a share zero.
     pub fn deal(threshold: u16, count: u16, rng: &mut (impl CryptoRngCore + ?Sized)) -> Result<Self, Error> {
         check_threshold(usize::from(threshold), usize::from(count))?;
+        // s = f(0), f of degree t − 1.
         let secret = Zeroizing::new(scalar_random(rng));
         let polynomial = Polynomial::random(&*secret, usize::from(threshold), rng)?;
+        // C_k = a_k·P1 for each coefficient a_k.
         let commitment = MasterCommitment::new(PolynomialCommitment::commit(&polynomial))?;
+        // s_j = f(j).
         let shares = (1..=count)
             .map(|index| MasterShare::new(index, polynomial.evaluate(u32::from(index))))
             .collect::<Result<_, _>>()?;

@@ -79,6 +79,7 @@ impl<S: QuorumSuite> Dealing<S> {
         context: Digest,
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> Result<Self, Error> {
+        // §5.2: everything that this KGC draws follows from one seed, which is stored.
         Self::start(Plan { parameters, kgc, context, seed: Secret::random(rng), old: None })
     }
 
@@ -97,6 +98,7 @@ impl<S: QuorumSuite> Dealing<S> {
         context: Digest,
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> Result<Self, Error> {
+        // A copy of the old share: refreshing adds a sharing of zero to it.
         let old = Old::new(SecretShare::decode(&share.encode())?, public.clone())?;
         let (parameters, kgc) = (share.parameters(), share.kgc());
         Self::start(Plan { parameters, kgc, context, seed: Secret::random(rng), old: Some(old) })
@@ -132,6 +134,7 @@ impl<S: QuorumSuite> Dealing<S> {
     /// # Errors
     /// [`Error::Incomplete`].
     pub fn advance(self) -> Result<Echoing<S>, Refused<Self>> {
+        // §5.2: from committing to echoing, once all n have dealt.
         match self.missing() {
             missing if missing.is_empty() => Ok(Echoing(self.0)),
             missing => Err(Refused { state: self, error: Error::Incomplete { missing } }),
@@ -183,6 +186,7 @@ impl<S: QuorumSuite> Echoing<S> {
         if !missing.is_empty() {
             return Err(Refused { state: self, error: Error::Incomplete { missing } });
         }
+        // §5.2: from echoing to sharing: shares leave only after all have the same packages.
         match self.0.deal() {
             Ok(dealt) => Ok(Sharing { record: self.0, dealt: Box::new(dealt) }),
             Err(error) => Err(Refused { state: self, error }),

@@ -86,11 +86,13 @@ impl<S: QuorumSuite> Helping<S> {
         context: Digest,
         mut rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> Result<Self, Error> {
+        // The share and the public shares must be of one quorum and version.
         share.matches(public)?;
         let kgc = share.kgc();
         let mut plan = Plan::new(public.clone(), helpers, lost, context)?;
         plan.check_helper(kgc)?;
         let ids = plan.helpers().map(identifier::<S>).collect::<Result<Vec<_>, _>>()?;
+        // FROST's step 1: δ_ij for every helper j, which add up to this helper's part of x_r.
         let deltas = repairable::repair_share_part1(&ids, share.key(), &mut rng, identifier::<S>(lost)?)
             .map_err(frost)?;
         let mut own = BTreeMap::new();
@@ -99,6 +101,7 @@ impl<S: QuorumSuite> Helping<S> {
             let bytes = Zeroizing::new(delta.serialize());
             own.insert(helper, Secret::try_from(bytes.as_slice()).map_err(|_| Error::Frost)?);
         }
+        // A helper commits to its δ before it sends any, so that a wrong one shows whose it is.
         plan.commit(kgc, &own)?;
         let deltas = own.get(&kgc).map(|delta| (kgc, delta.clone())).into_iter().collect();
         Ok(Self { plan, kgc, own, deltas })
@@ -137,6 +140,7 @@ impl<S: QuorumSuite> Helping<S> {
     pub fn receive_delta(&mut self, from: KgcId, delta: &[u8]) -> Result<(), Error> {
         self.plan.check_helper(from)?;
         let commitment = self.plan.commitment(from, self.kgc)?;
+        // §5.3: every δ is checked against the commitment to it.
         let delta = opens::<S>(from, delta, commitment.point())?;
         self.deltas.insert(from, delta);
         Ok(())
@@ -159,8 +163,10 @@ impl<S: QuorumSuite> Helping<S> {
         }
         let deltas = self.deltas.values().map(|delta| Delta::<S::Frost>::deserialize(delta.expose()));
         let deltas = deltas.collect::<Result<Vec<_>, _>>().map_err(frost)?;
+        // FROST's step 2: σ_j = Σ_i δ_ij.
         let sigma = Zeroizing::new(repairable::repair_share_part2(&deltas).serialize());
         let mut answer = Zeroizing::new(Vec::with_capacity(ANSWER_LEN));
+        // The digest of all packages: helpers that were sent different ones do not combine.
         answer.extend_from_slice(&self.plan.digest());
         answer.extend_from_slice(&sigma);
         Ok(answer)
@@ -209,6 +215,7 @@ impl<S: QuorumSuite> Recovering<S> {
         if *digest != self.plan.digest() {
             return Err(Error::EchoMismatch { with: from });
         }
+        // σ_j·G must be the sum of the commitments to the δ_ij.
         let sigma = opens::<S>(from, sigma, &self.plan.sum_for(from)?)?;
         self.sigmas.insert(from, sigma);
         Ok(())
@@ -233,6 +240,7 @@ impl<S: QuorumSuite> Recovering<S> {
         let sigmas = sigmas.collect::<Result<Vec<_>, _>>().map_err(frost)?;
         let (public, lost) = (self.plan.public(), self.plan.lost());
         let package = public.for_frost([lost])?;
+        // FROST's step 3: x_r = Σ_j σ_j.
         let key = repairable::repair_share_part3(&sigmas, identifier::<S>(lost)?, &package).map_err(frost)?;
         SecretShare::of_frost(lost, public, key)
     }

@@ -84,7 +84,9 @@ impl<S: QuorumSuite> SecretShare<S> {
         nonces: SigningNonces<S>,
         package: &SigningPackage<S>,
     ) -> Result<SignatureShare<S>, Error> {
+        // The package must be of this quorum and of this version of the shares.
         package.check(self.parameters(), self.version())?;
+        // The nonces are moved in: they sign what they are committed to, once.
         if package.commitments().get(&self.kgc()) != Some(&nonces.commitment) {
             return Err(Error::WrongCommitment);
         }

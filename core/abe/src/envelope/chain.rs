@@ -40,6 +40,7 @@ impl Chain {
     /// The next message's key. The chain key from which it is derived is erased.
     pub(super) fn step(&mut self) -> (u32, MessageKey) {
         let number = self.next;
+        // §E2: K_msg = PRF(K_n, "message", n), K_{n+1} = PRF(K_n, "next", ""); then K_n is erased.
         let [message, next] =
             prf_each(&self.key, SUITE, [("message", &[&number.to_be_bytes()]), ("next", &[])]);
         self.key = next;
@@ -82,6 +83,7 @@ impl Window {
     /// The key of message `number`. Nothing changes: whether the message is genuine is not known yet.
     pub(super) fn key(&self, number: u32) -> Result<MessageKey, EnvelopeError> {
         let Some(ahead) = number.checked_sub(self.chain.next) else {
+            // Below the chain only keys that were kept are left, and each opens its message once.
             let skipped = self.skipped.iter().find(|(skipped, _)| *skipped == number);
             let (_, key) = skipped.ok_or(EnvelopeError::Replayed(number))?;
             return Ok(MessageKey(key.0.clone()));
@@ -89,6 +91,7 @@ impl Window {
         if ahead > MAX_AHEAD {
             return Err(EnvelopeError::TooFarAhead(number));
         }
+        // A copy goes ahead: the chain itself moves when the message has verified.
         let mut key = self.chain.key.clone();
         for _ in 0..ahead {
             key = prf(&key, SUITE, "next", &[]);
@@ -108,6 +111,7 @@ impl Window {
         if ahead > MAX_AHEAD {
             return Err(EnvelopeError::TooFarAhead(number));
         }
+        // §E4.1: keys of messages that have not come are kept, the newest `limit` of them.
         let oldest = number.saturating_add(1).saturating_sub(self.limit);
         self.skipped.retain(|(skipped, _)| *skipped >= oldest);
         if ahead > 0 {

@@ -116,6 +116,7 @@ impl ReceivingSession {
         if header.session() != self.context.session {
             return Err(EnvelopeError::UnknownSession);
         }
+        // §E4.1: a session ends by number.
         let number = header.number();
         if number >= self.lifetime.messages() {
             return Err(EnvelopeError::SessionOver);

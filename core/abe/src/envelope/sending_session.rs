@@ -54,6 +54,7 @@ impl SendingSession {
         }
         let (sender, signature_len) = sender::describe(signer)?;
         let scheme = K::scheme(parameters).into();
+        // Everything in the prelude enters the coins, the sender and its group among it.
         let prelude = Prelude { scheme, group: group.into(), created: now, lifetime, sender, signature_len };
         let (opening, key) = transform::encapsulate::<K>(parameters, target, prelude, rng)?;
         let context = Context {
@@ -89,7 +90,9 @@ impl SendingSession {
         if self.is_over(now) {
             return Err(EnvelopeError::SessionOver);
         }
+        // The key of this message is derived, and the chain key before it erased.
         let (number, key) = self.chain.step();
+        // The first message carries the encapsulated key, the others the session's name.
         let header = match number {
             0 => Header::Opening(self.opening.clone()),
             _ => Header::Following(Following { session: self.context.session, number }),

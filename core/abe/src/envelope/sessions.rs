@@ -95,6 +95,7 @@ impl Sessions {
     /// [`EnvelopeError::Replayed`] if it was read, [`EnvelopeError::Stale`] if its time is over, lies ahead,
     /// or might have been forgotten.
     pub fn admits(&self, opening: &Opening, now: u64) -> Result<(), EnvelopeError> {
+        // §E4.1: an opening is accepted once.
         if self.sessions.iter().any(|session| session.id() == opening.session()) {
             return Err(EnvelopeError::Replayed(0));
         }
@@ -103,6 +104,7 @@ impl Sessions {
         let sender = sender(&opening.prelude.sender);
         let floor =
             self.floors.iter().find(|(of, _)| *of == sender).map(|(_, floor)| *floor).unwrap_or_default();
+        // Nothing that was forgotten returns: openings not newer than the floor are refused.
         let forgotten = floor.created.max(self.floor.created).is_some_and(|floor| created <= floor);
         if created > now.saturating_add(MAX_SKEW) || now >= ends || forgotten {
             return Err(EnvelopeError::Stale);
@@ -122,6 +124,7 @@ impl Sessions {
         now: u64,
     ) -> Result<(), EnvelopeError> {
         if let (Header::Opening(opening), Some(mut session)) = (header, opened) {
+            // Again, at the time of acceptance: another opening may have come in between.
             self.admits(opening, now)?;
             session.limit_skipped(self.limits.skipped);
             session.took(0)?;
@@ -144,6 +147,7 @@ impl Sessions {
     fn make_room(&mut self, for_: &ReceivingSession, now: u64) {
         self.tick(now);
         let of_sender = |session: &ReceivingSession| session.sender() == for_.sender();
+        // §E4.1: where there is no room the sender's own oldest session goes first, then the oldest of all.
         if self.sessions.iter().filter(|session| of_sender(session)).count() >= self.limits.per_sender.max(1)
         {
             self.forget_oldest(of_sender);
@@ -170,6 +174,7 @@ impl Sessions {
         if self.floors.len() <= self.limits.senders {
             return;
         }
+        // The lowest floor becomes the one of all senders.
         let lowest = self.floors.iter().enumerate().min_by_key(|(_, (_, floor))| floor.created);
         if let Some(place) = lowest.map(|(place, _)| place) {
             let (_, floor) = self.floors.swap_remove(place);

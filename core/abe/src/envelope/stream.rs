@@ -75,6 +75,7 @@ impl core::fmt::Debug for Sealer {
 impl Sealer {
     pub(super) fn new(key: &MessageKey, context: Context, number: u32, header: &[u8]) -> Self {
         let cipher = ChaCha20Poly1305::new(key.0.expose().into());
+        // §E3: STREAM with a zero prefix, since K_msg seals one message.
         let stream = EncryptorBE32::from_aead(cipher, &[0; 7].into());
         Self { stream, progress: Progress::new(context, number, header) }
     }
@@ -113,6 +114,7 @@ impl Sealer {
         let mut trailer = match signer {
             None if context.is_signed() => return Err(EnvelopeError::WrongSigner),
             None => Vec::new(),
+            // The trailer is the signature of the sender that the header names, and of no other.
             Some(signer) if *signer.public() != *context.sender => return Err(EnvelopeError::WrongSigner),
             Some(signer) => signer.sign(&self.progress.statement(), rng),
         };
@@ -181,10 +183,12 @@ impl Opener {
         let progress = self.progress;
         let damaged = EnvelopeError::Chunk(progress.chunks);
         let mut signature = sealed.to_vec();
+        // §E3: the last-block flag in the nonce: a chunk never passes for the trailer.
         self.stream.decrypt_last_in_place(&progress.aad, &mut signature).map_err(|_| damaged.clone())?;
         if signature.len() != progress.context.signature_len {
             return Err(damaged);
         }
+        // An unsigned envelope has no sender, whatever its content says.
         if !progress.context.is_signed() {
             return Ok(None);
         }

@@ -31,12 +31,14 @@ pub(super) fn encapsulate<K: Kem>(
     prelude: Prelude,
     rng: &mut (impl CryptoRngCore + ?Sized),
 ) -> Result<(Opening, Secret<32>), EnvelopeError> {
+    // §E2: σ, and the coins that follow from it, the prelude and the target.
     let seed = Secret::<32>::random(rng);
     let mut coins = coins::<K>(&seed, &prelude, target);
     let (ciphertext, shared) = K::encapsulate(parameters, target, &mut coins)?;
     if ciphertext.len() > MAX_CIPHERTEXT_LEN {
         return Err(EnvelopeError::OutOfBounds("the encapsulated key's length"));
     }
+    // §E2: c2 = σ ⊕ PRF(K, "mask", H(C)).
     let masked = seed.xor(&mask(&shared, &ciphertext));
     let opening = Opening { prelude, ciphertext, masked };
     let key = session_key(&seed, &opening);
@@ -55,7 +57,9 @@ pub(super) fn decapsulate<K: Kem>(
     let ciphertext = K::decode(parameters, &opening.ciphertext)?;
     let target = K::target(&ciphertext).clone();
     let shared = K::decapsulate(parameters, key, &ciphertext)?;
+    // §E2: σ = c2 ⊕ PRF(K, "mask", H(C)).
     let seed = mask(&shared, &opening.ciphertext).unmask(&opening.masked);
+    // Encapsulate again with σ's coins: any change of C, prelude or target gives another ciphertext.
     let mut coins = coins::<K>(&seed, &opening.prelude, &target);
     let (again, _) =
         K::encapsulate(parameters, &target, &mut coins).map_err(|_| EnvelopeError::DoesNotOpen)?;

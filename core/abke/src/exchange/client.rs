@@ -39,6 +39,7 @@ impl Client {
             return Err(Error::Attributes { wanted: policy.attributes(), found: key.attributes() });
         }
         let secret = EphemeralSecret::random(rng);
+        // Message 1: A_C and the unlinked key.
         let hello = [&[Kind::Hello as u8], &secret.public().0[..], key.encoded()].concat();
         let begun = terms.begin(&policy, &key.authority(), &key.digest(), secret.public());
         Ok((Self { begun, secret, policy, key }, hello))
@@ -57,6 +58,7 @@ impl Client {
         let Self { begun, secret, policy, key } = self;
         let parts = Parts::read(offer, key.attributes())?;
         let context = begun.complete(&parts.server, &parts.nonce);
+        // Before anything is computed from the offer: the server's signature on ctx.
         if !verify(&context, parts.signature) {
             return Err(Error::InvalidContext);
         }
@@ -66,6 +68,8 @@ impl Client {
             one: parts.one,
             masked: parts.masked.to_vec(),
         };
+        // A ciphertext that does not decode gives labels that mean nothing: the error is reported after the
+        // seeds.
         let labels = received.labels(&context, &key);
         let evaluator = Evaluator::new(policy.program(), &labels::run(&context), parts.one, &labels)?;
         let run = Run { context, offer: offer_digest(offer), shared, policy, key, received, labels };
@@ -195,6 +199,7 @@ impl Evaluating {
             return Err(Error::Unexpected("the garbled circuit ends early"));
         }
         self.evaluate()?;
+        // Drawn in any case, so that the time does not depend on the ciphertext.
         let mut random = [0; LABEL_LEN];
         rng.fill_bytes(&mut random);
         let label = match self.run.received.ciphertext {
@@ -202,6 +207,7 @@ impl Evaluating {
             Err(_) => Label::from_bytes(random),
         };
         let rho = Secret::random(rng);
+        // Message 3: com = HMAC(ρ, ctx ‖ label). It hides the label until the seeds are known to be honest.
         let commitment = commit(&rho, &self.run.context, label);
         let message = [&[Kind::Commitment as u8], &commitment.expose()[..]].concat();
         let tables = self.hash.finish();
@@ -231,6 +237,7 @@ impl Committed {
         let seeds: &[u8; 64] = Kind::Seeds.fixed(seeds)?;
         let satisfied = self.check(seeds, rng)?;
         let Self { run, label, rho, transcript, .. } = self;
+        // Message 5: label and ρ open com, and the client confirms the key.
         let transcript = transcript.seeds(seeds).opening(*label, &rho);
         let agreed = Agreed::new(run.context, transcript, &run.shared);
         let kind = [Kind::Opening as u8];
@@ -246,14 +253,18 @@ impl Committed {
         let secret = |bytes: &[u8]| Secret::try_from(bytes).map_err(|_| Error::Malformed("seeds"));
 
         let randomness = Randomness::derive(&secret(of_encryption)?, context, key.attributes());
+        // The ciphertext: both halves for each attribute must follow from seed_enc.
         let encrypted = ciphertext.follows_from(&randomness, key, rng)?;
 
         let garbler = labels::garbler(policy, &secret(of_garbling)?, context);
         let pairs = labels::inputs(&garbler, key.attributes())?;
+        // The labels: the masked ones must follow from both seeds, and the ones used be those of the
+        // attributes.
         let masked = ct_eq(&labels::mask(context, &randomness.plaintexts(), &pairs), &received.masked);
         let own = key.secrets().attributes().iter().zip(pairs.iter()).zip(labels.iter());
         let own = own.fold(true, |all, ((&attribute, pair), label)| all & (pair.of(attribute) == *label));
 
+        // The circuit: garbled anew from seed_gc, its tables must be those that came.
         let one = garbler.one() == received.one;
         let mut tables = Tables::new(garbler);
         while tables.next(policy)?.is_some() {}
@@ -290,6 +301,7 @@ impl Opened {
     /// [`Error::Unexpected`], [`Error::Unsatisfied`], [`Error::Unconfirmed`].
     pub fn confirm(self, confirmation: &[u8]) -> Result<Session, Error> {
         let confirmation: &[u8; 32] = Kind::Confirmation.fixed(confirmation)?;
+        // An unsatisfied policy is reported as such, whatever the server confirms.
         match ct_eq(confirmation, self.agreed.server.expose()) {
             _ if !self.satisfied => Err(Error::Unsatisfied),
             true => Ok(self.agreed.session),

@@ -92,6 +92,7 @@ impl VerifiedHello {
         if policy.attributes() != attributes {
             return Err(Error::Attributes { wanted: policy.attributes(), found: attributes });
         }
+        // A_S and the nonce are fresh, and in ctx, so no offer serves two runs.
         let secret = EphemeralSecret::random(rng);
         let mut nonce = [0; 32];
         rng.fill_bytes(&mut nonce);
@@ -103,6 +104,7 @@ impl VerifiedHello {
         }
 
         let seeds = Seeds { encryption: Secret::random(rng), garbling: Secret::random(rng) };
+        // Everything garbled and encrypted follows from the two seeds, which message 4 opens.
         let randomness = Randomness::derive(&seeds.encryption, &context, attributes);
         let plaintexts = randomness.plaintexts();
         let garbler = labels::garbler(&policy, &seeds.garbling, &context);
@@ -110,6 +112,7 @@ impl VerifiedHello {
         let masked = labels::mask(&context, &plaintexts, &labels::inputs(&garbler, attributes)?);
 
         let mut writer = Writer::with_capacity(offer_len(attributes, signature.len()));
+        // Message 2: A_S ‖ nonce ‖ signature ‖ ciphertext ‖ label of 1 ‖ masked labels.
         writer.u8(Kind::Offer as u8).fixed(&secret.public().0).fixed(&nonce).lp(&signature);
         writer.fixed(&ciphertext.encode()).fixed(&garbler.one().to_bytes()).fixed(&masked);
         let offer = writer.finish();
@@ -182,6 +185,7 @@ impl Awaiting {
     pub fn commitment(self, commitment: &[u8]) -> Result<(Seeded, Vec<u8>), Error> {
         let commitment: &[u8; 32] = Kind::Commitment.fixed(commitment)?;
         let Self { run, tables, wanted } = self;
+        // Message 4: the client's label is committed, so the seeds no longer help it.
         let seeds = [*run.seeds.encryption.expose(), *run.seeds.garbling.expose()].concat();
         let message = [&[Kind::Seeds as u8], &seeds[..]].concat();
         let transcript = Transcript::new(&run.context, &run.offer, &tables).commitment(commitment);
@@ -210,6 +214,7 @@ impl Seeded {
         let confirmation: [u8; 32] = reader.array()?;
         let Self { run, wanted, commitment, transcript } = self;
         let agreed = Agreed::new(run.context, transcript.opening(label, &rho), &run.shared);
+        // com must be one to this label, the label the one for yes, and the client's confirmation right.
         let opens = ct_eq(commit(&rho, &run.context, label).expose(), &commitment);
         let says_yes = label == *wanted;
         let confirmed = ct_eq(&confirmation, agreed.client.expose());

@@ -114,18 +114,21 @@ impl<S: Suite> PendingEnrolment<S> {
     /// [`Error::WrongKgc`] if that KGC was not asked, [`Error::SealBroken`], or [`Error::InvalidPartialKey`],
     /// which only the KGC itself can cause.
     pub fn open(&self, deployment: &Deployment<S>, reply: &SealedReply<S>) -> Result<DroneKeypair<S>, Error> {
+        // The reply must come from a KGC that was asked.
         if !self.request.kgcs.contains(&reply.kgc) {
             return Err(Error::WrongKgc);
         }
         let key = reply_key(
             &self.request.digest(),
             reply.kgc,
+            // §3.5: x_i·A = a·P_i and n_i·A = a·N_i.
             &reply.a,
             &S::mul(self.value.scalar().expose(), reply.a.point()),
             &S::mul(self.reply.expose(), reply.a.point()),
         );
         let plaintext = aead::open(&key, &NONCE, &[], &reply.ciphertext)?;
         let partial = UnverifiedPartialKey::decode(&plaintext).map_err(|_| Error::InvalidPartialKey)?;
+        // §2.3: verified before it becomes a key.
         partial.verify(deployment, &self.request.statement().identity(), &self.value)
     }
 

@@ -30,6 +30,7 @@ fn share_key<S: Suite>(
     with_reply: &S::Point,
 ) -> Secret<32> {
     let hash = Hasher::new("quiver/1 enrolment share").lp(S::ID.as_bytes());
+    // The salt binds request, KGC, package and A.
     let salt = hash.fixed(request).u16(kgc).fixed(package).fixed(a.as_bytes()).finish();
     let mut ikm = Zeroizing::new(Vec::with_capacity(2 * S::POINT_LEN));
     ikm.extend_from_slice(S::encode(with_value).as_ref());
@@ -53,6 +54,7 @@ impl<S: Suite> VerifiedRequest<S> {
         if share.len() != S::SCALAR_LEN {
             return Err(Error::InvalidScalar);
         }
+        // One-time, as for a whole key (§3.5).
         let e = SecretScalar::<S>::generate(rng);
         let a = e.public();
         // e·P_i ‖ e·N_i
@@ -114,6 +116,7 @@ impl<S: Suite> PendingEnrolment<S> {
         let key = share_key(
             (&self.request.digest(), share.kgc, package),
             &share.a,
+            // x_i·A and n_i·A.
             &S::mul(self.value.scalar().expose(), share.a.point()),
             &S::mul(self.reply.expose(), share.a.point()),
         );

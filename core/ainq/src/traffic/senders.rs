@@ -92,12 +92,14 @@ impl Source {
     /// A lower start, or the same with another salt or slot, is not accepted; nor is a number received
     /// before.
     pub(super) fn accepts(&self, start: &Start, counter: u64) -> bool {
+        // §13.5: of the same start the window decides; a later start begins a new one.
         if self.is(start) { self.window.accepts(counter) } else { start.boot_no > self.start.boot_no }
     }
 
     /// Marks a message that is accepted.
     pub(super) fn mark(&mut self, counter: u64) {
         self.window.mark(counter);
+        // A ceiling is raised in steps, so that few messages wait for the disk.
         if self.window.next() > self.ceiling {
             self.ceiling = self.window.next().next_multiple_of(CEILING_STEP);
             self.risen = true;
@@ -165,6 +167,7 @@ impl Senders {
         let accepted = match (self.get(sender), self.floor(sender.number())) {
             (Some(source), _) => source.accepts(start, counter),
             (None, Ok(place)) => self.floors.get(place).is_some_and(|floor| floor.accepts(start, counter)),
+            // §13.5: a full memory fails closed: no new sender rather than a replay.
             (None, Err(_)) if self.is_full() => return Err(Error::Exhausted),
             (None, Err(_)) => true,
         };

@@ -69,6 +69,7 @@ impl<S: QuorumSuite> Plan<S> {
     /// Round 1. The same every time, so that a KGC which crashed deals the same again.
     pub(super) fn part1(&self) -> Result<Part1<S>, Error> {
         let (n, t) = (self.parameters.members(), self.parameters.threshold());
+        // The same seed gives the same polynomials after a crash.
         let rng = ChaCha20Rng::from_seed(*self.seed.expose());
         let own = identifier::<S>(self.kgc)?;
         match self.old {
@@ -100,6 +101,7 @@ impl<S: QuorumSuite> Plan<S> {
 
     /// Round 2.
     pub(super) fn part2(&self, packages: &BTreeMap<KgcId, Vec<u8>>) -> Result<Dealt<S>, Error> {
+        // Repeated from the seed, so that no polynomial is stored.
         let (secret, _) = self.part1()?;
         let packages = self.decode_packages(packages)?;
         let (secret, mut shares) = match self.old {
@@ -132,6 +134,7 @@ impl<S: QuorumSuite> Plan<S> {
             Some(old) => {
                 let public = old.public.for_frost(self.parameters.kgcs())?;
                 let key = old.share.key().clone();
+                // New share = old share + a share of zero.
                 let refreshed = refresh::refresh_dkg_shares(&dealt.secret, &packages, &shares, public, key);
                 (old.next, refreshed.map_err(frost)?)
             }

@@ -31,7 +31,7 @@ fn scene() -> (VerifiedAuthority<S>, Terms) {
 
 fn certificate(terms: &Terms, now: UnixTime) -> Vec<u8> {
     let mut certifier = Certifier::new(terms.clone(), Secret::new([3; 32]));
-    certifier.turn(now);
+    certifier.begin_period(now);
     let granted = terms.grant(&[("x", -7), ("medic", 1)]).expect("grant");
     certifier.make(&granted.encoded, &mut OsRng).expect("make").to_vec()
 }
