@@ -37,7 +37,7 @@ pub fn certificate(bytes: &[u8]) {
 /// Certificates with a credential and without one.
 pub fn certificate_seeds() -> Vec<Vec<u8>> {
     let mut certifier = Certifier::new(terms(), Secret::new([3; 32]));
-    certifier.turn(START);
+    certifier.begin_period(START);
     let granted = terms().grant(&[("x", -4), ("medic", 1)]).expect("values");
     let key = certifier.make(&granted.encoded, &mut rng(81)).expect("a credential");
     vec![key.to_vec(), certifier.published().expect("slot keys")]

@@ -168,7 +168,7 @@ fn values_that_do_not_fit_are_not_granted_and_grants_of_another_schema_not_certi
     let mut certifier = Certifier::new(terms(), SEED);
     let good = terms().grant(&[("x", 0), ("time", 0), ("medic", 0)]).unwrap().encoded;
     assert!(certifier.make(&good, &mut rng()).is_err(), "before any period");
-    certifier.turn(START);
+    certifier.begin_period(START);
     assert!(certifier.make(&good, &mut rng()).is_ok());
     let mut beyond = good.clone();
     beyond[6] |= 0x80;
@@ -199,7 +199,7 @@ fn terms_are_bounded_and_the_widest_certificate_fits_an_answer() {
     }
     let widest = Terms::new(schema(MAX_CERTIFIED), PERIOD).unwrap();
     let mut certifier = Certifier::new(widest.clone(), SEED);
-    certifier.turn(START);
+    certifier.begin_period(START);
     let names: Vec<_> = widest.schema().fields().iter().map(|field| (field.name().to_string(), 1)).collect();
     let values: Vec<_> = names.iter().map(|(name, value)| (name.as_str(), *value)).collect();
     let key = certifier.make(&widest.grant(&values).unwrap().encoded, &mut rng()).unwrap();
