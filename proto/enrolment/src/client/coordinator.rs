@@ -192,7 +192,7 @@ impl<S: Suite> Coordinator<S> {
             self.set_aside(peer);
             steps.push(Step::Trouble(EnrolmentTrouble::WrongShare { kgc, peer }));
         }
-        steps.extend(self.go_on(shared, now, rng));
+        steps.extend(self.resume(shared, now, rng));
         steps
     }
 
@@ -217,7 +217,7 @@ impl<S: Suite> Coordinator<S> {
         let mut steps = alloc::vec![Step::Trouble(trouble)];
         steps.extend(self.hopeless(shared));
         if self.round.as_ref().is_some_and(|round| round.due(from).is_some()) {
-            steps.extend(self.go_on(shared, now, rng));
+            steps.extend(self.resume(shared, now, rng));
         }
         steps
     }
@@ -233,7 +233,7 @@ impl<S: Suite> Coordinator<S> {
     }
 
     /// The round came to nothing: at once another attempt without those set aside, if the others are enough.
-    fn go_on(&mut self, shared: &SharedRequest<S>, now: Now, rng: &mut dyn CryptoRngCore) -> Steps<S> {
+    fn resume(&mut self, shared: &SharedRequest<S>, now: Now, rng: &mut dyn CryptoRngCore) -> Steps<S> {
         let spent = self.round.take();
         if self.usable(now) >= self.needed(shared) {
             return self.attempt(now, rng);
@@ -332,7 +332,7 @@ impl<S: Suite> KgcSelection<S> for Coordinator<S> {
             self.deadline = None;
             return Vec::new();
         }
-        if spoilt { self.go_on(shared, now, rng) } else { Vec::new() }
+        if spoilt { self.resume(shared, now, rng) } else { Vec::new() }
     }
 
     /// The deadline has come. Who committed itself and did not sign is set aside; if too few are left then, everybody is

@@ -86,17 +86,17 @@ impl Bench {
         self.input(Input::Command(KgcCommand::RevokeDrones(drones.into_iter().collect())));
     }
 
-    fn handle_message(&mut self, from: Peer, message: &Message<S>) {
+    fn receive(&mut self, from: Peer, message: &Message<S>) {
         let bytes = message.encode(&self.deployment);
         self.input(Input::Received { from, bytes: &bytes, via: Via::Peer });
     }
 
     fn query(&mut self, from: Peer, number: u64, max_len: u32) {
-        self.handle_message(from, &Message::RevocationQuery(RevocationQuery { number, max_len }));
+        self.receive(from, &Message::RevocationQuery(RevocationQuery { number, max_len }));
     }
 
     fn tell(&mut self, from: Peer, list: Vec<u8>) {
-        self.handle_message(from, &Message::RevocationList(quiver_message::RevocationList { list }));
+        self.receive(from, &Message::RevocationList(quiver_message::RevocationList { list }));
     }
 
     fn list(&self) -> RevocationList {
