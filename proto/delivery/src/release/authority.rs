@@ -145,3 +145,23 @@ impl<S: Suite> ReleaseAuthority<S> {
         self.parameters.publics.shares().iter().map(|(kgc, _)| *kgc)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use quiver_ainq::{MasterSecret, Ristretto255};
+    use rand_chacha::ChaCha20Rng;
+    use rand_chacha::rand_core::SeedableRng;
+
+    use super::*;
+
+    #[test]
+    fn a_statement_is_looked_into_only_if_it_is_no_longer_than_the_bound_says() {
+        let master = MasterSecret::<Ristretto255>::generate(&mut ChaCha20Rng::seed_from_u64(1));
+        let deployment = Deployment::new(Name::new("test").unwrap(), master.public());
+        let decoded = |length| ReleaseAuthority::decode(&deployment, &alloc::vec![0; length]).map(drop);
+        let limit = MAX_RELEASE_STATEMENT_LEN;
+        let too_long = Err(AinqError::TooLong { what: "statement about a master key", limit });
+        assert_eq!(decoded(limit + 1), too_long);
+        assert_ne!(decoded(limit), too_long);
+    }
+}

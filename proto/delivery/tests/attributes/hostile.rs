@@ -146,6 +146,28 @@ fn recorded_request_under_another_nonce_or_cookie_is_refused() {
 }
 
 #[test]
+fn recorded_request_under_another_payload_is_nobodys() {
+    let mut world = World::new(15, &["orders"]);
+    let drone = world.add_drone();
+    world.grant("orders", drone, Some(b"scout"));
+    keep_requests_away(&mut world);
+    world.dial(drone);
+    world.run_for(Duration::from_millis(1));
+    let (request, message) = world.last(Node::Drone(drone), is_request);
+    let Message::DeliveryRequest(recorded) = message else { unreachable!() };
+    let relabelled = DeliveryRequest { payload: Payload::KeyShares, ..recorded };
+    let relabelled = Message::<S>::DeliveryRequest(relabelled).encode(&world.deployment);
+    world.inject(Node::Drone(drone), Node::Centre, &relabelled);
+    world.run_for(Duration::from_millis(1));
+    assert_eq!((world.made(), world.issued()), (0, 0));
+    assert_eq!(blamed_by_the_kgc(&world), [Offence::OutOfPlace("message to a KGC")]);
+    // As the drone made it, it is good.
+    world.inject(Node::Drone(drone), Node::Centre, &request.bytes);
+    world.run_for(Duration::from_millis(1));
+    assert_eq!((world.made(), world.issued()), (1, 1));
+}
+
+#[test]
 fn answer_opens_for_nobody_else() {
     let mut world = World::new(3, &["orders"]);
     let (drone, thief) = (world.add_drone(), world.add_drone());

@@ -195,3 +195,28 @@ impl From<(Peer, Offence)> for CollectEvent {
         Self::Blamed { peer, offence }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_and_what_passes_by_itself_are_no_refusals() {
+        let refusals = [
+            Verdict::NotYet { at: 2, now: 1 },
+            Verdict::NotApproved,
+            Verdict::NotItsDrone,
+            Verdict::NoPolicy,
+            Verdict::Refused(Reason::NotAuthorised),
+        ];
+        assert!(refusals.iter().all(Verdict::is_refusal));
+        let others = [
+            Verdict::Released,
+            Verdict::Wrong(Fault::Wrong),
+            Verdict::OtherVersion(2),
+            Verdict::Refused(Reason::Busy),
+            Verdict::Refused(Reason::BadCookie),
+        ];
+        assert!(!others.iter().any(Verdict::is_refusal));
+    }
+}
