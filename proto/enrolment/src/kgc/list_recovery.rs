@@ -144,3 +144,29 @@ impl<S: Suite> Kgc<S> {
         self.renew_list(now, rng);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_is_asked_again_as_soon_as_its_minute_is_over_and_not_before() {
+        let mut recovery = ListRecovery::new();
+        let (start, peer) = (Duration::from_secs(1000), Peer(1));
+        assert!(recovery.ask(start, peer));
+        assert!(!recovery.ask(start + ASK_EVERY - Duration::from_nanos(1), peer));
+        assert!(recovery.ask(start + ASK_EVERY, Peer(2)), "another peer has a minute of its own");
+        assert!(recovery.ask(start + ASK_EVERY, peer));
+    }
+
+    #[test]
+    fn no_more_peers_are_remembered_than_the_bound_says() {
+        let mut recovery = ListRecovery::new();
+        let peers = 0..MAX_ASKED as u64;
+        assert!(peers.map(Peer).all(|peer| recovery.ask(Duration::ZERO, peer)));
+        assert!(!recovery.ask(ASK_EVERY, Peer(u64::MAX)));
+        assert!(recovery.ask(ASK_EVERY, Peer(7)), "one that is remembered is asked again");
+        recovery.disconnected(Peer(7));
+        assert!(recovery.ask(ASK_EVERY, Peer(u64::MAX)));
+    }
+}
