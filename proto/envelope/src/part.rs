@@ -178,3 +178,33 @@ impl<S: Suite> Part<S> for Envelopes {
         self.sessions.as_ref()?.tidying
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use quiver_ainq::Ristretto255;
+
+    use super::*;
+
+    #[test]
+    fn a_part_wants_to_be_woken_until_it_has_forgotten_what_it_asked_for() {
+        let at = |seconds| Now { monotonic: Duration::from_secs(seconds), unix: 1_000_000 + seconds };
+        let mut envelopes = Envelopes::new(EnvelopeLimits::default());
+        let deadline = |envelopes: &Envelopes| Part::<Ristretto255>::deadline(envelopes);
+        assert_eq!(deadline(&envelopes), None);
+        envelopes.set_keys(AttributeKeys::new(Vec::new()));
+        let mut tick = |now: Now, overheard: Option<u8>| {
+            let sessions = envelopes.sessions.as_mut().unwrap();
+            if let Some(session) = overheard {
+                sessions.receiver.overhear(now, SessionId([session; 32]));
+            }
+            sessions.tick(now);
+            deadline(&envelopes)
+        };
+        let minutes = |count| Some(Duration::from_secs(100) + TIDYING * count);
+        assert_eq!(tick(at(99), None), None);
+        assert_eq!(tick(at(100), Some(1)), minutes(1));
+        assert_eq!(tick(at(130), Some(2)), minutes(1));
+        assert_eq!(tick(at(160), None), minutes(2), "one is half a minute old");
+        assert_eq!(tick(at(220), None), None);
+    }
+}
