@@ -156,3 +156,24 @@ fn cause(from: KgcId, error: &Error) -> AbortCause {
     };
     AbortCause::Fault { culprit: error.culprits().first().copied().unwrap_or(from), fault }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_says_what_was_wrong_and_whose_it_was() {
+        let said = |error: Error| match cause(2, &error) {
+            AbortCause::Fault { culprit, fault } => (culprit, fault),
+            other => panic!("{other:?}"),
+        };
+        let culprit = 3;
+        assert_eq!(said(Error::InvalidMessage { culprit }), (3, "what is no message of this round"));
+        assert_eq!(said(Error::InvalidProof { culprit }), (3, "no proof that it knows its secret"));
+        assert_eq!(said(Error::InvalidShare { culprit }), (3, "a share that is not the one it committed to"));
+        assert_eq!(said(Error::Contradiction { culprit }), (3, "two different things"));
+        // Of these nobody but the sender is known.
+        assert_eq!(said(Error::EchoMismatch { with: 4 }), (2, "an echo of other commitments than it says"));
+        assert_eq!(said(Error::Frost), (2, "what cannot be used"));
+    }
+}

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use quiver_ainq::{
-    AuthorityStatement, Batch, EquivocationProof, GroupContext, Header, Identity, KgcId, Leadership, Name,
-    Purpose, RevocationList, Revoked, Role, Roster, SecretScalar, SecretValue, SignedAuthority,
-    SignedRevocationList, StrategyKind, Times, identity_statement,
+    AuthorityStatement, Batch, EquivocationProof, GroupContext, Header, Identity, KgcId, Leadership,
+    MAX_REVOCATION_LIST_LEN, Name, Purpose, RevocationList, Revoked, Role, Roster, SecretScalar, SecretValue,
+    SignedAuthority, SignedRevocationList, StatementSignature, StrategyKind, Times, identity_statement,
 };
 use quiver_crypto::canonical::Writer;
 use quiver_message::Message;
@@ -156,6 +156,19 @@ fn who_sends_a_wrong_share_is_named_and_the_list_is_signed_by_others() {
         !all.is_empty() && all.iter().all(|event| **event == QuorumEvent::WrongShare { by: 2 }),
         "{all:?}"
     );
+    // Whoever it let down asks the others for the next one.
+    let let_down: Vec<_> = world.ids().into_iter().filter(|id| world.events(*id).iter().any(named)).collect();
+    let before = world.sent().len();
+    world.command_all(&revoke(&[3]));
+    world.until("another is revoked", |world| names(world, &[1, 3]));
+    let asked: Vec<KgcId> = world.sent()[before..]
+        .iter()
+        .filter(|packet| {
+            let_down.contains(&packet.from) && matches!(packet.message, QuorumMessage::SignProposal(_))
+        })
+        .map(|packet| packet.to)
+        .collect();
+    assert!(!asked.is_empty() && !asked.contains(&2), "{asked:?}");
 }
 
 #[test]
@@ -330,6 +343,52 @@ fn list_held_by_a_stranger_is_taken_if_the_quorum_signed_it() {
     assert!(list(&world, 3).names_serial(&[1; 16]));
 }
 
+/// A list of so many bytes at most that names as many drones as fit, signed by the members 1 and 2.
+fn full_list(world: &mut World) -> SignedRevocationList<S> {
+    let keys = holdings(world);
+    let deployment = world.node(1).deployment().unwrap().clone();
+    let now = START + world.time().as_secs();
+    let mut list =
+        RevocationList { number: 1, issued: now, next_update: now + VALIDITY, revoked: Vec::new() };
+    let one = |number: u32| {
+        let mut serial = [0; 16];
+        serial[..4].copy_from_slice(&number.to_be_bytes());
+        Revoked::unknown(serial)
+    };
+    let (empty, signature) = (list.encode().len(), StatementSignature::<S>::LEN);
+    list.revoked.push(one(1));
+    let each = list.encode().len() - empty;
+    let fit = (MAX_REVOCATION_LIST_LEN - empty - signature) / each;
+    list.revoked = (1..=fit as u32).map(one).collect();
+    list.sort();
+    let message = Purpose::Revocation.message(&deployment, &list.statement());
+    let drawn: Vec<_> =
+        keys[..2].iter().map(|keys| keys.ainq().share().commit(&mut world.rng).unwrap()).collect();
+    let package = SigningPackage::new(0, message, [(1, drawn[0].1), (2, drawn[1].1)]).unwrap();
+    let shares = keys.iter().zip(drawn);
+    let shares = shares
+        .map(|(keys, (nonces, _))| (keys.kgc(), keys.ainq().share().sign(nonces, &package).unwrap()))
+        .collect();
+    let signature = keys[0].ainq().public().aggregate_statement(&package, &shares).unwrap();
+    SignedRevocationList::new(list, signature).unwrap()
+}
+
+#[test]
+fn a_drone_too_many_is_proposed_to_nobody_and_the_operator_is_told() {
+    let mut world = quorum(17, 3, 2);
+    let full = full_list(&mut world).encode();
+    for id in world.ids() {
+        world.command(id, QuorumCommand::TakeRevocations(full.clone()));
+        assert_eq!(list(&world, id).number, 1, "it holds the longest list there is");
+    }
+    world.command_all(&revoke(&[0xFF]));
+    world.run_for(Duration::from_secs(60));
+    for id in world.ids() {
+        assert!(world.events(id).contains(&QuorumEvent::TooMany), "{id} says so");
+        assert_eq!(list(&world, id).number, 1);
+    }
+}
+
 fn about(world: &mut World, kind: &str, name: Name, parameters: Vec<u8>) -> AuthorityStatement<S> {
     AuthorityStatement {
         kind: Name::new(kind).unwrap(),
@@ -357,7 +416,7 @@ fn parameters_need_t_operators_but_a_members_own_part_in_ibe_does_not() {
     world.until("it is signed", |world| signed(world, 2).is_some());
     assert_eq!(world.stored(2).remove(&2), approved, "no operator has said anything");
     let (body, signature) = signed(&world, 2).unwrap();
-    let signature = quiver_ainq::StatementSignature::<S>::decode(&signature).unwrap();
+    let signature = StatementSignature::<S>::decode(&signature).unwrap();
     assert_eq!(body, statement.body());
     let authority = SignedAuthority::new(statement, signature).unwrap();
     assert!(authority.verify(world.node(1).deployment().unwrap()).is_ok());
@@ -406,7 +465,7 @@ fn policies_of_admission_need_t_operators_and_are_signed_as_nothing_else() {
     };
     world.until("it is signed", |world| signed(world).is_some());
     let (body, signature) = signed(&world).unwrap();
-    let signature = quiver_ainq::StatementSignature::<S>::decode(&signature).unwrap();
+    let signature = StatementSignature::<S>::decode(&signature).unwrap();
     assert_eq!(body, policy);
     assert!(signature.verify(world.node(1).deployment().unwrap(), Purpose::AbkePolicy, &policy).is_ok());
 }
