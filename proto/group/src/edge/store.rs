@@ -176,3 +176,31 @@ impl<S: Suite> Edge<S> {
         Ok(edge)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_encoding_outgrows_the_memory_that_was_set_aside_for_it() {
+        let (name, serial) = ("a".repeat(64), [0xFF; 16]);
+        let header = alloc::vec![0xFF; 300];
+        let bytes = || Some(alloc::vec![0xFF; 200]);
+        // Numbers as long as they get, of as many groups as an identity names.
+        let record = Record {
+            boot_no: u32::MAX,
+            pending: bytes(),
+            public: bytes(),
+            secret: bytes(),
+            revocations: Some(&header),
+            wanted: Some(&name),
+            spare: bytes(),
+            next_q: u64::MAX,
+            newest: alloc::vec![(name.as_str(), u64::MAX, u64::MAX, Bytes::new(&header)); quiver_ainq::MAX_GROUPS],
+            membership: bytes(),
+            refused: alloc::vec![(serial, Bytes::new(&header)); 16],
+        };
+        let encoded = postcard::serialize_with_flavor(&record, Room(Vec::new())).unwrap();
+        assert!(encoded.len() <= record.longest(), "{} of {}", encoded.len(), record.longest());
+    }
+}

@@ -77,6 +77,25 @@ fn refused_leader_that_signs_term_after_term_makes_nobody_open_one_for_each() {
 }
 
 #[test]
+fn the_group_is_sent_the_proof_once_a_member_shows_where_a_refused_leader_led_it() {
+    let (mut world, own, like) = contradicted(4);
+    world.run_for(Duration::from_secs(120));
+    let round = world.epoch(1).unwrap().round();
+    let from = world.recorded.len();
+    let bytes = ahead(&mut world, &own, &like, round + 100);
+    world.inject(Node::Edge(0), Node::Leader(1), &bytes);
+    world.run_for(Duration::from_secs(5));
+    for edge in 0..4 {
+        let is_proof = world.recorded[from..].iter().any(|packet| {
+            (packet.from, packet.to) == (Node::Leader(1), Node::Edge(edge))
+                && matches!(decode(&world, packet), Message::EquivocationProof(_))
+        });
+        assert!(is_proof, "edge {edge}");
+    }
+    assert!(world.epoch(1).unwrap().round() > round + 100);
+}
+
+#[test]
 fn headers_whose_keys_have_run_out_make_a_leader_open_a_term_once_in_a_minute() {
     let mut world = World::grouped(3, 2, 3);
     let deputy = world.stolen_key(1);

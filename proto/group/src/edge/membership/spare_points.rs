@@ -183,9 +183,13 @@ impl<S: Suite> SparePoints<S> {
 mod tests {
     use alloc::vec::Vec;
 
-    use quiver_ainq::Ristretto255;
+    use quiver_ainq::{Deployment, MasterSecret, Name, Ristretto255};
+    use quiver_machine::{Context, Outbox, Revocations};
+    use rand_chacha::ChaCha20Rng;
+    use rand_chacha::rand_core::SeedableRng;
 
     use super::*;
+    use crate::edge::failover::Leaders;
 
     #[test]
     fn a_spare_point_that_nobody_acknowledges_is_shown_less_and_less_often() {
@@ -199,5 +203,37 @@ mod tests {
         let slow =
             EdgeTiming { retry: Duration::from_secs(90), retry_max: Duration::from_secs(400), ..timing };
         assert_eq!(spares.patience(&slow), Duration::from_secs(180));
+    }
+
+    #[test]
+    fn a_used_pair_is_kept_for_its_minute_and_erased_at_its_end() {
+        let mut rng = ChaCha20Rng::seed_from_u64(1);
+        let master = MasterSecret::<Ristretto255>::generate(&mut rng);
+        let deployment = Deployment::new(Name::new("test").unwrap(), master.public());
+        let (revocations, timing, mut leaders) = (Revocations::new(), EdgeTiming::default(), Leaders::new());
+        let mut spares = SparePoints::<Ristretto255>::new();
+        let start = Now { monotonic: Duration::from_secs(100), unix: 1_000_000 };
+        let q = spares.current(&mut rng).q();
+        spares.used(start, &mut rng);
+        let mut holds_at = |spares: &mut SparePoints<_>, since: Duration| {
+            let now = Now { monotonic: start.monotonic + since, ..start };
+            let base = Context {
+                now,
+                rng: &mut rng,
+                out: &mut Outbox::new(),
+                deployment: &deployment,
+                keypair: None,
+                revocations: &revocations,
+                group: None,
+            };
+            let mut cx = EdgeContext { base, leaders: &mut leaders, timing: &timing, boot_no: 1 };
+            spares.tick(&mut cx, None);
+            spares.numbered(q).is_some()
+        };
+        assert!(holds_at(&mut spares, Duration::ZERO));
+        assert!(holds_at(&mut spares, KEEP_USED - Duration::from_nanos(1)));
+        assert_eq!(spares.deadline(), Some(start.monotonic + KEEP_USED));
+        assert!(!holds_at(&mut spares, KEEP_USED));
+        assert!(spares.numbered(q + 1).is_some(), "its successor stays");
     }
 }

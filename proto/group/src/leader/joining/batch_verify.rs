@@ -422,4 +422,25 @@ mod tests {
         let outputs = fixture.input(Input::Connected { peer: Peer(9), route: quiver_machine::Route::Leader });
         assert_eq!(relays(&outputs), [(9, true)]);
     }
+
+    #[test]
+    fn of_a_batch_as_many_join_as_the_group_has_room_for() {
+        let mut fixture = LeaderFixture::new(StrategyKind::Flat, 0..3);
+        fixture.leader.base.config.max_members = 5;
+        for number in 1..=3 {
+            let keypair = drone(&mut fixture, number);
+            ask_to_join(&mut fixture, number.into(), &keypair, false);
+        }
+        let outputs = close_batch(&mut fixture);
+        assert_eq!(joined(&outputs), 2);
+        let full = |output: &Output<LeaderEvent, LeaderRecord>| match output {
+            Output::Transmit { payload, .. } => matches!(
+                Message::<S>::decode(&fixture.deployment, payload),
+                Ok(Message::Refusal(refusal)) if refusal.reason == Reason::Full
+            ),
+            _ => false,
+        };
+        assert_eq!(outputs.iter().filter(|output| full(output)).count(), 1);
+        assert_eq!(fixture.term().roster().len(), 5);
+    }
 }

@@ -305,3 +305,46 @@ pub(in crate::leader) fn refuse_unauthenticated<S: Suite>(
         cx.refuse(from, reason, number, wait);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use quiver_ainq::StrategyKind;
+    use quiver_machine::{Input, Output, Peer, Via};
+    use quiver_message::{CatchUpRequest, Message, Reason};
+
+    use super::super::super::test_support::{LeaderFixture, S, name};
+
+    /// What a leader answers a request that nothing authenticates.
+    fn unauthenticated(fixture: &mut LeaderFixture, peer: u64) -> Message<S> {
+        let request = CatchUpRequest {
+            group: name("alpha"),
+            slot: 1,
+            number: [peer as u8; 16],
+            held: [7; 32],
+            tag: [0; 32],
+        };
+        let bytes = Message::<S>::CatchUpRequest(request).encode(&fixture.deployment);
+        let input = Input::Received { from: Peer(peer), via: Via::Peer, bytes: &bytes };
+        let outputs = fixture.input(input);
+        let mut answers = outputs.iter().filter_map(|output| match output {
+            Output::Transmit { payload, .. } => Message::<S>::decode(&fixture.deployment, payload).ok(),
+            _ => None,
+        });
+        answers.next().expect("an answer")
+    }
+
+    #[test]
+    fn how_the_term_was_opened_is_told_until_the_header_ends_and_no_longer() {
+        for strategy in [StrategyKind::Flat, StrategyKind::Tree] {
+            let mut fixture = LeaderFixture::new(strategy, 0..3);
+            let end = fixture.term().current.header.core.valid_until;
+            fixture.now.unix = end - 1;
+            assert!(matches!(unauthenticated(&mut fixture, 1), Message::Rekey(_)));
+            fixture.now.unix = end;
+            let Message::Refusal(refusal) = unauthenticated(&mut fixture, 2) else {
+                panic!("an opening that has ended opens for nobody")
+            };
+            assert_eq!(refusal.reason, Reason::Rejoin);
+        }
+    }
+}
