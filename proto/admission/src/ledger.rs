@@ -134,6 +134,7 @@ mod tests {
             assert_eq!(ledger.take(&CA, &leader(number), 1, 1), Ok(()));
         }
         assert_eq!(ledger.take(&CA, &leader(MAX_LEADERS), 1, 1), Err(Exhausted::Leaders));
+        assert_eq!(ledger.take(&CA, &leader(0), 1, 2), Ok(()), "there is room for who has a place");
         let full = ledger.encode();
         assert_eq!(Ledger::decode(&full).unwrap(), ledger);
         assert_eq!(ledger.take(&CA, &leader(MAX_LEADERS), 2, 1), Ok(()));

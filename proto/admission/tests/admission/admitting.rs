@@ -6,6 +6,7 @@ use quiver_abke::Error as AbkeError;
 use quiver_admission::applicant::ApplicantEvent;
 use quiver_admission::gate::GateEvent;
 use quiver_admission::{AdmissionError, Exhausted, Ledger, WINDOW};
+use quiver_machine::{Input, Machine, Output, Peer, Route};
 use quiver_message::Message;
 
 use crate::world::{MOST, Outcome, S, World, by_drone};
@@ -38,6 +39,20 @@ fn exactly_those_inside_the_fence_or_exempt_get_in() {
             assert!(outcome.sessions.0.is_none() && outcome.sessions.1.is_none());
         }
     }
+}
+
+#[test]
+fn drone_that_applies_to_one_leader_greets_no_other() {
+    let mut world = World::new(22);
+    let credential = world.credential(100, -50, false);
+    let mut drone = world.applicant(&credential, Ledger::default());
+    let mut greeted = |peer: u64| {
+        let connected = Input::Connected { peer: Peer(peer), route: Route::Leader };
+        drone.handle_input(world.clock(), connected, &mut world.rng);
+        matches!(drone.poll_output(), Output::Transmit { .. })
+    };
+    assert!(greeted(1));
+    assert!(!greeted(2));
 }
 
 #[test]

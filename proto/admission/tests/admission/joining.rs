@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use quiver_abke::Error as AbkeError;
-use quiver_admission::{AdmissionError, AnonymousEvent, Ending};
+use quiver_admission::{AdmissionError, AnonymousEvent, AnyEdge, Ending};
 use quiver_ainq::{RevocationList, Revoked, StrategyKind};
 use quiver_group::{EdgeCommand, EdgeEvent, LeaderCommand, LeaderEvent, Source};
 use quiver_machine::Reason;
@@ -50,6 +50,28 @@ fn those_who_satisfy_the_policy_are_members_and_follow_and_nobody_else_gets_anyt
             swarm.run(A_WHILE);
         }
         swarm.assert_in(&all[1..]);
+    }
+}
+
+#[test]
+fn members_of_one_program_keep_one_header_and_follow_all_the_same() {
+    for strategy in BOTH {
+        let mut swarm = Swarm::new(14, strategy);
+        let inside = [swarm.add(100, -50, false), swarm.add(101, -51, false)];
+        swarm.run(A_WHILE);
+        let mut kept = Vec::new();
+        for drone in inside {
+            let machine = swarm.world.node_mut::<AnyEdge<S>>(Node::Drone(drone)).machine_mut().unwrap();
+            machine.share_header(|header| {
+                kept.push(header.clone());
+                kept[0].clone()
+            });
+        }
+        assert_eq!(kept.len(), 2);
+        assert_eq!(kept[0], kept[1]);
+        swarm.lead(LeaderCommand::Rekey);
+        swarm.run(A_WHILE);
+        swarm.assert_in(&inside);
     }
 }
 

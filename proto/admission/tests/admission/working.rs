@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use quiver_abke::Error as AbkeError;
 use quiver_admission::AdmissionError;
+use quiver_admission::gate::GateTiming;
 use quiver_ainq::StrategyKind;
 use quiver_group::{EdgeCommand, LeaderCommand, LeaderEvent};
 use quiver_machine::Misdeed;
@@ -33,6 +34,20 @@ fn leader_with_workers_computes_nothing_itself_and_lets_the_same_in() {
         assert!(swarm.ending(outside).is_some());
         assert_eq!(swarm.leader().admission_work(), 0);
     }
+}
+
+#[test]
+fn first_key_waits_for_company_before_it_is_verified() {
+    let mut swarm = with_workers(7, 1);
+    swarm.run(A_WHILE);
+    swarm.world.jobs_held = true;
+    swarm.add(100, -50, false);
+    let millisecond = Duration::from_millis(1);
+    let waited = (1..1000).find(|_| {
+        swarm.run(millisecond);
+        !swarm.world.jobs.is_empty()
+    });
+    assert!(millisecond * waited.unwrap() >= GateTiming::default().batching, "{waited:?} ms");
 }
 
 #[test]

@@ -289,3 +289,14 @@ fn forged_high_number_stops_revocation_for_a_minute_in_an_hour_at_most() {
     (0..100).for_each(|_| bench.query(Peer(49), u64::MAX, 0));
     assert_eq!(bench.sent.len(), queries);
 }
+
+#[test]
+fn kgc_says_when_its_newest_list_was_signed() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.kgc.revocations_issued(), None);
+    bench.revoke([Revoked::unknown([1; 16])]);
+    assert_eq!(bench.kgc.revocations_issued(), Some(START));
+    bench.pass(Duration::from_secs(60));
+    bench.revoke([Revoked::unknown([2; 16])]);
+    assert_eq!(bench.kgc.revocations_issued(), Some(START + 60));
+}

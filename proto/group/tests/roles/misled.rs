@@ -4,10 +4,10 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use quiver_ainq::{Entry, Part};
+use quiver_ainq::{Entry, Error, Part};
 use quiver_group::{EdgeCommand, EdgeEvent, LeaderCommand, LeaderEvent};
-use quiver_machine::{Reason, Route};
-use quiver_message::{Message, Refusal};
+use quiver_machine::{Offence, Reason, Route};
+use quiver_message::{Leave, Message, Refusal};
 
 use crate::world::{GROUP, Node, Packet, S, World, decode, name};
 
@@ -148,6 +148,29 @@ fn a_replayed_leave_ends_no_later_membership() {
     world.inject(Node::Edge(0), Node::Leader, &leave.bytes);
     world.run_for(Duration::from_secs(2));
     assert!(world.agree(0..2), "{:?}", world.edge_events(0));
+}
+
+#[test]
+fn a_recorded_leave_that_is_moved_to_the_newest_epoch_is_forged() {
+    let mut world = World::grouped(20, 2);
+    world.isolated.insert(Node::Edge(0));
+    world.command_edge(0, EdgeCommand::Leave);
+    let leave = world.recorded.iter().rev().find(|f| f.from == Node::Edge(0)).unwrap().clone();
+    let Message::Leave(leave) = decode(&world, &leave) else { panic!() };
+    world.command_leader(LeaderCommand::Rekey);
+    world.run_for(Duration::from_secs(1));
+    let newest = world.recorded.iter().rev().find_map(|packet| match decode(&world, packet) {
+        Message::Rekey(rekey) => Some(rekey.header.digest(&world.deployment)),
+        _ => None,
+    });
+    let held = newest.unwrap();
+    assert_ne!(held, leave.held);
+    let moved = Message::Leave(Leave { held, ..leave }).encode(&world.deployment);
+    world.inject(Node::Edge(1), Node::Leader, &moved);
+    world.run_for(Duration::from_secs(2));
+    assert_eq!(world.leader().status().members, 2);
+    let forged = Offence::Protocol(Error::InvalidSignature);
+    assert!(world.blamed_by_leader().contains(&&forged), "{:?}", world.blamed_by_leader());
 }
 
 #[test]

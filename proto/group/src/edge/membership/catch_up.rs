@@ -194,27 +194,3 @@ impl CatchUp {
         earlier(self.pending.as_ref().map(|pending| pending.deadline), self.probe)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Whether a question is still open once a leader has said that the epoch held is the current one.
-    fn stays_open(waits_for_key: bool, void: bool) -> bool {
-        let mut catch_up = CatchUp::new(Backoff::new(Duration::from_secs(1), Duration::from_secs(8)));
-        let (number, deadline) = ([7; 16], Duration::from_secs(5));
-        let held = Epoch { term: 1, counter: 1 };
-        catch_up.pending = Some(Box::new(PendingRequest { number, deadline, held, fruitless: false }));
-        let now = Now { monotonic: Duration::from_secs(4), unix: 1_000_000 };
-        catch_up.confirmed(now, None, (waits_for_key, void));
-        catch_up.is_about(&number)
-    }
-
-    #[test]
-    fn a_confirmation_closes_the_question_only_of_a_member_with_a_key_that_is_in_time() {
-        assert!(!stays_open(false, false));
-        assert!(stays_open(true, false));
-        assert!(stays_open(false, true));
-        assert!(stays_open(true, true));
-    }
-}
