@@ -14,12 +14,12 @@ use quiver_delivery::attributes::{
     KeyResponse, MakeError,
 };
 use quiver_delivery::{DeliveryServer, Standalone};
-use quiver_machine::{Input, Machine, Now, Output, Peer, Route, Via};
+use quiver_machine::{Input, Machine, Route};
 use quiver_message::{DeliveryReply, DeliveryRequest as RequestMessage, Message, Payload};
 use quiver_service::keyring::{Entry, HeldKey, Keyring};
 use rand_chacha::rand_core::CryptoRngCore;
 
-use crate::scene::{START, Staged, name, rng};
+use crate::scene::{NOW, PEER, START, Staged, drain, feed, name, rng};
 
 const CHALLENGE: &[u8] = b"a cookie";
 const ANSWER: &[u8] = b"the answer";
@@ -163,27 +163,6 @@ impl KeyMaker for Alarm {
 }
 
 type S = Ristretto255;
-
-const NOW: Now = Now { monotonic: Duration::from_secs(10), unix: START };
-const PEER: Peer = Peer(1);
-
-/// Feeds a machine with one message and drains it.
-fn feed<M: Machine>(machine: &mut M, bytes: &[u8]) -> (Vec<Vec<u8>>, Vec<M::Event>) {
-    machine.handle_input(NOW, Input::Received { from: PEER, via: Via::Peer, bytes }, &mut rng(71));
-    drain(machine)
-}
-
-fn drain<M: Machine>(machine: &mut M) -> (Vec<Vec<u8>>, Vec<M::Event>) {
-    let (mut sent, mut events) = (Vec::new(), Vec::new());
-    loop {
-        match machine.poll_output() {
-            Output::Timeout(_) => return (sent, events),
-            Output::Transmit { payload, .. } => sent.push(payload),
-            Output::Event(event) => events.push(event),
-            Output::Persist(_) | Output::Block(_) | Output::Relay { .. } | Output::Penalize { .. } => {}
-        }
-    }
-}
 
 /// A server and a drone whose connection an attacker controls, who replaces with these bytes the message, the
 /// request within it, the sealed reply, or the statement.

@@ -1,6 +1,7 @@
 //! Enrolment with a quorum of KGCs: what travels, and the machines of both sides.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -10,9 +11,9 @@ use quiver_crypto::Secret;
 use quiver_enrolment::{Kgc, KgcConfig, KgcRecord, Kgcs, MasterShare};
 use quiver_group::edge::EdgeTiming;
 use quiver_group::{Edge, EdgeConfig};
-use quiver_machine::{Destination, Input, Machine, Now, Output, Peer, Route, Snapshot, Via};
+use quiver_machine::{Route, Snapshot, Via};
 use quiver_quorum::{Parameters, PublicShares, SecretShare, dealer};
-use rand_chacha::ChaCha20Rng;
+use quiver_testbed::{Net, Packet, Stimulus};
 
 use crate::scene::{START, Staged, rng};
 
@@ -104,172 +105,112 @@ pub fn quorum_input(bytes: &[u8]) {
 const KGCS: usize = 3;
 const NODES: usize = 5;
 
-/// The first three nodes are KGCs, the other two drones.
+/// The first three nodes are KGCs, the other two drones. All messages are in the hands of an adversary.
 struct QuorumNetwork {
-    kgcs: Vec<Kgc<S>>,
-    drones: Vec<Edge<S>>,
-    records: Vec<Vec<KgcRecord>>,
-    states: Vec<Option<Snapshot>>,
-    /// From, to, message.
-    queue: Vec<(usize, usize, Vec<u8>)>,
-    /// Under which handle the first sees the second.
-    handles: BTreeMap<(usize, usize), Peer>,
-    next: u64,
-    clock: Duration,
-    rng: ChaCha20Rng,
+    net: Net<usize>,
+    queue: Rc<RefCell<Vec<Packet<usize>>>>,
 }
 
 impl QuorumNetwork {
     fn new() -> Self {
-        let mut network = Self {
-            kgcs: (0..KGCS).map(|place| kgc(place, &[])).collect(),
-            drones: (0..2).map(|_| drone(None)).collect(),
-            records: vec![Vec::new(); KGCS],
-            states: vec![None; 2],
-            queue: Vec::new(),
-            handles: BTreeMap::new(),
-            next: 1,
-            clock: Duration::from_secs(10),
-            rng: rng(8),
-        };
-        for node in KGCS..NODES {
-            network.connect(node);
-        }
+        let mut network = Self { net: Net::new(8), queue: Rc::default() };
+        let queue = Rc::clone(&network.queue);
+        network.net.recording = false;
+        network.net.tamper = Some(Box::new(move |packet| {
+            let mut queue = queue.borrow_mut();
+            if queue.len() < 256 {
+                queue.push(packet);
+            }
+            Vec::new()
+        }));
+        network.net.skip(Duration::from_secs(10));
+        (0..KGCS).for_each(|place| network.net.start(place, kgc(place, &[])));
+        (KGCS..NODES).for_each(|node| network.net.start(node, drone(None)));
+        (KGCS..NODES).for_each(|node| network.connect(node));
         network
     }
 
     fn step(&mut self, script: &mut Unstructured<'_>) -> arbitrary::Result<()> {
-        let place = if self.queue.is_empty() { 0 } else { script.choose_index(self.queue.len())? };
+        let queued = self.queue.borrow().len();
+        let place = if queued == 0 { 0 } else { script.choose_index(queued)? };
         match script.int_in_range(0..=15_u8)? {
-            _ if self.queue.is_empty() => self.wait(script.int_in_range(1..=70)?),
+            _ if queued == 0 => self.wait(script.int_in_range(1..=70)?),
             0..=8 => self.deliver(place),
-            9 => drop(self.queue.remove(place)),
-            10 => self.queue.push(self.queue[place].clone()),
+            9 => drop(self.queue.borrow_mut().remove(place)),
+            10 => self.repeat(place, |_| {}),
             11 => {
-                let message = &mut self.queue[place].2;
+                let message = &mut self.queue.borrow_mut()[place].bytes;
                 let at = script.choose_index(message.len())?;
                 message[at] = script.arbitrary()?;
             }
             12 => {
                 // With another sender or another receiver.
                 let (from, to) = (script.choose_index(NODES)?, script.choose_index(NODES)?);
-                let message = self.queue[place].2.clone();
-                self.queue.push((from, to, message));
+                self.repeat(place, |packet| (packet.from, packet.to) = (from, to));
             }
             13 => self.restart(script.choose_index(NODES)?),
             14 => self.wait(script.int_in_range(1..=70)?),
             _ => {
-                let (from, to): (usize, usize) = (script.choose_index(NODES)?, script.choose_index(NODES)?);
-                let message = script.arbitrary()?;
-                self.queue.push((from, to, message));
+                let (from, to) = (script.choose_index(NODES)?, script.choose_index(NODES)?);
+                let bytes = script.arbitrary()?;
+                self.queue.borrow_mut().push(Packet { from, to, via: Via::Peer, bytes });
             }
         }
         Ok(())
     }
 
+    fn repeat(&mut self, place: usize, change: impl FnOnce(&mut Packet<usize>)) {
+        let mut queue = self.queue.borrow_mut();
+        let mut packet = queue[place].clone();
+        change(&mut packet);
+        queue.push(packet);
+    }
+
     fn deliver(&mut self, place: usize) {
-        let (from, to, bytes) = self.queue.remove(place);
-        if let Some(from) = self.handles.get(&(to, from)).copied() {
-            self.feed(to, &Stimulus::Received(from, bytes));
+        let Packet { from, to, via, bytes } = self.queue.borrow_mut().remove(place);
+        if let Some(peer) = self.net.peer(to, from) {
+            self.net.feed(to, Stimulus::Received(peer, via, bytes.into()));
         }
     }
 
     fn wait(&mut self, seconds: u64) {
-        self.clock += Duration::from_secs(seconds);
-        (0..NODES).for_each(|node| self.feed(node, &Stimulus::Timeout));
+        self.net.skip(Duration::from_secs(seconds));
+        (0..NODES).for_each(|node| self.net.feed(node, Stimulus::Deadline));
     }
 
     /// Restarts the node from its records.
     fn restart(&mut self, node: usize) {
-        match node.checked_sub(KGCS) {
-            None => self.kgcs[node] = kgc(node, &self.records[node]),
-            Some(drone_number) => self.drones[drone_number] = drone(self.states[drone_number].as_ref()),
+        self.net.stop(node);
+        if node < KGCS {
+            let restored = kgc(node, self.net.node::<Kgc<S>>(node).records());
+            self.net.start(node, restored);
+            (KGCS..NODES).for_each(|drone| self.connect(drone));
+        } else {
+            let restored = drone(self.net.node::<Edge<S>>(node).records().last());
+            self.net.start(node, restored);
+            self.connect(node);
         }
-        let gone: Vec<_> = self.handles.keys().copied().filter(|(a, b)| *a == node || *b == node).collect();
-        for (at, of) in gone {
-            if let Some(peer) = self.handles.remove(&(at, of)).filter(|_| at != node) {
-                self.feed(at, &Stimulus::Disconnected(peer));
-            }
-        }
-        if node < KGCS { (KGCS..NODES).for_each(|drone| self.connect(drone)) } else { self.connect(node) }
     }
 
     fn connect(&mut self, drone: usize) {
-        for kgc in 0..KGCS {
-            if self.handles.contains_key(&(drone, kgc)) {
-                continue;
-            }
-            for (at, of, route) in [(kgc, drone, Route::Inbound), (drone, kgc, Route::Kgc)] {
-                let peer = Peer(self.next);
-                self.next += 1;
-                self.handles.insert((at, of), peer);
-                self.feed(at, &Stimulus::Connected(peer, route));
-            }
-        }
-    }
-
-    fn feed(&mut self, node: usize, stimulus: &Stimulus) {
-        let now = Now { monotonic: self.clock, unix: START + self.clock.as_secs() };
-        let mut sent = Vec::new();
-        match node.checked_sub(KGCS) {
-            None => {
-                self.kgcs[node].handle_input(now, stimulus.input(), &mut self.rng);
-                drain(&mut self.kgcs[node], &mut self.records[node], &mut sent);
-            }
-            Some(number) => {
-                self.drones[number].handle_input(now, stimulus.input(), &mut self.rng);
-                let mut states = Vec::new();
-                drain(&mut self.drones[number], &mut states, &mut sent);
-                self.states[number] = states.pop().or(self.states[number].take());
-            }
-        }
-        for (peer, bytes) in sent {
-            let to = self.handles.iter().find(|((at, _), handle)| *at == node && **handle == peer);
-            if let Some(((_, to), _)) = to.filter(|_| self.queue.len() < 256) {
-                self.queue.push((node, *to, bytes));
-            }
-        }
+        (0..KGCS).for_each(|kgc| self.net.connect(drone, kgc, Route::Kgc));
     }
 
     fn check(&self) {
-        for records in &self.records {
-            let pins = records.iter().filter(|record| matches!(record, KgcRecord::Pinned { .. }));
+        for kgc in 0..KGCS {
+            let pins = self
+                .net
+                .node::<Kgc<S>>(kgc)
+                .records()
+                .iter()
+                .filter(|record| matches!(record, KgcRecord::Pinned { .. }));
             assert!(pins.count() <= 1, "a token bound twice");
         }
-        assert!(self.kgcs.iter().all(|kgc| kgc.open_rounds() <= 4), "more open rounds than a token may have");
-        let enrolled = self.drones.iter().filter(|drone| drone.keypair().is_some());
+        let open = (0..KGCS).map(|kgc| self.net.machine::<Kgc<S>>(kgc).open_rounds()).max();
+        assert!(open <= Some(4), "more open rounds than a token may have");
+        let enrolled = (KGCS..NODES).filter(|id| self.net.machine::<Edge<S>>(*id).keypair().is_some());
         assert!(enrolled.count() <= 1, "two keys for one token");
     }
-}
-
-enum Stimulus {
-    Timeout,
-    Connected(Peer, Route),
-    Disconnected(Peer),
-    Received(Peer, Vec<u8>),
-}
-
-impl Stimulus {
-    fn input<C>(&self) -> Input<'_, C> {
-        match self {
-            Self::Timeout => Input::Timeout,
-            Self::Connected(peer, route) => Input::Connected { peer: *peer, route: *route },
-            Self::Disconnected(peer) => Input::Disconnected { peer: *peer },
-            Self::Received(from, bytes) => Input::Received { from: *from, via: Via::Peer, bytes },
-        }
-    }
-}
-
-fn drain<M: Machine>(machine: &mut M, records: &mut Vec<M::Record>, sent: &mut Vec<(Peer, Vec<u8>)>) {
-    for _ in 0..1000 {
-        match machine.poll_output() {
-            Output::Timeout(_) => return,
-            Output::Persist(record) => records.push(record),
-            Output::Transmit { to: Destination::Peer(to), payload } => sent.push((to, payload)),
-            _ => {}
-        }
-    }
-    panic!("outputs do not end");
 }
 
 fn kgc(place: usize, records: &[KgcRecord]) -> Kgc<S> {

@@ -1,15 +1,16 @@
 //! The KGCs of a quorum: what they say to one another, what they store, and their machine, taken to some
 //! point of an honest past and then fed with anything two other members, or strangers, can say.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use arbitrary::Unstructured;
 use quiver_ainq::{KgcId, Revoked, Ristretto255};
-use quiver_machine::{Destination, Input, Machine, Now, Output, Peer, Route, Via};
+use quiver_machine::{Destination, Input, Machine, Now, Peer, Route, Via};
 use quiver_message::QuorumMessage;
 use quiver_quorum::PublicShares;
 use quiver_quorum_node::{Ibe, QuorumCommand, QuorumConfig, QuorumMembership, QuorumNode, QuorumRecord};
+use quiver_testbed::{Net, Outputs};
 use rand_chacha::ChaCha20Rng;
 
 use crate::mutation::mutate;
@@ -62,82 +63,67 @@ fn kind(record: &QuorumRecord) -> u8 {
     }
 }
 
-/// Executes all outputs. Returns the messages by the handle they are sent to.
-fn drain(node: &mut QuorumNode<S>, stored: &mut Stored) -> Vec<(Peer, Vec<u8>)> {
-    let mut sent = Vec::new();
-    for _ in 0..10_000 {
-        match node.poll_output() {
-            Output::Timeout(_) => return sent,
-            Output::Transmit { to: Destination::Peer(peer), payload } => sent.push((peer, payload)),
-            Output::Transmit { .. } | Output::Block(_) | Output::Relay { .. } | Output::Penalize { .. } => {
-                panic!("members talk to members alone")
-            }
-            Output::Persist(record) => drop(stored.insert(kind(&record), record)),
-            Output::Event(_) => {}
-        }
-    }
-    panic!("it never comes to rest");
+/// Executes all outputs, except that messages to other members are lost.
+fn drain(node: &mut QuorumNode<S>, stored: &mut Stored) {
+    let Outputs { records, effects, .. } = Outputs::of(node);
+    let only_sends = effects.blocked.is_empty() && effects.penalized.is_empty() && effects.relayed.is_empty();
+    let to_members = effects.sent.iter().all(|(to, _)| matches!(to, Destination::Peer(_)));
+    assert!(only_sends && to_members, "members talk to members alone");
+    stored.extend(newest(&records));
+}
+
+fn newest(records: &[QuorumRecord]) -> Stored {
+    records.iter().map(|record| (kind(record), record.clone())).collect()
 }
 
 impl HonestRun {
     fn new() -> Self {
         let identities = (1..=3_u8).map(|id| vec![id; 20]).collect();
         let membership = QuorumMembership::new::<S>(name("fuzzed"), 2, identities).expect("two of three");
-        let mut rng = rng(90);
-        let mut nodes: Vec<_> =
-            (1..=3).map(|id| QuorumNode::<S>::new(config(&membership, id), []).expect("new")).collect();
+        let mut net = Net::new(90);
+        for id in 1..=3 {
+            net.start(id, QuorumNode::<S>::new(config(&membership, id), []).expect("new"));
+        }
+        for (one, other) in [(1, 2), (1, 3), (2, 3)] {
+            net.link(one, other, (Route::Member(other), Route::Member(one)));
+        }
         let mut past = Self { membership, heard: Vec::new(), points: vec![Vec::new()], digests: Vec::new() };
-        let (mut stored, mut queue) = (Stored::new(), VecDeque::new());
-        let mut tell = |past: &mut Self,
-                        id: usize,
-                        input: Input<'_, QuorumCommand>,
-                        seconds,
-                        queue: &mut VecDeque<_>| {
-            nodes[id].handle_input(now(seconds), input, &mut rng);
-            let mut others = Stored::new();
-            let sent = drain(&mut nodes[id], if id == 0 { &mut stored } else { &mut others });
-            queue.extend(sent.into_iter().map(|(peer, bytes)| (id, peer.0 as usize, bytes)));
-            if id == 0 && stored.contains_key(&1) && past.points.len() == 1 && past.heard.len() > 3 {
-                past.points.push(stored.values().cloned().collect());
-            }
-            if let Some(keys) = nodes[0].keys().filter(|_| id == 0)
-                && !past.digests.contains(&keys.digest())
-            {
-                past.digests.push(keys.digest());
-                past.points.push(stored.values().cloned().collect());
-            }
-        };
-        for (id, other) in [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)] {
-            let route = Route::Member(other as KgcId + 1);
-            tell(&mut past, id, Input::Connected { peer: Peer(other), route }, 1, &mut queue);
-        }
         for second in 2..400 {
-            for id in 0..3 {
-                let revoke = QuorumCommand::Revoke(vec![Revoked::unknown([second as u8; 16])]);
-                match second {
-                    3 => tell(&mut past, id, Input::Command(QuorumCommand::Generate), second, &mut queue),
-                    100 if id == 1 => {
-                        tell(&mut past, id, Input::Command(QuorumCommand::Refresh), second, &mut queue)
-                    }
-                    200 | 201 => tell(&mut past, id, Input::Command(revoke), second, &mut queue),
-                    _ => tell(&mut past, id, Input::Timeout, second, &mut queue),
-                }
+            while net.step(Duration::from_secs(second)) {
+                past.look(&net);
             }
-            while let Some((from, to, bytes)) = queue.pop_front() {
-                if to == 0 {
-                    past.heard.push((from as KgcId + 1, bytes.clone()));
-                }
-                tell(
-                    &mut past,
-                    to,
-                    Input::Received { from: Peer(from as u64), via: Via::Peer, bytes: &bytes },
-                    second,
-                    &mut queue,
-                );
+            for id in 1..=3 {
+                let command = match second {
+                    3 => QuorumCommand::Generate,
+                    100 if id == 2 => QuorumCommand::Refresh,
+                    200 | 201 => QuorumCommand::Revoke(vec![Revoked::unknown([second as u8; 16])]),
+                    _ => continue,
+                };
+                net.command::<QuorumNode<S>>(id, command);
+                past.look(&net);
             }
         }
+        let only_sends = net.blocked.is_empty() && net.penalized.is_empty() && net.relayed.is_empty();
+        assert!(only_sends && net.unheard.is_empty(), "members talk to members alone");
+        let heard = net.recorded.into_iter().filter(|packet| packet.to == 1);
+        past.heard = heard.map(|packet| (packet.from, packet.bytes)).collect();
         assert_eq!((past.points.len(), past.digests.len()), (4, 2), "an honest past");
         past
+    }
+
+    /// Keeps the records of the first member if it has reached a point to start from.
+    fn look(&mut self, net: &Net<KgcId>) {
+        let node = net.node::<QuorumNode<S>>(1);
+        let heard = net.recorded.iter().filter(|packet| packet.to == 1).count();
+        let in_ceremony = self.points.len() == 1
+            && heard > 3
+            && node.records().iter().any(|record| matches!(record, QuorumRecord::Ceremony(_)));
+        let digest = net.machine::<QuorumNode<S>>(1).keys().map(|keys| keys.digest());
+        let new = digest.filter(|digest| !self.digests.contains(digest));
+        if in_ceremony || new.is_some() {
+            self.points.push(newest(node.records()).into_values().collect());
+            self.digests.extend(new);
+        }
     }
 }
 
@@ -210,8 +196,7 @@ fn connect(node: &mut QuorumNode<S>, rng: &mut ChaCha20Rng) {
 
 fn replay(u: &mut Unstructured<'_>) -> arbitrary::Result<()> {
     let past = honest_run();
-    let mut stored: Stored =
-        u.choose(&past.points)?.iter().map(|record| (kind(record), record.clone())).collect();
+    let mut stored = newest(u.choose(&past.points)?);
     let start = |stored: &Stored| {
         let records: Vec<_> = stored.values().cloned().collect();
         QuorumNode::<S>::new(config(&past.membership, 1), records).expect("what it stored, it takes back")
@@ -220,43 +205,30 @@ fn replay(u: &mut Unstructured<'_>) -> arbitrary::Result<()> {
     connect(&mut node, &mut rng);
     for _ in 0..MAX_STEPS {
         let (from, heard) = u.choose(&past.heard)?;
-        match u.int_in_range(0..=15_u8)? {
-            0 => seconds += u64::from(u.arbitrary::<u16>()?),
+        let (mut from, mut bytes) = (Peer(u64::from(*from)), heard.clone());
+        let input = match u.int_in_range(0..=15_u8)? {
+            0 => {
+                seconds += u64::from(u.arbitrary::<u16>()?);
+                continue;
+            }
             1 => {
                 node = start(&stored);
                 connect(&mut node, &mut rng);
+                continue;
             }
-            2 => {
-                let command = command(u)?;
-                node.handle_input(now(seconds), Input::Command(command), &mut rng);
+            2 => Input::Command(command(u)?),
+            4 => Input::Timeout,
+            how => {
+                if let 3 | 5..=9 = how {
+                    bytes = mutate(u, bytes, heard)?;
+                }
+                if how == 3 {
+                    from = Peer(u64::from(u.int_in_range(1..=4_u16)?));
+                }
+                Input::Received { from, via: Via::Peer, bytes: &bytes }
             }
-            3 => {
-                let bytes = mutate(u, heard.clone(), heard)?;
-                let from = Peer(u64::from(u.int_in_range(1..=4_u16)?));
-                node.handle_input(
-                    now(seconds),
-                    Input::Received { from, via: Via::Peer, bytes: &bytes },
-                    &mut rng,
-                );
-            }
-            4 => node.handle_input(now(seconds), Input::Timeout, &mut rng),
-            5..=9 => {
-                let (from, bytes) = (Peer(u64::from(*from)), mutate(u, heard.clone(), heard)?);
-                node.handle_input(
-                    now(seconds),
-                    Input::Received { from, via: Via::Peer, bytes: &bytes },
-                    &mut rng,
-                );
-            }
-            _ => {
-                let from = Peer(u64::from(*from));
-                node.handle_input(
-                    now(seconds),
-                    Input::Received { from, via: Via::Peer, bytes: heard },
-                    &mut rng,
-                );
-            }
-        }
+        };
+        node.handle_input(now(seconds), input, &mut rng);
         drain(&mut node, &mut stored);
         let digest = node.keys().map(|keys| keys.digest());
         assert!(digest.is_none_or(|digest| past.digests.contains(&digest)), "shares that nobody confirmed");

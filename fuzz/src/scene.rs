@@ -1,11 +1,14 @@
 //! A deployment with tokens and keys, the same in every run.
 
 use core::cell::OnceCell;
+use std::time::Duration;
 
 use quiver_ainq::{
     Bls12381G1, Deployment, DroneKeypair, EnrolmentRequest, IssuedToken, MasterSecret, Name,
     OperatorSecretKey, PendingEnrolment, Ristretto255, Role, SealedReply, Suite, TokenGrant,
 };
+use quiver_machine::{Input, Machine, Now, Peer, Via};
+use quiver_testbed::Outputs;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -20,6 +23,23 @@ pub const GROUP: &str = "alpha";
 /// Random numbers that are the same in every run.
 pub fn rng(seed: u64) -> ChaCha20Rng {
     ChaCha20Rng::seed_from_u64(seed)
+}
+
+/// When two machines speak with each other through a fuzzer.
+pub(crate) const NOW: Now = Now { monotonic: Duration::from_secs(10), unix: START };
+/// As what each knows the other.
+pub(crate) const PEER: Peer = Peer(1);
+
+/// What a machine sends and reports.
+pub(crate) fn drain<M: Machine>(machine: &mut M) -> (Vec<Vec<u8>>, Vec<M::Event>) {
+    let outputs = Outputs::of(machine);
+    (outputs.effects.sent.into_iter().map(|(_, bytes)| bytes).collect(), outputs.events)
+}
+
+/// The same when it was fed with one message.
+pub(crate) fn feed<M: Machine>(machine: &mut M, bytes: &[u8]) -> (Vec<Vec<u8>>, Vec<M::Event>) {
+    machine.handle_input(NOW, Input::Received { from: PEER, via: Via::Peer, bytes }, &mut rng(71));
+    drain(machine)
 }
 
 /// A name.

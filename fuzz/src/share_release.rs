@@ -10,16 +10,14 @@ use quiver_delivery::release::{
 };
 use quiver_delivery::{DeliveryServer, Standalone};
 use quiver_ibe::{Condition, Dealing};
-use quiver_machine::{Input, Machine, Now, Output, Peer, Route, Via};
+use quiver_machine::{Input, Machine, Route};
 use quiver_message::{DeliveryReply, DeliveryRequest as RequestMessage, Message, Payload};
 use std::time::Duration;
 
-use crate::scene::{START, Staged, name, rng};
+use crate::scene::{NOW, PEER, Staged, drain, feed, name, rng};
 
 type S = Ristretto255;
 
-const NOW: Now = Now { monotonic: Duration::from_secs(10), unix: START };
-const PEER: Peer = Peer(1);
 const CONDITION: &str = "not-before/2020-01-01T00:00:00Z";
 
 /// A decoded value must encode to the bytes it came from.
@@ -74,23 +72,6 @@ fn server() -> (Standalone<S, ShareServer<S>>, ReleaseAuthority<S>) {
     };
     let server = DeliveryServer::new(Secret::new([3; 32]), ShareReleaser::new(config));
     (Standalone::server(scene.deployment.clone(), server), authority)
-}
-
-fn feed<M: Machine>(machine: &mut M, bytes: &[u8]) -> (Vec<Vec<u8>>, Vec<M::Event>) {
-    machine.handle_input(NOW, Input::Received { from: PEER, via: Via::Peer, bytes }, &mut rng(75));
-    drain(machine)
-}
-
-fn drain<M: Machine>(machine: &mut M) -> (Vec<Vec<u8>>, Vec<M::Event>) {
-    let (mut sent, mut events) = (Vec::new(), Vec::new());
-    loop {
-        match machine.poll_output() {
-            Output::Timeout(_) => return (sent, events),
-            Output::Transmit { payload, .. } => sent.push(payload),
-            Output::Event(event) => events.push(event),
-            Output::Persist(_) | Output::Block(_) | Output::Relay { .. } | Output::Penalize { .. } => {}
-        }
-    }
 }
 
 /// A KGC and a drone whose connection an attacker controls, who replaces with these bytes the message, the

@@ -57,10 +57,6 @@ impl FuzzMachine for Deputy {
         Ok(Self(leader))
     }
 
-    fn store(disk: &mut Vec<LeaderRecord>, record: LeaderRecord) {
-        disk.push(record);
-    }
-
     fn observe(checker: &mut Checker, event: &LeaderEvent) {
         observe_leader(checker, event);
     }

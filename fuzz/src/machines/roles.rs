@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
+use std::fmt::Debug;
 use std::sync::OnceLock;
 
 use arbitrary::Unstructured;
@@ -40,12 +41,10 @@ impl Checker {
 
 /// A machine that a fuzzer can drive.
 pub(crate) trait FuzzMachine:
-    Machine<Command: Clone + core::fmt::Debug, Record: Clone + core::fmt::Debug> + Sized
+    Machine<Command: Clone + Debug, Event: Debug, Record: Clone + Debug> + Sized + 'static
 {
     /// The machine that these records make.
     fn restart(records: &[Self::Record], strategy: StrategyKind) -> Result<Self, RestoreError>;
-    /// Puts a record on the disk.
-    fn store(disk: &mut Vec<Self::Record>, record: Self::Record);
     /// Checks an event.
     fn observe(checker: &mut Checker, event: &Self::Event);
     /// Some command.
@@ -88,10 +87,6 @@ impl FuzzMachine for Kgc<S> {
             revocation_validity: 86_400,
         };
         Self::new(config, records.to_vec())
-    }
-
-    fn store(disk: &mut Vec<KgcRecord>, record: KgcRecord) {
-        disk.push(record);
     }
 
     fn observe(checker: &mut Checker, event: &KgcEvent) {
@@ -172,10 +167,6 @@ impl FuzzMachine for LeaderNode {
         Ok(Self::new(leader, Envelopes::default()))
     }
 
-    fn store(disk: &mut Vec<Only<LeaderRecord>>, record: Only<LeaderRecord>) {
-        disk.push(record);
-    }
-
     fn observe(checker: &mut Checker, event: &Self::Event) {
         if let Either::Left(event) = event {
             observe_leader(checker, event);
@@ -219,10 +210,6 @@ impl FuzzMachine for EdgeNode {
     fn restart(records: &[Only<Snapshot>], _: StrategyKind) -> Result<Self, RestoreError> {
         let edge = Edge::new(edge_config(0), records.last().and_then(Either::left))?;
         Ok(Self::new(edge, Envelopes::default()))
-    }
-
-    fn store(disk: &mut Vec<Only<Snapshot>>, record: Only<Snapshot>) {
-        disk.push(record);
     }
 
     fn observe(checker: &mut Checker, event: &Self::Event) {

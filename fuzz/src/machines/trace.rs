@@ -3,14 +3,13 @@
 use std::time::Duration;
 
 use quiver_ainq::StrategyKind;
-use quiver_machine::{Destination, Input, MAX_MESSAGE_LEN, Now, Output, Peer, Route, Via};
+use quiver_machine::{Input, MAX_MESSAGE_LEN, Machine, Now, Output, Peer, Route, Via};
+use quiver_testbed::Outputs;
 use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::CryptoRngCore;
 
 use super::roles::{Checker, FuzzMachine};
 use crate::scene::rng;
-
-/// More outputs than any one input may cause.
-const MANY: usize = 10_000;
 
 /// An input that owns its bytes.
 #[derive(Clone, Debug)]
@@ -49,9 +48,6 @@ impl<M: FuzzMachine> Trace<M> {
     }
 }
 
-/// A message that a machine wants sent.
-pub(crate) type Sent = (Destination, Vec<u8>);
-
 /// A machine with its random numbers, its disk and a checker of what must hold.
 pub(crate) struct Harness<M: FuzzMachine> {
     pub(crate) machine: M,
@@ -82,7 +78,7 @@ impl<M: FuzzMachine> Harness<M> {
     }
 
     /// Feeds one input and executes the machine's outputs.
-    pub(crate) fn take(&mut self, now: Now, step: &Step<M::Command>) -> Vec<Sent> {
+    pub(crate) fn take(&mut self, now: Now, step: &Step<M::Command>) {
         let input = match step {
             Step::Timeout => Input::Timeout,
             Step::Connected(peer, route) => Input::Connected { peer: *peer, route: *route },
@@ -91,27 +87,17 @@ impl<M: FuzzMachine> Harness<M> {
             Step::Command(command) => Input::Command(command.clone()),
         };
         self.machine.handle_input(now, input, &mut self.rng);
-        self.drain()
+        self.drain();
     }
 
-    fn drain(&mut self) -> Vec<Sent> {
-        let mut sent = Vec::new();
-        for _ in 0..MANY {
-            match self.machine.poll_output() {
-                Output::Persist(record) => M::store(&mut self.disk, record),
-                Output::Transmit { to, payload } => {
-                    assert!(payload.len() <= MAX_MESSAGE_LEN, "a message of {} bytes", payload.len());
-                    sent.push((to, payload));
-                }
-                Output::Event(event) => M::observe(&mut self.checker, &event),
-                Output::Block(_) | Output::Relay { .. } | Output::Penalize { .. } => {}
-                Output::Timeout(deadline) => {
-                    self.deadline = deadline;
-                    return sent;
-                }
-            }
+    fn drain(&mut self) {
+        let outputs = Outputs::of(&mut self.machine);
+        outputs.events.iter().for_each(|event| M::observe(&mut self.checker, event));
+        for (_, payload) in outputs.effects.sent {
+            assert!(payload.len() <= MAX_MESSAGE_LEN, "a message of {} bytes", payload.len());
         }
-        panic!("the outputs of one input do not end");
+        self.disk.extend(outputs.records);
+        self.deadline = outputs.deadline;
     }
 
     /// Advances time to the deadline, if it comes within a day, and checks that the machine then has no more
@@ -138,5 +124,49 @@ impl<M: FuzzMachine> Harness<M> {
         self.machine = M::restart(&self.disk, self.strategy).expect("what was persisted restores");
         self.machine.check();
         self.drain();
+    }
+}
+
+/// A machine of the honest run whose inputs are recorded: with its random numbers, they determine its state.
+pub(crate) struct Recorder<M: FuzzMachine> {
+    pub(crate) machine: M,
+    rng: ChaCha20Rng,
+    pub(crate) checker: Checker,
+    pub(crate) trace: Trace<M>,
+}
+
+impl<M: FuzzMachine> Recorder<M> {
+    pub(crate) fn new(machine: M, seed: u64, strategy: StrategyKind) -> Self {
+        let mut checker = Checker::default();
+        checker.trusting = true;
+        let trace = Trace { seed, strategy, steps: Vec::new(), marks: vec![0], records: Vec::new() };
+        Self { machine, rng: rng(seed), checker, trace }
+    }
+}
+
+impl<M: FuzzMachine> Machine for Recorder<M> {
+    type Command = M::Command;
+    type Event = M::Event;
+    type Record = M::Record;
+
+    fn handle_input(&mut self, now: Now, input: Input<'_, M::Command>, _: &mut dyn CryptoRngCore) {
+        let step = match &input {
+            Input::Timeout => Step::Timeout,
+            Input::Connected { peer, route } => Step::Connected(*peer, *route),
+            Input::Disconnected { peer } => Step::Disconnected(*peer),
+            Input::Received { from, via, bytes } => Step::Received(*from, *via, bytes.to_vec()),
+            Input::Command(command) => Step::Command(command.clone()),
+            Input::Resumed => panic!("nobody makes a copy of it"),
+        };
+        self.trace.steps.push((now, step));
+        self.machine.handle_input(now, input, &mut self.rng);
+    }
+
+    fn poll_output(&mut self) -> Output<M::Event, M::Record> {
+        let output = self.machine.poll_output();
+        if let Output::Event(event) = &output {
+            M::observe(&mut self.checker, event);
+        }
+        output
     }
 }
