@@ -1,37 +1,12 @@
 //! Companions: real edges beside the board, on perfect links.
 
-use std::time::Duration;
-
 use quiver_ainq::{Revoked, Role};
 use quiver_enrolment::{KgcCommand, Kgcs};
 use quiver_group::edge::EdgeTiming;
 use quiver_group::{Edge, EdgeConfig};
-use quiver_machine::{Destination, Input, Machine, Output, Peer, Route};
+use quiver_machine::Route;
 
-use crate::{GROUP, InFlight, S, TestNetwork, grant, name};
-
-/// Handles of KGC and leader at companions.
-pub(crate) const KGC: Peer = Peer(1);
-pub(crate) const LEADER: Peer = Peer(2);
-/// First handle of companions at KGC and leader, above all others.
-const FIRST: u64 = 1 << 32;
-
-pub(crate) struct Companion {
-    serial: [u8; 16],
-    machine: Edge<S>,
-    deadline: Option<Duration>,
-    /// Whether it is offline.
-    silent: bool,
-}
-
-/// Index of the companion with this handle at KGC and leader.
-pub(crate) fn index(peer: Peer) -> Option<usize> {
-    peer.0.checked_sub(FIRST).and_then(|index| usize::try_from(index).ok())
-}
-
-fn peer(index: usize) -> Peer {
-    Peer(FIRST + index as u64)
-}
+use crate::{GROUP, Node, S, TestNetwork, grant, name};
 
 impl TestNetwork {
     /// There are so many more drones, which begin to enrol.
@@ -39,10 +14,10 @@ impl TestNetwork {
     /// # Panics
     /// If the machines refuse their configuration.
     pub fn add_companions(&mut self, count: usize) {
-        for index in self.companions.len()..self.companions.len() + count {
+        for index in self.serials.len()..self.serials.len() + count {
             let grant = grant(&format!("companion-{index}"), Role::Edge);
             let token = self.operator.issue(&self.deployment, grant, &mut self.rng).unwrap();
-            let serial = token.token.statement.identity().serial;
+            self.serials.push(token.token.statement.identity().serial);
             let config = EdgeConfig {
                 deployment: self.deployment.clone(),
                 group: Some(name(GROUP)),
@@ -50,76 +25,51 @@ impl TestNetwork {
                 kgcs: Kgcs::single(),
                 timing: EdgeTiming::default(),
             };
-            let machine = Edge::new(config, None).unwrap();
-            self.companions.push(Companion { serial, machine, deadline: None, silent: false });
-            self.feed_kgc(Input::Connected { peer: peer(index), route: Route::Inbound });
-            self.feed_leader(Input::Connected { peer: peer(index), route: Route::Inbound });
-            self.feed_companion(index, Input::Connected { peer: KGC, route: Route::Kgc });
-            self.feed_companion(index, Input::Connected { peer: LEADER, route: Route::Leader });
+            let companion = Node::Companion(index);
+            self.net.start(companion, Edge::<S>::new(config, None).unwrap());
+            self.net.subscribe(companion);
+            self.net.connect(companion, Node::Kgc, Route::Kgc);
+            self.net.connect(companion, Node::Leader, Route::Leader);
         }
+    }
+
+    fn companions(&self) -> impl Iterator<Item = (Node, &Edge<S>)> {
+        (0..self.serials.len()).map(Node::Companion).map(|node| (node, self.net.machine(node)))
     }
 
     /// Whether all of them hold the leader's key.
     #[must_use]
     pub fn companions_agree(&self) -> bool {
-        let epoch = self.leader.status().epoch;
-        self.companions.iter().all(|companion| companion.machine.status().epoch == epoch)
+        let epoch = self.leader().status().epoch;
+        self.companions().all(|(_, companion)| companion.status().epoch == epoch)
+    }
+
+    /// The companions with an odd slot.
+    fn every_second(&self) -> Vec<Node> {
+        let odd = |companion: &Edge<S>| companion.status().slot.is_some_and(|slot| slot % 2 == 1);
+        self.companions().filter(|(_, companion)| odd(companion)).map(|(node, _)| node).collect()
     }
 
     /// Takes the companions with an odd slot offline.
     pub fn silence_every_second(&mut self) {
-        for companion in &mut self.companions {
-            companion.silent = companion.machine.status().slot.is_some_and(|slot| slot % 2 == 1);
-        }
+        let silent = self.every_second();
+        self.net.isolated.extend(silent);
     }
 
     /// Revokes the companions with an odd slot.
     pub fn revoke_every_second(&mut self) {
-        let odd = |companion: &&Companion| companion.machine.status().slot.is_some_and(|slot| slot % 2 == 1);
-        let revoked = self.companions.iter().filter(odd).map(|companion| Revoked::unknown(companion.serial));
-        let revoked = revoked.collect();
-        self.feed_kgc(Input::Command(KgcCommand::RevokeDrones(revoked)));
+        let odd = self.every_second();
+        let serials = self.serials.iter().enumerate();
+        let revoked = serials.filter(|(index, _)| odd.contains(&Node::Companion(*index)));
+        let revoked = revoked.map(|(_, serial)| Revoked::unknown(*serial)).collect();
+        self.command_kgc(KgcCommand::RevokeDrones(revoked));
     }
 
-    /// Another leader, or the same after a start, has their lines.
+    /// Connects the companions that are not offline with the leader.
     pub(crate) fn reconnect_companions(&mut self) {
-        for index in 0..self.companions.len() {
-            self.feed_companion(index, Input::Disconnected { peer: LEADER });
-            self.feed_companion(index, Input::Connected { peer: LEADER, route: Route::Leader });
-            if !self.companions[index].silent {
-                self.feed_leader(Input::Connected { peer: peer(index), route: Route::Inbound });
-            }
-        }
-    }
-
-    pub(crate) fn companions_due(&self) -> Option<Duration> {
-        let awake = self.companions.iter().filter(|companion| !companion.silent);
-        awake.filter_map(|companion| companion.deadline).min()
-    }
-
-    pub(crate) fn wake_companions(&mut self) {
-        for index in 0..self.companions.len() {
-            if self.companions[index].deadline.is_some_and(|at| at <= self.now) {
-                self.feed_companion(index, Input::Timeout);
-            }
-        }
-    }
-
-    pub(crate) fn feed_companion(&mut self, index: usize, input: Input<'_, quiver_group::EdgeCommand>) {
-        let now = self.times();
-        let companion = &mut self.companions[index];
-        if companion.silent {
-            return;
-        }
-        companion.machine.handle_input(now, input, &mut self.rng);
-        loop {
-            match companion.machine.poll_output() {
-                Output::Timeout(at) => return companion.deadline = at,
-                Output::Transmit { to: Destination::Peer(to), payload } => {
-                    let flight = if to == KGC { InFlight::Kgc } else { InFlight::Leader };
-                    self.flights.push_back(flight(peer(index), payload));
-                }
-                _ => {}
+        for companion in (0..self.serials.len()).map(Node::Companion) {
+            if !self.net.isolated.contains(&companion) {
+                self.net.connect(companion, Node::Leader, Route::Leader);
             }
         }
     }

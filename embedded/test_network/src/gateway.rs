@@ -4,17 +4,18 @@ use quiver_link::{
     Destination, GatewayEndpoint, GatewayEvent, Limits, LineDecoder, Route as LinkRoute, ToBoard, Wants,
     encode_line,
 };
-use quiver_machine::{Input, Peer, Route};
+use quiver_machine::{Peer, Route, Via};
+use quiver_testbed::{Puppet, PuppetEvent};
 use rand_core::RngCore;
 
-use crate::{EPOCH_START, InFlight, TestNetwork};
+use crate::{EPOCH_START, GROUP, Node, TestNetwork};
 
 impl TestNetwork {
     pub(crate) fn work_gateway(&mut self, mut heard: &[u8]) -> bool {
         if !self.gateway_up {
             return false;
         }
-        let (now, mut busy) = (self.now, !heard.is_empty());
+        let (now, mut busy) = (self.net.time(), !heard.is_empty());
         while let Some(frame) = self.decoder.next_frame(&mut heard) {
             self.sent.extend(frame.datagram);
             self.gateway.handle_datagram(now, frame.datagram);
@@ -39,15 +40,12 @@ impl TestNetwork {
             }
             GatewayEvent::Wants(wants) => self.connect(wants),
             GatewayEvent::Transmit { to: Destination::Peer(number), payload } => {
-                if self.to_kgc == Some(number) {
-                    self.flights.push_back(InFlight::Kgc(Peer(number), payload));
-                } else if self.to_leader == Some(number) {
-                    self.flights.push_back(InFlight::Leader(Peer(number), payload));
-                }
+                let to = quiver_machine::Destination::Peer(Peer(number));
+                self.net.command::<Puppet>(Node::Board, (to, payload));
             }
+            // For the leader alone: companions ignore the board.
             GatewayEvent::Transmit { to: Destination::Group, payload } => {
-                let from = Peer(self.to_leader.unwrap_or(0));
-                self.flights.push_back(InFlight::Leader(from, payload));
+                self.net.inject(Node::Board, Node::Leader, &payload);
             }
             GatewayEvent::Block { peer } => panic!("the board blocks {peer}"),
             GatewayEvent::Report(report) => self.report = Some(report),
@@ -56,50 +54,47 @@ impl TestNetwork {
     }
 
     pub(crate) fn connect(&mut self, wants: Wants) {
-        if wants.kgc && self.to_kgc.is_none() {
-            let number = self.number();
-            self.to_kgc = Some(number);
-            let _ = self.gateway.send(&ToBoard::Connected { peer: number, route: LinkRoute::Kgc });
-            self.feed_kgc(Input::Connected { peer: Peer(number), route: Route::Inbound });
+        if wants.kgc {
+            self.net.connect(Node::Board, Node::Kgc, Route::Kgc);
+        } else {
+            self.net.disconnect(Node::Board, Node::Kgc);
         }
-        if !wants.kgc
-            && let Some(number) = self.to_kgc.take()
-        {
-            let _ = self.gateway.send(&ToBoard::Disconnected { peer: number });
-            self.feed_kgc(Input::Disconnected { peer: Peer(number) });
-        }
-        if self.to_leader.is_none() {
-            let number = self.number();
-            self.to_leader = Some(number);
-            let _ = self.gateway.send(&ToBoard::Connected { peer: number, route: LinkRoute::Leader });
-            self.feed_leader(Input::Connected { peer: Peer(number), route: Route::Inbound });
-        }
+        self.net.connect(Node::Board, Node::Leader, Route::Leader);
         self.wants = wants;
     }
 
-    /// Disconnects the leader and tells the board; returns what the board wants.
-    pub(crate) fn disconnect_leader(&mut self) -> Wants {
-        if let Some(number) = self.to_leader {
-            let _ = self.gateway.send(&ToBoard::Disconnected { peer: number });
-        }
-        let wants = self.wants.clone();
-        self.disconnect_all();
-        wants
-    }
-
-    pub(crate) fn disconnect_all(&mut self) {
-        if let Some(number) = self.to_kgc.take() {
-            self.feed_kgc(Input::Disconnected { peer: Peer(number) });
-        }
-        if let Some(number) = self.to_leader.take() {
-            self.feed_leader(Input::Disconnected { peer: Peer(number) });
-        }
+    /// Ends the board's connections without telling it.
+    fn disconnect_all(&mut self) {
+        self.net.disconnect_all(Node::Board);
+        self.board_events();
         self.wants = Wants::default();
     }
 
-    /// A message of a KGC or leader for the board.
-    pub(crate) fn forward(&mut self, from: u64, via: quiver_link::Via, bytes: Vec<u8>) {
-        let _ = self.gateway.send(&ToBoard::Received { from, via, bytes });
+    fn board_events(&mut self) -> Vec<PuppetEvent> {
+        std::mem::take(&mut self.net.node_mut::<Puppet>(Node::Board).events)
+    }
+
+    /// Sends the board what its stand-in in the network received. Returns whether there was anything.
+    pub(crate) fn tell_board(&mut self) -> bool {
+        let events = self.board_events();
+        let busy = !events.is_empty();
+        for event in events {
+            let message = match event {
+                PuppetEvent::Connected(peer, route) => {
+                    let route = if route == Route::Kgc { LinkRoute::Kgc } else { LinkRoute::Leader };
+                    ToBoard::Connected { peer: peer.0, route }
+                }
+                PuppetEvent::Disconnected(peer) => ToBoard::Disconnected { peer: peer.0 },
+                PuppetEvent::Received(_, Via::Group, _) if self.wants.group() != Some(GROUP) => continue,
+                PuppetEvent::Received(from, via, bytes) => {
+                    let group = via == Via::Group;
+                    let via = if group { quiver_link::Via::Group } else { quiver_link::Via::Peer };
+                    ToBoard::Received { from: from.0, via, bytes }
+                }
+            };
+            let _ = self.gateway.send(&message);
+        }
+        busy
     }
 
     /// Sends the board these bytes as if they came from its leader.
@@ -107,7 +102,7 @@ impl TestNetwork {
     /// # Panics
     /// If it is connected to none.
     pub fn inject_from_leader(&mut self, bytes: &[u8]) {
-        let from = self.to_leader.expect("a leader is connected");
+        let from = self.net.peer(Node::Board, Node::Leader).expect("a leader is connected").0;
         self.gateway
             .send(&ToBoard::Received { from, via: quiver_link::Via::Peer, bytes: bytes.into() })
             .unwrap();
@@ -118,10 +113,5 @@ impl TestNetwork {
         self.disconnect_all();
         self.gateway = GatewayEndpoint::new(Limits::line(1 << 17), self.rng.next_u32());
         self.decoder = LineDecoder::new();
-    }
-
-    fn number(&mut self) -> u64 {
-        self.last_number += 1;
-        self.last_number
     }
 }

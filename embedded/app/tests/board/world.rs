@@ -210,7 +210,6 @@ impl World {
         let next = self.network.due().unwrap_or(end).min(time::alarm()).min(end);
         time::set(next.max(time::now() + Duration::from_micros(1)));
         self.network.set_time(time::now());
-        self.network.wake();
     }
 
     /// Whether anything came of it.

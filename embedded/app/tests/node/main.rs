@@ -58,7 +58,7 @@ fn board_enrols_joins_and_follows_ten_keys() {
 fn messages_go_both_ways() {
     let mut world = World::joined(2);
     world.type_line("send hello from the board");
-    world.until("the message", |world| world.leader_events.iter().any(is_message));
+    world.until("the message", |world| world.leader_events().iter().any(is_message));
     let data = b"hello\x07\nboard \xff".to_vec();
     world.lead(LeaderCommand::Send { channel: name("orders"), data });
     world.until("message", |world| world.last("message").is_some());
@@ -239,7 +239,7 @@ fn leader_that_the_gateway_made_up_is_found_out_while_the_key_is_still_good() {
     assert_eq!(world.knobs.state.get(), Some(State::Member), "quiet is not silence");
     assert!(!world.said.contains("gateway lost"), "{}", world.said);
 
-    world.leader_made_up = true;
+    world.make_up_leader(true);
     let (epoch, since) = (world.board_epoch(), time::now());
     world.until("doubt", |world| world.knobs.state.get() == Some(State::NoLeader));
     world.until("another session", |world| world.said.contains("\ngateway lost\n"));
@@ -247,7 +247,7 @@ fn leader_that_the_gateway_made_up_is_found_out_while_the_key_is_still_good() {
     assert!(taken < Duration::from_secs(15 * 60), "{taken:?}");
     assert_eq!(world.board_epoch(), epoch, "it still holds its key");
 
-    world.leader_made_up = false;
+    world.make_up_leader(false);
     world.until("an answer", |world| world.knobs.state.get() == Some(State::Member));
     world.until("agreement", World::agree);
 }

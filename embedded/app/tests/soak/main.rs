@@ -94,7 +94,7 @@ fn hour(world: &mut World) {
         world.run(Duration::from_secs(10));
     }
     let activated = |event: &&LeaderEvent| matches!(event, LeaderEvent::EpochActivated { members: 1.., .. });
-    let epochs = world.leader_events.iter().filter(activated).count();
+    let epochs = world.leader_events().iter().filter(activated).count();
     let keys = world.said.lines().filter(|line| line.starts_with("key ")).count();
     assert!(keys >= epochs && epochs >= 6, "{keys} keys of {epochs} epochs");
 }

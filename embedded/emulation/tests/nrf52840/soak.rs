@@ -182,7 +182,7 @@ impl SoakRun {
         assert!(line.ends_with(&format!("reset {cause}")), "{cause}: {line}");
         let keys = self.board.count("key ");
         self.board.until("its key", |board| board.count("key ") > keys && board.agree());
-        assert_eq!(self.board.network.keys_issued, 2 + COMPANIONS, "nobody enrolled anew");
+        assert_eq!(self.board.network.keys_issued(), 2 + COMPANIONS, "nobody enrolled anew");
     }
 
     /// Another leader's term, another gateway, or a longer list of revoked keys.
@@ -232,7 +232,7 @@ impl SoakRun {
             overruns: control.status("overruns"),
             behind: self.behind,
             wear: wear.collect(),
-            epochs: self.board.network.leader_events.iter().filter(|event| is_epoch(event)).count(),
+            epochs: self.board.network.leader_events().iter().filter(|event| is_epoch(event)).count(),
             keys: self.board.keys().len(),
             heard: self.board.count("message "),
             said: heard(&self.board),
@@ -257,7 +257,7 @@ fn heard(board: &VirtualBoard) -> usize {
         }
         _ => false,
     };
-    board.network.leader_events.iter().filter(ours).count()
+    board.network.leader_events().iter().filter(ours).count()
 }
 
 /// State of a board after an hour.

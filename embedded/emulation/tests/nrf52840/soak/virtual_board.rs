@@ -94,7 +94,6 @@ impl VirtualBoard {
     /// Handles everything due in the network, and runs the chip until the next deadline or its next output.
     fn step(&mut self, end: Duration) {
         self.network.set_time(self.now);
-        self.network.wake();
         let mut heard = std::mem::take(&mut self.heard);
         while self.network.work(&heard) {
             heard.clear();
