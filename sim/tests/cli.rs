@@ -13,7 +13,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// What a refused command line is told.
+/// Message for a refused command line.
 fn refusal(words: &[&str]) -> String {
     let output = sim(words);
     assert_eq!(output.status.code(), Some(2), "{words:?}: {output:?}");

@@ -93,7 +93,7 @@ pub enum Kind {
     Rekey,
 }
 
-/// How a term carries its group keys to the members. Its name is `flat` or `tree`.
+/// Re-key strategy of a term. Its name is `flat` or `tree`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
 pub enum StrategyKind {

@@ -208,8 +208,8 @@ fn nearest<'a>(name: &AttributeName, known: impl Iterator<Item = &'a AttributeNa
     (distance.saturating_mul(3) <= wrong.len().max(3)).then(|| nearest.as_str().into())
 }
 
-/// How many characters must be inserted, left out, replaced, or swapped with their neighbour: the optimal
-/// string alignment distance, two rows of its table at a time.
+/// Number of characters that must be inserted, left out, replaced, or swapped with their neighbour: the
+/// optimal string alignment distance, two rows of its table at a time.
 fn changes(from: &[char], to: &str) -> usize {
     let cell = |row: &[usize], column: usize| row.get(column).copied().unwrap_or(usize::MAX);
     let (mut above, mut row): (Vec<usize>, Vec<usize>) = (Vec::new(), (0..=from.len()).collect());

@@ -17,8 +17,8 @@ const KIND: &str = "quiver/1 quorum public shares";
 
 /// P_pub = x·P and every Y_j = x_j·P, of one version.
 ///
-/// What has this type lies on one polynomial of degree t − 1: any t KGCs have the same secret. That it is the
-/// *right* one only the master public key tells, or the quorum's signature on the encoding.
+/// The points of this type lie on one polynomial of degree t − 1: any t KGCs have the same secret. That it is
+/// the *right* one only the master public key tells, or the quorum's signature on the encoding.
 #[derive(Clone)]
 pub struct PublicShares<S: QuorumSuite> {
     parameters: Parameters,

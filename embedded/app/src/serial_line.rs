@@ -5,7 +5,7 @@ use quiver_link::{LineDecoder, MAX_DATAGRAM, encode_line};
 
 use crate::{Datagrams, FrameErrors};
 
-/// How much is read at once, in bytes.
+/// Bytes read at once.
 const READ: usize = 256;
 
 /// Datagrams in frames on a stream of bytes, as the board at the end of the line (address 0).
@@ -14,7 +14,7 @@ pub struct SerialLine<Io> {
     io: Io,
     decoder: LineDecoder,
     input: [u8; READ],
-    /// What was read and not decoded yet.
+    /// Bytes read and not decoded yet.
     start: usize,
     end: usize,
 }

@@ -9,10 +9,12 @@
 //!    record is still there.
 //!
 //! Power may fail at any word. Before the slot is complete the former state counts, afterwards the new one,
-//! and what was left half done is cleared at the next start by moving the newest slot to the other page of
-//! keys and erasing this one. Nothing relies on what an interrupted erasure leaves behind, and no word is
-//! written more than twice between two erasures, once with zeros, as an nRF52840 allows (product
-//! specification, NVMC: `nWRITE` = 2).
+//! and an interrupted write is cleared at the next start by moving the newest slot to the other page of keys
+//! and erasing this one. Before the slot is complete the former state counts, afterwards the new one, and
+//! what was left half done is cleared at the next start by moving the newest slot to the other page of keys
+//! and erasing this one. Nothing relies on what an interrupted erasure leaves behind, and no word is written
+//! more than twice between two erasures, once with zeros, as an nRF52840 allows (product specification, NVMC:
+//! `nWRITE` = 2).
 //!
 //! A record lies anywhere in the ring, over page boundaries, so that all pages wear alike. Everything is read
 //! back after it was written; a page that does not keep what it is given is passed over.
@@ -56,9 +58,9 @@ pub struct StorageCounters {
 pub struct Storage<F> {
     flash: F,
     ring: Ring,
-    /// Where the newest slot is, and what it says.
+    /// Position and content of the newest slot.
     newest: Option<(Place, Slot)>,
-    /// Whether it is known what is there.
+    /// Whether the flash was read.
     loaded: bool,
     /// There are leftovers in the pages of keys besides the newest slot.
     untidy: bool,
@@ -68,7 +70,7 @@ pub struct Storage<F> {
 impl<F: MultiwriteNorFlash> Storage<F> {
     const PAGE: u32 = F::ERASE_SIZE as u32;
 
-    /// Takes over a flash region, which [`load`](Self::load) then looks at.
+    /// Takes over a flash region, which [`load`](Self::load) then reads.
     ///
     /// # Errors
     /// [`StorageError::Region`].
@@ -86,7 +88,7 @@ impl<F: MultiwriteNorFlash> Storage<F> {
 
     /// Looks at the flash, clears what an interruption left, and hands out the state if there is one.
     ///
-    /// A damaged state counts as none; [`counters`](Self::counters) tell the difference.
+    /// A damaged state counts as none; [`counters`](Self::counters) distinguish the two.
     ///
     /// # Errors
     /// [`StorageError::Device`] if it cannot be read, [`StorageError::Worn`] if leftovers cannot be erased.
@@ -157,7 +159,7 @@ impl<F: MultiwriteNorFlash> Storage<F> {
         self.ring.longest().saturating_sub(aead::TAG_LEN)
     }
 
-    /// What was counted since the start.
+    /// Counters since the start.
     #[must_use]
     pub const fn counters(&self) -> StorageCounters {
         self.counters
@@ -235,7 +237,7 @@ impl<F: MultiwriteNorFlash> Storage<F> {
         Err(StorageError::Worn)
     }
 
-    /// Erases the pages that the span enters, writes it, and says whether it reads back.
+    /// Erases the pages that the span enters, writes it, and returns whether it reads back.
     async fn fill(&mut self, span: Span, sealed: &[u8]) -> bool {
         let mut rest = sealed;
         for (at, len) in self.ring.parts(span) {
@@ -274,7 +276,7 @@ impl<F: MultiwriteNorFlash> Storage<F> {
         Ok(())
     }
 
-    /// Overwrites a slot with zeros, and says whether they read back.
+    /// Overwrites a slot with zeros, and returns whether they read back.
     async fn clear(&mut self, place: Place) -> bool {
         self.write(place.address(Self::PAGE), &[0; SLOT_LEN]).await
     }
@@ -321,7 +323,7 @@ impl<F: MultiwriteNorFlash> Storage<F> {
         self.flash.read(at, into).await.map_err(|error| StorageError::Device(error.kind()))
     }
 
-    /// Writes bytes, the last word filled up with zeros, and says whether they read back.
+    /// Writes bytes, the last word filled up with zeros, and returns whether they read back.
     async fn write(&mut self, at: u32, bytes: &[u8]) -> bool {
         let (whole, rest) = bytes.split_at(bytes.len() - bytes.len() % 4);
         let mut last = [0; 4];
@@ -345,7 +347,7 @@ impl<F: MultiwriteNorFlash> Storage<F> {
         true
     }
 
-    /// Erases the page at `at`, and says whether it is erased.
+    /// Erases the page at `at`, and returns whether it is erased.
     async fn erase(&mut self, at: u32) -> bool {
         self.counters.erased = self.counters.erased.saturating_add(1);
         let good = self.flash.erase(at, at + Self::PAGE).await.is_ok();

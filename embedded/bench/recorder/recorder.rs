@@ -16,9 +16,9 @@ const MEMBERS: usize = 100;
 const SEED: u64 = 2;
 /// Re-keys on expiry.
 const REKEYS: usize = 3;
-/// How many of the drone's keys in a tree are new after each removal. That depends on how near its leaf the
-/// removed member's was: between two of a hundred members it is one in 46 of 100 cases, two in 23, all seven
-/// in one, and 2.1 in the mean, as here.
+/// Number of the drone's keys in a tree that are new after each removal. That depends on how near its leaf
+/// the removed member's was: between two of a hundred members it is one in 46 of 100 cases, two in 23, all
+/// seven in one, and 2.1 in the mean, as here.
 const NEW_KEYS: [u32; 7] = [1, 2, 1, 7, 1, 2, 1];
 
 /// The script of a group under this strategy, encoded.

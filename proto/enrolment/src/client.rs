@@ -44,9 +44,9 @@ pub(crate) struct SharedRequest<S: Suite> {
     digest: [u8; 32],
 }
 
-/// Which KGCs are asked, and when: one after another, or all of a quorum at once.
+/// The KGCs to ask, and their timing: one after another, or all of a quorum at once.
 pub(crate) trait KgcSelection<S: Suite>: Send + Sync {
-    /// When to call [`retry`](Self::retry).
+    /// Time at which to call [`retry`](Self::retry).
     fn deadline(&self) -> Option<Duration>;
 
     /// A KGC is connected.

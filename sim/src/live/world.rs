@@ -59,7 +59,7 @@ pub(crate) struct World<S: Suite> {
     pub(crate) leader: Node<LeaderNode<S>>,
     pub(crate) swarm: Swarm<S>,
     event_log: Arc<EventLog>,
-    /// Where KGCs and leaders listen.
+    /// Address on which KGCs and leaders listen.
     host: IpAddr,
     pub(crate) leader_meter: CpuMeter,
     restartable: RestartableLeader<S>,

@@ -1,4 +1,4 @@
-//! Where records lie: one behind the other in a ring of pages.
+//! Positions of records: one behind the other in a ring of pages.
 
 /// A run of bytes in the ring, which may go on at the ring's beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(super) struct Ring {
     base: u32,
     size: u32,
     page: u32,
-    /// Where the next record starts.
+    /// Position of the next record.
     head: u32,
     /// The record that must stay.
     kept: Option<Span>,
@@ -66,7 +66,7 @@ impl Ring {
         })
     }
 
-    /// The next record's place; none if it would reach a page of the one that is kept.
+    /// The next record's position; `None` if it would reach a page of the one that is kept.
     pub(super) fn reserve(&mut self, len: usize) -> Option<Span> {
         let len = u32::try_from(len).ok().filter(|len| *len <= self.size)?;
         let span = Span { start: self.head, len };
@@ -82,7 +82,7 @@ impl Ring {
         Some(span)
     }
 
-    /// From now on this is the record that must stay.
+    /// Keeps this record from now on.
     pub(super) const fn keep(&mut self, span: Span) {
         self.kept = Some(span);
     }

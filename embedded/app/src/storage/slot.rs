@@ -16,14 +16,14 @@ const CHECK_LEN: usize = 4;
 pub(super) struct Slot {
     /// Counts up with every state stored.
     pub(super) generation: u32,
-    /// Where the record starts in the ring.
+    /// Position of the record in the ring.
     pub(super) start: u32,
     /// Bytes the record has.
     pub(super) len: u32,
     pub(super) key: Secret<32>,
 }
 
-/// What may be found where a slot could be.
+/// Content of a place for a slot.
 pub(super) enum Contents {
     /// All ones: nothing was written yet.
     Erased,
@@ -34,7 +34,7 @@ pub(super) enum Contents {
     Other,
 }
 
-/// Where a slot is.
+/// Position of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) page: u32,

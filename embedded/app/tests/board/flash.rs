@@ -1,4 +1,4 @@
-//! Flash as an nRF52840 has it, that can lose power at any word.
+//! Flash of an nRF52840 that can lose power at any word.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -17,16 +17,16 @@ pub(crate) struct Flash(Rc<RefCell<Chip>>);
 
 pub(crate) struct Chip {
     pub(crate) bytes: Vec<u8>,
-    /// How often each word was written since its page was erased.
+    /// Writes of each word since its page was erased.
     writes: Vec<u8>,
-    /// How often each page was erased.
+    /// Erasures of each page.
     pub(crate) erasures: Vec<u32>,
     /// Words written and pages erased so far.
     pub(crate) steps: u64,
     /// Power fails in the middle of this step.
     pub(crate) fails_at: Option<u64>,
     pub(crate) powered: bool,
-    /// Pages whose bits do not all take what is written.
+    /// Pages whose bits do not all take a write.
     pub(crate) worn: Vec<usize>,
     chance: ChaCha20Rng,
 }
@@ -115,7 +115,7 @@ impl Chip {
         let whole = self.step();
         self.erasures[page] += 1;
         let range = page * PAGE..(page + 1) * PAGE;
-        // How far it came: from hardly begun to nearly done.
+        // Its progress: from hardly begun to nearly done.
         let progress = self.chance.next_u32() % 8;
         for byte in &mut self.bytes[range.clone()] {
             let mut set = (0..progress).fold(0, |set, _| set | self.chance.next_u32() as u8);

@@ -17,7 +17,7 @@ impl embassy_time_driver::Driver for Virtual {
     }
 
     fn schedule_wake(&self, at: u64, _: &Waker) {
-        // Whoever polls does so at the alarm or earlier.
+        // The executor polls at the alarm or earlier.
         ALARM.set(ALARM.get().min(at));
     }
 }
@@ -35,7 +35,7 @@ pub(crate) fn set(time: Duration) {
     NOW.set((time.as_micros() as u64).div_ceil(TICK).max(NOW.get()));
 }
 
-/// Forgets alarms: whoever is polled now sets its own.
+/// Forgets alarms: each poll sets its own.
 pub(crate) fn forget_alarms() {
     ALARM.set(u64::MAX);
 }

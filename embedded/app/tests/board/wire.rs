@@ -1,4 +1,4 @@
-//! Lines of bytes between a board and who is at their other end.
+//! Lines of bytes between a board and its peer.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -85,7 +85,7 @@ impl Read for Wire {
 
 impl Write for Wire {
     async fn write(&mut self, bytes: &[u8]) -> Result<usize, Infallible> {
-        // What is on the line is not on the board's heap.
+        // Bytes on the line are not on the board's heap.
         meter::pause(|| {
             let mut both = self.both();
             let spoiled = both.spoil(bytes);

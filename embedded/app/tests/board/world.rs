@@ -24,15 +24,15 @@ type Running = Pin<Box<dyn Future<Output = ()>>>;
 /// Pages of the flash region.
 const PAGES: usize = 16;
 
-/// What is shared with the board's hooks.
+/// State shared with the board's hooks.
 #[derive(Clone, Default)]
 pub(crate) struct Knobs {
     /// The board asked to start anew.
     reset: Rc<Cell<bool>>,
-    /// Somebody holds the button.
+    /// Whether the button is held.
     pub(crate) button: Rc<Cell<bool>>,
     pub(crate) state: Rc<Cell<Option<State>>>,
-    /// When the watchdog was fed last, and the longest that it was not.
+    /// Time of the last watchdog feed, and the longest interval between two.
     fed: Rc<Cell<Duration>>,
     pub(crate) starved: Rc<Cell<Duration>>,
     /// The source of randomness gives the same byte for ever.
@@ -97,7 +97,7 @@ pub(crate) struct World {
     pub(crate) knobs: Knobs,
     board: Option<Running>,
     starts: u64,
-    /// All that the console ever said.
+    /// The whole output of the console.
     pub(crate) said: String,
 }
 
@@ -137,7 +137,7 @@ impl World {
         self.until("provisioned", |world| world.said.contains("\nprovisioned\n"));
     }
 
-    /// Power comes, or comes back.
+    /// Switches the power on.
     pub(crate) fn start_board(&mut self) {
         self.flash.power_on();
         self.starts += 1;
@@ -191,13 +191,12 @@ impl World {
         }
     }
 
-    /// The newest line that the console said of this kind.
+    /// The newest line of the console of this kind.
     pub(crate) fn last(&self, kind: &str) -> Option<&str> {
         self.said.lines().rfind(|line| line.starts_with(kind))
     }
 
-    /// Everything that is to be done now; if that is nothing, the next moment when there is something, at
-    /// most `end`.
+    /// Handles everything due now; if there is nothing, advances to the next deadline, at most to `end`.
     fn step(&mut self, end: Duration) {
         let mut busy = self.poll_board();
         let heard = self.wire.hear();

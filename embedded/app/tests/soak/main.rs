@@ -131,8 +131,7 @@ fn secrets(world: &World) -> Vec<Vec<u8>> {
     let captured = edge.compromised_state().expect("enrolled");
     let mut secrets = vec![captured.secret.to_vec(), captured.membership.expect("a member").to_vec()];
     secrets.extend(captured.spares.iter().map(|spare| spare.to_vec()));
-    // The digest, which the membership holds too, is what drones compare with one another; its length stands
-    // before it here and in messages.
+    // The digest, which the membership holds too, is public; its length precedes it here and in messages.
     let digest = edge.status().digest.expect("a key");
     let public =
         [&[32], &digest[..], captured.public.implicit(&world.deployment).expect("a key").as_bytes()].concat();

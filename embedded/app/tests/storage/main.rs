@@ -1,4 +1,4 @@
-//! What is stored survives power failures at any word and any erasure, and what was superseded is gone.
+//! The stored state survives power failures at any word and any erasure, and superseded states are gone.
 
 #[path = "../board/flash.rs"]
 mod flash;
@@ -193,7 +193,7 @@ fn region_that_cannot_be_used_is_refused() {
 }
 
 /// Stores states until power fails, at every step in turn; then starts again, with power failing in the
-/// middle of that as well, and goes on.
+/// middle of that as well, and continues.
 fn survives(lens: &[usize], before: u32, seed: u64) {
     let template = Flash::new(PAGES, seed);
     let (mut storage, _) = mount(&template);

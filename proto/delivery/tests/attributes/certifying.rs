@@ -1,5 +1,4 @@
-//! Fields certified for a period: who gets which credential, what it is worth afterwards, and what bad ones
-//! get.
+//! Fields certified for a period: which drone gets which credential, its end, and refusals of bad ones.
 
 use std::time::Duration;
 
@@ -70,7 +69,7 @@ fn drone_gets_its_fields_certified_for_the_period_and_anew_in_the_next() {
     let second = held(&world, drone);
     assert_eq!(second.key().period(), first.key().period() + 1);
     assert_eq!((fields(&second), world.issued()), (fields(&first), 2));
-    // What was shown in the first period convinces nobody in the second.
+    // A presentation of the first period is refused in the second.
     let shown = |of: &Certificate| {
         let presentation = of.credential().unwrap().unlink(&mut rng());
         UnverifiedPublicKey::decode(presentation.encoded(), terms().schema().bits()).unwrap()

@@ -1,5 +1,4 @@
-//! Whatever dies at whatever moment: no key is out that the registry does not know of, and every drone gets
-//! its own.
+//! Crashes at any moment: no key leaves that the registry does not know of, and every drone gets its own.
 
 use std::time::Duration;
 
@@ -20,7 +19,7 @@ fn no_key_leaves_before_its_record_is_durable() {
         let (received, issued) = (usize::from(world.key(drone, "orders").is_some()), world.issued());
         assert!(received <= issued, "after {doom} outputs");
         died_between += usize::from(issued > received);
-        // The centre comes back, and the drone gets a key.
+        // The KGC returns, and the drone gets a key.
         world.spare(Node::Centre);
         world.stop_centre();
         world.run_for(INTERVAL);

@@ -155,7 +155,7 @@ fn centre_that_starts_goes_by_the_newest_word_before_anybody_tells_it_more() {
     let narrowed = Grant { revision: 3, granted: Some(b"narrow".to_vec()), ..world.grants[0].clone() };
     let withdrawn = Grant { revision: 4, granted: None, ..world.grants[1].clone() };
     world.grants.extend([narrowed, withdrawn]);
-    // No command comes in before the drone's questions.
+    // No command comes in before the drone's requests.
     world.start_centre();
     world.run_for(INTERVAL);
     world.fetch(drone);
@@ -178,7 +178,7 @@ fn centre_that_forgot_a_grant_takes_no_key() {
     let last = world.drone_events(drone).iter().rev().nth(1);
     assert!(matches!(last, Some(FetchEvent::Answered { response: KeyResponse::Nothing, .. })), "{last:?}");
     assert_eq!(world.key(drone, "orders"), Some(&key[..]));
-    // Known again: the drone still says which grant its key is for.
+    // Known again: the drone still sends the mark of its grant.
     world.stop_centre();
     world.grants = grants;
     world.start_centre();

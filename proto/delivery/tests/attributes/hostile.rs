@@ -1,4 +1,4 @@
-//! Those who get nothing, and those who try.
+//! Drones without a grant, and attackers.
 
 use std::time::Duration;
 
@@ -90,7 +90,7 @@ fn recorded_request_is_good_for_nothing_elsewhere_or_later() {
     assert_eq!((world.made(), world.issued()), (1, 1));
 }
 
-/// No request for a key arrives but those that are injected.
+/// Lets no request for a key arrive but those that are injected.
 fn keep_requests_away(world: &mut World) {
     let deployment = world.deployment.clone();
     world.tamper = Some(Box::new(move |packet| {
@@ -139,7 +139,7 @@ fn recorded_request_under_another_nonce_or_cookie_is_refused() {
         assert_eq!(world.penalized, vec![penalty; count]);
         assert_eq!((world.made(), world.issued()), (0, 0));
     }
-    // As the drone made it, it is good.
+    // As the drone made it, it is valid.
     world.inject(Node::Drone(drone), Node::Centre, &request.bytes);
     world.run_for(Duration::from_millis(1));
     assert_eq!((world.made(), world.issued()), (1, 1));
@@ -247,7 +247,7 @@ fn forged_refusals_and_challenges_take_nothing_away() {
                 packet.bytes = Message::<S>::Refusal(refusal).encode(&deployment);
             }
             Ok(Message::DeliveryChallenge(mut challenge)) => {
-                // An authority that nobody vouches for.
+                // An authority without the KGC's statement.
                 offered(&mut challenge.offer).insert(0, [0; 32]);
                 packet.bytes = Message::<S>::DeliveryChallenge(challenge).encode(&deployment);
             }

@@ -1,4 +1,4 @@
-//! An issuer alone: what it refuses to be set up with, and that its server works without a KGC beside it.
+//! An issuer alone: configurations that it refuses, and its server without a KGC beside it.
 
 use quiver_delivery::Standalone;
 use quiver_delivery::attributes::{

@@ -1,5 +1,5 @@
-//! Random lives of an issuer and two drones: whatever happens in whatever order, nobody holds what was never
-//! granted to it, and once everything works again everybody holds what is granted now.
+//! Random histories of an issuer and two drones: in any order of events no drone holds a key that was never
+//! granted to it, and once everything works again every drone holds the key of its present grant.
 
 use std::time::Duration;
 

@@ -29,9 +29,9 @@ use rand_chacha::rand_core::{CryptoRngCore, SeedableRng};
 pub(crate) type S = Ristretto255;
 
 pub(crate) use quiver_testbed::EPOCH_START as START;
-/// Of all slot keys.
+/// Seed of all slot keys.
 pub(crate) const SEED: Secret<32> = Secret::new([7; 32]);
-/// How long a drone waits for its next key.
+/// Time that a drone waits for its next key.
 pub(crate) const INTERVAL: Duration = Duration::from_secs(5);
 
 pub(crate) fn name(text: &str) -> Name {
@@ -72,10 +72,10 @@ pub(crate) struct Stored {
     pub(crate) delivery: SecretScalar<S>,
 }
 
-/// What a drone stores of one authority: the statement, and its key with the mark of its grant.
+/// A drone's state at one authority: the statement, and its key with the mark of its grant.
 pub(crate) type Entry = (Vec<u8>, Option<(u64, Vec<u8>)>);
 
-/// What a drone stores, by authority.
+/// A drone's state, by authority.
 pub(crate) type Ring = BTreeMap<Name, Entry>;
 
 /// A drone that stores the keys it fetches.
@@ -114,10 +114,10 @@ pub(crate) struct World {
     pub(crate) deployment: Deployment<S>,
     master: Vec<u8>,
     pub(crate) authorities: Vec<Stored>,
-    /// As the registry has them.
+    /// Grants in the registry.
     pub(crate) grants: Vec<Grant>,
     pub(crate) made: Arc<AtomicUsize>,
-    /// Of the drones, with their secrets.
+    /// Keypairs of the drones.
     keypairs: Vec<(DronePublicKey<S>, Vec<u8>)>,
 }
 
@@ -195,7 +195,7 @@ impl World {
         self.start_centre();
     }
 
-    /// Starts the centre from what it persisted.
+    /// Starts the KGC from its records.
     pub(crate) fn start_centre(&mut self) {
         let records = self.centre_records().iter().filter_map(|record| match record {
             Either::Left(record) => Some(record.clone()),
@@ -272,7 +272,7 @@ impl World {
         drone
     }
 
-    /// The drone's process starts anew, with what it stored.
+    /// Restarts the drone from its stored state.
     pub(crate) fn restart_drone(&mut self, drone: usize) {
         let ring = self.ring(drone).clone();
         self.stop(Node::Drone(drone));
@@ -315,7 +315,7 @@ impl World {
         &self.node::<Drone>(Node::Drone(drone)).events
     }
 
-    /// What a drone stored.
+    /// The drone's stored state.
     pub(crate) fn ring(&self, drone: usize) -> &Ring {
         &self.machine::<Drone>(Node::Drone(drone)).ring
     }
@@ -332,7 +332,7 @@ impl World {
         self.net.run_for(time);
     }
 
-    /// Connects the drone, tells it to fetch and lets it, whatever comes of it.
+    /// Connects the drone and makes it fetch, with any result.
     pub(crate) fn try_fetch(&mut self, drone: usize) {
         self.begin_fetch(drone);
         self.run_for(Duration::from_millis(1));
@@ -360,7 +360,7 @@ impl World {
         key.as_ref().map(|(_, key)| key.as_slice())
     }
 
-    /// How many keys the registry knows to be issued.
+    /// Number of issued keys in the registry.
     pub(crate) fn issued(&self) -> usize {
         self.centre_records().iter().filter(|record| matches!(record, Either::Right(Either::Left(_)))).count()
     }

@@ -1,4 +1,4 @@
-//! The way it goes with t of n KGCs, and what happens when some of them do not take part.
+//! Collecting from t of n honest KGCs, and with some of them absent.
 
 use std::time::Duration;
 
@@ -56,7 +56,7 @@ fn all_at_once_asks_everybody() {
     world.timing = CollectTiming { ahead: u16::MAX, ..CollectTiming::default() };
     let drone = world.add_drone();
     let before = world.time();
-    // Four of the seven are silent, and nobody is waited for.
+    // Four of the seven are silent, and none is waited for.
     world.set_mute([1, 3, 5, 7].into());
     let key = world.collect(drone, &not_before(1)).unwrap();
     assert!(world.opens(&key, &not_before(1)));

@@ -1,4 +1,4 @@
-//! KGCs that lie, those who get nothing, and those who try.
+//! Lying KGCs, drones without permission, and attackers.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use quiver_message::{DeliveryChallenge, DeliveryOffer, DeliveryReply, Message};
 use crate::world::verdict;
 use crate::world::{Node, PATIENCE, Packet, S, START, World, condition, not_before};
 
-/// What a lying KGC puts in place of its share of a key.
+/// A lying KGC's replacement for its share of a key.
 type Lie = Box<dyn FnMut(u16) -> [u8; 98]>;
 
-/// Has these KGCs answer every request with a share made with a scalar that is not theirs.
+/// Makes these KGCs answer every request with a share of a wrong scalar.
 pub(crate) fn lie(world: &mut World, liars: &[u16]) {
     lie_with(world, liars, Box::new(|kgc| share_of(kgc, 7, "not-before/2027-01-15T08:00:01Z")));
 }
@@ -28,7 +28,7 @@ fn share_of(kgc: u16, scalar: u8, condition: &str) -> [u8; 98] {
     *share.extract(&IdentityPoint::of(&condition.parse().unwrap())).encode()
 }
 
-/// Has these KGCs answer every request with what the lie makes.
+/// Makes these KGCs answer every request with the lie.
 fn lie_with(world: &mut World, liars: &[u16], mut lie: Lie) {
     let (deployment, liars, version) = (world.deployment.clone(), liars.to_vec(), world.authority.version());
     let mut requests: BTreeMap<[u8; 32], VerifiedDelivery<S>> = BTreeMap::new();
@@ -55,7 +55,7 @@ fn lie_with(world: &mut World, liars: &[u16], mut lie: Lie) {
     }));
 }
 
-/// Which KGC a challenge says that it is from.
+/// The KGC that a challenge claims to be from.
 fn kgc_of(challenge: &DeliveryChallenge) -> u16 {
     match challenge.offer {
         DeliveryOffer::KeyShares { kgc, .. } => kgc,
@@ -134,7 +134,7 @@ fn share_of_another_conditions_key_is_wrong() {
 
 #[test]
 fn liar_that_says_it_is_another_kgc_cannot_keep_that_one_out() {
-    // In some of them it is asked first, and then nothing is known of KGC 2 but what it says.
+    // In some of them it is asked first, and then nothing is known of KGC 2 but its claim.
     (8..16).for_each(says_it_is_another);
 }
 
@@ -142,8 +142,8 @@ fn says_it_is_another(seed: u64) {
     let mut world = World::new(seed, 3, 3);
     let drone = world.add_drone();
     let deployment = world.deployment.clone();
-    // A fourth, not of the quorum, that says it is KGC 2: what reaches it goes to KGC 2, and comes back
-    // altered.
+    // A fourth node, not of the quorum, that claims to be KGC 2: its messages go to KGC 2, and the answers
+    // come back altered.
     let (mut rng, now) = (world.rng.clone(), world.clock().unix);
     world.add_impostor(9, 2);
     let mut requests: BTreeMap<[u8; 32], VerifiedDelivery<S>> = BTreeMap::new();

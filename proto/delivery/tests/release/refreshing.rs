@@ -14,7 +14,7 @@ fn drone_that_knows_old_shares_learns_of_the_new_ones_and_the_keys_stay() {
     world.refresh();
     (1..=5).for_each(|kgc| world.hold(kgc));
     assert_eq!(world.collect(other, &not_before(1)).unwrap(), before);
-    // In its links there are challenges that name the old version still.
+    // Its links hold challenges that still name the old version.
     let later = world.collect(drone, &not_before(2)).unwrap();
     assert!(world.opens(&later, &not_before(2)));
     assert_eq!(world.drone(drone).authority().unwrap().version(), 2);

@@ -1,4 +1,4 @@
-//! One KGC's counter: what it lets go of, how often, and what it notes.
+//! The releaser of one KGC: releases, rates and records.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ fn policy_lets_only_its_audience_have_keys() {
     world.collect(member, &phase).unwrap();
     let shortfall = world.collect(stranger, &phase).unwrap_err();
     assert_eq!(verdict(&shortfall, 1), Some(Verdict::NoPolicy));
-    // Withdrawn, it goes to nobody who does not have it already.
+    // Withdrawn, it goes to no drone that does not have it already.
     world.allow("mission/alpha", None);
     let other = world.add_drone();
     assert!(world.collect(other, &phase).is_err());

@@ -37,7 +37,7 @@ pub(crate) fn condition(text: &str) -> Condition {
     text.parse().unwrap()
 }
 
-/// A condition that comes so many seconds after the start.
+/// A condition that is met so many seconds after the start.
 pub(crate) fn not_before(seconds: u64) -> Condition {
     Condition::not_before(START + seconds).unwrap()
 }
@@ -65,7 +65,7 @@ pub(crate) struct World {
     shares: Vec<MasterShare>,
     pub(crate) authority: ReleaseAuthority<S>,
     pub(crate) commands: Vec<ReleaseCommand>,
-    /// Of the drones.
+    /// Keypairs of the drones.
     pub(crate) publics: Vec<DronePublicKey<S>>,
     pub(crate) timing: CollectTiming,
 }
@@ -144,7 +144,7 @@ impl World {
         }
     }
 
-    /// A node that says it is KGC `kgc` and has its share, under another name.
+    /// A node that claims to be KGC `kgc` and has its share, under another name.
     pub(crate) fn add_impostor(&mut self, node: u16, kgc: u16) {
         self.add_server(node, kgc, vec![]);
     }
@@ -228,7 +228,7 @@ impl World {
         }
     }
 
-    /// Every operator's word on a pattern.
+    /// A policy of every operator for a pattern.
     pub(crate) fn allow(&mut self, pattern: &str, groups: Option<&[&str]>) {
         let audience =
             groups.map(|groups| Audience { groups: groups.iter().map(|group| name(group)).collect() });
@@ -239,7 +239,7 @@ impl World {
         self.order(&all, &ReleaseCommand::Policy(policy));
     }
 
-    /// These operators' word on a mission.
+    /// A decision of these operators about a mission.
     pub(crate) fn approve(&mut self, kgcs: &[u16], condition: &Condition, approved: bool) {
         let revision = self.commands.len() as u64 + 1;
         let approval = Approval { revision, condition: condition.clone(), approved };
@@ -355,14 +355,14 @@ impl World {
         }
     }
 
-    /// Has the drone collect a key, whatever comes of it.
+    /// Makes the drone collect a key, with any result.
     pub(crate) fn collect(&mut self, drone: usize, condition: &Condition) -> Result<IdentityKey, Shortfall> {
         self.begin(drone, Some(condition), PATIENCE, false);
         self.finish(drone);
         self.outcome(drone, condition)
     }
 
-    /// What came last of collecting a key.
+    /// The last result of collecting a key.
     pub(crate) fn outcome(&self, drone: usize, wanted: &Condition) -> Result<IdentityKey, Shortfall> {
         let outcome = self.drone_events(drone).iter().rev().find_map(|event| match event {
             CollectEvent::Collected { condition, key } if condition == wanted => {
@@ -383,7 +383,7 @@ impl World {
         key.decrypt(&sealed).is_ok_and(|opened| *opened == b"orders")
     }
 
-    /// Whom the drone named for wrong shares.
+    /// KGCs that the drone blamed for wrong shares.
     pub(crate) fn culprits(&self, drone: usize) -> Vec<u16> {
         let culprits = self.drone_events(drone).iter().filter_map(|event| match event {
             CollectEvent::Culprit { kgc, .. } => Some(*kgc),
@@ -392,7 +392,7 @@ impl World {
         culprits.collect()
     }
 
-    /// How many shares all KGCs have released.
+    /// Number of shares that all KGCs have released.
     pub(crate) fn released(&self) -> usize {
         self.kgcs().into_iter().map(|kgc| self.kgc_records(kgc).len()).sum()
     }

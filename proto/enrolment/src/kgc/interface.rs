@@ -122,7 +122,7 @@ pub enum KgcEvent {
     },
     /// The newest list takes four fifths of its limit, or of the limit of boards.
     RevocationListFills {
-        /// Which of both.
+        /// Which of the two.
         what: &'static str,
         /// Bytes.
         len: usize,

@@ -10,7 +10,7 @@ use quiver_quorum_node::QuorumCommand;
 use crate::generating::check_keys;
 use crate::world::World;
 
-/// Nobody has ever said two different things in one session to one member, whatever happened in between.
+/// No member ever sends two different messages in one session to one member, whatever happened in between.
 fn check_consistency(world: &World) {
     let mut said: BTreeMap<_, BTreeSet<Vec<u8>>> = BTreeMap::new();
     for packet in world.sent() {
@@ -23,7 +23,7 @@ fn check_consistency(world: &World) {
             rounds.confirmation.map(|digest| digest.to_vec()),
         ];
         for (part, bytes) in parts.into_iter().enumerate().filter_map(|(part, bytes)| Some((part, bytes?))) {
-            // What goes to all is the same for all.
+            // Broadcasts are the same for all.
             let to = if part == 2 { packet.to } else { 0 };
             said.entry((rounds.session, packet.from, to, part)).or_default().insert(bytes);
         }

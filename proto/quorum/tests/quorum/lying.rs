@@ -1,4 +1,4 @@
-//! Members who do not do as they should: they are named, and nobody's shares change.
+//! Misbehaving members: they are named, and no member's shares change.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use quiver_testbed::Stimulus;
 
 use crate::world::{Packet, Tamper, World};
 
-/// Changes what member 2 says in the rounds.
+/// Changes member 2's messages in the rounds.
 fn changed(mut change: impl FnMut(KgcId, &mut quiver_message::quorum::Rounds) + 'static) -> Tamper {
     Box::new(move |mut packet: Packet| {
         if let (2, QuorumMessage::Ceremony(message)) = (packet.from, &mut packet.message)
@@ -37,7 +37,7 @@ fn aborts(world: &World, id: KgcId) -> Vec<AbortCause> {
     world.events(id).iter().filter_map(cause).collect()
 }
 
-/// Who is named by the honest ones, in a key generation and then in a refresh that this member spoils.
+/// Members that the honest ones blame, in a key generation and then in a refresh that this member spoils.
 fn spoilt(seed: u64, lie: fn() -> Tamper) -> Vec<AbortCause> {
     let mut world = World::new(seed, 4, 3);
     world.set_tamper(lie());
@@ -69,7 +69,7 @@ fn spoilt(seed: u64, lie: fn() -> Tamper) -> Vec<AbortCause> {
     all
 }
 
-/// Nobody but member 2 is called a liar, and somebody calls it one.
+/// No member but member 2 is called a liar, and at least one calls it so.
 fn only_the_liar_is_named(causes: &[AbortCause]) {
     let mut named = 0;
     for cause in causes {
@@ -127,7 +127,7 @@ fn an_echo_of_what_was_not_said_is_blamed_on_its_sender() {
     only_the_liar_is_named(&spoilt(4, || {
         changed(|_, rounds| {
             if let Some(echo) = &mut rounds.echo {
-                // About what member 2 itself has said.
+                // About member 2's own messages.
                 flip(&mut echo.digests[1]);
             }
         })
@@ -158,7 +158,7 @@ fn who_says_two_things_is_blamed_for_it() {
 
 #[test]
 fn who_tells_members_different_things_is_named_with_those_who_say_so() {
-    // Member 2 takes part honestly with members 1 and 3, but tells member 4 other commitments that are as
+    // Member 2 takes part honestly with members 1 and 3, but sends member 4 other commitments that are as
     // good.
     let mut other = World::new(8, 4, 3);
     other.command_all(&QuorumCommand::Generate);
@@ -198,7 +198,7 @@ fn who_withholds_its_confirmation_delays_a_refresh_and_takes_nothing_away() {
     let mut world = World::new(10, 5, 3);
     world.generate();
     world.run_for(Duration::from_secs(100));
-    // Member 2 confirms to member 1 alone, and tells the others that it has left.
+    // Member 2 confirms to member 1 alone, and reports to the others that it has left.
     world.set_tamper(Box::new(|mut packet| {
         if packet.from == 2 && packet.to > 2 {
             match &mut packet.message {

@@ -104,7 +104,7 @@ fn a_helper_that_crashes_midway_is_replaced_or_starts_again() {
         helped_by(&mut world, &[2, 3, 4], 1);
         world.crash_after(3, outputs);
         world.command(1, QuorumCommand::Recover);
-        // The operator's word is gone with the helper, as its part in the repair is.
+        // The operator's approval is gone with the helper, as its part in the repair is.
         world.run_for(Duration::from_secs(20));
         if !world.alive(3) {
             world.start(3);

@@ -1,4 +1,4 @@
-//! Statements: signed by those whose own rules allow it, and by nobody else.
+//! Statements: signed by members whose own rules allow it, and by no other.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -76,7 +76,7 @@ fn a_drone_is_revoked_as_soon_as_t_operators_want_it() {
     world.until("it is revoked", |world| names(world, &[7]));
     assert_eq!(list(&world, 2).revoked, unknown(&[7]), "and nothing else");
     assert_eq!(world.node(1).view().proposed, 1);
-    // What is named stays named.
+    // A revoked drone stays revoked.
     world.command_all(&revoke(&[3]));
     world.until("another is revoked", |world| names(world, &[3, 7]));
     check_lists(&world);
@@ -177,7 +177,7 @@ fn too_few_members_say_who_answered_and_who_did_not() {
     [3, 4, 5].into_iter().for_each(|id| world.command(id, revoke(&[1])));
     world.until("it is revoked", |world| names(world, &[1]));
     [3, 4, 5].into_iter().for_each(|id| world.command(id, revoke(&[2])));
-    // They have said so, and are gone before anything comes of it.
+    // They have reported it, and are gone before anything comes of it.
     world.run_for(Duration::from_millis(15));
     [1, 2, 4, 5].into_iter().for_each(|id| world.stop(id));
     world.run_for(Duration::from_secs(60));
@@ -190,7 +190,7 @@ fn too_few_members_say_who_answered_and_who_did_not() {
     assert_eq!(said, Some((Purpose::Revocation, vec![3], vec![1, 2, 4, 5])));
 }
 
-/// What member 1 answers to a proposal of member 2.
+/// Member 1's answer to a proposal of member 2.
 fn answer(world: &mut World, version: u32, purpose: &str, body: Vec<u8>) -> Option<SignRefusalReason> {
     let proposal = SignProposal { session: [9; 16], version, purpose: Name::new(purpose).unwrap(), body };
     let sent = world.sent().len();
@@ -291,7 +291,7 @@ fn list_leaves_out_whose_identity_has_ended_and_nobody_else() {
         (vec![later, third], Some(Why::Superseded)),
         (vec![soon, third], Some(Why::Superseded)),
         (vec![ends(1, START + 999), later, third], Some(Why::Superseded)),
-        // Neither for ever nor to boards without its operator's word.
+        // Neither for ever nor for boards without its operator's approval.
         (vec![ends(1, u64::MAX), later, third], Some(Why::NotApproved)),
         (vec![Revoked { leader: true, ..soon }, later, third], Some(Why::NotApproved)),
         // Nor for less than its operator wants.
@@ -318,7 +318,7 @@ fn drone_is_revoked_for_as_long_and_told_to_as_many_as_any_of_those_who_want_it_
     world.command(2, QuorumCommand::Revoke(vec![Revoked { leader: true, not_after: START + 5, ..edge }]));
     world.until("it is revoked", |world| names(world, &[1]));
     assert_eq!(list(&world, 3).revoked, [Revoked { leader: true, ..edge }]);
-    // Who had wished nothing wishes nothing more.
+    // A member without proposals has none afterwards.
     world.command(3, revoke(&[1]));
     assert!(world.ids().iter().all(|id| world.node(*id).view().proposed == 0));
 }
@@ -452,7 +452,7 @@ fn policies_of_admission_need_t_operators_and_are_signed_as_nothing_else() {
     world.command(1, QuorumCommand::Approve(approval(&policy)));
     assert_eq!(answer(&mut world, 0, "abke-policy", policy.clone()), None);
     assert_eq!(answer(&mut world, 0, "parameters", policy.clone()), Some(Why::NotApproved));
-    // What is no policy is not signed as one, approved or not.
+    // A body that is no policy is not signed as one, approved or not.
     let other = body(b"authority");
     world.command(1, QuorumCommand::Approve(approval(&other)));
     assert_eq!(answer(&mut world, 0, "abke-policy", other), Some(Why::NotApproved));

@@ -21,10 +21,10 @@ pub(crate) type S = Ristretto255;
 pub(crate) type Node = QuorumNode<S>;
 
 pub(crate) const VALIDITY: u64 = 86_400;
-/// How long every message takes at least.
+/// Least delay of every message.
 const DELAY: Duration = Duration::from_millis(10);
 
-/// What one member says to another.
+/// A message from one member to another.
 #[derive(Clone, Debug)]
 pub(crate) struct Packet {
     pub(crate) from: KgcId,
@@ -32,14 +32,14 @@ pub(crate) struct Packet {
     pub(crate) message: QuorumMessage,
 }
 
-/// Somebody who changes what is said, or says other things.
+/// An attacker that changes messages, or sends others.
 pub(crate) type Tamper = Box<dyn FnMut(Packet) -> Vec<Packet>>;
 
 pub(crate) struct World {
     net: Net<KgcId>,
     pub(crate) rng: ChaCha20Rng,
     pub(crate) membership: QuorumMembership,
-    /// What operators say again to members that were down.
+    /// Commands that operators repeat to members that were down.
     wanted: Option<QuorumCommand>,
 }
 
@@ -78,7 +78,7 @@ impl World {
     }
 
     /// Of 256 messages, so many are lost, and so many come twice; they take up to so many milliseconds more
-    /// than they must.
+    /// than the least.
     pub(crate) fn set_faults(&mut self, lost: u8, twice: u8, late: u64) {
         let (loss, duplicate) = (f64::from(lost) / 256.0, f64::from(twice) / 256.0);
         let (delay, jitter) = (DELAY, Duration::from_millis(late));
@@ -100,7 +100,7 @@ impl World {
         }
     }
 
-    /// A member, and what it has reported and stored.
+    /// A member, with its events and records.
     pub(crate) fn member(&self, id: KgcId) -> &TestNode<Node> {
         self.net.node(id)
     }
@@ -117,12 +117,12 @@ impl World {
         &self.member(id).events
     }
 
-    /// What a member has stored: the newest record of each kind counts.
+    /// A member's records: the newest of each kind counts.
     pub(crate) fn stored(&self, id: KgcId) -> BTreeMap<u8, QuorumRecord> {
         self.member(id).records().iter().map(|record| (kind(record), record.clone())).collect()
     }
 
-    /// Starts a member out of its records, and connects it with all who are up.
+    /// Starts a member from its records, and connects it with all that are up.
     pub(crate) fn start(&mut self, id: KgcId) {
         let records = self.stored(id).into_values();
         let node = Node::new(self.config(id), records).expect("what was stored is taken back");
@@ -173,7 +173,7 @@ impl World {
         self.ids().into_iter().all(|id| self.alive(id))
     }
 
-    /// Lets time pass until this is so, at most twenty minutes. Whoever is down comes up again after a
+    /// Lets time pass until this holds, at most twenty minutes. A member that is down comes up again after a
     /// second.
     pub(crate) fn until(&mut self, what: &str, reached: impl Fn(&Self) -> bool) {
         let end = self.time() + Duration::from_secs(1200);
@@ -184,7 +184,7 @@ impl World {
                 if !self.alive(id) {
                     self.run_for(Duration::from_secs(1));
                     self.start(id);
-                    // An operator whose command died with it gives it again.
+                    // An operator whose command was lost in a crash gives it again.
                     if let Some(command) = self.wanted.clone() {
                         self.command(id, command);
                     }
@@ -218,7 +218,7 @@ fn decode(quorum: &[u8; 32], packet: &quiver_testbed::Packet<KgcId>) -> Packet {
     Packet { from: packet.from, to: packet.to, message }
 }
 
-/// Which kind a record is of: the newest of each counts.
+/// Kind of a record: the newest of each counts.
 fn kind(record: &QuorumRecord) -> u8 {
     match record {
         QuorumRecord::Keys(_) => 0,

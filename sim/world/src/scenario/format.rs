@@ -146,7 +146,7 @@ pub(super) struct Radio {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct AdmissionTable {
-    /// None: to be inside of a circle, with some battery left.
+    /// `None`: to be inside of a circle, with some battery left.
     pub(super) policy: Option<Spanned<String>>,
     pub(super) period: Option<Spanned<Span>>,
     pub(super) answers: Option<u32>,
@@ -262,7 +262,7 @@ pub(super) struct Talk {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct LinksOf {
     pub(super) nodes: Names,
-    /// None: as all others again.
+    /// `None`: as all others again.
     pub(super) faults: Option<Spanned<Links>>,
 }
 
