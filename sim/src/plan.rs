@@ -195,7 +195,7 @@ impl Plan {
             ));
         }
         if self.deputies > MAX_DEPUTIES {
-            return Err(format!("{} deputies are too many: at most {MAX_DEPUTIES} stand by", self.deputies));
+            return Err(format!("{} deputies are too many: at most {MAX_DEPUTIES}", self.deputies));
         }
         let swarm = drones + self.newcomers();
         // Workers may be on machines of their own, and have other addresses to dial from.

@@ -127,7 +127,7 @@ impl<S: Suite> Roster<S> {
     /// Frees the slots of all who have no name: as when a term ends.
     pub fn forget_anonymous(&mut self) {
         for slot in core::mem::take(&mut self.anonymous).into_keys() {
-            self.vacancies.give_back(slot);
+            self.vacancies.release(slot);
         }
     }
 
@@ -140,7 +140,7 @@ impl<S: Suite> Roster<S> {
     /// Frees a slot, whoever held it.
     pub(crate) fn vacate(&mut self, slot: Slot) {
         if self.anonymous.remove(&slot).is_some() {
-            self.vacancies.give_back(slot);
+            self.vacancies.release(slot);
         } else {
             self.remove(slot);
         }
@@ -150,7 +150,7 @@ impl<S: Suite> Roster<S> {
     pub fn remove(&mut self, slot: Slot) -> Option<DronePublicKey<S>> {
         let member = self.members.take(slot)?;
         self.index.remove(&member.public.identity.serial);
-        self.vacancies.give_back(slot);
+        self.vacancies.release(slot);
         self.tree.set(slot, None);
         Some(member.public)
     }

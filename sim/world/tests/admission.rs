@@ -131,7 +131,7 @@ fn exactly_those_inside_the_circle_are_members_and_follow() {
         let told = |event: &(NodeId, NodeEvent)| {
             matches!(event, (NodeId::Leader(_), NodeEvent::Leader(LeaderEvent::Joined { .. })))
         };
-        assert!(!scene.counter.events.iter().any(told), "somebody was let in by name");
+        assert!(!scene.counter.events.iter().any(told), "a drone was admitted by name");
     }
 }
 

@@ -32,7 +32,7 @@ impl Vacancies {
     }
 
     /// Gives back a slot that was taken.
-    pub(super) fn give_back(&mut self, slot: Slot) {
+    pub(super) fn release(&mut self, slot: Slot) {
         let end = self.0.remove(&(slot + 1)).unwrap_or(slot + 1);
         match self.0.range_mut(..slot).next_back() {
             Some((_, before)) if *before == slot => *before = end,
@@ -74,7 +74,7 @@ mod tests {
                 if take {
                     prop_assert_eq!(vacancies.take(slot), taken.insert(slot));
                 } else if taken.remove(&slot) {
-                    vacancies.give_back(slot);
+                    vacancies.release(slot);
                 }
                 let free = (0..14u32).filter(|slot| !taken.contains(slot));
                 prop_assert!(vacancies.with(&BTreeSet::new()).take_while(|slot| *slot < 14).eq(free));
@@ -94,7 +94,7 @@ mod tests {
             vacancies.take(MAX_SLOTS - 1) && !vacancies.take(MAX_SLOTS - 1) && !vacancies.take(MAX_SLOTS)
         );
         assert_eq!(vacancies.highest_taken(), Some(MAX_SLOTS - 1));
-        vacancies.give_back(MAX_SLOTS - 1);
+        vacancies.release(MAX_SLOTS - 1);
         assert_eq!(vacancies.highest_taken(), None);
     }
 }

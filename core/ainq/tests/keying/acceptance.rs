@@ -90,12 +90,12 @@ fn corruptions<S: Suite>(swarm: &mut Swarm<S>) -> Vec<Corruption<S>> {
 
 fn corrupting_any_one_thing_is_noticed_and_changes_nothing<S: Suite>() {
     let mut swarm = Swarm::<S>::formed(21, 2);
-    swarm.rekey_unheard(&[], vec![]);
+    swarm.rekey_undelivered(&[], vec![]);
     one_by_one(&mut swarm);
     swarm.add_edge();
-    swarm.rekey_unheard(&[2], vec![]);
+    swarm.rekey_undelivered(&[2], vec![]);
     one_by_one(&mut swarm);
-    swarm.open_unheard(&[0, 1]);
+    swarm.open_undelivered(&[0, 1]);
     one_by_one(&mut swarm);
 }
 
@@ -112,13 +112,13 @@ fn one_by_one<S: Suite>(swarm: &mut Swarm<S>) {
         assert_eq!(swarm.edges[0].membership.as_ref().unwrap().encode(), before, "{what}");
     }
     accept(swarm, &broadcast.header, &broadcast.entries[0]).unwrap();
-    swarm.hear(0).unwrap();
+    swarm.deliver(0).unwrap();
     assert!(swarm.agrees(0));
 }
 
 fn only_the_leader_of_this_group_and_ordinal_is_believed<S: Suite>() {
     let mut swarm = Swarm::<S>::formed(22, 2);
-    swarm.rekey_unheard(&[], vec![]);
+    swarm.rekey_undelivered(&[], vec![]);
     let header = swarm.last().header.clone();
     let pretenders = [Role::Edge, leader_role("beta", 1), leader_role("alpha", 2), leader_role("alpha", 0)];
     for role in pretenders {
@@ -180,7 +180,7 @@ fn old_foreign_expired_and_revoked_headers_are_refused<S: Suite>() {
     assert_eq!(verify(&swarm, &old).unwrap_err(), Error::Stale);
     let current = swarm.last().header.clone();
     assert_eq!(verify(&swarm, &current).unwrap_err(), Error::Stale);
-    swarm.rekey_unheard(&[], vec![]);
+    swarm.rekey_undelivered(&[], vec![]);
     let next = swarm.last().header.clone();
     let (deployment, alpha, none) = (swarm.deployment.clone(), name("alpha"), RevocationList::empty());
     let at = |group, revocations: &RevocationList, now| {
@@ -211,7 +211,7 @@ fn signed_at<S: Suite>(swarm: &mut Swarm<S>, epoch: Epoch) -> Header<S> {
 
 fn a_term_may_be_a_million_rounds_ahead_and_no_further<S: Suite>() {
     let mut swarm = Swarm::<S>::formed(33, 1);
-    swarm.rekey_unheard(&[], vec![]);
+    swarm.rekey_undelivered(&[], vec![]);
     let header = signed_at(&mut swarm, Epoch { term: Epoch::term_of(5 + (1 << 20), 1), counter: 2 });
     let after = |round, ordinal| {
         let newest = Epoch { term: Epoch::term_of(round, ordinal), counter: 7 };
@@ -224,7 +224,7 @@ fn a_term_may_be_a_million_rounds_ahead_and_no_further<S: Suite>() {
 
 fn rounds_and_counters_have_an_end<S: Suite>() {
     let mut swarm = Swarm::<S>::formed(34, 1);
-    swarm.rekey_unheard(&[], vec![]);
+    swarm.rekey_undelivered(&[], vec![]);
     let mut at = |round, counter| {
         let header = signed_at(&mut swarm, Epoch { term: Epoch::term_of(round, 1), counter });
         let none = RevocationList::empty();
@@ -237,7 +237,7 @@ fn rounds_and_counters_have_an_end<S: Suite>() {
 
 fn a_height_fits_the_strategy_and_the_slots_that_are_named<S: Suite>() {
     let mut swarm = Swarm::<S>::formed(35, 1);
-    let mut header = swarm.open_unheard(&[0]).header;
+    let mut header = swarm.open_undelivered(&[0]).header;
     let deployment = &swarm.deployment;
     let mut decoded = |strategy, height, absent: Option<u32>| {
         header.core.strategy = strategy;
@@ -280,7 +280,7 @@ fn entries_and_memberships_name_slots_that_a_group_has<S: Suite>() {
 
 fn another_members_entry_is_of_no_use<S: Suite>() {
     let mut swarm = Swarm::<S>::formed(25, 2);
-    swarm.rekey_unheard(&[], vec![]);
+    swarm.rekey_undelivered(&[], vec![]);
     let broadcast = swarm.last().clone();
     let theirs = broadcast.entries[1].clone();
     assert_eq!(accept(&swarm, &broadcast.header, &theirs).unwrap_err(), Error::WrongSlot);
@@ -291,7 +291,7 @@ fn another_members_entry_is_of_no_use<S: Suite>() {
     swapped.wrap.iter_mut().for_each(|byte| *byte ^= 0x5a);
     assert_eq!(accept(&swarm, &broadcast.header, &swapped).unwrap_err(), Error::WrongTag);
     // Removed members learn it from the header.
-    swarm.rekey_unheard(&[], vec![0]);
+    swarm.rekey_undelivered(&[], vec![0]);
     let broadcast = swarm.last().clone();
     let entry = Entry { slot: 0, ..broadcast.entries[0].clone() };
     assert_eq!(accept(&swarm, &broadcast.header, &entry).unwrap_err(), Error::Removed);
@@ -411,7 +411,7 @@ fn a_spare_statement_holds_for_one_member_and_group<S: Suite>() {
 
 fn a_terms_opening_needs_the_spare_it_names<S: Suite>() {
     let mut swarm = Swarm::<S>::formed(31, 1);
-    swarm.open_unheard(&[0]);
+    swarm.open_undelivered(&[0]);
     let broadcast = swarm.last().clone();
     let header = verify(&swarm, &broadcast.header).unwrap();
     let edge = &swarm.edges[0];
@@ -429,7 +429,7 @@ fn a_terms_opening_needs_the_spare_it_names<S: Suite>() {
 
 fn a_welcome_needs_its_own_ephemeral_secret<S: Suite>() {
     let mut swarm = Swarm::<S>::new(32, 2);
-    let (output, secrets) = swarm.rekey_unheard(&[0, 1], vec![]);
+    let (output, secrets) = swarm.rekey_undelivered(&[0, 1], vec![]);
     let broadcast = Broadcast::of(&output);
     let header = swarm.verified(&broadcast.header);
     let join = |index: usize, secret: &SecretScalar<S>, slot: usize| {

@@ -94,7 +94,7 @@ impl<S: Suite> History<S> {
             Step::Open(without) => {
                 let spares: Vec<usize> =
                     (0..EDGES).filter(|index| self.expected[*index].member && *index != without).collect();
-                self.swarm.open_unheard(&spares);
+                self.swarm.open_undelivered(&spares);
                 self.spread();
             }
             Step::SleepOrWake(index) => {
@@ -113,7 +113,7 @@ impl<S: Suite> History<S> {
 
     fn rekey(&mut self, joining: Option<usize>, removed: Option<u32>) {
         let joining: Vec<usize> = joining.into_iter().collect();
-        let (output, secrets) = self.swarm.rekey_unheard(&joining, removed.into_iter().collect());
+        let (output, secrets) = self.swarm.rekey_undelivered(&joining, removed.into_iter().collect());
         self.swarm.deliver_joins(&joining, &secrets, &output);
         for index in joining {
             let term = Some(self.swarm.leadership.epoch().term);
@@ -145,7 +145,7 @@ impl<S: Suite> History<S> {
         if follows {
             *expected = Expected { term: Some(newest.term), unsynced: false, ..*expected };
         }
-        assert_eq!(self.swarm.hear(index).is_ok(), follows, "edge {index}");
+        assert_eq!(self.swarm.deliver(index).is_ok(), follows, "edge {index}");
     }
 
     fn check(&self, step: &Step) {
@@ -162,13 +162,13 @@ impl<S: Suite> History<S> {
 fn an_edge_catches_up_over_epochs_it_missed<S: Suite>(strategy: StrategyKind) {
     let mut swarm = Swarm::<S>::formed_by(strategy, 1, 2);
     for _ in 0..5 {
-        swarm.rekey_unheard(&[], vec![]);
+        swarm.rekey_undelivered(&[], vec![]);
     }
     assert!(!swarm.agrees(0));
-    swarm.hear(0).unwrap();
+    swarm.deliver(0).unwrap();
     assert!(swarm.agrees(0));
     let earlier = swarm.broadcasts[3].clone();
-    assert_eq!(swarm.hear_of(0, &earlier), Err(Error::Stale));
+    assert_eq!(swarm.deliver_one(0, &earlier), Err(Error::Stale));
     assert!(swarm.agrees(0));
 }
 
@@ -184,7 +184,7 @@ fn a_restarted_edge_has_no_key_until_the_next_epoch<S: Suite>(strategy: Strategy
         StrategyKind::Flat => Err(Error::Stale),
         StrategyKind::Tree => Ok(()),
     };
-    assert_eq!(swarm.hear(0), again);
+    assert_eq!(swarm.deliver(0), again);
     assert_eq!(swarm.agrees(0), again.is_ok());
     swarm.expire();
     assert!(swarm.agrees(0));
@@ -212,9 +212,9 @@ fn a_member_that_joins_again_gets_a_new_pairwise_key<S: Suite>(strategy: Strateg
 
 fn an_edge_that_missed_a_terms_opening_must_join_again<S: Suite>(strategy: StrategyKind) {
     let mut swarm = Swarm::<S>::formed_by(strategy, 5, 1);
-    swarm.open_unheard(&[0]);
-    swarm.rekey_unheard(&[], vec![]);
-    assert_eq!(swarm.hear(0), Err(Error::TermNotOpened));
+    swarm.open_undelivered(&[0]);
+    swarm.rekey_undelivered(&[], vec![]);
+    assert_eq!(swarm.deliver(0), Err(Error::TermNotOpened));
     swarm.join(&[0]);
     assert!(swarm.agrees(0));
 }
@@ -222,14 +222,14 @@ fn an_edge_that_missed_a_terms_opening_must_join_again<S: Suite>(strategy: Strat
 fn of_two_competing_openings_the_higher_can_still_be_followed<S: Suite>(strategy: StrategyKind) {
     let mut swarm = Swarm::<S>::formed_by(strategy, 6, 1);
     let spare = quiver_ainq::SparePair::decode(&swarm.edges[0].spare.encode()).unwrap();
-    let (low, _) = (swarm.open_unheard(&[0]), swarm.open_unheard(&[0]));
+    let (low, _) = (swarm.open_undelivered(&[0]), swarm.open_undelivered(&[0]));
     let low = crate::swarm::Broadcast::of(&low);
-    swarm.hear_of(0, &low).unwrap();
+    swarm.deliver_one(0, &low).unwrap();
     // The old spare is still there, as it is for a minute.
     swarm.edges[0].spare = spare;
-    swarm.hear(0).unwrap();
+    swarm.deliver(0).unwrap();
     assert!(swarm.agrees(0));
-    assert_eq!(swarm.hear_of(0, &low), Err(Error::Stale));
+    assert_eq!(swarm.deliver_one(0, &low), Err(Error::Stale));
 }
 
 fn a_second_leader_takes_over_from_public_data<S: Suite>(strategy: StrategyKind) {
@@ -258,7 +258,7 @@ fn a_second_leader_takes_over_from_public_data<S: Suite>(strategy: StrategyKind)
     (swarm.leadership, swarm.leader) = (leadership, deputy);
     swarm.broadcasts.push(crate::swarm::Broadcast::of(&output));
     for index in 0..3 {
-        swarm.hear(index).unwrap();
+        swarm.deliver(index).unwrap();
         assert!(swarm.agrees(index));
     }
 }

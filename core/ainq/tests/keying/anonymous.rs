@@ -72,7 +72,7 @@ fn member_without_a_name_holds_the_keys_of_its_time_and_no_others<S: Suite>(stra
     let tags = [auth, membership.auth_key()].map(|auth| leave_tag::<S>(auth, membership.digest()));
     assert_eq!(tags[0], tags[1]);
     for index in 0..3 {
-        swarm.hear(index).unwrap();
+        swarm.deliver(index).unwrap();
     }
     for _ in 0..3 {
         swarm.expire();
@@ -110,7 +110,7 @@ fn term_that_opens_knows_nobody_without_a_name<S: Suite>(strategy: StrategyKind)
     let slot = admit(&mut swarm, 1, Vec::new());
     let membership = enter(&swarm, &member(1).pseudonym, &AgreedSecret::new(&SECRET), slot).unwrap();
     for index in 0..2 {
-        swarm.hear(index).unwrap();
+        swarm.deliver(index).unwrap();
     }
     let hash = swarm.leadership.roster().hash();
     let output = swarm.open(&[0, 1]);

@@ -99,7 +99,7 @@ fn first_chain(swarm: &Swarm<S>, header: &Header<S>, edge: usize, slot: u32, q: 
 fn keys_are_what_the_description_says() {
     let mut swarm = Swarm::<S>::formed(41, 2);
     swarm.expire();
-    swarm.rekey_unheard(&[], vec![]);
+    swarm.rekey_undelivered(&[], vec![]);
     swarm.expire();
     let kept = swarm.edges[1].kept.clone();
     // Kept: y, e_1 (spare), e_now.

@@ -20,7 +20,7 @@ fn a_member_pays_only_for_the_headers_signature_unless_it_is_new() {
     let (context, none) = (swarm.context(), RevocationList::empty());
     let mut signature_check = None;
     for joining in [vec![], vec![3]] {
-        swarm.rekey_unheard(&joining, vec![]);
+        swarm.rekey_undelivered(&joining, vec![]);
         let broadcast = swarm.last().clone();
         let verify = || broadcast.header.clone().verify(&swarm.deployment, &name("alpha"), None, &none, NOW);
         let (header, checked) = counted(verify);
@@ -35,14 +35,14 @@ fn a_member_pays_only_for_the_headers_signature_unless_it_is_new() {
             counted(|| member.advance(&context, &edge.keypair, Some(&edge.spare), &header, &part));
         assert!(next.is_ok());
         assert_eq!(cost, 0);
-        swarm.hear(0).unwrap();
+        swarm.deliver(0).unwrap();
     }
 }
 
 #[test]
 fn key_retrieval_is_one_multiplication_as_in_the_paper() {
     let mut swarm = Swarm::<S>::new(82, 1);
-    let (output, secrets) = swarm.rekey_unheard(&[0], vec![]);
+    let (output, secrets) = swarm.rekey_undelivered(&[0], vec![]);
     let (context, header) = (swarm.context(), swarm.verified(&output.header));
     let part = Part::Entry(output.entries[0].clone());
     let join = || Membership::join(&context, &swarm.edges[0].keypair, &secrets[0], &header, &part);

@@ -164,6 +164,6 @@ fn a_point_that_cancels_the_implicit_key_is_refused() {
     assert_eq!(output.header.core.absent.iter().collect::<Vec<_>>(), [0]);
     swarm.leadership = leadership;
     swarm.broadcasts.push(crate::swarm::Broadcast::of(&output));
-    swarm.hear(1).unwrap();
+    swarm.deliver(1).unwrap();
     assert!(swarm.agrees(1));
 }

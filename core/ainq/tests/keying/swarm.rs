@@ -156,18 +156,18 @@ impl<S: Suite> Swarm<S> {
 
     /// Makes the next epoch with the drones that join among the edges, and delivers it to all.
     pub(crate) fn rekey(&mut self, joining: &[usize], removals: Vec<Slot>) -> EpochOutput<S> {
-        let (output, secrets) = self.rekey_unheard(joining, removals);
+        let (output, secrets) = self.rekey_undelivered(joining, removals);
         self.deliver_joins(joining, &secrets, &output);
         for index in 0..self.edges.len() {
             if !joining.contains(&index) {
-                let _ = self.hear(index);
+                let _ = self.deliver(index);
             }
         }
         output
     }
 
     /// Makes the next epoch without delivering it.
-    pub(crate) fn rekey_unheard(
+    pub(crate) fn rekey_undelivered(
         &mut self,
         joining: &[usize],
         removals: Vec<Slot>,
@@ -219,7 +219,7 @@ impl<S: Suite> Swarm<S> {
     }
 
     /// Opens the next term with the spare points of the given edges, without delivering it.
-    pub(crate) fn open_unheard(&mut self, with_spares: &[usize]) -> EpochOutput<S> {
+    pub(crate) fn open_undelivered(&mut self, with_spares: &[usize]) -> EpochOutput<S> {
         let members = with_spares.iter().map(|index| &self.edges[*index]);
         let spares: BTreeMap<Slot, (u64, Element<S>)> = members
             .map(|edge| (edge.membership.as_ref().unwrap().slot(), (edge.spare.q(), *edge.spare.point())))
@@ -243,8 +243,8 @@ impl<S: Suite> Swarm<S> {
     }
 
     pub(crate) fn open(&mut self, with_spares: &[usize]) -> EpochOutput<S> {
-        let output = self.open_unheard(with_spares);
-        (0..self.edges.len()).for_each(|index| drop(self.hear(index)));
+        let output = self.open_undelivered(with_spares);
+        (0..self.edges.len()).for_each(|index| drop(self.deliver(index)));
         output
     }
 
@@ -259,9 +259,9 @@ impl<S: Suite> Swarm<S> {
 
     /// Delivers the newest epoch to an edge. A term's opening uses up its spare point. Under `tree` an edge
     /// that wraps are of no use to gets a path message, and so does everybody after an opening.
-    pub(crate) fn hear(&mut self, index: usize) -> Result<(), Error> {
+    pub(crate) fn deliver(&mut self, index: usize) -> Result<(), Error> {
         let broadcast = self.last().clone();
-        match self.hear_of(index, &broadcast) {
+        match self.deliver_one(index, &broadcast) {
             Err(Error::Gap | Error::MissingPath) => self.catch_up(index),
             Ok(()) if !self.edges[index].membership.as_ref().unwrap().has_path() => self.catch_up(index),
             heard => heard,
@@ -290,7 +290,7 @@ impl<S: Suite> Swarm<S> {
         Ok(())
     }
 
-    pub(crate) fn hear_of(&mut self, index: usize, broadcast: &Broadcast<S>) -> Result<(), Error> {
+    pub(crate) fn deliver_one(&mut self, index: usize, broadcast: &Broadcast<S>) -> Result<(), Error> {
         let member = self.edges[index].membership.as_ref().ok_or(Error::WrongGroup)?;
         let part = broadcast.part(member.slot())?;
         self.give(index, &broadcast.header, &part)

@@ -54,7 +54,7 @@ fn changing_any_byte_is_noticed_and_changes_nothing<S: Suite>() {
     let mut swarm = tree_after::<S>(101, 5);
     // The neighbour goes: the member's own leaf wraps, and its whole path is fresh.
     let slot = swarm.slot(1);
-    swarm.rekey_unheard(&[], vec![slot]);
+    swarm.rekey_undelivered(&[], vec![slot]);
     let path = swarm.path_message(0).unwrap().encode();
     let header = swarm.last().header.encode(&swarm.deployment);
     let delta = swarm.last().delta.clone().unwrap().encode();
@@ -88,23 +88,23 @@ fn changing_any_byte_is_noticed_and_changes_nothing<S: Suite>() {
 fn wraps_are_taken_in_order_and_once<S: Suite>() {
     let mut swarm = tree_after::<S>(102, 4);
     for _ in 0..3 {
-        swarm.rekey_unheard(&[], vec![]);
+        swarm.rekey_undelivered(&[], vec![]);
     }
     let [first, second, third] = swarm.broadcasts.last_chunk().unwrap().clone();
-    assert_eq!(swarm.hear_of(0, &second), Err(Error::Gap));
-    assert_eq!(swarm.hear_of(0, &third), Err(Error::Gap));
-    swarm.hear_of(0, &first).unwrap();
-    assert_eq!(swarm.hear_of(0, &first), Err(Error::Stale));
-    assert_eq!(swarm.hear_of(0, &third), Err(Error::Gap));
-    swarm.hear_of(0, &second).unwrap();
-    swarm.hear_of(0, &third).unwrap();
-    assert_eq!(swarm.hear_of(0, &second), Err(Error::Stale));
+    assert_eq!(swarm.deliver_one(0, &second), Err(Error::Gap));
+    assert_eq!(swarm.deliver_one(0, &third), Err(Error::Gap));
+    swarm.deliver_one(0, &first).unwrap();
+    assert_eq!(swarm.deliver_one(0, &first), Err(Error::Stale));
+    assert_eq!(swarm.deliver_one(0, &third), Err(Error::Gap));
+    swarm.deliver_one(0, &second).unwrap();
+    swarm.deliver_one(0, &third).unwrap();
+    assert_eq!(swarm.deliver_one(0, &second), Err(Error::Stale));
     assert!(swarm.agrees(0));
 }
 
 fn a_path_message_is_taken_once_and_by_its_addressee<S: Suite>() {
     let mut swarm = tree_after::<S>(103, 3);
-    swarm.rekey_unheard(&[], vec![]);
+    swarm.rekey_undelivered(&[], vec![]);
     let header = swarm.last().header.clone();
     let (own, others) = (swarm.path_message(0).unwrap(), swarm.path_message(1).unwrap());
     let next = swarm.path_message(0).unwrap();
@@ -126,10 +126,10 @@ fn a_path_message_is_taken_once_and_by_its_addressee<S: Suite>() {
     assert!(swarm.agrees(0));
     // Under the header of another epoch it does not open either.
     let late = swarm.path_message(0).unwrap();
-    swarm.rekey_unheard(&[], vec![]);
+    swarm.rekey_undelivered(&[], vec![]);
     let header = swarm.last().header.clone();
     assert_eq!(swarm.give(0, &header, &Part::Path(late)), Err(Error::SealBroken));
-    swarm.hear(0).unwrap();
+    swarm.deliver(0).unwrap();
     assert!(swarm.agrees(0));
 }
 
@@ -142,15 +142,15 @@ fn a_path_of_the_epoch_held_mends_a_restart<S: Suite>() {
     swarm.edges[0].membership = Some(restored);
     // The missed epochs cannot be followed without a path.
     let held = swarm.last().clone();
-    assert_eq!(swarm.hear_of(0, &held), Err(Error::Stale));
+    assert_eq!(swarm.deliver_one(0, &held), Err(Error::Stale));
     swarm.catch_up(0).unwrap();
     assert!(swarm.agrees(0));
     let restored = Membership::<S>::restore(&state).unwrap();
     swarm.edges[0].membership = Some(restored);
-    swarm.rekey_unheard(&[], vec![]);
+    swarm.rekey_undelivered(&[], vec![]);
     let missed = swarm.last().clone();
-    assert_eq!(swarm.hear_of(0, &missed), Err(Error::MissingPath));
-    swarm.hear(0).unwrap();
+    assert_eq!(swarm.deliver_one(0, &missed), Err(Error::MissingPath));
+    swarm.deliver(0).unwrap();
     assert!(swarm.agrees(0));
     swarm.expire();
     assert!((0..3).all(|index| swarm.agrees(index)));
@@ -159,7 +159,7 @@ fn a_path_of_the_epoch_held_mends_a_restart<S: Suite>() {
 fn wraps_are_bound_by_the_header<S: Suite>() {
     let mut swarm = tree_after::<S>(105, 4);
     let slot = swarm.slot(3);
-    swarm.rekey_unheard(&[], vec![slot]);
+    swarm.rekey_undelivered(&[], vec![slot]);
     let honest = swarm.last().clone();
     // An insider who knows all that one side of the tree knows wraps something else for the other side. K_g
     // and so the tag are unchanged; without entries_root this would pass.
@@ -183,13 +183,13 @@ fn wraps_are_bound_by_the_header<S: Suite>() {
     }
     let long = Delta::decode(&vec![0; Delta::MAX_LEN + 1]);
     assert!(matches!(long, Err(Error::TooLong { .. })));
-    swarm.hear_of(0, &honest).unwrap();
+    swarm.deliver_one(0, &honest).unwrap();
     assert!(swarm.agrees(0));
 }
 
 fn a_term_keeps_its_strategy<S: Suite>() {
     let mut swarm = tree_after::<S>(106, 2);
-    swarm.rekey_unheard(&[], vec![]);
+    swarm.rekey_undelivered(&[], vec![]);
     let leader = swarm.leader_again();
     let mut flat = swarm.last().header.clone();
     (flat.core.strategy, flat.core.height, flat.entries_root) = (StrategyKind::Flat, 0, [0; 32]);
@@ -281,23 +281,23 @@ fn a_group_may_empty_and_fill_again<S: Suite>() {
 
 fn a_term_opens_anew_and_its_paths_follow<S: Suite>() {
     let mut swarm = tree_after::<S>(112, 5);
-    let output = swarm.open_unheard(&[0, 1, 2, 4]);
+    let output = swarm.open_undelivered(&[0, 1, 2, 4]);
     let opening = swarm.last().clone();
     assert_eq!((output.header.core.kind, output.entries.len()), (Kind::Open, 4));
     assert!(output.delta.is_none() && output.header.entries_root == [0; 32]);
     // A follower has the key at once, and its path only when that arrives.
     for index in [0, 1, 2, 4] {
-        swarm.hear_of(index, &opening).unwrap();
+        swarm.deliver_one(index, &opening).unwrap();
         assert!(swarm.agrees(index) && !swarm.edges[index].membership.as_ref().unwrap().has_path());
     }
     swarm.catch_up(0).unwrap();
     assert!(swarm.agrees(0) && swarm.edges[0].membership.as_ref().unwrap().has_path());
     assert_eq!(swarm.leadership.path_message(3, &[0; 16]), Err(Error::WrongSlot));
-    swarm.rekey_unheard(&[], vec![]);
+    swarm.rekey_undelivered(&[], vec![]);
     let next = swarm.last().clone();
-    swarm.hear_of(0, &next).unwrap();
-    assert_eq!(swarm.hear_of(1, &next), Err(Error::MissingPath));
-    (1..5).for_each(|index| drop(swarm.hear(index)));
+    swarm.deliver_one(0, &next).unwrap();
+    assert_eq!(swarm.deliver_one(1, &next), Err(Error::MissingPath));
+    (1..5).for_each(|index| drop(swarm.deliver(index)));
     assert!([0, 1, 2, 4].into_iter().all(|index| swarm.agrees(index)) && !swarm.agrees(3));
     // The absent member's slot is in the roster but has no key; it joins again, or is removed.
     swarm.join(&[3]);

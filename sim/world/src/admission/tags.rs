@@ -261,7 +261,7 @@ impl<S: Suite> TaggingLeader<S> {
         let timing = EdgeTiming::default();
         let config = self.checkpoint.anonymous(drone.credential.clone(), self.period, timing);
         let edge = AnonymousEdge::new(config, drone.state.as_ref())
-            .map_err(|_| quiver_ainq::Error::Malformed("the state of an edge without a name"))?;
+            .map_err(|_| quiver_ainq::Error::Malformed("the state of an anonymous edge"))?;
         // Every membership draws the same randomness, which therefore distinguishes none.
         let rng = ChaCha20Rng::seed_from_u64(1);
         let mut life = Life { edge, rng, seen: Vec::new(), state: None, deadline: None };

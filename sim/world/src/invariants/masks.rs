@@ -111,7 +111,7 @@ impl<S: Suite> Masks<S> {
             let pair = (digest.min(seen.digest), digest.max(seen.digest), difference);
             match self.differences.insert(pair, slot) {
                 Some(twin) if twin != slot => {
-                    return Some(format!("slots {slot} and {twin} show the difference of two group keys"));
+                    return Some(format!("slots {slot} and {twin} reveal the difference of two group keys"));
                 }
                 _ => {}
             }

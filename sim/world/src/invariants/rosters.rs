@@ -19,12 +19,12 @@ impl<S: Suite> Invariants<S> {
                 wrong.push((name.to_string(), "is no drone of this world"));
                 continue;
             };
-            let put_out = self.evicted.get(&(ordinal, edge)).is_some_and(|since| *since < epoch);
+            let evicted = self.evicted.get(&(ordinal, edge)).is_some_and(|since| *since < epoch);
             let revoked = self.revoked.get(&edge).is_some_and(|number| *number <= list);
             if !world.fleet().authorises(edge) {
                 wrong.push((name.to_string(), "has no business in the group"));
-            } else if put_out {
-                wrong.push((name.to_string(), "was put out before"));
+            } else if evicted {
+                wrong.push((name.to_string(), "was evicted before"));
             } else if revoked {
                 wrong.push((name.to_string(), "is on the revocation list that the leader holds"));
             }

@@ -80,8 +80,8 @@ impl<S: Suite> Phases<'_, S> {
         let (mut inside, mut outside) = (Vec::new(), Vec::new());
         for drone in drones {
             let Some(checkpoint) = self.world.fleet().checkpoint() else { break };
-            let let_in = checkpoint.admits(&checkpoint.fields(*drone))?;
-            if let_in { inside.push(*drone) } else { outside.push(*drone) }
+            let admitted = checkpoint.admits(&checkpoint.fields(*drone))?;
+            if admitted { inside.push(*drone) } else { outside.push(*drone) }
         }
         Ok((inside, outside))
     }

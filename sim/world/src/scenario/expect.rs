@@ -84,7 +84,7 @@ impl Expectations {
         let bounds = [
             ("terms opened", self.min_terms, tally.terms),
             ("epochs", self.min_epochs, tally.epochs),
-            ("memberships without a name", self.min_admitted, tally.admitted),
+            ("anonymous memberships", self.min_admitted, tally.admitted),
             ("crashes", self.min_crashes, tally.crashes),
             ("refused writes", self.min_stalls, tally.stalls),
             ("messages lost", self.min_lost, tally.lost),
