@@ -46,7 +46,7 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// What to do.
+/// Subcommands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Get this drone's key from the KGC, once

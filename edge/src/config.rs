@@ -101,7 +101,7 @@ impl Config {
         }
     }
 
-    /// What the machine is set up with; it neither enrols nor joins.
+    /// Configuration of the machine, which neither enrols nor joins.
     pub(crate) fn machine<S: QuorumSuite>(&self, service: &DroneService<'_, Self, S>) -> EdgeConfig<S> {
         EdgeConfig {
             deployment: service.deployment.clone(),

@@ -54,7 +54,7 @@ pub(crate) struct Status {
     /// When that list is stale, seconds since 1970; none without a list.
     #[serde(default)]
     pub(crate) revocations_next_update: Option<u64>,
-    /// How often it was started.
+    /// Number of starts.
     pub(crate) starts: u32,
 }
 

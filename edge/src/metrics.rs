@@ -16,7 +16,7 @@ use quiver_service::drone::health::Troubles;
 use quiver_service::drone::metrics::EpochGauges;
 use quiver_service::monitoring::{Readiness, register};
 
-/// How far ahead of this machine's clock a leader's may be before that is told, in seconds.
+/// Seconds that a leader's clock may be ahead of this machine's before the drone is not ready.
 const CLOCKS: u64 = 60;
 
 /// Why something was refused, and by whom: `kgc` or `leader`.

@@ -41,7 +41,7 @@ pub(crate) type EdgeNode<S> = Drone<AnyEdge<S>>;
 /// Failed sends kept for the subcommand that waits for one.
 const FAILURES: usize = 16;
 
-/// What to do.
+/// Subcommands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Task {
     /// Enrol and end.

@@ -57,7 +57,7 @@ impl<S: Suite> PolicyFile<S> {
         keyring.entries_of(KIND).find(|entry| *entry.authority.fingerprint() == self.policy.authority)
     }
 
-    /// What the leader is to demand, once the authority is known.
+    /// The demand of this policy, once the authority is known.
     pub(crate) fn demand(&self, keyring: &Keyring<S>) -> Result<Demand<S>> {
         let unknown = || {
             self.wrong("the KGC names no authority with this fingerprint: is the policy of this deployment?")

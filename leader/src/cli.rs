@@ -44,7 +44,7 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// Whom to evict.
+/// Arguments of `evict`.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub(crate) struct EvictArgs {
@@ -55,7 +55,7 @@ pub(crate) struct EvictArgs {
     pub(crate) slot: Option<u32>,
 }
 
-/// What to do.
+/// Subcommands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Lead the group until SIGTERM or SIGINT; enrols first if need be
@@ -79,7 +79,7 @@ pub(crate) enum Command {
     Drone(DroneCommand),
 }
 
-/// What to show of the group, and how.
+/// Arguments of `status`.
 #[derive(Debug, Args)]
 pub(crate) struct StatusArgs {
     /// Print JSON

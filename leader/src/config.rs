@@ -150,7 +150,7 @@ impl Config {
         Ok(config)
     }
 
-    /// What the machine is set up with, for the group that is noted in the state file.
+    /// Configuration of the machine, for the group that is noted in the state file.
     pub(crate) fn machine<S: QuorumSuite>(
         &self,
         service: &DroneService<'_, Self, S>,

@@ -18,7 +18,7 @@ use tokio::time::timeout;
 
 use crate::service::LeaderNode;
 
-/// How long a new epoch may take to come about.
+/// Time limit of a new epoch.
 const EPOCH_TIME: Duration = Duration::from_secs(20);
 /// Members a status names; a larger group is cut short.
 pub(crate) const MEMBERS_SHOWN: usize = 10_000;
@@ -29,7 +29,7 @@ pub(crate) const LAGGARDS_SHOWN: usize = 1_000;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Request {
-    /// How things are.
+    /// The state of the leader and its group.
     Status {
         /// How many members to name.
         roster: usize,
@@ -60,7 +60,7 @@ pub(crate) struct Status {
     pub(crate) group: String,
     /// Whether a term is open.
     pub(crate) serving: bool,
-    /// What it does: `enrolling`, `leading`, `standing by` or `retired`.
+    /// Its stance: `enrolling`, `leading`, `standing by` or `retired`.
     pub(crate) stance: String,
     /// While standing by: for whom, if that one answers.
     pub(crate) stands_by_for: Option<String>,
@@ -100,7 +100,7 @@ pub(crate) struct Status {
     pub(crate) roster: Vec<(u32, String)>,
     /// Members that have not acknowledged the epoch, the worst first.
     pub(crate) laggards: Vec<LaggardRow>,
-    /// Where it listens.
+    /// Addresses it listens on.
     pub(crate) listening: Vec<String>,
 }
 
@@ -172,7 +172,7 @@ impl Status {
         }
     }
 
-    /// What it does and for whom, for people.
+    /// Its stance and whom it stands by for, for people.
     pub(crate) fn role(&self) -> String {
         match (&self.stands_by_for, &self.replica) {
             (Some(leader), Some(epoch)) => format!("{} for {leader}, holding epoch {epoch}", self.stance),
@@ -221,7 +221,7 @@ impl Status {
 }
 
 impl LaggardRow {
-    /// What the columns of [`Self::cells`] say.
+    /// Headings of the columns of [`Self::cells`].
     pub(crate) const HEADING: [&'static str; 5] = ["SLOT", "BEHIND", "CONNECTED", "EPOCHS", "HEARD"];
 
     /// For people, at a time when the epoch of this counter is in force.

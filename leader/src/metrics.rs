@@ -24,13 +24,13 @@ use tokio::time::Instant;
 
 use self::repeated_joins::RepeatedJoins;
 
-/// What a header of the leader's own means that it does not remember.
+/// Meaning of a header that this leader signed and does not remember.
 pub(crate) const COPY_REASON: &str = "an epoch was signed with this leader's key that it did not make: another process leads with a copy of its \
     state (end one of them), or its state was put back from an older backup";
 /// How long such a header keeps a leader from being ready. A copy shows itself again and again, a backup's past just after its start.
 const COPY_SUSPECTED: Duration = Duration::from_secs(300);
 
-/// What an epoch came about by: `Open` or `Rekey`.
+/// Label of an epoch's kind: `Open` or `Rekey`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct EpochLabels {
     kind: String,

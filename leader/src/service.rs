@@ -34,6 +34,9 @@ use crate::store;
 /// The machine of this service.
 pub(crate) type LeaderNode<S> = Drone<AdmittingLeader<S>>;
 
+/// Its driver.
+type LeaderDriver<S> = Driver<LeaderNode<S>, LeaderHost>;
+
 /// Events kept for subcommands that wait for one.
 const EVENTS: usize = 1024;
 
@@ -85,12 +88,11 @@ impl<S: QuorumSuite> LeaderService<'_, S> {
         let (id, group) = (&token.token.statement.id, group_of(token));
         let stored = store.group();
         if stored.is_some() && self.machine(None)?.status().name.is_some() {
-            return match stored {
-                Some(stored) if stored != group.as_str() => {
-                    Err(Error::OtherGroup { stored, given: group.to_string() })
-                }
-                _ => Ok(tracing::info!("already enrolled; the token is not used")),
-            };
+            if let Some(stored) = stored.filter(|stored| stored != group.as_str()) {
+                return Err(Error::OtherGroup { stored, given: group.to_string() });
+            }
+            tracing::info!("already enrolled; the token is not used");
+            return Ok(());
         }
         if !store.began_with(id) {
             store.begin(Some(group.as_str()), id)?;
@@ -156,7 +158,7 @@ impl<S: QuorumSuite> LeaderService<'_, S> {
         &self,
         node: &NodeConfig,
         machine: AdmittingLeader<S>,
-    ) -> Result<(Driver<LeaderNode<S>, LeaderHost>, Running<AdmittingLeader<S>>)> {
+    ) -> Result<(LeaderDriver<S>, Running<AdmittingLeader<S>>)> {
         let (failures, _) = broadcast::channel(EVENTS);
         let host = LeaderHost {
             store: self.drone.store.clone(),

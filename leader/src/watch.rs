@@ -60,7 +60,7 @@ async fn fetch_status(config: &Config) -> Result<Status> {
     ask(config, Request::Status { roster: 0, laggards: LAGGARDS }).await
 }
 
-/// What a panic says would be gone with the second screen.
+/// Prints panics on the first screen: on the second, they would be gone with it.
 fn report_panics_on_the_first_screen() {
     let usual = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {

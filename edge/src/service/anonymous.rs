@@ -34,12 +34,12 @@ use super::{EdgeService, FAILURES};
 use crate::config::Config;
 use crate::control::{self, Status};
 
-/// How long a run of the exchange may take.
+/// Time limit of a run of the exchange.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How often to look whether a credential is of the period that it is now.
+/// Interval at which it is checked whether a credential of the current period is stored.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// What the memberships have in common.
+/// What all memberships of one service share.
 struct Memberships<S: QuorumSuite> {
     group: Name,
     leaders: Vec<Multiaddr>,

@@ -44,7 +44,7 @@ pub(super) struct EdgeHost {
 }
 
 impl EdgeHost {
-    /// What an anonymous edge persisted: how often which leader was answered.
+    /// The ledger that an anonymous edge persisted: how often which leader was answered.
     pub(super) fn ledger(store: &Store) -> Option<Snapshot> {
         store.attachment(ANONYMOUS).map(Snapshot::new)
     }

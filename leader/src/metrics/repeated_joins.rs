@@ -6,7 +6,7 @@ use std::time::Duration;
 use quiver_ainq::Name;
 use tokio::time::Instant;
 
-/// How long a joining is remembered.
+/// Time for which a join is remembered.
 const WITHIN: Duration = Duration::from_secs(600);
 /// So many within that time are suspicious: a drone that restarts keeps its seat.
 const SUSPICIOUS: usize = 4;

@@ -18,7 +18,7 @@ use super::LeaderNode;
 use crate::metrics::{Metrics, Wave};
 use crate::store;
 
-/// What the machine has made durable.
+/// Records of the machine.
 type Record = Either<LeaderRecord, Infallible>;
 
 /// The host of a leader.
@@ -109,7 +109,7 @@ impl LeaderHost {
             LeaderEvent::EnrolmentRefused(reason) => self.enrolment_refused(*reason),
             LeaderEvent::EnrolmentTrouble(trouble) => tracing::warn!(%trouble, "enrolment"),
             LeaderEvent::Message { channel, data, source } => {
-                self.output.message(&self.group, channel, data, source)
+                self.output.message(&self.group, channel, data, source);
             }
             LeaderEvent::SecondKey { name, handle, evident: true } => {
                 tracing::error!(%name, %handle, "a second key was presented for one identity and refused: evidence against the KGC, kept");

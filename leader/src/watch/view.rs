@@ -9,9 +9,9 @@ use ratatui::widgets::{Block, Gauge, Paragraph, Row, Table};
 
 use crate::control::{LaggardRow, Status, span};
 
-/// What is to be seen at one moment.
+/// The view of one status.
 pub(super) struct View<'a> {
-    /// What the leader said last.
+    /// The newest status.
     pub(super) status: &'a Status,
     /// Why it did not answer since, if it did not.
     pub(super) trouble: Option<&'a str>,
@@ -57,7 +57,7 @@ impl View<'_> {
         vec![Line::raw(format!("term {term}, counter {counter}, digest {digest}")), valid]
     }
 
-    /// How far the newest key has got.
+    /// Draws how many members acknowledged the newest key.
     fn draw_wave(&self, frame: &mut Frame<'_>, area: Rect) {
         let (acknowledged, keyed) = (self.status.acknowledged, self.status.keyed);
         let age = self.status.issued_at.map(|at| span(self.now.saturating_sub(at)));

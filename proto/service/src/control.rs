@@ -32,12 +32,12 @@ pub const USUAL_TIME: Duration = Duration::from_secs(30);
 /// Linux's and the BSDs' room for a socket's path (104 on the latter), less the terminating zero.
 const PATH_LIMIT: usize = 103;
 
-/// Where the socket of a data directory is.
+/// Path of the control socket of a data directory.
 pub fn socket_path(data_dir: &Path) -> PathBuf {
     data_dir.join("control.sock")
 }
 
-/// How long the answer to a request may take.
+/// Time limit of the answer to a request.
 pub trait TimeLimit {
     /// The time. Half a minute, unless the work depends on the length of something.
     fn time_limit(&self) -> Duration {
@@ -48,7 +48,7 @@ pub trait TimeLimit {
 /// A request and where its answer goes. An error is a refusal in words.
 #[derive(Debug)]
 pub struct Call<Q> {
-    /// What is asked.
+    /// A request about keys of conditions.
     pub request: Q,
     /// Where the answer goes; dropping it says that the service is ending.
     pub answer: oneshot::Sender<std::result::Result<Value, String>>,

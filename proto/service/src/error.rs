@@ -10,7 +10,7 @@ use crate::Exit;
 /// A result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What went wrong.
+/// An error.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -15,10 +15,10 @@ pub use self::spans::Export;
 
 use crate::{Error, Result};
 
-/// What is logged unless RUST_LOG says otherwise: our own doings, the libraries' warnings.
+/// Default log filter: info of our crates, warnings of libraries.
 const DEFAULT_FILTER: &str = "warn,kgc=info,leader=info,edge=info,quiver_net=info,quiver_service=info";
 
-/// How log lines look.
+/// Format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {

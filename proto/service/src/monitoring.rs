@@ -29,7 +29,7 @@ const CONNECTIONS: usize = 16;
 /// Time the machine has to be looked at.
 const LOOK_TIME: Duration = Duration::from_secs(5);
 
-/// How a service is doing.
+/// Readiness of a service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Readiness {
     /// Why it does not do its work; empty if it does.
@@ -60,13 +60,13 @@ impl Readiness {
     }
 }
 
-/// What a look at the service finds, in the future.
+/// Future of a service's readiness.
 pub type Look = Pin<Box<dyn Future<Output = Readiness> + Send>>;
 
-/// Looks at the running service: brings its gauges up to date and says how it is doing.
+/// Updates the gauges of the running service, and returns its readiness.
 type Probe = Arc<dyn Fn() -> Look + Send + Sync>;
 
-/// What the endpoint answers from.
+/// State that the endpoint answers from.
 struct Watched {
     registry: Registry,
     probe: Mutex<Probe>,

@@ -33,7 +33,7 @@ pub struct NodeState {
 /// Attachments by name.
 type Attachments = BTreeMap<String, Zeroizing<Vec<u8>>>;
 
-/// What happens if there is no state file.
+/// Behaviour if there is no state file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
     /// It is created: the first start.

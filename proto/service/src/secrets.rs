@@ -65,7 +65,7 @@ fn prompt(new: bool) -> Result<Protection> {
     Protection::from_passphrase_text(first.as_bytes(), "terminal")
 }
 
-/// What opens a state file. Zeroised on drop, redacted in `Debug`.
+/// The secret that opens a state file. Zeroised on drop, redacted in `Debug`.
 pub enum Protection {
     /// A passphrase; the key is derived with Argon2id.
     Passphrase(Zeroizing<Vec<u8>>),
@@ -119,7 +119,7 @@ impl Protection {
     }
 }
 
-/// How a passphrase becomes a key; written in the header of the state file.
+/// Parameters of stretching a passphrase; written in the header of the state file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stretching {
     /// Memory in KiB.

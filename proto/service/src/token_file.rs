@@ -7,7 +7,7 @@ use quiver_ainq::{Deployment, IssuedToken, Role, Suite};
 use crate::armour::{self, Kind};
 use crate::{Error, Result, clock};
 
-/// What kind of drone a token is wanted for.
+/// The kind of drone that a token is wanted for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
     /// An edge.

@@ -10,7 +10,7 @@ use crate::arguments::KgcArgs;
 use crate::drone::fetch::Report;
 use crate::drone::{Error, Result};
 
-/// What to do about attribute keys.
+/// Subcommands about attribute keys.
 #[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
 pub enum AbeCommand {
     /// Fetch the attribute keys that the operator granted (`kgc abe grant`), and what is needed to seal
@@ -30,7 +30,7 @@ pub enum AbeCommand {
     },
 }
 
-/// What is held of one authority, as shown.
+/// An attribute authority and the key held of it, as shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuthorityLine {
     /// The authority's name.
@@ -45,7 +45,7 @@ pub struct AuthorityLine {
     pub key_length: Option<usize>,
 }
 
-/// What is held, as shown.
+/// The authorities of a keyring, as shown.
 pub fn authority_lines<S: Suite>(keyring: &Keyring<S>) -> Vec<AuthorityLine> {
     let line = |entry: &crate::keyring::Entry<S>| AuthorityLine {
         authority: entry.authority.name.to_string(),

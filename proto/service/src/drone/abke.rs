@@ -14,7 +14,7 @@ use crate::arguments::KgcArgs;
 use crate::drone::Result;
 use crate::drone::abe::print_json;
 
-/// What to do about certified fields.
+/// Subcommands about certified fields.
 #[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
 pub enum AbkeCommand {
     /// Fetch this period's credential (`kgc abke certify`), and whatever else is granted to this drone
@@ -34,7 +34,7 @@ pub enum AbkeCommand {
     },
 }
 
-/// How a credential stands.
+/// State of a credential.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CredentialState {
@@ -48,7 +48,7 @@ pub enum CredentialState {
     SlotKeysOnly,
     /// Nothing was handed out.
     Nothing,
-    /// What is stored does not hold.
+    /// The stored certificate does not verify.
     Broken(String),
 }
 
@@ -65,7 +65,7 @@ impl CredentialState {
     }
 }
 
-/// What is certified about this drone by one authority, as shown.
+/// Fields of this drone that one authority certified, as shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Certified {
     /// The authority's name.
@@ -80,7 +80,7 @@ pub struct Certified {
     pub standing: CredentialState,
 }
 
-/// What is certified, every credential checked against the slot keys it came with.
+/// Lists the certified fields; every credential is verified against the slot keys it came with.
 pub fn certified<S: Suite>(keyring: &Keyring<S>, now: UnixTime) -> Vec<Certified> {
     keyring.entries_of(KIND).map(|entry| certified_by(entry, now)).collect()
 }

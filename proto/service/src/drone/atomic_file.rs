@@ -10,7 +10,7 @@ use crate::drone::Result;
 /// A file that gets its name when it is finished, and is gone if it is not. For its owner alone.
 #[derive(Debug)]
 pub(crate) struct AtomicFile {
-    /// Where to write.
+    /// The temporary file, to be written.
     pub(crate) file: NamedTempFile,
     path: PathBuf,
 }

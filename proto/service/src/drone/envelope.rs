@@ -61,7 +61,7 @@ impl<S: Suite> Holder<S> {
         }
     }
 
-    /// What a machine is told to seal and send.
+    /// The command that has a machine seal and send this.
     ///
     /// # Errors
     /// [`Error::Target`] with the place in the text, [`Error::Authority`].
@@ -111,7 +111,7 @@ impl<S: Suite> Holder<S> {
     }
 }
 
-/// What a machine can use of a keyring. What it cannot is logged and left out.
+/// Decodes the attribute keys of a keyring for a machine. Those it cannot use are logged and left out.
 pub fn attribute_keys<S: Suite>(keyring: &Keyring<S>) -> AttributeKeys {
     let access = keyring.entries_of(KIND).filter_map(|entry| match AttributeAccess::of(entry) {
         Ok(access) => Some(access),

@@ -14,7 +14,7 @@ use quiver_net::{NetError, Stopped};
 /// A result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What went wrong.
+/// An error.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -61,7 +61,7 @@ pub enum Error {
     Policy {
         /// The file.
         path: String,
-        /// What is wrong, and what to do.
+        /// The reason, and the remedy.
         reason: String,
     },
     /// There is nothing to draw on.

@@ -28,23 +28,23 @@ use crate::drone::keys::Keys;
 use crate::drone::release::{KeyCall, KeyReport};
 use crate::drone::{Error, Result};
 
-/// How long the background waits after the first fetch that confirmed nothing, or not everything; doubles from there.
+/// Wait after the first fetch in the background that was not confirmed by all authorities; doubles from there.
 const AGAIN: Duration = Duration::from_secs(60);
 /// The longest such wait.
 const AGAIN_AT_MOST: Duration = Duration::from_secs(3600);
 
-/// How a fetch is done.
+/// Configuration of a fetch.
 #[derive(Clone, Debug)]
 pub struct FetchPlan {
     /// Addresses of KGCs.
     pub kgcs: Vec<Multiaddr>,
     /// When the machine does things.
     pub timing: FetchTiming,
-    /// How long it may take.
+    /// Its time limit.
     pub time_limit: Duration,
 }
 
-/// What came of one authority.
+/// Outcome of a fetch at one authority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
@@ -73,12 +73,12 @@ impl Outcome {
     }
 }
 
-/// What a fetch came to.
+/// Report of a fetch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
-    /// What came of each authority that answered, by name.
+    /// Outcome at each authority that answered, by name.
     pub answered: Vec<(String, Outcome)>,
-    /// What the KGC refused with, in words.
+    /// The KGC's refusals, in words.
     pub refused: Vec<String>,
 }
 
@@ -101,7 +101,7 @@ impl Report {
     }
 }
 
-/// Where a drone's program fetches: one fetch at a time. Clones share that.
+/// A drone's client at the KGCs: one fetch at a time. Clones share that.
 #[derive(Clone, Debug)]
 pub struct KeyClient<S: Suite> {
     keys: Keys<S>,
@@ -248,7 +248,7 @@ where
     done
 }
 
-/// What came in so far.
+/// Answers collected so far.
 #[derive(Default)]
 struct Collected {
     report: Report,

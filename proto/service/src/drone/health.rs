@@ -10,7 +10,7 @@ use prometheus_client::registry::Registry;
 use quiver_machine::{Machine, Route};
 use quiver_net::{Handle, Unreached};
 
-/// What went wrong lately and has not gone right since, one text for each kind of trouble. Clones are of the same.
+/// Troubles that are not over, one text for each kind. Clones are of the same.
 #[derive(Clone, Debug, Default)]
 pub struct Troubles(Arc<Mutex<BTreeMap<&'static str, String>>>);
 
@@ -25,17 +25,17 @@ impl Troubles {
         self.texts().insert(kind, text.into());
     }
 
-    /// That kind of trouble is over.
+    /// Removes trouble of this kind.
     pub fn over(&self, kind: &'static str) {
         self.texts().remove(kind);
     }
 
-    /// All trouble is over.
+    /// Removes all troubles.
     pub fn all_over(&self) {
         self.texts().clear();
     }
 
-    /// All there is.
+    /// The texts of all troubles.
     pub fn all(&self) -> Vec<String> {
         self.texts().values().cloned().collect()
     }

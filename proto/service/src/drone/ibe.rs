@@ -21,7 +21,7 @@ pub use self::arguments::{DecryptArgs, EncryptArgs, IbeArgs, IdentityArgs, Recip
 use self::files::{Input, Output};
 use crate::drone::{Error, Result};
 
-/// Where the master public key and the keys of conditions come from.
+/// Source of the master public key and of the keys of conditions.
 pub trait KeySource {
     /// The master public key of the deployment.
     ///

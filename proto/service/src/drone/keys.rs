@@ -52,7 +52,7 @@ impl<S: Suite> Keys<S> {
         IdentityKeys::new(Arc::clone(&self.state), self.deployment.clone())
     }
 
-    /// What is held, every statement verified. Empty if nothing was ever fetched.
+    /// Reads the keyring and verifies every statement. Empty if nothing was ever fetched.
     ///
     /// # Errors
     /// [`Error::Keyring`].
@@ -100,7 +100,7 @@ impl<S: Suite> Keys<S> {
         Ok(locked(&self.state).attach(REVOCATIONS, list)?)
     }
 
-    /// What a fetcher is to know of it.
+    /// The statements and grants held, for a fetcher.
     pub(crate) fn held(&self) -> Result<Vec<Held>> {
         let keyring = self.keyring()?;
         let held = keyring.entries().map(|entry| Held {

@@ -24,7 +24,7 @@ pub trait Program: Sized {
         FetchTiming::default()
     }
 
-    /// How long a fetch may take if no running service does it.
+    /// Time limit of a fetch that no running service does.
     fn fetch_time(&self) -> Duration {
         Duration::from_secs(60)
     }

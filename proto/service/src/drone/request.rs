@@ -13,7 +13,7 @@ use super::release::{KeyCall, KeyReport};
 use super::{Error, Result};
 use crate::control::{TimeLimit, USUAL_TIME};
 
-/// How long a running service may take to seal or open a file: files have any length.
+/// Time limit of sealing or opening a file by the running service: files have any length.
 const FILE_TIME: Duration = Duration::from_secs(3600);
 
 /// A request to a drone's service; `Q` are those that only its own role knows.
@@ -34,9 +34,9 @@ pub enum Request<Q> {
 pub enum KeyRequest {
     /// Fetch attribute keys and credentials.
     Fetch,
-    /// Which attribute keys are held.
+    /// List the attribute keys held.
     List,
-    /// Which fields are certified.
+    /// List the certified fields.
     Certified,
     /// Keys of conditions.
     Ibe(KeyCall),
@@ -58,7 +58,7 @@ impl<Q> TimeLimit for Request<Q> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum KeyAnswer {
-    /// What a fetch came to.
+    /// Report of a fetch.
     Fetched(Report),
     /// Attribute keys.
     Keys(Vec<AuthorityLine>),
@@ -66,7 +66,7 @@ pub enum KeyAnswer {
     Certified(Vec<Certified>),
     /// Keys of conditions.
     Ibe(KeyReport),
-    /// What to say of a file.
+    /// Result of a job on a file, for people.
     Done(String),
     /// Why not, and the exit code that it would have had without the service.
     Failed(String, u8),
@@ -89,7 +89,7 @@ impl KeyAnswer {
     }
 }
 
-/// What goes back over the socket: JSON, or a refusal in words.
+/// An answer over the socket: JSON, or a refusal in words.
 pub type Answered = std::result::Result<Value, String>;
 
 /// An answer as JSON.

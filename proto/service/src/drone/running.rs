@@ -18,17 +18,17 @@ use super::request::{Answered, KeyAnswer, KeyRequest, Request, json};
 use super::{Error, Result};
 use crate::control::{Call, Server};
 
-/// How often it is looked whether the drone has enrolled.
+/// Interval at which it is checked whether the drone has enrolled.
 const LOOK: Duration = Duration::from_millis(200);
-/// What is answered once the machine has stopped.
+/// Answer once the machine has stopped.
 pub const ENDING: &str = "the service is ending";
 
 /// The machine of a running service: an edge or a leader, and envelopes.
 pub type Drone<P> = Node<P, Envelopes>;
-/// What it takes.
+/// Its commands.
 pub type Command<P> = <Drone<P> as Machine>::Command;
 
-/// Who a drone is, once it has enrolled, and whom it knows to be revoked.
+/// A drone's key, once it has enrolled, and its revocation list.
 #[derive(Debug)]
 pub struct Identity<S: Suite> {
     /// Its key; `None` before it has enrolled.
@@ -55,7 +55,7 @@ pub struct Running<P: Primary> {
     pub machine: Handle<Drone<P>>,
     /// The client.
     pub client: KeyClient<P::Suite>,
-    /// Where the host says why something was not sent.
+    /// Reasons why something was not sent, from the host.
     failures: broadcast::Sender<&'static str>,
     /// One sends at a time, so that a failure belongs to what was just sent.
     sending: Arc<Mutex<()>>,
@@ -86,7 +86,7 @@ where
         Self { machine, client, failures, sending: Arc::default() }
     }
 
-    /// Who the drone is by now.
+    /// The drone's current identity.
     ///
     /// # Errors
     /// If the machine has stopped.

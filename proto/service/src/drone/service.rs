@@ -16,7 +16,7 @@ use crate::secrets::ProtectionArgs;
 use crate::shutdown::Shutdown;
 use crate::state_file::Records;
 
-/// How long a fetch may take while a subcommand waits for the running service: less than that waits.
+/// Time limit of a fetch while a subcommand waits for the running service: less than it waits.
 pub const CALL_TIME: Duration = Duration::from_secs(25);
 
 /// A drone with its state file open.
@@ -54,7 +54,7 @@ impl<'a, P: Program, S: QuorumSuite> DroneService<'a, P, S> {
         Kgcs::quorum(self.file.kgc_ids())
     }
 
-    /// Where they are.
+    /// Addresses of the KGCs.
     ///
     /// # Errors
     /// [`Error::NoAddress`] if no address is known.

@@ -16,7 +16,7 @@ use crate::logging::LogFormat;
 pub struct DroneSettings {
     /// Directory of the state file, the control socket and the copy of the deployment file.
     pub data_dir: PathBuf,
-    /// How log lines look.
+    /// Format of log lines.
     pub log_format: LogFormat,
     /// Collector of what a running service does about each request.
     pub otlp: Option<String>,

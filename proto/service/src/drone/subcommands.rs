@@ -25,7 +25,7 @@ use crate::node_state::{Missing, NodeState};
 use crate::secrets::ProtectionArgs;
 use crate::{monitoring, terminal, with_suite};
 
-/// What every drone's program can do.
+/// Subcommands that every drone's program has.
 #[derive(Debug, Subcommand)]
 pub enum DroneCommand {
     /// Whether the running service does its work; exits with 1 and says why if it does not

@@ -20,14 +20,14 @@ const TEXT: &str = "text/plain; charset=utf-8";
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const STUCK: &str = "the service does not answer: its loop is stuck";
 
-/// An answer.
+/// An HTTP answer.
 struct Answer {
     status: &'static str,
     kind: &'static str,
     body: String,
 }
 
-/// What a client wants.
+/// A request of a client.
 struct Request {
     method: String,
     path: String,

@@ -23,7 +23,7 @@ const SEND_EXAMPLES: &str = "\
 Examples:
   … envelope send --policy 'scout and sector:7' 'go north'";
 
-/// What to do with envelopes.
+/// Subcommands about envelopes.
 #[derive(Clone, Debug, Subcommand)]
 pub enum EnvelopeArgs {
     /// Seal a file to whoever's attributes fit
@@ -37,7 +37,7 @@ pub enum EnvelopeArgs {
     Send(SendArgs),
 }
 
-/// Whom something is sealed to.
+/// Recipients of an envelope.
 #[derive(Args, Clone, Debug)]
 pub struct TargetArgs {
     /// Who may open: attributes with `and`, `or`, `k of (…)` and comparisons
@@ -62,7 +62,7 @@ pub struct TargetArgs {
     pub unsigned: bool,
 }
 
-/// What `seal` is given.
+/// Arguments of `seal`.
 #[derive(Args, Clone, Debug)]
 pub struct SealArgs {
     /// The file to seal; of any length
@@ -75,7 +75,7 @@ pub struct SealArgs {
     pub to: TargetArgs,
 }
 
-/// What `open` is given.
+/// Arguments of `open`.
 #[derive(Args, Clone, Debug)]
 pub struct OpenArgs {
     /// The envelope
@@ -88,7 +88,7 @@ pub struct OpenArgs {
     pub key: Vec<PathBuf>,
 }
 
-/// What `send` is given.
+/// Arguments of `send`.
 #[derive(Args, Clone, Debug)]
 pub struct SendArgs {
     /// To whom.
@@ -118,7 +118,7 @@ impl TargetArgs {
 }
 
 impl SealArgs {
-    /// What is to be done, with absolute paths: a service has a directory of its own.
+    /// The job, with absolute paths: a service has a directory of its own.
     ///
     /// # Errors
     /// If there is no current directory.
@@ -131,7 +131,7 @@ impl SealArgs {
 }
 
 impl OpenArgs {
-    /// What is to be done, with absolute paths.
+    /// The job, with absolute paths.
     ///
     /// # Errors
     /// If there is no current directory.
@@ -142,7 +142,7 @@ impl OpenArgs {
 }
 
 impl SendArgs {
-    /// What is to be done.
+    /// The job.
     pub fn job(self) -> SendJob {
         SendJob { to: self.to.recipients(), signed: !self.to.unsigned, text: self.text }
     }

@@ -18,7 +18,7 @@ use super::authority::Known;
 use crate::drone::atomic_file::AtomicFile;
 use crate::drone::{Error, Result};
 
-/// What was opened.
+/// An envelope that was opened.
 pub(super) struct Opened {
     pub(super) bytes: u64,
     pub(super) created: UnixTime,

@@ -14,7 +14,7 @@ pub enum Job {
     Open(OpenJob),
 }
 
-/// Whom something is sealed to.
+/// Recipients of an envelope.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recipients {
     /// Policy or attributes as source text.
@@ -38,7 +38,7 @@ pub enum TargetText {
 /// A file to be sealed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SealJob {
-    /// What is sealed.
+    /// The file to seal.
     pub input: PathBuf,
     /// Where the envelope goes; must not exist.
     pub output: PathBuf,

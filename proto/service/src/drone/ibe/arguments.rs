@@ -33,7 +33,7 @@ Examples:
   … ibe identity mission/alpha/phase-2 --out phase-2.key
   rage --decrypt --identity phase-2.key --output orders.txt orders.age";
 
-/// What to do with files that open when a condition is met.
+/// Subcommands about files that open when a condition is met.
 #[derive(Clone, Debug, Subcommand)]
 pub enum IbeArgs {
     /// Encrypt so that it opens when a condition is met
@@ -50,7 +50,7 @@ pub enum IbeArgs {
     Recipient(RecipientArgs),
 }
 
-/// What `encrypt` is given.
+/// Arguments of `encrypt`.
 #[derive(Args, Clone, Debug)]
 pub struct EncryptArgs {
     /// The file to encrypt, of any length; standard input without it or for `-`
@@ -70,13 +70,13 @@ pub struct EncryptArgs {
 }
 
 impl EncryptArgs {
-    /// How the file shall look.
+    /// The format of the file.
     pub const fn format(&self) -> Format {
         if self.armor { Format::Armoured } else { Format::Binary }
     }
 }
 
-/// What `decrypt` is given.
+/// Arguments of `decrypt`.
 #[derive(Args, Clone, Debug)]
 pub struct DecryptArgs {
     /// The file to decrypt; standard input without it or for `-`
@@ -89,7 +89,7 @@ pub struct DecryptArgs {
     pub identity: Vec<PathBuf>,
 }
 
-/// What `identity` is given.
+/// Arguments of `identity`.
 #[derive(Args, Clone, Debug)]
 pub struct IdentityArgs {
     /// The conditions
@@ -100,7 +100,7 @@ pub struct IdentityArgs {
     pub out: PathBuf,
 }
 
-/// What `recipient` is given.
+/// Arguments of `recipient`.
 #[derive(Args, Clone, Debug)]
 pub struct RecipientArgs {
     /// The conditions

@@ -15,10 +15,10 @@ const STREAM: &str = "-";
 const INPUT: &str = "standard input";
 const OUTPUT: &str = "standard output";
 
-/// Where bytes come from.
+/// A file or standard input, to be read.
 pub(super) struct Input {
     pub(super) reader: Box<dyn Read + Send>,
-    /// What it is called in errors.
+    /// Its name in errors.
     pub(super) name: String,
 }
 
@@ -33,10 +33,10 @@ impl Input {
     }
 }
 
-/// Where bytes go.
+/// A file or standard output, to be written.
 pub(super) struct Output {
     kind: Kind,
-    /// What it is called in errors.
+    /// Its name in errors.
     pub(super) name: String,
 }
 
@@ -58,7 +58,7 @@ impl Output {
         Ok(Self { name: path.display().to_string(), kind: Kind::File(AtomicFile::new(&path)?) })
     }
 
-    /// Where to write.
+    /// The temporary file, to be written.
     pub(super) fn writer(&mut self) -> &mut dyn Write {
         match &mut self.kind {
             Kind::File(file) => file.file.as_file_mut(),

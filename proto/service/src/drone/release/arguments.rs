@@ -25,7 +25,7 @@ pub struct IbeOptions {
     /// The master key's public file (from `kgc ibe setup`), in place of asking for it
     #[arg(long, value_name = "FILE", global = true)]
     pub authority: Option<PathBuf>,
-    /// What to do.
+    /// Subcommands.
     #[command(subcommand)]
     pub command: IbeCommand,
 }
@@ -71,7 +71,7 @@ pub enum KeyArgs {
 }
 
 impl KeyArgs {
-    /// What is to be asked.
+    /// The request.
     #[must_use]
     pub fn call(&self) -> KeyCall {
         match self {

@@ -16,7 +16,7 @@ use super::identity_keys::IdentityKeys;
 use crate::drone::fetch::FetchPlan;
 use crate::drone::{Error, Result};
 
-/// What is asked.
+/// A request about keys of conditions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KeyCall {
@@ -76,7 +76,7 @@ pub struct KeyReport {
 }
 
 impl KeyReport {
-    /// What is known of the master key.
+    /// The verified statement about the master key.
     ///
     /// # Errors
     /// [`Error::Keyring`] if it does not hold, [`Error::NotReleased`] or [`Error::TooFewShares`] if there is none.
