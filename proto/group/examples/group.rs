@@ -1,4 +1,4 @@
-//! A group in sixty lines: a KGC, a leader and two edges, without sockets, on the deterministic testbed.
+//! A group: a KGC, a leader and two edges, without sockets, on the deterministic testbed.
 //!
 //! `cargo run -p quiver-group --example group`
 
@@ -14,7 +14,7 @@ use quiver_crypto::Secret;
 use quiver_enrolment::{Kgc, KgcConfig, Kgcs};
 use quiver_group::edge::EdgeTiming;
 use quiver_group::leader::LeaderTiming;
-use quiver_group::{Edge, EdgeCommand, EdgeConfig, EdgeEvent, Leader, LeaderCommand, LeaderConfig};
+use quiver_group::{Edge, EdgeCommand, EdgeConfig, EdgeEvent, Leader, LeaderCommand, LeaderConfig, Source};
 use quiver_machine::Route;
 use quiver_testbed::{EPOCH_START, Net};
 use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
@@ -95,10 +95,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "epoch {:?} with {} members, acknowledged by {}",
         status.epoch, status.members, status.acknowledged
     );
-    for event in &net.node::<Edge<S>>("edge-2").events {
-        if let EdgeEvent::Message { data, source, .. } = event {
-            println!("edge-2 received {:?} from {source:?}", String::from_utf8_lossy(data));
-        }
-    }
+    assert_eq!((status.members, status.acknowledged), (2, 2));
+    let received = net.node::<Edge<S>>("edge-2").events.iter().find_map(|event| match event {
+        EdgeEvent::Message { data, source, .. } => Some((data, source)),
+        _ => None,
+    });
+    let (data, source) = received.ok_or("edge-2 received nothing")?;
+    println!("edge-2 received {:?} from {source:?}", String::from_utf8_lossy(data));
+    assert_eq!(data.as_slice(), b"hello");
+    assert!(matches!(source, Source::Signed { name, .. } if name.to_string() == "edge-1"));
     Ok(())
 }
