@@ -379,7 +379,7 @@ impl<S: Suite> AnonymousEdge<S> {
         &mut self,
         now: Now,
         (from, via): (Peer, Via),
-        message: Message<S>,
+        message: &mut Message<S>,
         rng: &mut dyn CryptoRngCore,
     ) {
         // §13.6: what comes by gossip is answered to nobody.
@@ -388,13 +388,13 @@ impl<S: Suite> AnonymousEdge<S> {
         }
         match message {
             Message::AdmissionChallenge(_) | Message::AdmissionStep(_) => {
-                self.exchange(now, from, &message, rng);
+                self.exchange(now, from, message, rng);
             }
             Message::Refusal(_) if matches!(self.run, Run::Applying(_)) => {
-                self.exchange(now, from, &message, rng);
+                self.exchange(now, from, message, rng);
             }
-            Message::Refusal(refusal) if matches!(self.run, Run::Admitted(_)) => self.refused(from, &refusal),
-            Message::Welcome(mut welcome) => self.welcomed(now, from, &mut welcome, rng),
+            Message::Refusal(refusal) if matches!(self.run, Run::Admitted(_)) => self.refused(from, refusal),
+            Message::Welcome(welcome) => self.welcomed(now, from, welcome, rng),
             // A list that a leader gives to some drones only would tell them from others.
             Message::RevocationList(_)
             // For drones with a name.
@@ -567,8 +567,8 @@ impl<S: Suite> Machine for AnonymousEdge<S> {
             Input::Timeout | Input::Connected { .. } => {}
             Input::Disconnected { peer } => self.disconnected(now, peer, rng),
             Input::Received { from, via, bytes } => {
-                if let Some(message) = self.decode((from, via), bytes) {
-                    self.dispatch(now, (from, via), message, rng);
+                if let Some(mut message) = self.decode((from, via), bytes) {
+                    self.dispatch(now, (from, via), &mut message, rng);
                 }
             }
             // §13.9
@@ -596,9 +596,9 @@ impl<S: Suite> Primary for AnonymousEdge<S> {
         decoded.map_err(|error| self.report_offence(from, error.into())).ok()
     }
 
-    fn receive(&mut self, now: Now, from: (Peer, Via), message: Message<S>, rng: &mut dyn CryptoRngCore) {
+    fn receive(&mut self, now: Now, from: (Peer, Via), mut message: Message<S>, rng: &mut dyn CryptoRngCore) {
         self.boot_no = self.boot_no.max(1);
-        self.dispatch(now, from, message, rng);
+        self.dispatch(now, from, &mut message, rng);
         self.tick(now, rng);
     }
 

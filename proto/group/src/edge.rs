@@ -307,7 +307,7 @@ impl<S: Suite> Edge<S> {
         &mut self,
         now: Now,
         (from, via): (Peer, Via),
-        message: Message<S>,
+        message: &mut Message<S>,
         rng: &mut dyn CryptoRngCore,
     ) {
         // §3.1: only a KGC refuses a drone that has no key yet.
@@ -319,23 +319,23 @@ impl<S: Suite> Edge<S> {
         }
         let end = match message {
             Message::JoinChallenge(challenge) => {
-                return joining.challenged(&mut cx, membership, from, &challenge);
+                return joining.challenged(&mut cx, membership, from, challenge);
             }
-            Message::Welcome(mut welcome) => {
-                return joining.welcomed(&mut cx, membership, from, &mut welcome);
+            Message::Welcome(welcome) => {
+                return joining.welcomed(&mut cx, membership, from, welcome);
             }
             Message::EnrolCookie(_) | Message::EnrolReply(_) => {
-                return self.enrol(now, EnrolmentInput::Received(from, &message), rng);
+                return self.enrol(now, EnrolmentInput::Received(from, message), rng);
             }
             #[cfg(feature = "threshold")]
             Message::EnrolCommitment(_) | Message::EnrolShare(_) => {
-                return self.enrol(now, EnrolmentInput::Received(from, &message), rng);
+                return self.enrol(now, EnrolmentInput::Received(from, message), rng);
             }
             Message::Refusal(_) if enrolling => {
-                return self.enrol(now, EnrolmentInput::Received(from, &message), rng);
+                return self.enrol(now, EnrolmentInput::Received(from, message), rng);
             }
             Message::Refusal(refusal) if !membership.is_member() => {
-                return joining.refused(&mut cx, from, &refusal);
+                return joining.refused(&mut cx, from, refusal);
             }
             Message::RevocationList(list) => return self.revocation_list(now, from, &list.list),
             message => membership.handle(&mut cx, (from, via), message),
@@ -429,8 +429,8 @@ impl<S: Suite> Machine for Edge<S> {
             Input::Connected { peer, route } => self.connected(now, peer, route, rng),
             Input::Disconnected { peer } => self.disconnected(now, peer, rng),
             Input::Received { from, via, bytes } => {
-                if let Some(message) = self.decode((from, via), bytes) {
-                    self.dispatch(now, (from, via), message, rng);
+                if let Some(mut message) = self.decode((from, via), bytes) {
+                    self.dispatch(now, (from, via), &mut message, rng);
                 }
             }
             #[cfg(feature = "services")]
@@ -465,11 +465,11 @@ impl<S: Suite> Primary for Edge<S> {
         }
     }
 
-    fn receive(&mut self, now: Now, from: (Peer, Via), message: Message<S>, rng: &mut dyn CryptoRngCore) {
+    fn receive(&mut self, now: Now, from: (Peer, Via), mut message: Message<S>, rng: &mut dyn CryptoRngCore) {
         if !self.booted {
             self.boot(now, rng);
         }
-        self.dispatch(now, from, message, rng);
+        self.dispatch(now, from, &mut message, rng);
         self.tick(now, rng);
     }
 

@@ -225,19 +225,19 @@ impl<S: Suite> GroupMember<S> {
         &mut self,
         cx: &mut EdgeContext<'_, S>,
         (from, via): (Peer, Via),
-        message: Message<S>,
+        message: &mut Message<S>,
     ) -> Option<MembershipEnd> {
         match message {
-            Message::Rekey(mut rekey) => return self.rekey(cx, (from, via), &mut rekey),
-            Message::CatchUpReply(mut reply) => return self.catch_up_reply(cx, from, &mut reply),
-            Message::Refusal(refusal) => return self.member.as_mut()?.refused(cx, from, &refusal),
-            Message::EvictionNotice(notice) => return self.eviction_notice(cx, from, &notice),
-            Message::SpareAck(ack) => self.spare_ack(cx, from, &ack),
+            Message::Rekey(rekey) => return self.rekey(cx, (from, via), rekey),
+            Message::CatchUpReply(reply) => return self.catch_up_reply(cx, from, reply),
+            Message::Refusal(refusal) => return self.member.as_mut()?.refused(cx, from, refusal),
+            Message::EvictionNotice(notice) => return self.eviction_notice(cx, from, notice),
+            Message::SpareAck(ack) => self.spare_ack(cx, from, ack),
             Message::GroupMessage(message) => {
-                self.member.as_mut()?.group_message(cx, self.expected.as_deref(), from, &message);
+                self.member.as_mut()?.group_message(cx, self.expected.as_deref(), from, message);
             }
             Message::EquivocationProof(proof) => {
-                self.equivocation(cx, from, *proof);
+                self.equivocation(cx, from, proof);
             }
             // Of a part that is not beside this edge.
             message if message.is_publication() => {}
@@ -543,7 +543,7 @@ impl<S: Suite> GroupMember<S> {
         let Some(first) = first else { return };
         let proof = EquivocationProof { first, second: second.clone() };
         let encoded = encode_proof(cx.deployment, &proof);
-        if let (true, Some(proof)) = (self.equivocation(cx, from, proof), encoded) {
+        if let (true, Some(proof)) = (self.equivocation(cx, from, &proof), encoded) {
             for leader in cx.leaders.as_slice() {
                 cx.base.out.send_encoded(*leader, proof.clone());
             }
@@ -554,9 +554,14 @@ impl<S: Suite> GroupMember<S> {
     /// §10.7: Takes proof that a leader signed two headers for one epoch. Its group waits for a deputy's
     /// term, without a key. Returns whether it was news.
     #[inline(never)]
-    fn equivocation(&mut self, cx: &mut EdgeContext<'_, S>, from: Peer, proof: EquivocationProof<S>) -> bool {
+    fn equivocation(
+        &mut self,
+        cx: &mut EdgeContext<'_, S>,
+        from: Peer,
+        proof: &EquivocationProof<S>,
+    ) -> bool {
         let member_of = self.membership().map(Membership::group);
-        let Some(refused) = equivocation::refuse(cx, from, member_of, proof) else { return false };
+        let Some(refused) = equivocation::refuse(cx, from, member_of, proof.clone()) else { return false };
         if let Some(member) = &mut self.member
             && let Some(header) = member.header.header(cx.deployment)
             && header.core.leader.identity.serial == refused.identity.serial
