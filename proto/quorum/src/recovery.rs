@@ -91,6 +91,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     pub(super) fn send_recovery(&mut self, to: KgcId) {
         let Some(recovery) = &self.recovery else { return };
         let message = match &recovery.chosen {
+            // §5.3: `RepairRequest` to all, then `RepairStart` to the chosen helpers.
             None => QuorumMessage::RepairRequest(RepairRequest { nonce: recovery.nonce }),
             Some(chosen) if chosen.waits_for(to) => QuorumMessage::RepairStart(chosen.start.clone()),
             Some(_) => return,
@@ -107,6 +108,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             self.choose_helpers(now, rng);
             return self.ask_for_help();
         }
+        // §5.3: helpers that stay silent are given up after some rounds, and the member starts over.
         recovery.rounds = recovery.rounds.saturating_add(1);
         if recovery.rounds > ROUNDS {
             recovery.start_over(now, rng);
@@ -147,6 +149,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         let alike =
             |a: &RepairOffer, b: &RepairOffer| a.version == b.version && a.public_shares == b.public_shares;
         let like = |offer: &RepairOffer| offers.values().filter(|other| alike(offer, other)).count();
+        // §5.3: the newest shares that t members offer alike: one of them at least is honest.
         let offered = offers.values().filter(|offer| like(offer) >= enough);
         let Some(offer) = offered.max_by_key(|offer| offer.version).cloned() else { return };
         let mut helpers: Vec<Helper> = offers
@@ -154,6 +157,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             .filter(|(_, other)| alike(&offer, other))
             .map(|(kgc, other)| Helper { kgc: *kgc, nonce: other.helper_nonce })
             .collect();
+        // Any t of them, at random.
         while helpers.len() > enough {
             let drawn = usize::try_from(rng.next_u32()).unwrap_or_default();
             drawn.checked_rem(helpers.len()).map(|place| helpers.remove(place));
@@ -184,6 +188,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         let ibe = PublicShares::<Ibe>::decode(&offer.public_shares.ibe).ok()?;
         let ours = self.config.membership.parameters();
         let fits = ainq.parameters() == ours && ibe.parameters() == ours;
+        // §5.3: of this quorum's key, where it is known, and newer than what this member holds.
         let pinned = self.master.as_ref().is_none_or(|master| ainq.master() == master);
         let versions = ainq.version() == offer.version && ibe.version() == offer.version;
         let newer = self.keys.as_ref().is_none_or(|keys| {
@@ -226,6 +231,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             Err(error) => {
                 let helpers = chosen.start.helpers.iter().map(|helper| helper.kgc).collect();
                 let culprits = error.culprits().to_vec();
+                // Members that were proved to lie are not asked again.
                 recovery.liars.extend(&culprits);
                 recovery.start_over(now, rng);
                 self.out.event(QuorumEvent::RecoveryFailed { helpers, culprits });
@@ -255,6 +261,7 @@ impl<S: QuorumSuite> Chosen<S> {
         let helpers: Vec<KgcId> = self.start.helpers.iter().map(|helper| helper.kgc).collect();
         let context = self.start.session;
         let mut ainq = Recovering::new(&self.ainq, &helpers, own, context)?;
+        // Both keys are repaired in one session, by the same helpers.
         let mut ibe = Recovering::new(&self.ibe, &helpers, own, context)?;
         for (from, RepairAnswer { commitments, .. }) in &self.answers {
             ainq.receive_package(*from, &commitments.ainq)?;

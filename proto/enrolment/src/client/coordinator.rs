@@ -93,6 +93,7 @@ impl<S: Suite> Coordinator<S> {
         (now, from): (Now, Peer),
         message: &EnrolCommitment,
     ) -> Steps<S> {
+        // Only of a KGC that was asked, and for this very request.
         let asked = self.contact(from).is_some_and(|contact| contact.stage == Stage::Asked);
         if !asked || message.request_digest != shared.digest {
             return Vec::new();
@@ -120,6 +121,7 @@ impl<S: Suite> Coordinator<S> {
         if !kgcs(shared).contains(&message.kgc) {
             return Err(Error::WrongKgc);
         }
+        // A statement that was verified before need not be verified again.
         let known = match self.known.iter().find(|known| known.statement == message.statement) {
             Some(known) => known,
             None => self.learn(deployment, &message.statement)?,
@@ -132,6 +134,7 @@ impl<S: Suite> Coordinator<S> {
 
     /// Takes the quorum's statement about its shares.
     fn learn(&mut self, deployment: &Deployment<S>, statement: &[u8]) -> Result<&Known<S>, Error> {
+        // §3.6: the statement of the quorum is signed under P_pub, which the drone pins.
         let verified = QuorumStatement::<S>::decode(statement)?.verify(deployment)?;
         let verifier = (self.read)(&verified).map_err(|_| Error::Malformed("public shares"))?;
         if self.known.len() >= MAX_KNOWN {
@@ -149,6 +152,7 @@ impl<S: Suite> Coordinator<S> {
         let Some((verifier, signers)) = contact::signers(&self.known, &self.contacts) else {
             return Vec::new();
         };
+        // §3.7: the message is the drone's own, built from its request.
         let message = shared.pending.identity_statement(deployment);
         let Some(round) = Round::new(verifier, message, signers) else { return Vec::new() };
         let order = round.order(shared);
@@ -180,6 +184,7 @@ impl<S: Suite> Coordinator<S> {
             Err(_) => alloc::vec![(kgc, from)],
             Ok(true) => {
                 let accept = |partial| shared.pending.accept(deployment, partial);
+                // §3.10: FROST combines the shares, and names those that are wrong.
                 match self.round.take().map(|round| round.finish(accept)) {
                     Some(Ok(keypair)) => return alloc::vec![Step::Enrolled(keypair)],
                     Some(Err(culprits)) => culprits,
@@ -210,6 +215,7 @@ impl<S: Suite> Coordinator<S> {
         if !greeted && (answered || message.reference != shared.digest) {
             return Vec::new();
         }
+        // A refusal is not authenticated: it slows the drone down, and no more.
         contact.refused = Some(message.reason);
         contact.rests_until = now.monotonic + message.retry_after.min(LONGEST_REST);
         self.set_aside(from);

@@ -49,11 +49,13 @@ impl<S: QuorumSuite> QuorumNode<S> {
         if self.signing.attempt.as_ref().is_some_and(|attempt| attempt.deadline <= now.monotonic) {
             self.give_up(now);
         }
+        // §5.4: nonces live for a minute.
         self.signing.promises.retain(|_, promise| now.monotonic <= promise.until);
         if self.signing.attempt.is_some() || !self.signing.retry.has_come(now.monotonic, rng) {
             return;
         }
         let jobs = self.jobs(now);
+        // By turns, so that a statement that cannot be signed does not hold up the others.
         let turn = self.signing.turn;
         let chosen = turn.checked_rem(jobs.len()).and_then(|place| jobs.into_iter().nth(place));
         match chosen {
@@ -88,6 +90,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         let (Ok((nonces, commitment)), Some(tag)) = (drawn, tag(purpose)) else { return };
         let mut session = [0; 16];
         rng.fill_bytes(&mut session);
+        // §5.4: `SignProposal` to all members that are connected and not left out.
         let asked = self.whom_to_ask(now);
         let proposal = SignProposal { session, version, purpose: tag, body: body.clone() };
         let message = QuorumMessage::SignProposal(proposal);
@@ -142,6 +145,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     /// Enough would sign.
     fn have_signed(&mut self, now: Now) {
         let Some(mut attempt) = self.signing.attempt.take() else { return };
+        // The nonces are taken out: they sign once.
         let Some(nonces) = attempt.nonces.take() else { return };
         let commitments: Vec<_> = attempt.commitments.iter().map(|(kgc, one)| (*kgc, *one)).collect();
         let wired = commitments
@@ -149,6 +153,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             .map(|(kgc, one)| SignerCommitment { kgc: *kgc, commitment: one.encode() })
             .collect();
         let Attempt { purpose, ref body, version, session, .. } = attempt;
+        // The signed bytes are built from the body that was authorised here.
         let Ok(package) = self.package(version, purpose, body, commitments) else { return };
         let own = self.sign(purpose, body, nonces, &package).and_then(|share| SignatureShare::decode(&share));
         let Ok(own) = own else { return };
@@ -158,6 +163,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         attempt.signing = Some((package, BTreeMap::from([(self.config.id, own)])));
         self.signing.attempt = Some(attempt);
         // There is no connection to this member itself.
+        // §5.4: `SignPackage` to the signers.
         signers.into_iter().for_each(|kgc| self.send(kgc, &message));
     }
 
@@ -186,6 +192,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             return;
         };
         let Some(keys) = &self.keys else { return };
+        // FROST verifies every share if the signature fails, and names the culprits.
         match keys.ainq().public().aggregate_statement(&package, &shares) {
             Ok(signature) => self.signed(now, None, purpose, body, &signature),
             Err(Error::InvalidSignatureShares { culprits }) => self.spoilt(now, &culprits),
@@ -198,6 +205,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     fn spoilt(&mut self, now: Now, culprits: &[KgcId]) {
         self.signing.attempt = None;
         for culprit in culprits {
+            // §5.4: left out of the next attempts for two minutes.
             self.leave_out(now, *culprit);
             self.out.event(QuorumEvent::WrongShare { by: *culprit });
         }
@@ -212,6 +220,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         let known = self.statements.list.number();
         let Some(attempt) = self.attempt(&refusal.session) else { return };
         attempt.refusals.insert(from, refusal.reason);
+        // A member that has refused is no signer of this attempt.
         attempt.commitments.remove(&from);
         let promised =
             attempt.signing.as_ref().is_some_and(|(package, _)| package.commitments().contains_key(&from));
@@ -229,6 +238,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         let Some(attempt) = &self.signing.attempt else { return };
         let received =
             |kgc: &&KgcId| attempt.refusals.contains_key(*kgc) || attempt.commitments.contains_key(*kgc);
+        // Members whose answer may still come.
         let open = attempt.asked.iter().filter(|kgc| !received(kgc)).count();
         if attempt.signing.is_none() && attempt.commitments.len() + open < self.enough() {
             self.give_up(now);

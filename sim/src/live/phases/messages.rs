@@ -59,7 +59,7 @@ impl<S: Suite> Run<'_, S> {
         let (channel, data) = (name("telemetry")?, message_body(number));
         match sender {
             None => {
-                self.world.leader.command(Either::Left(LeaderCommand::Send { channel, data }.into())).await?
+                self.world.leader.command(Either::Left(LeaderCommand::Send { channel, data }.into())).await?;
             }
             Some(drone) => {
                 // An anonymous member has no key to sign with.
