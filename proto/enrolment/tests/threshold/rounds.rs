@@ -7,9 +7,9 @@ use quiver_ainq::{
     SecretValue,
 };
 use quiver_enrolment::{Kgc, KgcRecord};
-use quiver_machine::{Destination, Input, Machine, Output, Peer, Reason, Route, Via};
+use quiver_machine::{Destination, Input, Machine, Peer, Reason, Route, Via};
 use quiver_message::{EnrolCommitment, EnrolDone, EnrolHello, EnrolRequest, EnrolSigning, Message};
-use quiver_testbed::Stimulus;
+use quiver_testbed::{Outputs, Stimulus};
 use rand_chacha::ChaCha20Rng;
 
 use crate::world::{Node, World};
@@ -40,21 +40,14 @@ impl Bench {
         let (now, mut rng) = (self.world.clock_of(Node::Kgc(place)), self.world.rng.clone());
         let machine = self.world.kgc_mut(place);
         machine.handle_input(now, Input::Received { from, via: Via::Peer, bytes: &bytes }, &mut rng);
-        let (mut answers, mut records) = (Vec::new(), Vec::new());
-        loop {
-            match machine.poll_output() {
-                Output::Timeout(_) => break,
-                Output::Transmit { to: Destination::Peer(to), payload } => {
-                    assert_eq!(to, from);
-                    answers.push(payload);
-                }
-                Output::Persist(record) => records.push(record),
-                _ => {}
-            }
-        }
+        let Outputs { records, effects, .. } = Outputs::of(machine);
         self.world.rng = rng;
         self.world.node_mut::<Kgc<S>>(Node::Kgc(place)).records_mut().extend(records);
-        answers.iter().map(|answer| self.world.decode(answer)).collect()
+        let answers = effects.sent.iter().map(|(to, answer)| {
+            assert_eq!(*to, Destination::Peer(from));
+            self.world.decode(answer)
+        });
+        answers.collect()
     }
 
     /// Runs the exchange from hello to commitment.

@@ -19,6 +19,7 @@ use quiver_message::{
     CatchUpReply, EvictionNotice, JoinChallenge, JoinRequest, Message, Reason, Refusal, Rekey, SpareAck,
     Welcome,
 };
+use quiver_testbed::Outputs;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
@@ -142,22 +143,13 @@ impl Lair {
     fn feed(&mut self, input: Input<'_, EdgeCommand>) {
         let now = self.now();
         self.edge.handle_input(now, input, &mut self.rng);
-        let from = self.said.len();
-        loop {
-            match self.edge.poll_output() {
-                Output::Timeout(_) => break,
-                Output::Persist(state) => self.state = state,
-                Output::Event(event) => self.events.push(event),
-                Output::Transmit { payload, .. } => {
-                    self.said.push(Message::decode(&self.deployment, &payload).unwrap());
-                }
-                Output::Block(_) | Output::Relay { .. } | Output::Penalize { .. } => {}
-            }
-        }
-        let said = self.said[from..].to_vec();
-        for message in said {
-            self.hear(message);
-        }
+        let Outputs { mut records, events, effects, .. } = Outputs::of(&mut self.edge);
+        self.state = records.pop().unwrap_or_else(|| self.state.clone());
+        self.events.extend(events);
+        let said = effects.sent.iter().map(|(_, bytes)| Message::decode(&self.deployment, bytes).unwrap());
+        let said: Vec<_> = said.collect();
+        self.said.extend(said.clone());
+        said.into_iter().for_each(|message| self.hear(message));
     }
 
     fn hear(&mut self, message: Message<S>) {

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use quiver_ainq::{Name, Part, StrategyKind};
 use quiver_group::{Leader, LeaderCommand, LeaderEvent};
-use quiver_machine::{Destination, Input, Machine, Output};
+use quiver_machine::{Destination, Input, Machine};
 use quiver_message::Message;
+use quiver_testbed::Outputs;
 
 use crate::world::{Node, S, World, decode};
 use crate::{is_delta, pushed_path, questions};
@@ -16,14 +17,7 @@ fn transmissions(world: &mut World, command: LeaderCommand) -> Vec<(Destination,
     let mut rng = world.rng.clone();
     let leader = world.node_mut::<Leader<S>>(Node::Leader).machine_mut().unwrap();
     leader.handle_input(now, Input::Command(command), &mut rng);
-    let mut sent = Vec::new();
-    loop {
-        match leader.poll_output() {
-            Output::Transmit { to, payload } => sent.push((to, payload.len())),
-            Output::Timeout(_) => return sent,
-            _ => {}
-        }
-    }
+    Outputs::of(leader).effects.sent.into_iter().map(|(to, payload)| (to, payload.len())).collect()
 }
 
 #[test]
