@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use quiver_machine::{Destination, Input, Machine, Now, Output, Peer, Route, Via};
 use rand_core::CryptoRngCore;
 
-/// See the [module](self).
+/// Sends what a test tells it to, and reports as events what it receives.
 #[derive(Debug, Default)]
 pub struct Puppet(VecDeque<Output<PuppetEvent, Infallible>>);
 
