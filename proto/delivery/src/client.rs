@@ -50,6 +50,7 @@ impl Challenge {
         query: &[u8],
     ) -> Option<PendingDelivery<S>> {
         let Self { nonce, cookie } = self;
+        // §4.1: the signature covers F, nonce ‖ c, N and the query; n, the secret of N, stays in `pending`.
         let signed = DeliveryRequest::create(
             cx.deployment,
             cx.keypair?,

@@ -118,6 +118,7 @@ impl<I> DeliveryServer<I> {
         let Some(offer) = self.issuer.offer() else {
             return refuse(cx, from, &nonce, Reason::UnknownAuthority.into());
         };
+        // §4.1: the cookie is a MAC over connection, payload and nonce: nothing is kept for strangers.
         let cookie = self.cookies.bake(cx.now.monotonic, from, &[I::PAYLOAD.as_str().as_bytes(), &nonce]);
         let challenge = message::DeliveryChallenge { nonce, cookie, offer };
         cx.send(from, &Message::DeliveryChallenge(challenge));
@@ -135,7 +136,7 @@ impl<I> DeliveryServer<I> {
         I: Issuer<S>,
     {
         let (nonce, now) = (&request.nonce, cx.now.monotonic);
-        // Cookie: the sender receives at its address.
+        // §4.1, first check: the cookie; the sender receives at its address.
         if !self.cookies.recognises(now, from, &[I::PAYLOAD.as_str().as_bytes(), nonce], &request.cookie) {
             return refuse(cx, from, nonce, Reason::BadCookie.into());
         }
@@ -144,14 +145,18 @@ impl<I> DeliveryServer<I> {
             Err(error) => return refuse(cx, from, nonce, Refused::malformed(error)),
         };
         let digest = signed.digest();
+        // §4.1: F names one of the authorities that the challenge offers.
         let known = self.issuer.offer().is_some_and(|offer| offer.authorities().contains(signed.authority()));
         if !known {
             return refuse(cx, from, &digest, Reason::UnknownAuthority.into());
         }
-        // Expiry, revocation, signature: over this challenge, so that a request is good for one.
+        // §4.1, second check: expiry, revocation, signature; over this challenge, so that a request is good
+        // for one.
         let challenge = signed_challenge(nonce, &request.cookie);
         let (deployment, list) = (cx.deployment, cx.revocations.list());
         let verified = signed.verify(deployment, label(I::PAYLOAD), &challenge, list, cx.now.unix);
+        // §4.1, third and fourth: policy and rate, which the issuer knows; it outputs the record before the
+        // reply.
         let answered = match &verified {
             Ok(request) => self.issuer.issue(cx, request),
             Err(error) => Err(unverified(error)),
@@ -187,6 +192,7 @@ fn unverified(error: &Error) -> Refused {
     match error {
         Error::Expired => Reason::Expired.into(),
         Error::Revoked => Reason::Revoked.into(),
+        // §13.8: a signature that is none is an offence; an identity that ended or is revoked is not.
         error => Refused { offence: Some(error.clone().into()), ..Reason::BadSignature.into() },
     }
 }

@@ -89,6 +89,7 @@ impl Terms {
     /// [`CertifyError::Bits`], [`CertifyError::Period`].
     pub fn new(schema: Schema, period: Duration) -> Result<Self, CertifyError> {
         let seconds = period.as_secs();
+        // §A1.1: 1 to 800 bits in all, and periods of 10 s to 366 d.
         if !(1..=MAX_CERTIFIED).contains(&schema.bits()) {
             return Err(CertifyError::Bits(schema.bits()));
         }
@@ -103,6 +104,7 @@ impl Terms {
     /// # Errors
     /// [`CertifyError`].
     pub fn of<S: Suite>(statement: &AuthorityStatement<S>) -> Result<Self, CertifyError> {
+        // §A2: the statement of every authority, with kind `abke`.
         if statement.kind.as_str() != KIND || statement.scheme.as_str() != SCHEME {
             return Err(CertifyError::WrongAuthority);
         }
@@ -143,6 +145,7 @@ impl Terms {
     /// The period at this time.
     #[must_use]
     pub fn period_at(&self, now: UnixTime) -> u64 {
+        // §A1.1: periods are counted from 1970.
         now.checked_div(self.period).unwrap_or(0)
     }
 
@@ -173,6 +176,7 @@ impl Terms {
 
     fn unpack(&self, granted: &[u8]) -> Result<Zeroizing<Vec<bool>>, Malformed> {
         let mut reader = Reader::new(granted);
+        // §A2: number of bits ‖ bits, lowest first.
         let count = reader.u32()?;
         let bits = self.schema.bits();
         if u32::try_from(bits) != Ok(count) {
@@ -182,6 +186,7 @@ impl Terms {
         reader.end()?;
         let mut attributes = Zeroizing::new(Vec::with_capacity(bytes.len().saturating_mul(8)));
         attributes.extend(bytes.iter().flat_map(|byte| (0..8).map(move |at| byte >> at & 1 == 1)));
+        // One encoding only: the last byte is filled up with zeros.
         if attributes.iter().skip(bits).any(|bit| *bit) {
             return Err(Malformed("bits beyond the last field"));
         }
@@ -242,6 +247,8 @@ impl Certifier {
 impl KeyMaker for Certifier {
     fn begin_period(&mut self, now: UnixTime) -> Option<u64> {
         let period = self.terms.period_at(now);
+        // §A1.1: slot keys are derived from the seed anew in each period: those of two have nothing in
+        // common.
         if self.authority.as_ref().is_none_or(|authority| authority.key().period() != period) {
             // There are as many attributes as the terms were checked for: this does not fail.
             self.authority = Authority::derive(&self.seed, period, self.terms.schema.bits()).ok();
@@ -255,6 +262,7 @@ impl KeyMaker for Certifier {
     }
 
     fn published(&self) -> Option<Vec<u8>> {
+        // §A2: what leaders get to whom nothing is granted.
         let key = self.authority.as_ref()?.key().clone();
         Some(Certificate { key, credential: None }.encode().to_vec())
     }
@@ -301,6 +309,8 @@ impl Certificate {
         let credential = match reader.u8()? {
             0 => None,
             1 => {
+                // §A2: the drone checks every point, its secrets against its points, and all m + 3
+                // signatures.
                 let credential = UnverifiedCredential::decode(reader.lp(MAX_KEY_LEN)?)?;
                 Some(credential.verify(&Verifier::new(key.clone()), rng)?)
             }
@@ -314,6 +324,7 @@ impl Certificate {
         let mut reader = Reader::new(bytes);
         version(&mut reader)?;
         let encoded = reader.lp(AuthorityKey::encoded_len(MAX_CERTIFIED))?;
+        // §A2: as many slot keys as a credential under this schema takes.
         if encoded.len() != AuthorityKey::encoded_len(terms.schema.bits()) {
             return Err(CertifyError::Malformed("slot keys of another schema"));
         }

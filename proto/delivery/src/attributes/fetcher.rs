@@ -123,7 +123,8 @@ impl<S: Suite> Fetcher<S> {
             (self.stage, self.deadline) = (Stage::Waiting, None);
             return;
         };
-        // Before the keys: the answer arrives before anything is published that depends on it.
+        // §A5.3: asked for with every fetch, and before the keys: the answer arrives before anything is
+        // published that depends on it.
         #[cfg(feature = "services")]
         if let Some(number) = self.revocations {
             let query = quiver_message::RevocationQuery { number, max_len: 0 };
@@ -162,11 +163,12 @@ impl<S: Suite> Fetcher<S> {
             Stage::Greeting { kgc, nonce } if kgc == from && nonce == message.nonce => {}
             _ => return Handled::No,
         }
-        // The list is not authenticated: the authority of a held key is asked in any case, or leaving it out
-        // would hide a withdrawal.
+        // §4.2: the list is not authenticated: the authority of a held key is asked in any case, or leaving
+        // it out would hide a withdrawal.
         let held =
             self.known.iter().filter(|(_, grant)| grant.is_some()).map(|(known, _)| known.fingerprint());
         let unlisted = held.filter(|authority| !authorities.contains(authority));
+        // §4.2: a fetch that starts over asks only those that have not answered.
         let through =
             |authority: &&[u8; 32]| self.answered.contains(*authority) || self.refused.contains(*authority);
         let rest = authorities.iter().chain(unlisted).filter(|authority| !through(authority)).copied();
@@ -189,6 +191,8 @@ impl<S: Suite> Fetcher<S> {
             return cx.out.event(FetchEvent::Done { answered, refused });
         };
         let known = self.known(&authority);
+        // §4.2: the mark says for which grant the drone holds a key; a verified statement is not asked for
+        // again.
         let query = KeyQuery { statement: known.is_none(), held: known.and_then(|(_, grant)| *grant) };
         let asked = challenge.request(cx, (kgc, Payload::AttributeKeys), authority, &query.encode());
         let Some(pending) = asked else { return };
@@ -202,13 +206,15 @@ impl<S: Suite> Fetcher<S> {
         if reply.request_digest != *asking.pending.digest() {
             return Handled::No;
         }
-        // An attacker may have made a reply that does not open: the authority's own may still come.
+        // §4.2: an attacker may have made a reply that does not open: the authority's own may still come.
         match self.open(cx, &asking.pending, reply) {
             Err(error) => blame(cx, from, error),
             Ok((statement, response)) => {
                 let (name, bytes) = (statement.name.clone(), statement.bytes());
                 let grant = match &response {
+                    // §4.2: no grant is known there: the drone keeps its key, and with it the mark.
                     KeyResponse::Nothing => self.known(statement.fingerprint()).and_then(|(_, grant)| *grant),
+                    // §4.2: whoever stores the keys erases this one.
                     KeyResponse::Withdrawn => None,
                     KeyResponse::Held { grant } | KeyResponse::Key { grant, .. } => Some(*grant),
                 };
@@ -229,18 +235,22 @@ impl<S: Suite> Fetcher<S> {
         reply: &DeliveryReply,
     ) -> Result<(VerifiedAuthority<S>, KeyResponse), Error> {
         let known = self.known(pending.authority());
+        // §4.2: the KGC's signature makes a statement genuine, whoever sent it.
         let statement = match known {
             Some((statement, _)) => statement.clone(),
             None => SignedAuthority::decode(&reply.statement)?.verify(cx.deployment)?,
         };
+        // §4.2: a genuine statement of another kind (§4.3) is about no such authority.
         if !super::is_kind(&statement.kind) {
             return Err(Error::WrongAuthority);
         }
         let sealed = SealedDelivery::decode(&reply.sealed)?;
         let keypair = cx.keypair.ok_or(Error::Stale)?;
+        // §4.2: a·N in the key of the answer shows that the authority made it.
         let response = KeyResponse::decode(&pending.open(keypair, &statement, &sealed)?)?;
         let held = known.and_then(|(_, grant)| *grant);
         match &response {
+            // §4.2: an answer that confirms a mark which was not stated is an old one.
             KeyResponse::Held { grant } if held != Some(*grant) => Err(Error::Stale),
             _ => Ok((statement, response)),
         }
@@ -270,6 +280,7 @@ impl<S: Suite> Fetcher<S> {
         }
         cx.out.event(FetchEvent::Refused(refusal.reason));
         let asking = matches!(self.stage, Stage::Asking(_));
+        // §4.1: an old cookie and a busy KGC take a new challenge; other refusals are about one authority.
         if asking && !matches!(refusal.reason, Reason::BadCookie | Reason::Busy) {
             self.next(cx, false);
         } else {

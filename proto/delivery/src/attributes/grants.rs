@@ -50,6 +50,7 @@ impl Grants {
     /// Takes a grant unless a newer one is known.
     pub(super) fn apply(&mut self, grant: Grant) {
         let Grant { authority, serial, revision, granted } = grant;
+        // §4.2: a grant belongs to a serial: a later drone under a freed name inherits nothing.
         let known = self.0.get(&(authority, serial));
         if known.is_none_or(|known| known.revision < revision) {
             self.0.insert((authority, serial), Newest { revision, granted });
@@ -65,6 +66,7 @@ impl Grants {
     ) -> GrantState<'_> {
         let Some(newest) = self.0.get(&(*authority, *serial)) else { return GrantState::Unknown };
         let revision = newest.revision;
+        // §4.2: withdrawn is more than unknown: the drone erases its key.
         let Some(granted) = newest.granted.as_deref() else { return GrantState::Withdrawn };
         GrantState::InForce(InForce {
             revision,
@@ -88,6 +90,7 @@ fn mark(
     period: Option<u64>,
 ) -> u64 {
     let hash = Hasher::new("quiver/1 grant").fixed(authority).fixed(serial).u64(revision).lp(granted);
+    // §A2: the mark contains the period: in the next one the drone gets another credential.
     let hash = match period {
         Some(period) => hash.u64(period),
         None => hash,

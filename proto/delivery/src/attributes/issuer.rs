@@ -39,6 +39,8 @@ impl<S: Suite> AttributeIssuer<S> {
         if authorities.len() > MAX_AUTHORITIES {
             return Err(IssuerError::TooMany);
         }
+        // §4.2: the delivery secret a belongs to A = a·P of the signed statement, or no drone could open a
+        // key.
         for Authority { statement, delivery, .. } in &authorities {
             if !super::is_kind(&statement.kind) || delivery.public() != statement.delivery {
                 return Err(IssuerError::WrongKey(statement.name.clone()));
@@ -74,16 +76,19 @@ impl<S: Suite> AttributeIssuer<S> {
         let fingerprint = *found.statement.fingerprint();
         let identity = &request.drone().identity;
         let (authority, name) = (found.statement.name.clone(), identity.name.clone());
-        // Policy: the grant, and whether the drone holds its key, by the mark.
+        // §4.1, policy: the grant, and by the mark whether the drone holds its key.
         let InForce { revision, mark, granted } =
             match self.grants.find(&fingerprint, &identity.serial, period) {
                 GrantState::InForce(grant) => grant,
                 without => {
+                    // §A2: a leader to which nothing is granted gets the slot keys alone, which are public.
                     return Ok(match (published(found, period, held, &identity.role), without) {
                         (Some(response), _) => (response, IssuerEvent::Published { authority, name }),
                         (None, GrantState::Withdrawn) => {
                             (KeyResponse::Withdrawn, IssuerEvent::Withdrawn { authority, name })
                         }
+                        // §4.2: upon this the drone keeps its key: a registry restored from a backup has
+                        // forgotten grants.
                         (None, _) => (KeyResponse::Nothing, IssuerEvent::NothingGranted { authority, name }),
                     });
                 }
@@ -92,11 +97,11 @@ impl<S: Suite> AttributeIssuer<S> {
             let event = IssuerEvent::HeldAlready { authority, name, revision };
             return Ok((KeyResponse::Held { grant: mark }, event));
         }
-        // Rate: a key costs as much curve arithmetic as its grant has leaves.
+        // §4.1, rate: a key costs as much curve arithmetic as its grant has leaves.
         self.limiter.take(cx.now.monotonic, (fingerprint, identity.serial)).map_err(Refused::busy)?;
         match found.maker.make(granted, cx.rng).and_then(short_enough) {
             Ok(key) => {
-                // Durable before the key leaves.
+                // §4.1: durable before the key leaves.
                 cx.out.persist(KeyIssued {
                     authority: fingerprint,
                     serial: identity.serial,

@@ -77,6 +77,7 @@ impl<S: Suite> Entry<S> {
             _ => return Err(Error::Malformed("neither with nor without a key")),
         };
         reader.end()?;
+        // §4.2: a statement is genuine for the KGC's signature, from a file too.
         Ok(Self { authority: statement.verify(deployment)?, key })
     }
 }

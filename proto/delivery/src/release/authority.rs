@@ -59,6 +59,7 @@ impl ReleaseParameters {
             kind: Name::new(super::KIND)?,
             name,
             scheme: Name::new(super::SCHEME)?,
+            // §5.4: P_pub as its delivery point, because answers are unattested (§4.3).
             delivery: *deployment.master(),
             schema: Vec::new(),
             parameters: self.encode(),
@@ -79,6 +80,7 @@ impl<S: Suite> ReleaseAuthority<S> {
     /// # Errors
     /// [`AinqError::WrongAuthority`] for one of another kind, and those of [`ReleaseParameters::decode`].
     pub fn new(deployment: &Deployment<S>, statement: VerifiedAuthority<S>) -> Result<Self, AinqError> {
+        // §4.3: the kind, the scheme, and P_pub as delivery point: other statements are genuine too.
         let of_the_kind = statement.kind.as_str() == super::KIND
             && statement.scheme.as_str() == super::SCHEME
             && statement.delivery == *deployment.master();
@@ -95,6 +97,7 @@ impl<S: Suite> ReleaseAuthority<S> {
     /// [`AinqError::TooLong`] for more than [`MAX_RELEASE_STATEMENT_LEN`] bytes, those of
     /// [`SignedAuthority::decode`] and [`SignedAuthority::verify`], and those of [`Self::new`].
     pub fn decode(deployment: &Deployment<S>, bytes: &[u8]) -> Result<Self, AinqError> {
+        // §4.3: a statement has at most 16 KiB; nothing longer is decoded.
         if bytes.len() > MAX_RELEASE_STATEMENT_LEN {
             return Err(AinqError::TooLong {
                 what: "statement about a master key",

@@ -97,6 +97,7 @@ impl<S: Suite> Collector<S> {
         patience: Duration,
         wait: bool,
     ) {
+        // §4.3: a condition's key opens everything ever encrypted to it: nobody is asked again.
         if let Some((condition, key)) = condition.as_ref().and_then(|wanted| self.kept.get_key_value(wanted))
         {
             let (condition, key) = (condition.clone(), Box::new(key.clone()));
@@ -112,10 +113,12 @@ impl<S: Suite> Collector<S> {
 
     /// Takes a statement if it is of the same master key and newer.
     fn learn(&mut self, cx: &mut CollectContext<'_, S>, authority: ReleaseAuthority<S>) {
+        // §4.3: MPK stays for ever; a refresh of the shares makes a statement of the next version.
         let newer = self.authority.as_ref().is_none_or(|known| {
             known.fingerprint() == authority.fingerprint() && known.version() < authority.version()
         });
         if newer {
+            // §4.3: shares of two versions are never combined.
             self.collections.values_mut().for_each(Collection::forget_shares);
             cx.out.event(CollectEvent::Statement { statement: authority.statement().bytes() });
             self.authority = Some(authority);
@@ -134,6 +137,7 @@ impl<S: Suite> Collector<S> {
                 return self.share(cx, (from, kgc), wanted, version, share.as_slice());
             }
             ShareResponse::Statement => {
+                // §4.3: a statement without a share ends only what asked for nothing else.
                 if wanted.is_none() && self.authority.is_some() {
                     self.collections.remove(wanted);
                     cx.out.event(CollectEvent::UpToDate);
@@ -147,6 +151,7 @@ impl<S: Suite> Collector<S> {
             ShareResponse::NotItsDrone => Verdict::NotItsDrone,
             ShareResponse::NoPolicy => Verdict::NoPolicy,
         };
+        // §4.3: not yet, not approved: a collection that waits asks again later.
         let later = self.collections.get(wanted).is_some_and(|collection| collection.wait);
         if later { self.rest(cx, from, wanted, verdict) } else { self.note_refusal(from, wanted, verdict) }
     }
@@ -163,12 +168,13 @@ impl<S: Suite> Collector<S> {
             return self.note_refusal(from, wanted, Verdict::Refused(Reason::Malformed));
         };
         if self.authority.as_ref().map(ReleaseAuthority::version) != Some(version) {
-            // It, or the statement known here, is of before a refresh: ask it again for its challenge.
+            // §4.3: it, or the statement known here, is of before a refresh: ask it again for its challenge.
             if let Some(link) = self.links.iter_mut().find(|link| link.peer == from) {
                 link.stage = Stage::Fresh;
             }
             return self.rest(cx, from, wanted, Verdict::OtherVersion(version));
         }
+        // §4.3: shares are not verified one by one as long as the key comes out right.
         match UnverifiedKeyShare::decode_from(kgc, share) {
             Ok(share) => {
                 let Some(collection) = self.collections.get_mut(wanted) else { return };
@@ -192,6 +198,7 @@ impl<S: Suite> Collector<S> {
             if from.len() < usize::from(authority.publics().threshold()) {
                 return;
             }
+            // §4.3: combines t shares and checks once, e(P1, K) = e(MPK, Q); only if that fails, every share.
             let shares: Vec<_> = from.iter().map(|(_, share)| share.clone()).collect();
             let culprits = match combine(authority.publics(), point, &shares, cx.rng) {
                 Ok(key) => {
@@ -206,6 +213,7 @@ impl<S: Suite> Collector<S> {
                     .map(|share| quiver_ibe::Culprit { index: share.index(), fault: Fault::Wrong })
                     .collect(),
             };
+            // §4.3: the wrong ones are named, and other KGCs asked in their place.
             let mut blamed = false;
             for (peer, share) in &from {
                 if let Some(culprit) = culprits.iter().find(|culprit| culprit.index == share.index()) {
@@ -263,7 +271,8 @@ impl<S: Suite> Collector<S> {
         let mut wait =
             self.timing.retry.mul_f64(0.75 + f64::from(cx.rng.next_u32()) / f64::from(u32::MAX) * 0.5);
         if let Verdict::NotYet { at, now: theirs } = verdict {
-            // Not much later than it comes, and not every two seconds until then.
+            // §4.3: the answer says when the condition is due: not much later, and not every two seconds
+            // until then.
             let to_go = Duration::from_secs(at.saturating_sub(theirs));
             wait = wait.max(to_go.min(self.timing.retry_max) + wait / 4);
         }
@@ -308,6 +317,7 @@ impl<S: Suite> Part<S> for Collector<S> {
 
     fn disconnected(&mut self, _: &mut CollectContext<'_, S>, peer: Peer) {
         self.links.retain(|link| link.peer != peer);
+        // A share that has come is good without its connection.
         for collection in self.collections.values_mut() {
             collection.asked.retain(|asked, state| *asked != peer || matches!(state, Asked::Shared { .. }));
         }

@@ -25,6 +25,7 @@ impl Pattern {
     /// Whether it covers a condition.
     #[must_use]
     pub fn covers(&self, condition: &Condition) -> bool {
+        // Whole segments only: `mission/al` does not cover `mission/alpha`.
         let rest = condition.as_str().strip_prefix(&self.0);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
@@ -64,6 +65,7 @@ impl Audience {
     /// Whether a drone is of it.
     #[must_use]
     pub fn has(&self, drone: &Identity) -> bool {
+        // §4.3: groups or everybody; a leader is of the group that it leads.
         let in_group = |group: &Name| {
             let leads = matches!(&drone.role, Role::Leader { group: led, .. } if led == group);
             leads || drone.groups.contains(group)
@@ -120,6 +122,7 @@ impl Policies {
 
     /// Whether some policy lets this drone have the condition's key, once its own rule does.
     pub(super) fn allow(&self, condition: &Condition, drone: &Identity) -> bool {
+        // §4.3: the longest match counts, and what none matches is denied.
         let covering = self.patterns.iter().filter(|(pattern, _)| pattern.covers(condition));
         let longest = covering.max_by_key(|(pattern, _)| pattern.0.len());
         longest

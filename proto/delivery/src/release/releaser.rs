@@ -58,15 +58,18 @@ impl<S: Suite> ShareReleaser<S> {
 
     /// Takes a share in place of the one held: after key generation, a refresh or a repair.
     pub fn hold(&mut self, holding: Holding<S>) {
+        // §4.3: shares of two versions are never combined: what was made with the former ones goes.
         self.ready.clear();
         self.holding = Some(holding);
     }
 
     /// Whether the drone may have its share of the condition's key now; if not, the response.
     fn decide(&self, now: UnixTime, condition: &Condition, drone: &Identity) -> Result<(), ShareResponse> {
+        // §4.3: the KGC denies what none of its policies allows.
         if !self.policies.allow(condition, drone) {
             return Err(ShareResponse::NoPolicy);
         }
+        // §4.3: then the condition's own rule: this KGC's clock, its operator's approval, the serial.
         match condition.kind() {
             Kind::NotBefore(at) if now < at => Err(ShareResponse::NotYet { at, now }),
             Kind::Mission(_) if !self.policies.approved(condition) => Err(ShareResponse::NotApproved),
@@ -86,10 +89,11 @@ impl<S: Suite> ShareReleaser<S> {
         if self.ready.len() >= MAX_READY && !self.ready.contains_key(condition) {
             self.ready.clear();
         }
+        // §4.3: K_j = s_j·Q.
         let make = || holding.share.extract(&IdentityPoint::of(condition));
         let share = self.ready.entry(condition.clone()).or_insert_with(make).encode();
         let identity = &request.drone().identity;
-        // Durable before the share leaves.
+        // §4.1: durable before the share leaves.
         cx.out.persist(ShareReleased {
             condition: condition.clone(),
             master: holding.authority.fingerprint(),
@@ -127,13 +131,14 @@ impl<S: Suite> Issuer<S> for ShareReleaser<S> {
         request: &VerifiedDelivery<S>,
     ) -> Result<Delivery<ReleaseEvent>, Refused> {
         let query = ShareQuery::decode(request.question()).map_err(Refused::malformed)?;
+        // §4.3: the query names j: what is signed for one KGC is not answered by another.
         if self.holding.as_ref().map(Holding::kgc) != Some(query.kgc) {
             return Err(Refused::malformed(Error::WrongKgc));
         }
         let identity = &request.drone().identity;
         let response = match &query.condition {
             None => ShareResponse::Statement,
-            // Policy and the condition's own rule, then the rate.
+            // §4.1: policy and the condition's own rule, then the rate.
             Some(condition) => match self.decide(cx.now.unix, condition, identity) {
                 Err(denied) => denied,
                 Ok(()) => {

@@ -32,6 +32,7 @@ impl<S: Suite> Collector<S> {
         reply: &DeliveryReply,
     ) -> bool {
         let digest = &reply.request_digest;
+        // §4.1: H(request) says which request this answers, be it one that was given up on.
         let pending = self.collections.iter().find_map(|(wanted, collection)| {
             collection.pending(from, digest).map(|pending| (wanted.clone(), pending))
         });
@@ -40,7 +41,8 @@ impl<S: Suite> Collector<S> {
         else {
             return false;
         };
-        // An attacker may have made a reply that does not open: the KGC's own may still come.
+        // §4.3: unattested: an attacker may have made a reply that does not open, and the KGC's own may still
+        // come.
         let opened = SealedDelivery::decode(&reply.sealed)
             .and_then(|sealed| pending.open_unattested(keypair, &sealed))
             .and_then(|response| ShareResponse::decode(&response));
@@ -51,6 +53,7 @@ impl<S: Suite> Collector<S> {
                 return true;
             }
         };
+        // §4.3: a statement is genuine for its signature: a newer one is taken from whomever.
         if !reply.statement.is_empty() {
             match ReleaseAuthority::decode(cx.deployment, &reply.statement) {
                 Ok(authority) => self.learn(cx, authority),
@@ -70,6 +73,7 @@ impl<S: Suite> Collector<S> {
     /// Returns whether it is about something that this collector asked.
     pub(super) fn refused(&mut self, cx: &mut CollectContext<'_, S>, from: Peer, refusal: &Refusal) -> bool {
         let Some(link) = self.links.iter_mut().find(|link| link.peer == from) else { return false };
+        // §4.1: a refusal refers to the nonce of a hello or challenge, or to H(request).
         let ours = match link.stage {
             Stage::Greeting { nonce, .. } => refusal.reference == nonce,
             Stage::Open(open) => refusal.reference == open.challenge.nonce,
@@ -83,6 +87,7 @@ impl<S: Suite> Collector<S> {
         if !ours && about.is_none() {
             return false;
         }
+        // §4.1: an old cookie, or the rate: this KGC is asked again later, for whatever is wanted of it.
         if matches!(refusal.reason, Reason::BadCookie | Reason::Busy) {
             let wait = link.backoff.next(cx.rng).max(refusal.retry_after.min(LONGEST_WAIT));
             link.rests_until = cx.now.monotonic + wait;
@@ -103,8 +108,8 @@ impl<S: Suite> Collector<S> {
         let until = cx.now.monotonic + link.backoff.next(cx.rng);
         let verdict = Verdict::Refused(refusal.reason);
         self.for_those_waiting(from, about.as_ref(), |collection, kgc| {
-            // A collection that waits must not end with this: the request may have been altered on its way,
-            // or an attacker refuses in the KGC's name.
+            // §4.3: a collection that waits must not end with this: the request may have been altered on its
+            // way, or an attacker refuses in the KGC's name.
             let asked = if collection.wait {
                 Asked::Resting { until, pending: None, kgc, verdict: Some(verdict) }
             } else {

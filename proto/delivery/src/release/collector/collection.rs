@@ -99,6 +99,7 @@ impl<S: Suite> Collection<S> {
             if !matches!(asked, Asked::Pending { overdue, .. } if *overdue <= now) {
                 continue;
             }
+            // §4.3: a silent KGC is replaced by another; what it answers late counts all the same.
             if let Asked::Pending { pending, .. } = core::mem::replace(asked, Asked::Chosen) {
                 *asked = Asked::Resting { until: now, pending: Some(pending), kgc: None, verdict: None };
             }
@@ -110,6 +111,7 @@ impl<S: Suite> Collection<S> {
         let mut by_kgc = BTreeMap::new();
         for (peer, asked) in &self.asked {
             if let Asked::Shared { share } = asked {
+                // §4.3: of two peers that claim to be one KGC, the first share counts.
                 by_kgc.entry(share.index()).or_insert_with(|| (*peer, share.clone()));
             }
         }
@@ -132,12 +134,14 @@ impl<S: Suite> Collection<S> {
             Asked::Refused { kgc, .. } => Some(*kgc),
             _ => None,
         });
+        // §4.3: n and t stand in the statement; without it, those count that are connected after a while.
         let Some(authority) = known else {
             return now >= self.grace && !links.is_empty() && told.count() >= links.len();
         };
         let shared: BTreeSet<_> = self.shares().into_iter().map(|(_, share)| share.index()).collect();
         let told: BTreeSet<_> = told.flatten().filter(|kgc| !shared.contains(kgc)).collect();
-        // A peer that claims to be a KGC need not be: another that has not answered yet may be that one.
+        // §4.3: whoever sits on a connection can claim to be a KGC: another that has not answered yet may be
+        // it.
         let may_be_told = |link: &Link| {
             let answered =
                 matches!(self.asked.get(&link.peer), Some(Asked::Refused { .. } | Asked::Shared { .. }));
@@ -147,6 +151,7 @@ impl<S: Suite> Collection<S> {
             return false;
         }
         let publics = authority.publics();
+        // §4.3: t shares make a key; one answer has the statement.
         let needed = if self.point.is_some() { usize::from(publics.threshold()) } else { 1 };
         let others = publics.shares().iter().filter(|(kgc, _)| !told.contains(kgc));
         others.count() < needed
@@ -158,6 +163,7 @@ impl<S: Suite> Collection<S> {
         condition: Option<Condition>,
         authority: Option<&ReleaseAuthority<S>>,
     ) -> Shortfall {
+        // §4.3: the drone reports what each KGC answered and which did not.
         let mut verdicts: Vec<_> = self.asked.values().filter_map(Asked::verdict).collect();
         verdicts.sort_by_key(|(kgc, _)| *kgc);
         let heard: BTreeSet<_> = verdicts.iter().filter_map(|(kgc, _)| *kgc).collect();

@@ -53,9 +53,11 @@ impl Link {
     pub(super) fn challenged(&mut self, now: Duration, message: &DeliveryChallenge) -> bool {
         let DeliveryOffer::KeyShares { kgc, master, version } = message.offer else { return false };
         let Stage::Greeting { nonce, .. } = self.stage else { return false };
+        // §4.1: a challenge repeats the nonce of the hello that it answers.
         if nonce != message.nonce {
             return false;
         }
+        // §4.3: the challenge offers j, H(MPK) and the version of the shares; nothing of it is authenticated.
         self.kgc = Some(kgc);
         self.backoff.reset();
         let challenge = Challenge { nonce, cookie: message.cookie };
@@ -67,6 +69,7 @@ impl Link {
     pub(super) fn open(&mut self, now: Duration) -> Option<Open> {
         match self.stage {
             Stage::Open(open) if now < open.until => Some(open),
+            // §14: the KGC's cookie ends after 120 s.
             Stage::Open(_) => {
                 self.stage = Stage::Fresh;
                 None

@@ -58,6 +58,7 @@ impl<S: Suite> Collector<S> {
         for (wanted, collection) in &mut self.collections {
             collection.give_up_on_silent(time);
             let needed = if wanted.is_some() { needed } else { 1 };
+            // §4.3: as many KGCs as are needed, and one more unless set otherwise.
             let enough = needed.saturating_add(self.timing.ahead.into());
             let mut hopeful = collection.hopeful();
             // Those first that were not asked yet.
@@ -93,6 +94,7 @@ impl<S: Suite> Collector<S> {
                     wanted.iter().for_each(|wanted| self.ask(cx, peer, &open, wanted));
                 }
                 None if matches!(link.stage, Stage::Fresh) => {
+                    // §4.1, step 1.
                     let nonce = greet(cx, peer, Payload::KeyShares);
                     let deadline = time + link.backoff.next(cx.rng);
                     link.stage = Stage::Greeting { nonce, deadline };
@@ -104,9 +106,11 @@ impl<S: Suite> Collector<S> {
 
     fn ask(&mut self, cx: &mut CollectContext<'_, S>, peer: Peer, open: &Open, wanted: &Option<Condition>) {
         let known = self.authority.as_ref().map(ReleaseAuthority::version);
+        // §4.3: H(MPK) in the place of F: it never changes, so another one is wrong.
         if self.authority.as_ref().is_some_and(|known| known.fingerprint() != open.master) {
             return self.doubt_key(cx, peer, wanted);
         }
+        // §4.3: shares of a newer version make the drone ask for the newer statement.
         let statement = wanted.is_none() || known.is_none_or(|version| version < open.version);
         let query = ShareQuery { kgc: open.kgc, statement, condition: wanted.clone() }.encode();
         let asked = open.challenge.request(cx, (peer, Payload::KeyShares), open.master, &query);
