@@ -62,6 +62,7 @@ impl<S: Suite> AuthorityStatement<S> {
     #[must_use]
     pub fn body(&self) -> Vec<u8> {
         let mut writer = Writer::new();
+        // §4.2: kind, name, scheme, A, schema, public parameters.
         writer.lp(b"authority").lp(self.kind.as_bytes()).lp(self.name.as_bytes()).lp(self.scheme.as_bytes());
         writer.fixed(self.delivery.as_bytes()).lp(&self.schema).lp(&self.parameters);
         writer.finish()
@@ -109,6 +110,7 @@ impl<S: Suite> MasterSecret<S> {
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> Result<SignedAuthority<S>, Error> {
         statement.check()?;
+        // §4.2: one statement with purpose `parameters` makes the authority known.
         let signature = self.sign(deployment, Purpose::Parameters, &statement.body(), rng);
         Ok(SignedAuthority { statement, signature })
     }
@@ -153,7 +155,9 @@ impl<S: Suite> SignedAuthority<S> {
     /// [`Error::InvalidSignature`].
     pub fn verify(self, deployment: &Deployment<S>) -> Result<VerifiedAuthority<S>, Error> {
         let body = self.statement.body();
+        // §4.2: the KGC's signature, purpose `parameters`.
         self.signature.verify(deployment, Purpose::Parameters, &body)?;
+        // §14: F = H("quiver/1 authority", suite, P_pub, statement) names the authority.
         let hash = Hasher::new("quiver/1 authority").lp(S::ID.as_bytes());
         let fingerprint = hash.fixed(deployment.master().as_bytes()).lp(&body).finish();
         Ok(VerifiedAuthority { signed: self, fingerprint })

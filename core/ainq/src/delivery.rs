@@ -213,6 +213,7 @@ impl<S: Suite> VerifiedDelivery<S> {
         if answer.len() > MAX_SECRET_LEN {
             return Err(Error::TooLong { what: "answer", limit: MAX_SECRET_LEN });
         }
+        // §4.1: F names the authority that is asked.
         if self.request.authority != *authority.fingerprint() {
             return Err(Error::WrongAuthority);
         }
@@ -242,7 +243,8 @@ impl<S: Suite> VerifiedDelivery<S> {
         answer: &[u8],
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> SealedDelivery<S> {
-        // E = e·P is fresh for every answer, so its key seals one message and the nonce may be constant.
+        // §4.2: E = e·P is fresh for every answer, so its key seals one message and the nonce may be
+        // constant.
         let e = SecretScalar::<S>::generate(rng);
         let point = e.public();
         // §4.2: e·Y closes the answer to all but the drone, e·N to those who learn y later.
@@ -273,7 +275,7 @@ fn answer_key<S: Suite>(
     let hash = Hasher::new(domain).lp(S::ID.as_bytes());
     // §4.2: salt = H(request, F, E).
     let salt = hash.fixed(request).fixed(authority).fixed(e.as_bytes()).finish();
-    // ikm = e·Y ‖ e·N ‖ a·N; without a·N where the content proves itself (§4.3).
+    // §4.2: ikm = e·Y ‖ e·N ‖ a·N; without a·N where the content proves itself (§4.3).
     let mut ikm = Writer::with_capacity(3 * S::POINT_LEN);
     for point in [with_key, with_reply].into_iter().chain(with_authority) {
         ikm.fixed(S::encode(point).as_ref());
@@ -349,7 +351,7 @@ impl<S: Suite> PendingDelivery<S> {
         if self.authority != *authority.fingerprint() {
             return Err(Error::WrongAuthority);
         }
-        // n·A = a·N.
+        // §4.2: n·A = a·N.
         let with_authority = S::mul(self.reply.expose(), authority.delivery.point());
         self.open_with(keypair, Some(&with_authority), answer)
     }
@@ -372,7 +374,7 @@ impl<S: Suite> PendingDelivery<S> {
         with_authority: Option<&S::Point>,
         answer: &SealedDelivery<S>,
     ) -> Result<Zeroizing<Vec<u8>>, Error> {
-        // y·E = e·Y and n·E = e·N.
+        // §4.2: y·E = e·Y and n·E = e·N.
         let key = answer_key::<S>(
             (&self.digest, &self.authority, &answer.point),
             &S::mul(keypair.secret().expose(), answer.point.point()),

@@ -26,6 +26,7 @@ impl<S: Suite> Deployment<S> {
     /// Pins a name and a master public key P_pub.
     #[must_use]
     pub fn new(name: Name, master: Element<S>) -> Self {
+        // §1.1: suite, name and P_pub are the deployment; their fingerprint enters every hash and signature.
         let fingerprint = Hasher::new("quiver/1 deployment")
             .lp(S::ID.as_bytes())
             .lp(name.as_bytes())
@@ -56,6 +57,7 @@ impl<S: Suite> Deployment<S> {
 
     /// `lp(suite) ‖ lp(deployment) ‖ lp(purpose) ‖ body`, a statement of the KGC as bytes.
     pub(crate) fn statement(&self, purpose: &str, body: &[u8]) -> Vec<u8> {
+        // §2.3: the tag of everything that the KGC signs.
         Writer::new()
             .lp(S::ID.as_bytes())
             .lp(self.0.name.as_bytes())

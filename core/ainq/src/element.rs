@@ -30,6 +30,7 @@ impl<S: Suite> Element<S> {
     /// [`Error::InvalidPoint`] unless they are the canonical encoding of a point in the prime-order group,
     /// [`Error::IdentityPoint`] if that is the identity.
     pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
+        // §1.3: canonical, in the prime-order subgroup, and never the identity.
         let point = S::decode(bytes).ok_or(Error::InvalidPoint)?;
         if S::is_identity(&point) {
             return Err(Error::IdentityPoint);
@@ -52,6 +53,7 @@ impl<S: Suite> Element<S> {
     /// # Errors
     /// [`Error::IdentityPoint`].
     pub fn from_point(point: S::Point) -> Result<Self, Error> {
+        // §1.3: a computed point, such as Y, is checked for the identity as well.
         if S::is_identity(&point) {
             return Err(Error::IdentityPoint);
         }

@@ -65,6 +65,7 @@ impl Proof {
     }
 
     fn challenge<S: Suite>(self, key: &Element<S>, commitment: &Element<S>, transcript: &[u8]) -> S::Scalar {
+        // Binds a proof to its suite, key and commitment, and to the request that both proofs share.
         let parts = [S::ID.as_bytes(), key.as_bytes(), commitment.as_bytes(), transcript];
         S::hash_to_scalar(self.domain(), &parts)
     }
@@ -75,6 +76,7 @@ impl Proof {
         transcript: &[u8],
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> SchnorrSignature<S> {
+        // §3.3: a Schnorr proof of the secret; its nonce is hedged as in a signature (§2.4).
         let nonce = Nonce::hedged(secret, self.domain(), transcript, rng);
         nonce.sign(secret, |k| self.challenge(public, k, transcript))
     }
@@ -106,6 +108,7 @@ impl<S: Suite> EnrolmentRequest<S> {
         session: [u8; 16],
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> Result<(Self, PendingEnrolment<S>), Error> {
+        // §3.2: the token names P_pub, so one of another deployment ends here.
         if issued.token.statement.master != *deployment.master() {
             return Err(Error::WrongDeployment);
         }
@@ -183,6 +186,7 @@ impl<S: Suite> EnrolmentRequest<S> {
 
     /// H over the encoding: distinguishes a repeated request from another.
     pub fn digest(&self) -> Digest {
+        // §3.4: a byte-identical repeat has the same digest and gets the stored reply.
         Hasher::new("quiver/1 enrolment request").lp(S::ID.as_bytes()).lp(&self.encode()).finish()
     }
 
@@ -199,7 +203,7 @@ impl<S: Suite> EnrolmentRequest<S> {
         this: KgcId,
         now: UnixTime,
     ) -> Result<VerifiedRequest<S>, Error> {
-        // A request names the KGCs that may answer it.
+        // §3.3: the proofs cover the KGCs' ids; only a KGC that was asked answers.
         if !self.kgcs.contains(&this) {
             return Err(Error::WrongKgc);
         }
@@ -208,10 +212,12 @@ impl<S: Suite> EnrolmentRequest<S> {
         let (statement, digest) = (self.token.statement.encode(), self.digest());
         let transcript =
             transcript(&statement, &self.public_value, &self.reply_point, &self.kgcs, &self.session);
+        // §3.3: the proofs under tsk and x_i, over one transcript.
         let proofs = [
             Proof::Token.equation(&self.token_proof, &self.token.statement.tpk, &transcript),
             Proof::Value.equation(&self.value_proof, &self.public_value, &transcript),
         ];
+        // §3.4: the operator's signature and both proofs.
         self.check_signatures(operators, &statement, &proofs, &digest)?;
         Ok(VerifiedRequest {
             identity: self.token.statement.identity(),
@@ -230,6 +236,7 @@ impl<S: Suite> EnrolmentRequest<S> {
         [token, value]: &[Equation<'_, S>; 2],
         digest: &Digest,
     ) -> Result<(), Error> {
+        // One operator: its equation and those of the proofs in one product, weighted by the request.
         if let [operator] = operators
             && Equation::all_hold(&[&self.token.equation(operator, statement), token, value], digest)
         {
@@ -286,6 +293,7 @@ fn check_kgcs(kgcs: &[KgcId]) -> Result<(), Error> {
     if kgcs.is_empty() || kgcs.contains(&0) {
         return Err(Error::WrongKgc);
     }
+    // One encoding for one set of KGCs: ascending, none twice.
     if !kgcs.is_sorted_by(|a, b| a < b) {
         return Err(Error::Malformed("KGCs must ascend"));
     }
@@ -325,6 +333,7 @@ impl<S: Suite> VerifiedRequest<S> {
     /// The statement that is signed for the drone: built here from verified values, never from received
     /// bytes.
     pub fn identity_statement(&self, deployment: &Deployment<S>) -> Vec<u8> {
+        // §3.7: the KGC builds the message itself and signs no byte that the drone sends.
         crate::identity_statement(deployment, &self.identity.encode(), &self.public_value)
     }
 

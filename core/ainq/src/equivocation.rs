@@ -33,10 +33,10 @@ impl<S: Suite> EquivocationProof<S> {
         if first.epoch != second.epoch || first.leader.identity.serial != second.leader.identity.serial {
             return Err(Error::Malformed("headers that do not contradict each other"));
         }
-        // Both signatures, and that the signer leads this group under the term's ordinal.
+        // §10.7: both signatures, and that the signer leads this group under the term's ordinal.
         let first = self.first.verify_signer(deployment)?;
         let second = self.second.verify_signer(deployment)?;
-        // Two signatures over the same D are no contradiction.
+        // §10.7: two signatures over the same D are no contradiction.
         if first.digest() == second.digest() {
             return Err(Error::Malformed("headers that do not contradict each other"));
         }

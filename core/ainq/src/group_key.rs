@@ -70,7 +70,7 @@ impl GroupKey {
     /// have.
     #[must_use]
     pub fn fingerprint(&self, digest: &Digest) -> [u8; 8] {
-        // The empty name belongs to no application: the fingerprint is no part of an exported key.
+        // §14: the empty name belongs to no application: the fingerprint is no part of an exported key.
         let exported = prf(&self.key, self.suite, "export", &[&0_u32.to_be_bytes(), digest]);
         let mut shown = [0; 8];
         shown.iter_mut().zip(exported.expose()).for_each(|(to, from)| *to = *from);

@@ -44,12 +44,14 @@ impl Epoch {
     /// Whether the round and the counter are within their bounds.
     #[must_use]
     pub const fn is_within_bounds(&self) -> bool {
+        // §7.3, 1: a round of at most 2^46 and a counter of at most 2^48.
         self.round() <= Self::MAX_ROUND && self.counter <= Self::MAX_COUNTER
     }
 
     /// The term of a round and a leader's ordinal. A round has 48 bits; those above are cut off.
     #[must_use]
     pub const fn term_of(round: u64, ordinal: u16) -> u64 {
+        // §9.1: term = round · 2^16 + ordinal.
         round << 16 | ordinal as u64
     }
 
@@ -171,6 +173,7 @@ impl<S: Suite> HeaderCore<S> {
     /// D0 = H("quiver/1 core", core).
     #[must_use]
     pub fn digest(&self, deployment: &Deployment<S>) -> Digest {
+        // §7.1: D0 = H("quiver/1 core", core); the part up to the leader may be hashed already.
         let begun = self.leader.begun_core(deployment, &self.group);
         let begun = begun.unwrap_or_else(|| begin_core(deployment, &self.group, &self.leader));
         let mut rest = Writer::with_capacity(USUAL_LEN);
@@ -181,6 +184,7 @@ impl<S: Suite> HeaderCore<S> {
     /// Whether this epoch makes a new pairwise key with the holder of a slot, given that the slot is held.
     #[must_use]
     pub fn adds(&self, slot: Slot) -> bool {
+        // §9.1: an opening pairs with the whole roster but those it lists as absent.
         match self.kind {
             Kind::Open => !self.absent.contains(slot),
             Kind::Rekey => self.added.contains(slot),
@@ -219,6 +223,7 @@ impl<S: Suite> Header<S> {
 }
 
 pub(crate) fn header_digest(d0: &Digest, entries_root: &Digest, tag: &[u8; 32]) -> Digest {
+    // §7.1: D = H("quiver/1 header", D0 ‖ entries_root ‖ tag).
     Hasher::new("quiver/1 header").fixed(d0).fixed(entries_root).fixed(tag).finish()
 }
 

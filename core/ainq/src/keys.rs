@@ -80,7 +80,7 @@ impl<S: Suite> MasterSecret<S> {
         let message = identity_statement(deployment, &identity.encode(), public_value);
         let nonce = Nonce::hedged(&self.0, "identity", &message, rng);
         let r = *nonce.commitment();
-        // s_i = r_i + H0(D_i, R_i, P_i)·x.
+        // §2.3: s_i = r_i + H0(D_i, R_i, P_i)·x, with the challenge as H0.
         let h0 = challenge(deployment, r.as_bytes(), &message);
         UnverifiedPartialKey::new(nonce.respond(&h0, &self.0), r)
     }
@@ -98,6 +98,7 @@ pub fn identity_statement<S: Suite>(
 }
 
 fn identity_message<S: Suite>(deployment: &Deployment<S>, identity: &[u8], public_value: &[u8]) -> Vec<u8> {
+    // §2.3: the body lp(D) ‖ P_i, behind suite, deployment and purpose.
     let body = Writer::new().lp(identity).fixed(public_value).finish();
     Purpose::Identity.message(deployment, &body)
 }
@@ -196,8 +197,8 @@ impl<S: Suite> UnverifiedPartialKey<S> {
         secret_value: &SecretValue<S>,
     ) -> Result<DroneKeypair<S>, Error> {
         let public = DronePublicKey::new(identity.clone(), self.r, secret_value.public());
-        // The drone checks s_i·P = R_i + H0(D_i,R_i,P_i)·P_pub; with P_i on both sides that is (s_i + x_i)·P
-        // = Y_i, ...
+        // §3.5: the drone checks s_i·P = R_i + H0(D_i,R_i,P_i)·P_pub; with P_i on both sides that is (s_i +
+        // x_i)·P = Y_i, ...
         let implicit = public.implicit(deployment).map_err(|_| Error::InvalidPartialKey)?;
         // ... whose secret y_i = s_i + x_i is checked against it.
         let sum = Zeroizing::new(*self.s + *secret_value.scalar().expose());

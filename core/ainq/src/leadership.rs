@@ -100,6 +100,7 @@ impl<S: Suite> Leadership<S> {
         strategy: StrategyKind,
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> Result<(Self, EpochOutput<S>), Error> {
+        // §9.1: the term's ordinal is the signer's own.
         check_signer(&context, keypair, term)?;
         check_times(times)?;
         let mut strategy = strategy::new(strategy);
@@ -113,15 +114,17 @@ impl<S: Suite> Leadership<S> {
         // §9.1: members without an unused spare point are absent, and join again.
         let present: SlotSet = newcomers.iter().map(|newcomer| newcomer.slot).collect();
         let absent = roster.iter().map(|(slot, _)| slot).filter(|slot| !present.contains(*slot));
+        // §9.1: a new term, counter 1.
         let epoch = Epoch { term, counter: 1 };
         let mut draft = Draft::new(&context, Kind::Open, epoch, prev, times);
         draft.absent = absent.collect();
         draft.roster_hash = roster.hash();
+        // §9.1: fresh l and V; T with each unused spare point.
         let ratchets = draft.agree(&newcomers, &[], rng)?;
         let highest = roster.highest();
         let (mut output, key) = draft.issue(keypair, strategy.as_mut(), ratchets, highest, rng);
         for entry in &mut output.entries {
-            // Its entry carries q.
+            // §9.1: the entry names the q that it used.
             entry.q = spares.get(&entry.slot).map(|(q, _)| *q);
         }
         let digest = output.digest;
@@ -150,18 +153,22 @@ impl<S: Suite> Leadership<S> {
         check_times(times)?;
         let counter = self.epoch.counter.saturating_add(1);
         let epoch = Epoch { term: self.epoch.term, counter };
+        // §7.3, 1: no edge accepts a counter above the bound.
         if !epoch.is_within_bounds() {
             return Err(Error::Exhausted);
         }
-        // Removals first: a freed slot may be filled again at once.
+        // §8.2, 1: removals first: a freed slot may be filled again at once.
         let freed = batch.freed(&self.roster)?;
+        // §8.7: one epoch of a tree removes at most 1,024 members.
         if self.strategy() == StrategyKind::Tree && freed.len() > MAX_TREE_REMOVALS {
             return Err(Error::TooLong { what: "removals of one epoch", limit: MAX_TREE_REMOVALS });
         }
         let (newcomers, admitted) = batch.placed(&self.roster, &freed)?;
         let assigned: Vec<Slot> = newcomers.iter().map(|newcomer| newcomer.slot).collect();
+        // §7.1: `prev` is D of the epoch that this one builds on.
         let mut draft = Draft::new(&self.context, Kind::Rekey, epoch, self.digest, times);
         let anonymous: Vec<_> = admitted.iter().copied().zip(&batch.admissions).collect();
+        // §7.2: curve work for the newcomers alone.
         let ratchets = draft.agree(&newcomers, &anonymous, rng)?;
         // Nothing below can fail.
         batch.apply(&mut self.roster, &freed, &assigned, &admitted)?;
@@ -188,6 +195,7 @@ impl<S: Suite> Leadership<S> {
     /// Finishes an epoch after its messages are sent: under `flat` every member's chain is stepped. The next
     /// epoch would do it first, so forgetting it is slow, not unsafe.
     pub fn settle(&mut self) {
+        // §7.2: flat's steps are made when the epoch has gone out.
         self.strategy.settle();
     }
 

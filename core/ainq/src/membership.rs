@@ -106,6 +106,7 @@ impl<S: Suite> Membership<S> {
         header: &VerifiedHeader<S>,
         part: &Part,
     ) -> Result<Self, Error> {
+        // §6.1: a welcome is a header and this drone's part.
         let slot = added_slot(header, part)?;
         let pair = agree(context, keypair, one_time, header, slot)?;
         Self::open(header, part, pair)
@@ -128,6 +129,7 @@ impl<S: Suite> Membership<S> {
             return Err(Error::WrongGroup);
         }
         let slot = added_slot(header, part)?;
+        // §7.1: V is there if anybody is added.
         let point = core.point.as_ref().ok_or(Error::MissingEntry)?;
         // §6.5: W of the exchange takes the place of T, and the pseudonym that of the drone's key.
         let pairs = PairContext::new(&context.deployment, &core.group, core.epoch, point, &core.leader);
@@ -193,12 +195,13 @@ impl<S: Suite> Membership<S> {
         if core.group != self.group {
             return Err(Error::WrongGroup);
         }
-        // After a restart, or when a term has just opened.
+        // §8.4: a path of the epoch held is of use after a restart, or when a term has just opened.
         let lacks = self.path.is_none() || self.key.is_none();
         let again = lacks && matches!(part, Part::Path(_)) && *header.digest() == self.digest;
         if core.epoch <= self.epoch && !again {
             return Err(Error::Stale);
         }
+        // §7.4: an entry for another slot changes nothing.
         let slot = match part {
             Part::Entry(entry) => entry.slot,
             Part::Path(path) => path.slot,
@@ -278,6 +281,7 @@ impl<S: Suite> Membership<S> {
     /// K_tr of the epoch, if the group key is there. Made when the epoch was entered, and then given away.
     pub fn take_traffic(&mut self) -> Option<TrafficKey> {
         let key = self.key.as_ref()?;
+        // §13.1: K_tr = PRF(K_g, "traffic", D).
         Some(self.traffic.take().unwrap_or_else(|| key.traffic(&self.digest)))
     }
 
@@ -297,13 +301,14 @@ impl<S: Suite> Membership<S> {
 /// The slot of a newcomer that a header adds by this part.
 fn added_slot<S: Suite>(header: &VerifiedHeader<S>, part: &Part) -> Result<Slot, Error> {
     let core = header.core();
-    // A join's part: under `flat` an entry without q, under `tree` a path.
+    // §8.2, 6: a join's part: under `flat` an entry without q, under `tree` a path.
     let slot = match (core.strategy, part) {
         (StrategyKind::Flat, Part::Entry(entry)) if entry.q.is_none() => entry.slot,
         (StrategyKind::Flat, Part::Entry(_)) => return Err(Error::MissingEntry),
         (StrategyKind::Tree, Part::Path(path)) => path.slot,
         _ => return Err(Error::UnsupportedStrategy),
     };
+    // §6.1: the header of a welcome adds this slot within a term.
     if core.kind != Kind::Rekey || !core.adds(slot) {
         return Err(Error::MissingEntry);
     }
@@ -330,13 +335,14 @@ fn agree<S: Suite>(
         return Err(Error::WrongGroup);
     }
     let point = core.point.as_ref().ok_or(Error::MissingEntry)?;
-    // T = (y + e)·V, which is the leader's l·(Y + E).
+    // §1.2: T = (y + e)·V, which is the leader's l·(Y + E).
     let sum = Zeroizing::new(*keypair.secret().expose() + *one_time.secret.expose());
     let agreed = S::agree(&sum, point)?;
-    // ctx binds deployment, group, epoch, V and leader; then the drone, its slot, q and E.
+    // §14: ctx binds deployment, group, epoch, V and leader; then the drone, its slot, q and E.
     let pairs = PairContext::new(&context.deployment, &core.group, core.epoch, point, &core.leader);
     let ctx = pairs.digest(keypair.public(), slot, one_time.q, one_time.point.encoding());
     let mut ratchet = Ratchet::derive(&agreed, &ctx);
+    // §14: W[b] belongs to the epoch with counter b that makes the pair.
     ratchet.count_from(core.epoch.counter);
     Ok(Pair::new(ratchet))
 }

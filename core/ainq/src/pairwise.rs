@@ -39,7 +39,7 @@ impl PairContext {
         point: &Element<S>,
         leader: &DronePublicKey<S>,
     ) -> Self {
-        // ctx_i = H("quiver/1 pair", suite, P_pub, lp(group), term, counter, V, lp(D_k),R_k,P_k, …
+        // §14: ctx_i = H("quiver/1 pair", suite, P_pub, lp(group), term, counter, V, lp(D_k),R_k,P_k, …
         let shared = Hasher::new("quiver/1 pair")
             .lp(S::ID.as_bytes())
             .fixed(deployment.master().as_bytes())
@@ -69,6 +69,7 @@ impl PairContext {
     #[must_use]
     pub fn anonymous(&self, pseudonym: &Pseudonym, slot: Slot) -> Digest {
         let shared = self.shared.clone().finish();
+        // §A5.1: the pseudonym stands where a member by name has its key.
         Hasher::new("quiver/1 anonymous pair").fixed(&shared).fixed(pseudonym.as_bytes()).u32(slot).finish()
     }
 }
@@ -89,7 +90,7 @@ impl<S: Suite> Ratchet<S> {
     /// W\[0\] and A from the pairwise secret and the pair's context.
     #[must_use]
     pub fn derive(secret: &AgreedSecret, context: &Digest) -> Self {
-        // W[0] = HKDF-Extract(salt = ctx, IKM = T), A = PRF(W[0], "auth").
+        // §14: W[b] = HKDF-Extract(salt = ctx, IKM = T), A = PRF(W[b], "auth", "").
         let chain = extract(context, secret.expose());
         let auth = prf(&chain, S::ID, "auth", &[]);
         Self { chain, auth, u: 0, suite: PhantomData }
@@ -115,13 +116,13 @@ impl<S: Suite> Ratchet<S> {
     /// PRF(W\[u\], "wrap", D0 ‖ slot). With the epoch the caller owes the step: no chain key makes two such
     /// pads.
     pub(crate) fn pad(&self, d0: &Digest, slot: Slot) -> Secret<32> {
-        // pad = PRF(W[u], "wrap", D0 ‖ slot).
+        // §14: pad = PRF(W[u], "wrap", D0 ‖ slot).
         prf(&self.chain, S::ID, "wrap", &[d0, &slot.to_be_bytes()])
     }
 
     /// W\[u+1\]; W\[u\] is erased.
     pub fn step(&mut self) {
-        // W[u+1] = PRF(W[u], "step"); the old key is erased.
+        // §14: W[u+1] = PRF(W[u], "step", ""); the old key is erased.
         self.chain = prf(&self.chain, S::ID, "step", &[]);
         self.count();
     }
@@ -160,7 +161,7 @@ impl<S: Suite> Ratchet<S> {
     /// [`Error::Stale`] if it is past that, [`Error::Exhausted`] if `u` is more than [`MAX_SKIP`] ahead or no
     /// epoch's. Nothing changes then.
     pub fn skip_to(&mut self, u: u64) -> Result<(), Error> {
-        // Never back, and at most `MAX_SKIP` forward.
+        // §8.4: never back, and at most `MAX_SKIP` forward.
         let ahead = u.checked_sub(self.u).ok_or(Error::Stale)?;
         if ahead > MAX_SKIP || u > LAST {
             return Err(Error::Exhausted);

@@ -110,9 +110,11 @@ pub fn gen_partial_key<S: Suite>(
     p: &Element<S>,
     rng: &mut (impl CryptoRngCore + ?Sized),
 ) -> Result<PartialKey<S>, Error> {
+    // GenPartialKey: r_i random, R_i = r_i·P, ...
     let nonce = SecretScalar::<S>::generate(rng);
     let r = nonce.public();
     let h0 = parameters.oracles.h0::<S>(&[d, r.as_bytes(), p.as_bytes()]);
+    // ... s_i = r_i + x·H0(D_i, R_i, P_i): Schnorr's signature on D_i and P_i.
     let s = SecretScalar::new(*nonce.expose() + *master.scalar().expose() * h0)?;
     Ok(PartialKey { s, r })
 }
@@ -172,6 +174,7 @@ pub fn full_key_gen<S: Suite>(
 ) -> Result<FullKey<S>, Error> {
     let full = full_key_gen_unchecked(parameters, d, value, partial)?;
     let h0 = parameters.oracles.h0::<S>(&[d, partial.r.as_bytes(), full.member.p.as_bytes()]);
+    // FullKeyGen: y_i is used only if s_i·P = R_i + H0(D_i, R_i, P_i)·P_pub.
     let expected = *partial.r.point() + S::mul(&h0, parameters.p_pub.point());
     if *partial.s.public().point() != expected {
         return Err(Error::InvalidPartialKey);

@@ -50,6 +50,7 @@ impl<S: Suite> QuorumStatement<S> {
     /// # Errors
     /// [`Error::InvalidSignature`].
     pub fn verify(&self, deployment: &Deployment<S>) -> Result<VerifiedQuorum, Error> {
+        // §3.6: the quorum itself signs its public shares, so a drone pins P_pub alone.
         self.signature.verify(deployment, Purpose::Quorum, &self.shares)?;
         Ok(VerifiedQuorum(self.shares.clone()))
     }

@@ -62,6 +62,7 @@ impl Revoked {
     /// Whether the identity ended so long ago that lists need not name it any more.
     #[must_use]
     pub const fn has_ended(&self, now: UnixTime) -> bool {
+        // §12.3: a day after its end a drone is left out of the next list.
         self.not_after.saturating_add(REVOCATION_MARGIN) < now
     }
 
@@ -137,6 +138,7 @@ impl RevocationList {
     /// stale: there may be none yet.
     #[must_use]
     pub const fn is_stale(&self, now: UnixTime) -> bool {
+        // §12.6: no list at all (number 0) is not stale.
         self.number > 0 && self.next_update < now
     }
 
@@ -212,6 +214,7 @@ impl RevocationList {
     /// # Errors
     /// [`Error::Malformed`].
     pub fn claimed_number(bytes: &[u8]) -> Result<u64, Error> {
+        // §12.7: a list whose claimed number is not higher is dropped before its signature is verified.
         let head = Reader::new(bytes).lp(bytes.len())?;
         Ok(Reader::new(head).u64()?)
     }
@@ -256,6 +259,7 @@ impl RevocationList {
     }
 
     fn check(&self) -> Result<(), Error> {
+        // One encoding for one list: leaders, then edges, serials ascending, none twice.
         if !self.revoked.is_sorted_by(|a, b| a.key() < b.key()) {
             return Err(Error::Malformed("a revocation list must ascend"));
         }
@@ -299,6 +303,7 @@ impl<S: Suite> MasterSecret<S> {
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> Result<SignedRevocationList<S>, Error> {
         list.sort();
+        // §12.3: the head alone is signed; it has the hash of the edges.
         let signature = self.sign(deployment, Purpose::Revocation, &list.statement(), rng);
         SignedRevocationList::new(list, signature)
     }
@@ -334,6 +339,7 @@ impl<S: Suite> SignedRevocationList<S> {
     /// The encoding without the edges: as good a list for nodes that need leaders alone.
     #[must_use]
     pub fn leaders_only(&self) -> &[u8] {
+        // §12.4: the shorter form ends behind the signature.
         let head = Reader::new(&self.bytes).lp(MAX_REVOCATION_LIST_LEN).map_or(0, <[u8]>::len);
         self.bytes.get(..4 + head + StatementSignature::<S>::LEN).unwrap_or(&self.bytes)
     }
@@ -365,7 +371,7 @@ impl<S: Suite> SignedRevocationList<S> {
     /// # Errors
     /// [`Error::InvalidSignature`].
     pub fn verify(self, deployment: &Deployment<S>) -> Result<VerifiedRevocationList<S>, Error> {
-        // A head has one encoding: what was read is what was signed.
+        // §12.3: a head has one encoding: what was read is what was signed.
         let head = Reader::new(&self.bytes).lp(MAX_REVOCATION_LIST_LEN)?;
         self.signature.verify(deployment, Purpose::Revocation, head)?;
         Ok(VerifiedRevocationList(self))

@@ -86,12 +86,15 @@ impl<S: Suite> Roster<S> {
         implicit: Option<S::Point>,
     ) -> Result<(), Error> {
         let serial = public.identity.serial;
+        // §6.2: no evicted drone joins.
         if self.evicted.contains(&serial) {
             return Err(Error::Revoked);
         }
+        // §2.2: one drone, one slot, whatever keys it has.
         if self.index.contains_key(&serial) || !self.vacancies.take(slot) {
             return Err(Error::WrongSlot);
         }
+        // §2.2: the leaves of the roster hash go by the key.
         self.tree.set(slot, Some(hash_leaf(slot, &public)));
         self.index.insert(serial, slot);
         if implicit.is_some() {
@@ -109,6 +112,7 @@ impl<S: Suite> Roster<S> {
         if !self.vacancies.take(slot) {
             return Err(Error::WrongSlot);
         }
+        // §6.5: anonymous members are in no roster hash, so the Merkle tree stays as it is.
         self.anonymous.insert(slot, member);
         Ok(())
     }
@@ -157,6 +161,7 @@ impl<S: Suite> Roster<S> {
 
     /// Bars a drone for good and frees its slot, which is given back if it had one.
     pub fn evict(&mut self, serial: Serial) -> Option<Slot> {
+        // §12.2: the serial stays in the eviction set.
         if self.evicted.insert(serial) {
             self.evictions = None;
         }
@@ -268,6 +273,7 @@ impl<S: Suite> Roster<S> {
         let mut impossible = Vec::new();
         for (slot, member) in self.members.iter_mut() {
             if member.implicit.is_none() {
+                // §1.2: Y = R + H0·P_pub + P.
                 match member.public.implicit_point(deployment) {
                     Ok(implicit) => {
                         member.implicit = Some(implicit);
@@ -286,6 +292,7 @@ impl<S: Suite> Roster<S> {
     /// serials.
     #[must_use]
     pub fn hash(&self) -> Digest {
+        // §14: the roster hash covers height, Merkle root and evictions.
         let height = self.highest_named().map_or(0, |slot| u32::BITS - slot.leading_zeros());
         let evictions = self.evictions.unwrap_or_else(|| hash_evictions::<S>(&self.evicted));
         // A slot has 20 bits.
@@ -305,6 +312,7 @@ fn hash_leaf<S: Suite>(slot: Slot, public: &DronePublicKey<S>) -> Digest {
 }
 
 fn hash_evictions<S: Suite>(evicted: &BTreeSet<Serial>) -> Digest {
+    // §2.2: evictions go by the serial.
     let hasher = Hasher::new("quiver/1 roster evictions").lp(S::ID.as_bytes()).u64(evicted.len() as u64);
     evicted.iter().fold(hasher, |hasher, serial| hasher.fixed(serial)).finish()
 }

@@ -42,6 +42,7 @@ impl<S: Suite> Nonce<S> {
         loop {
             let mut fresh = Zeroizing::new([0; 32]);
             rng.fill_bytes(&mut *fresh);
+            // §2.4: hedged: the key, fresh randomness and the message enter.
             let wide = hmac_sha512(&*key_bytes, &[&*fresh, &label, message]);
             // Refused with probability 2^-126 at most.
             if let Ok(secret) = SecretScalar::new(S::scalar_from_wide(&wide)) {
@@ -57,6 +58,7 @@ impl<S: Suite> Nonce<S> {
 
     /// k + c·x, using the nonce up.
     pub(crate) fn respond(self, challenge: &S::Scalar, key: &SecretScalar<S>) -> S::Scalar {
+        // z = k + c·x; the product is erased.
         let product = Zeroizing::new(*challenge * *key.expose());
         *self.secret.expose() + *product
     }
@@ -103,6 +105,7 @@ impl<S: Suite> Equation<'_, S> {
             let (weight, _) =
                 hash.split_first_chunk().map_or(([0; 16], &[][..]), |(head, rest)| (*head, rest));
             let weight = S::scalar_from_u128(u128::from_le_bytes(weight));
+            // Σ w·z on one side, Σ w·K + Σ w·c·X on the other.
             response = response + weight * signature.response;
             scalars.extend([weight, weight * *challenge]);
             points.extend([*signature.commitment.point(), *key.point()]);

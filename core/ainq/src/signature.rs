@@ -94,6 +94,7 @@ impl<S: Suite> DroneKeypair<S> {
         message: &[u8],
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> Signature<S> {
+        // §2.4: hedged: fresh randomness and the message both enter.
         let nonce = Nonce::hedged(self.secret(), label.as_str(), message, rng);
         let challenge =
             |k: &_| challenge(deployment, self.public(), self.implicit_bytes(), label, k, message);
@@ -133,6 +134,7 @@ impl<S: Suite> Signature<S> {
     ) -> Result<(), Error> {
         let challenge =
             challenge(deployment, public, implicit.as_bytes(), label, self.0.commitment(), message);
+        // z·P = K + c·Y.
         if !self.0.satisfies(&challenge, implicit.point()) {
             return Err(Error::InvalidSignature);
         }
@@ -174,6 +176,7 @@ fn challenge<S: Suite>(
     commitment: &Element<S>,
     message: &[u8],
 ) -> S::Scalar {
+    // §2.4: binds suite, label, P_pub, the whole public key and the message; the hash is never FROST's.
     S::hash_to_scalar(
         "quiver/1 sig",
         &[
@@ -239,13 +242,14 @@ pub fn verify_batch_implicit<S: Suite>(
     if items.len() != implicit.len() {
         return false;
     }
-    // Σ w·z · P = Σ w · K + Σ w·c · Y
+    // §6.4: one random linear combination: Σ w·z · P = Σ w · K + Σ w·c · Y
     let zero = S::scalar_from_u128(0);
     let mut response = zero;
     let mut scalars = Vec::with_capacity(2 * items.len());
     let mut points = Vec::with_capacity(2 * items.len());
     let mut open: Option<(Element<S>, S::Scalar)> = None;
     for (item, key) in items.iter().zip(implicit) {
+        // An independent weight of 128 bits for each signature.
         let mut weight = [0; 16];
         rng.fill_bytes(&mut weight);
         let weight = S::scalar_from_u128(u128::from_le_bytes(weight));

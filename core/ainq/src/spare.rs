@@ -64,6 +64,7 @@ impl<S: Suite> SparePair<S> {
         group: &Name,
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> SpareStatement<S> {
+        // §6.6: a fresh one-time point under a signature `spare`.
         let message = spare_message(group, keypair.public(), self.q, &self.point);
         let signature = keypair.sign(deployment, Label::Spare, &message, rng);
         SpareStatement { q: self.q, point: self.point, signature }
@@ -140,6 +141,7 @@ impl<S: Suite> SpareStatement<S> {
         public: &DronePublicKey<S>,
         implicit: &Element<S>,
     ) -> Result<(), Error> {
+        // Number 0 is E_now of a join, which is no spare point (§1.2).
         if self.q == 0 {
             return Err(Error::Malformed("spare number"));
         }

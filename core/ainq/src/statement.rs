@@ -59,6 +59,7 @@ pub(crate) fn challenge<S: Suite>(
     commitment: &[u8],
     message: &[u8],
 ) -> S::Scalar {
+    // §2.3: computed as FROST(ristretto255) computes it, so that a quorum's signatures look the same.
     S::challenge(&[commitment, deployment.master().as_bytes(), message])
 }
 
@@ -76,6 +77,7 @@ impl<S: Suite> MasterSecret<S> {
         body: &[u8],
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> StatementSignature<S> {
+        // §2.3: the KGC builds the tagged bytes itself.
         let message = purpose.message(deployment, body);
         let nonce = Nonce::hedged(self.scalar(), "statement", &message, rng);
         StatementSignature(nonce.sign(self.scalar(), |r| challenge(deployment, r.as_bytes(), &message)))
@@ -98,6 +100,7 @@ impl<S: Suite> StatementSignature<S> {
     pub fn verify(&self, deployment: &Deployment<S>, purpose: Purpose, body: &[u8]) -> Result<(), Error> {
         let message = purpose.message(deployment, body);
         let challenge = challenge(deployment, self.0.commitment().as_bytes(), &message);
+        // z·P = R + challenge·P_pub.
         let expected = *self.0.commitment().point() + deployment.vartime_mul_master(&challenge);
         if S::mul_base(self.0.response()) != expected {
             return Err(Error::InvalidSignature);

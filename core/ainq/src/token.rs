@@ -131,7 +131,7 @@ impl<S: Suite> OperatorSecretKey<S> {
         let (master, tpk) = (*deployment.master(), tsk.public());
         let statement = TokenStatement { id, name, role, groups, not_after, expiry, master, tpk };
         let message = statement.encode();
-        // Hedged: fresh randomness and the message both enter.
+        // §2.4: hedged: fresh randomness and the message both enter.
         let nonce = Nonce::hedged(&self.secret, "token", &message, rng);
         let signature = nonce.sign(&self.secret, |k| challenge(&self.public, k, &message));
         Ok(IssuedToken { token: Token { statement, signature }, tsk })
@@ -242,7 +242,7 @@ impl<S: Suite> Token<S> {
     ) -> Result<(), Error> {
         self.check_times(deployment, now)?;
         let statement = self.statement.encode();
-        // The signature of any pinned operator will do.
+        // §3.2: the signature of any pinned operator will do.
         if !operators.iter().any(|operator| self.equation(operator, &statement).holds()) {
             return Err(Error::UnknownOperator);
         }
@@ -251,6 +251,7 @@ impl<S: Suite> Token<S> {
 
     /// All but the signature.
     pub(crate) fn check_times(&self, deployment: &Deployment<S>, now: UnixTime) -> Result<(), Error> {
+        // §3.2: the statement names P_pub.
         if self.statement.master != *deployment.master() {
             return Err(Error::WrongDeployment);
         }
@@ -267,6 +268,7 @@ impl<S: Suite> Token<S> {
         operator: &'a OperatorPublicKey<S>,
         statement: &[u8],
     ) -> Equation<'a, S> {
+        // §3.2: the operator's Schnorr signature over the statement.
         let challenge = challenge(&operator.0, self.signature.commitment(), statement);
         Equation { signature: &self.signature, challenge, key: &operator.0 }
     }
@@ -291,7 +293,7 @@ impl<S: Suite> IssuedToken<S> {
         let token = Token::decode(reader.lp(Token::<S>::MAX_LEN)?)?;
         let tsk = SecretScalar::decode(reader.take(S::SCALAR_LEN)?)?;
         reader.end()?;
-        // The secret must be that of the statement's token key.
+        // §3.2: the secret must be that of the statement's token key.
         if tsk.public() != token.statement.tpk {
             return Err(Error::InvalidScalar);
         }

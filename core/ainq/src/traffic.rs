@@ -70,6 +70,7 @@ impl TrafficKey {
 
     fn of_start(&self, label: &str, start: &Start) -> Secret<32> {
         let Start { slot, boot_no, salt } = start;
+        // §13.1: one key per slot, boot number and salt.
         prf(&self.key, self.suite, label, &[&slot.to_be_bytes(), &boot_no.to_be_bytes(), salt])
     }
 }
@@ -151,6 +152,7 @@ impl Sender {
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> Self {
         let mut salt = [0; SALT_LEN];
+        // §13.2: 8 random bytes per start and epoch.
         rng.fill_bytes(&mut salt);
         Self::new(key, digest, slot, boot_no, salt)
     }
@@ -165,6 +167,7 @@ impl Sender {
         signer: Option<&Handle>,
         plaintext: &[u8],
     ) -> Result<Frame, Error> {
+        // §13.1: at most 2^32 messages under one key.
         if self.next >= MAX_FRAMES {
             return Err(Error::Exhausted);
         }
@@ -174,10 +177,11 @@ impl Sender {
         let Start { slot, boot_no, salt } = self.start;
         let mut frame = Frame { slot, boot_no, salt, counter, hedge: [0; HEDGE_LEN], ciphertext: Vec::new() };
         let aad = associated_data(&self.digest, &frame, channel, signer);
-        // The AAD marks its own end, so that the input has one reading. §13.1: hedge = PRF(K_hedge, "nonce",
-        // AAD ‖ plaintext)
+        // §13.1: hedge = PRF(K_hedge, "nonce", AAD ‖ plaintext). The AAD marks its own end, so that the
+        // input has one reading.
         let hedge = prf(&self.hedge, self.suite, "nonce", &[&aad, plaintext]);
         frame.hedge.iter_mut().zip(hedge.expose()).for_each(|(to, from)| *to = *from);
+        // §13.1: under K_snd, nonce = hedge ‖ counter.
         frame.ciphertext = aead::seal(&self.key, &frame.nonce(), &aad, plaintext);
         Ok(frame)
     }
@@ -218,6 +222,7 @@ fn associated_data(digest: &Digest, frame: &Frame, channel: &Name, signer: Optio
     let mut writer = quiver_crypto::canonical::Writer::new();
     writer.fixed(digest).u32(frame.slot).u32(frame.boot_no).fixed(&frame.salt).u64(frame.counter);
     writer.lp(channel.as_bytes());
+    // §13.3: the seal binds the signer, so that nobody cuts the signature off.
     match signer {
         None => writer.u8(0),
         Some(signer) => writer.u8(1).fixed(signer.as_bytes()),

@@ -24,11 +24,13 @@ impl<S: Suite> MasterSecret<S> {
         this: KgcId,
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> (SealedReply<S>, DronePublicKey<S>) {
+        // §2.3: (s_i, R_i) is the KGC's signature over lp(D_i) ‖ P_i.
         let partial = self.issue_partial_key(deployment, &request.identity, &request.public_value, rng);
         let public = DronePublicKey::new(request.identity.clone(), *partial.r(), request.public_value);
+        // §3.5: e is drawn for this reply, so its key seals one message and the nonce may be constant.
         let e = SecretScalar::<S>::generate(rng);
         let a = e.public();
-        // e·P_i ‖ e·N_i
+        // §3.5: e·P_i ‖ e·N_i
         let key = reply_key(
             &request.digest,
             this,
@@ -52,6 +54,7 @@ fn reply_key<S: Suite>(
     with_value: &S::Point,
     with_reply: &S::Point,
 ) -> Secret<32> {
+    // §3.5: the salt binds the reply to request, KGC and A.
     let hash = Hasher::new("quiver/1 enrolment reply").lp(S::ID.as_bytes());
     let salt = hash.fixed(request).u16(kgc).fixed(a.as_bytes()).finish();
     let mut ikm = Writer::with_capacity(2 * S::POINT_LEN);
@@ -114,7 +117,7 @@ impl<S: Suite> PendingEnrolment<S> {
     /// [`Error::WrongKgc`] if that KGC was not asked, [`Error::SealBroken`], or [`Error::InvalidPartialKey`],
     /// which only the KGC itself can cause.
     pub fn open(&self, deployment: &Deployment<S>, reply: &SealedReply<S>) -> Result<DroneKeypair<S>, Error> {
-        // The reply must come from a KGC that was asked.
+        // §3.3: the reply must come from a KGC that was asked.
         if !self.request.kgcs.contains(&reply.kgc) {
             return Err(Error::WrongKgc);
         }
@@ -152,6 +155,7 @@ impl<S: Suite> PendingEnrolment<S> {
         let value = SecretValue::decode(reader.take(S::SCALAR_LEN)?)?;
         let reply = SecretScalar::decode(reader.take(S::SCALAR_LEN)?)?;
         reader.end()?;
+        // §3.4: the KGC pinned this P_i, so other secrets would be of no use.
         if value.public() != request.public_value || reply.public() != request.reply_point {
             return Err(Error::InvalidScalar);
         }

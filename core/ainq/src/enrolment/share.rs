@@ -30,7 +30,7 @@ fn share_key<S: Suite>(
     with_reply: &S::Point,
 ) -> Secret<32> {
     let hash = Hasher::new("quiver/1 enrolment share").lp(S::ID.as_bytes());
-    // The salt binds request, KGC, package and A.
+    // §3.7: the salt binds request, KGC, package and A.
     let salt = hash.fixed(request).u16(kgc).fixed(package).fixed(a.as_bytes()).finish();
     let mut ikm = Zeroizing::new(Vec::with_capacity(2 * S::POINT_LEN));
     ikm.extend_from_slice(S::encode(with_value).as_ref());
@@ -54,10 +54,10 @@ impl<S: Suite> VerifiedRequest<S> {
         if share.len() != S::SCALAR_LEN {
             return Err(Error::InvalidScalar);
         }
-        // One-time, as for a whole key (§3.5).
+        // §3.7: one-time, as for a whole key (§3.5).
         let e = SecretScalar::<S>::generate(rng);
         let a = e.public();
-        // e·P_i ‖ e·N_i
+        // §3.7: e·P_i ‖ e·N_i
         let key = share_key(
             (&self.digest, this, package),
             &a,
@@ -116,7 +116,7 @@ impl<S: Suite> PendingEnrolment<S> {
         let key = share_key(
             (&self.request.digest(), share.kgc, package),
             &share.a,
-            // x_i·A and n_i·A.
+            // §3.7: x_i·A = e·P_i and n_i·A = e·N_i.
             &S::mul(self.value.scalar().expose(), share.a.point()),
             &S::mul(self.reply.expose(), share.a.point()),
         );
@@ -126,6 +126,7 @@ impl<S: Suite> PendingEnrolment<S> {
     /// The statement that the quorum signs: the partial key is the signature.
     #[must_use]
     pub fn identity_statement(&self, deployment: &Deployment<S>) -> Vec<u8> {
+        // §3.6: the bytes that the quorum signs; the drone only adds the shares up.
         let identity = self.request.statement().identity().encode();
         crate::identity_statement(deployment, &identity, self.request.public_value())
     }
@@ -139,6 +140,7 @@ impl<S: Suite> PendingEnrolment<S> {
         deployment: &Deployment<S>,
         partial: UnverifiedPartialKey<S>,
     ) -> Result<DroneKeypair<S>, Error> {
+        // §3.6: s·P = R + H0·P_pub; only now the sum of the shares is a key.
         partial.verify(deployment, &self.request.statement().identity(), &self.value)
     }
 }

@@ -109,6 +109,7 @@ impl<S: Suite> Header<S> {
         let digest = header_digest(&d0, &self.entries_root, &self.tag);
         self.core.leader.remember_implicit(deployment)?;
         let leader = &self.core.leader;
+        // §7.1: D is signed with label "header".
         self.signature.verify(deployment, leader, Label::Header, &digest)?;
         check_leader(&leader.identity.role, &self.core.group, self.core.epoch.term)?;
         Ok(VerifiedHeader { header: self, d0, digest })
@@ -127,7 +128,7 @@ pub(crate) fn check_leader(role: &Role, group: &Name, term: u64) -> Result<(), E
 impl<S: Suite> HeaderCore<S> {
     /// Whether the fields fit each other.
     pub(crate) fn check_shape(&self, entries_root: &Digest) -> Result<(), Error> {
-        // Every kind: later state counts on from it.
+        // §7.3, 1: of every kind of epoch: later state counts on from it.
         if !self.epoch.is_within_bounds() {
             return Err(Error::Malformed("epoch"));
         }
@@ -143,7 +144,7 @@ impl<S: Suite> HeaderCore<S> {
             StrategyKind::Flat => self.height == 0,
             StrategyKind::Tree => (1..=MAX_HEIGHT).contains(&self.height) && self.fits_beneath(),
         };
-        // Entries authenticate themselves; only wraps of a tree have to be bound.
+        // §7.1: entries authenticate themselves; only wraps of a tree have to be bound.
         let binds_wraps = self.strategy == StrategyKind::Tree && self.kind == Kind::Rekey;
         let root_fits = binds_wraps || *entries_root == [0; 32];
         if !(kind_fits && strategy_fits && root_fits && self.issued_at < self.valid_until) {

@@ -76,6 +76,7 @@ impl<S: Suite> HeaderCore<S> {
     /// strategy ‖ kind ‖ whether there is a V ‖ V ‖ height ‖ removed ‖ added ‖ absent ‖ roster_hash ‖ list
     /// number.
     pub(super) fn write_rest(&self, writer: &mut Writer) {
+        // §7.1: the core, in its order.
         writer.u64(self.epoch.term).u64(self.epoch.counter).fixed(&self.prev).fixed(&self.nonce);
         writer.u64(self.issued_at).u64(self.valid_until);
         writer.u8(self.strategy.code()).u8(self.kind.code()).u8(u8::from(self.point.is_some()));
@@ -90,6 +91,7 @@ impl<S: Suite> HeaderCore<S> {
     }
 
     fn decode(reader: &mut Reader<'_>, deployment: &Deployment<S>) -> Result<Self, Error> {
+        // §1.1: tells another suite or deployment apart from a broken header.
         if reader.lp(255)? != S::ID.as_bytes() {
             return Err(Error::WrongSuite);
         }
@@ -127,6 +129,7 @@ impl<S: Suite> Header<S> {
     pub fn encode(&self, deployment: &Deployment<S>) -> Vec<u8> {
         let mut writer = encode_start(deployment, &self.core.group, &self.core.leader);
         self.core.write_rest(&mut writer);
+        // §7.1: what follows the core: entries_root, tag, the signature over D.
         writer.fixed(&self.entries_root).fixed(&self.tag);
         self.signature.write(&mut writer);
         writer.finish()
@@ -154,6 +157,7 @@ impl Entry {
     pub fn encode(&self) -> Vec<u8> {
         let mut writer = Writer::new();
         writer.u32(self.slot).u8(u8::from(self.q.is_some()));
+        // §9.1: q names the spare point that an opening used.
         if let Some(q) = self.q {
             writer.u64(q);
         }

@@ -58,7 +58,7 @@ impl Handle {
     /// The handle of the key with this encoding, without decoding it. Of other bytes it is no key's.
     #[must_use]
     pub fn of_encoded<S: Suite>(encoded: &[u8]) -> Self {
-        // The encoding is lp(D) ‖ R ‖ P.
+        // §2.1: the encoding is lp(D) ‖ R ‖ P.
         Self(Hasher::new("quiver/1 handle").lp(S::ID.as_bytes()).fixed(encoded).finish())
     }
 
@@ -88,6 +88,7 @@ impl<S: Suite> DronePublicKey<S> {
     /// Puts one together.
     #[must_use]
     pub fn new(identity: Identity, r: Element<S>, p: Element<S>) -> Self {
+        // R_i + P_i is what Y_i needs beside H0·P_pub (§1.2).
         let points = Some(Arc::new(Points::Sum(*r.point() + *p.point())));
         Self { identity, r: *r.encoding(), p: *p.encoding(), points }
     }
@@ -122,6 +123,7 @@ impl<S: Suite> DronePublicKey<S> {
                 element: self.implicit(deployment)?,
                 handle: self.handle(),
                 encoded: self.encode(),
+                // §7.1: D0 as far as the leader begins all its headers alike.
                 core: self.leads().map(|group| begin_core(deployment, group, self)),
             };
             self.points = Some(Arc::new(Points::Implicit(Box::new(implicit))));
@@ -170,6 +172,7 @@ impl<S: Suite> DronePublicKey<S> {
     fn sum(&self) -> Result<S::Point, Error> {
         match self.points.as_deref() {
             Some(Points::Sum(sum)) => Ok(*sum),
+            // The bytes were checked when the key came; decoded again, they are the points.
             _ => Ok(*Element::<S>::decode(self.r())?.point() + *Element::<S>::decode(self.p())?.point()),
         }
     }
@@ -215,6 +218,7 @@ impl<S: Suite> DronePublicKey<S> {
     /// As [`decode`](Self::decode).
     pub fn decode_expecting(bytes: &[u8], expected: Option<&Self>) -> Result<Self, Error> {
         match expected {
+            // §2.1: a public key is lp(D) ‖ R ‖ P: equal bytes, equal key.
             Some(expected) if expected.encodes_to(bytes) => Ok(expected.clone()),
             _ => Self::decode(bytes),
         }
@@ -235,6 +239,7 @@ impl<S: Suite> DronePublicKey<S> {
         if let Some(known) = self.known() {
             return known.handle;
         }
+        // §14: the handle, H("quiver/1 handle", suite, lp(D), R, P).
         let hash = Hasher::new("quiver/1 handle").lp(S::ID.as_bytes()).lp(&self.identity.encode());
         Handle(hash.fixed(self.r()).fixed(self.p()).finish())
     }
@@ -256,9 +261,12 @@ impl<S: Suite> DronePublicKey<S> {
         if let Some(implicit) = self.known_implicit(deployment) {
             return Ok(*implicit.point());
         }
+        // §2.3: H0 is the challenge of the KGC's signature over lp(D) ‖ P_i.
         let message = identity_message(deployment, &self.identity.encode(), self.p());
         let h0 = challenge(deployment, self.r(), &message);
+        // §1.2: Y_i = R_i + P_i + H0·P_pub.
         let point = self.sum()? + deployment.vartime_mul_master(&h0);
+        // §1.3: Y is checked for the identity as well.
         if S::is_identity(&point) { Err(Error::IdentityPoint) } else { Ok(point) }
     }
 }

@@ -42,6 +42,7 @@ impl<S: Suite> Join<S> {
         implicit: Element<S>,
         ephemeral: Element<S>,
     ) -> Result<Self, Error> {
+        // §1.2: T = l·(Y + E); the leader multiplies this sum.
         let target = sum(implicit.point(), &ephemeral).ok_or(Error::IdentityPoint)?;
         Ok(Self { public, ephemeral, implicit, target })
     }
@@ -105,6 +106,7 @@ impl<S: Suite> Batch<S> {
         if self.removals.iter().any(|slot| !roster.holds(*slot)) {
             return Err(Error::WrongSlot);
         }
+        // §6.2: a join by a current member is a leave and a join.
         let again = self.joins.iter().map(|join| &join.public.identity.serial);
         let leaving = self.evictions.iter().chain(again).filter_map(|serial| roster.find(serial));
         Ok(self.removals.iter().copied().chain(leaving).collect())
@@ -118,6 +120,7 @@ impl<S: Suite> Batch<S> {
         freed: &'a BTreeSet<Slot>,
     ) -> Result<(Vec<Newcomer<'a, S>>, Vec<Slot>), Error> {
         let mut seen = BTreeSet::new();
+        // §6.2: no evicted drone joins.
         for join in &self.joins {
             let serial = &join.public.identity.serial;
             if roster.is_evicted(serial) || self.evictions.contains(serial) {
@@ -127,6 +130,7 @@ impl<S: Suite> Batch<S> {
                 return Err(Error::Malformed("a drone joins twice in one batch"));
             }
         }
+        // §8.1: a slot stays with its member; newcomers get free ones, the lowest first.
         let mut places = roster.vacancies(freed);
         // The joins first: zip would take a place more than it uses.
         let placed: Vec<_> =
@@ -148,10 +152,12 @@ impl<S: Suite> Batch<S> {
         admitted: &[Slot],
     ) -> Result<(), Error> {
         freed.iter().for_each(|slot| roster.vacate(*slot));
+        // §12.2: the serials stay in the eviction set, which the roster hash covers.
         roster.evict_all(self.evictions);
         for (join, slot) in self.joins.into_iter().zip(assigned) {
             roster.admit(*slot, join.public, Some(*join.implicit.point()))?;
         }
+        // §6.5: anonymous members hold slots, but are not in the roster hash.
         for (admission, slot) in self.admissions.iter().zip(admitted) {
             roster.admit_anonymous(*slot, admission.member)?;
         }
@@ -182,6 +188,7 @@ impl<'a, S: Suite> Newcomer<'a, S> {
         member: &'a Member<S>,
         (q, spare): &(u64, Element<S>),
     ) -> Option<Self> {
+        // §6.6: Y + E_q, without a round trip to the member.
         let target = sum(member.implicit.as_ref()?, spare)?;
         Some(Self { slot, q: *q, public: &member.public, one_time: *spare.encoding(), target })
     }
@@ -189,5 +196,6 @@ impl<'a, S: Suite> Newcomer<'a, S> {
 
 fn sum<S: Suite>(implicit: &S::Point, one_time: &Element<S>) -> Option<S::Point> {
     let target = *implicit + *one_time.point();
+    // §1.3: the identity in place of Y + E would make T public.
     (!S::is_identity(&target)).then_some(target)
 }

@@ -65,22 +65,22 @@ impl<'a, S: Suite> Draft<'a, S> {
             return Ok(Vec::new());
         }
         let GroupContext { deployment, group, leader } = self.context;
-        // l_k random, V = l_k·P
+        // §1.2: l random, V = l·P
         let secret = SecretScalar::generate(rng);
         let point = secret.public();
         let pairs = PairContext::new(deployment, group, self.epoch, &point, leader);
-        // T_i = l·(Y_i + E_i)
+        // §1.2: T_i = l·(Y_i + E_i)
         let targets: Vec<S::Point> = newcomers.iter().map(|newcomer| newcomer.target).collect();
         let agreed = S::agree_many(secret.expose(), &targets);
         let mut ratchets = Vec::with_capacity(newcomers.len() + admitted.len());
         // By reference: moving out of a vector leaves a copy in its memory.
         for (newcomer, agreed) in newcomers.iter().zip(&agreed) {
-            // W_i[0] = HKDF-Extract(salt = ctx_i, IKM = T)
+            // §14: W_i[b] = HKDF-Extract(salt = ctx_i, IKM = T)
             let ctx = pairs.digest(newcomer.public, newcomer.slot, newcomer.q, &newcomer.one_time);
             ratchets.push((newcomer.slot, Ratchet::derive(agreed.as_ref().map_err(Clone::clone)?, &ctx)));
         }
         for (slot, admission) in admitted {
-            // The same, with W of the exchange in place of T.
+            // §14: the same, with W of the exchange in place of T.
             let ctx = pairs.anonymous(&admission.member.pseudonym, *slot);
             ratchets.push((*slot, Ratchet::derive(&admission.secret, &ctx)));
         }
@@ -109,11 +109,11 @@ impl<'a, S: Suite> Draft<'a, S> {
         // §7.1: D0 = H("quiver/1 core", core)
         let d0 = core.digest(deployment);
         let mut rng = rng;
-        // The strategy draws or derives K_g and wraps it under D0.
+        // §7.1: the strategy draws or derives K_g and wraps it under D0.
         let Sealed { key, entries, delta, entries_root } = strategy.seal(change, &d0, &mut rng);
-        // tag = PRF(K_g, "confirm", D0 ‖ entries_root)
+        // §7.1: tag = PRF(K_g, "confirm", D0 ‖ entries_root)
         let tag = *key.tag(&d0, &entries_root).expose();
-        // D = H("quiver/1 header", D0 ‖ entries_root ‖ tag), signed with the label "header"
+        // §7.1: D = H("quiver/1 header", D0 ‖ entries_root ‖ tag), signed with the label "header"
         let digest = header_digest(&d0, &entries_root, &tag);
         let signature = keypair.sign(deployment, Label::Header, &digest, &mut rng);
         let header = Header { core, entries_root, tag, signature };

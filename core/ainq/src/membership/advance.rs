@@ -25,9 +25,11 @@ impl<S: Suite> Membership<S> {
         entry: &Entry,
     ) -> Result<Self, Error> {
         let core = header.core();
+        // §7.3, 2: only a newer term.
         if core.epoch.term <= self.epoch.term {
             return Err(Error::Stale);
         }
+        // §9.1: an absent member joins again.
         if !core.adds(self.slot) {
             return Err(Error::MissingEntry);
         }
@@ -44,7 +46,7 @@ impl<S: Suite> Membership<S> {
         if entry.q.is_some() {
             return Err(Error::Malformed("entry"));
         }
-        // Never back, and at most 2^16 forward.
+        // §8.4: never back, and at most 2^16 steps forward.
         let mut pair = self.pair.clone();
         pair.ratchet.skip_to(header.core().epoch.counter)?;
         Self::open_entry(header, entry, pair)
@@ -91,6 +93,7 @@ impl<S: Suite> Membership<S> {
     /// Whether an epoch continues this member's term, by its strategy and its leader, and with this member.
     fn check_in_term(&self, header: &VerifiedHeader<S>, strategy: StrategyKind) -> Result<(), Error> {
         let core = header.core();
+        // §9.1: one leader opens a term, and its strategy is fixed then (§8).
         if core.epoch.term != self.epoch.term {
             return Err(Error::TermNotOpened);
         }
@@ -131,6 +134,7 @@ impl<S: Suite> Membership<S> {
         path: &PathMessage,
         mut pair: Pair<S>,
     ) -> Result<Self, Error> {
+        // §8.2, 6: the path is sealed under W of this epoch.
         pair.ratchet.skip_to(header.core().epoch.counter)?;
         let slot = path.slot;
         let (path, key) = path.open(&pair.ratchet, header.digest(), header.core().height)?;
@@ -146,6 +150,7 @@ impl<S: Suite> Membership<S> {
             return Err(Error::WrongTag);
         }
         let core = header.core();
+        // §8.4: everything is replaced at once.
         Ok(Self {
             group: core.group.clone(),
             leader: core.leader.handle(),

@@ -43,6 +43,7 @@ pub fn gen_group_key<S: Suite>(
     t_g: UnixTime,
     rng: &mut (impl CryptoRngCore + ?Sized),
 ) -> Result<(GroupState<S>, Secret<32>, Broadcast<S>), Error> {
+    // GenGroupKey: l_k and V = l_k·P stay for the whole life of the group (§18).
     let l = SecretScalar::generate(rng);
     let v = l.public();
     let mut state = GroupState {
@@ -71,8 +72,10 @@ pub fn key_retrieval<S: Suite>(
     index: usize,
 ) -> Result<Secret<32>, Error> {
     let wrapped = broadcast.wrapped.get(index).ok_or(Error::MissingEntry)?;
+    // KeyRetrieval: T_i = y_i·V, ...
     let t = S::agree(own.y.expose(), &broadcast.v)?;
     let mask = mask(&parameters.oracles, leader, &own.member, &broadcast.v, &t, broadcast.t_g);
+    // ... K_g = C_i ⊕ H1(V, T_i, …, t_g), which nothing confirms.
     Ok(mask.unmask(wrapped))
 }
 
@@ -88,6 +91,7 @@ impl<S: Suite> GroupState<S> {
         t_g: UnixTime,
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> (Secret<32>, Broadcast<S>) {
+        // Re-Key on expiry: the mask changes with t_g.
         self.t_g = t_g;
         self.distribute(rng)
     }
@@ -111,11 +115,13 @@ impl<S: Suite> GroupState<S> {
         leaver: &Member<S>,
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> (Secret<32>, Broadcast<S>) {
+        // Re-Key on leave: V, T_i and t_g stay, so the mask repeats: C ⊕ C' = K ⊕ K' (§18).
         self.members.retain(|(member, _)| member != leaver);
         self.distribute(rng)
     }
 
     fn admit(&mut self, newcomers: Vec<Member<S>>) -> Result<(), Error> {
+        // T_i = l_k·Y_i: whoever learns y_i opens everything recorded (§18).
         let points: Vec<S::Point> = newcomers.iter().map(|member| *member.implicit.point()).collect();
         for (member, t) in newcomers.into_iter().zip(S::agree_many(self.l.expose(), &points)) {
             self.members.push((member, t?));
@@ -124,6 +130,7 @@ impl<S: Suite> GroupState<S> {
     }
 
     fn distribute(&self, rng: &mut (impl CryptoRngCore + ?Sized)) -> (Secret<32>, Broadcast<S>) {
+        // C_i = K_g ⊕ H1(V, T_i, …, t_g), broadcast without authentication (§18).
         let key = Secret::random(rng);
         let wrap = |(member, t): &(Member<S>, AgreedSecret)| {
             key.xor(&mask(&self.oracles, &self.leader, member, &self.v, t, self.t_g))

@@ -39,6 +39,7 @@ impl MerkleTree {
             let pair = index & !1;
             let left = nodes.get(pair).copied().unwrap_or(EMPTY);
             let right = nodes.get(pair + 1).copied().unwrap_or(EMPTY);
+            // One hash for each level up to the root.
             hash = self.join(&left, &right);
             index >>= 1;
             level += 1;
@@ -58,6 +59,7 @@ impl MerkleTree {
     }
 
     fn join(&self, left: &Digest, right: &Digest) -> Digest {
+        // An empty subtree costs no hash.
         if *left == EMPTY && *right == EMPTY {
             return EMPTY;
         }

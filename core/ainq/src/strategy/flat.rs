@@ -42,8 +42,9 @@ impl<S: Suite> Strategy<S> for Flat<S> {
     }
 
     fn seal(&mut self, change: Change<'_, S>, d0: &Digest, rng: &mut dyn CryptoRngCore) -> Sealed {
+        // §7.2: the steps that the last epoch left for later.
         self.settle();
-        // K_g = 32 random bytes
+        // §7.1: K_g = 32 random bytes
         let key = GroupKey::new(S::ID, Secret::random(rng));
         change.removed.iter().for_each(|slot| self.members.clear(slot));
         // Copied, so that the vector erases its content; moving out of one leaves a copy in its memory.
@@ -52,14 +53,16 @@ impl<S: Suite> Strategy<S> for Flat<S> {
         }
         let mut entries = Vec::with_capacity(self.members.len());
         for (slot, ratchet) in self.members.iter() {
-            // C_i = K_g ⊕ PRF(W_i[u], "wrap", D0 ‖ slot)
+            // §7.1: C_i = K_g ⊕ PRF(W_i[u], "wrap", D0 ‖ slot)
             entries.push(Entry { slot, q: None, wrap: key.wrap(&ratchet.pad(d0, slot)) });
         }
         self.owes_steps = true;
+        // §7.1: entries_root is zero: nobody signs entries (§7.4).
         Sealed { key, entries, delta: None, entries_root: [0; 32] }
     }
 
     fn settle(&mut self) {
+        // §7.2: one step after each wrap.
         if core::mem::take(&mut self.owes_steps) {
             self.members.iter_mut().for_each(|(_, ratchet)| ratchet.step());
         }

@@ -32,14 +32,16 @@ impl<S: Suite> Tree<S> {
 
     fn open(&mut self, change: Change<'_, S>, d0: &Digest, rng: &mut dyn CryptoRngCore) -> Sealed {
         let height = self.height_after(&change);
+        // §7.1: every opening of a term wraps a random K_g flat.
         let key = GroupKey::new(S::ID, Secret::random(rng));
         let mut newcomers = change.newcomers;
         let mut entries = Vec::with_capacity(newcomers.len());
         for (slot, ratchet) in &mut newcomers {
             ratchet.count_from(OPENING);
-            // C_i = K_g ⊕ PRF(W_i[1], "wrap", D0 ‖ slot)
+            // §8.4: C_i = K_g ⊕ PRF(W_i[1], "wrap", D0 ‖ slot)
             entries.push(Entry { slot: *slot, q: None, wrap: key.wrap(&ratchet.pad(d0, *slot)) });
         }
+        // §8.1: a fresh key for every node with a member beneath.
         self.nodes = Hierarchy::new(height, &newcomers, &mut |_| Secret::random(rng));
         Sealed { key, entries, delta: None, entries_root: [0; 32] }
     }
@@ -55,6 +57,7 @@ impl<S: Suite> Strategy<S> for Tree<S> {
             Kind::Open => 1,
             Kind::Rekey => self.nodes.height(),
         };
+        // §8.1: a tree never shrinks within a term.
         change.highest.map_or(before, |slot| before.max(height_for(slot)))
     }
 
@@ -63,18 +66,22 @@ impl<S: Suite> Strategy<S> for Tree<S> {
             return self.open(change, d0, rng);
         }
         let height = self.height_after(&change);
+        // §8.1: the key of a leaf is W[c] of the epoch with counter c.
         change.newcomers.iter_mut().for_each(|(_, ratchet)| ratchet.count_from(change.counter));
         let rules = HmacXor::<S>::RULES;
+        // §8.2, 1: R and A, from what the header says.
         let touched = Touched::new(self.nodes.height(), height, change.removed, change.added, rules);
         let fresh = &mut |_| Secret::random(rng);
+        // §8.2, 2 to 4: fresh keys, wraps, steps.
         let wraps = self.nodes.rekey(&touched, change.removed, &change.newcomers, d0, fresh);
         let delta = Delta::pack(&touched, &wraps);
         let root = Node { level: height, index: 0 };
-        // In an empty group the key has no holder.
+        // §8.2, 5: K_g = PRF(n_root, "group key", D0). In an empty group the key has no holder.
         let key = match self.nodes.key(root) {
             Some(root) => group_key::<S>(root, d0),
             None => GroupKey::new(S::ID, fresh(root)),
         };
+        // §8.2, 5: entries_root = H("quiver/1 wraps", wraps).
         let entries_root = delta.root();
         Sealed { key, entries: Vec::new(), delta: Some(delta), entries_root }
     }
@@ -93,6 +100,7 @@ impl<S: Suite> Strategy<S> for Tree<S> {
         key: &GroupKey,
     ) -> Result<PathMessage, Error> {
         let (leaf, path) = self.nodes.leaf_and_path(slot).ok_or(Error::WrongSlot)?;
+        // §8.2, 6: the keys of the path bottom-up and K_g.
         Ok(PathMessage::seal(slot, leaf, digest, r, path, key))
     }
 }

@@ -124,6 +124,7 @@ impl Suite for Ristretto255 {
     }
 
     fn hash_to_scalar(domain: &str, parts: &[&[u8]]) -> Scalar {
+        // §2.4: never FROST's hash: a domain in place of its context string.
         let mut hash = Sha512::new();
         for part in [domain.as_bytes()].iter().chain(parts) {
             hash.update(&u32::try_from(part.len()).unwrap_or(u32::MAX).to_be_bytes());
@@ -152,6 +153,7 @@ fn agree(k: &Scalar, q: &[u8; 32]) -> Result<AgreedSecret, Error> {
     if !bool::from(fits) {
         return Err(Error::InvalidScalar);
     }
+    // X25519(8·k̂, s² mod p) is u([8k]P) for every representative P of Q.
     let u = FieldElement::from_bytes(q).square().to_bytes();
     let secret = quiver_simd::x25519::x25519(&clamped, &u);
     // Q is of prime order and k is not zero, so this never happens; a public secret must not pass.

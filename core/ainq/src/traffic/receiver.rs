@@ -111,8 +111,8 @@ impl Receiver {
     /// or its sender has started anew since; [`Error::SealBroken`] if it is not of this epoch, sender,
     /// channel and signer; [`Error::Exhausted`] for a sender not heard before when there is no room for more.
     pub fn open(&self, frame: &Frame, channel: &Name, signer: Option<&Handle>) -> Result<Opened, Error> {
-        // The leader signs all its messages, in its own slot; no other message is from there. §13.4, 1: slot,
-        // number and window, as the message claims them.
+        // §13.4, 1: slot, number and window, as the message claims them. The leader signs all its messages,
+        // in its own slot; no other message is from there (§13.3).
         let by_leader = signer == Some(&self.leader);
         if (frame.slot == LEADER_SLOT) != by_leader || (frame.slot >= self.slots && !by_leader) {
             return Err(Error::WrongSlot);
@@ -120,6 +120,7 @@ impl Receiver {
         if frame.counter >= MAX_FRAMES {
             return Err(Error::Malformed("frame number"));
         }
+        // §13.5: a window for the leader, one per signer's key, one per slot that does not sign.
         let sender = match signer {
             _ if by_leader => SenderId::Leader,
             Some(signer) => SenderId::signer(signer),
@@ -145,6 +146,7 @@ impl Receiver {
     pub fn accept(&mut self, opened: Opened) -> Result<Zeroizing<Vec<u8>>, Error> {
         // §13.4, 4: the window is marked last, when the caller has verified the signature.
         let Opened { sender, start, counter, plaintext } = opened;
+        // Another message may have been accepted since it opened.
         self.check(sender, &start, counter)?;
         match sender {
             SenderId::Leader => {

@@ -124,6 +124,7 @@ struct Floor {
 impl Floor {
     fn accepts(&self, start: &Start, counter: u64) -> bool {
         let goes_on = self.next < u32::MAX && counter >= u64::from(self.next);
+        // §13.5: of the same start nothing below its next number.
         start.boot_no > self.boot_no || (start.boot_no == self.boot_no && goes_on)
     }
 }
@@ -187,6 +188,7 @@ impl Senders {
         match self.recent.get_mut(&number) {
             Some((heard, source)) => {
                 *heard = clock;
+                // §13.5: a lower boot number was dropped before; a higher one begins anew.
                 if !source.is(&start) {
                     **source = Source::new(traffic, start, 0);
                 }
@@ -201,6 +203,7 @@ impl Senders {
                             if floor.boot_no == start.boot_no { u64::from(floor.next) } else { 0 }
                         },
                     );
+                // §13.5: nothing below the floor is ever received again in this epoch.
                 let mut source = Source::new(traffic, start, floor);
                 source.mark(counter);
                 self.insert(sender, source);
@@ -222,6 +225,7 @@ impl Senders {
     fn forget(&mut self, number: u64) {
         let Some((_, source)) = self.recent.remove(&number) else { return };
         let next = u32::try_from(source.window.next()).unwrap_or(u32::MAX);
+        // §13.5: boot number and next counter stay of a sender that is forgotten.
         let floor = Floor { sender: number, boot_no: source.start.boot_no, next };
         if let Err(place) = self.floor(number) {
             self.floors.insert(place, floor);

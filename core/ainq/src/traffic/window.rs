@@ -27,6 +27,7 @@ impl Window {
         if number >= self.next {
             return true;
         }
+        // §13.5: a window of 1,024 message numbers.
         let recent = self.next - number <= WINDOW;
         recent && number >= self.floor && !self.bit(number)
     }

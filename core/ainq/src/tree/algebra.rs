@@ -79,6 +79,7 @@ const STEP: &str = "step";
 impl<S: Suite> HmacXor<S> {
     /// PRF(k_c, "wrap node", D0 ‖ v ‖ c) and PRF(k_c, "step", c).
     fn pad_and_step(place: &Place<'_>, under: &Secret<32>) -> [Secret<32>; 2] {
+        // §8.2, 3 and 4: the pad of the wrap, and the step of the key that wraps.
         let (parent, child) = (place.parent.encode(), place.child.encode());
         prf_each(under, S::ID, [(WRAP, &[place.d0, &parent, &child]), (STEP, &[&child])])
     }
@@ -90,7 +91,7 @@ impl<S: Suite> Algebra for HmacXor<S> {
     type Wrap = [u8; 32];
 
     fn wrap(place: &Place<'_>, under: &Secret<32>, key: &Secret<32>) -> ([u8; 32], Secret<32>) {
-        // wrap(v,c) = n_v* ⊕ PRF(k_c, "wrap node", D0 ‖ v ‖ c)
+        // §8.2, 3: wrap(v,c) = n_v* ⊕ PRF(k_c, "wrap node", D0 ‖ v ‖ c)
         let [pad, stepped] = Self::pad_and_step(place, under);
         (key.xor(&pad), stepped)
     }
@@ -102,10 +103,12 @@ impl<S: Suite> Algebra for HmacXor<S> {
 
     fn open(place: &Place<'_>, under: &Secret<32>, wrap: &[u8; 32]) -> Secret<32> {
         let (parent, child) = (place.parent.encode(), place.child.encode());
+        // §8.2, 4: leaves do not step here.
         prf(under, S::ID, WRAP, &[place.d0, &parent, &child]).unmask(wrap)
     }
 
     fn step(node: Node, key: &Secret<32>) -> Secret<32> {
+        // §8.2, 4: n = PRF(n*, "step", node).
         prf(key, S::ID, STEP, &[&node.encode()])
     }
 }

@@ -29,6 +29,7 @@ impl Delta {
     pub const MAX_LEN: usize = 3 << 18;
 
     fn new(bytes: Vec<u8>) -> Self {
+        // §8.2, 5: entries_root = H("quiver/1 wraps", wraps).
         let root = Hasher::new("quiver/1 wraps").fixed(&bytes).finish();
         Self { bytes, root }
     }
@@ -72,6 +73,7 @@ impl Delta {
 
     /// Writes the wraps of an epoch down, which come in their order.
     pub(crate) fn pack(touched: &Touched, wraps: &[Wrapped<[u8; WRAP_LEN]>]) -> Self {
+        // §8.3: two bits for each v ∈ R, which children wrap; then the wraps.
         let mut bytes = alloc::vec![0; masks_len(touched)];
         set_bits(&mut bytes, touched.refreshed_nodes(), wraps);
         bytes.reserve_exact(wraps.len() * WRAP_LEN);
@@ -85,9 +87,11 @@ impl Delta {
         let (masks, wraps) = self.bytes.split_at_checked(masks_len(touched)).ok_or(MALFORMED)?;
         let bits = 2 * touched.refreshed_len();
         let total = ones_before(masks, masks.len() * 8);
+        // Bits behind the last node of R are zero: one set of wraps has one form.
         if total != ones_before(masks, bits) {
             return Err(MALFORMED);
         }
+        // §8.3: a wrap of 32 bytes for each bit that is set.
         if wraps.len() != total * WRAP_LEN {
             return Err(MALFORMED);
         }
@@ -106,9 +110,11 @@ impl View<'_> {
     /// The wrap of a parent of R under a child; `None` if no member remains beneath.
     pub(crate) fn find(&self, parent: Node, child: Node) -> Option<[u8; WRAP_LEN]> {
         let bit = bit_of(self.touched, parent, child);
+        // §8.2, 3: a child without a remaining member has no wrap.
         if self.masks.get(bit / 8)? >> (bit % 8) & 1 == 0 {
             return None;
         }
+        // §8.2, 5: in the order level, index, child.
         let number = ones_before(self.masks, bit);
         self.wraps.as_chunks().0.get(number).copied()
     }

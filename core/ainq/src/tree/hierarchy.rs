@@ -47,6 +47,7 @@ impl<A: Algebra> Hierarchy<A> {
         for (slot, leaf) in members {
             leaves.set(*slot, leaf.clone());
         }
+        // §8.1: every inner node with a member beneath has a key.
         for (level, keys) in (1..).zip(&mut levels) {
             occupied = occupied.halved();
             occupied.iter().for_each(|index| keys.set(index, fresh(Node { level, index })));
@@ -86,25 +87,30 @@ impl<A: Algebra> Hierarchy<A> {
         d0: &Digest,
         fresh: &mut dyn FnMut(Node) -> A::Key,
     ) -> Vec<Wrapped<A::Wrap>> {
+        // §8.1: a new root; its left child is the old one.
         while self.height() < touched.height() {
             self.levels.push(Slab::new());
         }
         removed.iter().for_each(|slot| self.leaves.clear(slot));
         self.counter = self.counter.saturating_add(1);
+        // §8.4: a leaf that was used steps once more with the next epoch.
         for slot in core::mem::take(&mut self.used) {
             if let Some(leaf) = self.leaves.get_mut(slot).filter(|_| A::RULES.step_per_epoch) {
                 leaf.catch_up_with(self.counter);
             }
         }
+        // §8.2, 3: from the lowest level up, so that children hold their n* when they wrap.
         let mut wraps = Vec::with_capacity(2 * touched.refreshed_len());
         for level in 1..=touched.height() {
             for index in touched.refreshed(level).iter() {
                 self.refresh(Node { level, index }, d0, fresh, &mut wraps);
             }
         }
+        // §8.2, 6: newcomers get path messages, no wraps.
         for (slot, leaf) in newcomers {
             self.leaves.set(*slot, leaf.clone());
         }
+        // §8.2, 4: the nodes of A step before newcomers get them.
         for level in 1..=touched.height() {
             for index in touched.added(level).iter() {
                 self.make_room(Node { level, index }, touched, fresh);
@@ -123,13 +129,14 @@ impl<A: Algebra> Hierarchy<A> {
         fresh: &mut dyn FnMut(Node) -> A::Key,
         wraps: &mut Vec<Wrapped<A::Wrap>>,
     ) {
+        // §8.2, 2: n* = 32 random bytes for every node of R.
         let star = fresh(node);
         let before = wraps.len();
         for child in node.children() {
             let place = Place { d0, parent: node, child };
             wraps.extend(self.spend(&place, &star));
         }
-        // Without a remaining member beneath, no node holds a key.
+        // §8.2, 2: without a remaining member beneath, no node holds a key.
         let empty = wraps.len() == before;
         self.put(node, (!empty).then_some(star));
     }
@@ -140,10 +147,12 @@ impl<A: Algebra> Hierarchy<A> {
         let Place { parent, child, .. } = *place;
         if child.level == 0 {
             let leaf = use_leaf::<A>(&mut self.leaves, &mut self.used, self.counter, child.index)?;
+            // §8.2, 4: a leaf's key belongs to the epoch and does not step here.
             let (wrap, _) = A::wrap(place, leaf.key(), star);
             return Some(Wrapped { parent, child, wrap });
         }
         let (wrap, stepped) = A::wrap(place, self.key(child)?, star);
+        // §8.2, 4: a key that wrapped takes a step.
         if A::RULES.step_after_use {
             self.put(child, Some(stepped));
         }
@@ -154,7 +163,9 @@ impl<A: Algebra> Hierarchy<A> {
     /// had it.
     fn make_room(&mut self, node: Node, touched: &Touched, fresh: &mut dyn FnMut(Node) -> A::Key) {
         let former = self.key(node);
+        // §8.2, 4: a node beneath one of R wrapped, and has stepped already.
         let wrapped = former.is_some() && node.level < touched.height() && touched.refreshes(node.parent());
+        // §8.2, 2: a fresh key for a node that had none.
         let key = former.cloned().unwrap_or_else(|| fresh(node));
         let key = if A::RULES.step_on_join && !wrapped { A::step(node, &key) } else { key };
         self.put(node, Some(key));
@@ -179,6 +190,7 @@ fn use_leaf<'a, A: Algebra>(
 ) -> Option<&'a A::Leaf> {
     let leaf = leaves.get_mut(slot)?;
     used.insert(slot);
+    // §8.4: the leader steps a leaf when it uses it, as far as needed.
     if A::RULES.step_per_epoch {
         leaf.catch_up_with(counter);
     }

@@ -71,10 +71,11 @@ impl PathMessage {
         keys: impl Iterator<Item = &'a Secret<KEY_LEN>>,
         group_key: &GroupKey,
     ) -> Self {
-        // plaintext n⁺ of its path, bottom-up, and K_g
+        // §8.2, 6: plaintext n⁺ of its path, bottom-up, and K_g
         let mut plaintext = Zeroizing::new(Vec::with_capacity((usize::from(MAX_HEIGHT) + 1) * KEY_LEN));
         keys.for_each(|key| plaintext.extend_from_slice(key.expose()));
         plaintext.extend_from_slice(group_key.expose().expose());
+        // §8.2, 6: under PRF(W[c], "path", D ‖ r), nonce 0, AAD D ‖ slot.
         let key = sealing_key(leaf, digest, r);
         let sealed = aead::seal(&key, &[0; 12], &bound_to(digest, slot), &plaintext);
         Self { slot, r: *r, sealed }
@@ -91,6 +92,7 @@ impl PathMessage {
         let plaintext = aead::open(&key, &[0; 12], &bound_to(digest, self.slot), &self.sealed)?;
         let (keys, rest) = plaintext.as_chunks::<KEY_LEN>();
         let (group_key, path) = keys.split_last().ok_or(Error::Malformed("path"))?;
+        // §8.1: a path has one key for each level of the header's height.
         if path.len() != usize::from(height) || !rest.is_empty() {
             return Err(Error::Malformed("path"));
         }

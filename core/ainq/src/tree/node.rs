@@ -58,7 +58,7 @@ pub(crate) struct Touched {
 impl Touched {
     /// For a tree whose height grows from `before` to `height`.
     pub(crate) fn new(before: u8, height: u8, removed: &SlotSet, added: &SlotSet, rules: Rules) -> Self {
-        // R = ancestors of removed slots, and every new root level; ...
+        // §8.2, 1: R = ancestors of removed slots, and every new root level; ...
         let mut refreshed = Levels::above(removed, height);
         if !rules.refresh_above_leaves {
             refreshed.clear_first();
@@ -66,6 +66,7 @@ impl Touched {
         // ... if nothing was removed or added, R = {root}.
         let nothing = removed.is_empty() && added.is_empty();
         refreshed.crown(if nothing { before.min(height.saturating_sub(1)) } else { before });
+        // §8.2, 1: A = all ancestors of added slots.
         Self { refreshed, added: Levels::above(added, height) }
     }
 

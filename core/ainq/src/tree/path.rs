@@ -54,7 +54,7 @@ impl<A: Algebra> Path<A> {
                 keys.push(kept.clone());
                 continue;
             }
-            // v ∈ R: unwrap with the child's key before that child's step; ...
+            // §8.4: v ∈ R: unwrap with the child's key before that child's step; ...
             let wrap = find(node, child).ok_or(Error::MissingEntry)?;
             let place = Place { d0, parent: node, child };
             let star = match keys.last_mut() {

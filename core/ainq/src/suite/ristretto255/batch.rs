@@ -38,6 +38,7 @@ pub(super) fn agree(k: &Scalar, qs: &[RistrettoPoint]) -> Vec<Result<AgreedSecre
     if !bool::from(normalised(k).1) {
         return qs.iter().map(|_| Err(Error::InvalidScalar)).collect();
     }
+    // §1.3: half the scalar times the doubled point.
     let half = Zeroizing::new(*k * Scalar::from_bytes_mod_order(HALF));
     let (clamped, fits) = normalised(&half);
     let has_lanes = x25519::backend() != Backend::Serial;
@@ -61,10 +62,12 @@ fn in_lanes(clamped: &[u8; 32], qs: &[RistrettoPoint]) -> Vec<Result<AgreedSecre
 
 /// u(8·k·Q) out of the encoding of 2·(k/2)·Q.
 fn on_the_edwards_curve(half: &Scalar, qs: &[RistrettoPoint]) -> Vec<Result<AgreedSecret, Error>> {
+    // 2·(k/2)·Q, encoded with one inversion for all.
     let products = Zeroizing::new(qs.iter().map(|q| half * q).collect::<Vec<_>>());
     let encodings = Zeroizing::new(RistrettoPoint::double_and_compress_batch(products.iter()));
     let points: Vec<FieldElement> =
         encodings.iter().map(|s| FieldElement::from_bytes(s.as_bytes()).square()).collect();
+    // Three doublings multiply by the cofactor.
     montgomery::times_eight(&points).iter().map(|secret| checked(secret)).collect()
 }
 

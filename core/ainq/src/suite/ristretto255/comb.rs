@@ -44,6 +44,7 @@ impl Comb {
         for bit in (0..PIECE).rev() {
             product += product;
             let ones = pieces.iter().map(|piece| u64::from_le_bytes(*piece) >> bit & 1);
+            // One bit of each of the four pieces chooses the sum.
             let choice = ones.zip(0..).fold(0, |choice, (one, piece)| choice | one << piece);
             if let Some(sum) = self.0.get(choice as usize).filter(|_| choice != 0) {
                 product += sum;
