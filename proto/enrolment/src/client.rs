@@ -116,8 +116,10 @@ impl<S: Suite> EnrolmentClient<S> {
         backoff: Backoff,
         rng: &mut dyn CryptoRngCore,
     ) -> Result<Self, Error> {
+        // §3.3: the proofs cover a session number, drawn once for each enrolment.
         let mut session = [0; 16];
         rng.fill_bytes(&mut session);
+        // §3.3: draws x_i and the reply point N_i, and proves possession of tsk and x_i.
         let (_, pending) =
             quiver_ainq::EnrolmentRequest::create(deployment, token, kgcs.ids(), session, rng)?;
         Ok(Self::resume(pending, kgcs, backoff))
@@ -125,6 +127,7 @@ impl<S: Suite> EnrolmentClient<S> {
 
     /// Goes on with an enrolment that was persisted.
     pub fn resume(pending: PendingEnrolment<S>, kgcs: &Kgcs<S>, backoff: Backoff) -> Self {
+        // §3.4: byte-identical after a restart: the KGC refuses any other request under this token.
         let (request, digest) = (pending.request().encode(), pending.request().digest());
         Self { shared: SharedRequest { pending, request, digest }, selection: kgcs.select(backoff) }
     }
@@ -181,6 +184,7 @@ pub fn done<S: Suite>(
     rng: &mut dyn CryptoRngCore,
 ) -> Message<S> {
     let public = keypair.public();
+    // §3.9: signed `enrolled` over the serial, under y: only a holder of a key can sign that.
     let signature = keypair.sign(deployment, Label::Enrolled, &public.identity.serial, rng);
     Message::EnrolDone(EnrolDone { drone: public.encode(), signature: signature.encode() })
 }
@@ -200,6 +204,7 @@ impl<S: Suite> SharedRequest<S> {
         deployment: &Deployment<S>,
         message: &EnrolReply,
     ) -> Option<Result<DroneKeypair<S>, Error>> {
+        // §3.5: opens a reply to H(request); s·P = R + H0·P_pub is the only way to a usable key.
         (message.request_digest == self.digest).then(|| {
             SealedReply::decode(&message.reply).and_then(|reply| self.pending.open(deployment, &reply))
         })

@@ -114,6 +114,7 @@ impl<S: Suite> Kgc<S> {
         if share.kgc() != self.config.id {
             return Err(Error::WrongKgc);
         }
+        // §3.7: a commitment ends with a refresh.
         self.rounds.clear();
         self.config.master = Master::Share(share);
         Ok(())
@@ -151,6 +152,7 @@ impl<S: Suite> Kgc<S> {
             Message::EnrolSigning(signing) => self.enrol_signing(now, from, &signing, rng),
             Message::EnrolDone(done) => self.enrol_done(now, from, &done),
             Message::RevocationQuery(query) => {
+                // §12.7: 4 lists at once for a peer, and one every 15 s.
                 if self.answers.take(now.monotonic, from) {
                     self.revocation_query(now, from, &query);
                 }
@@ -188,6 +190,7 @@ impl<S: Suite> Kgc<S> {
 
     /// Reports an offence of a peer.
     fn blame(&mut self, peer: Peer, offence: Offence) {
+        // §13.8: forgeries, and many messages that cannot be read, have the peer refused for a while.
         if let Some(misdeed) = self.misdeeds.weigh(peer, &offence) {
             self.out.penalize(peer, misdeed);
         }
@@ -211,14 +214,14 @@ impl<S: Suite> Machine for Kgc<S> {
                 self.list_recovery.disconnected(peer);
                 self.rounds.disconnected(peer);
             }
-            // A KGC is in no group.
+            // §13.6: a KGC is in no group.
             Input::Received { via: Via::Group, .. } => {}
             Input::Received { from, via, bytes } => {
                 if let Some(message) = self.decode((from, via), bytes) {
                     self.dispatch(now, from, message, rng);
                 }
             }
-            // Another copy may sign with the same nonces.
+            // §13.9: another copy may sign with the same nonces.
             Input::Resumed => self.rounds.clear(),
             Input::Command(KgcCommand::RevokeDrones(drones)) => {
                 self.revoke_drones(now, drones, rng);

@@ -74,6 +74,7 @@ impl<S: Suite> Coordinator<S> {
         let Some(round) = self.round.as_mut().filter(|round| round.repeats < MAX_REPEATS) else {
             return Vec::new();
         };
+        // §3.9: the same shares are asked for four times in a round, before another round opens.
         round.repeats += 1;
         self.deadline = Some(now.monotonic + slice);
         let order = round.order(shared);
@@ -93,7 +94,7 @@ impl<S: Suite> Coordinator<S> {
         (now, from): (Now, Peer),
         message: &EnrolCommitment,
     ) -> Steps<S> {
-        // Only of a KGC that was asked, and for this very request.
+        // §3.6: only from a KGC that was asked, and for this very request.
         let asked = self.contact(from).is_some_and(|contact| contact.stage == Stage::Asked);
         if !asked || message.request_digest != shared.digest {
             return Vec::new();
@@ -118,14 +119,16 @@ impl<S: Suite> Coordinator<S> {
         deployment: &Deployment<S>,
         message: &EnrolCommitment,
     ) -> Result<Stage, Error> {
+        // §3.6: a KGC that the request names.
         if !kgcs(shared).contains(&message.kgc) {
             return Err(Error::WrongKgc);
         }
-        // A statement that was verified before need not be verified again.
+        // §3.6: a statement that was verified before need not be verified again.
         let known = match self.known.iter().find(|known| known.statement == message.statement) {
             Some(known) => known,
             None => self.learn(deployment, &message.statement)?,
         };
+        // §3.6: j has a share under this statement, and D_j ‖ E_j are points.
         let checked = known.verifier.check_commitment(message.kgc, &message.commitment);
         checked.map_err(|_| Error::Malformed("commitment"))?;
         let (kgc, commitment, shares) = (message.kgc, message.commitment.clone(), known.shares);
@@ -149,6 +152,7 @@ impl<S: Suite> Coordinator<S> {
         if self.round.is_some() {
             return Vec::new();
         }
+        // §3.6: t of them under one version of the shares.
         let Some((verifier, signers)) = contact::signers(&self.known, &self.contacts) else {
             return Vec::new();
         };
@@ -174,6 +178,7 @@ impl<S: Suite> Coordinator<S> {
         message: &EnrolShare,
         rng: &mut dyn CryptoRngCore,
     ) -> Steps<S> {
+        // §3.6: H(package) names the round: a share of an earlier one is of no use.
         let Some(round) = self.round.as_mut().filter(|round| *round.package() == message.package_digest)
         else {
             return Vec::new();
@@ -192,6 +197,7 @@ impl<S: Suite> Coordinator<S> {
                 }
             }
         };
+        // §3.10: the drone excludes their senders and begins again at once with the others.
         let mut steps: Steps<S> = Vec::new();
         for (kgc, peer) in culprits {
             self.set_aside(peer);
@@ -210,12 +216,13 @@ impl<S: Suite> Coordinator<S> {
         rng: &mut dyn CryptoRngCore,
     ) -> Steps<S> {
         let Some(contact) = self.contact(from) else { return Vec::new() };
+        // §3.1: a refusal refers to the nonce of the hello, or to H(request).
         let greeted = matches!(&contact.stage, Stage::Greeted(nonce) if message.reference == *nonce);
         let answered = matches!(contact.stage, Stage::Idle | Stage::Greeted(_));
         if !greeted && (answered || message.reference != shared.digest) {
             return Vec::new();
         }
-        // A refusal is not authenticated: it slows the drone down, and no more.
+        // §3.5: a refusal is not authenticated: it slows the drone down, and no more.
         contact.refused = Some(message.reason);
         contact.rests_until = now.monotonic + message.retry_after.min(LONGEST_REST);
         self.set_aside(from);
@@ -232,6 +239,7 @@ impl<S: Suite> Coordinator<S> {
     fn hopeless(&mut self, shared: &SharedRequest<S>) -> Option<Step<S>> {
         let final_words = self.contacts.iter().filter_map(|contact| contact.refused);
         let final_words: Vec<_> = final_words.filter(|reason| !reason.is_transient()).collect();
+        // §3.10: reported once, when fewer than t are left.
         let others = kgcs(shared).len().saturating_sub(final_words.len());
         let hopeless = others < self.needed(shared) && !self.told_refused;
         self.told_refused |= hopeless;
@@ -241,6 +249,7 @@ impl<S: Suite> Coordinator<S> {
     /// The round came to nothing: at once another attempt without those set aside, if the others are enough.
     fn resume(&mut self, shared: &SharedRequest<S>, now: Now, rng: &mut dyn CryptoRngCore) -> Steps<S> {
         let spent = self.round.take();
+        // §3.10: at once, if those that are left are t.
         if self.usable(now) >= self.needed(shared) {
             return self.attempt(now, rng);
         }
@@ -248,6 +257,7 @@ impl<S: Suite> Coordinator<S> {
             let signed = |contact: &&mut Contact| round.peers().contains(&contact.peer);
             self.contacts.iter_mut().filter(signed).for_each(|contact| contact.stage = Stage::Idle);
         }
+        // §3.10: otherwise reports who answered, and waits.
         self.deadline = Some(now.monotonic + self.backoff.next(rng));
         self.too_few(shared).into_iter().collect()
     }
@@ -301,6 +311,7 @@ impl<S: Suite> Coordinator<S> {
 
     /// t, or its lower bound as long as it is unknown.
     fn needed(&self, shared: &SharedRequest<S>) -> usize {
+        // §3.6: 2t > n.
         self.threshold().map_or(kgcs(shared).len() / 2 + 1, usize::from)
     }
 }
@@ -332,6 +343,7 @@ impl<S: Suite> KgcSelection<S> for Coordinator<S> {
         rng: &mut dyn CryptoRngCore,
     ) -> Steps<S> {
         self.contacts.retain(|contact| contact.peer != peer);
+        // §3.7: a commitment ends with the connection that it was given to.
         let spoilt = self.round.as_ref().is_some_and(|round| round.due(peer).is_some());
         if self.contacts.is_empty() {
             self.round = None;
@@ -353,11 +365,13 @@ impl<S: Suite> KgcSelection<S> for Coordinator<S> {
             return again;
         }
         let mut steps = Vec::new();
+        // §3.10: who committed itself and did not sign in time is excluded as well.
         let silent: Culprits = self.round.iter().flat_map(Round::silent).collect();
         for (kgc, peer) in &silent {
             self.set_aside(*peer);
             steps.push(Step::Trouble(EnrolmentTrouble::Silent { kgc: *kgc, peer: *peer }));
         }
+        // §3.10: too few are left: all are asked again, for being named is no proof.
         if silent.is_empty() || self.usable(now) < self.needed(shared) {
             steps.extend(self.too_few(shared));
             self.forgive();
@@ -387,6 +401,7 @@ impl<S: Suite> KgcSelection<S> for Coordinator<S> {
                 self.commitment(shared, deployment, (now, from), commitment)
             }
             Message::EnrolShare(share) => self.share(shared, deployment, (now, from), share, rng),
+            // §3.5: a whole key that verifies is good, whoever issued it.
             Message::EnrolReply(reply) => match shared.open(deployment, reply) {
                 None => Vec::new(),
                 Some(Ok(keypair)) => alloc::vec![Step::Enrolled(keypair)],

@@ -37,6 +37,7 @@ impl<S: Suite> Round<S> {
         message: Vec<u8>,
         signers: Vec<(KgcId, Peer, Vec<u8>)>,
     ) -> Option<Self> {
+        // §3.6: the package lists the commitments by ascending KGC: one set of them has one digest.
         let signers = ascending(signers, |(kgc, ..)| *kgc);
         let peers = signers.iter().map(|(_, peer, _)| *peer).collect();
         let parts: Vec<_> = signers.into_iter().map(|(kgc, _, commitment)| (kgc, commitment)).collect();
@@ -80,6 +81,7 @@ impl<S: Suite> Round<S> {
         if sealed.kgc() != kgc {
             return Err(Error::WrongKgc);
         }
+        // §3.7: sealed for H(request), j and H(package): a share of another round does not open.
         let share = pending.open_share(&self.package, &sealed)?;
         self.shares.push((kgc, share));
         Ok(self.shares.len() == self.parts.len())
@@ -92,8 +94,9 @@ impl<S: Suite> Round<S> {
     ) -> Result<DroneKeypair<S>, Culprits> {
         let all = || self.parts.iter().zip(&self.peers).map(|((kgc, _), peer)| (*kgc, *peer));
         match self.verifier.aggregate(&self.message, &self.parts, &self.shares) {
-            // FROST has verified it; whatever else could be wrong with it is the doing of all.
+            // §3.10: FROST has verified it; whatever else could be wrong with it is the doing of all.
             Ok(partial) => accept(partial).map_err(|_| all().collect()),
+            // §3.10: a failure that names nobody is the doing of all, too.
             Err(error) if error.culprits().is_empty() => Err(all().collect()),
             Err(error) => Err(all().filter(|(kgc, _)| error.culprits().contains(kgc)).collect()),
         }

@@ -39,6 +39,7 @@ impl Single {
         from: Peer,
         message: &EnrolCookie,
     ) -> Option<Step<S>> {
+        // §3.3: the cookie that the hello under way asked for.
         let expected = self.kgcs.first() == Some(&from) && self.nonce == Some(message.nonce);
         expected.then(|| Step::Send(from, shared.request(message)))
     }
@@ -58,6 +59,7 @@ impl Single {
         if self.kgcs.first() != Some(&from) || !about_us {
             return None;
         }
+        // §3.5: at most four minutes, whatever an unauthenticated refusal says.
         let wait = self.backoff.next(rng).max(message.retry_after.min(Duration::from_secs(240)));
         self.deadline = Some(now.monotonic + wait);
         self.nonce = None;
@@ -111,6 +113,7 @@ impl<S: Suite> KgcSelection<S> for Single {
     ) -> Steps<S> {
         let step = match message {
             Message::EnrolCookie(cookie) => self.cookie(shared, from, cookie),
+            // §3.4: the stored reply to a repeat is as good as the first.
             Message::EnrolReply(reply) => shared.open(deployment, reply).map(|opened| match opened {
                 Ok(keypair) => Step::Enrolled(keypair),
                 Err(error) => Step::Wrong(from, error),

@@ -66,6 +66,7 @@ impl ListRecovery {
     }
 
     fn defer(&mut self, now: Duration) {
+        // §12.5: a claim without a list delays revocations for a minute, once in an hour.
         if self.until.is_none() && now >= self.rested {
             self.until = Some(now.saturating_add(PATIENCE));
             self.rested = now.saturating_add(REST);
@@ -94,7 +95,7 @@ impl<S: Suite> Kgc<S> {
         if !self.list_recovery.ask(now.monotonic, peer) {
             return;
         }
-        // In a quorum the other members refuse what contradicts their signatures.
+        // §5.4: in a quorum the other members refuse what contradicts their signatures.
         if matches!(self.config.master, Master::Whole(_)) {
             self.list_recovery.defer(now.monotonic);
         }
@@ -107,6 +108,7 @@ impl<S: Suite> Kgc<S> {
     /// A list that is due to be renewed as the KGC starts may be that of a backup: others come first.
     pub(super) fn defer_renewal(&mut self, now: Now) {
         let whole = matches!(self.config.master, Master::Whole(_));
+        // §12.5: a KGC whose list is due as it starts waits that minute too.
         if whole && self.revocations.number() > 0 && now.unix >= self.renewal_time() {
             self.list_recovery.defer(now.monotonic);
         }
@@ -121,10 +123,12 @@ impl<S: Suite> Kgc<S> {
         bytes: &[u8],
         rng: &mut dyn CryptoRngCore,
     ) {
+        // §12.5: only a list that was asked for.
         if !self.list_recovery.answered(from) {
             return self.blame(from, Offence::OutOfPlace("message to a KGC"));
         }
         let former: RevocationList = self.revocations.list().clone();
+        // §12.5: adopted if this KGC's own key has signed it.
         match self.revocations.offer(&self.config.deployment, bytes) {
             Ok(true) => {}
             Ok(false) => return,
@@ -139,7 +143,7 @@ impl<S: Suite> Kgc<S> {
             ..core::mem::replace(&mut self.list_recovery, ListRecovery::new())
         };
         self.list_in_force();
-        // Entries signed after the restore, and before this list came.
+        // §12.5: entries signed after the restore, and before this list came.
         self.revoke_drones(now, former.revoked, rng);
         self.renew_list(now, rng);
     }

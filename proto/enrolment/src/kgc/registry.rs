@@ -40,12 +40,16 @@ impl Registry {
     pub(crate) fn apply(&mut self, record: &KgcRecord) {
         match record {
             KgcRecord::Issued { token_id, name, identity, request, reply, .. } => {
+                // §3.4: a single KGC stores the reply for a byte-identical repeat.
                 self.bind(token_id, name, identity, *request, Some(reply.clone()));
             }
             KgcRecord::Pinned { token_id, name, identity, request, .. } => {
+                // §3.8: a KGC of a quorum binds the token to the first request, and answers differently each
+                // time.
                 self.bind(token_id, name, identity, *request, None);
             }
             KgcRecord::Contributed { token_id, .. } => {
+                // §3.9: rounds are counted for ever.
                 *self.contributions.entry(*token_id).or_default() += 1;
             }
             KgcRecord::Enrolled { token_id, .. } => {
@@ -67,6 +71,7 @@ impl Registry {
         let identity = Identity::decode(identity);
         let drone = identity.as_ref().map_or(Revoked::unknown(*token_id), Revoked::from);
         self.by_token.insert(*token_id, Issue { request, drone, reply });
+        // §3.4: a revoked drone holds no name.
         if !self.revoked_serials.contains(token_id) {
             self.by_name.insert(name.into(), *token_id);
         }
@@ -79,6 +84,7 @@ impl Registry {
 
     /// Whether no more shares are made for this token: its drone holds a key, or it had all its rounds.
     pub(crate) fn is_spent(&self, token_id: &Serial) -> bool {
+        // §3.9: at most 8 rounds per token, and none once the drone has proven that it holds a key.
         let rounds = self.contributions.get(token_id).copied().unwrap_or_default();
         rounds >= MAX_ROUNDS || self.enrolled.contains(token_id)
     }

@@ -14,6 +14,7 @@ use crate::threshold::Master;
 
 impl<S: Suite> Kgc<S> {
     pub(super) fn enrol_hello(&mut self, now: Now, from: Peer, hello: &EnrolHello) {
+        // §3.3: a stranger's first packet costs one MAC.
         let cookie = self.cookies.bake(now.monotonic, from, &[&hello.nonce]);
         let answer = Message::EnrolCookie(EnrolCookie { nonce: hello.nonce, cookie });
         self.out.send(&self.config.deployment, from, &answer);
@@ -26,6 +27,7 @@ impl<S: Suite> Kgc<S> {
         message: &EnrolRequest,
         rng: &mut dyn CryptoRngCore,
     ) {
+        // §3.4: first the cookie.
         if !self.cookies.recognises(now.monotonic, from, &[&message.nonce], &message.cookie) {
             self.refuse(from, None, Reason::BadCookie, &message.nonce);
             return;
@@ -38,11 +40,11 @@ impl<S: Suite> Kgc<S> {
                 return;
             }
         };
-        // A request has one encoding, so equal digests are a byte-identical repetition.
+        // §3.4: a request has one encoding, so equal digests are a byte-identical repeat.
         let digest = request.digest();
         let token_id = request.statement().id;
         let issue = self.registry.find(&token_id).filter(|issue| issue.request == digest);
-        // Byte-identical to a verified request: its sender may learn the token's state.
+        // §3.4: it gets the stored reply; its sender has proven itself, and may learn the token's state.
         if let Some(reply) = issue.and_then(|issue| issue.reply.clone()) {
             if let Err(reason) = self.may_answer(&token_id, &digest) {
                 return self.refuse(from, Some(token_id), reason, &digest);
@@ -53,11 +55,13 @@ impl<S: Suite> Kgc<S> {
             return;
         }
         let this: KgcId = self.config.id;
+        // §3.4: the operator's signature, the expiry, and both proofs.
         match request.verify(&self.config.deployment, &self.config.operators, this, now.unix) {
             Ok(request) => self.answer_request(now, from, request, digest, rng),
             Err(error) => {
                 let reason = refusal_reason(&error);
                 self.refuse(from, Some(token_id), reason, &digest);
+                // §13.8: expired or foreign tokens are no offence.
                 if matches!(reason, Reason::Malformed | Reason::BadSignature) {
                     self.blame(from, error.into());
                 }
@@ -71,6 +75,7 @@ impl<S: Suite> Kgc<S> {
             return Err(Reason::TokenRevoked);
         }
         match self.registry.find(token_id) {
+            // §3.4: another P_i under the same token is refused for ever.
             Some(issue) if issue.request != *digest => Err(Reason::TokenReused),
             _ if self.registry.is_spent(token_id) => Err(Reason::TokenSpent),
             _ => Ok(()),
@@ -86,10 +91,12 @@ impl<S: Suite> Kgc<S> {
         rng: &mut dyn CryptoRngCore,
     ) {
         let token_id = *request.token_id();
-        // Only after the signatures hold: the knowledge of a token's id reveals nothing of its state.
+        // §3.4: neither revoked nor pinned to another key. Only after the signatures hold: the knowledge of a
+        // token's id reveals nothing of its state.
         if let Err(reason) = self.may_answer(&token_id, &digest) {
             return self.refuse(from, Some(token_id), reason, &digest);
         }
+        // §3.4: no other drone holds the name.
         if self.registry.name_is_taken(request.identity().name.as_str(), &token_id, now.unix) {
             return self.refuse(from, Some(token_id), Reason::NameTaken, &digest);
         }
@@ -110,6 +117,7 @@ impl<S: Suite> Kgc<S> {
         let Master::Whole(master) = &self.config.master else { return };
         let token_id = *request.token_id();
         let name = request.identity().name.clone();
+        // §3.5: s and R, sealed under e·P_i ‖ e·N_i.
         let (reply, public) = master.issue(&self.config.deployment, request, self.config.id, rng);
         let handle = public.handle();
         let record = KgcRecord::Issued {
@@ -122,6 +130,7 @@ impl<S: Suite> Kgc<S> {
             reply: reply.encode(),
             at: now.unix,
         };
+        // §3.4: pin and reply are durable before the KGC answers.
         self.registry.apply(&record);
         self.out.persist(record);
         let answer = EnrolReply { request_digest: digest, reply: reply.encode() };

@@ -85,15 +85,17 @@ impl<S: Suite> Kgc<S> {
         for drone in drones {
             let drone = self.registry.drone(&drone.serial).unwrap_or(drone);
             let named = self.revocations.list().find(&drone.serial);
+            // §12.3: an identity that ended a day ago is refused by every clock, without a list.
             if !drone.has_ended(now.unix) && !named.is_some_and(|named| named.covers(&drone)) {
                 let wanted = self.wanted.entry(drone.serial).or_insert(drone);
                 *wanted = wanted.and(&drone);
             }
         }
         if matches!(self.config.master, Master::Whole(_)) {
-            // They enrol no more, whenever the list is signed.
+            // §3.4: they enrol no more, whenever the list is signed.
             self.registry.revoke_drones(self.wanted.values());
         }
+        // §12.5: signs nothing before the claimed list has come or its time is over.
         if let Some(wait) = self.list_recovery.wait(now.monotonic).filter(|_| !self.wanted.is_empty()) {
             self.out.event(KgcEvent::RevocationDeferred { wait });
         }
@@ -128,6 +130,7 @@ impl<S: Suite> Kgc<S> {
             return;
         }
         let (group, epoch) = (core.group.clone(), core.epoch);
+        // §10.7: a proof that does not hold blames its sender.
         match proof.verify(&self.config.deployment, &group) {
             Err(error) => self.blame(from, error.into()),
             Ok(leader) => {
@@ -144,14 +147,14 @@ impl<S: Suite> Kgc<S> {
     pub(super) fn renew_list(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         let wait = self.list_recovery.wait(now.monotonic);
         let renew = self.revocations.number() > 0 && now.unix >= self.renewal_time();
-        // Not together with who waits for it, if that is too long.
+        // §12.3: renews what there is even at the limit, without the entries that do not fit.
         if renew
             && wait.is_none()
             && let Err(error) = self.sign_list(now, true, rng).or_else(|_| self.sign_list(now, false, rng))
         {
             self.out.event(KgcEvent::RevocationFailed(error));
         }
-        // A due list that others have to sign is requested again after a while.
+        // §5.4: a due list that others have to sign is requested again after a while.
         let whole = matches!(self.config.master, Master::Whole(_));
         let patience = if whole { wait.map_or(1, |wait| wait.as_secs().max(1)) } else { RENEWAL_PATIENCE };
         let wait = Duration::from_secs(self.renewal_time().saturating_sub(now.unix).max(patience));
@@ -166,15 +169,19 @@ impl<S: Suite> Kgc<S> {
     /// Signs a list of all entries of the newest, without those whose identity has ended, and with the
     /// waiting ones if asked to.
     fn sign_list(&mut self, now: Now, with_wanted: bool, rng: &mut dyn CryptoRngCore) -> Result<(), Error> {
+        // §12.3: a KGC of a quorum knows only drones that it helped to issue: of others the entry says the
+        // end.
         let known = |drone: &Revoked| self.registry.drone(&drone.serial).unwrap_or(*drone);
         let mut revoked: Vec<Revoked> = self.revocations.list().revoked.iter().map(known).collect();
         revoked.extend(self.wanted.values().filter(|_| with_wanted));
+        // §12.3: left out a day after the identity's end.
         revoked.retain(|drone| !drone.has_ended(now.unix));
-        // At least the time: a KGC whose state went back does not count from there.
+        // §12.5: at least the time of issue: a KGC whose state went back does not count from there.
         let number = self.revocations.number().saturating_add(1).max(now.unix);
         let next_update = now.unix.saturating_add(self.config.revocation_validity.max(1));
         let mut list = RevocationList { number, issued: now.unix, next_update, revoked };
         list.sort();
+        // §5.4: what a quorum revokes takes the signatures of t.
         let Master::Whole(master) = &self.config.master else {
             self.out.event(KgcEvent::RevocationListWanted(list));
             return Ok(());
@@ -192,6 +199,7 @@ impl<S: Suite> Kgc<S> {
             Err(error) => return self.out.event(KgcEvent::RevocationFailed(error)),
         }
         let number = self.revocations.number();
+        // §15: durable before anybody receives it.
         self.out.persist(KgcRecord::RevocationList { number, list: bytes });
         self.out.event(KgcEvent::RevocationListSigned { number });
         self.list_in_force();
@@ -206,6 +214,7 @@ impl<S: Suite> Kgc<S> {
         for (what, len, limit) in self.revocation_usage().fills() {
             self.out.event(KgcEvent::RevocationListFills { what, len, limit });
         }
+        // §12.3: whoever asked before gets it at once; others see its number in a header, and ask.
         for (peer, max_len) in self.listeners.clone() {
             self.answer(peer, &RevocationQuery { number: number.saturating_sub(1), max_len });
         }

@@ -61,6 +61,7 @@ impl<S: Suite> Rounds<S> {
     pub(super) fn open(&mut self, now: Duration, request: [u8; 32], round: Round<S>) {
         let key = (round.peer, request);
         self.remove(&key);
+        // §3.7: at most 4 open commitments for one token, where the oldest goes.
         let holders = self.holders.entry(request).or_default();
         let oldest = (holders.len() >= MAX_PER_TOKEN).then(|| holders.front().copied()).flatten();
         if let Some(oldest) = oldest {
@@ -71,6 +72,7 @@ impl<S: Suite> Rounds<S> {
         self.next = self.next.wrapping_add(1);
         self.open.insert(key, Open { number, round: Some(round), answer: None });
         self.ends.push_back((now.saturating_add(LIFETIME), number, key));
+        // §3.7: and 8,192 in all, where the oldest goes.
         while self.open.len() > MAX_OPEN || self.ends.len() > 2 * MAX_OPEN {
             let Some((_, number, key)) = self.ends.pop_front() else { break };
             self.end(number, &key);
@@ -79,6 +81,7 @@ impl<S: Suite> Rounds<S> {
 
     /// Takes the round that was opened for this peer and request: it is over, whatever its result.
     pub(super) fn take(&mut self, peer: Peer, request: &[u8; 32]) -> Option<Round<S>> {
+        // §3.7: a commitment is good for one share.
         self.open.get_mut(&(peer, *request))?.round.take()
     }
 
@@ -92,6 +95,7 @@ impl<S: Suite> Rounds<S> {
 
     /// The share that was given to this peer for this very package.
     pub(super) fn answer(&self, peer: Peer, request: &[u8; 32], parts: &Parts) -> Option<&EnrolShare> {
+        // §3.7: the same package gets the same share again, byte for byte.
         let (package, share) = self.open.get(&(peer, *request))?.answer.as_ref()?;
         (package == parts).then_some(share)
     }
@@ -114,6 +118,7 @@ impl<S: Suite> Rounds<S> {
 
     /// Ends the rounds of a disconnected peer.
     pub(super) fn disconnected(&mut self, peer: Peer) {
+        // §3.7: a commitment ends with the connection that it was given to.
         let keys: Vec<Key> =
             self.open.range((peer, [0; 32])..=(peer, [255; 32])).map(|(key, _)| *key).collect();
         for key in keys {

@@ -39,6 +39,7 @@ impl<S: Suite> Kgc<S> {
             commitment: committed.commitment,
             statement: share.statement().to_vec(),
         };
+        // §3.6: durable: token → request, before the commitment leaves; d_j, e_j stay in memory.
         self.pin(now, &request, digest);
         self.rounds.open(now.monotonic, digest, Round { peer: from, request, sign: committed.sign });
         self.out.send(&self.config.deployment, from, &Message::EnrolCommitment(answer));
@@ -73,19 +74,20 @@ impl<S: Suite> Kgc<S> {
     ) {
         let digest = message.request_digest;
         self.rounds.expire(now.monotonic);
-        // The answer got lost: the same one again, which reveals nothing new.
+        // §3.7: the answer got lost: the same share again, byte for byte, which reveals nothing new.
         if let Some(share) = self.rounds.answer(from, &digest, &message.parts).cloned() {
             return self.out.send(&self.config.deployment, from, &Message::EnrolShare(share));
         }
-        // Taken out of the open rounds before anything else: no second try with the same nonces.
+        // §3.7: taken out of the open rounds before anything else: no second try with the same nonces.
         let Some(Round { request, sign, .. }) = self.rounds.take(from, &digest) else {
             return self.refuse(from, None, Reason::RoundOver, &digest);
         };
         let token_id = *request.token_id();
-        // It may have been revoked in between.
+        // §3.9: the token may have been revoked or used up in between.
         if let Err(reason) = self.may_answer(&token_id, &digest) {
             return self.refuse(from, Some(token_id), reason, &digest);
         }
+        // §3.7: signs no byte that the drone sends: the message is built from the request it is bound to.
         match sign(request.identity_statement(&self.config.deployment), &message.parts) {
             Ok(contribution) => {
                 let answer = self.contribute(now, &request, &contribution, rng);
@@ -109,6 +111,7 @@ impl<S: Suite> Kgc<S> {
         rng: &mut dyn CryptoRngCore,
     ) -> Option<EnrolShare> {
         let token_id = *request.token_id();
+        // §3.7: sealed for H(request), j and H(package): only the drone can open it.
         let sealed = request.seal_share(self.config.id, &contribution.package, &contribution.share, rng);
         let sealed = sealed.ok()?;
         let handle = request.public_key(contribution.r).handle();
@@ -142,6 +145,7 @@ impl<S: Suite> Kgc<S> {
     fn proven(&self, message: &EnrolDone) -> Result<Handle, Offence> {
         let (drone, signature) = message.decode::<S>()?;
         let serial = &drone.identity.serial;
+        // §3.9: only a holder of a key under the token's serial can sign this.
         signature.verify(&self.config.deployment, &drone, Label::Enrolled, serial)?;
         Ok(drone.handle())
     }

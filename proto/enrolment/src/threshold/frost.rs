@@ -53,6 +53,7 @@ impl<S: QuorumSuite> Verifier<S> for PublicShares<S> {
         let package = package::<S>(Self::version(self), message.to_vec(), parts)?;
         let mut decoded = BTreeMap::new();
         let mut culprits = Vec::new();
+        // §3.10: a share that does not decode is as wrong as one that does not verify.
         for (kgc, share) in shares {
             match SignatureShare::<S>::decode(share) {
                 Ok(share) => drop(decoded.insert(*kgc, share)),
@@ -62,6 +63,7 @@ impl<S: QuorumSuite> Verifier<S> for PublicShares<S> {
         if !culprits.is_empty() {
             return Err(Error::InvalidSignatureShares { culprits });
         }
+        // §3.6: s = Σ z_j and R, verified under P_pub; otherwise FROST names the wrong shares.
         self.aggregate_partial_key(&package, &decoded)
     }
 }

@@ -51,7 +51,9 @@ impl<S: QuorumSuite> MasterShare<S> {
         share: SecretShare<S>,
         statement: &QuorumStatement<S>,
     ) -> Result<Self, Error> {
+        // §3.6: the quorum itself signed its public shares: P_pub is all there is to pin.
         let verified = statement.verify(deployment).map_err(|_| Error::WrongQuorum)?;
+        // A refresh changes share and statement: both are of one version.
         signer::check(deployment, &share, &verified)?;
         let (kgc, version) = (share.kgc(), share.version());
         Ok(Self { kgc, version, statement: statement.encode(), signer: signer::signer(share) })

@@ -91,6 +91,7 @@ pub(super) fn signers<S: Suite>(
     known: &[Known<S>],
     contacts: &[Contact],
 ) -> Option<(Arc<dyn Verifier<S>>, Signers)> {
+    // §3.6: one version of the shares for a round, the newest for which there are t.
     let by_version = ascending(known, |known| core::cmp::Reverse(known.verifier.version()));
     by_version.into_iter().find_map(|known| {
         let mut signers = Signers::new();
@@ -98,6 +99,7 @@ pub(super) fn signers<S: Suite>(
             let Stage::Committed { kgc, commitment, shares } = &contact.stage else { continue };
             // Two claim to be the same KGC: the first is believed until its share proves otherwise.
             let taken = signers.iter().any(|(there, ..)| there == kgc);
+            // §3.10: those excluded stay out as long as the others are enough.
             if *shares == known.shares && !contact.aside && !taken {
                 signers.push((*kgc, contact.peer, commitment.clone()));
             }

@@ -29,6 +29,7 @@ pub(in crate::threshold) fn signer<S: QuorumSuite>(share: SecretShare<S>) -> Box
 
 impl<S: QuorumSuite> Signer<S> for Arc<SecretShare<S>> {
     fn commit(&self, rng: &mut dyn CryptoRngCore) -> Result<Committed<S>, Error> {
+        // §3.6: D_j ‖ E_j go out, d_j and e_j stay in the closure, which can be called once.
         let (nonces, commitment) = SecretShare::commit(self, rng)?;
         let share = Self::clone(self);
         let sign = move |message: Vec<u8>, parts: &[(KgcId, Vec<u8>)]| {
@@ -43,6 +44,7 @@ fn contribute<S: QuorumSuite>(
     nonces: SigningNonces<S>,
     package: &SigningPackage<S>,
 ) -> Result<Contribution<S>, Error> {
+    // §3.6: z_j, and with it the nonces are used up.
     let z = share.sign(nonces, package)?;
     Ok(Contribution { package: package.digest(), r: package.commitment(share.master())?, share: z.encode() })
 }
