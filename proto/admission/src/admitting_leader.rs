@@ -114,7 +114,9 @@ impl<S: Suite> Gatekeeper<S> {
         let Demand { policy, authority, timing } = self.demand.clone();
         let config = GateConfig { deployment, group, keypair, policy, authority, timing };
         self.gates += 1;
+        // §A4.1: a cookie key for each gate: the cookies of one term are none of the next.
         let mut gate = Gate::compiled(config, Arc::clone(&self.compiled), Secret::random(rng), self.gates)?;
+        // §A5.4: nobody is admitted without the slot keys of the period, which outlive the term.
         if let Some(key) = &self.slot_keys {
             gate.take_slot_keys(key);
         }
@@ -123,6 +125,7 @@ impl<S: Suite> Gatekeeper<S> {
 
     /// Closes the gate of a term that is over: nobody joins that term any more.
     fn follow(&mut self, term: Option<u64>) {
+        // §A5.4: drones that were being admitted to a term that is over apply again.
         if self.term != term {
             self.gate = None;
             self.term = term;
@@ -144,9 +147,11 @@ impl<S: Suite> AdmittingLeader<S> {
     /// [`PolicyError`] if the policy is not for this group, not about these fields, over at `now`, or too large.
     pub fn demanding(mut self, demand: Demand<S>, now: UnixTime) -> Result<Self, PolicyError> {
         let group = self.leader.status().group;
+        // §A3: for this group, and about the fields of this authority; compiled once for all gates.
         let compiled = demand.policy.exchangeable(&group, &demand.authority, now)?;
         let (slot_keys, gate, term) = (None, None, None);
         self.gatekeeper = Some(Box::new(Gatekeeper { demand, compiled, slot_keys, gate, term, gates: 0 }));
+        // §A5: nobody by name, and nobody who was a member before.
         self.leader = self.leader.with_anonymous_members_only();
         Ok(self)
     }
@@ -169,9 +174,11 @@ impl<S: Suite> AdmittingLeader<S> {
         (nonce, message): (&Nonce, &Message<S>),
         rng: &mut dyn CryptoRngCore,
     ) {
+        // §6.5: without a demand, joins are by name.
         let Some(keeper) = &mut self.gatekeeper else {
             return self.refuse(from, Reason::NotAuthorised, nonce, Duration::ZERO);
         };
+        // §A4.2: refusals before a run say what is wrong.
         if let Err(wait) = self.leader.leading(now) {
             return self.refuse(from, Reason::NotReady, nonce, wait);
         }
@@ -200,6 +207,7 @@ impl<S: Suite> AdmittingLeader<S> {
         let Some(keeper) = &mut self.gatekeeper else { return };
         keeper.follow(self.leader.term());
         if let Some(gate) = &mut keeper.gate {
+            // §A8: with a timeout one piece of work, unless threads do it.
             gate.tick(now, timeout, rng);
             self.drain_gate(now);
         }
@@ -233,6 +241,7 @@ impl<S: Suite> AdmittingLeader<S> {
                 // §6.5: the key of the session is the pairwise secret of this membership.
                 let secret = AgreedSecret::new(session.pairwise().expose());
                 let member = Anonymous { pseudonym: Pseudonym(pseudonym), until };
+                // §A5: welcomed with the next epoch.
                 self.leader.admit(now, peer, nonce, Admission { member, secret });
             }
             GateEvent::Denied { peer, why } => {
@@ -285,6 +294,7 @@ impl<S: Suite> Machine for AdmittingLeader<S> {
             }
             Input::Command(AdmittingLeaderCommand::SlotKeys(key)) => {
                 if let Some(keeper) = &mut self.gatekeeper {
+                    // §A5.2: with the slot keys of the next period drones apply again.
                     keeper.gate.iter_mut().for_each(|gate| gate.take_slot_keys(&key));
                     keeper.slot_keys = Some(key);
                 }
@@ -295,6 +305,7 @@ impl<S: Suite> Machine for AdmittingLeader<S> {
             }
             Input::Disconnected { peer } => {
                 self.leader.handle_input(now, Input::Disconnected { peer }, rng);
+                // §A4.2: a run ends with its connection.
                 if let Some(gate) = self.gate() {
                     gate.disconnected(peer);
                 }

@@ -178,11 +178,13 @@ impl<S: Suite> AnonymousEdge<S> {
     /// authority certifies nothing.
     pub fn new(config: AnonymousConfig<S>, state: Option<&Snapshot>) -> Result<Self, RestoreError> {
         let terms = Terms::of(&config.authority).map_err(|_| RestoreError::Foreign)?;
+        // §A5.3: the ledger is all that outlives a membership, beside what was fetched from the KGC.
         let ledger = match state {
             None => Ledger::default(),
             Some(state) => restored(state.as_bytes(), &config.deployment)?,
         };
         let mut revocations = Revocations::new();
+        // §A5.3: the list was fetched from the KGC under the drone's name; leaders' lists are not taken.
         if let Some(list) = &config.revocations {
             revocations.offer(&config.deployment, list)?;
         }
@@ -280,6 +282,7 @@ impl<S: Suite> AnonymousEdge<S> {
         if !matches!(&self.run, Run::Idle(retry) if retry.is_none_or(|retry| retry <= now.monotonic)) {
             return;
         }
+        // §A5.2: with the period, whatever could become a membership is over.
         if now.unix >= self.until {
             return self.end(Ending::PeriodOver);
         }
@@ -326,7 +329,7 @@ impl<S: Suite> AnonymousEdge<S> {
         let mut events = Vec::new();
         while let Run::Applying(applicant) = &mut self.run {
             match applicant.poll_output() {
-                // §A5: stored before the leader learns anything.
+                // §A5.2: the count is stored before the leader learns anything.
                 Output::Persist(ledger) => {
                     self.ledger = ledger;
                     self.out.persist(stored(&self.ledger, &self.config.deployment));
@@ -355,6 +358,7 @@ impl<S: Suite> AnonymousEdge<S> {
     fn satisfied(&mut self, now: Now, pseudonym: Pseudonym) {
         let Run::Applying(applicant) = &mut self.run else { return };
         let Some((peer, nonce, session)) = applicant.take_run() else { return };
+        // §A5.1: W, from the key of the exchange, takes the place of T.
         let secret = AgreedSecret::new(session.pairwise().expose());
         let deadline = now.monotonic + self.config.timing.admission;
         self.run = Run::Admitted(Admitted { peer, nonce, pseudonym, secret, deadline });
@@ -362,6 +366,7 @@ impl<S: Suite> AnonymousEdge<S> {
 
     /// As long as nothing was shown, the same may be tried again, with the next leader first.
     fn denied(&mut self, now: Now, error: AdmissionError, rng: &mut dyn CryptoRngCore) {
+        // §A4.2: a connection has one run, once a key was shown on it.
         let shown = !matches!(&self.run, Run::Applying(applicant) if !applicant.has_shown());
         let again = match &error {
             AdmissionError::Silent => true,
@@ -395,7 +400,7 @@ impl<S: Suite> AnonymousEdge<S> {
             }
             Message::Refusal(refusal) if matches!(self.run, Run::Admitted(_)) => self.refused(from, refusal),
             Message::Welcome(welcome) => self.welcomed(now, from, welcome, rng),
-            // A list that a leader gives to some drones only would tell them from others.
+            // §A5.3: a list that a leader gives to some drones only would tell them from others.
             Message::RevocationList(_)
             // For drones with a name.
             | Message::JoinChallenge(_)
@@ -429,8 +434,8 @@ impl<S: Suite> AnonymousEdge<S> {
         }
         let (pseudonym, until) = (admitted.pseudonym, self.until);
         match self.accept(now, admitted, welcome) {
-            // Once: which of several welcomes a drone takes would say what it has seen before, or what its
-            // clock says.
+            // §A5.3: once: which of several welcomes a drone takes would say what it has seen before, or what
+            // its clock says.
             Err(offence) => {
                 self.report_offence(from, offence);
                 self.end(Ending::Denied(AdmissionError::Welcome));
@@ -450,6 +455,7 @@ impl<S: Suite> AnonymousEdge<S> {
         admitted: &Admitted,
         welcome: &mut Welcome<S>,
     ) -> Result<Membership<S>, Offence> {
+        // §10.7: not by a leader that is refused.
         self.leaders.check(&welcome.header)?;
         let (deployment, group) = (self.config.deployment.clone(), &self.config.group);
         // §7.3, but that no epoch is too old: the secret is of this run, so no other header can have been
@@ -457,11 +463,13 @@ impl<S: Suite> AnonymousEdge<S> {
         let header =
             welcome.header.clone().verify(&deployment, group, None, self.revocations.list(), now.unix)?;
         welcome.header.core.leader.clone_from(&header.core().leader);
+        // §8.2: the path message of a join carries the nonce of this run as r.
         if matches!(&welcome.part, Part::Path(path) if path.r != admitted.nonce) {
             return Err(Error::Replay.into());
         }
         let context = GroupContext { deployment, group: group.clone(), leader: header.core().leader.clone() };
         let Admitted { pseudonym, secret, .. } = admitted;
+        // §14: the context names the pseudonym and the slot, and no key.
         Ok(Membership::admitted(&context, pseudonym, secret, &header, &welcome.part)?)
     }
 
@@ -497,10 +505,11 @@ impl<S: Suite> AnonymousEdge<S> {
                 self.out.event(AnonymousEvent::Edge(EdgeEvent::Left));
                 self.end(Ending::Left);
             }
-            // The leader knows this member no more.
+            // §A5.2: the leader knows this member no more: the drone applies again.
             MembershipEnd::OutOfStep => self.end(Ending::Dropped),
             MembershipEnd::Removed | MembershipEnd::Evicted => {
                 self.out.event(AnonymousEvent::Edge(EdgeEvent::Evicted));
+                // §A5.2: the end of a period removes all anonymous members.
                 let over = now.unix >= self.until;
                 self.end(if over { Ending::PeriodOver } else { Ending::Evicted });
             }
@@ -522,6 +531,7 @@ impl<S: Suite> AnonymousEdge<S> {
         }
         let left = Duration::from_secs(self.until.saturating_sub(now.unix));
         self.ends = Some(now.monotonic.saturating_add(left));
+        // §A5.2: a member that misses the end holds a key that nobody accepts any more.
         if now.unix >= self.until {
             return self.end(Ending::PeriodOver);
         }
@@ -558,6 +568,7 @@ impl<S: Suite> Machine for AnonymousEdge<S> {
     type Record = Snapshot;
 
     fn handle_input(&mut self, now: Now, input: Input<'_, EdgeCommand>, rng: &mut dyn CryptoRngCore) {
+        // §A5.1: a start is another membership: the boot number begins with 1.
         self.boot_no = self.boot_no.max(1);
         match input {
             Input::Connected { peer, route: Route::Leader } => {
@@ -571,7 +582,7 @@ impl<S: Suite> Machine for AnonymousEdge<S> {
                     self.dispatch(now, (from, via), &mut message, rng);
                 }
             }
-            // §13.9
+            // §13.9: the machine may be a copy of itself: another boot number, and the epoch is asked for.
             Input::Resumed => {
                 self.boot_no = self.boot_no.saturating_add(1);
                 self.follow(now, rng, GroupMember::resume);
@@ -622,12 +633,14 @@ fn tagged_leave<S: Suite>(
     membership: &Membership<S>,
 ) -> Option<Message<S>> {
     let (group, slot, held) = (membership.group().clone(), membership.slot(), *membership.digest());
+    // §14: PRF(A, "leave", D held).
     let tag = leave_tag::<S>(membership.auth_key(), &held);
     Some(Message::AdmissionLeave(AdmissionLeave { group, slot, held, tag }))
 }
 
 /// All that an anonymous edge stores.
 fn stored<S: Suite>(ledger: &Ledger, deployment: &Deployment<S>) -> Snapshot {
+    // §A5.3: the ledger, and nothing that another membership could be recognised by.
     let (fingerprint, ledger) = (deployment.fingerprint(), ledger.encode());
     Snapshot::new(Writer::new().u8(VERSION).fixed(&fingerprint).lp(&ledger).finish())
 }

@@ -145,6 +145,7 @@ impl<S: Suite> Applicant<S> {
         rng.fill_bytes(&mut nonce);
         self.stage = Stage::Greeting(Run { peer, nonce });
         self.deadline = Some(now.monotonic + self.config.patience);
+        // §A4.1: a nonce and the group, nothing about the drone.
         let hello = AdmissionHello { nonce, group: self.config.group.clone() };
         self.out.send(&self.config.deployment, peer, &Message::AdmissionHello(hello));
     }
@@ -157,6 +158,7 @@ impl<S: Suite> Applicant<S> {
         rng: &mut dyn CryptoRngCore,
     ) {
         let Stage::Greeting(run) = self.stage else { return };
+        // §A4.1: a challenge repeats the nonce of the hello.
         if run != (Run { peer: from, nonce: challenge.nonce }) {
             return;
         }
@@ -164,6 +166,7 @@ impl<S: Suite> Applicant<S> {
             Err(error) => self.fail(error),
             Ok((client, hello)) => {
                 self.stage = Stage::Proving(run, Box::new(client), challenge.leader.clone());
+                // §A4.2: everything was checked before this leaves.
                 self.shown = true;
                 let (nonce, cookie) = (run.nonce, challenge.cookie);
                 let proof = Message::AdmissionProof(AdmissionProof { nonce, cookie, step: hello });
@@ -181,6 +184,7 @@ impl<S: Suite> Applicant<S> {
     ) -> Result<(Client, Vec<u8>), AdmissionError> {
         let ApplicantConfig { deployment, group, authority, credential, .. } = &self.config;
         let leader = &challenge.leader;
+        // §A4.2: it leads this group, has not expired, and is not revoked.
         match &leader.identity.role {
             Role::Leader { group: led, .. } if led == group => {}
             _ => return Err(AdmissionError::Leader("it does not lead this group")),
@@ -192,17 +196,23 @@ impl<S: Suite> Applicant<S> {
             return Err(AdmissionError::Leader("it is revoked"));
         }
         let certified = Certified::of(authority).map_err(super::PolicyError::from)?;
+        // §A4.2: the credential is of this period.
         if certified.period_at(now.unix) != self.config.period {
             return Err(AdmissionError::Expired);
         }
-        // Policies that the KGC signed are public, and compiling one takes long: a leader has to stand by it.
+        // §A4.2: policies that the KGC signed are public, and compiling one takes long: a leader has to stand
+        // by it.
         let demand = crate::demand(group, &challenge.policy);
         if challenge.signature.verify(deployment, leader, Label::Admission, &demand).is_err() {
             return Err(AdmissionError::Leader("it did not sign what it demands"));
         }
+        // §A4.2: the KGC signed the policy, for this group and about the fields of its authority.
         let policy = SignedPolicy::decode(&challenge.policy).and_then(|policy| policy.verify(deployment));
         let policy = policy.map_err(super::PolicyError::from)?;
+        // §A4.2: only then the policy is compiled and the key unlinked.
         let program = policy.exchangeable(group, authority, now.unix)?;
+        // §A4.2: policy, leader, nonce ‖ c: what is relayed to another leader, or moved, ends at the
+        // signature.
         let channel = [challenge.nonce.as_slice(), &challenge.cookie].concat();
         let server = leader.encode();
         let terms = Terms { policy: policy.id(), server: &server, channel: &channel };
@@ -244,11 +254,12 @@ impl<S: Suite> Applicant<S> {
         rng: &mut dyn CryptoRngCore,
     ) -> Result<(), AdmissionError> {
         let deployment = &self.config.deployment;
+        // §A4.1: the offer is signed `abke` over the context of this run.
         let evaluating = client.offer(offer, |context, signature| {
             let signature = Signature::decode(signature);
             signature.is_ok_and(|it| it.verify(deployment, leader, Label::Abke, context).is_ok())
         })?;
-        // It is the leader, and it will learn a bit. Counted before it does.
+        // §A4.2: it is the leader, and it will learn a bit. Counted, durably, before the commitment.
         let authority = self.config.authority.fingerprint();
         let (period, most) = (self.config.period, self.config.most);
         self.config.ledger.take(authority, &leader.identity.serial, period, most)?;
@@ -280,11 +291,13 @@ impl<S: Suite> Applicant<S> {
         rng: &mut dyn CryptoRngCore,
     ) -> Result<(), AdmissionError> {
         if evaluating.remaining() == 0 {
+            // §A4.1: all tables are evaluated: commits to the result before the seeds are shown.
             let (committed, commitment) = evaluating.commit(rng)?;
             self.send(run, commitment);
             self.stage = Stage::Committed(run, Box::new(committed));
             return Ok(());
         }
+        // §A4.1: four pieces, then more when the drone asks with an empty step.
         let asked = pieces >= WINDOW;
         if asked {
             self.send(run, Vec::new());
@@ -300,6 +313,7 @@ impl<S: Suite> Applicant<S> {
         seeds: &[u8],
         rng: &mut dyn CryptoRngCore,
     ) -> Result<(), AdmissionError> {
+        // §A4.1: the seeds show that the tables are the policy's; only then the opening leaves.
         let (opened, opening) = committed.open(seeds, rng)?;
         self.send(run, opening);
         self.stage = Stage::Opened(run, opened);
@@ -307,6 +321,7 @@ impl<S: Suite> Applicant<S> {
     }
 
     fn confirm(&mut self, run: Run, opened: Opened, confirmation: &[u8]) -> Result<(), AdmissionError> {
+        // §A4.2: a key, a pseudonym of this run, and W.
         let session = opened.confirm(confirmation)?;
         self.deadline = None;
         let pseudonym = session.pseudonym();
@@ -337,7 +352,7 @@ impl<S: Suite> Applicant<S> {
             Stage::Waiting | Stage::Over => return,
         };
         if run.peer == from && refusal.reference == run.nonce {
-            // Whose own evaluation said no expects this.
+            // §A4.2: there is one refusal for everything; an own evaluation that said no explains it.
             let unsatisfied = matches!(&self.stage, Stage::Opened(_, opened) if !opened.satisfied());
             self.fail(match unsatisfied {
                 true => AdmissionError::Exchange(quiver_abke::Error::Unsatisfied),
@@ -359,7 +374,8 @@ impl<S: Suite> Applicant<S> {
             Message::AdmissionChallenge(challenge) => self.challenged(now, from, challenge, rng),
             Message::AdmissionStep(step) => self.step(from, step, rng),
             Message::Refusal(refusal) => self.refused(from, refusal),
-            // Leaders tell whoever is connected of a new revocation list.
+            // §A5.3: leaders tell whoever is connected of a new list; an anonymous drone takes none from
+            // them.
             Message::RevocationList(_) => {}
             _ => {
                 let offence = Offence::OutOfPlace("message to an applicant");

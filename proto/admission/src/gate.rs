@@ -186,7 +186,8 @@ impl<S: Suite> Gate<S> {
         cookie_key: Secret<32>,
         generation: u64,
     ) -> Result<Self, PolicyError> {
-        // One signature for all who ask: what it says is the same for everybody, and a first message costs no curve.
+        // §A4.2: one signature for all who ask: what it says is the same for everybody, and a first message
+        // costs no curve.
         let coins = prf(&cookie_key, "quiver/1", "admission demand", &[]);
         let mut rng = ChaCha20Rng::from_seed(*coins.expose());
         let demand = crate::demand(&config.group, &config.policy.bytes());
@@ -243,18 +244,21 @@ impl<S: Suite> Gate<S> {
 
     /// The slot keys in force, if there are any.
     fn verifier(&self, now: Now) -> Option<&Arc<Verifier>> {
+        // §A1.1: a credential of one period convinces nobody in the next.
         let period = self.terms.period_at(now.unix);
         let over = now.unix >= self.config.policy.not_after;
         self.verifier.as_ref().filter(|verifier| verifier.authority().period() == period && !over)
     }
 
     fn hello(&mut self, now: Now, from: Peer, hello: &AdmissionHello) {
+        // §A4.2: refusals before a run say what is wrong.
         if hello.group != self.config.group {
             return self.refuse(from, Reason::WrongGroup, &hello.nonce);
         }
         if self.verifier(now).is_none() {
             return self.refuse(from, Reason::NotReady, &hello.nonce);
         }
+        // §A4.1: no state, no curve: everything but the cookie is the same for all.
         let answer = AdmissionChallenge {
             nonce: hello.nonce,
             cookie: self.cookies.bake(now.monotonic, from, &[COOKIE, &hello.nonce]),
@@ -266,10 +270,12 @@ impl<S: Suite> Gate<S> {
     }
 
     fn proof(&mut self, now: Now, from: Peer, proof: &AdmissionProof) {
+        // §A4.1: first the cookie.
         if !self.cookies.recognises(now.monotonic, from, &[COOKIE, &proof.nonce], &proof.cookie) {
             self.refuse(from, Reason::BadCookie, &proof.nonce);
             return self.out.event(GateEvent::Blamed { peer: from, offence: Offence::Cookie });
         }
+        // §A4.2: a connection has one run.
         if self.spent.contains(&from) {
             let again = AdmissionError::OutOfTurn("a second run on one connection");
             return self.deny(from, &proof.nonce, again);
@@ -277,16 +283,19 @@ impl<S: Suite> Gate<S> {
         let Some(period) = self.verifier(now).map(|verifier| verifier.authority().period()) else {
             return self.refuse(from, Reason::NotReady, &proof.nonce);
         };
+        // §A4.2: 256 runs at a time.
         if self.places() >= MAX_RUNS {
             return self.refuse(from, Reason::Busy, &proof.nonce);
         }
         self.spent.insert(from);
+        // §A4.1: the length, before anything is decoded.
         if proof.step.len() != Hello::encoded_len(self.policy.attributes()) {
             return self.deny(from, &proof.nonce, AdmissionError::OutOfTurn("a hello of another length"));
         }
         let until = now.monotonic + self.config.timing.patience;
         let ends = self.terms.end_of(period);
         let place = Place { peer: from, nonce: proof.nonce, cookie: proof.cookie, until, ends };
+        // §A8: drones that apply at once are verified in one product.
         self.waiting.push_back(Waiting { place, hello: proof.step.clone() });
         self.batch_at.get_or_insert(now.monotonic + self.config.timing.batching);
     }
@@ -312,6 +321,7 @@ impl<S: Suite> Gate<S> {
         if !due(self.batch_at, now.monotonic) && self.waiting.len() < self.batch() {
             return None;
         }
+        // §A8: 16 keys at most where threads verify them, 4 here.
         let next: Vec<Waiting> = self.waiting.drain(..self.batch().min(self.waiting.len())).collect();
         if self.waiting.is_empty() {
             self.batch_at = None;
@@ -319,7 +329,7 @@ impl<S: Suite> Gate<S> {
         let verifier = self.verifier(now).cloned();
         let ends = verifier.as_ref().map(|verifier| self.terms.end_of(verifier.authority().period()));
         let (next, late): (Vec<_>, Vec<_>) = next.into_iter().partition(|one| Some(one.place.ends) == ends);
-        // The period ended while they waited.
+        // §A1.1: the period ended while they waited.
         late.iter().for_each(|one| self.refuse(one.place.peer, Reason::NotReady, &one.place.nonce));
         verifier.filter(|_| !next.is_empty()).map(|verifier| Work::Verify(verifier, next))
     }
@@ -333,6 +343,7 @@ impl<S: Suite> Gate<S> {
             self.busy.insert(number, work.places());
             let (config, policy) = (Arc::clone(&self.config), Arc::clone(&self.policy));
             let seed = Secret::random(rng);
+            // §A8: on a thread beside the leader's loop.
             self.jobs.push_back(Job::new(move || {
                 let done = work.run(&config, &policy, &seed);
                 Returned { generation, number, done }
@@ -364,7 +375,7 @@ impl<S: Suite> Gate<S> {
             Done::Verified(verdicts) => {
                 for (place, verdict) in verdicts {
                     match verdict {
-                        // Who has hung up meanwhile had the same arithmetic done.
+                        // §13.8: who has disconnected meanwhile is judged all the same.
                         Err(error) if in_time(&place) && !awaited(self, &place) => {
                             let why = error.into();
                             self.out.event(GateEvent::Denied { peer: place.peer, why });
@@ -397,6 +408,7 @@ impl<S: Suite> Gate<S> {
             return self.deny(from, &nonce, AdmissionError::OutOfTurn("a step of another run"));
         }
         match (stage, message.step.as_slice()) {
+            // §A4.1: an empty step asks for more tables.
             (Stage::Garbling(garbling), []) => self.asking.push_back((place, garbling)),
             (Stage::Garbling(garbling), step) => match garbling.finish() {
                 // All tables were taken, and nobody asked whether there are more.
@@ -404,6 +416,7 @@ impl<S: Suite> Gate<S> {
                 Err(error) => self.deny(from, &nonce, error.into()),
             },
             (Stage::Awaiting(awaiting), step) => self.commitment(place, awaiting, step),
+            // §A4.1: opening → confirmation, and both sides have the session.
             (Stage::Seeded(seeded), step) => match seeded.opening(step) {
                 Err(error) => self.deny(from, &nonce, error.into()),
                 Ok((session, confirmation)) => {
@@ -420,6 +433,7 @@ impl<S: Suite> Gate<S> {
         match awaiting.commitment(step) {
             Err(error) => self.deny(place.peer, &place.nonce, error.into()),
             Ok((seeded, seeds)) => {
+                // §A4.1: commitment → seeds.
                 self.send(place.peer, place.nonce, seeds);
                 self.runs.insert(place.peer, Run { place, stage: Stage::Seeded(seeded) });
             }
@@ -432,6 +446,7 @@ impl<S: Suite> Gate<S> {
 
     /// The one answer to whatever went wrong in a run.
     fn deny(&mut self, peer: Peer, nonce: &Nonce, why: AdmissionError) {
+        // §A4.2: from the proof on there is one refusal: not authorised.
         self.tell(peer, Reason::NotAuthorised, nonce);
         self.out.event(GateEvent::Denied { peer, why });
     }
@@ -449,6 +464,7 @@ impl<S: Suite> Gate<S> {
 
     /// A connection is gone, and its run with it.
     pub fn disconnected(&mut self, peer: Peer) {
+        // §A4.2: a run ends with its connection.
         self.waiting.retain(|one| one.place.peer != peer);
         self.welcome.retain(|(place, _)| place.peer != peer);
         self.asking.retain(|(place, _)| place.peer != peer);
@@ -466,11 +482,12 @@ impl<S: Suite> Gate<S> {
 
     /// Does what is due, and one piece of work if it is time for that and nobody else does it.
     pub fn tick(&mut self, now: Now, timeout: bool, rng: &mut dyn CryptoRngCore) {
-        // Nothing is computed for those whose time is over.
+        // §A8: nothing is computed for those whose time is over.
         self.expire(now);
         if self.config.timing.workers > 0 {
             return self.hand_out(now, rng);
         }
+        // §A8: without threads, one piece of work with each timeout.
         if timeout && let Some(work) = self.next_work(now) {
             self.pieces += 1;
             let places = work.places();
@@ -492,6 +509,7 @@ impl<S: Suite> Gate<S> {
 
     /// Ends the runs that have taken too long.
     fn expire(&mut self, now: Now) {
+        // §A4.2: a run has 60 s.
         let over = |place: &Place| place.until <= now.monotonic;
         let silent: Vec<Place> = self.all_places().filter(|place| over(place)).copied().collect();
         if silent.is_empty() {

@@ -50,14 +50,17 @@ impl Ledger {
     ) -> Result<(), Exhausted> {
         let key = (*authority, *leader);
         let count = match self.0.get(&key) {
+            // §A3: a clock that is put back gives no answer back.
             Some((counted, _)) if *counted > period => return Err(Exhausted::Past),
             Some((counted, count)) if *counted == period => *count,
             _ => 0,
         };
+        // §A3: a leader is answered only so often in a period.
         if count >= most {
             return Err(Exhausted::Leader(count));
         }
         if !self.0.contains_key(&key) && self.0.len() >= MAX_LEADERS {
+            // §A3: the ledger is bounded: what is over goes before anybody new is refused.
             self.0.retain(|(of, _), (counted, _)| of != authority || *counted >= period);
             if self.0.len() >= MAX_LEADERS {
                 return Err(Exhausted::Leaders);

@@ -90,6 +90,7 @@ impl PolicyStatement {
     #[must_use]
     pub fn body(&self) -> Vec<u8> {
         let mut writer = Writer::new();
+        // §A3: lp("abke-policy") ‖ F ‖ lp(group) ‖ lp(name) ‖ not after ‖ lp(text).
         writer.lp(b"abke-policy").fixed(&self.authority).lp(self.group.as_bytes()).lp(self.name.as_bytes());
         writer.u64(self.not_after).lp(self.text.as_bytes());
         writer.finish()
@@ -178,7 +179,9 @@ impl<S: Suite> SignedPolicy<S> {
     /// [`AinqError::InvalidSignature`].
     pub fn verify(self, deployment: &Deployment<S>) -> Result<VerifiedPolicy<S>, AinqError> {
         let body = self.statement.body();
+        // §A3: by the KGC, with purpose `abke-policy`; a quorum's signature is the same.
         self.signature.verify(deployment, Purpose::AbkePolicy, &body)?;
+        // §A3: id = H("quiver/1 abke-policy", suite, P_pub, body).
         let hash = Hasher::new("quiver/1 abke-policy").lp(S::ID.as_bytes());
         let id = hash.fixed(deployment.master().as_bytes()).lp(&body).finish();
         Ok(VerifiedPolicy { signed: self, id })
@@ -215,6 +218,7 @@ impl<S: Suite> VerifiedPolicy<S> {
         authority: &VerifiedAuthority<S>,
         now: UnixTime,
     ) -> Result<Policy, PolicyError> {
+        // §A4.2: about the fields of this authority, for this group, and not over.
         if self.authority != *authority.fingerprint() {
             return Err(PolicyError::OtherAuthority);
         }
@@ -224,7 +228,9 @@ impl<S: Suite> VerifiedPolicy<S> {
         if now >= self.not_after {
             return Err(PolicyError::Expired);
         }
+        // §A3: everybody who has the schema compiles the text to the same circuit.
         let policy = Policy::compile(&self.text, Terms::of(authority)?.schema())?;
+        // §A4.2: at most 2^20 AND gates, 16 MiB of tables.
         match policy.statistics().and {
             ands if ands > MAX_ANDS => Err(PolicyError::TooLarge(ands)),
             _ => Ok(policy),

@@ -98,6 +98,7 @@ fn verify(
 ) -> Vec<(Place, Result<VerifiedHello, AbkeError>)> {
     let (mut places, mut hellos, mut verdicts) = (Vec::new(), Vec::new(), Vec::new());
     for Waiting { place, hello } in waiting {
+        // §A8: points are decoded where the work is done, not in the leader's loop.
         match Hello::decode(&hello, policy.attributes()) {
             Err(error) => verdicts.push((place, Err(error))),
             Ok(hello) => {
@@ -106,6 +107,7 @@ fn verify(
             }
         }
     }
+    // §A8: all in one product; forged keys are found by their first three slots.
     verdicts.extend(places.into_iter().zip(Hello::verify_batch(hellos, verifier, rng)));
     verdicts
 }
@@ -117,12 +119,14 @@ fn offer<S: Suite>(
     hello: VerifiedHello,
     rng: &mut ChaCha20Rng,
 ) -> Result<(Box<Garbling>, Vec<u8>), AbkeError> {
+    // §A4.2: the context: the policy's id, the leader's public key, nonce ‖ c.
     let server = config.keypair.public().encode();
     let channel = [place.nonce.as_slice(), &place.cookie].concat();
     let terms = Terms { policy: config.policy.id(), server: &server, channel: &channel };
     let mut coins = *Secret::<32>::random(rng).expose();
     let mut signing = ChaCha20Rng::from_seed(coins);
     zeroize::Zeroize::zeroize(&mut coins);
+    // §A4.1: signed `abke` over the run's context.
     let sign = |context: &Digest| {
         config.keypair.sign(&config.deployment, Label::Abke, context, &mut signing).encode()
     };
@@ -132,6 +136,7 @@ fn offer<S: Suite>(
 
 /// Makes the next tables, after what else there is to send, and waits for the drone to ask for more or, if that was all, to commit itself.
 fn garble(mut garbling: Box<Garbling>, mut steps: Vec<Vec<u8>>) -> Result<Garbled, AbkeError> {
+    // §A4.1: four pieces of 64 KiB, then more when the drone asks.
     for _ in 0..WINDOW {
         match garbling.next_tables()? {
             Some(tables) => steps.push(tables),
