@@ -29,6 +29,7 @@ impl Budget {
 
     /// Takes what an encapsulated key of so many bytes costs, if that is left.
     pub(super) fn take_opening(&mut self, now: Duration, len: usize) -> bool {
+        // §E4.2: large policies count for more.
         self.take(now, u32::try_from(len / UNIT).unwrap_or(u32::MAX).saturating_add(1))
     }
 

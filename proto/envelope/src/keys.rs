@@ -71,6 +71,7 @@ impl AttributeKeys {
 
     /// Whether there is a key of the authority with this fingerprint that opens envelopes to this target.
     pub(super) fn open(&self, authority: &[u8; 32], target: &[u8]) -> bool {
+        // §E2: whether a key fits can be told from policy and attributes.
         self.of(authority).filter_map(AttributeAccess::key).any(|key| key.admits(target))
     }
 

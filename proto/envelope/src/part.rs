@@ -81,9 +81,11 @@ impl Envelopes {
         data: &[u8],
         signed: bool,
     ) -> Result<(), &'static str> {
+        // §E4.2: sealed for the group that the drone is in.
         let group = cx.group.ok_or("in no group")?;
         let sessions = self.sessions.as_mut().ok_or("no attribute authority is known")?;
         let signer = DroneSigner::new(cx.deployment, cx.keypair.ok_or("not enrolled")?);
+        // §E3: the signature goes inside the encryption; who seals unsigned names no sender.
         let signer = signed.then_some(&signer as &dyn Signer);
         let sealed = sessions.seal(cx.now, &Order { authority, target, group, data }, signer, cx.rng)?;
         cx.publish(&Message::Envelope(sealed.message));
@@ -94,17 +96,20 @@ impl Envelopes {
     fn receive<S: Suite>(&mut self, cx: &mut Context<'_, S>, sealed: &[u8]) -> Handled {
         let Some(sessions) = &mut self.sessions else { return Handled::Yes };
         let mut offences = Vec::new();
+        // §E3: as of now: a sender that is revoked or has expired signs nothing.
         let verifier = DroneVerifier::new(cx.deployment, cx.revocations.list(), cx.now.unix);
         for received in sessions.receive(cx.now, cx.group, sealed, &verifier) {
             match received {
                 Received::Opened(event) => cx.out.event(event),
                 Received::NotSatisfied(SessionId(session)) => {
+                    // §E4.2: once per session, and to nobody else.
                     cx.out.event(EnvelopeEvent::NotSatisfied { session });
                 }
                 Received::TooLarge(SessionId(session)) => {
                     cx.out.event(EnvelopeEvent::TooLarge { session });
                 }
                 Received::NoOpening(SessionId(session)) => {
+                    // §E4.2: a drone that missed the opening asks the group for it.
                     cx.publish(&Message::OpeningRequest(OpeningRequest { session }));
                 }
                 Received::Invalid(error) => offences.push(Offence::Envelope(error)),
@@ -128,6 +133,7 @@ impl Sessions {
     /// Erases the keys of ended sessions.
     fn tick(&mut self, now: Now) {
         if due(self.tidying, now.monotonic) {
+            // §E4.1: sessions end by time.
             self.sender.forget_old(now.unix);
             self.receiver.forget_old(now);
             self.tidying = None;
@@ -148,6 +154,7 @@ impl<S: Suite> Part<S> for Envelopes {
             Message::Envelope(envelope) => return self.receive(cx, &envelope.sealed),
             Message::OpeningRequest(request) => {
                 let sessions = self.sessions.as_mut();
+                // §E4.2: the same bytes once more, at most once a second.
                 if let Some(opening) = sessions.and_then(|own| own.requested(cx.now, &request.session)) {
                     cx.publish(&Message::Envelope(opening));
                 }

@@ -95,24 +95,24 @@ impl Receiver {
         group: Option<&Name>,
         opening: &Opening,
     ) -> Result<Option<ReceivingSession>, EnvelopeError> {
-        // A file, which its sender made for no group, or a message to another group: it was brought here by
-        // another, not by its sender.
+        // §E5: a file, or a message to another group: its forwarder brought it here, not its sender.
         if opening.group() != group.map(Name::as_str) || group.is_none() {
             return Ok(None);
         }
         match self.sessions.admits(opening, now.unix) {
             Ok(()) => {}
-            // Said again, or out of its time: neither is anybody's fault.
+            // §E4.1: said again, or out of its time: neither is anybody's fault.
             Err(EnvelopeError::Replayed(_) | EnvelopeError::Stale) => return Ok(None),
             Err(error) => return Err(error),
         }
         let authority = named_authority(opening.ciphertext()).ok_or(EnvelopeError::NotSatisfied)?;
-        // The session's name does not cover the scheme's: a wrong one beside a genuine ciphertext proves
-        // nothing about it.
+        // §E2: the session's name, H(sender, C), does not cover the scheme's: a wrong one beside a genuine
+        // ciphertext proves nothing about it.
         if keys.of(&authority).any(|access| access.parameters().scheme() != opening.scheme()) {
             return Err(EnvelopeError::WrongScheme(opening.scheme().into()));
         }
         for (access, key) in keys.of(&authority).filter_map(|access| Some((access, access.key()?))) {
+            // §E4.2: openings cost pairings: a burst of 64, and eight a second after that.
             if !self.openings.take_opening(now.monotonic, opening.ciphertext().len()) {
                 return Ok(None);
             }
@@ -127,14 +127,15 @@ impl Receiver {
     /// A message of a session that is not known: kept for a while, and its opening asked for.
     fn await_opening(&mut self, now: Now, session: SessionId, sealed: &[u8]) -> Option<Received> {
         self.early.push_back((session, sealed.to_vec()));
+        // §E4.2: 16 messages are kept meanwhile.
         let (most, bytes) = self.limits.early;
         while self.early.len() > most || self.early_bytes() > bytes {
             self.early.pop_front();
         }
         let asked = self.asked_at(session);
         let again = asked.is_none_or(|at| at.saturating_add(REPEAT) <= now.monotonic);
-        // Anybody can name sessions that do not exist: they neither make a drone flood its group nor shut it
-        // up.
+        // §E4.2: anybody can name sessions that do not exist: they neither make a drone flood its group nor
+        // shut it up.
         if !again || !self.asks.take(now.monotonic, 1) {
             return None;
         }
@@ -158,6 +159,7 @@ impl Receiver {
     /// quiet.
     pub(super) fn overhear(&mut self, now: Now, session: SessionId) {
         let known = self.sessions.session(&session, now.unix).is_some() || self.unfit.contains(&session);
+        // §E4.2: an opening that another has just asked for is not asked for again.
         if !known && self.asked.len() < MAX_ASKED && self.asked_at(session).is_none() {
             self.asked.push((session, now.monotonic));
         }
@@ -223,6 +225,7 @@ impl Sessions {
             return Ok((None, None));
         }
         let opened = match &header {
+            // §E5: boards open small policies, and report what is too large for them.
             Header::Opening(opening) if opening.ciphertext().len() > self.receiver.limits.ciphertext => {
                 self.receiver.note_unfit(id);
                 return Ok((Some(Received::TooLarge(id)), None));
@@ -238,6 +241,7 @@ impl Sessions {
             },
             Header::Following(_) => None,
         };
+        // §E4.2: the session's opening is missing.
         let Some(session) = opened.as_ref().or_else(|| self.receiver.sessions.session(&id, now.unix)) else {
             return Ok((self.receiver.await_opening(now, id, sealed), None));
         };
@@ -246,8 +250,10 @@ impl Sessions {
             return Ok((None, None));
         };
         let begun = session.created();
+        // §E3: nothing is shown before the whole has verified.
         let (data, author) = open_bytes(opener, chunks, verifier)?;
         let first = opened.is_some().then_some(id);
+        // §E4.1: the chain moves when a message has verified: a forged one changes nothing.
         self.receiver.sessions.took(&header, opened, now.unix)?;
         let (session, number) = (id.0, header.number());
         let event = EnvelopeEvent::Opened { session, number, begun, data, author };
@@ -263,21 +269,23 @@ fn opener(
     session: &ReceivingSession,
     header: &Header,
 ) -> Result<Option<Opener>, EnvelopeError> {
-    // A session opened with a key that has been withdrawn, or exchanged for a narrower one, is not continued.
+    // §E5: a session opened with a key that has been withdrawn, or exchanged for a narrower one, is not
+    // continued.
     if !session.authority().is_some_and(|authority| keys.open(authority, session.target())) {
         return Ok(None);
     }
-    // The drone has gone to another group since.
+    // §E5: the drone has gone to another group since.
     if session.group() != group.map(Name::as_str) {
         return Ok(None);
     }
     let ahead = session.ahead(header.number());
+    // §E4.2: messages more than 64 ahead have an allowance of their own.
     if ahead > MAX_SKIPPED && !jumps.take_jump(now, ahead) {
         return Ok(None);
     }
     match session.opener(header) {
         Ok(opener) => Ok(Some(opener)),
-        // Gossip brings some messages twice, and some after their time.
+        // §E4.1: gossip brings some messages twice, and some after their time.
         Err(EnvelopeError::Replayed(_) | EnvelopeError::TooFarAhead(_) | EnvelopeError::SessionOver) => {
             Ok(None)
         }

@@ -78,6 +78,7 @@ impl Sender {
 
     /// The session to go on with.
     fn to(&mut self, order: &Order<'_>, target: &[u8], signed: bool, now: UnixTime) -> Option<&mut Open> {
+        // §E4.1: a session goes on until it ends by time or by number.
         self.list.iter_mut().find(|open| {
             let same =
                 open.authority == *order.authority && open.target == target && open.group == *order.group;
@@ -86,6 +87,7 @@ impl Sender {
     }
 
     fn keep(&mut self, open: Open) {
+        // §E4.1: 8 open at most, the oldest goes.
         if self.list.len() >= self.most {
             self.list.pop_front();
         }
@@ -127,6 +129,7 @@ impl Sessions {
     ) -> Result<Sealed, EnvelopeError> {
         let access = self.keys.of(order.authority).next();
         let parameters = access.ok_or(EnvelopeError::UnknownSession)?.parameters();
+        // §E4.1: a day, and 4,096 messages.
         let lifetime = Lifetime::default();
         let session = SendingSession::begin::<AnyScheme>(
             parameters,
@@ -148,6 +151,7 @@ impl Sessions {
             said: now.monotonic,
         };
         let sealed = resume(&mut open, now, order.data, signer, rng)?;
+        // §E4.2: kept, so that who missed it gets identical bytes.
         open.opening.clone_from(&sealed.message.sealed);
         self.sender.keep(open);
         Ok(sealed)
@@ -157,9 +161,11 @@ impl Sessions {
     /// sent just now or too much has been repeated.
     pub(crate) fn requested(&mut self, now: Now, session: &[u8; 32]) -> Option<Envelope> {
         let Some(open) = self.sender.list.iter_mut().find(|open| open.session.id().0 == *session) else {
+            // §E4.2: another's question is answered to the group, so to this drone too.
             self.receiver.overhear(now, SessionId(*session));
             return None;
         };
+        // §E4.2: once a second, however many ask; of all sessions eight at once.
         if now.monotonic < open.said.saturating_add(REPEAT) || !self.repeats.take(now.monotonic, 1) {
             return None;
         }
@@ -175,9 +181,11 @@ fn resume(
     signer: Option<&dyn Signer>,
     rng: &mut dyn CryptoRngCore,
 ) -> Result<Sealed, EnvelopeError> {
+    // §E2: K_msg of this number; the chain steps, and K_n is erased.
     let message = open.session.message(now.unix)?;
     let number = message.number;
     let sealed = seal_bytes(message, data, signer, rng)?;
+    // §E4.2: at most 256 KiB, as gossip.
     if sealed.len() > MAX_ENVELOPE_LEN {
         return Err(EnvelopeError::OutOfBounds("the envelope's length"));
     }

@@ -34,6 +34,7 @@ impl<S: Suite> Signer for DroneSigner<'_, S> {
     }
 
     fn sign(&self, statement: &[u8], rng: &mut dyn CryptoRngCore) -> Vec<u8> {
+        // §E3: label `envelope`.
         self.keypair.sign(self.deployment, Label::Envelope, statement, rng).encode()
     }
 }
@@ -58,6 +59,7 @@ impl<S: Suite> Verifier for DroneVerifier<'_, S> {
 
     fn verify(&self, sender: &[u8], statement: &[u8], signature: &[u8]) -> Option<Author> {
         let drone = DronePublicKey::<S>::decode(sender).ok()?;
+        // §E3: genuine is what a drone signed that is neither revoked nor expired.
         if self.now >= drone.identity.not_after || self.revocations.names(&drone) {
             return None;
         }
