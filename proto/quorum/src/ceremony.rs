@@ -47,6 +47,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             CeremonyKind::Refresh if keys.is_none() => return self.refuse("there are no shares to refresh"),
             _ => {}
         }
+        // §5.3: shares that are asked for are not those of the others yet.
         if self.recovery.is_some() {
             return self.refuse("the shares are being asked for");
         }
@@ -57,8 +58,8 @@ impl<S: QuorumSuite> QuorumNode<S> {
             return self.refuse("new shares wait for confirmation");
         }
         let ceremonies = &mut self.ceremonies;
-        // The clock beside the counter: a member that has lost its state is not taken for a late message of
-        // its own.
+        // §5.2: attempts rise. The clock beside the counter: a member that has lost its state is not taken
+        // for a late message of its own.
         ceremonies.last_attempt = ceremonies.last_attempt.saturating_add(1).max(now.unix);
         let mut nonce = [0; 32];
         rng.fill_bytes(&mut nonce);
@@ -82,12 +83,14 @@ impl<S: QuorumSuite> QuorumNode<S> {
         let part = Part { kind, attempt, nonce, keys };
         let session = rounds.as_ref().map(|rounds| rounds.session);
         let ceremonies = &mut self.ceremonies;
+        // §5.2, confirming: our new shares are made, and the sender may have made its own.
         if let Some(candidate) = &mut ceremonies.candidate
             && session == Some(candidate.session)
         {
             let confirmation = rounds.and_then(|rounds| rounds.confirmation);
             return self.handle_confirmation(now, from, confirmation, asks);
         }
+        // All n have confirmed: the answer to one that does not know that yet.
         if ceremonies.settled.as_ref().is_some_and(|settled| session == Some(settled.session)) {
             if asks {
                 self.send_settled(from);
@@ -99,7 +102,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
                 return self.handle_rounds(now, from, rounds, asks, rng);
             }
             if asks && ceremonies.part.is_none() {
-                // It waits for a session that is over.
+                // §5.2: it waits for a session that is over.
                 return self.send_gone(from, rounds.session);
             }
         }
@@ -109,18 +112,21 @@ impl<S: QuorumSuite> QuorumNode<S> {
     /// Handles a member's invitation to a ceremony in which this one is not, or not yet.
     fn handle_part(&mut self, now: Now, from: KgcId, part: Part, asks: bool, rng: &mut dyn CryptoRngCore) {
         let ceremonies = &mut self.ceremonies;
+        // §5.2: no lower attempt than one received, and none of a session that was left, is accepted again.
         let over = ceremonies.over.get(&from).is_some_and(|over| part.attempt <= *over);
         let known = ceremonies.others.get(&from);
         let older = known.is_some_and(|known| part.attempt < known.attempt);
         if over || older {
             return;
         }
+        // §5.2: an attempt has one nonce: what contradicts an earlier message names its sender.
         if known.is_some_and(|known| known.attempt == part.attempt && *known != part) {
             return self.blame(from, Offence::OutOfPlace("second nonce for one attempt"));
         }
         let new = known.is_none_or(|known| known.attempt < part.attempt);
         let kind = part.kind;
         let ours = ceremonies.session.as_ref().and_then(|session| session.attempts.get(&from)).copied();
+        // §5.2: a member that receives a higher attempt leaves the session.
         let restarted = ours.is_some_and(|ours| part.attempt > ours);
         ceremonies.others.insert(from, part);
         if restarted {
@@ -140,6 +146,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     fn invited(&mut self, now: Now, by: KgcId, kind: CeremonyKind, new: bool, rng: &mut dyn CryptoRngCore) {
         let ours = self.keys.as_ref().map(|keys| keys.digest());
         let theirs = self.ceremonies.others.get(&by).and_then(|part| part.keys);
+        // §5.2, gathering: every operator has said so for a key; a refresh of the same shares is joined.
         let joins = kind == CeremonyKind::Refresh
             && ours.is_some()
             && ours == theirs
@@ -158,11 +165,13 @@ impl<S: QuorumSuite> QuorumNode<S> {
         let ceremonies = &self.ceremonies;
         let Some(part) = ceremonies.part.as_ref().filter(|_| ceremonies.session.is_none()) else { return };
         let (id, parameters) = (self.config.id, self.config.membership.parameters());
+        // §5.2: all bring the same kind and shares: H(shares to refresh) stands in the message.
         let with = |kgc: KgcId| if kgc == id { Some(part) } else { ceremonies.others.get(&kgc) };
         let fits = |other: &&Part| other.kind == part.kind && other.keys == part.keys;
         let parts: Option<Vec<(KgcId, &Part)>> =
             parameters.kgcs().map(|kgc| Some((kgc, with(kgc).filter(fits)?))).collect();
         let Some(parts) = parts else { return };
+        // §5.2: session = H(membership, kind, shares, all attempts and nonces).
         let nonces = parts.iter().map(|(_, part)| (part.attempt, &part.nonce));
         let session = self.config.membership.session(part.kind, part.keys.as_ref(), nonces);
         let attempts = parts.iter().map(|(kgc, part)| (*kgc, part.attempt)).collect();
@@ -174,10 +183,11 @@ impl<S: QuorumSuite> QuorumNode<S> {
         };
         let (digests, received) = Default::default();
         self.ceremonies.session = Some(Session { id: session, attempts, round, digests, received });
-        // All n have confirmed that they hold the shares from which this one starts, so the last result is no
-        // member's only share.
+        // §5.2: all n have confirmed that they hold the shares from which this one starts, so the last result
+        // is no member's only share.
         self.ceremonies.candidate = None;
         self.ceremonies.retry.restart(now.monotonic, rng);
+        // §5.2: the seed is durable, with the session, before anything leaves.
         self.persist_ceremonies();
         self.out.event(QuorumEvent::SessionBegun { kind });
         self.send_to_all(false);
@@ -191,6 +201,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         if self.ceremonies.part.is_none() && self.ceremonies.candidate.is_none() {
             return self.ceremonies.retry.stop();
         }
+        // §5.2: a member that waits asks again.
         for kgc in self.awaited() {
             self.send_ceremony(kgc, true);
         }
@@ -219,6 +230,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     /// Says to a member all that this one has to say about the ceremonies under way.
     pub(super) fn send_ceremony(&mut self, to: KgcId, asks: bool) {
         let ceremonies = &self.ceremonies;
+        // §5.2: everything that there is for its receiver, so that loss and reordering do no harm.
         let candidate = ceremonies.candidate.as_ref().map(|candidate| {
             let asks = asks && !candidate.confirmed.contains(&to);
             candidate.part.message(asks, Some(candidate.rounds_for(to)))

@@ -100,6 +100,7 @@ impl<S: QuorumSuite> QuorumKeys<S> {
     /// H("quiver/1 quorum keys", public shares of both keys), which is the same at all members. 32 bytes.
     #[must_use]
     pub fn digest(&self) -> [u8; 32] {
+        // §5.2: H(new public shares) of a confirmation, and what a refresh starts from.
         digest(&self.ainq.public, &self.ibe.public)
     }
 

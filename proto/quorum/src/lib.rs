@@ -157,6 +157,8 @@ impl<S: QuorumSuite> QuorumNode<S> {
 
     fn handle_received(&mut self, now: Now, from: Peer, bytes: &[u8], rng: &mut dyn CryptoRngCore) {
         let Some(member) = self.member(from) else { return self.out.event(QuorumEvent::Stranger(from)) };
+        // §5.1: the fingerprint of the membership frames every message: before there is a key there is no
+        // deployment.
         match QuorumMessage::decode(self.config.membership.fingerprint(), bytes) {
             Err(error) => self.blame(member, error.into()),
             Ok(message) => self.handle_message(now, member, message, rng),
@@ -189,7 +191,9 @@ impl<S: QuorumSuite> QuorumNode<S> {
         if !known || member == self.config.id {
             return self.out.event(QuorumEvent::Stranger(peer));
         }
+        // §5.1: the transport has authenticated the member behind this connection.
         self.links.insert(member, peer);
+        // §5.2: a message says whether it waits for something.
         self.send_status(member, true);
         let awaited = self.awaited().contains(&member);
         self.send_ceremony(member, awaited);
@@ -230,7 +234,7 @@ impl<S: QuorumSuite> Machine for QuorumNode<S> {
             Input::Connected { .. } => {}
             Input::Disconnected { peer } => self.links.retain(|_, link| *link != peer),
             Input::Received { from, bytes, .. } => self.handle_received(now, from, bytes, rng),
-            // Another copy may sign with the same nonces, or help with the same deltas.
+            // §13.9: another copy may sign with the same nonces, or help with the same deltas.
             Input::Resumed => {
                 self.signing.forget();
                 self.helping.forget();

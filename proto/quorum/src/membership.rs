@@ -47,11 +47,13 @@ impl QuorumMembership {
         let members = u16::try_from(identities.len()).unwrap_or(u16::MAX);
         let parameters = Parameters::new(members, threshold)?;
         for (kgc, (place, identity)) in parameters.kgcs().zip(identities.iter().enumerate()) {
+            // §5.1: both ends are authenticated by the transport: an identity for each member.
             let fits = (1..=MAX_IDENTITY_LEN).contains(&identity.len());
             if !fits || identities.iter().take(place).any(|other| other == identity) {
                 return Err(MembershipError::Identity(kgc));
             }
         }
+        // §5.1: what all must have pinned alike: suite, name, n, t, identities in order.
         let hash = Hasher::new("quiver/1 quorum")
             .lp(S::ID.as_bytes())
             .lp(name.as_bytes())
@@ -96,6 +98,7 @@ impl QuorumMembership {
             CeremonyKind::Generation => b"generation",
             CeremonyKind::Refresh => b"refresh",
         };
+        // §5.2: H(membership, kind, shares, all attempts and nonces).
         let hash = Hasher::new("quiver/1 quorum session").fixed(&self.fingerprint).lp(kind);
         let hash = hash.lp(keys.map_or(&[], |keys| keys.as_slice()));
         nonces.into_iter().fold(hash, |hash, (attempt, nonce)| hash.u64(attempt).fixed(nonce)).finish()
@@ -115,6 +118,7 @@ impl QuorumMembership {
         version: u32,
         helpers: &[Helper],
     ) -> [u8; 32] {
+        // §5.3: of member, nonces and helpers: what was drawn before a restart fits no session.
         let hash = Hasher::new("quiver/1 quorum repair").fixed(&self.fingerprint);
         let hash = hash.u16(member).fixed(nonce).u32(version);
         helpers.iter().fold(hash, |hash, helper| hash.u16(helper.kgc).fixed(&helper.nonce)).finish()

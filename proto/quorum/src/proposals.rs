@@ -20,6 +20,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         match statements.pending.add(statements.list.list(), drones, now.unix) {
             Ok(false) => {}
             Ok(true) => {
+                // §5.4: wanted revocations are durable; other members learn of them with the next status.
                 self.persist_statements();
                 self.changed(now);
             }
@@ -37,11 +38,12 @@ impl<S: QuorumSuite> QuorumNode<S> {
         };
         let core = &proof.first.core;
         let known = self.statements.proofs.contains_key(&core.leader.identity.serial);
-        // Known long since: no curve arithmetic for it.
+        // §10.7: known long since: no curve arithmetic for it.
         if known || self.statements.list.names(&core.leader) {
             return;
         }
         let group = core.group.clone();
+        // §10.7: a proof that does not hold blames its sender.
         match proof.verify(deployment, &group) {
             Err(error) => self.disprove(from, error.into()),
             Ok(leader) => {

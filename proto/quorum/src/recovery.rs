@@ -135,7 +135,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             return;
         }
         recovery.offers.insert(from, offer);
-        // Others are waited for: if it were always the first to answer, they could always spoil it.
+        // §5.3: others are waited for: if it were always the first to answer, they could always spoil it.
         if recovery.offers.len() + recovery.liars.len() >= others {
             self.choose_helpers(now, rng);
         }
@@ -157,7 +157,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             .filter(|(_, other)| alike(&offer, other))
             .map(|(kgc, other)| Helper { kgc: *kgc, nonce: other.helper_nonce })
             .collect();
-        // Any t of them, at random.
+        // §5.3: any t of them, at random.
         while helpers.len() > enough {
             let drawn = usize::try_from(rng.next_u32()).unwrap_or_default();
             drawn.checked_rem(helpers.len()).map(|place| helpers.remove(place));
@@ -220,7 +220,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         match chosen.finish(id) {
             Ok(keys) => {
                 self.recovery = None;
-                // Shares that were made in a ceremony which left this member behind are superseded.
+                // §5.2: shares that were made in a ceremony which left this member behind are superseded.
                 self.ceremonies.candidate = None;
                 self.persist_ceremonies();
                 let version = keys.version();
@@ -231,7 +231,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             Err(error) => {
                 let helpers = chosen.start.helpers.iter().map(|helper| helper.kgc).collect();
                 let culprits = error.culprits().to_vec();
-                // Members that were proved to lie are not asked again.
+                // §5.3: members that were proved to lie are not asked again.
                 recovery.liars.extend(&culprits);
                 recovery.start_over(now, rng);
                 self.out.event(QuorumEvent::RecoveryFailed { helpers, culprits });
@@ -261,7 +261,7 @@ impl<S: QuorumSuite> Chosen<S> {
         let helpers: Vec<KgcId> = self.start.helpers.iter().map(|helper| helper.kgc).collect();
         let context = self.start.session;
         let mut ainq = Recovering::new(&self.ainq, &helpers, own, context)?;
-        // Both keys are repaired in one session, by the same helpers.
+        // §5.3: both keys are repaired in one session, by the same helpers.
         let mut ibe = Recovering::new(&self.ibe, &helpers, own, context)?;
         for (from, RepairAnswer { commitments, .. }) in &self.answers {
             ainq.receive_package(*from, &commitments.ainq)?;

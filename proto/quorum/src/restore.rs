@@ -43,7 +43,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             return Err(RestoreError::Foreign);
         }
         let mut records: Vec<QuorumRecord> = records.into_iter().collect();
-        // Signed statements are verified with the keys.
+        // §5.4: signed statements are verified with the keys.
         records.sort_by_key(|record| !matches!(record, QuorumRecord::Keys(_)));
         records.iter().try_for_each(|record| node.restore(record))?;
         node.reconcile();
@@ -55,6 +55,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             QuorumRecord::Keys(snapshot) => {
                 let keys = QuorumKeys::<S>::decode(snapshot.as_bytes()).map_err(|_| RestoreError::Damaged)?;
                 let ours = keys.parameters() == self.config.membership.parameters();
+                // §5.1: shares of another membership are none of ours.
                 if !ours || keys.kgc() != self.config.id {
                     return Err(RestoreError::Foreign);
                 }
@@ -74,7 +75,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
                     return Err(RestoreError::Foreign);
                 };
                 let verified = QuorumStatement::<S>::decode(bytes)?.verify(deployment)?;
-                // One about shares that are no longer in force is left over from a crash.
+                // §5.4: one about shares that are no longer in force is left over from a crash.
                 if verified.shares() == keys.ainq().public().encode() {
                     self.statements.quorum = Some(bytes.clone());
                 }
@@ -87,7 +88,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     fn reconcile(&mut self) {
         let in_force = self.keys.as_ref().map(|keys| keys.digest());
         let ceremonies = &mut self.ceremonies;
-        // Stored as being in force, and not yet as settled: the others have all confirmed.
+        // §5.2: stored as being in force, and not yet as settled: the others have all confirmed.
         let over = |candidate: &mut super::ceremony::Candidate<S>| Some(candidate.digest) == in_force;
         if let Some(candidate) = ceremonies.candidate.take_if(over) {
             drop(ceremonies.settle(candidate));
@@ -95,7 +96,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         let statements = &mut self.statements;
         statements.pending.forget(statements.list.list());
         if self.ceremonies.part.is_some() || self.ceremonies.candidate.is_some() {
-            // Members whose messages are awaited are asked at once.
+            // §5.2: members whose messages are awaited are asked at once.
             self.ceremonies.retry.hurry(core::time::Duration::ZERO);
         }
     }

@@ -40,11 +40,13 @@ impl<S: QuorumSuite> Round<S> {
         rng: &mut dyn CryptoRngCore,
     ) -> Result<Self, Error> {
         Ok(match refreshed {
+            // §5.2: AinQ's key and the key of encryption to conditions go through the same rounds.
             None => Self::Dealing(
                 Dealing::generate(parameters, kgc, session, rng)?,
                 Dealing::generate(parameters, kgc, session, rng)?,
             ),
             Some(keys) => Self::Dealing(
+                // §5.2: a refresh deals shares of zero: the keys stay.
                 Dealing::refresh(keys.ainq().share(), keys.ainq().public(), session, rng)?,
                 Dealing::refresh(keys.ibe().share(), keys.ibe().public(), session, rng)?,
             ),
@@ -72,6 +74,7 @@ impl<S: QuorumSuite> Round<S> {
 
     /// The shares for one member alone, once all have the same commitments.
     pub(super) fn share_for(&self, to: KgcId) -> Option<Both<SecretBytes>> {
+        // §5.2: f(i) leaves only after all echoes are the same.
         let Self::Sharing(ainq, ibe) = self else { return None };
         let (ainq, ibe) = (ainq.share_for(to).ok()?, ibe.share_for(to).ok()?);
         Some(Both { ainq: SecretBytes::new(ainq), ibe: SecretBytes::new(ibe) })
@@ -114,14 +117,17 @@ impl<S: QuorumSuite> Round<S> {
     /// Goes on once nothing is missing.
     pub(super) fn advance(self) -> Result<Advanced<S>, Error> {
         Ok(match self {
+            // §5.2: committing → echoing, with all commitments there.
             Self::Dealing(ainq, ibe) => {
                 let ainq = ainq.advance().map_err(|refused| refused.error)?;
                 Advanced::Next(Self::Echoing(ainq, ibe.advance().map_err(|refused| refused.error)?))
             }
+            // §5.2: echoing → sharing, with all echoes equal.
             Self::Echoing(ainq, ibe) => {
                 let ainq = ainq.advance().map_err(|refused| refused.error)?;
                 Advanced::Next(Self::Sharing(ainq, ibe.advance().map_err(|refused| refused.error)?))
             }
+            // §5.2: sharing → confirming: x_j is the sum of what was dealt.
             Self::Sharing(ainq, ibe) => {
                 let (share, public) = ainq.finish().map_err(|refused| refused.error)?;
                 let ainq = HeldKey::new(share, public)?;

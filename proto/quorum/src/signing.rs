@@ -79,7 +79,7 @@ impl<S: QuorumSuite> Signing<S> {
 
     /// Time of the next action.
     pub(super) fn deadline(&self) -> Option<Duration> {
-        // One at a time.
+        // §5.4: one at a time.
         self.attempt.as_ref().map_or(self.retry.deadline(), |attempt| Some(attempt.deadline))
     }
 
@@ -108,6 +108,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         rng: &mut dyn CryptoRngCore,
     ) {
         let SignProposal { session, version, purpose: tag, body } = proposal;
+        // §5.4: judged before anything is drawn.
         let judged = match purpose(&tag) {
             Some(purpose) => self.authorize(now.unix, from, version, purpose, &body).map(|()| purpose),
             None => Err((SignRefusalReason::Content, 0)),
@@ -115,6 +116,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         let committed = judged.and_then(|purpose| self.draw(rng).map(|drawn| (purpose, drawn)));
         match committed {
             Ok((purpose, (nonces, commitment))) => {
+                // §5.4: nonces live in memory, for one minute.
                 let until = now.monotonic.saturating_add(NONCE_LIFETIME);
                 let promise = Promise { session, purpose, body, version, nonces, until };
                 self.signing.promises.insert(from, promise);
@@ -128,6 +130,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     /// A coordinator has found enough who sign.
     pub(super) fn handle_package(&mut self, now: Now, from: KgcId, package: &SignPackage) {
         let session = package.session;
+        // §5.4: taken out: nonces are used once; after a restart the session is unknown.
         let promise = self.signing.promises.remove(&from);
         let promise = promise.filter(|promise| promise.session == session && now.monotonic <= promise.until);
         let Some(promise) = promise else {
@@ -142,7 +145,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             Ok(package) => package,
             Err(error) => return self.blame(from, Offence::Quorum(error)),
         };
-        // Once more: since the promise another list may have been signed.
+        // §5.4: once more: since the promise another list may have been signed.
         if let Err(why) = self.authorize(now.unix, from, version, purpose, &body) {
             return self.refuse_to_sign(from, session, why);
         }
@@ -184,6 +187,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     ) -> Result<Vec<u8>, quiver_quorum::Error> {
         let keys = self.keys.as_ref().ok_or(quiver_quorum::Error::WrongQuorum)?;
         let share = keys.ainq().share().sign(nonces, package)?;
+        // §5.4: durable before the share leaves, so that no number is given to two lists.
         if purpose == Purpose::Revocation
             && let Ok(list) = RevocationList::decode(body)
             && self.statements.bound.as_ref() != Some(&list)
@@ -191,7 +195,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             self.statements.bound = Some(list);
             self.out.persist(QuorumRecord::Statements(self.statements.encode()));
         }
-        // A statement's share is no secret: the whole signature is public.
+        // §5.4: a statement's share is no secret: the whole signature is public.
         Ok(share.encode().to_vec())
     }
 }

@@ -42,20 +42,24 @@ impl<S: QuorumSuite> QuorumNode<S> {
         body: &[u8],
     ) -> Result<(), Refused> {
         let keys = self.keys.as_ref().ok_or(refused(SignRefusalReason::Version))?;
+        // §5.4: shares of one version make a signature.
         if keys.version() != version {
             return Err(refused(SignRefusalReason::Version));
         }
         match purpose {
+            // §5.4, `quorum`: the encoding of the public shares in force here.
             Purpose::Quorum if keys.ainq().public().encode() == body => Ok(()),
             Purpose::Revocation => {
                 let list = RevocationList::decode(body).map_err(|_| refused(SignRefusalReason::Content))?;
                 self.authorize_list(now, &list)
             }
+            // §5.4, `parameters`, and §A3: its own operator approved this very body by its hash.
             Purpose::Parameters | Purpose::AbkePolicy
                 if purpose == proposed(body) && self.statements.approvals.contains(&approval(body)) =>
             {
                 Ok(())
             }
+            // §5.4: or the proposer's own statement of kind `ibe`, with the shares in force.
             Purpose::Parameters if self.is_about_ibe(by, body) => Ok(()),
             Purpose::Parameters | Purpose::AbkePolicy => Err(refused(SignRefusalReason::NotApproved)),
             _ => Err(refused(SignRefusalReason::Content)),
@@ -66,20 +70,25 @@ impl<S: QuorumSuite> QuorumNode<S> {
         let (known, bound) = (self.statements.list.list(), self.statements.bound.as_ref());
         let again = bound == Some(list);
         let signed = known.number.max(bound.map_or(0, |bound| bound.number));
+        // §5.4: the number is above that of every list it has signed a share of.
         if list.number <= known.number || (list.number <= signed && !again) {
             return Err((SignRefusalReason::Superseded, signed));
         }
+        // §5.4: at most 1,024 ahead of that and of its clock.
         if list.number > signed.max(now).saturating_add(MAX_AHEAD) || too_long::<S>(list) {
             return Err(refused(SignRefusalReason::Content));
         }
+        // §5.4: names everything that those name, except identities that ended a day ago.
         if !carries_on(list, known) || bound.is_some_and(|bound| !carries_on(list, bound)) {
             return Err((SignRefusalReason::Superseded, signed));
         }
+        // §5.4: whatever is new is wanted by its own operator, or proven.
         if !list.revoked.iter().all(|drone| self.confirms(drone)) {
             return Err(refused(SignRefusalReason::NotApproved));
         }
         let new = list.revoked.iter().any(|drone| known.find(&drone.serial) != Some(drone));
         let life = list.next_update.checked_sub(list.issued);
+        // §5.4: issued within 10 min of its own clock, with the configured life.
         let timely = list.issued.abs_diff(now) <= CLOCK_TOLERANCE
             && life == Some(self.config.revocation_validity.max(1));
         if timely && (new || self.renewal_is_due(now.saturating_add(CLOCK_TOLERANCE))) {
@@ -127,7 +136,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         let enough = usize::from(self.config.membership.parameters().threshold());
         let proposed = self.statements.proposed_by(enough);
         let list = self.list_with(now, &proposed);
-        // One that names too many must not keep those from being renewed that it names already.
+        // §12.3: one that names too many must not keep those from being renewed that it names already.
         if too_long::<S>(&list) && self.renewal_is_due(now) {
             return Some(self.list_with(now, &[]));
         }
@@ -143,7 +152,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         let revoked = known.revoked.iter().chain(bound_drones).chain(proposed);
         let signed = known.number.max(bound.map_or(0, |bound| bound.number)).max(self.signing.highest);
         let mut list = RevocationList {
-            // At least the time: members whose state went back do not count from there.
+            // §12.5: at least the time: members whose state went back do not count from there.
             number: signed.saturating_add(1).max(now),
             issued: now,
             next_update: now.saturating_add(self.config.revocation_validity.max(1)),

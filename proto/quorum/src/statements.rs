@@ -60,6 +60,7 @@ impl PendingProposals {
     ) -> Result<bool, TooMany> {
         let mut more = self.clone();
         for drone in drones {
+            // §5.4: at least as long as either knows.
             let proposal = more.drones.entry(drone.serial).or_insert(*drone);
             *proposal = proposal.and(drone);
         }
@@ -144,6 +145,7 @@ impl<S: Suite> Statements<S> {
         deployment: &Deployment<S>,
         list: &[u8],
     ) -> Result<Option<u64>, quiver_ainq::Error> {
+        // §5.4: of any source: the quorum's signature makes it genuine.
         let news = self.list.offer(deployment, list)?;
         if news {
             let list = self.list.list();
@@ -162,6 +164,7 @@ impl<S: Suite> Statements<S> {
                     status.proposed.binary_search_by_key(&own.serial, |proposal| proposal.serial).ok()?;
                 status.proposed.get(place).copied()
             };
+            // §5.4: t operators must agree to revoke.
             let others: Vec<Revoked> = self.received.values().filter_map(proposal).collect();
             (others.len() + 1 >= enough).then(|| others.iter().fold(*own, Revoked::and))
         };

@@ -40,10 +40,11 @@ impl<S: QuorumSuite> QuorumNode<S> {
         self.out.persist(QuorumRecord::Keys(Snapshot::new(keys.encode().to_vec())));
         self.deployment = Some(self.deployment_of(&keys));
         self.keys = Some(keys);
-        // Of other shares, as are statements that need no operator's approval.
+        // §5.4: of other shares, as are statements that need no operator's approval.
         self.statements.quorum = None;
         let approvals = &self.statements.approvals;
         self.statements.proposals.retain(|body| approvals.contains(&approval(body)));
+        // §5.4: nonces and repairs are for the shares that they were begun with.
         self.signing.forget();
         self.helping.forget();
         self.out.event(QuorumEvent::SharesInForce { version });
@@ -54,6 +55,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     }
 
     /// Sends this member's status.
+    // §5.4: what operators want is exchanged, so that members propose only what t of them want.
     pub(super) fn send_status(&mut self, to: KgcId, asks: bool) {
         let statements = &self.statements;
         let status = QuorumStatus {
@@ -79,6 +81,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     /// Tries to have signed what ought to be, soon, but not at the moment when all others do.
     fn hurry(&mut self, now: Now) {
         if self.keys.is_some() {
+            // §5.4: any member coordinates; each starts a little later than the one before it.
             let turn = u32::from(self.config.id.saturating_sub(1));
             self.signing.retry.hurry(now.monotonic.saturating_add(STAGGER * turn));
         }

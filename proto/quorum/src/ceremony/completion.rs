@@ -27,6 +27,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         let others = self.config.membership.parameters().others(self.config.id).count();
         let Some(candidate) = &mut self.ceremonies.candidate else { return };
         match confirmation {
+            // §5.2: H(new public shares), once the new shares are durable there.
             Some(digest) if digest == candidate.digest => {
                 candidate.confirmed.insert(from);
             }
@@ -36,6 +37,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         if asks {
             self.send_ceremony(from, false);
         }
+        // §5.2: in force once all n have confirmed, each by itself.
         let all = |candidate: &mut Candidate<S>| candidate.confirmed.len() == others;
         if let Some(candidate) = self.ceremonies.candidate.take_if(all) {
             self.put_in_force(now, candidate);
@@ -44,12 +46,13 @@ impl<S: QuorumSuite> QuorumNode<S> {
 
     /// New shares take the place of the old ones, which are erased.
     fn put_in_force(&mut self, now: Now, candidate: Candidate<S>) {
+        // §5.2: the old shares are erased.
         let keys = self.ceremonies.settle(candidate);
         self.ceremonies.rest = now.monotonic.saturating_add(REST);
         self.hold_keys(*keys);
         self.persist_ceremonies();
         if self.ceremonies.part.is_some() {
-            // Begun with the shares that were in force before.
+            // §5.2: begun with the shares that were in force before.
             self.leave(now, AbortCause::Superseded);
         }
         self.changed(now);
@@ -57,6 +60,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
 
     /// The operator knows that the new shares are in force elsewhere.
     pub(crate) fn adopt(&mut self, now: Now) {
+        // §5.2: operators that know it put the new shares in force (`Adopt`).
         match self.ceremonies.candidate.take() {
             Some(candidate) => self.put_in_force(now, candidate),
             None => self.refuse("no shares wait for confirmation"),
@@ -69,7 +73,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             return self.leave(now, AbortCause::Abandoned);
         }
         match &mut self.ceremonies.candidate {
-            // They are kept, but need not be waited for.
+            // §5.2: they are kept, but need not be waited for.
             Some(candidate) => drop(candidate.gone.insert(self.config.id)),
             None => self.refuse("no ceremony is under way"),
         }
@@ -78,10 +82,11 @@ impl<S: QuorumSuite> QuorumNode<S> {
     /// A member has left a session.
     pub(crate) fn handle_abort(&mut self, now: Now, from: KgcId, abort: &CeremonyAbort) {
         let cause = AbortCause::Left { member: from, blames: abort.culprit };
+        // §5.5: a member's claim that a session is over ends it for all before shares are made.
         if self.ceremonies.session.as_ref().is_some_and(|session| session.id == abort.session) {
             return self.leave(now, cause);
         }
-        // New shares are kept all the same: others may have confirmed theirs to all but us.
+        // §5.2: new shares are kept all the same: others may have confirmed theirs to all but us.
         if let Some(candidate) = &mut self.ceremonies.candidate
             && candidate.session == abort.session
             && candidate.gone.insert(from)
@@ -107,6 +112,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         cause: AbortCause,
     ) {
         self.is_over(attempts);
+        // §5.2: whatever fails a check ends the session and names its sender.
         let culprit = match cause {
             AbortCause::Fault { culprit, .. } => Some(culprit),
             AbortCause::Transcript { sender, .. } => Some(sender),
@@ -145,6 +151,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     /// Ends a session: its members' nonces are used for no other.
     pub(super) fn is_over(&mut self, attempts: &BTreeMap<KgcId, u64>) {
         let (over, own) = (&mut self.ceremonies.over, self.config.id);
+        // §5.2: no session returns under its name with other polynomials.
         for (kgc, attempt) in attempts.iter().filter(|(kgc, _)| **kgc != own) {
             let over = over.entry(*kgc).or_default();
             *over = (*over).max(*attempt);

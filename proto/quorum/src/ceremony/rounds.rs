@@ -24,6 +24,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         rng: &mut dyn CryptoRngCore,
     ) {
         let Some(session) = &mut self.ceremonies.session else { return };
+        // §5.2: what contradicts an earlier message ends the session and names its sender.
         if let Err(fault) = session.receive(from, said) {
             return self.leave(now, AbortCause::Fault { culprit: from, fault });
         }
@@ -43,6 +44,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
                 self.ceremonies.session = Some(session);
                 return taken.err().map_or((), |cause| self.leave(now, cause));
             }
+            // §5.2, echoing: one digest per member's commitments, to show whose differ.
             if session.digests.is_empty() {
                 session.digests = digests(&session, own, parameters);
             }
@@ -51,7 +53,8 @@ impl<S: QuorumSuite> QuorumNode<S> {
             let Session { id, attempts, round, digests, received } = session;
             match (round.advance(), hashes) {
                 (Ok(Advanced::Next(round)), _) => {
-                    // The state on which the round depends is durable before any of its messages leaves.
+                    // §5.2: the state on which the round depends is durable before any of its messages
+                    // leaves.
                     self.ceremonies.session = Some(Session { id, attempts, round, digests, received });
                     self.ceremonies.retry.restart(now.monotonic, rng);
                     self.persist_ceremonies();
@@ -59,6 +62,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
                 }
                 (Ok(Advanced::Finished(keys)), Some(hashes)) => {
                     let Some(part) = self.ceremonies.part.take() else { return };
+                    // §5.2: the session has given its shares: its nonces are used for no other.
                     self.is_over(&attempts);
                     let (digest, echo) = (keys.digest(), Echo { hashes, digests });
                     let (confirmed, gone) = (BTreeSet::new(), BTreeSet::new());
@@ -83,6 +87,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         rng: &mut dyn CryptoRngCore,
     ) {
         let (kind, version) = (candidate.part.kind, candidate.keys.version());
+        // §5.2, confirming: new shares are durable before any member is told of them.
         self.ceremonies.candidate = Some(candidate);
         self.ceremonies.retry.restart(now.monotonic, rng);
         self.persist_ceremonies();
@@ -104,9 +109,11 @@ fn take_received<S: QuorumSuite>(
     for from in round.missing() {
         let Some(said) = received.get(&from) else { continue };
         let taken = match round {
+            // §5.2, committing: commitments to polynomials, and the proof that f(0) is known.
             Round::Dealing(..) => {
                 said.commitments.as_ref().map(|commitments| round.take_commitments(from, commitments))
             }
+            // §5.2, echoing: all the same, or the end.
             Round::Echoing(..) => match &said.echo {
                 Some(echo) => {
                     compare(own, from, digests, &echo.digests, parameters)?;
@@ -114,6 +121,7 @@ fn take_received<S: QuorumSuite>(
                 }
                 None => None,
             },
+            // §5.2, sharing: f(i) of either key, checked against the commitments.
             Round::Sharing(..) => said.share.as_ref().map(|share| round.take_share(from, share)),
         };
         if let Some(Err(error)) = taken {
@@ -137,10 +145,11 @@ fn compare(
     let different = parameters.kgcs().zip(ours.iter().zip(theirs)).find(|(_, (ours, theirs))| ours != theirs);
     match different {
         None => Ok(()),
-        // This member's commitments, and that one's received here, are known: it lies.
+        // §5.2: this member's commitments, and that one's received here, are known: it lies.
         Some((sender, _)) if sender == own || sender == from => {
             Err(AbortCause::Fault { culprit: from, fault: "an echo of what was not said" })
         }
+        // §5.2: two members disagree about a third: one of them lies, and the event names both.
         Some((sender, _)) => Err(AbortCause::Transcript { sender, reporter: from }),
     }
 }

@@ -93,6 +93,7 @@ impl<S: QuorumSuite> Ceremonies<S> {
             settled: None,
             others: BTreeMap::new(),
             over: BTreeMap::new(),
+            // §5.2: asks again after 1 s to 30 s.
             retry: RetryTimer::new(Duration::from_secs(1), Duration::from_secs(30)),
             rest: Duration::ZERO,
         }
@@ -101,12 +102,14 @@ impl<S: QuorumSuite> Ceremonies<S> {
     /// Whether there are new shares that all members may still come to confirm: nothing new is begun
     /// meanwhile.
     pub(crate) fn waits(&self) -> bool {
+        // §5.2: shares that all may still come to confirm are waited for.
         self.candidate.as_ref().is_some_and(|candidate| candidate.gone.is_empty())
     }
 
     /// New shares are in force: nothing of how they were made is kept, but that they were.
     pub(crate) fn settle(&mut self, candidate: Candidate<S>) -> Box<QuorumKeys<S>> {
         let Candidate { part, session, keys, digest, .. } = candidate;
+        // §5.2: in force: the shares for the others and the old ones are erased.
         self.settled = Some(Settled { part, session, digest });
         keys
     }
@@ -126,6 +129,7 @@ impl<S: QuorumSuite> Session<S> {
         let digests = self.digests.clone();
         Rounds {
             session: self.id,
+            // §5.2: a message repeats everything so far and retracts nothing.
             commitments: Some(self.round.commitments()),
             echo: self.round.echo().map(|hashes| Echo { hashes, digests }),
             share: self.round.share_for(to),
@@ -139,6 +143,7 @@ impl<S: QuorumSuite> Session<S> {
             self.received.insert(from, said);
             return Ok(());
         };
+        // §5.2: a second version of anything is a contradiction.
         keep(&mut before.commitments, said.commitments, "two different commitments")?;
         keep(&mut before.echo, said.echo, "two different echoes")?;
         keep(&mut before.share, said.share, "two different shares")?;

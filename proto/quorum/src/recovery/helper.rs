@@ -69,6 +69,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         if !known || member == self.config.id || self.keys.is_none() {
             return self.refuse("there is no such member, or nothing to help it with");
         }
+        // §5.3: an operator's approval is good for an hour.
         self.helping.approvals.insert(member, now.monotonic.saturating_add(APPROVAL_LIFETIME));
         self.helping.unapproved.remove(&member);
     }
@@ -87,16 +88,19 @@ impl<S: QuorumSuite> QuorumNode<S> {
         rng: &mut dyn CryptoRngCore,
     ) {
         let nonce = request.nonce;
+        // §5.3: without its operator's approval a member helps nobody, and reports once that help is wanted.
         if !self.has_word(now, from) {
             if self.helping.unapproved.insert(from, nonce) != Some(nonce) {
                 self.out.event(QuorumEvent::HelpWanted { by: from });
             }
             return;
         }
-        // Shares that are about to be replaced must not be restored.
+        // §5.3: shares that are about to be replaced must not be restored.
         let Some(keys) = self.keys.as_ref().filter(|_| self.ceremonies.part.is_none()) else { return };
         let (version, public_shares) = (keys.version(), keys.public());
         let known = self.helping.offers.get(&from).filter(|offered| offered.nonce == nonce);
+        // §5.3: the same nonce for a repeat; after a restart a new one, so that what it drew before
+        // fits no session.
         let helper_nonce = known.map(|offered| offered.helper_nonce).unwrap_or_else(|| {
             let mut fresh = [0; 32];
             rng.fill_bytes(&mut fresh);
@@ -117,6 +121,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     ) {
         let known = self.helping.repairs.get(&from).is_some_and(|repair| repair.session == start.session);
         if !known {
+            // §5.3: a session that contains this member's own offer of this attempt.
             if !self.has_word(now, from) || !self.is_of_our_offer(from, start) {
                 return;
             }
@@ -125,6 +130,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
                 Err(error) => return self.blame(from, Offence::Quorum(error)),
             }
         }
+        // §5.3: δ_ij to every other helper, under commitments.
         let id = self.config.id;
         for helper in start.helpers.iter().filter(|helper| helper.kgc != id) {
             self.send_delta(from, helper.kgc);
@@ -148,6 +154,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     ) -> Result<Repair<S>, Error> {
         let keys = self.keys.as_ref().ok_or(Error::WrongQuorum)?;
         let (expected, actual) = (keys.version(), start.version);
+        // §5.3: helpers have shares of one version.
         if expected != actual {
             return Err(Error::WrongVersion { expected, actual });
         }
@@ -173,9 +180,11 @@ impl<S: QuorumSuite> QuorumNode<S> {
     pub(crate) fn handle_repair_delta(&mut self, from: KgcId, message: &RepairDelta) {
         let member = message.member;
         let Some(repair) = self.helping.repairs.get_mut(&member) else { return };
+        // §5.3: of this session, from a helper that the member chose.
         if repair.session != message.session || !repair.helpers.contains(&from) {
             return;
         }
+        // §5.3: every step is checked against the commitments: a liar is named by the helper that finds it.
         if let Err(error) = repair.take(from, message) {
             return self.blame(from, Offence::Quorum(error));
         }
@@ -188,6 +197,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     /// Tells the member its part, once all deltas are there.
     fn send_answer(&mut self, to: KgcId) {
         let Some(repair) = self.helping.repairs.get_mut(&to) else { return };
+        // §5.3: σ_j, once all δ_ij are there.
         let (Ok(ainq), Ok(ibe)) = (repair.ainq.answer(), repair.ibe.answer()) else { return };
         let first = !core::mem::replace(&mut repair.done, true);
         let answer = Both { ainq: SecretBytes::new(ainq), ibe: SecretBytes::new(ibe) };

@@ -55,7 +55,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             return;
         }
         let jobs = self.jobs(now);
-        // By turns, so that a statement that cannot be signed does not hold up the others.
+        // §5.4: by turns, so that a statement that cannot be signed does not hold up the others.
         let turn = self.signing.turn;
         let chosen = turn.checked_rem(jobs.len()).and_then(|place| jobs.into_iter().nth(place));
         match chosen {
@@ -85,7 +85,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             return self.out.event(QuorumEvent::TooMany);
         }
         let own = self.config.id;
-        // The same rules as for what others propose.
+        // §5.4: the same rules as for what others propose.
         let drawn = self.authorize(now.unix, own, version, purpose, &body).and_then(|()| self.draw(rng));
         let (Ok((nonces, commitment)), Some(tag)) = (drawn, tag(purpose)) else { return };
         let mut session = [0; 16];
@@ -145,7 +145,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     /// Enough would sign.
     fn have_signed(&mut self, now: Now) {
         let Some(mut attempt) = self.signing.attempt.take() else { return };
-        // The nonces are taken out: they sign once.
+        // §5.4: the nonces are taken out: they sign once.
         let Some(nonces) = attempt.nonces.take() else { return };
         let commitments: Vec<_> = attempt.commitments.iter().map(|(kgc, one)| (*kgc, *one)).collect();
         let wired = commitments
@@ -153,7 +153,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             .map(|(kgc, one)| SignerCommitment { kgc: *kgc, commitment: one.encode() })
             .collect();
         let Attempt { purpose, ref body, version, session, .. } = attempt;
-        // The signed bytes are built from the body that was authorised here.
+        // §5.4: the signed bytes are built from the body that was authorised here.
         let Ok(package) = self.package(version, purpose, body, commitments) else { return };
         let own = self.sign(purpose, body, nonces, &package).and_then(|share| SignatureShare::decode(&share));
         let Ok(own) = own else { return };
@@ -162,8 +162,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         attempt.deadline = now.monotonic.saturating_add(TIMEOUT);
         attempt.signing = Some((package, BTreeMap::from([(self.config.id, own)])));
         self.signing.attempt = Some(attempt);
-        // There is no connection to this member itself.
-        // §5.4: `SignPackage` to the signers.
+        // §5.4: `SignPackage` to the signers; there is no connection to this member itself.
         signers.into_iter().for_each(|kgc| self.send(kgc, &message));
     }
 
@@ -192,7 +191,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             return;
         };
         let Some(keys) = &self.keys else { return };
-        // FROST verifies every share if the signature fails, and names the culprits.
+        // §5.4: FROST verifies every share if the signature fails, and names the culprits.
         match keys.ainq().public().aggregate_statement(&package, &shares) {
             Ok(signature) => self.signed(now, None, purpose, body, &signature),
             Err(Error::InvalidSignatureShares { culprits }) => self.spoilt(now, &culprits),
@@ -220,15 +219,15 @@ impl<S: QuorumSuite> QuorumNode<S> {
         let known = self.statements.list.number();
         let Some(attempt) = self.attempt(&refusal.session) else { return };
         attempt.refusals.insert(from, refusal.reason);
-        // A member that has refused is no signer of this attempt.
+        // §5.4: a member that has refused is no signer of this attempt.
         attempt.commitments.remove(&from);
         let promised =
             attempt.signing.as_ref().is_some_and(|(package, _)| package.commitments().contains_key(&from));
-        // No member may raise numbers further than the rules allow.
+        // §5.4: no member may raise numbers further than the rules allow.
         let highest = refusal.number.min(known.max(now.unix).saturating_add(MAX_AHEAD - 1));
         self.signing.highest = self.signing.highest.max(highest);
         if promised {
-            // It may have restarted, or signed another list since.
+            // §5.4: it may have restarted, or signed another list since.
             self.give_up(now);
         }
         self.give_up_if_hopeless(now);

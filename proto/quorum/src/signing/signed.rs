@@ -35,6 +35,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         body: Vec<u8>,
         signature: &StatementSignature<S>,
     ) {
+        // §5.4: a statement is genuine for the quorum's signature, whoever sent it.
         let Some(deployment) = self.deployment.clone() else { return };
         let verified = statement(purpose, &body)
             .and_then(|statement| signature.verify(&deployment, purpose, &statement));
@@ -42,6 +43,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             return from.map_or((), |from| self.blame(from, Offence::Protocol(error)));
         }
         match purpose {
+            // §5.4: of a list the head is signed, which has the hash of the rest.
             Purpose::Revocation => {
                 let list = RevocationList::decode(&body);
                 let list = list.and_then(|list| SignedRevocationList::new(list, *signature));
@@ -50,6 +52,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
                 }
             }
             Purpose::Quorum => self.take_quorum_statement(now, body, signature),
+            // §5.4: other statements go to the operator that proposed them.
             Purpose::Parameters | Purpose::AbkePolicy if from.is_none() => {
                 self.statements.proposals.retain(|proposal| *proposal != body);
                 let signature = signature.encode();
@@ -62,6 +65,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     /// Keeps a list if it is news.
     pub(crate) fn take_list(&mut self, now: Now, list: &[u8]) {
         let Some(deployment) = &self.deployment else { return };
+        // §12.7: dropped before its signature is verified if its number is not higher.
         let Ok(Some(number)) = self.statements.offer(deployment, list) else { return };
         self.out.persist(QuorumRecord::RevocationList { number, list: list.to_vec() });
         self.out.persist(QuorumRecord::Statements(self.statements.encode()));
@@ -72,6 +76,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     fn take_quorum_statement(&mut self, now: Now, body: Vec<u8>, signature: &StatementSignature<S>) {
         let Some(keys) = &self.keys else { return };
         let version = keys.version();
+        // §5.4: about the shares in force here, and the first one is kept.
         if self.statements.quorum.is_some() || keys.ainq().public().encode() != body {
             return;
         }
@@ -88,6 +93,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         let Some(status) = self.statements.received.get(&to) else { return };
         let (list, has_statement, keys) = (status.list, status.statement, status.keys);
         let proofs = self.statements.proofs.iter();
+        // §10.7: a proof goes to all who do not want that leader revoked yet.
         let unknown = |serial: &[u8; 16]| {
             status.proposed.binary_search_by_key(serial, |proposal| proposal.serial).is_err()
         };
