@@ -160,6 +160,7 @@ impl<M: SchemeAlgebra> Scheme for M {
     ) -> Result<Secret<32>, AbeError> {
         let authority = parameters.authority();
         let (key, sent) = (&key.content, &ciphertext.content);
+        // A key of another authority would give another secret, not an error.
         if key.authority != *authority || sent.authority != *authority {
             return Err(AbeError::WrongAuthority);
         }

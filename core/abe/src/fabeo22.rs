@@ -112,10 +112,12 @@ impl<V: Variant> Public<V> {
     }
 
     fn attribute_point(attribute: &Attribute) -> G1 {
+        // RFC 9380, hash_to_curve: nobody knows logarithms of what comes out.
         G1::hash(V::ATTRIBUTE_DOMAIN, &[&attribute.hash_input()])
     }
 
     fn base_point() -> G1 {
+        // The paper's H(|U| + 1): another domain, so that no attribute has this point.
         G1::hash(V::BASE_DOMAIN, &[])
     }
 
@@ -201,7 +203,7 @@ fn setup<V: Variant>(
     rng: &mut (impl CryptoRngCore + ?Sized),
 ) -> Result<(Public<V>, Alpha), AbeError> {
     universe.open()?;
-    // y = α·e(g1, g2).
+    // FABEO, figure 1, Setup: y = α·e(g1, g2).
     let alpha = Alpha(nonzero(rng));
     let y = pairing(&(G1::generator() * alpha.0), &G2::generator());
     Ok((Public::new(y), alpha))

@@ -144,11 +144,13 @@ impl SchemeAlgebra for Gpsw06 {
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> Result<(Public, Master), AbeError> {
         let universe = universe.listed()?.clone();
+        // GPSW06, section 4, Setup: t_i for every attribute of the universe, and y.
         let master =
             Master { attributes: (0..universe.len()).map(|_| nonzero(rng)).collect(), y: nonzero(rng) };
         let table = (universe.len() >= WORTH_A_TABLE).then(|| FixedBase::new(&G1::generator()));
         let times_g1 =
             |t: &Scalar| table.as_ref().map_or_else(|| G1::generator() * t, |table| table.multiply(t));
+        // T_i = t_i·g1, Y = y·e(g1, g2)
         let attributes = master.attributes.iter().map(times_g1).collect();
         let y = pairing(&times_g1(&master.y), &G2::generator());
         Ok((Public { universe, attributes, y, tables: None }, master))
@@ -171,7 +173,7 @@ impl SchemeAlgebra for Gpsw06 {
         formula: &Formula,
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> Result<KeyElements, AbeError> {
-        // q_x(0) of every leaf, q_root(0) = y
+        // GPSW06, section 4, Key Generation: q_x(0) of every leaf, q_root(0) = y
         let mut shares = share(formula, master.y, rng)?;
         // D_x = (q_x(0) / t_i)·g2, i = att(x)
         for (leaf, share) in formula.leaves().iter().zip(shares.iter_mut()) {
@@ -187,12 +189,14 @@ impl SchemeAlgebra for Gpsw06 {
         atoms: &Atoms,
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> Result<(CiphertextElements, SharedElement), AbeError> {
+        // GPSW06, section 4, Encryption: one s for all attributes.
         let s = Zeroizing::new(nonzero(rng));
         let mut attributes = Vec::with_capacity(atoms.len());
         for attribute in atoms.iter() {
             // E_i = s·T_i
             attributes.extend(public.times_attribute(public.universe.place(attribute)?, &s));
         }
+        // The element: s·Y = ys·e(g1, g2).
         Ok((CiphertextElements(attributes), shared(public.times_y(&s))))
     }
 
@@ -200,6 +204,7 @@ impl SchemeAlgebra for Gpsw06 {
         (formula, KeyElements(key)): (&Formula, &KeyElements),
         (atoms, CiphertextElements(sent)): (&Atoms, &CiphertextElements),
     ) -> Result<SharedElement, AbeError> {
+        // GPSW06, section 4, Decryption, with the Δ of all nodes multiplied into one γ_x for each leaf used.
         let selection = formula.select(atoms.set(), |_, _| 1).ok_or(AbeError::NotSatisfied)?;
         let weights = Weights::of(formula, &selection);
         let mut pairs = Zeroizing::new(Vec::with_capacity(selection.leaves().len()));
@@ -210,6 +215,7 @@ impl SchemeAlgebra for Gpsw06 {
             let pair = element.zip(key.get(leaf)).ok_or(AbeError::Malformed("leaves of a formula"))?;
             pairs.push((weights.weigh(place, pair.0)?, *pair.1));
         }
+        // Σ e(γ_x·E_i, D_x) = ys·e(g1, g2), in one Miller loop.
         let sum = pairing_product(&pairs);
         Ok(shared(weights.divisor().map_or(sum, |divisor| sum * divisor)))
     }

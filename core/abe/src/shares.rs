@@ -63,8 +63,10 @@ fn hand_down<F: Field>(
         }
     };
     if gate.is_or() {
+        // 1 of n: each child has the value itself.
         gate.children().iter().for_each(|&child| give(child, value));
     } else if let (true, Some((&last, others))) = (gate.is_and(), gate.children().split_last()) {
+        // n of n: random values that add up to it.
         let mut rest = value;
         for &child in others {
             let share = F::random(rng);
@@ -73,6 +75,7 @@ fn hand_down<F: Field>(
         }
         give(last, rest);
     } else {
+        // k of n: Shamir's f(1), f(2), …, where f(0) is the value.
         let too_many = |_| AbeError::TooLong { what: "a threshold", limit: MAX_SHARES };
         let polynomial = Polynomial::random(&value, gate.threshold(), rng).map_err(too_many)?;
         for (x, &child) in (1..).zip(gate.children()) {
@@ -114,11 +117,14 @@ impl<F: Field> Weights<F> {
         }
         let fractions = propagate(formula, selection, Fraction::ONE, |above, gate, places| {
             if gate.is_or() || gate.is_and() {
+                // All coefficients of a sum are 1: the weight passes down.
                 return Some(alloc::vec![*above; places.len()]);
             }
+            // k of n: Lagrange's coefficients at 0, as fractions of small integers.
             let Rational { numerators, denominator } = rational_lagrange(places).ok()??;
             numerators.iter().map(|&numerator| above.times(numerator, denominator)).collect()
         })?;
+        // One denominator for all leaves: only the sum is divided by it.
         let denominator =
             fractions.iter().try_fold(1, |common, fraction| lcm(common, fraction.denominator))?;
         let factors = fractions.iter().map(|fraction| fraction.over(denominator)).collect::<Option<_>>()?;
@@ -150,6 +156,7 @@ pub(crate) fn coefficients<F: Field>(formula: &Formula, selection: &Selection) -
         if gate.is_or() || gate.is_and() {
             return Some(alloc::vec![*above; places.len()]);
         }
+        // k of n: Lagrange's coefficients at 0, in the field.
         Some(lagrange_at_zero::<F>(places).ok()?.into_iter().map(|factor| *above * factor).collect())
     });
     factors.unwrap_or_default()

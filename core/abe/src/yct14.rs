@@ -94,8 +94,10 @@ impl SchemeAlgebra for InsecureYct14 {
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> Result<(Public, Master), AbeError> {
         let universe = universe.listed()?.clone();
+        // YCT14, setup: s_i for every attribute of the universe, and s.
         let master =
             Master { attributes: (0..universe.len()).map(|_| nonzero(rng)).collect(), s: nonzero(rng) };
+        // P_i = s_i·G, PK = s·G
         let attributes = master.attributes.iter().map(RistrettoPoint::mul_base).collect();
         let key = RistrettoPoint::mul_base(&master.s);
         Ok((Public { universe, attributes, key }, master))
@@ -110,9 +112,9 @@ impl SchemeAlgebra for InsecureYct14 {
         formula: &Formula,
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> Result<KeyElements, AbeError> {
-        // q_x(0) of every leaf, q_root(0) = s
+        // YCT14, key for a tree: q_x(0) of every leaf, q_root(0) = s
         let mut shares = share(formula, master.s, rng)?;
-        // D_x = q_x(0) / s_i, i = att(x)
+        // D_x = q_x(0) / s_i, i = att(x): scalars, of which two keys give two equations in the s_i / s
         let mut inverses = Zeroizing::new(Vec::with_capacity(shares.len()));
         for leaf in formula.leaves() {
             let place = public.universe.place(leaf.attribute())?;
@@ -129,6 +131,7 @@ impl SchemeAlgebra for InsecureYct14 {
         atoms: &Atoms,
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> Result<(CiphertextElements, SharedElement), AbeError> {
+        // YCT14, encryption: one k for all attributes.
         let k = Zeroizing::new(nonzero(rng));
         let mut attributes = Vec::with_capacity(atoms.len());
         for attribute in atoms.iter() {
@@ -136,6 +139,7 @@ impl SchemeAlgebra for InsecureYct14 {
             attributes
                 .extend(public.attributes.get(public.universe.place(attribute)?).map(|point| point * *k));
         }
+        // The element: k·PK = ks·G.
         Ok((CiphertextElements(attributes), shared(&(public.key * *k))))
     }
 
@@ -143,6 +147,7 @@ impl SchemeAlgebra for InsecureYct14 {
         (formula, KeyElements(key)): (&Formula, &KeyElements),
         (atoms, CiphertextElements(sent)): (&Atoms, &CiphertextElements),
     ) -> Result<SharedElement, AbeError> {
+        // YCT14, decryption, with the Δ of all nodes multiplied into one γ_x for each leaf used.
         let selection = formula.select(atoms.set(), |_, _| 1).ok_or(AbeError::NotSatisfied)?;
         let (mut scalars, mut points) = (Zeroizing::new(Vec::new()), Vec::new());
         for (&leaf, weight) in selection.leaves().iter().zip(coefficients::<Scalar>(formula, &selection)) {
@@ -153,6 +158,7 @@ impl SchemeAlgebra for InsecureYct14 {
             points.push(*pair.0);
             scalars.push(weight * pair.1);
         }
+        // Σ γ_x·D_x·C_i = ks·G
         Ok(shared(&RistrettoPoint::multiscalar_mul(scalars.iter(), &points)))
     }
 

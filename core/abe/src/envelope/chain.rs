@@ -50,6 +50,7 @@ impl Chain {
 
     /// Skips a message whose key is not needed.
     fn pass(&mut self) {
+        // §E2: K_{n+1} = PRF(K_n, "next", ""); then K_n is erased.
         self.key = prf(&self.key, SUITE, "next", &[]);
         self.next = self.next.saturating_add(1);
     }
@@ -88,10 +89,11 @@ impl Window {
             let (_, key) = skipped.ok_or(EnvelopeError::Replayed(number))?;
             return Ok(MessageKey(key.0.clone()));
         };
+        // §E4.1: at most 4,096 messages ahead of the newest one.
         if ahead > MAX_AHEAD {
             return Err(EnvelopeError::TooFarAhead(number));
         }
-        // A copy goes ahead: the chain itself moves when the message has verified.
+        // §E4.1: a copy goes ahead: the chain itself moves when the message has verified.
         let mut key = self.chain.key.clone();
         for _ in 0..ahead {
             key = prf(&key, SUITE, "next", &[]);
@@ -103,6 +105,7 @@ impl Window {
     /// than the window reaches.
     pub(super) fn take(&mut self, number: u32) -> Result<(), EnvelopeError> {
         let Some(ahead) = number.checked_sub(self.chain.next) else {
+            // §E4.1: each number is accepted once.
             let place = self.skipped.iter().position(|(skipped, _)| *skipped == number);
             return place
                 .map(|place| drop(self.skipped.remove(place)))

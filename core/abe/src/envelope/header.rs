@@ -111,6 +111,7 @@ pub(super) struct Prelude {
 
 impl Prelude {
     pub(super) fn check(&self) -> Result<(), Malformed> {
+        // §E1: the sender is empty if nobody signs, and only then.
         let unsigned = (self.sender.is_empty(), self.signature_len == 0);
         if unsigned.0 != unsigned.1 || usize::from(self.signature_len) > MAX_SIGNATURE_LEN {
             return Err(Malformed("sender and signature do not fit together"));
@@ -122,6 +123,7 @@ impl Prelude {
 
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut writer = Writer::new();
+        // §E1: the prelude, in its order.
         writer.lp(self.scheme.as_bytes()).lp(self.group.as_bytes()).u64(self.created);
         writer.u32(self.lifetime.seconds).u32(self.lifetime.messages);
         writer.lp(&self.sender).u16(self.signature_len).finish()
@@ -198,6 +200,7 @@ impl Opening {
     /// H(sender ‖ KEM ciphertext), which names the session.
     #[must_use]
     pub fn session(&self) -> SessionId {
+        // §E2: session = H("quiver/1 envelope session", sender, C).
         SessionId(
             Hasher::new("quiver/1 envelope session").lp(&self.prelude.sender).lp(&self.ciphertext).finish(),
         )
@@ -210,6 +213,7 @@ impl Opening {
     }
 
     fn write(&self, writer: &mut Writer) {
+        // §E1: 1 ‖ prelude ‖ lp(C) ‖ c2 opens a session, ...
         writer.u8(OPENING).fixed(&self.prelude.encode()).lp(&self.ciphertext).fixed(&self.masked);
     }
 }
@@ -274,9 +278,11 @@ impl Header {
         match self {
             Self::Opening(opening) => opening.write(&mut body),
             Self::Following(following) => {
+                // §E1: ... 2 ‖ session ‖ number goes on with it.
                 body.u8(FOLLOWING).fixed(&following.session.0).u32(following.number);
             }
         }
+        // §E1: "QvE" ‖ version 1 ‖ lp(header).
         Writer::new().fixed(&MAGIC).lp(&body.finish()).finish()
     }
 
@@ -321,12 +327,14 @@ impl Header {
 
     /// The digest to which every chunk is bound.
     pub(super) fn digest(encoded: &[u8]) -> Digest {
+        // §E3: the AAD of every chunk; K_0 is made of it, too (§E2).
         Hasher::new("quiver/1 envelope header").lp(encoded).finish()
     }
 }
 
 fn read_following(reader: &mut Reader<'_>) -> Result<Following, Malformed> {
     let following = Following { session: SessionId(reader.array()?), number: reader.u32()? };
+    // Number 0 is the opening's.
     if (1..Lifetime::MAX_MESSAGES).contains(&following.number) {
         Ok(following)
     } else {

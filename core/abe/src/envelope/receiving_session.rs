@@ -32,6 +32,7 @@ impl ReceivingSession {
         key: &K::Key,
         opening: &Opening,
     ) -> Result<Self, EnvelopeError> {
+        // §E2: K, σ, the coins and C again; every byte is compared before anything is released.
         let (target, session_key) = transform::decapsulate::<K>(parameters, key, opening)?;
         let context = Context {
             session: opening.session(),
@@ -130,6 +131,7 @@ impl ReceivingSession {
     /// # Errors
     /// [`EnvelopeError::Replayed`], [`EnvelopeError::TooFarAhead`].
     pub fn took(&mut self, number: u32) -> Result<(), EnvelopeError> {
+        // §E4.1: each number is accepted once.
         self.window.take(number)
     }
 }

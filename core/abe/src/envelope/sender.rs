@@ -47,6 +47,7 @@ pub(super) struct Context {
 impl Context {
     pub(super) fn statement(&self, number: u32, digest: &Digest) -> Vec<u8> {
         let mut writer = Writer::new();
+        // §E3: lp(policy or attributes) ‖ lp(sender) ‖ session ‖ number ‖ hash of the content.
         writer.lp(&self.target).lp(&self.sender).fixed(&self.session.0).u32(number).fixed(digest);
         writer.finish()
     }

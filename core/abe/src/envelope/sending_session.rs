@@ -54,7 +54,7 @@ impl SendingSession {
         }
         let (sender, signature_len) = sender::describe(signer)?;
         let scheme = K::scheme(parameters).into();
-        // Everything in the prelude enters the coins, the sender and its group among it.
+        // §E2: everything in the prelude enters the coins, the sender and its group among it.
         let prelude = Prelude { scheme, group: group.into(), created: now, lifetime, sender, signature_len };
         let (opening, key) = transform::encapsulate::<K>(parameters, target, prelude, rng)?;
         let context = Context {
@@ -76,6 +76,7 @@ impl SendingSession {
     #[must_use]
     pub fn is_over(&self, now: u64) -> bool {
         let (opening, next) = (&self.opening, self.chain.next());
+        // §E4.1: a session ends by time and by number.
         let late = now >= opening.created().saturating_add(opening.lifetime().seconds().into());
         next >= opening.lifetime().messages() || (next > 0 && late) || now < opening.created()
     }
@@ -90,9 +91,9 @@ impl SendingSession {
         if self.is_over(now) {
             return Err(EnvelopeError::SessionOver);
         }
-        // The key of this message is derived, and the chain key before it erased.
+        // §E2: the key of this message is derived, and the chain key before it erased.
         let (number, key) = self.chain.step();
-        // The first message carries the encapsulated key, the others the session's name.
+        // §E1: the first message carries the encapsulated key, the others the session's name.
         let header = match number {
             0 => Header::Opening(self.opening.clone()),
             _ => Header::Following(Following { session: self.context.session, number }),

@@ -104,7 +104,7 @@ impl Sessions {
         let sender = sender(&opening.prelude.sender);
         let floor =
             self.floors.iter().find(|(of, _)| *of == sender).map(|(_, floor)| *floor).unwrap_or_default();
-        // Nothing that was forgotten returns: openings not newer than the floor are refused.
+        // §E4.1: nothing that was forgotten returns: openings not newer than the floor are refused.
         let forgotten = floor.created.max(self.floor.created).is_some_and(|floor| created <= floor);
         if created > now.saturating_add(MAX_SKEW) || now >= ends || forgotten {
             return Err(EnvelopeError::Stale);

@@ -44,6 +44,7 @@ struct Progress {
 
 impl Progress {
     fn new(context: Context, number: u32, header: &[u8]) -> Self {
+        // §E3: H("quiver/1 envelope content", header, sealed data), to be signed.
         let hash = Hasher::new("quiver/1 envelope content").lp(header);
         Self { context, number, aad: Header::digest(header), hash, chunks: 0, short: false }
     }
@@ -91,6 +92,7 @@ impl Sealer {
         }
         let mut chunk = Vec::with_capacity(data.len() + TAG_LEN);
         chunk.extend_from_slice(data);
+        // §E3: nonce 7 zero bytes ‖ position ‖ 0, AAD the header's hash.
         let sealed = self.stream.encrypt_next_in_place(&self.progress.aad, &mut chunk);
         if sealed.is_err() {
             // The buffer may hold plaintext; it is erased here.
@@ -114,13 +116,14 @@ impl Sealer {
         let mut trailer = match signer {
             None if context.is_signed() => return Err(EnvelopeError::WrongSigner),
             None => Vec::new(),
-            // The trailer is the signature of the sender that the header names, and of no other.
+            // §E3: the trailer is the signature of the sender that the header names, and of no other.
             Some(signer) if *signer.public() != *context.sender => return Err(EnvelopeError::WrongSigner),
             Some(signer) => signer.sign(&self.progress.statement(), rng),
         };
         if trailer.len() != context.signature_len {
             return Err(EnvelopeError::OutOfBounds("the sender's signature"));
         }
+        // §E3: the nonce of the trailer ends in 1.
         self.stream
             .encrypt_last_in_place(&self.progress.aad, &mut trailer)
             .map_err(|_| EnvelopeError::TooLong)?;
@@ -188,7 +191,7 @@ impl Opener {
         if signature.len() != progress.context.signature_len {
             return Err(damaged);
         }
-        // An unsigned envelope has no sender, whatever its content says.
+        // §E3: an unsigned envelope has no sender, whatever its content says.
         if !progress.context.is_signed() {
             return Ok(None);
         }

@@ -41,6 +41,7 @@ pub(super) fn encapsulate<K: Kem>(
     // §E2: c2 = σ ⊕ PRF(K, "mask", H(C)).
     let masked = seed.xor(&mask(&shared, &ciphertext));
     let opening = Opening { prelude, ciphertext, masked };
+    // §E2: K_0 = PRF(σ, "session", H("quiver/1 envelope header", header)).
     let key = session_key(&seed, &opening);
     Ok((opening, key))
 }
@@ -59,7 +60,7 @@ pub(super) fn decapsulate<K: Kem>(
     let shared = K::decapsulate(parameters, key, &ciphertext)?;
     // §E2: σ = c2 ⊕ PRF(K, "mask", H(C)).
     let seed = mask(&shared, &opening.ciphertext).unmask(&opening.masked);
-    // Encapsulate again with σ's coins: any change of C, prelude or target gives another ciphertext.
+    // §E2: encapsulate again with σ's coins: any change of C, prelude or target gives another ciphertext.
     let mut coins = coins::<K>(&seed, &opening.prelude, &target);
     let (again, _) =
         K::encapsulate(parameters, &target, &mut coins).map_err(|_| EnvelopeError::DoesNotOpen)?;

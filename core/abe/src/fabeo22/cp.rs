@@ -98,13 +98,17 @@ impl SchemeAlgebra for FabeoCp {
         atoms: &Atoms,
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> Result<KeyElements, AbeError> {
+        // FABEO, figure 1, KeyGen: one r for the whole key ties its parts together.
         let r = Zeroizing::new(nonzero(rng));
         let base = public.times_b(&Public::<Self>::base_point(), &r);
         Ok(KeyElements {
+            // sk1 = α·g1 + r·b
             alpha: Zeroizing::new(public.times_g1(&master.0) + base),
+            // sk2_u = r·H(u)
             attributes: Zeroizing::new(
                 atoms.iter().map(|attribute| public.times_hash(attribute, &r)).collect(),
             ),
+            // sk3 = r·g2
             r: Zeroizing::new(public.times_g2(&r)),
         })
     }
@@ -114,6 +118,7 @@ impl SchemeAlgebra for FabeoCp {
         formula: &Formula,
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> Result<(CiphertextElements, SharedElement), AbeError> {
+        // FABEO, figure 1, Enc: s1 is the secret that the policy shares.
         let s1 = Zeroizing::new(nonzero(rng));
         // λ_i = M_i·(s1‖v)
         let shares = share(formula, *s1, rng)?;
@@ -123,14 +128,17 @@ impl SchemeAlgebra for FabeoCp {
         let b = Public::<Self>::base_point();
         let leaf = |(leaf, share): (&Leaf, &Scalar)| {
             let s = randomness.get(leaf.use_number())?;
+            // ct3_i = λ_i·b + s'[ρ(i)]·H(π(i))
             Some(public.times_b(&b, share) + public.times_hash(leaf.attribute(), s))
         };
         let leaves = formula.leaves().iter().zip(shares.iter()).map(leaf).collect::<Option<_>>();
         let sent = CiphertextElements {
+            // ct1 = s1·g2, ct2_j = s'[j]·g2
             s1: public.times_g2(&s1),
             uses: randomness.iter().map(|s| public.times_g2(s)).collect(),
             leaves: leaves.ok_or(AbeError::Malformed("use numbers of a formula"))?,
         };
+        // The element: s1·y = α s1·e(g1, g2).
         Ok((sent, shared(public.times_y(&s1))))
     }
 
@@ -138,6 +146,7 @@ impl SchemeAlgebra for FabeoCp {
         (atoms, key): (&Atoms, &KeyElements),
         (formula, sent): (&Formula, &CiphertextElements),
     ) -> Result<SharedElement, AbeError> {
+        // FABEO, figure 1, Dec: γ_i with Σ γ_i·λ_i = s1, over the cheapest leaves that satisfy the policy.
         let selection = formula.select(atoms.set(), cost).ok_or(AbeError::NotSatisfied)?;
         let weights = Weights::of(formula, &selection);
         let leaf = |index: usize| formula.leaves().get(*selection.leaves().get(index)?);
@@ -154,6 +163,7 @@ impl SchemeAlgebra for FabeoCp {
             let sent = sent.uses.get(number).ok_or(AbeError::Malformed("use numbers of a formula"))?;
             pairs.push((attributes, *sent));
         }
+        // All pairs in one Miller loop: what is left is α s1·e(g1, g2).
         Ok(shared(pairing_product(&pairs)))
     }
 

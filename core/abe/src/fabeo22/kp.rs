@@ -94,18 +94,20 @@ impl SchemeAlgebra for FabeoKp {
         formula: &Formula,
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> Result<KeyElements, AbeError> {
-        // λ_i = M_i·(α‖v)
+        // FABEO, figure 1, KeyGen: λ_i = M_i·(α‖v)
         let shares = share(formula, master.0, rng)?;
         // r' ← Z_p^τ
         let randomness: Zeroizing<Vec<Scalar>> =
             Zeroizing::new((0..formula.uses()).map(|_| nonzero(rng)).collect());
         let leaf = |(leaf, share): (&Leaf, &Scalar)| {
             let r = randomness.get(leaf.use_number())?;
+            // sk1_i = λ_i·g1 + r'[ρ(i)]·H(π(i))
             Some(public.times_g1(share) + public.times_hash(leaf.attribute(), r))
         };
         let leaves = formula.leaves().iter().zip(shares.iter()).map(leaf).collect::<Option<_>>();
         Ok(KeyElements {
             leaves: Zeroizing::new(leaves.ok_or(AbeError::Malformed("use numbers of a formula"))?),
+            // sk2_j = r'[j]·g2
             uses: Zeroizing::new(randomness.iter().map(|r| public.times_g2(r)).collect()),
         })
     }
@@ -115,8 +117,11 @@ impl SchemeAlgebra for FabeoKp {
         atoms: &Atoms,
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> Result<(CiphertextElements, SharedElement), AbeError> {
+        // FABEO, figure 1, Enc: one s for all attributes.
         let s = Zeroizing::new(nonzero(rng));
+        // ct1_u = s·H(u)
         let attributes = atoms.iter().map(|attribute| public.times_hash(attribute, &s)).collect();
+        // ct2 = s·g2; the element is s·y = α s·e(g1, g2).
         Ok((CiphertextElements { attributes, s: public.times_g2(&s) }, shared(public.times_y(&s))))
     }
 
@@ -124,6 +129,7 @@ impl SchemeAlgebra for FabeoKp {
         (formula, key): (&Formula, &KeyElements),
         (atoms, sent): (&Atoms, &CiphertextElements),
     ) -> Result<SharedElement, AbeError> {
+        // FABEO, figure 1, Dec: γ_i with Σ γ_i·λ_i = α, over the cheapest leaves that satisfy the policy.
         let selection = formula.select(atoms.set(), cost).ok_or(AbeError::NotSatisfied)?;
         let weights = Weights::of(formula, &selection);
         let leaf = |index: usize| formula.leaves().get(*selection.leaves().get(index)?);
@@ -140,6 +146,7 @@ impl SchemeAlgebra for FabeoKp {
             let key = key.uses.get(number).ok_or(AbeError::Malformed("use numbers of a formula"))?;
             pairs.push((-attributes, *key));
         }
+        // All pairs in one Miller loop: what is left is α s·e(g1, g2).
         Ok(shared(pairing_product(&pairs)))
     }
 
