@@ -38,9 +38,10 @@ impl Authority {
         for slot in 0..slots as u64 {
             let parts: &[&[u8]] =
                 &[DOMAIN.as_bytes(), b" slot key", &period.to_be_bytes(), &count, &slot.to_be_bytes()];
-            // sk_j = HMAC(seed, domain ‖ period ‖ m ‖ j): periods are unrelated.
+            // §A1.1: sk_j = HMAC(seed, domain ‖ period ‖ m ‖ j): periods are unrelated.
             scalars.push(nonzero(scalar_from_wide(&hmac_sha512(seed.expose(), parts))));
         }
+        // pk_j = sk_j·g2
         let points = scalars.iter().map(|scalar| G2::generator() * scalar).collect();
         Ok(Self { scalars, key: AuthorityKey::new(period, points) })
     }
@@ -62,7 +63,8 @@ impl Authority {
         if attributes.len() != self.key.attributes() {
             return Err(Error::Attributes { wanted: self.key.attributes(), found: attributes.len() });
         }
-        // g, h and u are hashed from a fresh seed, so that their discrete logarithms are unknown.
+        // Gen of the source: g, h and u are hashed from a fresh seed, so that their discrete logarithms are
+        // unknown.
         let mut seed = Zeroizing::new([0; 32]);
         rng.fill_bytes(&mut *seed);
         let [g, h, u] = [b"g", b"h", b"u"].map(|name| G1::hash(GENERATORS, &[&*seed, name]));

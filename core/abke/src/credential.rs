@@ -95,7 +95,7 @@ impl Credential {
 
     /// A fresh key of the same attributes, for one run: Unlink of the source.
     pub fn unlink(&self, rng: &mut dyn CryptoRngCore) -> Presentation {
-        // All points times one fresh scalar: no two presentations can be linked.
+        // Unlink of the source: all points times one fresh scalar: no two presentations can be linked.
         let factor = Zeroizing::new(random(rng));
         let bases = self.points.key.iter().take(FIXED_SLOTS).chain(&self.points.signatures);
         let products = G1::multiply_points(&bases.copied().collect::<Vec<_>>(), &factor);
@@ -162,6 +162,7 @@ impl UnverifiedCredential {
                 let point = CurvePoint::decode(reader.take(UNCOMPRESSED_LEN)?);
                 points.push(point.map_err(|reason| refused(at, reason))?);
             }
+            // §A2: every point is checked to be in the subgroup.
             let points = CurvePoint::all_in_subgroup(&points).into_iter().enumerate();
             points
                 .map(|(at, point)| point.map_err(|reason| refused(at, reason)))
@@ -185,7 +186,7 @@ impl UnverifiedCredential {
         if credential.attributes().len() != key.attributes() {
             return Err(Error::Attributes { wanted: key.attributes(), found: credential.attributes().len() });
         }
-        // The secrets must be those of the points: e_j = r_j·h if the attribute holds, else r_j·g.
+        // §A2: the secrets must be those of the points: e_j = r_j·h if the attribute holds, else r_j·g.
         let (g, h) = match credential.points.key.as_slice() {
             [g, h, ..] => (*g, *h),
             _ => return Err(Error::Malformed("no points")),
@@ -197,6 +198,7 @@ impl UnverifiedCredential {
                 return Err(Error::InvalidSecret(at));
             }
         }
+        // §A2: all m + 3 signatures.
         verifier.verify_points(&credential.points, rng)?;
         Ok(credential)
     }

@@ -35,6 +35,7 @@ pub struct Randomness {
 impl Randomness {
     /// Derives all of it from a seed and the context of the run: the seed is of no use in another.
     pub fn derive(seed: &Secret<32>, context: &Digest, attributes: usize) -> Self {
+        // One seed for a run: the client computes all of it anew when message 4 opens it.
         let seed = prf(seed, DOMAIN, "encryption", &[context]);
         let mut rng = ChaCha20Rng::from_seed(*seed.expose());
         let (s, t) = (Zeroizing::new(scalar_random(&mut rng)), Zeroizing::new(scalar_random(&mut rng)));
@@ -80,6 +81,7 @@ impl Ciphertext {
             return Err(Error::Attributes { wanted: points.len(), found: plaintexts.len() });
         }
         let Randomness { s, t, .. } = randomness;
+        // Enc of the source: s·g and all s·e_j, t·h and all t·e_j.
         let products = [(s, key.g()), (t, key.h())].map(|(scalar, base)| {
             let bases: Vec<G1> = points.iter().copied().chain([base]).collect();
             Zeroizing::new(G1::multiply_points(&bases, scalar))
@@ -89,6 +91,7 @@ impl Ciphertext {
             None => (&[][..], G1::default()),
         });
         let halves = with_s.iter().zip(with_t).zip(plaintexts);
+        // c_{j,0} = s·e_j + x_{j,0}, c_{j,1} = t·e_j + x_{j,1}
         let halves = halves.map(|((s_e, t_e), [zero, one])| [*s_e + *zero, *t_e + *one]).collect();
         Ok(Self { sg, th, halves })
     }
@@ -109,6 +112,7 @@ impl Ciphertext {
             points.push(CurvePoint::decode(bytes).map_err(|reason| refused(at, reason))?);
         }
         let mut inside = Vec::with_capacity(points.len());
+        // Each point on its own: points of small order pass a check of their sum once in so many times.
         for (at, point) in CurvePoint::all_in_subgroup(&points).into_iter().enumerate() {
             inside.push(point.map_err(|reason| refused(at, reason))?);
         }
@@ -133,7 +137,7 @@ impl Ciphertext {
     pub fn decrypt(&self, key: &Presentation) -> Result<Zeroizing<Vec<G1>>, Error> {
         self.expect(key.attributes())?;
         let secrets = key.secrets();
-        // r_j·(s·g) or r_j·(t·h)
+        // Dec of the source: r_j·(s·g) or r_j·(t·h)
         let products = G1::multiply_either([&self.sg, &self.th], secrets.attributes(), secrets.scalars());
         let mut products =
             Zeroizing::new(products.map_err(|_| Error::Malformed("as many secrets as attributes"))?);
@@ -161,6 +165,7 @@ impl Ciphertext {
         self.expect(key.attributes())?;
         self.expect(randomness.plaintexts.len())?;
         let Randomness { s, t, plaintexts } = randomness;
+        // s·g and t·h, each on its own.
         let bases = (key.g_times(s) == self.sg) & (key.h_times(t) == self.th);
         let weights: Vec<[[u64; 2]; 2]> = self.halves.iter().map(|_| [weight(rng), weight(rng)]).collect();
         // Σ w·c = s·Σ w·e + t·Σ w'·e + (Σ w·ρ)·G

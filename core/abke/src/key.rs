@@ -114,8 +114,10 @@ impl UnverifiedPublicKey {
     /// [`Error::InvalidPoint`] for a point that becomes the identity, and for e_j = −u.
     pub(crate) fn clear(self) -> Result<ClearedKey, Error> {
         let Self { fixed: mut key, raw, signatures, digest } = self;
+        // (1 − x)·e_j lies in the subgroup, whatever was sent.
         key.extend(cleared(&raw, FIXED_SLOTS)?);
         let signed = signed(&key).split_off(FIXED_SLOTS.min(key.len()));
+        // For e_j = −u the identity would be signed.
         if let Some(attribute) = signed.iter().position(Group::is_identity) {
             return Err(Error::InvalidPoint {
                 element: Element::Signed(attribute),
@@ -131,6 +133,7 @@ fn cleared(points: &[CurvePoint], first: usize) -> Result<Vec<G1>, Error> {
     let cleared = CurvePoint::clear_cofactors(points);
     match cleared.iter().position(Group::is_identity) {
         None => Ok(cleared),
+        // A point whose order divides the cofactor becomes the identity.
         Some(at) => {
             let element = Element::Key(first.saturating_add(at));
             Err(Error::InvalidPoint { element, reason: PairingError::WrongSubgroup })

@@ -103,7 +103,7 @@ impl Verifier {
                 found => *verdict = Err(Error::Attributes { wanted, found }),
             }
         }
-        // Four Miller loops before hundreds.
+        // §A8: four Miller loops before hundreds.
         let claims: Vec<Claim<'_>> = candidates.iter().map(|(_, key)| key.fixed()).collect();
         let signed = sift(&self.fixed, &claims, &mut effort, rng);
         drop(claims);
@@ -112,12 +112,14 @@ impl Verifier {
             if !signed {
                 continue;
             }
+            // Only for keys whose first three slots are signed: hundreds of multiplications.
             effort.cleared = effort.cleared.saturating_add(wanted);
             match key.clear() {
                 Ok(key) => cleared.push((at, key)),
                 Err(error) => put(&mut verdicts, at, Err(error)),
             }
         }
+        // The second equation: m + 1 Miller loops for all of them.
         let claims: Vec<Claim<'_>> = cleared.iter().map(|(_, key)| key.attributes()).collect();
         let signed = sift(&self.attributes, &claims, &mut effort, rng);
         drop(claims);
@@ -153,6 +155,7 @@ fn sift(
     if holds(keys, claims, effort, rng) {
         return alloc::vec![true; claims.len()];
     }
+    // Each client alone, so that what k clients cost grows with k and no faster.
     match claims {
         [_] => [false].into(),
         _ => claims.iter().map(|claim| holds(keys, &[*claim], effort, rng)).collect(),
@@ -164,14 +167,17 @@ fn holds(keys: &Prepared, claims: &[Claim<'_>], effort: &mut Effort, rng: &mut d
     let Some((signed, _)) = claims.first() else { return true };
     let slots = signed.len();
     effort.miller_loops = effort.miller_loops.saturating_add(slots.saturating_add(1));
+    // A weight of 128 bits for each client and slot, drawn when all keys are in.
     let weights: Vec<[u64; 2]> = (0..claims.len().saturating_mul(slots)).map(|_| weight(rng)).collect();
     let signatures: Vec<CurvePoint> =
         claims.iter().flat_map(|(_, signatures)| *signatures).copied().collect();
+    // (1 − x)·Σ w·σ: what is outside the subgroup vanishes.
     let Ok(signatures) = CurvePoint::combine_cleared(&signatures, &weights) else { return false };
     // One row for each client, one column for each slot.
     let signed: Vec<G1> = claims.iter().flat_map(|(signed, _)| *signed).copied().collect();
     let Ok(sums) = G1::sum_weighted(&signed, &weights, slots) else { return false };
     let points: Vec<G1> = core::iter::once(signatures).chain(sums).collect();
+    // e(Σ w·σ, g2) = Σ_slot e(Σ_client w·M, pk_slot), with −g2 on the left.
     keys.product_is_one(&points)
 }
 

@@ -69,15 +69,18 @@ fn combine_checked(
 ) -> Result<IdentityKey, Error> {
     let claims = claims(publics, shares)?;
     let needed = usize::from(publics.threshold());
+    // §4.3: the first t shares are combined and checked once.
     let Some(taken) = claims.get(..needed) else {
         return Err(Error::TooFewShares { needed, given: claims.len() });
     };
+    // K = Σ λ_j·K_j
     let lambdas = coefficients(taken.iter().map(|claim| claim.index))?;
     let keys: Zeroizing<Vec<G2>> = Zeroizing::new(taken.iter().map(|claim| claim.key).collect());
     let key = Zeroizing::new(G2::msm(&keys, &lambdas)?);
     if check(&equation(*key, *publics.master().point(), point)) {
         return Ok(IdentityKey::verified(*key));
     }
+    // §4.3: only if the key is wrong, the wrong shares are looked for.
     let culprits = Batch::new(&claims, point, rng, check).wrong()?;
     // Right shares of a consistent quorum would have made the key.
     if culprits.is_empty() {
@@ -106,6 +109,7 @@ fn claims(publics: &PublicShares, shares: &[UnverifiedKeyShare]) -> Result<Zeroi
     let (mut seen, mut culprits) = (BTreeSet::new(), BTreeSet::new());
     let mut claims = Zeroizing::new(Vec::with_capacity(shares.len().min(publics.shares().len())));
     for share in shares {
+        // A share that is foreign or comes twice is blamed without arithmetic.
         let index = share.index();
         match publics.share(index) {
             None => _ = culprits.insert(Culprit { index, fault: Fault::Foreign }),
@@ -135,6 +139,7 @@ impl<'a> Batch<'a> {
         rng: &mut (impl CryptoRngCore + ?Sized),
         check: Check<'a>,
     ) -> Self {
+        // A weight of 128 bits for each share, drawn when all are in.
         Self { claims, weights: claims.iter().map(|_| weight(rng)).collect(), point, check }
     }
 
@@ -175,6 +180,7 @@ impl<'a> Batch<'a> {
         if let [claim] = claims {
             return Ok((self.check)(&equation(claim.key, claim.public, self.point)));
         }
+        // e(P1, Σ w_j·K_j) = e(Σ w_j·S_j, Q)
         let keys: Zeroizing<Vec<G2>> = Zeroizing::new(claims.iter().map(|claim| claim.key).collect());
         let publics: Vec<G1> = claims.iter().map(|claim| claim.public).collect();
         let (key, public) = (G2::msm_small(&keys, weights)?, G1::msm_small(&publics, weights)?);

@@ -34,7 +34,7 @@ impl Dealing {
     /// [`Error::InvalidScalar`] if the source of randomness makes the master key or a share zero.
     pub fn deal(threshold: u16, count: u16, rng: &mut (impl CryptoRngCore + ?Sized)) -> Result<Self, Error> {
         check_threshold(usize::from(threshold), usize::from(count))?;
-        // s = f(0), f of degree t − 1.
+        // Feldman: s = f(0), f of degree t − 1.
         let secret = Zeroizing::new(scalar_random(rng));
         let polynomial = Polynomial::random(&*secret, usize::from(threshold), rng)?;
         // C_k = a_k·P1 for each coefficient a_k.
@@ -95,6 +95,7 @@ impl MasterCommitment {
     /// # Errors
     /// [`Error::InvalidPoint`] if the first point is the identity.
     pub fn new(points: PolynomialCommitment<G1>) -> Result<Self, Error> {
+        // MPK = C_0
         let master = MasterPublicKey::new(points.public(0))?;
         Ok(Self { master, points })
     }

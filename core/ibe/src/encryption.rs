@@ -125,7 +125,7 @@ fn seal(
     power: impl FnOnce(&Scalar) -> Gt,
 ) -> Result<Ciphertext, Error> {
     check_length(message)?;
-    // r = H3(σ, m); U = r·P1; V = σ ⊕ H2(e(MPK, Q)^r); W = m ⊕ H4(σ)
+    // BF01, section 4.2, Encrypt: r = H3(σ, m); U = r·P1; V = σ ⊕ H2(e(MPK, Q)^r); W = m ⊕ H4(σ)
     let r = h3(sigma, message)?;
     let paired = Zeroizing::new(power(&r));
     Ok(Ciphertext { u: G1::multiply_generator(&r), v: sigma.xor(&h2(&paired)), w: mask(message, sigma) })

@@ -30,6 +30,7 @@ pub(crate) fn h3(sigma: &Secret<HASH_LEN>, message: &[u8]) -> Result<Zeroizing<S
         .find_map(|counter| {
             let mut candidate = Zeroizing::new(*hash(&[&counter.to_le_bytes(), digest.expose()]).expose());
             if let Some(first) = candidate.first_mut() {
+                // The first byte is shifted, not masked: 255 bits are left, as r has.
                 *first >>= 1;
             }
             let scalar = Zeroizing::new(scalar_decode(&*candidate).ok()?);

@@ -36,7 +36,7 @@ impl IdentityKey {
     /// [`Error::Decryption`]: altered, for another identity, or under another master public key.
     pub fn decrypt(&self, ciphertext: &Ciphertext) -> Result<Zeroizing<Vec<u8>>, Error> {
         let Ciphertext { u, v, w } = ciphertext;
-        // σ = V ⊕ H2(e(U, K)); m = W ⊕ H4(σ)
+        // BF01, section 4.2, Decrypt: σ = V ⊕ H2(e(U, K)); m = W ⊕ H4(σ)
         let paired = Zeroizing::new(pairing(u, &self.0));
         let sigma = Secret::new(Secret::new(*v).xor(&h2(&paired)));
         let message = Zeroizing::new(mask(w, &sigma));
@@ -79,6 +79,7 @@ impl UnverifiedIdentityKey {
     /// # Errors
     /// [`Error::InvalidIdentityKey`].
     pub fn verify(self, master: &MasterPublicKey, point: &IdentityPoint) -> Result<IdentityKey, Error> {
+        // e(P1, K) = e(MPK, Q) for K = s·Q and no other point.
         let pairs = equation(self.0.0, *master.point(), point);
         if product_is_one(&pairs) { Ok(self.0) } else { Err(Error::InvalidIdentityKey) }
     }
@@ -92,5 +93,6 @@ impl From<IdentityKey> for UnverifiedIdentityKey {
 
 /// Pairs whose product is one exactly if e(P1, key) = e(public, Q): if key = x·Q and public = x·P1 for one x.
 pub(crate) fn equation(key: G2, public: G1, point: &IdentityPoint) -> [(G1, G2); 2] {
+    // e(−P1, key) and e(public, Q) cancel out.
     [(-G1::generator(), key), (public, *point.point())]
 }

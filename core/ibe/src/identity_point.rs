@@ -29,6 +29,7 @@ impl IdentityPoint {
     /// The point of any bytes, for identities of other systems: DistributedIBE hashes any bytes.
     #[must_use]
     pub fn of_bytes(identity: &[u8]) -> Self {
+        // RFC 9380, hash_to_curve: nobody knows the logarithm of Q.
         Self(G2::hash(DOMAIN, &[identity]))
     }
 

@@ -89,6 +89,7 @@ impl UnverifiedKeyShare {
     /// [`Error::InvalidKeyShares`] with the sender.
     pub fn decode_from(sender: u16, bytes: &[u8]) -> Result<Self, Error> {
         let share = Self::decode(bytes).map_err(|_| refused(sender, Fault::NoPoint))?;
+        // The index must be the sender's own: nobody is blamed for what another sent.
         if share.index() == sender { Ok(share) } else { Err(refused(sender, Fault::OtherIndex)) }
     }
 

@@ -20,6 +20,7 @@ impl MasterPublicKey {
     /// # Errors
     /// [`Error::InvalidPoint`] for the identity.
     pub fn new(point: G1) -> Result<Self, Error> {
+        // e(identity, Q) would be one, and hide nothing.
         if point.is_identity() { Err(Error::InvalidPoint("G1")) } else { Ok(Self(point)) }
     }
 

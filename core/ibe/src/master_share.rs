@@ -90,6 +90,7 @@ impl MasterShare {
     /// K_j = s_j·Q, this KGC's share of an identity's key. When to release it is for others to decide.
     #[must_use]
     pub fn extract(&self, point: &IdentityPoint) -> KeyShare {
+        // BF01, section 4.2, Extract, with the share s_j in the place of s.
         KeyShare::verified(self.index, *point.point() * self.scalar)
     }
 }

@@ -63,10 +63,12 @@ impl PublicShares {
     /// David, *SCRAPE*, ACNS 2017, section 2.1). f has as coefficients the powers of a hash of all points:
     /// then it holds by chance for at most n − t of the r values that the hash may have.
     fn consistent(&self) -> Result<bool, Error> {
+        // SCRAPE, section 2.1: one f, with powers of a hash of all points as coefficients.
         let challenge = hash_to_scalar(CONSISTENCY, &[&self.encode()]);
         let degree = self.shares.len().saturating_sub(usize::from(self.threshold));
         let f = |x: u16| {
             let step = challenge * Scalar::from(x);
+            // f(x) = Σ_k (c·x)^k up to k = n − t, so f(0) = 1.
             (0..degree).fold(Scalar::from(1_u64), |sum, _| sum * step + Scalar::from(1_u64))
         };
         let lambdas = coefficients(self.shares.iter().map(|(index, _)| *index))?;
@@ -77,6 +79,7 @@ impl PublicShares {
             .map(|((index, point), lambda)| (*point, lambda * f(*index)))
             .unzip();
         let combined = G1::msm(&points, &scalars).map_err(|_| Error::InconsistentShares)?;
+        // Σ λ_j·f(j)·S_j = f(0)·MPK
         Ok(combined == *self.master.point())
     }
 

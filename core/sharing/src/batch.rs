@@ -25,6 +25,7 @@ impl<G: Group> PolynomialCommitment<G> {
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> Result<Vec<SecretShare<G::Scalar>>, InvalidShares> {
         let weighted: Vec<Weighted<'_, G::Scalar>> =
+            // Weights are drawn when the shares are in, so that no share can be chosen after its weight.
             shares.iter().map(|share| Weighted { share: share.claimed(), weight: weight(rng) }).collect();
         let mut culprits = Vec::new();
         self.bisect(&weighted, &mut culprits);
@@ -39,6 +40,7 @@ impl<G: Group> PolynomialCommitment<G> {
         if self.all_right(shares) {
             return;
         }
+        // A single share was checked alone.
         if let [alone] = shares {
             culprits.push(alone.share.index());
             return;
@@ -67,6 +69,7 @@ impl<G: Group> PolynomialCommitment<G> {
                 })
             })
             .collect();
+        // (Σ_j w_j·value_j)·G = Σ_k (Σ_j w_j·index_j^k)·C_k
         G::multiply_generator(&value) == G::combine(self.points(), &sums)
     }
 }

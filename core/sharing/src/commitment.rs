@@ -14,6 +14,7 @@ impl<G: Group> PolynomialCommitment<G> {
     /// Commits to a polynomial.
     #[must_use]
     pub fn commit(polynomial: &Polynomial<G::Scalar>) -> Self {
+        // Feldman, commitment: C_k = a_k·G for each coefficient a_k.
         Self(polynomial.expose().iter().map(G::multiply_generator).collect())
     }
 
@@ -47,6 +48,7 @@ impl<G: Group> PolynomialCommitment<G> {
     /// The public key of the share at `index`, q(index)·G; that of the secret at 0.
     #[must_use]
     pub fn public(&self, index: u32) -> G {
+        // Horner's rule: Σ_k index^k·C_k.
         self.0.iter().rev().fold(G::identity(), |value, &point| times(value, index) + point)
     }
 
@@ -56,6 +58,7 @@ impl<G: Group> PolynomialCommitment<G> {
     /// [`Error::InvalidShare`].
     pub fn verify(&self, share: UnverifiedShare<G::Scalar>) -> Result<SecretShare<G::Scalar>, Error> {
         let claimed = share.claimed();
+        // Feldman, verification: value·G = Σ_k index^k·C_k.
         if G::multiply_generator(claimed.expose()) == self.public(claimed.index()) {
             Ok(share.into_verified())
         } else {
@@ -71,6 +74,7 @@ impl<G: Group> core::ops::Add<&Self> for PolynomialCommitment<G> {
     fn add(self, other: &Self) -> Self {
         let len = self.0.len().max(other.0.len());
         let point = |points: &[G], place: usize| points.get(place).copied().unwrap_or_else(G::identity);
+        // Commitments add up as their polynomials do.
         Self((0..len).map(|place| point(&self.0, place) + point(&other.0, place)).collect())
     }
 }

@@ -68,6 +68,7 @@ pub fn rational_lagrange(indices: &[u32]) -> Result<Option<Rational>, Error> {
 fn rational(indices: &[u32]) -> Option<Rational> {
     let fractions: Vec<(i128, i128)> =
         indices.iter().map(|&own| fraction(indices, own)).collect::<Option<_>>()?;
+    // The least common multiple of all denominators.
     let denominator = fractions
         .iter()
         .try_fold(1_i128, |common, &(_, own)| common.checked_mul(own.checked_div(gcd(common, own))?))?;
@@ -128,9 +129,11 @@ fn check(indices: &[u32]) -> Result<(), Error> {
     }
     let mut seen = BTreeSet::new();
     for &index in indices {
+        // At 0 is the secret itself.
         if index == 0 {
             return Err(Error::ZeroIndex);
         }
+        // Two equal x would make a difference of zero in a denominator.
         if !seen.insert(index) {
             return Err(Error::DuplicateIndex(index));
         }

@@ -57,6 +57,7 @@ impl<F: Field> Polynomial<F> {
     #[must_use]
     pub fn evaluate(&self, x: u32) -> F {
         let x = F::from(u64::from(x));
+        // Horner's rule.
         self.0.iter().rev().fold(F::ZERO, |value, coefficient| value * x + *coefficient)
     }
 

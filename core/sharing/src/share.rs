@@ -102,6 +102,7 @@ pub fn split<F: Field>(
     if threshold > count {
         return Err(Error::ThresholdAboveCount { threshold, count });
     }
+    // Shamir, sharing: q of degree t − 1 with q(0) the secret, share i is q(i).
     let polynomial = Polynomial::random(secret, threshold, rng)?;
     let shares = (1_u32..).take(count).map(|index| SecretShare { index, value: polynomial.evaluate(index) });
     Ok(shares.collect())
@@ -115,6 +116,7 @@ pub fn split<F: Field>(
 pub fn combine<F: Field>(shares: &[SecretShare<F>]) -> Result<Zeroizing<F>, Error> {
     let indices: Vec<u32> = shares.iter().map(SecretShare::index).collect();
     let coefficients = lagrange_at_zero::<F>(&indices)?;
+    // Shamir, recovery: q(0) = Σ λ_i·q(i).
     let terms = shares.iter().zip(coefficients);
     Ok(Zeroizing::new(terms.fold(F::ZERO, |sum, (share, coefficient)| sum + share.value * coefficient)))
 }

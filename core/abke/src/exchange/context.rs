@@ -91,6 +91,7 @@ impl Ephemeral {
     pub(crate) fn point(&self) -> Result<RistrettoPoint, Error> {
         let refused = |reason| Error::InvalidPoint { element: Element::Ephemeral, reason };
         let point = CompressedRistretto(self.0).decompress().ok_or(refused(PairingError::NotCanonical))?;
+        // The identity would make the shared secret public.
         if point.is_identity() { Err(refused(PairingError::Identity)) } else { Ok(point) }
     }
 }

@@ -18,6 +18,7 @@ pub(crate) const MASKED_LEN: usize = 2 * LABEL_LEN;
 
 /// The garbler of a run: Δ and all labels follow from the seed and ctx.
 pub(crate) fn garbler(policy: &Policy, seed: &Secret<32>, context: &Digest) -> Garbler<PrivacyFree> {
+    // With ctx, the seed of one run is of no use in another.
     let seed = prf(seed, DOMAIN, "garbling", &[context]);
     let mut rng = ChaCha20Rng::from_seed(*seed.expose());
     Garbler::new(policy.program(), &run(context), &mut rng)
@@ -66,6 +67,7 @@ pub(crate) fn unmask(
     labels.extend(each.map(|(at, ((&attribute, point), pair))| {
         let (zero, one) = pair.split_at(LABEL_LEN);
         let [zero, one] = [zero, one].map(|half| Label::from_bytes(half.try_into().unwrap_or_default()));
+        // Both halves are read; the attribute selects in constant time.
         xor(LabelPair { zero, one }.of(attribute), pad(context, at, attribute, point))
     }));
     encoded.zeroize();

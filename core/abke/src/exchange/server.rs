@@ -38,6 +38,7 @@ impl Hello {
             return Err(Error::Malformed("a hello of another length"));
         }
         let client = Ephemeral(reader.array()?);
+        // The identity as A_C would make the shared secret public.
         client.point()?;
         let key = UnverifiedPublicKey::decode(reader.take(reader.remaining())?, attributes)?;
         Ok(Self { client, key })
@@ -116,6 +117,7 @@ impl VerifiedHello {
         writer.u8(Kind::Offer as u8).fixed(&secret.public().0).fixed(&nonce).lp(&signature);
         writer.fixed(&ciphertext.encode()).fixed(&garbler.one().to_bytes()).fixed(&masked);
         let offer = writer.finish();
+        // The secret of A_C and A_S; ctx, which the server signs, has both.
         let shared = secret.agree(&client)?;
         let run = Run { context, offer: offer_digest(&offer), shared, seeds };
         Ok((Garbling { run, policy, tables: Tables::new(garbler) }, offer))
@@ -164,6 +166,7 @@ impl Garbling {
     pub fn finish(self) -> Result<Awaiting, Error> {
         let Self { run, policy, tables } = self;
         let (garbler, tables) = tables.finish(&policy)?;
+        // The label for yes, which only a client with the attributes can find before the seeds.
         let wanted = Zeroizing::new(garbler.output(policy.output())?.one);
         Ok(Awaiting { run, tables, wanted })
     }

@@ -25,6 +25,7 @@ impl Transcript {
 
     /// The digest of all.
     pub(crate) fn opening(self, label: Label, rho: &Secret<32>) -> Digest {
+        // Label and ρ come last: what confirms the key covers all messages before it.
         self.0.fixed(&label.to_bytes()).fixed(rho.expose()).finish()
     }
 }
@@ -41,6 +42,7 @@ pub(crate) fn tables_hash() -> Hasher {
 
 /// HMAC(ρ, ctx ‖ label).
 pub(crate) fn commit(rho: &Secret<32>, context: &Digest, label: Label) -> Secret<32> {
+    // HMAC under ρ hides the label and binds to it.
     prf(rho, DOMAIN, "commitment", &[context, &label.to_bytes()])
 }
 
@@ -89,11 +91,13 @@ impl Session {
 
     /// A name for the client in this run, and in no other.
     pub fn pseudonym(&self) -> [u8; 16] {
+        // §A4.2: a pseudonym of 16 bytes for this run.
         first_half(&Hasher::new(DOMAIN).lp(b"pseudonym").fixed(&self.transcript).finish())
     }
 
     /// W = HKDF(H(ctx), key): takes the place of the pairwise secret of two identified peers.
     pub fn pairwise(&self) -> Secret<32> {
+        // §A5.1: W = HKDF(H(ctx), key of the exchange).
         let salt = Hasher::new(DOMAIN).lp(b"pairwise").fixed(&self.context).finish();
         extract(&salt, self.key.expose())
     }
