@@ -46,6 +46,7 @@ fn split_key<S: QuorumSuite>(
     mut rng: &mut (impl CryptoRngCore + ?Sized),
 ) -> Result<Dealt<S>, Error> {
     let (n, t) = (parameters.members(), parameters.threshold());
+    // RFC 9591, appendix C: a trusted dealer.
     let (mut shares, package) = keys::split(key, n, t, IdentifierList::Default, &mut rng).map_err(frost)?;
     let public = PublicShares::of_frost(parameters, 0, &package)?;
     let take = |kgc| {

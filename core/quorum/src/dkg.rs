@@ -106,6 +106,7 @@ impl<S: QuorumSuite> Dealing<S> {
 
     fn start(plan: Plan<S>) -> Result<Self, Error> {
         plan.parameters.check(plan.kgc)?;
+        // Komlo, Goldberg, figure 1, round 1: polynomial, commitments, proof.
         Record::new(plan).map(Box::new).map(Self)
     }
 
@@ -245,6 +246,7 @@ impl<S: QuorumSuite> Sharing<S> {
         if !missing.is_empty() {
             return Err(Refused { state: self, error: Error::Incomplete { missing } });
         }
+        // Komlo, Goldberg, figure 1, round 2: x_i = Σ f_j(i).
         match self.record.finish(&self.dealt) {
             Ok(outcome) => Ok(outcome),
             Err(error) => Err(Refused { state: self, error }),

@@ -29,6 +29,7 @@ impl Parameters {
     /// # Errors
     /// [`Error::InvalidParameters`] unless 2 ≤ t ≤ n ≤ [`MAX_MEMBERS`] and 2t > n.
     pub const fn new(members: u16, threshold: u16) -> Result<Self, Error> {
+        // §5.1: 2 ≤ t ≤ n ≤ 64, 2t > n.
         if threshold < 2 || threshold > members || members > MAX_MEMBERS || 2 * threshold <= members {
             return Err(Error::InvalidParameters { members, threshold });
         }

@@ -147,6 +147,7 @@ impl<S: QuorumSuite> PublicShares<S> {
     fn is_consistent(&self) -> bool {
         let n = u128::from(self.parameters.members());
         let seed = self.digest();
+        // SCRAPE, lemma 1: one g of degree n − t, with hashes of all points as coefficients.
         let coefficients: Vec<S::Scalar> = (self.parameters.threshold()..=self.parameters.members())
             .map(|k| S::hash_to_scalar("quiver/1 quorum consistency", &[&seed, &k.to_be_bytes()]))
             .collect();
@@ -157,12 +158,14 @@ impl<S: QuorumSuite> PublicShares<S> {
             let value =
                 coefficients.iter().fold(S::scalar_from_u128(0), |sum, coefficient| sum * at + *coefficient);
             let weight = S::scalar_from_u128(binomial);
+            // v_i·g(i), where v_i times n! is ±C(n, i).
             scalars.push(value * if i % 2 == 0 { weight } else { -weight });
             // C(n, i + 1) = C(n, i)·(n − i)/(i + 1); C(64, 32)·32 has 66 bits.
             binomial = binomial * (n - i) / (i + 1);
         }
         let points: Vec<S::Point> =
             core::iter::once(&self.master).chain(&self.shares).map(|share| *share.point()).collect();
+        // Σ v_i·g(i)·Y_i = 0 if all points lie on one f of degree t − 1.
         S::is_identity(&S::vartime_multiscalar(&scalars, &points))
     }
 

@@ -101,7 +101,7 @@ impl<S: QuorumSuite> Helping<S> {
             let bytes = Zeroizing::new(delta.serialize());
             own.insert(helper, Secret::try_from(bytes.as_slice()).map_err(|_| Error::Frost)?);
         }
-        // A helper commits to its δ before it sends any, so that a wrong one shows whose it is.
+        // §5.3: a helper commits to its δ before it sends any, so that a wrong one shows whose it is.
         plan.commit(kgc, &own)?;
         let deltas = own.get(&kgc).map(|delta| (kgc, delta.clone())).into_iter().collect();
         Ok(Self { plan, kgc, own, deltas })
@@ -212,10 +212,11 @@ impl<S: QuorumSuite> Recovering<S> {
         }
         let (digest, sigma) =
             answer.split_first_chunk::<32>().ok_or(Error::InvalidMessage { culprit: from })?;
+        // All must have the same commitments.
         if *digest != self.plan.digest() {
             return Err(Error::EchoMismatch { with: from });
         }
-        // σ_j·G must be the sum of the commitments to the δ_ij.
+        // §5.3: σ_j·P must be the sum of the commitments to the δ_ij.
         let sigma = opens::<S>(from, sigma, &self.plan.sum_for(from)?)?;
         self.sigmas.insert(from, sigma);
         Ok(())

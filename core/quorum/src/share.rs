@@ -37,6 +37,7 @@ impl<S: QuorumSuite> SecretShare<S> {
     ) -> Result<Self, Error> {
         parameters.check(kgc)?;
         let signing = SigningShare::deserialize(scalar).map_err(|_| Error::InvalidScalar)?;
+        // Y_j = x_j·P
         let verifying = VerifyingShare::from(signing);
         let public = element(&verifying.serialize().map_err(|_| Error::InvalidScalar)?)?;
         let key = KeyPackage::new(
@@ -64,6 +65,7 @@ impl<S: QuorumSuite> SecretShare<S> {
             public: own,
             key,
         };
+        // A share that does not fit the public shares is refused.
         share.matches(public)?;
         Ok(share)
     }

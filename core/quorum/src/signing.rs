@@ -84,9 +84,9 @@ impl<S: QuorumSuite> SecretShare<S> {
         nonces: SigningNonces<S>,
         package: &SigningPackage<S>,
     ) -> Result<SignatureShare<S>, Error> {
-        // The package must be of this quorum and of this version of the shares.
+        // §3.6: the package must be of this quorum and of this version of the shares.
         package.check(self.parameters(), self.version())?;
-        // The nonces are moved in: they sign what they are committed to, once.
+        // §3.7: the nonces are moved in: they sign what they are committed to, once.
         if package.commitments().get(&self.kgc()) != Some(&nonces.commitment) {
             return Err(Error::WrongCommitment);
         }
@@ -102,6 +102,7 @@ impl<S: QuorumSuite> SigningNonces<S> {
         secret: &SigningShare<S::Frost>,
         mut rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> Result<(Self, Commitment<S>), Error> {
+        // RFC 9591, section 5.1: nonces and the commitments to them.
         let (nonces, public) = round1::commit(secret, &mut rng);
         let bytes = |point: &NonceCommitment<S::Frost>| point.serialize().map_err(frost);
         let commitment = Commitment {

@@ -72,6 +72,7 @@ impl<S: QuorumSuite> Plan<S> {
         // The same seed gives the same polynomials after a crash.
         let rng = ChaCha20Rng::from_seed(*self.seed.expose());
         let own = identifier::<S>(self.kgc)?;
+        // Komlo, Goldberg, figure 1, round 1; a refresh deals zero, and has nothing to prove.
         match self.old {
             None => dkg::part1(own, n, t, rng),
             Some(_) => refresh::refresh_dkg_part1(own, n, t, rng),
@@ -94,6 +95,7 @@ impl<S: QuorumSuite> Plan<S> {
         let zeros =
             vec![<<<S::Frost as frost_core::Ciphersuite>::Group as Group>::Field>::zero(); usize::from(t)];
         let commitment = package.commitment().clone();
+        // Zeros of this KGC, so that only the dealer's proof can fail.
         let zero = round1::SecretPackage::new(identifier::<S>(self.kgc)?, zeros, commitment, t, 2);
         let packages = BTreeMap::from([(identifier::<S>(from)?, package)]);
         dkg::part2(zero, &packages).map(drop).map_err(|_| Error::InvalidProof { culprit: from })
@@ -104,6 +106,7 @@ impl<S: QuorumSuite> Plan<S> {
         // Repeated from the seed, so that no polynomial is stored.
         let (secret, _) = self.part1()?;
         let packages = self.decode_packages(packages)?;
+        // Komlo, Goldberg, figure 1, round 2: f_j(i) for every other KGC.
         let (secret, mut shares) = match self.old {
             None => dkg::part2(secret, &packages),
             Some(_) => refresh::refresh_dkg_part2(secret, &packages),
@@ -129,6 +132,7 @@ impl<S: QuorumSuite> Plan<S> {
                 Ok((identifier::<S>(*kgc)?, round2::Package::new(share)))
             })
             .collect::<Result<BTreeMap<_, _>, Error>>()?;
+        // Komlo, Goldberg, figure 1, round 2: x_i = Σ f_j(i).
         let (version, (key, public)) = match &self.old {
             None => (0, dkg::part3(&dealt.secret, &packages, &shares).map_err(frost)?),
             Some(old) => {

@@ -60,6 +60,7 @@ impl<S: QuorumSuite> Record<S> {
         if let Some(known) = self.packages.get(&from) {
             return if known == bytes { Ok(()) } else { Err(Error::Contradiction { culprit: from }) };
         }
+        // §5.2: whatever fails a check names its sender.
         let package = self.plan.decode_package(bytes).map_err(blame(from))?;
         self.plan.check_proof(from, package)?;
         self.packages.insert(from, bytes.to_vec());
@@ -69,6 +70,7 @@ impl<S: QuorumSuite> Record<S> {
     pub(super) fn receive_echo(&mut self, from: KgcId, bytes: &[u8]) -> Result<(), Error> {
         self.check_sender(from)?;
         let theirs: &Digest = bytes.try_into().map_err(|_| Error::InvalidMessage { culprit: from })?;
+        // §5.2: all must have received the same commitments.
         if *theirs != self.echo() {
             return Err(Error::EchoMismatch { with: from });
         }
@@ -84,6 +86,7 @@ impl<S: QuorumSuite> Record<S> {
         }
         let package = self.packages.get(&from).ok_or(Error::UnknownKgc(from))?;
         let share = Secret::try_from(bytes).map_err(|_| Error::InvalidMessage { culprit: from })?;
+        // §5.2: f(i) is checked against the commitments.
         match self.plan.share_fits(package, bytes) {
             Some(true) => {
                 self.shares.insert(from, share);
@@ -110,6 +113,7 @@ impl<S: QuorumSuite> Record<S> {
     /// that is refreshed, and all packages in the order of their senders.
     pub(super) fn echo(&self) -> Digest {
         let Plan { parameters, kgc, context, old, .. } = &self.plan;
+        // §5.2: a hash of all commitments, under the context of the session.
         let hash = Hasher::new("quiver/1 quorum echo").lp(S::ID.as_bytes()).fixed(context);
         let hash = hash.u16(parameters.members()).u16(parameters.threshold());
         let hash = match old {
@@ -175,6 +179,7 @@ impl<S: QuorumSuite> Record<S> {
         let mut record = Self::new(read_plan(&mut reader)?)?;
         record.read_messages(&mut reader)?;
         reader.end()?;
+        // §5.2: a member that echoes has all commitments on its disk.
         let complete = match stage {
             Stage::Dealing => true,
             Stage::Echoing => record.missing_packages().is_empty(),

@@ -95,6 +95,7 @@ impl<S: QuorumSuite> Plan<S> {
         }
         let commitments: Vec<Element<S>> =
             package.chunks(S::POINT_LEN).map(element).collect::<Result<_, _>>().map_err(|_| invalid)?;
+        // §5.3: what a helper sends is checked against its public share.
         if !self.adds_up(from, &commitments)? {
             return Err(Error::InvalidShare { culprit: from });
         }
@@ -114,6 +115,7 @@ impl<S: QuorumSuite> Plan<S> {
         let mut points: Vec<S::Point> = commitments.iter().map(|commitment| *commitment.point()).collect();
         scalars.push(-numerator);
         points.push(*self.public.share(from)?.point());
+        // denominator·Σ_j D_ij = numerator·Y_i
         Ok(S::is_identity(&S::vartime_multiscalar(&scalars, &points)))
     }
 

@@ -29,6 +29,7 @@ impl<S: QuorumSuite> PublicShares<S> {
         shares: &BTreeMap<KgcId, SignatureShare<S>>,
     ) -> Result<UnverifiedPartialKey<S>, Error> {
         let signature = self.aggregate(package, shares)?;
+        // A partial key is encoded as s ‖ R, a signature as R ‖ z.
         let (commitment, response) = signature.split_at_checked(S::POINT_LEN).ok_or(Error::Frost)?;
         let mut partial = Zeroizing::new(Vec::with_capacity(signature.len()));
         partial.extend_from_slice(response);
@@ -59,6 +60,7 @@ impl<S: QuorumSuite> PublicShares<S> {
     ) -> Result<Zeroizing<Vec<u8>>, Error> {
         package.check(self.parameters(), self.version())?;
         let signers = package.commitments();
+        // Only those sign whose commitments are in the package.
         if let Some(stranger) = shares.keys().find(|kgc| !signers.contains_key(kgc)) {
             return Err(Error::UnknownKgc(*stranger));
         }
@@ -66,6 +68,7 @@ impl<S: QuorumSuite> PublicShares<S> {
         if !missing.is_empty() {
             return Err(Error::Incomplete { missing });
         }
+        // RFC 9591, sections 5.3 and 5.4: z = Σ z_j, and who sent a wrong share.
         let for_frost =
             gathered(shares.iter().map(|(kgc, share)| Ok((identifier::<S>(*kgc)?, share.for_frost()?))))?;
         let public = self.for_frost(signers.keys().copied())?;

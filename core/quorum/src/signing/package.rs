@@ -89,16 +89,19 @@ impl<S: QuorumSuite> SigningPackage<S> {
             encoded.extend_from_slice(&identifier::<S>(*kgc)?.serialize());
             encoded.extend_from_slice(&commitment.encode());
         }
+        // RFC 9591, section 4.4: what all binding factors hash.
         let mut prefix = master.as_bytes().to_vec();
         prefix.extend_from_slice(S::Frost::H4(&self.message).as_ref());
         prefix.extend_from_slice(S::Frost::H5(&encoded).as_ref());
         let (mut scalars, mut points) = (Vec::new(), Vec::new());
         for (kgc, commitment) in &self.commitments {
+            // ρ_j = H1(prefix ‖ j)
             let input = [prefix.as_slice(), &identifier::<S>(*kgc)?.serialize()].concat();
             let factor = binding_factor::<S>(&input).ok_or(Error::Frost)?;
             scalars.extend([S::scalar_from_u128(1), factor]);
             points.extend([*commitment.hiding().point(), *commitment.binding().point()]);
         }
+        // RFC 9591, section 4.5: R = Σ D_j + ρ_j·E_j.
         Element::from_point(S::vartime_multiscalar(&scalars, &points))
             .map_err(|_| Error::DegenerateCommitments)
     }
@@ -108,6 +111,7 @@ impl<S: QuorumSuite> SigningPackage<S> {
         if self.version != version {
             return Err(Error::WrongVersion { expected: version, actual: self.version });
         }
+        // t to n KGCs, all of the quorum.
         parameters.check_number(self.commitments.len())?;
         self.commitments.keys().try_for_each(|kgc| parameters.check(*kgc))
     }

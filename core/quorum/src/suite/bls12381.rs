@@ -102,6 +102,7 @@ impl FrostGroup for G1Group {
 }
 
 fn to_scalar(tag: &str, message: &[u8]) -> Scalar {
+    // RFC 9380, section 5.2: hash_to_field.
     let mut bytes = expand_message::<WIDE>(&[CONTEXT.as_bytes(), tag.as_bytes()], &[message]);
     // Big-endian bytes, reversed into the low end of a little-endian integer that is reduced.
     bytes.reverse();
@@ -121,6 +122,7 @@ impl Ciphersuite for Bls12381G1Sha256 {
     type SignatureSerialization = [u8; 80];
 
     fn H1(message: &[u8]) -> Scalar {
+        // RFC 9591, section 6.4: the tags of H1 to H5.
         to_scalar("rho", message)
     }
 
