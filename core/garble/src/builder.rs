@@ -91,6 +91,7 @@ impl Builder {
 
     /// Exclusive or.
     pub fn xor(&mut self, a: Bit, b: Bit) -> Bit {
+        // (a ⊕ 1) ⊕ b = (a ⊕ b) ⊕ 1: inversions move to the result.
         let inverted = a.inverted() ^ b.inverted();
         let (a, b) = (a.invert_if(a.inverted()), b.invert_if(b.inverted()));
         let plain = match (a, b) {
@@ -103,6 +104,7 @@ impl Builder {
 
     /// And.
     pub fn and(&mut self, a: Bit, b: Bit) -> Bit {
+        // Constants and equal operands take no gate.
         match (a, b) {
             _ if a == b => a,
             _ if a == !b => Bit::FALSE,
@@ -114,11 +116,13 @@ impl Builder {
 
     /// Or, at the price of one AND.
     pub fn or(&mut self, a: Bit, b: Bit) -> Bit {
+        // De Morgan: a ∨ b = ¬(¬a ∧ ¬b).
         !self.and(!a, !b)
     }
 
     /// `yes` if the condition holds, else `no`, at the price of one AND.
     pub fn choose(&mut self, condition: Bit, yes: Bit, no: Bit) -> Bit {
+        // no ⊕ condition·(yes ⊕ no)
         let differ = self.xor(yes, no);
         let change = self.and(condition, differ);
         self.xor(no, change)
@@ -139,6 +143,7 @@ impl Builder {
     }
 
     fn node(&mut self, node: Node) -> Bit {
+        // Equal gates are shared.
         if let Some(&known) = self.known.get(&node) {
             return known;
         }
@@ -166,6 +171,7 @@ impl Builder {
             emitter.set(self.input(input), wire(input));
         }
         for (at, node) in self.nodes.iter().enumerate() {
+            // Gates that no output needs are left out.
             if !needed.get(at).copied().unwrap_or(false) {
                 continue;
             }

@@ -79,6 +79,7 @@ impl<S: Scheme, T: Iterator<Item = [u8; LABEL_LEN]>> Side for Evaluating<'_, S, 
 
     fn set(&mut self, number: u64, gate: &Waiting, hashes: &S::Evaluated) -> Result<u128> {
         let mut table = S::Table::default();
+        // Ciphertexts come in the order of the AND gates.
         for ciphertext in table.as_mut() {
             let next = self.tables.next().ok_or(Error::TablesEnd { gate: number })?;
             *ciphertext = u128::from_le_bytes(next);

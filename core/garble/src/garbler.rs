@@ -54,7 +54,9 @@ impl<S: Scheme> Garbler<S> {
                 None => drawn,
             }
         };
+        // Without privacy the lowest bit of a label is its value: labels of 0 end in 0.
         let lowest = S::TRANSPARENT.then_some(false);
+        // Δ ends in 1, so that the two labels of a wire differ in the lowest bit (point and permute).
         let delta = Zeroizing::new(draw(Some(true)));
         // The label of 0 of a wire that is always 1: NOT is XOR with it.
         let one = draw(lowest);
@@ -74,6 +76,7 @@ impl<S: Scheme> Garbler<S> {
 
     /// The label of the wire that is always 1, which the evaluator is given.
     pub fn one(&self) -> Label {
+        // Free XOR: A₁ = A₀ ⊕ Δ.
         Label(self.walk.one() ^ *self.delta)
     }
 

@@ -38,6 +38,7 @@ impl Hash {
     pub(crate) fn seek(&mut self, gate: u64) {
         let wanted = gate / GATES_PER_KEY;
         if wanted != self.key {
+            // Guo et al., Crypto 2020: another π after so many gates.
             self.gates = key(&self.run, wanted);
             self.key = wanted;
         }
@@ -57,17 +58,20 @@ impl Hash {
         for (block, x) in blocks.iter_mut().zip(gates.iter().flat_map(AsRef::as_ref)) {
             *block = x.to_le_bytes().into();
         }
+        // π(x)
         self.gates.encrypt_blocks(blocks);
         let mut rest = blocks.iter_mut();
         for (gate, xs) in gates.iter_mut().enumerate() {
             for (position, (x, block)) in xs.as_mut().iter_mut().zip(&mut rest).enumerate() {
                 let once = u128::from_le_bytes((*block).into());
                 *x = once;
+                // π(x) ⊕ i
                 *block = (once ^ tweak(gate, position)).to_le_bytes().into();
             }
         }
         self.gates.encrypt_blocks(blocks);
         for (block, x) in blocks.iter().zip(gates.iter_mut().flat_map(AsMut::as_mut)) {
+            // H(x, i) = π(π(x) ⊕ i) ⊕ π(x)
             *x ^= u128::from_le_bytes((*block).into());
         }
     }
@@ -84,6 +88,7 @@ impl Drop for Hash {
 /// The key of the n-th π of a run.
 fn key(run: &Aes128Enc, number: u64) -> Aes128Enc {
     let counter = u128::from(number).to_le_bytes();
+    // The key of the n-th π is AES of n under the run's key.
     let mut block = Block::from(counter);
     run.encrypt_block(&mut block);
     Aes128Enc::new(&block)

@@ -53,6 +53,7 @@ impl Number {
         let mut sum = Sum::new(self.width_if(true).max(other.width_if(true)).saturating_add(1));
         self.add_to(&mut sum, 0);
         for (weight, negative, bit) in other.weighted() {
+            // The bit that counts negative is added where all others are subtracted.
             if negative {
                 sum.add(bit, weight);
             } else {
@@ -82,6 +83,7 @@ impl Number {
             sum.add(a, a_weight.saturating_mul(2));
             for (b_weight, b_negative, b) in self.weighted().skip(a_weight.saturating_add(1)) {
                 let bit = builder.and(a, b);
+                // 2·a·b: each pair once, one weight higher.
                 let weight = a_weight.saturating_add(b_weight).saturating_add(1);
                 put(&mut sum, bit, weight, a_negative ^ b_negative);
             }
@@ -91,6 +93,7 @@ impl Number {
 
     /// Whether it is less, at one AND for each bit.
     pub fn less_than(&self, other: &Self, builder: &mut Builder) -> Bit {
+        // a < b if a − b is negative; the difference has a bit more, so it never overflows.
         let difference = self.subtract(other, builder);
         difference.sign()
     }
@@ -132,10 +135,12 @@ impl Number {
 
     /// The same without bits at the top that say nothing.
     fn trimmed(mut self) -> Self {
+        // A sign bit of 0 makes it an unsigned integer.
         if self.signed && self.bits.last() == Some(&Bit::FALSE) {
             self.signed = false;
         }
         if self.signed {
+            // Of equal bits at the top one is enough.
             while let [.., below, top] = *self.bits.as_slice()
                 && below == top
             {

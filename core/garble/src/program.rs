@@ -117,6 +117,7 @@ impl<'c> Planner<'c> {
         meant.extend((0..circuit.inputs()).map(|wire| number(wire) << 1));
         for gate in circuit.gates() {
             let own = number(meant.len()) << 1;
+            // A NOT is a mark on its operand, no step.
             meant.push(if let Gate::Not(a) = *gate { at(&meant, a) ^ 1 } else { own });
         }
         let slots = number(circuit.inputs());
@@ -168,6 +169,7 @@ impl<'c> Planner<'c> {
         }
         order.reverse();
         let depths = self.circuit.depths();
+        // ANDs of one depth are independent of each other, and stand together.
         order.sort_by_key(|&index| {
             let depth = depths.get(inputs.saturating_add(index)).copied().unwrap_or(0);
             (depth, matches!(gates.get(index), Some(Gate::Xor(..))))

@@ -83,22 +83,26 @@ impl sealed::Sealed for HalfGates {
     type Table = [u128; 2];
 
     fn to_garble(a: u128, b: u128, delta: u128) -> [u128; 4] {
+        // H of both labels of a and of b.
         [a, a ^ delta, b, b ^ delta]
     }
 
     fn garbling_tweak(gate: u64, position: usize) -> u128 {
+        // Two tweaks for each gate, one for each half.
         u128::from(gate) << 1 | u128::from(position >= 2)
     }
 
     fn garble(a: u128, b: u128, delta: u128, hashes: &[u128]) -> ([u128; 2], u128) {
         let &[a0, a1, b0, b1] = hashes else { return ([0; 2], 0) };
-        // The half that the garbler knows p_b of: T_G = H(A₀) ⊕ H(A₁) ⊕ p_b·Δ, W_G = H(A₀) ⊕ p_a·T_G.
+        // Eprint 2014/756, figure 2, the half that the garbler knows p_b of:
+        // T_G = H(A₀) ⊕ H(A₁) ⊕ p_b·Δ, W_G = H(A₀) ⊕ p_a·T_G.
         let generator = a0 ^ a1 ^ delta & low(b);
         let generated = a0 ^ generator & low(a);
-        // The half that the evaluator knows the colour of b in: T_E = H(B₀) ⊕ H(B₁) ⊕ A₀, W_E = H(B₀) ⊕
-        // p_b·(T_E ⊕ A₀).
+        // The half that the evaluator knows the colour of b in:
+        // T_E = H(B₀) ⊕ H(B₁) ⊕ A₀, W_E = H(B₀) ⊕ p_b·(T_E ⊕ A₀).
         let evaluator = b0 ^ b1 ^ a;
         let evaluated = b0 ^ (evaluator ^ a) & low(b);
+        // The output's label of 0 is W_G ⊕ W_E.
         ([generator, evaluator], generated ^ evaluated)
     }
 
@@ -112,6 +116,7 @@ impl sealed::Sealed for HalfGates {
 
     fn evaluate(a: u128, b: u128, table: &[u128; 2], hashes: &[u128]) -> u128 {
         let (&[generator, evaluator], &[of_a, of_b]) = (table, hashes) else { return 0 };
+        // Evaluation of both halves: H(A) ⊕ s_a·T_G and H(B) ⊕ s_b·(T_E ⊕ A), with the lowest bits s.
         of_a ^ generator & low(a) ^ of_b ^ (evaluator ^ a) & low(b)
     }
 }
@@ -134,7 +139,7 @@ impl sealed::Sealed for PrivacyFree {
 
     fn garble(_: u128, b: u128, _: u128, hashes: &[u128]) -> ([u128; 1], u128) {
         let &[a0, a1] = hashes else { return ([0], 0) };
-        // T = H(A₀) ⊕ H(A₁) ⊕ B₀, C₀ = H(A₀), all with a lowest bit of 0.
+        // Eprint 2014/756, section 5: T = H(A₀) ⊕ H(A₁) ⊕ B₀, C₀ = H(A₀), all with a lowest bit of 0.
         ([(a0 ^ a1) & OF_ZERO ^ b], a0 & OF_ZERO)
     }
 

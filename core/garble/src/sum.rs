@@ -76,6 +76,7 @@ fn compress(builder: &mut Builder, mut bits: VecDeque<Bit>, carried: &mut VecDeq
         let Some(a) = bits.pop_front() else { return Bit::FALSE };
         let Some(b) = bits.pop_front() else { return a };
         let c = bits.pop_front().unwrap_or(Bit::FALSE);
+        // Three bits of one weight become one and a carry.
         let (sum, carry) = full_adder(builder, a, b, c);
         if carry != Bit::FALSE {
             carried.push_back(carry);
@@ -90,6 +91,7 @@ fn compress(builder: &mut Builder, mut bits: VecDeque<Bit>, carried: &mut VecDeq
 
 /// a + b + c as sum and carry, at one AND.
 fn full_adder(builder: &mut Builder, a: Bit, b: Bit, c: Bit) -> (Bit, Bit) {
+    // The carry is the majority: (a ⊕ c)·(b ⊕ c) ⊕ c.
     let (a_c, b_c) = (builder.xor(a, c), builder.xor(b, c));
     let both = builder.and(a_c, b_c);
     (builder.xor(a_c, b), builder.xor(both, c))

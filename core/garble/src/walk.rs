@@ -69,6 +69,7 @@ impl<H: Hashed> Walk<H> {
     /// Value of an operand now, if no gate waits.
     pub(crate) fn read(&self, operand: Operand) -> Result<Label> {
         match self.slots.get(index(operand.slot())) {
+            // NOT is XOR with the wire that is always 1.
             Some(label) => Ok(Label(label ^ *self.one & mask(operand.is_inverted()))),
             None => Err(self.missing(operand.slot())),
         }
@@ -78,15 +79,18 @@ impl<H: Hashed> Walk<H> {
     pub(crate) fn go<S: Side<Hashed = H>>(&mut self, side: &mut S, steps: &[Step]) -> Result<()> {
         for step in steps {
             let (Step::Xor { a, b, to } | Step::And { a, b, to }) = *step;
+            // A slot that a waiting gate is to set is neither read nor set before.
             if self.awaits(a.slot()) | self.awaits(b.slot()) | self.awaits(to) {
                 self.flush(side)?;
             }
             let (Label(first), Label(second)) = (self.read(a)?, self.read(b)?);
             if let Step::Xor { .. } = step {
+                // Free XOR: W = A ⊕ B.
                 self.put(to, first ^ second)?;
                 continue;
             }
             let number = self.done.saturating_add(self.waiting.len() as u64);
+            // All gates of a batch are hashed under one π.
             if self.waiting.len() >= BATCH || number.is_multiple_of(GATES_PER_KEY) {
                 self.flush(side)?;
             }

@@ -76,6 +76,7 @@ impl Compiler<'_> {
         while let Some(operator) = symbol(input, &["<=", ">=", "!=", "<", ">", "="])? {
             let right = self.sum(input)?;
             let bit = self.compare(operator, &left, &right)?;
+            // §A3: what cannot be true, or cannot be false, is refused.
             if let Some(constant) = bit.known() {
                 return wrong(left.at, Fault::Constant(constant));
             }
@@ -101,6 +102,7 @@ impl Compiler<'_> {
         let bit = match operator {
             "<" => a.less_than(b, to),
             ">" => b.less_than(a, to),
+            // a ≤ b unless b < a.
             "<=" => !b.less_than(a, to),
             ">=" => !a.less_than(b, to),
             "=" => a.equals(b, to),
@@ -115,6 +117,7 @@ impl Compiler<'_> {
         while let Some(operator) = symbol(input, &["+", "-"])? {
             let other = self.product(input)?;
             let (a, b) = (numeric(&part)?, numeric(&other)?);
+            // §A3: exact integers, which get as wide as they have to be.
             narrow(part.at, a.width().max(b.width()).saturating_add(2))?;
             let total =
                 if operator == "+" { a.add(b, &mut self.builder) } else { a.subtract(b, &mut self.builder) };
@@ -136,6 +139,7 @@ impl Compiler<'_> {
 
     fn multiply(&mut self, at: usize, a: &Number, b: &Number) -> Parsed<Number> {
         narrow(at, a.width().saturating_add(b.width()))?;
+        // A square takes half the gates of a product.
         let product = if a == b { a.square(&mut self.builder) } else { a.multiply(b, &mut self.builder) };
         self.affordable(at)?;
         Ok(product)
