@@ -47,6 +47,7 @@ impl CurvePoint {
         let coordinate = |bytes| read_coefficient(bytes).ok_or(PairingError::NotCanonical);
         let (x, y): (Fq, Fq) = (coordinate(x)?, coordinate(y)?);
         let four = Fq::from(4_u64);
+        // y² = x³ + 4
         if y.square() == x.square() * x + four {
             Ok(Self(Affine::new_unchecked(x, y)))
         } else {

@@ -63,6 +63,7 @@ impl<G: Group> FixedBase<G> {
     pub fn multiply(&self, scalar: &Scalar) -> G {
         let mut sum = G::identity();
         let windows = self.entries.chunks(1 << (self.width - 1));
+        // Signed digits: half the multiples, and subtraction for the others.
         for (window, digit) in windows.zip(signed_windows(scalar, self.width)) {
             let Some(index) = usize::from(digit.unsigned_abs()).checked_sub(1) else { continue };
             if let Some(entry) = window.get(index) {

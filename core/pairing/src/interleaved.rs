@@ -23,6 +23,7 @@ pub(crate) fn multiply<G: Group, const N: usize>(element: G, parts: [u128; N], i
         multiple += twice;
         current
     });
+    // The odd multiples of the element, and their images under λ, λ², ….
     let terms = parts.map(|part| {
         let table = odd;
         odd = odd.map(&image);
@@ -31,6 +32,7 @@ pub(crate) fn multiply<G: Group, const N: usize>(element: G, parts: [u128; N], i
     let longest = terms.iter().map(|(_, digits)| digits.len()).max().unwrap_or(0);
     let mut sum = G::identity();
     for index in (0..longest).rev() {
+        // One doubling for each digit of the longest part.
         sum = sum.double();
         for (table, digits) in &terms {
             let digit = digits.get(index).copied().unwrap_or(0);

@@ -36,6 +36,7 @@ pub(crate) fn signed_windows(scalar: &Scalar, width: u32) -> impl Iterator<Item 
     let mut carry = 0;
     (0..=255 / width).map(move |window| {
         let digit = bits(&limbs, window * width, width) + carry;
+        // A digit above half is taken less 2^width, with a carry.
         carry = i16::from(digit > half);
         digit - (carry << width)
     })

@@ -57,6 +57,7 @@ impl Backend for Blst {
         let mut product = <C as Parameters>::Field::ONE;
         let mut before = Vec::with_capacity(points.len());
         for point in points.iter().filter(|point| !point.is_identity()) {
+            // The product of all z before each point's own.
             before.push(product);
             product *= point.0.z;
         }
@@ -64,6 +65,7 @@ impl Backend for Blst {
         let mut affine = alloc::vec![Affine::identity(); points.len()];
         let places = points.iter().zip(&mut affine).filter(|(point, _)| !point.is_identity());
         for ((point, place), before) in places.rev().zip(before.iter().rev()) {
+            // 1/z of this point: x/z², y/z³.
             let own = inverse * before;
             inverse *= point.0.z;
             let squared = own.square();
