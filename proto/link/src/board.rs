@@ -114,6 +114,7 @@ impl BoardEndpoint {
     pub fn set_wants(&mut self, wants: Wants) {
         if self.wants != wants {
             self.wants = wants;
+            // Another revision: the gateway tells hellos apart by it, and confirms it in its welcome.
             self.revision = self.revision.wrapping_add(1);
             self.understood = false;
             self.next_hello = Duration::ZERO;
@@ -128,6 +129,7 @@ impl BoardEndpoint {
         if served {
             self.given_up = 0;
         } else if self.served {
+            // A gateway's wrong report keeps the board out no longer than its patience.
             self.give_up_at = now.saturating_add(self.patience());
         }
         self.served = served;
@@ -168,7 +170,9 @@ impl BoardEndpoint {
                     self.events.push_back(BoardEvent::Time { unix_time });
                 }
             }
+            // The gateway knows no such session: another begins at once.
             Datagram::Lost { session } if self.is_ours(session) => self.lose(now),
+            // Not taken, so not acknowledged: the gateway repeats it.
             Datagram::Fragment { session, .. }
                 if self.is_ours(session) && self.events.len() >= MAX_EVENTS =>
             {
@@ -186,6 +190,7 @@ impl BoardEndpoint {
                     self.received(&message);
                 }
             }
+            // Of another session: nothing from before a reset passes for news.
             _ => self.counters.stale += 1,
         }
     }
@@ -193,16 +198,19 @@ impl BoardEndpoint {
     /// Handles what is due.
     pub fn handle_timeout(&mut self, now: Duration) {
         let Some(pipe) = &mut self.pipe else { return };
+        // After 3 minutes without service, then 6, 12 and 24.
         if !self.served && self.give_up_at <= now {
             self.given_up = self.given_up.saturating_add(1).min(MOST_PATIENT);
             self.lose(now);
         } else if self.lost_at <= now || pipe.handle_timeout(now, &mut self.counters) == Err(Broken) {
+            // 65 s of silence, or messages that nobody takes.
             self.lose(now);
         }
     }
 
     /// The next datagram to send, if the medium can take one.
     pub fn poll_datagram(&mut self, now: Duration) -> Option<Vec<u8>> {
+        // Repeated until a welcome confirms the present wants.
         if !self.understood && self.next_hello <= now {
             self.next_hello = now.saturating_add(self.hello_wait);
             self.hello_wait = self.hello_wait.saturating_mul(2).min(SLOWEST_HELLO);
@@ -258,6 +266,7 @@ impl BoardEndpoint {
             return self.lose(now);
         }
         self.note_activity(now);
+        // They may have changed since the hello that this answers.
         self.understood |= welcome.revision == self.revision;
         if self.pipe.is_none() {
             let peer = Peer { max_message: welcome.max_message, window: welcome.window };
@@ -277,6 +286,7 @@ impl BoardEndpoint {
         let Some(pipe) = self.pipe.take() else { return };
         self.counters.dropped += pipe.unsent();
         self.counters.sessions_lost += 1;
+        // As another start, so that nothing of this session fits the next.
         self.boot = self.boot.wrapping_add(1);
         self.understood = false;
         self.next_hello = now;

@@ -111,6 +111,7 @@ impl<'a> Datagram<'a> {
         let (index, count) = (reader.u8()?, reader.u8()?);
         let bytes = reader.take(reader.remaining())?;
         let fragment = Fragment { asks, id, total, index, count, bytes };
+        // Equal parts but for the last: nothing else is a fragment.
         if fragment.expected_len() != Some(bytes.len()) {
             return Err(Malformed("fragment"));
         }
@@ -120,6 +121,7 @@ impl<'a> Datagram<'a> {
     fn read_have(reader: &mut Reader<'a>) -> Result<Self, Malformed> {
         let (session, id) = (reader.u32()?, reader.u16()?);
         let bitmap = reader.take(reader.remaining())?;
+        // At most 255 fragments.
         if bitmap.len() > MAX_BITMAP {
             return Err(Malformed("bitmap"));
         }
@@ -148,6 +150,7 @@ impl Fragment<'_> {
 /// themselves.
 pub fn refusal(datagram: &[u8]) -> Option<Vec<u8>> {
     match Datagram::decode(datagram).ok()? {
+        // These alone are answered: two ends without a session do not answer each other for ever.
         Datagram::Ping { session } | Datagram::Fragment { session, .. } => {
             Some(Datagram::Lost { session }.encode())
         }

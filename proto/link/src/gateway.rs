@@ -107,6 +107,7 @@ impl GatewayEndpoint {
             self.counters.too_long += 1;
             return Err(LinkError::MessageTooLong { len: bytes.len(), max });
         }
+        // Without the list of connected peers a session makes no sense.
         let outgoing = Outgoing { bytes, vital: message.is_vital() };
         if pipe.send(outgoing, &mut self.counters) == Err(Broken) {
             self.lose();
@@ -127,6 +128,7 @@ impl GatewayEndpoint {
                 self.note_activity(now);
                 self.pong = true;
             }
+            // Not taken, so not acknowledged: the board repeats it.
             Datagram::Fragment { session, .. }
                 if self.is_ours(session) && self.events.len() >= MAX_EVENTS =>
             {
@@ -145,6 +147,7 @@ impl GatewayEndpoint {
                     self.received(&message);
                 }
             }
+            // A board of an unknown session begins anew at once when it is told.
             Datagram::Ping { session } | Datagram::Fragment { session, .. } => {
                 self.counters.stale += 1;
                 self.lost = Some(session);
@@ -156,6 +159,7 @@ impl GatewayEndpoint {
     /// Handles what is due.
     pub fn handle_timeout(&mut self, now: Duration) {
         let Some(state) = &mut self.state else { return };
+        // 65 s of silence, or a list of peers that cannot be delivered.
         if self.lost_at <= now || state.pipe.handle_timeout(now, &mut self.counters) == Err(Broken) {
             self.lose();
         }
@@ -169,6 +173,7 @@ impl GatewayEndpoint {
         }
         let state = self.state.as_mut()?;
         let session = state.pipe.session();
+        // Once more with each hello: the welcome before may be lost.
         if core::mem::take(&mut self.welcome) {
             let welcome = Welcome {
                 boot: state.hello.boot,
@@ -213,6 +218,7 @@ impl GatewayEndpoint {
         self.note_activity(now);
         self.welcome = true;
         match &mut self.state {
+            // The same start: its wants may have changed, the session stays.
             Some(state) if state.hello.boot == hello.boot => {
                 // An older hello may come late.
                 if (1..=0x80).contains(&hello.revision.wrapping_sub(state.hello.revision)) {
@@ -220,6 +226,7 @@ impl GatewayEndpoint {
                     state.hello = hello;
                 }
             }
+            // A new start gets a new session number: nothing from before fits it.
             _ => self.begin(hello),
         }
     }

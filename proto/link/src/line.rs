@@ -108,6 +108,7 @@ impl LineDecoder {
 
     /// Takes one byte; whether it ends a good frame.
     fn push(&mut self, byte: u8) -> bool {
+        // After any garbage, the frame behind the next zero is found.
         match self.state.feed(byte) {
             Ok(DecodeResult::NoData) => {}
             Ok(DecodeResult::DataStart) => self.begin(),
@@ -135,6 +136,7 @@ impl LineDecoder {
             self.counters.too_long += 1;
             return false;
         }
+        // CRC-32 over version, address and datagram.
         let intact =
             self.body.get(..self.len).and_then(|body| body.split_last_chunk::<CHECKSUM_LEN>()).is_some_and(
                 |(body, sum)| body.len() >= HEADER_LEN && checksum(body) == u32::from_le_bytes(*sum),
@@ -169,6 +171,7 @@ pub fn encode_line(address: u16, datagram: &[u8]) -> Result<Vec<u8>, LinkError> 
         return Err(LinkError::DatagramTooLong { len: datagram.len(), max: MAX_DATAGRAM });
     }
     let mut body = Vec::with_capacity(HEADER_LEN + datagram.len() + CHECKSUM_LEN);
+    // `00 ‖ COBS(version ‖ address ‖ datagram ‖ CRC-32) ‖ 00`.
     body.push(VERSION);
     body.extend_from_slice(&address.to_le_bytes());
     body.extend_from_slice(datagram);

@@ -76,6 +76,7 @@ impl Pipe {
     }
 
     pub(crate) fn poll(&mut self, now: Duration, counters: &mut PipeCounters) -> Option<Vec<u8>> {
+        // Acknowledgements first: without them the other side repeats.
         self.receiver.poll().or_else(|| self.sender.poll(now, self.session, counters))
     }
 

@@ -25,6 +25,7 @@ impl Assembly {
     pub(crate) fn new(fragment: &Fragment<'_>) -> Option<Self> {
         let len = usize::try_from(fragment.total).ok()?;
         let mut bytes = Vec::new();
+        // Without the memory for it the fragment is refused.
         bytes.try_reserve_exact(len).ok()?;
         bytes.resize(len, 0);
         let (id, total, count) = (fragment.id, fragment.total, fragment.count);
@@ -46,6 +47,7 @@ impl Assembly {
             start.and_then(|start| self.bytes.get_mut(start..start.checked_add(fragment.bytes.len())?));
         let (Some(place), Some(byte)) = (place, self.have.get_mut(index / 8)) else { return false };
         let bit = 1 << (index % 8);
+        // A repeated fragment changes nothing.
         if *byte & bit == 0 {
             *byte |= bit;
             place.copy_from_slice(fragment.bytes);
@@ -70,6 +72,7 @@ impl Assembly {
     pub(crate) fn finish(mut self, session: u32) -> Result<(Vec<u8>, u32), WrongChecksum> {
         let (message, sum) = self.bytes.split_last_chunk::<CHECKSUM_LEN>().ok_or(WrongChecksum)?;
         let (len, sum) = (message.len(), u32::from_be_bytes(*sum));
+        // CRC-32 over session, number and content: fragments of two messages make none.
         if message.is_empty() || message_checksum(session, self.id, message) != sum {
             return Err(WrongChecksum);
         }

@@ -28,15 +28,18 @@ impl Receiver {
     /// Takes a fragment; the message if it was the last one missing.
     pub(crate) fn handle(&mut self, fragment: &Fragment<'_>, counters: &mut PipeCounters) -> Option<Vec<u8>> {
         if let Some((last, _)) = self.last {
+            // At most once: acknowledged again, not delivered again.
             if last == fragment.id {
                 self.say_done |= fragment.asks;
                 return None;
             }
+            // In order: what is older was given up.
             if !is_later(fragment.id, last) {
                 return None;
             }
         }
         let allowed = self.max_message.saturating_add(CHECKSUM_LEN);
+        // Before any memory is taken.
         if usize::try_from(fragment.total).is_ok_and(|total| total > allowed) {
             counters.too_long += u64::from(fragment.index == 0);
             return None;
@@ -47,6 +50,7 @@ impl Receiver {
             counters.malformed += u64::from(current.id() == fragment.id);
             return None;
         }
+        // Said only where the sender asks.
         if !current.is_complete() {
             self.say_have |= fragment.asks;
             return None;
@@ -60,7 +64,7 @@ impl Receiver {
         if self.current.as_ref().is_some_and(|current| current.id() == fragment.id) {
             return Some(());
         }
-        // First its memory back, then the new one's.
+        // One message at a time: first its memory back, then the new one's.
         self.current = None;
         self.say_have = false;
         self.current = Assembly::new(fragment);

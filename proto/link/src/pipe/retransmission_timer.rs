@@ -46,6 +46,7 @@ impl RetransmissionTimer {
 
     /// Notes that a fragment is repeated: a later answer may be one to its first time.
     pub(crate) fn repeats(&mut self) {
+        // RFC 6298, 3: what was repeated is not measured.
         self.asked = None;
     }
 
@@ -54,18 +55,21 @@ impl RetransmissionTimer {
         let Some((at, _)) = self.asked.take_if(|(_, asked)| *asked <= number) else { return };
         let took = milliseconds(now.saturating_sub(at)).min(SLOWEST);
         let (mean, spread) = match self.taken {
+            // RFC 6298, 2.2.
             None => (took, took / 2),
-            // A quarter and an eighth of the difference.
+            // RFC 6298, 2.3: an eighth of the difference into the mean, a quarter into the deviation.
             Some((mean, spread)) => {
                 ((7 * mean + took).div_ceil(8), (3 * spread + mean.abs_diff(took)).div_ceil(4))
             }
         };
         self.taken = Some((mean, spread));
+        // RFC 6298, 2.3: the mean and four deviations.
         self.wait = (mean + 4 * spread).clamp(self.least, SLOWEST);
     }
 
     /// Nothing came for as long as that.
     pub(crate) fn back_off(&mut self) {
+        // RFC 6298, 5.5: twice as long.
         self.wait = (2 * self.wait).min(SLOWEST);
         self.asked = None;
     }

@@ -85,11 +85,13 @@ impl Sender {
     }
 
     pub(crate) fn push(&mut self, message: Outgoing, counters: &mut PipeCounters) -> Result<(), Broken> {
+        // The list of connected peers cannot be delivered any more: the session ends.
         if message.vital && self.queue.iter().filter(|waiting| waiting.vital).count() >= MAX_VITAL {
             return Err(Broken);
         }
         self.queued_bytes = self.queued_bytes.saturating_add(message.bytes.len());
         self.queue.push_back(message);
+        // Nothing grows: the oldest goes first.
         while self.is_overfull() && self.drop_oldest() {
             counters.dropped += 1;
         }
@@ -115,14 +117,17 @@ impl Sender {
         session: u32,
         counters: &mut PipeCounters,
     ) -> Option<Vec<u8>> {
+        // One message at a time, so that they come in order.
         if self.current.is_none() {
             self.begin(session)?;
         }
         let current = self.current.as_mut()?;
         let number = current.transfer.sent().wrapping_add(1);
+        // No more under way than the other side can buffer while it computes.
         let (fragment, again) = current.transfer.next(self.peer.window.max(1))?;
         counters.repeated += u64::from(again);
         current.deadline = Some(now.saturating_add(self.timer.wait()));
+        // RFC 6298, 3: only what is sent for the first time is measured.
         if again {
             self.timer.repeats();
         } else if fragment.asks {
@@ -147,6 +152,7 @@ impl Sender {
         };
         match current.transfer.mark(bitmap) {
             Ok(Some(number)) => {
+                // Something new is there: the wait begins again.
                 self.timer.answered(now, number);
                 current.deadline = Some(now.saturating_add(self.timer.wait()));
                 current.waited = Duration::ZERO;
@@ -157,6 +163,7 @@ impl Sender {
     }
 
     pub(crate) fn handle_done(&mut self, now: Duration, id: u16, checksum: u32, counters: &mut PipeCounters) {
+        // The check sum says that it was this very message.
         if let Some(current) = self.current.take_if(|current| current.transfer.is(id, checksum)) {
             self.timer.answered(now, current.transfer.sent());
             self.timer.forget();
@@ -174,9 +181,11 @@ impl Sender {
             return Ok(());
         };
         current.deadline = None;
+        // All there and not taken: it was altered, and is sent from its beginning.
         current.restarts = current.restarts.saturating_add(u8::from(current.transfer.repeat()));
         current.waited = current.waited.saturating_add(self.timer.wait());
         self.timer.back_off();
+        // 40 s: a board may compute for half a minute, and answers nothing meanwhile.
         if current.waited < self.limits.give_up_after && current.restarts <= MAX_RESTARTS {
             return Ok(());
         }
@@ -185,6 +194,7 @@ impl Sender {
         self.timer.forget();
         self.in_vain = self.in_vain.saturating_add(1);
         counters.given_up += 1;
+        // A vital one, or three in a row.
         if vital || self.in_vain >= MAX_IN_VAIN { Err(Broken) } else { Ok(()) }
     }
 

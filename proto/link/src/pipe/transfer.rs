@@ -35,6 +35,7 @@ pub(crate) struct Transfer {
 impl Transfer {
     /// Cuts a message into fragments of at most `part_len` bytes. It must not need more than 255.
     pub(crate) fn new(session: u32, id: u16, mut bytes: Vec<u8>, part_len: usize) -> Self {
+        // CRC-32 over session, number and content.
         let checksum = message_checksum(session, id, &bytes);
         bytes.extend_from_slice(&checksum.to_be_bytes());
         let count = bytes.len().div_ceil(part_len).max(1);
@@ -95,6 +96,7 @@ impl Transfer {
         let has = |index: usize| bitmap.get(index / 8).is_some_and(|byte| byte & (1 << (index % 8)) != 0);
         let claimed: u32 = bitmap.iter().map(|byte| byte.count_ones()).sum();
         let sent = (0..self.fresh).filter(|index| has(*index)).count();
+        // An answer to something else, or made up.
         if usize::try_from(claimed) != Ok(sent) {
             return Err(());
         }
