@@ -46,6 +46,7 @@ impl Prefix {
         address.iter().find_map(|part| match part {
             Protocol::Ip4(address) => Some(Self(address.into())),
             Protocol::Ip6(address) => Some(Self(match address.to_canonical() {
+                // §13.8: IPv6 by its /64.
                 IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
                 mapped @ IpAddr::V4(_) => mapped,
             })),
@@ -88,6 +89,7 @@ impl Allowances {
             }
         }
         let whole_at = self.whole_at.entry(from).or_insert(now);
+        // §13.8: one of 16, which comes back after 37.5 s.
         *whole_at = (*whole_at + EACH).min(now + DEEPEST);
         let after = self.refused_until(from, now);
         after.filter(|_| before.is_none()).map(|until| until.saturating_duration_since(now))
@@ -95,6 +97,7 @@ impl Allowances {
 
     /// Until when strangers from there are refused, if they are.
     fn refused_until(&self, from: Prefix, now: Instant) -> Option<Instant> {
+        // §13.8: strangers are refused while the allowance is spent.
         let until = (*self.whole_at.get(&from)? + EACH).checked_sub(WHOLE)?;
         (now < until).then_some(until)
     }
@@ -157,6 +160,7 @@ impl Addresses {
 
     /// A peer that came from there is penalised, and is a stranger from now on.
     pub(crate) fn charge(&mut self, id: &PeerId, from: &[Prefix], now: Instant) {
+        // §13.8: who is penalised is known no more.
         self.proven.remove(id);
         for prefix in from {
             if let Some(pause) = self.allowances.charge(*prefix, now) {
@@ -183,6 +187,7 @@ impl Addresses {
     fn admits(&self, id: &PeerId, from: Option<Prefix>, now: Instant) -> Result<(), Spent> {
         let refused = from.filter(|from| self.allowances.refused_until(*from, now).is_some());
         match refused {
+            // §13.8: known peers are accepted all the same, and the quorum's other KGCs.
             Some(from) if !self.proven.contains(id) && !self.members.contains(id) => Err(Spent { from }),
             _ => Ok(()),
         }
@@ -218,6 +223,7 @@ impl NetworkBehaviour for Addresses {
         _: &Multiaddr,
         remote: &Multiaddr,
     ) -> Result<THandler<Self>, ConnectionDenied> {
+        // §13.8: after the handshake, because drones may share the address with a forger.
         match self.admits(&peer, Prefix::of(remote), Instant::now()) {
             Ok(()) => Ok(dummy::ConnectionHandler),
             Err(spent) => {
@@ -235,6 +241,7 @@ impl NetworkBehaviour for Addresses {
         _: Endpoint,
         _: PortUse,
     ) -> Result<THandler<Self>, ConnectionDenied> {
+        // §13.8: whom the node dials is never refused.
         Ok(dummy::ConnectionHandler)
     }
 

@@ -91,8 +91,11 @@ impl JumpDetector {
         };
         let run = monotonic.saturating_sub(last.monotonic);
         let mut reading = Reading { monotonic, wall, ..last };
+        // §13.9: the wall clock has moved by more than 10 s at once.
         if wall.abs_diff(last.wall.saturating_add(run)) > JUMP {
             reading.suspended = suspended();
+            // §13.9: the time since the system's start goes on while a computer is suspended: that is no
+            // jump.
             let slept = match (last.suspended, reading.suspended) {
                 (Some(before), Some(now)) => now.saturating_sub(before),
                 _ => Duration::ZERO,
@@ -100,6 +103,7 @@ impl JumpDetector {
             self.pending |= wall.abs_diff(last.wall.saturating_add(run).saturating_add(slept)) > JUMP;
         }
         self.last = Some(reading);
+        // §13.9: at most once a minute.
         let acts = self.pending && self.told.is_none_or(|told| monotonic.saturating_sub(told) >= PAUSE);
         if acts {
             (self.pending, self.told) = (false, Some(monotonic));

@@ -77,6 +77,7 @@ impl OtherClocks {
             }
         }
         apart.sort_unstable();
+        // The middle one: a few wrong clocks hardly move it.
         let ahead = apart.get(apart.len() / 2).copied().unwrap_or_default();
         Self { answered, apart: apart.len(), ahead }
     }
@@ -92,6 +93,7 @@ pub(crate) struct ClockReply {
 
 /// What is signed: the number asked with, who asked, who answers, the time.
 pub(crate) fn statement(nonce: &[u8; NONCE_LEN], asker: &PeerId, teller: &PeerId, unix: u64) -> Vec<u8> {
+    // §16.1: the asker's number, both ends' transport names, the time.
     let mut bytes = nonce.to_vec();
     for peer in [asker, teller] {
         let peer = peer.to_bytes();
@@ -162,6 +164,7 @@ impl ClockPoll {
         let Some(behaviour) = behaviour else { return };
         let mut asked = peers.dialled();
         if self.whom == Clocks::Everybody {
+            // Those that dialled us by turns: there may be thousands.
             let sample = peers.inbound_after(self.last.as_ref(), SAMPLE);
             self.last = sample.last().copied();
             asked.extend(sample);
@@ -170,6 +173,7 @@ impl ClockPoll {
             self.round.by(now + PAUSE);
         }
         for peer in asked {
+            // §16.1: a number of 16 random bytes, which the signature covers.
             let nonce = rand::random();
             self.open.insert(behaviour.send_request(&peer, nonce), nonce);
         }
@@ -194,6 +198,7 @@ impl ClockPoll {
 
     /// All of it. A drone has one voice, however many connections.
     pub(crate) fn others(&self) -> OtherClocks {
+        // §16.1: whom this node dialled is known by the transport, others by the drone's signature.
         let dialled = self.heard.values().filter(|heard| heard.drone.is_none()).map(|heard| heard.ahead);
         let drones: BTreeMap<&str, i64> =
             self.heard.values().filter_map(|heard| Some((heard.drone.as_deref()?, heard.ahead))).collect();
@@ -225,6 +230,7 @@ impl Codec for ClockCodec {
     {
         let mut unix = [0; 8];
         io.read_exact(&mut unix).await?;
+        // §16.1: a signature of at most 16 KB, empty if the asker dialled.
         let mut voucher = Vec::new();
         io.take(MAX_VOUCHER_LEN + 1).read_to_end(&mut voucher).await?;
         if voucher.len() as u64 > MAX_VOUCHER_LEN {
@@ -249,6 +255,7 @@ impl Codec for ClockCodec {
     where
         T: AsyncWrite + Unpin + Send,
     {
+        // §16.1: seconds since 1970, then the signature.
         let mut bytes = told.unix.to_be_bytes().to_vec();
         bytes.extend_from_slice(&told.voucher);
         io.write_all(&bytes).await

@@ -129,6 +129,7 @@ where
     pub async fn run(mut self, shutdown: impl Future<Output = ()> + Send) -> Result<(), NetError> {
         let mut shutdown = pin!(shutdown);
         self.drain_initial();
+        // §15: every record is durable before any message that depends on it leaves.
         while let Step::Work = self.persist(shutdown.as_mut()).await {
             self.perform();
             let step = poll_fn(|cx| match shutdown.as_mut().poll(cx) {

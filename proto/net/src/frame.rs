@@ -102,10 +102,12 @@ async fn read_frame(
     protocol: &StreamProtocol,
     io: &mut (impl AsyncRead + Unpin + Send),
 ) -> io::Result<Frame> {
+    // Length (4 bytes) ‖ number of the request, if the protocol has one ‖ message.
     let mut announced = [0; 4];
     io.read_exact(&mut announced).await?;
     let announced = u32::from_be_bytes(announced);
     let length = usize::try_from(announced).unwrap_or(usize::MAX);
+    // Refused before any of it is read.
     if length > MAX_MESSAGE_LEN {
         let reason = format!("a frame of {length} bytes is longer than the {MAX_MESSAGE_LEN} allowed");
         return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
@@ -118,6 +120,7 @@ async fn read_frame(
         // For our own log.
         RequestId::random()
     };
+    // An announced length is believed for 4 KiB: memory grows with what has come.
     let mut message = Vec::with_capacity(length.min(TRUSTED_LEN));
     io.take(u64::from(announced)).read_to_end(&mut message).await?;
     if message.len() < length {

@@ -184,7 +184,8 @@ impl Network {
 
     /// Notes what a peer's clock says, which counts. `drone`: who signed it.
     pub(crate) fn record_clock(&mut self, answer: &ClockAnswer, drone: Option<String>, ours: u64) {
-        // A KGC learns in no other way that a peer is a drone of the deployment.
+        // §13.8: a signed clock makes a peer known: a KGC learns in no other way that it is a drone of the
+        // deployment.
         if drone.is_some() && self.peers.handle(&answer.teller).is_some() {
             self.swarm.behaviour_mut().addresses.prove(answer.teller);
         }
@@ -318,7 +319,7 @@ impl Network {
         }
         self.swarm.behaviour_mut().addresses.disown(&id);
         let list = &mut self.swarm.behaviour_mut().blocked;
-        // It may serve a penalty.
+        // §13.8: it may serve a penalty.
         if !list.block_peer(id) && self.blocked.contains(&id) {
             return;
         }
@@ -338,6 +339,7 @@ impl Network {
         let Some(id) = self.peers.id(peer) else { return };
         if let Some(partner) = self.peers.partner(&id) {
             partner.relayed = relayed;
+            // §13.8: a member, deputy or leader was proven over it (§13.7).
             if relayed && !partner.blocked {
                 self.swarm.behaviour_mut().addresses.prove(id);
             }
@@ -347,11 +349,13 @@ impl Network {
     /// Disconnects a peer that dialled us and refuses it for a while, also if it has just left. Those that we
     /// dialled are needed.
     pub(crate) fn penalize(&mut self, peer: Peer, misdeed: Misdeed) {
+        // §13.8: also if it has disconnected since.
         let Some((id, sources)) = self.peers.condemn(peer) else { return };
         let now = Instant::now();
         let (pause, released) = self.penalties.add(id, now);
         let behaviour = self.swarm.behaviour_mut();
         behaviour.blocked.block_peer(id);
+        // §13.8: each penalty counts against the address, too.
         behaviour.addresses.charge(&id, &sources, now);
         if let Some(released) = released {
             self.admit_again(released);

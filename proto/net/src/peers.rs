@@ -95,6 +95,7 @@ impl Peers {
         if partner.subscribed {
             self.subscribers = self.subscribers.saturating_sub(1);
         }
+        // §13.8: a peer that disconnects before it is judged is judged all the same.
         if partner.route == Route::Inbound && !partner.blocked {
             if self.departed.len() >= MAX_DEPARTED {
                 self.departed.pop_front();
@@ -129,6 +130,7 @@ impl Peers {
             }
         };
         if let Some(partner) = self.by_id.get_mut(&id) {
+            // §13.8: peers that this node dialled are never refused.
             if partner.route != Route::Inbound || partner.blocked {
                 return None;
             }

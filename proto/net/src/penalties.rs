@@ -35,6 +35,7 @@ impl Penalties {
 
     /// A peer is refused from now on. Returns for how long, and who is refused no more because too many are.
     pub(crate) fn add(&mut self, id: PeerId, now: Instant) -> (Duration, Option<PeerId>) {
+        // Bounded: whoever would be admitted soonest makes room.
         let soonest = || self.by_id.iter().min_by_key(|(_, penalty)| penalty.until).map(|(id, _)| *id);
         let full = self.by_id.len() >= self.capacity && !self.by_id.contains_key(&id);
         let released = if full { soonest() } else { None };
@@ -42,6 +43,7 @@ impl Penalties {
             self.by_id.remove(&released);
         }
         let penalty = self.by_id.entry(id).or_insert(Penalty { times: 0, until: now, served: false });
+        // §13.8: 5 s, and twice as long each further time, up to 640 s.
         let pause = FIRST.saturating_mul(1 << penalty.times.min(MAX_DOUBLINGS));
         penalty.times = penalty.times.saturating_add(1);
         (penalty.until, penalty.served) = (now + pause, false);
@@ -50,6 +52,7 @@ impl Penalties {
 
     /// Those who are refused no more from now on.
     pub(crate) fn ended(&mut self, now: Instant) -> Vec<PeerId> {
+        // §13.8: within half an hour.
         self.by_id.retain(|_, penalty| now < penalty.until + MEMORY);
         let ended = self.by_id.iter_mut().filter(|(_, penalty)| !penalty.served && penalty.until <= now);
         ended

@@ -57,6 +57,7 @@ pub(crate) fn build(config: &NodeConfig) -> Result<Connections, NetError> {
 }
 
 fn noise(keypair: &Keypair) -> Result<noise::Config, NetError> {
+    // The handshake proves the key by which the peer is named, in penalties (§13.8) too.
     noise::Config::new(keypair).map_err(|error| NetError::Configuration(error.to_string()))
 }
 

@@ -162,6 +162,7 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
         let drone = if answer.dialled {
             None
         } else {
+            // §16.1: of one that dialled us, only a time that a drone signed counts.
             match self.host.voucher(&self.machine, &answer.statement, &answer.told.voucher) {
                 Some(drone) => Some(drone),
                 None => return,
@@ -180,6 +181,7 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
     pub(super) fn handle_arrivals(&mut self) {
         let mut arrivals = std::mem::take(&mut self.arrivals);
         self.host.before_inputs();
+        // §13.9: the clocks are compared before each batch of inputs.
         if self.clock.jumped() {
             self.metrics.clock_jumps.inc();
             tracing::warn!(

@@ -41,12 +41,14 @@ pub async fn refuse_duplicate_identity(config: &NodeConfig, addresses: &[Multiad
 /// Nobody, a name that does not resolve, or somebody else: no duplicate.
 async fn answers_under_own_key(config: &NodeConfig, address: &Multiaddr) -> Result<bool, NetError> {
     let mut transport = transport::build(config)?;
+    // The handshake proves whose key answers: nothing has to be asked.
     let reached = async {
         let address = resolve(address.clone(), 0).await.ok()?;
         let dialled = DialOpts { role: Endpoint::Dialer, port_use: PortUse::New };
         transport.dial(address, dialled).ok()?.await.ok()
     };
     let reached = timeout(PATIENCE, reached).await.ok().flatten();
+    // The node's own key, and not the node itself, which does not listen yet.
     Ok(reached.is_some_and(|(peer, _)| peer == config.key.peer_id()))
 }
 

@@ -107,12 +107,14 @@ impl InstancePoll {
 
     /// This process may be a copy of one that goes on: under another number the two are told apart.
     pub(crate) const fn renew(&mut self, own: Instance) {
+        // §13.9: a copy goes on under the former number.
         self.own = own;
     }
 
     /// Somebody is there who may have to be asked.
     pub(crate) fn connected(&mut self, route: Route, now: Instant) {
         if route != Route::Inbound {
+            // §16.2: 1 s and 6 s after a connection, and then every minute.
             self.pause = SOON;
             self.round.by(now + FIRST);
         }
@@ -134,6 +136,7 @@ impl InstancePoll {
             self.round.by(now + pause);
         }
         for peer in asked {
+            // §16.2: the number that the process drew when it started.
             behaviour.send_request(&peer, self.own);
         }
     }
@@ -141,10 +144,12 @@ impl InstancePoll {
     /// Notes an answer. Returns whether the reports are others than before.
     pub(crate) fn answered(&mut self, peer: PeerId, route: Route, answer: Answer, now: Instant) -> bool {
         if answer != Answer::Alone {
+            // §16.2: an answer of 1 or 2 makes it ask again after 5 s.
             self.round.by(now + SOON);
         }
         match answer {
             Answer::Duplicate => self.reports.insert(peer, route) != Some(route),
+            // §16.2: two numbers, A and B, prove nothing: the process may have been started again.
             Answer::Alone | Answer::Perhaps => self.silent(&peer),
         }
     }
@@ -167,6 +172,7 @@ pub(crate) struct InstanceCodec;
 async fn read_all<const N: usize>(io: &mut (impl AsyncRead + Unpin + Send)) -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
     io.read_exact(&mut bytes).await?;
+    // §16.2: nothing behind the number.
     if io.read(&mut [0]).await? != 0 {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "too long"));
     }

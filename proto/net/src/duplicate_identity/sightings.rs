@@ -32,17 +32,21 @@ impl Sighting {
     fn asked(&mut self, instance: Instance, now: Instant) -> Answer {
         let before = self.told.iter().position(|(known, _)| *known == instance);
         if let Some(position) = before {
+            // §16.2: A, B, A proves two processes.
             if position + 1 != self.told.len() {
                 self.certain = Some(now + CERTAIN);
             }
             self.told.remove(position);
         } else if self.told.len() >= KNOWN {
+            // §16.2: the last eight numbers of each identity.
             self.told.pop_front();
         }
         let recent = |at: Instant| now.saturating_duration_since(at) < POSSIBLE;
+        // §16.2: another number within 70 s.
         let another = self.told.iter().any(|(_, at)| recent(*at));
         self.told.push_back((instance, now));
         match self.certain {
+            // §16.2: for 30 s after the last time in turns.
             Some(until) if now < until => Answer::Duplicate,
             _ if another => Answer::Perhaps,
             _ => Answer::Alone,
@@ -75,6 +79,7 @@ impl Sightings {
 
     /// Forgets an identity that nobody uses any more.
     pub(crate) fn disconnected(&mut self, peer: &PeerId) {
+        // §16.2: remembered as long as the identity is connected.
         self.peers.remove(peer);
         self.remove(peer);
     }

@@ -39,6 +39,7 @@ impl Network {
 
     /// Asks under another number from now on, as after a start.
     pub(crate) fn renew_instance(&mut self) {
+        // §13.9: another number, by which this process and a copy of it are told apart.
         self.duplicates.poll.renew(rand::rngs::OsRng.r#gen());
     }
 
@@ -74,6 +75,7 @@ impl Network {
                     // Whoever does not wait for it asks again.
                     let _ = duplicates.send_response(channel, answer);
                 }
+                // §16.2: the machine may know whose identity two processes run with.
                 if self.duplicates.sightings.is_nameless(&peer) {
                     self.incoming.push_back(Incoming::Duplicate { peer: handle });
                 }
@@ -84,6 +86,7 @@ impl Network {
                     self.publish_reports();
                 }
             }
+            // §16: builds that do not know the stream refuse it, and nothing is concluded from that.
             Event::OutboundFailure { peer, error, .. } => {
                 tracing::debug!(%peer, "did not say whether another process has this one's identity: {error}");
                 if self.duplicates.poll.silent(&peer) {

@@ -160,6 +160,7 @@ impl Network {
                 else {
                     return;
                 };
+                // §16.1: the signature is over the number asked with, both ends' names, and the time.
                 let statement =
                     clock_sync::statement(&nonce, self.swarm.local_peer_id(), &peer, response.unix);
                 let dialled = route != Route::Inbound;
@@ -192,6 +193,7 @@ impl Network {
         use gossipsub::MessageAcceptance;
         let well_formed =
             data.len() >= NONCE_LEN && data.len() - NONCE_LEN <= quiver_machine::MAX_MESSAGE_LEN;
+        // §13.7: nobody else's group messages go anywhere.
         let known = self.is_relayed(&from);
         let within_rate = well_formed && known && self.is_within_rate(&from, data.len());
         let acceptance = match self.tuning {
