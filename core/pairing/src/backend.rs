@@ -132,6 +132,7 @@ pub trait Backend: Sized {
 fn sum_weighted<B: Backend>(points: &[G1], weights: &[[u64; 2]], columns: usize) -> Vec<G1> {
     let column = |at| {
         let points = points.iter().skip(at).step_by(columns).copied();
+        // a + b·z²: one half weighs the point, the other its image.
         let images = points.clone().map(times_z_squared);
         let points: Vec<G1> = points.clone().chain(images).collect();
         let weights = weights.iter().skip(at).step_by(columns);

@@ -96,6 +96,7 @@ impl Parameters for G1Curve {
     const ZEROS: [u8; 48] = [0; 48];
 
     fn hash_to_field(domain: &str, parts: &[&[u8]]) -> [Fq; 2] {
+        // RFC 9380, section 5.2: two elements of Fp, 64 bytes for each.
         let uniform = Zeroizing::new(expand_message::<{ 2 * COEFFICIENT }>(&[domain.as_bytes()], parts));
         let mut coefficients = uniform.chunks(COEFFICIENT).map(Fq::from_be_bytes_mod_order);
         [(); 2].map(|()| coefficients.next().unwrap_or_default())
@@ -117,6 +118,7 @@ impl Parameters for G2Curve {
     const ZEROS: [u8; 96] = [0; 96];
 
     fn hash_to_field(domain: &str, parts: &[&[u8]]) -> [Fq2; 2] {
+        // RFC 9380, section 5.2: two elements of Fp², 64 bytes for each coefficient.
         let uniform = Zeroizing::new(expand_message::<{ 4 * COEFFICIENT }>(&[domain.as_bytes()], parts));
         let mut coefficients = uniform.chunks(COEFFICIENT).map(Fq::from_be_bytes_mod_order);
         let mut next = || coefficients.next().unwrap_or_default();

@@ -52,6 +52,7 @@ pub(crate) fn compress<C: Curve>(point: &Affine<C::Config>) -> C::Encoding {
         None => flags |= INFINITY,
         Some((x, y)) => {
             write_field(&x, bytes.as_mut());
+            // Of the two roots the larger one is flagged.
             if y > -y {
                 flags |= LARGER;
             }
@@ -73,6 +74,7 @@ pub(crate) fn decompress<C: Curve>(bytes: &C::Encoding) -> Result<Affine<C::Conf
         return Err(PairingError::NotCanonical);
     }
     if flags & INFINITY != 0 {
+        // The identity has one encoding: its flags, and zeros.
         let alone = flags & LARGER == 0 && rest.as_ref().iter().all(Zero::is_zero);
         return if alone { Ok(Affine::zero()) } else { Err(PairingError::NotCanonical) };
     }

@@ -69,6 +69,7 @@ fn has_order_r(f: &Fq12) -> bool {
         image.frobenius_map_in_place(power);
         image
     };
+    // f^(p⁴)·f = f^(p²): f is in the cyclotomic subgroup; f^p = f^x: its order divides r.
     frobenius(4) * f == frobenius(2) && frobenius(1) == power::to_the_x(f)
 }
 

@@ -60,6 +60,7 @@ pub(crate) fn split(scalar: &Scalar) -> [u64; 4] {
 /// The digits of a scalar to the base z²: k₀ + k₁·z², both below 2^128.
 pub(crate) fn split_in_two(scalar: &Scalar) -> [u128; 2] {
     let [k0, k1, k2, k3] = split(scalar).map(u128::from);
+    // k₀ + k₁·z + (k₂ + k₃·z)·z²
     [k0 + k1 * u128::from(Z), k2 + k3 * u128::from(Z)]
 }
 

@@ -67,5 +67,6 @@ pub fn scalar_random(rng: &mut (impl CryptoRngCore + ?Sized)) -> Scalar {
 /// reduced), of the parts one after the other. The domain is as for [`Point::hash`](crate::Point::hash).
 #[must_use]
 pub fn hash_to_scalar(domain: &str, parts: &[&[u8]]) -> Scalar {
+    // RFC 9380, section 5.2: 48 bytes reduced modulo r.
     Scalar::from_be_bytes_mod_order(&*Zeroizing::new(expand_message::<HASHED>(&[domain.as_bytes()], parts)))
 }

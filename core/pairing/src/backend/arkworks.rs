@@ -64,6 +64,7 @@ impl Backend for Arkworks {
 
     fn msm_small<C: Curve>(points: &[Point<C>], integers: &[i128]) -> Point<C> {
         let points = affine(points);
+        // Digits −1, 0 and 1: of two neighbours one is 0.
         let digits: Vec<Vec<i8>> =
             integers.iter().map(|integer| non_adjacent(integer.unsigned_abs(), 2)).collect();
         let longest = digits.iter().map(Vec::len).max().unwrap_or(0);
@@ -83,6 +84,7 @@ impl Backend for Arkworks {
     }
 
     fn hash<C: Curve>(domain: &str, parts: &[&[u8]]) -> Point<C> {
+        // RFC 9380, section 3, hash_to_curve:
         // u = hash_to_field(msg, 2); R = map_to_curve(u[0]) + map_to_curve(u[1]); P = clear_cofactor(R)
         let sum: Projective<C::Config> =
             C::hash_to_field(domain, parts).map(map_to_curve::<C>).into_iter().sum();

@@ -14,6 +14,7 @@ use crate::{Scalar, interleaved};
 /// f^x for an element of the cyclotomic subgroup.
 pub(super) fn to_the_x(f: &Fq12) -> Fq12 {
     let mut power = f.cyclotomic_exp(Config::X);
+    // x is negative, and the conjugate is the inverse.
     power.conjugate_in_place();
     power
 }
@@ -21,6 +22,7 @@ pub(super) fn to_the_x(f: &Fq12) -> Fq12 {
 /// scalar · element. Not constant-time.
 pub(super) fn multiply(element: &Gt, scalar: &Scalar) -> Gt {
     interleaved::multiply(*element, split(scalar).map(u128::from), |Gt(mut image)| {
+        // f^p = f^x, and its inverse is f^z.
         image.frobenius_map_in_place(1);
         -Gt(image)
     })

@@ -23,12 +23,14 @@ pub trait Endomorphism {
 
 impl Endomorphism for G1Curve {
     fn multiply_split(point: &G1, scalar: &Scalar) -> G1 {
+        // k₀ + k₁·z², where (x, y) ↦ (βx, y) multiplies by −z².
         interleaved::multiply(*point, split_in_two(scalar), times_z_squared)
     }
 }
 
 impl Endomorphism for G2Curve {
     fn multiply_split(point: &G2, scalar: &Scalar) -> G2 {
+        // k₀ + k₁·z + k₂·z² + k₃·z³, where ψ multiplies by x = −z.
         interleaved::multiply(*point, split(scalar).map(u128::from), times_z)
     }
 }
@@ -65,6 +67,7 @@ fn times_z(point: G2) -> G2 {
 /// ψ(point), which multiplies by x in the subgroup.
 pub(crate) fn psi(point: Projective<g2::Config>) -> Projective<g2::Config> {
     let Projective { mut x, mut y, mut z } = point;
+    // Frobenius on each coordinate; the constants untwist and twist.
     for coordinate in [&mut x, &mut y, &mut z] {
         coordinate.frobenius_map_in_place(1);
     }

@@ -66,6 +66,7 @@ impl<C: Curve> Comb<C> {
         let mut unit = *point;
         for _ in 0..=255 / width {
             units.push(C::to_native(&unit));
+            // The unit of the next row is 2^w times this one.
             unit = (0..width).fold(unit, |unit, _| unit.double());
         }
         let row = 1_usize << (width - 1);
@@ -87,6 +88,7 @@ impl<C: Curve> Comb<C> {
     fn multiply(&self, scalar: &Scalar) -> C::Jacobian {
         let entries = self.rows().zip(signed_windows(scalar, self.width)).map(|(row, digit)| {
             let mut entry = C::Normalised::default();
+            // Every entry of the row is read, whatever the digit.
             select(&mut entry, row, digit.unsigned_abs(), true);
             entry.negate_if(digit < 0);
             entry
@@ -111,6 +113,7 @@ impl<C: Curve> Comb<C> {
     fn sum(&self, entries: impl Iterator<Item = C::Normalised>) -> C::Jacobian {
         let last = 255 / self.width;
         entries.zip(0..).fold(C::Jacobian::default(), |sum, (entry, place)| {
+            // In the last row equal points can meet, and the addition must know exceptions.
             if place < last { C::add_unequal(&sum, &entry) } else { C::add(&sum, &entry) }
         })
     }
