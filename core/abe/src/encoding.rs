@@ -132,6 +132,7 @@ impl<M: SchemeAlgebra> Scheme for M {
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> Result<Key<M>, AbeError> {
         let authority = *parameters.authority();
+        // Parameters and master key must be of one setup.
         if master.authority != authority {
             return Err(AbeError::WrongAuthority);
         }
@@ -177,6 +178,7 @@ impl<M: SchemeAlgebra> Scheme for M {
 /// and with it the scheme, the authority, the policy or attributes, and every component, whether decryption
 /// needed it or not.
 fn derive_secret<M: SchemeAlgebra>(ciphertext: &Ciphertext<M>, element: &SharedElement) -> Secret<32> {
+    // The secret depends on every byte of the ciphertext, also on those that decryption does not need.
     let salt = Hasher::new("QUIVER-ABE-v1 ciphertext").lp(ciphertext.as_bytes()).finish();
     prf(&extract(&salt, element), M::ID, "secret", &[])
 }

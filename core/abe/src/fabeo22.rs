@@ -212,6 +212,7 @@ fn setup<V: Variant>(
 /// Σ γ·point over those leaves of a selection for which `point` has one. The coefficients' common denominator
 /// divides the sum, not its terms.
 fn weighted(weights: &Weights<Scalar>, point: impl Fn(usize) -> Option<G1>) -> Result<G1, AbeError> {
+    // The γ_i are integers over one denominator, by which the sum is divided.
     weights.combine(point).map(|sum| weights.divisor().map_or(sum, |divisor| sum * divisor))
 }
 

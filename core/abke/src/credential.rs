@@ -150,6 +150,7 @@ impl UnverifiedCredential {
         let mut secrets = Secrets::with_capacity(attributes);
         for &bit in bits.iter() {
             match scalar_decode(reader.take(SCALAR_LEN)?) {
+                // A secret of zero would make e_j the identity.
                 Ok(secret) if secret != Scalar::from(0_u64) => secrets.push(bit, secret),
                 _ => return Err(Error::InvalidScalar),
             }
@@ -278,6 +279,7 @@ impl Presentation {
         let points = self.sent.get(FIXED_SLOTS..).unwrap_or_default();
         let sum = G1::msm_weighted(points, weights)
             .map_err(|_| Error::Malformed("as many weights as attributes"))?;
+        // The server knows the points times the cofactor.
         Ok(sum * self.cofactor)
     }
 }

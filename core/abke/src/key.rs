@@ -89,6 +89,7 @@ impl UnverifiedPublicKey {
         // All that is cheap first.
         let (raw, signatures) = (read(Element::Key)?, read(Element::Signature)?);
         let (fixed, raw) = raw.split_at_checked(FIXED_SLOTS).unwrap_or_default();
+        // g, h and u are moved into the subgroup now, the e_j when these three are known to be signed.
         let fixed = cleared(fixed, 0)?;
         Ok(Self { fixed, raw: raw.to_vec(), signatures, digest: digest(bytes) })
     }

@@ -243,8 +243,7 @@ impl<S: Suite> VerifiedDelivery<S> {
         answer: &[u8],
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> SealedDelivery<S> {
-        // §4.2: E = e·P is fresh for every answer, so its key seals one message and the nonce may be
-        // constant.
+        // §4.2: E = e·P is fresh for every answer: its key seals one message, and the nonce may be constant.
         let e = SecretScalar::<S>::generate(rng);
         let point = e.public();
         // §4.2: e·Y closes the answer to all but the drone, e·N to those who learn y later.

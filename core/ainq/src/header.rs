@@ -198,6 +198,7 @@ pub(crate) fn begin_core<S: Suite>(
     group: &Name,
     leader: &DronePublicKey<S>,
 ) -> Hasher {
+    // §7.1: the core begins with suite, deployment, group and leader.
     Hasher::new("quiver/1 core").fixed(&encode_start(deployment, group, leader).finish())
 }
 

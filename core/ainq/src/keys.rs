@@ -197,8 +197,8 @@ impl<S: Suite> UnverifiedPartialKey<S> {
         secret_value: &SecretValue<S>,
     ) -> Result<DroneKeypair<S>, Error> {
         let public = DronePublicKey::new(identity.clone(), self.r, secret_value.public());
-        // §3.5: the drone checks s_i·P = R_i + H0(D_i,R_i,P_i)·P_pub; with P_i on both sides that is (s_i +
-        // x_i)·P = Y_i, ...
+        // §3.5: the drone checks s_i·P = R_i + H0(D_i,R_i,P_i)·P_pub; with P_i on both sides that is
+        // (s_i + x_i)·P = Y_i, ...
         let implicit = public.implicit(deployment).map_err(|_| Error::InvalidPartialKey)?;
         // ... whose secret y_i = s_i + x_i is checked against it.
         let sum = Zeroizing::new(*self.s + *secret_value.scalar().expose());

@@ -52,6 +52,7 @@ impl Oracles {
     /// H0, to a scalar.
     pub fn h0<S: Suite>(&self, parts: &[&[u8]]) -> S::Scalar {
         let mut wide = [0; 64];
+        // The hash's 32 bytes, reduced modulo q.
         wide.iter_mut().zip(hash(self.h0, parts)).for_each(|(to, from)| *to = from);
         S::scalar_from_wide(&wide)
     }
@@ -192,6 +193,7 @@ pub fn full_key_gen_unchecked<S: Suite>(
     value: &SecretValue<S>,
     partial: &PartialKey<S>,
 ) -> Result<FullKey<S>, Error> {
+    // As prototypes have it: whatever was received becomes a key.
     let y = SecretScalar::new(*partial.s.expose() + *value.scalar().expose())?;
     let member = Member::new(parameters, d, partial.r, value.public())?;
     Ok(FullKey { member, y })

@@ -98,6 +98,7 @@ impl<S: Suite> DroneKeypair<S> {
         let nonce = Nonce::hedged(self.secret(), label.as_str(), message, rng);
         let challenge =
             |k: &_| challenge(deployment, self.public(), self.implicit_bytes(), label, k, message);
+        // (K, z) with z = k + c·y.
         Signature(nonce.sign(self.secret(), challenge))
     }
 }
@@ -263,6 +264,7 @@ pub fn verify_batch_implicit<S: Suite>(
             item.message,
         );
         response = response + weight * *signature.response();
+        // The terms of K; those of Y follow, one for each drone.
         scalars.push(weight);
         points.push(*signature.commitment().point());
         // The terms of one drone's signatures become one.

@@ -145,6 +145,7 @@ impl<S: Suite> SpareStatement<S> {
         if self.q == 0 {
             return Err(Error::Malformed("spare number"));
         }
+        // §10.2: without the member's signature a lying leader would choose E.
         let message = self.message(group, public);
         self.signature.verify_implicit(deployment, public, implicit, Label::Spare, &message)
     }

@@ -126,6 +126,7 @@ impl<S: Suite> OperatorSecretKey<S> {
         check_groups(&groups)?;
         // §3.2: the secret of tpk stays with the drone.
         let tsk = SecretScalar::generate(rng);
+        // §2.1: the token's id becomes the drone's serial.
         let mut id = [0; 16];
         rng.fill_bytes(&mut id);
         let (master, tpk) = (*deployment.master(), tsk.public());

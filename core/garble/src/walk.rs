@@ -113,6 +113,7 @@ impl<H: Hashed> Walk<H> {
         self.hashes.clear();
         self.hashes.extend(self.waiting.iter().map(|gate| side.to_hash(gate)));
         self.hash.seek(first);
+        // One pass of AES for all gates that wait.
         self.hash.many(&mut self.hashes, |at, position| S::tweak(first.saturating_add(at as u64), position));
         for ((number, gate), hashes) in (first..).zip(self.waiting.iter()).zip(self.hashes.iter()) {
             let label = side.set(number, gate, hashes)?;

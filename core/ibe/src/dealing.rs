@@ -64,6 +64,7 @@ impl Dealing {
     pub fn extract(&self, point: &IdentityPoint) -> Vec<KeyShare> {
         let scalars =
             Zeroizing::new(self.shares.iter().map(|share| *share.expose()).collect::<Vec<Scalar>>());
+        // K_j = s_j·Q for every j
         let points = Zeroizing::new(point.point().multiply_all(&scalars));
         let pairs = self.shares.iter().zip(points.iter());
         pairs.map(|(share, point)| KeyShare::verified(share.index(), *point)).collect()
@@ -191,6 +192,7 @@ impl UnverifiedMasterShare {
     /// # Errors
     /// [`Error::InvalidMasterShare`].
     pub fn verify(self, commitment: &MasterCommitment) -> Result<MasterShare, Error> {
+        // Feldman: s_j·P1 = Σ_k j^k·C_k
         commitment.points.verify(self.claimed()?)?;
         Ok(self.0)
     }

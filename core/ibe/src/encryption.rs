@@ -44,6 +44,7 @@ impl Ciphertext {
         let (u, v) = (reader.take(G1::ENCODED_LEN)?, reader.array()?);
         let w = reader.take(reader.remaining())?;
         check_length(w)?;
+        // U must be in the subgroup, since the secret K is paired with it.
         let u = G1::decode(u).map_err(|_| Error::InvalidPoint("G1"))?;
         Ok(Self { u, v, w: w.to_vec() })
     }

@@ -153,6 +153,7 @@ impl PublicShares {
     /// [`Error::InvalidMasterShare`].
     pub fn check(&self, share: &MasterShare) -> Result<(), Error> {
         match self.share(share.index()) {
+            // s_j·P1 = S_j
             Some(public) if *public == share.public() => Ok(()),
             _ => Err(Error::InvalidMasterShare(share.index())),
         }

@@ -44,6 +44,7 @@ impl<S: QuorumSuite> PublicShares<S> {
             return Err(Error::WrongNumber { actual: shares.len(), threshold: parameters.members() });
         }
         let public = Self { parameters, version, master, shares };
+        // With inconsistent shares some t KGCs would sign under another key than P_pub.
         if public.is_consistent() { Ok(public) } else { Err(Error::InconsistentShares) }
     }
 

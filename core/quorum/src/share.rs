@@ -122,6 +122,7 @@ impl<S: QuorumSuite> SecretShare<S> {
         if self.version != public.version() {
             return Err(Error::WrongVersion { expected: self.version, actual: public.version() });
         }
+        // x_j·P must be the Y_j of the quorum.
         if self.public == *public.share(self.kgc)? { Ok(()) } else { Err(Error::WrongQuorum) }
     }
 

@@ -90,6 +90,7 @@ impl<S: QuorumSuite> SecretShare<S> {
         if package.commitments().get(&self.kgc()) != Some(&nonces.commitment) {
             return Err(Error::WrongCommitment);
         }
+        // RFC 9591, section 5.2: z_j = d_j + ρ_j·e_j + λ_j·c·x_j.
         let share = round2::sign(&package.for_frost()?, &nonces.nonces, self.key())
             .map_err(|_| Error::DegenerateCommitments)?;
         // FROST's own type prints z_j and erases nothing: it ends here.

@@ -33,9 +33,11 @@ impl Terms<'_> {
         key: &Digest,
         client: &Ephemeral,
     ) -> Begun {
+        // ctx: what both sides know before the run, ...
         let hash = Hasher::new(DOMAIN).lp(b"context").lp(SUITE.as_bytes());
         let hash = hash.fixed(self.policy).fixed(&policy.digest()).fixed(authority);
         let hash = hash.lp(self.server).lp(self.channel);
+        // ... the client's key and A_C, ...
         Begun(hash.fixed(key).fixed(&client.0))
     }
 }
@@ -46,6 +48,7 @@ pub(crate) struct Begun(Hasher);
 impl Begun {
     /// ctx.
     pub(crate) fn complete(self, server: &Ephemeral, nonce: &[u8; 32]) -> Digest {
+        // ... A_S and the server's nonce; the server signs all of it.
         self.0.fixed(&server.0).fixed(nonce).finish()
     }
 }
@@ -64,6 +67,7 @@ impl EphemeralSecret {
     pub(crate) fn random(rng: &mut dyn CryptoRngCore) -> Self {
         let mut wide = Zeroizing::new([0; 64]);
         rng.fill_bytes(&mut *wide);
+        // 512 bits reduced modulo the order.
         let scalar = Zeroizing::new(Scalar::from_bytes_mod_order_wide(&wide));
         let public = Ephemeral(RistrettoPoint::mul_base(&scalar).compress().to_bytes());
         Self { scalar, public }

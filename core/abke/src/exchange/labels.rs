@@ -26,6 +26,7 @@ pub(crate) fn garbler(policy: &Policy, seed: &Secret<32>, context: &Digest) -> G
 
 /// The key of the hash of garbled gates.
 pub(crate) fn run(context: &Digest) -> [u8; 16] {
+    // Each run hashes its gates under a key of its own.
     first_half(&Hasher::new(DOMAIN).lp(b"garbling run").fixed(context).finish())
 }
 
@@ -47,6 +48,7 @@ pub(crate) fn mask(context: &Digest, plaintexts: &[[G1; 2]], labels: &[LabelPair
     let labels = labels.iter().flat_map(|pair| [pair.zero, pair.one]);
     let mut masked = Vec::with_capacity(encoded.len().saturating_mul(LABEL_LEN));
     for ((at, point), label) in encoded.iter().enumerate().zip(labels) {
+        // label_{j,b} ⊕ KDF(x_{j,b}, ctx, j, b)
         masked.extend_from_slice(&xor(label, pad(context, at / 2, at % 2 == 1, point)).to_bytes());
     }
     encoded.zeroize();

@@ -27,6 +27,7 @@ impl Policy {
             return Err(Error::AttributeCount(circuit.inputs()));
         }
         let program = Program::new(circuit);
+        // One output: whether the attributes satisfy the policy.
         match *program.outputs() {
             [output] => Ok(Self { ands: program.ands(), output, digest: circuit.digest(), program }),
             _ => Err(Error::Outputs(circuit.outputs().len())),

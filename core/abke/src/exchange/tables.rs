@@ -39,6 +39,7 @@ impl Tables {
         self.garbler.garble(steps, |table| piece.extend_from_slice(&table))?;
         self.position = position;
         self.made = self.made.saturating_add(piece.len());
+        // The transcript has a hash of all tables.
         self.hash = self.hash.clone().fixed(&piece);
         Ok(Some(piece))
     }

@@ -144,6 +144,7 @@ impl<S: Suite> Header<S> {
         let mut reader = Reader::new(bytes);
         let core = HeaderCore::decode(&mut reader, deployment)?;
         let (entries_root, tag) = (reader.array()?, reader.array()?);
+        // §7.3, 1: the shape is checked before the signature.
         core.check_shape(&entries_root)?;
         let signature = Signature::decode(reader.take(S::POINT_LEN + S::SCALAR_LEN)?)?;
         reader.end()?;

@@ -81,6 +81,7 @@ impl Receiver {
     ) -> Self {
         let mut receiver = Self::new(key, digest, leader);
         for Ceiling { sender, slot, boot_no, salt, counter } in ceilings {
+            // Nothing below a ceiling is received again.
             let source = Source::new(&receiver.key, Start { slot, boot_no, salt }, counter);
             match sender {
                 SenderId::Leader => receiver.from_leader = Some(Box::new(source)),
@@ -128,6 +129,7 @@ impl Receiver {
         };
         let start = frame.start();
         self.check(sender, &start, frame.counter)?;
+        // §13.3: the AAD binds the signer, as the message claims it.
         let aad = associated_data(&self.digest, frame, channel, signer);
         // §13.4, 2: the AEAD, under the key of the sender's start.
         let plaintext = match self.source(sender).filter(|source| source.is(&start)) {

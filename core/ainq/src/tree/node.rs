@@ -130,6 +130,7 @@ impl Levels {
         let (mut from, mut ends) = (0, [0; _]);
         for (level, end) in (0..=height).zip(&mut ends) {
             if level > 0 {
+                // The parents of the level beneath.
                 let beneath = core::mem::replace(&mut from, runs.len());
                 append_halved(&mut runs, beneath);
             }

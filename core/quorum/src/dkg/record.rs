@@ -40,6 +40,7 @@ pub(super) struct Record<S: QuorumSuite> {
 
 impl<S: QuorumSuite> Record<S> {
     pub(super) fn new(plan: Plan<S>) -> Result<Self, Error> {
+        // §5.2: drawn from the seed, so the same bytes again after a crash.
         let own = plan.encode_package(&plan.part1()?.1)?;
         let (packages, echoes, shares) = (BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
         Ok(Self { plan, own, packages, echoes, shares })
@@ -58,10 +59,12 @@ impl<S: QuorumSuite> Record<S> {
     pub(super) fn receive_package(&mut self, from: KgcId, bytes: &[u8]) -> Result<(), Error> {
         self.check_sender(from)?;
         if let Some(known) = self.packages.get(&from) {
+            // §5.2: what contradicts an earlier message ends the session; the same again is fine.
             return if known == bytes { Ok(()) } else { Err(Error::Contradiction { culprit: from }) };
         }
         // §5.2: whatever fails a check names its sender.
         let package = self.plan.decode_package(bytes).map_err(blame(from))?;
+        // §5.2: the proof that f(0) is known.
         self.plan.check_proof(from, package)?;
         self.packages.insert(from, bytes.to_vec());
         Ok(())
@@ -81,6 +84,7 @@ impl<S: QuorumSuite> Record<S> {
     pub(super) fn receive_share(&mut self, from: KgcId, bytes: &[u8]) -> Result<(), Error> {
         self.check_sender(from)?;
         if let Some(known) = self.shares.get(&from) {
+            // Shares are secret: compared in constant time.
             let same = ct_eq(known.expose(), bytes);
             return if same { Ok(()) } else { Err(Error::Contradiction { culprit: from }) };
         }

@@ -109,6 +109,7 @@ impl<S: QuorumSuite> Plan<S> {
         let scalar = |kgc: KgcId| S::scalar_from_u128(u128::from(kgc));
         let one = S::scalar_from_u128(1);
         let others = || self.helpers().filter(|helper| *helper != from);
+        // ζ_i = numerator / denominator, Lagrange's coefficient of helper i at r.
         let numerator = others().fold(one, |product, k| product * (scalar(self.lost) - scalar(k)));
         let denominator = others().fold(one, |product, k| product * (scalar(from) - scalar(k)));
         let mut scalars = alloc::vec![denominator; commitments.len()];
@@ -136,6 +137,7 @@ impl<S: QuorumSuite> Plan<S> {
 
     /// A hash of what all must agree on, and of all commitments.
     pub(super) fn digest(&self) -> Digest {
+        // Helpers that received other commitments have another digest.
         let hash = Hasher::new("quiver/1 quorum repair").lp(S::ID.as_bytes()).fixed(&self.context);
         let hash = hash.fixed(&self.public.digest()).u16(self.lost);
         self.helpers().fold(hash, |hash, helper| hash.u16(helper).lp(self.package(helper))).finish()
