@@ -112,6 +112,7 @@ impl AdmissionProof {
         Ok(Self {
             nonce: field::array("nonce", &wire.nonce)?,
             cookie: field::array("cookie", &wire.cookie)?,
+            // §A4.1: not decoded before the cookie is checked.
             step: field::bounded("step", wire.step, MAX_ADMISSION_STEP_LEN)?,
         })
     }

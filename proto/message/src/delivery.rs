@@ -161,6 +161,7 @@ impl DeliveryChallenge {
     pub(crate) fn from_wire(wire: &wire::DeliveryChallenge) -> Result<Self, MessageError> {
         let offer = match Payload::from_wire(wire.payload)? {
             Payload::AttributeKeys => {
+                // §4.2: at most 16 authorities, each once.
                 let authorities = field::arrays("authorities", &wire.authorities, MAX_AUTHORITIES)?;
                 if !authorities.is_sorted_by(|a, b| a < b) {
                     return Err(MessageError::Invalid("authorities"));
@@ -168,6 +169,7 @@ impl DeliveryChallenge {
                 DeliveryOffer::AttributeKeys { authorities }
             }
             Payload::KeyShares => {
+                // §4.3: numbers of KGCs and versions of shares begin with 1.
                 let kgc = KgcId::try_from(wire.kgc).ok().filter(|kgc| *kgc > 0);
                 if wire.version == 0 {
                     return Err(MessageError::Invalid("version"));
@@ -208,6 +210,7 @@ impl DeliveryRequest {
             payload: Payload::from_wire(wire.payload)?,
             nonce: field::array("nonce", &wire.nonce)?,
             cookie: field::array("cookie", &wire.cookie)?,
+            // §4.1: not decoded before the cookie is checked.
             request: field::bounded("request", wire.request, MAX_DELIVERY_REQUEST_LEN)?,
         })
     }
@@ -225,6 +228,7 @@ impl DeliveryRequest {
 impl DeliveryReply {
     pub(crate) fn from_wire(wire: wire::DeliveryReply) -> Result<Self, MessageError> {
         let payload = Payload::from_wire(wire.payload)?;
+        // §4.2, §4.3: bounds of the payload.
         let (statement, sealed) = payload.limits();
         Ok(Self {
             payload,

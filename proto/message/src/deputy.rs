@@ -149,6 +149,7 @@ impl<S: Suite> ReplicaChunk<S> {
     /// # Errors
     /// The error of malformed bytes, with the name of the field.
     pub fn decode(bytes: &[u8]) -> Result<Self, MessageError> {
+        // §10.9: the signature over these bytes holds by now.
         if bytes.len() > MAX_MESSAGE_LEN {
             return Err(MessageError::TooLong(bytes.len()));
         }
@@ -163,6 +164,7 @@ impl<S: Suite> ReplicaChunk<S> {
         if !seats.is_sorted_by(|a, b| a.slot < b.slot) {
             return Err(MessageError::Invalid("seats"));
         }
+        // §10.9: a deputy takes a copy of at most 2^20 evicted drones.
         let evicted = field::arrays("evicted", &wire.evicted, MAX_REPLICA_EVICTED)?;
         Ok(Self { number: wire.number, first: wire.first, last: wire.last, seats, evicted })
     }

@@ -75,6 +75,7 @@ impl EnrolRequest {
         Ok(Self {
             nonce: field::array("nonce", &wire.nonce)?,
             cookie: field::array("cookie", &wire.cookie)?,
+            // §3.4: not decoded before the cookie is checked.
             request: field::bounded("request", wire.request, MAX_REQUEST_LEN)?,
         })
     }

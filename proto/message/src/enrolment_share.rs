@@ -86,11 +86,13 @@ impl EnrolCommitment {
 
 impl EnrolSigning {
     pub(crate) fn from_wire(wire: wire::EnrolSigning) -> Result<Self, MessageError> {
+        // §5.1: n ≤ 64.
         if wire.parts.is_empty() || wire.parts.len() > MAX_KGCS {
             return Err(MessageError::Invalid("parts"));
         }
         let parts = wire.parts.into_iter().map(|part| Ok((kgc(part.kgc)?, commitment(part.commitment)?)));
         let parts = parts.collect::<Result<Vec<_>, MessageError>>()?;
+        // §3.6: ascending, so that one set of commitments has one digest.
         if !parts.is_sorted_by(|(a, _), (b, _)| a < b) {
             return Err(MessageError::Invalid("parts"));
         }
@@ -139,6 +141,7 @@ impl EnrolDone {
 
     pub(crate) fn from_wire(wire: wire::EnrolDone) -> Result<Self, MessageError> {
         Ok(Self {
+            // §3.9: not decoded before the token is known to be open.
             drone: field::undecoded_drone("drone", wire.drone)?,
             signature: field::bounded("signature", wire.signature, MAX_SIGNATURE_LEN)?,
         })

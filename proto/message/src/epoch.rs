@@ -122,6 +122,7 @@ pub(crate) fn header_from_wire<S: Suite>(
     wire: &wire::Header,
     leader: Option<&DronePublicKey<S>>,
 ) -> Result<Header<S>, MessageError> {
+    // §7.1: V stands in headers that add members.
     let point = if wire.point.is_empty() { None } else { Some(field::element("point", &wire.point)?) };
     let core = HeaderCore {
         group: field::name("group", &wire.group)?,
@@ -331,6 +332,7 @@ impl<S: Suite> EvictionNotice<S> {
         wire: &wire::EvictionNotice,
         leader: Option<&DronePublicKey<S>>,
     ) -> Result<Self, MessageError> {
+        // §10.9: a notice has at most 1,024 serials.
         let serials = field::arrays("serials", &wire.serials, MAX_EVICTED)?;
         if serials.is_empty() {
             return Err(MessageError::Invalid("serials"));

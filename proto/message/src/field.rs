@@ -71,6 +71,7 @@ pub(crate) fn drone_expecting<S: Suite>(
     bytes: &[u8],
     expected: Option<&DronePublicKey<S>>,
 ) -> Result<DronePublicKey<S>, MessageError> {
+    // Before any point is decoded.
     if bytes.len() > MAX_DRONE_LEN {
         return Err(MessageError::Invalid(field));
     }
@@ -95,6 +96,7 @@ pub(crate) fn slots(field: &'static str, mut bytes: &[u8]) -> Result<SlotSet, Me
 fn number(bytes: &mut &[u8]) -> Option<u32> {
     let before = bytes.len();
     let number = decode_varint(bytes).ok()?;
+    // One encoding for each number.
     let shortest = encoded_len_varint(number) == before - bytes.len();
     u32::try_from(number).ok().filter(|_| shortest)
 }

@@ -143,6 +143,7 @@ impl JoinRequest {
         let spare = field::present("spare", wire.spare)?;
         Ok(Self {
             group: field::name("group", &wire.group)?,
+            // §6.1: not decoded before the cookie is checked.
             drone: field::undecoded_drone("drone", wire.drone)?,
             nonce: field::array("nonce", &wire.nonce)?,
             challenge: field::array("challenge", &wire.challenge)?,

@@ -150,6 +150,7 @@ impl<S: Suite> Message<S> {
         // Copied once, as fields are parts of what they are read from.
         let shared = Bytes::copy_from_slice(bytes);
         let wire = wire::Message::decode(shared).map_err(|_| MessageError::NotProtobuf)?;
+        // §1.1: the first 8 bytes of the fingerprint: a misconfigured peer is told apart from a broken one.
         if Some(&*wire.deployment) != deployment.fingerprint().get(..FINGERPRINT_LEN) {
             return Err(MessageError::ForeignDeployment);
         }
@@ -157,6 +158,7 @@ impl<S: Suite> Message<S> {
         if wire.body.is_none() {
             return Err(MessageError::NoBody);
         }
+        // One encoding for each message: what was signed or hashed is what is read.
         if encoded(&wire) != bytes {
             return Err(MessageError::NotCanonical);
         }

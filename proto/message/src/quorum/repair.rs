@@ -111,6 +111,7 @@ impl RepairOffer {
 
 impl RepairStart {
     pub(super) fn from_wire(wire: &wire::RepairStart) -> Result<Self, MessageError> {
+        // §5.1: 2 ≤ t ≤ n ≤ 64.
         if !(2..=MAX_MEMBERS).contains(&wire.helpers.len()) {
             return Err(MessageError::Invalid("helpers"));
         }

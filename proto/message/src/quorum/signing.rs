@@ -172,6 +172,7 @@ impl SignCommitment {
 
 impl SignPackage {
     pub(super) fn from_wire(wire: wire::SignPackage) -> Result<Self, MessageError> {
+        // §5.1: 2 ≤ t ≤ n ≤ 64.
         if !(2..=MAX_MEMBERS).contains(&wire.commitments.len()) {
             return Err(MessageError::Invalid("commitments"));
         }
