@@ -29,6 +29,7 @@ impl CookieJar {
     pub fn bake(&self, now: Duration, peer: Peer, parts: &[&[u8]]) -> [u8; COOKIE_LEN] {
         let mut cookie = [0; COOKIE_LEN];
         let (time, mac) = cookie.split_at_mut(8);
+        // §14: over time, peer and the hello, under a key that dies with the process.
         time.copy_from_slice(&now.as_secs().to_be_bytes());
         mac.copy_from_slice(self.mac(now.as_secs(), peer, parts).expose());
         cookie
@@ -40,6 +41,7 @@ impl CookieJar {
             return false;
         };
         let time = u64::from_be_bytes(*time);
+        // §14: 120 s at a KGC; a leader's is set.
         let young = now.as_secs().checked_sub(time).is_some_and(|age| age <= self.lifetime.as_secs());
         young && ct_eq(self.mac(time, peer, parts).expose(), mac)
     }

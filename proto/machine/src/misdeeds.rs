@@ -22,9 +22,11 @@ impl Misdeeds {
     /// Stale, replayed and misplaced messages are none: honest peers send them when they are late or were misled.
     pub fn weigh(&mut self, peer: Peer, offence: &Offence) -> Option<Misdeed> {
         let garbage = match offence {
+            // §13.8: a signature that is none.
             Offence::Protocol(Error::InvalidSignature) => return Some(Misdeed::Forgery),
-            // Of another deployment, or of a later version.
+            // §13.8: no reason: of another deployment, or of a later version.
             Offence::Message(MessageError::ForeignDeployment | MessageError::NoBody) => false,
+            // §13.8: what cannot be read, or whose MAC does not hold.
             Offence::Message(_) | Offence::Mac(_) => true,
             _ => false,
         };
@@ -33,6 +35,7 @@ impl Misdeeds {
         }
         let count = self.garbage.entry(peer).or_default();
         *count = count.saturating_add(1);
+        // §13.8: more than 16 of them.
         (*count > MAX_GARBAGE).then_some(Misdeed::Garbage)
     }
 

@@ -80,6 +80,7 @@ impl<S: Suite> Revocations<S> {
     pub fn answer(&self, query: &RevocationQuery) -> Option<Message<S>> {
         let newer = self.newest.as_ref().filter(|list| list.number > query.number)?;
         let takes = |list: &&[u8]| u32::try_from(list.len()).is_ok_and(|len| len <= query.max_len);
+        // §12.4: 0 for whole lists alone, or the longest form that the asker takes.
         let list = if query.max_len == 0 {
             Some(newer.bytes()).filter(|_| newer.is_whole())
         } else {
@@ -122,11 +123,13 @@ impl<S: Suite> Revocations<S> {
     }
 
     fn take(&mut self, deployment: &Deployment<S>, bytes: &[u8], short: bool) -> Result<bool, Error> {
-        // Anybody can send the same list, or an older one, again and again: those cost no curve arithmetic.
+        // §12.7: anybody can send the same list, or an older one, again and again: those cost no curve
+        // arithmetic.
         if RevocationList::claimed_number(bytes)? <= self.number() {
             return Ok(false);
         }
         let list = SignedRevocationList::<S>::decode(bytes)?;
+        // §12.4: where whole lists are asked for, nobody puts fewer revocations in the place of more.
         if !(short || list.is_whole()) {
             return Ok(false);
         }

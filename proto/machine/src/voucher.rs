@@ -18,6 +18,7 @@ pub fn vouch<S: Suite>(
     statement: &[u8],
     rng: &mut dyn CryptoRngCore,
 ) -> Vec<u8> {
+    // §16.1: under `clock`, with the identity.
     let signature = keypair.sign(deployment, Label::Clock, statement, rng);
     Writer::new().fixed(&keypair.public().encode()).fixed(&signature.encode()).finish()
 }
@@ -36,6 +37,7 @@ pub fn vouched<S: Suite>(
     let public = DronePublicKey::<S>::read(&mut reader)?;
     let signature = Signature::<S>::read(&mut reader)?;
     reader.end()?;
+    // §16.1: a drone that is revoked vouches for nothing.
     if revocations.names(&public) {
         return Err(Error::Revoked);
     }
