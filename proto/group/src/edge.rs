@@ -228,6 +228,7 @@ impl<S: Suite> Edge<S> {
             Route::Leader => {
                 self.leaders.connected(peer);
                 self.approach(now, rng);
+                // §10.5: leaders that do not lead learn in a while where this member is.
                 let (cx, _, membership) = self.parts(now, rng);
                 membership.introduce_soon(&cx);
             }
@@ -243,6 +244,7 @@ impl<S: Suite> Edge<S> {
             if self.wanted.is_none() {
                 return self.left();
             }
+            // §14: the cookie was for that connection.
             self.reset(None);
             self.approach(now, rng);
         }
@@ -273,6 +275,7 @@ impl<S: Suite> Edge<S> {
         match end {
             MembershipEnd::Left => self.left(),
             MembershipEnd::OutOfStep => {
+                // §11.1: the newest epoch cannot be reached from what it holds: it joins again.
                 self.reset(None);
                 self.out.persist(StateChanged);
                 self.approach(now, rng);
@@ -288,6 +291,7 @@ impl<S: Suite> Edge<S> {
                 self.out.persist(StateChanged);
             }
             MembershipEnd::Evicted => {
+                // §12.2: who is evicted asks no more.
                 self.wanted = None;
                 self.reset(None);
                 self.out.persist(StateChanged);
@@ -350,6 +354,7 @@ impl<S: Suite> Edge<S> {
     #[inline(never)]
     fn revocation_list(&mut self, now: Now, from: Peer, bytes: &[u8]) {
         match self.revocations.offer(&self.config.deployment, bytes) {
+            // §12.7: not newer: dropped before its signature was verified.
             Ok(false) => {}
             Err(error) => self.out.event(EdgeEvent::Blamed { peer: from, offence: error.into() }),
             Ok(true) => {
@@ -376,7 +381,7 @@ impl<S: Suite> Edge<S> {
             }
             EdgeCommand::Leave => {
                 self.wanted = None;
-                // Who asked to be admitted may be a member already: it leaves as soon as it knows.
+                // §12.1: who asked to be admitted may be a member already: it leaves as soon as it knows.
                 if !self.membership.is_member() && !self.joining.has_requested() {
                     return self.left();
                 }

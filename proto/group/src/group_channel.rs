@@ -92,6 +92,7 @@ impl ChannelEpoch {
         let core = &header.core;
         let slots = match core.strategy {
             StrategyKind::Flat => MAX_SLOTS,
+            // §13.5: slots that the tree has no leaf for are refused.
             StrategyKind::Tree => MAX_SLOTS.min(1_u32.checked_shl(core.height.into()).unwrap_or(MAX_SLOTS)),
         };
         let (epoch, valid_until) = (core.epoch, core.valid_until);
@@ -162,6 +163,7 @@ impl GroupChannel {
         if data.len() > MAX_PAYLOAD_LEN {
             return Err("the message is longer than 65,536 bytes");
         }
+        // §7.1: t_g, until when the group key is valid.
         if now.unix >= self.valid_until {
             return Err("the group key has expired and no newer one has come");
         }
@@ -193,6 +195,7 @@ impl GroupChannel {
     ) -> Result<Option<Received>, Offence> {
         let (receiver, digest) = match &mut self.former {
             _ if message.epoch == self.epoch => (&mut self.receiver, self.digest),
+            // §13.10: messages that were on their way when the key changed.
             Some(former) if message.epoch == former.epoch && now.monotonic < former.until => {
                 (&mut former.receiver, former.digest)
             }
@@ -202,6 +205,7 @@ impl GroupChannel {
             return Err(Error::Expired.into());
         }
         let (frame, source) = (&message.frame, message.source.as_ref());
+        // §13.4, 1: the slot that it claims.
         policy.may_send_from(frame.slot, source.is_some())?;
         let signer = source.map(quiver_message::Source::handle::<S>);
         // §13.4, 1 and 2: number, window, AEAD.
@@ -226,6 +230,7 @@ impl<S: Suite> SenderPolicy<'_, S> {
     /// Whether the roster, if there is one, has a member in this slot. The leader's, which is no member's, is
     /// accepted only with its signature.
     fn may_send_from(&self, slot: Slot, signed: bool) -> Result<(), Error> {
+        // §13.3: the leader's slot is accepted with the leader's signature, and with no other.
         let Some(roster) = self.roster.filter(|_| slot != LEADER_SLOT || !signed) else { return Ok(()) };
         let taken = roster.get(slot).is_some() || roster.anonymous(slot).is_some();
         if taken { Ok(()) } else { Err(Error::WrongSlot) }
@@ -236,6 +241,7 @@ impl<S: Suite> SenderPolicy<'_, S> {
     /// Who keeps no roster takes the word of anybody whose message a member sealed: any drone of the
     /// deployment that is neither revoked nor expired, but no leader other than the term's.
     fn may_sign(&self, now: Now, slot: Slot, drone: &DronePublicKey<S>) -> Result<(), Offence> {
+        // §13.4, 3: revoked, refused, expired, role.
         if self.revocations.names(drone) {
             return Err(Error::Revoked.into());
         }
@@ -252,6 +258,7 @@ impl<S: Suite> SenderPolicy<'_, S> {
         if drone.identity.role != Role::Edge {
             return Err(Error::NotAuthorised.into());
         }
+        // §13.4: with a roster, a signed message is from the signer's own slot.
         let holder = self.roster.map(|roster| roster.get(slot).map(|holder| holder.identity.serial));
         if holder.is_some_and(|serial| serial != Some(drone.identity.serial)) {
             return Err(Error::WrongSlot.into());

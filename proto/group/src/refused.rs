@@ -33,6 +33,7 @@ impl Refused {
     /// Refuses a leader from now on; `proof` is empty where none is kept. Returns false if it was refused
     /// before, or if there is no room.
     pub(crate) fn insert(&mut self, leader: Serial, proof: Vec<u8>) -> bool {
+        // §10.9: 64 leaders.
         let room = self.proofs.len() < MAX_REFUSED && !self.proofs.contains_key(&leader);
         if room {
             let proof = if proof.len() <= MAX_KEPT { proof } else { Vec::new() };

@@ -72,6 +72,7 @@ impl<S: Suite> Enrolment<S> {
         let enrolled = self.carry_out(cx, steps);
         #[cfg(feature = "threshold")]
         if let EnrolmentInput::Connected(kgc) = input {
+            // §3.6: to each KGC, and again at every later contact.
             self.prove(cx, kgc);
         }
         enrolled
@@ -118,6 +119,7 @@ impl<S: Suite> Enrolment<S> {
         let quorum = self.client.as_ref().map(|client| client.quorum()).unwrap_or_default();
         // The token is used up, and the secret value lives on in the key alone.
         (self.client, self.token) = (None, None);
+        // §3.6: the key is durable before the quorum is told.
         cx.out.persist(StateChanged);
         #[cfg(feature = "threshold")]
         quorum.into_iter().for_each(|kgc| self.prove(cx, kgc));
@@ -142,6 +144,7 @@ impl<S: Suite> Enrolment<S> {
     /// Goes on with an enrolment that was stored.
     pub(super) fn resume(&mut self, pending: &[u8], backoff: Backoff) -> Result<(), Error> {
         let pending = PendingEnrolment::decode(pending)?;
+        // §3.4: with the very request that the token is bound to.
         self.client = Some(Box::new(EnrolmentClient::resume(pending, &self.kgcs, backoff)));
         Ok(())
     }

@@ -104,8 +104,10 @@ impl Leaders {
     ) -> Duration {
         let several = self.are_several();
         let (wait, asks_it_again) = match told_pause(told, timing, rng) {
+            // §10.5: one leader after the other, with backoff.
             None if several => (backoff.next(rng) / 8, false),
             None => (backoff.next(rng), true),
+            // §10.5: another may lead before that.
             Some(told) if several && told > timing.retry => (timing.retry, false),
             Some(told) => (told, true),
         };

@@ -148,6 +148,7 @@ impl<S: Suite> GroupMember<S> {
     ) {
         let header_kept = KeptHeader::new(header, cx.deployment);
         let mut member = Member::new(membership, header_kept, cx.timing.backoff());
+        // §11.1: the welcome answers a nonce of its own: it is in step.
         member.anchored = true;
         member.catch_up.answered(cx.now, cx.timing.probe);
         self.member = Some(member);
@@ -174,9 +175,11 @@ impl<S: Suite> GroupMember<S> {
         let Some(membership) = membership else { return Ok(()) };
         let mut member = Member::new(membership, kept, backoff);
         if leaves {
+            // §12.1: asks for the leave again.
             member.leaving.again_at(Duration::ZERO);
         }
         self.member = Some(member);
+        // §9.3: published again, for whether it arrived is not stored.
         self.spare_points.republish_restored();
         Ok(())
     }
@@ -196,6 +199,7 @@ impl<S: Suite> GroupMember<S> {
     /// Ends the membership and erases its keys. Its header stays, for a leader that forgets how far the group
     /// is.
     pub fn end(&mut self) {
+        // §7.3: the newest header of a former group stays.
         if let Some(member) = self.member.take() {
             self.history.keep(member.header);
         }
@@ -209,6 +213,7 @@ impl<S: Suite> GroupMember<S> {
             member.suspend();
             member.catch_up.backoff = cx.timing.backoff();
         }
+        // §13.9: the new boot number is durable before anything is sent.
         cx.persist();
         self.request_catch_up(cx);
     }
@@ -278,6 +283,7 @@ impl<S: Suite> GroupMember<S> {
         rekey: &mut Rekey<S>,
     ) -> Option<MembershipEnd> {
         match self.check(cx, &mut rekey.header, rekey.part.as_ref())? {
+            // §7.5: two different headers for one epoch are proof against the leader.
             Err(Offence::Equivocation) => self.contradicted(cx, from, &rekey.header),
             Err(offence) => {
                 // §7.4: a genuine header, but an entry of no use: the leader is asked, for nobody signs
@@ -330,6 +336,7 @@ impl<S: Suite> GroupMember<S> {
                 self.note_useless(cx, from, &offence);
                 cx.blame(from, offence);
             }
+            // §11.1: the epoch held is the newest, if the tag is made for this question.
             Ok(Step::Known) => self.member.as_mut()?.confirmed(cx, from, reply),
             Ok(step @ (Step::Newer(_) | Step::Completed(_))) => {
                 return self.caught_up(cx, from, step, reply);
@@ -411,6 +418,7 @@ impl<S: Suite> GroupMember<S> {
             Step::Newer(membership) => return self.advance(cx, from, membership, header),
             Step::Completed(membership) => return self.complete(cx, from, membership, header),
             Step::Early(early) => {
+                // §8.4: its wraps are kept; what is missing before them is asked for.
                 cx.leaders.prefer(from);
                 if let Some(member) = &mut self.member {
                     member.early.keep(early);
@@ -422,11 +430,13 @@ impl<S: Suite> GroupMember<S> {
                 self.request_catch_up(cx);
             }
             Step::Removed => {
+                // §12.1: the header that removes the member is the leader's word for the leave.
                 let left = self.member.as_ref().is_some_and(|member| member.leaving.is_under_way());
                 return Some(if left { MembershipEnd::Left } else { MembershipEnd::Removed });
             }
             Step::TooFar => return Some(MembershipEnd::OutOfStep),
             Step::Ask => {
+                // §8.4: an epoch was missed: the answer has what leads to it.
                 cx.leaders.prefer(from);
                 self.request_catch_up(cx);
             }
@@ -457,6 +467,7 @@ impl<S: Suite> GroupMember<S> {
         }
         self.activate(cx, from, header, overlap);
         if new_term {
+            // §9.3: e_{q+1} is durable by now, and is published.
             self.spare_points.publish(cx, self.member.as_ref().map(|member| &member.membership));
         }
         if new_term && asked {
@@ -505,10 +516,12 @@ impl<S: Suite> GroupMember<S> {
         let core = &header.core;
         self.history.accept(&core.group, core.epoch);
         self.expect(cx.deployment, &core.leader);
+        // §7.3, 6: durable before it is in use or acknowledged.
         cx.persist();
         let Some(member) = &mut self.member else { return };
         member.catch_up.succeed();
         member.set_validity(cx.now, core.valid_until);
+        // §13.10: a sender switches at once; the former key may go on receiving.
         if let Some(traffic) = member.membership.take_traffic() {
             let (senders, membership) = (self.senders, &member.membership);
             member.messages.activate(cx, (traffic, senders, overlap), header, membership);
@@ -544,6 +557,7 @@ impl<S: Suite> GroupMember<S> {
         let proof = EquivocationProof { first, second: second.clone() };
         let encoded = encode_proof(cx.deployment, &proof);
         if let (true, Some(proof)) = (self.equivocation(cx, from, &proof), encoded) {
+            // §10.7: to the leaders and the group.
             for leader in cx.leaders.as_slice() {
                 cx.base.out.send_encoded(*leader, proof.clone());
             }
@@ -566,6 +580,7 @@ impl<S: Suite> GroupMember<S> {
             && let Some(header) = member.header.header(cx.deployment)
             && header.core.leader.identity.serial == refused.identity.serial
         {
+            // §10.7: erases the key, and waits for a deputy's term.
             member.suspend();
             // Whoever leads next is asked until it answers.
             member.request_catch_up(cx);
@@ -593,6 +608,7 @@ impl<S: Suite> GroupMember<S> {
     /// Sends a leader the header of a former membership in this group, or one like it that the leader signed:
     /// it admits us with an older epoch, so it has forgotten how far its group is.
     pub(super) fn send_header_of(&self, cx: &mut EdgeContext<'_, S>, leader: Peer, group: &Name) {
+        // §10.5: a leader that does not lead is sent the newest header that the edge holds.
         if let Some(header) = self.history.header_in(group).filter(|_| cx.leaders.contains(leader)) {
             header.send(cx, leader);
         }

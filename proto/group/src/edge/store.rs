@@ -108,6 +108,7 @@ impl<S: Suite> Edge<S> {
             (past.group.as_str(), past.epoch.term, past.epoch.counter, Bytes::new(header))
         });
         let (spare, next_q) = self.membership.spare_points.stored();
+        // §15: own key, one spare pair, the membership without K_g and path, newest epochs, refused leaders.
         let record = Record {
             boot_no: self.boot_no,
             pending: self.enrolment.pending().map(taken),
@@ -158,6 +159,7 @@ impl<S: Suite> Edge<S> {
         if let Some(list) = record.revocations {
             edge.revocations.restore(deployment, list)?;
         }
+        // §15: the serials of refused leaders, without the proofs.
         for (leader, _) in &record.refused {
             edge.leaders.refused.insert(*leader, Vec::new());
         }

@@ -134,6 +134,7 @@ impl CatchUp {
     ) {
         self.answered(now, probe);
         self.fruitless = 0;
+        // §11.1: in step, unless the key is missing or has run out.
         self.pending.take_if(|_| !waits_for_key && !void);
         if !void {
             self.backoff.reset();
@@ -156,6 +157,7 @@ impl CatchUp {
     /// Whether to act on what nobody answers for, which is so once in a while.
     pub(super) fn heeds_hearsay(&mut self, now: Now, pause: Duration) -> bool {
         let heeds = self.heeds_from <= now.monotonic;
+        // §13.6: what came by the topic makes it ask no more often than this.
         if heeds {
             self.heeds_from = now.monotonic + pause;
         }
@@ -172,6 +174,7 @@ impl CatchUp {
     /// Drops a question that was not answered in time. Returns whether it did.
     pub(super) fn time_out(&mut self, now: Duration) -> bool {
         let pending = self.pending.take_if(|pending| pending.deadline <= now);
+        // §7.4: counted when nothing better has come.
         self.fruitless += pending.as_ref().map_or(0, |pending| u32::from(pending.fruitless));
         pending.is_some()
     }

@@ -38,6 +38,7 @@ impl<S: Suite> EarlyUpdates<S> {
     /// Takes the wraps that build on what the member holds now. Those that it is past are dropped.
     pub(super) fn next(&mut self, membership: &Membership<S>) -> Option<EarlyUpdate<S>> {
         self.0.retain(|kept| kept.header.epoch() > membership.epoch());
+        // §8.4: wraps are applied only to the epoch that they build on.
         let place = self.0.iter().position(|kept| builds_on(membership, &kept.header))?;
         Some(self.0.remove(place))
     }
@@ -45,5 +46,6 @@ impl<S: Suite> EarlyUpdates<S> {
 
 /// §8.4: Whether the wraps of this epoch can be of use to the member as it is.
 pub(super) fn builds_on<S: Suite>(membership: &Membership<S>, header: &VerifiedHeader<S>) -> bool {
+    // §8.4: `prev` is the D held, and the path is not missing.
     membership.has_path() && header.core().prev == *membership.digest()
 }

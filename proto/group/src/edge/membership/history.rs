@@ -63,6 +63,7 @@ impl<S: Suite> History<S> {
             return;
         }
         self.0.retain(|past| past.group != *group);
+        // §7.3: of a former group, a header of at most 1 KiB.
         if let Some(last) = self.0.last_mut() {
             last.header.take_if(|header| header.bytes().len() > MAX_HEADER_LEN);
         }
@@ -71,6 +72,7 @@ impl<S: Suite> History<S> {
 
     /// Takes in what was stored, in its order.
     pub(in crate::edge) fn push(&mut self, past: Past<S>) {
+        // §7.3: the last 16 groups.
         if self.0.len() >= MAX_GROUPS {
             self.0.remove(0);
         }
@@ -81,6 +83,7 @@ impl<S: Suite> History<S> {
 
     /// The membership in the last group has ended with this header.
     pub(in crate::edge) fn keep(&mut self, header: KeptHeader<S>) {
+        // §10.5: for a leader that has forgotten how far its group is.
         if let Some(last) = self.0.last_mut() {
             last.header = Some(header);
         }

@@ -27,6 +27,7 @@ impl Messages {
         let former = self.0.take().filter(|_| overlap);
         // Of the membership: to hash the leader's key anew with each epoch costs an eighth of following it.
         let parameters = ChannelEpoch::new(header, *membership.digest(), *membership.leader(), senders);
+        // §13.1: K_snd is the slot's and the start's.
         let id = SenderId { slot: membership.slot(), boot_no: cx.boot_no };
         let mut channel = GroupChannel::new(traffic, parameters, id, cx.rng);
         channel.overlap(former, cx.now.monotonic + cx.timing.overlap);
@@ -46,6 +47,7 @@ impl Messages {
         signed: bool,
     ) -> Result<GroupMessage, &'static str> {
         let channel = self.0.as_mut().ok_or("not yet in step with the group")?;
+        // §13.3: a sender may add its signature.
         let signing = cx.keypair.filter(|_| signed).map(|keypair| (cx.deployment, keypair));
         channel.seal(cx.now, topic, data, signing, cx.rng)
     }
@@ -63,6 +65,7 @@ impl Messages {
             revocations: cx.revocations,
             refused: &cx.leaders.refused,
             expected,
+            // §13.4: edges have no roster.
             roster: None,
         };
         channel.open(&policy, cx.now, message)
