@@ -138,9 +138,12 @@ impl<S: Suite> Leader<S> {
     fn boot(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         self.booted = true;
         let lifetime = self.base.config.timing.challenge_lifetime();
+        // §14: the cookie key dies with the process.
         self.base.cookies = CookieJar::new(Secret::random(rng), lifetime);
         let mut cx = self.base.context(now, rng);
+        // §13.2: raised and stored before the first message.
         cx.store.boot_no = cx.store.boot_no.saturating_add(1);
+        // §9.2: the first term after a start opens above the one remembered.
         self.leaps = cx.store.newest.is_some();
         let mut changes = alloc::vec![origin(&cx.config.deployment), Change::Boot(cx.store.boot_no)];
         if self.enrolment.start(&mut cx) {
@@ -174,6 +177,7 @@ impl<S: Suite> Leader<S> {
         match route {
             Route::Kgc => {
                 cx.peers.kgcs.insert(peer);
+                // §10.7: a KGC revokes the key of a leader that is proven false.
                 for (_, proof) in cx.store.refused.iter().filter(|(_, proof)| !proof.is_empty()) {
                     cx.out.send_encoded(peer, proof.to_vec());
                 }
@@ -188,6 +192,7 @@ impl<S: Suite> Leader<S> {
                 cx.peers.leaders.insert(peer);
                 cx.peers.relays_changed([peer]);
                 match &self.term {
+                    // §10.6: a leader of a lower term steps down.
                     Some(term) => cx.out.send_encoded(peer, term.current.message_with(None)),
                     None => self.failover.leader_connected(now),
                 }
@@ -300,6 +305,7 @@ impl<S: Suite> Leader<S> {
             return;
         }
         let Some(term) = &mut self.term else {
+            // §10.5: to a deputy a spare point is a hint where the member is reached.
             if let Message::SparePublication(spare) = message
                 && let Some(member) = peer_hints::receive_spare(&mut cx, from, spare)
             {
@@ -339,11 +345,13 @@ impl<S: Suite> Leader<S> {
         match self.failover.assess(&mut cx, self.term.as_mut(), from, header) {
             Assessment::Ignored => {}
             Assessment::WentAhead { proof } => {
+                // §10.8: a term above it, and the proof with it.
                 self.lead_above(now, rng);
                 publish_proof(&mut self.base.context(now, rng), &proof);
             }
             Assessment::Contradiction(proof) => self.equivocation(now, from, *proof, rng),
             Assessment::Own => {
+                // §9.2: its memory is older than its group: it opens the next term.
                 let led = self.term.is_some();
                 self.end_term();
                 note_departures(&mut self.base.context(now, rng), header);
@@ -355,6 +363,7 @@ impl<S: Suite> Leader<S> {
             Assessment::Higher { news, known } => {
                 self.step_down(now, header, rng);
                 let mut cx = self.base.context(now, rng);
+                // §12.1: whoever the header lists as removed is out, though the roster held has them.
                 note_departures(&mut cx, header);
                 self.failover.follow(&cx, from, header, news, known);
             }
@@ -386,11 +395,13 @@ impl<S: Suite> Leader<S> {
         let mut cx = self.base.context(now, rng);
         let Some(leader) = self.failover.refuse_leader(&mut cx, from, proof) else { return };
         if is_own(cx.store, &leader) {
+            // §10.7: the leader itself leads no more.
             if let Some(epoch) = self.term.as_ref().map(Term::epoch) {
                 self.end_term();
                 self.base.out.event(LeaderEvent::SteppedDown { term: epoch.term });
             }
         } else if self.term.is_none() && self.failover.lost_leader(now, &leader) {
+            // §10.7: deputies open a term in the order of their ordinals, without waiting for silence.
             self.tick_failover(now, rng);
         }
     }
@@ -404,8 +415,10 @@ impl<S: Suite> Leader<S> {
         self.base.context(now, rng).sign_eviction_notice(epoch, &left);
         self.end_term();
         self.base.out.event(LeaderEvent::SteppedDown { term: header.core.epoch.term });
+        // §10.4: overruled without having received anything, it doubles its patience.
         self.failover.note_overruled();
         self.failover.begin_standby(now);
+        // §10.6: tells its members of that header.
         let rekey = Message::Rekey(Rekey { header: header.clone(), part: None });
         let message = rekey.encode(&self.base.config.deployment);
         for peer in self.failover.hints.peers() {
@@ -432,6 +445,7 @@ impl<S: Suite> Leader<S> {
         let Some(mut term) = Term::open(&mut cx, &mut self.leaps, self.joining.anonymous_only) else {
             return;
         };
+        // §10.5: the new term's entries go where the hints point.
         term.follow_hints(&self.failover.hints);
         self.failover.hints.clear();
         cx.peers.all_relays_changed();
@@ -485,6 +499,7 @@ impl<S: Suite> Leader<S> {
     fn resume_epochs(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         let mut cx = self.base.context(now, rng);
         if let Some(term) = &mut self.term {
+            // §7.2: the steps that follow the wraps are made when the epoch has gone out.
             term.settle();
             if due(term.pending.deadline(), now.monotonic) {
                 term.rekey(&mut cx);
@@ -500,6 +515,7 @@ impl<S: Suite> Leader<S> {
         let mut cx = self.base.context(now, rng);
         self.revocation_polling.tick(&mut cx);
         if self.term.as_mut().is_some_and(|term| term.pending.take_leave_requested()) {
+            // §6.3: a leave waits for company as a join does.
             self.joining.queue.start_batch_timer(now);
         }
         self.joining.tick(&mut cx, self.term.as_mut());
@@ -543,6 +559,7 @@ impl<S: Suite> Leader<S> {
     /// Whether a peer has shown who it is: it is a leader that we dialled, a member is connected over it, a
     /// deputy asks over it, or a member sent us its spare point over it while another leads.
     fn is_proven(&self, peer: Peer) -> bool {
+        // §13.7: a member or a deputy was proven over it.
         let carries = |term: &Term<S>| {
             term.acknowledgements.carries(peer) || term.replication.deputy_behind(peer).is_some()
         };

@@ -48,16 +48,19 @@ pub(crate) fn evict(group: &Name, epoch: Epoch, serials: &[Serial]) -> Vec<u8> {
 
 /// Under A_i in a spare point's acknowledgement.
 pub(crate) fn spare_ack_tag<S: Suite>(auth: &quiver_crypto::Secret<32>, q: u64) -> [u8; 32] {
+    // §14: PRF(A, "spare ack", q).
     *quiver_crypto::prf(auth, S::ID, "spare ack", &[&q.to_be_bytes()]).expose()
 }
 
 /// Boot number and count of a question, as one number that rises.
 pub(crate) fn count(number: &CatchUpNumber) -> u64 {
+    // §11.1: boot number ‖ count, strictly rising.
     number.first_chunk().map_or(0, |head| u64::from_be_bytes(*head))
 }
 
 /// Whether the question says that keys of the epoch held are missing.
 pub(crate) fn lacks_keys(number: &CatchUpNumber) -> bool {
+    // §11.2: the lowest bit of the count says that the asker lost K_g.
     count(number) & 1 == 1
 }
 

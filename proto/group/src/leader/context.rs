@@ -53,6 +53,7 @@ impl<S: Suite> Base<S> {
 }
 
 fn blame(peers: &mut Peers, out: &mut Outbox<LeaderEvent, LeaderRecord>, peer: Peer, offence: Offence) {
+    // §13.8: after a forgery, or many messages that cannot be read, the peer is refused for a while.
     if let Some(misdeed) = peers.weigh(peer, &offence) {
         out.penalize(peer, misdeed);
     }

@@ -40,10 +40,12 @@ impl<S: Suite> Enrolment<S> {
         }
         let backoff = Backoff::new(Duration::from_secs(2), Duration::from_secs(30));
         if let Some(pending) = cx.store.pending.take() {
+            // §3.4: with the very request that the token is bound to.
             self.client = Some(EnrolmentClient::resume(pending, &cx.config.kgcs, backoff));
             return true;
         }
         let Some(token) = &cx.config.token else { return false };
+        // §2.1: the identity is to lead this group.
         let leads =
             matches!(&token.token.statement.role, Role::Leader { group, .. } if *group == cx.config.group);
         match EnrolmentClient::start(&cx.config.deployment, token, &cx.config.kgcs, backoff, cx.rng) {
@@ -107,6 +109,7 @@ impl<S: Suite> Enrolment<S> {
                     cx.persist(&[enrolled_change(&keypair)]);
                     cx.store.keypair = Some(keypair);
                     self.client = None;
+                    // §3.9: no more shares are made for this token.
                     for kgc in cx.peers.kgcs.clone() {
                         prove_enrolment(cx, kgc);
                     }

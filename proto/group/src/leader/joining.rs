@@ -45,6 +45,7 @@ impl<S: Suite> Joining<S> {
 
     /// Whoever waits joins, and whoever asked to leave leaves, in one epoch or in as few as it takes.
     pub(super) fn close_batch(&mut self, cx: &mut LeaderContext<'_, S>, term: &mut Term<S>) {
+        // §6.3: joins that come together enter one epoch.
         let joins = self.verified_joins(cx, term);
         let anonymous = self.anonymous_that_fit(cx, term, joins.len());
         if term.pending.close_batch(joins, anonymous) {

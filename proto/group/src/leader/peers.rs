@@ -50,6 +50,7 @@ impl Peers {
             relayed: BTreeSet::new(),
             changed: Vec::new(),
             list_answers: TokenBuckets::new(REVOCATION_LIST_RATE),
+            // §11.4: 256 at once and 20 a second; of those that nothing authenticates 4, and one a second.
             catch_ups: TokenBuckets::new(CATCH_UPS),
             unauthenticated_catch_ups: TokenBuckets::new(UNAUTHENTICATED_CATCH_UPS),
         }
@@ -58,10 +59,12 @@ impl Peers {
     /// What a peer is cut off for, if it is. What was published was written by somebody else; KGCs and
     /// leaders that we dialled are needed.
     pub(super) fn weigh(&mut self, peer: Peer, offence: &Offence) -> Option<Misdeed> {
+        // §13.8: not for what came by gossip, and never a peer that the node itself dialled.
         if self.via == Via::Group || self.leaders.contains(&peer) || self.kgcs.contains(&peer) {
             return None;
         }
         let misdeed = self.misdeeds.weigh(peer, offence)?;
+        // §6.4: what comes over it next is verified before it is queued.
         self.verified.remove(&peer);
         Some(misdeed)
     }

@@ -54,12 +54,14 @@ pub(super) fn answer_query<S: Suite>(cx: &mut LeaderContext<'_, S>, from: Peer, 
 /// Takes a list from anywhere. Returns whether it is newer than the one held.
 pub(super) fn take_list<S: Suite>(cx: &mut LeaderContext<'_, S>, from: Peer, bytes: &[u8]) -> bool {
     match cx.store.revocations.offer(&cx.config.deployment, bytes) {
+        // §12.7: dropped before its signature was verified.
         Ok(false) => false,
         Err(error) => {
             cx.blame(from, error);
             false
         }
         Ok(true) => {
+            // §15: durable before anything that depends on it leaves.
             cx.persist(&[Change::Revocations(bytes.to_vec())]);
             cx.event(LeaderEvent::RevocationList { number: cx.store.revocations.number() });
             true

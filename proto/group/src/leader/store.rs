@@ -153,6 +153,7 @@ impl<S: Suite> Store<S> {
         let (known, now) = (self.spare(slot), u32::try_from(now.monotonic.as_secs()).unwrap_or(u32::MAX));
         let used = known.map_or(0, |known| known.used).max(now);
         let newer = known.is_none_or(|known| known.q < q);
+        // §10.9: one record for each member in 5 s, and three at once.
         (!newer || used - now <= SPARE_AHEAD).then(|| used.saturating_add(SPARE_PACE))
     }
 
@@ -161,6 +162,7 @@ impl<S: Suite> Store<S> {
         if self.spares.len() <= index {
             self.spares.resize(index + 1, Spare::spent(0));
         }
+        // §10.2: kept for deputies, who believe nobody else.
         if !self.keeps_signatures {
             spare.signature = Box::default();
         }
@@ -171,6 +173,7 @@ impl<S: Suite> Store<S> {
 
     /// Remembers a member that lost its slot because it is away, if there is room.
     pub(super) fn note_away(&mut self, name: Name, member: Serial) {
+        // §10.9: 65,536 by name.
         if self.away.len() < MAX_AWAY || self.away.contains_key(&name) {
             self.away.insert(name, member);
         }
@@ -178,6 +181,7 @@ impl<S: Suite> Store<S> {
 
     /// Remembers the first key seen for an identity, if there is room.
     pub(super) fn pin(&mut self, serial: Serial, handle: Handle) {
+        // §10.9: the first keys of 2^21 identities.
         if self.pins.len() < MAX_PINS || self.pins.contains_key(&serial) {
             self.pins.insert(serial, handle);
         }
@@ -186,6 +190,7 @@ impl<S: Suite> Store<S> {
     /// The roster is the one of this epoch: who was out until then is not on it.
     pub(super) fn hold(&mut self, epoch: Epoch, digest: [u8; 32]) {
         self.held = Some((epoch, digest));
+        // §12.1: who was out by then is not on this roster.
         self.departed.retain(|_, since| *since > epoch);
     }
 
@@ -203,6 +208,7 @@ impl<S: Suite> Store<S> {
     /// Takes those off the roster who are out since it was copied.
     pub(super) fn remove_departed(&mut self) -> Vec<Change> {
         let mut changes = Vec::new();
+        // §12.1: a deputy takes over without the drones that a later header lists as removed.
         for slot in core::mem::take(&mut self.departed).into_keys() {
             if self.roster.remove(slot).is_some() {
                 self.remove_spare(slot);
@@ -228,6 +234,7 @@ impl<S: Suite> Store<S> {
 
     /// The spare points that a term can be opened with.
     pub(super) fn unspent(&self) -> BTreeMap<Slot, (u64, Element<S>)> {
+        // §9.1: T without a one-time point is never used: a spent spare opens nothing.
         let unspent = self.spares().filter_map(|(slot, spare)| {
             let point = Element::decode(spare.point.as_ref()?.as_ref()).ok()?;
             Some((slot, (spare.q, point)))
@@ -244,6 +251,7 @@ impl<S: Suite> Store<S> {
         roster: &'a Roster<S>,
         evictions: impl Iterator<Item = &'a Serial>,
     ) -> Vec<LeaderRecord> {
+        // §15: its own key, and what is public: no l, no W, no K_g.
         let mut changes = alloc::vec![origin(deployment), Change::Boot(self.boot_no)];
         changes.extend(self.pending.iter().map(|pending| Change::Pending(pending.encode().to_vec())));
         changes.extend(enrolment.map(Change::Pending));

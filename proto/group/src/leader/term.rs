@@ -99,6 +99,7 @@ impl<S: Suite> Term<S> {
     /// Does what the last epoch left: its outputs are out by now.
     pub(super) fn settle(&mut self) {
         if self.unsettled {
+            // §7.2: the steps that follow the wraps.
             self.leadership.settle();
             self.unsettled = false;
         }
@@ -112,10 +113,12 @@ impl<S: Suite> Term<S> {
             self.restart_renewal = None;
             self.last_restart = Some(clock);
         }
+        // §7.1: a key before t_g; §11.2: for members that lost theirs; §A5.2: at the end of a period.
         if self.renew <= clock || restart || due(self.anonymous_end, clock) {
             self.rekey(cx);
         }
         if self.sweep <= clock {
+            // §12.1: drones that were not heard in this term for `absence`.
             self.expire_silent_members(cx);
         }
         self.tick_distribution(cx);
@@ -156,7 +159,9 @@ impl<S: Suite> Term<S> {
     /// say. Gives where members are connected.
     pub(super) fn close(self, store: &mut Store<S>) -> Vec<(Slot, Peer)> {
         store.roster = self.roster().clone();
+        // §A5.1: anonymous members are at no deputy and on no disk.
         store.roster.forget_anonymous();
+        // §12.2: evictions hold, though no epoch was made for them.
         for serial in self.pending.all_evictions() {
             if let Some(slot) = store.roster.evict(*serial) {
                 store.remove_spare(slot);

@@ -15,7 +15,7 @@ pub(in crate::edge) fn refuse<S: Suite>(
     member_of: Option<&Name>,
     proof: EquivocationProof<S>,
 ) -> Option<DronePublicKey<S>> {
-    // Known long since, or of a group that is none of our business: no curve arithmetic for it.
+    // §10.7: known long since, or of a group that is none of our business: no curve arithmetic for it.
     let core = &proof.first.core;
     let concerned = [cx.group, member_of].into_iter().flatten().any(|group| *group == core.group);
     if !concerned || cx.leaders.refuses(&core.leader) {

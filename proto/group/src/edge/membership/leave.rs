@@ -60,7 +60,8 @@ pub(super) fn evicts<S: Suite>(
     if notice.group != *group || !named.is_some_and(|serial| notice.serials.contains(&serial)) {
         return Ok(false);
     }
-    // The signer leads this group under the ordinal of the epoch, and is neither over, revoked nor refused.
+    // §12.2: the signer leads this group under the ordinal of the epoch, and is neither over, revoked nor
+    // refused.
     let leads = match &leader.identity.role {
         Role::Leader { group: led, ordinal } => led == group && *ordinal == notice.epoch.ordinal(),
         Role::Edge => false,
@@ -69,7 +70,7 @@ pub(super) fn evicts<S: Suite>(
     if !leads || ended || cx.revocations.names(leader) || cx.leaders.refuses(leader) {
         return Err(Error::NotALeader.into());
     }
-    // A recorded notice ends no later membership.
+    // §12.2: a recorded notice ends no later membership.
     if notice.epoch <= membership.epoch() {
         return Err(Error::Stale.into());
     }

@@ -128,8 +128,8 @@ fn spare_for<'a, S: Suite>(
     match entry.q {
         Some(_) if kind == Kind::Rekey => Err(Error::Malformed("entry")),
         None => Ok(None),
-        // Never published by us, or gone: the entry was altered, or the leader's copy of the group is old.
-        // Which of the two shows when the leader is asked.
+        // §7.4: never published by us, or gone: the entry was altered, or the leader's copy of the group is
+        // old. Which of the two shows when the leader is asked.
         Some(q) => spare_points.numbered(q).map(Some).ok_or(Error::WrongSpare),
     }
 }

@@ -124,7 +124,7 @@ impl<S: Suite> SparePoints<S> {
     /// others may need it one day.
     fn send(&self, cx: &mut EdgeContext<'_, S>, membership: &Membership<S>, skipped: usize) {
         let to = cx.leaders.as_slice().get(skipped..).unwrap_or_default();
-        // Only who persists draws one: what is sent here is durable.
+        // §9.3: only who persists draws one: what is sent here is durable.
         let (Some(current), Some(keypair), false) = (&self.current, cx.keypair, to.is_empty()) else {
             return;
         };

@@ -268,7 +268,7 @@ impl<S: Suite> Failover<S> {
         from: Peer,
         proof: EquivocationProof<S>,
     ) -> Option<DronePublicKey<S>> {
-        // Known long since: no curve arithmetic for it.
+        // §10.7: known long since: no curve arithmetic for it.
         if cx.store.refused.names(&proof.first.core.leader) {
             return None;
         }

@@ -80,6 +80,7 @@ impl<S: Suite> EvictionNotices<S> {
         let excess = |room: usize| room > MAX_ROOM;
         let mut room_left = self.room;
         self.kept.retain(|notice| {
+            // §10.9: those that the roster held makes needless go first.
             let spare = excess(room_left) && notice.serials.iter().all(|serial| roster.is_evicted(serial));
             room_left -= if spare { room(notice) } else { 0 };
             !spare
@@ -89,6 +90,7 @@ impl<S: Suite> EvictionNotices<S> {
             for notice in &self.kept {
                 *by_leader.entry(notice.epoch.ordinal()).or_default() += room(notice);
             }
+            // §10.9: then the oldest of the leader with the most.
             let most = by_leader.into_iter().max_by_key(|(_, room)| *room).map(|(leader, _)| leader);
             let place = self.kept.iter().position(|notice| Some(notice.epoch.ordinal()) == most);
             let Some(notice) = place.and_then(|place| self.kept.remove(place)) else { break };
@@ -166,8 +168,8 @@ pub(in crate::leader) fn receive<S: Suite>(
     }
     cx.store.notices.used.insert(leader, used);
     let Some(term) = term else { return cx.keep_notice(notice) };
-    // A drone that holds no key of the group needs no new one made to be kept out: the next epoch says so,
-    // whatever it is for.
+    // §12.2: a drone that holds no key of the group needs no new one made to be kept out: the next epoch says
+    // so, whatever it is for.
     let barred = term.pending.bar(leader, drones);
     if !barred.is_empty() {
         let changes = barred.into_iter().map(Change::Evicted);
@@ -192,6 +194,7 @@ fn news<S: Suite>(
     let news = news.filter(|serial| !roster.is_evicted(serial) && !is_barred(serial));
     let (members, mut drones): (Vec<Serial>, Vec<Serial>) =
         news.partition(|serial| roster.find(serial).is_some());
+    // §10.9: drones that are no members are barred on another's word up to 65,536.
     if term.is_some() && roster.evicted().nth(MAX_STRANGERS).is_some() {
         drones.clear();
     }
@@ -200,6 +203,7 @@ fn news<S: Suite>(
 
 fn verify<S: Suite>(cx: &LeaderContext<'_, S>, notice: &EvictionNotice<S>) -> Result<(), Error> {
     let leader = &notice.leader;
+    // §10.6: what a leader of the group validly signed is honoured.
     let leads = match &leader.identity.role {
         Role::Leader { group, ordinal } => *group == notice.group && *ordinal == notice.epoch.ordinal(),
         Role::Edge => false,
@@ -219,6 +223,7 @@ fn verify<S: Suite>(cx: &LeaderContext<'_, S>, notice: &EvictionNotice<S>) -> Re
 
 /// What a deputy takes over, less everybody whom a notice names.
 pub(super) fn remove_evicted<S: Suite>(store: &mut Store<S>) -> Vec<Change> {
+    // §10.4: a deputy takes over less the drones that a notice names.
     let named = store.notices.serials().filter(|serial| !store.roster.is_evicted(serial));
     let named: Vec<Serial> = named.copied().collect();
     let mut changes = Vec::new();

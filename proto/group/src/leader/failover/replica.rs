@@ -53,6 +53,7 @@ impl<S: Suite> Staged<S> {
         rng: &mut dyn CryptoRngCore,
     ) -> Result<(), Offence> {
         let room = (max_members as usize).saturating_mul(2).saturating_sub(self.seats.len());
+        // §10.9: at most 2^20 evicted drones.
         if chunk.seats.len() > room || self.evicted.len() + chunk.evicted.len() > MAX_EVICTED {
             return Err(Error::TooLong { what: "replica", limit: max_members as usize }.into());
         }
@@ -64,6 +65,7 @@ impl<S: Suite> Staged<S> {
 
     /// The roster that results. `roster` is as it was if that is not the one with this hash.
     fn apply(&self, roster: &mut Roster<S>, hash: &[u8; 32]) -> Result<(), Error> {
+        // §10.2: the deputy believes chunks as a whole.
         if self.whole || self.evicted.iter().any(|serial| !roster.is_evicted(serial)) {
             let mut changed = if self.whole { Roster::new() } else { roster.clone() };
             self.seat_all(&mut changed)?;
@@ -187,11 +189,12 @@ pub(super) fn commit<S: Suite>(
     let epoch = header.core.epoch;
     cx.store.hold(epoch, digest);
     changes.push(held_change(epoch, digest));
+    // §10.2: all of it becomes durable in one record.
     cx.persist(&changes);
     let (leader, members) = (header.core.leader.identity.name.clone(), cx.store.roster.len());
     cx.event(LeaderEvent::StandingBy { leader, epoch, members });
-    // From the next round on, by our own ordinal: what this leader has not heard of it is sent, and others
-    // are.
+    // §10.6: from the next round on, by our own ordinal: what this leader has not heard of it is sent, and
+    // others are.
     let next = Epoch { term: Epoch::term_of(epoch.round().saturating_add(1), ordinal), counter: 1 };
     cx.sign_eviction_notice(next, &forgotten);
     Ok(())
@@ -238,6 +241,7 @@ fn newest_spare<S: Suite>(store: &Store<S>, seat: &Seat<S>) -> Option<Spare<S>> 
         None if seat.spent > 0 => Some(Spare::spent(seat.spent)),
         None => None,
     };
+    // §10.5: perhaps the member has shown a newer point than was replicated.
     let same = store.roster.get(seat.slot) == Some(holder);
     let ours = store.spare(seat.slot).filter(|_| same);
     match (theirs, ours) {

@@ -110,7 +110,7 @@ impl<S: Suite> Failover<S> {
         if offence == Offence::Protocol(Error::Stale)
             && let Some(seen) = &self.seen
         {
-            // It leads, but a term that is past: it steps down when it sees that.
+            // §10.6: it leads, but a term that is past: it steps down when it sees that.
             cx.send(from, &Message::Rekey(Rekey { header: seen.clone(), part: None }));
         }
         if let Some(session) = &mut self.session {

@@ -120,6 +120,7 @@ impl<S: Suite> Replication<S> {
 
     /// A deputy has this epoch's roster on its disk: who was evicted until then is out for its terms, too.
     fn confirmed(&mut self, held: Epoch) -> Vec<(Epoch, Vec<Name>)> {
+        // §10.2: an eviction up to there is replicated.
         let covered = self.unconfirmed.iter().take_while(|(epoch, _)| *epoch <= held).count();
         self.unconfirmed.drain(..covered).collect()
     }
@@ -143,6 +144,7 @@ impl<S: Suite> Session<S> {
 
     /// The next chunk, the last one once more if it was not taken, or none if there is nothing to tell.
     fn chunk(&mut self, received: u64, roster: &Roster<S>, store: &Store<S>) -> Option<ReplicaChunk<S>> {
+        // §10.2: one chunk is under way at a time, and is sent until it is taken.
         let again = received != self.sent;
         if !again {
             self.flight = self.pick(roster, store);
@@ -171,6 +173,7 @@ impl<S: Suite> Session<S> {
             barred.push(serial);
         }
         let (mut slots, mut len) = (BTreeSet::new(), 16 * barred.len());
+        // §10.2: at most 2,048 slots; §10.9: about 512 KiB.
         while slots.len() < MAX_SEATS && len < CHUNK_LEN {
             let Some(slot) = self.changed.pop_first() else { break };
             len += seat(slot, roster, store).holder.map_or(8, |holder| holder.encode().len() + 128);
@@ -239,9 +242,11 @@ impl<S: Suite> Term<S> {
         let session = self.replication.sessions.iter().find(|s| s.peer == from && s.nonce == question.nonce);
         let last = session.map(|session| session.number);
         let parts: [&[u8]; 2] = [&question.nonce, &question.deputy];
+        // §10.1: cookie or session.
         if last.is_none() && !cx.cookies.recognises(cx.now.monotonic, from, &parts, &question.challenge) {
             return Err((Reason::BadCookie, Offence::Cookie));
         }
+        // §10.1: a rising number.
         if last.is_some_and(|last| question.number <= last) {
             return Err((Reason::BadCookie, Error::Replay.into()));
         }
@@ -269,11 +274,12 @@ impl<S: Suite> Term<S> {
         question: &StandBy,
         deputy: DronePublicKey<S>,
     ) -> Result<(), (Reason, Offence)> {
-        // Its newest session is the one that counts, whatever other key it came under: a drone takes one
-        // place.
+        // §2.2: its newest session is the one that counts, whatever other key it came under: a drone takes
+        // one place.
         cx.peers.relays_changed(self.replication.peers().chain([from]));
         let serial = deputy.identity.serial;
         self.replication.sessions.retain(|session| session.deputy.identity.serial != serial);
+        // §10.9: at most 8 deputies.
         if self.replication.sessions.len() >= MAX_DEPUTIES {
             return Err((Reason::Busy, Offence::OutOfPlace("StandBy")));
         }
@@ -320,6 +326,7 @@ fn may_stand_by<S: Suite>(
 ) -> Result<(), (Reason, Error)> {
     let own = cx.store.keypair.as_ref().map(|keypair| &keypair.public().identity.role);
     let leads = matches!(&deputy.identity.role, Role::Leader { group, .. } if *group == cx.config.group);
+    // §10.1: it may lead this group under another ordinal, and is not out of time, revoked or refused.
     if !leads || own == Some(&deputy.identity.role) || cx.store.refused.names(deputy) {
         Err((Reason::NotAuthorised, Error::NotALeader))
     } else if cx.now.unix >= deputy.identity.not_after {

@@ -87,7 +87,8 @@ impl<S: Suite> Failover<S> {
     pub(super) fn leader_is_void(&mut self, now: Now) {
         self.begin_standby(now);
         self.void = true;
-        // A leader that is alone need not wait until the key runs out: that leader said itself when it does.
+        // §9.2: a leader that is alone need not wait until the key runs out: that leader said itself when it
+        // does.
         if let Some(vacant) = &mut self.vacant {
             *vacant = now.monotonic;
         }
@@ -116,12 +117,12 @@ impl<S: Suite> Failover<S> {
     /// §10.4: when this leader opens a term if it hears nothing until then.
     fn takeover(&self, config: &LeaderConfig<S>, store: &Store<S>, leading: bool) -> Option<Duration> {
         let silence = config.timing.silence.filter(|_| stands_by(config, store, leading))?;
-        // Half of the silence again for each ordinal below its own.
+        // §10.4: half of the silence again for each ordinal below its own.
         let turn = silence / 2 * u32::from(own_ordinal(store)).min(LAST_IN_LINE);
         if self.void {
             return Some(self.alive.saturating_add(turn));
         }
-        // Who holds no replica waits four times as long; who is overruled doubles its patience.
+        // §10.4: who holds no replica waits four times as long; who is overruled doubles its patience.
         let empty = store.newest.is_some() && store.held.is_none();
         let patience = silence * if empty { EMPTY_HANDED } else { 1 } * (1 << self.overruled);
         Some(self.alive.saturating_add(patience).saturating_add(turn))

@@ -44,7 +44,7 @@ impl<S: Suite> Joining<S> {
     ) -> Vec<VerifiedJoin<S>> {
         let mut joins = Vec::with_capacity(self.queue.len());
         for candidate in self.queue.take(cx.now) {
-            // Much may have happened while it waited.
+            // §6.2: much may have happened while it waited.
             if let Err(reason) = authorize(cx, term.roster(), &term.pending, &candidate.request) {
                 cx.refuse(candidate.peer, reason, &candidate.nonce, Duration::ZERO);
                 continue;
@@ -66,6 +66,7 @@ impl<S: Suite> Joining<S> {
             let (handle, serial) = (join.candidate.request.drone.handle(), join.serial());
             let before = *seen.entry(serial).or_insert(handle);
             if first_key(cx, &join.candidate, handle, before) {
+                // §6.4: of several requests of one drone the latest counts.
                 latest.insert(handle, join);
             }
         }
@@ -91,6 +92,7 @@ impl<S: Suite> Joining<S> {
 
     /// Those whose signatures verify; the others are turned away.
     fn signed(&self, cx: &mut LeaderContext<'_, S>, joins: Vec<VerifiedJoin<S>>) -> Vec<VerifiedJoin<S>> {
+        // §6.4: the first of each connection was verified before it was queued.
         let unverified = joins.iter().enumerate().filter(|(_, join)| join.candidate.implicit.is_none());
         let unverified: Vec<(usize, &VerifiedJoin<S>)> = unverified.collect();
         let forged: BTreeSet<usize> = if self.all_signed(cx, &unverified) {
@@ -121,6 +123,7 @@ impl<S: Suite> Joining<S> {
                 (false, false) => {}
             }
         }
+        // §6.4: one by one, at most four checks for each.
         let forged = joins.iter().filter(|(_, join)| self.verify_join(cx, &join.candidate).is_err());
         forged.map(|(index, _)| *index).collect()
     }
@@ -172,6 +175,7 @@ fn first_key<S: Suite>(
     if pinned == handle {
         return true;
     }
+    // §6.2: under a quorum it is no evidence: a drone can make itself several keys.
     let evident = !cx.config.kgcs.is_quorum();
     if evident && cx.store.evidence.len() < MAX_EVIDENCE {
         let mut evidence = candidate.statement.clone();

@@ -93,6 +93,7 @@ impl<S: Suite> JoinQueue<S> {
     /// Whether no more fit from this connection. `verified` says whether a request came over it before whose
     /// signatures verified.
     pub(super) fn is_full_for(&self, peer: Peer, verified: bool) -> bool {
+        // §6.4: 256 of a connection and 4,096 unverified in all; 1,024 challenges of a connection.
         self.per_peer.get(&peer).is_some_and(|count| *count >= MAX_PER_PEER)
             || self.taken_over(peer).count() >= MAX_TAKEN
             || (verified && self.unverified >= MAX_UNVERIFIED)
@@ -117,12 +118,14 @@ impl<S: Suite> JoinQueue<S> {
     /// The connection is gone: no challenge of it holds any more.
     pub(super) fn disconnected(&mut self, peer: Peer) {
         let taken: Vec<_> = self.taken_over(peer).copied().collect();
+        // §6.4: remembered until the connection ends.
         for challenge in taken {
             self.taken.remove(&challenge);
         }
     }
 
     pub(super) fn push(&mut self, now: Now, candidate: Candidate<S>) {
+        // §6.4: a challenge is answered once: a replay would end its sender's membership.
         self.taken.insert((candidate.peer, candidate.challenge), now.monotonic);
         self.unverified += usize::from(candidate.implicit.is_none());
         self.forget.get_or_insert(now.monotonic + self.remembered);
@@ -155,7 +158,9 @@ impl<S: Suite> JoinQueue<S> {
     /// While an epoch is arriving, not before it has, or the first has waited for much longer than that.
     pub(super) fn deadline(&self, timing: &LeaderTiming, arriving: Option<Duration>) -> Option<Duration> {
         let first = self.first?;
+        // §6.3: the wait begins with `batching` and stretches up to `batching_max`.
         let closes = (self.last + timing.batching).min(first + timing.batching_max);
+        // §6.3: for the newest epoch to arrive, up to eight times `batching_max`.
         let patience = first + timing.batching_max * LeaderTiming::ARRIVING;
         Some(arriving.map_or(closes, |arriving| closes.max(arriving.min(patience))))
     }

@@ -54,10 +54,12 @@ impl<S: Suite> Joining<S> {
         if *group != cx.config.group {
             return Err((Reason::WrongGroup, Duration::ZERO));
         }
+        // §12.6: nobody by name under a stale list, if set so.
         if cx.store.revocations.forbids_joins(cx.now.unix) {
             return Err((Reason::NotReady, STALE_WAIT));
         }
         let term = term.map_err(|wait| (Reason::NotReady, wait))?;
+        // §6.4: bounded in all, and for each connection.
         if self.queue.is_full(cx.now) || self.queue.is_full_for(from, cx.peers.is_verified(from)) {
             return Err((Reason::Busy, cx.config.timing.batching_max));
         }
@@ -78,6 +80,7 @@ impl<S: Suite> Joining<S> {
             cx.refuse(from, Reason::BadCookie, &request.nonce, Duration::ZERO);
             return cx.blame(from, Offence::Cookie);
         }
+        // §6.4: an answered challenge is not accepted again.
         if self.queue.knows(from, &request.challenge) {
             return cx.blame(from, Error::Replay);
         }
@@ -96,6 +99,7 @@ impl<S: Suite> Joining<S> {
                 return cx.blame(from, error);
             }
         };
+        // §6.2: before a signature is verified.
         if let Err(reason) = authorize(cx, term.roster(), &term.pending, &decoded) {
             return cx.refuse(from, reason, &request.nonce, Duration::ZERO);
         }
@@ -154,6 +158,7 @@ pub(in crate::leader) fn authorize<S: Suite>(
     } else if roster.is_evicted(&identity.serial) || pending.is_barred(&identity.serial) {
         Err(Reason::Evicted)
     } else if request.spare.q == 0 {
+        // §6.6: each request brings a spare point; they count from 1.
         Err(Reason::Malformed)
     } else {
         Ok(())

@@ -80,7 +80,7 @@ impl<S: Suite> Store<S> {
                 self.remove_spare(*slot);
             }
             Change::Evicted(serial) => {
-                // Of one whose turn had not come there is no record of the slot.
+                // §19: of one whose turn had not come there is no record of the slot.
                 if let Some(slot) = self.roster.evict(*serial) {
                     self.remove_spare(slot);
                 }
@@ -92,6 +92,7 @@ impl<S: Suite> Store<S> {
                 self.set_spare(*slot, Spare { q: *q, point, signature, used: 0 });
             }
             Change::Anew => {
+                // §10.2: a copy takes the place of the roster as a whole.
                 (self.roster, self.spares) = (Roster::new(), Vec::new());
                 self.away.clear();
             }

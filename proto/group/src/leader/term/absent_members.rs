@@ -22,6 +22,7 @@ pub(super) fn drop_excess_absent<S: Suite>(
     spares: &BTreeMap<Slot, (u64, Element<S>)>,
 ) -> Vec<Change> {
     let slots = store.roster.iter().map(|(slot, _)| slot);
+    // §9.1: members without an unused spare point are listed as absent, as far as there is room.
     let surplus = beyond(slots.filter(|slot| !spares.contains_key(slot)), MAX_RUNS);
     let mut changes = Vec::with_capacity(surplus.len() * 2);
     for slot in surplus {

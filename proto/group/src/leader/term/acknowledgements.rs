@@ -67,6 +67,7 @@ impl Acknowledgements {
     /// gateway).
     pub(in crate::leader) fn connect(&mut self, slot: Slot, peer: Peer) {
         let before = self.entry(slot).and_then(|link| link.peer.replace(peer));
+        // §13.7: what a connection relays depends on the members proven over it.
         if before != Some(peer) {
             self.changed.extend(before.into_iter().chain([peer]));
         }
@@ -129,6 +130,7 @@ impl Acknowledgements {
 
     /// Notes the number of a question. Returns whether it is higher than all before.
     pub(in crate::leader) fn note_question(&mut self, slot: Slot, number: u64) -> bool {
+        // §11.1: r rises strictly.
         let Some(link) = self.entry(slot).filter(|link| link.number < number) else { return false };
         link.number = number;
         true
@@ -140,6 +142,7 @@ impl Acknowledgements {
         from: Slot,
         counter: u64,
     ) -> impl Iterator<Item = (Slot, Peer)> + '_ {
+        // §7.5: the epoch is retransmitted to connected members that do not acknowledge it.
         let links = self.by_slot.get(from as usize..).unwrap_or_default();
         let late = (from..).zip(links).filter(move |(_, link)| link.acknowledged != mark(counter));
         late.filter_map(|(slot, link)| Some((slot, link.peer?)))
@@ -165,6 +168,7 @@ impl Acknowledgements {
 
     /// Whether a member is not connected and acknowledged nothing in this term.
     pub(in crate::leader) fn is_silent(&self, slot: Slot) -> bool {
+        // §12.1: no acknowledgement and no connection.
         self.by_slot.get(slot as usize).is_none_or(|link| link.peer.is_none() && link.acknowledged == 0)
     }
 

@@ -88,6 +88,7 @@ impl<S: Suite> Term<S> {
     /// Distributes the newest epoch: one broadcast under tree; else to every connected member its own entry.
     /// Newcomers are welcomed instead.
     pub(in crate::leader) fn distribute(&self, cx: &mut LeaderContext<'_, S>, newcomers: &BTreeSet<Slot>) {
+        // §7.5: under tree the wraps are broadcast.
         if let Some(message) = self.current.common_message() {
             return cx.out.send_encoded_to_group(message);
         }
@@ -123,6 +124,7 @@ impl<S: Suite> Term<S> {
             // A member that joined again is not told: it waits for its welcome.
             let (name, anonymous) = (changes.leaving.get(slot), changes.anonymous_leaves.get(slot));
             if let Some(peer) = peer.filter(|_| name.is_some() || anonymous.is_some()) {
+                // §12.1: the header is the leader's word for it.
                 cx.out.send_encoded(peer, self.current.message_with(None));
             }
             if let Some(member) = anonymous {
@@ -183,6 +185,7 @@ impl<S: Suite> Term<S> {
     /// What a member of the newest epoch needs beside its header: its entry where there is one, else its
     /// path.
     pub(super) fn part_for(&mut self, slot: Slot, r: &PathNonce) -> Option<Part> {
+        // §8.2: who cannot use the wraps receives a path message.
         let entry = self.current.entry(slot).cloned().map(Part::Entry);
         entry.or_else(|| self.path_for(slot, r))
     }
@@ -215,6 +218,7 @@ impl<S: Suite> Term<S> {
     fn send_paths(&mut self, cx: &mut LeaderContext<'_, S>) {
         let slice = SLICE.min(self.distribution.pathless.len());
         for slot in self.distribution.pathless.drain(..slice) {
+            // §8.2: r is random, for the leader was not asked.
             let mut r = PathNonce::default();
             cx.rng.fill_bytes(&mut r);
             if let Some(peer) = self.acknowledgements.peer(slot)
@@ -239,7 +243,7 @@ impl<S: Suite> Term<S> {
             Some((last, _)) if late.len() == SLICE => {
                 Some(Resend { at: cx.now.monotonic + PAUSE, from: last.saturating_add(1), ..resend })
             }
-            // Without end: who lost every copy does not know that there is anything to ask for.
+            // §7.5: without end: who lost every copy does not know that there is anything to ask for.
             _ => {
                 let doublings = (resend.doublings + 1).min(MAX_DOUBLINGS);
                 let at = cx.now.monotonic + cx.config.timing.resend * (1 << doublings);
@@ -250,6 +254,7 @@ impl<S: Suite> Term<S> {
 
     /// Sends deputies and other leaders the signed header of the newest epoch, nothing else.
     pub(in crate::leader) fn announce(&self, cx: &mut LeaderContext<'_, S>) {
+        // §12.1: the header goes to the deputies when the epoch begins.
         let peers: BTreeSet<Peer> =
             self.replication.peers().chain(cx.peers.leaders.iter().copied()).collect();
         for peer in peers {

@@ -30,6 +30,7 @@ impl<S: Suite> EpochMessage<S> {
     /// The entry for the member in this slot.
     pub(in crate::leader) fn entry(&self, slot: Slot) -> Option<&Entry> {
         let found = self.entries.binary_search_by_key(&slot, |entry| entry.slot).ok()?;
+        // §9.1: an entry of an opening names the q that it used.
         self.entries.get(found).filter(|entry| entry.q.is_some() || self.header.core.kind == Kind::Rekey)
     }
 
@@ -48,6 +49,7 @@ impl<S: Suite> EpochMessage<S> {
     /// `most`.
     pub(in crate::leader) fn message_again(&self, slot: Slot, most: usize) -> Vec<u8> {
         match &self.delta {
+            // §7.5: wraps of more than 2,048 bytes are not retransmitted.
             Some(Part::Delta(delta)) if delta.as_bytes().len() > most => self.message_with(None),
             _ => self.message(slot),
         }

@@ -79,7 +79,7 @@ impl<S: Suite> Term<S> {
         // §11.1: PRF(A, "fresh", D ‖ r) over the member's own r shows that this is the current epoch.
         let tag = fresh_tag::<S>(auth, &digest, &request.number);
         if !self.acknowledgements.note_question(request.slot, statements::count(&request.number)) {
-            // Before anything is sealed: a request that is played again costs nothing.
+            // §11.1: before anything is sealed: a request that is played again costs nothing.
             cx.refuse(from, Reason::Rejoin, &request.number, Duration::ZERO);
             return cx.blame(from, Error::Replay);
         }
@@ -150,8 +150,8 @@ impl<S: Suite> Term<S> {
             return cx.blame(from, Error::WrongSlot);
         };
         let q = message.spare.q;
-        // One that comes too often costs neither curve arithmetic nor a record; whoever gets no answer sends
-        // it again.
+        // §10.9: one that comes too often costs neither curve arithmetic nor a record; whoever gets no answer
+        // sends it again.
         let Some(used) = cx.store.spare_allowance(message.slot, q, cx.now) else { return };
         let (deployment, group) = (&cx.config.deployment, &message.group);
         // §6.6: signed `spare` by the member that has the slot.

@@ -52,6 +52,7 @@ impl<S: Suite> Term<S> {
     ) -> Option<Result<Self, Error>> {
         let own = cx.store.keypair.as_ref()?.public();
         let Role::Leader { ordinal, .. } = own.identity.role else { return None };
+        // §10.7: a leader that is proven false leads no more.
         if cx.store.refused.names(own) {
             return None;
         }
@@ -72,6 +73,7 @@ impl<S: Suite> Term<S> {
     ) -> Result<Self, Error> {
         let (round, prev) = cx.store.newest.map_or((0, [0; 32]), |(epoch, digest)| (epoch.round(), digest));
         let times = times(cx, None);
+        // §19: no term can be opened above the last round.
         if round >= LAST_ROUND {
             return Err(Error::Exhausted);
         }
@@ -81,6 +83,7 @@ impl<S: Suite> Term<S> {
         // §9.1: term = round · 2^16 + ordinal; §9.2: after a start a leap above the round remembered.
         let epoch = Epoch::term_of(next_round(round, core::mem::take(leaps), cx.rng), ordinal);
         let mut changes = if anonymous_only { remove_named(cx.store) } else { Vec::new() };
+        // §10.4: less the drones that left since, that a list names, or whose identity has ended.
         changes.extend(cx.store.remove_departed());
         let (invalid, first_end) = remove_invalid(cx);
         changes.extend(invalid);
@@ -180,6 +183,7 @@ fn spend<S: Suite>(store: &mut Store<S>, spares: BTreeMap<Slot, (u64, Element<S>
 /// A leader whose memory was put back from a backup would else sign a second header for an epoch that it
 /// opened before, which proves to everybody that it contradicts itself.
 fn next_round(round: u64, leaps: bool, rng: &mut dyn CryptoRngCore) -> u64 {
+    // §9.2: up to 4,096 rounds above the one remembered.
     let leap = if leaps { 1 + u64::from(rng.next_u32()) % MAX_LEAP } else { 1 };
     (round + leap).min(LAST_ROUND)
 }

@@ -102,6 +102,7 @@ impl<S: Suite> PendingChanges<S> {
         leader: u16,
         serials: impl IntoIterator<Item = Serial>,
     ) -> Vec<Serial> {
+        // §12.2: at most 4,096 for each leader that signs.
         let mut room = MAX_BARRED.saturating_sub(self.barred.values().filter(|by| **by == leader).count());
         let mut news = Vec::new();
         for serial in serials {
@@ -178,6 +179,7 @@ impl<S: Suite> PendingChanges<S> {
 
     /// When the next epoch is to be made of it: at once, but not after a failure.
     pub(in crate::leader) fn deadline(&self) -> Option<Duration> {
+        // §6.3: evictions do not wait.
         let joins = self.all_joins() > 0;
         let waits = self.evicts() || !self.leaves.is_empty() || joins;
         waits.then(|| self.retry.unwrap_or(Duration::ZERO))
@@ -202,13 +204,14 @@ impl<S: Suite> PendingChanges<S> {
     /// Takes as much as one epoch of this strategy may change.
     pub(in crate::leader) fn take(&mut self, strategy: StrategyKind, roster: &Roster<S>) -> Portion<S> {
         self.retry = None;
+        // §8.7: one epoch of a tree removes at most 1,024 members.
         let mut room = match strategy {
             StrategyKind::Flat => MAX_REMOVED_FLAT,
             StrategyKind::Tree => MAX_REMOVED_TREE,
         };
         let mut evictions: Vec<Serial> = self.evictions.drain(..room.min(self.evictions.len())).collect();
         room -= evictions.len();
-        // They free no slot.
+        // §12.2: they are no members, and free no slot.
         evictions.extend(core::mem::take(&mut self.barred).into_keys());
         self.unrecorded = self.unrecorded.min(self.evictions.len());
         let mut leaves = Vec::new();
@@ -226,7 +229,7 @@ impl<S: Suite> PendingChanges<S> {
             && self.leaves.is_empty()
             && let Some(join) = self.joins.pop_front()
         {
-            // A member that joins again frees a slot first.
+            // §6.2: a join by a member is a leave and a join: it frees a slot first.
             let frees = usize::from(roster.find(&join.serial()).is_some());
             if frees > room {
                 self.joins.push_front(join);

@@ -227,7 +227,7 @@ impl<S: Suite> Term<S> {
         changes: &Changes<S>,
     ) {
         let mut records = records(&output, changes);
-        // A crash between the epochs of a mass eviction lets nobody stay.
+        // §19: a crash between the epochs of a mass eviction lets nobody stay.
         records.extend(self.pending.take_unrecorded().map(|serial| Change::Evicted(*serial)));
         let channel = activate(cx, &self.leadership, &output, records);
         for slot in output.assigned.iter().chain(&output.admitted) {
@@ -274,7 +274,7 @@ impl<S: Suite> Term<S> {
         let anonymous = self.leadership.roster().anonymous_members();
         let left = anonymous.map(|(_, member)| member.until.saturating_sub(cx.now.unix)).min();
         self.anonymous_end = left.map(|left| cx.now.monotonic.saturating_add(Duration::from_secs(left)));
-        // Who is out could still send as anyone under the former key.
+        // §13.10: who is out could still send as anyone under the former key.
         let former = core::mem::replace(&mut self.channel, channel);
         self.channel.overlap(output.dropped.is_empty().then_some(former), cx.now.monotonic + OVERLAP);
         self.renew = renewal(cx.now, &cx.config.timing);
