@@ -338,6 +338,7 @@ impl<S: Suite> Edge<S> {
             Message::Refusal(_) if enrolling => {
                 return self.enrol(now, EnrolmentInput::Received(from, message), rng);
             }
+            // §10.5: a leader that does not lead refuses as not ready.
             Message::Refusal(refusal) if !membership.is_member() => {
                 return joining.refused(&mut cx, from, refusal);
             }
@@ -373,6 +374,7 @@ impl<S: Suite> Edge<S> {
         match command {
             EdgeCommand::Join(group) => {
                 if self.wanted.as_ref() != Some(&group) || !self.membership.is_member() {
+                    // §7.3: of the group that it leaves, newest epoch and header stay.
                     self.wanted = Some(group);
                     self.reset(None);
                     self.out.persist(StateChanged);

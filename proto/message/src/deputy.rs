@@ -94,6 +94,7 @@ impl StandBy {
     pub(crate) fn from_wire(wire: wire::StandBy) -> Result<Self, MessageError> {
         Ok(Self {
             group: field::name("group", &wire.group)?,
+            // §10.1: not decoded before the cookie, or the session, is checked.
             deputy: field::undecoded_drone("deputy", wire.deputy)?,
             nonce: field::array("nonce", &wire.nonce)?,
             challenge: field::array("challenge", &wire.challenge)?,
@@ -157,6 +158,7 @@ impl<S: Suite> ReplicaChunk<S> {
         if wire.encode_to_vec() != bytes {
             return Err(MessageError::NotCanonical);
         }
+        // §10.2: at most 2,048 slots, as they are now, in a chunk.
         if wire.number == 0 || wire.seats.len() > MAX_SEATS {
             return Err(MessageError::Invalid("chunk"));
         }
@@ -164,7 +166,6 @@ impl<S: Suite> ReplicaChunk<S> {
         if !seats.is_sorted_by(|a, b| a.slot < b.slot) {
             return Err(MessageError::Invalid("seats"));
         }
-        // §10.9: a deputy takes a copy of at most 2^20 evicted drones.
         let evicted = field::arrays("evicted", &wire.evicted, MAX_REPLICA_EVICTED)?;
         Ok(Self { number: wire.number, first: wire.first, last: wire.last, seats, evicted })
     }

@@ -127,6 +127,7 @@ impl<S: Suite> JoinChallenge<S> {
 impl JoinRequest {
     /// Decodes the points and signatures. Call it only once the challenge has been recognised.
     pub fn decode<S: Suite>(&self) -> Result<DecodedJoinRequest<S>, MessageError> {
+        // §6.1: the cookie has admitted it: curve arithmetic begins here.
         Ok(DecodedJoinRequest {
             drone: field::drone("drone", &self.drone)?,
             ephemeral: field::element("ephemeral", &self.ephemeral)?,

@@ -88,6 +88,7 @@ impl QuorumMessage {
         if wire.encode_to_vec() != bytes {
             return Err(MessageError::NotCanonical);
         }
+        // §5.1: the fingerprint of the membership frames every message.
         if wire.quorum != quorum {
             return Err(MessageError::ForeignDeployment);
         }

@@ -63,6 +63,7 @@ impl GroupMessage {
         let source = match wire.source {
             None => None,
             Some(source) => Some(Source {
+                // §13.4: decoded only after the AEAD.
                 drone: field::undecoded_drone("source.drone", source.drone)?,
                 signature: field::bounded("source.signature", source.signature, MAX_SIGNATURE_LEN)?,
             }),

@@ -146,6 +146,7 @@ impl<S: Suite> Edge<S> {
             return Err(RestoreError::Foreign);
         }
         let mut edge = Self::fresh(config);
+        // §13.2: what the start raises before the first message.
         edge.boot_no = record.boot_no;
         edge.wanted = record.wanted.map(Name::new).transpose()?;
         let spare = record.spare.as_deref().map(SparePair::decode).transpose()?;

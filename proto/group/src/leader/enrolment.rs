@@ -87,6 +87,7 @@ impl<S: Suite> Enrolment<S> {
             return false;
         }
         let Some(client) = &mut self.client else { return false };
+        // §3.1: the hello again; the request stays the same.
         let steps = client.retry(cx.now, cx.rng);
         self.take(cx, steps)
     }

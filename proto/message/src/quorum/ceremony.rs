@@ -138,6 +138,7 @@ impl Echo {
         let hashes =
             Both { ainq: field::array("hashes", &hashes.ainq)?, ibe: field::array("hashes", &hashes.ibe)? };
         let (digests, rest) = wire.digests.as_chunks::<32>();
+        // §5.2: one digest per member.
         if !(1..=MAX_MEMBERS).contains(&digests.len()) || !rest.is_empty() {
             return Err(MessageError::Invalid("digests"));
         }

@@ -103,6 +103,7 @@ impl<S: Suite> Store<S> {
                 self.hold(Epoch { term: *term, counter: *counter }, *digest);
             }
             Change::Departed { term, counter, slots } => {
+                // §12.1: whoever the roster held has in these slots is out.
                 self.departed(slots, Epoch { term: *term, counter: *counter });
             }
             _ => {}
