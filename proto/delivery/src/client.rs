@@ -29,6 +29,7 @@ pub(crate) fn signed_challenge(nonce: &Nonce, cookie: &[u8]) -> Vec<u8> {
 pub(crate) fn greet<S: Suite, E, R>(cx: &mut Context<'_, S, E, R>, kgc: Peer, payload: Payload) -> Nonce {
     let mut nonce = [0; 16];
     cx.rng.fill_bytes(&mut nonce);
+    // §4.1: fresh for each hello, and repeated by its challenge.
     cx.send(kgc, &Message::DeliveryHello(message::DeliveryHello { payload, nonce }));
     nonce
 }

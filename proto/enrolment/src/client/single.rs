@@ -73,7 +73,7 @@ impl<S: Suite> KgcSelection<S> for Single {
     }
 
     fn connected(&mut self, now: Now, kgc: Peer, rng: &mut dyn CryptoRngCore) -> Steps<S> {
-        // §3.4: each KGC is sent the same request: a repeat gets the stored reply.
+        // §3.4: the newest connection first: a repeat of the request gets the stored reply.
         self.kgcs.insert(0, kgc);
         self.backoff.reset();
         alloc::vec![Step::Send(kgc, self.hello(now, rng))]

@@ -131,6 +131,7 @@ impl InstancePoll {
         }
         let Some(behaviour) = behaviour else { return };
         let asked = peers.dialled();
+        // §16.2: every minute, and sooner after a connection.
         let pause = std::mem::replace(&mut self.pause, PAUSE);
         if !asked.is_empty() {
             self.round.by(now + pause);
