@@ -20,7 +20,7 @@ pub fn wall_clock() -> SystemTime {
 
 /// CPU time that one machine took, summed over the threads it ran on.
 ///
-/// CPU time of a machine: its driver runs its whole `handle_input` and drain on one thread, so the difference
+/// Its driver runs its whole `handle_input` and drain on one thread, so the difference
 /// of that thread's CPU time is the machine's own; that of the transport is not in it.
 #[derive(Clone, Debug, Default)]
 pub struct CpuMeter {

@@ -18,7 +18,7 @@ const GENERATORS: &str = "QUIVER-ABKE-v1 generators with BLS12381G1_XMD:SHA-256_
 
 /// The authority's signing keys for one period: a scalar for each of the slots g, h, u, and 1 to m.
 ///
-/// Slot keys of a period, derived from a seed, the period and m, so that only the seed is stored. Keys of
+/// They are derived from a seed, the period and m, so that only the seed is stored. Keys of
 /// another period are unrelated, which is how credentials end: nobody verifies with those of a period that is
 /// over.
 pub struct Authority {

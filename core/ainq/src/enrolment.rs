@@ -6,9 +6,8 @@
 //! ```
 //!
 //! N_i is a one-time reply point: a recorded reply stays closed to an attacker who learns x_i later; P_i
-//! keeps it closed to one who guesses the one-time key. It keeps a recorded reply closed to whoever learns
-//! x_i later; P_i keeps it closed to whoever guesses the one-time key. The KGC pins the token to (D_i, P_i)
-//! before its first answer: [`VerifiedRequest::pin`].
+//! keeps it closed to one who guesses the one-time key. The KGC pins the token to (D_i, P_i) before its first
+//! answer: [`VerifiedRequest::pin`].
 
 use alloc::vec::Vec;
 

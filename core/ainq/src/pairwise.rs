@@ -4,8 +4,8 @@
 //! |---|---|---|
 //! | T = l·(Y + E) = (y + e)·V | pairwise secret | `AgreedSecret` |
 //! | ctx | everything public about the pair | [`PairContext`] |
-//! | W\[0\] = HKDF-Extract(ctx, T) | start of the chain | [`Ratchet::derive`] |
-//! | A = PRF(W\[0\], "auth", "") | authenticates small messages between the two; never encrypts | [`Ratchet::auth`] |
+//! | W\[b\] = HKDF-Extract(ctx, T) | start of the chain, in the epoch with counter b | [`Ratchet::derive`] |
+//! | A = PRF(W\[b\], "auth", "") | authenticates small messages between the two; never encrypts | [`Ratchet::auth`] |
 //! | W\[u+1\] = PRF(W\[u\], "step", "") | one step per epoch; what was before is erased | [`Ratchet::step`] |
 
 use alloc::vec::Vec;

@@ -267,8 +267,7 @@ impl<S: Suite> Roster<S> {
     /// Computes every member's implicit public key Y that was not computed yet: one multiplication each, once
     /// per drone.
     ///
-    /// Computes the Y of all members, which a leader that opens a term needs. A member whose Y is the
-    /// identity is taken out of the roster; its slot is returned.
+    /// A leader that opens a term needs them. A member whose Y is the identity is taken out of the roster; its slot is returned.
     pub fn prepare(&mut self, deployment: &Deployment<S>) -> Vec<Slot> {
         let mut impossible = Vec::new();
         for (slot, member) in self.members.iter_mut() {

@@ -34,9 +34,9 @@ pub enum Label {
     Leave,
     /// A notice of eviction, by a leader.
     Evict,
-    /// A group message whose source must be provable.
+    /// An envelope, by its sender.
     Envelope,
-    /// A command, by a leader.
+    /// A group message, by a leader or an edge.
     Command,
     /// A deputy's question to its leader.
     StandBy,

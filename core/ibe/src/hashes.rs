@@ -23,7 +23,8 @@ pub(crate) fn h2(element: &Gt) -> Secret<HASH_LEN> {
 }
 
 /// H3(σ, m), the randomness of a ciphertext: with d = H("IBE-H3" ‖ σ ‖ m), the first of H(i ‖ d), i = 1, 2, …
-/// in two bytes little-endian, whose upper bit set to zero gives an integer from 1 to r − 1. Nine of ten do.
+/// in two bytes little-endian, that gives an integer from 1 to r − 1 once its first byte is shifted right by
+/// one. Nine of ten do.
 pub(crate) fn h3(sigma: &Secret<HASH_LEN>, message: &[u8]) -> Result<Zeroizing<Scalar>, Error> {
     let digest = hash(&[b"IBE-H3", sigma.expose(), message]);
     (1..=65_534_u16)

@@ -60,10 +60,10 @@ impl PublicShares {
     ///
     /// If they do, and f is any polynomial of degree n − t, then f·q has a degree below n and n points give
     /// its value at zero: Σ λ_j·f(j)·S_j = f(0)·MPK. If they do not, this holds for few f (I. Cascudo, B.
-    /// David, *SCRAPE*, ACNS 2017, section 2.1). f has as coefficients the powers of a hash of all points:
+    /// David, *SCRAPE*, ACNS 2017, lemma 1). f has as coefficients the powers of a hash of all points:
     /// then it holds by chance for at most n − t of the r values that the hash may have.
     fn consistent(&self) -> Result<bool, Error> {
-        // SCRAPE, section 2.1: one f, with powers of a hash of all points as coefficients.
+        // SCRAPE, lemma 1: one f, with powers of a hash of all points as coefficients.
         let challenge = hash_to_scalar(CONSISTENCY, &[&self.encode()]);
         let degree = self.shares.len().saturating_sub(usize::from(self.threshold));
         let f = |x: u16| {

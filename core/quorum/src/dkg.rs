@@ -84,8 +84,8 @@ impl<S: QuorumSuite> Dealing<S> {
     }
 
     /// Starts to refresh the shares of a quorum. An attacker who stole fewer than t of the old ones has
-    /// nothing afterwards. Whoever stole fewer than t of the old ones has nothing afterwards. All n KGCs must
-    /// take part; one that lost its share is [repaired](crate::repair) first.
+    /// nothing afterwards. All n KGCs must take part; one that lost its share is [repaired](crate::repair)
+    /// first.
     ///
     /// The old share keeps working until all have finished, and is then to be erased.
     ///

@@ -13,7 +13,7 @@ use super::{EnvelopeError, Kem, SessionId, transform};
 
 /// A session as its sender has it: one encapsulation, then a message key after the other.
 ///
-/// A sender's session. It lives in memory alone: a sender that restarts begins a new one.
+/// It lives in memory alone: a sender that restarts begins a new one.
 #[derive(Debug)]
 pub struct SendingSession {
     chain: Chain,

@@ -13,7 +13,7 @@ use crate::{Error, Handle, Name};
 
 /// Opens the messages of one epoch, each once.
 ///
-/// Opens the messages of an epoch. [`open`](Self::open) decrypts and changes nothing; only an
+/// [`open`](Self::open) decrypts and changes nothing; only an
 /// [accepted](Self::accept) message moves a window. Between the two the caller verifies the signature, if
 /// there is to be one: a message whose signature is forged silences nobody.
 ///

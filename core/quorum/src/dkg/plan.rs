@@ -84,9 +84,8 @@ impl<S: QuorumSuite> Plan<S> {
     /// others'.
     ///
     /// FROST checks proofs only when it has those of all. So it is asked about a ceremony of two, this KGC
-    /// and that dealer, in which this KGC's polynomial is zero; nothing of the result is used. So it is asked
-    /// about a ceremony of two, this KGC and that dealer, in which this KGC's polynomial is zero; nothing of
-    /// what comes out is used. When shares are refreshed there is no secret to know.
+    /// and that dealer, in which this KGC's polynomial is zero; nothing of the result is used. When
+    /// shares are refreshed there is no secret to know.
     pub(super) fn check_proof(&self, from: KgcId, package: round1::Package<S::Frost>) -> Result<(), Error> {
         if self.old.is_some() {
             return Ok(());

@@ -12,7 +12,7 @@ use crate::{Error, Result};
 /// Forms a group of the founder and one member per name, warmed pair by pair. Gives the founder and one
 /// member from the middle.
 ///
-/// Forms a group pair by pair: a pair is added in one commit; the first of it joins, commits and is dropped
+/// A pair is added in one commit; the first of it joins, commits and is dropped
 /// again; the founder and the member from the middle follow. Before each pair `proceed` is asked, with the
 /// number of those who are in, whether to go on; none if it says no. The members that are dropped check each
 /// signature that this process has not checked before.
