@@ -31,7 +31,7 @@ for_each_suite![
 const CHALLENGE: &[u8] = b"cookie of this connection";
 const LABEL: Label = Label::Attributes;
 
-struct Office<S: Suite> {
+struct Issuer<S: Suite> {
     secret: SecretScalar<S>,
     public: VerifiedAuthority<S>,
 }
@@ -47,19 +47,19 @@ fn statement<S: Suite>(secret: &SecretScalar<S>) -> AuthorityStatement<S> {
     }
 }
 
-fn office<S: Suite>(world: &mut World<S>) -> Office<S> {
+fn issuer<S: Suite>(world: &mut World<S>) -> Issuer<S> {
     let secret = SecretScalar::generate(&mut world.rng);
     let signed = world.master.sign_authority(&world.deployment, statement(&secret), &mut world.rng).unwrap();
     let signed = SignedAuthority::decode(&signed.encode()).unwrap();
-    Office { secret, public: signed.verify(&world.deployment).unwrap() }
+    Issuer { secret, public: signed.verify(&world.deployment).unwrap() }
 }
 
 fn ask<S: Suite>(
     world: &mut World<S>,
     keypair: &DroneKeypair<S>,
-    office: &Office<S>,
+    issuer: &Issuer<S>,
 ) -> (DeliveryRequest<S>, PendingDelivery<S>) {
-    let authority = *office.public.fingerprint();
+    let authority = *issuer.public.fingerprint();
     DeliveryRequest::create(
         &world.deployment,
         keypair,
@@ -81,19 +81,19 @@ fn verified<S: Suite>(
 
 fn an_authority_that_the_kgc_vouches_for_is_believed_and_no_other<S: Suite>() {
     let (mut world, mut other) = (World::<S>::new(1), World::<S>::new(2));
-    let office = office(&mut world);
-    assert_eq!(office.public.name, name("orders"));
-    assert_eq!(office.public.parameters, [4; 100]);
-    let again = SignedAuthority::<S>::decode(&office.public.bytes()).unwrap();
-    assert_eq!(again.clone().verify(&world.deployment).unwrap().fingerprint(), office.public.fingerprint());
+    let issuer = issuer(&mut world);
+    assert_eq!(issuer.public.name, name("orders"));
+    assert_eq!(issuer.public.parameters, [4; 100]);
+    let again = SignedAuthority::<S>::decode(&issuer.public.bytes()).unwrap();
+    assert_eq!(again.clone().verify(&world.deployment).unwrap().fingerprint(), issuer.public.fingerprint());
     assert_eq!(again.clone().verify(&other.deployment), Err(Error::InvalidSignature));
     let renamed = Deployment::new(name("elsewhere"), world.master.public());
     assert_eq!(again.verify(&renamed), Err(Error::InvalidSignature));
     // Another KGC's statement of the same authority has another fingerprint.
     let theirs =
-        other.master.sign_authority(&other.deployment, statement(&office.secret), &mut other.rng).unwrap();
+        other.master.sign_authority(&other.deployment, statement(&issuer.secret), &mut other.rng).unwrap();
     let theirs = theirs.verify(&other.deployment).unwrap();
-    assert_ne!(theirs.fingerprint(), office.public.fingerprint());
+    assert_ne!(theirs.fingerprint(), issuer.public.fingerprint());
 }
 
 fn a_statement_of_another_shape_is_no_authority<S: Suite>() {
@@ -129,7 +129,7 @@ fn overlong_parameters_are_not_signed<S: Suite>() {
 
 fn every_corrupted_byte_of_a_statement_is_noticed<S: Suite>() {
     let mut world = World::<S>::new(5);
-    let bytes = office(&mut world).public.bytes();
+    let bytes = issuer(&mut world).public.bytes();
     for position in 0..bytes.len() {
         let mut bad = bytes.clone();
         bad[position] ^= 1 << (position % 8);
@@ -141,28 +141,28 @@ fn every_corrupted_byte_of_a_statement_is_noticed<S: Suite>() {
 
 fn an_enrolled_drone_gets_its_secret_and_nobody_else_does<S: Suite>() {
     let mut world = World::<S>::new(6);
-    let office = office(&mut world);
+    let issuer = issuer(&mut world);
     let (drone, other) = (world.drone(1), world.drone(2));
-    let (request, pending) = ask(&mut world, &drone, &office);
+    let (request, pending) = ask(&mut world, &drone, &issuer);
     let request = DeliveryRequest::decode(&request.encode()).unwrap();
     let request = verified(&world, request).unwrap();
     assert_eq!((request.drone(), request.question()), (drone.public(), &b"my key"[..]));
     assert_eq!(request.digest(), pending.digest());
-    let sealed = request.seal(&office.public, &office.secret, b"the secret", &mut world.rng).unwrap();
+    let sealed = request.seal(&issuer.public, &issuer.secret, b"the secret", &mut world.rng).unwrap();
     let sealed = SealedDelivery::decode(&sealed.encode()).unwrap();
-    assert_eq!(pending.open(&drone, &office.public, &sealed).unwrap().as_slice(), b"the secret");
-    assert_eq!(pending.open(&other, &office.public, &sealed), Err(Error::SealBroken));
+    assert_eq!(pending.open(&drone, &issuer.public, &sealed).unwrap().as_slice(), b"the secret");
+    assert_eq!(pending.open(&other, &issuer.public, &sealed), Err(Error::SealBroken));
     // The drone's key without the erased n: another request of the same drone does not open it.
-    let (_, later) = ask(&mut world, &drone, &office);
-    assert_eq!(later.open(&drone, &office.public, &sealed), Err(Error::SealBroken));
+    let (_, later) = ask(&mut world, &drone, &issuer);
+    assert_eq!(later.open(&drone, &issuer.public, &sealed), Err(Error::SealBroken));
     // Two one-time secrets, one Debug: it prints neither.
     assert_eq!(format!("{later:?}"), format!("{pending:?}"));
 }
 
 fn a_request_is_good_for_its_challenge_alone<S: Suite>() {
     let mut world = World::<S>::new(7);
-    let (office, drone) = (office(&mut world), world.drone(1));
-    let (request, _) = ask(&mut world, &drone, &office);
+    let (issuer, drone) = (issuer(&mut world), world.drone(1));
+    let (request, _) = ask(&mut world, &drone, &issuer);
     let with = |label, challenge: &[u8]| {
         let list = RevocationList::empty();
         request.clone().verify(&world.deployment, label, challenge, &list, NOW).map(|_| ())
@@ -174,8 +174,8 @@ fn a_request_is_good_for_its_challenge_alone<S: Suite>() {
 
 fn another_drones_name_does_not_help<S: Suite>() {
     let mut world = World::<S>::new(8);
-    let (office, drone, victim) = (office(&mut world), world.drone(1), world.drone(2));
-    let (request, _) = ask(&mut world, &drone, &office);
+    let (issuer, drone, victim) = (issuer(&mut world), world.drone(1), world.drone(2));
+    let (request, _) = ask(&mut world, &drone, &issuer);
     // The same request with the victim's public key in front.
     let own = drone.public().encode();
     let mut bytes = victim.public().encode();
@@ -183,14 +183,14 @@ fn another_drones_name_does_not_help<S: Suite>() {
     let forged = DeliveryRequest::decode(&bytes).unwrap();
     assert_eq!(verified(&world, forged).map(|_| ()), Err(Error::InvalidSignature));
     let foreign = World::<S>::new(9).drone(1);
-    let (request, _) = ask(&mut world, &foreign, &office);
+    let (request, _) = ask(&mut world, &foreign, &issuer);
     assert_eq!(verified(&world, request).map(|_| ()), Err(Error::InvalidSignature), "of another KGC");
 }
 
 fn expired_and_revoked_drones_get_nothing<S: Suite>() {
     let mut world = World::<S>::new(10);
-    let (office, drone) = (office(&mut world), world.drone(1));
-    let (request, _) = ask(&mut world, &drone, &office);
+    let (issuer, drone) = (issuer(&mut world), world.drone(1));
+    let (request, _) = ask(&mut world, &drone, &issuer);
     let ends = drone.public().identity.not_after;
     let at = |now, list: &RevocationList| {
         request.clone().verify(&world.deployment, LABEL, CHALLENGE, list, now).map(|_| ())
@@ -206,23 +206,23 @@ fn expired_and_revoked_drones_get_nothing<S: Suite>() {
 
 fn only_the_authority_asked_can_answer<S: Suite>() {
     let mut world = World::<S>::new(11);
-    let (office, drone) = (office(&mut world), world.drone(1));
-    let other = self::office(&mut world);
-    let (request, pending) = ask(&mut world, &drone, &office);
+    let (issuer, drone) = (issuer(&mut world), world.drone(1));
+    let other = self::issuer(&mut world);
+    let (request, pending) = ask(&mut world, &drone, &issuer);
     let request = verified(&world, request).unwrap();
     let wrong = request.seal(&other.public, &other.secret, b"x", &mut world.rng);
     assert_eq!(wrong, Err(Error::WrongAuthority));
     // An attacker who knows everything public, but not a.
-    let forged = request.seal(&office.public, &other.secret, b"x", &mut world.rng).unwrap();
-    assert_eq!(pending.open(&drone, &office.public, &forged), Err(Error::SealBroken));
-    let honest = request.seal(&office.public, &office.secret, b"x", &mut world.rng).unwrap();
+    let forged = request.seal(&issuer.public, &other.secret, b"x", &mut world.rng).unwrap();
+    assert_eq!(pending.open(&drone, &issuer.public, &forged), Err(Error::SealBroken));
+    let honest = request.seal(&issuer.public, &issuer.secret, b"x", &mut world.rng).unwrap();
     assert_eq!(pending.open(&drone, &other.public, &honest), Err(Error::WrongAuthority));
 }
 
 fn every_corrupted_byte_of_a_request_is_noticed<S: Suite>() {
     let mut world = World::<S>::new(12);
-    let (office, drone) = (office(&mut world), world.drone(1));
-    let bytes = ask(&mut world, &drone, &office).0.encode();
+    let (issuer, drone) = (issuer(&mut world), world.drone(1));
+    let bytes = ask(&mut world, &drone, &issuer).0.encode();
     for position in 0..bytes.len() {
         let mut bad = bytes.clone();
         bad[position] ^= 1 << (position % 8);
@@ -234,36 +234,36 @@ fn every_corrupted_byte_of_a_request_is_noticed<S: Suite>() {
 
 fn every_corrupted_byte_of_an_answer_is_noticed<S: Suite>() {
     let mut world = World::<S>::new(13);
-    let (office, drone) = (office(&mut world), world.drone(1));
-    let (request, pending) = ask(&mut world, &drone, &office);
+    let (issuer, drone) = (issuer(&mut world), world.drone(1));
+    let (request, pending) = ask(&mut world, &drone, &issuer);
     let request = verified(&world, request).unwrap();
-    let sealed = request.seal(&office.public, &office.secret, b"x", &mut world.rng).unwrap().encode();
+    let sealed = request.seal(&issuer.public, &issuer.secret, b"x", &mut world.rng).unwrap().encode();
     for position in 0..sealed.len() {
         let mut bad = sealed.clone();
         bad[position] ^= 1 << (position % 8);
         let opened =
-            SealedDelivery::decode(&bad).and_then(|answer| pending.open(&drone, &office.public, &answer));
+            SealedDelivery::decode(&bad).and_then(|answer| pending.open(&drone, &issuer.public, &answer));
         assert!(opened.is_err(), "byte {position}");
         let cut = SealedDelivery::decode(&sealed[..position])
-            .and_then(|answer| pending.open(&drone, &office.public, &answer));
+            .and_then(|answer| pending.open(&drone, &issuer.public, &answer));
         assert!(cut.is_err(), "cut at {position}");
     }
 }
 
 fn an_unattested_answer_is_closed_to_others_and_passes_for_no_attested_one<S: Suite>() {
     let mut world = World::<S>::new(16);
-    let (office, drone, other) = (office(&mut world), world.drone(1), world.drone(2));
-    let (request, pending) = ask(&mut world, &drone, &office);
+    let (issuer, drone, other) = (issuer(&mut world), world.drone(1), world.drone(2));
+    let (request, pending) = ask(&mut world, &drone, &issuer);
     let request = verified(&world, request).unwrap();
     let sealed = request.seal_unattested(b"the secret", &mut world.rng).unwrap();
     let sealed = SealedDelivery::decode(&sealed.encode()).unwrap();
     assert_eq!(pending.open_unattested(&drone, &sealed).unwrap().as_slice(), b"the secret");
     assert_eq!(pending.open_unattested(&other, &sealed), Err(Error::SealBroken));
-    let (_, later) = ask(&mut world, &drone, &office);
+    let (_, later) = ask(&mut world, &drone, &issuer);
     assert_eq!(later.open_unattested(&drone, &sealed), Err(Error::SealBroken));
     // Neither kind opens as the other.
-    assert_eq!(pending.open(&drone, &office.public, &sealed), Err(Error::SealBroken));
-    let attested = request.seal(&office.public, &office.secret, b"x", &mut world.rng).unwrap();
+    assert_eq!(pending.open(&drone, &issuer.public, &sealed), Err(Error::SealBroken));
+    let attested = request.seal(&issuer.public, &issuer.secret, b"x", &mut world.rng).unwrap();
     assert_eq!(pending.open_unattested(&drone, &attested), Err(Error::SealBroken));
     let long = vec![0; MAX_SECRET_LEN + 1];
     assert!(matches!(request.seal_unattested(&long, &mut world.rng), Err(Error::TooLong { .. })));
@@ -271,7 +271,7 @@ fn an_unattested_answer_is_closed_to_others_and_passes_for_no_attested_one<S: Su
 
 fn the_longest_request_fits_its_bound<S: Suite>() {
     let mut world = World::<S>::new(14);
-    let office = office(&mut world);
+    let issuer = issuer(&mut world);
     let long = |number: usize| name(&format!("{}{number:02}", "n".repeat(62)));
     let identity = quiver_ainq::Identity {
         serial: [1; 16],
@@ -286,7 +286,7 @@ fn the_longest_request_fits_its_bound<S: Suite>() {
         .issue_partial_key(&world.deployment, &identity, &value.public(), &mut world.rng)
         .verify(&world.deployment, &identity, &value)
         .unwrap();
-    let (authority, question) = (*office.public.fingerprint(), vec![7; MAX_QUESTION_LEN]);
+    let (authority, question) = (*issuer.public.fingerprint(), vec![7; MAX_QUESTION_LEN]);
     let (request, _) = DeliveryRequest::create(
         &world.deployment,
         &drone,
@@ -304,8 +304,8 @@ fn the_longest_request_fits_its_bound<S: Suite>() {
 
 fn overlong_questions_and_answers_are_refused<S: Suite>() {
     let mut world = World::<S>::new(15);
-    let (office, drone) = (office(&mut world), world.drone(1));
-    let authority = *office.public.fingerprint();
+    let (issuer, drone) = (issuer(&mut world), world.drone(1));
+    let authority = *issuer.public.fingerprint();
     let question = vec![0; MAX_QUESTION_LEN + 1];
     let refused = DeliveryRequest::create(
         &world.deployment,
@@ -317,15 +317,15 @@ fn overlong_questions_and_answers_are_refused<S: Suite>() {
         &mut world.rng,
     );
     assert!(matches!(refused.map(|_| ()), Err(Error::TooLong { .. })));
-    let (request, pending) = ask(&mut world, &drone, &office);
+    let (request, pending) = ask(&mut world, &drone, &issuer);
     let request = verified(&world, request).unwrap();
     let longest = vec![3; MAX_SECRET_LEN];
-    let sealed = request.seal(&office.public, &office.secret, &longest, &mut world.rng).unwrap();
+    let sealed = request.seal(&issuer.public, &issuer.secret, &longest, &mut world.rng).unwrap();
     assert_eq!(sealed.encode().len(), SealedDelivery::<S>::MAX_LEN);
     let sealed = SealedDelivery::decode(&sealed.encode()).unwrap();
-    assert_eq!(pending.open(&drone, &office.public, &sealed).unwrap().as_slice(), longest);
+    assert_eq!(pending.open(&drone, &issuer.public, &sealed).unwrap().as_slice(), longest);
     let longer = vec![3; MAX_SECRET_LEN + 1];
-    let refused = request.seal(&office.public, &office.secret, &longer, &mut world.rng);
+    let refused = request.seal(&issuer.public, &issuer.secret, &longer, &mut world.rng);
     assert!(matches!(refused, Err(Error::TooLong { .. })));
     let endless = vec![0; SealedDelivery::<S>::MAX_LEN + 1];
     assert!(matches!(SealedDelivery::<S>::decode(&endless), Err(Error::TooLong { .. })));
