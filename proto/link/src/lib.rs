@@ -2,10 +2,8 @@
 //!
 //! A board runs the same role machine as a service does. Its gateway is a relay: it sends the board a
 //! driver's inputs (connections, received messages, the time), and the board sends the machine's outputs
-//! (messages and their receivers). Its gateway is a relay: it tells the board what a driver tells a machine
-//! (who is connected, what was received, what time it is), and the board says what a machine tells its driver
-//! (what to transmit, and to whom). The gateway understands nothing of what it relays and is trusted with
-//! nothing: it can delay and drop, and what it alters does not verify.
+//! (messages and their receivers). The gateway reads nothing of what it relays and is not trusted: it can
+//! delay and drop messages, and what it alters does not verify.
 //!
 //! Four layers, each of which can be used alone:
 //!

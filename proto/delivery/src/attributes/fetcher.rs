@@ -1,10 +1,8 @@
-//! Fetches a drone's attribute keys (docs/protocol.md §4.2): edges and leaders alike, over a connection to
-//! the KGC.
+//! Fetches the attribute keys of an edge or a leader from the KGC (docs/protocol.md §4.2).
 //!
-//! A part of its own, so that a service runs it when it needs keys and ends it when it has them. It persists
-//! nothing: the application stores its events, and lost keys are fetched again. It persists nothing: what it
-//! reports is stored by whoever runs it, and what was lost is fetched again. Interrupted, it goes on where it
-//! was, because it says which keys it holds.
+//! A service runs it when it needs keys and ends it when it has them. It persists nothing: the application
+//! stores its events, and lost keys are fetched again. After an interruption it resumes, because its request
+//! names the keys that it holds.
 
 mod interface;
 
@@ -97,9 +95,8 @@ impl<S: Suite> Fetcher<S> {
         })
     }
 
-    /// Also asks for the revocation list, if there is a newer one than that of this number, which is held; 0
-    /// for none. For a drone that joins groups anonymously: it takes lists from no other source. For a drone
-    /// that joins groups without its name: it takes lists from nobody else.
+    /// Also requests the revocation list, if there is a newer one than the list held, number `held` (0 for
+    /// `None`). For a drone that joins groups anonymously: it takes lists from no other source.
     #[cfg(feature = "services")]
     #[must_use]
     pub fn asking_for_revocations(mut self, held: u64) -> Self {

@@ -24,9 +24,8 @@ pub struct Granted {
 
 /// The master key of one authority, at work.
 pub trait KeyMaker: fmt::Debug + Send {
-    /// Sets the time. Returns the number of the current period, if the authority's keys end. Returns the
-    /// number of the period that what is made from now on ends with, if it ends: a drone that holds the key
-    /// of an earlier period is given another.
+    /// Sets the time. Returns the number of the current period, with which keys issued from now on end;
+    /// `None` if this authority's keys do not end. A drone with the key of an earlier period is issued another.
     fn begin_period(&mut self, now: UnixTime) -> Option<u64> {
         let _ = now;
         None

@@ -3,9 +3,6 @@
 //! KGCs are asked in waves, as many at a time as are still needed and some ahead. A KGC that is silent,
 //! refuses or sends a wrong share is replaced by another. The key is combined first and checked once; only if
 //! it is wrong are the shares checked one by one. It persists nothing: the application stores its events.
-//! Whoever stays silent, says no or sends a wrong share is made up for by another. The key is combined first
-//! and checked once; only if it is wrong are the shares looked at one by one. It persists nothing: what it
-//! reports is stored by whoever runs it.
 
 mod answers;
 mod collection;
@@ -30,9 +27,9 @@ use self::link::{Link, Stage};
 use super::authority::ReleaseAuthority;
 use super::query::ShareResponse;
 
-/// Keys collected at a time.
+/// Maximum number of keys collected at a time.
 pub const MAX_COLLECTIONS: usize = 64;
-/// Keys kept.
+/// Maximum number of keys kept in memory (§4.3).
 pub const MAX_KEPT: usize = 256;
 /// KGCs connected at a time.
 const MAX_LINKS: usize = 256;

@@ -21,9 +21,9 @@ pub(crate) struct Registry {
     revoked_serials: BTreeSet<[u8; 16]>,
 }
 
-/// Greatest number of rounds for one token to which a KGC contributes, for ever. Every round gives another
-/// key. Every round gives another key. One is enough where every KGC does as it should; the others are for
-/// KGCs that send wrong shares or none, and for drones that crash in between.
+/// Maximum number of rounds for one token to which a KGC ever contributes. Every round gives another key. One
+/// round is enough if all KGCs are honest; the others are for KGCs that send wrong shares or none, and for
+/// drones that crash in between.
 pub(super) const MAX_ROUNDS: u32 = 8;
 
 /// A token that is bound to a request.

@@ -86,9 +86,8 @@ impl Transfer {
         Some((fragment, again))
     }
 
-    /// Notes the fragments that the other side has. Returns, if there are new ones, how many fragments had
-    /// been sent with the newest of them. If that is news, how many fragments had been sent with the newest
-    /// of it. What was sent before that one and is not there was lost.
+    /// Marks the fragments that the other side acknowledges. If some are new, returns how many fragments had
+    /// been sent up to the newest of them: an earlier one that is not acknowledged was lost.
     ///
     /// # Errors
     /// If it claims fragments that were not sent.
