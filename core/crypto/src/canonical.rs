@@ -34,8 +34,7 @@ impl Writer {
     }
 
     /// Starts with room for `capacity` bytes. An encoding that holds a secret needs it: a buffer that grows
-    /// leaves copies that are never erased. An encoding that holds a secret needs it: a buffer that grows
-    /// leaves copies behind which nobody erases.
+    /// leaves copies that are never erased.
     #[must_use]
     pub fn with_capacity(capacity: usize) -> Self {
         Self(Vec::with_capacity(capacity))

@@ -11,8 +11,8 @@ const BLOCK: [u8; 64] = [0; 64];
 /// `N` uniform bytes out of a message and a domain separation tag, both given in parts: `expand_message_xmd`
 /// of RFC 9380, section 5.3.1, with SHA-256.
 ///
-/// N is at most 255 · 32. A tag with more than 255 bytes is hashed, as section 5.3.3 says. Of a tag with more
-/// than 255 bytes the hash is taken, as section 5.3.3 says. Parts are not told apart.
+/// N is at most 255 · 32. A tag with more than 255 bytes is hashed, as section 5.3.3 says. The boundaries of
+/// the parts do not count: only their concatenation is hashed.
 #[must_use]
 pub fn expand_message<const N: usize>(tag: &[&[u8]], message: &[&[u8]]) -> [u8; N] {
     const { assert!(N <= 255 * 32, "expand_message_xmd has at most 255 blocks") };

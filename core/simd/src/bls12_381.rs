@@ -1,9 +1,9 @@
 //! BLS12-381 on vector lanes: eight points of G1, or eight Miller loops, at once.
 //!
 //! The same steps on hundreds of points are done on eight of them side by side, one in each lane of 512-bit
-//! vectors, where a processor has AVX-512 IFMA. That is asked at run time: [`Lanes::detect`]. That is asked
-//! at run time: [`Lanes::detect`]. There is nothing here for other processors; `quiver-pairing` has it, in
-//! whose place this module computes, and with the same results.
+//! vectors, where a processor has AVX-512 IFMA. [`Lanes::detect`] checks at run time. There is nothing here
+//! for other processors; `quiver-pairing` has it, in whose place this module computes, and with the same
+//! results.
 //!
 //! | module | what it has |
 //! |---|---|

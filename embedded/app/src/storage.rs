@@ -10,8 +10,6 @@
 //!
 //! Power may fail at any word. Before the slot is complete the former state counts, afterwards the new one,
 //! and an interrupted write is cleared at the next start by moving the newest slot to the other page of keys
-//! and erasing this one. Before the slot is complete the former state counts, afterwards the new one, and
-//! what was left half done is cleared at the next start by moving the newest slot to the other page of keys
 //! and erasing this one. Nothing relies on what an interrupted erasure leaves behind, and no word is written
 //! more than twice between two erasures, once with zeros, as an nRF52840 allows (product specification, NVMC:
 //! `nWRITE` = 2).

@@ -160,9 +160,7 @@ pub async fn run(
 }
 
 /// Receives until this moment, or until there is a frame to send. A frame that is on air by then is received
-/// to its end: its sender would have to repeat it, and the channel is not clear before. A frame that is on
-/// air by then is heard to its end: whoever sends it would have to repeat it, and the channel is not clear
-/// before.
+/// to its end: its sender would have to repeat it, and the channel is not clear before.
 async fn listen_until(radio: &mut Radio<'_>, end: Option<Instant>) {
     let mut packet = Packet::new();
     let mut ended = pin!(async {

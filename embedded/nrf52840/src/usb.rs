@@ -113,8 +113,7 @@ impl Function {
     }
 }
 
-/// Runs USB for ever. `serial` distinguishes boards on the same host; 16 digits. `serial` tells one board
-/// from another on the same host; 16 digits.
+/// Runs USB for ever. `serial` distinguishes boards on the same host; 16 digits.
 pub async fn run<I>(
     usbd: Peri<'static, peripherals::USBD>,
     irqs: I,

@@ -20,9 +20,8 @@ pub const KEYS_LIMIT: usize = 64;
 /// First byte of an encoded identity.
 const VERSION: u8 = 1;
 
-/// Keys of conditions under one master key. Secret: its holder opens files encrypted to these conditions.
-/// Secret: whoever has it opens what is encrypted to these conditions. As text `AGE-PLUGIN-QUIVER-1…`, which
-/// decodes to
+/// Keys of conditions under one master key. Secret: its holder opens files encrypted to these conditions. As
+/// text `AGE-PLUGIN-QUIVER-1…`, which decodes to
 ///
 /// | bytes | what |
 /// |---|---|

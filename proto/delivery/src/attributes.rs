@@ -4,9 +4,7 @@
 //! A drone has one grant at each authority: a policy, a set of attributes or values of fields, as its scheme
 //! has it. Two deliveries for one grant are two keys with randomness of their own, which is safe, so that
 //! nothing secret need be stored for repeats; a drone that holds the key of the grant in force gets no other.
-//! What is handed out for one grant twice is two keys with randomness of their own, which is safe, so that
-//! nothing secret need be stored for repeats; a drone that holds the key of the grant in force is told so
-//! instead. That a key was issued is durable before it leaves.
+//! That a key was issued is durable before it leaves.
 //!
 //! | module | what it has |
 //! |---|---|

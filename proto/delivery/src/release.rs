@@ -2,10 +2,9 @@
 //! (docs/protocol.md §4.3).
 //!
 //! Every KGC decides for itself, by its own clock, its own operator's approvals and its own policies, and
-//! denies what none of them allows. A drone needs the shares of any t; a single KGC is a quorum of one. A
-//! drone needs the shares of any t; a single KGC is a quorum of one. An answer does not show from whom it
-//! comes (it is an [unattested delivery](quiver_ainq::delivery)): a wrong share shows itself when the key
-//! does not come out right, and a refusal ends nothing but one attempt.
+//! denies what none of them allows. A drone needs the shares of any t; a single KGC is a quorum of one. An
+//! answer does not show who sent it (it is an [unattested delivery](quiver_ainq::delivery)): a wrong share
+//! shows itself when the key does not come out right, and a refusal ends nothing but one attempt.
 //!
 //! | module | what it has |
 //! |---|---|

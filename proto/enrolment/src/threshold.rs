@@ -2,10 +2,8 @@
 //!
 //! The machines run over any [`Suite`], FROST over a [`QuorumSuite`]. The difference is behind two
 //! interfaces, whose implementations [`Kgcs::quorum`](crate::Kgcs::quorum) and [`MasterShare::new`] provide,
-//! so that only the configuration of a machine has to know it. So that only whoever sets a machine up has to
-//! know one from the other, what depends on it stands behind two interfaces, which
-//! [`Kgcs::quorum`](crate::Kgcs::quorum) and [`MasterShare::new`] put there. A machine for a single KGC is
-//! made without them and links nothing of FROST.
+//! so that only the configuration of a machine has to know it. A machine for a single KGC is made without
+//! them and links nothing of FROST.
 
 pub(crate) mod frost;
 #[cfg(feature = "services")]

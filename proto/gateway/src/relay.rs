@@ -101,7 +101,7 @@ pub(crate) struct Node {
 impl Node {
     /// Starts a node with a fresh transport key that keeps connections to these addresses, and subscribes to
     /// the group's topic if there is a group. Messages longer than `longest` bytes are reported but not
-    /// passed on. Messages longer than `longest` bytes are told of but not passed on.
+    /// passed on.
     pub(crate) fn start(
         route: Route,
         addresses: &[Multiaddr],

@@ -28,8 +28,7 @@ pub struct GroupMessage {
 }
 
 /// The sender's signature of a group message. As bytes: an attacker without the group key can write anything
-/// here, so that no point is decoded before the seal has opened. As bytes: whoever has no group key can write
-/// what it likes here, so that no point is decoded before the seal has opened.
+/// here, so that no point is decoded before the seal has opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     /// Public key of the signer: (D, R, P), encoded.

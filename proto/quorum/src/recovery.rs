@@ -9,9 +9,8 @@
 //! ```
 //!
 //! Nothing of it is stored. A helper that restarted has another nonce, so that its earlier randomness is
-//! void; the member starts over whenever helpers are silent. A helper that restarted has another nonce, so
-//! that what it drew before is good for nothing; the member starts over whenever helpers fall silent. Of t
-//! helpers who offer the same public shares one at least is honest.
+//! void; the member starts over whenever helpers are silent. Of t helpers who offer the same public shares
+//! one at least is honest.
 //!
 //! A member that a refresh has left behind, with shares of an earlier version, recovers in the same way.
 

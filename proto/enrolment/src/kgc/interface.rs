@@ -36,8 +36,7 @@ pub struct KgcConfig<S: Suite> {
 pub enum KgcCommand {
     /// Sign and distribute a revocation list that also names these. Of those that were enrolled here the KGC
     /// uses its own records. Drones that wait for a signature are not durable: the caller stores them, and
-    /// gives them again after a start. Of those that were enrolled here the KGC goes by its own records. What
-    /// waits to be signed is not durable: the caller has it so, and says it again after a start.
+    /// gives them again after a start.
     RevokeDrones(Vec<Revoked>),
     /// A revocation list that the quorum signed, encoded: kept and spread if it holds and is newer.
     TakeRevocations(Vec<u8>),

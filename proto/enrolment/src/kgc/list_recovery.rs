@@ -3,8 +3,7 @@
 //! it has that.
 //!
 //! A claim of such a number is an unsigned query. So the claimant is asked for its list, and a claim alone
-//! stops nothing for longer than [`PATIENCE`], once in [`REST`]. So the claimant is asked for its list, and a
-//! claim alone stops nothing for longer than [`PATIENCE`], once in [`REST`].
+//! stops nothing for longer than [`PATIENCE`], once in [`REST`].
 
 use alloc::collections::BTreeMap;
 use core::time::Duration;

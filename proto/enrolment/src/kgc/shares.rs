@@ -2,12 +2,10 @@
 //!
 //! The drone is FROST's coordinator, and untrusted. A KGC signs no byte that the drone chose: identity and
 //! P_i are those of the request to which the token is pinned, P_pub is the deployment's; the coordinator
-//! chooses the commitments alone. Of what it sends a KGC signs no byte: identity and P_i are those of the
-//! request that the token is pinned to, P_pub is the deployment's; the coordinator chooses the commitments
-//! alone. Because every KGC pins the first request it sees for a token, before its first answer, and t KGCs
-//! are more than half of them, no two requests for one token get t shares of KGCs that keep to this. Every
-//! round gives another key for the same drone, so a KGC contributes to [few](super::registry::MAX_ROUNDS) per
-//! token, and to none once the drone proved that it holds one.
+//! chooses the commitments alone. Because every KGC pins the first request it sees for a token, before its
+//! first answer, and t KGCs are more than half of them, no two requests for one token get t shares of KGCs
+//! that keep to this. Every round gives another key for the same drone, so a KGC contributes to
+//! [few](super::registry::MAX_ROUNDS) per token, and to none once the drone proved that it holds one.
 
 use quiver_ainq::{Handle, Label, Suite, VerifiedRequest};
 use quiver_machine::{Now, Offence, Peer};
