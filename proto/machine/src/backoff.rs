@@ -1,4 +1,4 @@
-//! How long to wait before trying again.
+//! Waiting times between attempts, with exponential backoff.
 
 use core::time::Duration;
 
@@ -10,11 +10,11 @@ pub struct Backoff {
     first: Duration,
     longest: Duration,
     current: Duration,
-    /// How often an answer that may take its time did not come.
+    /// Number of slow answers in a row that did not come.
     missed: u32,
 }
 
-/// How often patience doubles.
+/// Maximum number of doublings of the patience.
 const MAX_MISSED: u32 = 3;
 
 impl Backoff {
@@ -37,8 +37,9 @@ impl Backoff {
         self.missed = (self.missed + 1).min(MAX_MISSED);
     }
 
-    /// How long to wait for an answer that may take its time: twice as long after each that did not come, to eight times as
-    /// long. Thousands who all give up what is on its way to them, and ask anew, would never be served.
+    /// Time to wait for an answer that may be slow: doubles with each answer that does not come, up to eight
+    /// times `usual`. Without this, thousands of askers that all give up answers under way and ask again
+    /// would never be served.
     pub fn patience(&self, usual: Duration) -> Duration {
         usual * (1 << self.missed)
     }

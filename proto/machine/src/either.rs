@@ -2,7 +2,8 @@
 
 use core::convert::Infallible;
 
-/// Of a [`Node`](crate::Node), the primary's (left) or its parts' (right); of a pair of parts, the first's or the second's.
+/// Of a [`Node`](crate::Node), the primary's (left) or its parts' (right); of a pair of parts, the first's or
+/// the second's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Either<L, R> {
     /// The first.

@@ -4,7 +4,8 @@ use alloc::boxed::Box;
 use core::any::Any;
 use core::fmt;
 
-/// A piece of a machine's work that takes long: it has all that it needs, its randomness included, so that what comes of it does not depend on who does it and when.
+/// A piece of a machine's work that takes long: it has all that it needs, its randomness included, so that
+/// what comes of it does not depend on who does it and when.
 pub struct Job(Box<dyn FnOnce() -> Finished + Send + Sync>);
 
 impl Job {
@@ -26,7 +27,7 @@ impl fmt::Debug for Job {
     }
 }
 
-/// What came of a [`Job`], to be given back to its machine.
+/// Result of a [`Job`], to be returned to its machine.
 pub struct Finished(Box<dyn Any + Send>);
 
 impl Finished {

@@ -1,10 +1,11 @@
 //! The contract between Quiver's roles and whatever drives them, and what the roles share.
 //!
-//! Each role is a [`Machine`]: time and randomness are arguments, bytes go in, bytes and [`Output`]s come out. The same
-//! code runs in the services over libp2p, in the simulator with thousands of drones, on a microcontroller and in
-//! tests on a virtual clock. Collections iterate in a fixed order, so that one seed gives one trace.
+//! Each role is a [`Machine`]: time and randomness are arguments, bytes go in, bytes and [`Output`]s come
+//! out. The same code runs in the services over libp2p, in the simulator with thousands of drones, on a
+//! microcontroller and in tests on a virtual clock. Collections iterate in a fixed order, so that one seed
+//! gives one trace.
 //!
-//! What a peer gets wrong becomes an event that blames it ([`Offence`]); it never stops a machine and never panics.
+//! A peer's error becomes an event that blames it ([`Offence`]); it never stops a machine and never panics.
 #![cfg_attr(
     feature = "std",
     doc = concat!(

@@ -1,14 +1,15 @@
 //! The contract between a role and whatever drives it: two calls, no I/O.
 //!
-//! [`Machine::handle_input`] takes a timeout, a received message or a command together with the time and a source of
-//! randomness; [`Machine::poll_output`] yields what to do. The shape follows the sans-IO libraries of the field
-//! (quinn-proto, str0m). Bytes go in and bytes come out, so that a driver knows neither suite nor message.
+//! [`Machine::handle_input`] takes a timeout, a received message or a command together with the time and a
+//! source of randomness; [`Machine::poll_output`] yields what to do. The shape follows the sans-IO libraries
+//! of the field (quinn-proto, str0m). Bytes go in and bytes come out, so that a driver knows neither suite
+//! nor message.
 //!
 //! A driver keeps four rules:
 //!
 //! 1. After construction and after every input it drains [`Machine::poll_output`] until [`Output::Timeout`].
-//! 2. Every [`Output::Persist`] is durable before any [`Output::Transmit`] that follows it leaves. If it cannot be made
-//!    durable, nothing is transmitted and no further input is taken until it is.
+//! 2. Every [`Output::Persist`] is durable before any [`Output::Transmit`] that follows it leaves. If it
+//!    cannot be made durable, nothing is transmitted and no further input is taken until it is.
 //! 3. On start the machine is rebuilt from what was persisted.
 //! 4. Transmission is one-way and may fail silently; machines keep their own deadlines.
 
@@ -22,7 +23,7 @@ use rand_core::CryptoRngCore;
 
 use crate::job::{Finished, Job};
 
-/// What the driver's clocks say.
+/// Readings of the driver's clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Now {
     /// Time since an arbitrary start; never goes back. Deadlines are on this clock.
@@ -31,7 +32,7 @@ pub struct Now {
     pub unix: UnixTime,
 }
 
-/// How far the clocks of two machines may be apart, in seconds. Beyond, people are told.
+/// Tolerated difference between the clocks of two machines, in seconds. A greater one is reported to people.
 pub const CLOCK_TOLERANCE: UnixTime = 600;
 
 /// A connection partner, named by the driver. A handle is not reused while the machine lives.
@@ -47,8 +48,8 @@ pub enum Route {
     Leader,
     /// They dialled us.
     Inbound,
-    /// It is this KGC of the quorum that we belong to, whichever of us dialled: its transport identity is pinned, and the
-    /// driver has authenticated it.
+    /// It is this KGC of the quorum that we belong to, whichever of us dialled: its transport identity is
+    /// pinned, and the driver has authenticated it.
     Member(KgcId),
 }
 
@@ -61,7 +62,7 @@ pub enum Via {
     Group,
 }
 
-/// What a driver tells a machine.
+/// Input of a machine, from its driver.
 #[derive(Clone, Copy, Debug)]
 pub enum Input<'a, C> {
     /// The deadline of the last [`Output::Timeout`] has come (or might have: early calls are harmless).
@@ -80,15 +81,16 @@ pub enum Input<'a, C> {
     },
     /// A message came. At most [`MAX_MESSAGE_LEN`] bytes; longer ones are blamed on the sender.
     Received {
-        /// Who handed it over (not necessarily who wrote it).
+        /// The peer that delivered it (not necessarily its author).
         from: Peer,
         /// By which way: what came by the group may have been published by anybody.
         via: Via,
         /// The encoded message.
         bytes: &'a [u8],
     },
-    /// The machine may be a copy of what it was before, brought back with its memory, and another copy may be running: the
-    /// clocks have jumped apart. Treated as a start is, but for connections: what must not happen twice begins anew.
+    /// The machine may be a copy of what it was before, brought back with its memory, and another copy may be
+    /// running: the clocks have jumped apart. Treated as a start is, but for connections: what must not
+    /// happen twice begins anew.
     Resumed,
     /// The operator or the application wants something.
     Command(C),
@@ -103,7 +105,7 @@ pub enum Destination {
     Group,
 }
 
-/// What a peer is disconnected for: no honest one does it, whenever its messages come and whatever was said to it.
+/// Reason to disconnect a peer: no honest peer does it, at whatever time its messages arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Misdeed {
     /// It sent, over its own connection, a signature that is none.
@@ -123,7 +125,7 @@ impl Misdeed {
     }
 }
 
-/// What a machine wants done, in order.
+/// Output of a machine, in order.
 #[derive(Debug)]
 pub enum Output<E, R> {
     /// Make this durable before anything that follows is transmitted.
@@ -139,17 +141,18 @@ pub enum Output<E, R> {
     Event(E),
     /// Disconnect this peer and never talk to it again.
     Block(Peer),
-    /// Whether a hub passes this peer's group messages on, and takes them itself. Nobody's are unless the machine says so;
-    /// it ends with the connection.
+    /// Whether a hub passes this peer's group messages on, and takes them itself. Nobody's are unless the
+    /// machine says so; it ends with the connection.
     Relay {
-        /// Whose.
+        /// The peer.
         peer: Peer,
         /// Whether it is.
         allowed: bool,
     },
-    /// Disconnect this peer and refuse it for a while: for longer each time. A driver disconnects nobody whom it dialled.
+    /// Disconnect this peer and refuse it for a while: for longer each time. A driver disconnects nobody whom
+    /// it dialled.
     Penalize {
-        /// Whom.
+        /// The peer to disconnect.
         peer: Peer,
         /// For what.
         misdeed: Misdeed,
@@ -175,21 +178,23 @@ impl<E, R> Output<E, R> {
 
 /// A role: deterministic, given its inputs.
 pub trait Machine {
-    /// What the operator or application may ask.
+    /// Command of the operator or the application.
     type Command;
-    /// What it reports.
+    /// Event reported to the application.
     type Event;
-    /// What must survive a crash.
+    /// Record that must survive a crash.
     type Record;
 
-    /// Takes one input. Never panics and never fails: what is wrong with an input is an event that blames its sender.
+    /// Takes one input. Never panics and never fails: what is wrong with an input is an event that blames its
+    /// sender.
     fn handle_input(&mut self, now: Now, input: Input<'_, Self::Command>, rng: &mut dyn CryptoRngCore);
 
     /// The next thing to do. Ends with [`Output::Timeout`].
     fn poll_output(&mut self) -> Output<Self::Event, Self::Record>;
 
-    /// Work to be done elsewhere, if the machine was set up to let its driver do some: the driver asks after every input until there is none, does the work where
-    /// it holds nobody up, and gives each result to [`finish_job`](Self::finish_job).
+    /// Work to be done elsewhere, if the machine was set up to let its driver do some: the driver asks after
+    /// every input until there is none, does the work where it holds nobody up, and gives each result to
+    /// [`finish_job`](Self::finish_job).
     fn take_job(&mut self) -> Option<Job> {
         None
     }

@@ -7,19 +7,21 @@ use quiver_message::MessageError;
 
 use crate::{Misdeed, Offence, Peer};
 
-/// How much garbage a connection may bring: a bad line, or a peer of another version, brings some.
+/// Maximum number of unreadable messages per connection: a bad line, or a peer of another version, sends
+/// some.
 const MAX_GARBAGE: u8 = 16;
 
-/// How much garbage each connected peer sent so far.
+/// Number of unreadable messages that each connected peer has sent.
 #[derive(Debug, Default)]
 pub struct Misdeeds {
     garbage: BTreeMap<Peer, u8>,
 }
 
 impl Misdeeds {
-    /// What a peer is to be disconnected for, if it is, because of something that it sent over its own connection.
+    /// The reason to disconnect a peer for what it sent over its own connection; `None` if there is none.
     ///
-    /// Stale, replayed and misplaced messages are none: honest peers send them when they are late or were misled.
+    /// Stale, replayed and misplaced messages are none: honest peers send them when they are late or were
+    /// misled.
     pub fn weigh(&mut self, peer: Peer, offence: &Offence) -> Option<Misdeed> {
         let garbage = match offence {
             // §13.8: a signature that is none.

@@ -1,4 +1,5 @@
-//! A machine composed of a primary role and parts beside it: a KGC with what it delivers, a drone with its envelopes.
+//! A machine composed of a primary role and parts beside it: a KGC with what it delivers, a drone with its
+//! envelopes.
 
 use core::fmt;
 use core::ops::Deref;
@@ -12,7 +13,8 @@ use crate::{
     Revocations, Via, earlier,
 };
 
-/// A role that parts can be put beside: it has what they share, and takes the messages that none of them wants.
+/// A role that parts can be put beside: it has what they share, and takes the messages that none of them
+/// wants.
 pub trait Primary: Machine {
     /// The suite of its deployment.
     type Suite: Suite;
@@ -35,7 +37,7 @@ pub trait Primary: Machine {
     /// Reports what a peer did wrong, and has it disconnected if need be.
     fn blame(&mut self, from: (Peer, Via), offence: Offence);
 
-    /// What its parts go by.
+    /// The state that its parts use.
     fn shared(&self) -> Shared<'_, Self::Suite>;
 
     /// The deployment it belongs to.
@@ -54,7 +56,7 @@ pub trait Primary: Machine {
     }
 }
 
-/// What a primary role shares with the parts beside it.
+/// State that a primary role shares with the parts beside it.
 #[derive(Clone, Copy)]
 pub struct Shared<'a, S: Suite> {
     /// The deployment it belongs to.
@@ -69,9 +71,9 @@ pub struct Shared<'a, S: Suite> {
 
 /// A primary role and its parts as one machine, for one driver.
 ///
-/// A message is decoded once and offered to the parts; what none takes is the primary's. Parts go by the revocation list
-/// and the keypair that the primary has when they are called. What the primary puts out comes first, so that what it makes
-/// durable is durable before a part sends.
+/// A message is decoded once and offered to the parts; a message that no part takes is the primary's. Parts
+/// use the revocation list and the keypair that the primary has when they are called. The primary's outputs
+/// come first, so that its records are durable before a part sends.
 pub struct Node<P: Primary, Q: Part<P::Suite>> {
     primary: P,
     parts: Q,
@@ -84,7 +86,7 @@ impl<P: Primary, Q: Part<P::Suite>> Node<P, Q> {
         Self { primary, parts, out: Outbox::new() }
     }
 
-    /// Takes them apart; what was to be put out is lost.
+    /// Returns the primary and the parts; outputs not yet polled are lost.
     pub fn into_inner(self) -> (P, Q) {
         (self.primary, self.parts)
     }

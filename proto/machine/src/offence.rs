@@ -1,9 +1,9 @@
-//! What a peer did wrong.
+//! Offences of peers: messages that fail a check.
 
 use quiver_ainq::Error as AinqError;
 use quiver_message::MessageError;
 
-/// What a peer did wrong. The machine's state is as it was before the message came.
+/// Offence of a peer. The machine's state is as it was before the message came.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Offence {
@@ -26,7 +26,7 @@ pub enum Offence {
     #[cfg(feature = "envelopes")]
     #[error("{0}")]
     Envelope(quiver_abe::envelope::EnvelopeError),
-    /// What a member of a quorum said does not hold.
+    /// A quorum member's message fails a check.
     #[cfg(feature = "quorum")]
     #[error("{0}")]
     Quorum(#[from] quiver_quorum::Error),

@@ -1,4 +1,4 @@
-//! What a machine wants done, in order, until the driver polls it.
+//! Queue of a machine's outputs, in order, until the driver polls them.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -76,7 +76,7 @@ impl<E, R> Outbox<E, R> {
         self.queue.push_back(Output::Penalize { peer, misdeed });
     }
 
-    /// Puts out what another put out, as `event` and `record` make it.
+    /// Appends the outputs of another outbox, converted by `event` and `record`.
     pub(crate) fn append<F, Q>(&mut self, other: Outbox<F, Q>, event: fn(F) -> E, record: fn(Q) -> R) {
         self.queue.extend(other.queue.into_iter().map(|output| output.map(event, record)));
     }
@@ -86,7 +86,8 @@ impl<E, R> Outbox<E, R> {
         if let Some(output) = self.queue.pop_front() {
             return output;
         }
-        // A mass re-key leaves megabytes of capacity behind, and most drones have nothing to say most of the time.
+        // A mass re-key leaves megabytes of capacity behind, and most drones have nothing to say most of the
+        // time.
         self.queue = VecDeque::new();
         Output::Timeout(deadline)
     }

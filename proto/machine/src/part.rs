@@ -1,4 +1,5 @@
-//! A part of a machine: a protocol with state of its own that shares a drone's or a KGC's connections, clock and key.
+//! A part of a machine: a protocol with state of its own that shares a drone's or a KGC's connections, clock
+//! and key.
 
 use alloc::vec::Vec;
 use core::convert::Infallible;
@@ -10,7 +11,7 @@ use rand_core::CryptoRngCore;
 
 use crate::{Either, Now, Offence, Outbox, Peer, Revocations, Route, earlier};
 
-/// What a part sees and uses while it handles one input.
+/// State that a part reads and changes while it handles one input.
 ///
 /// The part's own state is not in it: a part owns that, and nobody else changes it.
 pub struct Context<'a, S: Suite, E, R> {
@@ -41,7 +42,7 @@ impl<S: Suite, E, R> Context<'_, S, E, R> {
         self.out.send_to_group(self.deployment, message);
     }
 
-    /// The context of one of two parts: what it puts out is put out here, as `event` and `record` make it.
+    /// The context of one of two parts: its outputs are converted by `event` and `record`.
     fn within<F, Q, T>(
         &mut self,
         event: fn(F) -> E,
@@ -57,7 +58,7 @@ impl<S: Suite, E, R> Context<'_, S, E, R> {
     }
 }
 
-/// What a part made of a message.
+/// Result of offering a message to a part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Handled {
     /// It was for this part.
@@ -72,11 +73,11 @@ pub enum Handled {
 ///
 /// Two parts are one ([`Either`] command, event and record), and so is a part that may be missing.
 pub trait Part<S: Suite> {
-    /// What the operator or application may ask.
+    /// Command of the operator or the application.
     type Command;
-    /// What it reports.
+    /// Event reported to the application.
     type Event;
-    /// What must survive a crash.
+    /// Record that must survive a crash.
     type Record;
 
     /// Whether it takes messages at all. Where none does, the primary role decodes what it takes in one go.

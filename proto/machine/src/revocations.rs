@@ -11,10 +11,10 @@ use quiver_message::{Message, RevocationQuery};
 
 use crate::Rate;
 
-/// What is held before any list was seen.
+/// The list held before any other was received.
 static NONE: RevocationList = RevocationList::empty();
 
-/// How often a peer is sent the list: it is up to 1 MiB for a question of a few bytes.
+/// Rate at which a peer is sent the list: it has up to 1 MiB, for a query of a few bytes.
 pub const REVOCATION_LIST_RATE: Rate = Rate { burst: 4, refill: Duration::from_secs(15) };
 
 /// The newest verified list seen, if any. Its number never goes back.
@@ -70,12 +70,12 @@ impl<S: Suite> Revocations<S> {
         self.newest.as_deref().map(VerifiedRevocationList::leaders_only)
     }
 
-    /// What to ask for.
+    /// Query for a list newer than the one held.
     pub fn query(&self) -> RevocationQuery {
         RevocationQuery { number: self.number(), max_len: self.max_len }
     }
 
-    /// What to answer to somebody who holds the list of this number: ours, if it is newer, in the longest form that the asker
+    /// Answer to a query: the list held, if it is newer than the asker's, in the longest form that the asker
     /// takes.
     pub fn answer(&self, query: &RevocationQuery) -> Option<Message<S>> {
         let newer = self.newest.as_ref().filter(|list| list.number > query.number)?;
@@ -89,7 +89,7 @@ impl<S: Suite> Revocations<S> {
         Some(Message::RevocationList(quiver_message::RevocationList { list: list?.to_vec() }))
     }
 
-    /// When the list held is stale; none without a list.
+    /// Time at which the list held becomes stale; `None` without a list.
     pub fn next_update(&self) -> Option<UnixTime> {
         let list = self.list();
         (list.number > 0).then_some(list.next_update)
@@ -105,8 +105,8 @@ impl<S: Suite> Revocations<S> {
         self.list().names(public)
     }
 
-    /// Takes a list from anywhere: kept if it is newer and verifies. Returns whether it was. One without its edges is kept
-    /// where such are asked for; elsewhere it would take the place of what says more.
+    /// Takes a list from anywhere: kept if it is newer and verifies. Returns whether it was. One without its
+    /// edges is kept where such are asked for; elsewhere it would take the place of what says more.
     ///
     /// # Errors
     /// If the bytes are no list, or no signature of this deployment.

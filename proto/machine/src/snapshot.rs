@@ -6,7 +6,8 @@ use core::fmt;
 use quiver_ainq::{Error, Name};
 use zeroize::Zeroizing;
 
-/// Bytes that a driver stores, encrypted, and hands back on start. They hold secret keys: erased on drop, never printed.
+/// Bytes that a driver stores, encrypted, and hands back on start. They hold secret keys: erased on drop,
+/// never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Snapshot(Zeroizing<Vec<u8>>);
 

@@ -5,12 +5,12 @@ use core::time::Duration;
 
 use crate::Peer;
 
-/// How often something may happen.
+/// Rate of a token bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
     /// At once.
     pub burst: u32,
-    /// How long it takes until one more may happen.
+    /// Time until one more is allowed.
     pub refill: Duration,
 }
 

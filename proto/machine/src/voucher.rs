@@ -1,7 +1,7 @@
 //! A drone's signature under what its clock says: public key ‖ signature.
 //!
-//! Whoever connects to a KGC or a leader may claim any time; what counts is what drones say. A driver asks for the time,
-//! and what is signed names both ends and the number asked with.
+//! Any peer of a KGC or a leader may claim any time; only the statements of drones count. A driver asks for
+//! the time, and the signed statement names both ends and the nonce of the question.
 
 use alloc::vec::Vec;
 
@@ -23,7 +23,8 @@ pub fn vouch<S: Suite>(
     Writer::new().fixed(&keypair.public().encode()).fixed(&signature.encode()).finish()
 }
 
-/// Who signed it. That an identity has ended is no reason to disregard it: whether it has is what is in doubt.
+/// The drone that signed it. An identity that has ended is accepted: whether it has ended is what is in
+/// doubt.
 ///
 /// # Errors
 /// If it is no signature, of a revoked drone, or does not verify.
