@@ -1,4 +1,5 @@
-//! A leader that admits drones by a policy, and nobody by name: a [`Leader`] with a [`Gate`] before it (§6.5).
+//! A leader that admits drones by a policy, and nobody by name: a [`Leader`] with a [`Gate`] before it
+//! (§6.5).
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -23,7 +24,7 @@ use rand_core::CryptoRngCore;
 use crate::gate::{Gate, GateConfig, GateEvent, GateTiming};
 use crate::{AdmissionError, PolicyError, VerifiedPolicy};
 
-/// What a leader demands of a drone that wants to join.
+/// Policy that a leader demands of a drone that joins.
 #[derive(Clone, Debug)]
 pub struct Demand<S: Suite> {
     /// The policy, for the group that is led.
@@ -34,7 +35,7 @@ pub struct Demand<S: Suite> {
     pub timing: GateTiming,
 }
 
-/// What the operator asks of an admitting leader.
+/// Command of the operator to an admitting leader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AdmittingLeaderCommand {
     /// A command to the leader.
@@ -49,7 +50,7 @@ impl From<LeaderCommand> for AdmittingLeaderCommand {
     }
 }
 
-/// What an admitting leader reports.
+/// Event of an admitting leader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AdmittingLeaderEvent {
     /// Something that every leader reports.
@@ -63,7 +64,7 @@ pub enum AdmittingLeaderEvent {
     },
 }
 
-/// A [`Leader`] that may demand a policy. Without one it is a leader that refuses whoever wants to join anonymously.
+/// A [`Leader`] that can demand a policy. Without a policy it refuses anonymous joins.
 #[derive(Debug)]
 pub struct AdmittingLeader<S: Suite> {
     leader: Leader<S>,
@@ -140,11 +141,12 @@ impl<S: Suite> From<Leader<S>> for AdmittingLeader<S> {
 }
 
 impl<S: Suite> AdmittingLeader<S> {
-    /// The same leader, but that it admits drones that prove that they satisfy a policy, and nobody by name. It
-    /// admits nobody before it has the slot keys of the period ([`AdmittingLeaderCommand::SlotKeys`]).
+    /// The same leader, but that it admits drones that prove that they satisfy a policy, and nobody by name.
+    /// It admits nobody before it has the slot keys of the period ([`AdmittingLeaderCommand::SlotKeys`]).
     ///
     /// # Errors
-    /// [`PolicyError`] if the policy is not for this group, not about these fields, over at `now`, or too large.
+    /// [`PolicyError`] if the policy is not for this group, not about these fields, over at `now`, or too
+    /// large.
     pub fn demanding(mut self, demand: Demand<S>, now: UnixTime) -> Result<Self, PolicyError> {
         let group = self.leader.status().group;
         // §A3: for this group, and about the fields of this authority; compiled once for all gates.
@@ -156,8 +158,8 @@ impl<S: Suite> AdmittingLeader<S> {
         Ok(self)
     }
 
-    /// Pieces of work that this machine did itself for drones that want to join, in this term: 0 if its driver
-    /// does them.
+    /// Pieces of work that this machine did itself for drones that want to join, in this term: 0 if its
+    /// driver does them.
     pub fn admission_work(&self) -> u64 {
         self.gatekeeper.as_ref().and_then(|keeper| keeper.gate.as_ref()).map_or(0, Gate::pieces)
     }
@@ -201,8 +203,8 @@ impl<S: Suite> AdmittingLeader<S> {
         self.out.event(AdmittingLeaderEvent::Leader(LeaderEvent::Refused { peer, reason }));
     }
 
-    /// After every input of the leader. The gate is last, and works with a timeout alone: no message of a member
-    /// waits for the curve arithmetic of a drone that wants to join.
+    /// After every input of the leader. The gate is last, and works with a timeout alone: no message of a
+    /// member waits for the curve arithmetic of a drone that wants to join.
     fn end_input(&mut self, now: Now, timeout: bool, rng: &mut dyn CryptoRngCore) {
         let Some(keeper) = &mut self.gatekeeper else { return };
         keeper.follow(self.leader.term());
@@ -213,7 +215,7 @@ impl<S: Suite> AdmittingLeader<S> {
         }
     }
 
-    /// Passes on what the gate puts out, as the leader's, and admits the drones that it lets through.
+    /// Forwards the gate's outputs as the leader's, and admits the drones whose exchange succeeded.
     fn drain_gate(&mut self, now: Now) {
         let mut events = Vec::new();
         while let Some(gate) = self.gatekeeper.as_mut().and_then(|keeper| keeper.gate.as_mut()) {
@@ -245,7 +247,8 @@ impl<S: Suite> AdmittingLeader<S> {
                 self.leader.admit(now, peer, nonce, Admission { member, secret });
             }
             GateEvent::Denied { peer, why } => {
-                // §A4: a key that nobody signed cost arithmetic; the next one costs its sender the connection.
+                // §A4: a key that nobody signed cost arithmetic; the next one costs its sender the
+                // connection.
                 let forged = matches!(
                     why,
                     AdmissionError::Exchange(
@@ -319,7 +322,7 @@ impl<S: Suite> Machine for AdmittingLeader<S> {
         self.end_input(now, timeout, rng);
     }
 
-    /// What the leader puts out comes first: what it makes durable is durable before the gate sends.
+    /// The leader's outputs come first: its records are durable before the gate sends.
     fn poll_output(&mut self) -> Output<AdmittingLeaderEvent, LeaderRecord> {
         match self.leader.poll_output() {
             Output::Timeout(deadline) => {

@@ -1,9 +1,9 @@
 //! An anonymous edge: it proves that it satisfies what a leader demands, and is a member until its period
 //! ends (§6.5).
 //!
-//! Such an edge has no identity to tell: neither key nor spare points are in this machine. It makes one run
-//! of the exchange over one connection, follows its group within the term, and then is over: whoever drives
-//! it makes another one for the next run, over another connection.
+//! Such an edge reveals no identity: neither key nor spare points are in this machine. It makes one run of
+//! the exchange over one connection, follows its group within the term, and then ends: the caller makes
+//! another one for the next run, over another connection.
 //!
 //! It begins with nothing but its ledger (how often which leader was answered), which alone is stored, and
 //! the revocation list that its drone fetched from the KGC under its name. An epoch that it must not fall
@@ -48,14 +48,14 @@ const VERSION: u8 = 2;
 /// Bytes that a ledger has at most.
 const MAX_LEDGER: usize = 1 << 16;
 
-/// What an anonymous edge is set up with.
+/// Configuration of an anonymous edge.
 #[derive(Clone, Debug)]
 pub struct AnonymousConfig<S: Suite> {
     /// The deployment it belongs to.
     pub deployment: Deployment<S>,
     /// The group to join.
     pub group: Name,
-    /// Who certified its fields.
+    /// The authority that certified its fields.
     pub authority: VerifiedAuthority<S>,
     /// Its credential.
     pub credential: Credential,
@@ -64,15 +64,15 @@ pub struct AnonymousConfig<S: Suite> {
     /// The signed revocation list that the drone fetched from the KGC, under its name. No other is ever
     /// taken.
     pub revocations: Option<Vec<u8>>,
-    /// How often a leader is answered in a period.
+    /// Maximum number of answers to one leader in a period.
     pub most: u32,
-    /// How long a run of the exchange may take.
+    /// Maximum duration of one run of the exchange.
     pub patience: Duration,
     /// When other things happen.
     pub timing: EdgeTiming,
 }
 
-/// Why an anonymous edge is over. Whoever drives it goes on with another one, over another connection.
+/// Reason why an anonymous edge ended. The caller continues with another edge, over another connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ending {
@@ -106,7 +106,7 @@ impl Ending {
     }
 }
 
-/// What an anonymous edge reports.
+/// Event of an anonymous edge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AnonymousEvent {
     /// Something that every edge reports.
@@ -124,7 +124,7 @@ pub enum AnonymousEvent {
     Ended(Ending),
 }
 
-/// An edge without a name as a machine: an [`Applicant`], and the member that it becomes.
+/// An anonymous edge as a machine: an [`Applicant`], and the member that it becomes.
 #[derive(Debug)]
 pub struct AnonymousEdge<S: Suite> {
     config: AnonymousConfig<S>,
@@ -146,7 +146,7 @@ pub struct AnonymousEdge<S: Suite> {
     run: Run<S>,
 }
 
-/// How far it is.
+/// Progress of an anonymous edge.
 #[derive(Debug)]
 enum Run<S: Suite> {
     /// Not begun, or to be begun again: nothing was shown.
@@ -205,7 +205,7 @@ impl<S: Suite> AnonymousEdge<S> {
         })
     }
 
-    /// How it is doing.
+    /// The state of the edge.
     pub fn status(&self) -> EdgeStatus {
         self.membership.status(None, self.wanted.clone(), &self.revocations, self.boot_no)
     }

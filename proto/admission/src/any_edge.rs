@@ -44,7 +44,7 @@ impl<S: Suite> AnyEdge<S> {
         }
     }
 
-    /// How it is doing.
+    /// The state of the edge.
     pub fn status(&self) -> EdgeStatus {
         match self {
             Self::Named(edge) => edge.status(),

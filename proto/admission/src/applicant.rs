@@ -1,7 +1,8 @@
 //! The drone's side: shows that a leader's policy is satisfied, and says nothing else.
 //!
-//! One run over one connection, under a transport key that nobody has seen. The leader is who it says if its signature on the run's
-//! context verifies; the policy is one that the KGC signed for its group; how often it was answered is durable before it learns anything.
+//! One run over one connection, under a transport key that nobody has seen. The leader is who it says if its
+//! signature on the run's context verifies; the policy is one that the KGC signed for its group; how often it
+//! was answered is durable before it learns anything.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -26,14 +27,14 @@ use quiver_machine::Outbox;
 use quiver_machine::due;
 use quiver_machine::{Input, Machine, Now, Offence, Output, Peer, Route};
 
-/// What an applicant is set up with.
+/// Configuration of an applicant.
 #[derive(Debug)]
 pub struct ApplicantConfig<S: Suite> {
     /// The deployment.
     pub deployment: Deployment<S>,
     /// The group to be admitted to.
     pub group: Name,
-    /// Who certified the drone's fields.
+    /// The authority that certified the drone's fields.
     pub authority: VerifiedAuthority<S>,
     /// Its credential.
     pub credential: Credential,
@@ -41,15 +42,15 @@ pub struct ApplicantConfig<S: Suite> {
     pub period: u64,
     /// The newest list known.
     pub revocations: RevocationList,
-    /// How often which leader was answered.
+    /// Number of answers per leader in this period.
     pub ledger: Ledger,
-    /// How often a leader is answered in a period.
+    /// Maximum number of answers to one leader in a period.
     pub most: u32,
-    /// How long all of it may take.
+    /// Maximum duration of the whole exchange.
     pub patience: Duration,
 }
 
-/// What an applicant reports. For one's own log.
+/// Event of an applicant, for the drone's own log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ApplicantEvent {
     /// The policy is satisfied, and the leader knows; the session is there to be taken.
@@ -61,9 +62,9 @@ pub enum ApplicantEvent {
     Failed(AdmissionError),
     /// A peer did something wrong.
     Blamed {
-        /// Who.
+        /// The peer.
         peer: Peer,
-        /// What.
+        /// The offence.
         offence: Offence,
     },
 }
@@ -374,7 +375,7 @@ impl<S: Suite> Applicant<S> {
             Message::AdmissionChallenge(challenge) => self.challenged(now, from, challenge, rng),
             Message::AdmissionStep(step) => self.step(from, step, rng),
             Message::Refusal(refusal) => self.refused(from, refusal),
-            // §A5.3: leaders tell whoever is connected of a new list; an anonymous drone takes none from
+            // §A5.3: leaders send a new list to all their connections; an anonymous drone takes none from
             // them.
             Message::RevocationList(_) => {}
             _ => {

@@ -1,11 +1,13 @@
-//! The leader's side: what it demands of whoever wants in, and who has shown it.
+//! The leader's side of anonymous admission: demands a policy, and runs the exchange with each applicant.
 //!
-//! Order matters: cookie before anything is decoded; lengths before any curve arithmetic; keys verified many at a time; nothing garbled for a
-//! key that the authority did not sign. A connection has one run. Whatever goes wrong from the proof on, the other side is told the same: refused.
+//! Order matters: cookie before anything is decoded; lengths before any curve arithmetic; keys verified many
+//! at a time; nothing garbled for a key that the authority did not sign. A connection has one run. Whatever
+//! goes wrong from the proof on, the other side is told the same: refused.
 //!
-//! Verifying a few keys, making an offer, garbling four pieces of a circuit: each is a piece of work. A gate whose driver has threads to spare
-//! ([`GateTiming::workers`]) lets it do them, as [jobs](quiver_machine::Job). Without, it does one at most with each timeout, none with any other input, and asks
-//! to be woken at once for the next: whoever it is a part of goes on with other things in between.
+//! Verifying a few keys, making an offer, garbling four pieces of a circuit: each is a piece of work. A gate
+//! whose driver has threads to spare ([`GateTiming::workers`]) lets it do them, as
+//! [jobs](quiver_machine::Job). Without, it does one at most with each timeout, none with any other input,
+//! and asks to be woken at once for the next, so that the leader handles other inputs in between.
 
 mod work;
 
@@ -36,7 +38,7 @@ use quiver_machine::due;
 use quiver_machine::{COOKIE_LIFETIME, CookieJar};
 use quiver_machine::{Finished, Input, Job, Machine, Now, Offence, Output, Peer};
 
-/// What tells these cookies from those of other machines that may have the same key.
+/// Distinguishes these cookies from those of other machines that may have the same key.
 const COOKIE: &[u8] = b"admission";
 /// Runs at a time, those included that wait to be verified.
 pub const MAX_RUNS: usize = 256;
@@ -45,7 +47,7 @@ const BATCH: usize = 4;
 /// The same where it holds nobody up.
 const WORKERS_BATCH: usize = 16;
 
-/// What a gate is set up with.
+/// Configuration of a gate.
 #[derive(Debug)]
 pub struct GateConfig<S: Suite> {
     /// The deployment.
@@ -54,9 +56,9 @@ pub struct GateConfig<S: Suite> {
     pub group: Name,
     /// The leader's own key.
     pub keypair: DroneKeypair<S>,
-    /// What is demanded.
+    /// The policy demanded.
     pub policy: VerifiedPolicy<S>,
-    /// Whose fields it is about.
+    /// The authority that certifies the fields of the policy.
     pub authority: VerifiedAuthority<S>,
     /// When things happen.
     pub timing: GateTiming,
@@ -65,11 +67,12 @@ pub struct GateConfig<S: Suite> {
 /// When a gate does things.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GateTiming {
-    /// How long the first key waits for company before it is verified.
+    /// Maximum time for which the first key waits for others before the batch is verified.
     pub batching: Duration,
-    /// How long a run may take.
+    /// Maximum duration of one run.
     pub patience: Duration,
-    /// Pieces of work that the driver does at a time ([`Machine::take_job`]); 0 if the gate does them itself, one with each timeout.
+    /// Pieces of work that the driver does at a time ([`Machine::take_job`]); 0 if the gate does them itself,
+    /// one with each timeout.
     pub workers: usize,
 }
 
@@ -79,17 +82,17 @@ impl Default for GateTiming {
     }
 }
 
-/// What the application asks of a gate.
+/// Command of the application to a gate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GateCommand {
     /// The authority's slot keys of a period, as they were delivered.
     SlotKeys(AuthorityKey),
 }
 
-/// What a gate reports. For the leader's own log: nobody else learns why.
+/// Event of a gate, for the leader's own log: no peer learns the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GateEvent {
-    /// Somebody has shown that the policy is satisfied; the session is there to be taken.
+    /// A drone has shown that it satisfies the policy; its session can be taken.
     Admitted {
         /// On which connection.
         peer: Peer,
@@ -98,7 +101,7 @@ pub enum GateEvent {
         /// When the period ends of what was shown.
         until: UnixTime,
     },
-    /// Somebody has not.
+    /// A drone has not shown that it satisfies the policy.
     Denied {
         /// On which connection.
         peer: Peer,
@@ -107,9 +110,9 @@ pub enum GateEvent {
     },
     /// A peer did something wrong.
     Blamed {
-        /// Who.
+        /// The peer.
         peer: Peer,
-        /// What.
+        /// The offence.
         offence: Offence,
     },
 }
@@ -137,7 +140,7 @@ pub struct Gate<S: Suite> {
     jobs: VecDeque<Job>,
     /// Jobs so far.
     numbers: u64,
-    /// Whose work is done elsewhere, by the number of the job.
+    /// Runs whose work is done by the driver's threads, by the number of the job.
     busy: BTreeMap<u64, Vec<Place>>,
     /// Pieces of work done here.
     pieces: u64,
@@ -154,7 +157,7 @@ struct Run {
     stage: Stage,
 }
 
-/// What came of a job.
+/// Result of a job.
 struct Returned {
     generation: u64,
     number: u64,
@@ -169,8 +172,8 @@ enum Stage {
 }
 
 impl<S: Suite> Gate<S> {
-    /// A gate that demands this policy. It lets nobody in before it has the slot keys of the period. The key of its cookies is random at
-    /// every start.
+    /// A gate that demands this policy. It admits no drone before it has the slot keys of the period. The key
+    /// of its cookies is random at every start.
     ///
     /// # Errors
     /// [`PolicyError`] if the policy is not for this group, not about these fields, over, or too large.
@@ -215,7 +218,7 @@ impl<S: Suite> Gate<S> {
         })
     }
 
-    /// The session with whoever was admitted on this connection, once.
+    /// The session with the drone admitted on this connection; `None` if it was taken before.
     pub fn take_session(&mut self, peer: Peer) -> Option<Session> {
         self.sessions.remove(&peer).map(|(_, session)| session)
     }

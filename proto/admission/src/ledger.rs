@@ -1,7 +1,7 @@
-//! How often a drone answered which leader in a period: a leader that may ask without end learns every field bit by bit, one policy
-//! at a time.
+//! Counts a drone's answers per leader in a period: a leader that may ask without end learns every field bit
+//! by bit, one policy at a time.
 //!
-//! What was counted is made durable before the answer leaves, so that no restart forgets it.
+//! A count is durable before the answer leaves, so that no restart forgets it.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -9,7 +9,8 @@ use alloc::vec::Vec;
 use quiver_ainq::Serial;
 use quiver_crypto::canonical::{Malformed, Reader, Writer};
 
-/// Leaders that are remembered. When they are full, whose period is over is forgotten; if none is, nobody new is answered.
+/// Leaders that are remembered. When they are full, whose period is over is forgotten; if none is, nobody new
+/// is answered.
 pub const MAX_LEADERS: usize = 256;
 
 /// First byte of the encoding.
@@ -32,7 +33,8 @@ pub enum Exhausted {
     Past,
 }
 
-/// The answers given, by the authority's fingerprint and the leader's serial, whatever keys it has: in which period, and how many.
+/// The answers given, by the authority's fingerprint and the leader's serial, whatever keys it has: in which
+/// period, and how many.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ledger(BTreeMap<([u8; 32], Serial), (u64, u32)>);
 

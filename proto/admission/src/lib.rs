@@ -1,7 +1,8 @@
 //! Admission by policies over certified fields: what the KGC allows a group's leaders to ask, and how often.
 //!
-//! A policy is text over the fields of a certification authority ([`certifying`](quiver_delivery::attributes::certifying)). A leader that asks
-//! "is bit j set?" for every j has asked who somebody is; so drones answer only policies that the KGC signed for the leader's group
+//! A policy is text over the fields of a certification authority
+//! ([`certifying`](quiver_delivery::attributes::certifying)). A leader that asks "is bit j set?" for every j
+//! has asked who somebody is; so drones answer only policies that the KGC signed for the leader's group
 //! ([`policy`]), and each leader so often in a period ([`ledger`]).
 //!
 //! ```text
@@ -14,8 +15,9 @@
 //! drone → leader   AdmissionStep: opening             leader → drone   AdmissionStep: confirmation
 //! ```
 //!
-//! Both sides are machines of their own, [`Gate`](gate::Gate) and [`Applicant`](applicant::Applicant). What comes of a run is a session: a key, and a name for
-//! this run alone. What either side may be told of a failure is that it failed.
+//! Both sides are machines of their own, [`Gate`](gate::Gate) and [`Applicant`](applicant::Applicant). What
+//! comes of a run is a session: a key, and a name for this run alone. What either side may be told of a
+//! failure is that it failed.
 #![cfg_attr(
     feature = "std",
     doc = concat!(

@@ -1,4 +1,4 @@
-//! What the KGC says about a policy: that leaders of a group may demand it for joining, until when.
+//! A policy signed by the KGC: leaders of a group may demand it for joining, until its end.
 //!
 //! ```text
 //! body     = lp("abke-policy") ‖ F ‖ lp(group) ‖ lp(name) ‖ not after u64 ‖ lp(text)
@@ -6,8 +6,8 @@
 //! id       = H("quiver/1 abke-policy", suite, P_pub, body)
 //! ```
 //!
-//! F is the fingerprint of the authority whose fields the text is about. The circuit is not in it: whoever has the schema compiles the
-//! text to the same one.
+//! F is the fingerprint of the authority whose fields the text is about. The circuit is not in it: every
+//! holder of the schema compiles the text to the same circuit.
 
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -58,7 +58,7 @@ pub enum PolicyError {
     /// Its circuit is none for the exchange.
     #[error(transparent)]
     Circuit(#[from] AbkeError),
-    /// What is known of the authority does not hold.
+    /// The statement about the authority does not verify.
     #[error(transparent)]
     Terms(#[from] CertifyError),
 }
@@ -68,9 +68,9 @@ pub enum PolicyError {
 pub struct PolicyStatement {
     /// F: whose fields it is about.
     pub authority: Digest,
-    /// Whose leaders may demand it.
+    /// The group whose leaders may demand it.
     pub group: Name,
-    /// What people call it.
+    /// Its name, for people.
     pub name: Name,
     /// When it ends.
     pub not_after: UnixTime,
@@ -142,7 +142,8 @@ impl<S: Suite> SignedPolicy<S> {
         Ok(Self { statement, signature })
     }
 
-    /// Takes a policy with a signature on its [`body`](PolicyStatement::body) that was made elsewhere, for instance by a quorum.
+    /// Takes a policy with a signature on its [`body`](PolicyStatement::body) that was made elsewhere, for
+    /// instance by a quorum.
     ///
     /// # Errors
     /// [`AinqError::TooLong`].
@@ -160,8 +161,8 @@ impl<S: Suite> SignedPolicy<S> {
     /// Reads the encoding.
     ///
     /// # Errors
-    /// [`AinqError::TooLong`], [`AinqError::Malformed`], [`AinqError::InvalidName`], [`AinqError::InvalidPoint`],
-    /// [`AinqError::IdentityPoint`] or [`AinqError::InvalidScalar`].
+    /// [`AinqError::TooLong`], [`AinqError::Malformed`], [`AinqError::InvalidName`],
+    /// [`AinqError::InvalidPoint`], [`AinqError::IdentityPoint`] or [`AinqError::InvalidScalar`].
     pub fn decode(bytes: &[u8]) -> Result<Self, AinqError> {
         if bytes.len() > MAX_POLICY_LEN {
             return Err(AinqError::TooLong { what: "signed policy", limit: MAX_POLICY_LEN });

@@ -1,7 +1,8 @@
-//! What of a gate's work takes long: curve arithmetic, one piece at a time.
+//! The expensive work of a gate: curve arithmetic, one piece at a time.
 //!
-//! A piece has all that it needs and its own randomness, drawn by the gate when it was cut. So a gate that works in turns with other
-//! things holds them up for a piece at most, and what comes out does not depend on who does it when.
+//! A piece has all that it needs and its own randomness, drawn by the gate when it was cut. So a gate that
+//! works in turns with other things holds them up for a piece at most, and what comes out does not depend on
+//! who does it when.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -20,7 +21,7 @@ use super::super::WINDOW;
 use super::{GateConfig, Stage};
 use quiver_machine::Peer;
 
-/// Whose run a piece of work is of, and what binds the run to its connection.
+/// The run that a piece of work belongs to, and the binding of the run to its connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) peer: Peer,
@@ -51,19 +52,19 @@ pub(super) enum Work {
     Garble(Place, Box<Garbling>),
 }
 
-/// How a run goes on after a window of gates, and the steps that the drone is sent.
+/// The next stage of a run after a window of gates, and the steps to send to the drone.
 type Garbled = Box<(Stage, Vec<Vec<u8>>)>;
 
-/// What came of it.
+/// Result of a piece of work.
 #[derive(Debug)]
 pub(super) enum Done {
     Verified(Vec<(Place, Result<VerifiedHello, AbkeError>)>),
-    /// How the run goes on, and what the drone is sent.
+    /// The next stage of the run, and the steps to send to the drone.
     Garbled(Place, Result<Garbled, AbkeError>),
 }
 
 impl Work {
-    /// Whose it is.
+    /// The runs that this work belongs to.
     pub(super) fn places(&self) -> Vec<Place> {
         match self {
             Self::Verify(_, waiting) => waiting.iter().map(|one| one.place).collect(),
@@ -134,7 +135,8 @@ fn offer<S: Suite>(
     Ok((Box::new(garbling), offer))
 }
 
-/// Makes the next tables, after what else there is to send, and waits for the drone to ask for more or, if that was all, to commit itself.
+/// Makes the next tables, after what else there is to send, and waits for the drone to ask for more or, if
+/// that was all, to commit itself.
 fn garble(mut garbling: Box<Garbling>, mut steps: Vec<Vec<u8>>) -> Result<Garbled, AbkeError> {
     // §A4.1: four pieces of 64 KiB, then more when the drone asks.
     for _ in 0..WINDOW {

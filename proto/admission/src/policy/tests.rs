@@ -108,7 +108,7 @@ fn policy_altered_anywhere_or_signed_by_another_kgc_is_refused() {
     let foreign =
         SignedPolicy::sign(&other.master, &scene.deployment, scene.statement("x < 5"), &mut scene.rng);
     assert_eq!(foreign.unwrap().verify(&scene.deployment).unwrap_err(), AinqError::InvalidSignature);
-    // What the KGC signed for another purpose is no policy.
+    // A statement that the KGC signed for another purpose is no policy.
     let body = scene.statement("x < 5").body();
     let signature = scene.master.sign(&scene.deployment, Purpose::Parameters, &body, &mut scene.rng);
     let moved = Writer::new().lp(&body).fixed(&signature.encode()).finish();
