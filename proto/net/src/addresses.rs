@@ -3,8 +3,8 @@
 //!
 //! A transport identity costs nothing, an address costs something. But drones share addresses with strangers
 //! (gateways, translation), so an address is judged behind the handshake, when it is known who comes: a peer
-//! that has proven who it is to the machine is remembered, and admitted from everywhere. Connections that this
-//! node dials are not looked at, nor are those without an address (the memory transport).
+//! that has proven who it is to the machine is remembered, and admitted from everywhere. Connections that
+//! this node dials are not looked at, nor are those without an address (the memory transport).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::convert::Infallible;
@@ -27,13 +27,13 @@ use tokio::time::Instant;
 use crate::config::NodeConfig;
 use crate::metrics::NetMetrics;
 
-/// How many penalties the peers of one address may have at once.
+/// Maximum number of penalties that the peers of one address may have at once.
 const ALLOWANCE: u32 = 16;
-/// How long it takes until one more is allowed.
+/// Time until one more penalty is allowed.
 const EACH: Duration = Duration::from_millis(37_500);
-/// How long it takes until all are.
+/// Time until the whole allowance is restored.
 const WHOLE: Duration = EACH.saturating_mul(ALLOWANCE);
-/// What comes over connections that were open already is charged as well, up to this much.
+/// Offences on connections that were open already are charged as well, up to this debt.
 const DEEPEST: Duration = WHOLE.saturating_mul(2);
 
 /// Where a peer connects from: an IPv4 address, or an IPv6 network of 64 bits, which is given to a host as a
@@ -95,7 +95,7 @@ impl Allowances {
         after.filter(|_| before.is_none()).map(|until| until.saturating_duration_since(now))
     }
 
-    /// Until when strangers from there are refused, if they are.
+    /// End of the refusal of strangers from this address; `None` if they are accepted.
     fn refused_until(&self, from: Prefix, now: Instant) -> Option<Instant> {
         // §13.8: strangers are refused while the allowance is spent.
         let until = (*self.whole_at.get(&from)? + EACH).checked_sub(WHOLE)?;

@@ -24,14 +24,14 @@ use crate::error::NetError;
 use crate::frame::{Frames, MESSAGE_PROTOCOLS};
 use crate::metrics::NetMetrics;
 
-/// What identify tells.
+/// Agent version that identify sends.
 const AGENT: &str = concat!("quiver/", env!("CARGO_PKG_VERSION"));
 /// The protocol of group messages.
 const GROUP_PROTOCOL: &str = "/quiver/1/group";
 /// Bytes in front of every published message, different each time: the same message can be said twice, and is
 /// not taken for its own echo.
 pub(crate) const NONCE_LEN: usize = 8;
-/// What gossipsub's own encoding may add to a message: topic, tags, lengths.
+/// Maximum overhead of gossipsub's own encoding of a message: topic, tags, lengths; in bytes.
 const GROUP_OVERHEAD: usize = 1024;
 
 pub(crate) type Group = gossipsub::Behaviour<IdentityTransform, WhitelistSubscriptionFilter>;

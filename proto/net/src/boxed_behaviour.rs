@@ -24,7 +24,7 @@ use libp2p::{Multiaddr, PeerId};
 /// The behaviour within.
 pub(crate) struct BoxedBehaviour<B> {
     within: B,
-    /// How long two ends may take to agree on a stream's protocol.
+    /// Maximum time to negotiate a stream's protocol.
     negotiation: Duration,
 }
 

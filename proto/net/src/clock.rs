@@ -17,7 +17,7 @@ impl Clock {
         Self { start: Instant::now(), jumps: JumpDetector::default() }
     }
 
-    /// What both clocks say. A system clock before 1970 reads as 1970.
+    /// Readings of both clocks. A system clock before 1970 reads as 1970.
     pub(crate) fn now(&self) -> Now {
         Now { monotonic: self.start.elapsed(), unix: wall().as_secs() }
     }
@@ -42,16 +42,17 @@ fn wall() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// How long ago the system started, with the time that it was suspended; none where that cannot be read.
+/// Time since the system's start, including suspension; `None` where it cannot be read.
 fn uptime() -> Option<Duration> {
     let text = std::fs::read_to_string("/proc/uptime").ok()?;
     let seconds: f64 = text.split_whitespace().next()?.parse().ok()?;
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// How far the wall clock moves at once for that to be a jump. Daemons that keep the time slew what is less.
+/// Change of the wall clock at once that counts as a jump (§13.9). Daemons that keep the time slew smaller
+/// ones.
 const JUMP: Duration = Duration::from_secs(10);
-/// How long after a jump another one waits: whoever sets the clock again and again buys no more than that.
+/// Minimum time between two jumps that count: setting the clock again and again has no further effect.
 const PAUSE: Duration = Duration::from_secs(60);
 
 /// Notices that the machine may have been brought back with its memory, from a snapshot of it or as another

@@ -1,10 +1,11 @@
-//! Compares this machine's clock with its peers': nodes ask one another for the time, and report a clock that is off.
+//! Compares this machine's clock with its peers': nodes ask one another for the time, and report a clock that
+//! is off.
 //!
-//! Nothing is decided by the answers here. A node that is asked says what its clock says; one that was
-//! dialled by whoever asks is believed to be who was dialled. Anybody may connect to a KGC or a leader, so
-//! there an answer counts only if a drone of the deployment signed it, and only once for each drone:
-//! strangers can neither raise an alarm nor outvote one. What is signed names both ends and a fresh number,
-//! so an answer is of no use elsewhere or later.
+//! No protocol decision depends on the answers here. A node answers with the time of its clock; a node that
+//! the asker dialled is believed to be the one dialled. Anybody may connect to a KGC or a leader, so there an
+//! answer counts only if a drone of the deployment signed it, and only once for each drone: strangers can
+//! neither raise an alarm nor outvote one. The signature covers both ends and a fresh nonce, so an answer is
+//! of no use elsewhere or later.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -24,32 +25,32 @@ const PROTOCOL: StreamProtocol = StreamProtocol::new("/quiver/1/clock");
 pub(crate) const NONCE_LEN: usize = 16;
 /// The longest signature of a drone, its identity included.
 const MAX_VOUCHER_LEN: u64 = 16 * 1024;
-/// How often a node asks.
+/// Time between two questions to one peer.
 const PAUSE: Duration = Duration::from_secs(60);
-/// How long after a connection was set up its other end is asked: it may have to be admitted first, and more
-/// come together.
+/// Delay of the first question after a connection was set up: the peer may have to be admitted first, and
+/// more peers arrive together.
 const SOON: Duration = Duration::from_secs(1);
-/// How many of those who dialled us are asked at a time.
+/// Number of inbound peers that are asked at a time.
 const SAMPLE: usize = 32;
 
-/// Whom a node asks for the time.
+/// Peers that a node asks for the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clocks {
     /// Nobody, and it tells nobody: for machines that share a clock, and for who must not be known again by
     /// his.
     Off,
-    /// Whom it dialled.
+    /// Peers that it dialled.
     Dialled,
     /// Also those who dialled it, as far as they [vouch](crate::Host::vouch) for what they say.
     Everybody,
 }
 
-/// What others' clocks say, going by their last answers.
+/// Summary of other nodes' clocks, by their last answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OtherClocks {
-    /// How many told the time.
+    /// Number of peers that answered.
     pub answered: usize,
-    /// How many of them are further off than [`CLOCK_TOLERANCE`].
+    /// Number of them that are further off than [`CLOCK_TOLERANCE`].
     pub apart: usize,
     /// By how many seconds the middle one of these is ahead of this machine's clock.
     pub ahead: i64,
@@ -83,7 +84,7 @@ impl OtherClocks {
     }
 }
 
-/// What a node says of its clock: the time, and a drone's signature if it gives one.
+/// A node's answer: the time of its clock, and a drone's signature if it has one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ClockReply {
     /// Seconds since 1970.
@@ -91,7 +92,7 @@ pub(crate) struct ClockReply {
     pub(crate) voucher: Vec<u8>,
 }
 
-/// What is signed: the number asked with, who asked, who answers, the time.
+/// The signed bytes: nonce of the question, asker, answerer, time.
 pub(crate) fn statement(nonce: &[u8; NONCE_LEN], asker: &PeerId, teller: &PeerId, unix: u64) -> Vec<u8> {
     // §16.1: the asker's number, both ends' transport names, the time.
     let mut bytes = nonce.to_vec();
@@ -115,12 +116,12 @@ pub(crate) fn behaviour(timeout: Duration) -> Behaviour {
 
 /// The last answer of a peer.
 struct Heard {
-    /// The drone that vouched for it; none for whom we dialled.
+    /// The drone that signed it; `None` for a peer that this node dialled.
     drone: Option<String>,
     ahead: i64,
 }
 
-/// Whom to ask when, and what they said.
+/// Schedule of questions for the time, and the answers.
 pub(crate) struct ClockPoll {
     whom: Clocks,
     round: PollSchedule,
@@ -136,7 +137,7 @@ impl ClockPoll {
         Self { whom, round: PollSchedule::default(), open: HashMap::new(), heard: HashMap::new(), last: None }
     }
 
-    /// Somebody is there whom to ask.
+    /// A peer that can be asked has connected.
     pub(crate) fn connected(&mut self, route: Route, now: Instant) {
         let asks = match self.whom {
             Clocks::Off => false,

@@ -13,7 +13,7 @@ use crate::clock_sync::Clocks;
 use crate::key::NodeKey;
 use crate::rate::Rate;
 
-/// What carries the connections. Noise authenticates and encrypts them; QUIC has TLS 1.3 for that.
+/// Transport protocol of the connections. Noise authenticates and encrypts TCP; QUIC has TLS 1.3 for that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// TCP: `/ip4/…/tcp/…`.
@@ -79,14 +79,14 @@ impl fmt::Display for Transport {
 pub enum Tuning {
     /// The centre: it relays each group message to all other subscribers at once.
     Hub {
-        /// How many members the group may have.
+        /// Maximum number of members of the group.
         members: usize,
     },
     /// A point: it sends to the centres it is connected to and relays nothing.
     Spoke,
 }
 
-/// What a node puts up with. Everything beyond is refused or dropped, and counted.
+/// Limits of a node. Everything beyond is refused or dropped, and counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Connections they opened.
@@ -108,14 +108,14 @@ pub struct Limits {
     /// Blocked peers remembered, and addresses that penalised peers came from; beyond, the oldest peer is
     /// forgotten, and the address that had fewest.
     pub blocked: usize,
-    /// Peers remembered that have proven who they are; beyond, the oldest is forgotten. They are admitted from
-    /// everywhere.
+    /// Peers remembered that have proven who they are; beyond, the oldest is forgotten. They are admitted
+    /// from everywhere.
     pub proven: usize,
     /// Inputs handed to the machine before its records are persisted and its outputs carried out.
     pub batch: usize,
     /// Commands waiting for the machine.
     pub commands: usize,
-    /// How much one peer may have relayed to the group by a hub.
+    /// Rate of one peer's messages that a hub relays to the group.
     pub group_rate: Rate,
 }
 
@@ -125,7 +125,8 @@ impl Limits {
         let proven = peers.saturating_mul(2).saturating_add(64);
         let peers = u32::try_from(peers).unwrap_or(u32::MAX);
         Self {
-            // Half as many again, so that whoever reconnects is not kept out by its own dead connection.
+            // Half as many again, so that a peer that reconnects is not refused because of its own dead
+            // connection.
             inbound: peers.saturating_add(peers / 2).saturating_add(16),
             outbound: 64,
             pending: 4096,
@@ -153,48 +154,49 @@ impl Limits {
 pub struct NodeConfig {
     /// The transport key.
     pub key: NodeKey,
-    /// What carries the connections.
+    /// Transport protocol of the connections.
     pub transport: Transport,
     /// Addresses to listen on. A port 0 is chosen by the system.
     pub listen: Vec<Multiaddr>,
     /// Addresses to keep a connection to, and what they are. A `/dns4/…`, `/dns6/…` or `/dns/…` name is
     /// looked up at every attempt. A `/p2p/…` at the end pins the peer.
     pub dial: Vec<(Route, Multiaddr)>,
-    /// The other KGCs of the quorum this node belongs to, by their transport identities. Whoever dialled,
-    /// their connections have [`Route::Member`], nobody else's have, and strangers' connections, however
-    /// many, keep none of theirs out.
+    /// The other KGCs of this node's quorum, by their transport identities. Connections with them, whichever
+    /// end dialled, have [`Route::Member`], no others have, and strangers' connections, however many,
+    /// displace none of them.
     pub members: Vec<(KgcId, PeerId)>,
     /// The group's topic ([`group_topic`](crate::group_topic)), or none for a node outside any group.
     pub topic: Option<String>,
     /// The node's place in its group.
     pub tuning: Tuning,
-    /// What it puts up with.
+    /// Limits of the node.
     pub limits: Limits,
     /// Shared by the nodes of one process, it bounds how many of them are in a handshake at a time.
     pub dial_permits: Option<Arc<Semaphore>>,
-    /// How long a message may take until its receiver has taken it, and half as long before that to agree
-    /// with it on a stream's protocol.
+    /// Maximum time until a message's receiver has taken it, after at most half as long to negotiate a
+    /// stream's protocol.
     pub request_timeout: Duration,
-    /// How long a connection may take to be set up, from the first packet to the last of the handshake.
+    /// Maximum time to set up a connection, from the first packet to the last of the handshake.
     pub handshake_timeout: Duration,
-    /// How long a connection without any stream is kept.
+    /// Time for which a connection without any stream is kept.
     pub idle_timeout: Duration,
     /// The longest wait between two attempts to reach a configured address.
     pub redial_ceiling: Duration,
-    /// How often the other end is asked whether it lives; none leaves that to the transport. A connection
-    /// whose ping fails is closed.
+    /// Time between two pings; `None` leaves liveness to the transport. A connection whose ping fails is
+    /// closed.
     pub ping: Option<Duration>,
     /// Whether the node tells its peers what it speaks. Nothing of Quiver needs it; operators' tools do.
     pub identify: bool,
-    /// Whom it asks for the time.
+    /// Peers that it asks for the time.
     pub clocks: Clocks,
-    /// Whether it asks those that it dialled if another process uses its identity, and tells whoever asks the
-    /// same. Not for who must not be known again: the number that it draws when it starts is told.
+    /// Whether it asks the peers that it dialled if another process uses its identity (§16.2), and answers
+    /// the same question. Off for nodes that must not be linkable: the number that the process draws at its
+    /// start is sent to others.
     pub detect_duplicates: bool,
 }
 
 impl NodeConfig {
-    /// How long two nodes may take to agree on a stream's protocol.
+    /// Maximum time to negotiate a stream's protocol.
     pub(crate) fn negotiation(&self) -> Duration {
         self.request_timeout / 2
     }

@@ -54,11 +54,11 @@ struct Entry {
 /// A configured address to which there is no connection although it was tried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreached {
-    /// What was hoped to be there.
+    /// The role expected at this address.
     pub route: Route,
     /// The address as configured.
     pub address: Multiaddr,
-    /// What happened last.
+    /// The latest failure.
     pub reason: String,
 }
 

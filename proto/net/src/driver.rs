@@ -24,9 +24,9 @@ use crate::metrics::NetMetrics;
 use crate::network::Network;
 use iteration::{Action, Arrival};
 
-/// How long to wait before trying again to make records durable.
+/// Pause before another attempt to make records durable.
 const PERSIST_RETRY: Duration = Duration::from_secs(1);
-/// How long a stopping node may take to send what it still has.
+/// Maximum time for a stopping node to send what is queued.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Runs a machine on the network.
@@ -40,13 +40,13 @@ pub struct Driver<M: Machine, H> {
     requests: Requests<M>,
     peer_id: PeerId,
     batch: usize,
-    /// What came in and the machine has not seen yet.
+    /// Inputs that the machine has not handled yet.
     arrivals: Vec<Arrival<M::Command>>,
-    /// What must be durable before the actions are carried out.
+    /// Records that must be durable before the actions are carried out.
     records: Vec<M::Record>,
-    /// What the machine wants done, in order.
+    /// Outputs of the machine to carry out, in order.
     actions: Vec<Action<M::Event>>,
-    /// What comes of the machine's jobs, which threads of their own do; and where those threads put it.
+    /// Results of the machine's jobs, which run on threads of their own; and the sender for those threads.
     finished: mpsc::UnboundedReceiver<Finished>,
     finishing: mpsc::UnboundedSender<Finished>,
     /// When the machine wants to be woken.

@@ -1,4 +1,4 @@
-//! What can go wrong with a node as a whole. What goes wrong with one peer is logged and survived.
+//! Errors of a node as a whole. Errors of one peer are logged, and the node goes on.
 
 use std::io;
 
@@ -50,9 +50,9 @@ pub enum NetError {
         "{needed} open files are needed but only {allowed} are allowed: run `ulimit -n {needed}` (or raise LimitNOFILE), or use fewer drones or the memory transport"
     )]
     FileLimit {
-        /// How many are needed.
+        /// Number of descriptors needed.
         needed: u64,
-        /// How many the process may open at most.
+        /// Maximum number of descriptors that the process may open.
         allowed: u64,
     },
     /// The limit of open files could not be read or raised.

@@ -6,8 +6,8 @@ use crate::error::NetError;
 
 /// Makes sure that the process may open `needed` files, raising its soft limit if the hard limit allows that.
 ///
-/// Running out of descriptors shows in libp2p only as handshakes that time out, so whoever opens many sockets
-/// in one process asks first: two for every TCP connection with both ends in the process.
+/// Running out of descriptors shows in libp2p only as handshakes that time out, so a process that opens many
+/// sockets checks first: two for every TCP connection with both ends in the process.
 ///
 /// # Errors
 /// [`NetError::FileLimit`] if the hard limit is too low, [`NetError::FileLimitUnknown`] if the system does

@@ -16,7 +16,7 @@ pub(crate) const MESSAGE_PROTOCOLS: [StreamProtocol; 2] = [WITH_ID, WITHOUT_ID];
 const WITH_ID: StreamProtocol = StreamProtocol::new("/quiver/1/request");
 const WITHOUT_ID: StreamProtocol = StreamProtocol::new("/quiver/1/message");
 
-/// How much of an announced length is believed before any of it has come.
+/// Number of bytes allocated for an announced length before any of them has come.
 const TRUSTED_LEN: usize = 4096;
 
 /// A message and the request that it belongs to.

@@ -151,7 +151,7 @@ impl<M: Machine> Handle<M> {
         self.unreached.borrow().clone()
     }
 
-    /// What others' clocks say.
+    /// Summary of other nodes' clocks.
     pub fn other_clocks(&self) -> OtherClocks {
         *self.other_clocks.borrow()
     }
@@ -165,7 +165,7 @@ impl<M: Machine> Handle<M> {
         Ok(*self.other_clocks.borrow_and_update())
     }
 
-    /// Who says that another process uses this node's identity, for people; none if nobody does.
+    /// The peers that report another process with this node's identity, for people; `None` if there are none.
     pub fn duplicate_identity(&self) -> Option<String> {
         let reports = self.reports.borrow();
         let words: Vec<_> = reports.iter().map(DuplicateReport::to_string).collect();

@@ -5,7 +5,7 @@ use quiver_machine::{Machine, Peer};
 
 use crate::error::HostError;
 
-/// What the application does for the machine the driver runs.
+/// Callbacks of the application for the machine that the driver runs.
 ///
 /// All methods are called from the task that runs the driver, one at a time.
 pub trait Host<M: Machine>: Send {
@@ -45,7 +45,7 @@ pub trait Host<M: Machine>: Send {
         Vec::new()
     }
 
-    /// Which drone signed what one that dialled this node says of its clock; none if it counts for nothing.
+    /// The drone that signed the time sent by an inbound peer; `None` if the answer does not count.
     fn voucher(&mut self, machine: &M, statement: &[u8], signed: &[u8]) -> Option<String> {
         let _ = (machine, statement, signed);
         None
@@ -59,7 +59,7 @@ pub trait Host<M: Machine>: Send {
 
     /// Receives every frame between the node and one peer, in either direction: the id of the request that it
     /// belongs to (empty for a message to the group) and the message, as they are on the wire; and, without a
-    /// peer, what it says to the whole group. For whoever looks into what a peer can be told by.
+    /// peer, its messages to the whole group. For tests of what makes a peer traceable.
     fn frame(&mut self, peer: Option<&PeerId>, request: &[u8], message: &[u8]) {
         let _ = (peer, request, message);
     }

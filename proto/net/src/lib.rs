@@ -1,22 +1,24 @@
-//! The one libp2p driver of Quiver: it runs any [`Machine`](quiver_machine::Machine) over TCP, QUIC or memory.
+//! The one libp2p driver of Quiver: it runs any [`Machine`](quiver_machine::Machine) over TCP, QUIC or
+//! memory.
 //!
 //! The driver moves bytes and time and knows neither suite nor message. The services run one [`Driver`] each,
 //! the simulator's live world runs thousands of them in one process.
 //!
 //! * [`Driver::new`] binds the listeners and fails if it cannot; [`Driver::run`] works until its shutdown
 //!   future ends.
-//! * The application's side is a [`Host`]: it makes records durable and receives events. A [`Handle`] gives the
-//!   running machine commands and looks at it.
+//! * The application's side is a [`Host`]: it makes records durable and receives events. A [`Handle`] gives
+//!   the running machine commands and looks at it.
 //! * A message to one peer is the request of a `/quiver/1/request` stream, or the response if it answers one,
 //!   and carries the id of the request that it belongs to: the span `request` around everything logged about
 //!   it. A message to the group goes over gossipsub, in a star: a [`Tuning::Hub`] relays at once to every
 //!   other subscriber, a [`Tuning::Spoke`] relays nothing.
 //! * Nodes that are set up for it ask one another for the time ([`Clocks`], [`Handle::other_clocks`]), and
-//!   whether another process uses their identity ([`NodeConfig::detect_duplicates`], [`Handle::duplicate_identity`]).
+//!   whether another process uses their identity ([`NodeConfig::detect_duplicates`],
+//!   [`Handle::duplicate_identity`]).
 //! * Configured addresses are dialled again for as long as the driver runs.
 //!
-//! What a batch of inputs wants persisted is made durable by one call of [`Host::persist`] before anything
-//! else that batch wants done is done.
+//! All records of a batch of inputs are made durable by one call of [`Host::persist`] before any other output
+//! of that batch is carried out.
 
 mod addresses;
 mod behaviour;

@@ -6,14 +6,14 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
-/// What a peer was disconnected for.
+/// Reason for disconnecting a peer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Misconduct {
     /// `forgery` or `garbage`.
     pub kind: &'static str,
 }
 
-/// What a node has done so far. Bytes are bytes of messages, without what transports add.
+/// Counters of a node. Bytes are bytes of messages, without the overhead of transports.
 ///
 /// Cloning gives another view of the same counters.
 #[derive(Clone, Debug, Default)]

@@ -38,11 +38,10 @@ use crate::request::RequestId;
 use crate::{listen, transport};
 use duplicate_identity::DuplicateIdentity;
 
-/// How long after a group message was published it may still be on its way to the sockets when the node
-/// stops.
+/// Time for which a published group message may still be on its way to the sockets when the node stops.
 const PUBLISH_LINGER: Duration = Duration::from_millis(200);
 
-/// How many events of libp2p may pass at a time without one of them being an input.
+/// Maximum number of libp2p events handled at a time without one of them being an input.
 const EVENTS_AT_ONCE: usize = 256;
 
 /// Where the answer to a received message goes.
@@ -51,7 +50,7 @@ pub(crate) struct Answer {
     channel: ResponseChannel<Frame>,
 }
 
-/// Who asks for the time.
+/// A peer's question for the time.
 pub(crate) struct ClockQuestion {
     asker: PeerId,
     nonce: [u8; clock_sync::NONCE_LEN],
@@ -60,17 +59,17 @@ pub(crate) struct ClockQuestion {
     pub(crate) dialled: bool,
 }
 
-/// What a peer said of its clock.
+/// A peer's answer about its clock.
 pub(crate) struct ClockAnswer {
     teller: PeerId,
     pub(crate) told: ClockReply,
-    /// What its signature is over.
+    /// The signed bytes.
     pub(crate) statement: Vec<u8>,
     /// Whether we dialled it.
     pub(crate) dialled: bool,
 }
 
-/// What the network has to report.
+/// Event of the network.
 pub(crate) enum Incoming {
     Connected {
         peer: Peer,
@@ -164,12 +163,12 @@ impl Network {
         self.dialler.unreached()
     }
 
-    /// What others' clocks say, as it is from now on.
+    /// Watches the summary of other nodes' clocks.
     pub(crate) fn other_clocks(&self) -> watch::Receiver<OtherClocks> {
         self.other_clocks.subscribe()
     }
 
-    /// What is to be signed about this answer's time.
+    /// The bytes to sign for this answer.
     pub(crate) fn statement_to(&self, question: &ClockQuestion, unix: u64) -> Vec<u8> {
         clock_sync::statement(&question.nonce, &question.asker, self.swarm.local_peer_id(), unix)
     }
@@ -177,7 +176,7 @@ impl Network {
     /// Says what time it is.
     pub(crate) fn send_time(&mut self, question: ClockQuestion, told: ClockReply) {
         if let Some(clocks) = self.swarm.behaviour_mut().clocks.as_mut() {
-            // Whoever does not wait for it asks again.
+            // A peer that stopped waiting asks again.
             let _ = clocks.send_response(question.channel, told);
         }
     }

@@ -11,9 +11,9 @@ use crate::addresses::Prefix;
 use crate::frame::Frame;
 use crate::rate::{Bucket, Rate};
 
-/// How many peers are remembered that have left: what they sent may still be judged.
+/// Maximum number of disconnected peers remembered: their messages may still be judged.
 const MAX_DEPARTED: usize = 1024;
-/// How many addresses of one peer are remembered.
+/// Maximum number of addresses remembered per peer.
 const MAX_SOURCES: usize = 4;
 
 /// A connected peer.
@@ -41,7 +41,7 @@ struct Departed {
     sources: Vec<Prefix>,
 }
 
-/// What a new connection means to the machine.
+/// Meaning of a new connection for the machine.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Arrived {
     /// The peer is new.
@@ -190,7 +190,7 @@ impl Peers {
         }
     }
 
-    /// How many peers listen to the group's topic.
+    /// Number of peers subscribed to the group's topic.
     pub(crate) fn subscribers(&self) -> usize {
         self.subscribers
     }

@@ -9,10 +9,10 @@ use std::time::Duration;
 use libp2p::PeerId;
 use tokio::time::Instant;
 
-/// How long a peer is refused at first; doubled with each further time.
+/// Duration of a peer's first refusal; doubled with each further one.
 const FIRST: Duration = Duration::from_secs(5);
 const MAX_DOUBLINGS: u32 = 7;
-/// How long after the end of a penalty it is remembered.
+/// Time for which a penalty is remembered after its end.
 const MEMORY: Duration = Duration::from_secs(1800);
 
 /// One peer's.
@@ -35,7 +35,7 @@ impl Penalties {
 
     /// A peer is refused from now on. Returns for how long, and who is refused no more because too many are.
     pub(crate) fn add(&mut self, id: PeerId, now: Instant) -> (Duration, Option<PeerId>) {
-        // Bounded: whoever would be admitted soonest makes room.
+        // Bounded: the peer whose penalty ends soonest makes room.
         let soonest = || self.by_id.iter().min_by_key(|(_, penalty)| penalty.until).map(|(id, _)| *id);
         let full = self.by_id.len() >= self.capacity && !self.by_id.contains_key(&id);
         let released = if full { soonest() } else { None };

@@ -9,7 +9,7 @@ pub struct Rate {
     pub messages: u32,
     /// Bytes per second.
     pub bytes: u32,
-    /// How many seconds' worth may come at once.
+    /// Maximum burst, in seconds' worth of the rate.
     pub burst: u32,
 }
 

@@ -1,9 +1,9 @@
 //! Ids of requests, by which log lines of both sides are correlated.
 //!
-//! An id is sixteen random bytes, drawn anew for every message that does not answer another. It never goes on
-//! to anybody but the peer that it came from, so that it shows nobody more than the connection does on which
-//! it travels: what a drone says to two peers, or on two connections, has nothing in common. The protocol
-//! above does not authenticate it and decides nothing by it; whoever lies about it confuses a log.
+//! An id is sixteen random bytes, drawn anew for every message that does not answer another. It is sent to no
+//! peer but the one that it came from, so it reveals no more than the connection on which it travels:
+//! messages of a drone to two peers, or on two connections, have nothing in common. The protocol above
+//! neither authenticates it nor depends on it; a false id confuses only a log.
 
 use std::fmt;
 
@@ -28,7 +28,7 @@ impl RequestId {
         &self.0
     }
 
-    /// What all log lines of the request are in.
+    /// Span of all log lines of the request.
     pub(crate) fn span(&self) -> tracing::Span {
         tracing::info_span!("request", id = %self)
     }

@@ -30,7 +30,7 @@ pub(super) enum Arrival<C> {
     Finished(Finished),
 }
 
-/// What is to be done once the records are durable.
+/// Action to carry out once the records are durable.
 pub(super) enum Action<E> {
     Answer {
         to: Peer,
@@ -62,12 +62,12 @@ pub(super) enum Action<E> {
     Done(oneshot::Sender<()>),
 }
 
-/// What an input that came from a peer's request is answered with, and where.
+/// The request that caused an input, and the channel for its answer.
 #[derive(Default)]
 struct Cause {
     /// The request goes on with its own peer only.
     request: Option<(Peer, RequestId)>,
-    /// Who waits for an answer.
+    /// The peer that waits for an answer.
     asked: Option<(Peer, Answer)>,
 }
 
@@ -311,7 +311,7 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
                     self.host.event(&self.machine, event);
                 }
                 Action::Done(waiting) => {
-                    // Who gave the command may have stopped waiting.
+                    // The sender of the command may have stopped waiting.
                     let _ = waiting.send(());
                 }
             }

@@ -1,4 +1,5 @@
-//! Dials a node's own addresses before it listens, to detect another process with a copy of its transport key.
+//! Dials a node's own addresses before it listens, to detect another process with a copy of its transport
+//! key.
 
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use crate::dial::resolve;
 use crate::error::NetError;
 use crate::transport;
 
-/// How long somebody who is there may take to answer. Where nobody is, most machines say so at once.
+/// Maximum time for a running process to answer. Where none runs, most machines refuse at once.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Fails if somebody with this node's key answers at one of these addresses, which are its own. To be asked

@@ -1,9 +1,9 @@
 //! Detects a second process under this node's transport key while both run, by asking the peers it dialled.
 //!
-//! Each process draws a number when it starts and tells it to those that it dialled, which answer whether
-//! others under the same identity told another one lately ([`Sightings`](super::Sightings)). Only whoever has an identity's
-//! transport key can speak for it, so nobody can make a duplicate of somebody else; who was dialled can claim one,
-//! which costs readiness and nothing else.
+//! Each process draws a number when it starts and sends it to the peers that it dialled, which answer whether
+//! others under the same identity sent another one lately ([`Sightings`](super::Sightings)). Only a holder of
+//! an identity's transport key can send under it, so nobody can fake a duplicate of another node; a dialled
+//! peer can claim one, which costs readiness and nothing else.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,14 +22,14 @@ use crate::poll_schedule::PollSchedule;
 const PROTOCOL: StreamProtocol = StreamProtocol::new("/quiver/1/instance");
 /// Bytes of a process's number.
 const INSTANCE_LEN: usize = 16;
-/// How often a node asks that nobody suspects.
+/// Time between two questions without suspicion.
 pub(super) const PAUSE: Duration = Duration::from_secs(60);
-/// How soon it asks again if it just connected, or if the answer says that another may run.
+/// Delay of the next question after a connection, or after an answer that another process may run.
 pub(super) const SOON: Duration = Duration::from_secs(5);
-/// How long after a connection was set up its other end is asked.
+/// Delay of the first question after a connection was set up.
 const FIRST: Duration = Duration::from_secs(1);
 
-/// What a process has drawn.
+/// Number that a process has drawn at its start.
 pub(crate) type Instance = [u8; INSTANCE_LEN];
 pub(crate) type Behaviour = request_response::Behaviour<InstanceCodec>;
 pub(crate) type Event = request_response::Event<Instance, Answer>;
@@ -40,7 +40,7 @@ pub(crate) fn behaviour(timeout: Duration) -> Behaviour {
     Behaviour::with_codec(InstanceCodec, [(PROTOCOL, ProtocolSupport::Full)], settings)
 }
 
-/// What whoever asks is told.
+/// Answer about an identity (§16.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// Nobody else asked.
@@ -73,7 +73,7 @@ impl Answer {
 /// A peer that reports two processes under this node's transport key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DuplicateReport {
-    /// What it is to this node.
+    /// The peer's role for this node.
     pub route: Route,
     /// Its name on the transport.
     pub peer: PeerId,
@@ -95,7 +95,7 @@ impl fmt::Display for DuplicateReport {
 pub(crate) struct InstancePoll {
     own: Instance,
     round: PollSchedule,
-    /// How long after the next round the one behind it comes.
+    /// Time between the next round and the one after it.
     pause: Duration,
     reports: BTreeMap<PeerId, Route>,
 }
@@ -111,7 +111,7 @@ impl InstancePoll {
         self.own = own;
     }
 
-    /// Somebody is there who may have to be asked.
+    /// A peer that may have to be asked has connected.
     pub(crate) fn connected(&mut self, route: Route, now: Instant) {
         if route != Route::Inbound {
             // §16.2: 1 s and 6 s after a connection, and then every minute.

@@ -13,18 +13,18 @@ use super::gossip::{Answer, Instance, PAUSE, SOON};
 
 /// Numbers remembered of one identity. It may have fewer connections at a time.
 const KNOWN: usize = 8;
-/// For how long another number makes a duplicate possible: until whoever told it must have asked again.
+/// Time for which another number makes a duplicate possible: until its process must have asked again.
 const POSSIBLE: Duration = PAUSE.saturating_add(SOON).saturating_add(SOON);
 /// For how long after two were last seen to ask in turns they are told of each other. Both ask every [`SOON`]
 /// then.
 const CERTAIN: Duration = Duration::from_secs(30);
 
-/// What was told under one identity.
+/// Numbers received under one identity.
 #[derive(Debug, Default)]
 struct Sighting {
     /// The numbers, and when each was last told; the newest last.
     told: VecDeque<(Instance, Instant)>,
-    /// Until when it is certain that there are several.
+    /// End of the time for which several processes are certain.
     certain: Option<Instant>,
 }
 
@@ -54,13 +54,13 @@ impl Sighting {
     }
 }
 
-/// What was told under each identity that is connected.
+/// Numbers received under each connected identity.
 #[derive(Debug, Default)]
 pub(crate) struct Sightings {
     peers: HashMap<PeerId, Sighting>,
     /// Those that are certain to have duplicates, by name as far as that is known.
     duplicates: HashMap<PeerId, Option<String>>,
-    /// How many of these have a name.
+    /// Number of these with a name.
     named: usize,
     /// When the first of them may be over, or before.
     check: Option<Instant>,
@@ -102,7 +102,7 @@ impl Sightings {
         }
     }
 
-    /// How many have a duplicate and a name: strangers have none.
+    /// Number of identities with a duplicate and a name: strangers have no name.
     pub(crate) fn named(&self) -> usize {
         self.named
     }
@@ -112,8 +112,8 @@ impl Sightings {
         self.check
     }
 
-    /// Forgets the duplicates of those that have long enough not been seen to have one. Returns the names of those
-    /// that have one.
+    /// Forgets the duplicates of those that have long enough not been seen to have one. Returns the names of
+    /// those that have one.
     pub(crate) fn over(&mut self, now: Instant) -> Vec<String> {
         if self.check.is_none_or(|check| now < check) {
             return Vec::new();
@@ -137,7 +137,7 @@ mod tests {
     const B: Instance = [2; 16];
     const C: Instance = [3; 16];
 
-    /// What is answered to these, asked so many seconds after the first.
+    /// Answers to these questions, given as number and seconds after the first.
     fn answers(asked: &[(Instance, u64)]) -> Vec<Answer> {
         let (mut sighting, start) = (Sighting::default(), Instant::now());
         let answer = |(instance, after): &(Instance, u64)| {

@@ -32,7 +32,7 @@ impl DuplicateIdentity {
 }
 
 impl Network {
-    /// Who says that another process uses this node's identity, as it is from now on.
+    /// Watches the reports that another process uses this node's identity.
     pub(crate) fn reports(&self) -> watch::Receiver<Vec<DuplicateReport>> {
         self.duplicates.reports.subscribe()
     }
@@ -72,7 +72,7 @@ impl Network {
                 let Some(handle) = self.peers.handle(&peer) else { return };
                 let answer = self.duplicates.sightings.asked(peer, request, now);
                 if let Some(duplicates) = self.swarm.behaviour_mut().duplicates.as_mut() {
-                    // Whoever does not wait for it asks again.
+                    // A peer that stopped waiting asks again.
                     let _ = duplicates.send_response(channel, answer);
                 }
                 // §16.2: the machine may know whose identity two processes run with.
@@ -97,8 +97,8 @@ impl Network {
         }
     }
 
-    /// Says who it is of whom two run, if that is known: the machine's word for it, or whoever vouched for
-    /// its clock.
+    /// Logs the name of the identity that two processes use, if it is known: from the machine, or from the
+    /// drone that vouched for its clock.
     pub(crate) fn name_duplicate(&mut self, peer: Peer, drone: Option<String>) {
         let Some(id) = self.peers.id(peer) else { return };
         let member = || match self.peers.route(&id) {

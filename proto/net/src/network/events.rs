@@ -66,7 +66,7 @@ impl Network {
                 }
                 Route::Member(*kgc)
             }
-            // Who it is decides that, not at which address it was found.
+            // The peer's identity decides the route, not the address at which it was found.
             None => dialled.filter(|route| !matches!(route, Route::Member(_))).unwrap_or(Route::Inbound),
         };
         self.poll.connected(route, Instant::now());
