@@ -58,7 +58,7 @@ pub struct Edge<S: Suite> {
     membership: GroupMember<S>,
 }
 
-/// What stays of an [`EdgeConfig`].
+/// The lasting part of an [`EdgeConfig`].
 #[derive(Debug)]
 struct Settings<S: Suite> {
     deployment: Deployment<S>,
@@ -124,7 +124,7 @@ impl<S: Suite> Edge<S> {
         self
     }
 
-    /// How it is doing.
+    /// The state of the edge.
     pub fn status(&self) -> EdgeStatus {
         let (name, group) = (self.keypair().map(DroneKeypair::public), self.wanted.clone());
         let name = name.map(|public| public.identity.name.clone());
@@ -162,7 +162,7 @@ impl<S: Suite> Edge<S> {
         self.membership.share_header(shared);
     }
 
-    /// What the parts share while one input is handled, and the two that talk to leaders.
+    /// Splits the edge into the context of one input and the two parts that talk to leaders.
     #[inline(never)]
     fn parts<'a>(
         &'a mut self,

@@ -22,7 +22,7 @@ use crate::refused::Refused;
 /// A plaintext, and who sent it.
 pub(crate) type Received = (Zeroizing<Vec<u8>>, Source);
 
-/// Who sent a group message, as far as it is known.
+/// Sender of a group message, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// A member of the group; the slot is its own claim.
@@ -71,7 +71,7 @@ pub(crate) struct SenderId {
     pub(crate) boot_no: u32,
 }
 
-/// What a [`GroupChannel`] needs to know of its epoch.
+/// Parameters of a [`GroupChannel`] for one epoch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChannelEpoch {
     pub(crate) epoch: Epoch,
@@ -81,7 +81,7 @@ pub(crate) struct ChannelEpoch {
     pub(crate) leader: Handle,
     /// No member has this slot or one above.
     pub(crate) slots: Slot,
-    /// How many senders of each kind there are windows of.
+    /// Maximum number of senders of each kind with replay windows.
     pub(crate) senders: u32,
 }
 
@@ -100,7 +100,7 @@ impl ChannelEpoch {
     }
 }
 
-/// Who may send what, as far as a receiver knows (§13.4).
+/// Rules for accepting signers, as far as a receiver knows the group (§13.4).
 pub(crate) struct SenderPolicy<'a, S: Suite> {
     pub(crate) deployment: &'a Deployment<S>,
     pub(crate) revocations: &'a Revocations<S>,
@@ -133,8 +133,8 @@ impl GroupChannel {
         sender.get_or_insert_with(|| Sender::new(traffic, *digest, id.slot, id.boot_no, *salt))
     }
 
-    /// §13.10: goes on opening messages of the epoch before for a while. Only if the term is the same, and the
-    /// caller says that nobody was removed: else somebody who is out could still send as anyone.
+    /// §13.10: goes on opening messages of the epoch before for a while. Only if the term is the same, and
+    /// the caller says that nobody was removed: else somebody who is out could still send as anyone.
     pub(crate) fn overlap(&mut self, former: Option<Self>, until: Duration) {
         self.former = former.filter(|former| former.epoch.term == self.epoch.term).map(|former| {
             let Self { epoch, digest, receiver, .. } = former;
@@ -185,8 +185,8 @@ impl GroupChannel {
 
     /// Opens a message, or says what is wrong with it; `None` for another epoch's.
     ///
-    /// §13.4: in the order of what it costs: the seal first, which a stranger cannot make, then the signature, and
-    /// the window last, so that nobody moves a signer's window in its name.
+    /// §13.4: in the order of what it costs: the seal first, which a stranger cannot make, then the
+    /// signature, and the window last, so that nobody moves a signer's window in its name.
     pub(crate) fn open<S: Suite>(
         &mut self,
         policy: &SenderPolicy<'_, S>,
@@ -238,7 +238,7 @@ impl<S: Suite> SenderPolicy<'_, S> {
 
     /// Whether this drone may send from this slot, if its signature holds.
     ///
-    /// Who keeps no roster takes the word of anybody whose message a member sealed: any drone of the
+    /// A receiver without a roster accepts any signer whose message a member sealed: any drone of the
     /// deployment that is neither revoked nor expired, but no leader other than the term's.
     fn may_sign(&self, now: Now, slot: Slot, drone: &DronePublicKey<S>) -> Result<(), Offence> {
         // §13.4, 3: revoked, refused, expired, role.
@@ -386,7 +386,7 @@ mod tests {
             )
         }
 
-        /// What somebody who sits there says for the first time, signed with that key.
+        /// The first message of the holder of that slot, signed with its key.
         fn sealed(
             &mut self,
             slot: Slot,

@@ -102,15 +102,15 @@ impl<S: Suite> Leader<S> {
         })
     }
 
-    /// The same, but that it lets nobody join by name while its revocation list is past its next update.
+    /// The same, but it refuses joins by name while its revocation list is past its next update.
     #[must_use]
     pub const fn with_stale_lists_refused(mut self) -> Self {
         self.base.store.revocations.refuse_stale = true;
         self
     }
 
-    /// A leader that nobody joins by name: drones show that they satisfy a policy, and whoever verified that
-    /// says so by [`admit`](Self::admit) (§6.5). Terms open without members.
+    /// A leader of anonymous members only: drones show that they satisfy a policy, and their verifier calls
+    /// [`admit`](Self::admit) (§6.5). Terms open without members.
     #[must_use]
     pub const fn with_anonymous_members_only(mut self) -> Self {
         self.joining.anonymous_only = true;
@@ -291,7 +291,8 @@ impl<S: Suite> Leader<S> {
         }
     }
 
-    /// What only members of this group send, to the leader that leads it; spare points to every leader.
+    /// Handles messages that only members of this group send, to the leader in office; spare points go to
+    /// every leader.
     fn member_message(&mut self, now: Now, from: Peer, message: &Message<S>, rng: &mut dyn CryptoRngCore) {
         let mut cx = self.base.context(now, rng);
         let group = match message {
@@ -363,15 +364,16 @@ impl<S: Suite> Leader<S> {
             Assessment::Higher { news, known } => {
                 self.step_down(now, header, rng);
                 let mut cx = self.base.context(now, rng);
-                // §12.1: whoever the header lists as removed is out, though the roster held has them.
+                // §12.1: the members that the header lists as removed are out, though the roster held has
+                // them.
                 note_departures(&mut cx, header);
                 self.failover.follow(&cx, from, header, news, known);
             }
         }
     }
 
-    /// Somebody went ahead of our term who does not lead, and some members with him: they follow nothing that
-    /// is not above.
+    /// A leader that must not lead opened a term above ours, and some members follow it: they follow nothing
+    /// that is not above.
     fn lead_above(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         let newest = self.base.store.newest.map(|(epoch, _)| epoch);
         let term = self.term.as_ref().map(Term::epoch);
@@ -427,7 +429,7 @@ impl<S: Suite> Leader<S> {
         self.base.out.send_encoded_to_group(message);
     }
 
-    /// What belongs to leading goes; what is public stays.
+    /// Erases the state of the term; public state stays.
     fn end_term(&mut self) {
         let Some(term) = self.term.take() else { return };
         for (slot, peer) in term.close(&mut self.base.store) {
@@ -453,8 +455,7 @@ impl<S: Suite> Leader<S> {
         self.term = Some(term);
     }
 
-    /// Tells everybody that the newest epoch is there: deputies and other leaders, and whoever listens to the
-    /// group.
+    /// Announces the newest epoch to deputies, other leaders and the group's topic.
     fn announce(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         let mut cx = self.base.context(now, rng);
         if let Some(term) = &self.term {
@@ -495,7 +496,7 @@ impl<S: Suite> Leader<S> {
         self.update_relays();
     }
 
-    /// What the last epoch left to be done: its outputs are out by now.
+    /// Resumes the work that the last epoch left: its outputs are out by now.
     fn resume_epochs(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         let mut cx = self.base.context(now, rng);
         if let Some(term) = &mut self.term {

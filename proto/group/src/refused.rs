@@ -8,10 +8,10 @@ use alloc::vec::Vec;
 use quiver_ainq::{Deployment, DronePublicKey, EquivocationProof, Serial, Suite};
 use quiver_message::{MAX_MESSAGE_LEN, Message};
 
-/// How many leaders are refused at most. Each had a token for leading a group: more keys of one leader take
-/// no more room.
+/// Maximum number of refused leaders. Each had a token for leading a group: more keys of one leader take no
+/// more room.
 const MAX_REFUSED: usize = 64;
-/// How long a proof may be that is kept to be handed on.
+/// Maximum length of a proof that is kept for distribution, in bytes.
 const MAX_KEPT: usize = 1 << 16;
 
 /// The leaders refused, with the proofs as messages where somebody will ask for them: an edge hands a proof

@@ -1,4 +1,4 @@
-//! What edges and leaders say under a key: the same bytes on both sides, from one place.
+//! Statements that edges and leaders sign: the same bytes on both sides.
 
 use alloc::vec::Vec;
 

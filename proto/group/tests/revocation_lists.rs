@@ -62,7 +62,8 @@ fn heard<M: Machine>(machine: &mut M, via: Via, list: &[u8]) -> ((u64, u64), Out
     }
 }
 
-/// The machine takes the genuine list 7 of the deployment, and lists cost it nothing then unless they would be news.
+/// The machine takes the genuine list 7 of the deployment, and lists cost it nothing then unless they would
+/// be news.
 fn lists_that_are_no_news_cost_nothing<M: Machine>(
     machine: &mut M,
     kgc: &mut Kgc,

@@ -21,7 +21,7 @@ pub struct CompromisedState<S: Suite> {
 }
 
 impl<S: Suite> Edge<S> {
-    /// What is in its memory; `None` before it is enrolled.
+    /// The secrets in its memory; `None` before it is enrolled.
     pub fn compromised_state(&self) -> Option<CompromisedState<S>> {
         let keypair = self.keypair()?;
         Some(CompromisedState {

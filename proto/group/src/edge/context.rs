@@ -1,4 +1,4 @@
-//! What the parts of an edge see and use while they handle one input.
+//! Context shared by the parts of an edge while they handle one input.
 
 use core::ops::{Deref, DerefMut};
 
@@ -21,7 +21,7 @@ pub struct EdgeContext<'a, S: Suite> {
     pub leaders: &'a mut Leaders,
     /// When things happen.
     pub timing: &'a EdgeTiming,
-    /// How often the edge was started.
+    /// Number of starts of the edge.
     pub boot_no: u32,
 }
 

@@ -15,7 +15,7 @@ use super::{EdgeEvent, StateChanged};
 
 type EnrolmentContext<'a, S> = Context<'a, S, EdgeEvent, StateChanged>;
 
-/// What the enrolment is told.
+/// Input of the enrolment.
 pub(super) enum EnrolmentInput<'a, S: Suite> {
     /// The edge starts.
     Start(Backoff),

@@ -93,8 +93,8 @@ impl Leaders {
         if self.refuses(&header.core.leader) { Err(Offence::RefusedLeader) } else { Ok(()) }
     }
 
-    /// How long to wait before asking to join again after a refusal as not ready. A leader that says when it
-    /// will lead is no reason to ask ever more rarely; meanwhile another may lead.
+    /// Pause before another request to join after a refusal as not ready. It does not grow while the leader
+    /// announces when it will lead; meanwhile another may lead.
     pub(super) fn join_pause(
         &mut self,
         (from, told): (Peer, Duration),
@@ -117,8 +117,8 @@ impl Leaders {
         wait
     }
 
-    /// How long a member waits after a refusal as not ready: the next leader is asked soon, though not as
-    /// fast as refusals come, the only one when it says that it will lead.
+    /// Pause of a member after a refusal as not ready: it asks the next leader soon, though not as fast as
+    /// refusals come, and a single leader when it has announced that it will lead.
     pub(super) fn catch_up_pause(
         &self,
         told: Duration,

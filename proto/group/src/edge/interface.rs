@@ -11,12 +11,12 @@ use crate::Source;
 use quiver_enrolment::{EnrolmentTrouble, Kgcs};
 use quiver_machine::{Backoff, Offence, Peer};
 
-/// What an edge is set up with.
+/// Configuration of an edge.
 #[derive(Debug)]
 pub struct EdgeConfig<S: Suite> {
     /// The deployment it belongs to.
     pub deployment: Deployment<S>,
-    /// The group to join as soon as it is enrolled and a leader is connected; none to wait for
+    /// The group to join as soon as it is enrolled and a leader is connected; `None` to wait for
     /// [`EdgeCommand::Join`].
     pub group: Option<Name>,
     /// The token to enrol with, if it has not enrolled yet.
@@ -30,17 +30,17 @@ pub struct EdgeConfig<S: Suite> {
 /// When an edge does things.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EdgeTiming {
-    /// How long to wait for an answer before the first retry; doubles from there.
+    /// Time to wait for an answer before the first retry; doubles from there.
     pub retry: Duration,
     /// The longest wait between retries.
     pub retry_max: Duration,
-    /// How long to wait to be admitted after the request to join; twice as long after each that was not
-    /// answered, to eight times as long.
+    /// Time to wait for admission after the request to join; doubles after each request that was not
+    /// answered, up to eight times as long.
     pub admission: Duration,
-    /// How long the former key still receives after a re-key that removed nobody.
+    /// Time for which the former key still receives after a re-key that removed nobody.
     pub overlap: Duration,
-    /// How long to go without an answer from a leader before it is asked whether the epoch held is still
-    /// current. None: who is told at once when a connection breaks asks only after a gap.
+    /// Time without an answer from a leader before it is asked whether the epoch held is still current.
+    /// `None` for edges that notice at once when a connection breaks: they ask only after a gap.
     pub probe: Option<Duration>,
 }
 
@@ -64,7 +64,7 @@ impl EdgeTiming {
     }
 }
 
-/// What the application asks of an edge.
+/// Command of the application to an edge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EdgeCommand {
     /// Join this group (and leave the present one without a word).
@@ -82,7 +82,7 @@ pub enum EdgeCommand {
     },
 }
 
-/// How an edge is doing.
+/// State of an edge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EdgeStatus {
     /// Its name, once enrolled.
@@ -97,7 +97,7 @@ pub struct EdgeStatus {
     pub slot: Option<Slot>,
     /// Whether it holds the key of an epoch that it knows to be current.
     pub synced: bool,
-    /// Until when the key is valid.
+    /// End of the key's validity.
     pub valid_until: Option<UnixTime>,
     /// On the monotonic clock: when a leader last answered a question of ours, so that the answer cannot be
     /// older than it.
@@ -106,11 +106,11 @@ pub struct EdgeStatus {
     pub revocation_number: u64,
     /// When that list is stale; `None` without a list.
     pub revocations_next_update: Option<UnixTime>,
-    /// How often it was started.
+    /// Number of starts.
     pub boot_no: u32,
 }
 
-/// What an edge reports.
+/// Event of an edge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EdgeEvent {
     /// The KGC issued this drone's key.
@@ -133,7 +133,7 @@ pub enum EdgeEvent {
         channel: Name,
         /// The plaintext.
         data: Zeroizing<Vec<u8>>,
-        /// Who sent it.
+        /// The sender.
         source: Source,
     },
     /// A message could not be sent.
@@ -157,21 +157,21 @@ pub enum EdgeEvent {
     /// The stored membership cannot be restored and is dropped. The drone keeps its key and what it knows of
     /// its groups, and joins anew.
     MembershipDropped {
-        /// What is wrong with it.
+        /// The error.
         error: Error,
     },
     /// A leader signed two different headers for one epoch. It is refused for good.
     Equivocation {
-        /// Who.
+        /// The leader.
         leader: Name,
         /// For which epoch.
         epoch: Epoch,
     },
     /// A peer did something wrong.
     Blamed {
-        /// Who.
+        /// The peer.
         peer: Peer,
-        /// What.
+        /// The offence.
         offence: Offence,
     },
 }

@@ -39,7 +39,7 @@ pub enum MembershipEnd {
     Removed,
     /// A leader's signed notice evicts it.
     Evicted,
-    /// What it holds does not lead to the group's epoch: it has to join again.
+    /// The member's state does not lead to the group's epoch: it has to join again.
     OutOfStep,
 }
 
@@ -47,14 +47,14 @@ pub enum MembershipEnd {
 #[derive(Debug)]
 pub struct GroupMember<S: Suite> {
     pub(super) member: Option<Member<S>>,
-    /// How far each group was when this drone was in it.
+    /// The newest epoch seen of each group that this drone was a member of.
     pub(super) history: History<S>,
     /// The leader that is likely to send next, with its Y once a header of it was believed: decoding its key
     /// and computing Y for every header would be most of what a re-key costs. What is believed does not
     /// depend on it.
     pub(super) expected: Option<Box<DronePublicKey<S>>>,
     pub(super) spare_points: SparePoints<S>,
-    /// How many senders of each kind it keeps windows of in an epoch.
+    /// Maximum number of senders of each kind with replay windows in an epoch.
     pub(super) senders: u32,
     leave_message: LeaveMessage<S>,
 }
@@ -85,7 +85,7 @@ impl<S: Suite> GroupMember<S> {
         self.member.as_ref().map(|member| &member.membership)
     }
 
-    /// How whoever follows a group under this name is doing.
+    /// The state of the edge that follows a group under this name.
     #[must_use]
     pub fn status(
         &self,
@@ -274,7 +274,7 @@ impl<S: Suite> GroupMember<S> {
         }
     }
 
-    /// §7.3: Takes a new epoch from its leader, or from whoever passed it on.
+    /// §7.3: Takes a new epoch from its leader, or from a relay.
     #[inline(never)]
     fn rekey(
         &mut self,
@@ -412,7 +412,7 @@ impl<S: Suite> GroupMember<S> {
         header: &Header<S>,
     ) -> Option<MembershipEnd> {
         match step {
-            // To a leader only: the tag says nothing of when, so whoever has it could send it in our place.
+            // To a leader only: the tag contains no time, so any holder could replay it in our place.
             Step::Known if cx.leaders.contains(from) => self.member.as_ref()?.acknowledge(cx, from),
             Step::Known => {}
             Step::Newer(membership) => return self.advance(cx, from, membership, header),
@@ -542,7 +542,7 @@ impl<S: Suite> GroupMember<S> {
         }
     }
 
-    /// What the leader asked tells us is not made for us: its copy of the group has another member in our
+    /// The answer of the leader asked is not made for us: its copy of the group has another member in our
     /// slot, or one of our spare points that we have no more, or we have been away for too long.
     fn note_useless(&mut self, cx: &EdgeContext<'_, S>, from: Peer, offence: &Offence) {
         if let Some(member) = self.member.as_mut().filter(|_| cx.leaders.first() == Some(from)) {
@@ -550,7 +550,8 @@ impl<S: Suite> GroupMember<S> {
         }
     }
 
-    /// Another header for the epoch held. If both are signed, whoever is reached learns of it.
+    /// Another header for the epoch held. If both are signed, they are proof of an equivocation, which is
+    /// sent to all peers in reach.
     fn contradicted(&mut self, cx: &mut EdgeContext<'_, S>, from: Peer, second: &Header<S>) {
         let first = self.member.as_ref().and_then(|member| member.header.header(cx.deployment));
         let Some(first) = first else { return };
@@ -582,7 +583,7 @@ impl<S: Suite> GroupMember<S> {
         {
             // §10.7: erases the key, and waits for a deputy's term.
             member.suspend();
-            // Whoever leads next is asked until it answers.
+            // The next leaders are asked until one answers.
             member.request_catch_up(cx);
         }
         true

@@ -1,5 +1,4 @@
-//! What a board is set up with, as bytes: made by an operator's program, put in over the console, kept in
-//! flash.
+//! Provisioning of a board, as bytes: made by an operator's program, entered over the console, kept in flash.
 //!
 //! A board has no files, so what a service reads from its deployment file, token and command line comes as
 //! one block:
@@ -9,8 +8,8 @@
 //!     ‖ radio u8, then network u16 ‖ address u16 if it is 1 ‖ lp(token) ‖ check, 8 bytes
 //! ```
 //!
-//! The check is the beginning of a hash of all before it. It finds what was garbled on the way; it
-//! authenticates nothing: whoever holds a board's console can set it up as they like.
+//! The check is the beginning of a hash of all before it. It finds transmission errors and authenticates
+//! nothing: anybody with access to a board's console can provision it.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -27,7 +26,7 @@ const MAX_KGCS: usize = 64;
 /// Bytes that an encoding has at most.
 pub const MAX_PROVISIONING_LEN: usize = 2048;
 
-/// What a board is set up with.
+/// Provisioning of a board.
 #[derive(Debug)]
 pub struct Provisioning<S: Suite> {
     /// The deployment it belongs to.
@@ -40,7 +39,7 @@ pub struct Provisioning<S: Suite> {
     pub time: UnixTime,
     /// Where the board is found, if it has a radio.
     pub radio: Option<RadioPlace>,
-    /// The token to enrol with, with its secret; none once it is used.
+    /// The token to enrol with, with its secret; `None` once it is used.
     pub token: Option<IssuedToken<S>>,
 }
 

@@ -16,7 +16,7 @@ const VERSION: u8 = 4;
 /// The longest encoding of a number or length: ten times seven bits.
 const LONGEST_NUMBER: usize = 10;
 
-/// What comes before the rest: the version (1 byte) and the deployment's fingerprint.
+/// Length of the head: the version (1 byte) and the deployment's fingerprint (32 bytes).
 const HEAD_LEN: usize = 1 + 32;
 
 /// Everything an edge persists behind version and deployment; replaced as a whole, as it is small (about 1

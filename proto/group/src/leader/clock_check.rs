@@ -17,15 +17,15 @@ use quiver_machine::{vouch, vouched};
 /// A signed time that this machine's clock does not bear out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClockDoubt {
-    /// Who signed it.
+    /// The signer.
     pub witness: ClockWitness,
     /// The time, in seconds since 1970.
     pub theirs: UnixTime,
-    /// What this machine's clock said.
+    /// Reading of this machine's clock.
     pub ours: UnixTime,
 }
 
-/// Who signed a time.
+/// Signer of a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClockWitness {
     /// The KGC, a revocation list.
@@ -45,7 +45,7 @@ pub(super) struct RanOut {
 }
 
 impl RanOut {
-    /// What a leader's fresh answer says of our clock.
+    /// Compares our clock with a leader's fresh answer.
     pub(super) fn of<S: Suite>(core: &HeaderCore<S>, now: UnixTime) -> Option<Self> {
         let Some(true) = core.valid_until.checked_add(CLOCK_TOLERANCE).map(|last| last < now) else {
             return None;
@@ -64,7 +64,7 @@ impl<S: Suite> Leader<S> {
         vouched(&self.base.config.deployment, &self.base.store.revocations, statement, signed)
     }
 
-    /// Signs what this leader's clock says; none without a key.
+    /// Signs the time of this leader's clock; `None` without a key.
     pub fn vouch(&self, statement: &[u8], rng: &mut dyn CryptoRngCore) -> Option<Vec<u8>> {
         Some(vouch(&self.base.config.deployment, self.base.store.keypair.as_ref()?, statement, rng))
     }

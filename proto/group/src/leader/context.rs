@@ -1,5 +1,5 @@
-//! What all parts of a leader share while it handles one input: settings, stored state, connections and
-//! outputs.
+//! Context shared by all parts of a leader while it handles one input: settings, stored state, connections
+//! and outputs.
 
 use core::time::Duration;
 
@@ -13,7 +13,7 @@ use super::interface::{LeaderConfig, LeaderEvent, LeaderRecord};
 use super::peers::Peers;
 use super::store::{Change, Store};
 
-/// What the parts of a leader share.
+/// State shared by the parts of a leader.
 #[derive(Debug)]
 pub(super) struct Base<S: Suite> {
     pub(super) config: LeaderConfig<S>,
@@ -60,7 +60,7 @@ fn blame(peers: &mut Peers, out: &mut Outbox<LeaderEvent, LeaderRecord>, peer: P
     out.event(LeaderEvent::Blamed { peer, offence });
 }
 
-/// What a part of a leader sees and uses while it handles one input. Its own state is not in it.
+/// State that a part of a leader reads and changes while it handles one input. Its own state is not in it.
 pub(super) struct LeaderContext<'a, S: Suite> {
     pub(super) now: Now,
     pub(super) rng: &'a mut dyn CryptoRngCore,

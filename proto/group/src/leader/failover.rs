@@ -29,7 +29,7 @@ use self::peer_hints::PeerHints;
 use self::standby::Session;
 use super::clock_check::RanOut;
 
-/// What a leader knows about the other leaders of its group.
+/// State about the other leaders of the group.
 #[derive(Debug)]
 pub(super) struct Failover<S: Suite> {
     session: Option<Session<S>>,
@@ -37,8 +37,8 @@ pub(super) struct Failover<S: Suite> {
     alive: Duration,
     /// When to ask next.
     next: Option<Duration>,
-    /// How often in a row this leader led and was overruled without having heard of the other: two leaders
-    /// that cannot reach each other, but whose members reach both, must not take turns for ever.
+    /// Number of times in a row that this leader led and was overruled without a message from the other: two
+    /// leaders that cannot reach each other, but whose members reach both, must not take turns for ever.
     overruled: u32,
     /// The newest header of another leader, verified.
     seen: Option<Header<S>>,
@@ -75,7 +75,7 @@ impl<S: Suite> Failover<S> {
     }
 }
 
-/// What a leader does that failover wants.
+/// Action of the leader that failover requires.
 #[derive(Debug)]
 pub(super) enum Action {
     /// Tells deputies and other leaders the newest epoch.

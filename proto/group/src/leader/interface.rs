@@ -1,4 +1,4 @@
-//! What goes into and comes out of a leader besides messages.
+//! Commands, events and configuration of a leader.
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -15,7 +15,7 @@ use crate::Source;
 use quiver_enrolment::{EnrolmentTrouble, Kgcs};
 use quiver_machine::{Offence, Peer, Snapshot};
 
-/// What a leader is set up with.
+/// Configuration of a leader.
 #[derive(Debug)]
 pub struct LeaderConfig<S: Suite> {
     /// The deployment it belongs to.
@@ -31,7 +31,7 @@ pub struct LeaderConfig<S: Suite> {
     pub allow: BTreeSet<Serial>,
     /// The most members, at most 2^20.
     pub max_members: u32,
-    /// How group keys travel, from the next opening of a term on. Members follow either.
+    /// Re-key strategy, from the next opening of a term on. Members follow either.
     pub strategy: StrategyKind,
     /// When things happen.
     pub timing: LeaderTiming,
@@ -40,22 +40,22 @@ pub struct LeaderConfig<S: Suite> {
 /// When a leader does things.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaderTiming {
-    /// How long a group key is valid. A new one comes when four fifths have passed.
+    /// Validity of a group key. A new one is made when four fifths have passed.
     pub validity: Duration,
-    /// How long the first join or leave waits for company when little is going on.
+    /// Time for which the first join or leave waits for others while few arrive.
     pub batching: Duration,
-    /// How long it waits at most, however many come; [`ARRIVING`](Self::ARRIVING) times as long while the
-    /// epoch before is still on its way to most of a large group.
+    /// Maximum of that time, however many arrive; [`ARRIVING`](Self::ARRIVING) times as long while the epoch
+    /// before is still on its way to most of a large group.
     pub batching_max: Duration,
-    /// How long to wait for acknowledgements before sending an epoch again.
+    /// Time to wait for acknowledgements before an epoch is sent again.
     pub resend: Duration,
     /// For how long a challenge admits who asks to join or to stand by; an hour at most. Over a radio with a
     /// duty cycle, the answer to one of hundreds of drones takes its time. Every request is remembered for as
     /// long.
     pub challenge: Duration,
-    /// How long a member is kept that was never heard in a term: it neither acknowledged an epoch nor is
-    /// connected. It may join again. So who left just before its leader was lost, and is still on the copy
-    /// that a deputy took over from, is not keyed for to the end of its identity.
+    /// Time for which a member is kept that was never active in a term: it neither acknowledged an epoch nor
+    /// is connected. It may join again. So a member that left just before its leader was lost, and is still
+    /// on the copy that a deputy took over from, does not stay until its identity ends.
     pub absence: Duration,
     /// With other leaders of the same group: for how long the one that leads may be silent before another
     /// opens a term. Those with higher ordinals wait longer by half of it each. Such a leader also listens
@@ -67,7 +67,8 @@ pub struct LeaderTiming {
 impl LeaderTiming {
     /// The longest life of a challenge.
     pub const MAX_CHALLENGE: Duration = Duration::from_secs(3600);
-    /// How many times `batching_max` the first join or leave waits at most for the epoch before to arrive.
+    /// Maximum wait of the first join or leave for the epoch before to arrive, in multiples of
+    /// `batching_max`.
     pub const ARRIVING: u32 = 8;
 
     pub(crate) fn challenge_lifetime(&self) -> Duration {
@@ -89,15 +90,15 @@ impl Default for LeaderTiming {
     }
 }
 
-/// What the operator asks of a leader.
+/// Command of the operator to a leader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeaderCommand {
     /// Make a new group key now, as on expiry.
     Rekey,
     /// Remove this drone now and keep it out.
     Evict(Name),
-    /// Remove whoever sits in this slot now. A drone that is in by name is kept out, as with
-    /// [`Evict`](Self::Evict); one without a name cannot be: whoever holds its credential may show it again.
+    /// Remove the holder of this slot. A member by name stays evicted, as with [`Evict`](Self::Evict); an
+    /// anonymous one cannot: its credential can be shown again.
     EvictSlot(Slot),
     /// Let this drone join although its identity does not list the group.
     Allow(Serial),
@@ -113,7 +114,7 @@ pub enum LeaderCommand {
     ClockConfirmed(bool),
 }
 
-/// What a leader reports.
+/// Event of a leader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeaderEvent {
     /// The KGC issued the leader's key.
@@ -125,7 +126,7 @@ pub enum LeaderEvent {
     EpochActivated {
         /// Which.
         epoch: Epoch,
-        /// How it came about.
+        /// The cause of the epoch.
         kind: Kind,
         /// Members now.
         members: usize,
@@ -138,17 +139,17 @@ pub enum LeaderEvent {
     Delivered {
         /// Which.
         epoch: Epoch,
-        /// How many there are.
+        /// Number of members.
         members: usize,
     },
     /// A drone joined.
     Joined {
-        /// Who.
+        /// The drone.
         name: Name,
         /// Its slot.
         slot: Slot,
     },
-    /// Somebody without a name joined: he showed that he satisfies the policy.
+    /// An anonymous drone joined: it has shown that it satisfies the policy.
     Admitted {
         /// As whom.
         pseudonym: Pseudonym,
@@ -157,7 +158,7 @@ pub enum LeaderEvent {
         /// When this membership ends.
         until: UnixTime,
     },
-    /// Somebody without a name is out, because he left, was put out, or his time was over.
+    /// An anonymous member is out: it left, was evicted, or its time was over.
     Parted {
         /// As whom he was in.
         pseudonym: Pseudonym,
@@ -166,11 +167,11 @@ pub enum LeaderEvent {
     },
     /// A member left or was removed.
     Removed {
-        /// Who.
+        /// The member.
         name: Name,
         /// Its former slot.
         slot: Slot,
-        /// Whether it was put out rather than left.
+        /// Whether it was evicted (otherwise it left).
         evicted: bool,
     },
     /// This drone, which had lost its slot because it was away, was evicted.
@@ -183,7 +184,7 @@ pub enum LeaderEvent {
     NotLeading,
     /// A request was refused.
     Refused {
-        /// Who asked.
+        /// The peer that asked.
         peer: Peer,
         /// Why.
         reason: Reason,
@@ -198,7 +199,7 @@ pub enum LeaderEvent {
         channel: Name,
         /// The plaintext.
         data: Zeroizing<Vec<u8>>,
-        /// Who sent it.
+        /// The sender.
         source: Source,
     },
     /// A message could not be sent.
@@ -227,11 +228,11 @@ pub enum LeaderEvent {
     },
     /// This leader, which does not lead, holds another's group on its disk, as of this epoch.
     StandingBy {
-        /// Who leads.
+        /// The leader in office.
         leader: Name,
         /// The epoch whose roster is held.
         epoch: Epoch,
-        /// How many members it has.
+        /// Number of its members.
         members: usize,
     },
     /// The leader has been silent for too long: this one opens a term.
@@ -243,14 +244,14 @@ pub enum LeaderEvent {
     Replicated {
         /// The epoch from which on they are out.
         epoch: Epoch,
-        /// Who was evicted.
+        /// The evicted drones.
         names: Vec<Name>,
         /// The deputy.
         deputy: Option<Name>,
     },
     /// A leader signed two different headers for one epoch. It is refused for good.
     Equivocation {
-        /// Who.
+        /// The leader.
         leader: Name,
         /// For which epoch.
         epoch: Epoch,
@@ -263,9 +264,9 @@ pub enum LeaderEvent {
     },
     /// A peer did something wrong.
     Blamed {
-        /// Who.
+        /// The peer.
         peer: Peer,
-        /// What.
+        /// The offence.
         offence: Offence,
     },
 }

@@ -22,13 +22,13 @@ use super::context::LeaderContext;
 use super::interface::LeaderConfig;
 use super::term::Term;
 
-/// What a leader does with those who want to join.
+/// State of joins at a leader.
 #[derive(Debug)]
 pub(super) struct Joining<S: Suite> {
     pub(super) queue: JoinQueue<S>,
     /// Whether nobody joins by name.
     pub(super) anonymous_only: bool,
-    /// How many signatures were verified.
+    /// Number of signatures verified.
     #[cfg(test)]
     pub(super) checks: core::cell::Cell<usize>,
 }
@@ -43,7 +43,7 @@ impl<S: Suite> Joining<S> {
         }
     }
 
-    /// Whoever waits joins, and whoever asked to leave leaves, in one epoch or in as few as it takes.
+    /// Closes the batch: waiting drones join and leavers leave, in one epoch or in as few as it takes.
     pub(super) fn close_batch(&mut self, cx: &mut LeaderContext<'_, S>, term: &mut Term<S>) {
         // §6.3: joins that come together enter one epoch.
         let joins = self.verified_joins(cx, term);

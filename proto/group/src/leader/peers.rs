@@ -10,7 +10,7 @@ use core::time::Duration;
 
 use quiver_machine::{Misdeed, Misdeeds, Offence, Peer, REVOCATION_LIST_RATE, Rate, TokenBuckets, Via};
 
-/// How often a connection's catch-up requests are answered: a gateway may carry many members.
+/// Rate at which a connection's catch-up requests are answered: a gateway may carry many members.
 const CATCH_UPS: Rate = Rate { burst: 256, refill: Duration::from_millis(50) };
 /// Those that nothing authenticates: a stranger sends them too.
 const UNAUTHENTICATED_CATCH_UPS: Rate = Rate { burst: 4, refill: Duration::from_secs(1) };
@@ -56,8 +56,8 @@ impl Peers {
         }
     }
 
-    /// What a peer is cut off for, if it is. What was published was written by somebody else; KGCs and
-    /// leaders that we dialled are needed.
+    /// The reason to disconnect a peer; `None` if there is none. Published messages are others'; KGCs and
+    /// leaders that we dialled are never disconnected.
     pub(super) fn weigh(&mut self, peer: Peer, offence: &Offence) -> Option<Misdeed> {
         // §13.8: not for what came by gossip, and never a peer that the node itself dialled.
         if self.via == Via::Group || self.leaders.contains(&peer) || self.kgcs.contains(&peer) {

@@ -1,4 +1,4 @@
-//! Revocation lists at a leader: fetches newer ones from its KGCs, and gives its own to whoever asks.
+//! Revocation lists at a leader: fetches newer ones from its KGCs, and sends its own on request.
 //! docs/protocol.md §12.3.
 
 use core::time::Duration;
@@ -11,7 +11,7 @@ use super::LeaderEvent;
 use super::context::LeaderContext;
 use super::store::Change;
 
-/// How often a leader asks its KGCs for a newer list.
+/// Time between two queries to the KGCs for a newer list.
 const ASK_EVERY: Duration = Duration::from_secs(60);
 
 /// When to ask the KGCs for a newer revocation list.

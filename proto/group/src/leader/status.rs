@@ -1,4 +1,4 @@
-//! How a leader is doing.
+//! State of a leader, for status queries.
 
 use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
@@ -13,14 +13,14 @@ use super::context::Base;
 use super::failover::standby::stands_by;
 use super::term::Term;
 
-/// How a leader is doing.
+/// State of a leader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaderStatus {
     /// Its name, once enrolled.
     pub name: Option<Name>,
     /// The group it leads.
     pub group: Name,
-    /// The epoch in force; none before a term is open or after stepping down.
+    /// The epoch in force; `None` before a term is open or after stepping down.
     pub epoch: Option<Epoch>,
     /// D of that epoch.
     pub digest: Option<[u8; 32]>,
@@ -28,7 +28,7 @@ pub struct LeaderStatus {
     pub issued_at: Option<UnixTime>,
     /// Members on the roster.
     pub members: usize,
-    /// Of them, those without a name.
+    /// Of them, anonymous members.
     pub anonymous: usize,
     /// Of the members, the ones that have a key in this term: only they can acknowledge. The others are away
     /// since before it.
@@ -37,17 +37,17 @@ pub struct LeaderStatus {
     pub connected: usize,
     /// Members that acknowledged the epoch.
     pub acknowledged: usize,
-    /// Drones that wait to be let in.
+    /// Number of drones that wait for admission.
     pub pending_joins: usize,
-    /// Until when the key is valid.
+    /// End of the key's validity.
     pub valid_until: Option<UnixTime>,
     /// The newest revocation list held, 0 for none.
     pub revocation_number: u64,
-    /// When that list is stale; none without a list.
+    /// Time at which that list becomes stale; `None` without a list.
     pub revocations_next_update: Option<UnixTime>,
     /// Whether it leads.
     pub stance: Stance,
-    /// How many deputies stand by for it.
+    /// Number of deputies that stand by for it.
     pub deputies: usize,
 }
 
@@ -56,17 +56,18 @@ pub struct LeaderStatus {
 pub struct Laggard {
     /// Its slot.
     pub slot: Slot,
-    /// Its name; none if it joined without.
+    /// Its name; `None` for an anonymous member.
     pub name: Option<Name>,
     /// Whether its connection is known.
     pub connected: bool,
-    /// The counter of the newest epoch of this term that it acknowledged; none for no epoch of this term.
+    /// Counter of the newest epoch of this term that it acknowledged; `None` if it acknowledged no epoch of
+    /// this term.
     pub acknowledged: Option<u64>,
-    /// When it was last heard, by the leader's clock; none since the leader started.
+    /// Time of its last message, by the leader's clock; `None` if there was none since the leader started.
     pub last_heard: Option<UnixTime>,
 }
 
-/// What a leader does at present.
+/// Role of a leader at present.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stance {
     /// It has no key yet.
@@ -75,7 +76,7 @@ pub enum Stance {
     Leading,
     /// Another leads, or nobody yet; it takes over if it hears nothing.
     StandingBy {
-        /// Whose answers it hears.
+        /// The leader whose answers it receives.
         leader: Option<Name>,
         /// The epoch whose roster it holds.
         held: Option<Epoch>,
@@ -86,7 +87,7 @@ pub enum Stance {
 }
 
 impl<S: Suite> Leader<S> {
-    /// How it is doing.
+    /// The state of the leader.
     pub fn status(&self) -> LeaderStatus {
         let (store, term) = (&self.base.store, self.term.as_ref());
         let core = term.map(|term| &term.current.header.core);
@@ -139,7 +140,7 @@ impl<S: Suite> Leader<S> {
         Some(self.term.as_ref()?.export(name))
     }
 
-    /// Who is on the roster by name.
+    /// The members by name.
     pub fn members(&self) -> impl Iterator<Item = (Slot, &Name)> {
         self.roster().iter().map(|(slot, public)| (slot, &public.identity.name))
     }
@@ -149,7 +150,7 @@ impl<S: Suite> Leader<S> {
         self.roster().anonymous_members()
     }
 
-    /// Who is behind this connection: a member that was heard over it, or a deputy. One of them, if it
+    /// The drone behind this connection: a member whose message came over it, or a deputy. One of them, if it
     /// carries several.
     pub fn drone_behind(&self, peer: Peer) -> Option<&Name> {
         let (roster, term) = (self.roster(), self.term.as_ref());

@@ -28,17 +28,17 @@ use crate::refused::Refused;
 use quiver_machine::Now;
 use quiver_machine::Revocations;
 
-/// How many that lost their slots because they are away are remembered by name. Beyond, one can be evicted
-/// once it is back.
+/// Maximum number of absent members without slots that are remembered by name. Further ones can be evicted
+/// once they are back.
 const MAX_AWAY: usize = 1 << 16;
-/// How many identities' first keys are remembered: twice as many as a group has members. Beyond, no further
-/// one's is.
+/// Maximum number of pinned identities (first keys): twice as many as a group has members. Further ones are
+/// not pinned.
 const MAX_PINS: usize = 1 << 21;
 
-/// How often a member's newer spare point is recorded, in seconds on the monotonic clock. An honest one shows
-/// one for each term that it follows, and shows it again after as long.
+/// Minimum time between two records of a member's newer spare points, in seconds on the monotonic clock. An
+/// honest member sends one for each term that it follows, and sends it again after as long.
 const SPARE_PACE: u32 = 5;
-/// How many seconds a member may be ahead of that: three points at once, for terms that follow each other
+/// Seconds by which a member may be ahead of that: three points at once, for terms that follow each other
 /// quickly.
 const SPARE_AHEAD: u32 = 2 * SPARE_PACE;
 
@@ -146,9 +146,9 @@ impl<S: Suite> Store<S> {
         self.spares.get(slot as usize).filter(|spare| spare.q > 0)
     }
 
-    /// How much of a member's allowance is used once its spare point of this number is recorded now; none if
-    /// it is a newer one too soon. So a member that signs one after another makes a record in [`SPARE_PACE`]
-    /// seconds, and no more.
+    /// A member's used allowance once its spare point of this number is recorded now; `None` if a newer one
+    /// comes too soon. So a member that signs one after another makes at most one record in [`SPARE_PACE`]
+    /// seconds.
     pub(super) fn spare_allowance(&self, slot: Slot, q: u64, now: Now) -> Option<u32> {
         let (known, now) = (self.spare(slot), u32::try_from(now.monotonic.as_secs()).unwrap_or(u32::MAX));
         let used = known.map_or(0, |known| known.used).max(now);

@@ -46,8 +46,7 @@ pub(super) struct Term<S: Suite> {
     pub(super) leadership: Leadership<S>,
     /// The newest epoch, as it is sent.
     pub(super) current: EpochMessage<S>,
-    /// How the term was opened, for members that come back after it went on; `None` while that is the newest
-    /// epoch.
+    /// The opening of the term, for members that come back later; `None` while it is the newest epoch.
     opening: Option<EpochMessage<S>>,
     /// Members of the roster that have no key in this term.
     absent: BTreeSet<Slot>,
@@ -86,7 +85,7 @@ impl<S: Suite> Term<S> {
         self.leadership.epoch()
     }
 
-    /// How many members have a key in this term.
+    /// Number of members with a key in this term.
     pub(super) fn keyed(&self) -> usize {
         self.roster().len().saturating_sub(self.absent.len())
     }
@@ -126,7 +125,7 @@ impl<S: Suite> Term<S> {
     }
 
     pub(super) fn deadline(&self) -> Option<Duration> {
-        // What is left to settle is done at once.
+        // Pending settlement is due at once.
         let settle = self.unsettled.then_some(Duration::ZERO);
         [
             Some(self.renew.min(self.sweep)),
@@ -146,7 +145,7 @@ impl<S: Suite> Term<S> {
         self.acknowledgements.disconnect(peer);
     }
 
-    /// Takes members to be connected where a hint says so: whoever was hinted at is sent its entry (§10.5).
+    /// Takes members to be connected where hints say, and sends them their entries (§10.5).
     pub(super) fn follow_hints(&mut self, hints: &PeerHints) {
         for (slot, public) in self.leadership.roster().iter() {
             if let Some(peer) = hints.get(&public.identity.serial) {

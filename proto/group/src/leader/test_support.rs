@@ -31,7 +31,7 @@ pub(super) struct LeaderFixture {
 }
 
 impl LeaderFixture {
-    /// A leader that leads whoever sits in these slots.
+    /// A leader with members in these slots.
     pub(super) fn new(strategy: StrategyKind, slots: impl IntoIterator<Item = Slot>) -> Self {
         let mut rng = ChaCha20Rng::seed_from_u64(1);
         let master = MasterSecret::<S>::generate(&mut rng);
@@ -84,7 +84,7 @@ impl LeaderFixture {
         self.input(Input::Command(command))
     }
 
-    /// What the leader wants done upon this. Its records are kept.
+    /// The leader's outputs after this input. Its records are kept.
     pub(super) fn input(
         &mut self,
         input: Input<'_, LeaderCommand>,
@@ -126,7 +126,7 @@ pub(super) fn identity(serial: [u8; 16], text: &str, role: Role) -> Identity {
     Identity { serial, name: name(text), role, groups: alloc::vec![name("alpha")], not_after: 1 << 40 }
 }
 
-/// What the KGC would issue under this identity.
+/// The key that the KGC would issue under this identity.
 pub(super) fn issue(
     master: &MasterSecret<S>,
     deployment: &Deployment<S>,

@@ -111,7 +111,8 @@ fn held_for(invented: u32) -> usize {
 #[expect(clippy::print_stdout, reason = "a measurement prints what it measured")]
 fn invented_slots_do_not_grow_a_boards_receiver_beyond_its_bound() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    // The harness allocates and frees beside the test that runs: what is measured twice in a row is the receiver's.
+    // The harness allocates and frees beside the test that runs: what is measured twice in a row is the
+    // receiver's.
     let held = |invented| {
         let measured: Vec<usize> = (0..10).map(|_| held_for(invented)).collect();
         measured.array_windows().find(|[one, next]| one == next).expect("two measurements that agree")[0]

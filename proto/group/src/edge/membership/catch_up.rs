@@ -13,7 +13,7 @@ use crate::edge::EdgeContext;
 /// After how many answers that are of no use a member joins again. Nobody signs such an answer as a whole, so
 /// one is no reason; who can alter every one of them could as well refuse us in the leader's name.
 const FRUITLESS: u32 = 3;
-/// How long to wait for the epoch that a leader makes for those who lost its key.
+/// Time to wait for the epoch that a leader makes for members that lost its key.
 const RENEWAL: Duration = Duration::from_secs(12);
 
 /// The questions of a member, and what it knows of when to ask.
@@ -21,9 +21,9 @@ const RENEWAL: Duration = Duration::from_secs(12);
 pub(in crate::edge) struct CatchUp {
     /// In a box, because most of the time there is none.
     pending: Option<Box<PendingRequest>>,
-    /// How many questions in a row brought nothing that is of use to us.
+    /// Number of requests in a row whose answers were unusable.
     fruitless: u32,
-    /// How many requests were sent since the start.
+    /// Number of requests since the start.
     count: u32,
     pub(super) backoff: Backoff,
     /// From when on hearsay may make it ask again.
@@ -41,7 +41,7 @@ struct PendingRequest {
     deadline: Duration,
     /// The epoch held when it was sent.
     held: Epoch,
-    /// Whether what came back was of no use.
+    /// Whether the answer was unusable.
     fruitless: bool,
 }
 

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use quiver_ainq::{Delta, Membership, Suite, VerifiedHeader};
 
-/// How many epochs' wraps are kept at most.
+/// Maximum number of epochs whose wraps are kept (§8.4).
 const MAX_KEPT: usize = 4;
 
 /// Wraps that are known to be the leader's, but not yet of use.

@@ -1,4 +1,5 @@
-//! How far each group was when this drone was in it: epochs never go back, also across memberships (§7.3).
+//! History of groups: the newest epoch of each group that this drone was a member of. Epochs never go back,
+//! also across memberships (§7.3).
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -18,7 +19,7 @@ const MAX_HEADER_LEN: usize = 1024;
 #[derive(Debug)]
 pub(in crate::edge) struct History<S: Suite>(Vec<Past<S>>);
 
-/// What is remembered of a group.
+/// State remembered of a group.
 #[derive(Debug)]
 pub(in crate::edge) struct Past<S: Suite> {
     pub(in crate::edge) group: Name,

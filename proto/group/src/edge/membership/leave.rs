@@ -9,7 +9,7 @@ use quiver_message::{EvictionNotice, Leave, Message};
 use crate::edge::{EdgeContext, EdgeEvent, StateChanged};
 use crate::statements;
 
-/// How a member asks to be removed: signed under its key, or with a tag if it has none.
+/// A member's request to be removed: signed under its key, or with a tag if it has none.
 pub type LeaveMessage<S> =
     fn(&mut Context<'_, S, EdgeEvent, StateChanged>, &Membership<S>) -> Option<Message<S>>;
 

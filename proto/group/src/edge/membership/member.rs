@@ -1,4 +1,4 @@
-//! What an edge holds while it is a member.
+//! State of an edge while it is a member.
 
 use core::time::Duration;
 
@@ -213,9 +213,9 @@ impl<S: Suite> Member<S> {
         None
     }
 
-    /// What does not hold is blamed. But a leader that opens terms we are past has forgotten (its memory is
-    /// older than its group), and so has one that answers with less than we held when we asked: it is sent
-    /// the newest header, which it signed itself, so that it goes on from there.
+    /// Blames the sender of an answer that does not verify. But a leader that opens terms older than ours has
+    /// forgotten (its memory is older than its group), and so has one that answers with less than we held
+    /// when we asked: it is sent the newest header, which it signed itself, so that it resumes from there.
     pub(super) fn behind(
         &mut self,
         cx: &mut EdgeContext<'_, S>,

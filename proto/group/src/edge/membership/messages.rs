@@ -9,7 +9,7 @@ use quiver_message::GroupMessage;
 use crate::edge::EdgeContext;
 use crate::group_channel::{ChannelEpoch, GroupChannel, Received, SenderId, SenderPolicy};
 
-/// What a member seals and opens messages with, while it holds a key that is valid.
+/// Seals and opens a member's messages while it holds a valid key.
 #[derive(Debug, Default)]
 pub(super) struct Messages(Option<GroupChannel>);
 

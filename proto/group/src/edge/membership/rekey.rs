@@ -11,7 +11,7 @@ use super::member::Member;
 use super::spare_points::SparePoints;
 use crate::edge::EdgeContext;
 
-/// What a header means for a member.
+/// Meaning of a header for a member.
 #[expect(clippy::large_enum_variant, reason = "short-lived, and most often the large one")]
 pub(super) enum Step<S: Suite> {
     /// The epoch held, once more.

@@ -15,10 +15,10 @@ use crate::statements;
 
 /// For how long a used spare pair is kept, so that of two competing terms the higher can still be followed.
 const KEEP_USED: Duration = Duration::from_secs(60);
-/// How long to wait for the leader to acknowledge a spare point before sending it again, if other answers are
-/// not waited for even longer; doubles from there.
+/// Time to wait for the leader to acknowledge a spare point before it is sent again, unless other answers
+/// take longer; doubles from there.
 const REPUBLISH: Duration = Duration::from_secs(5);
-/// How often it doubles at most.
+/// Maximum number of doublings.
 const MAX_DOUBLINGS: u32 = 6;
 
 /// The edge's spare pairs.
@@ -33,7 +33,7 @@ pub(in crate::edge) struct SparePoints<S: Suite> {
     next_q: u64,
     /// When to publish again, until it is acknowledged.
     republish: Option<Duration>,
-    /// How often it was published in vain.
+    /// Number of publications without acknowledgement.
     published: u32,
     /// When to send the current point to leaders that do not lead.
     introduce: Option<Duration>,
@@ -101,8 +101,8 @@ impl<S: Suite> SparePoints<S> {
         (self.republish, self.published, self.used) = (None, 0, None);
     }
 
-    /// How long to wait for the acknowledgement this time: a channel that is too slow for all answers must
-    /// not be asked for them again and again.
+    /// Time to wait for this acknowledgement: a channel that is too slow for all answers must not be asked
+    /// for them again and again.
     fn patience(&mut self, timing: &EdgeTiming) -> Duration {
         let first = REPUBLISH.max(timing.retry);
         let doubled = first * (1 << self.published.min(MAX_DOUBLINGS));

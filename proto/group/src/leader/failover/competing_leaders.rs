@@ -16,9 +16,10 @@ use crate::leader::store::{Store, departed_change, epoch_change, refused_change}
 use crate::leader::term::Term;
 use crate::refused::encode_proof;
 
-/// How long no further term is opened above somebody's who must not lead. It doubles each time.
+/// First pause before another term is opened above the term of a leader that must not lead. It doubles each
+/// time.
 const FIRST_PAUSE: Duration = Duration::from_secs(60);
-/// How long at most; after as long without, the pause is the first one again.
+/// Longest pause; after as long without, the pause is the first one again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
 
 /// Paces the terms that are opened because somebody went ahead whom nobody should follow.
@@ -41,12 +42,12 @@ impl TermPacer {
     }
 }
 
-/// What a header that somebody sent means for this leader.
+/// Meaning of a received header for this leader.
 #[derive(Debug)]
 pub(in crate::leader) enum Assessment<S: Suite> {
     /// Nothing, or nothing more than was done.
     Ignored,
-    /// Somebody may have gone ahead of our term who does not lead. With the proof against him, or nothing.
+    /// A leader that must not lead may have opened a term above ours. With the proof against it, or empty.
     WentAhead { proof: Vec<u8> },
     /// Its signer contradicts itself.
     Contradiction(Box<EquivocationProof<S>>),
@@ -105,7 +106,7 @@ impl<S: Suite> Failover<S> {
         }
     }
 
-    /// A header of a leader that is refused or revoked. It tells us nothing, and whoever brings it is blamed.
+    /// A header of a leader that is refused or revoked. It changes nothing, and its sender is blamed.
     ///
     /// But a member that followed it before it heard of the proof or the list follows nothing that is not
     /// above (§10.8). So what comes over a member's connection counts, and not more often than [`TermPacer`]
@@ -188,7 +189,7 @@ impl<S: Suite> Failover<S> {
         Ok(())
     }
 
-    /// The newest header known, whoever signed it.
+    /// The newest header known, of any leader.
     pub(in crate::leader) fn newest_header<'a>(&'a self, term: Option<&'a Term<S>>) -> Option<&'a Header<S>> {
         term.map_or(self.seen.as_ref(), |term| Some(&term.current.header))
     }
@@ -337,8 +338,8 @@ pub(in crate::leader) fn is_own<S: Suite>(store: &Store<S>, leader: &DronePublic
     own == Some(leader.identity.serial)
 }
 
-/// The members of a roster who are out by a verified header: whoever has a slot that was removed, or that
-/// somebody else was given since. Nobody if the header is not newer than the roster.
+/// The members of a roster that are out by a verified header: those with a slot that was removed, or that was
+/// given to another drone since. Empty if the header is not newer than the roster.
 fn departed<'a, S: Suite>(
     roster: &'a quiver_ainq::Roster<S>,
     copied_at: Option<quiver_ainq::Epoch>,

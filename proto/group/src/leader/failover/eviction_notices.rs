@@ -1,8 +1,8 @@
-//! Signed eviction notices: keeps them, evicts whom they name, and sends them to whoever leads next.
+//! Signed eviction notices: keeps them, evicts the drones named, and sends them to the next leader.
 //! docs/protocol.md §10.6.
 //!
-//! What a leader evicted stands in its roster. A notice says the same to leaders that have another roster: a
-//! deputy that takes over before it was told, and the leader of the other side after a partition.
+//! A leader's own evictions are in its roster. A notice carries them to leaders that have another roster: a
+//! deputy that takes over before it replicated them, and the leader of the other side after a partition.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -17,22 +17,22 @@ use crate::leader::store::{Change, Store, notice_change};
 use crate::leader::term::Term;
 use crate::statements;
 
-/// How much room notices take at most, in serials (16 bytes): 2 MiB.
+/// Maximum size of all notices, in serials (16 bytes): 2 MiB.
 const MAX_ROOM: usize = 1 << 17;
-/// What a notice takes beside its serials: the leader's key, its signature, the epoch.
+/// Size of a notice beside its serials, in serials: the leader's key, its signature, the epoch.
 const ROOM_OF_NOTICE: usize = 24;
 /// One notice of each other leader is taken in so long, and so many at once: a mass eviction takes some
 /// dozens.
 const PACE: Duration = Duration::from_secs(1);
 const AHEAD: u32 = 128;
-/// How many drones that are no members a leader bars at most on the word of others.
+/// Maximum number of drones that are no members and are barred by other leaders' notices.
 const MAX_STRANGERS: usize = 1 << 16;
 
 /// The notices that this leader signed, and those it heard while standing by, in the order they came.
 #[derive(Debug)]
 pub(in crate::leader) struct EvictionNotices<S: Suite> {
     kept: VecDeque<EvictionNotice<S>>,
-    /// What they take, in serials.
+    /// Size of the notices kept, in serials.
     room: usize,
     /// By ordinal of those that signed what was taken: up to when, on the monotonic clock, their allowance is
     /// used.
@@ -53,8 +53,8 @@ impl<S: Suite> EvictionNotices<S> {
         self.kept.iter().flat_map(|notice| &notice.serials)
     }
 
-    /// How much of a leader's allowance is used with one more notice now; none if there were too many. One
-    /// too many is shown again by whoever signed it, to the leader it stands by for.
+    /// A leader's used allowance with one more notice now; `None` if there were too many. Its signer sends a
+    /// refused notice again, to the leader that it stands by for.
     fn allowance(&self, leader: u16, now: Now) -> Option<Duration> {
         let used = self.used.get(&leader).copied().unwrap_or_default().max(now.monotonic);
         (used - now.monotonic <= PACE * AHEAD).then(|| used.saturating_add(PACE))
@@ -115,7 +115,7 @@ impl<S: Suite> EvictionNotices<S> {
     }
 }
 
-/// What a notice takes, in serials.
+/// Size of a notice, in serials.
 fn room<S: Suite>(notice: &EvictionNotice<S>) -> usize {
     ROOM_OF_NOTICE + notice.serials.len()
 }
@@ -123,7 +123,8 @@ fn room<S: Suite>(notice: &EvictionNotice<S>) -> usize {
 impl<S: Suite> LeaderContext<'_, S> {
     fn keep_notice(&mut self, notice: EvictionNotice<S>) {
         self.persist(&[notice_change(&self.config.deployment, &notice)]);
-        // What a roster in force bars is no spare copy: after a merge another leader's takes its place.
+        // A notice is kept also if the roster in force bars the same drones: after a merge another leader's
+        // roster may take its place.
         self.store.notices.keep(notice, &self.store.roster);
     }
 
@@ -221,7 +222,7 @@ fn verify<S: Suite>(cx: &LeaderContext<'_, S>, notice: &EvictionNotice<S>) -> Re
     notice.signature.verify(&cx.config.deployment, leader, Label::Evict, &statement)
 }
 
-/// What a deputy takes over, less everybody whom a notice names.
+/// Removes from a replica that is taken over all drones named by a notice.
 pub(super) fn remove_evicted<S: Suite>(store: &mut Store<S>) -> Vec<Change> {
     // §10.4: a deputy takes over less the drones that a notice names.
     let named = store.notices.serials().filter(|serial| !store.roster.is_evicted(serial));

@@ -20,7 +20,7 @@ use crate::leader::context::LeaderContext;
 use crate::leader::store::{Change, Spare, Store, held_change, spare_change};
 use crate::leader::term::pending_changes::MAX_BARRED;
 
-/// How many evicted drones a copy holds at most.
+/// Maximum number of evicted drones in a copy.
 const MAX_EVICTED: usize = 1 << 20;
 
 /// Chunks whose whole is not there yet.
@@ -33,12 +33,12 @@ pub(super) struct Staged<S: Suite> {
 }
 
 impl<S: Suite> Staged<S> {
-    /// What a session begins with: a whole.
+    /// Staging for the first copy of a session: the whole replica.
     pub(super) fn new() -> Self {
         Self { whole: true, seats: BTreeMap::new(), evicted: BTreeSet::new() }
     }
 
-    /// What it goes on with: changes.
+    /// Staging for the next copies of a session: changes.
     pub(super) fn next() -> Self {
         Self { whole: false, ..Self::new() }
     }
@@ -109,7 +109,7 @@ impl<S: Suite> Staged<S> {
     }
 }
 
-/// What is to be written down of a copy.
+/// Records to write of a copy.
 struct News {
     /// Whether it takes the place of everything.
     anew: bool,
@@ -200,8 +200,9 @@ pub(super) fn commit<S: Suite>(
     Ok(())
 }
 
-/// Who is evicted by the roster held and not by the one that takes its place, another side's after a
-/// partition, nor by a notice that is kept. As many as a leader bars with one epoch on another's word.
+/// The drones evicted by the roster held and not by the one that takes its place (another side's after a
+/// partition), nor by a notice that is kept. At most as many as a leader bars with one epoch by others'
+/// notices.
 fn forgotten<S: Suite>(store: &Store<S>, staged: &Staged<S>) -> Vec<Serial> {
     if !staged.whole {
         return Vec::new();
@@ -214,8 +215,8 @@ fn forgotten<S: Suite>(store: &Store<S>, staged: &Staged<S>) -> Vec<Serial> {
     lost.into_iter().take(MAX_BARRED).collect()
 }
 
-/// What a replica says that the disk does not: who comes back to its leader a hundred times writes down what
-/// changed meanwhile, not the group a hundred times.
+/// The difference between a replica and the disk: a deputy that returns to its leader a hundred times writes
+/// the changes since, not the group a hundred times.
 fn news<S: Suite>(store: &Store<S>, staged: &Staged<S>) -> News {
     let roster = &store.roster;
     let goes_on = store.away.is_empty() && roster.evicted().all(|one| staged.evicted.contains(one));

@@ -100,7 +100,7 @@ impl<S: Suite> Failover<S> {
         if replica.header.core.leader != *leader {
             return Some(Err(Error::NotALeader));
         }
-        // What was asked before will not be answered any more, and need not be.
+        // Earlier requests will not be answered any more, and need not be.
         session.asked.drain(..=place);
         Some(Ok(asked))
     }
@@ -158,7 +158,7 @@ impl<S: Suite> Failover<S> {
         Ok(news)
     }
 
-    /// Somebody opened a term just now, so there is a leader again: perhaps the one that says so.
+    /// A term was opened just now, so there is a leader again: perhaps the sender.
     pub(super) fn turn_to(&mut self, now: Now, from: Peer) {
         self.alive = now.monotonic;
         self.void = false;

@@ -23,11 +23,11 @@ use crate::leader::store::{Spare, Store};
 use crate::leader::term::Term;
 use crate::statements;
 
-/// How many deputies a leader serves; an operator names two or three.
+/// Maximum number of deputies that a leader serves; an operator names two or three.
 const MAX_DEPUTIES: usize = 8;
-/// How long a chunk grows in bytes, about. A message may have twice that.
+/// Approximate length to which a chunk grows, in bytes. A message may have twice that.
 const CHUNK_LEN: usize = 1 << 19;
-/// How many epochs with evictions wait to be confirmed.
+/// Maximum number of epochs with evictions that wait to be confirmed.
 const MAX_UNCONFIRMED: usize = 64;
 
 /// The deputies that stand by for this leader.
@@ -50,9 +50,9 @@ struct Session<S: Suite> {
     sent: u64,
     /// Whether that chunk completed the copy.
     complete: bool,
-    /// What it carried, until it is confirmed.
+    /// Slots and serials of the last chunk, until it is confirmed.
     flight: (Vec<Slot>, Vec<Serial>),
-    /// Where the first pass over the roster goes on; none once it is through.
+    /// The next slot of the first pass over the roster; `None` once it is complete.
     scan: Option<Slot>,
     /// Slots to tell (again).
     changed: BTreeSet<Slot>,
@@ -79,10 +79,10 @@ impl<S: Suite> Replication<S> {
         self.sessions.iter().find(|session| session.peer == peer).map(|session| &session.deputy)
     }
 
-    /// Who sits in these slots, or their spare points, changed.
+    /// Marks slots whose holder or spare point changed.
     pub(in crate::leader) fn changed(&mut self, slots: &[Slot]) {
         for session in &mut self.sessions {
-            // What the first pass has yet to reach it will find as it is then.
+            // The first pass reads slots that it has not reached yet in their newest state.
             let reached = |slot: &Slot| session.scan.is_none_or(|next| *slot < next);
             session.changed.extend(slots.iter().copied().filter(reached));
         }
@@ -142,7 +142,7 @@ impl<S: Suite> Session<S> {
         }
     }
 
-    /// The next chunk, the last one once more if it was not taken, or none if there is nothing to tell.
+    /// The next chunk, the last one again if it was not taken, or `None` if nothing changed.
     fn chunk(&mut self, received: u64, roster: &Roster<S>, store: &Store<S>) -> Option<ReplicaChunk<S>> {
         // §10.2: one chunk is under way at a time, and is sent until it is taken.
         let again = received != self.sent;
@@ -164,7 +164,7 @@ impl<S: Suite> Session<S> {
         })
     }
 
-    /// What the next chunk is about.
+    /// Picks the content of the next chunk.
     fn pick(&mut self, roster: &Roster<S>, store: &Store<S>) -> (Vec<Slot>, Vec<Serial>) {
         let mut barred = Vec::new();
         while let Some(serial) =

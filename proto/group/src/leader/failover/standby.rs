@@ -27,9 +27,9 @@ use crate::statements;
 /// Questions in a row that go unanswered before another leader is tried. An answer may come as many questions
 /// later.
 const UNANSWERED: usize = 8;
-/// How much longer a deputy that holds no roster waits: those who hold one go first.
+/// Factor by which a deputy without a roster waits longer: deputies with one go first.
 const EMPTY_HANDED: u32 = 4;
-/// How often a leader that is overruled again and again doubles its patience at most.
+/// Maximum number of doublings of the patience of a leader that is overruled again and again.
 const MAX_DOUBLINGS: u32 = 6;
 /// Ordinals beyond wait as long as this one.
 const LAST_IN_LINE: u32 = 64;
@@ -51,7 +51,7 @@ pub(super) struct Session<S: Suite> {
 }
 
 impl<S: Suite> Failover<S> {
-    /// Whose answers come, once there was one.
+    /// The leader whose answers arrive; `None` before the first answer.
     pub(in crate::leader) fn active_leader(&self) -> Option<&DronePublicKey<S>> {
         let session = self.session.as_ref().filter(|session| session.received > 0)?;
         session.opened.as_ref().map(|(leader, _)| leader)
@@ -94,9 +94,9 @@ impl<S: Suite> Failover<S> {
         }
     }
 
-    /// Another term is in force that a leader that is alone was not told of: its own from before it lost its
-    /// state, or one that it must not open another above. Whoever leads that term renews its key in time; if
-    /// nobody does, we lead again.
+    /// Another term is in force that a single leader did not follow: its own from before it lost its state,
+    /// or one that it must not open another above. The leader of that term renews its key in time; if none
+    /// does, we lead again.
     pub(in crate::leader) fn await_vacancy(
         &mut self,
         config: &LeaderConfig<S>,
@@ -128,8 +128,8 @@ impl<S: Suite> Failover<S> {
         Some(self.alive.saturating_add(patience).saturating_add(turn))
     }
 
-    /// How long it takes, as far as is known, until this leader, which does not lead, leads; zero if that is
-    /// not known, or another leader answers.
+    /// Expected time until this leader, which does not lead, leads; zero if that is not known, or another
+    /// leader answers.
     pub(in crate::leader) fn ready_in(&self, base: &Base<S>, now: Now) -> Duration {
         if self.active_leader().is_some() {
             return Duration::ZERO;
@@ -207,7 +207,7 @@ impl<S: Suite> Failover<S> {
             received: 0,
             staged: Staged::new(),
         });
-        // Whoever does not lead says so sooner than that.
+        // A leader that does not lead answers so sooner than that.
         self.next = Some(cx.now.monotonic + asking_pause(cx.config) * 2);
     }
 

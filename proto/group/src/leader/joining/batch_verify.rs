@@ -29,9 +29,9 @@ impl<S: Suite> VerifiedJoin<S> {
     }
 }
 
-/// How many joins, some of which are forged, are checked one by one.
+/// Maximum number of joins, some of which are forged, that are verified one by one.
 const ONE_BY_ONE: usize = 8;
-/// How much evidence against a single KGC is kept.
+/// Maximum number of signatures kept as evidence against a single KGC.
 const MAX_EVIDENCE: usize = 64;
 
 impl<S: Suite> Joining<S> {
@@ -332,7 +332,7 @@ mod tests {
         assert_eq!(penalized(&outputs), [7; 64]);
         let spent = checks(&fixture);
         assert!(spent <= 4 * 2 * 64, "{spent}");
-        // What comes next over that connection waits no more.
+        // The next request over that connection does not wait.
         ask_to_join(&mut fixture, 7, &forger, true);
         assert_eq!(checks(&fixture), 2);
     }

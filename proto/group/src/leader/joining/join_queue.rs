@@ -11,15 +11,15 @@ use quiver_message::{COOKIE_LEN, DecodedJoinRequest, Nonce};
 use super::anonymous_join::AnonymousJoin;
 use crate::leader::interface::LeaderTiming;
 
-/// How many joins may wait in any group. In a large one an eighth of its places may: forming it takes a
-/// handful of epochs then, and the memory of those who wait stays a fraction of what the members take.
+/// Number of joins that may wait in any group. In a large one an eighth of its slots may: it is formed in a
+/// handful of epochs then, and the memory of waiting joins stays a fraction of that of the members.
 const ALWAYS_WAITING: usize = 16_384;
-/// How many of them from one connection (a gateway carries many drones).
+/// Maximum number of them from one connection (a gateway carries many drones).
 const MAX_PER_PEER: usize = 256;
 
-/// How many challenges of one connection are remembered.
+/// Maximum number of challenges remembered per connection.
 const MAX_TAKEN: usize = 4 * MAX_PER_PEER;
-/// How many requests may wait whose signatures are not verified: that much a batch verifies at once.
+/// Maximum number of waiting requests whose signatures are not verified: one batch verifies as many at once.
 const MAX_UNVERIFIED: usize = 4096;
 
 /// A challenge that a request came with.
@@ -37,7 +37,7 @@ pub(in crate::leader) struct JoinQueue<S: Suite> {
     /// that is replayed would end its sender's membership. Each with the connection that it came over and
     /// when: one map, since most connections have one.
     taken: BTreeMap<(Peer, Challenge), Duration>,
-    /// How many of those who wait are not verified.
+    /// Number of waiting requests that are not verified.
     unverified: usize,
     /// When some of them are old enough to be forgotten.
     forget: Option<Duration>,
@@ -55,7 +55,7 @@ pub(in crate::leader) struct Candidate<S: Suite> {
     pub(in crate::leader) nonce: Nonce,
     pub(in crate::leader) challenge: [u8; COOKIE_LEN],
     pub(in crate::leader) request: DecodedJoinRequest<S>,
-    /// What the signature `join` is over.
+    /// The bytes that the signature `join` covers.
     pub(in crate::leader) statement: Vec<u8>,
     /// Y of the drone, if its signatures were verified.
     pub(in crate::leader) implicit: Option<Element<S>>,
@@ -139,7 +139,7 @@ impl<S: Suite> JoinQueue<S> {
         self.start_batch_timer(now);
     }
 
-    /// Who hung up does not join.
+    /// A drone that disconnected does not join.
     pub(super) fn forget_anonymous(&mut self, peer: Peer) {
         self.anonymous.retain(|one| one.peer != peer);
     }
@@ -148,8 +148,8 @@ impl<S: Suite> JoinQueue<S> {
         core::mem::take(&mut self.anonymous)
     }
 
-    /// Somebody joins or leaves: the batch closes when nobody follows for a while, or when the first has
-    /// waited long enough.
+    /// Starts the batch timer at a join or leave: the batch closes when no other follows for a while, or when
+    /// the first has waited long enough.
     pub(in crate::leader) fn start_batch_timer(&mut self, now: Now) {
         self.first.get_or_insert(now.monotonic);
         self.last = now.monotonic;

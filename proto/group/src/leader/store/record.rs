@@ -71,8 +71,7 @@ pub(in crate::leader) enum Change {
         name: Vec<u8>,
         serial: Serial,
     },
-    /// A header of this epoch, which is after the roster held, says that whoever the roster has in these
-    /// slots is out.
+    /// A header of this epoch, which is newer than the roster held, removes the holders of these slots.
     Departed {
         term: u64,
         counter: u64,

@@ -47,7 +47,7 @@ impl<S: Suite> Store<S> {
         }
     }
 
-    /// Whose memory this is, and what the KGC said.
+    /// Applies records of this leader's own memory and of the KGC's answers.
     fn apply_to_self(&mut self, deployment: &Deployment<S>, change: &Change) -> Result<(), RestoreError> {
         match change {
             Change::Origin { version, .. } if *version != VERSION => {
@@ -71,7 +71,7 @@ impl<S: Suite> Store<S> {
         Ok(())
     }
 
-    /// Who is in the group, who is barred from it, and with which spare points.
+    /// Applies records of the group: members, barred drones, spare points.
     fn apply_to_group(&mut self, change: &Change) -> Result<(), RestoreError> {
         match change {
             Change::Member { slot, public } => self.seat(*slot, DronePublicKey::decode(public)?)?,
@@ -103,7 +103,7 @@ impl<S: Suite> Store<S> {
                 self.hold(Epoch { term: *term, counter: *counter }, *digest);
             }
             Change::Departed { term, counter, slots } => {
-                // §12.1: whoever the roster held has in these slots is out.
+                // §12.1: the holders of these slots on the roster held are out.
                 self.departed(slots, Epoch { term: *term, counter: *counter });
             }
             _ => {}
@@ -111,7 +111,7 @@ impl<S: Suite> Store<S> {
         Ok(())
     }
 
-    /// What was seen and signed, by whom.
+    /// Applies records of headers seen and signed.
     fn apply_to_history(&mut self, deployment: &Deployment<S>, change: &Change) -> Result<(), RestoreError> {
         match change {
             Change::Pin { serial, handle } => {
@@ -134,7 +134,7 @@ impl<S: Suite> Store<S> {
 
     fn seat(&mut self, slot: Slot, public: DronePublicKey<S>) -> Result<(), RestoreError> {
         if self.roster.is_evicted(&public.identity.serial) {
-            // An old change, applied once more over a compacted log: the drone was put out since.
+            // An old change, applied once more over a compacted log: the drone was evicted since.
             return Ok(());
         }
         self.away.remove(&public.identity.name);

@@ -11,7 +11,7 @@ use crate::leader::LeaderEvent;
 use crate::leader::context::LeaderContext;
 use crate::leader::store::{Change, Store, away_change};
 
-/// How many runs of absent slots a header lists at most: about 70 KB. Two restarts in a row of a leader of a
+/// Maximum number of runs of absent slots in a header: about 70 KB. Two restarts in a row of a leader of a
 /// million can leave hundreds of thousands, more than a message takes.
 const MAX_RUNS: usize = 1 << 13;
 

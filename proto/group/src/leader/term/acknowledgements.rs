@@ -10,7 +10,7 @@ use quiver_ainq::{Slot, UnixTime};
 
 use quiver_machine::Peer;
 
-/// What is known of one member's connection.
+/// State of one member's connection.
 #[derive(Clone, Copy, Debug, Default)]
 struct Link {
     peer: Option<Peer>,
@@ -22,7 +22,7 @@ struct Link {
     heard: u32,
 }
 
-/// What people are told of a member that has not acknowledged the newest epoch.
+/// Report about a member that has not acknowledged the newest epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::leader) struct Lagging {
     pub(in crate::leader) connected: bool,
@@ -42,7 +42,7 @@ pub(in crate::leader) struct Acknowledgements {
     by_slot: Vec<Link>,
     by_peer: BTreeSet<(Peer, Slot)>,
     connected: usize,
-    /// How many acknowledged the newest epoch.
+    /// Number of members that acknowledged the newest epoch.
     acknowledged: usize,
     /// Connections over which members came or went.
     changed: Vec<Peer>,
@@ -177,12 +177,12 @@ impl Acknowledgements {
         (0..).zip(&self.by_slot).filter_map(|(slot, link)| Some((slot, link.peer?)))
     }
 
-    /// How many members' connections are known.
+    /// Number of members with a known connection.
     pub(in crate::leader) fn connected(&self) -> usize {
         self.connected
     }
 
-    /// How many members acknowledged the newest epoch.
+    /// Number of members that acknowledged the newest epoch.
     pub(in crate::leader) fn acknowledged(&self) -> usize {
         self.acknowledged
     }

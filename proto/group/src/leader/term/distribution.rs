@@ -1,7 +1,7 @@
 //! Distributes an epoch: unicast (flat) or broadcast (tree), retransmits until acknowledged, and sends path
 //! messages to members that only hold the opening of the term. docs/protocol.md §7.5.
 //!
-//! What concerns every member is done in slices, so that a leader of a million members stays responsive.
+//! Work for all members is done in slices, so that a leader of a million members stays responsive.
 
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
@@ -19,13 +19,14 @@ use crate::leader::interface::LeaderTiming;
 use crate::leader::joining::join_queue::Candidate;
 use crate::leader::store::Spare;
 
-/// How often the pause doubles before an epoch is sent again to members that do not acknowledge it.
+/// Maximum number of doublings of the pause before an epoch is sent again to members that do not acknowledge
+/// it.
 const MAX_DOUBLINGS: u32 = 5;
 /// Wraps of more bytes are not sent again: a member that is told of the epoch without them asks for its path.
 const MAX_RESENT: usize = 2048;
-/// How many members a slice serves.
+/// Number of members served in one slice.
 const SLICE: usize = 256;
-/// How long other work comes first between two slices.
+/// Pause between two slices, for other work.
 const PAUSE: Duration = Duration::from_millis(2);
 /// An epoch that so few members have not acknowledged holds nobody up: the next one costs little more than
 /// they do.
@@ -33,7 +34,7 @@ const FEW: usize = 256;
 /// Nor does one that all but one in so many have: some are always slow, and a few may never answer.
 const STRAGGLERS: usize = 8;
 
-/// How far the newest epoch has got.
+/// Distribution of the newest epoch.
 #[derive(Debug)]
 pub(in crate::leader) struct Distribution {
     resend: Option<Resend>,
@@ -51,7 +52,7 @@ struct Resend {
     at: Duration,
     /// The members below have had their turn.
     from: Slot,
-    /// How often the pause was doubled.
+    /// Number of doublings of the pause.
     doublings: u32,
 }
 
@@ -73,7 +74,7 @@ impl Distribution {
         self.moved = now.monotonic;
     }
 
-    /// Somebody took up how the term was opened and now needs a path.
+    /// A member processed the opening of the term and now needs a path.
     pub(in crate::leader) fn owe_path(&mut self, now: Now, slot: Slot) {
         self.pathless.push_back(slot);
         self.paths.get_or_insert(now.monotonic);
@@ -182,8 +183,8 @@ impl<S: Suite> Term<S> {
         }
     }
 
-    /// What a member of the newest epoch needs beside its header: its entry where there is one, else its
-    /// path.
+    /// The part that a member of the newest epoch needs beside its header: its entry if there is one, else
+    /// its path.
     pub(super) fn part_for(&mut self, slot: Slot, r: &PathNonce) -> Option<Part> {
         // §8.2: who cannot use the wraps receives a path message.
         let entry = self.current.entry(slot).cloned().map(Part::Entry);

@@ -11,7 +11,7 @@ pub(in crate::leader) struct EpochMessage<S: Suite> {
     pub(in crate::leader) header: Header<S>,
     /// By ascending slot. One without q in an opening is void.
     entries: Vec<Entry>,
-    /// What everybody is sent in place of an entry.
+    /// The part that all members are sent in place of an entry.
     delta: Option<Part>,
     /// The header, encoded once for everybody it is sent to.
     template: RekeyTemplate<S>,
@@ -60,7 +60,7 @@ impl<S: Suite> EpochMessage<S> {
         self.template.message(part)
     }
 
-    /// Who is out does not come back by the opening of the term.
+    /// Removed members do not come back by the opening of the term.
     pub(in crate::leader) fn forget(&mut self, slots: &[Slot]) {
         for slot in slots {
             if let Ok(found) = self.entries.binary_search_by_key(slot, |entry| entry.slot)

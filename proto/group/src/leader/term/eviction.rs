@@ -19,7 +19,7 @@ impl<S: Suite> Term<S> {
         }
     }
 
-    /// Evicts whoever has this slot, a member by name or an anonymous one.
+    /// Evicts the holder of this slot, a member by name or an anonymous one.
     pub(in crate::leader) fn evict_slot(&mut self, cx: &mut LeaderContext<'_, S>, slot: Slot) {
         if self.roster().get(slot).is_some() {
             return self.evict(cx, &[slot]);

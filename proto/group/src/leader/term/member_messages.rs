@@ -21,7 +21,7 @@ use crate::leader::context::LeaderContext;
 use crate::leader::store::{Spare, spare_change};
 use crate::statements;
 
-/// How often at most a member's restart makes the leader renew the key.
+/// Minimum time between two renewals of the key because of members' restarts.
 const RESTART_PAUSE: Duration = Duration::from_secs(10);
 
 impl<S: Suite> Term<S> {
@@ -150,8 +150,8 @@ impl<S: Suite> Term<S> {
             return cx.blame(from, Error::WrongSlot);
         };
         let q = message.spare.q;
-        // §10.9: one that comes too often costs neither curve arithmetic nor a record; whoever gets no answer
-        // sends it again.
+        // §10.9: one that comes too often costs neither curve arithmetic nor a record; its sender sends it
+        // again.
         let Some(used) = cx.store.spare_allowance(message.slot, q, cx.now) else { return };
         let (deployment, group) = (&cx.config.deployment, &message.group);
         // §6.6: signed `spare` by the member that has the slot.

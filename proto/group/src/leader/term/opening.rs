@@ -22,9 +22,9 @@ use crate::leader::store::{Change, Spare, Store, spare_change};
 
 /// Members believe no round above it.
 const LAST_ROUND: u64 = Epoch::MAX_ROUND;
-/// How far a leader opens its first term above the one it remembers. A leader that was restored convicts
-/// itself in about one of so many cases; but leaps add up, and a member that was away while its leader
-/// started again and again follows 2^20 rounds at most: with this, 512 starts.
+/// Maximum leap of a leader's first term above the one it remembers. A restored leader convicts itself in
+/// about one of so many cases; but leaps add up, and a member that was away while its leader started again
+/// and again follows 2^20 rounds at most: with this, 512 starts.
 const MAX_LEAP: u64 = 1 << 12;
 
 impl<S: Suite> Term<S> {
@@ -146,8 +146,8 @@ fn remove_named<S: Suite>(store: &mut Store<S>) -> Vec<Change> {
     slots.into_iter().map(Change::Vacated).collect()
 }
 
-/// Who was revoked, or whose identity ended, is on no roster that a term opens with. Also gives when the next
-/// identity ends.
+/// Removes revoked drones and ended identities from the roster that a term opens with. Also returns when the
+/// next identity ends.
 fn remove_invalid<S: Suite>(cx: &mut LeaderContext<'_, S>) -> (Vec<Change>, UnixTime) {
     let store = &mut *cx.store;
     let (ended, first_end) = expired(&store.roster, cx.now.unix);

@@ -10,14 +10,14 @@ use quiver_ainq::{Roster, Serial, Slot, StrategyKind, Suite, UnixTime};
 use crate::leader::joining::anonymous_join::AnonymousJoin;
 use crate::leader::joining::batch_verify::VerifiedJoin;
 
-/// How many members one epoch of a tree removes at most. With 2^20 slots, 1,024 scattered leavers touch
+/// Maximum number of members that one epoch of a tree removes. With 2^20 slots, 1,024 scattered leavers touch
 /// 11,263 nodes, and their delta has about 700 KB; twice as many would not fit into a message.
 pub(in crate::leader) const MAX_REMOVED_TREE: usize = 1024;
-/// How many members one epoch of the flat strategy removes at most: a header lists at most 65,536 runs of
-/// slots.
+/// Maximum number of members that one epoch of the flat strategy removes: a header lists at most 65,536 runs
+/// of slots.
 pub(in crate::leader) const MAX_REMOVED_FLAT: usize = 1 << 15;
 
-/// How many drones that are no members the next epoch bars at most on the word of one leader.
+/// Maximum number of drones that are no members and that the next epoch bars by the notices of one leader.
 pub(in crate::leader) const MAX_BARRED: usize = 4096;
 
 /// Changes that wait for an epoch. Evictions go first, then leaves, then joins: a slot that is to be freed
@@ -26,7 +26,7 @@ pub(in crate::leader) const MAX_BARRED: usize = 4096;
 pub(in crate::leader) struct PendingChanges<S: Suite> {
     /// Drones to evict and to keep out, members or not.
     evictions: VecDeque<Serial>,
-    /// How many of them, the last ones, no record names yet.
+    /// Number of them, the last ones, that no record names yet.
     unrecorded: usize,
     /// Drones that are no members and are to be kept out: by the next epoch, which is not made for their
     /// sake, since they hold no key. With the ordinal of the leader that said so. A record names them as soon
@@ -69,12 +69,12 @@ impl<S: Suite> PendingChanges<S> {
         }
     }
 
-    /// How many drones wait to join by name.
+    /// Number of drones that wait to join by name.
     pub(in crate::leader) fn joins(&self) -> usize {
         self.joins.len()
     }
 
-    /// How many members the group will have more of, of either kind.
+    /// Number of members that will be added, by name and anonymous.
     pub(in crate::leader) fn all_joins(&self) -> usize {
         self.joins.len() + self.anonymous.len()
     }
@@ -138,7 +138,7 @@ impl<S: Suite> PendingChanges<S> {
         core::mem::take(&mut self.leave_requested)
     }
 
-    /// Somebody else has the slot: whoever asked to leave it is out.
+    /// Drops a leave whose slot was given to another drone: the leaver is out already.
     pub(in crate::leader) fn forget_leave(&mut self, slot: Slot) {
         self.requested_leaves.remove(&slot);
     }
@@ -185,7 +185,7 @@ impl<S: Suite> PendingChanges<S> {
         waits.then(|| self.retry.unwrap_or(Duration::ZERO))
     }
 
-    /// What was taken goes to the front again, to be tried at this time.
+    /// Puts a batch back to the front, to be tried at this time.
     pub(in crate::leader) fn requeue(
         &mut self,
         evictions: &[Serial],

@@ -27,15 +27,15 @@ use crate::leader::joining::join_queue::Candidate;
 use crate::leader::joining::join_request::authorize;
 use crate::leader::store::{Change, Spare, epoch_change, held_change, spare_change};
 
-/// How long to wait after an epoch could not be made.
+/// Pause after an epoch that could not be made.
 pub(in crate::leader) const RETRY_FAILED: Duration = Duration::from_secs(10);
-/// How long the leader goes on opening messages of the epoch before.
+/// Time for which the leader still opens messages of the epoch before.
 const OVERLAP: Duration = Duration::from_secs(2);
 
-/// What one epoch changed, beside what the key schedule put out.
+/// Changes of one epoch, beside the outputs of the key schedule.
 pub(super) struct Changes<S: Suite> {
     pub(super) candidates: Vec<Candidate<S>>,
-    /// Who joins anonymously, and where the welcome goes.
+    /// Anonymous joins, and the peers to send the welcomes to.
     pub(super) anonymous_joins: Vec<(Peer, Nonce, Anonymous)>,
     /// Of those who go, the anonymous ones.
     pub(super) anonymous_leaves: BTreeMap<Slot, Anonymous>,
@@ -59,7 +59,7 @@ pub(super) fn expired<S: Suite>(roster: &Roster<S>, now: UnixTime) -> (Vec<Slot>
     (expired, first_end)
 }
 
-/// How long the next epoch is valid; not beyond `end`, when the first anonymous membership ends.
+/// Validity of the next epoch; not beyond `end`, when the first anonymous membership ends.
 pub(super) fn times<S: Suite>(cx: &LeaderContext<'_, S>, end: Option<UnixTime>) -> Times {
     let validity = cx.config.timing.validity.as_secs().max(1);
     Times {
@@ -106,7 +106,7 @@ pub(super) fn report<S: Suite>(
 }
 
 impl<S: Suite> Term<S> {
-    /// Whose identity has ended. Looks through the roster only if that can be anybody.
+    /// Slots of members whose identity has ended. Scans the roster only if there can be any.
     fn expired(&mut self, now: UnixTime) -> Vec<Slot> {
         if now < self.first_end {
             return Vec::new();
@@ -169,7 +169,7 @@ impl<S: Suite> Term<S> {
         self.pending.requeue(&changes.evictions, leaves.copied(), cx.now.monotonic + RETRY_FAILED);
     }
 
-    /// What the next epoch changes.
+    /// Collects the changes of the next epoch.
     fn next_batch(&mut self, cx: &mut LeaderContext<'_, S>) -> (Batch<S>, Changes<S>) {
         let portion = self.pending.take(self.leadership.strategy(), self.leadership.roster());
         let (evictions, leaves) = (portion.evictions, portion.leaves);
@@ -227,7 +227,7 @@ impl<S: Suite> Term<S> {
         changes: &Changes<S>,
     ) {
         let mut records = records(&output, changes);
-        // §19: a crash between the epochs of a mass eviction lets nobody stay.
+        // §19: a crash between the epochs of a mass eviction leaves no evicted drone in.
         records.extend(self.pending.take_unrecorded().map(|serial| Change::Evicted(*serial)));
         let channel = activate(cx, &self.leadership, &output, records);
         for slot in output.assigned.iter().chain(&output.admitted) {
@@ -293,7 +293,7 @@ fn still_valid<S: Suite>(cx: &mut LeaderContext<'_, S>, joins: Vec<AnonymousJoin
     valid
 }
 
-/// What the new epoch changes about the group, to be durable before anybody hears of it.
+/// Records of the new epoch, which must be durable before the epoch is sent.
 fn records<S: Suite>(output: &EpochOutput<S>, changes: &Changes<S>) -> Vec<Change> {
     let mut records: Vec<Change> = output.dropped.iter().map(|slot| Change::Vacated(*slot)).collect();
     records.extend(changes.evictions.iter().map(|serial| Change::Evicted(*serial)));
