@@ -5,8 +5,6 @@
 mod admitting;
 #[path = "three_processes/attributes.rs"]
 mod attributes;
-#[path = "three_processes/bench.rs"]
-mod bench;
 #[path = "three_processes/certifying.rs"]
 mod certifying;
 #[path = "three_processes/clocks.rs"]
@@ -45,21 +43,22 @@ use quiver_service::deployment_file::{DeploymentFile, owner};
 use quiver_service::node_state::{Missing, NodeState};
 use quiver_service::secrets::Protection;
 use quiver_service::state_file::StateFile;
+use quiver_service_testing::deployment::{ANY, PASSPHRASE};
+use quiver_service_testing::{TestDeployment, eventually};
 
-use self::bench::{Bench, PASSPHRASE, eventually};
 use self::secrets::Secret;
-use self::swarm::{ANY, Swarm, socket_of};
+use self::swarm::{Swarm, socket_of};
 
 #[test]
 fn group_message_arrives_and_every_role_survives_kill_nine() {
     let mut swarm = Swarm::new();
     let mut secrets = secrets_of_the_kgc(&swarm.bench);
     swarm.message_arrives("hello from the start");
-    assert_eq!(swarm.keys_issued(), 3);
+    assert_eq!(swarm.bench.keys_issued(), 3);
     leader_is_killed(&mut swarm);
     kgc_is_killed(&mut swarm);
     edge_is_killed(&mut swarm, &mut secrets);
-    assert_eq!(swarm.keys_issued(), 3, "nobody enrolled anew");
+    assert_eq!(swarm.bench.keys_issued(), 3, "nobody enrolled anew");
     all_end_gracefully(&mut swarm, &mut secrets);
     let logs = swarm.bench.all_logs();
     assert!(logs.iter().any(|(_, log)| log.len() > 100_000), "everything was logged");
@@ -69,7 +68,7 @@ fn group_message_arrives_and_every_role_survives_kill_nine() {
 
 #[test]
 fn other_suite_and_quic_do_the_same() {
-    let swarm = Swarm::start(Bench::with_suite("bls12-381-g1"), "/ip4/127.0.0.1/udp/0/quic-v1");
+    let swarm = Swarm::start(TestDeployment::with_suite("bls12-381-g1"), "/ip4/127.0.0.1/udp/0/quic-v1");
     swarm.message_arrives("hello over QUIC");
     let before = swarm.in_sync((0, 0));
     swarm.bench.ok("leader", &["rekey"]);
@@ -80,7 +79,7 @@ fn leader_is_killed(swarm: &mut Swarm) {
     let before = swarm.in_sync((0, 0));
     swarm.leader.kill();
     swarm.bench.refused("leader", &["status"], 4, &["no leader is running", "leader serve"]);
-    swarm.leader = swarm.bench.leader(&swarm.kgc_at, socket_of(&swarm.leader_at), None);
+    swarm.leader = swarm.bench.leader(&swarm.kgc_at, socket_of(&swarm.leader_at), None, &[]);
     let after = swarm.in_sync(before);
     assert!(after > before, "{after:?} after {before:?}");
     swarm.message_arrives("hello after the leader died");
@@ -95,7 +94,7 @@ fn kgc_is_killed(swarm: &mut Swarm) {
     assert_eq!(names, ["edge-1", "edge-2", "leader-1"]);
 }
 
-fn drones(bench: &Bench) -> Vec<serde_json::Value> {
+fn drones(bench: &TestDeployment) -> Vec<serde_json::Value> {
     serde_json::from_str(&bench.ok("kgc", &["drone", "list", "--json"])).expect("json")
 }
 
@@ -128,7 +127,7 @@ fn all_end_gracefully(swarm: &mut Swarm, secrets: &mut Vec<Secret>) {
     );
 }
 
-fn deployment(bench: &Bench) -> Deployment<Ristretto255> {
+fn deployment(bench: &TestDeployment) -> Deployment<Ristretto255> {
     DeploymentFile::read(&bench.path("kgc-data/deployment.toml")).expect("read").pin().expect("pin")
 }
 
@@ -136,13 +135,13 @@ fn protection() -> Protection {
     Protection::from_passphrase_text(PASSPHRASE.as_bytes(), "test").expect("good")
 }
 
-fn open_master(bench: &Bench) -> (StateFile, quiver_service::state_file::Records) {
+fn open_master(bench: &TestDeployment) -> (StateFile, quiver_service::state_file::Records) {
     let owner = owner(&deployment(bench), "kgc");
     StateFile::open(&bench.path("kgc-data/master.state"), &owner, &protection()).expect("open")
 }
 
 /// The passphrase, the operator's key, the tokens' secrets.
-fn secrets_of_the_kgc(bench: &Bench) -> Vec<Secret> {
+fn secrets_of_the_kgc(bench: &TestDeployment) -> Vec<Secret> {
     let mut secrets = vec![("passphrase".to_string(), PASSPHRASE.as_bytes().to_vec())];
     let (_, operator) = armour::read(&bench.path("operator.key"), Kind::OperatorSecretKey).expect("read");
     secrets.push(("operator's key".into(), operator.to_vec()));
@@ -155,7 +154,7 @@ fn secrets_of_the_kgc(bench: &Bench) -> Vec<Secret> {
 
 /// Every stretch of 32 bytes of a drone's state, but for the public things in it that people are shown: the
 /// deployment's fingerprint and the handles of keys.
-fn secrets_of_a_drone(bench: &Bench, data: &str, role: &str) -> Vec<Secret> {
+fn secrets_of_a_drone(bench: &TestDeployment, data: &str, role: &str) -> Vec<Secret> {
     let deployment = deployment(bench);
     let owner = owner(&deployment, role);
     let (state, records) =
@@ -218,7 +217,7 @@ fn enroll<'a>(data: &'a str, token: &'a str, kgc: &'a str) -> [&'a str; 9] {
 
 #[test]
 fn bad_tokens_are_refused_with_the_reason_and_a_good_one_helps() {
-    let bench = Bench::new();
+    let bench = TestDeployment::new();
     let kgc = bench.kgc(ANY);
     let at = kgc.address();
     let refused = |data: &str, token: &str, code, part: &str| {
@@ -251,7 +250,7 @@ fn bad_tokens_are_refused_with_the_reason_and_a_good_one_helps() {
 
 #[test]
 fn garbled_foreign_and_readable_tokens_are_told_without_asking_the_kgc() {
-    let (bench, other) = (Bench::new(), Bench::new());
+    let (bench, other) = (TestDeployment::new(), TestDeployment::new());
     let nobody = "/ip4/127.0.0.1/tcp/9";
     let token = bench.token("edge-1", &[]);
     let path = bench.path(&token);
@@ -280,7 +279,7 @@ fn garbled_foreign_and_readable_tokens_are_told_without_asking_the_kgc() {
 
 #[test]
 fn wrong_passphrases_and_damaged_foreign_or_readable_state_are_refused() {
-    let (bench, other) = (Bench::new(), Bench::new());
+    let (bench, other) = (TestDeployment::new(), TestDeployment::new());
     let (kgc, other_kgc) = (bench.kgc(ANY), other.kgc(ANY));
     for (bench, kgc) in [(&bench, &kgc), (&other, &other_kgc)] {
         let token = bench.token("edge-1", &[]);
@@ -309,7 +308,7 @@ fn wrong_passphrases_and_damaged_foreign_or_readable_state_are_refused() {
     assert!(bench.ok("edge", &again).contains("already enrolled"), "nothing was lost");
 }
 
-fn bad_passphrases(bench: &Bench, args: &[&str]) {
+fn bad_passphrases(bench: &TestDeployment, args: &[&str]) {
     let with = |passphrase: Option<&str>, more: &[&str]| {
         let mut command = bench.command("edge", &[args, more].concat());
         match passphrase {
@@ -341,7 +340,7 @@ fn put_in_place(from: &Path, to: &Path) {
 
 #[test]
 fn busy_ports_and_data_directories_are_named() {
-    let (bench, other) = (Bench::new(), Bench::new());
+    let (bench, other) = (TestDeployment::new(), TestDeployment::new());
     let kgc = bench.kgc(ANY);
     let address = kgc.address();
     let socket = socket_of(&address);
@@ -357,7 +356,7 @@ fn busy_ports_and_data_directories_are_named() {
 
 #[test]
 fn full_disk_silences_an_edge_until_there_is_room() {
-    let bench = Bench::new();
+    let bench = TestDeployment::new();
     let kgc = bench.kgc(ANY);
     let at = kgc.address();
     // Long names make the state larger than the limit below, which is 512 or 1,024 bytes, depending on the shell.
@@ -370,7 +369,7 @@ fn full_disk_silences_an_edge_until_there_is_room() {
     limited.arg(edge.get_program()).args(edge.get_args()).args(["--enrol-timeout", "3s"]);
     limited.current_dir(bench.path("")).env("QUIVER_PASSPHRASE", PASSPHRASE);
     bench.expect_refusal("edge", limited, 8, &["not enrolled within 3s"]);
-    let issued = |bench: &Bench| bench.ok("kgc", &["audit"]).contains("key issued");
+    let issued = |bench: &TestDeployment| bench.ok("kgc", &["audit"]).contains("key issued");
     let logged =
         bench.all_logs().iter().any(|(_, log)| String::from_utf8_lossy(log).contains("no space left"));
     assert!(logged && !issued(&bench), "it must not ask before it can remember having asked");
@@ -380,7 +379,7 @@ fn full_disk_silences_an_edge_until_there_is_room() {
 
 #[test]
 fn configuration_mistakes_name_key_and_place() {
-    let bench = Bench::new();
+    let bench = TestDeployment::new();
     fs::write(bench.path("c.toml"), "lisen = \"/ip4/127.0.0.1/tcp/0\"").expect("write");
     bench.refused("kgc", &["serve", "--config", "c.toml"], 2, &["c.toml", "lisen"]);
     let mut command = bench.command("kgc", &["serve"]);

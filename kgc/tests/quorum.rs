@@ -18,7 +18,9 @@ use std::fs;
 use std::thread::{self, sleep};
 use std::time::Duration;
 
-use self::bench::{Bench, Process, eventually};
+use quiver_service_testing::{Process, eventually};
+
+use self::bench::Bench;
 use self::drones::Fleet;
 use self::liar::Liar;
 
@@ -44,11 +46,11 @@ fn quorum_vouches_for_an_attribute_authority_of_one_of_its_kgcs(bench: &Bench) {
     bench.refused(1, &["abe", "setup", "--name", "alone", "--wait", "1s"], 8, "nothing was set up");
     assert_eq!(bench.json(1, &["ibe", "list", "--json"])["master"]["threshold"], 3);
     let setup = bench.start(1, &["abe", "setup", "--name", "orders"]);
-    let line = setup.said("kgc quorum approve ");
+    let line = setup.line("kgc quorum approve ");
     let digest = line.split("approve ").nth(1).and_then(|rest| rest.split('`').next()).expect("a digest");
     bench.ok(3, &["quorum", "approve", digest]);
     bench.ok(5, &["quorum", "approve", digest]);
-    assert!(setup.said("fingerprint").len() > 60);
+    assert!(setup.line("fingerprint").len() > 60);
     assert!(bench.path("kgc-1/orders.authority").exists());
 }
 

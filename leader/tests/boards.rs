@@ -22,7 +22,9 @@ mod tty;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use self::bench::{Bench, eventually};
+use quiver_service_testing::{eventually, now};
+
+use self::bench::Bench;
 use self::board::{Board, Parts, TimeLimit};
 use self::hostile::{Conduct, Hostile};
 use self::noise::Cable;
@@ -61,7 +63,7 @@ fn boards_enrol_join_follow_and_speak_through_the_gateway() {
     let bench = Bench::new();
     let boards = [board(&bench, "board-1"), board(&bench, "board-2")];
     let [one, two] = &boards;
-    let mut leader = bench.leader(&[&one.line, &two.line]);
+    let leader = bench.leader(&[&one.line, &two.line]);
     let (epoch, _) = bench.epoch(2);
     boards.iter().for_each(|board| drop(board.synced(epoch)));
     assert_eq!(one.synced(epoch).name.expect("enrolled").to_string(), "board-1");
@@ -76,7 +78,7 @@ fn boards_enrol_join_follow_and_speak_through_the_gateway() {
     assert_eq!((one.seen().offences, two.seen().offences), (0, 0));
     assert!(one.seen().time >= started, "told what time it is");
     leader.logged_times("board connected", 2);
-    assert_eq!(leader.terminate(), Some(0));
+    assert_eq!(leader.terminate().code(), Some(0));
 }
 
 #[test]
@@ -203,12 +205,12 @@ fn hostile_gateway_delays_and_drops_and_no_more() {
 
 /// Goes on for a few steps, and until each deed was done so often to either side.
 fn suffer(bench: &Bench, gateway: &Hostile, victim: &Board, times: usize, said: &mut Vec<String>) {
-    let deadline = bench::now() + Duration::from_secs(120);
+    let deadline = now() + Duration::from_secs(120);
     for step in 0.. {
         if step >= 8 && gateway.has_done(times) {
             return;
         }
-        assert!(bench::now() < deadline, "{times} of each are too many: {:?}", gateway.deeds());
+        assert!(now() < deadline, "{times} of each are too many: {:?}", gateway.deeds());
         bench.rekey();
         let words = format!("order {}", said.len());
         bench.ok("leader", &["send", "--channel", "orders", &words]);

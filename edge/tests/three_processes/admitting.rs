@@ -3,24 +3,25 @@
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use quiver_service_testing::deployment::ANY;
+use quiver_service_testing::{Process, TestDeployment, eventually, text};
 use serde_json::Value;
 
-use crate::bench::{Bench, Process, eventually, text};
 use crate::enroll;
-use crate::swarm::{ANY, socket_of};
+use crate::swarm::socket_of;
 
 const POLICY: &str = "x < 100 or medic";
 
 /// A deployment whose leaders of alpha may demand [`POLICY`], with three drones, of which two satisfy it.
 struct Place {
-    bench: Bench,
+    bench: TestDeployment,
     kgc: Process,
     kgc_at: String,
 }
 
 impl Place {
     fn new(period: &str) -> Self {
-        let bench = Bench::new();
+        let bench = TestDeployment::new();
         bench.ok("kgc", &["abke", "setup", "--schema", "x: i16, medic: bool", "--period", period]);
         fs::write(bench.path("fence.txt"), POLICY).expect("write");
         bench.ok("kgc", &["abke", "policy", "fence.txt", "--group", "alpha"]);

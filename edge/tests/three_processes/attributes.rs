@@ -6,17 +6,18 @@ use quiver_ainq::Ristretto255;
 use quiver_service::keyring::{ATTACHMENT, Keyring};
 use quiver_service::node_state::{Missing, NodeState};
 use quiver_service::state_file::StateFile;
+use quiver_service_testing::deployment::ANY;
+use quiver_service_testing::{TestDeployment, eventually};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, Process, eventually};
-use crate::swarm::{ANY, Swarm, socket_of};
+use crate::swarm::{Swarm, socket_of};
 use crate::{deployment, enroll, owner, protection, secrets};
 
 const SCHEMA: &str = "integers = { altitude = \"16 bits\" }\n";
 
 /// A deployment with two authorities, set up before the KGC runs.
-fn with_authorities() -> Bench {
-    let bench = Bench::new();
+fn with_authorities() -> TestDeployment {
+    let bench = TestDeployment::new();
     fs::write(bench.path("schema.toml"), SCHEMA).expect("write");
     bench.ok("kgc", &["abe", "setup", "--name", "orders", "--schema", "schema.toml"]);
     let sensors = ["abe", "setup", "--name", "sensors", "--scheme", "fabeo22-kp", "--schema", "schema.toml"];
@@ -24,25 +25,19 @@ fn with_authorities() -> Bench {
     bench
 }
 
-fn enrolled(bench: &Bench, kgc_at: &str, name: &str) {
+fn enrolled(bench: &TestDeployment, kgc_at: &str, name: &str) {
     let token = bench.token(name, &["--group", "alpha"]);
     bench.ok("edge", &enroll(&format!("{name}-data"), &token, kgc_at));
 }
 
-fn grant(bench: &Bench, kgc: &Process, drone: &str, kind: &str, text: &str) {
-    let said = bench.ok("kgc", &["abe", "grant", "--drone", drone, kind, text]);
-    let revision = said.split("revision ").nth(1).and_then(|rest| rest.split(':').next()).expect("revision");
-    kgc.logged(&format!("attribute grant {revision} in the registry"));
-}
-
 /// Fetches; what came of each authority.
-fn fetch(bench: &Bench, drone: &str, kgc_at: &str) -> Value {
+fn fetch(bench: &TestDeployment, drone: &str, kgc_at: &str) -> Value {
     let data = format!("{drone}-data");
     let report = bench.ok("edge", &["abe", "fetch", "--json", "-d", &data, "--kgc", kgc_at]);
     serde_json::from_str::<Value>(&report).expect("json")["answered"].clone()
 }
 
-fn seal(bench: &Bench, kind: &str, text: &str, authority: &str, out: &str) {
+fn seal(bench: &TestDeployment, kind: &str, text: &str, authority: &str, out: &str) {
     fs::write(bench.path("order.txt"), "return to base").expect("write");
     let authority = format!("kgc-data/{authority}.authority");
     let deployment = ["--deployment", "kgc-data/deployment.toml"];
@@ -54,7 +49,7 @@ fn seal(bench: &Bench, kind: &str, text: &str, authority: &str, out: &str) {
 }
 
 /// Whether the drone opens it.
-fn opens(bench: &Bench, drone: &str, envelope: &str) -> bool {
+fn opens(bench: &TestDeployment, drone: &str, envelope: &str) -> bool {
     let _ = fs::remove_file(bench.path("opened.txt"));
     let data = format!("{drone}-data");
     let output = bench.run("edge", &["envelope", "open", envelope, "--out", "opened.txt", "-d", &data]);
@@ -63,7 +58,7 @@ fn opens(bench: &Bench, drone: &str, envelope: &str) -> bool {
     opened
 }
 
-fn issued(bench: &Bench) -> Vec<(String, String, u64)> {
+fn issued(bench: &TestDeployment) -> Vec<(String, String, u64)> {
     let listing: Value = serde_json::from_str(&bench.ok("kgc", &["abe", "list", "--json"])).expect("json");
     let text = |value: &Value| value.as_str().expect("text").to_string();
     let key =
@@ -74,13 +69,13 @@ fn issued(bench: &Bench) -> Vec<(String, String, u64)> {
 #[test]
 fn granted_keys_are_fetched_and_open_what_they_should() {
     let bench = with_authorities();
-    let mut kgc = bench.kgc(ANY);
+    let kgc = bench.kgc(ANY);
     let at = kgc.address();
     enrolled(&bench, &at, "edge-1");
     enrolled(&bench, &at, "edge-2");
-    grant(&bench, &kgc, "edge-1", "--attributes", "scout, sector:7, altitude = 150");
-    grant(&bench, &kgc, "edge-1", "--policy", "thermal or lidar");
-    grant(&bench, &kgc, "edge-2", "--attributes", "tanker");
+    bench.grant(&kgc, "edge-1", &["--attributes", "scout, sector:7, altitude = 150"]);
+    bench.grant(&kgc, "edge-1", &["--policy", "thermal or lidar"]);
+    bench.grant(&kgc, "edge-2", &["--attributes", "tanker"]);
     let both = json!([["orders", "new-key"], ["sensors", "new-key"]]);
     assert_eq!(sorted(&fetch(&bench, "edge-1", &at)), both);
     let second = json!([["orders", "new-key"], ["sensors", "nothing-granted"]]);
@@ -119,7 +114,7 @@ fn sorted(answered: &Value) -> Value {
 
 /// What is secret of attribute keys and of the authorities: every stretch of 32 bytes towards the end of each, where the
 /// elements are.
-fn attribute_secrets(bench: &Bench) -> Vec<secrets::Secret> {
+fn attribute_secrets(bench: &TestDeployment) -> Vec<secrets::Secret> {
     let deployment = deployment(bench);
     let mut found = Vec::new();
     let mut take = |what: &str, bytes: &[u8]| {
@@ -151,12 +146,12 @@ fn changed_withdrawn_and_refused_grants_reach_the_drone() {
     let kgc = bench.kgc(ANY);
     let at = kgc.address();
     enrolled(&bench, &at, "edge-1");
-    grant(&bench, &kgc, "edge-1", "--attributes", "scout");
+    bench.grant(&kgc, "edge-1", &["--attributes", "scout"]);
     fetch(&bench, "edge-1", &at);
     seal(&bench, "--policy", "night", "orders", "night.env");
     seal(&bench, "--policy", "scout", "orders", "scout.env");
     assert_eq!(["night.env", "scout.env"].map(|envelope| opens(&bench, "edge-1", envelope)), [false, true]);
-    grant(&bench, &kgc, "edge-1", "--attributes", "night");
+    bench.grant(&kgc, "edge-1", &["--attributes", "night"]);
     // Perhaps too soon after the first: then the drone waits and asks again.
     fetch(&bench, "edge-1", &at);
     assert_eq!(["night.env", "scout.env"].map(|envelope| opens(&bench, "edge-1", envelope)), [true, false]);
@@ -183,8 +178,8 @@ fn running_edges_and_leaders_fetch_when_told_and_at_their_start() {
     let mut swarm = Swarm::start(bench, ANY);
     let (kgc_at, leader_at) = (swarm.kgc_at.clone(), swarm.leader_at.clone());
     let bench = &swarm.bench;
-    grant(bench, &swarm.kgc, "edge-1", "--attributes", "scout");
-    grant(bench, &swarm.kgc, "leader-1", "--attributes", "command");
+    bench.grant(&swarm.kgc, "edge-1", &["--attributes", "scout"]);
+    bench.grant(&swarm.kgc, "leader-1", &["--attributes", "command"]);
     let said = bench.ok("edge", &["abe", "fetch", "-d", "edge-1-data"]);
     assert!(said.contains("orders: new key") && said.contains("sensors: nothing granted"), "{said}");
     let said = bench.ok("leader", &["abe", "fetch"]);
@@ -195,7 +190,7 @@ fn running_edges_and_leaders_fetch_when_told_and_at_their_start() {
     assert!(opens(bench, "edge-1", "either.env"), "through the running edge");
     assert!(!opens(bench, "edge-2", "either.env"));
     // Both survive kill -9, and the second edge fetches at its next start, without being told.
-    grant(bench, &swarm.kgc, "edge-2", "--attributes", "scout");
+    bench.grant(&swarm.kgc, "edge-2", &["--attributes", "scout"]);
     for edge in &mut swarm.edges {
         edge.kill();
     }

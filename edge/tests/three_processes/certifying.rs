@@ -1,26 +1,27 @@
 //! Certified fields over real connections: fetched, renewed period by period, changed, withdrawn; kept across `kill -9`.
 
+use quiver_service_testing::deployment::ANY;
+use quiver_service_testing::{Process, TestDeployment, eventually};
 use serde_json::Value;
 
-use crate::bench::{Bench, Process, eventually};
 use crate::enroll;
-use crate::swarm::{ANY, socket_of};
+use crate::swarm::socket_of;
 
 /// A deployment with an authority whose periods are short, set up before the KGC runs.
-fn with_authority(period: &str) -> Bench {
-    let bench = Bench::new();
+fn with_authority(period: &str) -> TestDeployment {
+    let bench = TestDeployment::new();
     let setup = ["abke", "setup", "--schema", "x: i16, medic: bool", "--period", period];
     bench.ok("kgc", &setup);
     bench
 }
 
-fn certify(bench: &Bench, kgc: &Process, x: &str, revision: u32) {
+fn certify(bench: &TestDeployment, kgc: &Process, x: &str, revision: u32) {
     bench.ok("kgc", &["abke", "certify", "edge-1", x, "medic=true"]);
     kgc.logged(&format!("attribute grant {revision} in the registry"));
 }
 
 /// What the drone shows of its credential.
-fn status(bench: &Bench) -> Value {
+fn status(bench: &TestDeployment) -> Value {
     let lines = bench.ok("edge", &["abke", "status", "--json", "-d", "edge-1-data"]);
     serde_json::from_str::<Value>(&lines).expect("json")[0].clone()
 }
@@ -28,7 +29,7 @@ fn status(bench: &Bench) -> Value {
 #[test]
 fn fields_are_certified_fetched_changed_and_withdrawn() {
     let bench = with_authority("300d");
-    let mut kgc = bench.kgc(ANY);
+    let kgc = bench.kgc(ANY);
     let at = kgc.address();
     let token = bench.token("edge-1", &["--group", "alpha"]);
     bench.ok("edge", &enroll("edge-1-data", &token, &at));
@@ -75,7 +76,7 @@ fn running_edge_renews_its_credential_by_itself_and_loses_it_when_revoked() {
     ];
     let edge = bench.start("edge", &run);
     edge.logged("attribute keys are up to date");
-    let until = |bench: &Bench| status(bench)["valid_until"].as_u64();
+    let until = |bench: &TestDeployment| status(bench)["valid_until"].as_u64();
     let first = eventually("a credential", || until(&bench));
     eventually("the credential of a later period", || until(&bench).filter(|until| *until > first));
     bench.ok("kgc", &["abke", "revoke", "edge-1"]);

@@ -7,10 +7,11 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::bench::{Bench, Process};
+use quiver_service_testing::deployment::ANY;
+use quiver_service_testing::{Process, TestDeployment};
+
 use crate::failover::{EDGES, LeaderPair, free_port};
 use crate::monitoring::{MONITORED, becomes_ready, becomes_unready};
-use crate::swarm::ANY;
 
 /// Where Debian's package `libfaketime` puts it.
 const LIBRARIES: [&str; 2] = [
@@ -40,17 +41,17 @@ fn off(mut command: Command, library: &str, by: &str) -> Command {
 }
 
 /// A KGC at a fixed address with health.
-fn kgc(bench: &Bench, at: &str) -> Command {
+fn kgc(bench: &TestDeployment, at: &str) -> Command {
     bench.command("kgc", &[&["serve", "--listen", at][..], &MONITORED].concat())
 }
 
-fn leader(bench: &Bench, at: &str, token: &str) -> Command {
+fn leader(bench: &TestDeployment, at: &str, token: &str) -> Command {
     let serve =
         ["serve", "--kgc", at, "--listen", ANY, "--deployment", "kgc-data/deployment.toml", "--token", token];
     bench.command("leader", &[&serve[..], &MONITORED].concat())
 }
 
-fn edge(bench: &Bench, name: &str, group: &str, (kgc, leader): (&str, &Process)) -> Command {
+fn edge(bench: &TestDeployment, name: &str, group: &str, (kgc, leader): (&str, &Process)) -> Command {
     let (data, token) = (format!("{name}-data"), bench.token(name, &["--group", group]));
     let places = ["run", "--json", "-d", &data, "--kgc", kgc, "--leader", &leader.address()];
     let rest = ["--deployment", "kgc-data/deployment.toml", "--token", &token];
@@ -60,7 +61,7 @@ fn edge(bench: &Bench, name: &str, group: &str, (kgc, leader): (&str, &Process))
 #[test]
 fn single_kgc_whose_clock_is_off_is_told_by_its_drones_and_says_so() {
     let Some(library) = library() else { return };
-    let bench = Bench::new();
+    let bench = TestDeployment::new();
     let at = format!("/ip4/127.0.0.1/tcp/{}", free_port());
     let mut right = bench.begin("kgc", kgc(&bench, &at));
     becomes_ready(&bench, "kgc", &right);
@@ -71,7 +72,7 @@ fn single_kgc_whose_clock_is_off_is_told_by_its_drones_and_says_so() {
     bench.served(2, (0, 0));
     for by in ["+1h", "-1h"] {
         right.kill();
-        let mut wrong = bench.begin("kgc", off(kgc(&bench, &at), library, by));
+        let wrong = bench.begin("kgc", off(kgc(&bench, &at), library, by));
         becomes_unready(&bench, "kgc", &wrong, &["1 of 1 clocks heard of say", SAYS, "set the clocks right"]);
         // Most of those that the leader hears have its time.
         becomes_ready(&bench, "leader", &leader);
@@ -85,7 +86,7 @@ fn single_kgc_whose_clock_is_off_is_told_by_its_drones_and_says_so() {
 #[test]
 fn leader_alone_and_edge_whose_clock_is_off_say_so() {
     let Some(library) = library() else { return };
-    let bench = Bench::new();
+    let bench = TestDeployment::new();
     let at = format!("/ip4/127.0.0.1/tcp/{}", free_port());
     let kgc = bench.begin("kgc", kgc(&bench, &at));
     becomes_ready(&bench, "kgc", &kgc);

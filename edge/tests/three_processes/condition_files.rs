@@ -2,8 +2,10 @@
 
 use std::fs::{self, File};
 
-use crate::bench::{Bench, eventually};
-use crate::swarm::{ANY, Swarm};
+use quiver_service_testing::deployment::ANY;
+use quiver_service_testing::{TestDeployment, eventually};
+
+use crate::swarm::Swarm;
 
 const PHASE: &str = "mission/alpha/phase-2";
 /// Nobody who runs this test lives to see it.
@@ -11,7 +13,7 @@ const LATE: &str = "not-before/2999-12-31T23:59:59Z";
 
 /// A group, and a KGC that lets drones have keys of conditions that are met.
 fn swarm() -> Swarm {
-    let bench = Bench::new();
+    let bench = TestDeployment::new();
     bench.ok("kgc", &["ibe", "setup"]);
     for pattern in ["mission/alpha", "not-before"] {
         bench.ok("kgc", &["ibe", "policy", "allow", pattern]);
@@ -47,7 +49,7 @@ fn nothing_left_behind(swarm: &Swarm, name: &str) {
 
 #[test]
 fn file_opens_everywhere_once_its_condition_is_released_and_nowhere_before() {
-    let mut swarm = swarm();
+    let swarm = swarm();
     let encrypt = ["ibe", "encrypt", "order.bin", "--to", LATE, "--to", PHASE, "--out", "order.age"];
     let said = swarm.bench.ok("leader", &encrypt);
     assert!(said.contains("200000 bytes") && said.contains(PHASE), "{said}");
@@ -131,7 +133,7 @@ fn damaged_files_and_files_of_others_leave_no_file_behind() {
     flipped[place] = if good[place] == b'A' { b'B' } else { b'A' };
     refuse(&flipped, 1, &["header was altered"]);
     // Another deployment's.
-    let other = Bench::new();
+    let other = TestDeployment::new();
     other.ok("kgc", &["ibe", "setup"]);
     fs::write(other.path("order.bin"), "not for you").expect("write");
     let authority = ["--authority", "kgc-data/ibe.ibe", "-d", "kgc-data"];

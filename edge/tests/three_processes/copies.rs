@@ -4,16 +4,17 @@ use std::fs;
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::bench::{Bench, Process, eventually, text};
+use quiver_service_testing::deployment::ANY;
+use quiver_service_testing::{Process, TestDeployment, eventually, text};
+
 use crate::failover::{EDGES, LeaderPair, free_port};
 use crate::monitoring::{MONITORED, becomes_ready, becomes_unready, counted, endpoint, health};
-use crate::swarm::ANY;
 
 /// What a leader or KGC logs that hears two.
 const HEARD_TWO: &str = "two processes run with one identity";
 
 /// The files of a data directory, while its process runs; none of them is ever half written.
-fn copy(bench: &Bench, from: &str, to: &str) {
+fn copy(bench: &TestDeployment, from: &str, to: &str) {
     fs::create_dir(bench.path(to)).expect("mkdir");
     for entry in fs::read_dir(bench.path(from)).expect("read") {
         let entry = entry.expect("entry");
@@ -24,7 +25,7 @@ fn copy(bench: &Bench, from: &str, to: &str) {
 }
 
 /// Waits until one of the two is not ready and says that it may not be the only one.
-fn one_of_them_says_so(bench: &Bench, pair: [&Process; 2], part: &str) {
+fn one_of_them_says_so(bench: &TestDeployment, pair: [&Process; 2], part: &str) {
     eventually(&format!("a leader that says `{part}`"), || {
         let said = |process: &&Process| {
             let (code, said) = health(bench, "leader", &endpoint(process));
@@ -36,13 +37,13 @@ fn one_of_them_says_so(bench: &Bench, pair: [&Process; 2], part: &str) {
 
 #[test]
 fn kgc_does_not_start_while_another_answers_with_its_key() {
-    let bench = Bench::new();
+    let bench = TestDeployment::new();
     let at = format!("/ip4/127.0.0.1/tcp/{}", free_port());
     let init =
         ["init", "-d", "first", "--deployment", "alps", "--operator", "operator.pub", "--address", &at];
     bench.ok("kgc", &init);
     copy(&bench, "first", "second");
-    let mut first = bench.start("kgc", &["serve", "-d", "first", "--listen", &at]);
+    let first = bench.start("kgc", &["serve", "-d", "first", "--listen", &at]);
     first.address();
     let second = ["serve", "-d", "second", "--listen", ANY];
     bench.refused("kgc", &second, 5, &["copy of this data directory", &at]);
@@ -58,7 +59,7 @@ fn leader_says_when_another_leads_with_a_copy_of_its_state() {
 
     copy(bench, "leader-0-data", "leader-0-copy");
     let serve = ["serve", "-d", "leader-0-copy", "--kgc", &pair.kgc_at, "--listen", ANY, "--silence", "2s"];
-    let mut leader = bench.start("leader", &[&serve[..], &["--peer", &pair.sockets[1]], &MONITORED].concat());
+    let leader = bench.start("leader", &[&serve[..], &["--peer", &pair.sockets[1]], &MONITORED].concat());
     let why = "another process leads with a copy of its state";
     one_of_them_says_so(bench, [&pair.leaders[0], &leader], why);
     for leader in [&pair.leaders[0], &leader] {
@@ -78,7 +79,7 @@ fn leader_says_when_another_leads_with_a_copy_of_its_state() {
 
 /// A KGC, a leader that is monitored, and what starts an edge of it with the state in this directory.
 struct Group {
-    bench: Bench,
+    bench: TestDeployment,
     _kgc: Process,
     kgc_at: String,
     leader: Process,
@@ -86,7 +87,7 @@ struct Group {
 
 impl Group {
     fn start() -> Self {
-        let bench = Bench::new();
+        let bench = TestDeployment::new();
         let token = bench.token("leader-1", &["--leads", "alpha"]);
         bench.token("edge-1", &["--group", "alpha"]);
         let kgc = bench.kgc(ANY);
@@ -114,12 +115,12 @@ impl Group {
 fn edges_with_copies_of_one_state_both_say_so_until_one_ends() {
     let group = Group::start();
     let bench = &group.bench;
-    let mut edge = group.edge("first");
+    let edge = group.edge("first");
     becomes_ready(bench, "edge", &edge);
     edge.kill();
     copy(bench, "first", "second");
 
-    let (first, mut second) = (group.edge("first"), group.edge("second"));
+    let (first, second) = (group.edge("first"), group.edge("second"));
     let why = "another process runs with a copy of this one's identity: both asked the leader";
     for edge in [&first, &second] {
         becomes_unready(bench, "edge", edge, &[why]);

@@ -2,14 +2,15 @@
 
 use std::fs;
 
+use quiver_service_testing::TestDeployment;
+use quiver_service_testing::deployment::ANY;
 use serde_json::Value;
 
-use crate::bench::Bench;
-use crate::swarm::{ANY, Swarm};
+use crate::swarm::Swarm;
 
 /// A group with an authority for orders; the first edge is a scout, the second has nothing.
 fn swarm() -> Swarm {
-    let bench = Bench::new();
+    let bench = TestDeployment::new();
     bench.ok("kgc", &["abe", "setup", "--name", "orders"]);
     let swarm = Swarm::start(bench, ANY);
     let said =
@@ -22,7 +23,7 @@ fn swarm() -> Swarm {
     swarm
 }
 
-fn line(process: &crate::bench::Process, part: &str) -> Value {
+fn line(process: &quiver_service_testing::Process, part: &str) -> Value {
     serde_json::from_str(&process.line(part)).expect("json")
 }
 
@@ -54,7 +55,7 @@ fn sealed_orders_reach_those_they_are_for_and_tell_others_nothing() {
 
 #[test]
 fn files_open_where_attributes_fit_and_show_who_signed() {
-    let mut swarm = swarm();
+    let swarm = swarm();
     let order: Vec<u8> = (0..200_000_u32).map(|at| (at % 251) as u8).collect();
     fs::write(swarm.bench.path("order.bin"), &order).expect("write");
     let seal = ["envelope", "seal", "order.bin", "--policy", "scout", "--out"];
@@ -131,7 +132,7 @@ fn damaged_and_truncated_envelopes_leave_no_file_behind() {
 
 #[test]
 fn keys_and_authorities_as_files_need_no_drone() {
-    let bench = Bench::new();
+    let bench = TestDeployment::new();
     bench.ok("kgc", &["abe", "setup", "--name", "orders"]);
     bench.ok(
         "kgc",

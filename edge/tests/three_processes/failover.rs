@@ -3,15 +3,15 @@
 use std::net::TcpListener;
 use std::process::Command;
 
+use quiver_service_testing::deployment::ANY;
+use quiver_service_testing::{Process, TestDeployment, eventually};
 use serde_json::Value;
 
-use crate::bench::{Bench, Process, eventually};
 use crate::monitoring::MONITORED;
-use crate::swarm::ANY;
 
 /// A group of three edges with two leaders, everything running.
 pub(crate) struct LeaderPair {
-    pub(crate) bench: Bench,
+    pub(crate) bench: TestDeployment,
     pub(crate) kgc_at: String,
     /// Where each leader listens, chosen beforehand: each has to know the other's.
     pub(crate) sockets: [String; 2],
@@ -22,7 +22,7 @@ pub(crate) struct LeaderPair {
 
 impl LeaderPair {
     pub(crate) fn start() -> Self {
-        let bench = Bench::new();
+        let bench = TestDeployment::new();
         bench.token("leader-0", &["--leads", "alpha", "--ordinal", "0"]);
         bench.token("leader-1", &["--leads", "alpha", "--ordinal", "1"]);
         let kgc = bench.kgc(ANY);

@@ -7,10 +7,11 @@ use std::process::Command;
 use quiver_ibe::IdentityKey;
 use quiver_service::node_state::{Missing, NodeState};
 use quiver_service::state_file::StateFile;
+use quiver_service_testing::deployment::ANY;
+use quiver_service_testing::{Process, TestDeployment, text};
 use serde_json::Value;
 
-use crate::bench::{Bench, Process, text};
-use crate::swarm::{ANY, Swarm, socket_of};
+use crate::swarm::{Swarm, socket_of};
 use crate::{deployment, drones, enroll, owner, protection, secrets};
 
 const PHASE: &str = "mission/alpha/phase-2";
@@ -19,21 +20,21 @@ const LONG_AGO: &str = "not-before/2020-01-01T00:00:00Z";
 const PLAN: &str = "cross the river at dawn";
 
 /// A deployment with a master key, set up before the KGC runs.
-fn with_master_key() -> Bench {
-    let bench = Bench::new();
+fn with_master_key() -> TestDeployment {
+    let bench = TestDeployment::new();
     let said = bench.ok("kgc", &["ibe", "setup"]);
     assert!(said.contains("mission, drone, not-before"), "{said}");
     bench.refused("kgc", &["ibe", "setup", "--name", "other"], 3, &["ibe", "set up before"]);
     bench
 }
 
-fn enrolled(bench: &Bench, kgc_at: &str, name: &str) {
+fn enrolled(bench: &TestDeployment, kgc_at: &str, name: &str) {
     let token = bench.token(name, &["--group", "alpha"]);
     bench.ok("edge", &enroll(&format!("{name}-data"), &token, kgc_at));
 }
 
 /// By somebody who has two public files and nothing else.
-fn encrypt(bench: &Bench, condition: &str, out: &str) {
+fn encrypt(bench: &TestDeployment, condition: &str, out: &str) {
     fs::write(bench.path("plan.txt"), PLAN).expect("write");
     fs::create_dir_all(bench.path("nobody")).expect("mkdir");
     fs::copy(bench.path("kgc-data/deployment.toml"), bench.path("nobody/deployment.toml")).expect("copy");
@@ -46,24 +47,24 @@ fn decrypting<'a>(data: &'a str, file: &'a str, kgc_at: &'a str) -> [&'a str; 9]
     ["ibe", "decrypt", file, "--out", "opened.txt", "-d", data, "--kgc", kgc_at]
 }
 
-fn opens(bench: &Bench, drone: &str, file: &str, kgc_at: &str) {
+fn opens(bench: &TestDeployment, drone: &str, file: &str, kgc_at: &str) {
     let _ = fs::remove_file(bench.path("opened.txt"));
     bench.ok("edge", &decrypting(&format!("{drone}-data"), file, kgc_at));
     assert_eq!(fs::read_to_string(bench.path("opened.txt")).expect("read"), PLAN);
 }
 
-fn refused(bench: &Bench, drone: &str, file: &str, kgc_at: &str, parts: &[&str]) {
+fn refused(bench: &TestDeployment, drone: &str, file: &str, kgc_at: &str, parts: &[&str]) {
     let _ = fs::remove_file(bench.path("opened.txt"));
     bench.refused("edge", &decrypting(&format!("{drone}-data"), file, kgc_at), 3, parts);
     assert!(!bench.path("opened.txt").exists(), "nothing was written");
 }
 
-fn approve(bench: &Bench, kgc: &Process) {
+fn approve(bench: &TestDeployment, kgc: &Process) {
     bench.ok("kgc", &["ibe", "release", PHASE]);
     kgc.logged(&format!("release of {PHASE} approved"));
 }
 
-fn released(bench: &Bench) -> Vec<(String, String)> {
+fn released(bench: &TestDeployment) -> Vec<(String, String)> {
     let listing: Value = serde_json::from_str(&bench.ok("kgc", &["ibe", "list", "--json"])).expect("json");
     let text = |value: &Value| value.as_str().expect("text").to_string();
     let shares = listing["shares"].as_array().expect("list").iter();
@@ -73,7 +74,7 @@ fn released(bench: &Bench) -> Vec<(String, String)> {
 #[test]
 fn orders_open_when_the_phase_begins_and_not_before() {
     let bench = with_master_key();
-    let mut kgc = bench.kgc(ANY);
+    let kgc = bench.kgc(ANY);
     let at = kgc.address();
     enrolled(&bench, &at, "edge-1");
     enrolled(&bench, &at, "edge-2");
@@ -145,7 +146,7 @@ fn running_edges_and_leaders_collect_when_told_and_wait_if_they_shall() {
     let held = bench.ok("edge", &["ibe", "key", "--condition", LONG_AGO, "-d", "edge-1-data", "--json"]);
     assert!(held.contains(LONG_AGO), "{held}");
     let waiting = ["ibe", "key", "--condition", PHASE, "--wait", "40s", "-d", "edge-1-data"];
-    let mut waits = bench.start("edge", &waiting);
+    let waits = bench.start("edge", &waiting);
     swarm.kgc.logged("no operator has approved it");
     approve(bench, &swarm.kgc);
     assert_eq!(waits.wait().code(), Some(0), "{}", text(&waits.err));
@@ -162,7 +163,7 @@ fn running_edges_and_leaders_collect_when_told_and_wait_if_they_shall() {
 /// Three KGCs of which two act, and the operators of two of them.
 #[test]
 fn any_two_of_three_kgcs_begin_the_phase_together() {
-    let bench = Bench::new();
+    let bench = TestDeployment::new();
     let free = || std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let ports: Vec<_> =
         [free(), free(), free()].iter().map(|port| port.local_addr().expect("bound").port()).collect();
@@ -180,8 +181,10 @@ fn any_two_of_three_kgcs_begin_the_phase_together() {
     }
     let serve =
         |place: usize| bench.start("kgc", &["serve", "--listen", &addresses[place], "-d", dirs[place]]);
-    let mut kgcs = [serve(0), serve(1), serve(2)];
-    kgcs.iter().for_each(|kgc| kgc.logged("key shares are released"));
+    let kgcs = [serve(0), serve(1), serve(2)];
+    for kgc in &kgcs {
+        kgc.logged("key shares are released");
+    }
     bench.refused("kgc", &["ibe", "setup", "-d", "kgc-1"], 2, &["nothing to set up"]);
     let deployment = ["--deployment", "kgc-1/deployment.toml"];
     let issue = ["token", "issue", "--operator", "operator.key", "--name", "edge-1", "--group", "alpha"];
@@ -204,7 +207,7 @@ fn any_two_of_three_kgcs_begin_the_phase_together() {
 }
 
 /// The keys that drones keep, and the master key.
-fn key_secrets(bench: &Bench) -> Vec<secrets::Secret> {
+fn key_secrets(bench: &TestDeployment) -> Vec<secrets::Secret> {
     let deployment = deployment(bench);
     let mut found = Vec::new();
     for drone in ["edge-1", "edge-2"] {

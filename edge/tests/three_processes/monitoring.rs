@@ -3,8 +3,10 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use crate::bench::{Bench, Process, eventually, text};
-use crate::swarm::{ANY, socket_of};
+use quiver_service_testing::deployment::ANY;
+use quiver_service_testing::{Process, TestDeployment, eventually, text};
+
+use crate::swarm::socket_of;
 
 pub(crate) const MONITORED: [&str; 2] = ["--metrics", "127.0.0.1:0"];
 
@@ -18,20 +20,20 @@ pub(crate) fn endpoint(process: &Process) -> String {
 }
 
 /// What `health` says, and its exit code.
-pub(crate) fn health(bench: &Bench, name: &str, at: &str) -> (i32, String) {
+pub(crate) fn health(bench: &TestDeployment, name: &str, at: &str) -> (i32, String) {
     let output = bench.run(name, &["health", "--metrics", at]);
     let said = if output.stdout.is_empty() { output.stderr } else { output.stdout };
     (output.status.code().expect("code"), String::from_utf8_lossy(&said).lines().last().unwrap_or("").into())
 }
 
-pub(crate) fn becomes_ready(bench: &Bench, name: &str, process: &Process) {
+pub(crate) fn becomes_ready(bench: &TestDeployment, name: &str, process: &Process) {
     eventually(&format!("{name} ready"), || {
         (health(bench, name, &endpoint(process)) == (0, "ready".into())).then_some(())
     });
 }
 
 /// Waits until it is not ready, with all of this in the reasons.
-pub(crate) fn becomes_unready(bench: &Bench, name: &str, process: &Process, parts: &[&str]) {
+pub(crate) fn becomes_unready(bench: &TestDeployment, name: &str, process: &Process, parts: &[&str]) {
     eventually(&format!("{name} not ready: {parts:?}"), || {
         let (code, said) = health(bench, name, &endpoint(process));
         (code == 1 && parts.iter().all(|part| said.contains(part))).then_some(())
@@ -61,7 +63,7 @@ fn counted_at_least(process: &Process, name: &str, least: f64) {
 
 #[test]
 fn every_service_says_whether_it_is_ready_and_what_it_counted() {
-    let bench = Bench::new();
+    let bench = TestDeployment::new();
     let token = bench.token("leader-1", &["--leads", "alpha"]);
     bench.token("edge-1", &["--group", "alpha"]);
     // Nobody listens on port 1: the edge's only KGC is at a wrong address.
@@ -82,7 +84,7 @@ fn every_service_says_whether_it_is_ready_and_what_it_counted() {
     let at = kgc.address();
     let serve = ["serve", "--kgc", &at, "--listen", ANY, "--token", &token];
     let deployment = ["--deployment", "kgc-data/deployment.toml"];
-    let mut leader = bench.start("leader", &[&serve[..], &deployment, &MONITORED].concat());
+    let leader = bench.start("leader", &[&serve[..], &deployment, &MONITORED].concat());
     becomes_ready(&bench, "leader", &leader);
     let leader_at = leader.address();
     let run = ["run", "-d", "edge-1-data", "--leader", &leader_at];

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::bench::text;
+use quiver_service_testing::text;
+
 use super::swarm::Swarm;
 
 /// The id of the request that the line with all these parts is about.

@@ -1,13 +1,11 @@
 //! A whole swarm: KGC, leader and two edges, each a process.
 
-use crate::bench::{Bench, Process};
-
-/// Any free port.
-pub(crate) const ANY: &str = "/ip4/127.0.0.1/tcp/0";
+use quiver_service_testing::deployment::ANY;
+use quiver_service_testing::{Process, TestDeployment};
 
 /// A group of two edges, everything running.
 pub(crate) struct Swarm {
-    pub(crate) bench: Bench,
+    pub(crate) bench: TestDeployment,
     pub(crate) kgc: Process,
     pub(crate) leader: Process,
     pub(crate) edges: [Process; 2],
@@ -17,16 +15,16 @@ pub(crate) struct Swarm {
 
 impl Swarm {
     pub(crate) fn new() -> Self {
-        Self::start(Bench::new(), ANY)
+        Self::start(TestDeployment::new(), ANY)
     }
 
-    pub(crate) fn start(bench: Bench, listen: &str) -> Self {
+    pub(crate) fn start(bench: TestDeployment, listen: &str) -> Self {
         let token = bench.token("leader-1", &["--leads", "alpha"]);
         bench.token("edge-1", &["--group", "alpha"]);
         bench.token("edge-2", &["--group", "alpha"]);
         let kgc = bench.kgc(listen);
         let kgc_at = kgc.address();
-        let leader = bench.leader(&kgc_at, listen, Some(&token));
+        let leader = bench.leader(&kgc_at, listen, Some(&token), &[]);
         let leader_at = leader.address();
         let edges = ["edge-1", "edge-2"].map(|name| bench.edge(name, &kgc_at, &leader_at));
         let swarm = Self { bench, kgc, leader, edges, kgc_at, leader_at };
@@ -50,11 +48,6 @@ impl Swarm {
         let message: serde_json::Value = serde_json::from_str(&line).expect("json");
         assert_eq!((&message["from"], &message["signed"]), (&"edge-1".into(), &true.into()), "{line}");
         assert_eq!((&message["text"], &message["group"]), (&words.into(), &"alpha".into()), "{line}");
-    }
-
-    pub(crate) fn keys_issued(&self) -> usize {
-        let lines = self.bench.ok("kgc", &["audit", "--json"]);
-        lines.lines().filter(|line| line.contains("\"key issued\"")).count()
     }
 }
 

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use serialport::{SerialPort, TTYPort};
 
-use super::bench::eventually;
+use quiver_service_testing::{Process, TestDeployment, eventually};
+
 use super::swarm::Swarm;
 
 /// A terminal of 24 lines of 80 columns.
@@ -68,7 +69,7 @@ fn wave_is_shown_live_and_q_puts_the_terminal_back() {
     let usual = terminal.stty(&["-a"]);
     let mut command = swarm.bench.command("leader", &["status", "--watch", "--every", "100ms"]);
     command.stdin(terminal.open()).stdout(terminal.open());
-    let mut watching = swarm.bench.launch("leader", command);
+    let watching = Process::launch(command, &swarm.bench.log("leader"));
     eventually("the wave is shown", || terminal.shows("2 of 2 acknowledged"));
     assert_ne!(terminal.stty(&["-a"]), usual);
     swarm.bench.ok("leader", &["rekey"]);
@@ -86,7 +87,7 @@ fn wave_is_shown_live_and_q_puts_the_terminal_back() {
 
 #[test]
 fn watching_without_a_terminal_is_refused() {
-    let swarm = super::bench::Bench::new();
+    let swarm = TestDeployment::new();
     swarm.refused(
         "leader",
         &["status", "--watch"],

@@ -4,9 +4,10 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Command;
 
+use quiver_service_testing::Process;
+use quiver_service_testing::eventually;
+
 use crate::console::Console;
-use crate::process::Process;
-use crate::timeout::eventually;
 use crate::wire::{End, Wire};
 
 /// An emulated board.

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
-use crate::timeout::{Deadline, TIMEOUT};
+use quiver_service_testing::timeout::{Deadline, TIMEOUT};
 
 #[derive(Debug, Default)]
 struct Transcript {

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 
-use crate::timeout::TIMEOUT;
+use quiver_service_testing::timeout::TIMEOUT;
 
 /// A model's control connection. Its end ends the model.
 #[derive(Debug)]

@@ -2,9 +2,8 @@
 //!
 //! | module | what it has |
 //! |---|---|
-//! | [`build`] | programs and images, built as they are shipped |
-//! | [`process`] | a running program, its output and its end |
-//! | [`deployment`] | operator, KGC, leader and tokens in a temporary directory |
+//! | [`build`] | images, built as they are shipped |
+//! | [`deployment`] | a deployment whose leader is the gateway of boards |
 //! | [`wire`] | the line between a board and its gateway, which the test can listen to, disturb and cut |
 //! | [`fault_script`] | the protocol step that a frame carries, and garbage injected at chosen steps |
 //! | [`console`] | a board's console: lines in, lines out |
@@ -14,7 +13,6 @@
 //! | [`model`] | a board in the model of the nRF52840, whose surroundings take orders |
 //! | [`lockstep`] | the same, whose time passes as the test lets it |
 //! | [`control`] | the model's control port: commands and answers |
-//! | [`timeout`] | waiting with a deadline |
 //!
 //! Everything listens on loopback, on ports that the system chooses; emulators dial the test. A missing
 //! requirement (no QEMU, an image that does not build) is a panic that names it: a test that cannot run has
@@ -29,8 +27,6 @@ pub mod deployment;
 pub mod fault_script;
 pub mod lockstep;
 pub mod model;
-pub mod process;
 pub mod size;
 pub mod swarm;
-pub mod timeout;
 pub mod wire;

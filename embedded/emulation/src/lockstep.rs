@@ -5,10 +5,11 @@
 use std::path::Path;
 use std::time::Duration;
 
+use quiver_service_testing::Process;
+
 use crate::board::{accept, listener, port};
 use crate::control::ControlPort;
 use crate::model::{Setup, chip, command};
-use crate::process::Process;
 
 /// A chip in lockstep with its test.
 #[derive(Debug)]

@@ -5,10 +5,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
+use quiver_service_testing::Process;
+use quiver_service_testing::build::root;
+
 use crate::board::{Board, Ports, accept, listener, port};
-use crate::build::root;
 use crate::control::ControlPort;
-use crate::process::Process;
 use crate::wire::{End, Wire};
 
 /// Exit status of a model that lost power in the flash operation at which it was told to.

@@ -1,8 +1,11 @@
 //! A group whose members are emulated boards: KGC, leader and gateway are real processes.
 
+use quiver_service_testing::Process;
+use quiver_service_testing::TestDeployment;
+use quiver_service_testing::deployment::ANY;
+
 use crate::board::Board;
-use crate::deployment::{Deployment, GROUP};
-use crate::process::Process;
+use crate::deployment::{GROUP, start_leader};
 use crate::wire::End;
 
 /// KGC, leader and boards, everything running.
@@ -15,27 +18,27 @@ pub struct Swarm {
     /// The KGC.
     pub kgc: Process,
     /// Directory of all of them. Last, so that it is removed when all have ended.
-    pub deployment: Deployment,
+    pub deployment: TestDeployment,
 }
 
 impl Swarm {
     /// Starts everything; the boards know nothing yet. `board` starts the emulator of the board of this name.
     #[must_use]
-    pub fn new(names: &[&str], board: impl FnMut(&Deployment, &str) -> Board) -> Self {
-        Self::within(Deployment::new(), names, board)
+    pub fn new(names: &[&str], board: impl FnMut(&TestDeployment, &str) -> Board) -> Self {
+        Self::within(TestDeployment::new(), names, board)
     }
 
     /// As [`new`](Self::new), in a deployment that is partly set up.
     #[must_use]
     pub fn within(
-        deployment: Deployment,
+        deployment: TestDeployment,
         names: &[&str],
-        mut board: impl FnMut(&Deployment, &str) -> Board,
+        mut board: impl FnMut(&TestDeployment, &str) -> Board,
     ) -> Self {
-        let kgc = deployment.kgc();
+        let kgc = deployment.kgc(ANY);
         let boards: Vec<_> = names.iter().map(|name| board(&deployment, name)).collect();
         let ports: Vec<_> = boards.iter().map(|board| board.wire.port(End::Gateway)).collect();
-        let leader = deployment.leader(&kgc, &ports);
+        let leader = start_leader(&deployment, &kgc, &ports);
         Self { boards, leader, kgc, deployment }
     }
 
@@ -74,7 +77,7 @@ impl Swarm {
     pub fn restart_leader(&mut self) {
         self.leader.kill();
         let ports: Vec<_> = self.boards.iter().map(|board| board.wire.port(End::Gateway)).collect();
-        self.leader = self.deployment.leader(&self.kgc, &ports);
+        self.leader = start_leader(&self.deployment, &self.kgc, &ports);
         let _ = self.leader.address();
     }
 

@@ -203,7 +203,7 @@ fn serve(listener: &TcpListener, end: End, shared: &Arc<Mutex<Shared>>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::timeout::eventually;
+    use quiver_service_testing::eventually;
 
     fn ends(wire: &Wire) -> (TcpStream, TcpStream) {
         let dial = |end| TcpStream::connect((Ipv4Addr::LOCALHOST, wire.port(end))).expect("listens");

@@ -8,15 +8,16 @@ use std::sync::OnceLock;
 
 use quiver_emulation::board::{Board, Time, qemu};
 use quiver_emulation::build::image_of;
-use quiver_emulation::deployment::Deployment;
-use quiver_emulation::process::Process;
+use quiver_emulation::deployment::start_edge;
 use quiver_emulation::swarm::{Swarm, epoch_in};
-use quiver_emulation::timeout::eventually;
+use quiver_service_testing::Process;
+use quiver_service_testing::TestDeployment;
+use quiver_service_testing::eventually;
 
 /// RAM that stays free of the heap, and of the stack, in the longest of lives here.
 const MARGIN: u64 = 16 * 1024;
 
-fn board(deployment: &Deployment, name: &str, options: &[&str]) -> Board {
+fn board(deployment: &TestDeployment, name: &str, options: &[&str]) -> Board {
     static IMAGE: OnceLock<PathBuf> = OnceLock::new();
     let image = IMAGE.get_or_init(|| image_of("compact", "quiver-mps2", "mps2-envelopes", "edge,envelopes"));
     let mut board = Board::start(&deployment.log(name), |ports| qemu(image, Time::Board, options, ports));
@@ -32,7 +33,7 @@ fn others() -> Vec<String> {
 /// A board, `board-1`, and a service, `medic-1`, in one group, beside authorities of these names and schemes
 /// that have these attributes besides. Nothing is granted.
 fn swarm(options: &[&str], authorities: &[[&str; 2]], besides: &[String]) -> (Swarm, Process) {
-    let deployment = Deployment::new();
+    let deployment = TestDeployment::new();
     let plain = [besides, &["scout", "medic", "thermal"].map(String::from)].concat();
     fs::write(deployment.path("schema.toml"), format!("plain = {plain:?}\n")).expect("write");
     for [name, scheme] in authorities {
@@ -43,7 +44,7 @@ fn swarm(options: &[&str], authorities: &[[&str; 2]], besides: &[String]) -> (Sw
         Swarm::within(deployment, &["board-1"], |deployment, name| board(deployment, name, options));
     swarm.set_up(0, "board-1");
     let _ = swarm.leader.address();
-    let medic = swarm.deployment.edge("medic-1", &swarm.kgc, &swarm.leader);
+    let medic = start_edge(&swarm.deployment, "medic-1", &swarm.kgc, &swarm.leader);
     let _ = swarm.deployment.served(2, (0, 0));
     (swarm, medic)
 }

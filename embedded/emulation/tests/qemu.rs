@@ -6,11 +6,11 @@ use std::sync::OnceLock;
 
 use quiver_emulation::board::{Board, Time, qemu};
 use quiver_emulation::build::image;
-use quiver_emulation::deployment::Deployment;
 use quiver_emulation::fault_script::{StepFault, steps};
 use quiver_emulation::swarm::{Swarm, epoch_in};
-use quiver_emulation::timeout::eventually;
 use quiver_emulation::wire::{End, LinkFaults};
+use quiver_service_testing::TestDeployment;
+use quiver_service_testing::eventually;
 
 fn edge() -> PathBuf {
     static IMAGE: OnceLock<PathBuf> = OnceLock::new();
@@ -18,7 +18,7 @@ fn edge() -> PathBuf {
 }
 
 /// A board with these options of the image.
-fn board(deployment: &Deployment, name: &str, options: &[&str]) -> Board {
+fn board(deployment: &TestDeployment, name: &str, options: &[&str]) -> Board {
     let mut board = Board::start(&deployment.log(name), |ports| qemu(&edge(), Time::Host, options, ports));
     assert!(board.console.line("start board").contains("mps2-an386"));
     board

@@ -1,83 +1,19 @@
 //! A quorum in a temporary directory, and its KGCs as processes.
 
-use std::fs::{self, File};
+use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 
+use quiver_service_testing::deployment::status;
+use quiver_service_testing::{Process, eventually};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// How long anything may take; a loaded machine is slow.
-const PATIENCE: Duration = Duration::from_secs(120);
 /// What opens the state files. A key, not a passphrase: stretching one takes a while each time.
 pub(crate) const KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
-
-/// A running KGC. Killed, by its own process id, when dropped.
-pub(crate) struct Process {
-    child: Child,
-    out: PathBuf,
-    err: PathBuf,
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        self.kill();
-    }
-}
-
-impl Process {
-    /// SIGKILL: no chance to tidy up.
-    pub(crate) fn kill(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-
-    /// `STOP`: it does nothing any more until it is told `CONT`.
-    pub(crate) fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
-        assert!(sent.expect("kill").success());
-    }
-
-    /// The first line of its standard output with this.
-    pub(crate) fn said(&self, part: &str) -> String {
-        let find = || {
-            let text = fs::read_to_string(&self.out).ok()?;
-            text.lines().find(|line| line.contains(part)).map(String::from)
-        };
-        eventually(&format!("`{part}` in {}", self.out.display()), find)
-    }
-
-    /// The first line that it has logged with this.
-    pub(crate) fn logged(&self, part: &str) -> String {
-        let find = || {
-            let text = fs::read_to_string(&self.err).ok()?;
-            text.lines().find(|line| line.contains(part)).map(String::from)
-        };
-        eventually(&format!("`{part}` in {}", self.err.display()), find)
-    }
-}
-
-#[expect(clippy::disallowed_methods, reason = "a test of real processes waits in real time")]
-pub(crate) fn now() -> Instant {
-    Instant::now()
-}
-
-/// Waits until `look` finds something.
-pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let deadline = now() + PATIENCE;
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(now() < deadline, "waited in vain: {what}");
-        sleep(Duration::from_millis(5));
-    }
-}
 
 /// The quorum.
 pub(crate) struct Bench {
@@ -189,17 +125,12 @@ impl Bench {
     /// Starts a command whose output goes to files.
     pub(crate) fn start(&self, id: u16, args: &[&str]) -> Process {
         let number = self.started.fetch_add(1, Ordering::Relaxed);
-        let log = |end: &str| self.path(&format!("log-{number:03}-kgc-{id}.{end}"));
-        let mut command = self.command(id, args);
-        command.stdout(File::create(log("out")).expect("create"));
-        command.stderr(File::create(log("err")).expect("create"));
-        Process { child: command.spawn().expect("spawn"), out: log("out"), err: log("err") }
+        Process::start(self.command(id, args), &self.path(&format!("log-{number:03}-kgc-{id}")))
     }
 
     /// What a running KGC says of itself.
     pub(crate) fn status(&self, id: u16) -> Option<Value> {
-        let output = self.run(id, &["quorum", "status", "--json"]);
-        output.status.success().then(|| serde_json::from_slice(&output.stdout).expect("json"))
+        status(&self.run(id, &["quorum", "status", "--json"]))
     }
 
     /// Waits until a KGC serves drones with shares of this version, and is connected with all others that do.

@@ -3,7 +3,9 @@
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;
 
-use crate::bench::{Bench, eventually};
+use quiver_service_testing::eventually;
+
+use crate::bench::Bench;
 
 const ANY: &str = "/ip4/127.0.0.1/tcp/0";
 
@@ -26,8 +28,8 @@ fn copy_that_started_while_the_first_did_not_answer_is_heard_by_the_other_kgcs()
     kgcs[0].signal("STOP");
     copy(&bench);
     let serve = ["serve", "--listen", ANY, "--metrics", "127.0.0.1:0"];
-    let mut duplicate = bench.start(4, &serve);
-    duplicate.said("listening on");
+    let duplicate = bench.start(4, &serve);
+    duplicate.line("listening on");
     kgcs[0].signal("CONT");
     let heard = kgcs[1].logged("two processes run with one identity");
     assert!(heard.contains("drone=\"KGC 1\""), "{heard}");

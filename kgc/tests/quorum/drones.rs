@@ -15,11 +15,12 @@ use quiver_net::{Driver, Host, HostError, NodeConfig, NodeKey, Transport};
 use quiver_service::armour::{self, Kind};
 use quiver_service::clock;
 use quiver_service::deployment_file::DeploymentFile;
+use quiver_service_testing::now;
 use rand::rngs::OsRng;
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::bench::{Bench, now};
+use crate::bench::Bench;
 
 type S = Ristretto255;
 

@@ -15,12 +15,13 @@ use quiver_quorum_node::QuorumKeys;
 use quiver_service::armour::{self, Kind};
 use quiver_service::secrets::Protection;
 use quiver_service::state_file::{Owner, Records, StateFile};
+use quiver_service_testing::eventually;
 use rand::rngs::OsRng;
 use rand_core::CryptoRngCore;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::bench::{Bench, KEY, eventually};
+use crate::bench::{Bench, KEY};
 use crate::drones::Fleet;
 
 type S = Ristretto255;

@@ -6,10 +6,11 @@ use std::time::Duration;
 use quiver_ainq::{DroneKeypair, Ristretto255};
 use quiver_delivery::release::{ReleaseAuthority, Shortfall, Verdict};
 use quiver_ibe::{Ciphertext, Condition, IdentityKey, IdentityPoint};
+use quiver_service_testing::{Process, eventually};
 use rand::rngs::OsRng;
 
 use crate::ALL;
-use crate::bench::{Bench, Process, eventually};
+use crate::bench::Bench;
 use crate::collecting::{collect, collect_within, published};
 use crate::drones::Fleet;
 
@@ -55,7 +56,7 @@ fn one_that_restarts_alone_releases_its_share(
     fleet: &Fleet,
     drone: &DroneKeypair<S>,
 ) {
-    kgcs.iter_mut().for_each(Process::kill);
+    kgcs.iter().for_each(Process::kill);
     kgcs[2] = bench.serve(3);
     eventually("KGC 3 releases its share", || {
         let past = condition(PAST);

@@ -14,10 +14,10 @@ use quiver_group::edge::{EdgeStatus, EdgeTiming};
 use quiver_group::{Edge, EdgeCommand, EdgeConfig, EdgeEvent};
 use quiver_link::{BoardEndpoint, BoardEvent, Limits, LineDecoder, ToGateway, Wants, encode_line};
 use quiver_machine::{Destination, Input, Machine, Now, Output, Route, Snapshot, Via};
+use quiver_service_testing::{eventually, now};
 use rand::Rng;
 use rand::rngs::OsRng;
 
-use crate::bench::{eventually, now};
 use crate::partners::Partners;
 use crate::stream::write_patiently;
 

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use quiver_link::{BoardEndpoint, Limits, Wants, encode_line};
 
-use crate::bench::{Bench, now};
+use quiver_service_testing::{eventually, now};
+
+use crate::bench::Bench;
 use crate::board;
-use crate::eventually;
 
 /// The gateway's end of a line, once it has opened it.
 fn opened(listener: &TcpListener) -> TcpStream {

@@ -12,10 +12,10 @@ use quiver_link::{
     BoardEndpoint, BoardEvent, Destination, GatewayEndpoint, GatewayEvent, Limits, LineDecoder, Report,
     Route, ToBoard, ToGateway, Via, Wants, encode_line,
 };
+use quiver_service_testing::now;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use crate::bench::now;
 use crate::deeds::{self, Deck, Deed, Deeds, FATES, Victim};
 use crate::stream::write_patiently;
 

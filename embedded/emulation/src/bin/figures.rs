@@ -19,8 +19,9 @@ use quiver_bench::estimate::Mix;
 use quiver_bench::figures::{self, Figures, LINES, Quantity, Subject};
 use quiver_bench::transcript;
 use quiver_emulation::board::{Board, Time, qemu};
-use quiver_emulation::build::{image, image_of, root};
+use quiver_emulation::build::{image, image_of};
 use quiver_emulation::size::Size;
+use quiver_service_testing::build::root;
 
 /// Flash and RAM that an image may take.
 struct Budget {

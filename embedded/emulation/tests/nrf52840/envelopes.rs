@@ -4,8 +4,9 @@
 use std::fs;
 
 use quiver_emulation::build::image_of;
-use quiver_emulation::deployment::Deployment;
-use quiver_emulation::timeout::eventually;
+use quiver_emulation::deployment::start_edge;
+use quiver_service_testing::TestDeployment;
+use quiver_service_testing::eventually;
 
 use crate::member_board::{MemberBoard, NAME};
 
@@ -20,13 +21,13 @@ fn figure(board: &mut MemberBoard, name: &str) -> u64 {
 
 #[test]
 fn board_fetches_a_key_and_opens_and_seals_as_a_service_does() {
-    let deployment = Deployment::new();
+    let deployment = TestDeployment::new();
     fs::write(deployment.path("schema.toml"), "plain = [\"scout\", \"medic\"]\n").expect("write");
     let setup = ["abe", "setup", "--name", "orders", "--scheme", "gpsw06", "--schema", "schema.toml"];
     deployment.ok("kgc", &setup);
     let image = image_of("compact", "quiver-nrf52840", "edge", "envelopes");
     let mut board = MemberBoard::with(deployment, &image, 32);
-    let medic = board.deployment.edge("medic-1", &board.kgc, &board.leader);
+    let medic = start_edge(&board.deployment, "medic-1", &board.kgc, &board.leader);
     let _ = board.deployment.served(2, (0, 0));
     for drone in [NAME, "medic-1"] {
         board.deployment.grant(&board.kgc, drone, &["--authority", "orders", "--policy", "scout"]);

@@ -3,9 +3,10 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-use quiver_emulation::deployment::{Deployment, GROUP};
+use quiver_emulation::deployment::GROUP;
 use quiver_emulation::model::{Model, Setup};
-use quiver_emulation::timeout::eventually;
+use quiver_service_testing::TestDeployment;
+use quiver_service_testing::eventually;
 
 use crate::member_board::{MemberBoard, NAME, edge, provision};
 
@@ -17,7 +18,7 @@ fn is_red(model: &mut Model) -> bool {
 #[test]
 fn board_without_randomness_shows_it_and_does_no_cryptography() {
     for failure in ["silent", "constant"] {
-        let deployment = Deployment::new();
+        let deployment = TestDeployment::new();
         let setup = Setup::new(21, &deployment.path("flash")).with(&["--rng", failure]);
         let mut model = Model::start(&deployment.log(NAME), &edge(), &setup);
         model.board.console.line("fault randomness");
@@ -98,7 +99,7 @@ fn stays_wiped(board: &mut MemberBoard) {
 
 #[test]
 fn half_an_hour_alone_is_quiet() {
-    let deployment = Deployment::new();
+    let deployment = TestDeployment::new();
     let setup = Setup::new(26, &deployment.path("flash"));
     let mut model = Model::start(&deployment.log(NAME), &edge(), &setup);
     model.board.console.line("unprovisioned");

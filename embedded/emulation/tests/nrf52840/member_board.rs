@@ -3,17 +3,19 @@
 use std::path::{Path, PathBuf};
 
 use quiver_emulation::build::image;
-use quiver_emulation::deployment::{Deployment, GROUP};
+use quiver_emulation::deployment::{GROUP, start_leader};
 use quiver_emulation::model::{Model, Setup};
-use quiver_emulation::process::Process;
 use quiver_emulation::wire::End;
+use quiver_service_testing::Process;
+use quiver_service_testing::TestDeployment;
+use quiver_service_testing::deployment::ANY;
 
 /// The drone's name.
 pub(crate) const NAME: &str = "board-1";
 
 /// KGC, leader and a board.
 pub(crate) struct MemberBoard {
-    pub(crate) deployment: Deployment,
+    pub(crate) deployment: TestDeployment,
     pub(crate) kgc: Process,
     pub(crate) leader: Process,
     pub(crate) model: Model,
@@ -31,11 +33,11 @@ pub(crate) fn edge() -> PathBuf {
 impl MemberBoard {
     /// A board of this seed that has been set up, has enrolled, and holds the group's key.
     pub(crate) fn new(seed: u64) -> Self {
-        Self::with(Deployment::new(), &edge(), seed)
+        Self::with(TestDeployment::new(), &edge(), seed)
     }
 
     /// The same with another image, in a deployment that something was set up in before.
-    pub(crate) fn with(deployment: Deployment, image: &Path, seed: u64) -> Self {
+    pub(crate) fn with(deployment: TestDeployment, image: &Path, seed: u64) -> Self {
         let mut board = Self::blank(deployment, image, seed);
         board.provision();
         board.in_step();
@@ -43,11 +45,11 @@ impl MemberBoard {
     }
 
     /// A board as it comes from flashing.
-    fn blank(deployment: Deployment, image: &Path, seed: u64) -> Self {
+    fn blank(deployment: TestDeployment, image: &Path, seed: u64) -> Self {
         let setup = Setup::new(seed, &deployment.path("board-1.flash"));
         let model = Model::start(&deployment.log(NAME), image, &setup);
-        let kgc = deployment.kgc();
-        let leader = deployment.leader(&kgc, &[model.board.wire.port(End::Gateway)]);
+        let kgc = deployment.kgc(ANY);
+        let leader = start_leader(&deployment, &kgc, &[model.board.wire.port(End::Gateway)]);
         Self { deployment, kgc, leader, model, setup, image: image.into(), epoch: (0, 0) }
     }
 

@@ -2,14 +2,16 @@
 //! falls behind the leader's on a busy host: to the leader it is a slow radio.
 
 use quiver_emulation::build::image;
-use quiver_emulation::deployment::{Deployment, GROUP};
+use quiver_emulation::deployment::{GROUP, start_leader};
 use quiver_emulation::model::{Model, Setup};
 use quiver_emulation::wire::End;
+use quiver_service_testing::TestDeployment;
+use quiver_service_testing::deployment::ANY;
 
 use crate::member_board::{edge, provision};
 
 /// Three chips in radio range; the first is the gateway.
-fn on_air(deployment: &Deployment) -> [Model; 3] {
+fn on_air(deployment: &TestDeployment) -> [Model; 3] {
     let gateway = image("quiver-nrf52840", "gateway", "");
     let edge = edge();
     let names = ["gateway", "board-1", "board-2"];
@@ -25,7 +27,7 @@ fn on_air(deployment: &Deployment) -> [Model; 3] {
 }
 
 /// Provisions the board with the line that the operator's program prints.
-fn set_up(deployment: &Deployment, model: &mut Model, name: &str, place: &str) {
+fn set_up(deployment: &TestDeployment, model: &mut Model, name: &str, place: &str) {
     let token = deployment.token(name, &["--group", GROUP]);
     let line = deployment.ok("edge", &provision(&token, &["--radio", place]));
     model.board.console.line("unprovisioned");
@@ -35,10 +37,10 @@ fn set_up(deployment: &Deployment, model: &mut Model, name: &str, place: &str) {
 
 #[test]
 fn two_drones_enrol_join_and_speak_by_radio() {
-    let deployment = Deployment::new();
+    let deployment = TestDeployment::new();
     let [mut gateway, mut one, mut two] = on_air(&deployment);
-    let kgc = deployment.kgc();
-    let leader = deployment.leader(&kgc, &[gateway.board.wire.port(End::Gateway)]);
+    let kgc = deployment.kgc(ANY);
+    let leader = start_leader(&deployment, &kgc, &[gateway.board.wire.port(End::Gateway)]);
     for (name, place, board) in [("board-1", "5155:1", &mut one), ("board-2", "5155:2", &mut two)] {
         set_up(&deployment, board, name, place);
     }
@@ -60,13 +62,13 @@ fn two_drones_enrol_join_and_speak_by_radio() {
 
 #[test]
 fn frames_that_get_lost_cost_time_and_nothing_else() {
-    let deployment = Deployment::new();
+    let deployment = TestDeployment::new();
     let [mut gateway, mut one, mut two] = on_air(&deployment);
     for model in [&mut gateway, &mut one, &mut two] {
         model.order("loss 0.1");
     }
-    let kgc = deployment.kgc();
-    let _leader = deployment.leader(&kgc, &[gateway.board.wire.port(End::Gateway)]);
+    let kgc = deployment.kgc(ANY);
+    let _leader = start_leader(&deployment, &kgc, &[gateway.board.wire.port(End::Gateway)]);
     set_up(&deployment, &mut one, "board-1", "5155:1");
     let mut epoch = deployment.served(1, (0, 0));
     for _ in 0..3 {

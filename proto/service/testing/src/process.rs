@@ -12,8 +12,10 @@ use crate::timeout::eventually;
 #[derive(Clone, Debug)]
 pub struct Process {
     child: Arc<Mutex<Running>>,
-    out: PathBuf,
-    err: PathBuf,
+    /// The file of its standard output.
+    pub out: PathBuf,
+    /// The file of its log.
+    pub err: PathBuf,
 }
 
 #[derive(Debug)]
@@ -36,12 +38,21 @@ impl Process {
     /// Starts it; its output goes to `log` with the endings `out` and `err`.
     ///
     /// # Panics
-    /// If it cannot be started: the message says what to install where that is the reason.
+    /// If it cannot be started.
     #[must_use]
     pub fn start(mut command: Command, log: &Path) -> Self {
+        command.stdin(Stdio::null()).stdout(File::create(log.with_extension("out")).expect("create"));
+        Self::launch(command, log)
+    }
+
+    /// As [`start`](Self::start), of a program that has been told where its standard output goes.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    #[must_use]
+    pub fn launch(mut command: Command, log: &Path) -> Self {
         let (out, err) = (log.with_extension("out"), log.with_extension("err"));
-        command.stdin(Stdio::null());
-        command.stdout(File::create(&out).expect("create")).stderr(File::create(&err).expect("create"));
+        command.stderr(File::create(&err).expect("create"));
         let child = command.spawn().unwrap_or_else(|error| {
             let program = command.get_program().to_string_lossy();
             panic!("cannot start {program}: {error}; docs/firmware-development.md says what emulation needs")
@@ -58,6 +69,20 @@ impl Process {
         self.running().kill();
     }
 
+    /// The signal of this name. `STOP`: it does nothing any more until it is told `CONT`.
+    pub fn signal(&self, name: &str) {
+        let id = self.running().0.id().to_string();
+        let sent = Command::new("kill").args([&format!("-{name}"), &id]).status();
+        assert!(sent.expect("kill").success());
+    }
+
+    /// SIGTERM, and the exit status.
+    #[must_use]
+    pub fn terminate(&self) -> ExitStatus {
+        self.signal("TERM");
+        self.wait()
+    }
+
     /// The exit status, once it has ended by itself.
     pub fn wait(&self) -> ExitStatus {
         eventually("the process ends", || self.running().0.try_wait().expect("wait"))
@@ -69,23 +94,33 @@ impl Process {
     }
 
     /// The first line of standard output that contains `part`.
-    #[must_use]
     pub fn line(&self, part: &str) -> String {
-        let find = || text(&self.out).lines().find(|line| line.contains(part)).map(String::from);
-        eventually(&format!("a line with `{part}`; {}", self.story()), find)
+        eventually(&format!("a line with `{part}`; {}", self.story()), || line_with(&self.out, part))
     }
 
-    /// Waits until it has logged this.
-    pub fn logged(&self, part: &str) {
-        eventually(&format!("`{part}` in {}", self.err.display()), || {
-            text(&self.err).contains(part).then_some(())
-        });
+    /// The first line that it has logged with `part`.
+    pub fn logged(&self, part: &str) -> String {
+        eventually(&format!("`{part}` in {}", self.err.display()), || line_with(&self.err, part))
     }
 
-    /// The address on which it listens.
-    #[must_use]
+    /// Waits until it has logged this so often.
+    pub fn logged_times(&self, part: &str, times: usize) {
+        let what = format!("{times} times `{part}`");
+        eventually(&what, || (text(&self.err).matches(part).count() >= times).then_some(()));
+    }
+
+    /// The address on which it listens, once it does.
     pub fn address(&self) -> String {
         self.line("listening on ").trim_start_matches("listening on ").into()
+    }
+
+    /// Bytes of memory it uses.
+    #[must_use]
+    pub fn resident(&self) -> u64 {
+        let id = self.running().0.id();
+        let status = fs::read_to_string(format!("/proc/{id}/status")).expect("status");
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("VmRSS");
+        line.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).expect("a number") * 1024
     }
 
     /// The end of its log.
@@ -101,4 +136,8 @@ impl Process {
 #[must_use]
 pub fn text(path: &Path) -> String {
     String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned()
+}
+
+fn line_with(path: &Path, part: &str) -> Option<String> {
+    text(path).lines().find(|line| line.contains(part)).map(String::from)
 }

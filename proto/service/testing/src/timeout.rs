@@ -6,6 +6,13 @@ use std::time::{Duration, Instant};
 /// Time limit of every wait. A loaded machine is slow, and an emulated one slower.
 pub const TIMEOUT: Duration = Duration::from_secs(240);
 
+/// The time for tests.
+#[must_use]
+#[expect(clippy::disallowed_methods, reason = "a test of real processes runs in real time")]
+pub fn now() -> Instant {
+    Instant::now()
+}
+
 /// A moment at which patience ends.
 #[derive(Clone, Copy, Debug)]
 pub struct Deadline(Instant);
@@ -13,16 +20,14 @@ pub struct Deadline(Instant);
 impl Deadline {
     /// A deadline.
     #[must_use]
-    #[expect(clippy::disallowed_methods, reason = "a test of real processes waits in real time")]
     pub fn after(timeout: Duration) -> Self {
-        Self(Instant::now() + timeout)
+        Self(now() + timeout)
     }
 
     /// Time left until it.
     #[must_use]
-    #[expect(clippy::disallowed_methods, reason = "a test of real processes waits in real time")]
     pub fn left(self) -> Duration {
-        self.0.saturating_duration_since(Instant::now())
+        self.0.saturating_duration_since(now())
     }
 }
 
@@ -37,6 +42,6 @@ pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
             return found;
         }
         assert!(!deadline.left().is_zero(), "waited in vain: {what}");
-        sleep(Duration::from_millis(50));
+        sleep(Duration::from_millis(20));
     }
 }
