@@ -9,15 +9,9 @@ use quiver_delivery::attributes::KeyMaker;
 use quiver_delivery::attributes::certifying::{Certificate, Certifier, Terms};
 use quiver_garble::policy::Schema;
 
-use crate::scene::{START, Staged, name, rng};
+use crate::scene::{START, Staged, canonical, name, rng};
 
 type S = Ristretto255;
-
-fn canonical<T, E>(bytes: &[u8], decoded: Result<T, E>, encode: impl FnOnce(&T) -> Vec<u8>) {
-    if let Ok(value) = decoded {
-        assert_eq!(encode(&value), bytes, "two encodings of one value");
-    }
-}
 
 fn terms() -> Terms {
     let schema = Schema::parse("x: i3, medic: bool").expect("a schema");

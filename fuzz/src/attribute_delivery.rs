@@ -19,7 +19,7 @@ use quiver_message::{DeliveryReply, DeliveryRequest as RequestMessage, Message, 
 use quiver_service::keyring::{Entry, HeldKey, Keyring};
 use rand_chacha::rand_core::CryptoRngCore;
 
-use crate::scene::{NOW, PEER, START, Staged, drain, feed, name, rng};
+use crate::scene::{NOW, PEER, START, Staged, canonical, drain, feed, name, rng};
 
 const CHALLENGE: &[u8] = b"a cookie";
 const ANSWER: &[u8] = b"the answer";
@@ -57,13 +57,6 @@ fn honest<S: Staged>() -> Honest<S> {
     let verified = request.clone().verify(deployment, label, CHALLENGE, &list, START).expect("honest");
     let sealed = verified.seal(&authority, &delivery, ANSWER, &mut rng).expect("short enough");
     Honest { delivery, authority, request, pending, sealed }
-}
-
-/// A decoded value must encode to the bytes it came from.
-fn canonical<T>(bytes: &[u8], decoded: Result<T, Error>, encode: impl FnOnce(&T) -> Vec<u8>) -> Option<T> {
-    let value = decoded.ok()?;
-    assert_eq!(encode(&value), bytes, "two encodings of one value");
-    Some(value)
 }
 
 macro_rules! both_suites {

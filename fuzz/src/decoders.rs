@@ -12,19 +12,12 @@ use quiver_ainq::{
 use quiver_crypto::canonical::{Reader, Writer};
 use quiver_message::{Message, RevocationQuery};
 
-use crate::scene::{GROUP, START, Staged, name, rng};
+use crate::scene::{GROUP, START, Staged, canonical, name, rng};
 
 pub mod deputies;
 pub mod group;
 pub mod seeds;
 pub mod tree;
-
-/// A decoded value must encode to the bytes it came from.
-fn canonical<T>(bytes: &[u8], decoded: Result<T, Error>, encode: impl FnOnce(&T) -> Vec<u8>) -> Option<T> {
-    let value = decoded.ok()?;
-    assert_eq!(encode(&value), bytes, "two encodings of one value");
-    Some(value)
-}
 
 macro_rules! both_suites {
     ($($(#[$doc:meta])* $name:ident => $body:ident;)*) => {

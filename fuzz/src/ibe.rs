@@ -9,7 +9,7 @@ use quiver_ibe::{
     UnverifiedMasterShare, combine, verify_batch,
 };
 
-use crate::scene::rng;
+use crate::scene::{canonical, rng};
 
 const MESSAGE: &[u8; 16] = b"sixteen bytes of";
 
@@ -36,13 +36,6 @@ fn honest() -> &'static Honest {
         Honest { dealing, publics, point, shares, key, ciphertext }
     });
     &HONEST
-}
-
-/// A decoded value must encode to the bytes it came from.
-fn canonical<T>(bytes: &[u8], decoded: Result<T, Error>, encode: impl FnOnce(&T) -> Vec<u8>) -> Option<T> {
-    let value = decoded.ok()?;
-    assert_eq!(encode(&value), bytes, "two encodings of one value");
-    Some(value)
 }
 
 /// Conditions.

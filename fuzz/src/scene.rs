@@ -20,6 +20,17 @@ pub const START: u64 = 1_798_761_600;
 /// The group of the scene.
 pub const GROUP: &str = "alpha";
 
+/// A decoded value must encode to the bytes it came from.
+pub(crate) fn canonical<T, E>(
+    bytes: &[u8],
+    decoded: Result<T, E>,
+    encode: impl FnOnce(&T) -> Vec<u8>,
+) -> Option<T> {
+    let value = decoded.ok()?;
+    assert_eq!(encode(&value), bytes, "two encodings of one value");
+    Some(value)
+}
+
 /// Random numbers that are the same in every run.
 pub fn rng(seed: u64) -> ChaCha20Rng {
     ChaCha20Rng::seed_from_u64(seed)

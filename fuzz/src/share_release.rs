@@ -14,18 +14,11 @@ use quiver_machine::{Input, Machine, Route};
 use quiver_message::{DeliveryReply, DeliveryRequest as RequestMessage, Message, Payload};
 use std::time::Duration;
 
-use crate::scene::{NOW, PEER, Staged, drain, feed, name, rng};
+use crate::scene::{NOW, PEER, Staged, canonical, drain, feed, name, rng};
 
 type S = Ristretto255;
 
 const CONDITION: &str = "not-before/2020-01-01T00:00:00Z";
-
-/// A decoded value must encode to the bytes it came from.
-fn canonical<T>(bytes: &[u8], decoded: Result<T, Error>, encode: impl FnOnce(&T) -> Vec<u8>) {
-    if let Ok(value) = decoded {
-        assert_eq!(encode(&value), bytes, "two encodings of one value");
-    }
-}
 
 /// Payloads of request and reply, within the signature and the seal, and the parameters of a statement.
 pub fn payload(bytes: &[u8]) {

@@ -9,8 +9,7 @@ use quiver_ainq::{
     VerifiedHeader,
 };
 
-use super::canonical;
-use crate::scene::{GROUP, START, Scene, Staged, name, rng};
+use crate::scene::{GROUP, START, Scene, Staged, canonical, name, rng};
 
 /// Number of members of the tree besides the one that applies them.
 const OTHERS: u8 = 6;
