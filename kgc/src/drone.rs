@@ -19,8 +19,7 @@ pub(crate) fn list(config: &Config, json: bool) -> Result<()> {
         with_suite!(quorum.suite, S => mark_revoked::<S>(config, &store, &mut drones)?);
     }
     if json {
-        terminal::line(&serde_json::to_string_pretty(&drones).map_err(std::io::Error::from)?)?;
-        return Ok(());
+        return Ok(terminal::json(&drones)?);
     }
     let now = clock::unix_now();
     let rows: Vec<_> = drones

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use quiver_ainq::{Deployment, MasterSecret, OperatorPublicKey, Suite};
 use quiver_service::deployment_file::owner;
 use quiver_service::secrets::Protection;
-use quiver_service::state_file::StateFile;
+use quiver_service::state_file::{StateFile, tagged};
 use zeroize::Zeroizing;
 
 use crate::error::Result;
@@ -66,11 +66,4 @@ impl<S: Suite> Sealed<S> {
         };
         Ok((Self { master, seed, operators }, file))
     }
-}
-
-fn tagged(tag: u8, bytes: &[u8]) -> Zeroizing<Vec<u8>> {
-    let mut record = Zeroizing::new(Vec::with_capacity(1 + bytes.len()));
-    record.push(tag);
-    record.extend_from_slice(bytes);
-    record
 }

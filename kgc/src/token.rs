@@ -138,8 +138,7 @@ fn registry_here<S: Suite>(
 pub(crate) fn list(config: &Config, json: bool) -> Result<()> {
     let tokens = registry::open(config)?.tokens(clock::unix_now())?;
     if json {
-        terminal::line(&serde_json::to_string_pretty(&tokens).map_err(std::io::Error::from)?)?;
-        return Ok(());
+        return Ok(terminal::json(&tokens)?);
     }
     let known = |text: Option<String>| text.unwrap_or_else(|| "?".into());
     let rows: Vec<_> = tokens

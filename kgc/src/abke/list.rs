@@ -44,8 +44,7 @@ pub(crate) fn run<S: Suite>(deployment: &Deployment<S>, store: &Store, json: boo
     let (certified, credentials) = (grants_of(store, shown)?, keys_of(store, shown)?);
     let listing = Listing { certified, credentials, policies: store.policies()?, authorities };
     if json {
-        terminal::line(&serde_json::to_string_pretty(&listing).map_err(std::io::Error::from)?)?;
-        return Ok(());
+        return Ok(terminal::json(&listing)?);
     }
     if listing.authorities.is_empty() {
         terminal::line("no authority certifies fields yet (kgc abke setup)")?;

@@ -36,8 +36,7 @@ pub(crate) fn run<S: Suite>(deployment: &Deployment<S>, store: &Store, json: boo
     let shown = |name: &str| authorities.iter().any(|line| line.name == name);
     let listing = Listing { grants: grants_of(store, shown)?, keys: keys_of(store, shown)?, authorities };
     if json {
-        terminal::line(&serde_json::to_string_pretty(&listing).map_err(std::io::Error::from)?)?;
-        return Ok(());
+        return Ok(terminal::json(&listing)?);
     }
     if listing.authorities.is_empty() {
         terminal::line("no attribute authority yet (kgc abe setup)")?;

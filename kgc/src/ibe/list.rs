@@ -47,8 +47,7 @@ pub(crate) fn run<S: Suite>(deployment: &Deployment<S>, store: &Store, json: boo
         shares: store.ibe_shares()?,
     };
     if json {
-        terminal::line(&serde_json::to_string_pretty(&listing).map_err(std::io::Error::from)?)?;
-        return Ok(());
+        return Ok(terminal::json(&listing)?);
     }
     let Some(master) = &listing.master else {
         terminal::line("no master key of encryption to conditions yet (kgc ibe setup)")?;

@@ -13,8 +13,7 @@ use crate::store::Store;
 pub(crate) fn list(store: &Store, json: bool) -> Result<()> {
     let rows = store.ibe_policy_rows()?;
     if json {
-        terminal::line(&serde_json::to_string_pretty(&rows).map_err(std::io::Error::from)?)?;
-        return Ok(());
+        return Ok(terminal::json(&rows)?);
     }
     Ok(terminal::line(&list::policies(&rows))?)
 }

@@ -55,7 +55,7 @@ fn print_line(text: &str) -> Result<()> {
 }
 
 fn print(value: &impl Serialize) -> Result<()> {
-    print_line(&serde_json::to_string_pretty(value).map_err(std::io::Error::from)?)
+    Ok(terminal::json(value)?)
 }
 
 async fn status(config: &Config, json: bool) -> Result<()> {

@@ -9,7 +9,7 @@ use quiver_ainq::{OperatorPublicKey, Suite};
 use quiver_machine::Snapshot;
 use quiver_quorum_node::QuorumRecord;
 use quiver_service::secrets::Protection;
-use quiver_service::state_file::{Owner, StateFile};
+use quiver_service::state_file::{Owner, StateFile, tagged};
 use zeroize::Zeroizing;
 
 use super::file::{Pinned, QuorumFile};
@@ -142,11 +142,4 @@ fn decode(record: &[u8]) -> Option<QuorumRecord> {
         }
         _ => return None,
     })
-}
-
-fn tagged(tag: u8, bytes: &[u8]) -> Zeroizing<Vec<u8>> {
-    let mut record = Zeroizing::new(Vec::with_capacity(1 + bytes.len()));
-    record.push(tag);
-    record.extend_from_slice(bytes);
-    record
 }

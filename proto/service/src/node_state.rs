@@ -11,7 +11,7 @@ use rand::rngs::OsRng;
 use zeroize::Zeroizing;
 
 use crate::secrets::Protection;
-use crate::state_file::{Owner, Records, StateFile};
+use crate::state_file::{Owner, Records, StateFile, tagged};
 use crate::{Error, Result};
 
 const SEED: u8 = 0;
@@ -192,13 +192,6 @@ fn untagged(mut record: Zeroizing<Vec<u8>>) -> Zeroizing<Vec<u8>> {
     let length = rest.len();
     record.copy_within(rest, 0);
     record.truncate(length);
-    record
-}
-
-fn tagged(tag: u8, bytes: &[u8]) -> Zeroizing<Vec<u8>> {
-    let mut record = Zeroizing::new(Vec::with_capacity(1 + bytes.len()));
-    record.push(tag);
-    record.extend_from_slice(bytes);
     record
 }
 

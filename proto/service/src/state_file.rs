@@ -73,6 +73,14 @@ impl Owner {
 /// The records of a state file, oldest first.
 pub type Records = Vec<Zeroizing<Vec<u8>>>;
 
+/// A record that begins with what kind it is of.
+pub fn tagged(tag: u8, bytes: &[u8]) -> Zeroizing<Vec<u8>> {
+    let mut record = Zeroizing::new(Vec::with_capacity(1 + bytes.len()));
+    record.push(tag);
+    record.extend_from_slice(bytes);
+    record
+}
+
 /// An open, locked state file.
 pub struct StateFile {
     path: PathBuf,

@@ -14,6 +14,11 @@ pub fn line(text: &str) -> io::Result<()> {
     }
 }
 
+/// Writes a value to standard output as JSON for programs and people.
+pub fn json(value: &(impl Serialize + ?Sized)) -> io::Result<()> {
+    line(&serde_json::to_string_pretty(value)?)
+}
+
 /// A group message as the services show it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Message<'a> {

@@ -63,7 +63,7 @@ pub fn authority_lines<S: Suite>(keyring: &Keyring<S>) -> Vec<AuthorityLine> {
 /// Those of standard output.
 pub fn print_lines(lines: &[AuthorityLine], json: bool) -> Result<()> {
     if json {
-        return print_json(&lines);
+        return Ok(terminal::json(&lines)?);
     }
     let rows: Vec<_> = lines
         .iter()
@@ -82,14 +82,9 @@ pub fn print_lines(lines: &[AuthorityLine], json: bool) -> Result<()> {
 /// [`Error::Incomplete`] after printing if anything was refused, and those of standard output.
 pub fn print_report(report: &Report, json: bool) -> Result<()> {
     if json {
-        print_json(report)?;
+        terminal::json(report)?;
     } else {
         terminal::line(&report.describe())?;
     }
     if report.is_confirmed() { Ok(()) } else { Err(Error::Incomplete) }
-}
-
-pub(crate) fn print_json(value: &(impl Serialize + ?Sized)) -> Result<()> {
-    let text = serde_json::to_string_pretty(value).map_err(std::io::Error::from)?;
-    Ok(terminal::line(&text)?)
 }

@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::arguments::KgcArgs;
 use crate::drone::Result;
-use crate::drone::abe::print_json;
 
 /// Subcommands about certified fields.
 #[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
@@ -143,7 +142,7 @@ pub(crate) fn until_next(end: UnixTime, now: UnixTime, share: f64) -> Duration {
 /// Those of standard output.
 pub fn print_certified(lines: &[Certified], json: bool) -> Result<()> {
     if json {
-        return print_json(lines);
+        return Ok(terminal::json(lines)?);
     }
     if lines.is_empty() {
         return Ok(terminal::line("no authority that certifies fields is known (abke fetch)")?);

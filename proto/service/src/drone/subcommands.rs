@@ -9,7 +9,7 @@ use quiver_ibe::{Condition, MasterPublicKey, UnverifiedIdentityKey};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::abe::{AbeCommand, print_json, print_lines, print_report};
+use super::abe::{AbeCommand, print_lines, print_report};
 use super::abke::{AbkeCommand, print_certified};
 use super::envelope::{EnvelopeArgs, Holder, Job};
 use super::ibe::{self, KeySource};
@@ -77,7 +77,7 @@ pub async fn ask_and_print<P: Program>(program: &P, request: impl Serialize) -> 
 /// # Errors
 /// Those of standard output.
 pub fn print_status<T: Serialize>(status: &T, json: bool, describe: impl Fn(&T) -> String) -> Result<()> {
-    if json { print_json(status) } else { Ok(terminal::line(&describe(status))?) }
+    Ok(if json { terminal::json(status)? } else { terminal::line(&describe(status))? })
 }
 
 /// Carries out a subcommand.
