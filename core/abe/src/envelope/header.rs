@@ -185,12 +185,6 @@ impl Opening {
         self.prelude.lifetime
     }
 
-    /// The claimed sender, not verified: a public key in its own encoding, or nothing if it is unsigned.
-    #[must_use]
-    pub fn claimed_sender(&self) -> Option<&[u8]> {
-        Some(&*self.prelude.sender).filter(|sender| !sender.is_empty())
-    }
-
     /// The encoded KEM ciphertext, which names authority and policy or attributes.
     #[must_use]
     pub fn ciphertext(&self) -> &[u8] {

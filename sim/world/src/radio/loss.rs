@@ -116,11 +116,6 @@ impl LossState {
         self.loss
     }
 
-    /// Replaces the loss model; the state of the link stays.
-    pub fn set_loss(&mut self, loss: Loss) {
-        self.loss = loss;
-    }
-
     /// Whether the next frame is lost.
     pub fn loses(&mut self, rng: &mut impl RngCore) -> bool {
         match self.loss {

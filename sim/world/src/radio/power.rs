@@ -83,11 +83,6 @@ impl Power {
         Self(microamperes * millivolts / 1000)
     }
 
-    /// In microwatts.
-    pub const fn microwatts(self) -> u64 {
-        self.0
-    }
-
     /// Energy over this time.
     pub fn over(self, time: Duration) -> Energy {
         // A microwatt for a nanosecond is a femtojoule.

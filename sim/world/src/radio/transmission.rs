@@ -35,11 +35,6 @@ impl Transmission {
     pub fn sent(&self) -> Duration {
         self.on_air.saturating_sub(self.acknowledgements)
     }
-
-    /// Data frames on the air in all.
-    pub fn frames_on_air(&self) -> u64 {
-        u64::from(self.frames) + u64::from(self.retransmissions)
-    }
 }
 
 impl Profile {

@@ -85,11 +85,6 @@ impl<S: Suite> World<S> {
         self.kgcs.get_mut(usize::from(id).checked_sub(1)?)
     }
 
-    /// Last durable state of an edge.
-    pub fn edge_state(&self, number: u32) -> Option<&quiver_machine::Snapshot> {
-        self.edges.get(number as usize)?.as_ref()?.disk.records.last()
-    }
-
     /// A node's clocks.
     pub fn clock(&self, node: NodeId) -> Now {
         let now = self.now;
