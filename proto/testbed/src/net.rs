@@ -335,6 +335,19 @@ impl<N: Id> Net<N> {
         self.feed(id, Stimulus::Resumed);
     }
 
+    /// From now on loses every message of which this holds.
+    pub fn lose_where(&mut self, mut lost: impl FnMut(&Packet<N>) -> bool + 'static) {
+        self.tamper = Some(Box::new(move |packet| if lost(&packet) { Vec::new() } else { vec![packet] }));
+    }
+
+    /// From now on changes messages on their way.
+    pub fn change_with(&mut self, mut change: impl FnMut(&mut Packet<N>) + 'static) {
+        self.tamper = Some(Box::new(move |mut packet| {
+            change(&mut packet);
+            vec![packet]
+        }));
+    }
+
     /// Gives bytes to a node as if another had sent them. Links do nothing to them.
     pub fn inject(&mut self, from: N, to: N, bytes: &[u8]) {
         self.insert(Packet { from, to, via: Via::Peer, bytes: bytes.to_vec() });

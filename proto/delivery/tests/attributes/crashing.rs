@@ -47,10 +47,10 @@ fn drone_that_dies_while_it_fetches_gets_its_key_after_all() {
         world.grant("orders", drone, Some(b"scout"));
         world.grant("sensors", drone, Some(b"thermal"));
         let mut seen = 0;
-        world.tamper = Some(Box::new(move |packet| {
+        world.lose_where(move |_| {
             seen += 1;
-            if seen > delay { vec![] } else { vec![packet] }
-        }));
+            seen > delay
+        });
         world.dial(drone);
         world.run_for(Duration::from_millis(1));
         world.tamper = None;

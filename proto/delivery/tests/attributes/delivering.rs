@@ -114,11 +114,11 @@ fn fetch_that_is_cut_off_goes_on_where_it_was() {
     }
     // The second answer is lost, and the connection with it.
     let mut answers = 0;
-    world.tamper = Some(Box::new(move |packet| {
+    world.lose_where(move |packet| {
         let large = packet.from == Node::Centre && packet.bytes.len() > 200;
         answers += usize::from(large);
-        if large && answers == 2 { vec![] } else { vec![packet] }
-    }));
+        large && answers == 2
+    });
     world.dial(drone);
     world.run_for(std::time::Duration::from_millis(1));
     assert_eq!(world.ring(drone).len(), 1);
@@ -228,7 +228,8 @@ fn enrolment_and_revocation_go_on_beside_the_issuer() {
             number: 0,
             max_len: 0,
         });
-    world.inject(Node::Drone(drone), Node::Centre, &query.encode(&world.deployment));
+    let query = query.encode(&world.deployment);
+    world.inject(Node::Drone(drone), Node::Centre, &query);
     world.revoke(drone);
     world.run_for(INTERVAL);
     let (_, list) =

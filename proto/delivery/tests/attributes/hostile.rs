@@ -93,10 +93,10 @@ fn recorded_request_is_good_for_nothing_elsewhere_or_later() {
 /// Lets no request for a key arrive but those that are injected.
 fn keep_requests_away(world: &mut World) {
     let deployment = world.deployment.clone();
-    world.tamper = Some(Box::new(move |packet| {
+    world.lose_where(move |packet| {
         let message = Message::<S>::decode(&deployment, &packet.bytes).unwrap();
-        if is_request(&message) { vec![] } else { vec![packet] }
-    }));
+        is_request(&message)
+    });
 }
 
 #[test]
@@ -175,9 +175,7 @@ fn answer_opens_for_nobody_else() {
     world.fetch(drone);
     let (reply, _) = world.last(Node::Centre, is_reply);
     // The thief has a request under way when the drone's answer comes.
-    world.tamper = Some(Box::new(|packet| {
-        if packet.from == Node::Centre && packet.bytes.len() > 200 { vec![] } else { vec![packet] }
-    }));
+    world.lose_where(|packet| packet.from == Node::Centre && packet.bytes.len() > 200);
     world.dial(thief);
     world.run_for(Duration::from_millis(1));
     world.inject(Node::Centre, Node::Drone(thief), &reply.bytes);
@@ -194,14 +192,13 @@ fn request_in_another_drones_name_is_blamed_on_its_sender() {
     world.grant("orders", victim, Some(b"scout"));
     let (own, theirs) = (world.public(thief).encode(), world.public(victim).encode());
     let deployment = world.deployment.clone();
-    world.tamper = Some(Box::new(move |mut packet| {
+    world.change_with(move |packet| {
         if let Ok(Message::DeliveryRequest(mut request)) = Message::<S>::decode(&deployment, &packet.bytes) {
             assert!(request.request.starts_with(&own));
             request.request.splice(..own.len(), theirs.iter().copied());
             packet.bytes = Message::<S>::DeliveryRequest(request).encode(&deployment);
         }
-        vec![packet]
-    }));
+    });
     world.dial(thief);
     world.run_for(Duration::from_secs(1));
     assert_eq!(blamed_by_the_kgc(&world).first(), Some(&Offence::Protocol(Error::InvalidSignature)));
@@ -215,12 +212,11 @@ fn gateway_that_tampers_can_only_delay() {
     world.grant("orders", drone, Some(b"scout"));
     world.grant("sensors", drone, Some(b"thermal"));
     let mut place = 0_usize;
-    world.tamper = Some(Box::new(move |mut packet| {
+    world.change_with(move |packet| {
         place += 7;
         let bit = place % (packet.bytes.len() * 8);
         packet.bytes[bit / 8] ^= 1 << (bit % 8);
-        vec![packet]
-    }));
+    });
     world.dial(drone);
     world.run_for(Duration::from_secs(120));
     let answered = world.drone_events(drone).iter().any(|event| matches!(event, FetchEvent::Answered { .. }));
@@ -238,7 +234,7 @@ fn forged_refusals_and_challenges_take_nothing_away() {
     world.fetch(drone);
     let key = world.key(drone, "orders").unwrap().to_vec();
     let deployment = world.deployment.clone();
-    world.tamper = Some(Box::new(move |mut packet| {
+    world.change_with(move |packet| {
         match Message::<S>::decode(&deployment, &packet.bytes) {
             Ok(Message::DeliveryReply(reply)) => {
                 let reference = reply.request_digest.to_vec();
@@ -253,8 +249,7 @@ fn forged_refusals_and_challenges_take_nothing_away() {
             }
             _ => {}
         }
-        vec![packet]
-    }));
+    });
     world.fetch(drone);
     assert_eq!(world.refusals(drone), [Reason::UnknownAuthority, Reason::Revoked]);
     assert_eq!(world.key(drone, "orders"), Some(key.as_slice()));
@@ -273,15 +268,14 @@ fn list_that_leaves_an_authority_out_does_not_hide_a_withdrawal() {
     world.fetch(drone);
     world.grant("orders", drone, None);
     let (deployment, left_out) = (world.deployment.clone(), *world.authorities[0].statement.fingerprint());
-    world.tamper = Some(Box::new(move |mut packet| {
+    world.change_with(move |packet| {
         if let Ok(Message::DeliveryChallenge(mut challenge)) =
             Message::<S>::decode(&deployment, &packet.bytes)
         {
             offered(&mut challenge.offer).retain(|authority| *authority != left_out);
             packet.bytes = Message::<S>::DeliveryChallenge(challenge).encode(&deployment);
         }
-        vec![packet]
-    }));
+    });
     world.fetch(drone);
     assert_eq!(world.key(drone, "orders"), None, "it was asked all the same");
     assert_eq!(world.drone_events(drone).last(), Some(&FetchEvent::Done { answered: 2, refused: 0 }));
@@ -293,15 +287,14 @@ fn empty_list_confirms_nothing_to_a_drone_that_holds_nothing() {
     let drone = world.add_drone();
     world.grant("orders", drone, Some(b"scout"));
     let deployment = world.deployment.clone();
-    world.tamper = Some(Box::new(move |mut packet| {
+    world.change_with(move |packet| {
         if let Ok(Message::DeliveryChallenge(mut challenge)) =
             Message::<S>::decode(&deployment, &packet.bytes)
         {
             offered(&mut challenge.offer).clear();
             packet.bytes = Message::<S>::DeliveryChallenge(challenge).encode(&deployment);
         }
-        vec![packet]
-    }));
+    });
     world.fetch(drone);
     assert_eq!(world.drone_events(drone).last(), Some(&FetchEvent::Done { answered: 0, refused: 0 }));
     world.tamper = None;
@@ -315,13 +308,12 @@ fn statement_of_another_kgc_is_not_believed() {
     let other = World::new(8, &["orders"]);
     let drone = world.add_drone();
     let (theirs, deployment) = (other.authorities[0].statement.bytes(), world.deployment.clone());
-    world.tamper = Some(Box::new(move |mut packet| {
+    world.change_with(move |packet| {
         if let Ok(Message::DeliveryReply(mut reply)) = Message::<S>::decode(&deployment, &packet.bytes) {
             reply.statement.clone_from(&theirs);
             packet.bytes = Message::<S>::DeliveryReply(reply).encode(&deployment);
         }
-        vec![packet]
-    }));
+    });
     world.dial(drone);
     world.run_for(Duration::from_secs(1));
     assert!(world.ring(drone).is_empty());

@@ -52,10 +52,10 @@ fn happen(world: &mut World, happening: &Happening) {
         Happening::Doom(outputs) => world.crash_after(Node::Centre, outputs),
         Happening::Lose(spared) => {
             let mut seen = 0;
-            world.tamper = Some(Box::new(move |packet| {
+            world.lose_where(move |_| {
                 seen += 1;
-                if seen > spared { vec![] } else { vec![packet] }
-            }));
+                seen > spared
+            });
         }
         Happening::Wait(seconds) => {
             world.tamper = None;

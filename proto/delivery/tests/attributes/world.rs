@@ -324,14 +324,6 @@ impl World {
         self.node_mut::<Drone>(Node::Drone(drone)).machine_mut().expect("up").ring.clear();
     }
 
-    pub(crate) fn inject(&mut self, from: Node, to: Node, bytes: &[u8]) {
-        self.net.inject(from, to, bytes);
-    }
-
-    pub(crate) fn run_for(&mut self, time: Duration) {
-        self.net.run_for(time);
-    }
-
     /// Connects the drone and makes it fetch, with any result.
     pub(crate) fn try_fetch(&mut self, drone: usize) {
         self.begin_fetch(drone);

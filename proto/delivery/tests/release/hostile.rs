@@ -34,7 +34,7 @@ fn lie_with(world: &mut World, liars: &[u16], mut lie: Lie) {
     let mut requests: BTreeMap<[u8; 32], VerifiedDelivery<S>> = BTreeMap::new();
     let now = world.clock().unix;
     let mut rng = world.rng.clone();
-    world.tamper = Some(Box::new(move |mut packet| {
+    world.change_with(move |packet| {
         match (packet.from, packet.to, Message::<S>::decode(&deployment, &packet.bytes).unwrap()) {
             (_, Node::Kgc(kgc), Message::DeliveryRequest(request)) if liars.contains(&kgc) => {
                 let challenge = [request.nonce.as_slice(), &request.cookie].concat();
@@ -51,8 +51,7 @@ fn lie_with(world: &mut World, liars: &[u16], mut lie: Lie) {
             }
             _ => {}
         }
-        vec![packet]
-    }));
+    });
 }
 
 /// The KGC that a challenge claims to be from.
@@ -148,7 +147,7 @@ fn says_it_is_another(seed: u64) {
     world.add_impostor(9, 2);
     let mut requests: BTreeMap<[u8; 32], VerifiedDelivery<S>> = BTreeMap::new();
     world.dial(drone, 9);
-    world.tamper = Some(Box::new(move |mut packet| {
+    world.change_with(move |packet| {
         match (packet.from, packet.to, Message::<S>::decode(&deployment, &packet.bytes).unwrap()) {
             (_, Node::Kgc(9), Message::DeliveryRequest(request)) => {
                 let challenge = [request.nonce.as_slice(), &request.cookie].concat();
@@ -166,8 +165,7 @@ fn says_it_is_another(seed: u64) {
             }
             _ => {}
         }
-        vec![packet]
-    }));
+    });
     for number in 2..8 {
         let key = world.collect(drone, &not_before(number)).unwrap();
         assert!(world.opens(&key, &not_before(number)));
@@ -229,9 +227,7 @@ fn answer_opens_for_nobody_else_and_shows_no_share() {
     let (drone, thief) = (world.add_drone(), world.add_drone());
     world.collect(drone, &not_before(1)).unwrap();
     let (reply, _) = world.last(is_reply);
-    world.tamper = Some(Box::new(|packet| {
-        if packet.from == Node::Kgc(1) && packet.bytes.len() > 150 { vec![] } else { vec![packet] }
-    }));
+    world.lose_where(|packet| packet.from == Node::Kgc(1) && packet.bytes.len() > 150);
     world.begin(thief, Some(&not_before(1)), PATIENCE, false);
     world.run_for(Duration::from_secs(1));
     world.inject(Node::Kgc(1), Node::Drone(thief), &reply.bytes);
@@ -247,12 +243,11 @@ fn gateway_that_tampers_can_only_delay() {
     let mut world = World::new(13, 2, 3);
     let drone = world.add_drone();
     let mut place = 0_usize;
-    world.tamper = Some(Box::new(move |mut packet| {
+    world.change_with(move |packet| {
         place += 7;
         let bit = place % (packet.bytes.len() * 8);
         packet.bytes[bit / 8] ^= 1 << (bit % 8);
-        vec![packet]
-    }));
+    });
     assert!(world.collect(drone, &not_before(1)).is_err());
     let blamed =
         |event: &CollectEvent| matches!(event, CollectEvent::Blamed { .. } | CollectEvent::NotCollected(_));
@@ -266,7 +261,7 @@ fn forged_refusals_end_one_attempt_and_no_more() {
     let mut world = World::new(14, 2, 3);
     let drone = world.add_drone();
     let deployment = world.deployment.clone();
-    world.tamper = Some(Box::new(move |mut packet| {
+    world.change_with(move |packet| {
         if let Ok(Message::DeliveryChallenge(challenge)) = Message::<S>::decode(&deployment, &packet.bytes) {
             let refusal = quiver_message::Refusal {
                 reason: Reason::Revoked,
@@ -275,8 +270,7 @@ fn forged_refusals_end_one_attempt_and_no_more() {
             };
             packet.bytes = Message::<S>::Refusal(refusal).encode(&deployment);
         }
-        vec![packet]
-    }));
+    });
     assert!(world.collect(drone, &not_before(1)).is_err());
     world.tamper = None;
     world.collect(drone, &not_before(1)).unwrap();
@@ -287,7 +281,7 @@ fn refusals_that_somebody_forged_once_end_no_collection_that_waits() {
     let mut world = World::new(19, 2, 3);
     let drone = world.add_drone();
     let (deployment, mut refused) = (world.deployment.clone(), std::collections::BTreeSet::new());
-    world.tamper = Some(Box::new(move |mut packet| {
+    world.change_with(move |packet| {
         if let Ok(Message::DeliveryChallenge(challenge)) = Message::<S>::decode(&deployment, &packet.bytes)
             && refused.insert(kgc_of(&challenge))
         {
@@ -296,8 +290,7 @@ fn refusals_that_somebody_forged_once_end_no_collection_that_waits() {
             let refusal = quiver_message::Refusal { reason: Reason::Malformed, reference, retry_after };
             packet.bytes = Message::<S>::Refusal(refusal).encode(&deployment);
         }
-        vec![packet]
-    }));
+    });
     world.begin(drone, Some(&not_before(1)), PATIENCE, true);
     world.finish(drone);
     let key = world.outcome(drone, &not_before(1)).unwrap();
@@ -312,7 +305,7 @@ fn challenge_that_somebody_altered_once_ends_no_collection() {
     // The next one needs new challenges.
     world.run_for(Duration::from_secs(120));
     let (deployment, mut altered) = (world.deployment.clone(), std::collections::BTreeSet::new());
-    world.tamper = Some(Box::new(move |mut packet| {
+    world.change_with(move |packet| {
         if let Ok(Message::DeliveryChallenge(mut challenge)) =
             Message::<S>::decode(&deployment, &packet.bytes)
             && altered.insert(kgc_of(&challenge))
@@ -322,8 +315,7 @@ fn challenge_that_somebody_altered_once_ends_no_collection() {
             }
             packet.bytes = Message::<S>::DeliveryChallenge(challenge).encode(&deployment);
         }
-        vec![packet]
-    }));
+    });
     let key = world.collect(drone, &not_before(2)).unwrap();
     assert!(world.opens(&key, &not_before(2)));
 }

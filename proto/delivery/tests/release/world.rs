@@ -329,10 +329,6 @@ impl World {
         drone
     }
 
-    pub(crate) fn run_for(&mut self, time: Duration) {
-        self.net.run_for(time);
-    }
-
     /// Tells the drone to collect a key, and does not wait for it.
     pub(crate) fn begin(
         &mut self,

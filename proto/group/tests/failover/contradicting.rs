@@ -138,7 +138,8 @@ fn a_leader_with_65_keys_takes_one_place_among_the_refused() {
         let keypair = world.another_key(identity);
         let [first, second] = [1, 2].map(|nonce| signed_by(world, &keypair, header, nonce));
         let proof = Message::EquivocationProof(Box::new(EquivocationProof { first, second }));
-        world.inject(Node::Edge(0), Node::Leader(1), &proof.encode(&world.deployment));
+        let proof = proof.encode(&world.deployment);
+        world.inject(Node::Edge(0), Node::Leader(1), &proof);
         world.run_for(Duration::from_millis(10));
         let found = |event: &&LeaderEvent| matches!(event, LeaderEvent::Equivocation { .. });
         world.leader_events(1).iter().filter(found).count()

@@ -21,13 +21,12 @@ type Change = Box<dyn FnMut(&mut Replica<S>)>;
 /// Alters every answer that leader 0 gives.
 fn alter(world: &mut World, mut change: Change) {
     let deployment = world.deployment.clone();
-    world.tamper = Some(Box::new(move |mut packet| {
+    world.change_with(move |packet| {
         if let Ok(Message::Replica(mut replica)) = Message::<S>::decode(&deployment, &packet.bytes) {
             change(&mut replica);
             packet.bytes = Message::Replica(replica).encode(&deployment);
         }
-        vec![packet]
-    }));
+    });
 }
 
 /// What a leader signs: as the specification says it, so that a lying leader's signature holds.

@@ -26,10 +26,10 @@ fn come_back(world: &mut World, kept: Snapshot) {
     world.stop(Node::Edge(0));
     world.network.heal();
     let deployment = world.deployment.clone();
-    world.tamper = Some(Box::new(move |packet| {
+    world.lose_where(move |packet| {
         let hello = matches!(Message::<S>::decode(&deployment, &packet.bytes), Ok(Message::JoinHello(_)));
-        if hello && packet.from == Node::Edge(0) { Vec::new() } else { vec![packet] }
-    }));
+        hello && packet.from == Node::Edge(0)
+    });
     world.set_state(0, kept);
     world.start(Node::Edge(0));
     world.run_until("the deputy's term", |world| world.follow(1, 1..4));

@@ -66,10 +66,9 @@ fn a_deputy_that_only_heard_the_notice_keeps_the_evicted_out() {
     let leader = Node::Leader(0);
     // Replication fails, but the signed notice is passed on by the group.
     let deployment = world.deployment.clone();
-    world.tamper = Some(Box::new(move |packet| match Message::<S>::decode(&deployment, &packet.bytes) {
-        Ok(Message::Replica(_)) => vec![],
-        _ => vec![packet],
-    }));
+    world.lose_where(move |packet| {
+        matches!(Message::<S>::decode(&deployment, &packet.bytes), Ok(Message::Replica(_)))
+    });
     world.command_leader(0, LeaderCommand::Evict(name("edge-1")));
     world.run_for(Duration::from_millis(200));
     assert_eq!(world.status(1).unwrap().members, 4, "the copy is as it was");
@@ -160,10 +159,9 @@ fn an_edge_that_hears_of_the_term_by_gossip_alone_asks_the_new_leader() {
     let edges: Vec<Node> = (0..3).map(Node::Edge).collect();
     world.start(Node::Leader(1));
     let deployment = world.deployment.clone();
-    world.tamper = Some(Box::new(move |packet| match Message::<S>::decode(&deployment, &packet.bytes) {
-        Ok(Message::SparePublication(_)) => vec![],
-        _ => vec![packet],
-    }));
+    world.lose_where(move |packet| {
+        matches!(Message::<S>::decode(&deployment, &packet.bytes), Ok(Message::SparePublication(_)))
+    });
     assert!(!edges.is_empty());
     world.run_until("all follow", |world| world.follow(1, 0..3));
     assert_eq!(world.joins(), 3);
@@ -188,10 +186,9 @@ fn a_deputy_that_only_heard_of_many_evictions_lets_none_of_them_in_again() {
     let mut world = World::grouped(8, 2, EVICTED + 2);
     let deployment = world.deployment.clone();
     // The deputy hears what is told to the group, and nothing that is told to it.
-    world.tamper = Some(Box::new(move |packet| {
-        let answer = matches!(Message::<S>::decode(&deployment, &packet.bytes), Ok(Message::Replica(_)));
-        if answer { vec![] } else { vec![packet] }
-    }));
+    world.lose_where(move |packet| {
+        matches!(Message::<S>::decode(&deployment, &packet.bytes), Ok(Message::Replica(_)))
+    });
     for edge in 0..EVICTED {
         world.command_leader(0, LeaderCommand::Evict(name(&format!("edge-{edge}"))));
         world.run_for(Duration::from_millis(10));

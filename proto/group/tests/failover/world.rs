@@ -313,16 +313,8 @@ impl World {
         *self.faults(node).skew = seconds.cast_signed();
     }
 
-    pub(crate) fn run_for(&mut self, time: Duration) {
-        self.net.run_for(time);
-    }
-
     pub(crate) fn run_until(&mut self, what: &str, reached: impl FnMut(&Self) -> bool) {
         quiver_testbed::run_until(self, PATIENCE, what, reached);
-    }
-
-    pub(crate) fn inject(&mut self, from: Node, to: Node, bytes: &[u8]) {
-        self.net.inject(from, to, bytes);
     }
 
     pub(crate) fn command_edge(&mut self, edge: usize, command: EdgeCommand) {

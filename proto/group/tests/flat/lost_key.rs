@@ -13,11 +13,10 @@ fn a_restarted_member_that_hears_no_epoch_asks_again_and_blames_nobody_meanwhile
     let mut world = World::grouped(1, 3);
     world.stop(Node::Edge(0));
     let deployment = world.deployment.clone();
-    world.tamper = Some(Box::new(move |packet| {
+    world.lose_where(move |packet| {
         let message = Message::<S>::decode(&deployment, &packet.bytes).unwrap();
-        let hidden = packet.to == Node::Edge(0) && matches!(message, Message::Rekey(_));
-        if hidden { vec![] } else { vec![packet] }
-    }));
+        packet.to == Node::Edge(0) && matches!(message, Message::Rekey(_))
+    });
     let (mark, events) = (world.recorded.len(), world.edge_events(0).len());
     let questions = |world: &World| {
         let sent = world.recorded[mark..].iter().filter(|packet| packet.from == Node::Edge(0));

@@ -36,9 +36,7 @@ fn a_token_serves_one_key_for_ever() {
 fn a_crash_of_the_drone_during_enrolment_loses_nothing() {
     let mut world = World::new(2);
     // The reply gets lost, then the drone dies.
-    world.tamper = Some(Box::new(|packet| {
-        if packet.from == Node::Kgc && packet.bytes.len() > 100 { vec![] } else { vec![packet] }
-    }));
+    world.lose_where(|packet| packet.from == Node::Kgc && packet.bytes.len() > 100);
     let edge = world.add_edge("edge");
     world.run_for(Duration::from_secs(1));
     assert!(
@@ -105,13 +103,12 @@ fn who_knows_only_a_tokens_id_does_not_learn_how_the_token_stands() {
     world.command_kgc(KgcCommand::RevokeTokens(vec![revoked.token.statement.id]));
     // The public part of a token is there, and a proof under its key is not.
     let deployment = world.deployment.clone();
-    world.tamper = Some(Box::new(move |mut packet| {
+    world.change_with(move |packet| {
         if let Ok(Message::EnrolRequest(mut request)) = Message::<S>::decode(&deployment, &packet.bytes) {
             *request.request.last_mut().unwrap() ^= 1;
             packet.bytes = Message::<S>::EnrolRequest(request).encode(&deployment);
         }
-        vec![packet]
-    }));
+    });
     let spies = [fresh, used, revoked].map(|token| world.add_edge_with(token));
     world.run_for(Duration::from_secs(3));
     for spy in spies {

@@ -194,7 +194,8 @@ fn joins_and_leaves_wait_as_long_as_acknowledgements_of_the_newest_epoch_keep_co
     for ack in flood {
         world.inject(ack.from, ack.to, &ack.bytes);
     }
-    world.run_for(world.leader_timing.batching);
+    let batching = world.leader_timing.batching;
+    world.run_for(batching);
     assert!(world.leader_epoch() > newest);
     assert_eq!(world.leader().status().members, MEMBERS - 1);
 }

@@ -56,11 +56,11 @@ fn a_gateway_that_sees_everything_of_an_enrolment_sees_no_secret() {
 #[test]
 fn every_single_corruption_of_a_rekey_changes_nothing() {
     let mut world = World::grouped(3, 2);
-    world.tamper = Some(Box::new(|packet| if packet.to == Node::Edge(0) { vec![] } else { vec![packet] }));
+    world.lose_where(|packet| packet.to == Node::Edge(0));
     world.command_leader(LeaderCommand::Rekey);
     let rekey = world.recorded.iter().rev().find(|f| f.to == Node::Edge(0)).unwrap().bytes.clone();
     // Nor does it get an answer if it asks what went wrong.
-    world.tamper = Some(Box::new(|packet| if packet.from == Node::Edge(0) { vec![] } else { vec![packet] }));
+    world.lose_where(|packet| packet.from == Node::Edge(0));
     let before = world.edge(0).status();
     for bit in 0..rekey.len() * 8 {
         let mut bytes = rekey.clone();
@@ -133,7 +133,8 @@ fn old_epochs_and_forged_acknowledgements_are_blamed() {
     assert!(world.blamed_by_edge(1).contains(&&Offence::Protocol(quiver_ainq::Error::Stale)));
     // Another member's acknowledgement, its tag altered.
     let ack = quiver_message::Ack { slot: 0, epoch: world.leader_epoch(), tag: [7; 32] };
-    world.inject(Node::Edge(2), Node::Leader, &Message::<S>::Ack(ack).encode(&world.deployment));
+    let ack = Message::<S>::Ack(ack).encode(&world.deployment);
+    world.inject(Node::Edge(2), Node::Leader, &ack);
     world.run_for(Duration::from_secs(1));
     assert!(world.blamed_by_leader().contains(&&Offence::Mac("Ack")));
     assert!(world.agree(0..3));

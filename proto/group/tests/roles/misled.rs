@@ -18,7 +18,7 @@ fn joined(world: &World) -> usize {
 #[test]
 fn forged_q_in_an_entry_ends_no_membership() {
     let mut world = World::grouped(1, 2);
-    world.tamper = Some(Box::new(|f| if f.to == Node::Edge(0) { vec![] } else { vec![f] }));
+    world.lose_where(|f| f.to == Node::Edge(0));
     world.command_leader(LeaderCommand::Rekey);
     let packet = world.recorded.iter().rev().find(|f| f.to == Node::Edge(0)).unwrap().clone();
     world.tamper = None;
@@ -38,13 +38,12 @@ fn catch_up_reply_without_its_entry_ends_no_membership() {
     world.command_leader(LeaderCommand::Rekey);
     world.run_for(Duration::from_secs(1));
     let deployment = world.deployment.clone();
-    world.tamper = Some(Box::new(move |mut f| {
+    world.change_with(move |f| {
         if let Ok(Message::CatchUpReply(mut reply)) = Message::<S>::decode(&deployment, &f.bytes) {
             reply.part = None;
             f.bytes = Message::<S>::CatchUpReply(reply).encode(&deployment);
         }
-        vec![f]
-    }));
+    });
     let before = joined(&world);
     world.connect(Node::Edge(0), Node::Leader, Route::Leader);
     world.run_for(Duration::from_secs(1));
@@ -117,7 +116,7 @@ fn a_forged_refusal_does_not_silence_a_drone_for_weeks() {
     let mut world = World::grouped(12, 1);
     let deployment = world.deployment.clone();
     let once = Rc::new(RefCell::new(false));
-    world.tamper = Some(Box::new(move |mut f| {
+    world.change_with(move |f| {
         if let Ok(Message::JoinChallenge(c)) = Message::<S>::decode(&deployment, &f.bytes)
             && !*once.borrow()
         {
@@ -129,8 +128,7 @@ fn a_forged_refusal_does_not_silence_a_drone_for_weeks() {
             };
             f.bytes = Message::<S>::Refusal(refusal).encode(&deployment);
         }
-        vec![f]
-    }));
+    });
     let edge = world.add_edge("late");
     world.run_for(Duration::from_secs(86_400));
     assert!(world.synced(edge), "a day later still out");
@@ -220,11 +218,8 @@ fn a_copied_nonce_keeps_nobody_out() {
             _ => None,
         })
         .unwrap();
-    world.inject(
-        Node::Edge(1),
-        Node::Leader,
-        &Message::<S>::JoinHello(hello.clone()).encode(&world.deployment),
-    );
+    let bytes = Message::<S>::JoinHello(hello.clone()).encode(&world.deployment);
+    world.inject(Node::Edge(1), Node::Leader, &bytes);
     let deployment = world.deployment.clone();
     // the victim's own challenge is slower than the attacker's
     let held: Rc<RefCell<Vec<Packet>>> = Rc::default();
@@ -269,7 +264,8 @@ fn a_copied_nonce_keeps_nobody_out() {
         spare_signature: sig.clone(),
         signature: sig,
     };
-    world.inject(Node::Edge(1), Node::Leader, &Message::<S>::JoinRequest(forged).encode(&world.deployment));
+    let forged = Message::<S>::JoinRequest(forged).encode(&world.deployment);
+    world.inject(Node::Edge(1), Node::Leader, &forged);
     world.run_for(Duration::ZERO);
     world.tamper = None;
     for f in held.borrow_mut().drain(..) {

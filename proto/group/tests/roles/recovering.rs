@@ -57,10 +57,9 @@ fn a_checkpoint_remembers_an_enrolment_under_way() {
     let mut world = World::new(9);
     let checkpoint = world.leader().checkpoint();
     let deployment = world.deployment.clone();
-    world.tamper = Some(Box::new(move |f| match Message::<S>::decode(&deployment, &f.bytes) {
-        Ok(Message::EnrolReply(_)) => vec![],
-        _ => vec![f],
-    }));
+    world.lose_where(move |f| {
+        matches!(Message::<S>::decode(&deployment, &f.bytes), Ok(Message::EnrolReply(_)))
+    });
     world.run_for(Duration::from_secs(1));
     assert_eq!(world.kgc().issued(), 1);
     world.tamper = None;

@@ -80,9 +80,7 @@ fn messages_under_way_during_a_renewal_are_still_heard() {
     let mut world = World::grouped(4, 3);
     let channel = Name::new("chat").unwrap();
     // Said before the renewal, delivered after it.
-    world.tamper = Some(Box::new(|packet| {
-        if packet.from == Node::Edge(0) && packet.to == Node::Edge(1) { vec![] } else { vec![packet] }
-    }));
+    world.lose_where(|packet| packet.from == Node::Edge(0) && packet.to == Node::Edge(1));
     world.command_edge(0, EdgeCommand::Send { channel, data: b"late".to_vec(), signed: false });
     let late = world
         .recorded
@@ -101,7 +99,7 @@ fn messages_under_way_during_a_renewal_are_still_heard() {
 
 /// Lets edge 0 say something that does not reach edge 1, and gives it.
 fn said_but_not_delivered(world: &mut World) -> Vec<u8> {
-    world.tamper = Some(Box::new(|packet| if packet.from == Node::Edge(0) { vec![] } else { vec![packet] }));
+    world.lose_where(|packet| packet.from == Node::Edge(0));
     let channel = Name::new("chat").unwrap();
     world.command_edge(0, EdgeCommand::Send { channel, data: b"late".to_vec(), signed: false });
     world.tamper = None;

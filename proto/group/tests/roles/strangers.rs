@@ -113,11 +113,8 @@ fn questions_that_nothing_authenticates_are_answered_seldom_and_without_a_tag() 
             let group = quiver_ainq::Name::new(crate::world::GROUP).unwrap();
             let question =
                 CatchUpRequest { group, slot: 1, number: [number; 16], held: [0; 32], tag: [0; 32] };
-            world.inject(
-                Node::Edge(0),
-                Node::Leader,
-                &Message::<S>::CatchUpRequest(question).encode(&world.deployment),
-            );
+            let question = Message::<S>::CatchUpRequest(question).encode(&world.deployment);
+            world.inject(Node::Edge(0), Node::Leader, &question);
         }
         world.run_for(Duration::ZERO);
         assert_eq!(sent_since(&world, before, |message| matches!(message, Message::CatchUpReply(_))), 0);

@@ -199,14 +199,6 @@ impl World {
         self.connect(id, Node::Leader, Route::Leader);
     }
 
-    pub(crate) fn run_for(&mut self, time: Duration) {
-        self.net.run_for(time);
-    }
-
-    pub(crate) fn inject(&mut self, from: Node, to: Node, bytes: &[u8]) {
-        self.net.inject(from, to, bytes);
-    }
-
     pub(crate) fn run_until(&mut self, what: &str, reached: impl FnMut(&Self) -> bool) {
         self.run_until_in(PATIENCE, what, reached);
     }

@@ -77,7 +77,7 @@ fn who_missed_many_epochs_asks_no_more_than_once_at_a_time() {
 fn a_changed_delta_is_blamed_and_made_good() {
     let mut world = World::grouped(4, 4);
     let deployment = world.deployment.clone();
-    world.tamper = Some(Box::new(move |mut packet| {
+    world.change_with(move |packet| {
         if let Ok(Message::Rekey(Rekey { header, part: Some(Part::Delta(delta)) })) =
             Message::<S>::decode(&deployment, &packet.bytes)
             && packet.to == Node::Edge(0)
@@ -87,8 +87,7 @@ fn a_changed_delta_is_blamed_and_made_good() {
             let part = Some(Part::Delta(Delta::decode(&bytes).unwrap()));
             packet.bytes = Message::<S>::Rekey(Rekey { header, part }).encode(&deployment);
         }
-        vec![packet]
-    }));
+    });
     world.command_leader(LeaderCommand::Rekey);
     world.run_for(A_MOMENT);
     assert!(world.agree(0..4));
@@ -100,7 +99,7 @@ fn a_changed_path_is_blamed_and_made_good() {
     let mut world = World::grouped(5, 3);
     let deployment = world.deployment.clone();
     let mut done = false;
-    world.tamper = Some(Box::new(move |mut packet| {
+    world.change_with(move |packet| {
         if let Ok(Message::CatchUpReply(_)) = Message::<S>::decode(&deployment, &packet.bytes)
             && !core::mem::replace(&mut done, true)
         {
@@ -108,8 +107,7 @@ fn a_changed_path_is_blamed_and_made_good() {
             let place = packet.bytes.len() - 36;
             packet.bytes[place] ^= 1;
         }
-        vec![packet]
-    }));
+    });
     world.stop(Node::Edge(0));
     world.start_edge(0);
     world.run_for(A_MOMENT);

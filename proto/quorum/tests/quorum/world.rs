@@ -165,10 +165,6 @@ impl World {
         self.net.inject(packet.from, packet.to, &bytes);
     }
 
-    pub(crate) fn run_for(&mut self, time: Duration) {
-        self.net.run_for(time);
-    }
-
     pub(crate) fn all_alive(&self) -> bool {
         self.ids().into_iter().all(|id| self.alive(id))
     }
