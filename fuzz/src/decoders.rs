@@ -3,9 +3,9 @@
 //! bytes.
 
 use quiver_ainq::{
-    Bls12381G1, DroneKeypair, DronePublicKey, EnrolmentRequest, Entry, Epoch, Error, Header, Identity,
-    IssuedToken, MasterSecret, Membership, OperatorPublicKey, OperatorSecretKey, Part, PendingEnrolment,
-    Ratchet, RevocationList, Ristretto255, SchnorrSignature, SealedReply, SecretValue, Signature,
+    Bls12381G1, DroneKeypair, DronePublicKey, EnrolmentRequest, Entry, Epoch, Header, Identity, IssuedToken,
+    MasterSecret, Membership, OperatorPublicKey, OperatorSecretKey, Part, PendingEnrolment, Ratchet,
+    RevocationList, Ristretto255, SchnorrSignature, SealedReply, SecretValue, Signature,
     SignedRevocationList, SlotSet, SparePair, StatementSignature, Token, TokenStatement,
     UnverifiedPartialKey,
 };

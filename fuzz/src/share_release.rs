@@ -1,7 +1,7 @@
 //! Release of identity keys: payloads of request and reply, the statement about the master key, and the
 //! machines of a KGC and of a drone with an attacker between them.
 
-use quiver_ainq::{DeliveryRequest, DroneKeypair, Error, Ristretto255};
+use quiver_ainq::{DeliveryRequest, DroneKeypair, Ristretto255};
 use quiver_crypto::{Secret, Zeroizing};
 use quiver_delivery::release::{
     CollectCommand, CollectEvent, CollectTiming, Collector, DEFAULT_RATE, Holding, Pattern, Policy,
