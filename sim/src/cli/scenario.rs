@@ -139,7 +139,7 @@ fn play(args: &ScenarioArgs, name: &str, text: &str) -> Result<Outcome> {
     let run = args.suite.run(&scenario).map_err(|error| SimError::Usage(format!("{name}: {error}")))?;
     let cpu = cpu.and_then(|cpu| cpu.try_elapsed().ok()).unwrap_or_default();
     let suite = args.suite.name();
-    let again = format!("sim scenario {name} --seed {} --suite {suite}", scenario.seed);
+    let again = format!("sim scenario {name} --seed {} --suite {suite}", scenario.setup.seed);
     let report = ScenarioReport { scenario, run, suite, started, cpu, again };
     present(args, &report)?;
     if report.outcome() == Outcome::Failed {
@@ -200,7 +200,7 @@ mod tests {
                 let refusal = read("big.toml", members, None).unwrap_err().to_string();
                 assert!(refusal.starts_with("big.toml:5:11: fleet.members: "), "{refusal}");
             }
-            _ => assert_eq!(read("big.toml", members, None).unwrap().members, 1_048_576),
+            _ => assert_eq!(read("big.toml", members, None).unwrap().setup.members, 1_048_576),
         }
     }
 }

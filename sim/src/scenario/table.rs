@@ -44,7 +44,7 @@ fn shown<T>(spread: &Spread<T>, show: impl Fn(&T) -> String) -> Vec<String> {
 
 fn head(report: &ScenarioReport) -> String {
     let scenario = &report.scenario;
-    let strategy = match scenario.strategy {
+    let strategy = match scenario.setup.strategy {
         quiver_ainq::StrategyKind::Flat => "flat",
         quiver_ainq::StrategyKind::Tree => "tree",
     };
@@ -53,11 +53,11 @@ fn head(report: &ScenarioReport) -> String {
         scenario.title,
         scenario.about,
         scenario.edges(),
-        scenario.leaders,
-        if scenario.leaders == 1 { "" } else { "s" },
+        scenario.setup.leaders,
+        if scenario.setup.leaders == 1 { "" } else { "s" },
         scenario.radio.preset,
         report.suite,
-        scenario.seed
+        scenario.setup.seed
     )
 }
 

@@ -58,18 +58,13 @@ mod shipped;
 
 use std::time::Duration;
 
-use quiver_ainq::StrategyKind;
-use quiver_group::edge::EdgeTiming;
-use quiver_group::leader::LeaderTiming;
-
 pub use self::error::ScenarioError;
 pub use self::expect::{Expectations, Tally};
 pub use self::run::ScenarioRun;
 pub use self::shipped::{SHIPPED, shipped};
-use crate::admission::Rules;
 use crate::radio::cycles::Arithmetic;
 use crate::radio::{Loss, Preset};
-use crate::{Action, AirSetup, LinkFaults};
+use crate::{Action, AirSetup, Setup};
 
 /// A world with its faults and events.
 #[derive(Clone, Debug, PartialEq)]
@@ -80,32 +75,8 @@ pub struct Scenario {
     pub title: String,
     /// Description of the events and their purpose.
     pub about: String,
-    /// Seed of all randomness, unless another is given.
-    pub seed: u64,
-    /// Edges whose identities list the group, numbered from 0.
-    pub members: u32,
-    /// Edges whose identities do not, numbered after the members.
-    pub strangers: u32,
-    /// KGCs: one, or a quorum.
-    pub kgcs: u16,
-    /// Threshold of the quorum.
-    pub threshold: u16,
-    /// Whether there are orders that wait for a condition.
-    pub orders: bool,
-    /// Policy and terms of anonymous admission, if leaders demand one.
-    pub admission: Option<Rules>,
-    /// Strangers that race for one token.
-    pub one_token: Vec<u32>,
-    /// Leaders, one ordinal each.
-    pub leaders: u16,
-    /// Re-key strategy of the leaders.
-    pub strategy: StrategyKind,
-    /// Timing of the leaders.
-    pub leader_timing: LeaderTiming,
-    /// Timing of the edges.
-    pub edge_timing: EdgeTiming,
-    /// Faults of the links at first.
-    pub faults: LinkFaults,
+    /// The world, with the faults of its links at first.
+    pub setup: Setup,
     /// Over which radio they talk.
     pub radio: RadioPlan,
     /// Actions, in order of time.
@@ -165,7 +136,7 @@ impl Scenario {
 
     /// Number of edges.
     pub fn edges(&self) -> u32 {
-        self.members + self.strangers
+        self.setup.members + self.setup.strangers
     }
 }
 

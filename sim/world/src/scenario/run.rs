@@ -12,7 +12,7 @@ use super::{Scenario, Tally};
 use crate::drone_node::culprit;
 use crate::radio::Ledger;
 use crate::{
-    Action, Effect, Invariants, NodeEvent, NodeId, Setup, Step, StepObserver, Violation, World, WorldError,
+    Action, Effect, Invariants, NodeEvent, NodeId, Step, StepObserver, Violation, World, WorldError,
 };
 
 /// Interval between checks of convergence.
@@ -55,35 +55,12 @@ impl ScenarioRun {
 }
 
 impl Scenario {
-    /// The world of this scenario.
-    pub fn setup(&self) -> Setup {
-        Setup {
-            seed: self.seed,
-            members: self.members,
-            strangers: self.strangers,
-            kgcs: self.kgcs,
-            threshold: self.threshold,
-            orders: self.orders,
-            admission: self.admission.clone(),
-            one_token: self.one_token.clone(),
-            leaders: self.leaders,
-            strategy: self.strategy,
-            leader_timing: self.leader_timing,
-            edge_timing: self.edge_timing,
-            faults: self.faults,
-            air: Some(self.radio.air()),
-            traced: true,
-            recording: true,
-            ..Setup::default()
-        }
-    }
-
     /// Runs the scenario: the script, the end of all faults, and until convergence or its deadline.
     ///
     /// # Errors
     /// If the world cannot be; a scenario that was read from a file can.
     pub fn run<S: QuorumSuite>(&self) -> Result<ScenarioRun, WorldError> {
-        let mut world = World::<S>::new(self.setup())?;
+        let mut world = World::<S>::new(self.setup.clone())?;
         for (at, action) in &self.script {
             world.schedule(*at, action.clone());
         }

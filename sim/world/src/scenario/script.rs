@@ -14,7 +14,7 @@ use super::names::Census;
 use super::settings::{self, time};
 use super::{Reading, Scenario, ScenarioError, churn, links, mobility, stem};
 use crate::rng_stream::{self, RngStream};
-use crate::{Action, DiskState, NodeId, NodeSet, Partition, bound};
+use crate::{Action, DiskState, NodeId, NodeSet, Partition, Setup, bound};
 
 /// The most actions a file may ask for.
 const MAX_ACTIONS: usize = 5_000_000;
@@ -55,24 +55,35 @@ pub(super) fn read(source: &SourceText<'_>, raw: &format::File, reading: Reading
     script.sort_by_key(|(at, _)| *at);
     let orders = script.iter().any(|(_, action)| matches!(action, Action::Order(_) | Action::Approve(_)));
     let one_token = settings::one_token(source, &raw.fleet, census, members)?;
-    Ok(Scenario {
-        name: stem(source.file),
-        title: settings::title(source, &raw.title)?,
-        about: raw.about.trim().to_owned(),
+    let title = settings::title(source, &raw.title)?;
+    let admission = settings::admission(source, raw.admission.as_ref())?;
+    let leader_timing = settings::leader_timing(source, &raw.leader, leaders)?;
+    let radio = settings::radio(source, raw.radio.as_ref())?;
+    let setup = Setup {
         seed,
         members,
         strangers,
         kgcs,
         threshold,
         orders,
-        admission: settings::admission(source, raw.admission.as_ref())?,
+        admission,
         one_token,
         leaders,
         strategy: raw.fleet.strategy,
-        leader_timing: settings::leader_timing(source, &raw.leader, leaders)?,
+        leader_timing,
         edge_timing,
         faults,
-        radio: settings::radio(source, raw.radio.as_ref())?,
+        air: Some(radio.air()),
+        traced: true,
+        recording: true,
+        ..Setup::default()
+    };
+    Ok(Scenario {
+        name: stem(source.file),
+        title,
+        about: raw.about.trim().to_owned(),
+        setup,
+        radio,
         script,
         duration,
         settle,

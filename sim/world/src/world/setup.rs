@@ -22,7 +22,7 @@ use crate::{AirSetup, LinkFaults};
 const MAX_EDGES: u32 = 1 << 21;
 
 /// Setup of a world.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Setup {
     /// Seed of all randomness.
     pub seed: u64,

@@ -100,7 +100,7 @@ fn fleets_too_large_for_memory_or_the_protocol_are_refused_at_their_number() {
     assert!(complaint.starts_with("big.toml:6:11: fleet.members: 1000000 drones need about"), "{complaint}");
     assert!(complaint.ends_with("there are 1024 MB"), "{complaint}");
     let large = Reading { memory: Some(1 << 40), ..Reading::default() };
-    assert_eq!(Scenario::parse("big.toml", &text, large).unwrap().members, 1_000_000);
+    assert_eq!(Scenario::parse("big.toml", &text, large).unwrap().setup.members, 1_000_000);
     for (members, place) in [("0", "6:11"), ("2000000", "6:11"), ("-1", "6:11"), ("1e9", "6:11")] {
         let text = with("").replace("members = 10", &format!("members = {members}"));
         let complaint = read(&text).unwrap_err().to_string();
