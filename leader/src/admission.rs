@@ -48,7 +48,7 @@ impl<S: Suite> PolicyFile<S> {
         Ok(Self { path, policy })
     }
 
-    /// Whether what the policy is about is known already.
+    /// Whether the authority of the policy is known already.
     pub(crate) fn is_known(&self, keyring: &Keyring<S>) -> bool {
         self.entry(keyring).is_some()
     }
@@ -76,7 +76,8 @@ impl<S: Suite> PolicyFile<S> {
     }
 }
 
-/// Keeps the gate in slot keys: those that are held at once, those that are fetched as soon as they are stored.
+/// Keeps the gate in slot keys: those that are held at once, those that are fetched as soon as they are
+/// stored.
 pub(crate) async fn keep_slot_keys<S: Suite>(running: Running<AdmittingLeader<S>>, authority: [u8; 32]) {
     let keypair = running.enrolled().await;
     let mut changes = running.client.keys().changes();

@@ -42,30 +42,30 @@ pub(crate) struct LeaderSettings {
     pub(crate) allow: Vec<String>,
     /// The most members.
     pub(crate) max_members: u32,
-    /// How group keys travel.
+    /// Re-key strategy.
     pub(crate) strategy: StrategyKind,
-    /// How long a group key is valid.
+    /// Validity of a group key.
     #[serde(with = "quiver_service::duration")]
     pub(crate) validity: Duration,
-    /// How long the first join waits for others, to be admitted in one re-key.
+    /// Time for which the first join waits for others, to be admitted in one re-key.
     #[serde(with = "quiver_service::duration")]
     pub(crate) batching: Duration,
-    /// How long it waits at most.
+    /// Maximum of that time.
     #[serde(with = "quiver_service::duration")]
     pub(crate) batching_max: Duration,
-    /// How long to wait for acknowledgements before an epoch is sent again.
+    /// Time to wait for acknowledgements before an epoch is sent again.
     #[serde(with = "quiver_service::duration")]
     pub(crate) resend: Duration,
     /// For how long a challenge admits who asks to join.
     #[serde(with = "quiver_service::duration")]
     pub(crate) challenge: Duration,
-    /// How long a member is kept that was never heard in a term.
+    /// Time for which a member is kept that was never active in a term.
     #[serde(with = "quiver_service::duration")]
     pub(crate) absence: Duration,
     /// Addresses of the group's other leaders.
     #[serde(deserialize_with = "quiver_service::config::list")]
     pub(crate) peer: Vec<String>,
-    /// How long the leader may be silent before another takes over. Of no effect without other leaders.
+    /// Silence of the leader after which another takes over. Of no effect without other leaders.
     #[serde(with = "quiver_service::duration")]
     pub(crate) silence: Duration,
     /// Serial lines with boards, to be a gateway for.

@@ -31,14 +31,14 @@ pub(crate) const LAGGARDS_SHOWN: usize = 1_000;
 pub(crate) enum Request {
     /// The state of the leader and its group.
     Status {
-        /// How many members to name.
+        /// Number of members to name.
         roster: usize,
-        /// How many of those that are behind to name.
+        /// Number of members that are behind to name.
         laggards: usize,
     },
     /// Evict a drone.
     Evict(String),
-    /// Evict whoever sits in a slot.
+    /// Evict the holder of a slot.
     EvictSlot(u32),
     /// Make a new key.
     Rekey,
@@ -76,7 +76,7 @@ pub(crate) struct Status {
     pub(crate) epoch_digest: Option<String>,
     /// When the epoch was made, seconds since 1970.
     pub(crate) issued_at: Option<u64>,
-    /// Until when the key is valid, seconds since 1970.
+    /// End of the key's validity, seconds since 1970.
     pub(crate) valid_until: Option<u64>,
     /// Members on the roster.
     pub(crate) members: usize,
@@ -93,7 +93,7 @@ pub(crate) struct Status {
     pub(crate) pending_joins: usize,
     /// Number of the newest revocation list.
     pub(crate) revocation_list: u64,
-    /// When that list is stale, seconds since 1970; none without a list.
+    /// Time at which that list becomes stale, seconds since 1970; `None` without a list.
     #[serde(default)]
     pub(crate) revocations_next_update: Option<u64>,
     /// Names by slot.
@@ -109,13 +109,13 @@ pub(crate) struct Status {
 pub(crate) struct LaggardRow {
     /// Its slot.
     pub(crate) slot: u32,
-    /// Its name; none if it joined without.
+    /// Its name; `None` for an anonymous member.
     pub(crate) name: Option<String>,
     /// Whether it is connected.
     pub(crate) connected: bool,
     /// The counter of the newest epoch of this term that it acknowledged.
     pub(crate) acknowledged: Option<u64>,
-    /// When it was last heard, seconds since 1970; none since the leader started.
+    /// Time of its last message, seconds since 1970; `None` if there was none since the leader started.
     pub(crate) last_heard: Option<u64>,
 }
 

@@ -10,8 +10,8 @@ use quiver_service::drone::{Error, Result};
 use crate::config::Config;
 use crate::service::LeaderNode;
 
-/// How a gateway is set up that reaches whatever the leader's own node reaches; none if there is no line to serve. Where
-/// this leader itself is found is not known yet.
+/// Configuration of a gateway that reaches the same peers as the leader's own node; `None` if there is no
+/// line to serve. The addresses of this leader are not known yet.
 pub(crate) fn config(config: &Config, node: &NodeConfig, group: &Name) -> Result<Option<GatewayConfig>> {
     let lines = config.leader.lines()?;
     if lines.is_empty() {
@@ -42,8 +42,8 @@ pub(crate) async fn serve<S: Suite>(mut config: GatewayConfig, leader: Handle<Le
     quiver_gateway::serve(config).await;
 }
 
-/// Where the leader listens, with its name at the end, so that nobody else is taken for it. On this machine itself if it
-/// does so.
+/// Where the leader listens, with its name at the end, so that nobody else is taken for it. On this machine
+/// itself if it does so.
 fn own_address<S: Suite>(addresses: &[Multiaddr], leader: &Handle<LeaderNode<S>>) -> Result<Multiaddr> {
     let text = |address: &Multiaddr| address.to_string();
     let preferred = |address: &&Multiaddr| {

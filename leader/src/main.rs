@@ -1,9 +1,9 @@
 //! Quiver's team leader.
 //!
 //! `main` reads the command line, `config` the settings; `service` runs the machine with the driver of
-//! `quiver-net`, and `gateway` connects boards on serial lines to it; `store` compacts its state file; through `control` the
-//! subcommands that only a leader has reach the running one, and `watch` shows its status on a terminal. What a leader shares
-//! with an edge is `quiver_service::drone`.
+//! `quiver-net`, and `gateway` connects boards on serial lines to it; `store` compacts its state file;
+//! through `control` the subcommands that only a leader has reach the running one, and `watch` shows its
+//! status on a terminal. What a leader shares with an edge is `quiver_service::drone`.
 
 mod admission;
 mod cli;

@@ -27,7 +27,8 @@ use self::repeated_joins::RepeatedJoins;
 /// Meaning of a header that this leader signed and does not remember.
 pub(crate) const COPY_REASON: &str = "an epoch was signed with this leader's key that it did not make: another process leads with a copy of its \
     state (end one of them), or its state was put back from an older backup";
-/// How long such a header keeps a leader from being ready. A copy shows itself again and again, a backup's past just after its start.
+/// Time for which such a header keeps a leader from being ready. A copy sends headers again and again, a
+/// backup's past just after its start.
 const COPY_SUSPECTED: Duration = Duration::from_secs(300);
 
 /// Label of an epoch's kind: `Open` or `Rekey`.
@@ -121,7 +122,8 @@ impl Metrics {
     /// Registers everything, under `leader`.
     pub(crate) fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("leader");
-        // There from the first, at 0: a rate over a counter that appears with its first count would miss that one.
+        // There from the first, at 0: a rate over a counter that appears with its first count would miss that
+        // one.
         for kind in [Kind::Open, Kind::Rekey] {
             let _ = self.epochs.get_or_create(&EpochLabels::of(kind));
         }

@@ -78,7 +78,8 @@ struct LeaderService<'a, S: QuorumSuite> {
 }
 
 impl<S: QuorumSuite> LeaderService<'_, S> {
-    /// Begins an enrolment with this token, unless one was begun with it, or is done. `fresh`: nothing is stored.
+    /// Begins an enrolment with this token, unless one was begun with it, or is done. `fresh`: nothing is
+    /// stored.
     fn begin_with(&self, token: Option<&IssuedToken<S>>, fresh: bool) -> Result<()> {
         let store = &self.drone.store;
         let Some(token) = token else {
@@ -175,8 +176,8 @@ impl<S: QuorumSuite> LeaderService<'_, S> {
         Ok((driver, Running::new(handle, self.drone.client(CALL_TIME)?, failures)))
     }
 
-    /// The first start with a policy: enrols if need be, and asks the KGC which authorities there are. Nobody can join
-    /// meanwhile, because nothing listens. `None` if a signal came first.
+    /// The first start with a policy: enrols if need be, and asks the KGC which authorities there are. Nobody
+    /// can join meanwhile, because nothing listens. `None` if a signal came first.
     async fn fetch_authorities(&mut self, machine: AdmittingLeader<S>) -> Result<Option<()>> {
         let mut node = self.node(&machine.status().group)?;
         (node.listen, node.topic) = (Vec::new(), None);

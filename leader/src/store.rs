@@ -1,4 +1,5 @@
-//! Persists a leader: its machine's records are appended to the state file, and its checkpoint replaces them now and then.
+//! Persists a leader: its machine's records are appended to the state file, and its checkpoint replaces them
+//! now and then.
 
 use quiver_ainq::Suite;
 use quiver_group::{Leader, LeaderRecord};
@@ -15,8 +16,8 @@ fn encoded(records: &[LeaderRecord]) -> Vec<&[u8]> {
     records.iter().map(LeaderRecord::as_bytes).collect()
 }
 
-/// Persists records that this machine has made, and puts its checkpoint in place of all records if they have grown well
-/// beyond it: whether it leads or stands by, the file is bounded by what there is to remember.
+/// Persists records that this machine has made, and puts its checkpoint in place of all records if they have
+/// grown well beyond it: whether it leads or stands by, the file is bounded by what there is to remember.
 pub(crate) fn persist<S: Suite>(store: &Store, machine: &Leader<S>, records: &[LeaderRecord]) -> Result<()> {
     let compact = || store.replace(&encoded(&machine.checkpoint()));
     match store.append(&encoded(records)) {
@@ -24,7 +25,7 @@ pub(crate) fn persist<S: Suite>(store: &Store, machine: &Leader<S>, records: &[L
         Err(Error::JournalFull { .. }) => compact(),
         Ok(()) if store.journal_outgrown() => {
             if let Err(error) = compact() {
-                // What was to be durable is: the journal only grows for longer.
+                // The records are durable all the same: the journal only grows for longer.
                 tracing::warn!(
                     %error,
                     "the state file was not compacted; it is tried again with the next records"

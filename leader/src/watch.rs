@@ -32,8 +32,8 @@ const LAGGARDS: usize = 100;
 /// Keys that were pressed and not looked at yet.
 const KEYS: usize = 16;
 
-/// A terminal without line buffering and echo, on its second screen. Dropping it puts the terminal back, also when a panic
-/// or an error is why.
+/// A terminal without line buffering and echo, on its second screen. Dropping it puts the terminal back, also
+/// when a panic or an error is why.
 type Screen<W> = HideCursor<AlternateScreen<RawTerminal<W>>>;
 
 fn screen<W: Write + AsFd>(out: W) -> std::io::Result<Screen<W>> {
@@ -124,7 +124,7 @@ mod tests {
 
     use super::*;
 
-    /// What `stty` says of a terminal.
+    /// The terminal's settings, by `stty`.
     fn settings(path: &str) -> String {
         let said = Command::new("stty").args(["-F", path, "-a"]).output().expect("stty");
         assert!(said.status.success(), "{said:?}");

@@ -1,4 +1,5 @@
-//! Detects drones that join again and again: two processes with copies of one state take the slot from each other.
+//! Detects drones that join again and again: two processes with copies of one state take the slot from each
+//! other.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
