@@ -40,21 +40,21 @@ pub(crate) struct EdgeSettings {
     pub(crate) anonymous: bool,
     /// The authority that certified the fields to be proven.
     pub(crate) authority: Option<String>,
-    /// How often one leader's demand is answered in a period.
+    /// Maximum number of answers to one leader's demands in a period.
     pub(crate) answers: u32,
-    /// How long enrolling may take.
+    /// Maximum duration of enrolment.
     #[serde(with = "quiver_service::duration")]
     pub(crate) enrol_timeout: Duration,
-    /// How long to wait for an answer before the first retry.
+    /// Time to wait for an answer before the first retry.
     #[serde(with = "quiver_service::duration")]
     pub(crate) retry: Duration,
     /// The longest wait between retries.
     #[serde(with = "quiver_service::duration")]
     pub(crate) retry_max: Duration,
-    /// How long to wait to be admitted.
+    /// Time to wait for admission.
     #[serde(with = "quiver_service::duration")]
     pub(crate) admission_timeout: Duration,
-    /// How long the former key still receives after a re-key that removed nobody.
+    /// Time for which the former key still receives after a re-key that removed nobody.
     #[serde(with = "quiver_service::duration")]
     pub(crate) overlap: Duration,
 }

@@ -46,12 +46,12 @@ pub(crate) struct Status {
     pub(crate) epoch_digest: Option<String>,
     /// Its slot.
     pub(crate) slot: Option<u32>,
-    /// Until when the key is valid, seconds since 1970.
+    /// End of the key's validity, seconds since 1970.
     pub(crate) valid_until: Option<u64>,
     /// Number of the newest revocation list, 0 for none.
     #[serde(default)]
     pub(crate) revocation_list: u64,
-    /// When that list is stale, seconds since 1970; none without a list.
+    /// Time at which that list becomes stale, seconds since 1970; `None` without a list.
     #[serde(default)]
     pub(crate) revocations_next_update: Option<u64>,
     /// Number of starts.

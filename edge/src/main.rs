@@ -1,8 +1,8 @@
 //! Quiver's edge drone.
 //!
 //! `main` reads the command line, `config` the settings; `service` runs the machine with the driver of
-//! `quiver-net`; through `control` the subcommands that only an edge has reach the running one. What an edge shares with a
-//! leader is `quiver_service::drone`.
+//! `quiver-net`; through `control` the subcommands that only an edge has reach the running one. What an edge
+//! shares with a leader is `quiver_service::drone`.
 
 mod cli;
 mod config;

@@ -136,8 +136,8 @@ impl Metrics {
         counter.inc();
     }
 
-    /// Brings the gauges up to date, and says whether the drone is in touch with its group. `leaders`: how many addresses of
-    /// leaders there are; none while it enrols.
+    /// Updates the gauges, and returns whether the drone is in touch with its group. `leaders`: number of
+    /// leaders' addresses; `None` while it enrols.
     pub(crate) fn refresh<S: Suite>(
         &self,
         machine: &AnyEdge<S>,

@@ -1,7 +1,7 @@
 //! Runs an edge (`edge enroll`, `edge run`): its machine, its state file and the network.
 //!
-//! Enrolling is a run of its own, with the KGC as the only partner; once enrolled an edge has no business with the KGC,
-//! so in a group of thousands none of them keeps a connection to it.
+//! Enrolling is a run of its own, with the KGC as the only partner; once enrolled an edge has no business
+//! with the KGC, so in a group of thousands none of them keeps a connection to it.
 
 mod anonymous;
 mod host;
@@ -221,8 +221,8 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
         }
     }
 
-    /// Serves metrics and health of the running drone. `leaders`: how many addresses of leaders there are; `None` while it
-    /// enrols.
+    /// Serves metrics and health of the running drone. `leaders`: how many addresses of leaders there are;
+    /// `None` while it enrols.
     async fn monitor(
         &self,
         address: Option<SocketAddr>,

@@ -1,8 +1,8 @@
 //! Runs an anonymous edge (`edge run --anonymous`): one membership after another.
 //!
-//! Each has a machine, a transport key and connections of its own, and none of them knows who this drone is: only the fetches of
-//! credentials and revocation lists do, which go to the KGC over connections of theirs. What is kept between memberships is in the state
-//! file: how often which leader was answered.
+//! Each has a machine, a transport key and connections of its own, and none of them knows who this drone is:
+//! only the fetches of credentials and revocation lists do, which go to the KGC over connections of theirs.
+//! What is kept between memberships is in the state file: how often which leader was answered.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,12 +39,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Interval at which it is checked whether a credential of the current period is stored.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// What all memberships of one service share.
+/// State shared by all memberships of one service.
 struct Memberships<S: QuorumSuite> {
     group: Name,
     leaders: Vec<Multiaddr>,
     client: KeyClient<S>,
-    /// The drone whose machine runs, for whoever asks.
+    /// The drone whose machine runs, for control requests.
     running: watch::Sender<Option<Running<AnyEdge<S>>>>,
 }
 
@@ -230,7 +230,7 @@ async fn answer<S: QuorumSuite>(
             }
             _ => Err("not while this drone runs anonymously (`edge run --anonymous`)".into()),
         };
-        // Whoever asked may have gone.
+        // The caller may have stopped waiting.
         let _ = answer.send(answered);
     }
 }

@@ -21,7 +21,7 @@ use crate::metrics::Metrics;
 /// Attachment: what an anonymous edge persists. Named so since the first version.
 const ANONYMOUS: &str = "unnamed";
 
-/// Whose state the host keeps.
+/// The owner of the state that the host stores.
 pub(super) enum Keeping {
     /// The drone's own.
     Own,
