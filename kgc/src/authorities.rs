@@ -1,9 +1,9 @@
-//! The sealed file `authorities.state`: what the attribute authorities keep to themselves, each its scheme's master key
-//! and the secret of its delivery point.
+//! The sealed file `authorities.state`: what the attribute authorities keep to themselves, each its scheme's
+//! master key and the secret of its delivery point.
 //!
-//! Encrypted as `master.state` is, under the same passphrase or key file. A file of its own, because a running KGC holds
-//! `master.state` for itself, and keys can be made beside it (`kgc abe keygen`). What was never recorded in the registry
-//! is left over from an interrupted set-up and counts for nothing.
+//! Encrypted as `master.state` is, under the same passphrase or key file. A file of its own, because a
+//! running KGC holds `master.state` for itself, and keys can be made beside it (`kgc abe keygen`). What was
+//! never recorded in the registry is left over from an interrupted set-up and counts for nothing.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -32,7 +32,7 @@ const NAP: Duration = Duration::from_millis(100);
 
 /// An authority's secrets.
 pub(crate) struct SealedAuthority<S: Suite> {
-    /// What the KGC says about it.
+    /// The KGC's statement about it.
     pub(crate) statement: VerifiedAuthority<S>,
     /// The secret of its delivery point.
     pub(crate) delivery: SecretScalar<S>,
@@ -94,7 +94,7 @@ impl<S: Suite> SealedAuthority<S> {
     }
 }
 
-/// What an authority does.
+/// Service of an authority.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Service {
     /// Hands out attribute keys of this scheme.
@@ -103,7 +103,7 @@ pub(crate) enum Service {
     Certificates(Terms),
 }
 
-/// What an authority does.
+/// The service of an authority.
 ///
 /// # Errors
 /// [`Error::Scheme`] if this program does not have it.

@@ -1,4 +1,5 @@
-//! Sets up a new authority beside the KGC: its delivery point, the KGC's statement about it, its secrets, its place in the registry.
+//! Sets up a new authority beside the KGC: its delivery point, the KGC's statement about it, its secrets, its
+//! place in the registry.
 
 use std::path::Path;
 use std::time::Duration;
@@ -23,9 +24,9 @@ use crate::store::Store;
 /// Authorities a deployment may have: as many as a challenge names.
 const MAX_AUTHORITIES: usize = 16;
 
-/// What an authority is set up with.
+/// Setup of an authority.
 pub(crate) struct AuthoritySetup {
-    /// What it hands out.
+    /// Its kind.
     pub(crate) kind: &'static str,
     /// Its name.
     pub(crate) name: Name,
@@ -70,8 +71,8 @@ impl AuthoritySetup {
 
 /// Signed by the KGC: alone, or by the quorum that it is one of.
 ///
-/// The lock on a single KGC's master secret is to be held until the end: a running `kgc serve` would not notice the new
-/// authority. That of a quorum has to run, and is started again afterwards.
+/// The lock on a single KGC's master secret is to be held until the end: a running `kgc serve` would not
+/// notice the new authority. That of a quorum has to run, and is started again afterwards.
 fn sign<S: Suite>(
     config: &Config,
     deployment: &Deployment<S>,

@@ -12,7 +12,8 @@ use quiver_net::Handle;
 use crate::error::Result;
 use crate::store::Store;
 
-/// Looks for revocations and grants that the command line wrote into the registry and hands them to the machine.
+/// Looks for revocations and grants that the command line wrote into the registry and hands them to the
+/// machine.
 #[derive(Debug)]
 pub(crate) struct Changes {
     store: Store,
@@ -22,12 +23,12 @@ pub(crate) struct Changes {
 /// Up to where the registry was handed over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
-    /// The newest revocation of a drone. From 0 at each start, so that one made just before a crash is handed over again; the
-    /// machine knows which are new.
+    /// The newest revocation of a drone. From 0 at each start, so that one made just before a crash is handed
+    /// over again; the machine knows which are new.
     drones: u64,
     /// The newest revocation that this operator wants of the quorum. From 0 at each start as well.
     wishes: u64,
-    /// How many revoked tokens.
+    /// Number of revoked tokens.
     tokens: usize,
     /// The newest grant or withdrawal.
     grants: u64,
@@ -72,8 +73,8 @@ impl Changes {
         }
     }
 
-    /// What is new, revocations first, and how far one has seen then. Nothing counts as handed over yet: a look that fails
-    /// halfway loses nothing.
+    /// Returns the new changes, revocations first, and the position after them. Nothing counts as handed over
+    /// yet: a read that fails halfway loses nothing.
     pub(crate) fn read(&self) -> Result<(Vec<KgcNodeCommand>, Seen)> {
         let mut seen = self.seen;
         let mut commands = Vec::new();

@@ -24,24 +24,25 @@ pub(crate) struct Config {
     /// Where to listen, as multiaddresses.
     #[serde(deserialize_with = "quiver_service::config::list")]
     pub(crate) listen: Vec<String>,
-    /// How log lines look.
+    /// Format of log lines.
     pub(crate) log_format: LogFormat,
     /// Collector of what a running service does about each request.
     pub(crate) otlp: Option<String>,
     /// Where to serve metrics and health.
     pub(crate) metrics: Option<SocketAddr>,
-    /// Directory into which the first KGC of a quorum puts the public deployment file, besides the one in its own.
+    /// Directory into which the first KGC of a quorum puts the public deployment file, besides the one in its
+    /// own.
     pub(crate) publish: Option<PathBuf>,
-    /// How often revocations made on the command line are looked for.
+    /// Time between two looks for revocations made on the command line.
     #[serde(with = "quiver_service::duration")]
     pub(crate) poll: Duration,
     /// For how long a revocation list counts as fresh.
     #[serde(with = "quiver_service::duration")]
     pub(crate) revocation_validity: Duration,
-    /// How long a drone waits for its next key of one attribute authority.
+    /// Time until a drone gets its next key of one attribute authority.
     #[serde(with = "quiver_service::duration")]
     pub(crate) attribute_interval: Duration,
-    /// How many key shares of encryption to conditions a drone gets at once.
+    /// Number of key shares of encryption to conditions that a drone gets at once.
     pub(crate) release_burst: u32,
     /// After which time it gets one more.
     #[serde(with = "quiver_service::duration")]
@@ -50,7 +51,7 @@ pub(crate) struct Config {
     pub(crate) quorum: QuorumSettings,
 }
 
-/// What a KGC of a quorum may have that is not in the init file, which is the same at all of them.
+/// Settings of a quorum's KGC that are not in the init file, which is the same at all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct QuorumSettings {

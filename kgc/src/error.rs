@@ -1,4 +1,4 @@
-//! What can go wrong at a KGC, in words that say what to do, each with its exit code.
+//! Errors of a KGC: messages that say what to do, each with its exit code.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use rusqlite::ErrorCode;
 
 pub(crate) type Result<T> = std::result::Result<T, Error>;
 
-/// What went wrong.
+/// Error of a KGC.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum Error {
@@ -49,7 +49,7 @@ pub(crate) enum Error {
     RegistryDamaged {
         /// The file.
         path: PathBuf,
-        /// What SQLite says.
+        /// SQLite's error.
         source: rusqlite::Error,
     },
     /// The registry belongs to something else.
@@ -57,7 +57,7 @@ pub(crate) enum Error {
     ForeignRegistry {
         /// The file.
         path: PathBuf,
-        /// What it is.
+        /// The owner found instead.
         found: String,
     },
     /// The audit table was tampered with or is damaged.
@@ -87,7 +87,8 @@ pub(crate) enum Error {
         /// By what, and what to do.
         by: String,
     },
-    /// Two leaders of one group under one ordinal: both may open the same term, and neither is the higher one.
+    /// Two leaders of one group under one ordinal: both may open the same term, and neither is the higher
+    /// one.
     #[error("ordinal {ordinal} of the group {group} is taken by {by}")]
     OrdinalTaken {
         /// The group.
@@ -102,7 +103,7 @@ pub(crate) enum Error {
         "no drone `{which}` has enrolled; see `kgc drone list` (for a token not yet used: `kgc token revoke`)"
     )]
     NoSuchDrone {
-        /// What was asked for.
+        /// The name or id given.
         which: String,
     },
     /// No such token.
@@ -110,28 +111,29 @@ pub(crate) enum Error {
         "no open token of a drone `{which}` is recorded here; give the token's id (32 hex digits) instead"
     )]
     NoSuchToken {
-        /// What was asked for.
+        /// The name or id given.
         which: String,
     },
     /// More than one fits.
     #[error("more than one fits `{which}`; give the id instead of the name")]
     Ambiguous {
-        /// What was asked for.
+        /// The name or id given.
         which: String,
     },
     /// Already done.
     #[error("`{which}` is revoked already")]
     AlreadyRevoked {
-        /// What was asked for.
+        /// The name or id given.
         which: String,
     },
     /// The token did its work.
     #[error("drone {drone} has enrolled with this token; to put the drone out: kgc drone revoke {drone}")]
     TokenUsed {
-        /// Who used it.
+        /// The drone that used it.
         drone: String,
     },
-    /// A policy or a list of attributes that cannot be granted: the text with a caret under the place, and why.
+    /// A policy or a list of attributes that cannot be granted: the text with a caret under the place, and
+    /// why.
     #[error("this cannot be granted:\n{0}")]
     Policy(String),
     /// A scheme refuses, or its keys do not hold.
@@ -140,9 +142,9 @@ pub(crate) enum Error {
     /// A schema, values or a policy over fields that cannot be certified or demanded.
     #[error("{what}: {reason}")]
     Fields {
-        /// What it is.
+        /// The thing.
         what: String,
-        /// What is wrong, and where.
+        /// The fault, and its place.
         reason: String,
     },
     /// Nobody to grant something to.
@@ -150,13 +152,13 @@ pub(crate) enum Error {
         "no drone `{which}` has enrolled and no open token of that name is recorded here; see `kgc drone list` and `kgc token list`"
     )]
     NoGrantee {
-        /// What was asked for.
+        /// The name or id given.
         which: String,
     },
     /// Nothing to withdraw.
     #[error("nothing is granted to {drone} at {authority}; see `kgc abe list` and `kgc abke list`")]
     NothingGranted {
-        /// Whom.
+        /// The drone.
         drone: String,
         /// Where.
         authority: String,
@@ -210,7 +212,7 @@ pub(crate) enum Error {
         "this operator already wants `{which}` revoked; see `kgc quorum status` for how many others it takes"
     )]
     AlreadyRequested {
-        /// What was asked for.
+        /// The name or id given.
         which: String,
     },
     /// This KGC had no part in that drone's enrolment.
@@ -218,7 +220,7 @@ pub(crate) enum Error {
         "no drone `{which}` is known to this KGC of the quorum; give its serial (32 hex digits), which `kgc drone list` shows at a KGC that took part in its enrolment"
     )]
     UnknownToThisKgc {
-        /// What was asked for.
+        /// The name or id given.
         which: String,
     },
     /// The other KGCs did not do their part in time.

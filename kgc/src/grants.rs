@@ -34,7 +34,8 @@ pub(crate) fn make(
     Ok(())
 }
 
-/// Withdraws what is granted to the drones of this name, and says so; `held` is what becomes of what they hold.
+/// Withdraws what is granted to the drones of this name, and says so; `held` is what becomes of what they
+/// hold.
 pub(crate) fn withdraw(
     config: &Config,
     mut store: Store,

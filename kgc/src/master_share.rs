@@ -1,7 +1,7 @@
 //! The sealed file `ibe.state`: this KGC's share of the master key of encryption to conditions.
 //!
-//! Encrypted as `master.state` is, under the same passphrase or key file. It has one record, `lp(statement) ‖ share`, and is
-//! replaced as a whole, so that a share that was refreshed is gone.
+//! Encrypted as `master.state` is, under the same passphrase or key file. It has one record, `lp(statement) ‖
+//! share`, and is replaced as a whole, so that a share that was refreshed is gone.
 
 use std::path::{Path, PathBuf};
 

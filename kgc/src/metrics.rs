@@ -65,7 +65,8 @@ pub(crate) struct Metrics {
 impl Metrics {
     fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("kgc");
-        // There from the first, at 0: a rate over a counter that appears with its first count would miss that one.
+        // There from the first, at 0: a rate over a counter that appears with its first count would miss that
+        // one.
         for reason in Reason::all() {
             let _ = self.refusals.get_or_create(&Why::of(reason));
         }
@@ -151,12 +152,12 @@ impl Metrics {
     }
 
     fn other_clocks(&self) -> MutexGuard<'_, Vec<KgcId>> {
-        // It is replaced as a whole: whoever panicked left it whole.
+        // It is replaced as a whole: a thread that panicked left it whole.
         self.other_clocks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds why this machine's clock cannot be right, if it cannot: what is signed is of the future, or most of the others
-    /// do not sign what is of now. `issued`: when the newest revocation list was signed.
+    /// Adds why this machine's clock cannot be right, if it cannot: what is signed is of the future, or most
+    /// of the others do not sign what is of now. `issued`: when the newest revocation list was signed.
     pub(crate) fn check_clock(&self, readiness: &mut Readiness, issued: Option<UnixTime>, now: UnixTime) {
         let shown = clock::format(now);
         if let Some(issued) = issued.filter(|issued| *issued > now.saturating_add(CLOCK_TOLERANCE)) {

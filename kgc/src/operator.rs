@@ -1,4 +1,5 @@
-//! Makes operators' key pairs (`kgc operator new`): whoever holds an operator's secret key decides who may enrol. The KGC knows the public key alone.
+//! Makes operators' key pairs (`kgc operator new`): a holder of an operator's secret key decides which drones
+//! may enrol. The KGC knows the public key alone.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! The sealed file `master.state`: master secret, transport key, and the operators whose tokens count.
 //!
-//! The operators stand in here and not in the registry because a line added to them would let tokens be forged: this file
-//! is authenticated, the registry is not.
+//! The operators stand in here and not in the registry because a line added to them would let tokens be
+//! forged: this file is authenticated, the registry is not.
 
 use std::path::{Path, PathBuf};
 
@@ -18,13 +18,13 @@ const SEED: u8 = 0;
 const MASTER: u8 = 1;
 const OPERATOR: u8 = 2;
 
-/// What the file holds.
+/// Content of the file.
 pub(crate) struct Sealed<S: Suite> {
     /// x.
     pub(crate) master: MasterSecret<S>,
     /// Seed of the transport key.
     pub(crate) seed: Zeroizing<[u8; 32]>,
-    /// Whose tokens count.
+    /// Operators whose tokens are accepted.
     pub(crate) operators: Vec<OperatorPublicKey<S>>,
 }
 

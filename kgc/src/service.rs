@@ -93,8 +93,8 @@ async fn serve<S: Suite>(config: &Config, protection: &ProtectionArgs, file: &De
     Ok(())
 }
 
-/// Before anybody can ask: a drone that was revoked while the KGC was down is on the list that the servers go by. What the
-/// machine has to say to that the driver makes durable first.
+/// Before anybody can ask: a drone that was revoked while the KGC was down is on the list that the servers go
+/// by. What the machine has to say to that the driver makes durable first.
 fn catch_up<S: Suite>(machine: &mut KgcNode<S>, changes: &mut Changes) -> Result<()> {
     let now = Now { monotonic: Duration::ZERO, unix: clock::unix_now() };
     let (commands, seen) = changes.read()?;
@@ -123,8 +123,8 @@ pub(crate) fn attribute_server<S: Suite>(
     Ok(DeliveryServer::new(Secret::random(&mut OsRng), issuer))
 }
 
-/// The server of key shares, whether there is a master key yet or not. Its policies come with the first look at the
-/// registry.
+/// The server of key shares, whether there is a master key yet or not. Its policies come with the first look
+/// at the registry.
 fn share_server<S: Suite>(
     config: &Config,
     deployment: &Deployment<S>,
@@ -185,7 +185,7 @@ impl<S: Suite> Host<KgcNode<S>> for KgcHost {
     }
 }
 
-/// What the KGC reports.
+/// Logs an event of the KGC.
 pub(crate) fn log(event: KgcEvent) {
     match event {
         KgcEvent::Issued { token_id, name, handle } => {
@@ -249,7 +249,7 @@ pub(crate) fn log(event: KgcEvent) {
     }
 }
 
-/// What the attribute authorities report.
+/// Logs an event of the attribute authorities.
 pub(crate) fn log_attribute_keys(event: IssuerEvent) {
     match event {
         IssuerEvent::Issued { authority, name, revision } => {
@@ -278,7 +278,7 @@ pub(crate) fn log_attribute_keys(event: IssuerEvent) {
     }
 }
 
-/// What the release of identity keys reports.
+/// Logs an event of the release of identity keys.
 pub(crate) fn log_key_shares(event: ReleaseEvent) {
     match event {
         ReleaseEvent::Released { condition, name } => tracing::info!(%name, %condition, "key share released"),

@@ -1,8 +1,9 @@
 //! The registry: a SQLite file with the records of a KGC, and tables that its operator looks things up in.
 //!
 //! It holds nothing secret in clear: sealed replies open only for the drone they were made for. WAL with
-//! `synchronous=FULL`: a transaction that returned is on the disk. Several processes may use it at once (the command line
-//! beside the running service); every change is one immediate transaction together with its line in the audit table.
+//! `synchronous=FULL`: a transaction that returned is on the disk. Several processes may use it at once (the
+//! command line beside the running service); every change is one immediate transaction together with its line
+//! in the audit table.
 
 mod attributes;
 mod audit;
@@ -33,7 +34,7 @@ pub(crate) use self::ibe::{ApprovalRow, IbeRow, PolicyRow, ShareRow};
 pub(crate) use self::policies::AdmissionRow;
 use crate::error::{Error, Result};
 
-/// How long one process waits for another's transaction.
+/// Time for which one process waits for another's transaction.
 const BUSY: Duration = Duration::from_secs(5);
 
 /// The open registry.

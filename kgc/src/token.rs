@@ -16,7 +16,7 @@ use crate::operator;
 use crate::registry;
 use crate::store::Store;
 
-/// How often to look for a file that is awaited.
+/// Time between two looks for an awaited file.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// Issues tokens. Needs neither the KGC nor its passphrase.
@@ -50,7 +50,7 @@ fn deployment_path(config: &Config, args: &IssueArgs) -> Result<PathBuf> {
     given.map_or_else(|| config.existing_deployment(), Ok)
 }
 
-/// Whoever issues tokens.
+/// Issuer of tokens.
 struct Issuer<'a, S: Suite> {
     config: &'a Config,
     args: &'a IssueArgs,

@@ -15,7 +15,7 @@ use crate::store::{AdmissionRow, GrantRow, KeyRow, Store};
 #[derive(Debug, Serialize)]
 struct AuthorityLine {
     name: String,
-    /// How many bits it certifies.
+    /// Number of bits that it certifies.
     bits: usize,
     /// Seconds.
     period: u64,

@@ -15,7 +15,7 @@ use crate::store::{GrantRow, KeyRow, Store};
 struct AuthorityLine {
     name: String,
     scheme: &'static str,
-    /// What its keys have: `policy` or `attributes`.
+    /// Content of its keys: `policy` or `attributes`.
     keys_have: &'static str,
     /// Hex.
     fingerprint: String,

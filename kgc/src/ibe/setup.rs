@@ -14,7 +14,8 @@ use crate::master_share;
 use crate::sealed::Sealed;
 use crate::store::Store;
 
-/// What a fresh master key's policies allow: each kind of condition, by its own rule, to every drone.
+/// Patterns that the policies of a fresh master key allow: each kind of condition, by its own rule, to every
+/// drone.
 const PATTERNS: [&str; 3] = ["mission", "drone", "not-before"];
 
 /// The same.
@@ -39,7 +40,8 @@ pub(crate) fn run<S: Suite>(
         return Err(quiver_service::Error::Exists { path: public }.into());
     }
     let by = protection.obtain(false)?;
-    // The lock on the master secret is held until the end: a running `kgc serve` would not notice the new key.
+    // The lock on the master secret is held until the end: a running `kgc serve` would not notice the new
+    // key.
     let (sealed, _lock) = Sealed::open(&config.data_dir, deployment, &by)?;
     let dealing = Dealing::deal(1, 1, &mut OsRng).map_err(Error::scheme)?;
     let publics = dealing.public_shares().map_err(Error::scheme)?;

@@ -20,7 +20,7 @@ use super::file::Pinned;
 use super::node::{QuorumKgc, QuorumKgcCommand};
 use super::status::{self, Status};
 
-/// What the running service is asked.
+/// Request to the running service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Request {
@@ -44,7 +44,7 @@ pub(crate) enum Request {
     Adopt,
 }
 
-/// What the machine tells whoever waits for it.
+/// Event that the machine reports to waiting requests.
 #[derive(Clone, Debug)]
 pub(crate) enum ControlEvent {
     /// Something happened.
@@ -53,7 +53,7 @@ pub(crate) enum ControlEvent {
     Taken(u64),
 }
 
-/// What came of something that takes its time.
+/// Result of a command that takes time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Outcome {
@@ -78,7 +78,7 @@ impl TimeLimit for Request {
 pub(crate) struct ControlServer<S: QuorumSuite> {
     pub(crate) machine: Handle<QuorumKgc<S>>,
     pub(crate) events: broadcast::Sender<ControlEvent>,
-    /// How many commands were given.
+    /// Number of commands given.
     pub(crate) asked: Arc<AtomicU64>,
     pub(crate) pinned: Pinned,
     pub(crate) id: KgcId,
@@ -147,7 +147,7 @@ impl<S: QuorumSuite> ControlServer<S> {
         if status.version.is_some() { Ok(()) } else { Err(format!("{otherwise}: this KGC has no shares")) }
     }
 
-    /// Waits for the signature; whoever has not approved yet may still do.
+    /// Waits for the signature; members that have not approved yet still can.
     async fn propose(&self, body: Vec<u8>, wait: u64) -> Answer {
         let mut told = self.events.subscribe();
         self.give(QuorumCommand::Propose(body.clone())).await?;
@@ -227,7 +227,7 @@ impl<S: QuorumSuite> ControlServer<S> {
     }
 }
 
-/// What is told next. A subscriber that is too slow misses some.
+/// Returns the next event. A subscriber that is too slow misses some.
 async fn next(told: &mut broadcast::Receiver<ControlEvent>) -> Result<ControlEvent, String> {
     loop {
         match told.recv().await {

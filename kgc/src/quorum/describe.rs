@@ -1,4 +1,4 @@
-//! What happens among the KGCs, in words: for the log, the audit table and refusals.
+//! Describes the quorum's events in words: for the log, the audit table and refusals.
 
 use quiver_ainq::KgcId;
 use quiver_message::quorum::CeremonyKind;
@@ -38,7 +38,8 @@ pub(crate) fn cause(cause: &AbortCause) -> String {
     }
 }
 
-/// What the audit table keeps of an event: action, subject, detail. Nothing that a stranger can make happen at will.
+/// The audit table's row of an event: action, subject, detail. `None` for events that a stranger can cause at
+/// will.
 pub(crate) fn audited(event: &QuorumEvent) -> Option<(&'static str, String, String)> {
     Some(match event {
         QuorumEvent::SharesMade { kind: of, version } => {

@@ -9,8 +9,8 @@
 //! peer = "12D3Koo…"                             # from `kgc quorum key` on that machine
 //! addresses = ["/dns4/kgc-1.example/tcp/7000"]  # where drones and the other KGCs reach it
 //! ```
-//! `kgc quorum init` pins it: the authentic copy is in the encrypted `quorum.state`; `quorum.toml` beside it is for commands
-//! that need no secret.
+//! `kgc quorum init` pins it: the authentic copy is in the encrypted `quorum.state`; `quorum.toml` beside it
+//! is for commands that need no secret.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ pub(crate) struct QuorumFile {
     /// The suite's ID.
     #[serde(default = "default_suite")]
     pub(crate) suite: String,
-    /// How many KGCs it takes.
+    /// Threshold: number of KGCs needed.
     pub(crate) threshold: u16,
     /// All KGCs.
     pub(crate) kgc: Vec<Seat>,
@@ -91,7 +91,7 @@ impl QuorumFile {
     /// Reads and checks a text.
     ///
     /// # Errors
-    /// What does not fit.
+    /// A description of the field that does not fit.
     pub(crate) fn parse(text: &str) -> std::result::Result<Pinned, String> {
         toml::from_str::<Self>(text).map_err(|error| error.to_string())?.check()
     }
@@ -171,8 +171,8 @@ impl Pinned {
         }
     }
 
-    /// What the registry and the state file belong to: H(suite, name, n, t). The key that names a deployment is made later,
-    /// and a machine may one day be replaced by another with another transport identity.
+    /// Owner of the registry and the state file: H(suite, name, n, t). The key that names a deployment is
+    /// made later, and a machine may one day be replaced by another with another transport identity.
     pub(crate) fn seat(&self) -> [u8; 32] {
         Hasher::new("quiver/1 quorum seat")
             .lp(self.suite.id().as_bytes())
@@ -182,7 +182,7 @@ impl Pinned {
             .finish()
     }
 
-    /// What all members pin.
+    /// The membership that all members pin.
     ///
     /// # Errors
     /// [`Error::Quorum`].

@@ -1,7 +1,8 @@
 //! `kgc quorum found`: key, init file and `init` in one, through a directory that all KGCs have in common.
 //!
-//! For containers, in which nobody can put a file together between two steps. Everything it does is done once: a part that is in
-//! the directory already is left as it is, and a quorum that is pinned is not looked for again.
+//! For containers, in which nobody can put a file together between two steps. Everything it does is done
+//! once: a part that is in the directory already is left as it is, and a quorum that is pinned is not looked
+//! for again.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::service;
 
-/// How often to look for what is not there yet.
+/// Time between two looks for a missing file.
 const LOOK: Duration = Duration::from_millis(200);
 /// The longest part, in bytes.
 const LIMIT: u64 = 16 * 1024;
@@ -57,8 +58,8 @@ fn part_path(directory: &Path, id: u16) -> PathBuf {
     directory.join(format!("kgc-{id}.toml"))
 }
 
-/// Puts this KGC's part into the directory, unless it is there. Another KGC's is not overwritten. Where only people can write, it is
-/// printed for them.
+/// Puts this KGC's part into the directory, unless it is there. Another KGC's is not overwritten. Where only
+/// people can write, it is printed for them.
 fn contribute(path: &Path, part: &str) -> Result<()> {
     if path.exists() {
         let there = private_file::read_public(path, LIMIT)?;
@@ -111,7 +112,8 @@ fn seat(path: &Path, id: u16) -> Result<Seat> {
     if seat.id == id { Ok(seat) } else { Err(wrong(format!("it is the part of KGC {}", seat.id))) }
 }
 
-/// Puts the deployment file where drones and operators find it. One KGC does, because all would write the same.
+/// Puts the deployment file where drones and operators find it. One KGC does, because all would write the
+/// same.
 pub(super) fn publish(id: KgcId, directory: Option<&Path>, file: &DeploymentFile) -> Result<()> {
     let Some(directory) = directory.filter(|_| id == 1) else { return Ok(()) };
     let path = directory.join("deployment.toml");

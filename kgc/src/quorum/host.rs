@@ -1,5 +1,5 @@
-//! The host of a KGC's machine in a quorum: the member's records go into the encrypted file, the KGC's into the registry;
-//! what happened into the audit table and the log.
+//! The host of a KGC's machine in a quorum: the member's records go into the encrypted file, the KGC's into
+//! the registry; what happened into the audit table and the log.
 
 use quiver_ainq::Suite;
 use quiver_delivery::release::ReleaseAuthority;
@@ -24,7 +24,7 @@ pub(crate) struct QuorumHost {
     pub(crate) store: Store,
     pub(crate) state: QuorumState,
     pub(crate) events: broadcast::Sender<ControlEvent>,
-    /// Whoever opens the KGC for drones and keeps the deployment file.
+    /// Wakes the task that opens the KGC for drones and keeps the deployment file.
     pub(crate) ready: mpsc::UnboundedSender<()>,
     pub(crate) peer_id: PeerId,
     pub(crate) metrics: Metrics,
@@ -44,7 +44,7 @@ impl QuorumHost {
         self.notify(ControlEvent::Event(event));
     }
 
-    /// What `kgc ibe list` shows, and the policies that it begins with.
+    /// Stores the data for `kgc ibe list`, and the initial policies.
     fn note_release<S: Suite>(&mut self, authority: &ReleaseAuthority<S>) {
         let noted = tokio::task::block_in_place(|| {
             let known = self.store.ibe_authority()?;
@@ -52,7 +52,7 @@ impl QuorumHost {
                 return Ok(());
             }
             let mut patterns = if known.is_none() { first_patterns() } else { Vec::new() };
-            // What the operator has said before there was a key stands.
+            // Policies that the operator set before there was a key stay.
             let said = self.store.ibe_policy_rows()?;
             patterns.retain(|pattern| said.iter().all(|row| row.pattern != pattern.as_str()));
             self.store.record_ibe_authority(authority, &patterns, clock::unix_now())
@@ -101,7 +101,7 @@ impl<S: QuorumSuite> Host<QuorumKgc<S>> for QuorumHost {
             QuorumKgcEvent::Kgc(Either::Right(Either::Left(event))) => log_attribute_keys(event),
             QuorumKgcEvent::Kgc(Either::Right(Either::Right(event))) => log_key_shares(event),
             QuorumKgcEvent::Taken { number } => self.notify(ControlEvent::Taken(number)),
-            // Whoever is told ends with the service.
+            // The receiver ends with the service.
             QuorumKgcEvent::Ready => {
                 let _ = self.ready.send(());
             }

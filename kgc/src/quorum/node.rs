@@ -1,8 +1,8 @@
 //! A KGC of a quorum as one machine: the quorum's member, and, once there is a key, the KGC that drones know.
 //!
-//! Messages between members have a frame of their own, and only connections with pinned members ([`Route::Member`]) bring
-//! them to the member; all else goes to the KGC. The member gives the KGC shares and revocation lists; the KGC gives the
-//! member proofs against leaders that equivocated.
+//! Messages between members have a frame of their own, and only connections with pinned members
+//! ([`Route::Member`]) bring them to the member; all else goes to the KGC. The member gives the KGC shares
+//! and revocation lists; the KGC gives the member proofs against leaders that equivocated.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
@@ -37,7 +37,7 @@ pub(crate) enum QuorumKgcCommand<S: QuorumSuite> {
     Asked {
         /// Comes back with [`QuorumKgcEvent::Taken`].
         number: u64,
-        /// What.
+        /// The command.
         command: QuorumCommand,
     },
     /// To the KGC; lost if there is none yet.
@@ -65,7 +65,7 @@ pub(crate) enum QuorumKgcEvent {
         /// Which.
         version: u32,
     },
-    /// Somebody who is no member sent a message that is for members alone.
+    /// A peer that is no member sent a message for members alone.
     Stranger(Peer),
 }
 
@@ -78,7 +78,7 @@ pub(crate) enum QuorumKgcRecord {
     Kgc(KgcNodeRecord),
 }
 
-/// What a KGC for drones is opened with.
+/// Data to open a KGC for drones with.
 pub(crate) struct Opening<S: QuorumSuite> {
     /// The deployment under the quorum's key.
     pub(crate) deployment: Deployment<S>,
@@ -110,7 +110,7 @@ impl<S: QuorumSuite> QuorumKgc<S> {
         self.kgc.as_ref()
     }
 
-    /// What a KGC for drones can be opened with; `None` before there are shares and the statement about them.
+    /// The data to open a KGC for drones with; `None` before there are shares and the statement about them.
     pub(crate) fn opening(&self) -> Option<Opening<S>> {
         let (deployment, statement) = (self.member.deployment()?, self.member.quorum_statement()?);
         let share = SecretShare::decode(&self.member.keys()?.ainq().share().encode()).ok()?;
@@ -151,7 +151,8 @@ impl<S: QuorumSuite> QuorumKgc<S> {
         }
     }
 
-    /// Has the statement about the key of encryption to conditions signed, if it is not that about the shares in force.
+    /// Has the statement about the key of encryption to conditions signed, if it is not that about the shares
+    /// in force.
     fn propose_release(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         let Some(server) = self.kgc.as_ref().and_then(|kgc| kgc.parts().1.as_ref()) else { return };
         let held = server.issuer().holding().map(|holding| holding.authority().version());

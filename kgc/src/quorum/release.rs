@@ -1,7 +1,8 @@
-//! The master key of encryption to conditions in a quorum: its statement, signed by the quorum itself, and this KGC's share.
+//! The master key of encryption to conditions in a quorum: its statement, signed by the quorum itself, and
+//! this KGC's share.
 //!
-//! Every KGC proposes the statement about the shares in force as soon as it serves drones; the others sign what they made
-//! themselves. Once signed, it is in the registry, and good until the next refresh, whoever
+//! Every KGC proposes the statement about the shares in force as soon as it serves drones; the others sign
+//! what they made themselves. Once signed, it is in the registry, and good until the next refresh, also after
 //! restarts; the share is in `quorum.state` alone.
 
 use quiver_ainq::{AuthorityStatement, KgcId, SignedAuthority, StatementSignature};
@@ -12,8 +13,8 @@ use quiver_pairing::{G1, Group};
 use quiver_quorum::PublicShares;
 use quiver_quorum_node::{Ibe, QuorumNode, ibe_name};
 
-/// The parameters of the statement, which every KGC makes out of its own result; empty, which nobody signs, if these are
-/// no shares.
+/// The parameters of the statement, which every KGC makes out of its own result; empty, which nobody signs,
+/// if these are no shares.
 pub(crate) fn parameters(public: &PublicShares<Ibe>) -> Vec<u8> {
     converted(public).map_or_else(Vec::new, |parameters| parameters.encode())
 }
@@ -27,7 +28,7 @@ fn converted(public: &PublicShares<Ibe>) -> Option<ReleaseParameters> {
     Some(ReleaseParameters { version: public.version().checked_add(1)?, publics })
 }
 
-/// The version that a statement about the shares in force has; none before there are any.
+/// Version of a statement about the shares in force; `None` before there are any.
 pub(crate) fn version<S: QuorumSuite>(node: &QuorumNode<S>) -> Option<u32> {
     node.keys()?.ibe().public().version().checked_add(1)
 }
@@ -40,7 +41,7 @@ pub(crate) fn proposal<S: QuorumSuite>(node: &QuorumNode<S>) -> Option<Vec<u8>> 
     Some(statement.body())
 }
 
-/// What the quorum has signed, if it is about a key of encryption to conditions.
+/// The statement that the quorum has signed, if it is about a key of encryption to conditions.
 pub(crate) fn signed<S: QuorumSuite>(
     node: &QuorumNode<S>,
     body: &[u8],

@@ -1,6 +1,7 @@
 //! The encrypted file `quorum.state`: which quorum this KGC belongs to, whose tokens count, and its shares.
 //!
-//! The file is replaced as a whole with every change, so that a share that was refreshed is not readable any more.
+//! The file is replaced as a whole with every change, so that a share that was refreshed is not readable any
+//! more.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -36,13 +37,13 @@ fn owner(pinned: &Pinned) -> Owner {
 #[derive(Debug)]
 pub(crate) struct QuorumState {
     file: StateFile,
-    /// What was pinned.
+    /// The pinned membership.
     heading: Vec<Zeroizing<Vec<u8>>>,
     /// Of each kind the newest.
     newest: BTreeMap<u8, Zeroizing<Vec<u8>>>,
 }
 
-/// What the file holds besides the machine's records.
+/// Content of the file besides the machine's records.
 pub(crate) struct Held<S: Suite> {
     pub(crate) pinned: Pinned,
     pub(crate) operators: Vec<OperatorPublicKey<S>>,
@@ -62,8 +63,8 @@ impl QuorumState {
         Ok(())
     }
 
-    /// Opens the file, and holds its lock. `kept` is the copy of the init file for whoever knows no secret; what counts is
-    /// the one in here.
+    /// Opens the file, and holds its lock. `kept` is the copy of the init file for callers without the
+    /// secret; the copy in this file takes precedence.
     pub(crate) fn open<S: Suite>(data_dir: &Path, kept: &Pinned, by: &Protection) -> Result<(Self, Held<S>)> {
         let path = path_in(data_dir);
         let (file, records) = StateFile::open(&path, &owner(kept), by)?;

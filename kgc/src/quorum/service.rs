@@ -252,7 +252,7 @@ impl<S: QuorumSuite> KgcParameters<S> {
     }
 }
 
-/// What a single KGC would revoke by itself, this one wants the quorum to revoke.
+/// Turns revocations of a single KGC into proposals to the quorum.
 fn wrap<S: QuorumSuite>(command: KgcNodeCommand) -> QuorumKgcCommand<S> {
     match command {
         Either::Left(KgcCommand::RevokeDrones(drones)) => {

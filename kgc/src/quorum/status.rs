@@ -20,11 +20,11 @@ pub(crate) struct Status {
     pub(crate) deployment: String,
     /// Which KGC this is.
     pub(crate) kgc: KgcId,
-    /// How many there are.
+    /// Number of members.
     pub(crate) members: u16,
-    /// How many it takes.
+    /// Threshold: number of KGCs needed.
     pub(crate) threshold: u16,
-    /// What all of them have pinned; hex.
+    /// Fingerprint of the membership that all of them have pinned; hex.
     pub(crate) quorum: String,
     /// Of the deployment, once there is a key; hex.
     pub(crate) fingerprint: Option<String>,
@@ -38,12 +38,12 @@ pub(crate) struct Status {
     pub(crate) tokens: usize,
     /// The newest revocation list; 0 for none.
     pub(crate) revocation_list: u64,
-    /// What of the newest revocation list is worth a look: how full it is, or that it is stale.
+    /// Remarks about the newest revocation list: how full it is, or that it is stale.
     #[serde(default)]
     pub(crate) revocation_remarks: Vec<String>,
     /// Drones that this operator wants revoked and not yet enough others.
     pub(crate) wishes: usize,
-    /// What is under way among the KGCs.
+    /// The ceremony in progress.
     pub(crate) ceremony: Option<Ceremony>,
     /// Whether the shares are being asked for.
     pub(crate) repairing: bool,
@@ -56,9 +56,9 @@ pub(crate) struct Status {
 pub(crate) struct Ceremony {
     /// `key generation` or `refresh`.
     pub(crate) kind: String,
-    /// How far.
+    /// Its stage.
     pub(crate) stage: String,
-    /// Whom it waits for.
+    /// The KGCs that it waits for.
     pub(crate) waits_for: Vec<KgcId>,
 }
 
@@ -77,7 +77,7 @@ pub(crate) struct Other {
     pub(crate) agrees: bool,
 }
 
-/// What the running machine says.
+/// The state of the running machine.
 pub(crate) fn of<S: QuorumSuite>(machine: &QuorumKgc<S>, pinned: &Pinned, id: KgcId) -> Status {
     let (node, view) = (machine.member(), machine.member().view());
     Status {

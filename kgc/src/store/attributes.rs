@@ -1,5 +1,5 @@
-//! Attribute authorities, what is granted to whom, and which keys were issued. Public data and the operator's: nothing
-//! here is secret, the authorities' keys are elsewhere.
+//! Attribute authorities, what is granted to whom, and which keys were issued. Public data and the
+//! operator's: nothing here is secret, the authorities' keys are elsewhere.
 
 use quiver_ainq::{Suite, UnixTime, VerifiedAuthority};
 use quiver_delivery::attributes::{Grant, KeyIssued};
@@ -11,7 +11,7 @@ use super::tokens::TokenState;
 use super::{Change, Store};
 use crate::error::{Error, Result};
 
-/// How much of a policy goes into the audit table.
+/// Maximum number of a policy's characters in the audit table.
 const TEXT_SHOWN: usize = 200;
 
 /// An authority as the registry has it.
@@ -27,7 +27,7 @@ pub(crate) struct AuthorityRow {
     pub(crate) at: UnixTime,
 }
 
-/// Who is granted something.
+/// Drone with a grant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Grantee {
     /// The drone's serial, which is its token's id.
@@ -68,7 +68,7 @@ pub(crate) struct KeyRow {
     pub(crate) first: UnixTime,
     /// When last.
     pub(crate) last: UnixTime,
-    /// How often.
+    /// Number of issues.
     pub(crate) times: u64,
 }
 
@@ -105,8 +105,8 @@ pub(super) fn shown(text: &str) -> String {
 }
 
 impl Change<'_> {
-    /// Counts a key; the first of a grant's revision is audited as well. A commit that failed halfway may have happened
-    /// after all: the same record once more counts once more and is not audited twice.
+    /// Counts a key; the first of a grant's revision is audited as well. A commit that failed halfway may
+    /// have happened after all: the same record once more counts once more and is not audited twice.
     pub(super) fn attribute_key_issued(&self, record: &KeyIssued) -> Result<()> {
         let KeyIssued { authority, serial, handle, name, revision, at } = record;
         let insert =
@@ -188,8 +188,8 @@ impl Store {
         }
     }
 
-    /// Grants a policy or attributes, `granted` in the scheme's encoding and `text` for people; none to withdraw. Returns
-    /// the revision.
+    /// Grants a policy or attributes, `granted` in the scheme's encoding and `text` for people; `None` to
+    /// withdraw. Returns the revision.
     pub(crate) fn grant(
         &mut self,
         authority: &AuthorityRow,
@@ -210,7 +210,7 @@ impl Store {
         })
     }
 
-    /// What is granted to a drone at an authority now: the text, if anything.
+    /// The grant of a drone at an authority now, as text; `None` if there is none.
     pub(crate) fn granted(&self, authority: &AuthorityRow, serial: &[u8; 16]) -> Result<Option<String>> {
         let query = "SELECT text, granted IS NOT NULL FROM attribute_grant
                      WHERE authority = ?1 AND token_id = ?2 ORDER BY revision DESC LIMIT 1";
@@ -238,8 +238,8 @@ impl Store {
         self.read(|db| db.prepare(query)?.query_map(params![revision], grant)?.collect())
     }
 
-    /// The newest word on every drone at every authority, as the machine wants it, by revision: the last one has the highest
-    /// there is.
+    /// The newest word on every drone at every authority, as the machine wants it, by revision: the last one
+    /// has the highest there is.
     pub(crate) fn newest_grants(&self) -> Result<Vec<Grant>> {
         let query = "SELECT authority, token_id, revision, granted FROM attribute_grant AS newest
                      WHERE revision = (SELECT max(revision) FROM attribute_grant AS any
@@ -282,7 +282,7 @@ impl Store {
         self.read(|db| db.prepare(query)?.query_map([], read)?.collect())
     }
 
-    /// Audits a key that is about to be written to a file: whoever holds the file holds the key.
+    /// Audits a key that is about to be written to a file: a holder of the file has the key.
     pub(crate) fn record_key_file(
         &mut self,
         authority: &str,

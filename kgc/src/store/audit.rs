@@ -1,9 +1,10 @@
 //! The audit table: one line per change, each bound to the one before it by its hash.
 //!
-//! hash = H("quiver/1 audit", previous, seq, at, lp(action), lp(subject), lp(detail)). The chain shows any line that was
-//! changed, put in or taken out before the end. It cannot show that the end was cut off or that all of it was written
-//! anew by somebody who can write the file: for that, note the head elsewhere and give it to `kgc audit --contains`.
-//! Refused requests go to the log only: strangers must not be able to fill the disk.
+//! hash = H("quiver/1 audit", previous, seq, at, lp(action), lp(subject), lp(detail)). The chain shows any
+//! line that was changed, put in or taken out before the end. It cannot show that the end was cut off or that
+//! all of it was written anew by somebody who can write the file: for that, note the head elsewhere and give
+//! it to `kgc audit --contains`. Refused requests go to the log only: strangers must not be able to fill the
+//! disk.
 
 use quiver_ainq::UnixTime;
 use quiver_crypto::Hasher;
@@ -20,7 +21,7 @@ pub(crate) struct Line {
     pub(crate) seq: u64,
     /// When, in seconds since 1970.
     pub(crate) at: UnixTime,
-    /// What happened.
+    /// The action.
     pub(crate) action: String,
     /// To what: a name, a number.
     pub(crate) subject: String,
@@ -47,7 +48,7 @@ impl Line {
     }
 }
 
-/// What came of checking the whole table.
+/// Result of checking the whole table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Checked {
     /// Every line follows from the one before it and every issued key has its line.

@@ -20,8 +20,8 @@ pub(crate) struct Drone {
     pub(crate) groups: Vec<String>,
     /// Serial, which is its token's id; hex.
     pub(crate) serial: String,
-    /// Handle of its public key; hex. At a KGC of a quorum that of the last signature it gave its share to, empty if it
-    /// gave none.
+    /// Handle of its public key; hex. At a KGC of a quorum that of the last signature it gave its share to,
+    /// empty if it gave none.
     pub(crate) handle: String,
     /// When it was enrolled.
     pub(crate) enrolled: UnixTime,
@@ -58,17 +58,17 @@ pub(crate) fn describe_role(role: &Role) -> String {
 pub(crate) struct RevokedDrone {
     /// The order in which they were made.
     pub(crate) seq: u64,
-    /// What the list has to say of the drone.
+    /// The drone's entry of the list.
     pub(crate) revoked: Revoked,
 }
 
-/// What a revocation list has to say of a drone, by its encoded identity if that is known.
+/// A drone's entry of a revocation list, by its encoded identity if that is known.
 pub(super) fn revoked(serial: [u8; 16], identity: Option<Vec<u8>>) -> Revoked {
     let identity = identity.and_then(|identity| Identity::decode(&identity).ok());
     identity.as_ref().map_or(Revoked::unknown(serial), Revoked::from)
 }
 
-/// What stands beside the encoded identity.
+/// Reads the columns beside the encoded identity.
 fn drone_without_identity(row: &Row<'_>) -> rusqlite::Result<Drone> {
     Ok(Drone {
         name: String::new(),
@@ -101,7 +101,8 @@ impl Change<'_> {
         let KgcRecord::Issued { token_id, name, identity, handle, pin, request, reply, at } = record else {
             return Ok(());
         };
-        // A commit that failed halfway may have happened after all: the same once more is fine, anything else is not.
+        // A commit that failed halfway may have happened after all: the same once more is fine, anything else
+        // is not.
         let stored = "SELECT pin FROM issued WHERE token_id = ?1";
         let stored = self.transaction.query_row(stored, params![token_id], |row| row.get::<_, [u8; 32]>(0));
         match self.sql(stored.optional())? {

@@ -1,5 +1,5 @@
-//! The master key of encryption to conditions, who may have which keys, what the operator approved, and which shares were
-//! released. Public data and the operator's: nothing here is secret.
+//! The master key of encryption to conditions, who may have which keys, what the operator approved, and which
+//! shares were released. Public data and the operator's: nothing here is secret.
 
 use quiver_ainq::{Name, Suite, UnixTime};
 use quiver_delivery::release::{Approval, Audience, Pattern, Policy, ReleaseAuthority, ShareReleased};
@@ -62,7 +62,7 @@ pub(crate) struct ShareRow {
     pub(crate) first: UnixTime,
     /// When last.
     pub(crate) last: UnixTime,
-    /// How often.
+    /// Number of releases.
     pub(crate) times: u64,
 }
 
@@ -93,8 +93,8 @@ fn approval(row: &Row<'_>) -> rusqlite::Result<Approval> {
 }
 
 impl Change<'_> {
-    /// Counts a share; the first of a condition's key to a drone is audited as well. The same record once more counts once
-    /// more and is not audited twice.
+    /// Counts a share; the first of a condition's key to a drone is audited as well. The same record once
+    /// more counts once more and is not audited twice.
     pub(super) fn key_share_released(&self, record: &ShareReleased) -> Result<()> {
         let ShareReleased { condition, serial, handle, name, at, .. } = record;
         let insert = "INSERT INTO ibe_share (condition, token_id, name, handle, first_at, last_at, times)
@@ -165,7 +165,8 @@ impl Store {
         self.read(|db| db.query_row(query, [], read).optional())
     }
 
-    /// Says who may have the keys of a pattern's conditions; none to deny them. Returns the revision.
+    /// Sets which drones may have the keys of a pattern's conditions; `None` to deny them. Returns the
+    /// revision.
     pub(crate) fn set_ibe_policy(
         &mut self,
         pattern: &Pattern,
@@ -175,7 +176,7 @@ impl Store {
         self.change(at, |change| change.ibe_policy(pattern, audience))
     }
 
-    /// Approves a condition, or withdraws that. Returns the revision; none if that is the newest word already.
+    /// Approves a condition, or withdraws the approval. Returns the revision; `None` if nothing changed.
     pub(crate) fn set_ibe_approval(
         &mut self,
         condition: &Condition,

@@ -1,5 +1,5 @@
-//! Stores the enrolments that a KGC of a quorum took part in: which request a token is bound to, which keys it contributed to, and
-//! which one the drone proved that it holds.
+//! Stores the enrolments that a KGC of a quorum took part in: which request a token is bound to, which keys
+//! it contributed to, and which one the drone proved that it holds.
 
 use quiver_ainq::UnixTime;
 use quiver_enrolment::KgcRecord;
@@ -33,7 +33,8 @@ impl Change<'_> {
         let KgcRecord::Pinned { token_id, name, identity, pin, request, at } = record else {
             return Ok(());
         };
-        // A commit that failed halfway may have happened after all: the same once more is fine, anything else is not.
+        // A commit that failed halfway may have happened after all: the same once more is fine, anything else
+        // is not.
         let stored = "SELECT request FROM pinned WHERE token_id = ?1";
         let stored = self.transaction.query_row(stored, params![token_id], |row| row.get::<_, [u8; 32]>(0));
         match self.sql(stored.optional())? {

@@ -1,4 +1,5 @@
-//! Policies of admission that the KGC signed, so that the operator can see what drones answer. All of it is public.
+//! Policies of admission that the KGC signed, so that the operator can see what drones answer. All of it is
+//! public.
 
 use quiver_admission::VerifiedPolicy;
 use quiver_ainq::{Suite, UnixTime};
@@ -14,7 +15,7 @@ use crate::error::Result;
 pub(crate) struct AdmissionRow {
     /// Its name.
     pub(crate) name: String,
-    /// Whose leaders may demand it.
+    /// The group whose leaders may demand it.
     pub(crate) group: String,
     /// The authority whose fields it is about.
     pub(crate) authority: String,

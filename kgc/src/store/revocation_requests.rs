@@ -1,4 +1,4 @@
-//! What the operator of a KGC of a quorum wants revoked. The quorum does it once t operators want it.
+//! Revocations requested by the operator of a quorum's KGC. The quorum revokes once t operators request it.
 
 use quiver_ainq::{Revoked, UnixTime};
 use rusqlite::{Row, params};
@@ -8,9 +8,10 @@ use super::drones::{Drone, revoked};
 use crate::error::{Error, Result};
 
 impl Store {
-    /// Notes that this KGC's operator wants a drone revoked, named by its name, or by its serial even if it is not known
-    /// here. Returns serial and name, which is the serial if the drone is not known.
-    /// `told` is what the operator says of a drone that is not: until when its identity is valid, and whether it may lead.
+    /// Notes that this KGC's operator wants a drone revoked, named by its name, or by its serial even if it
+    /// is not known here. Returns serial and name, which is the serial if the drone is not known. `told` is
+    /// what the operator says of a drone that is not: until when its identity is valid, and whether it may
+    /// lead.
     pub(crate) fn request_revocation(
         &mut self,
         which: &str,

@@ -70,7 +70,7 @@ CREATE TRIGGER audit_is_not_changed BEFORE UPDATE ON audit BEGIN SELECT RAISE(AB
 CREATE TRIGGER audit_is_not_cut BEFORE DELETE ON audit BEGIN SELECT RAISE(ABORT, 'the audit table is append-only'); END;
 ";
 
-/// What version 2 brought: attribute authorities.
+/// Tables of version 2: attribute authorities.
 const ATTRIBUTE_TABLES: &str = "
 -- Public. Their secrets are in authorities.state.
 CREATE TABLE attribute_authority (
@@ -106,7 +106,7 @@ CREATE TABLE attribute_key (
 ) STRICT;
 ";
 
-/// What version 3 brought: this KGC as one of a quorum.
+/// Tables of version 3: this KGC as one of a quorum.
 const QUORUM_TABLES: &str = "
 -- A token is bound to one request for ever, in a quorum as at a single KGC.
 CREATE TABLE pinned (
@@ -143,7 +143,7 @@ CREATE VIEW enrolled AS
            at FROM pinned;
 ";
 
-/// What version 4 brought: release of identity keys.
+/// Tables of version 4: release of identity keys.
 const IBE_TABLES: &str = "
 -- What everybody knows of the master key, one row for each version of its shares. The share itself is in ibe.state.
 CREATE TABLE ibe_authority (
@@ -184,7 +184,7 @@ CREATE TABLE ibe_share (
 ) STRICT;
 ";
 
-/// What version 5 brought: policies of admission.
+/// Tables of version 5: policies of admission.
 const POLICY_TABLES: &str = "
 -- Policies that the KGC signed for groups. A drone answers each until it ends.
 CREATE TABLE admission_policy (
@@ -198,7 +198,7 @@ CREATE TABLE admission_policy (
 ) STRICT;
 ";
 
-/// What version 6 brought: which keys drones proved that they hold.
+/// Tables of version 6: keys that drones proved to hold.
 const PROVEN_TABLES: &str = "
 -- A drone proved that it holds this key: its token is good for no other.
 CREATE TABLE proven (
@@ -208,7 +208,7 @@ CREATE TABLE proven (
 ) STRICT;
 ";
 
-/// What version 7 brought: until when a drone has to stay in revocation lists.
+/// Table of version 7: the time until which a drone has to stay in revocation lists.
 const WISH_TABLES: &str = "
 -- What the operator of a KGC of a quorum knows of a drone that is to be revoked and was enrolled with the help of others.
 CREATE TABLE wished_drone (
@@ -218,7 +218,7 @@ CREATE TABLE wished_drone (
 ) STRICT;
 ";
 
-/// What each later version brought, from the second on.
+/// Migrations to each later version, from the second on.
 const STEPS: [&str; 6] =
     [ATTRIBUTE_TABLES, QUORUM_TABLES, IBE_TABLES, POLICY_TABLES, PROVEN_TABLES, WISH_TABLES];
 

@@ -1,6 +1,7 @@
 //! Tokens this registry knows of: recorded when issued here, used, or revoked.
 //!
-//! A token issued elsewhere (the operator's key need not be on the KGC's machine) is known only once it is used.
+//! A token issued elsewhere (the operator's key need not be on the KGC's machine) is known only once it is
+//! used.
 
 use quiver_ainq::{Role, Suite, TokenStatement, UnixTime};
 use rusqlite::{OptionalExtension, Row, params};
@@ -10,7 +11,7 @@ use super::drones::describe_role;
 use super::{Change, Drone, Store};
 use crate::error::{Error, Result};
 
-/// What became of a token.
+/// State of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum TokenState {
@@ -45,7 +46,7 @@ pub(crate) struct Token {
     pub(crate) name: Option<String>,
     /// When it can no longer be used, if known.
     pub(crate) expiry: Option<UnixTime>,
-    /// What became of it.
+    /// Its state.
     pub(crate) state: TokenState,
 }
 
@@ -97,8 +98,8 @@ impl Store {
         Ok(())
     }
 
-    /// Refuses an ordinal that another leader of the group holds or may still enrol under: two leaders with one ordinal open the same
-    /// terms, and members who follow the one do not follow the other.
+    /// Refuses an ordinal that another leader of the group holds or may still enrol under: two leaders with
+    /// one ordinal open the same terms, and members who follow the one do not follow the other.
     pub(crate) fn refuse_taken_ordinal<S: Suite>(&self, role: &Role, now: UnixTime) -> Result<()> {
         let Role::Leader { group, ordinal } = role else { return Ok(()) };
         let taken = |by: String| Err(Error::OrdinalTaken { group: group.to_string(), ordinal: *ordinal, by });
