@@ -1,9 +1,9 @@
 //! Anonymous members: admitted by a key exchange that proves a policy and nothing else.
 //!
-//! What such an exchange gives both sides, W, takes the place of the pairwise secret T, and everything after
-//! that is as for other members. But no identity, no public key and no spare point stand behind it, so the
-//! membership is the leader's of one term alone: it is not in the roster's hash, in no replica, and in no
-//! term that is opened later. It ends at a time that is known when it begins.
+//! W, the key that both sides have from such an exchange, takes the place of the pairwise secret T, and
+//! everything after that is as for other members. But the membership has no identity, no public key and no
+//! spare point, so it exists in one term of this leader alone: it is not in the roster's hash, in no replica,
+//! and in no term that is opened later. It ends at a time that is known when it begins.
 
 use core::fmt;
 

@@ -1,8 +1,8 @@
 //! Statements of the KGC about an authority: name, scheme, public parameters and delivery point.
 //!
 //! Attribute keys, identity-based keys and certificates of policies come from schemes of their own, with
-//! master keys of their own. What everybody must know of such an authority is one statement of the KGC with
-//! purpose `parameters`, so that leaders and edges verify it offline, from a file or from whoever carries it:
+//! master keys of their own. The public part of such an authority is one statement of the KGC with purpose
+//! `parameters`, so that leaders and edges verify it offline, from a file or from any peer:
 //!
 //! ```text
 //! body      = lp("authority") ‖ lp(kind) ‖ lp(name) ‖ lp(scheme) ‖ A ‖ lp(schema) ‖ lp(parameters)

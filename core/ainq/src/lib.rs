@@ -21,7 +21,7 @@
 //! | [`header`], [`group_key`] | what an epoch says, when it is believed, and the key it brings |
 //! | [`leadership`], [`membership`] | a group from the leader's side and from an edge's |
 //! | [`tree`] | the key hierarchy, and what its members are sent |
-//! | [`anonymous`] | members without a name, let in by an exchange over hidden attributes |
+//! | [`anonymous`] | anonymous members, admitted by an exchange over hidden attributes |
 //! | [`traffic`] | messages under the group key |
 //! | [`equivocation`] | evidence against a leader that contradicts itself |
 //! | [`paper`] | the seven algorithms as published, unauthenticated, for experiments |

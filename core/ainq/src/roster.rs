@@ -1,9 +1,9 @@
 //! The roster of a group: public keys by slot, and evicted serials.
 //!
-//! A roster is public and replicated. Its hash stands in every header, so whoever holds a roster with that
+//! A roster is public and replicated. Its hash stands in every header, so any leader with a roster of that
 //! hash can take over the group. It is a Merkle root over the slots, bound to the set of evicted serials; a
 //! change costs O(log N). Spare points are not part of it, nor are [anonymous](crate::anonymous) members:
-//! they hold slots, but only in the term of the leader that let them in.
+//! they hold slots, but only in the term of the leader that admitted them.
 
 mod merkle;
 mod vacancies;
@@ -141,7 +141,7 @@ impl<S: Suite> Roster<S> {
         self.members.get(slot).is_some() || self.anonymous.contains_key(&slot)
     }
 
-    /// Frees a slot, whoever held it.
+    /// Frees a slot, whichever drone held it.
     pub(crate) fn vacate(&mut self, slot: Slot) {
         if self.anonymous.remove(&slot).is_some() {
             self.vacancies.release(slot);
@@ -267,7 +267,8 @@ impl<S: Suite> Roster<S> {
     /// Computes every member's implicit public key Y that was not computed yet: one multiplication each, once
     /// per drone.
     ///
-    /// A leader that opens a term needs them. A member whose Y is the identity is taken out of the roster; its slot is returned.
+    /// A leader that opens a term needs them. A member whose Y is the identity is taken out of the roster;
+    /// its slot is returned.
     pub fn prepare(&mut self, deployment: &Deployment<S>) -> Vec<Slot> {
         let mut impossible = Vec::new();
         for (slot, member) in self.members.iter_mut() {
