@@ -12,8 +12,8 @@ use crate::{AbeError, Authority, Terms, Universe};
 ///
 /// A scheme. In a key-policy scheme [`KeyTerms`](Self::KeyTerms) is an access tree and
 /// [`CiphertextTerms`](Self::CiphertextTerms) a set of attributes; in a ciphertext-policy scheme it is the
-/// other way round. The encapsulations are secure against chosen plaintexts only: whoever opens what others
-/// may have touched re-encapsulates and compares, as envelopes do.
+/// other way round. The encapsulations are secure against chosen plaintexts only: a caller that opens
+/// ciphertexts from others re-encapsulates and compares, as envelopes do.
 pub trait Scheme: Sized + Copy + Debug + Send + Sync + 'static {
     /// The scheme's name, which domains and encodings contain.
     const ID: &'static str;

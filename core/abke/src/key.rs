@@ -1,11 +1,11 @@
 //! Public keys of clients, before and after verification.
 //!
-//! A key is known up to a factor: all its points times one scalar are a key with the same secrets. So whoever
-//! receives one multiplies it once more, by the cofactor (`1 − x`, 64 bits), and works with what comes out,
+//! A key is known up to a factor: all its points times one scalar are a key with the same secrets. So the
+//! receiver of a key multiplies it once more, by the cofactor (`1 − x`, 64 bits), and works with the result,
 //! which lies in the subgroup whatever was sent. This is done for each point of its own and takes half the
 //! time of a check. A point whose order divides the cofactor becomes the identity, and is refused with it. g,
 //! h and u are moved when a key is read; the e_j, which are hundreds, when it is known that the authority
-//! signed those three: whoever sends points at random has nothing else computed for him.
+//! signed those three: a sender of random points causes no other computation.
 
 use alloc::vec::Vec;
 use core::fmt;

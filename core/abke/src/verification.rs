@@ -8,16 +8,16 @@
 //! Two sides that differ for one client and slot are equal in the sum for one weight in 2^128.
 //!
 //! There are two of them. The first is about the slots of g, h and u: four Miller loops, before anything is
-//! computed with the hundreds of other points, tell whoever sends points of his own making. The second is
-//! about the attributes of those who passed: m + 1 loops. Whichever fails is repeated for each client alone,
-//! so that what k clients cost grows with k and no faster, whatever they send.
+//! computed with the hundreds of other points, detect a client with points of its own making. The second is
+//! about the attributes of those who passed: m + 1 loops. A check that fails is repeated for each client
+//! alone, so that the cost of k clients grows with k and no faster, whatever they send.
 //!
 //! # Signatures outside the subgroup
 //! The M are in G1. A σ is known to be on the curve, and that is enough. Let σ = σ' + T, with σ' in G1 and T
-//! of an order that divides the cofactor (r does not divide it, so every point is such a sum). What the
-//! equation is evaluated on is (1 − x)·Σ w·σ = (1 − x)·Σ w·σ': the T are gone, since 1 − x multiplies every
-//! point into the subgroup. So the equation says that the σ' are signatures, whatever the T; and a signature
-//! is used for nothing but this equation. Somebody who adds a T marks his own key, once.
+//! of an order that divides the cofactor (r does not divide it, so every point is such a sum). The equation
+//! is evaluated on (1 − x)·Σ w·σ = (1 − x)·Σ w·σ': the T are gone, since 1 − x multiplies every point into
+//! the subgroup. So the equation says that the σ' are signatures, whatever the T; and a signature is used for
+//! nothing but this equation. A client that adds a T marks its own key, once.
 
 use alloc::vec::Vec;
 use core::fmt;

@@ -8,8 +8,8 @@ use crate::arena::Arena;
 
 /// The leaves of a formula that are used, and the gates on the way to them.
 ///
-/// Every gate on the way takes exactly as many children as its threshold, so no leaf can be left out. Whoever
-/// shares secrets gives each child of a gate its place, 1 for the leftmost, as the x at which a polynomial is
+/// Every gate on the way takes exactly as many children as its threshold, so no leaf can be left out. Secret
+/// sharing gives each child of a gate its place, 1 for the leftmost, as the x at which a polynomial is
 /// evaluated: [`gates`](Self::gates) lists these places.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {

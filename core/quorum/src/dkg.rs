@@ -11,13 +11,13 @@
 //! finish     x_i = Σ f_j(i)  (refreshing: the old x_i + Σ f_j(i), where every f_j(0) = 0)
 //! ```
 //!
-//! Every message is checked as it arrives. One that is refused changes nothing, and the error says who sent
-//! it; whoever is told so ends the ceremony, because no key can be made without one of the n. Receiving the
-//! same message again is fine. Senders are whom the channel has authenticated.
+//! Every message is checked as it arrives. One that is refused changes nothing, and the error names its
+//! sender; the caller then ends the ceremony, because no key can be made without one of the n. Receiving the
+//! same message again is fine. Senders are authenticated by the channel.
 //!
-//! A state can be stored, encrypted, and read back after a crash; it then sends the same bytes again. What a
-//! KGC draws comes from one seed, so the seed is what is stored. Whoever has it, and the shares the KGC
-//! received, has its new share: erase it once the ceremony is over.
+//! A state can be stored, encrypted, and read back after a crash; it then sends the same bytes again. All
+//! randomness of a KGC comes from one seed, so the seed is what is stored. The seed and the shares that the
+//! KGC received give its new share: erase the seed once the ceremony is over.
 //!
 //! As with every key generation of Pedersen's kind, the last to deal can bias P_pub a little (Gennaro et al.,
 //! J. Cryptology 2007); what it cannot do is know x.

@@ -2,7 +2,7 @@
 //!
 //! Source: Stinson, Wei, *Combinatorial repairability for threshold schemes*, Designs, Codes and Cryptography
 //! 2018 (the enrolment scheme), as `frost-core` has it in `keys::repairable`. Deviation: the helpers commit
-//! to what they send, so that whoever lies is named; without that, all one sees is that the sum is wrong.
+//! to their messages, so that a liar is named; without that, only the sum is seen to be wrong.
 //!
 //! | symbol | here |
 //! |---|---|

@@ -70,7 +70,8 @@ pub fn multiply(scalar: &[u8; 32], us: &[[u8; 32]]) -> Zeroizing<Vec<[u8; 32]>> 
 ///
 /// RFC 7748, section 5: the 32 bytes of the scalar are little-endian and clamped (which changes nothing in
 /// one that is clamped already); the highest bit of u is ignored, and a u from p = 2^255 − 19 on is taken
-/// modulo p. A point of small order gives 32 zeros: whoever makes a key of the result has to refuse them.
+/// modulo p. A point of small order gives 32 zeros: a caller that derives a key from the result has to refuse
+/// them.
 ///
 /// On vectors, one point costs as much as eight, and up to 128 points share an inversion: the more there are
 /// at once, the better.

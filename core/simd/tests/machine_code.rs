@@ -54,7 +54,7 @@ fn objdump(arguments: &[&str]) -> Option<String> {
     Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The machine code of the ladder in this executable; none without objdump.
+/// The machine code of the ladder in this executable; `None` without objdump.
 fn disassembly() -> Option<Vec<Instruction>> {
     let symbols = objdump(&["--syms", "--demangle"])?;
     let symbol =

@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::AbeError;
 
-/// Why an envelope was not sealed or not opened. The variants state the fact; none carries a secret.
+/// Error of sealing or opening an envelope. The variants state the fact; none carries a secret.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum EnvelopeError {

@@ -1,8 +1,8 @@
 //! An attribute that a policy uses more than once must not give away differences of shares.
 //!
 //! The policy is "2 of (alpha, alpha or charlie, bravo)", shared by a line f with f(0) the secret: alpha has
-//! f(1) and f(2), bravo has f(3). Who has bravo alone is not let in. But f(0) = f(3) + 3·(f(1) − f(2)), so
-//! whoever knows what the two leaves of alpha differ by gets in with bravo alone.
+//! f(1) and f(2), bravo has f(3). A holder of bravo alone does not satisfy it. But f(0) = f(3) + 3·(f(1) −
+//! f(2)), so a holder of bravo alone who knows the difference of alpha's two leaves opens it.
 
 use quiver_abe::{FabeoCp, FabeoKp, PublicEncoding, Scheme, SecretEncoding};
 use quiver_pairing::{G1, G2, Group, Gt, Scalar, pairing, pairing_product, scalar_decode, scalar_random};

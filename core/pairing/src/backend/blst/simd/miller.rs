@@ -15,7 +15,7 @@ use crate::{G1, G2, Gt};
 /// With fewer points, blst is as fast.
 const FEW: usize = 8;
 
-/// The points' lines; none of few points, of the identity, and of a point with a line through (0, 0), of
+/// The points' lines; `None` for few points, for the identity, and for a point with a line through (0, 0), of
 /// which there are next to none.
 pub(in super::super) fn prepare(points: &[G2]) -> Option<Lines> {
     let lanes = if points.len() < FEW { None } else { Lanes::detect() }?;
