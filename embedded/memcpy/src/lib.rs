@@ -1,8 +1,8 @@
 //! Copying and comparing memory on a Cortex-M4, 32 and 4 bytes at a time.
 //!
-//! What compilers make of `memcpy` for this processor moves a word with four instructions. Following a group
-//! copies some kilobytes for each new key, so an image that names this crate (`use quiver_memcpy as _`)
-//! copies with a quarter of an instruction for a byte: its functions take the place of the weak ones of
+//! Compilers' `memcpy` for this processor moves a word with four instructions. Following a group copies some
+//! kilobytes for each new key, so an image that names this crate (`use quiver_memcpy as _`) copies with a
+//! quarter of an instruction for a byte: its functions take the place of the weak ones of
 //! `compiler_builtins`. On a host it is empty; the functions of a linked image are tested in emulation
 //! (`embedded/emulation/tests/assembly.rs`).
 //!

@@ -1,9 +1,9 @@
 //! Attribute keys: fetched from the authorities beside the KGC, through the gateway, and kept with the state.
 //!
 //! The fetch is a machine of its own beside the drone's. While it runs, the board asks its gateway for the
-//! KGCs, and what they say is for this machine. It is begun at every start and by `fetch`; until every
-//! authority has answered it is begun again, later and later: whoever is on the way to the KGC can make
-//! refusals, and a list without authorities.
+//! KGCs, and their answers are for this machine. It is begun at every start and by `fetch`; until every
+//! authority has answered it is begun again, later and later: an attacker between the board and the KGC can
+//! forge refusals, and a list without authorities.
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};

@@ -118,7 +118,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
             Destination::Peer(peer) => self.connections.number(peer).map(LinkDestination::Peer),
         };
         if let Some(to) = to {
-            // What cannot be sent is lost, which the machine expects; the endpoint counts it.
+            // A message that cannot be sent is lost, which the machine expects; the endpoint counts it.
             let _ = self.endpoint.send(&ToGateway::Transmit { to, payload });
         }
     }
