@@ -248,7 +248,7 @@ impl Plan {
             .map_err(|error| format!("--admission: {error} (the fields are {FIELDS})"))
     }
 
-    /// The numbers of the quorum; none for a single KGC.
+    /// The numbers of the quorum; `None` for a single KGC.
     pub fn quorum(&self) -> Option<Parameters> {
         Parameters::new(self.kgcs, self.threshold).ok()
     }

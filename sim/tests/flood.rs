@@ -1,4 +1,4 @@
-//! Floods of a small group, in this process. Times are for whoever measures on a quiet machine.
+//! Floods of a small group, in this process. Times count on a quiet machine only.
 
 use std::time::Duration;
 
@@ -42,9 +42,9 @@ fn members_have_every_key_while_strangers_publish_and_ask_to_join() {
         // One answer to one question, and none of it from the group.
         assert!(line.answers <= 2 * line.messages, "{}: {} answers", line.name(), line.answers);
     }
-    // Who forges a join is cut off at once and comes back as somebody else, until its address's allowance is
-    // spent. Beyond it are penalties for what came over connections that were open, and one that is allowed
-    // every 37.5 s.
+    // A forger of joins is disconnected at once and comes back under another key, until its address's
+    // allowance is spent. Beyond it are penalties for messages on connections that were open, and one that is
+    // allowed every 37.5 s.
     let joins = report.lines.last().unwrap();
     let penalised: u64 = report.lines.iter().map(|line| line.penalised).sum();
     assert!((16..=24).contains(&penalised), "{penalised}");
@@ -54,7 +54,7 @@ fn members_have_every_key_while_strangers_publish_and_ask_to_join() {
 #[test]
 fn members_have_every_key_while_forged_keys_are_shown_and_drones_come_without_a_name() {
     let report = flooded(&[Flood::Keys, Flood::Anonymous]);
-    // Whoever is new comes before the forgers, with whom it shares an address.
+    // New drones come before the forgers, with whom they share an address.
     let [quiet, anonymous, keys] = &report.lines[..] else { panic!("{:?}", report.lines) };
     assert!(quiet.anonymous && quiet.members == 4);
     assert!(keys.messages > 2 && keys.penalised > 2 && keys.joined == 0, "{keys:?}");

@@ -93,7 +93,7 @@ fn virtual_run_gives_rows_and_one_seed_gives_the_same_ones() {
         assert!(output.status.success(), "{output:?}");
         let mut summary: Value = serde_json::from_slice(&output.stdout).unwrap();
         for row in summary["operations"].as_array_mut().unwrap() {
-            // What depends on the machine.
+            // Fields that depend on the machine.
             row["cpu_s"] = Value::Null;
             row["leader_cpu_s"] = Value::Null;
         }

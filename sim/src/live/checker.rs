@@ -28,7 +28,7 @@ pub(crate) struct Checker {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sent {
     pub(crate) number: u32,
-    /// The drone that sent it; none for the leader.
+    /// The drone that sent it; `None` for the leader.
     pub(crate) by: Option<u32>,
     /// The drones that shall receive it.
     pub(crate) audience: BTreeSet<u32>,

@@ -2,10 +2,10 @@
 //! join, or show forged keys, and many anonymous joins at once.
 //!
 //! Everything runs in one process: leader, members, attackers. Attackers are nodes of their own, with keys
-//! that nobody knows, send what was built before, and keep to a rate as somebody behind a line of their own
-//! would. Whoever is cut off comes back under another key, some times a second; all of them, and the members,
-//! come from one address. Every group is measured quiet first, and then under each flood; what counts is by
-//! how much the 99th percentile grows.
+//! that nobody knows, send messages built before, and keep to a rate like that of an attacker with a line of
+//! its own. A disconnected attacker comes back under another key, some times a second; all of them, and the
+//! members, come from one address. Every group is measured quiet first, and then under each flood; the result
+//! is the growth of the 99th percentile.
 
 mod attacker;
 
@@ -210,7 +210,7 @@ impl FloodCounters {
 /// A line of the table.
 #[derive(Clone, Debug, Serialize)]
 pub struct FloodMeasurement {
-    /// The flood; none for the quiet run that it is compared with.
+    /// The flood; `None` for the quiet run that it is compared with.
     pub flood: Option<Flood>,
     /// Whether the leader demands a policy.
     pub anonymous: bool,

@@ -53,7 +53,7 @@ pub struct RunPlan {
     pub admission: Option<String>,
     /// Whether the leader is switched off and on again.
     pub restart_leader: bool,
-    /// The radio; none: links as [`LinkFaults::SOUND`].
+    /// The radio; `None`: links as [`LinkFaults::SOUND`].
     pub air: Option<AirSetup>,
     /// The radio for enrolment and joins, before all nodes change to `air` for the rest. `None`: `air`.
     pub depot: Option<AirSetup>,

@@ -116,7 +116,7 @@ impl RadioPlan {
 /// Options for reading a scenario.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// Bytes of memory its world may take; none: unknown.
+    /// Bytes of memory its world may take; `None` if unknown.
     pub memory: Option<u64>,
     /// A seed in place of the file's.
     pub seed: Option<u64>,

@@ -12,10 +12,10 @@ use crate::{Error, Result};
 /// Forms a group of the founder and one member per name, warmed pair by pair. Gives the founder and one
 /// member from the middle.
 ///
-/// A pair is added in one commit; the first of it joins, commits and is dropped
-/// again; the founder and the member from the middle follow. Before each pair `proceed` is asked, with the
-/// number of those who are in, whether to go on; none if it says no. The members that are dropped check each
-/// signature that this process has not checked before.
+/// A pair is added in one commit; the first of it joins, commits and is dropped again; the founder and the
+/// member from the middle follow. Before each pair `proceed` is asked, with the number of members, whether to
+/// go on; returns `None` if it refuses. The members that are dropped check each signature that this process
+/// has not checked before.
 ///
 /// # Errors
 /// [`Error::Mls`] if the library refuses; [`Error::TooFew`] for fewer than two names.

@@ -10,9 +10,9 @@
 //! | `lsw` | key policy, large universe | FABEO22 KP, GPSW06 |
 //! | `ac17` | key policy and ciphertext policy, large universe | FABEO22 KP and CP |
 //!
-//! What stands against whom it does not favour: rabe encrypts a message of 32 bytes with AES where we derive
-//! a secret of 32 bytes; it reads policies from text in key generation and decryption, where we hold them
-//! parsed; its curve is of 254 bits where ours is of 381, so each of its field operations is cheaper.
+//! Differences between the two: rabe encrypts a message of 32 bytes with AES where we derive a secret of 32
+//! bytes; it reads policies from text in key generation and decryption, where we hold them parsed; its curve
+//! is of 254 bits where ours is of 381, so each of its field operations is cheaper.
 //!
 //! `prepared` has made fixed-base tables beforehand, as an authority or a frequent sender does.
 

@@ -94,7 +94,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Medians of the times, bytes of the last run; none of nothing.
+    /// Medians of the times, bytes of the last run; `None` without samples.
     pub(super) fn of(samples: &[Sample]) -> Option<Self> {
         let last = samples.last()?;
         let optional = |pick: fn(&Sample) -> Option<f64>| {

@@ -3,10 +3,9 @@
 //! Source: Kate, Zaverucha, Goldberg, *Constant-Size Commitments to Polynomials and Their Applications*,
 //! ASIACRYPT 2010.
 //!
-//! **Insecure test setup.** The powers of τ are drawn by whoever runs the experiment, who then knows τ, and
-//! who knows τ opens a commitment to anything. A real setup is a ceremony after which nobody knows it.
-//! Nothing outside this experiment uses KZG: Quiver's quorums check shares with Feldman's commitments, which
-//! need no setup.
+//! **Insecure test setup.** The experiment itself draws the powers of τ, and a holder of τ opens a commitment
+//! to anything. A real setup is a ceremony after which nobody knows τ. Nothing outside this experiment uses
+//! KZG: Quiver's quorums check shares with Feldman's commitments, which need no setup.
 
 use std::borrow::Cow;
 

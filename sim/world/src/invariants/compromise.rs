@@ -35,9 +35,8 @@ struct CompromisedNode<S: Suite> {
     /// The epoch held at the capture. Older ones must stay closed.
     held: Option<Epoch>,
     /// Whether it kept the pair with which its term was opened: for up to a minute, so that of two competing
-    /// terms the higher can be followed. For so long, whatever was opened with that pair is open to whoever
-    /// takes the drone, however far apart the rounds are (a leader's first term after a start leaps over
-    /// many).
+    /// terms the higher can be followed. For so long, all that was opened with that pair is open to a captor
+    /// of the drone, however far apart the rounds are (a leader's first term after a start leaps over many).
     keeps_used_pair: bool,
     public: DronePublicKey<S>,
     secret: S::Scalar,

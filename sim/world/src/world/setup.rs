@@ -53,7 +53,7 @@ pub struct Setup {
     pub edge_timing: EdgeTiming,
     /// Faults of the links at first.
     pub faults: LinkFaults,
-    /// The radio between the nodes; none: links have all the time and frames they need.
+    /// The radio between the nodes; `None`: links have all the time and frames they need.
     pub air: Option<AirSetup>,
     /// Whether to hash every step into one trace.
     pub traced: bool,
