@@ -42,7 +42,7 @@ pub fn policy(bytes: &[u8]) {
     canonical(bytes, PolicyStatement::decode(bytes), PolicyStatement::body);
     let signed = SignedPolicy::<S>::decode(bytes);
     if let Ok(signed) = signed.clone() {
-        // Whoever signed it.
+        // Valid or not, whichever key signed it.
         let _ = signed.verify(&S::scene().deployment);
     }
     canonical(bytes, signed, SignedPolicy::encode);

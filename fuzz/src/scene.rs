@@ -41,7 +41,7 @@ pub(crate) const NOW: Now = Now { monotonic: Duration::from_secs(10), unix: STAR
 /// As what each knows the other.
 pub(crate) const PEER: Peer = Peer(1);
 
-/// What a machine sends and reports.
+/// Drains the messages and events of a machine.
 pub(crate) fn drain<M: Machine>(machine: &mut M) -> (Vec<Vec<u8>>, Vec<M::Event>) {
     let outputs = Outputs::of(machine);
     (outputs.effects.sent.into_iter().map(|(_, bytes)| bytes).collect(), outputs.events)
