@@ -16,7 +16,7 @@ use crate::{Error, Result, private_file};
 /// The longest line, in bytes: an attribute key in hex, with the statement about its authority.
 const LIMIT: u64 = 2 * 1024 * 1024;
 
-/// What a line holds.
+/// Content of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// An issued token with its secret.

@@ -24,7 +24,7 @@ pub fn format(time: UnixTime) -> String {
     humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(time)).to_string()
 }
 
-/// What `apart` of `heard` others have another time than this machine at `now`, the middle one of them
+/// Report that `apart` of `heard` others have another time than this machine at `now`, the middle one of them
 /// `ahead` seconds ahead.
 pub fn disagreement(now: UnixTime, (apart, heard): (usize, usize), ahead: i64) -> String {
     let theirs = format(now.saturating_add_signed(ahead));

@@ -167,7 +167,8 @@ async fn read_line(stream: &mut UnixStream) -> std::result::Result<Vec<u8>, Stri
     }
 }
 
-/// Asks the service that runs with `data_dir`; none if none runs, for what can also be done without it.
+/// Calls the service that runs with `data_dir`; `None` if no service runs, for commands that also work
+/// without it.
 ///
 /// # Errors
 /// Those of [`call`] but [`Error::NotRunning`].

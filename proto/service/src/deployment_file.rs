@@ -1,7 +1,7 @@
 //! The public file that says which deployment this is: name, suite, master public key, where the KGCs are.
 //!
 //! `kgc init` writes it; leaders, edges and operators take it with `--deployment FILE`. It holds no secret,
-//! but whoever can change it can name another KGC, so it travels like any trust anchor: compare the
+//! but an attacker that can change it can name another KGC, so it travels like any trust anchor: compare the
 //! fingerprint.
 
 use std::path::Path;
@@ -41,7 +41,7 @@ macro_rules! with_suite {
 pub struct KgcEntry {
     /// Its FROST identifier; 1 for a single KGC.
     pub id: KgcId,
-    /// Its transport identity, in a quorum: whoever else answers at its addresses is not talked to.
+    /// Its transport identity, in a quorum: other peers at its addresses are disconnected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<String>,
     /// Where it listens, as multiaddresses: `/dns4/kgc.example/tcp/7000`.
@@ -71,8 +71,8 @@ pub struct DeploymentFile {
     pub master: String,
     /// H(suite, name, P_pub), hex; for people to compare. Checked against the rest.
     pub fingerprint: String,
-    /// What the KGCs of a quorum have signed about their public shares, hex; none for a single KGC. Drones
-    /// get the newest from the KGCs themselves.
+    /// Statement of a quorum about its public shares, hex; `None` for a single KGC. Drones get the newest
+    /// from the KGCs themselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quorum: Option<String>,
     /// The KGCs.
@@ -197,7 +197,7 @@ impl DeploymentFile {
     }
 }
 
-/// Whose state file it is: that of `role` in this deployment.
+/// Owner of a state file: `role` in this deployment.
 pub fn owner<S: Suite>(deployment: &Deployment<S>, role: &str) -> Owner {
     Owner {
         role: role.into(),

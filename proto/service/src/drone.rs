@@ -1,5 +1,5 @@
-//! What the programs of edges and leaders share: settings, subcommands, the state file, the running service, and what is done
-//! with the keys that a drone fetches from the KGCs.
+//! Parts that edges' and leaders' programs share: settings, subcommands, the state file, the running service,
+//! and the use of the keys that a drone fetches from the KGCs.
 //!
 //! | module | what it has |
 //! |---|---|

@@ -1,5 +1,4 @@
-//! What can go wrong around a service. Every message names the file and what to do next; none contains a
-//! secret.
+//! Errors around a service. Every message names the file and what to do next; none contains a secret.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,7 +16,7 @@ pub enum Error {
     /// The operating system refused.
     #[error("cannot {action} {path}: {source}")]
     Io {
-        /// What was tried, as a verb.
+        /// The action tried, as a verb.
         action: &'static str,
         /// With which file.
         path: PathBuf,
@@ -29,7 +28,7 @@ pub enum Error {
         "no space left to write {path}; free some on that file system and the service goes on (nothing acknowledged was lost)"
     )]
     DiskFull {
-        /// What was being written.
+        /// The file being written.
         path: PathBuf,
     },
     /// Others may read or write a file that holds secrets.
@@ -88,9 +87,9 @@ pub enum Error {
     WrongProtection {
         /// The state file.
         path: PathBuf,
-        /// What protects it.
+        /// The protection of the file.
         sealed_by: &'static str,
-        /// What was offered.
+        /// The protection offered.
         given: &'static str,
         /// The flag that is right.
         flag: &'static str,
@@ -102,9 +101,9 @@ pub enum Error {
     Foreign {
         /// The state file.
         path: PathBuf,
-        /// Whose it is.
+        /// The owner found.
         found: String,
-        /// Who we are.
+        /// The owner expected.
         expected: String,
     },
     /// Not a state file at all.
@@ -130,7 +129,7 @@ pub enum Error {
         path: PathBuf,
         /// Where the damage shows.
         offset: u64,
-        /// What does not hold.
+        /// The part that is damaged.
         what: &'static str,
     },
     /// A token or key file that does not decode.
@@ -138,7 +137,7 @@ pub enum Error {
     Garbled {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         what: String,
     },
     /// Nothing opens the state file: no flag, no environment variable, no terminal.
@@ -149,7 +148,7 @@ pub enum Error {
     BadProtection {
         /// Where it came from.
         origin: String,
-        /// What is wrong with it (never the secret).
+        /// The fault (never the secret).
         reason: String,
     },
     /// The configuration does not make sense.
@@ -183,7 +182,7 @@ pub enum Error {
     Control {
         /// The socket.
         socket: PathBuf,
-        /// What happened instead.
+        /// The failure.
         reason: String,
     },
     /// The address for metrics and health cannot be listened on.
@@ -201,7 +200,7 @@ pub enum Error {
         role: String,
         /// The address that was asked.
         address: SocketAddr,
-        /// What happened instead.
+        /// The failure.
         reason: String,
     },
     /// The service runs and does not do its work.

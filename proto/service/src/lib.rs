@@ -1,6 +1,6 @@
-//! What the Quiver services share: encrypted state files, the secrets that open them, layered configuration,
-//! logging, shutdown, the local socket through which a command line talks to the running process, and the
-//! HTTP endpoint of metrics and health.
+//! Foundation of the Quiver services: encrypted state files, the secrets that open them, layered
+//! configuration, logging, shutdown, the local socket through which a command line talks to the running
+//! process, and the HTTP endpoint of metrics and health.
 //!
 //! Nothing in here knows a role's machine or a message. Randomness comes from the operating system: this
 //! crate is on the driver's side of the line.

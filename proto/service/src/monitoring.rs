@@ -75,11 +75,11 @@ struct Watched {
 
 impl Watched {
     fn probe(&self) -> MutexGuard<'_, Probe> {
-        // It is replaced as a whole: whoever panicked left it whole.
+        // It is replaced as a whole: a thread that panicked left it whole.
         self.probe.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks; none if the loop does not answer.
+    /// Checks readiness; `None` if the loop does not answer.
     async fn look(&self) -> Option<Readiness> {
         let looking = (self.probe())();
         timeout(self.look_time, looking).await.ok()

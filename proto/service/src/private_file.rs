@@ -17,7 +17,7 @@ const NOT_THE_OWNER: u32 = 0o077;
 const GROUP_READS: u32 = 0o040;
 
 /// Creates a directory for the owner alone (mode 0700), with its parents, unless it is there. One that is
-/// there must not be writable by others: whoever can write to it could swap the files in it.
+/// there must not be writable by others: they could swap the files in it.
 pub fn create_directory(path: &Path) -> Result<()> {
     DirBuilder::new()
         .recursive(true)
@@ -43,8 +43,8 @@ pub fn refuse_if_open_to_others(path: &Path, file: &File) -> Result<()> {
     Ok(())
 }
 
-/// Whether root handed the file over by its group, as Kubernetes does with secrets for whoever is not root:
-/// the group is this process's way in then, and no right of others.
+/// Whether root handed the file over by its group, as Kubernetes does with secrets for processes that are not
+/// root: the group is this process's access then, and no right of others.
 fn is_handed_over(metadata: &fs::Metadata) -> bool {
     const ROOT: u32 = 0;
     let me = fs::metadata("/proc/self").map_or(ROOT, |process| process.uid());
@@ -169,7 +169,7 @@ pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// An exclusive lock, held as long as this value (and so the process) lives. The kernel lets go of it even
+/// An exclusive lock, held as long as this value (and so the process) lives. The kernel releases it even
 /// after `kill -9`. It is a file of its own because an atomically replaced file is a new file each time.
 #[derive(Debug)]
 pub struct Lock {

@@ -1,4 +1,4 @@
-//! What opens a state file: a passphrase (stretched with Argon2id, once per start) or a key file.
+//! Secrets that open a state file: a passphrase (stretched with Argon2id, once per start) or a key file.
 //!
 //! Never a flag's value: other users see command lines. Never logged, never in an error.
 

@@ -24,8 +24,9 @@
 //!   acknowledged, so nothing that depends on it left this machine, and opening drops it. Any other damage is
 //!   an error, never a guess.
 //!
-//! Not protected: whoever can write the disk can put back an older file. Nothing on the same disk can prevent
-//! that; the protocol is built so that an old state repeats no nonce and accepts no old epoch from others.
+//! Not protected: an attacker that can write the disk can put back an older file. Nothing on the same disk
+//! can prevent that; the protocol is built so that an old state repeats no nonce and accepts no old epoch
+//! from others.
 
 mod frame;
 mod header;
@@ -52,7 +53,7 @@ const FILE_LIMIT: u64 = 1 << 30;
 /// A journal below this size, in bytes, is never called outgrown.
 const SMALL_JOURNAL: u64 = 1 << 20;
 
-/// Whose state a file holds. Written in clear in its header, and authenticated.
+/// Owner of a state file. Written in clear in its header, and authenticated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
     /// The role: `kgc`, `leader`, `edge`.
@@ -92,7 +93,7 @@ pub struct StateFile {
     /// Bytes acknowledged; anything behind them is the rest of a failed append.
     acknowledged: u64,
     snapshot: u64,
-    /// How long the file may become, in bytes.
+    /// Maximum length of the file, in bytes.
     limit: u64,
     /// The file was replaced, but the directory may not know it for good yet.
     directory_unsynced: bool,
@@ -211,7 +212,7 @@ impl StateFile {
         if records.is_empty() {
             return Ok(());
         }
-        // What is appended to a file that the directory forgets would be lost with it.
+        // Records appended to a file that the directory forgets would be lost with it.
         self.sync_directory()?;
         let (frame, chain) = self.chain.seal(&self.path, records, random())?;
         if self.acknowledged.saturating_add(frame.len() as u64) > self.limit {
@@ -270,7 +271,7 @@ impl StateFile {
     }
 }
 
-/// What the frames of a file hold.
+/// Content of a file's frames.
 struct Read {
     records: Records,
     acknowledged: usize,

@@ -26,7 +26,7 @@ pub struct Message<'a> {
     pub group: &'a str,
     /// The application's channel.
     pub channel: &'a str,
-    /// Who sent it: a name if signed, a slot otherwise.
+    /// The sender: a name if signed, a slot otherwise.
     pub from: &'a str,
     /// Whether the sender signed. If not, only "a member sent it" is certain.
     pub signed: bool,
@@ -49,8 +49,7 @@ impl Message<'_> {
             object["text"] = text.into();
             return object.to_string();
         }
-        // Whoever may speak to the group must not be able to drive our terminal: control characters are
-        // spelled out.
+        // A sender to the group must not be able to drive our terminal: control characters are spelled out.
         let content = match text {
             Some(text) => text.chars().flat_map(spelled).collect(),
             None => format!("0x{}", hex::encode(self.data)),

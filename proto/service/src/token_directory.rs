@@ -2,8 +2,8 @@
 //!
 //! A drone takes a token by renaming it, which only one can do, to `NAME.token.MARK` with a mark that it
 //! keeps in its data directory; so it finds its own again after a crash. Once it has enrolled it empties the
-//! file: the name stays, so that whoever fills the directory does not issue it twice. Whoever can read the
-//! directory can take any token in it.
+//! file: the name stays, so that the operator who fills the directory does not issue it twice. Anybody with
+//! read access to the directory can take any token in it.
 
 use std::fs::{self, File};
 use std::io;
@@ -14,7 +14,7 @@ use rand::rngs::OsRng;
 
 use crate::{Error, Result, private_file};
 
-/// How names of tokens end that nobody has taken.
+/// Suffix of tokens that no drone has taken.
 const FREE: &str = ".token";
 /// Name of the mark in the data directory.
 const MARK: &str = "token.mark";
@@ -57,7 +57,7 @@ pub fn spend(directory: &Path, data_dir: &Path) -> Result<()> {
         return Ok(());
     }
     let mark = mark(data_dir)?;
-    // First the mark: whoever is enrolled must not look for its token again.
+    // First the mark: a drone that is enrolled must not look for its token again.
     fs::remove_file(&path).map_err(|source| Error::io("remove", &path, source))?;
     for name in names(directory)?.iter().filter(|name| name.ends_with(&format!("{FREE}.{mark}"))) {
         let token = directory.join(name);
@@ -88,7 +88,7 @@ fn names(directory: &Path) -> Result<Vec<String>> {
     names.collect::<io::Result<_>>().map_err(read)
 }
 
-/// What this drone's tokens are marked with.
+/// The mark of this drone's tokens.
 fn mark(data_dir: &Path) -> Result<String> {
     let path = data_dir.join(MARK);
     if path.exists() {

@@ -73,9 +73,9 @@ pub struct Certified {
     pub fingerprint: String,
     /// The fields and their values.
     pub fields: Option<String>,
-    /// Until when, seconds since 1970.
+    /// End of its validity, seconds since 1970.
     pub valid_until: Option<UnixTime>,
-    /// How it stands.
+    /// Its state.
     pub standing: CredentialState,
 }
 
@@ -115,7 +115,7 @@ fn inspect<S: Suite>(entry: &Entry<S>, now: UnixTime) -> std::result::Result<Ins
     Ok((Some(terms.describe(credential.attributes())), Some(until), standing))
 }
 
-/// When the first of the periods ends that anything held is of; none if nothing held ends.
+/// End of the first period of anything held; `None` if nothing held ends.
 pub(crate) fn first_end<S: Suite>(keyring: &Keyring<S>) -> Option<UnixTime> {
     let end = |entry: &Entry<S>| {
         let terms = Terms::of(&entry.authority).ok()?;
@@ -124,8 +124,8 @@ pub(crate) fn first_end<S: Suite>(keyring: &Keyring<S>) -> Option<UnixTime> {
     keyring.entries_of(KIND).filter_map(end).min()
 }
 
-/// How long to wait until a period that ends then has ended for the KGC too; `share` of a tenth of that longer, so that not all drones
-/// come at once.
+/// Time to wait until a period that ends at `end` has ended for the KGC too; longer by `share` of a tenth, so
+/// that not all drones ask at once.
 pub(crate) fn until_next(end: UnixTime, now: UnixTime, share: f64) -> Duration {
     /// Clocks differ.
     const MARGIN: u64 = 2;

@@ -1,6 +1,7 @@
 //! Envelopes for the programs of edges and leaders: sealing and opening files, and sending to the group.
 //!
-//! The same work is done in the running service, which has the state file open, and without one, by whoever can open it.
+//! The same work is done in the running service, which has the state file open, and without one, by any
+//! program that can open the file.
 
 mod arguments;
 mod authority;
@@ -42,7 +43,7 @@ impl<S: Suite> Holder<S> {
         Ok(Self { deployment: keys.deployment().clone(), keyring: keys.keyring()?, keypair, revocations })
     }
 
-    /// Somebody without a state file: seals without a signature, and opens with keys that are files.
+    /// A caller without a state file: seals without a signature, and opens with keys that are files.
     #[must_use]
     pub fn nobody(deployment: Deployment<S>) -> Self {
         let (keyring, revocations) = (Keyring::default(), RevocationList::empty());

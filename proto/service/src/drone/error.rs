@@ -1,4 +1,4 @@
-//! What can go wrong at a drone, in words that say what to do, each with its exit code.
+//! Errors of a drone: messages that say what to do, each with its exit code.
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -38,9 +38,9 @@ pub enum Error {
         "the state in the data directory is of the leader of group {stored}, not {given}; use another --data-dir"
     )]
     OtherGroup {
-        /// Whose it is.
+        /// The owner stored.
         stored: String,
-        /// Whose it is to be.
+        /// The owner expected.
         given: String,
     },
     /// No state and no token.
@@ -103,7 +103,7 @@ pub enum Error {
     Envelope {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The error.
         error: EnvelopeError,
     },
     /// A message out of the middle of a session, which its opening alone makes readable.
@@ -126,7 +126,7 @@ pub enum Error {
     AgeFile {
         /// The file, or the stream.
         file: String,
-        /// What is wrong.
+        /// The error.
         error: AgeError,
     },
     /// Bytes would go to a terminal.

@@ -148,9 +148,9 @@ impl<S: Suite> KeyClient<S> {
         }
     }
 
-    /// Fetches in the background, again and again until every authority has answered in one fetch, and once more whenever
-    /// what is held has ended; ends if nothing does. A refusal ends it as little as a list without authorities: whoever is on
-    /// the way to the KGC can make both.
+    /// Fetches in the background, again and again until every authority has answered in one fetch, and once
+    /// more whenever a held key has ended; returns if no key ends. Neither a refusal nor a list without
+    /// authorities stops it: an attacker between drone and KGC can forge both.
     pub async fn keep_fetched(&self, keypair: &DroneKeypair<S>) {
         let mut again = AGAIN;
         loop {
@@ -316,7 +316,7 @@ impl<M: Machine<Record = Infallible, Event: Send>> Host<M> for EventSender<M::Ev
     }
 
     fn event(&mut self, _: &M, event: M::Event) {
-        // Whoever listened may have given up.
+        // The listener may have stopped.
         let _ = self.0.send(event);
     }
 }

@@ -189,7 +189,7 @@ fn listed<'a>(conditions: impl Iterator<Item = &'a Condition>) -> String {
     conditions.map(Condition::as_str).collect::<Vec<_>>().join(", ")
 }
 
-/// Runs what waits for files, and for whoever is at the other end of a pipe.
+/// Runs blocking work: files, and pipes whose other end may be slow.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     let done = tokio::task::spawn_blocking(work).await;
     done.unwrap_or_else(|error| Err(Error::Io(std::io::Error::other(error))))

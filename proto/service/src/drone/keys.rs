@@ -42,7 +42,7 @@ impl<S: Suite> Keys<S> {
         &self.deployment
     }
 
-    /// Tells of every change, for whoever has the keys in use.
+    /// Watches changes of the keys, for users of them.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
@@ -77,7 +77,7 @@ impl<S: Suite> Keys<S> {
         Ok(changed)
     }
 
-    /// The newest revocation list that was fetched from the KGC, as it was signed; none before the first.
+    /// The newest revocation list fetched from the KGC, as signed; `None` before the first.
     pub fn revocations(&self) -> Option<Vec<u8>> {
         locked(&self.state).attachment(REVOCATIONS).map(<[u8]>::to_vec)
     }

@@ -1,4 +1,4 @@
-//! What a drone's service prints on standard output: events, messages, envelopes.
+//! Prints a drone's service on standard output: events, messages, envelopes.
 
 use quiver_ainq::Name;
 use quiver_envelope::EnvelopeEvent;

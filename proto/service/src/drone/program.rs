@@ -1,4 +1,4 @@
-//! What differs between the program of an edge and that of a leader.
+//! Interface for the differences between the programs of an edge and of a leader.
 
 use std::time::Duration;
 

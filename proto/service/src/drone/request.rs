@@ -1,4 +1,4 @@
-//! What subcommands ask of a drone's running service, and the answers.
+//! Requests of subcommands to a drone's running service, and the answers.
 
 use std::time::Duration;
 

@@ -77,7 +77,7 @@ where
     P: Primary + Send + Sync + 'static,
     Command<P>: Send,
 {
-    /// Puts them together. Whoever hosts the machine says over `failures` why something was not sent.
+    /// Makes the running drone. The machine's host reports over `failures` why something was not sent.
     pub fn new(
         machine: Handle<Drone<P>>,
         client: KeyClient<P::Suite>,
@@ -158,7 +158,7 @@ where
                         Request::Keys(request) => running.answer(request).await,
                         Request::Seal(job) => running.seal(job).await,
                     };
-                    // Whoever asked may have gone.
+                    // The caller may have stopped waiting.
                     let _ = answer.send(answered);
                 });
             }

@@ -1,4 +1,4 @@
-//! Export of requests to whoever collects traces: OTLP, protobuf over HTTP.
+//! Exports requests to a collector of traces: OTLP, protobuf over HTTP.
 //!
 //! A request is the span `request` that `quiver-net` puts around everything that is done and logged about
 //! one; its id is the trace's, so that a collector joins what all services did for it, and the log lines are

@@ -1,4 +1,4 @@
-//! What the endpoint answers: one GET per connection.
+//! HTTP endpoint of metrics and health: one GET per connection.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ pub(super) async fn serve(mut stream: TcpStream, watched: &Watched) {
     let answer = match timeout(TRANSFER_TIME, read(&mut stream)).await {
         Ok(Some(request)) => answer(watched, &request).await,
         Ok(None) => text("400 Bad Request", "not an HTTP request\n"),
-        // Whoever is that slow will not read an answer either.
+        // A client that slow will not read an answer either.
         Err(_) => return,
     };
     let Answer { status, kind, body } = answer;
@@ -58,7 +58,7 @@ pub(super) async fn serve(mut stream: TcpStream, watched: &Watched) {
     }
 }
 
-/// Reads the head of a request; none if it is not one, or too long.
+/// Reads the head of a request; `None` if it is no request, or too long.
 async fn read(stream: &mut TcpStream) -> Option<Request> {
     let mut head = Vec::with_capacity(1024);
     while head.len() < HEAD_LIMIT {
@@ -101,7 +101,7 @@ fn describe(readiness: &Readiness) -> String {
     readiness.reasons.iter().map(|reason| format!("{reason}\n")).collect()
 }
 
-/// What could not be looked at is as old as the last look.
+/// Metrics that could not be read are as old as the last reading.
 async fn metrics(watched: &Watched) -> Answer {
     watched.look().await;
     let mut body = String::new();

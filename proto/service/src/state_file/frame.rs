@@ -25,7 +25,7 @@ pub(super) struct Chain {
     previous_tag: [u8; aead::TAG_LEN],
 }
 
-/// What stands at the end of the acknowledged part of a file.
+/// End of the acknowledged part of a file.
 pub(super) enum Next {
     /// A good frame of so many bytes.
     Frame { length: usize, records: Records },

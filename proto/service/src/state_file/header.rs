@@ -23,7 +23,7 @@ const VERSION: u16 = 1;
 pub(super) const DOMAIN: &str = "quiver/1 state file";
 const NAME_LIMIT: usize = 256;
 
-/// How the key comes about.
+/// Source of the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Seal {
     /// A key file.

@@ -1,4 +1,4 @@
-//! What a drone makes of an authority's answer, and of none.
+//! Tests of a drone's reaction to an authority's answer, and to none.
 
 use std::sync::Mutex;
 

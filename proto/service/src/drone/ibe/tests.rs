@@ -15,7 +15,7 @@ const DAWN: &str = "not-before/2026-12-01T06:00:00Z";
 struct Released {
     share: MasterShare,
     conditions: Vec<&'static str>,
-    /// What to say of the others.
+    /// Error for other conditions.
     otherwise: fn(String) -> Error,
     /// Those that a drone has.
     held: Vec<&'static str>,

@@ -96,7 +96,7 @@ impl<S: Suite> IdentityKeys<S> {
         Ok(locked(&self.state).attach(ATTACHMENT, &kept.encode())?)
     }
 
-    /// The newest statement about the master key, verified; none if none was ever fetched.
+    /// The newest statement about the master key, verified; `None` if none was ever fetched.
     ///
     /// # Errors
     /// [`Error::Keyring`].

@@ -34,7 +34,7 @@ pub enum KeyCall {
 }
 
 impl KeyCall {
-    /// How long the answer may take.
+    /// Maximum time for the answer.
     pub fn time_limit(&self) -> Duration {
         match self {
             Self::Key { wait, .. } => USUAL_TIME.saturating_add(Duration::from_secs(*wait)),
@@ -48,7 +48,7 @@ impl KeyCall {
 pub struct KeyLine {
     /// The condition.
     pub condition: String,
-    /// The key, hex; none where only the conditions were asked for. Secret.
+    /// The key, hex; `None` if only the conditions were asked for. Secret.
     pub key: Option<String>,
 }
 
@@ -67,7 +67,7 @@ impl Drop for KeyLine {
 /// The answer to any of the calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyReport {
-    /// The signed statement about the master key, hex; none if it is not known.
+    /// The signed statement about the master key, hex; `None` if it is not known.
     pub statement: Option<String>,
     /// Keys.
     pub keys: Vec<KeyLine>,
@@ -106,7 +106,7 @@ impl KeyReport {
         self.keys.iter().filter_map(|line| line.condition.parse().ok()).collect()
     }
 
-    /// Whether what was asked for came.
+    /// Checks that the request succeeded.
     ///
     /// # Errors
     /// [`Error::NotReleased`], [`Error::TooFewShares`].
