@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// How a disk is doing.
+/// State of a disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DiskState {
     /// It takes every record.
@@ -24,7 +24,7 @@ impl fmt::Display for DiskState {
     }
 }
 
-/// What a disk keeps.
+/// Retention of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
     /// Every record.
@@ -38,11 +38,11 @@ pub enum Keep {
 /// The disk of one node.
 #[derive(Clone, Debug)]
 pub struct Disk<R> {
-    /// What it holds, the newest last.
+    /// Its records, the newest last.
     pub records: Vec<R>,
-    /// What it keeps.
+    /// Its retention.
     pub keep: Keep,
-    /// How it is doing.
+    /// Its state.
     pub state: DiskState,
 }
 

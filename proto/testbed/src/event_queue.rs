@@ -10,7 +10,7 @@ pub struct QueuedEvent<E> {
     pub at: u64,
     /// The how-manieth event it is that was ever planned.
     pub number: u64,
-    /// What is to happen.
+    /// The event.
     pub event: E,
 }
 

@@ -22,10 +22,10 @@ use crate::{
 
 /// More steps than any test takes: the machines keep each other busy for ever.
 const MAX_STEPS: u32 = 2_000_000;
-/// How long a test waits for something to come about, in virtual time.
+/// Maximum time for which a test waits, in virtual time.
 pub const PATIENCE: Duration = Duration::from_secs(300);
 
-/// What names a node.
+/// Name of a node.
 pub trait Id: Copy + Ord + Debug {}
 
 impl<N: Copy + Ord + Debug> Id for N {}
@@ -33,7 +33,7 @@ impl<N: Copy + Ord + Debug> Id for N {}
 /// A message on its way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet<N> {
-    /// Who sent it.
+    /// The sender.
     pub from: N,
     /// For whom it is.
     pub to: N,
@@ -46,7 +46,7 @@ pub struct Packet<N> {
 /// Called for every message that is sent; gives what is delivered in its place.
 pub type Tamper<N> = Box<dyn FnMut(Packet<N>) -> Vec<Packet<N>>>;
 
-/// What is to happen.
+/// Event of the net.
 enum Event<N> {
     /// A packet arrives over this connection of its receiver. `None`: over whichever there is then.
     Arrival(Packet<N>, Option<(N, Peer)>),
@@ -82,13 +82,16 @@ pub struct Net<N> {
     pub recording: bool,
     /// Every message that was ever sent, before anybody tampered with it.
     pub recorded: Vec<Packet<N>>,
-    /// Who wanted whom disconnected for good. The connection stays, so that a test goes on.
+    /// Pairs (a, b) where a asked for b to be disconnected for good. The connection stays, so that a test
+    /// goes on.
     pub blocked: Vec<(N, N)>,
-    /// Who wanted whom disconnected for a while, and for what. The connection stays, so that a test goes on.
+    /// Pairs (a, b) where a asked for b to be disconnected for a while, and the reason. The connection stays,
+    /// so that a test goes on.
     pub penalized: Vec<(N, N, Misdeed)>,
-    /// Who wanted whose group messages passed on from then on, or no more. It makes no difference.
+    /// Pairs (a, b) where a asked for b's group messages to be relayed from then on, or no more. It makes no
+    /// difference.
     pub relayed: Vec<(N, N, bool)>,
-    /// What was sent although nobody was there to hear it.
+    /// Messages that no node was there to receive.
     pub unheard: Vec<(N, Destination)>,
     /// Work that machines let their drivers do, the oldest first. It is done when no message is to arrive,
     /// and outlives its machine.
@@ -132,12 +135,12 @@ impl<N: Id> Net<N> {
         Duration::from_nanos(self.now)
     }
 
-    /// What right clocks say that started with the net.
+    /// Readings of correct clocks that started with the net.
     pub fn clock(&self) -> Now {
         Now { monotonic: self.time(), unix: EPOCH_START + self.now / 1_000_000_000 }
     }
 
-    /// What a node's clocks say.
+    /// Readings of a node's clocks.
     ///
     /// # Panics
     /// If there is no such node.
@@ -264,7 +267,7 @@ impl<N: Id> Net<N> {
         self.peers.get(&(at, of)).copied()
     }
 
-    /// Whom a node knows under this handle, if they are connected.
+    /// The node behind this handle at another, if they are connected.
     pub fn behind(&self, at: N, peer: Peer) -> Option<N> {
         self.behind.get(&(at, peer)).copied()
     }
@@ -540,7 +543,7 @@ impl<N: Id> Net<N> {
         }
     }
 
-    /// What a node sent before it crashed is on its way; then the others notice.
+    /// Messages that a node sent before it crashed are on their way; then the others notice.
     fn bury(&mut self, id: N) {
         let faults = self.network.faults();
         let noticed = self.now + nanos(faults.delay + faults.jitter);
@@ -551,7 +554,7 @@ impl<N: Id> Net<N> {
         }
     }
 
-    /// Who hears what a node publishes: all subscribers that somebody can pass it on to.
+    /// Receivers of a node's publications: all subscribers that can be reached by relays.
     fn audience(&self, from: N) -> Vec<N> {
         let hears = |id: &N| *id != from && self.alive(*id) && self.route(from, *id).is_some();
         self.subscribers.iter().copied().filter(hears).collect()

@@ -25,7 +25,7 @@ pub struct Burst {
     pub loss: f64,
 }
 
-/// What links do to messages. Probabilities are per message and receiver.
+/// Faults of links. Probabilities are per message and receiver.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkFaults {
     /// Shortest time under way.
@@ -94,7 +94,7 @@ pub struct Arrival {
     pub payload: Arc<[u8]>,
 }
 
-/// What was sent, what arrived, what did not.
+/// Counts of messages sent, delivered and lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Messages handed to the network, one for every receiver.
@@ -135,7 +135,7 @@ impl<N: Copy + Ord> Network<N> {
         }
     }
 
-    /// What the links do to messages.
+    /// Faults of the links.
     pub fn faults(&self) -> &LinkFaults {
         &self.faults
     }
@@ -181,7 +181,7 @@ impl<N: Copy + Ord> Network<N> {
         !silent(from) && !silent(to) && !self.partitions.iter().any(|partition| partition.stops(from, to))
     }
 
-    /// What was sent and what became of it.
+    /// Counts of messages sent, delivered and lost.
     pub fn traffic(&self) -> Traffic {
         self.traffic
     }
@@ -192,7 +192,7 @@ impl<N: Copy + Ord> Network<N> {
         delays.min().map_or(0, nanos)
     }
 
-    /// What becomes of a message: nothing, one copy, or two.
+    /// Carries a message over a link, which delivers nothing, one copy, or two.
     pub fn carry(&mut self, from: N, to: N, payload: &Arc<[u8]>, arrive: &mut dyn FnMut(Arrival)) {
         self.traffic.sent += 1;
         self.traffic.bytes += payload.len() as u64;

@@ -10,12 +10,12 @@ use crate::{CompactRng, Disk, DiskState, EPOCH_START, Keep};
 
 /// The shortest time between two wake-ups, in nanoseconds: a machine that asks for the past does not spin.
 const SHORTEST: u64 = 1_000_000;
-/// How soon a driver tries a failed write again, in nanoseconds.
+/// Pause before a driver tries a failed write again, in nanoseconds.
 const RETRY_WRITE: u64 = 500_000_000;
 /// No deadline.
 pub const NEVER: u64 = u64::MAX;
 
-/// What a node is fed.
+/// Input of a node.
 #[derive(Debug)]
 pub enum Stimulus<C> {
     /// It was switched on: a machine may have outputs before its first input.
@@ -26,7 +26,7 @@ pub enum Stimulus<C> {
     Connected(Peer, Route),
     /// A connection is gone.
     Disconnected(Peer),
-    /// Who handed the message over, by which way it came, and the message.
+    /// A message: the peer that delivered it, its way, its bytes.
     Received(Peer, Via, Arc<[u8]>),
     /// The machine may be a copy of what it was before.
     Resumed,
@@ -45,11 +45,11 @@ struct FaultState<M: Machine> {
 pub struct SimNode<M: Machine> {
     /// The machine, while the node is switched on.
     pub machine: Option<Box<M>>,
-    /// What survives a crash.
+    /// Records that survive a crash.
     pub disk: Disk<M::Record>,
     /// Its random numbers, of this life.
     pub rng: CompactRng,
-    /// How often it was started.
+    /// Number of its starts.
     pub life: u32,
     /// When it wants to be woken, in nanoseconds of virtual time.
     pub deadline: u64,
@@ -71,7 +71,7 @@ pub struct FaultInjection<'a> {
     pub crash_after: &'a mut Option<u32>,
     /// See [`SimNode::skew`].
     pub skew: &'a mut i64,
-    /// How its disk is doing.
+    /// State of its disk.
     pub disk: &'a mut DiskState,
 }
 
@@ -129,7 +129,7 @@ impl<M: Machine> SimNode<M> {
         self.faults = None;
     }
 
-    /// What its clocks say.
+    /// Readings of its clocks.
     pub fn clock(&self, now: u64) -> Now {
         let unix = (EPOCH_START + now / 1_000_000_000).saturating_add_signed(self.skew);
         Now { monotonic: Duration::from_nanos(now.saturating_sub(self.boot)), unix }
@@ -214,7 +214,7 @@ impl<M: Machine> SimNode<M> {
             self.deadline = now + RETRY_WRITE;
             return;
         }
-        // What the machine wanted before it stalled, then what it missed.
+        // The outputs from before the machine stalled, then the inputs it missed.
         self.step_running(now, Stimulus::Start, sink);
         let mut backlog = faults.backlog.into_iter();
         for missed in backlog.by_ref() {

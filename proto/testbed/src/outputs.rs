@@ -1,4 +1,4 @@
-//! What a machine wants at once, by kind.
+//! Outputs of a machine at one step, by kind.
 
 use std::time::Duration;
 
@@ -10,16 +10,16 @@ use crate::{Disk, Keep};
 /// More outputs than any one input may cause.
 const MAX_OUTPUTS: u32 = 100_000;
 
-/// What a machine wants of its driver; in order within each kind.
+/// Outputs of a machine for its driver; in order within each kind.
 #[derive(Debug, Default)]
 pub struct Effects {
     /// Messages, and for whom they are.
     pub sent: Vec<(Destination, Vec<u8>)>,
-    /// Whom to disconnect for good.
+    /// Peers to disconnect for good.
     pub blocked: Vec<Peer>,
-    /// Whom to disconnect for a while, and for what.
+    /// Peers to disconnect for a while, and the reason.
     pub penalized: Vec<(Peer, Misdeed)>,
-    /// Whose group messages are passed on from now on, or no more.
+    /// Peers whose group messages are relayed from now on, or no more.
     pub relayed: Vec<(Peer, bool)>,
     /// Work to be done elsewhere.
     pub jobs: Vec<Job>,
@@ -30,11 +30,11 @@ pub struct Effects {
 /// All that a machine wants at once.
 #[derive(Debug)]
 pub struct Outputs<M: Machine> {
-    /// What it makes durable.
+    /// Records to make durable.
     pub records: Vec<M::Record>,
-    /// What it reports.
+    /// Events reported.
     pub events: Vec<M::Event>,
-    /// What is for its driver.
+    /// Outputs for its driver.
     pub effects: Effects,
     /// When it wants to be woken.
     pub deadline: Option<Duration>,

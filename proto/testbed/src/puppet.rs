@@ -1,4 +1,4 @@
-//! A machine that sends what it is told to and reports what happens to it: for whoever a test plays itself.
+//! A machine that sends messages on command and reports its inputs: for a peer that a test plays itself.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -10,7 +10,7 @@ use rand_core::CryptoRngCore;
 #[derive(Debug, Default)]
 pub struct Puppet(VecDeque<Output<PuppetEvent, Infallible>>);
 
-/// What happened to a puppet.
+/// Event of a puppet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PuppetEvent {
     /// A connection stands.

@@ -8,13 +8,13 @@ use quiver_machine::{Finished, Machine, Now};
 
 use crate::{Effects, FaultInjection, Outputs, SimNode, Stimulus};
 
-/// How many events are shown when a test fails.
+/// Number of events shown when a test fails.
 const SHOWN: usize = 6;
 
 /// A node, and all that it reported so far.
 pub struct TestNode<M: Machine> {
     pub(super) sim: SimNode<M>,
-    /// What it reported, over all its lives.
+    /// Its events, over all its lives.
     pub events: Vec<M::Event>,
 }
 
@@ -29,7 +29,7 @@ impl<M: Machine> TestNode<M> {
         self.sim.machine.as_deref_mut()
     }
 
-    /// How often it was started.
+    /// Number of its starts.
     pub fn lives(&self) -> u32 {
         self.sim.life
     }

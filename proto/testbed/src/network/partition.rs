@@ -59,7 +59,7 @@ pub struct Partition<N> {
 }
 
 impl<N: Copy + Ord> Partition<N> {
-    /// What `from` sends does not reach `to`; the other way is open.
+    /// Messages of `from` do not reach `to`; the other way is open.
     pub fn one_way(from: NodeSet<N>, to: NodeSet<N>) -> Self {
         Self { from, to, both_ways: false }
     }
