@@ -30,7 +30,7 @@ impl<K: Ord> RateLimiter<K> {
         if !wait.is_zero() {
             return Err(wait);
         }
-        // Who is not remembered has a full bucket: only buckets that are full again are forgotten.
+        // A peer that is not remembered has a full bucket: only buckets that are full again are forgotten.
         if self.full.len() >= MAX_REMEMBERED && !self.full.contains_key(&key) {
             self.full.retain(|_, full| *full > now);
             if self.full.len() >= MAX_REMEMBERED {

@@ -16,7 +16,7 @@ use crate::threshold::QuorumSuite;
 #[derive(Clone, Debug)]
 pub struct Kgcs<S: Suite> {
     ids: Vec<KgcId>,
-    /// How they are asked. Only who names a quorum links the arithmetic of quorums.
+    /// Selection of the KGCs that are asked. Only callers that name a quorum link the arithmetic of quorums.
     select: fn(Backoff) -> Box<dyn KgcSelection<S>>,
 }
 

@@ -9,9 +9,9 @@
 //! ```
 //!
 //! New shares are in force, and old ones erased, at a member that has received from each of the n its own
-//! confirmation that its shares are durable. Nobody's word but that of all can make it erase shares, and no
-//! word at all can make it drop new ones that it has confirmed; so whoever lies can delay a refresh, but
-//! leaves every honest member with shares that go with those of all other honest members.
+//! confirmation that its shares are durable. Only the confirmations of all can make it erase shares, and no
+//! message can make it drop new ones that it has confirmed; so a liar can delay a refresh, but leaves every
+//! honest member with shares that go with those of all other honest members.
 //!
 //! Every message leaves only after the state that it depends on is durable, and a member's randomness in a
 //! session comes from one stored seed: after a crash it sends the same again. A member that leaves a session

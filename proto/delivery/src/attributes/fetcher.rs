@@ -211,7 +211,7 @@ impl<S: Suite> Fetcher<S> {
                 let grant = match &response {
                     // §4.2: no grant is known there: the drone keeps its key, and with it the mark.
                     KeyResponse::Nothing => self.known(statement.fingerprint()).and_then(|(_, grant)| *grant),
-                    // §4.2: whoever stores the keys erases this one.
+                    // §4.2: the application that stores the keys erases this one.
                     KeyResponse::Withdrawn => None,
                     KeyResponse::Held { grant } | KeyResponse::Key { grant, .. } => Some(*grant),
                 };

@@ -214,7 +214,7 @@ impl<S: Suite> Kgc<S> {
         for (what, len, limit) in self.revocation_usage().fills() {
             self.out.event(KgcEvent::RevocationListFills { what, len, limit });
         }
-        // §12.3: whoever asked before gets it at once; others see its number in a header, and ask.
+        // §12.3: peers that asked before get it at once; others see its number in a header, and ask.
         for (peer, max_len) in self.listeners.clone() {
             self.answer(peer, &RevocationQuery { number: number.saturating_sub(1), max_len });
         }

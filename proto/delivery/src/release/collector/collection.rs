@@ -140,7 +140,7 @@ impl<S: Suite> Collection<S> {
         };
         let shared: BTreeSet<_> = self.shares().into_iter().map(|(_, share)| share.index()).collect();
         let told: BTreeSet<_> = told.flatten().filter(|kgc| !shared.contains(kgc)).collect();
-        // §4.3: whoever sits on a connection can claim to be a KGC: another that has not answered yet may be
+        // §4.3: an attacker on a connection can claim to be a KGC: another that has not answered yet may be
         // it.
         let may_be_told = |link: &Link| {
             let answered =

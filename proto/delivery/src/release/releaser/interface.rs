@@ -50,7 +50,7 @@ pub struct HoldingError {
 /// Configuration of a releaser.
 #[derive(Debug)]
 pub struct ReleaseConfig<S: Suite> {
-    /// The share; none before there is a master key.
+    /// The share; `None` before there is a master key.
     pub holding: Option<Holding<S>>,
     /// The newest policy of every pattern. Without any, nothing is released.
     pub policies: Vec<Policy>,
