@@ -89,8 +89,8 @@ pub(crate) struct EnrollArgs {
     /// The token to enrol with (mode 0600); needed at the first start
     #[arg(long, value_name = "FILE")]
     pub(crate) token: Option<PathBuf>,
-    /// Directory of tokens, of which the first start takes one that nobody has taken: for containers that are started from one
-    /// description
+    /// Directory of tokens, of which the first start takes one that nobody has taken: for containers that are
+    /// started from one description
     #[arg(long, value_name = "DIR", conflicts_with = "token")]
     pub(crate) token_dir: Option<PathBuf>,
     /// Address of a KGC, in place of those in the deployment file; may be repeated
@@ -114,19 +114,21 @@ pub(crate) struct RunArgs {
     /// The group to join; default: the one joined before, or the only one in the drone's identity
     #[arg(long, value_name = "GROUP", value_parser = name)]
     pub(crate) group: Option<String>,
-    /// Fetch the attribute keys and credentials granted to this drone at the start, in the background; credentials again in
-    /// each period
+    /// Fetch the attribute keys and credentials granted to this drone at the start, in the background;
+    /// credentials again in each period
     #[arg(long)]
     pub(crate) attributes: bool,
-    /// Join anonymously: prove to the leader that this drone's certified fields satisfy what it demands (`leader serve --admission`), and
-    /// nothing else. Every membership has a transport key and connection of its own, ends with the credential's period, and signs nothing.
-    /// Credentials are fetched from the KGC in each period
+    /// Join anonymously: prove to the leader that this drone's certified fields satisfy what it demands
+    /// (`leader serve --admission`), and nothing else. Every membership has a transport key and connection of
+    /// its own, ends with the credential's period, and signs nothing. Credentials are fetched from the KGC in
+    /// each period
     #[arg(long)]
     pub(crate) anonymous: bool,
     /// With --anonymous: the authority that certified the fields, if there are several
     #[arg(long, value_name = "NAME", value_parser = name)]
     pub(crate) authority: Option<String>,
-    /// With --anonymous: how often one leader's demand is answered in a period, restarts included [default: 8]
+    /// With --anonymous: how often one leader's demand is answered in a period, restarts included [default:
+    /// 8]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) answers: Option<u32>,
     #[command(flatten)]

@@ -1,5 +1,6 @@
-//! The three services as separate processes on loopback: enrol, join, speak; `kill -9` of each role and recovery; metrics and health; two
-//! processes of one identity; what bad tokens, state files, passphrases, ports and clocks get; and a scan of everything logged for secrets.
+//! The three services as separate processes on loopback: enrol, join, speak; `kill -9` of each role and
+//! recovery; metrics and health; two processes of one identity; what bad tokens, state files, passphrases,
+//! ports and clocks get; and a scan of everything logged for secrets.
 
 #[path = "three_processes/admitting.rs"]
 mod admitting;
@@ -359,7 +360,8 @@ fn full_disk_silences_an_edge_until_there_is_room() {
     let bench = TestDeployment::new();
     let kgc = bench.kgc(ANY);
     let at = kgc.address();
-    // Long names make the state larger than the limit below, which is 512 or 1,024 bytes, depending on the shell.
+    // Long names make the state larger than the limit below, which is 512 or 1,024 bytes, depending on the
+    // shell.
     let (name, groups) = ("n".repeat(64), ["a", "b", "c", "d", "e"].map(|letter| letter.repeat(64)));
     let groups: Vec<_> = groups.iter().flat_map(|group| ["--group", group]).collect();
     let token = bench.token(&name, &groups);

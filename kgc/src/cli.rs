@@ -110,8 +110,8 @@ pub(crate) struct InitArgs {
 /// Flags of the service.
 #[derive(Args, Debug, Serialize)]
 pub(crate) struct ServeArgs {
-    /// Where to listen: /ip4/0.0.0.0/tcp/7000 (the default), /ip4/0.0.0.0/udp/7000/quic-v1; port 0 lets the system
-    /// choose; may be repeated
+    /// Where to listen: /ip4/0.0.0.0/tcp/7000 (the default), /ip4/0.0.0.0/udp/7000/quic-v1; port 0 lets the
+    /// system choose; may be repeated
     #[arg(short, long, value_name = "MULTIADDR")]
     pub(crate) listen: Vec<String>,
     #[command(flatten)]
@@ -124,8 +124,8 @@ pub(crate) struct AuditArgs {
     /// Print JSON, one object per line
     #[arg(long)]
     pub(crate) json: bool,
-    /// Also require that the chain contains this hash, noted at an earlier time: shows that nothing before it was
-    /// changed and that it was not cut off
+    /// Also require that the chain contains this hash, noted at an earlier time: shows that nothing before it
+    /// was changed and that it was not cut off
     #[arg(long, value_name = "HASH")]
     pub(crate) contains: Option<String>,
 }
@@ -143,7 +143,8 @@ pub(crate) enum OperatorCommand {
         /// Prefix of the two files
         #[arg(short, long, value_name = "PREFIX", default_value = "operator")]
         out: PathBuf,
-        /// Group and hash functions: ristretto255, or bls12-381-g1, which is not constant-time; the deployment's must be the same
+        /// Group and hash functions: ristretto255, or bls12-381-g1, which is not constant-time; the
+        /// deployment's must be the same
         #[arg(long, value_name = "SUITE", default_value_t)]
         suite: SuiteKind,
     },
@@ -187,8 +188,8 @@ pub(crate) struct IssueArgs {
     /// Which of the group's leaders: no two leaders of a group may have the same
     #[arg(long, value_name = "N", default_value_t = 1, requires = "leads")]
     pub(crate) ordinal: u16,
-    /// Issue tokens for NAME-1 to NAME-N, into the directory --out; whose token is or was there already gets no other. Ordinals
-    /// of leaders count up from --ordinal
+    /// Issue tokens for NAME-1 to NAME-N, into the directory --out; whose token is or was there already gets
+    /// no other. Ordinals of leaders count up from --ordinal
     #[arg(long, value_name = "N", requires = "out", value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub(crate) count: Option<u16>,
     /// How long to wait for the deployment file if it is not there yet
@@ -203,8 +204,8 @@ pub(crate) struct IssueArgs {
     /// The file to write (mode 0600): it goes to the drone, and to nobody else; default: NAME.token
     #[arg(short, long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
-    /// Whether to record the token in the registry of the data directory, so that names cannot clash and it can be
-    /// revoked by name
+    /// Whether to record the token in the registry of the data directory, so that names cannot clash and it
+    /// can be revoked by name
     #[arg(long, value_enum, default_value_t)]
     pub(crate) record: Record,
 }
@@ -232,12 +233,12 @@ pub(crate) enum DroneCommand {
         /// The drone's name or serial
         #[arg(value_name = "NAME|SERIAL")]
         which: String,
-        /// In a quorum, of a drone that this KGC does not know: when its identity ends, as another KGC's `kgc drone list`
-        /// says; without this it stays in revocation lists for ever
+        /// In a quorum, of a drone that this KGC does not know: when its identity ends, as another KGC's `kgc
+        /// drone list` says; without this it stays in revocation lists for ever
         #[arg(long, value_name = "TIME", value_parser = parse_time)]
         not_after: Option<UnixTime>,
-        /// In a quorum, of a drone that this KGC does not know: it is an edge; without this boards are told of it as of a
-        /// leader
+        /// In a quorum, of a drone that this KGC does not know: it is an edge; without this boards are told
+        /// of it as of a leader
         #[arg(long, requires = "not_after")]
         edge: bool,
     },
@@ -245,8 +246,8 @@ pub(crate) enum DroneCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AbeCommand {
-    /// Set up an attribute authority. `kgc serve` must be stopped, and started again afterwards; in a quorum it must run, and
-    /// be started again afterwards
+    /// Set up an attribute authority. `kgc serve` must be stopped, and started again afterwards; in a quorum
+    /// it must run, and be started again afterwards
     Setup(SetupArgs),
     /// Grant a drone attributes or a policy: it fetches its key over its own connection
     Grant(GrantArgs),
@@ -273,15 +274,17 @@ pub(crate) enum AbeCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct SetupArgs {
-    /// The scheme: fabeo22-cp (keys have attributes, messages a policy: for orders to a role), fabeo22-kp (keys have a
-    /// policy, messages attributes: for data that a sensor seals), or gpsw06 (the same out of a closed list: the reference)
+    /// The scheme: fabeo22-cp (keys have attributes, messages a policy: for orders to a role), fabeo22-kp
+    /// (keys have a policy, messages attributes: for data that a sensor seals), or gpsw06 (the same out of a
+    /// closed list: the reference)
     #[arg(long, value_name = "SCHEME", default_value_t)]
     pub(crate) scheme: SchemeKind,
     /// The authority's name; default: the scheme's
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<Name>,
-    /// TOML: which integer attributes there are (`integers = { altitude = "16 bits", valid-until = "date" }`), and, if the
-    /// list is to be closed, the plain ones (`plain = ["scout", "thermal"]`); default: any plain attribute, no integers
+    /// TOML: which integer attributes there are (`integers = { altitude = "16 bits", valid-until = "date"
+    /// }`), and, if the list is to be closed, the plain ones (`plain = ["scout", "thermal"]`); default: any
+    /// plain attribute, no integers
     #[arg(long, visible_alias = "universe", value_name = "FILE")]
     pub(crate) schema: Option<PathBuf>,
     /// In a quorum: how long to wait until enough of the other KGCs' operators approved it
@@ -350,7 +353,8 @@ pub(crate) enum IbeCommand {
         #[arg(long, value_name = "NAME", default_value = "ibe")]
         name: Name,
     },
-    /// Show or change who may have which keys. What no policy allows is denied; a condition's own rule holds besides
+    /// Show or change who may have which keys. What no policy allows is denied; a condition's own rule holds
+    /// besides
     Policy {
         #[command(subcommand)]
         change: Option<PolicyCommand>,
@@ -385,7 +389,8 @@ pub(crate) enum IbeCommand {
 pub(crate) enum PolicyCommand {
     /// Let drones have keys of conditions that are met
     Allow {
-        /// `mission`, `drone`, `not-before`, or the beginning of a path: mission/alpha. The longest that fits counts
+        /// `mission`, `drone`, `not-before`, or the beginning of a path: mission/alpha. The longest that fits
+        /// counts
         #[arg(value_name = "PATTERN")]
         pattern: Pattern,
         /// Only members and leaders of this group; may be repeated

@@ -1,5 +1,5 @@
-//! Five KGCs of which any three act, as processes on loopback: key generation, enrolment while one is dead and another
-//! lies, refresh, repair, revocation.
+//! Five KGCs of which any three act, as processes on loopback: key generation, enrolment while one is dead
+//! and another lies, refresh, repair, revocation.
 
 #[path = "quorum/bench.rs"]
 mod bench;

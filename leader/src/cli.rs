@@ -50,7 +50,8 @@ pub(crate) struct Cli {
 pub(crate) struct EvictArgs {
     /// The drone's name
     pub(crate) name: Option<Name>,
-    /// The slot that it sits in: for an anonymous member, which may come back as long as its credential is good
+    /// The slot that it sits in: for an anonymous member, which may come back as long as its credential is
+    /// good
     #[arg(long)]
     pub(crate) slot: Option<u32>,
 }
@@ -88,7 +89,8 @@ pub(crate) struct StatusArgs {
     /// Show it on this terminal, again and again, until `q` is pressed
     #[arg(long, conflicts_with = "json")]
     pub(crate) watch: bool,
-    /// How many of the members that have not acknowledged the newest epoch to name, the worst first; as many as fit with --watch
+    /// How many of the members that have not acknowledged the newest epoch to name, the worst first; as many
+    /// as fit with --watch
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(0..=1000))]
     pub(crate) laggards: u16,
     /// How often to ask with --watch, such as 500ms
@@ -115,42 +117,45 @@ pub(crate) struct ServeArgs {
     /// Address of a KGC, in place of those in the deployment file; may be repeated
     #[arg(long, value_name = "MULTIADDR")]
     pub(crate) kgc: Vec<String>,
-    /// Where to listen: /ip4/0.0.0.0/tcp/7001 (the default), /ip4/0.0.0.0/udp/7001/quic-v1; port 0 lets the system
-    /// choose; may be repeated
+    /// Where to listen: /ip4/0.0.0.0/tcp/7001 (the default), /ip4/0.0.0.0/udp/7001/quic-v1; port 0 lets the
+    /// system choose; may be repeated
     #[arg(short, long, value_name = "MULTIADDR")]
     pub(crate) listen: Vec<String>,
-    /// A drone that may join although its identity does not list the group, by its serial as `kgc drone list` shows it; may be
-    /// repeated
+    /// A drone that may join although its identity does not list the group, by its serial as `kgc drone list`
+    /// shows it; may be repeated
     #[arg(long, value_name = "SERIAL")]
     pub(crate) allow: Vec<String>,
     /// The most members [default: 4096]
     #[arg(long, value_name = "N")]
     pub(crate) max_members: Option<u32>,
-    /// How group keys travel: `flat` sends every member its own entry in each epoch, as in the paper; `tree` keeps a tree of
-    /// keys, so that an epoch costs no more than the logarithm of the members [default: flat]
+    /// How group keys travel: `flat` sends every member its own entry in each epoch, as in the paper; `tree`
+    /// keeps a tree of keys, so that an epoch costs no more than the logarithm of the members [default: flat]
     #[arg(long, value_name = "STRATEGY")]
     pub(crate) strategy: Option<StrategyKind>,
-    /// How long a group key is valid, such as 10m; a new one comes when four fifths have passed [default: 10m]
+    /// How long a group key is valid, such as 10m; a new one comes when four fifths have passed [default:
+    /// 10m]
     #[arg(long, value_name = "TIME", value_parser = quiver_service::duration::parse)]
     #[serde(with = "humantime_serde::option")]
     pub(crate) validity: Option<Duration>,
-    /// Address of another leader of the group, which takes over if this one is lost and the other way round; may be
-    /// repeated. Without one this leader is alone
+    /// Address of another leader of the group, which takes over if this one is lost and the other way round;
+    /// may be repeated. Without one this leader is alone
     #[arg(long, value_name = "MULTIADDR")]
     pub(crate) peer: Vec<String>,
-    /// How long the leader may be silent before another opens a term; those with higher ordinals wait longer [default: 10s]
+    /// How long the leader may be silent before another opens a term; those with higher ordinals wait longer
+    /// [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = quiver_service::duration::parse)]
     #[serde(with = "humantime_serde::option")]
     pub(crate) silence: Option<Duration>,
-    /// A policy that the KGC signed for this group (`kgc abke policy`): admit whoever proves, anonymously, that his certified
-    /// fields satisfy it, and nobody by name. Members of before are out. Slot keys are fetched from the KGC in each period
+    /// A policy that the KGC signed for this group (`kgc abke policy`): admit whoever proves, anonymously,
+    /// that his certified fields satisfy it, and nobody by name. Members of before are out. Slot keys are
+    /// fetched from the KGC in each period
     #[arg(long, value_name = "FILE")]
     pub(crate) admission: Option<PathBuf>,
     /// Fetch the attribute keys granted to this leader, and the authorities, at the start, in the background
     #[arg(long)]
     pub(crate) attributes: bool,
-    /// Be a gateway for the boards on this line: a device such as /dev/ttyACM0, or tcp:HOST:PORT; may be repeated. A line that
-    /// is not there yet, or goes away, is opened as soon as it is there
+    /// Be a gateway for the boards on this line: a device such as /dev/ttyACM0, or tcp:HOST:PORT; may be
+    /// repeated. A line that is not there yet, or goes away, is opened as soon as it is there
     #[arg(long, value_name = "LINE")]
     pub(crate) serial: Vec<String>,
     /// Bits per second on devices of --serial; USB ignores it [default: 115200]

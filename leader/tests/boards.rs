@@ -1,4 +1,5 @@
-//! `leader serve --serial`: boards on lines enrol, join, follow and speak through a gateway that is trusted with nothing.
+//! `leader serve --serial`: boards on lines enrol, join, follow and speak through a gateway that is trusted
+//! with nothing.
 
 #[path = "boards/bench.rs"]
 mod bench;
@@ -220,8 +221,8 @@ fn suffer(bench: &Bench, gateway: &Hostile, victim: &Board, times: usize, said: 
     }
 }
 
-/// The victim holds no key that the witness, whose gateway is honest, does not hold for the same epoch; epochs never
-/// went back; and it heard only what was said, at most once in each start.
+/// The victim holds no key that the witness, whose gateway is honest, does not hold for the same epoch;
+/// epochs never went back; and it heard only what was said, at most once in each start.
 fn accepted_nothing_wrong(victim: &Board, witness: &Board, said: &[String]) {
     let honest = witness.digests();
     for (epoch, digest) in victim.digests() {

@@ -1,7 +1,8 @@
 //! Generation and sharing of a master key by one dealer: Feldman's verifiable secret sharing.
 //!
 //! For a single KGC, for tests and for measurements; a quorum generates its key together and no KGC ever has
-//! it. Source: Feldman, *A Practical Scheme for Non-interactive Verifiable Secret Sharing*, FOCS 1987. The dealer publishes C_k = a_k·P1 for the coefficients a_k of the sharing polynomial; C_0 is MPK.
+//! it. Source: Feldman, *A Practical Scheme for Non-interactive Verifiable Secret Sharing*, FOCS 1987. The
+//! dealer publishes C_k = a_k·P1 for the coefficients a_k of the sharing polynomial; C_0 is MPK.
 
 use alloc::vec::Vec;
 

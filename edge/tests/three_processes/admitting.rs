@@ -1,4 +1,5 @@
-//! A group that demands a policy over real connections: who satisfies it is in without a name, follows, speaks, and is out with his period.
+//! A group that demands a policy over real connections: who satisfies it is in without a name, follows,
+//! speaks, and is out with his period.
 
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -87,8 +87,8 @@ fn granted_keys_are_fetched_and_open_what_they_should() {
         |drone| ["high.env", "higher.env", "cloud.env"].map(|envelope| opens(&bench, drone, envelope));
     assert_eq!(opened("edge-1"), [true, false, true]);
     assert_eq!(opened("edge-2"), [false, false, false]);
-    // The same once more costs no key: a KGC that was killed remembers, and knows before it listens who was revoked
-    // while it was down.
+    // The same once more costs no key: a KGC that was killed remembers, and knows before it listens who was
+    // revoked while it was down.
     kgc.kill();
     bench.ok("kgc", &["drone", "revoke", "edge-2"]);
     let _kgc = bench.kgc(socket_of(&at));
@@ -112,8 +112,8 @@ fn sorted(answered: &Value) -> Value {
     Value::from(answered)
 }
 
-/// What is secret of attribute keys and of the authorities: every stretch of 32 bytes towards the end of each, where the
-/// elements are.
+/// What is secret of attribute keys and of the authorities: every stretch of 32 bytes towards the end of
+/// each, where the elements are.
 fn attribute_secrets(bench: &TestDeployment) -> Vec<secrets::Secret> {
     let deployment = deployment(bench);
     let mut found = Vec::new();

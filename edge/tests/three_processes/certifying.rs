@@ -1,4 +1,5 @@
-//! Certified fields over real connections: fetched, renewed period by period, changed, withdrawn; kept across `kill -9`.
+//! Certified fields over real connections: fetched, renewed period by period, changed, withdrawn; kept across
+//! `kill -9`.
 
 use quiver_service_testing::deployment::ANY;
 use quiver_service_testing::{Process, TestDeployment, eventually};

@@ -1,7 +1,7 @@
 //! Real processes whose wall clock is an hour off: each says so, and a deputy leaves its leader alone.
 //!
-//! The clock is that of `libfaketime`, which stands between a process and what the system tells it. Without the library nothing is
-//! tested, which is a failure in CI.
+//! The clock is that of `libfaketime`, which stands between a process and what the system tells it. Without
+//! the library nothing is tested, which is a failure in CI.
 
 use std::path::Path;
 use std::process::Command;

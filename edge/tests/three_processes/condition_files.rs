@@ -1,4 +1,5 @@
-//! Files that open when a condition is met: nowhere before, everywhere after, through files and through pipes.
+//! Files that open when a condition is met: nowhere before, everywhere after, through files and through
+//! pipes.
 
 use std::fs::{self, File};
 

@@ -1,4 +1,5 @@
-//! Two processes of one identity, each with a data directory of its own: a volume was cloned. Locks cannot see it.
+//! Two processes of one identity, each with a data directory of its own: a volume was cloned. Locks cannot
+//! see it.
 
 use std::fs;
 use std::thread::sleep;

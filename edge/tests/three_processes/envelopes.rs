@@ -1,4 +1,5 @@
-//! Envelopes over real connections and as files: who opens them, who signed, and what becomes of damaged ones.
+//! Envelopes over real connections and as files: who opens them, who signed, and what becomes of damaged
+//! ones.
 
 use std::fs;
 

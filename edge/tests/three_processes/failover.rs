@@ -1,4 +1,5 @@
-//! Two leaders of one group, each a process: the one that leads is killed, the other takes over, the first comes back.
+//! Two leaders of one group, each a process: the one that leads is killed, the other takes over, the first
+//! comes back.
 
 use std::net::TcpListener;
 use std::process::Command;
@@ -73,7 +74,8 @@ impl LeaderPair {
         })
     }
 
-    /// Waits until a leader hears of this one that it is there: on a busy machine it may ask anew now and then.
+    /// Waits until a leader hears of this one that it is there: on a busy machine it may ask anew now and
+    /// then.
     fn stands_by(&self, leader: usize, other: &str) -> Value {
         eventually(&format!("leader {leader} stands by for {other}"), || {
             self.status(leader).filter(|status| status["stands_by_for"] == other)

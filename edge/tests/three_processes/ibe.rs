@@ -1,5 +1,5 @@
-//! Encryption to conditions over real connections: sealed today, opened when an operator, the clock or being the right drone
-//! allows it; refused, withdrawn, and from what is kept.
+//! Encryption to conditions over real connections: sealed today, opened when an operator, the clock or being
+//! the right drone allows it; refused, withdrawn, and from what is kept.
 
 use std::fs;
 use std::process::Command;

@@ -206,8 +206,8 @@ impl TestNetwork {
         [gateway, self.net.due()].into_iter().flatten().min()
     }
 
-    /// Handles bytes from the board's line, and all that is due. Returns whether there was anything, and so may
-    /// be more.
+    /// Handles bytes from the board's line, and all that is due. Returns whether there was anything, and so
+    /// may be more.
     pub fn work(&mut self, heard: &[u8]) -> bool {
         let (mut busy, now) = (self.work_gateway(heard), self.net.time());
         while self.net.step(now) {

@@ -10,10 +10,11 @@ use quiver_service::clock::{parse_time, unix_now};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AbkeCommand {
-    /// Set up an authority that certifies drones' fields. `kgc serve` must be stopped, and started again afterwards; in a quorum it
-    /// must run, and be started again afterwards
+    /// Set up an authority that certifies drones' fields. `kgc serve` must be stopped, and started again
+    /// afterwards; in a quorum it must run, and be started again afterwards
     Setup(AbkeSetupArgs),
-    /// Certify a drone's fields, all of them: it fetches its credential over its own connection, anew in every period
+    /// Certify a drone's fields, all of them: it fetches its credential over its own connection, anew in
+    /// every period
     Certify(CertifyArgs),
     /// Certify a drone nothing any more. What it holds is worth nothing once the period is over
     Revoke {
@@ -24,7 +25,8 @@ pub(crate) enum AbkeCommand {
         #[arg(long, value_name = "NAME")]
         authority: Option<String>,
     },
-    /// Sign a policy that leaders of a group may demand for joining. `kgc serve` must be stopped; in a quorum it must run
+    /// Sign a policy that leaders of a group may demand for joining. `kgc serve` must be stopped; in a quorum
+    /// it must run
     Policy(PolicyArgs),
     /// List authorities, what is certified to whom, credentials issued, policies
     List {
@@ -39,7 +41,8 @@ pub(crate) struct AbkeSetupArgs {
     /// The fields, or a file with them: 'x: i32, y: i32, time: u40, battery: u7, medic: bool'
     #[arg(long, value_name = "FIELDS|FILE")]
     pub(crate) schema: String,
-    /// How long a credential lasts at most. Periods are counted from 1970, so that one of a day begins at midnight, UTC
+    /// How long a credential lasts at most. Periods are counted from 1970, so that one of a day begins at
+    /// midnight, UTC
     #[arg(long, value_name = "TIME", default_value = "1d", value_parser = quiver_service::duration::parse)]
     pub(crate) period: Duration,
     /// The authority's name

@@ -31,8 +31,8 @@ pub(crate) enum QuorumCommand {
     Key(QuorumKeyArgs),
     /// Join a quorum: pin its init file. `kgc serve` then makes the key together with the others
     Init(QuorumInitArgs),
-    /// Both of these at once, with a directory in place of people who put the file together: for containers and for trying it
-    /// out. Goes on where it was interrupted, and does nothing if it is done
+    /// Both of these at once, with a directory in place of people who put the file together: for containers
+    /// and for trying it out. Goes on where it was interrupted, and does nothing if it is done
     Found(FoundArgs),
     /// Where this KGC stands, and the others as it sees them
     Status {
@@ -48,7 +48,8 @@ pub(crate) enum QuorumCommand {
     Approve(ApproveArgs),
     /// Leave a key generation or refresh that does not come to an end. The shares stay what they were
     Abandon,
-    /// Put refreshed shares in force although not all KGCs have confirmed theirs. Only if you know that the others have
+    /// Put refreshed shares in force although not all KGCs have confirmed theirs. Only if you know that the
+    /// others have
     Adopt,
 }
 
@@ -74,8 +75,9 @@ pub(crate) struct QuorumInitArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct FoundArgs {
-    /// The directory that all KGCs have in common, and nobody else can write to: each puts its part there as kgc-ID.toml, and
-    /// takes the others' and operator.pub from there. Whoever writes to it before all have pinned it decides who the KGCs are
+    /// The directory that all KGCs have in common, and nobody else can write to: each puts its part there as
+    /// kgc-ID.toml, and takes the others' and operator.pub from there. Whoever writes to it before all have
+    /// pinned it decides who the KGCs are
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: PathBuf,
     #[command(flatten)]
@@ -116,7 +118,8 @@ pub(crate) struct ApproveArgs {
     /// Digest of a statement to be signed by the quorum (64 hex digits), from whoever proposes it
     #[arg(value_name = "DIGEST")]
     pub(crate) digest: Option<String>,
-    /// Help this KGC, which lost its shares, to get them back, if it asks within an hour. Make sure that it is the right one
+    /// Help this KGC, which lost its shares, to get them back, if it asks within an hour. Make sure that it
+    /// is the right one
     #[arg(long, value_name = "ID")]
     pub(crate) repair: Option<u16>,
     /// Take the approval of DIGEST back

@@ -1,5 +1,5 @@
-//! A KGC that lies: the machine of the real one, with its real transport key and share, in this process, where every
-//! signature share is spoilt on its way out. And a look at what a KGC holds.
+//! A KGC that lies: the machine of the real one, with its real transport key and share, in this process,
+//! where every signature share is spoilt on its way out. And a look at what a KGC holds.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

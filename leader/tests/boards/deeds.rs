@@ -1,4 +1,5 @@
-//! What a hostile gateway does to messages: each deed as often as any other, in an order of chance with a fixed seed.
+//! What a hostile gateway does to messages: each deed as often as any other, in an order of chance with a
+//! fixed seed.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! A gateway that is somebody else's: it speaks the link on both sides and does as it likes with what it should relay.
+//! A gateway that is somebody else's: it speaks the link on both sides and does as it likes with what it
+//! should relay.
 
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read};
@@ -35,8 +36,8 @@ pub(crate) enum Conduct {
     Hostile,
     /// An honest one has taken its place, which knows nothing of what it did.
     Replaced,
-    /// It has told the board one last lie, that everybody is gone but a leader that there never was, while the leader was
-    /// there, and is honest from then on as if nothing had happened.
+    /// It has told the board one last lie, that everybody is gone but a leader that there never was, while
+    /// the leader was there, and is honest from then on as if nothing had happened.
     Reformed,
 }
 
@@ -210,7 +211,8 @@ impl Middle {
         Ok(())
     }
 
-    /// That everybody is gone is a lie only while the leader is there: who has not been told of it yet is told soon.
+    /// That everybody is gone is a lie only while the leader is there: who has not been told of it yet is
+    /// told soon.
     fn can_become(&self, conduct: Conduct) -> bool {
         conduct != Conduct::Reformed || self.peers.values().any(|route| *route == Route::Leader)
     }

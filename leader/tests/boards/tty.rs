@@ -13,7 +13,8 @@ use std::time::Duration;
 use serialport::{SerialPort, TTYPort};
 use tempfile::TempDir;
 
-/// A device that can be unplugged and plugged in again, under the same name, as udev's links by serial number are.
+/// A device that can be unplugged and plugged in again, under the same name, as udev's links by serial number
+/// are.
 pub(crate) struct Tty {
     /// Where the device is.
     pub(crate) path: PathBuf,
@@ -37,8 +38,8 @@ impl Tty {
         Self { path, board, plugged: None, directory }
     }
 
-    /// Plugs it in: a new device, in the place of the one before. Programs that are started later inherit its other end, and
-    /// never notice that it is unplugged.
+    /// Plugs it in: a new device, in the place of the one before. Programs that are started later inherit its
+    /// other end, and never notice that it is unplugged.
     pub(crate) fn plug(&mut self) {
         let (chip, device) = TTYPort::pair().expect("a pseudo-terminal");
         let name = device.name().expect("it has a name");

@@ -49,7 +49,8 @@ pub struct MetricsArgs {
 /// The flag of subcommands that ask the KGCs.
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct KgcArgs {
-    /// Address of a KGC, in place of those in the deployment file; may be repeated. A running service uses its own
+    /// Address of a KGC, in place of those in the deployment file; may be repeated. A running service uses
+    /// its own
     #[arg(long, value_name = "MULTIADDR", global = true)]
     pub kgc: Vec<String>,
 }

@@ -1,9 +1,9 @@
 //! Layered settings: defaults ← TOML file ← environment ← flags, the later ones winning.
 //!
-//! A part of a program's settings is a struct that derives `Serialize` and `Deserialize`, whose defaults are a value of it;
-//! [`Layers::part`] reads it, and [`Layers::end`] refuses keys that are of no part. So a misspelt key is an error that names
-//! the key and the file (or variable) it stands in, and not silently a default. Flags are the clap structs themselves, which
-//! derive `Serialize`.
+//! A part of a program's settings is a struct that derives `Serialize` and `Deserialize`, whose defaults are
+//! a value of it; [`Layers::part`] reads it, and [`Layers::end`] refuses keys that are of no part. So a
+//! misspelt key is an error that names the key and the file (or variable) it stands in, and not silently a
+//! default. Flags are the clap structs themselves, which derive `Serialize`.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;

@@ -2,9 +2,9 @@
 //! learn.
 //!
 //! A [`Checkpoint`] is a certification authority and a policy that the KGCs signed. With it leaders are
-//! [demanding](quiver_admission::AdmittingLeader::demanding) and edges [anonymous](quiver_admission::AnonymousEdge): the
-//! machines that the services run. Every drone has fields that follow from the seed: where it is, and how
-//! much battery it has left.
+//! [demanding](quiver_admission::AdmittingLeader::demanding) and edges
+//! [anonymous](quiver_admission::AnonymousEdge): the machines that the services run. Every drone has fields
+//! that follow from the seed: where it is, and how much battery it has left.
 //!
 //! | module | what it has |
 //! |---|---|

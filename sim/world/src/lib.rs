@@ -1,8 +1,8 @@
 //! A deterministic virtual world for the Quiver roles.
 //!
 //! An event queue drives the same machines as the services do ([`Kgc`](quiver_enrolment::Kgc),
-//! [`Leader`](quiver_group::Leader) and [`Edge`](quiver_group::Edge)): time is virtual, every node draws from a
-//! generator of its own, and one seed gives one trace, on any number of threads. The world keeps the
+//! [`Leader`](quiver_group::Leader) and [`Edge`](quiver_group::Edge)): time is virtual, every node draws from
+//! a generator of its own, and one seed gives one trace, on any number of threads. The world keeps the
 //! machines' contract to the letter (durable before transmitted) and breaks everything else on request:
 //! links, disks, clocks, and the nodes themselves between any two outputs.
 //!

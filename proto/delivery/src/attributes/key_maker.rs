@@ -25,7 +25,8 @@ pub struct Granted {
 /// The master key of one authority, at work.
 pub trait KeyMaker: fmt::Debug + Send {
     /// Sets the time. Returns the number of the current period, with which keys issued from now on end;
-    /// `None` if this authority's keys do not end. A drone with the key of an earlier period is issued another.
+    /// `None` if this authority's keys do not end. A drone with the key of an earlier period is issued
+    /// another.
     fn begin_period(&mut self, now: UnixTime) -> Option<u64> {
         let _ = now;
         None

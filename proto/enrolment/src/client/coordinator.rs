@@ -67,8 +67,8 @@ impl<S: Suite> Coordinator<S> {
         }
     }
 
-    /// Tells those whose shares have not come what to sign once more: a package may get lost, or a share, and another round would use
-    /// up one more of the few that a KGC contributes to.
+    /// Tells those whose shares have not come what to sign once more: a package may get lost, or a share, and
+    /// another round would use up one more of the few that a KGC contributes to.
     fn repeat(&mut self, shared: &SharedRequest<S>, now: Now) -> Steps<S> {
         let slice = self.slice();
         let Some(round) = self.round.as_mut().filter(|round| round.repeats < MAX_REPEATS) else {
@@ -353,8 +353,8 @@ impl<S: Suite> KgcSelection<S> for Coordinator<S> {
         if spoilt { self.resume(shared, now, rng) } else { Vec::new() }
     }
 
-    /// The deadline has come. Who committed itself and did not sign is set aside; if too few are left then, everybody is
-    /// asked again.
+    /// The deadline has come. Who committed itself and did not sign is set aside; if too few are left then,
+    /// everybody is asked again.
     fn retry(&mut self, shared: &SharedRequest<S>, now: Now, rng: &mut dyn CryptoRngCore) -> Steps<S> {
         if self.contacts.is_empty() {
             self.deadline = None;
@@ -429,8 +429,8 @@ fn kgcs<S: Suite>(shared: &SharedRequest<S>) -> &[KgcId] {
     shared.pending.request().kgcs()
 }
 
-/// In ascending order of their keys, equals as they came. For the few that a quorum has: a library's sort for each of their types
-/// takes a board more flash than it saves time.
+/// In ascending order of their keys, equals as they came. For the few that a quorum has: a library's sort for
+/// each of their types takes a board more flash than it saves time.
 pub(super) fn ascending<T, K: Ord>(items: impl IntoIterator<Item = T>, key: impl Fn(&T) -> K) -> Vec<T> {
     let mut sorted: Vec<T> = Vec::new();
     for item in items {

@@ -1,7 +1,7 @@
 //! Fetches attribute keys: a node of its own dials the KGC, asks every authority, and stops.
 //!
-//! So that no drone of thousands keeps a connection to the KGC, and none of its business mixes with the group's. The node
-//! has a fresh transport key: who the drone is, its signatures say.
+//! So that no drone of thousands keeps a connection to the KGC, and none of its business mixes with the
+//! group's. The node has a fresh transport key: who the drone is, its signatures say.
 
 #[cfg(test)]
 mod tests;
@@ -28,7 +28,8 @@ use crate::drone::keys::Keys;
 use crate::drone::release::{KeyCall, KeyReport};
 use crate::drone::{Error, Result};
 
-/// Wait after the first fetch in the background that was not confirmed by all authorities; doubles from there.
+/// Wait after the first fetch in the background that was not confirmed by all authorities; doubles from
+/// there.
 const AGAIN: Duration = Duration::from_secs(60);
 /// The longest such wait.
 const AGAIN_AT_MOST: Duration = Duration::from_secs(3600);
@@ -83,7 +84,8 @@ pub struct Report {
 }
 
 impl Report {
-    /// Whether every authority that was asked answered, and at least one. Only what was answered is authenticated.
+    /// Whether every authority that was asked answered, and at least one. Only what was answered is
+    /// authenticated.
     pub const fn is_confirmed(&self) -> bool {
         !self.answered.is_empty() && self.refused.is_empty()
     }
@@ -128,12 +130,12 @@ impl<S: Suite> KeyClient<S> {
         crate::drone::release::key_call::answer(&self.keys.identity_keys(), keypair, &self.plan, call).await
     }
 
-    /// Fetches everything that is granted to the drone with this key and stores it, each key as it comes. Needs a tokio
-    /// runtime with several threads.
+    /// Fetches everything that is granted to the drone with this key and stores it, each key as it comes.
+    /// Needs a tokio runtime with several threads.
     ///
     /// # Errors
-    /// [`Error::Refused`] if everything is refused, [`Error::NotConfirmed`] if no authority is named, [`Error::TimedOut`], and
-    /// those of storing and of the network.
+    /// [`Error::Refused`] if everything is refused, [`Error::NotConfirmed`] if no authority is named,
+    /// [`Error::TimedOut`], and those of storing and of the network.
     pub async fn fetch(&self, keypair: &DroneKeypair<S>) -> Result<Report> {
         let keypair = copy(self.keys.deployment(), keypair)?;
         let _turn = self.turn.lock().await;
@@ -209,7 +211,8 @@ async fn fetch<S: Suite>(keys: &Keys<S>, keypair: DroneKeypair<S>, plan: &FetchP
     }
 }
 
-/// Runs a client of the KGCs over a node of its own, with a fresh transport key, until `work` is done with its events.
+/// Runs a client of the KGCs over a node of its own, with a fresh transport key, until `work` is done with
+/// its events.
 ///
 /// # Errors
 /// [`Error::NoAddress`], those of the network, and those of `work`.

@@ -58,8 +58,8 @@ fn disagreement<M: Machine>(handle: &Handle<M>) -> Option<String> {
     others.differ().then(|| clock::disagreement(clock::unix_now(), apart, others.ahead))
 }
 
-/// Serves metrics and health of a running machine. `register` adds the metrics of its role, and `look` says what the machine
-/// lacks; if it lacks something, what went wrong around it is told besides.
+/// Serves metrics and health of a running machine. `register` adds the metrics of its role, and `look` says
+/// what the machine lacks; if it lacks something, what went wrong around it is told besides.
 ///
 /// # Errors
 /// Those of [`Monitor::start`].

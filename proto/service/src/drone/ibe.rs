@@ -1,8 +1,8 @@
 //! Files that open when a condition is met, for the programs of edges and leaders.
 //!
-//! They are age files ([`quiver_age`]). The subcommand itself reads and writes them, whichever way they come; from a running
-//! service it has the master public key and the keys of conditions, through a [`KeySource`]. Neither is needed by who has
-//! recipients as text, or keys in a file.
+//! They are age files ([`quiver_age`]). The subcommand itself reads and writes them, whichever way they come;
+//! from a running service it has the master public key and the keys of conditions, through a [`KeySource`].
+//! Neither is needed by who has recipients as text, or keys in a file.
 
 mod arguments;
 mod files;

@@ -1,5 +1,5 @@
-//! Keys of conditions: collected from the KGCs, kept in the drone's state file, and handed to the subcommands that need
-//! them.
+//! Keys of conditions: collected from the KGCs, kept in the drone's state file, and handed to the subcommands
+//! that need them.
 //!
 //! | module | what it has |
 //! |---|---|

@@ -116,8 +116,8 @@ where
         }
     }
 
-    /// Fetches in the background ([`KeyClient::keep_fetched`]). The machine learns of each key, and of each that is withdrawn,
-    /// as soon as that is stored.
+    /// Fetches in the background ([`KeyClient::keep_fetched`]). The machine learns of each key, and of each
+    /// that is withdrawn, as soon as that is stored.
     pub async fn keep_fetched(self) {
         let keypair = self.enrolled().await;
         let mut changes = self.client.keys().changes();

@@ -1,4 +1,5 @@
-//! A drone with its state file open: what its service is put together from, and run with until a signal comes.
+//! A drone with its state file open: what its service is put together from, and run with until a signal
+//! comes.
 
 use std::time::Duration;
 

@@ -31,7 +31,8 @@ pub struct DroneSettings {
     pub token: Option<PathBuf>,
     /// Whether to fetch attribute keys at the start.
     pub attributes: bool,
-    /// Whether a revocation list past its next update stops joins by name: at an edge its own, at a leader everybody's.
+    /// Whether a revocation list past its next update stops joins by name: at an edge its own, at a leader
+    /// everybody's.
     pub refuse_stale_revocations: bool,
 }
 

@@ -1,5 +1,5 @@
-//! The subcommands that edges and leaders both have: their running service is asked, or the command does it by itself where
-//! none runs.
+//! The subcommands that edges and leaders both have: their running service is asked, or the command does it
+//! by itself where none runs.
 
 use std::path::PathBuf;
 

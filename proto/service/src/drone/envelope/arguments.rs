@@ -51,10 +51,12 @@ pub struct TargetArgs {
     /// What the content has: keys whose policy fits these attributes open
     #[arg(long, value_name = "LIST")]
     pub attributes: Option<String>,
-    /// The attribute authority: its name, or its public file (from `kgc abe setup`); only needed if several are known
+    /// The attribute authority: its name, or its public file (from `kgc abe setup`); only needed if several
+    /// are known
     #[arg(long, value_name = "NAME|FILE")]
     pub authority: Option<String>,
-    /// The scheme, if an authority is to be chosen by it: fabeo22-cp (policies), fabeo22-kp or gpsw06 (attributes)
+    /// The scheme, if an authority is to be chosen by it: fabeo22-cp (policies), fabeo22-kp or gpsw06
+    /// (attributes)
     #[arg(long, value_name = "SCHEME")]
     pub scheme: Option<String>,
     /// Without this drone's signature: whoever opens it then knows nothing of its source

@@ -41,7 +41,8 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Whether a scheme says in its name that nobody should rely on it. Such schemes are built in by a feature alone.
+/// Whether a scheme says in its name that nobody should rely on it. Such schemes are built in by a feature
+/// alone.
 fn is_broken(scheme: &str) -> bool {
     scheme.contains("insecure")
 }

@@ -1,4 +1,5 @@
-//! The subcommands `ibe encrypt`, `ibe decrypt`, `ibe identity` and `ibe recipient`, the same for edges and leaders.
+//! The subcommands `ibe encrypt`, `ibe decrypt`, `ibe identity` and `ibe recipient`, the same for edges and
+//! leaders.
 
 use std::path::PathBuf;
 

@@ -66,7 +66,8 @@ impl Output {
         }
     }
 
-    /// Gives the file its name. Returns what to tell, which is nothing if the content itself went to standard output.
+    /// Gives the file its name. Returns what to tell, which is nothing if the content itself went to standard
+    /// output.
     pub(super) fn finish(self, told: impl FnOnce(&str) -> String) -> Result<Option<String>> {
         match self.kind {
             Kind::File(file) => {

@@ -15,12 +15,12 @@ use super::identity_keys::IdentityKeys;
 use crate::drone::fetch::{FetchPlan, copy, run_client};
 use crate::drone::{Error, Result};
 
-/// The key of a condition, kept or collected. For as long as `wait` says a condition that is not met yet is waited for.
-/// Needs a tokio runtime with several threads.
+/// The key of a condition, kept or collected. For as long as `wait` says a condition that is not met yet is
+/// waited for. Needs a tokio runtime with several threads.
 ///
 /// # Errors
-/// [`Error::NotReleased`] with what each KGC said, [`Error::TooFewShares`] if too few answered, [`Error::NoAddress`], and
-/// those of storing and of the network.
+/// [`Error::NotReleased`] with what each KGC said, [`Error::TooFewShares`] if too few answered,
+/// [`Error::NoAddress`], and those of storing and of the network.
 pub async fn key<S: Suite>(
     keys: &IdentityKeys<S>,
     keypair: &DroneKeypair<S>,

@@ -1,4 +1,5 @@
-//! Stores what a drone has of encryption to conditions: the newest statement about the master key, and the keys of conditions.
+//! Stores what a drone has of encryption to conditions: the newest statement about the master key, and the
+//! keys of conditions.
 //!
 //! One attachment of the drone's encrypted state file:
 //!

@@ -79,7 +79,8 @@ impl KeyReport {
     /// The verified statement about the master key.
     ///
     /// # Errors
-    /// [`Error::Keyring`] if it does not hold, [`Error::NotReleased`] or [`Error::TooFewShares`] if there is none.
+    /// [`Error::Keyring`] if it does not hold, [`Error::NotReleased`] or [`Error::TooFewShares`] if there is
+    /// none.
     pub fn authority<S: Suite>(&self, deployment: &Deployment<S>) -> Result<ReleaseAuthority<S>> {
         self.check()?;
         let statement = self.statement.as_deref().unwrap_or_default();
@@ -122,8 +123,8 @@ impl KeyReport {
 /// Answers a call for the drone with this key. Without a key only what is kept is answered.
 ///
 /// # Errors
-/// [`Error::NotEnrolled`], and those of [`collection::key`] but [`Error::NotReleased`] and [`Error::TooFewShares`], which
-/// are in the report.
+/// [`Error::NotEnrolled`], and those of [`collection::key`] but [`Error::NotReleased`] and
+/// [`Error::TooFewShares`], which are in the report.
 pub async fn answer<S: Suite>(
     keys: &IdentityKeys<S>,
     keypair: Option<&DroneKeypair<S>>,
