@@ -87,7 +87,7 @@ impl ScenarioReport {
 mod tests {
     use std::fs;
 
-    use quiver_world::InsecureToy;
+    use quiver_world::WorldSuite;
     use quiver_world::scenario::Reading;
 
     use super::*;
@@ -97,7 +97,7 @@ mod tests {
         let text = "title = \"Sample\"\nabout = \"\"\nduration = \"40s\"\n[fleet]\nmembers = 5\n[radio]\npreset = \"802.15.4\"\n\
                     [[event]]\nat = \"20s\"\nleave = [\"edge-1\"]\n[expect]\nmembers = 4\n";
         let scenario = Scenario::parse("sample.toml", text, Reading::default()).unwrap();
-        let run = scenario.run::<InsecureToy>().unwrap();
+        let run = scenario.run(WorldSuite::Toy).unwrap();
         ScenarioReport {
             scenario,
             run,

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use quiver_ainq::{Bls12381G1, Ristretto255, SuiteKind};
-use quiver_quorum::QuorumSuite;
+use quiver_ainq::SuiteKind;
 use quiver_report::{Machine, Progress, Step, Unit};
 use quiver_world::radio::cycles::Arithmetic;
 use quiver_world::radio::{Loss, Preset};
 use quiver_world::run::{Pacing, Phase, Run, RunPlan};
-use quiver_world::{AirSetup, InsecureToy, SharedRistretto255};
+use quiver_world::{AirSetup, WorldSuite};
 
 use crate::plan::Plan;
 use crate::report::RunReport;
@@ -93,14 +92,13 @@ pub fn run(plan: &Plan, progress: &Progress) -> Result<RunReport> {
     let run_plan = run_plan(plan)?;
     let pacing = Pacing::of(&run_plan).map_err(SimError::Usage)?;
     let (started, begin) = (measure::wall_clock(), measure::now());
-    let run = match (plan.toy, plan.suite) {
-        (true, _) => run_over::<InsecureToy>(&run_plan, progress)?,
-        (false, SuiteKind::Ristretto255) if plan.share_verifications => {
-            run_over::<SharedRistretto255>(&run_plan, progress)?
-        }
-        (false, SuiteKind::Ristretto255) => run_over::<Ristretto255>(&run_plan, progress)?,
-        (false, SuiteKind::Bls12381G1) => run_over::<Bls12381G1>(&run_plan, progress)?,
+    let suite = match (plan.toy, plan.suite) {
+        (true, _) => WorldSuite::Toy,
+        (false, SuiteKind::Ristretto255) if plan.share_verifications => WorldSuite::SharedRistretto255,
+        (false, SuiteKind::Ristretto255) => WorldSuite::Ristretto255,
+        (false, SuiteKind::Bls12381G1) => WorldSuite::Bls12381G1,
     };
+    let run = run_over(suite, &run_plan, progress)?;
     let mut notes: Vec<String> = pacing_note(plan, &pacing).into_iter().collect();
     if plan.share_verifications {
         notes.push(SHARED.into());
@@ -124,7 +122,7 @@ pub fn run(plan: &Plan, progress: &Progress) -> Result<RunReport> {
     })
 }
 
-fn run_over<S: QuorumSuite>(plan: &RunPlan, progress: &Progress) -> Result<Run> {
+fn run_over(suite: WorldSuite, plan: &RunPlan, progress: &Progress) -> Result<Run> {
     let mut bar: Option<(Phase, Step)> = None;
     let mut show = |state: quiver_world::run::Progress| {
         if bar.as_ref().is_none_or(|(phase, _)| *phase != state.phase) {
@@ -134,7 +132,7 @@ fn run_over<S: QuorumSuite>(plan: &RunPlan, progress: &Progress) -> Result<Run> 
             step.done(state.done as usize);
         }
     };
-    quiver_world::run::run::<S>(plan, &mut show).map_err(|error| SimError::Usage(error.to_string()))
+    quiver_world::run::run(suite, plan, &mut show).map_err(|error| SimError::Usage(error.to_string()))
 }
 
 /// Says how the radio set the pace of the run.

@@ -7,7 +7,8 @@ use clap::Args;
 use cpu_time::ProcessTime;
 use quiver_ainq::StrategyKind;
 use quiver_report::{Progress, complain, print};
-use quiver_world::check::{CheckSetup, CheckSuite, Checker, Failure, Outcome as Life};
+use quiver_world::WorldSuite;
+use quiver_world::check::{CheckSetup, Checker, Failure, Outcome as Life};
 use rayon::prelude::*;
 
 use crate::report::Outcome;
@@ -195,7 +196,7 @@ fn live(
 #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
 fn summary(args: &CheckArgs, strategy: StrategyKind, sums: &Sums, wall: Duration, cpu: Duration) -> String {
     let seeds = args.seeds();
-    let real = seeds.iter().filter(|seed| Checker::ground(**seed) == CheckSuite::Real).count();
+    let real = seeds.iter().filter(|seed| Checker::suite(**seed) != WorldSuite::Toy).count();
     format!(
         "{}: {} seeds ({real} over ristretto255), {} steps, {} epochs, {} comparisons, {} failed\n\
          {:.1} s, {:.0} seeds per minute and core; slowest convergence after the last fault {:.0} s",

@@ -2,12 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use cpu_time::ProcessTime;
-use quiver_ainq::{Bls12381G1, Ristretto255};
 use quiver_report::{OutputArgs, complain, print};
-use quiver_world::scenario::{Reading, SHIPPED, Scenario, ScenarioRun, shipped};
-use quiver_world::{InsecureToy, WorldError};
+use quiver_world::WorldSuite;
+use quiver_world::scenario::{Reading, SHIPPED, Scenario, shipped};
 
 use crate::measure::{self, available_memory};
 use crate::report::Outcome;
@@ -28,37 +27,6 @@ Exit codes:
   1  one did not, or the results could not be written
   2  no such scenario, or its file is refused (with file, line and key)";
 
-/// Over which group the world computes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum GroupChoice {
-    /// Ristretto255, the default suite
-    #[default]
-    Ristretto255,
-    /// BLS12-381, slow
-    #[value(name = "bls12-381-g1")]
-    Bls12381,
-    /// A toy that hides nothing: the same protocol code, many times faster
-    Toy,
-}
-
-impl GroupChoice {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Ristretto255 => "ristretto255",
-            Self::Bls12381 => "bls12-381-g1",
-            Self::Toy => "toy",
-        }
-    }
-
-    fn run(self, scenario: &Scenario) -> Result<ScenarioRun, WorldError> {
-        match self {
-            Self::Ristretto255 => scenario.run::<Ristretto255>(),
-            Self::Bls12381 => scenario.run::<Bls12381G1>(),
-            Self::Toy => scenario.run::<InsecureToy>(),
-        }
-    }
-}
-
 #[derive(Clone, Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct ScenarioArgs {
@@ -77,9 +45,10 @@ pub(super) struct ScenarioArgs {
     /// Seed of all randomness, in place of the file's seed
     #[arg(long)]
     seed: Option<u64>,
-    /// Group the cryptography computes in
-    #[arg(long, value_enum, default_value_t)]
-    suite: GroupChoice,
+    /// Group the cryptography computes in: ristretto255, bls12-381-g1 (slow) or toy, which hides nothing and is
+    /// many times faster
+    #[arg(long, default_value_t)]
+    suite: WorldSuite,
     /// Print one line per re-key as CSV in place of the table
     #[arg(long, conflicts_with = "json")]
     csv: bool,
@@ -136,7 +105,7 @@ fn read(name: &str, text: &str, seed: Option<u64>) -> Result<Scenario> {
 fn play(args: &ScenarioArgs, name: &str, text: &str) -> Result<Outcome> {
     let scenario = read(name, text, args.seed)?;
     let (started, cpu) = (measure::wall_clock(), ProcessTime::try_now().ok());
-    let run = args.suite.run(&scenario).map_err(|error| SimError::Usage(format!("{name}: {error}")))?;
+    let run = scenario.run(args.suite).map_err(|error| SimError::Usage(format!("{name}: {error}")))?;
     let cpu = cpu.and_then(|cpu| cpu.try_elapsed().ok()).unwrap_or_default();
     let suite = args.suite.name();
     let again = format!("sim scenario {name} --seed {} --suite {suite}", scenario.setup.seed);

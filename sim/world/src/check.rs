@@ -26,7 +26,7 @@ use crate::node_id::NodeIndex;
 use crate::step::Sabotage;
 use crate::{
     Action, Disks, InsecureToy, Invariant, Invariants, NoObserver, NodeId, Setup, StepObserver, Violation,
-    World, WorldError,
+    World, WorldError, WorldSuite,
 };
 use crate::{Step, bound};
 
@@ -255,15 +255,6 @@ pub struct Checker {
     setup: CheckSetup,
 }
 
-/// Over which group a seed runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CheckSuite {
-    /// [`InsecureToy`].
-    Toy,
-    /// [`Ristretto255`].
-    Real,
-}
-
 /// A failing seed, and the shortest plan found that fails in the same way.
 #[derive(Clone, Debug)]
 pub struct Failure {
@@ -288,9 +279,9 @@ impl Checker {
         Ok(Self { toy: Base::new(setup)?, real: Base::new(setup)?, setup })
     }
 
-    /// Over which group a seed runs.
-    pub fn ground(seed: u64) -> CheckSuite {
-        if seed.is_multiple_of(16) { CheckSuite::Real } else { CheckSuite::Toy }
+    /// The group that a seed computes in.
+    pub fn suite(seed: u64) -> WorldSuite {
+        if seed.is_multiple_of(16) { WorldSuite::Ristretto255 } else { WorldSuite::Toy }
     }
 
     /// The plan of a seed.
@@ -303,10 +294,7 @@ impl Checker {
     /// # Errors
     /// As for [`World::new`].
     pub fn run(&self, plan: &Plan) -> Result<Outcome, WorldError> {
-        match Self::ground(plan.seed) {
-            CheckSuite::Toy => self.toy.run(plan),
-            CheckSuite::Real => self.real.run(plan),
-        }
+        if Self::suite(plan.seed) == WorldSuite::Toy { self.toy.run(plan) } else { self.real.run(plan) }
     }
 
     /// Lives through a seed.
@@ -322,10 +310,8 @@ impl Checker {
     /// # Errors
     /// As for [`World::new`].
     pub fn explain(&self, seed: u64) -> Result<Option<Failure>, WorldError> {
-        match Self::ground(seed) {
-            CheckSuite::Toy => self.toy.explain(&self.plan(seed)),
-            CheckSuite::Real => self.real.explain(&self.plan(seed)),
-        }
+        let plan = self.plan(seed);
+        if Self::suite(seed) == WorldSuite::Toy { self.toy.explain(&plan) } else { self.real.explain(&plan) }
     }
 }
 

@@ -28,6 +28,7 @@ mod record;
 mod rng_stream;
 mod shared;
 mod step;
+mod suite;
 mod toy;
 mod world;
 
@@ -52,6 +53,7 @@ pub use self::shared::SharedRistretto255;
 #[doc(hidden)]
 pub use self::step::Sabotage;
 pub use self::step::{Cause, Effect, NodeEvent, Step};
+pub use self::suite::WorldSuite;
 pub use self::toy::InsecureToy;
 pub use quiver_testbed::{Burst, DiskState, EPOCH_START, LinkFaults, Traffic};
 

@@ -20,7 +20,8 @@ pub use self::operation::{Operation, Percentiles, RadioCost, Violation};
 pub use self::pacing::Pacing;
 pub use self::phase::Phase;
 use crate::admission::Rules;
-use crate::{AirSetup, LinkFaults, Setup, World, WorldError};
+use crate::suite::over;
+use crate::{AirSetup, LinkFaults, Setup, World, WorldError, WorldSuite};
 
 /// Validity of keys: longer than any run.
 const VALIDITY: Duration = Duration::from_secs(30 * 86_400);
@@ -91,7 +92,11 @@ pub struct Progress {
 ///
 /// # Errors
 /// As for [`World::new`], and if the [`Pacing`] of its radio cannot be had.
-pub fn run<S: QuorumSuite>(plan: &RunPlan, progress: &mut dyn FnMut(Progress)) -> Result<Run, WorldError> {
+pub fn run(suite: WorldSuite, plan: &RunPlan, progress: &mut dyn FnMut(Progress)) -> Result<Run, WorldError> {
+    over!(suite, S => run_over::<S>(plan, progress))
+}
+
+fn run_over<S: QuorumSuite>(plan: &RunPlan, progress: &mut dyn FnMut(Progress)) -> Result<Run, WorldError> {
     let pace = Pacing::of(plan).map_err(WorldError::Radio)?;
     let members = plan.drones.saturating_add(plan.newcomers);
     let setup = Setup {

@@ -12,7 +12,7 @@ use quiver_world::check::{CheckSetup, Checker};
 use quiver_world::run::{Operation, RunPlan, run};
 use quiver_world::{
     Action, Cause, Effect, InsecureToy, Invariant, Invariants, NodeEvent, NodeId, Setup, Step, StepObserver,
-    World,
+    World, WorldSuite,
 };
 
 type S = InsecureToy;
@@ -329,7 +329,7 @@ fn whole_run_joins_without_names_under_a_quorum_too() {
             air: None,
             depot: None,
         };
-        let run = run::<InsecureToy>(&plan, &mut |_| {}).unwrap();
+        let run = run(WorldSuite::Toy, &plan, &mut |_| {}).unwrap();
         assert_eq!(run.violations, []);
         let rows: Vec<_> = run.operations.iter().map(Operation::name).collect();
         let beginnings = [

@@ -16,8 +16,7 @@ use quiver_world::{
 fn broken(sabotage: Sabotage, strategy: StrategyKind, rng_stream: u64) -> BTreeSet<Invariant> {
     let setup = CheckSetup { edges: 8, strategy, sabotage, ..CheckSetup::default() };
     let checker = Checker::new(setup).unwrap();
-    let rng_stream =
-        (1..=rng_stream).filter(|seed| Checker::ground(*seed) == quiver_world::check::CheckSuite::Toy);
+    let rng_stream = (1..=rng_stream).filter(|seed| Checker::suite(*seed) == quiver_world::WorldSuite::Toy);
     rng_stream.filter_map(|seed| Some(checker.check(seed).unwrap().violation?.invariant)).collect()
 }
 

@@ -7,7 +7,7 @@ use quiver_ainq::StrategyKind;
 use quiver_world::radio::cycles::Arithmetic;
 use quiver_world::radio::{Loss, Preset};
 use quiver_world::run::{Operation, Pacing, Phase, Run, RunPlan, run};
-use quiver_world::{AirSetup, InsecureToy};
+use quiver_world::{AirSetup, WorldSuite};
 
 fn air(radio: &str) -> AirSetup {
     let preset: Preset = radio.parse().unwrap();
@@ -34,7 +34,7 @@ fn plan(drones: u32, strategy: StrategyKind, radio: &str) -> RunPlan {
 }
 
 fn run_plan(plan: &RunPlan) -> Run {
-    let run = run::<InsecureToy>(plan, &mut |_| {}).unwrap();
+    let run = run(WorldSuite::Toy, plan, &mut |_| {}).unwrap();
     assert_eq!(run.violations, [], "{plan:?}");
     assert_eq!(run.operations.len(), 7, "{plan:?}");
     run
@@ -96,7 +96,7 @@ fn a_radio_that_must_keep_silent_for_too_long_is_refused_unless_there_is_a_depot
     let plan = plan(20, StrategyKind::Tree, "lora-sf7");
     let refusal = Pacing::of(&plan).unwrap_err();
     assert!(refusal.contains("lora-sf7") && refusal.contains("--depot"), "{refusal}");
-    assert_eq!(run::<InsecureToy>(&plan, &mut |_| {}).unwrap_err().to_string(), refusal);
+    assert_eq!(run(WorldSuite::Toy, &plan, &mut |_| {}).unwrap_err().to_string(), refusal);
     for strategy in STRATEGIES {
         let run = run_plan(&RunPlan { strategy, depot: Some(air("wifi")), ..plan.clone() });
         // Newcomers join at the depot too.
@@ -121,7 +121,7 @@ fn a_group_too_large_for_its_radio_is_refused() {
 fn sealed_orders_open_at_exactly_those_they_are_for() {
     let plan =
         RunPlan { envelopes: true, restart_leader: false, air: None, ..plan(60, StrategyKind::Flat, "wifi") };
-    let run = run::<InsecureToy>(&plan, &mut |_| {}).unwrap();
+    let run = run(WorldSuite::Toy, &plan, &mut |_| {}).unwrap();
     assert_eq!(run.violations, []);
     let envelopes = run.operations.iter().filter(|operation| operation.phase == Phase::Envelope);
     let orders: Vec<usize> = envelopes.map(|operation| operation.drones).collect();
@@ -141,7 +141,7 @@ fn an_order_waits_for_its_phase_under_a_quorum_and_under_a_single_kgc() {
             air: None,
             ..plan(20, StrategyKind::Flat, "wifi")
         };
-        let run = run::<InsecureToy>(&plan, &mut |_| {}).unwrap();
+        let run = run(WorldSuite::Toy, &plan, &mut |_| {}).unwrap();
         assert_eq!(run.violations, [], "{kgcs}");
         assert_eq!(operation(&run, Phase::Release).drones, 21);
     }

@@ -11,8 +11,10 @@ use quiver_testbed::Traffic;
 use super::{Scenario, Tally};
 use crate::drone_node::culprit;
 use crate::radio::Ledger;
+use crate::suite::over;
 use crate::{
     Action, Effect, Invariants, NodeEvent, NodeId, Step, StepObserver, Violation, World, WorldError,
+    WorldSuite,
 };
 
 /// Interval between checks of convergence.
@@ -59,7 +61,11 @@ impl Scenario {
     ///
     /// # Errors
     /// If the world cannot be; a scenario that was read from a file can.
-    pub fn run<S: QuorumSuite>(&self) -> Result<ScenarioRun, WorldError> {
+    pub fn run(&self, suite: WorldSuite) -> Result<ScenarioRun, WorldError> {
+        over!(suite, S => self.run_over::<S>())
+    }
+
+    fn run_over<S: QuorumSuite>(&self) -> Result<ScenarioRun, WorldError> {
         let mut world = World::<S>::new(self.setup.clone())?;
         for (at, action) in &self.script {
             world.schedule(*at, action.clone());

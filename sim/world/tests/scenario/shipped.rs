@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use quiver_ainq::Ristretto255;
-use quiver_world::InsecureToy;
+use quiver_world::WorldSuite;
 use quiver_world::scenario::{Reading, SHIPPED, Scenario, ScenarioRun, shipped};
 
 fn read(name: &str, seed: Option<u64>) -> Scenario {
@@ -24,9 +23,9 @@ fn demand(run: &ScenarioRun) {
 
 /// Over the real group with the file's seed, and over the fast one with others.
 fn lives(name: &str) {
-    demand(&read(name, None).run::<Ristretto255>().unwrap());
+    demand(&read(name, None).run(WorldSuite::Ristretto255).unwrap());
     for seed in 2..5 {
-        demand(&read(name, Some(seed)).run::<InsecureToy>().unwrap());
+        demand(&read(name, Some(seed)).run(WorldSuite::Toy).unwrap());
     }
 }
 
@@ -75,7 +74,7 @@ each_lives! {
 
 #[test]
 fn one_seed_gives_one_trace_and_another_another() {
-    let trace = |seed| read("flapping_drone", Some(seed)).run::<InsecureToy>().unwrap().trace;
+    let trace = |seed| read("flapping_drone", Some(seed)).run(WorldSuite::Toy).unwrap().trace;
     assert_eq!(trace(7), trace(7));
     assert_ne!(trace(7), trace(8));
 }

@@ -1,0 +1,92 @@
+//! The groups that a virtual world can compute in.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The group that a virtual world computes in. Its name is `ristretto255`, `ristretto255-shared`,
+/// `bls12-381-g1` or `toy`.
+///
+/// Whoever runs a world names one, and so compiles none of its machines a second time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WorldSuite {
+    /// [`Ristretto255`](quiver_ainq::Ristretto255).
+    #[default]
+    Ristretto255,
+    /// [`SharedRistretto255`](crate::SharedRistretto255): computes once what many drones check alike.
+    SharedRistretto255,
+    /// [`Bls12381G1`](quiver_ainq::Bls12381G1), slow.
+    Bls12381G1,
+    /// [`InsecureToy`](crate::InsecureToy), which hides nothing: the same protocol code, many times faster.
+    Toy,
+}
+
+impl WorldSuite {
+    /// All.
+    pub const ALL: [Self; 4] = [Self::Ristretto255, Self::SharedRistretto255, Self::Bls12381G1, Self::Toy];
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ristretto255 => "ristretto255",
+            Self::SharedRistretto255 => "ristretto255-shared",
+            Self::Bls12381G1 => "bls12-381-g1",
+            Self::Toy => "toy",
+        }
+    }
+}
+
+impl fmt::Display for WorldSuite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for WorldSuite {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|suite| suite.name() == name).ok_or_else(|| {
+            let names: Vec<&str> = Self::ALL.iter().map(|suite| suite.name()).collect();
+            format!("no suite of the virtual world: give one of {}", names.join(", "))
+        })
+    }
+}
+
+/// Calls a generic function over the type of a [`WorldSuite`].
+macro_rules! over {
+    ($suite:expr, $S:ident => $call:expr) => {
+        match $suite {
+            $crate::WorldSuite::Ristretto255 => {
+                type $S = quiver_ainq::Ristretto255;
+                $call
+            }
+            $crate::WorldSuite::SharedRistretto255 => {
+                type $S = $crate::SharedRistretto255;
+                $call
+            }
+            $crate::WorldSuite::Bls12381G1 => {
+                type $S = quiver_ainq::Bls12381G1;
+                $call
+            }
+            $crate::WorldSuite::Toy => {
+                type $S = $crate::InsecureToy;
+                $call
+            }
+        }
+    };
+}
+pub(crate) use over;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_back_and_others_are_refused_with_what_there_is() {
+        for suite in WorldSuite::ALL {
+            assert_eq!(suite.to_string().parse(), Ok(suite));
+        }
+        assert!("rsa".parse::<WorldSuite>().unwrap_err().ends_with("bls12-381-g1, toy"));
+    }
+}
