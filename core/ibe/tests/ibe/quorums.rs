@@ -1,8 +1,6 @@
 //! Public shares and commitments that do not belong together are refused, and so is a dealer's wrong share.
 
-#[path = "staged/quorum.rs"]
-mod quorum;
-
+use crate::staged_quorum::{Quorum, rng};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use quiver_ibe::{
@@ -10,7 +8,6 @@ use quiver_ibe::{
     UnverifiedMasterShare,
 };
 use quiver_pairing::{G1, Group, Scalar};
-use quorum::{Quorum, rng};
 
 fn bent(share: &MasterShare) -> MasterShare {
     MasterShare::new(share.index(), *share.expose() + Scalar::from(1_u64)).unwrap()
@@ -129,9 +126,11 @@ fn every_truncation_and_every_other_version_of_public_shares_is_refused() {
     let mut many = bytes.clone();
     many[51..55].copy_from_slice(&u32::MAX.to_be_bytes());
     assert!(matches!(PublicShares::decode(&many), Err(Error::Malformed(_))));
-    for (place, point) in
-        [(3, quorum::identity(48)), (57, quorum::identity(48)), (57, quorum::outside_g1().to_vec())]
-    {
+    for (place, point) in [
+        (3, crate::staged_quorum::identity(48)),
+        (57, crate::staged_quorum::identity(48)),
+        (57, crate::staged_quorum::outside_g1().to_vec()),
+    ] {
         let mut other = bytes.clone();
         other[place..place + 48].copy_from_slice(&point);
         assert_eq!(PublicShares::decode(&other), Err(Error::InvalidPoint("G1")));
@@ -142,9 +141,9 @@ fn every_truncation_and_every_other_version_of_public_shares_is_refused() {
 fn commitments_to_nothing_and_to_the_identity_are_refused() {
     assert!(MasterCommitment::decode(&[0; 4]).is_err());
     assert!(MasterCommitment::decode(&[0, 0, 4, 1]).is_err());
-    let zero = [&[0, 0, 0, 1][..], &quorum::identity(48)].concat();
+    let zero = [&[0, 0, 0, 1][..], &crate::staged_quorum::identity(48)].concat();
     assert_eq!(MasterCommitment::decode(&zero), Err(Error::InvalidPoint("G1")));
-    let outside = [&[0, 0, 0, 1][..], &quorum::outside_g1()].concat();
+    let outside = [&[0, 0, 0, 1][..], &crate::staged_quorum::outside_g1()].concat();
     assert_eq!(MasterCommitment::decode(&outside), Err(Error::InvalidPoint("G1")));
 }
 
@@ -165,7 +164,11 @@ fn master_public_keys_are_known_by_their_fingerprints() {
     assert_eq!(MasterPublicKey::decode(&one.encode()).unwrap().fingerprint(), one.fingerprint());
     assert_ne!(one.fingerprint(), other.fingerprint());
     assert_ne!(Quorum::new(1, 1, 2).publics.digest(), Quorum::new(1, 2, 2).publics.digest());
-    for bytes in [quorum::identity(48), quorum::outside_g1().to_vec(), one.encode()[1..].to_vec()] {
+    for bytes in [
+        crate::staged_quorum::identity(48),
+        crate::staged_quorum::outside_g1().to_vec(),
+        one.encode()[1..].to_vec(),
+    ] {
         assert_eq!(MasterPublicKey::decode(&bytes), Err(Error::InvalidPoint("G1")));
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use quiver_world::radio::{Cast, Preset, SpreadingFactor};
 
-use crate::{clear, rng};
+use super::{clear, rng};
 
 fn micros(preset: Preset, octets: usize) -> u64 {
     let airtime = preset.profile().airtime(octets);

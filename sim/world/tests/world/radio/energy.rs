@@ -7,7 +7,7 @@ use quiver_world::radio::cycles::{Arithmetic, Operation, chacha20_poly1305, hmac
 use quiver_world::radio::power::{Power, RadioPower, computing, computing_time};
 use quiver_world::radio::{Account, Cast, Energy, Ledger, Payer, Preset, Transmission};
 
-use crate::{clear, rng};
+use super::{clear, rng};
 
 #[test]
 fn largest_802154_frame_costs_82_microjoules_to_send_and_83_to_hear() {

@@ -1,5 +1,4 @@
 //! A quorum made by a dealer, and bytes that are no points.
-#![allow(dead_code, reason = "every test takes what it needs")]
 
 use ark_bls12_381::{G1Affine, G2Affine};
 use quiver_ibe::{

@@ -1,7 +1,6 @@
 //! Properties of every policy: text and bytes are read back, formulas mean what the policy means, selections
 //! are the cheapest there are.
 
-#[path = "properties/trees.rs"]
 mod trees;
 
 use std::collections::BTreeSet;

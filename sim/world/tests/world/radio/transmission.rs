@@ -5,7 +5,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use quiver_world::radio::{Cast, Loss, Preset};
 
-use crate::{clear, rng};
+use super::{clear, rng};
 
 #[test]
 fn ideal_radio_costs_nothing() {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use quiver_world::radio::{Cast, Medium, Preset};
 
-use crate::{clear, rng};
+use super::{clear, rng};
 
 #[test]
 fn free_channel_is_had_at_once() {

@@ -2,7 +2,7 @@
 
 use quiver_world::radio::{Loss, RadioError};
 
-use crate::rng;
+use super::rng;
 
 const FRAMES: u32 = 400_000;
 

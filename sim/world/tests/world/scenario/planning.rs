@@ -6,7 +6,7 @@ use std::time::Duration;
 use quiver_world::scenario::{Reading, Scenario};
 use quiver_world::{Action, NodeId};
 
-use crate::{read, with};
+use super::{read, with};
 
 fn seconds(at: Duration) -> f64 {
     at.as_secs_f64()

@@ -1,13 +1,10 @@
 //! A ciphertext to an identity opens with its key, and with none if anything is changed.
 
-#[path = "staged/quorum.rs"]
-mod quorum;
-
+use crate::staged_quorum::{Quorum, rng};
 use proptest::prelude::*;
 use quiver_ibe::{
     Ciphertext, Condition, Encryptor, Error, IdentityKey, IdentityPoint, MAX_MESSAGE_LEN, MasterPublicKey,
 };
-use quorum::{Quorum, rng};
 
 fn setting(seed: u64, identity: &[u8]) -> (MasterPublicKey, IdentityPoint, IdentityKey) {
     let quorum = Quorum::new(seed, 1, 1);
@@ -133,7 +130,7 @@ fn messages_without_bytes_or_with_too_many_are_refused() {
 fn a_ciphertext_whose_u_is_the_identity_or_outside_the_subgroup_is_refused() {
     let (master, point, _) = setting(1, b"identity");
     let mut bytes = master.encrypt(&point, b"m", &mut rng(1)).unwrap().encode();
-    for u in [quorum::identity(48), quorum::outside_g1().to_vec()] {
+    for u in [crate::staged_quorum::identity(48), crate::staged_quorum::outside_g1().to_vec()] {
         bytes[..48].copy_from_slice(&u);
         assert_eq!(Ciphertext::decode(&bytes).unwrap_err(), Error::InvalidPoint("G1"));
     }

@@ -1,14 +1,11 @@
 //! Any t right shares make the key; every sender of a wrong one is named, and no other.
 
-#[path = "staged/quorum.rs"]
-mod quorum;
-
+use crate::staged_quorum::{Quorum, blamed, rng};
 use proptest::prelude::*;
 use proptest::sample::{Index, subsequence};
 use quiver_ibe::{
     Error, Fault, IdentityPoint, KeyShare, UnverifiedIdentityKey, UnverifiedKeyShare, combine, verify_batch,
 };
-use quorum::{Quorum, blamed, rng};
 
 fn point() -> IdentityPoint {
     IdentityPoint::of_bytes(b"identity")
@@ -158,7 +155,12 @@ fn bytes_that_are_no_share_are_blamed_on_whoever_sent_them() {
     assert!(UnverifiedKeyShare::decode_from(3, &right).is_ok());
     let other = UnverifiedKeyShare::decode_from(4, &right).unwrap_err();
     assert_eq!(other, blamed(&[(4, Fault::OtherIndex)]));
-    for point in [quorum::identity(96), quorum::outside_g2().to_vec(), vec![0xff; 96], vec![0; 96]] {
+    for point in [
+        crate::staged_quorum::identity(96),
+        crate::staged_quorum::outside_g2().to_vec(),
+        vec![0xff; 96],
+        vec![0; 96],
+    ] {
         let bytes = [&[0, 3][..], &point].concat();
         assert_eq!(UnverifiedKeyShare::decode_from(3, &bytes).unwrap_err(), blamed(&[(3, Fault::NoPoint)]));
         assert_eq!(UnverifiedKeyShare::decode(&bytes).unwrap_err(), blamed(&[(3, Fault::NoPoint)]));
@@ -184,7 +186,12 @@ fn an_identity_key_is_taken_for_its_own_identity_and_quorum_alone() {
     assert_eq!(stored().verify(quorum.publics.master(), &other), Err(Error::InvalidIdentityKey));
     let others = Quorum::new(2, 2, 3);
     assert_eq!(stored().verify(others.publics.master(), &point()), Err(Error::InvalidIdentityKey));
-    for bytes in [quorum::identity(96), quorum::outside_g2().to_vec(), encoded[..95].to_vec(), vec![]] {
+    for bytes in [
+        crate::staged_quorum::identity(96),
+        crate::staged_quorum::outside_g2().to_vec(),
+        encoded[..95].to_vec(),
+        vec![],
+    ] {
         assert_eq!(UnverifiedIdentityKey::decode(&bytes).unwrap_err(), Error::InvalidPoint("G2"));
     }
 }

@@ -2,7 +2,7 @@
 
 use quiver_world::scenario::{Reading, Scenario};
 
-use crate::{read, with};
+use super::{read, with};
 
 /// The complaint about a small scenario with these lines from line 8 on.
 fn complaint(lines: &str) -> String {

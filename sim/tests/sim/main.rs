@@ -1,0 +1,6 @@
+//! Tests of the simulator: command line, live world, virtual world, workers.
+
+mod cli;
+mod live;
+mod virtual_world;
+mod workers;

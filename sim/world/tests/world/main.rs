@@ -1,0 +1,11 @@
+//! Tests of the virtual world: lives, faults, adversaries, radio, scenarios, and mutations that the invariants must find.
+
+mod admission;
+mod adversaries;
+mod determinism;
+mod life;
+mod mutations;
+mod quorum;
+mod radio;
+mod run;
+mod scenario;
