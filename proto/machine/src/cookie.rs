@@ -1,4 +1,4 @@
-//! Stateless cookies: a stranger must show that it receives before it costs memory or curve arithmetic.
+//! Stateless cookies: a stranger must prove that it receives before it costs memory or curve arithmetic.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -8,7 +8,7 @@ use quiver_message::COOKIE_LEN;
 
 use crate::Peer;
 
-/// For how long an authority's cookie admits a request. A leader is told how long.
+/// Lifetime of an authority's cookie. A leader's is configured.
 pub const COOKIE_LIFETIME: Duration = Duration::from_secs(120);
 
 /// Makes and recognises cookies with a key that dies with the process.

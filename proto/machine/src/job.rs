@@ -4,12 +4,12 @@ use alloc::boxed::Box;
 use core::any::Any;
 use core::fmt;
 
-/// A piece of a machine's work that takes long: it has all that it needs, its randomness included, so that
-/// what comes of it does not depend on who does it and when.
+/// A piece of a machine's work that takes long: it contains all its inputs, its randomness included, so that
+/// the result does not depend on the thread or the time.
 pub struct Job(Box<dyn FnOnce() -> Finished + Send + Sync>);
 
 impl Job {
-    /// Work that the driver does where it holds nobody up.
+    /// Work that the driver may do on another thread.
     pub fn new<T: Send + 'static>(work: impl FnOnce() -> T + Send + Sync + 'static) -> Self {
         Self(Box::new(move || Finished(Box::new(work()))))
     }

@@ -53,10 +53,10 @@ pub enum Route {
     Member(KgcId),
 }
 
-/// By which way a message came.
+/// Way by which a message came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Via {
-    /// Over the connection with the peer that it is said to be from: that peer sent it.
+    /// Over the connection with the peer named as its sender: that peer sent it.
     Peer,
     /// By the group's topic: the peer passed it on, and is not known to have written it.
     Group,
@@ -83,7 +83,7 @@ pub enum Input<'a, C> {
     Received {
         /// The peer that delivered it (not necessarily its author).
         from: Peer,
-        /// By which way: what came by the group may have been published by anybody.
+        /// Its way: a message by the group may have been published by anybody.
         via: Via,
         /// The encoded message.
         bytes: &'a [u8],
@@ -96,19 +96,19 @@ pub enum Input<'a, C> {
     Command(C),
 }
 
-/// Where a message goes.
+/// Destination of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Destination {
     /// One connection partner.
     Peer(Peer),
-    /// Everyone who listens to the group's topic.
+    /// All subscribers of the group's topic.
     Group,
 }
 
 /// Reason to disconnect a peer: no honest peer does it, at whatever time its messages arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Misdeed {
-    /// It sent, over its own connection, a signature that is none.
+    /// It sent, over its own connection, an invalid signature.
     Forgery,
     /// It sent many messages that cannot be read, or whose authentication codes do not verify.
     Garbage,
@@ -132,7 +132,7 @@ pub enum Output<E, R> {
     Persist(R),
     /// Send an encoded message.
     Transmit {
-        /// To whom.
+        /// The destination.
         to: Destination,
         /// The encoded message, at most [`MAX_MESSAGE_LEN`] bytes.
         payload: Vec<u8>,
@@ -141,20 +141,20 @@ pub enum Output<E, R> {
     Event(E),
     /// Disconnect this peer and never talk to it again.
     Block(Peer),
-    /// Whether a hub passes this peer's group messages on, and takes them itself. Nobody's are unless the
-    /// machine says so; it ends with the connection.
+    /// Whether a hub relays and processes this peer's group messages. It relays none unless the machine says
+    /// so; it ends with the connection.
     Relay {
         /// The peer.
         peer: Peer,
-        /// Whether it is.
+        /// Whether they are relayed.
         allowed: bool,
     },
-    /// Disconnect this peer and refuse it for a while: for longer each time. A driver disconnects nobody whom
-    /// it dialled.
+    /// Disconnect this peer and refuse it for a while: for longer each time. A driver never disconnects a
+    /// peer that it dialled.
     Penalize {
         /// The peer to disconnect.
         peer: Peer,
-        /// For what.
+        /// The reason.
         misdeed: Misdeed,
     },
     /// Nothing more to do until an input comes or the monotonic clock reaches the deadline.
@@ -192,8 +192,8 @@ pub trait Machine {
     /// The next thing to do. Ends with [`Output::Timeout`].
     fn poll_output(&mut self) -> Output<Self::Event, Self::Record>;
 
-    /// Work to be done elsewhere, if the machine was set up to let its driver do some: the driver asks after
-    /// every input until there is none, does the work where it holds nobody up, and gives each result to
+    /// Work for another thread, if the machine was set up to let its driver do some: the driver asks after
+    /// every input until there is none, does the work on other threads, and gives each result to
     /// [`finish_job`](Self::finish_job).
     fn take_job(&mut self) -> Option<Job> {
         None

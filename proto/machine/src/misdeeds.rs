@@ -1,4 +1,4 @@
-//! Tells what no honest peer sends from what bad timing explains.
+//! Distinguishes messages that no honest peer sends from those that bad timing explains.
 
 use alloc::collections::BTreeMap;
 

@@ -123,7 +123,7 @@ impl<P: Primary, Q: Part<P::Suite>> Node<P, Q> {
         let Some(message) = self.primary.decode((from, via), bytes) else {
             return self.primary.wake(now, rng);
         };
-        // §13.6: what comes by gossip is answered to nobody.
+        // §13.6: messages received by gossip are never answered.
         let handled = if via == Via::Group && !message.is_publication() {
             Handled::Yes
         } else {

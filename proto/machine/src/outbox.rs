@@ -66,7 +66,7 @@ impl<E, R> Outbox<E, R> {
         self.queue.push_back(Output::Block(peer));
     }
 
-    /// Says whether a hub relays the group messages of this peer.
+    /// Sets whether a hub relays the group messages of this peer.
     pub fn relay(&mut self, peer: Peer, allowed: bool) {
         self.queue.push_back(Output::Relay { peer, allowed });
     }

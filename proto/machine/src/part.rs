@@ -13,13 +13,13 @@ use crate::{Either, Now, Offence, Outbox, Peer, Revocations, Route, earlier};
 
 /// State that a part reads and changes while it handles one input.
 ///
-/// The part's own state is not in it: a part owns that, and nobody else changes it.
+/// The part's own state is not in it: only the part itself changes that.
 pub struct Context<'a, S: Suite, E, R> {
     /// The driver's clocks.
     pub now: Now,
     /// The driver's randomness.
     pub rng: &'a mut dyn CryptoRngCore,
-    /// Where messages, events and records go.
+    /// Queue of messages, events and records.
     pub out: &'a mut Outbox<E, R>,
     /// The deployment.
     pub deployment: &'a Deployment<S>,
@@ -63,7 +63,7 @@ impl<S: Suite, E, R> Context<'_, S, E, R> {
 pub enum Handled {
     /// It was for this part.
     Yes,
-    /// It is none of this part's messages: the next part is asked.
+    /// It is not for this part: the next part is asked.
     No,
     /// It was for this part, and the primary role is to blame its sender for it.
     Offences(Vec<Offence>),
@@ -90,7 +90,7 @@ pub trait Part<S: Suite> {
     /// A connection is gone.
     fn disconnected(&mut self, _cx: &mut Context<'_, S, Self::Event, Self::Record>, _peer: Peer) {}
 
-    /// Takes a message, or says that it is for another.
+    /// Takes a message, or returns that it is for another part.
     fn handle(
         &mut self,
         cx: &mut Context<'_, S, Self::Event, Self::Record>,
@@ -104,7 +104,7 @@ pub trait Part<S: Suite> {
     /// Does what is due; called after every input.
     fn tick(&mut self, _cx: &mut Context<'_, S, Self::Event, Self::Record>) {}
 
-    /// When to be called again at the latest.
+    /// Latest time of the next call.
     fn deadline(&self) -> Option<Duration> {
         None
     }

@@ -24,7 +24,7 @@ pub struct Revocations<S: Suite> {
     newest: Option<Box<VerifiedRevocationList<S>>>,
     /// The most bytes of a list that are asked for; 0 where lists are taken whole or not at all.
     max_len: u32,
-    /// Whether nobody is to join under a list that is past its next update.
+    /// Whether joins are refused under a list that is past its next update.
     pub refuse_stale: bool,
 }
 
@@ -105,8 +105,9 @@ impl<S: Suite> Revocations<S> {
         self.list().names(public)
     }
 
-    /// Takes a list from anywhere: kept if it is newer and verifies. Returns whether it was. One without its
-    /// edges is kept where such are asked for; elsewhere it would take the place of what says more.
+    /// Takes a list from anywhere: kept if it is newer and verifies. Returns whether it was kept. A list
+    /// without its edges is kept only if such lists are asked for; elsewhere it would replace one that
+    /// contains more.
     ///
     /// # Errors
     /// If the bytes are no list, or no signature of this deployment.
@@ -129,7 +130,7 @@ impl<S: Suite> Revocations<S> {
             return Ok(false);
         }
         let list = SignedRevocationList::<S>::decode(bytes)?;
-        // §12.4: where whole lists are asked for, nobody puts fewer revocations in the place of more.
+        // §12.4: where whole lists are asked for, a shorter one never replaces a whole one.
         if !(short || list.is_whole()) {
             return Ok(false);
         }

@@ -18,9 +18,9 @@ pub struct Rate {
 #[derive(Debug)]
 pub struct TokenBuckets {
     rate: Rate,
-    /// When the bucket of a peer will be full again.
+    /// Time at which the bucket of each peer is full again.
     full: BTreeMap<Peer, Duration>,
-    /// When those that are full by then are forgotten.
+    /// Time at which full buckets are forgotten.
     sweep: Duration,
 }
 

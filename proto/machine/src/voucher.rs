@@ -1,4 +1,4 @@
-//! A drone's signature under what its clock says: public key ‖ signature.
+//! A drone's signature of its clock's time: public key ‖ signature.
 //!
 //! Any peer of a KGC or a leader may claim any time; only the statements of drones count. A driver asks for
 //! the time, and the signed statement names both ends and the nonce of the question.
