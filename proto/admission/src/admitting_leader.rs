@@ -1,5 +1,5 @@
-//! A leader that admits drones by a policy, and nobody by name: a [`Leader`] with a [`Gate`] before it
-//! (§6.5).
+//! A leader that admits anonymous drones by a policy, and none by name: a [`Leader`] with a [`Gate`] before
+//! it (§6.5).
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -55,7 +55,7 @@ impl From<LeaderCommand> for AdmittingLeaderCommand {
 pub enum AdmittingLeaderEvent {
     /// Something that every leader reports.
     Leader(LeaderEvent),
-    /// A drone did not prove that it satisfies the policy. The drone is not told why.
+    /// A drone did not prove that it satisfies the policy. The drone does not learn the reason.
     Denied {
         /// On which connection.
         peer: Peer,
@@ -83,7 +83,7 @@ struct Gatekeeper<S: Suite> {
     gate: Option<Gate<S>>,
     /// The term that the gate is of.
     term: Option<u64>,
-    /// Gates opened so far: tells the jobs of one from those of another.
+    /// Gates opened so far: distinguishes the jobs of one from those of another.
     gates: u64,
 }
 
@@ -117,14 +117,14 @@ impl<S: Suite> Gatekeeper<S> {
         self.gates += 1;
         // §A4.1: a cookie key for each gate: the cookies of one term are none of the next.
         let mut gate = Gate::compiled(config, Arc::clone(&self.compiled), Secret::random(rng), self.gates)?;
-        // §A5.4: nobody is admitted without the slot keys of the period, which outlive the term.
+        // §A5.4: no drone is admitted without the slot keys of the period, which outlive the term.
         if let Some(key) = &self.slot_keys {
             gate.take_slot_keys(key);
         }
         Ok(gate)
     }
 
-    /// Closes the gate of a term that is over: nobody joins that term any more.
+    /// Closes the gate of a term that is over: no drone joins that term any more.
     fn follow(&mut self, term: Option<u64>) {
         // §A5.4: drones that were being admitted to a term that is over apply again.
         if self.term != term {
@@ -141,8 +141,9 @@ impl<S: Suite> From<Leader<S>> for AdmittingLeader<S> {
 }
 
 impl<S: Suite> AdmittingLeader<S> {
-    /// The same leader, but that it admits drones that prove that they satisfy a policy, and nobody by name.
-    /// It admits nobody before it has the slot keys of the period ([`AdmittingLeaderCommand::SlotKeys`]).
+    /// The same leader, but that it admits anonymous drones that prove that they satisfy a policy, and none
+    /// by name. It admits no drone before it has the slot keys of the period
+    /// ([`AdmittingLeaderCommand::SlotKeys`]).
     ///
     /// # Errors
     /// [`PolicyError`] if the policy is not for this group, not about these fields, over at `now`, or too
@@ -153,7 +154,7 @@ impl<S: Suite> AdmittingLeader<S> {
         let compiled = demand.policy.exchangeable(&group, &demand.authority, now)?;
         let (slot_keys, gate, term) = (None, None, None);
         self.gatekeeper = Some(Box::new(Gatekeeper { demand, compiled, slot_keys, gate, term, gates: 0 }));
-        // §A5: nobody by name, and nobody who was a member before.
+        // §A5: no members by name, and no former members.
         self.leader = self.leader.with_anonymous_members_only();
         Ok(self)
     }
@@ -168,7 +169,8 @@ impl<S: Suite> AdmittingLeader<S> {
         self.gatekeeper.as_mut()?.gate.as_mut()
     }
 
-    /// A message of a drone that wants to join anonymously. Who leads with a demand gives it to the gate.
+    /// A message of a drone that wants to join anonymously. A leader in office with a demand passes it to the
+    /// gate.
     fn admission(
         &mut self,
         now: Now,
@@ -247,7 +249,7 @@ impl<S: Suite> AdmittingLeader<S> {
                 self.leader.admit(now, peer, nonce, Admission { member, secret });
             }
             GateEvent::Denied { peer, why } => {
-                // §A4: a key that nobody signed cost arithmetic; the next one costs its sender the
+                // §A4: a key without a valid signature costs arithmetic; the next one costs its sender the
                 // connection.
                 let forged = matches!(
                     why,
@@ -368,7 +370,7 @@ impl<S: Suite> Primary for AdmittingLeader<S> {
                 return self.end_input(now, false, rng);
             }
         };
-        // §13.6: what comes by gossip is answered to nobody.
+        // §13.6: messages received by gossip are never answered.
         if via == Via::Peer {
             self.admission(now, from, (&nonce, &message), rng);
         }

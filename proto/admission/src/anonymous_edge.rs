@@ -13,7 +13,7 @@
 //! that does not hold. Nothing older can be played to it: the pairwise secret is fresh in each run.
 //!
 //! It receives and sends, but it cannot sign; its boot number is 1 whenever it starts, because a number that
-//! counts starts would tell one drone from another, and no two runs ever have one epoch's key under one slot.
+//! counts starts would distinguish drones, and no two runs ever have one epoch's key under one slot.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -43,7 +43,7 @@ use rand_core::CryptoRngCore;
 use crate::applicant::{Applicant, ApplicantConfig, ApplicantEvent};
 use crate::{AdmissionError, Ledger};
 
-/// Of the form that such an edge's state has: version ‖ fingerprint of the deployment ‖ lp(ledger).
+/// Version of the encoded state: version ‖ fingerprint of the deployment ‖ lp(ledger).
 const VERSION: u8 = 2;
 /// Bytes that a ledger has at most.
 const MAX_LEDGER: usize = 1 << 16;
@@ -68,7 +68,7 @@ pub struct AnonymousConfig<S: Suite> {
     pub most: u32,
     /// Maximum duration of one run of the exchange.
     pub patience: Duration,
-    /// When other things happen.
+    /// Times and rates.
     pub timing: EdgeTiming,
 }
 
@@ -84,7 +84,7 @@ pub enum Ending {
     Dropped,
     /// It was evicted.
     Evicted,
-    /// It left, as it was told to.
+    /// It left on command.
     Left,
 }
 
@@ -113,11 +113,11 @@ pub enum AnonymousEvent {
     Edge(EdgeEvent),
     /// It is a member.
     Admitted {
-        /// As whom.
+        /// Its pseudonym.
         pseudonym: Pseudonym,
         /// Its slot.
         slot: Slot,
-        /// When this membership ends.
+        /// End of this membership.
         until: UnixTime,
     },
     /// It is over.
@@ -129,7 +129,7 @@ pub enum AnonymousEvent {
 pub struct AnonymousEdge<S: Suite> {
     config: AnonymousConfig<S>,
     out: Outbox<AnonymousEvent, Snapshot>,
-    /// Of the membership, until it is passed on.
+    /// Outputs of the membership, until they are passed on.
     member_out: Outbox<EdgeEvent, StateChanged>,
     boot_no: u32,
     /// The group, unless it is to leave.
@@ -138,7 +138,7 @@ pub struct AnonymousEdge<S: Suite> {
     leaders: Leaders,
     membership: GroupMember<S>,
     ledger: Ledger,
-    /// When its period ends.
+    /// End of the period.
     until: UnixTime,
     /// The same on the monotonic clock, as far as is known.
     ends: Option<Duration>,
@@ -210,7 +210,7 @@ impl<S: Suite> AnonymousEdge<S> {
         self.membership.status(None, self.wanted.clone(), &self.revocations, self.boot_no)
     }
 
-    /// When, by the leader's clock, the key of the epoch held was made.
+    /// Time at which the key of the epoch held was made, by the leader's clock.
     pub fn key_issued_at(&self) -> Option<UnixTime> {
         self.membership.key_issued_at(&self.config.deployment)
     }
@@ -225,8 +225,8 @@ impl<S: Suite> AnonymousEdge<S> {
         self.membership.share_header(shared);
     }
 
-    /// Gives the membership an input, and passes on what it wants done. It stores nothing: what outlives a
-    /// membership would tell it from those of other drones.
+    /// Gives the membership an input, and passes on its outputs. It stores nothing: state that outlives a
+    /// membership would distinguish it from those of other drones.
     fn follow<T>(
         &mut self,
         now: Now,
@@ -387,7 +387,7 @@ impl<S: Suite> AnonymousEdge<S> {
         message: &mut Message<S>,
         rng: &mut dyn CryptoRngCore,
     ) {
-        // §13.6: what comes by gossip is answered to nobody.
+        // §13.6: messages received by gossip are never answered.
         if via == Via::Group && !message.is_publication() {
             return;
         }
@@ -400,7 +400,7 @@ impl<S: Suite> AnonymousEdge<S> {
             }
             Message::Refusal(refusal) if matches!(self.run, Run::Admitted(_)) => self.refused(from, refusal),
             Message::Welcome(welcome) => self.welcomed(now, from, welcome, rng),
-            // §A5.3: a list that a leader gives to some drones only would tell them from others.
+            // §A5.3: a list that a leader sends to some drones only would distinguish them from others.
             Message::RevocationList(_)
             // For drones with a name.
             | Message::JoinChallenge(_)
@@ -434,8 +434,8 @@ impl<S: Suite> AnonymousEdge<S> {
         }
         let (pseudonym, until) = (admitted.pseudonym, self.until);
         match self.accept(now, admitted, welcome) {
-            // §A5.3: once: which of several welcomes a drone takes would say what it has seen before, or what
-            // its clock says.
+            // §A5.3: once: the choice among several welcomes would reveal what a drone has seen before, or
+            // its clock.
             Err(offence) => {
                 self.report_offence(from, offence);
                 self.end(Ending::Denied(AdmissionError::Welcome));
@@ -531,7 +531,7 @@ impl<S: Suite> AnonymousEdge<S> {
         }
         let left = Duration::from_secs(self.until.saturating_sub(now.unix));
         self.ends = Some(now.monotonic.saturating_add(left));
-        // §A5.2: a member that misses the end holds a key that nobody accepts any more.
+        // §A5.2: a member that misses the end holds a key that no other member accepts any more.
         if now.unix >= self.until {
             return self.end(Ending::PeriodOver);
         }

@@ -57,7 +57,7 @@ impl<S: Suite> AnyEdge<S> {
         self.named()?.keypair()
     }
 
-    /// When, by the leader's clock, the key of the epoch held was made.
+    /// Time at which the key of the epoch held was made, by the leader's clock.
     pub fn key_issued_at(&self) -> Option<UnixTime> {
         match self {
             Self::Named(edge) => edge.key_issued_at(),
@@ -73,7 +73,7 @@ impl<S: Suite> AnyEdge<S> {
         }
     }
 
-    /// Signs what this drone's clock says, as [`Edge::vouch`]; an anonymous one is not to be known.
+    /// Signs the time of this drone's clock, as [`Edge::vouch`]; `None` for an anonymous edge.
     pub fn vouch(&self, statement: &[u8], rng: &mut dyn CryptoRngCore) -> Option<Vec<u8>> {
         self.named()?.vouch(statement, rng)
     }

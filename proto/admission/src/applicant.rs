@@ -1,8 +1,9 @@
-//! The drone's side: shows that a leader's policy is satisfied, and says nothing else.
+//! The drone's side of anonymous admission: proves that it satisfies a leader's policy, and reveals nothing
+//! else.
 //!
-//! One run over one connection, under a transport key that nobody has seen. The leader is who it says if its
-//! signature on the run's context verifies; the policy is one that the KGC signed for its group; how often it
-//! was answered is durable before it learns anything.
+//! One run over one connection, under a fresh transport key. The leader is authentic if its signature on the
+//! run's context verifies; the policy is one that the KGC signed for its group; the count of answers is
+//! durable before the leader learns anything.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -58,7 +59,7 @@ pub enum ApplicantEvent {
         /// The name of this run, which the leader has too.
         pseudonym: [u8; 16],
     },
-    /// It is not, or something else went wrong. The run is over.
+    /// Not admitted, or another failure. The run is over.
     Failed(AdmissionError),
     /// A peer did something wrong.
     Blamed {
@@ -81,7 +82,7 @@ pub struct Applicant<S: Suite> {
     out: Outbox<ApplicantEvent, Ledger>,
 }
 
-/// With whom, and under which nonce.
+/// The leader, and the nonce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Run {
     peer: Peer,
@@ -130,7 +131,7 @@ impl<S: Suite> Applicant<S> {
         self.shown
     }
 
-    /// When to give it a timeout.
+    /// Time of the next timeout.
     pub const fn deadline(&self) -> Option<Duration> {
         self.deadline
     }
@@ -314,7 +315,7 @@ impl<S: Suite> Applicant<S> {
         seeds: &[u8],
         rng: &mut dyn CryptoRngCore,
     ) -> Result<(), AdmissionError> {
-        // §A4.1: the seeds show that the tables are the policy's; only then the opening leaves.
+        // §A4.1: the seeds prove that the tables are the policy's; only then the opening leaves.
         let (opened, opening) = committed.open(seeds, rng)?;
         self.send(run, opening);
         self.stage = Stage::Opened(run, opened);
@@ -336,13 +337,13 @@ impl<S: Suite> Applicant<S> {
         self.out.send(&self.config.deployment, run.peer, &Message::AdmissionStep(step));
     }
 
-    /// Over. The leader is told nothing: it notices that nothing comes.
+    /// Ends the run. The leader gets no message: it notices the silence.
     fn fail(&mut self, error: AdmissionError) {
         (self.stage, self.deadline) = (Stage::Over, None);
         self.out.event(ApplicantEvent::Failed(error));
     }
 
-    /// Nobody vouches for a refusal, but without the leader there is no going on.
+    /// A refusal is not authenticated, but without the leader the run cannot continue.
     fn refused(&mut self, from: Peer, refusal: &Refusal) {
         let run = match &self.stage {
             Stage::Greeting(run)
@@ -353,7 +354,7 @@ impl<S: Suite> Applicant<S> {
             Stage::Waiting | Stage::Over => return,
         };
         if run.peer == from && refusal.reference == run.nonce {
-            // §A4.2: there is one refusal for everything; an own evaluation that said no explains it.
+            // §A4.2: all refusals are alike; a negative result of the drone's own evaluation explains it.
             let unsatisfied = matches!(&self.stage, Stage::Opened(_, opened) if !opened.satisfied());
             self.fail(match unsatisfied {
                 true => AdmissionError::Exchange(quiver_abke::Error::Unsatisfied),

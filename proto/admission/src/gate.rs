@@ -1,8 +1,8 @@
 //! The leader's side of anonymous admission: demands a policy, and runs the exchange with each applicant.
 //!
 //! Order matters: cookie before anything is decoded; lengths before any curve arithmetic; keys verified many
-//! at a time; nothing garbled for a key that the authority did not sign. A connection has one run. Whatever
-//! goes wrong from the proof on, the other side is told the same: refused.
+//! at a time; nothing garbled for a key that the authority did not sign. A connection has one run. All
+//! failures from the proof on get the same answer: refused.
 //!
 //! Verifying a few keys, making an offer, garbling four pieces of a circuit: each is a piece of work. A gate
 //! whose driver has threads to spare ([`GateTiming::workers`]) lets it do them, as
@@ -44,7 +44,7 @@ const COOKIE: &[u8] = b"admission";
 pub const MAX_RUNS: usize = 256;
 /// Keys that are verified at once at most: a piece of work holds others up.
 const BATCH: usize = 4;
-/// The same where it holds nobody up.
+/// The same for gates whose driver has worker threads.
 const WORKERS_BATCH: usize = 16;
 
 /// Configuration of a gate.
@@ -60,11 +60,11 @@ pub struct GateConfig<S: Suite> {
     pub policy: VerifiedPolicy<S>,
     /// The authority that certifies the fields of the policy.
     pub authority: VerifiedAuthority<S>,
-    /// When things happen.
+    /// Times and rates.
     pub timing: GateTiming,
 }
 
-/// When a gate does things.
+/// Times of a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GateTiming {
     /// Maximum time for which the first key waits for others before the batch is verified.
@@ -98,7 +98,7 @@ pub enum GateEvent {
         peer: Peer,
         /// A name of this run alone.
         pseudonym: [u8; 16],
-        /// When the period ends of what was shown.
+        /// End of the period of the credential shown.
         until: UnixTime,
     },
     /// A drone has not shown that it satisfies the policy.
@@ -121,7 +121,7 @@ pub enum GateEvent {
 #[derive(Debug)]
 pub struct Gate<S: Suite> {
     config: Arc<GateConfig<S>>,
-    /// Tells its jobs from those of gates before it.
+    /// Distinguishes its jobs from those of earlier gates.
     generation: u64,
     terms: Certified,
     policy: Arc<Policy>,
@@ -130,7 +130,7 @@ pub struct Gate<S: Suite> {
     cookies: CookieJar,
     verifier: Option<Arc<Verifier>>,
     waiting: VecDeque<Waiting>,
-    /// When those who wait are verified.
+    /// Time at which the waiting keys are verified.
     batch_at: Option<Duration>,
     /// Verified, and to be made an offer.
     welcome: VecDeque<(Place, Box<VerifiedHello>)>,
@@ -189,8 +189,8 @@ impl<S: Suite> Gate<S> {
         cookie_key: Secret<32>,
         generation: u64,
     ) -> Result<Self, PolicyError> {
-        // §A4.2: one signature for all who ask: what it says is the same for everybody, and a first message
-        // costs no curve.
+        // §A4.2: one signature for all applicants: its content is the same for all, and a first message costs
+        // no curve arithmetic.
         let coins = prf(&cookie_key, "quiver/1", "admission demand", &[]);
         let mut rng = ChaCha20Rng::from_seed(*coins.expose());
         let demand = crate::demand(&config.group, &config.policy.bytes());
@@ -247,7 +247,7 @@ impl<S: Suite> Gate<S> {
 
     /// The slot keys in force, if there are any.
     fn verifier(&self, now: Now) -> Option<&Arc<Verifier>> {
-        // §A1.1: a credential of one period convinces nobody in the next.
+        // §A1.1: a credential of one period is not accepted in the next.
         let period = self.terms.period_at(now.unix);
         let over = now.unix >= self.config.policy.not_after;
         self.verifier.as_ref().filter(|verifier| verifier.authority().period() == period && !over)
@@ -359,7 +359,7 @@ impl<S: Suite> Gate<S> {
         self.jobs.pop_front()
     }
 
-    /// Takes what came of a job, unless nobody waits for it any more.
+    /// Takes the result of a job, unless its runs have ended.
     pub fn finish(&mut self, now: Now, done: Finished, rng: &mut dyn CryptoRngCore) {
         let Some(Returned { generation, number, done }) = done.open() else { return };
         if generation == self.generation
@@ -370,7 +370,7 @@ impl<S: Suite> Gate<S> {
         self.tick(now, false, rng);
     }
 
-    /// Goes on with those who are still there and whose time is not over.
+    /// Continues the runs whose peers are still connected and whose time is not over.
     fn done(&mut self, done: Done, awaited: &[Place]) {
         let in_time = |place: &Place| awaited.iter().any(|one| one.peer == place.peer);
         let awaited = |gate: &Self, place: &Place| gate.spent.contains(&place.peer) && in_time(place);
@@ -378,7 +378,7 @@ impl<S: Suite> Gate<S> {
             Done::Verified(verdicts) => {
                 for (place, verdict) in verdicts {
                     match verdict {
-                        // §13.8: who has disconnected meanwhile is judged all the same.
+                        // §13.8: a peer that has disconnected meanwhile is judged all the same.
                         Err(error) if in_time(&place) && !awaited(self, &place) => {
                             let why = error.into();
                             self.out.event(GateEvent::Denied { peer: place.peer, why });
@@ -414,7 +414,7 @@ impl<S: Suite> Gate<S> {
             // §A4.1: an empty step asks for more tables.
             (Stage::Garbling(garbling), []) => self.asking.push_back((place, garbling)),
             (Stage::Garbling(garbling), step) => match garbling.finish() {
-                // All tables were taken, and nobody asked whether there are more.
+                // All tables were received, with no request for more pending.
                 Ok(awaiting) => self.commitment(place, awaiting, step),
                 Err(error) => self.deny(from, &nonce, error.into()),
             },
@@ -483,7 +483,7 @@ impl<S: Suite> Gate<S> {
         }
     }
 
-    /// Does what is due, and one piece of work if it is time for that and nobody else does it.
+    /// Does what is due, and one piece of work if it is time for that and there are no worker threads.
     pub fn tick(&mut self, now: Now, timeout: bool, rng: &mut dyn CryptoRngCore) {
         // §A8: nothing is computed for those whose time is over.
         self.expire(now);
@@ -535,7 +535,7 @@ impl<S: Suite> Gate<S> {
         }
     }
 
-    /// When to give it a timeout.
+    /// Time of the next timeout.
     pub fn deadline(&self) -> Option<Duration> {
         let timing = &self.config.timing;
         let ready = !self.asking.is_empty() || !self.welcome.is_empty() || self.waiting.len() >= self.batch();

@@ -9,8 +9,8 @@ use alloc::vec::Vec;
 use quiver_ainq::Serial;
 use quiver_crypto::canonical::{Malformed, Reader, Writer};
 
-/// Leaders that are remembered. When they are full, whose period is over is forgotten; if none is, nobody new
-/// is answered.
+/// Maximum number of leaders remembered. When they are full, those whose period is over are forgotten; if
+/// there is none, no new leader is answered.
 pub const MAX_LEADERS: usize = 256;
 
 /// First byte of the encoding.

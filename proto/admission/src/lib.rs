@@ -2,8 +2,8 @@
 //!
 //! A policy is text over the fields of a certification authority
 //! ([`certifying`](quiver_delivery::attributes::certifying)). A leader that asks "is bit j set?" for every j
-//! has asked who somebody is; so drones answer only policies that the KGC signed for the leader's group
-//! ([`policy`]), and each leader so often in a period ([`ledger`]).
+//! learns a drone's identity; so drones answer only policies that the KGC signed for the leader's group
+//! ([`policy`]), and each leader a limited number of times in a period ([`ledger`]).
 //!
 //! ```text
 //! drone → leader   AdmissionHello(nonce, group)
@@ -15,9 +15,9 @@
 //! drone → leader   AdmissionStep: opening             leader → drone   AdmissionStep: confirmation
 //! ```
 //!
-//! Both sides are machines of their own, [`Gate`](gate::Gate) and [`Applicant`](applicant::Applicant). What
-//! comes of a run is a session: a key, and a name for this run alone. What either side may be told of a
-//! failure is that it failed.
+//! Both sides are machines of their own, [`Gate`](gate::Gate) and [`Applicant`](applicant::Applicant). The
+//! result of a run is a session: a key, and a pseudonym for this run alone. A failure has no reason that the
+//! other side may learn.
 #![cfg_attr(
     feature = "std",
     doc = concat!(
@@ -79,7 +79,7 @@ pub enum AdmissionError {
     /// A message at the wrong time, or of another run.
     #[error("out of turn: {0}")]
     OutOfTurn(&'static str),
-    /// The other side fell silent, or left.
+    /// The other side was silent for too long, or left.
     #[error("the other side fell silent")]
     Silent,
     /// The leader's welcome does not hold: another than this run's, or the drone's clock is wrong.
@@ -87,7 +87,7 @@ pub enum AdmissionError {
         "the welcome of the leader does not hold; if that happens with every leader, check this drone's clock"
     )]
     Welcome,
-    /// Refused, by the other side or somebody in its name, or before there was a run.
+    /// Refused, by the other side or an attacker in its name, or before there was a run.
     #[error("refused: {0}")]
     Refused(Reason),
 }

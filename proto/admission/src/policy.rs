@@ -37,7 +37,7 @@ pub const MAX_ANDS: usize = 1 << 20;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PolicyError {
-    /// It is not what the KGC signed, or not canonical.
+    /// It is not as the KGC signed it, or not canonical.
     #[error(transparent)]
     Statement(#[from] AinqError),
     /// It is about the fields of another authority.
@@ -72,7 +72,7 @@ pub struct PolicyStatement {
     pub group: Name,
     /// Its name, for people.
     pub name: Name,
-    /// When it ends.
+    /// Its end.
     pub not_after: UnixTime,
     /// The text; at most [`MAX_TEXT`] bytes.
     pub text: String,
@@ -119,7 +119,7 @@ impl PolicyStatement {
     }
 }
 
-/// A policy with a signature nobody has checked yet.
+/// A policy with a signature that is not verified yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedPolicy<S: Suite> {
     statement: PolicyStatement,
@@ -229,7 +229,7 @@ impl<S: Suite> VerifiedPolicy<S> {
         if now >= self.not_after {
             return Err(PolicyError::Expired);
         }
-        // §A3: everybody who has the schema compiles the text to the same circuit.
+        // §A3: every holder of the schema compiles the text to the same circuit.
         let policy = Policy::compile(&self.text, Terms::of(authority)?.schema())?;
         // §A4.2: at most 2^20 AND gates, 16 MiB of tables.
         match policy.statistics().and {

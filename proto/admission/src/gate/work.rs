@@ -1,8 +1,8 @@
 //! The expensive work of a gate: curve arithmetic, one piece at a time.
 //!
-//! A piece has all that it needs and its own randomness, drawn by the gate when it was cut. So a gate that
-//! works in turns with other things holds them up for a piece at most, and what comes out does not depend on
-//! who does it when.
+//! A piece contains all its inputs and its own randomness, drawn by the gate when it was cut. So a gate
+//! without workers delays other inputs by one piece at most, and the result does not depend on the thread or
+//! the time.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -29,7 +29,7 @@ pub(super) struct Place {
     pub(super) cookie: [u8; COOKIE_LEN],
     /// On the monotonic clock: how long the run may take.
     pub(super) until: Duration,
-    /// When the period ends of what is shown.
+    /// End of the period of the credential shown.
     pub(super) ends: UnixTime,
 }
 
