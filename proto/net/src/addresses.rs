@@ -1,5 +1,5 @@
-//! Addresses that penalised peers came from: each has an allowance of penalties, and who spends it keeps
-//! strangers out.
+//! Addresses that penalised peers came from: each has an allowance of penalties; while it is spent, strangers
+//! from there are refused.
 //!
 //! A transport identity costs nothing, an address costs something. But drones share addresses with strangers
 //! (gateways, translation), so an address is judged behind the handshake, when it is known who comes: a peer
@@ -36,8 +36,8 @@ const WHOLE: Duration = EACH.saturating_mul(ALLOWANCE);
 /// Offences on connections that were open already are charged as well, up to this debt.
 const DEEPEST: Duration = WHOLE.saturating_mul(2);
 
-/// Where a peer connects from: an IPv4 address, or an IPv6 network of 64 bits, which is given to a host as a
-/// whole.
+/// Source of a peer's connection: an IPv4 address, or an IPv6 network of 64 bits, which is given to a host as
+/// a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Prefix(IpAddr);
 
@@ -66,7 +66,7 @@ impl fmt::Display for Prefix {
 
 /// A token bucket for each address, so many at most.
 struct Allowances {
-    /// When the allowance will be whole again.
+    /// Time at which each allowance is whole again.
     whole_at: HashMap<Prefix, Instant>,
     capacity: usize,
 }
@@ -103,7 +103,7 @@ impl Allowances {
     }
 }
 
-/// Peers that have proven who they are, so many at most: those that did so last.
+/// Peers whose identity was proven, up to a maximum: the latest ones.
 struct Proven {
     by_id: HashMap<PeerId, u64>,
     by_age: BTreeMap<u64, PeerId>,
@@ -160,7 +160,7 @@ impl Addresses {
 
     /// A peer that came from there is penalised, and is a stranger from now on.
     pub(crate) fn charge(&mut self, id: &PeerId, from: &[Prefix], now: Instant) {
-        // §13.8: who is penalised is known no more.
+        // §13.8: a penalised peer is known no more.
         self.proven.remove(id);
         for prefix in from {
             if let Some(pause) = self.allowances.charge(*prefix, now) {
@@ -174,7 +174,7 @@ impl Addresses {
         }
     }
 
-    /// The machine knows who this is.
+    /// The machine has verified this peer's identity.
     pub(crate) fn prove(&mut self, id: PeerId) {
         self.proven.add(id);
     }

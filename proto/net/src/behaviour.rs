@@ -28,7 +28,7 @@ use crate::metrics::NetMetrics;
 const AGENT: &str = concat!("quiver/", env!("CARGO_PKG_VERSION"));
 /// The protocol of group messages.
 const GROUP_PROTOCOL: &str = "/quiver/1/group";
-/// Bytes in front of every published message, different each time: the same message can be said twice, and is
+/// Bytes in front of every published message, different each time: the same message can be sent twice, and is
 /// not taken for its own echo.
 pub(crate) const NONCE_LEN: usize = 8;
 /// Maximum overhead of gossipsub's own encoding of a message: topic, tags, lengths; in bytes.
@@ -112,8 +112,7 @@ fn identify(config: &NodeConfig) -> identify::Behaviour {
     identify::Behaviour::new(settings)
 }
 
-/// Gossipsub as a star. What a group message says is authenticated by the protocol above, so gossipsub signs
-/// nothing.
+/// Gossipsub as a star. The protocol above authenticates group messages, so gossipsub signs nothing.
 fn group(config: &NodeConfig, topic: &str) -> Result<Group, NetError> {
     let refused = |reason: &dyn std::fmt::Display| NetError::Configuration(format!("gossipsub: {reason}"));
     let topic = IdentTopic::new(topic);
@@ -145,7 +144,7 @@ fn group_settings(config: &NodeConfig) -> gossipsub::ConfigBuilder {
         // The driver decides what is relayed, see `Tuning` and `Limits::group_rate`.
         .validate_messages()
         .flood_publish(true)
-        // Everybody is in the mesh: there is nobody to gossip to.
+        // All peers are in the mesh: there is no peer to gossip to.
         .gossip_lazy(0)
         .gossip_factor(0.0)
         .history_gossip(1)

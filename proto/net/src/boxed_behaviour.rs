@@ -4,9 +4,9 @@
 //! for the handler before and after the move. Together the handlers of all protocols take kilobytes, for each
 //! connection and at both ends; in a box they take them once.
 //!
-//! Both ends of a stream have ten seconds to agree on its protocol unless a handler says otherwise, and few
-//! of libp2p's let that be said. On a busy machine these go by before a connection has its turn, and what was
-//! to be sent is lost.
+//! Both ends of a stream have ten seconds to agree on its protocol unless a handler sets another time, which
+//! few of libp2p's permit. On a busy machine these go by before a connection has its turn, and the message is
+//! lost.
 
 use std::ops::{Deref, DerefMut};
 use std::task::{Context, Poll};

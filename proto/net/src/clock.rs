@@ -58,13 +58,13 @@ const PAUSE: Duration = Duration::from_secs(60);
 /// Notices that the machine may have been brought back with its memory, from a snapshot of it or as another
 /// copy: its monotonic clock goes on where it was, and the wall clock is put right.
 ///
-/// A computer that was suspended is told apart by the time since its start, which counts that. A wall clock
+/// A suspended computer is distinguished by the time since its start, which includes suspension. A wall clock
 /// that is set by more than [`JUMP`] looks the same and is taken for a jump too. A copy that is brought back
-/// within that time, or whose wall clock nobody puts right, goes unnoticed.
+/// within that time, or whose wall clock is not corrected, goes unnoticed.
 #[derive(Debug, Default)]
 struct JumpDetector {
     last: Option<Reading>,
-    /// There was a jump that was not told of yet.
+    /// There was a jump that was not reported yet.
     pending: bool,
     told: Option<Duration>,
 }
@@ -147,7 +147,7 @@ mod tests {
         for second in 1..100 {
             assert!(!compare(&mut detector, 20 + second, 1_005_620 + 10 * second, 5600));
         }
-        // Where it cannot be told apart it is taken for a jump: harmless, as a start is.
+        // An ambiguous change is taken for a jump: harmless, as a start is.
         assert!(detector.compare(seconds(130), seconds(1_010_000), || None));
     }
 

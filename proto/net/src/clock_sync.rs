@@ -36,12 +36,12 @@ const SAMPLE: usize = 32;
 /// Peers that a node asks for the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clocks {
-    /// Nobody, and it tells nobody: for machines that share a clock, and for who must not be known again by
-    /// his.
+    /// None, and it answers none: for machines that share a clock, and for nodes that must not be linkable by
+    /// their clocks.
     Off,
     /// Peers that it dialled.
     Dialled,
-    /// Also those who dialled it, as far as they [vouch](crate::Host::vouch) for what they say.
+    /// Also inbound peers, as far as they [vouch](crate::Host::vouch) for their time.
     Everybody,
 }
 
@@ -52,7 +52,7 @@ pub struct OtherClocks {
     pub answered: usize,
     /// Number of them that are further off than [`CLOCK_TOLERANCE`].
     pub apart: usize,
-    /// By how many seconds the middle one of these is ahead of this machine's clock.
+    /// Number of seconds by which the middle one of these is ahead of this machine's clock.
     pub ahead: i64,
 }
 
@@ -128,7 +128,7 @@ pub(crate) struct ClockPoll {
     /// The numbers asked with, until they are answered.
     open: HashMap<OutboundRequestId, [u8; NONCE_LEN]>,
     heard: HashMap<PeerId, Heard>,
-    /// Of those who dialled us, who was asked last: the next round goes on behind.
+    /// The inbound peer that was asked last: the next round continues behind it.
     last: Option<PeerId>,
 }
 
@@ -165,7 +165,7 @@ impl ClockPoll {
         let Some(behaviour) = behaviour else { return };
         let mut asked = peers.dialled();
         if self.whom == Clocks::Everybody {
-            // Those that dialled us by turns: there may be thousands.
+            // Inbound peers in turn: there may be thousands.
             let sample = peers.inbound_after(self.last.as_ref(), SAMPLE);
             self.last = sample.last().copied();
             asked.extend(sample);
@@ -185,14 +185,14 @@ impl ClockPoll {
         self.open.remove(&request)
     }
 
-    /// Notes what a peer's clock said. `drone`: who vouches for it, for one that dialled us.
+    /// Records the time of a peer's clock. `drone`: the signer, for an inbound peer.
     pub(crate) fn note(&mut self, peer: PeerId, drone: Option<String>, theirs: u64, ours: u64) {
         let ahead = i64::try_from(theirs.abs_diff(ours)).unwrap_or(i64::MAX);
         let ahead = if theirs < ours { -ahead } else { ahead };
         self.heard.insert(peer, Heard { drone, ahead });
     }
 
-    /// The drone that vouched for what this peer's clock said.
+    /// The drone that signed this peer's time.
     pub(crate) fn drone(&self, peer: &PeerId) -> Option<String> {
         self.heard.get(peer)?.drone.clone()
     }

@@ -24,9 +24,8 @@ pub enum Transport {
     TcpAndQuic,
     /// Channels within the process: `/memory/…`.
     Memory,
-    /// The same without Noise, which would hide from nobody what is in the process's own memory. Saves half
-    /// of the time to connect and a quarter of the memory; the two ends believe each other's names. For
-    /// simulators.
+    /// The same without Noise, which has nothing to hide within one process's memory. Saves half of the time
+    /// to connect and a quarter of the memory; the two ends believe each other's names. For simulators.
     PlainMemory,
 }
 
@@ -108,8 +107,8 @@ pub struct Limits {
     /// Blocked peers remembered, and addresses that penalised peers came from; beyond, the oldest peer is
     /// forgotten, and the address that had fewest.
     pub blocked: usize,
-    /// Peers remembered that have proven who they are; beyond, the oldest is forgotten. They are admitted
-    /// from everywhere.
+    /// Maximum number of peers remembered as proven; beyond, the oldest is forgotten. They are admitted from
+    /// every address.
     pub proven: usize,
     /// Inputs handed to the machine before its records are persisted and its outputs carried out.
     pub batch: usize,
@@ -185,7 +184,7 @@ pub struct NodeConfig {
     /// Time between two pings; `None` leaves liveness to the transport. A connection whose ping fails is
     /// closed.
     pub ping: Option<Duration>,
-    /// Whether the node tells its peers what it speaks. Nothing of Quiver needs it; operators' tools do.
+    /// Whether the node answers libp2p's identify. Quiver does not need it; operators' tools do.
     pub identify: bool,
     /// Peers that it asks for the time.
     pub clocks: Clocks,

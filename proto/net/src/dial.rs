@@ -99,7 +99,7 @@ impl Dialler {
         }
     }
 
-    /// Which addresses cannot be reached, as it is from now on.
+    /// Watches which addresses cannot be reached.
     pub(crate) fn unreached(&self) -> watch::Receiver<Vec<Unreached>> {
         self.unreached.subscribe()
     }
@@ -118,7 +118,7 @@ impl Dialler {
         Poll::Pending
     }
 
-    /// When the next address is due.
+    /// Time at which the next address is due.
     pub(crate) fn wake_at(&self) -> Option<Instant> {
         let due = self.entries.iter().filter_map(|entry| match entry.state {
             State::Waiting { until } => Some(until),
@@ -221,7 +221,7 @@ fn note(
     });
 }
 
-/// Takes a permit and looks the name up. Of several results, each attempt takes the next.
+/// Takes a permit and resolves the name. Of several results, each attempt takes the next.
 async fn prepare(
     address: Multiaddr,
     choice: usize,
@@ -236,7 +236,7 @@ async fn prepare(
     Ok(Prepared { address, permit })
 }
 
-/// Replaces a name in front of the address by what the operating system says it stands for.
+/// Replaces a name in front of the address by the operating system's result for it.
 pub(crate) async fn resolve(address: Multiaddr, choice: usize) -> io::Result<Multiaddr> {
     let mut parts = address.iter();
     let (name, v4, v6) = match parts.next() {

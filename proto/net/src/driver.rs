@@ -49,7 +49,7 @@ pub struct Driver<M: Machine, H> {
     /// Results of the machine's jobs, which run on threads of their own; and the sender for those threads.
     finished: mpsc::UnboundedReceiver<Finished>,
     finishing: mpsc::UnboundedSender<Finished>,
-    /// When the machine wants to be woken.
+    /// Deadline of the machine.
     deadline: Option<Instant>,
     timer: Pin<Box<Sleep>>,
 }

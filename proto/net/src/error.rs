@@ -63,7 +63,7 @@ pub enum NetError {
         "another process answers at {address} with this one's transport key: it has a copy of this data directory; end one of the two"
     )]
     DuplicateIdentity {
-        /// Where.
+        /// The address.
         address: Multiaddr,
     },
     /// The 32 bytes are no Ed25519 secret key.

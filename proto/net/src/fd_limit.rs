@@ -11,7 +11,7 @@ use crate::error::NetError;
 ///
 /// # Errors
 /// [`NetError::FileLimit`] if the hard limit is too low, [`NetError::FileLimitUnknown`] if the system does
-/// not tell.
+/// not report it.
 pub fn check_file_limit(needed: u64) -> Result<(), NetError> {
     let (soft, hard) = Resource::NOFILE.get().map_err(NetError::FileLimitUnknown)?;
     if soft >= needed {

@@ -26,7 +26,7 @@ pub(crate) struct Frame {
     pub(crate) message: Vec<u8>,
 }
 
-/// Reads and writes frames. An empty response says that there is no answer.
+/// Reads and writes frames. An empty response means that there is no answer.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Frames {
     /// Counts malformed frames; libp2p does not report a request that could not be read.

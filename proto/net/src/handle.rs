@@ -31,7 +31,7 @@ pub enum Rejected<C> {
 /// Looks at the machine between two batches of inputs.
 pub(crate) type Inspection<M> = Box<dyn FnOnce(&M) + Send>;
 
-/// A command, and who waits until it is carried out.
+/// A command, and the sender that waits until it is carried out.
 pub(crate) struct Order<C> {
     pub(crate) command: C,
     pub(crate) done: Option<oneshot::Sender<()>>,
@@ -91,8 +91,8 @@ impl<M: Machine> Handle<M> {
         self.commands.send(Order { command, done: None }).await.map_err(|_| Stopped)
     }
 
-    /// As [`command`](Self::command), and waits until what it makes the machine want is carried out: its
-    /// records are durable, its messages handed to the network, its events heard by the host.
+    /// As [`command`](Self::command), and waits until the machine's outputs for it are carried out: its
+    /// records are durable, its messages handed to the network, its events received by the host.
     ///
     /// # Errors
     /// [`Stopped`] if the driver has stopped.
@@ -124,7 +124,7 @@ impl<M: Machine> Handle<M> {
     ) -> Result<T, Stopped> {
         let (answer, answered) = oneshot::channel();
         let inspection: Inspection<M> = Box::new(move |machine| {
-            // The one who asked may have stopped waiting.
+            // The caller may have stopped waiting.
             let _ = answer.send(look(machine));
         });
         self.inspections.send(inspection).await.map_err(|_| Stopped)?;

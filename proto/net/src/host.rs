@@ -38,8 +38,8 @@ pub trait Host<M: Machine>: Send {
         let _ = address;
     }
 
-    /// Signs what this node says of its clock, for somebody that it dialled; empty if it has no key, or is
-    /// not to be known.
+    /// Signs the time of this node's clock, for a peer that it dialled; empty if it has no key, or must not
+    /// be linkable.
     fn vouch(&mut self, machine: &M, statement: &[u8]) -> Vec<u8> {
         let _ = (machine, statement);
         Vec::new()
@@ -51,7 +51,7 @@ pub trait Host<M: Machine>: Send {
         None
     }
 
-    /// Which drone is behind this connection, as far as the machine knows: for people who are told of it.
+    /// The drone behind this connection, as far as the machine knows: for reports to people.
     fn drone(&mut self, machine: &M, peer: Peer) -> Option<String> {
         let _ = (machine, peer);
         None

@@ -44,7 +44,7 @@ const PUBLISH_LINGER: Duration = Duration::from_millis(200);
 /// Maximum number of libp2p events handled at a time without one of them being an input.
 const EVENTS_AT_ONCE: usize = 256;
 
-/// Where the answer to a received message goes.
+/// Channel for the answer to a received message.
 pub(crate) struct Answer {
     inbound: InboundRequestId,
     channel: ResponseChannel<Frame>,
@@ -91,7 +91,7 @@ pub(crate) enum Incoming {
     },
     ClockAsked(ClockQuestion),
     ClockAnswered(ClockAnswer),
-    /// Two processes run with this peer's identity; who it is is not known yet.
+    /// Two processes run with this peer's identity; its name is not known yet.
     Duplicate {
         peer: Peer,
     },
@@ -173,7 +173,7 @@ impl Network {
         clock_sync::statement(&question.nonce, &question.asker, self.swarm.local_peer_id(), unix)
     }
 
-    /// Says what time it is.
+    /// Answers with the time.
     pub(crate) fn send_time(&mut self, question: ClockQuestion, told: ClockReply) {
         if let Some(clocks) = self.swarm.behaviour_mut().clocks.as_mut() {
             // A peer that stopped waiting asks again.
@@ -181,7 +181,7 @@ impl Network {
         }
     }
 
-    /// Notes what a peer's clock says, which counts. `drone`: who signed it.
+    /// Records the time of a peer's clock, which counts. `drone`: its signer.
     pub(crate) fn record_clock(&mut self, answer: &ClockAnswer, drone: Option<String>, ours: u64) {
         // §13.8: a signed clock makes a peer known: a KGC learns in no other way that it is a drone of the
         // deployment.
@@ -227,7 +227,7 @@ impl Network {
         }
     }
 
-    /// When something is due next.
+    /// Time at which something is due next.
     pub(crate) fn wake_at(&self) -> Option<Instant> {
         let wanted = [
             self.outbox.wake_at(),
@@ -332,8 +332,8 @@ impl Network {
         tracing::info!(peer = peer.0, %id, "blocked");
     }
 
-    /// Whether a peer's group messages are relayed. A relayed peer has proven who it is, and may connect from
-    /// every address: also when it is in the group no more.
+    /// Whether a peer's group messages are relayed. A relayed peer has proven its identity, and may connect
+    /// from every address: also when it is no longer in the group.
     pub(crate) fn set_relayed(&mut self, peer: Peer, relayed: bool) {
         let Some(id) = self.peers.id(peer) else { return };
         if let Some(partner) = self.peers.partner(&id) {
@@ -365,7 +365,7 @@ impl Network {
         tracing::warn!(peer = peer.0, %id, kind, seconds, "peer disconnected and refused for a while");
     }
 
-    /// A penalty is over. Who is blocked for good stays so.
+    /// A penalty is over. A peer that is blocked for good stays blocked.
     fn admit_again(&mut self, id: PeerId) {
         if !self.blocked.contains(&id) {
             self.swarm.behaviour_mut().blocked.unblock_peer(id);

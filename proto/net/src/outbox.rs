@@ -86,7 +86,7 @@ impl Outbox {
         }
     }
 
-    /// When the next message's time is over.
+    /// Time at which the next message expires.
     pub(crate) fn wake_at(&self) -> Option<Instant> {
         self.deadlines.front().map(|(deadline, ..)| *deadline)
     }

@@ -28,7 +28,7 @@ pub(crate) struct Partner {
     pub(crate) blocked: bool,
     /// Whether the machine has the peer's group messages passed on.
     pub(crate) relayed: bool,
-    /// Where it came from.
+    /// Addresses that it came from.
     sources: Vec<Prefix>,
     subscribed: bool,
     bucket: Option<Bucket>,
@@ -46,8 +46,8 @@ struct Departed {
 pub(crate) enum Arrived {
     /// The peer is new.
     New(Peer),
-    /// The peer was known as one that had dialled us, but it is one that we were told to dial. It gets a new
-    /// handle with the better route.
+    /// The peer was known as inbound, but it is one that we were configured to dial. It gets a new handle
+    /// with the better route.
     Better { old: Peer, new: Peer },
     /// One more connection to a known peer.
     Again,
@@ -118,8 +118,8 @@ impl Peers {
         }
     }
 
-    /// Ends the exchange with a peer that dialled us, and says who it was and where it came from. It may have
-    /// left meanwhile, and may be back. None for those that we dialled, and those that are blocked already.
+    /// Ends the exchange with an inbound peer, and returns its identity and addresses. It may have left
+    /// meanwhile, and may be back. `None` for peers that we dialled, and those that are blocked already.
     pub(crate) fn condemn(&mut self, handle: Peer) -> Option<(PeerId, Vec<Prefix>)> {
         let (id, mut sources) = match self.id(handle) {
             Some(id) => (id, Vec::new()),
@@ -151,7 +151,7 @@ impl Peers {
         self.by_id.get_mut(id)
     }
 
-    /// Those that we dialled, or that are KGCs of our quorum.
+    /// Peers that we dialled, or that are KGCs of our quorum.
     pub(crate) fn dialled(&self) -> Vec<PeerId> {
         let dialled = self.by_id.iter().filter(|(_, partner)| partner.route != Route::Inbound);
         dialled.filter(|(_, partner)| !partner.blocked).map(|(id, _)| *id).collect()

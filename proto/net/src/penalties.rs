@@ -33,7 +33,8 @@ impl Penalties {
         Self { by_id: HashMap::new(), capacity }
     }
 
-    /// A peer is refused from now on. Returns for how long, and who is refused no more because too many are.
+    /// A peer is refused from now on. Returns for how long, and the peer that is refused no more because too
+    /// many are.
     pub(crate) fn add(&mut self, id: PeerId, now: Instant) -> (Duration, Option<PeerId>) {
         // Bounded: the peer whose penalty ends soonest makes room.
         let soonest = || self.by_id.iter().min_by_key(|(_, penalty)| penalty.until).map(|(id, _)| *id);
@@ -50,7 +51,7 @@ impl Penalties {
         (pause, released)
     }
 
-    /// Those who are refused no more from now on.
+    /// Removes and returns the peers whose penalty has ended.
     pub(crate) fn ended(&mut self, now: Instant) -> Vec<PeerId> {
         // §13.8: within half an hour.
         self.by_id.retain(|_, penalty| now < penalty.until + MEMORY);
@@ -63,7 +64,7 @@ impl Penalties {
             .collect()
     }
 
-    /// When the next penalty ends.
+    /// Time at which the next penalty ends.
     pub(crate) fn wake_at(&self) -> Option<Instant> {
         self.by_id.values().filter(|penalty| !penalty.served).map(|penalty| penalty.until).min()
     }

@@ -9,17 +9,17 @@ pub(crate) struct PollSchedule {
 }
 
 impl PollSchedule {
-    /// It comes at this time at the latest.
+    /// The round comes at this time at the latest.
     pub(crate) fn by(&mut self, at: Instant) {
         self.due = Some(self.due.map_or(at, |due| due.min(at)));
     }
 
-    /// When the node has to be woken for it.
+    /// Time at which the node has to be woken for it.
     pub(crate) fn wake_at(&self) -> Option<Instant> {
         self.due
     }
 
-    /// Whether it is time. What is due is over then, also for a node that asks nobody: else it would be woken
+    /// Whether it is time. The round is over then, also for a node that asks no peer: else it would be woken
     /// for it for ever.
     pub(crate) fn begins(&mut self, now: Instant) -> bool {
         self.due.take_if(|due| *due <= now).is_some()

@@ -15,7 +15,7 @@ impl RequestId {
     /// Its length in bytes.
     pub(crate) const LEN: usize = 16;
 
-    /// One that nobody has used.
+    /// A fresh id.
     pub(crate) fn random() -> Self {
         Self(rand::random())
     }

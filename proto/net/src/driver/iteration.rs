@@ -56,9 +56,9 @@ pub(super) enum Action<E> {
         peer: Peer,
         misdeed: Misdeed,
     },
-    /// With the request that it is about.
+    /// With its request.
     Event(E, Option<RequestId>),
-    /// To say that all of a command that came before is carried out.
+    /// Reports that all outputs of an earlier command are carried out.
     Done(oneshot::Sender<()>),
 }
 
@@ -146,7 +146,7 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
         });
     }
 
-    /// Only those that this node dialled learn who says it: whom it did not look for could be anybody.
+    /// Only peers that this node dialled learn which drone signs: another could be anybody.
     fn send_time(&mut self, question: ClockQuestion) {
         let unix = self.clock.now().unix;
         let voucher = if question.dialled {

@@ -18,7 +18,7 @@ use crate::transport;
 /// Maximum time for a running process to answer. Where none runs, most machines refuse at once.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Fails if somebody with this node's key answers at one of these addresses, which are its own. To be asked
+/// Fails if a process with this node's key answers at one of these addresses, which are its own. To be called
 /// before the node listens: then it cannot be the node itself.
 ///
 /// # Errors
@@ -39,7 +39,7 @@ pub async fn refuse_duplicate_identity(config: &NodeConfig, addresses: &[Multiad
     Ok(())
 }
 
-/// Nobody, a name that does not resolve, or somebody else: no duplicate.
+/// No process, a name that does not resolve, or another identity: no duplicate.
 async fn answers_under_own_key(config: &NodeConfig, address: &Multiaddr) -> Result<bool, NetError> {
     let mut transport = transport::build(config)?;
     // The handshake proves whose key answers: nothing has to be asked.

@@ -43,7 +43,7 @@ pub(crate) fn behaviour(timeout: Duration) -> Behaviour {
 /// Answer about an identity (§16.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// Nobody else asked.
+    /// No other process asked.
     Alone,
     /// Another process asked under the same identity, and may have ended since.
     Perhaps,
@@ -91,7 +91,7 @@ impl fmt::Display for DuplicateReport {
     }
 }
 
-/// Schedules the questions to dialled peers, and keeps who reports a duplicate.
+/// Schedules the questions to dialled peers, and keeps the reports of duplicates.
 pub(crate) struct InstancePoll {
     own: Instance,
     round: PollSchedule,
@@ -105,7 +105,7 @@ impl InstancePoll {
         Self { own, round: PollSchedule::default(), pause: PAUSE, reports: BTreeMap::new() }
     }
 
-    /// This process may be a copy of one that goes on: under another number the two are told apart.
+    /// This process may be a copy of one that still runs: another number distinguishes the two.
     pub(crate) const fn renew(&mut self, own: Instance) {
         // §13.9: a copy goes on under the former number.
         self.own = own;

@@ -1,4 +1,5 @@
-//! Records which process numbers came under one transport key, in which order, to tell a restart from a copy.
+//! Records which process numbers came under one transport key, in which order, to distinguish a restart from
+//! a copy.
 //!
 //! A process that is started again has a new number and never the old one, however its connections come and
 //! go. So if one number comes, another, and the first **again**, two processes run.
@@ -15,14 +16,14 @@ use super::gossip::{Answer, Instance, PAUSE, SOON};
 const KNOWN: usize = 8;
 /// Time for which another number makes a duplicate possible: until its process must have asked again.
 const POSSIBLE: Duration = PAUSE.saturating_add(SOON).saturating_add(SOON);
-/// For how long after two were last seen to ask in turns they are told of each other. Both ask every [`SOON`]
+/// Time for which two numbers that were received in turns are reported to each other. Both ask every [`SOON`]
 /// then.
 const CERTAIN: Duration = Duration::from_secs(30);
 
 /// Numbers received under one identity.
 #[derive(Debug, Default)]
 struct Sighting {
-    /// The numbers, and when each was last told; the newest last.
+    /// The numbers, each with the time of its last question; the newest last.
     told: VecDeque<(Instance, Instant)>,
     /// End of the time for which several processes are certain.
     certain: Option<Instant>,
@@ -58,11 +59,11 @@ impl Sighting {
 #[derive(Debug, Default)]
 pub(crate) struct Sightings {
     peers: HashMap<PeerId, Sighting>,
-    /// Those that are certain to have duplicates, by name as far as that is known.
+    /// Identities that are certain to have duplicates, with their names as far as known.
     duplicates: HashMap<PeerId, Option<String>>,
     /// Number of these with a name.
     named: usize,
-    /// When the first of them may be over, or before.
+    /// Earliest time at which one of them may be over.
     check: Option<Instant>,
 }
 
@@ -77,7 +78,7 @@ impl Sightings {
         answer
     }
 
-    /// Forgets an identity that nobody uses any more.
+    /// Forgets an identity without connections.
     pub(crate) fn disconnected(&mut self, peer: &PeerId) {
         // §16.2: remembered as long as the identity is connected.
         self.peers.remove(peer);
@@ -90,7 +91,7 @@ impl Sightings {
         name
     }
 
-    /// Whether this one has a duplicate and nobody knows its name.
+    /// Whether this identity has a duplicate and no known name.
     pub(crate) fn is_nameless(&self, peer: &PeerId) -> bool {
         self.duplicates.get(peer).is_some_and(Option::is_none)
     }
@@ -107,7 +108,7 @@ impl Sightings {
         self.named
     }
 
-    /// When to look whether one of them is [`over`](Self::over).
+    /// Time to check whether one of them is [`over`](Self::over).
     pub(crate) fn wake_at(&self) -> Option<Instant> {
         self.check
     }
@@ -184,7 +185,7 @@ mod tests {
         proptest::collection::vec((0..4u8, 0..100u64), 1..40)
     }
 
-    /// The numbers in the order told, each so long after the one before; the answers.
+    /// The numbers in the order received, each so long after the one before; the answers.
     fn run(order: &[(u8, u64)]) -> Vec<Answer> {
         let mut after = 0;
         let timed = order.iter().map(|(number, pause)| {

@@ -13,10 +13,10 @@ use crate::duplicate_identity::gossip::{DuplicateReport, Event, Instance, Instan
 
 /// State of the detection.
 pub(super) struct DuplicateIdentity {
-    /// Of this node.
+    /// Questions of this node.
     pub(super) poll: InstancePoll,
     reports: watch::Sender<Vec<DuplicateReport>>,
-    /// Of its peers.
+    /// Questions of its peers.
     sightings: Sightings,
 }
 
@@ -39,7 +39,7 @@ impl Network {
 
     /// Asks under another number from now on, as after a start.
     pub(crate) fn renew_instance(&mut self) {
-        // §13.9: another number, by which this process and a copy of it are told apart.
+        // §13.9: another number, which distinguishes this process from a copy of it.
         self.duplicates.poll.renew(rand::rngs::OsRng.r#gen());
     }
 

@@ -193,7 +193,7 @@ impl Network {
         use gossipsub::MessageAcceptance;
         let well_formed =
             data.len() >= NONCE_LEN && data.len() - NONCE_LEN <= quiver_machine::MAX_MESSAGE_LEN;
-        // §13.7: nobody else's group messages go anywhere.
+        // §13.7: no other peers' group messages are relayed.
         let known = self.is_relayed(&from);
         let within_rate = well_formed && known && self.is_within_rate(&from, data.len());
         let acceptance = match self.tuning {
@@ -250,7 +250,7 @@ impl Network {
         request: Option<RequestId>,
         answer: Option<Answer>,
     ) {
-        // Without a handle the peer has just left or is blocked: nobody is interested in its last words.
+        // Without a handle the peer has just left or is blocked: its message is dropped.
         if let Some(from) = self.peers.handle(from) {
             self.metrics.received(bytes.len());
             self.incoming.push_back(Incoming::Message { from, via, bytes, request, answer });
@@ -267,7 +267,7 @@ fn list(addresses: &[Multiaddr]) -> String {
     addresses.iter().map(Multiaddr::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Shows an error with its causes, most of which libp2p's errors do not mention themselves.
+/// Displays an error with its causes, most of which libp2p's errors do not mention themselves.
 struct Chain<'a>(&'a (dyn Error + 'static));
 
 impl std::fmt::Display for Chain<'_> {
