@@ -216,7 +216,7 @@ impl<S: Suite> Leader<S> {
 
     fn dispatch(&mut self, now: Now, from: Peer, message: Message<S>, rng: &mut dyn CryptoRngCore) {
         let mut cx = self.base.context(now, rng);
-        // §13.6: what comes by gossip is answered to nobody.
+        // §13.6: messages received by gossip are never answered.
         if cx.published() && !message.is_publication() {
             return;
         }
@@ -267,7 +267,7 @@ impl<S: Suite> Leader<S> {
                     self.begin(now, rng);
                 }
             }
-            // Of a part that is not beside this leader.
+            // A message for a part that this leader does not have.
             message if message.is_publication() => {}
             _ => cx.blame(from, Offence::OutOfPlace("message to a leader")),
         }
@@ -339,8 +339,7 @@ impl<S: Suite> Leader<S> {
         refuse_unauthenticated(&mut cx, from, refused.0, (&request.number, refused.1));
     }
 
-    /// A header of this group that somebody sent: if it validly belongs to a higher term, this leader leads
-    /// no longer.
+    /// A received header of this group: if it validly belongs to a higher term, this leader steps down.
     fn competing_header(&mut self, now: Now, from: Peer, header: &Header<S>, rng: &mut dyn CryptoRngCore) {
         let mut cx = self.base.context(now, rng);
         match self.failover.assess(&mut cx, self.term.as_mut(), from, header) {
@@ -413,14 +412,14 @@ impl<S: Suite> Leader<S> {
     fn step_down(&mut self, now: Now, header: &Header<S>, rng: &mut dyn CryptoRngCore) {
         let Some(term) = &self.term else { return };
         let (epoch, left) = (term.epoch(), term.pending.all_evictions().copied().collect::<Vec<_>>());
-        // §10.6: who is still to be evicted: the notice is for the other leader.
+        // §10.6: drones still to be evicted: the notice is for the other leader.
         self.base.context(now, rng).sign_eviction_notice(epoch, &left);
         self.end_term();
         self.base.out.event(LeaderEvent::SteppedDown { term: header.core.epoch.term });
         // §10.4: overruled without having received anything, it doubles its patience.
         self.failover.note_overruled();
         self.failover.begin_standby(now);
-        // §10.6: tells its members of that header.
+        // §10.6: sends its members that header.
         let rekey = Message::Rekey(Rekey { header: header.clone(), part: None });
         let message = rekey.encode(&self.base.config.deployment);
         for peer in self.failover.hints.peers() {
@@ -542,7 +541,7 @@ impl<S: Suite> Leader<S> {
         }
     }
 
-    /// Tells the driver whose group messages are relayed from now on, if that changed (§13.7).
+    /// Reports to the driver which peers' group messages are relayed from now on, if that changed (§13.7).
     fn update_relays(&mut self) {
         let mut changed = self.base.peers.take_changed();
         if let Some(term) = &mut self.term {
@@ -557,7 +556,7 @@ impl<S: Suite> Leader<S> {
         }
     }
 
-    /// Whether a peer has shown who it is: it is a leader that we dialled, a member is connected over it, a
+    /// Whether a peer's identity is proven: it is a leader that we dialled, a member is connected over it, a
     /// deputy asks over it, or a member sent us its spare point over it while another leads.
     fn is_proven(&self, peer: Peer) -> bool {
         // §13.7: a member or a deputy was proven over it.

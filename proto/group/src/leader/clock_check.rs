@@ -1,9 +1,9 @@
 //! Compares this leader's clock with the times that others signed.
 //!
-//! A time that is yet to come was signed by a clock that is ahead of ours, whenever that was. One that is
-//! past shows something only if the signature is known to be fresh: the answer of the leader that we stand by
-//! for is, and its key ran out before it gave it only if ours is ahead. Nothing is decided by this; people
-//! are told.
+//! A time in the future was signed by a clock that is ahead of ours, whenever that was. A time in the past
+//! proves something only if the signature is known to be fresh: the answer of the leader that we stand by for
+//! is, and its key ran out before the answer only if our clock is ahead. No protocol decision depends on
+//! this; it is reported to people.
 
 use alloc::vec::Vec;
 
@@ -36,7 +36,7 @@ pub enum ClockWitness {
     Deputised(Name),
 }
 
-/// Proof that the leader was there when our clock said this, with the key that ran out by then.
+/// Proof that the leader was alive at this time of our clock, with a key that had run out by then.
 #[derive(Clone, Debug)]
 pub(super) struct RanOut {
     leader: Name,
@@ -56,7 +56,7 @@ impl RanOut {
 }
 
 impl<S: Suite> Leader<S> {
-    /// The drone that signed what its clock says ([`Edge::vouch`](crate::Edge::vouch)).
+    /// The drone that signed the time of its clock ([`Edge::vouch`](crate::Edge::vouch)).
     ///
     /// # Errors
     /// If that does not hold, or the drone is revoked.

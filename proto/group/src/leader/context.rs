@@ -96,7 +96,7 @@ impl<S: Suite> LeaderContext<'_, S> {
         self.event(LeaderEvent::Refused { peer, reason });
     }
 
-    /// Blames a peer. Who sent a forgery over its own connection is cut off for a while.
+    /// Blames a peer. The sender of a forgery over its own connection is disconnected for a while.
     pub(super) fn blame(&mut self, peer: Peer, offence: impl Into<Offence>) {
         blame(self.peers, self.out, peer, offence.into());
     }
@@ -106,7 +106,8 @@ impl<S: Suite> LeaderContext<'_, S> {
         self.event(LeaderEvent::Blamed { peer, offence: offence.into() });
     }
 
-    /// Whether the message being handled was published to the group: nobody is answered for it (§13.6).
+    /// Whether the message being handled was published to the group: such messages are never answered
+    /// (§13.6).
     pub(super) fn published(&self) -> bool {
         self.peers.via == Via::Group
     }

@@ -1,4 +1,4 @@
-//! Enrolment of a leader: gets its key, and shows KGCs of a quorum that it has it. docs/protocol.md §3.
+//! Enrolment of a leader: gets its key, and proves to KGCs of a quorum that it has it. docs/protocol.md §3.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -106,7 +106,7 @@ impl<S: Suite> Enrolment<S> {
                 Step::Trouble(trouble) => cx.event(LeaderEvent::EnrolmentTrouble(trouble)),
                 Step::Enrolled(keypair) => {
                     let name = keypair.public().identity.name.clone();
-                    // §3.5: the key is durable before anybody hears of it.
+                    // §3.5: the key is durable before any message depends on it.
                     cx.persist(&[enrolled_change(&keypair)]);
                     cx.store.keypair = Some(keypair);
                     self.client = None;
@@ -123,8 +123,8 @@ impl<S: Suite> Enrolment<S> {
     }
 }
 
-/// §3.9: a KGC of a quorum makes no more shares for the token of a drone that proved to hold a key. Said at
-/// every contact, for nothing answers it.
+/// §3.9: a KGC of a quorum makes no more shares for the token of a drone that proved to hold a key. Sent at
+/// every contact, because there is no answer to it.
 pub(super) fn prove_enrolment<S: Suite>(cx: &mut LeaderContext<'_, S>, kgc: Peer) {
     if let (Some(keypair), true) = (&cx.store.keypair, cx.config.kgcs.is_quorum()) {
         let message = done(&cx.config.deployment, keypair, cx.rng);

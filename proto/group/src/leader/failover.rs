@@ -33,9 +33,9 @@ use super::clock_check::RanOut;
 #[derive(Debug)]
 pub(super) struct Failover<S: Suite> {
     session: Option<Session<S>>,
-    /// When the active leader was last known to be there; at first, when the standing by began.
+    /// Time of the latest proof that the active leader is alive; at first, the start of standing by.
     alive: Duration,
-    /// When to ask next.
+    /// Time of the next question.
     next: Option<Duration>,
     /// Number of times in a row that this leader led and was overruled without a message from the other: two
     /// leaders that cannot reach each other, but whose members reach both, must not take turns for ever.
@@ -44,7 +44,7 @@ pub(super) struct Failover<S: Suite> {
     seen: Option<Header<S>>,
     /// Whether most others are known to have our time.
     pub(super) clock_confirmed: bool,
-    /// By our clock, the key of the leader that answered last had run out long before.
+    /// The leader that answered last had a key that had run out long before, by our clock.
     pub(super) ran_out: Option<RanOut>,
     /// Whether the active leader is proven to be none: then there is nothing to wait for but one's turn.
     void: bool,
@@ -78,9 +78,9 @@ impl<S: Suite> Failover<S> {
 /// Action of the leader that failover requires.
 #[derive(Debug)]
 pub(super) enum Action {
-    /// Tells deputies and other leaders the newest epoch.
+    /// Announce the newest epoch to deputies and other leaders.
     Announce,
-    /// Opens a term, because nobody else leads.
+    /// Open a term, because no other leader leads.
     OpenTerm,
     /// Takes over from a leader that is silent. `from` is the newest epoch known.
     TakeOver { from: Option<Epoch> },

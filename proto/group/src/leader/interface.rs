@@ -26,18 +26,18 @@ pub struct LeaderConfig<S: Suite> {
     pub token: Option<IssuedToken<S>>,
     /// The KGCs to enrol with.
     pub kgcs: Kgcs<S>,
-    /// Drones that may join although their identity does not list the group, by serial: who enrols later
-    /// under the name of one that was revoked is not meant.
+    /// Drones that may join although their identity does not list the group, by serial: a drone that enrols
+    /// later under the name of a revoked one is not meant.
     pub allow: BTreeSet<Serial>,
     /// The most members, at most 2^20.
     pub max_members: u32,
     /// Re-key strategy, from the next opening of a term on. Members follow either.
     pub strategy: StrategyKind,
-    /// When things happen.
+    /// Times of the leader.
     pub timing: LeaderTiming,
 }
 
-/// When a leader does things.
+/// Times of a leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaderTiming {
     /// Validity of a group key. A new one is made when four fifths have passed.
@@ -49,18 +49,17 @@ pub struct LeaderTiming {
     pub batching_max: Duration,
     /// Time to wait for acknowledgements before an epoch is sent again.
     pub resend: Duration,
-    /// For how long a challenge admits who asks to join or to stand by; an hour at most. Over a radio with a
-    /// duty cycle, the answer to one of hundreds of drones takes its time. Every request is remembered for as
-    /// long.
+    /// Lifetime of a challenge for drones that ask to join or to stand by; an hour at most. Over a radio with
+    /// a duty cycle, the answer to one of hundreds of drones takes its time. Every request is remembered for
+    /// as long.
     pub challenge: Duration,
     /// Time for which a member is kept that was never active in a term: it neither acknowledged an epoch nor
     /// is connected. It may join again. So a member that left just before its leader was lost, and is still
     /// on the copy that a deputy took over from, does not stay until its identity ends.
     pub absence: Duration,
-    /// With other leaders of the same group: for how long the one that leads may be silent before another
-    /// opens a term. Those with higher ordinals wait longer by half of it each. Such a leader also listens
-    /// for as long after a start before it leads. None for a leader that is alone: it opens a term as soon as
-    /// it starts.
+    /// With other leaders of the same group: silence of the leader in office after which another opens a
+    /// term. Those with higher ordinals wait longer by half of it each. Such a leader also waits for as long
+    /// after a start before it leads. `None` for a single leader: it opens a term as soon as it starts.
     pub silence: Option<Duration>,
 }
 
@@ -109,8 +108,8 @@ pub enum LeaderCommand {
         /// At most 65,536 bytes.
         data: Vec<u8>,
     },
-    /// Whether this machine's clock is known to be right, because most of those who were asked have the same
-    /// time. Until it is told, a leader takes it that its clock may be wrong.
+    /// Whether this machine's clock is known to be right, because most of the nodes asked have the same time.
+    /// Before the first confirmation, a leader assumes that its clock may be wrong.
     ClockConfirmed(bool),
 }
 
@@ -124,7 +123,7 @@ pub enum LeaderEvent {
     },
     /// A new epoch began.
     EpochActivated {
-        /// Which.
+        /// The epoch.
         epoch: Epoch,
         /// The cause of the epoch.
         kind: Kind,
@@ -137,7 +136,7 @@ pub enum LeaderEvent {
     },
     /// Every member has acknowledged this epoch.
     Delivered {
-        /// Which.
+        /// The epoch.
         epoch: Epoch,
         /// Number of members.
         members: usize,
@@ -151,16 +150,16 @@ pub enum LeaderEvent {
     },
     /// An anonymous drone joined: it has shown that it satisfies the policy.
     Admitted {
-        /// As whom.
+        /// Its pseudonym.
         pseudonym: Pseudonym,
         /// The slot.
         slot: Slot,
-        /// When this membership ends.
+        /// End of this membership.
         until: UnixTime,
     },
     /// An anonymous member is out: it left, was evicted, or its time was over.
     Parted {
-        /// As whom he was in.
+        /// Its pseudonym.
         pseudonym: Pseudonym,
         /// The former slot.
         slot: Slot,
@@ -178,7 +177,7 @@ pub enum LeaderEvent {
     Barred(Name),
     /// The name is not a member's, nor of one that is away.
     NoSuchMember(Name),
-    /// Nobody sits in this slot.
+    /// No member has this slot.
     NobodyInSlot(Slot),
     /// Only the leader in office makes epochs: this one does not lead, or not yet. Nothing was done.
     NotLeading,
@@ -256,8 +255,8 @@ pub enum LeaderEvent {
         /// For which epoch.
         epoch: Epoch,
     },
-    /// A valid header of this leader's own, of an epoch that it does not remember: somebody leads with a copy
-    /// of its state, or that state is older than its group. It opens the next term.
+    /// A valid header of this leader's own, of an epoch that it does not remember: another process leads with
+    /// a copy of its state, or that state is older than its group. It opens the next term.
     OwnHeader {
         /// The epoch.
         epoch: Epoch,

@@ -26,7 +26,7 @@ use super::term::Term;
 #[derive(Debug)]
 pub(super) struct Joining<S: Suite> {
     pub(super) queue: JoinQueue<S>,
-    /// Whether nobody joins by name.
+    /// Whether joins by name are refused.
     pub(super) anonymous_only: bool,
     /// Number of signatures verified.
     #[cfg(test)]

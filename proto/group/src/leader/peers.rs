@@ -12,7 +12,7 @@ use quiver_machine::{Misdeed, Misdeeds, Offence, Peer, REVOCATION_LIST_RATE, Rat
 
 /// Rate at which a connection's catch-up requests are answered: a gateway may carry many members.
 const CATCH_UPS: Rate = Rate { burst: 256, refill: Duration::from_millis(50) };
-/// Those that nothing authenticates: a stranger sends them too.
+/// Rate for requests without authentication: strangers can send them too.
 const UNAUTHENTICATED_CATCH_UPS: Rate = Rate { burst: 4, refill: Duration::from_secs(1) };
 
 /// The connections of a leader.
@@ -22,7 +22,7 @@ pub(super) struct Peers {
     pub(super) kgcs: BTreeSet<Peer>,
     /// Leaders of the same group that we dialled.
     pub(super) leaders: BTreeSet<Peer>,
-    /// By which way the message came that is being handled.
+    /// Way by which the message being handled came.
     pub(super) via: Via,
     misdeeds: Misdeeds,
     /// Connections over which a join request came whose signatures verified. What follows is verified with

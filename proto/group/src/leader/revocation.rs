@@ -14,7 +14,7 @@ use super::store::Change;
 /// Time between two queries to the KGCs for a newer list.
 const ASK_EVERY: Duration = Duration::from_secs(60);
 
-/// When to ask the KGCs for a newer revocation list.
+/// Schedule of queries to the KGCs for a newer revocation list.
 #[derive(Debug, Default)]
 pub(super) struct RevocationPolling {
     next: Option<Duration>,

@@ -24,13 +24,13 @@ pub struct LeaderStatus {
     pub epoch: Option<Epoch>,
     /// D of that epoch.
     pub digest: Option<[u8; 32]>,
-    /// When that epoch was made.
+    /// Time at which that epoch was made.
     pub issued_at: Option<UnixTime>,
     /// Members on the roster.
     pub members: usize,
     /// Of them, anonymous members.
     pub anonymous: usize,
-    /// Of the members, the ones that have a key in this term: only they can acknowledge. The others are away
+    /// Number of members that have a key in this term: only they can acknowledge. The others have been away
     /// since before it.
     pub keyed: usize,
     /// Members whose connection is known.
@@ -74,15 +74,15 @@ pub enum Stance {
     Enrolling,
     /// Its term is in force.
     Leading,
-    /// Another leads, or nobody yet; it takes over if it hears nothing.
+    /// Another leads, or none yet; it takes over if it receives no answers.
     StandingBy {
         /// The leader whose answers it receives.
         leader: Option<Name>,
         /// The epoch whose roster it holds.
         held: Option<Epoch>,
     },
-    /// It does not lead: it contradicted itself, or another's term is higher and it was told of no other
-    /// leaders. Then it leads again when that term's keys have run out.
+    /// It does not lead: it contradicted itself, or another's term is higher and it was configured with no
+    /// other leaders. Then it leads again when that term's keys have run out.
     Retired,
 }
 
@@ -166,9 +166,9 @@ impl<S: Suite> Leader<S> {
         drone.map(|public| &public.identity.name)
     }
 
-    /// So many of the members that have not acknowledged the epoch in force, the worst first: those that are
-    /// connected before those that are away, who is further behind before who is less, who was silent for
-    /// longer before who was not. Costs as much time as the roster is long, and as much memory as it returns.
+    /// So many of the members that have not acknowledged the epoch in force, the worst first: connected ones
+    /// before absent ones, then those further behind, then those silent for longer. Takes time proportional
+    /// to the roster, and memory proportional to the result.
     pub fn laggards(&self, worst: usize) -> Vec<Laggard> {
         let Some(term) = &self.term else { return Vec::new() };
         let mut found = BinaryHeap::new();

@@ -46,11 +46,11 @@ const SPARE_AHEAD: u32 = 2 * SPARE_PACE;
 /// times as large, and needed only when a term opens.
 #[derive(Clone, Debug)]
 pub(super) struct Spare<S: Suite> {
-    /// From 1; 0 where there is none.
+    /// Its number, from 1; 0 if there is none.
     pub(super) q: u64,
     pub(super) point: Option<S::Encoding>,
-    /// The member's, encoded, for deputies, who believe no one else. Empty without a point, and at a leader
-    /// that is alone.
+    /// The member's signature, encoded, for deputies, which verify it. Empty without a point, and at a single
+    /// leader.
     signature: Box<[u8]>,
     /// Up to when, in seconds on the monotonic clock, this member's allowance of records is used.
     used: u32,
@@ -79,7 +79,7 @@ impl<S: Suite> Spare<S> {
         Self { used, ..self }
     }
 
-    /// Whether a record that says the one says the other.
+    /// Whether both have the same record.
     pub(super) fn is_recorded_as(&self, other: &Self) -> bool {
         self.is(other) && self.signature.is_empty() == other.signature.is_empty()
     }
@@ -98,7 +98,7 @@ pub(super) struct Store<S: Suite> {
     pub(super) keypair: Option<DroneKeypair<S>>,
     pub(super) revocations: Revocations<S>,
     pub(super) roster: Roster<S>,
-    /// By slot.
+    /// Indexed by slot.
     spares: Vec<Spare<S>>,
     /// Whether members' signatures on their spare points are kept: a leader that is alone does without.
     keeps_signatures: bool,
@@ -111,8 +111,8 @@ pub(super) struct Store<S: Suite> {
     pub(super) newest: Option<(Epoch, [u8; 32])>,
     /// The epoch whose roster is held, and its D; older than the newest while standing by and not up to date.
     pub(super) held: Option<(Epoch, [u8; 32])>,
-    /// Slots whose holder on the roster is out since an epoch after the one held, as a header says. At most
-    /// one for each slot on the roster.
+    /// Slots whose holder on the roster was removed since the epoch held, by a header. At most one for each
+    /// slot on the roster.
     departed: BTreeMap<Slot, Epoch>,
     pub(super) notices: EvictionNotices<S>,
     pub(super) refused: Refused,
@@ -162,7 +162,7 @@ impl<S: Suite> Store<S> {
         if self.spares.len() <= index {
             self.spares.resize(index + 1, Spare::spent(0));
         }
-        // §10.2: kept for deputies, who believe nobody else.
+        // §10.2: kept for deputies, which verify them.
         if !self.keeps_signatures {
             spare.signature = Box::default();
         }
@@ -187,10 +187,10 @@ impl<S: Suite> Store<S> {
         }
     }
 
-    /// The roster is the one of this epoch: who was out until then is not on it.
+    /// The roster is the one of this epoch: drones removed until then are not on it.
     pub(super) fn hold(&mut self, epoch: Epoch, digest: [u8; 32]) {
         self.held = Some((epoch, digest));
-        // §12.1: who was out by then is not on this roster.
+        // §12.1: drones removed by then are not on this roster.
         self.departed.retain(|_, since| *since > epoch);
     }
 
@@ -205,7 +205,7 @@ impl<S: Suite> Store<S> {
         self.departed.get(&slot).is_some_and(|known| *known >= since)
     }
 
-    /// Takes those off the roster who are out since it was copied.
+    /// Removes from the roster the drones that left since it was copied.
     pub(super) fn remove_departed(&mut self) -> Vec<Change> {
         let mut changes = Vec::new();
         // §12.1: a deputy takes over without the drones that a later header lists as removed.

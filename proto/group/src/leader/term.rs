@@ -53,7 +53,7 @@ pub(super) struct Term<S: Suite> {
     channel: GroupChannel,
     /// On the monotonic clock: when to make a new key because this one grows old.
     renew: Duration,
-    /// On the monotonic clock: when to remove members that were not heard in this term.
+    /// Time of the next removal of members without a message in this term, on the monotonic clock.
     sweep: Duration,
     distribution: Distribution,
     /// Whether the leadership still owes work that need not be done before an epoch is on its way.
@@ -64,9 +64,9 @@ pub(super) struct Term<S: Suite> {
     anonymous_end: Option<Duration>,
     /// The epoch whose roster the term was opened with, which may be older than the term before.
     pub(super) opened_with: Option<Epoch>,
-    /// Slots that somebody joined in this term.
+    /// Slots that were given to a drone in this term.
     pub(super) joined: BTreeSet<Slot>,
-    /// When to renew the key because a member restarted, and when that was done last.
+    /// Time to renew the key because a member restarted, and the time of the last such renewal.
     restart_renewal: Option<Duration>,
     last_restart: Option<Duration>,
     pub(super) acknowledgements: Acknowledgements,
@@ -117,7 +117,7 @@ impl<S: Suite> Term<S> {
             self.rekey(cx);
         }
         if self.sweep <= clock {
-            // §12.1: drones that were not heard in this term for `absence`.
+            // §12.1: drones without a message in this term for `absence`.
             self.expire_silent_members(cx);
         }
         self.tick_distribution(cx);

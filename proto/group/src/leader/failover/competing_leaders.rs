@@ -22,7 +22,7 @@ const FIRST_PAUSE: Duration = Duration::from_secs(60);
 /// Longest pause; after as long without, the pause is the first one again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
 
-/// Paces the terms that are opened because somebody went ahead whom nobody should follow.
+/// Limits the rate of terms that are opened because a leader that must not lead opened one above ours.
 #[derive(Debug, Default)]
 pub(super) struct TermPacer {
     next: Duration,
@@ -51,8 +51,8 @@ pub(in crate::leader) enum Assessment<S: Suite> {
     WentAhead { proof: Vec<u8> },
     /// Its signer contradicts itself.
     Contradiction(Box<EquivocationProof<S>>),
-    /// It is this leader's own: its stored state is older than its group, or somebody leads with a copy of
-    /// it.
+    /// It is this leader's own: its stored state is older than its group, or another process leads with a
+    /// copy of it.
     Own,
     /// Another leader's term is higher.
     Higher {
@@ -64,7 +64,7 @@ pub(in crate::leader) enum Assessment<S: Suite> {
 }
 
 impl<S: Suite> Failover<S> {
-    /// Assesses a header that somebody sent.
+    /// Assesses a received header.
     pub(in crate::leader) fn assess(
         &mut self,
         cx: &mut LeaderContext<'_, S>,
@@ -72,7 +72,7 @@ impl<S: Suite> Failover<S> {
         from: Peer,
         header: &Header<S>,
     ) -> Assessment<S> {
-        // §10.8: nobody follows a leader that is refused or revoked.
+        // §10.8: a leader that is refused or revoked is not followed.
         if let Some(offence) = discredited(cx.store, &header.core.leader) {
             return self.assess_discredited(cx, term.as_deref(), from, header, offence);
         }
@@ -81,13 +81,13 @@ impl<S: Suite> Failover<S> {
             return Assessment::Contradiction(Box::new(proof));
         }
         let before = cx.store.newest.map_or(0, |(epoch, _)| epoch.term);
-        // Its own last one, from before a start, tells it nothing.
+        // Its own last header, from before a start, is no news.
         let known = is_known(cx, header);
         match self.note_header(cx, term.is_some(), header) {
             Err(Offence::Protocol(Error::Stale)) if is_known(cx, header) => Assessment::Ignored,
             Err(offence) => {
-                // That keys have run out, which is looked at last, is no offence of who shows that they were
-                // there.
+                // Keys that have run out, which is checked last, are no offence: the header proves that they
+                // existed.
                 let ran_out = cx.now.unix < header.core.leader.identity.not_after;
                 if offence != Offence::Protocol(Error::Expired) || !ran_out {
                     self.answer_stale(cx, term, from, header, offence);
@@ -108,10 +108,10 @@ impl<S: Suite> Failover<S> {
 
     /// A header of a leader that is refused or revoked. It changes nothing, and its sender is blamed.
     ///
-    /// But a member that followed it before it heard of the proof or the list follows nothing that is not
-    /// above (§10.8). So what comes over a member's connection counts, and not more often than [`TermPacer`]
-    /// says: the term is opened above, once for all who strayed so far, and the group is sent the proof,
-    /// after which nobody strays again.
+    /// But a member that followed it before it received the proof or the list follows nothing that is not
+    /// above (§10.8). So a header over a member's connection counts, at most at the rate of [`TermPacer`]:
+    /// the term is opened above, once for all that strayed so far, and the group is sent the proof, after
+    /// which no member strays again.
     fn assess_discredited(
         &self,
         cx: &mut LeaderContext<'_, S>,
@@ -142,16 +142,16 @@ impl<S: Suite> Failover<S> {
         Assessment::WentAhead { proof: proof.unwrap_or_default() }
     }
 
-    /// Another term is to be opened above somebody's who must not lead.
+    /// Another term is to be opened above that of a leader that must not lead.
     pub(in crate::leader) fn pace_term(&mut self, now: Now) {
         self.pacer.note(now);
     }
 
     /// Verifies a header of a newer epoch than any known, or of the newest one, and remembers it.
     ///
-    /// That an epoch exists whose keys have run out is remembered too: the next term has to be above it, or
-    /// nobody who held it would follow. Who leads remembers it, and so opens the next term, not more often
-    /// than [`TermPacer`] says.
+    /// An epoch whose keys have run out is remembered too: the next term has to be above it, or its holders
+    /// would not follow. A leader in office remembers it, and so opens the next term, at most at the rate of
+    /// [`TermPacer`].
     pub(super) fn note_header(
         &mut self,
         cx: &mut LeaderContext<'_, S>,
@@ -261,8 +261,8 @@ impl<S: Suite> Failover<S> {
             .then(|| EquivocationProof { first: known.clone(), second: header.clone() })
     }
 
-    /// Proof that a leader contradicted itself, found or told (§10.7). It is refused for good, and KGCs,
-    /// leaders and the group are told. Gives the leader if that is news.
+    /// Takes a proof that a leader contradicted itself, found or received (§10.7). It is refused for good,
+    /// and the proof is sent to KGCs, leaders and the group. Returns the leader if that is news.
     pub(in crate::leader) fn refuse_leader(
         &mut self,
         cx: &mut LeaderContext<'_, S>,
@@ -315,7 +315,7 @@ pub(in crate::leader) fn publish_proof<S: Suite>(cx: &mut LeaderContext<'_, S>, 
     cx.out.send_encoded_to_group(proof.to_vec());
 }
 
-/// Why nobody is to follow this leader, if so.
+/// The reason why this leader must not be followed; `None` if there is none.
 fn discredited<S: Suite>(store: &Store<S>, leader: &DronePublicKey<S>) -> Option<Offence> {
     let revoked = store.revocations.names(leader).then_some(Offence::Protocol(Error::Revoked));
     if store.refused.names(leader) { Some(Offence::RefusedLeader) } else { revoked }
@@ -327,7 +327,7 @@ fn remember_epoch<S: Suite>(cx: &mut LeaderContext<'_, S>, header: &Header<S>) {
     cx.persist(&[epoch_change(epoch, digest)]);
 }
 
-/// Whether it is the newest header we know ourselves.
+/// Whether it is the newest header known here.
 fn is_known<S: Suite>(cx: &LeaderContext<'_, S>, header: &Header<S>) -> bool {
     cx.store.newest == Some((header.core.epoch, header.digest(&cx.config.deployment)))
 }
@@ -352,8 +352,8 @@ fn departed<'a, S: Suite>(
     slots.filter(|slot| core.removed.contains(*slot) || core.added.contains(*slot))
 }
 
-/// A leader that does not lead heeds who is out since the roster was copied. So a leave that a leader
-/// acknowledged, with a header, holds against its deputy too, if that header reaches it by anybody: members
+/// A leader that does not lead notes removals since the roster was copied. So a leave that a leader
+/// acknowledged, with a header, holds against its deputy too, if that header reaches it by any way: members
 /// send theirs to leaders that do not lead.
 pub(in crate::leader) fn note_departures<S: Suite>(cx: &mut LeaderContext<'_, S>, header: &Header<S>) {
     let (store, epoch) = (&*cx.store, header.core.epoch);
@@ -366,7 +366,7 @@ pub(in crate::leader) fn note_departures<S: Suite>(cx: &mut LeaderContext<'_, S>
 }
 
 impl<S: Suite> Term<S> {
-    /// The same for who leads: they leave with the next batch, unless they joined in this term.
+    /// The same for a leader in office: they leave with the next batch, unless they joined in this term.
     fn note_departures(&mut self, header: &Header<S>) {
         let out = departed(self.leadership.roster(), self.opened_with, header);
         let out: Vec<Slot> = out.filter(|slot| !self.joined.contains(slot)).collect();

@@ -28,14 +28,14 @@ const AHEAD: u32 = 128;
 /// Maximum number of drones that are no members and are barred by other leaders' notices.
 const MAX_STRANGERS: usize = 1 << 16;
 
-/// The notices that this leader signed, and those it heard while standing by, in the order they came.
+/// The notices that this leader signed, and those it received while standing by, in the order they came.
 #[derive(Debug)]
 pub(in crate::leader) struct EvictionNotices<S: Suite> {
     kept: VecDeque<EvictionNotice<S>>,
     /// Size of the notices kept, in serials.
     room: usize,
-    /// By ordinal of those that signed what was taken: up to when, on the monotonic clock, their allowance is
-    /// used.
+    /// By ordinal of the signers of accepted notices: the time up to which their allowance is used, on the
+    /// monotonic clock.
     used: BTreeMap<u16, Duration>,
 }
 
@@ -48,7 +48,7 @@ impl<S: Suite> EvictionNotices<S> {
         self.kept.iter()
     }
 
-    /// Everybody named.
+    /// All drones named.
     pub(in crate::leader) fn serials(&self) -> impl Iterator<Item = &Serial> {
         self.kept.iter().flat_map(|notice| &notice.serials)
     }
@@ -74,8 +74,8 @@ impl<S: Suite> EvictionNotices<S> {
         }
     }
 
-    /// Forgets what the roster says as well, else the oldest notice of whichever leader's take the most room:
-    /// one that signs many does not push out what another signed.
+    /// Forgets notices that the roster repeats, else the oldest notice of the leader whose notices take the
+    /// most room: one that signs many does not displace those of another.
     fn make_room(&mut self, roster: &Roster<S>) {
         let excess = |room: usize| room > MAX_ROOM;
         let mut room_left = self.room;
@@ -128,7 +128,7 @@ impl<S: Suite> LeaderContext<'_, S> {
         self.store.notices.keep(notice, &self.store.roster);
     }
 
-    /// Signs and publishes who is evicted from this epoch on, for deputies and for the evicted themselves.
+    /// Signs and publishes the evictions from this epoch on, for deputies and for the evicted themselves.
     pub(in crate::leader) fn sign_eviction_notice(&mut self, epoch: Epoch, serials: &[Serial]) {
         for serials in serials.chunks(MAX_EVICTED) {
             let Some(keypair) = &self.store.keypair else { return };
@@ -144,8 +144,8 @@ impl<S: Suite> LeaderContext<'_, S> {
     }
 }
 
-/// Another leader's notice, from anyone. Who leads evicts whom it names too; who stands by does when it takes
-/// over.
+/// Takes another leader's notice, from any peer. A leader in office evicts the drones named; a deputy does
+/// when it takes over.
 pub(in crate::leader) fn receive<S: Suite>(
     cx: &mut LeaderContext<'_, S>,
     term: Option<&mut Term<S>>,
@@ -169,8 +169,8 @@ pub(in crate::leader) fn receive<S: Suite>(
     }
     cx.store.notices.used.insert(leader, used);
     let Some(term) = term else { return cx.keep_notice(notice) };
-    // §12.2: a drone that holds no key of the group needs no new one made to be kept out: the next epoch says
-    // so, whatever it is for.
+    // §12.2: a drone that holds no key of the group needs no new key to be kept out: the next epoch bars it,
+    // whatever its cause.
     let barred = term.pending.bar(leader, drones);
     if !barred.is_empty() {
         let changes = barred.into_iter().map(Change::Evicted);
@@ -183,7 +183,7 @@ pub(in crate::leader) fn receive<S: Suite>(
     }
 }
 
-/// Of those whom a notice names and nobody evicted yet, the members, and the others.
+/// Of the drones that a notice names and that are not evicted yet, the members, and the others.
 fn news<S: Suite>(
     store: &Store<S>,
     term: Option<&Term<S>>,

@@ -1,5 +1,5 @@
-//! Where members are connected, as far as a deputy knows: they send every leader their spare point.
-//! docs/protocol.md §10.5.
+//! Hints where members are connected, at a deputy: they send every leader their spare point. docs/protocol.md
+//! §10.5.
 //!
 //! A hint is no proof: the statement may be played again from elsewhere. It decides where an opening's entry
 //! is sent first, which is of use to its member alone; a member that gets none asks.
@@ -14,7 +14,7 @@ use quiver_message::SparePublication;
 use crate::leader::context::LeaderContext;
 use crate::leader::store::{Spare, spare_change};
 
-/// The connection that each member was last heard from.
+/// The connection of each member's last message.
 #[derive(Debug, Default)]
 pub(in crate::leader) struct PeerHints {
     by_serial: BTreeMap<Serial, Peer>,
@@ -43,7 +43,7 @@ impl PeerHints {
         self.by_serial.get(member).copied()
     }
 
-    /// The members that were last heard over this connection.
+    /// The members whose last message came over this connection.
     pub(in crate::leader) fn behind(&self, peer: Peer) -> impl Iterator<Item = Serial> + '_ {
         let hinted = self.by_peer.range((peer, [0; 16])..=(peer, [u8::MAX; 16]));
         hinted.map(|(_, member)| *member)

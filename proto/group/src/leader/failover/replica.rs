@@ -1,8 +1,8 @@
 //! A deputy's replica of the group: taken in chunk by chunk, believed as a whole. docs/protocol.md §10.2.
 //!
-//! A chunk is signed by the leader, but that proves only who lied. What counts is that the roster's hash is
-//! the one in the leader's header, that every member signed its own spare point, and that all of it becomes
-//! durable in one record.
+//! A chunk is signed by the leader, but that proves only who lied. A replica counts if the roster's hash is
+//! the one in the leader's header, every member signed its own spare point, and all of it becomes durable in
+//! one record.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -146,7 +146,7 @@ fn check_spares<S: Suite>(
     }
 }
 
-/// Puts the replica in place of what was held, durably, if it is what the header says. `ordinal` is our own.
+/// Replaces the stored roster by the replica, durably, if it is as the header says. `ordinal` is our own.
 pub(super) fn commit<S: Suite>(
     cx: &mut LeaderContext<'_, S>,
     staged: &Staged<S>,
@@ -193,8 +193,8 @@ pub(super) fn commit<S: Suite>(
     cx.persist(&changes);
     let (leader, members) = (header.core.leader.identity.name.clone(), cx.store.roster.len());
     cx.event(LeaderEvent::StandingBy { leader, epoch, members });
-    // §10.6: from the next round on, by our own ordinal: what this leader has not heard of it is sent, and
-    // others are.
+    // §10.6: from the next round on, by our own ordinal: notices that this leader has not received are sent,
+    // and others are.
     let next = Epoch { term: Epoch::term_of(epoch.round().saturating_add(1), ordinal), counter: 1 };
     cx.sign_eviction_notice(next, &forgotten);
     Ok(())

@@ -32,7 +32,7 @@ impl<S: Suite> Failover<S> {
         }
     }
 
-    /// The leader's answer. Only one to the question under way says that it is there now.
+    /// The leader's answer. Only an answer to the question under way proves that it is alive now.
     pub(in crate::leader) fn replicated(
         &mut self,
         cx: &mut LeaderContext<'_, S>,
@@ -49,7 +49,7 @@ impl<S: Suite> Failover<S> {
         self.ran_out = RanOut::of(&replica.header.core, cx.now.unix);
         match self.note_header(cx, leading, &replica.header) {
             Ok(()) => {}
-            // It answers, so it is there: perhaps it is our clock that is wrong. Its members have the same
+            // It answers, so it is alive: perhaps it is our clock that is wrong. Its members have the same
             // key.
             Err(Offence::Protocol(Error::Expired)) if self.may_be_our_clock(cx.now, &replica.header) => {}
             Err(offence) => return self.part_with(cx, from, offence),
@@ -72,7 +72,7 @@ impl<S: Suite> Failover<S> {
         !self.clock_confirmed && now.unix < header.core.leader.identity.not_after
     }
 
-    /// When the question was asked that this answers, if the leader that was asked signed it; `None` if no
+    /// The time of the question that this answers, if the leader that was asked signed it; `None` if no
     /// question waits for it.
     fn answered(
         &mut self,
@@ -91,7 +91,7 @@ impl<S: Suite> Failover<S> {
         let ((_, asked), own) = (session.asked.get(place).copied()?, cx.store.keypair.as_ref()?);
         let (leader, _) = session.opened.as_ref()?;
         let about = (&cx.config.group, &replica.nonce, replica.number);
-        // §10.3: signed over the number of our question: nobody answers for a dead leader with a recording.
+        // §10.3: signed over the number of our question: a recording cannot answer for a dead leader.
         let statement = statements::replica(about, own.public(), leader, digest, &replica.chunk);
         let signed = replica.signature.verify(&cx.config.deployment, leader, Label::Replica, &statement);
         if let Err(error) = signed {

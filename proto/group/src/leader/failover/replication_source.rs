@@ -1,9 +1,9 @@
 //! Replicates the group to deputies: public data, in answers to their signed questions. docs/protocol.md
 //! §10.2.
 //!
-//! Per deputy the leader keeps which slots changed since they were last sent, not what they were: a chunk
-//! says how slots are *now*. One chunk is under way at a time; the deputy's next question shows whether it
-//! was taken.
+//! Per deputy the leader keeps which slots changed since they were last sent, not their former content: a
+//! chunk has the slots as they are *now*. One chunk is under way at a time; the deputy's next question shows
+//! whether it was taken.
 
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
@@ -44,9 +44,9 @@ struct Session<S: Suite> {
     deputy: DronePublicKey<S>,
     peer: Peer,
     nonce: Nonce,
-    /// Of the last question answered.
+    /// Number of the last question answered.
     number: u64,
-    /// Of the last chunk sent, 0 for none.
+    /// Number of the last chunk sent, 0 before the first.
     sent: u64,
     /// Whether that chunk completed the copy.
     complete: bool,
@@ -54,9 +54,9 @@ struct Session<S: Suite> {
     flight: (Vec<Slot>, Vec<Serial>),
     /// The next slot of the first pass over the roster; `None` once it is complete.
     scan: Option<Slot>,
-    /// Slots to tell (again).
+    /// Slots to send (again).
     changed: BTreeSet<Slot>,
-    /// Evicted drones to tell.
+    /// Evicted drones to send.
     barred: BTreeSet<Serial>,
 }
 
@@ -69,7 +69,7 @@ impl<S: Suite> Replication<S> {
         self.sessions.len()
     }
 
-    /// Where the deputies are.
+    /// The deputies' connections.
     pub(in crate::leader) fn peers(&self) -> impl Iterator<Item = Peer> + '_ {
         self.sessions.iter().map(|session| session.peer)
     }
@@ -88,7 +88,7 @@ impl<S: Suite> Replication<S> {
         }
     }
 
-    /// An epoch is in force: what it changed is still to be told.
+    /// Notes the changes of an epoch in force, which are still to be replicated.
     pub(in crate::leader) fn note_epoch(
         &mut self,
         output: &EpochOutput<S>,
@@ -118,7 +118,7 @@ impl<S: Suite> Replication<S> {
         self.sessions.retain(|session| session.peer != peer);
     }
 
-    /// A deputy has this epoch's roster on its disk: who was evicted until then is out for its terms, too.
+    /// A deputy has this epoch's roster on its disk: drones evicted until then are out in its terms, too.
     fn confirmed(&mut self, held: Epoch) -> Vec<(Epoch, Vec<Name>)> {
         // §10.2: an eviction up to there is replicated.
         let covered = self.unconfirmed.iter().take_while(|(epoch, _)| *epoch <= held).count();
@@ -203,7 +203,7 @@ fn seat<S: Suite>(slot: Slot, roster: &Roster<S>, store: &Store<S>) -> Seat<S> {
 }
 
 impl<S: Suite> Term<S> {
-    /// A deputy's question. Nothing is told to who does not show that it may lead this group.
+    /// Answers a deputy's question. A peer that does not prove that it may lead this group learns nothing.
     pub(in crate::leader) fn stand_by(
         &mut self,
         cx: &mut LeaderContext<'_, S>,
@@ -297,7 +297,8 @@ impl<S: Suite> Term<S> {
         let sessions = &mut self.replication.sessions;
         let session = sessions.iter_mut().find(|s| s.peer == from && s.nonce == question.nonce)?;
         session.number = question.number;
-        // It cannot have taken what was not sent, nor have lost what it confirmed: it lost count.
+        // The deputy cannot have taken a chunk that was not sent, nor have lost one that it confirmed: it
+        // lost count.
         let fits = [Some(session.sent), session.sent.checked_sub(1)].contains(&Some(question.received));
         if !fits {
             self.replication.disconnected(from);

@@ -1,8 +1,8 @@
 //! Stands by: asks the active leader whether it is there, and decides when to take over. docs/protocol.md
 //! §10.3, §10.4.
 //!
-//! Every question is fresh and every answer is signed over it, so nobody else can keep a dead leader alive.
-//! What counts is when a question was asked that was answered, not when the answer came.
+//! Every question is fresh and every answer is signed over it, so no other peer can keep a dead leader alive.
+//! The time of the question that was answered counts, not that of the answer.
 //!
 //! Silence is measured on the monotonic clock alone. If the key of a leader that answers has run out by our
 //! wall clock, one of the two is off: unless others confirm that it is not ours
@@ -41,11 +41,11 @@ pub(super) struct Session<S: Suite> {
     pub(super) nonce: Nonce,
     /// Once the leader gave its challenge.
     pub(super) opened: Option<(DronePublicKey<S>, [u8; COOKIE_LEN])>,
-    /// Of the last question.
+    /// Number of the last question.
     pub(super) number: u64,
     /// The latest questions that were not answered, and when they were asked.
     pub(super) asked: VecDeque<(u64, Duration)>,
-    /// Of the last chunk taken.
+    /// Number of the last chunk taken.
     pub(super) received: u64,
     pub(super) staged: Staged<S>,
 }
@@ -87,8 +87,7 @@ impl<S: Suite> Failover<S> {
     pub(super) fn leader_is_void(&mut self, now: Now) {
         self.begin_standby(now);
         self.void = true;
-        // §9.2: a leader that is alone need not wait until the key runs out: that leader said itself when it
-        // does.
+        // §9.2: a single leader need not wait until the key runs out: the leader itself told when it does.
         if let Some(vacant) = &mut self.vacant {
             *vacant = now.monotonic;
         }
@@ -109,12 +108,12 @@ impl<S: Suite> Failover<S> {
         }
     }
 
-    /// When a leader that is alone leads again.
+    /// Time at which a single leader leads again.
     fn vacancy(&self, store: &Store<S>, leading: bool) -> Option<Duration> {
         self.vacant.filter(|_| !leading && may_lead(store))
     }
 
-    /// §10.4: when this leader opens a term if it hears nothing until then.
+    /// §10.4: time at which this leader opens a term if it receives no answer until then.
     fn takeover(&self, config: &LeaderConfig<S>, store: &Store<S>, leading: bool) -> Option<Duration> {
         let silence = config.timing.silence.filter(|_| stands_by(config, store, leading))?;
         // §10.4: half of the silence again for each ordinal below its own.
@@ -122,7 +121,8 @@ impl<S: Suite> Failover<S> {
         if self.void {
             return Some(self.alive.saturating_add(turn));
         }
-        // §10.4: who holds no replica waits four times as long; who is overruled doubles its patience.
+        // §10.4: a deputy without a replica waits four times as long; an overruled leader doubles its
+        // patience.
         let empty = store.newest.is_some() && store.held.is_none();
         let patience = silence * if empty { EMPTY_HANDED } else { 1 } * (1 << self.overruled);
         Some(self.alive.saturating_add(patience).saturating_add(turn))
@@ -146,11 +146,12 @@ impl<S: Suite> Failover<S> {
         earlier(self.next.filter(|_| !peers.leaders.is_empty()), self.takeover(config, store, leading))
     }
 
-    /// Asks what is to be asked, and says what else is due.
+    /// Sends the questions that are due, and returns what else is.
     pub(in crate::leader) fn tick(&mut self, cx: &mut LeaderContext<'_, S>, leading: bool) -> Option<Action> {
         let asks = due(self.next, cx.now.monotonic) && !cx.peers.leaders.is_empty();
         if leading && asks {
-            // A message may have been lost, or another leader have come back: who leads says so now and then.
+            // A message may have been lost, or another leader have come back: a leader in office announces
+            // itself now and then.
             self.next = cx.config.timing.silence.map(|silence| cx.now.monotonic + silence);
             return Some(Action::Announce);
         }
@@ -172,7 +173,7 @@ impl<S: Suite> Failover<S> {
         None
     }
 
-    /// §10.4: from what is public: the roster held, less who was evicted, revoked or ended since.
+    /// §10.4: from public state: the roster held, without drones evicted, revoked or ended since.
     fn take_over(&mut self, cx: &mut LeaderContext<'_, S>) -> Action {
         // §10.6: notices count although the replica does not say so.
         let mut changes = remove_evicted(cx.store);
@@ -186,7 +187,7 @@ impl<S: Suite> Failover<S> {
         Action::TakeOver { from: cx.store.newest.map(|(epoch, _)| epoch) }
     }
 
-    /// Says hello to the next connected leader, as an edge does.
+    /// Sends a hello to the next connected leader, as an edge does.
     fn greet(&mut self, cx: &mut LeaderContext<'_, S>) {
         let after = self.session.as_ref().map(|session| session.peer);
         let leaders = &cx.peers.leaders;
@@ -276,7 +277,7 @@ pub(in crate::leader) fn stands_by<S: Suite>(
     !leading && config.timing.silence.is_some() && may_lead(store)
 }
 
-/// Whether it has a key, and nobody can prove that it contradicted itself.
+/// Whether it has a key, and there is no proof that it contradicted itself.
 fn may_lead<S: Suite>(store: &Store<S>) -> bool {
     store.keypair.as_ref().is_some_and(|own| !store.refused.names(own.public()))
 }

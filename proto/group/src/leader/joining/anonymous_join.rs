@@ -2,7 +2,7 @@
 //! (§6.5).
 //!
 //! They are known by a pseudonym of one membership. They are members like others, but in no record: a term
-//! that ends, or a leader that restarts, forgets them, and they show again that they satisfy the policy.
+//! that ends, or a leader that restarts, forgets them, and they prove again that they satisfy the policy.
 
 use alloc::vec::Vec;
 

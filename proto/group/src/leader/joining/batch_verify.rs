@@ -1,5 +1,5 @@
-//! Verifies those who want to join: the first of a connection at once, the others together, all signatures in
-//! one product. docs/protocol.md §6.4.
+//! Verifies joins: the first of a connection at once, the others together, all signatures in one product.
+//! docs/protocol.md §6.4.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -35,8 +35,7 @@ const ONE_BY_ONE: usize = 8;
 const MAX_EVIDENCE: usize = 64;
 
 impl<S: Suite> Joining<S> {
-    /// Everyone who waited and whose signatures verify, once each (the latest request counts), as many as
-    /// fit.
+    /// The waiting drones whose signatures verify, once each (the latest request counts), as many as fit.
     pub(super) fn verified_joins(
         &mut self,
         cx: &mut LeaderContext<'_, S>,
@@ -90,7 +89,7 @@ impl<S: Suite> Joining<S> {
         Ok(implicit)
     }
 
-    /// Those whose signatures verify; the others are turned away.
+    /// The joins whose signatures verify; the others are refused.
     fn signed(&self, cx: &mut LeaderContext<'_, S>, joins: Vec<VerifiedJoin<S>>) -> Vec<VerifiedJoin<S>> {
         // §6.4: the first of each connection was verified before it was queued.
         let unverified = joins.iter().enumerate().filter(|(_, join)| join.candidate.implicit.is_none());
@@ -160,9 +159,9 @@ impl<S: Suite> Joining<S> {
 
 /// Whether this is the first key seen for its identity. A second one that signs validly is refused (§3.9).
 ///
-/// Where one KGC issues, it issued this one too, though it binds a token to one key for ever: the request is
-/// kept as evidence against it. Of a quorum every drone can make itself a second key, which says nothing
-/// against anybody but the drone.
+/// If a single KGC issues keys, it issued this one too, though it binds a token to one key for ever: the
+/// request is kept as evidence against it. In a quorum every drone can make itself a second key, which is
+/// evidence against the drone alone.
 fn first_key<S: Suite>(
     cx: &mut LeaderContext<'_, S>,
     candidate: &Candidate<S>,

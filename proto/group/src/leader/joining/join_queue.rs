@@ -39,7 +39,7 @@ pub(in crate::leader) struct JoinQueue<S: Suite> {
     taken: BTreeMap<(Peer, Challenge), Duration>,
     /// Number of waiting requests that are not verified.
     unverified: usize,
-    /// When some of them are old enough to be forgotten.
+    /// Time at which some of them are old enough to be forgotten.
     forget: Option<Duration>,
     first: Option<Duration>,
     last: Duration,
@@ -90,8 +90,8 @@ impl<S: Suite> JoinQueue<S> {
         self.joins.len() >= self.capacity || self.taken.len() >= 8 * self.capacity
     }
 
-    /// Whether no more fit from this connection. `verified` says whether a request came over it before whose
-    /// signatures verified.
+    /// Whether no more fit from this connection. `verified` is whether an earlier request over it had valid
+    /// signatures.
     pub(super) fn is_full_for(&self, peer: Peer, verified: bool) -> bool {
         // §6.4: 256 of a connection and 4,096 unverified in all; 1,024 challenges of a connection.
         self.per_peer.get(&peer).is_some_and(|count| *count >= MAX_PER_PEER)
@@ -165,7 +165,7 @@ impl<S: Suite> JoinQueue<S> {
         Some(arriving.map_or(closes, |arriving| closes.max(arriving.min(patience))))
     }
 
-    /// When to tidy up.
+    /// Time of the next clean-up.
     pub(super) fn tidying(&self) -> Option<Duration> {
         self.forget
     }
@@ -177,14 +177,14 @@ impl<S: Suite> JoinQueue<S> {
         self.forget = self.taken.values().min().map(|at| *at + remembered);
     }
 
-    /// Nobody waits any more. The requests are known as long as their challenges admit them.
+    /// Drops all waiting joins. The requests are known as long as their challenges admit them.
     pub(in crate::leader) fn abandon(&mut self) {
         (self.joins, self.first, self.unverified) = (Vec::new(), None, 0);
         self.anonymous = Vec::new();
         self.per_peer.clear();
     }
 
-    /// Ends the batch and gives everyone who waited.
+    /// Ends the batch and returns all waiting joins.
     pub(super) fn take(&mut self, now: Now) -> Vec<Candidate<S>> {
         self.forget_old(now);
         (self.first, self.unverified) = (None, 0);

@@ -15,7 +15,7 @@ use crate::leader::term::Term;
 use crate::leader::term::pending_changes::PendingChanges;
 use crate::statements;
 
-/// When to come again to a leader that waits for a newer revocation list.
+/// Pause before a drone asks again at a leader that waits for a newer revocation list.
 const STALE_WAIT: Duration = Duration::from_secs(60);
 
 /// A term in force, or how long it takes, as far as is known, until there is one.
@@ -54,7 +54,7 @@ impl<S: Suite> Joining<S> {
         if *group != cx.config.group {
             return Err((Reason::WrongGroup, Duration::ZERO));
         }
-        // §12.6: nobody by name under a stale list, if set so.
+        // §12.6: no joins by name under a stale list, if set so.
         if cx.store.revocations.forbids_joins(cx.now.unix) {
             return Err((Reason::NotReady, STALE_WAIT));
         }
@@ -88,7 +88,7 @@ impl<S: Suite> Joining<S> {
             Ok(term) => term,
             Err((reason, wait)) => return cx.refuse(from, reason, &request.nonce, wait),
         };
-        // §6.5: a group that demands a policy is joined by nobody by name.
+        // §6.5: a group that demands a policy admits no drone by name.
         if self.anonymous_only {
             return cx.refuse(from, Reason::AdmissionOnly, &request.nonce, Duration::ZERO);
         }

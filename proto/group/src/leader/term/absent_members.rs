@@ -1,5 +1,5 @@
-//! Members that are away: drops those for whom the header of an opening has no room, and expires those that
-//! were not heard in the term for long.
+//! Absent members: drops those for whom the header of an opening has no room, and expires those without a
+//! message in the term for long.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -15,8 +15,8 @@ use crate::leader::store::{Change, Store, away_change};
 /// million can leave hundreds of thousands, more than a message takes.
 const MAX_RUNS: usize = 1 << 13;
 
-/// Drops members without an unused spare point, who have to join again anyway, for whom the header has no
-/// room: that they lose their slots tells them the same.
+/// Drops members without an unused spare point, which have to join again anyway, for which the header has no
+/// room: the loss of their slot has the same effect.
 pub(super) fn drop_excess_absent<S: Suite>(
     store: &mut Store<S>,
     spares: &BTreeMap<Slot, (u64, Element<S>)>,
@@ -43,7 +43,7 @@ fn note_away<S: Suite>(store: &mut Store<S>, member: &DronePublicKey<S>) -> Chan
 }
 
 impl<S: Suite> Term<S> {
-    /// Removes the members that were never heard in this term.
+    /// Removes the members without any message in this term.
     pub(super) fn expire_silent_members(&mut self, cx: &mut LeaderContext<'_, S>) {
         self.sweep = cx.now.monotonic.saturating_add(cx.config.timing.absence);
         let slots = self.roster().iter().map(|(slot, _)| slot);
@@ -63,7 +63,7 @@ impl<S: Suite> Term<S> {
         let Some(serial) = cx.store.away.get(&name).copied() else {
             return cx.event(LeaderEvent::NoSuchMember(name));
         };
-        // §12.2: who lost its slot by being away is evicted by its name all the same.
+        // §12.2: a drone that lost its slot while it was away is evicted by its name all the same.
         if !self.roster().is_evicted(&serial) {
             self.pending.evict([serial]);
             self.rekey(cx);
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_member_without_a_slot_is_evicted_by_its_name_while_it_is_away() {
-        // Every other slot is taken, by somebody without a spare point: a run each.
+        // Every other slot is taken, by a member without a spare point: a run each.
         let surplus = 2 * Slot::try_from(MAX_RUNS).unwrap();
         let mut fixture = LeaderFixture::new(StrategyKind::Tree, (0..=surplus).step_by(2));
         assert_eq!(fixture.leader.roster().len(), MAX_RUNS);

@@ -1,4 +1,4 @@
-//! Where members are connected, and which epoch each has acknowledged.
+//! Acknowledgements and connections of members.
 //!
 //! One flat table by slot (32 bytes per member) and one index by connection (16): a leader has up to 2^20 of
 //! them.
@@ -18,7 +18,7 @@ struct Link {
     number: u64,
     /// The mark of the newest epoch of this term that it acknowledged; 0 for none.
     acknowledged: u32,
-    /// When it was last heard, in seconds since 1970; 0 for never. They fit until the year 2106.
+    /// Time of its last message, in seconds since 1970; 0 for never. They fit until the year 2106.
     heard: u32,
 }
 
@@ -31,7 +31,7 @@ pub(in crate::leader) struct Lagging {
     pub(in crate::leader) heard: Option<UnixTime>,
 }
 
-/// The lower half of an epoch's counter: nobody mistakes one epoch for another 2^32 later.
+/// The lower half of an epoch's counter: no epoch is mistaken for another 2^32 later.
 const fn mark(counter: u64) -> u32 {
     (counter & 0xffff_ffff) as u32
 }
@@ -148,7 +148,7 @@ impl Acknowledgements {
         late.filter_map(|(slot, link)| Some((slot, link.peer?)))
     }
 
-    /// This member said something that is certain to be its own.
+    /// An authentic message of this member arrived.
     pub(in crate::leader) fn heard(&mut self, slot: Slot, at: UnixTime) {
         if let Some(link) = self.entry(slot) {
             link.heard = u32::try_from(at).unwrap_or(u32::MAX);

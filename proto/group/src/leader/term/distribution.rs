@@ -22,13 +22,13 @@ use crate::leader::store::Spare;
 /// Maximum number of doublings of the pause before an epoch is sent again to members that do not acknowledge
 /// it.
 const MAX_DOUBLINGS: u32 = 5;
-/// Wraps of more bytes are not sent again: a member that is told of the epoch without them asks for its path.
+/// Wraps of more bytes are not sent again: a member that receives the epoch without them asks for its path.
 const MAX_RESENT: usize = 2048;
 /// Number of members served in one slice.
 const SLICE: usize = 256;
 /// Pause between two slices, for other work.
 const PAUSE: Duration = Duration::from_millis(2);
-/// An epoch that so few members have not acknowledged holds nobody up: the next one costs little more than
+/// An epoch that so few members have not acknowledged delays no other: the next one costs little more than
 /// they do.
 const FEW: usize = 256;
 /// Nor does one that all but one in so many have: some are always slow, and a few may never answer.
@@ -40,9 +40,9 @@ pub(in crate::leader) struct Distribution {
     resend: Option<Resend>,
     /// Members that hold how the term was opened, and no path yet.
     pathless: VecDeque<Slot>,
-    /// When to send the next of them theirs.
+    /// Time to send the next paths.
     paths: Option<Duration>,
-    /// When the epoch began, or a member last acknowledged it.
+    /// Time at which the epoch began, or a member last acknowledged it.
     moved: Duration,
 }
 
@@ -103,7 +103,7 @@ impl<S: Suite> Term<S> {
 
     /// Deadline before which the next batch is held back, because more than max(256, connected/8) members
     /// have not acknowledged the current epoch; `None` otherwise. Without this, a slow network is saturated
-    /// by one epoch after another, and nobody's request gets through.
+    /// by one epoch after another, and no request gets through.
     pub(in crate::leader) fn arriving(&self, timing: &LeaderTiming) -> Option<Duration> {
         // §6.3: an epoch that most do not have yet holds the next batch back.
         let connected = self.acknowledgements.connected();
@@ -111,7 +111,7 @@ impl<S: Suite> Term<S> {
         (missing > FEW.max(connected / STRAGGLERS)).then(|| self.distribution.moved + timing.batching_max)
     }
 
-    /// Sends the header to those who are out, and forgets them. Who was revoked is disconnected for good.
+    /// Sends the header to the removed members, and forgets them. Revoked ones are disconnected for good.
     pub(super) fn dismiss(
         &mut self,
         cx: &mut LeaderContext<'_, S>,
@@ -122,7 +122,7 @@ impl<S: Suite> Term<S> {
         for slot in &output.dropped {
             cx.store.remove_spare(*slot);
             let peer = self.acknowledgements.remove(*slot);
-            // A member that joined again is not told: it waits for its welcome.
+            // A member that joined again is sent no header: it waits for its welcome.
             let (name, anonymous) = (changes.leaving.get(slot), changes.anonymous_leaves.get(slot));
             if let Some(peer) = peer.filter(|_| name.is_some() || anonymous.is_some()) {
                 // §12.1: the header is the leader's word for it.
@@ -144,7 +144,7 @@ impl<S: Suite> Term<S> {
         }
     }
 
-    /// Welcomes those who joined by name.
+    /// Sends welcomes to drones that joined by name.
     pub(super) fn welcome(
         &mut self,
         cx: &mut LeaderContext<'_, S>,
@@ -166,7 +166,7 @@ impl<S: Suite> Term<S> {
         }
     }
 
-    /// Welcomes those who joined anonymously.
+    /// Sends welcomes to drones that joined anonymously.
     pub(super) fn welcome_anonymous(
         &mut self,
         cx: &mut LeaderContext<'_, S>,
@@ -186,7 +186,7 @@ impl<S: Suite> Term<S> {
     /// The part that a member of the newest epoch needs beside its header: its entry if there is one, else
     /// its path.
     pub(super) fn part_for(&mut self, slot: Slot, r: &PathNonce) -> Option<Part> {
-        // §8.2: who cannot use the wraps receives a path message.
+        // §8.2: a member that cannot use the wraps receives a path message.
         let entry = self.current.entry(slot).cloned().map(Part::Entry);
         entry.or_else(|| self.path_for(slot, r))
     }
@@ -237,14 +237,15 @@ impl<S: Suite> Term<S> {
         let late = self.acknowledgements.late(resend.from, self.epoch().counter);
         let late: Vec<_> = late.take(SLICE).collect();
         for (slot, peer) in &late {
-            // §7.5: without wraps of more than 2,048 bytes: who lacks them asks for its path.
+            // §7.5: without wraps of more than 2,048 bytes: a member that lacks them asks for its path.
             cx.out.send_encoded(*peer, self.current.message_again(*slot, MAX_RESENT));
         }
         self.distribution.resend = match late.last() {
             Some((last, _)) if late.len() == SLICE => {
                 Some(Resend { at: cx.now.monotonic + PAUSE, from: last.saturating_add(1), ..resend })
             }
-            // §7.5: without end: who lost every copy does not know that there is anything to ask for.
+            // §7.5: without end: a member that lost every copy does not know that there is anything to ask
+            // for.
             _ => {
                 let doublings = (resend.doublings + 1).min(MAX_DOUBLINGS);
                 let at = cx.now.monotonic + cx.config.timing.resend * (1 << doublings);

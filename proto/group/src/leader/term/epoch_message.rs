@@ -1,4 +1,4 @@
-//! An epoch as it is sent to the members, kept for those who ask again.
+//! An epoch as it is sent to the members, kept for retransmission.
 
 use alloc::vec::Vec;
 
@@ -55,7 +55,7 @@ impl<S: Suite> EpochMessage<S> {
         }
     }
 
-    /// The encoded message that carries this part, or none for those who are out.
+    /// The encoded message that carries this part; without a part for removed members.
     pub(in crate::leader) fn message_with(&self, part: Option<&Part>) -> Vec<u8> {
         self.template.message(part)
     }
@@ -71,7 +71,7 @@ impl<S: Suite> EpochMessage<S> {
         }
     }
 
-    /// Nobody comes back by it.
+    /// No member comes back by it.
     pub(in crate::leader) fn forget_all(&mut self) {
         self.entries = Vec::new();
     }

@@ -37,7 +37,7 @@ impl<S: Suite> Term<S> {
             return cx.blame(from, Offence::Mac("Ack"));
         }
         self.acknowledgements.heard(ack.slot, cx.now.unix);
-        // It may be replayed from elsewhere: only a catch-up request moves a member from one connection to
+        // It may be a replay from another peer: only a catch-up request moves a member from one connection to
         // another.
         if self.acknowledgements.peer(ack.slot).is_none() {
             self.acknowledgements.connect(ack.slot, from);
@@ -55,8 +55,8 @@ impl<S: Suite> Term<S> {
 
     /// A member asks which epoch is current.
     ///
-    /// If the term is newer than what the member holds, no key is shared that could authenticate the request.
-    /// The answer then is what a broadcast would have said, without a tag, and useless to anyone else.
+    /// If the term is newer than the member's, no key is shared that could authenticate the request. The
+    /// answer then has the content of a broadcast, without a tag, and is useless to anyone else.
     pub(in crate::leader) fn catch_up(
         &mut self,
         cx: &mut LeaderContext<'_, S>,
@@ -76,7 +76,7 @@ impl<S: Suite> Term<S> {
             }
             return self.replay_opening(cx, from, request);
         }
-        // §11.1: PRF(A, "fresh", D ‖ r) over the member's own r shows that this is the current epoch.
+        // §11.1: PRF(A, "fresh", D ‖ r) over the member's own r proves that this is the current epoch.
         let tag = fresh_tag::<S>(auth, &digest, &request.number);
         if !self.acknowledgements.note_question(request.slot, statements::count(&request.number)) {
             // §11.1: before anything is sealed: a request that is played again costs nothing.
@@ -102,7 +102,7 @@ impl<S: Suite> Term<S> {
     /// For a member that missed how the term was opened: that first, then the newest epoch. From the first it
     /// has the key that the second is wrapped under.
     ///
-    /// Nothing shows that the request is authentic. It changes nothing here.
+    /// The request is not authenticated. It changes nothing here.
     fn replay_opening(&mut self, cx: &mut LeaderContext<'_, S>, from: Peer, request: &CatchUpRequest) {
         // §11.4: what nothing authenticates is answered seldom.
         if !cx.peers.unauthenticated_catch_ups.take(cx.now.monotonic, from) {
@@ -184,7 +184,7 @@ impl<S: Suite> Term<S> {
         self.reach(cx, message.slot, from);
     }
 
-    /// A member without a known connection was heard: it is sent the newest epoch.
+    /// A member without a known connection sent a message: it is sent the newest epoch.
     fn reach(&mut self, cx: &mut LeaderContext<'_, S>, slot: Slot, peer: Peer) {
         if self.acknowledgements.peer(slot).is_none() {
             self.acknowledgements.connect(slot, peer);
@@ -253,10 +253,10 @@ impl<S: Suite> Term<S> {
         message: &GroupMessage,
     ) {
         if message.frame.slot == LEADER_SLOT {
-            // Our own, come back; or somebody else's, who is not the leader.
+            // Our own, come back; or that of a peer that is not the leader.
             return;
         }
-        // §13.4: the roster says who may have sent it.
+        // §13.4: the roster decides who may have sent it.
         let policy = SenderPolicy {
             deployment: &cx.config.deployment,
             revocations: &cx.store.revocations,
@@ -274,7 +274,7 @@ impl<S: Suite> Term<S> {
         }
     }
 
-    /// Seals a message to the group, signed, under a key that nobody holds who is to be evicted.
+    /// Seals a message to the group, signed, under a key that no drone to be evicted holds.
     pub(in crate::leader) fn send_message(
         &mut self,
         cx: &mut LeaderContext<'_, S>,

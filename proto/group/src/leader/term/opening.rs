@@ -28,8 +28,8 @@ const LAST_ROUND: u64 = Epoch::MAX_ROUND;
 const MAX_LEAP: u64 = 1 << 12;
 
 impl<S: Suite> Term<S> {
-    /// Opens a term, if this leader may lead. `leaps` for the first one after a start; `anonymous_only` where
-    /// nobody is a member by name.
+    /// Opens a term, if this leader may lead. `leaps` for the first one after a start; `anonymous_only` for a
+    /// group without members by name.
     pub(in crate::leader) fn open(
         cx: &mut LeaderContext<'_, S>,
         leaps: &mut bool,
@@ -91,8 +91,8 @@ impl<S: Suite> Term<S> {
         let spares = cx.store.unspent();
         changes.extend(drop_excess_absent(cx.store, &spares));
         let keypair = cx.store.keypair.as_ref().ok_or(Error::NotALeader)?;
-        // From here on the leadership holds the roster: a copy would take as much memory again. Whatever
-        // could make this fail was checked before, or when the keypair was taken.
+        // From here on the leadership holds the roster: a copy would take as much memory again. All reasons
+        // to fail were checked before, or when the keypair was taken.
         let (roster, strategy) = (core::mem::take(&mut cx.store.roster), cx.config.strategy);
         let (leadership, output) =
             Leadership::open_term(context, keypair, roster, &spares, epoch, prev, &times, strategy, cx.rng)?;
@@ -110,7 +110,7 @@ impl<S: Suite> Term<S> {
         first_end: UnixTime,
     ) -> Self {
         let opened_with = cx.store.held.map(|(epoch, _)| epoch);
-        // §9.2: what is used up is durable with the epoch, before anybody hears of either.
+        // §9.2: used-up points are durable with the epoch, before any message depends on either.
         let channel = activate(cx, &leadership, &output, changes);
         report(cx, Kind::Open, &output, leadership.roster().len());
         Self {
@@ -136,7 +136,7 @@ impl<S: Suite> Term<S> {
     }
 }
 
-/// Nobody is in a group that demands a policy without having shown that he satisfies it.
+/// A group that demands a policy has no member that has not proven to satisfy it.
 fn remove_named<S: Suite>(store: &mut Store<S>) -> Vec<Change> {
     let slots: Vec<Slot> = store.roster.iter().map(|(slot, _)| slot).collect();
     for slot in &slots {

@@ -29,8 +29,8 @@ pub(in crate::leader) struct PendingChanges<S: Suite> {
     /// Number of them, the last ones, that no record names yet.
     unrecorded: usize,
     /// Drones that are no members and are to be kept out: by the next epoch, which is not made for their
-    /// sake, since they hold no key. With the ordinal of the leader that said so. A record names them as soon
-    /// as they are here.
+    /// sake, since they hold no key. With the ordinal of the leader whose notice named them. A record names
+    /// them as soon as they are here.
     barred: BTreeMap<Serial, u16>,
     /// Members that asked to leave with the next batch.
     requested_leaves: BTreeSet<Slot>,
@@ -79,7 +79,7 @@ impl<S: Suite> PendingChanges<S> {
         self.joins.len() + self.anonymous.len()
     }
 
-    /// Whether somebody is to be evicted who still holds the key in force.
+    /// Whether a drone to be evicted still holds the key in force.
     pub(in crate::leader) fn evicts(&self) -> bool {
         !self.evictions.is_empty()
     }
@@ -90,7 +90,7 @@ impl<S: Suite> PendingChanges<S> {
         self.unrecorded += self.evictions.len() - before;
     }
 
-    /// Everybody who is to be kept out by the next epochs, members or not.
+    /// All drones to be kept out by the next epochs, members or not.
     pub(in crate::leader) fn all_evictions(&self) -> impl Iterator<Item = &Serial> {
         self.evictions.iter().chain(self.barred.keys())
     }
@@ -133,7 +133,7 @@ impl<S: Suite> PendingChanges<S> {
         }
     }
 
-    /// Whether somebody asked to leave since this was asked.
+    /// Whether a member asked to leave since the last call.
     pub(in crate::leader) fn take_leave_requested(&mut self) -> bool {
         core::mem::take(&mut self.leave_requested)
     }
@@ -177,7 +177,7 @@ impl<S: Suite> PendingChanges<S> {
         self.anonymous.iter().map(|one| one.admission.member.until)
     }
 
-    /// When the next epoch is to be made of it: at once, but not after a failure.
+    /// Time of the next epoch: at once, but not after a failure.
     pub(in crate::leader) fn deadline(&self) -> Option<Duration> {
         // §6.3: evictions do not wait.
         let joins = self.all_joins() > 0;
@@ -243,7 +243,7 @@ impl<S: Suite> PendingChanges<S> {
             true => core::mem::take(&mut self.anonymous),
             false => Vec::new(),
         };
-        // A wave of joins leaves megabytes of room behind; nobody needs it until the next one.
+        // A wave of joins leaves megabytes of room behind, which are unused until the next one.
         self.evictions.shrink_to_fit();
         self.joins.shrink_to_fit();
         Portion { evictions, leaves, joins, anonymous }

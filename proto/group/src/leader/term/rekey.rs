@@ -37,12 +37,12 @@ pub(super) struct Changes<S: Suite> {
     pub(super) candidates: Vec<Candidate<S>>,
     /// Anonymous joins, and the peers to send the welcomes to.
     pub(super) anonymous_joins: Vec<(Peer, Nonce, Anonymous)>,
-    /// Of those who go, the anonymous ones.
+    /// The anonymous ones of the leaving members.
     pub(super) anonymous_leaves: BTreeMap<Slot, Anonymous>,
     pub(super) evictions: Vec<Serial>,
     pub(super) leaving: BTreeMap<Slot, Name>,
     pub(super) evicted: BTreeSet<Slot>,
-    /// Of those, the ones that the KGC revoked.
+    /// The revoked ones of those.
     pub(super) revoked: BTreeSet<Slot>,
 }
 
@@ -69,7 +69,7 @@ pub(super) fn times<S: Suite>(cx: &LeaderContext<'_, S>, end: Option<UnixTime>) 
     }
 }
 
-/// When a key made now is renewed: after four fifths of its validity.
+/// Renewal time of a key made now: after four fifths of its validity.
 pub(super) fn renewal(now: Now, timing: &LeaderTiming) -> Duration {
     now.monotonic + timing.validity.mul_f64(0.8)
 }
@@ -85,7 +85,7 @@ pub(super) fn activate<S: Suite>(
     cx.store.newest = Some((epoch, digest));
     cx.store.hold(epoch, digest);
     changes.extend([epoch_change(epoch, digest), held_change(epoch, digest)]);
-    // §6.1: durable before anybody hears of it, or a restart could sign a second header for this epoch.
+    // §6.1: durable before it is sent, or a restart could sign a second header for this epoch.
     cx.persist(&changes);
     let parameters =
         ChannelEpoch::new(&output.header, digest, output.header.core.leader.handle(), MAX_SENDERS);
@@ -116,7 +116,7 @@ impl<S: Suite> Term<S> {
         expired
     }
 
-    /// When the first anonymous membership ends, of those in the group and those about to be.
+    /// Time at which the first anonymous membership ends, of those in the group and those about to be.
     fn first_anonymous_end(&self, now: UnixTime) -> Option<UnixTime> {
         let members = self.roster().anonymous_members().map(|(_, member)| member.until);
         members.chain(self.pending.anonymous_ends()).filter(|until| *until > now).min()
@@ -124,8 +124,8 @@ impl<S: Suite> Term<S> {
 
     /// Makes the next epoch, with as many of the pending changes as it takes. The rest follows at once.
     pub(in crate::leader) fn rekey(&mut self, cx: &mut LeaderContext<'_, S>) {
-        // A key does not outlive the first membership that ends: who is out then holds nothing that anybody
-        // still takes.
+        // A key does not outlive the first membership that ends: a former member then holds no key that is
+        // still accepted.
         let times = times(cx, self.first_anonymous_end(cx.now.unix));
         // §2.1: an identity that ended is a member no longer.
         let expired = self.expired(cx.now.unix);
@@ -142,8 +142,8 @@ impl<S: Suite> Term<S> {
         }
     }
 
-    /// Makes the epochs that are left of a mass eviction, so that nobody who is to be evicted opens what is
-    /// sent next. Returns whether they were made.
+    /// Makes the remaining epochs of a mass eviction, so that no drone to be evicted opens the next messages.
+    /// Returns whether they were made.
     pub(in crate::leader) fn flush_evictions(&mut self, cx: &mut LeaderContext<'_, S>) -> bool {
         while self.pending.evicts() {
             let before = self.epoch();
@@ -197,7 +197,7 @@ impl<S: Suite> Term<S> {
         (batch, changes)
     }
 
-    /// Checks again who may join: much may have happened since the signatures were verified.
+    /// Authorizes the joins again: much may have changed since the signatures were verified.
     fn still_authorized(
         &self,
         cx: &mut LeaderContext<'_, S>,
@@ -219,7 +219,7 @@ impl<S: Suite> Term<S> {
         authorized
     }
 
-    /// The epoch is made: durable first, then in force, then told.
+    /// Begins an epoch: durable first, then in force, then sent.
     fn begin_epoch(
         &mut self,
         cx: &mut LeaderContext<'_, S>,
@@ -238,12 +238,12 @@ impl<S: Suite> Term<S> {
         report(cx, Kind::Rekey, &output, self.roster().len());
         self.go_on(cx, &mut output, changes, channel);
         self.dismiss(cx, &output, changes);
-        // §12.2: a signed notice of who is evicted goes to the group.
+        // §12.2: a signed notice of the evictions goes to the group.
         cx.sign_eviction_notice(output.header.core.epoch, &changes.evictions);
         self.welcome(cx, &output, &changes.candidates);
         self.welcome_anonymous(cx, &output, &changes.anonymous_joins);
         let evicted = changes.evicted.iter().filter_map(|slot| changes.leaving.get(slot)).cloned().collect();
-        // §10.2: deputies replicate what changed, once they are told that there is something.
+        // §10.2: deputies replicate the changes, once they are notified.
         self.replication.note_epoch(&output, &changes.evictions, evicted);
         self.announce(cx);
         self.distribute(cx, &output.assigned.iter().chain(&output.admitted).copied().collect());
@@ -261,7 +261,7 @@ impl<S: Suite> Term<S> {
         let opening = self.opening.get_or_insert(before);
         opening.forget(&output.dropped);
         if cx.now.unix >= opening.header.core.valid_until {
-            // Nobody can follow it any more.
+            // No member can follow it any more.
             opening.forget_all();
         }
         for slot in &output.dropped {
@@ -274,7 +274,7 @@ impl<S: Suite> Term<S> {
         let anonymous = self.leadership.roster().anonymous_members();
         let left = anonymous.map(|(_, member)| member.until.saturating_sub(cx.now.unix)).min();
         self.anonymous_end = left.map(|left| cx.now.monotonic.saturating_add(Duration::from_secs(left)));
-        // §13.10: who is out could still send as anyone under the former key.
+        // §13.10: a removed member could still send as anyone under the former key.
         let former = core::mem::replace(&mut self.channel, channel);
         self.channel.overlap(output.dropped.is_empty().then_some(former), cx.now.monotonic + OVERLAP);
         self.renew = renewal(cx.now, &cx.config.timing);
