@@ -40,7 +40,7 @@ pub(crate) struct SealedAuthority<S: Suite> {
     pub(crate) master: Zeroizing<Vec<u8>>,
 }
 
-/// Where the file is.
+/// Path of the file.
 pub(crate) fn path_in(data_dir: &Path) -> PathBuf {
     data_dir.join("authorities.state")
 }

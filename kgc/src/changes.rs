@@ -12,8 +12,7 @@ use quiver_net::Handle;
 use crate::error::Result;
 use crate::store::Store;
 
-/// Looks for revocations and grants that the command line wrote into the registry and hands them to the
-/// machine.
+/// Reads revocations and grants that the command line wrote into the registry and hands them to the machine.
 #[derive(Debug)]
 pub(crate) struct Changes {
     store: Store,
@@ -45,8 +44,7 @@ impl Changes {
         Self { store, seen: Seen { grants, ..Seen::default() } }
     }
 
-    /// Looks every so often until the machine ends.
-    /// `wrap` makes of each command one of the machine's.
+    /// Reads periodically until the machine ends. `wrap` converts each command to one of the machine's.
     pub(crate) async fn follow<M: Machine>(
         mut self,
         machine: Handle<M>,

@@ -19,16 +19,16 @@ pub(crate) const VARIABLES: &str = "QUIVER_KGC_";
 /// All settings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Config {
-    /// Where everything is.
+    /// Data directory.
     pub(crate) data_dir: PathBuf,
-    /// Where to listen, as multiaddresses.
+    /// Addresses to listen on, as multiaddresses.
     #[serde(deserialize_with = "quiver_service::config::list")]
     pub(crate) listen: Vec<String>,
     /// Format of log lines.
     pub(crate) log_format: LogFormat,
     /// Collector of what a running service does about each request.
     pub(crate) otlp: Option<String>,
-    /// Where to serve metrics and health.
+    /// Address of metrics and health.
     pub(crate) metrics: Option<SocketAddr>,
     /// Directory into which the first KGC of a quorum puts the public deployment file, besides the one in its
     /// own.
@@ -47,7 +47,7 @@ pub(crate) struct Config {
     /// After which time it gets one more.
     #[serde(with = "quiver_service::duration")]
     pub(crate) release_interval: Duration,
-    /// Of a KGC in a quorum.
+    /// Settings of a KGC in a quorum.
     pub(crate) quorum: QuorumSettings,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct Config {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct QuorumSettings {
-    /// Where other KGCs are now, by their ids, in place of what the init file says.
+    /// Present addresses of other KGCs, by their ids, in place of those in the init file.
     pub(crate) addresses: BTreeMap<String, Vec<String>>,
 }
 

@@ -97,8 +97,8 @@ fn want_revoked(config: &Config, quorum: &Pinned, which: &str, told: Option<(Uni
     Ok(())
 }
 
-/// Revokes a drone for good. `told`, in a quorum, of a drone that this KGC does not know: when its identity
-/// ends, and whether it may lead.
+/// Revokes a drone for good. `told`, in a quorum, for a drone that this KGC does not know: the end of its
+/// identity, and whether it may lead.
 pub(crate) fn revoke(config: &Config, which: &str, told: Option<(UnixTime, bool)>) -> Result<()> {
     if let Some(quorum) = Pinned::kept(&config.data_dir)? {
         return want_revoked(config, &quorum, which, told);

@@ -84,7 +84,7 @@ pub(crate) enum Error {
     NameTaken {
         /// The name.
         name: String,
-        /// By what, and what to do.
+        /// The holder, and the remedy.
         by: String,
     },
     /// Two leaders of one group under one ordinal: both may open the same term, and neither is the higher
@@ -95,10 +95,10 @@ pub(crate) enum Error {
         group: String,
         /// The ordinal.
         ordinal: u16,
-        /// By what, and what to do.
+        /// The holder, and the remedy.
         by: String,
     },
-    /// Nobody of that name or serial.
+    /// No drone of that name or serial.
     #[error(
         "no drone `{which}` has enrolled; see `kgc drone list` (for a token not yet used: `kgc token revoke`)"
     )]
@@ -147,7 +147,7 @@ pub(crate) enum Error {
         /// The fault, and its place.
         reason: String,
     },
-    /// Nobody to grant something to.
+    /// No drone for a grant.
     #[error(
         "no drone `{which}` has enrolled and no open token of that name is recorded here; see `kgc drone list` and `kgc token list`"
     )]
@@ -160,7 +160,7 @@ pub(crate) enum Error {
     NothingGranted {
         /// The drone.
         drone: String,
-        /// Where.
+        /// The authority.
         authority: String,
     },
     /// The registry knows an authority whose secrets are gone.
@@ -223,7 +223,7 @@ pub(crate) enum Error {
         /// The name or id given.
         which: String,
     },
-    /// The other KGCs did not do their part in time.
+    /// The other KGCs did not respond in time.
     #[error("{0}")]
     TimedOut(String),
     /// The machine asked to bind a token twice: a bug, or a registry that was put back to an older state.

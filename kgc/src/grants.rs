@@ -8,7 +8,7 @@ use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::store::{AuthorityRow, Store};
 
-/// Grants something, and says so; `fetch` is how the drone gets it.
+/// Grants something, and prints it; `fetch` is the way in which the drone gets it.
 pub(crate) fn make(
     config: &Config,
     mut store: Store,
@@ -34,8 +34,7 @@ pub(crate) fn make(
     Ok(())
 }
 
-/// Withdraws what is granted to the drones of this name, and says so; `held` is what becomes of what they
-/// hold.
+/// Withdraws the grants of the drones of this name, and prints it; `held` describes the fate of keys held.
 pub(crate) fn withdraw(
     config: &Config,
     mut store: Store,

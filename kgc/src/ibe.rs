@@ -91,7 +91,7 @@ fn release(config: &Config, mut store: Store, condition: &Condition, approved: b
     Ok(terminal::line(&lines.join("\n"))?)
 }
 
-/// Whether the longest pattern that fits allows the condition to somebody.
+/// Whether the longest matching pattern allows the condition to any drone.
 fn covered(policies: &[PolicyRow], condition: &Condition) -> bool {
     let covers =
         |row: &&PolicyRow| row.pattern.parse::<Pattern>().is_ok_and(|pattern| pattern.covers(condition));

@@ -20,7 +20,7 @@ use crate::store::IbeRow;
 
 const ROLE: &str = "kgc-ibe";
 
-/// Where the file is.
+/// Path of the file.
 pub(crate) fn path_in(data_dir: &Path) -> PathBuf {
     data_dir.join("ibe.state")
 }

@@ -176,7 +176,7 @@ impl Metrics {
         }
     }
 
-    /// Brings what is said of the newest revocation list up to date.
+    /// Updates the gauges of the newest revocation list.
     pub(crate) fn set_list_gauges(&self, usage: RevocationUsage) {
         self.revocation_list_bytes.set(number(usage.len));
         self.revocation_list_board_bytes.set(number(usage.leaders_len));

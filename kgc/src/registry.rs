@@ -28,7 +28,7 @@ pub(crate) fn open_of<S: Suite>(config: &Config, deployment: &Deployment<S>) -> 
     let Some(quorum) = Pinned::kept(&config.data_dir)? else {
         return Store::open(&config.data_dir, &fingerprint);
     };
-    // A quorum's registry is older than its key: the deployment file beside it says which that is.
+    // A quorum's registry is older than its key: the deployment file beside it has the key.
     let kept = DeploymentFile::read(&config.existing_deployment()?)?;
     if kept.fingerprint != hex::encode(fingerprint) {
         let (path, found) = (Store::path_in(&config.data_dir), "the registry of another deployment".into());

@@ -28,7 +28,7 @@ pub(crate) struct Sealed<S: Suite> {
     pub(crate) operators: Vec<OperatorPublicKey<S>>,
 }
 
-/// Where the file is.
+/// Path of the file.
 pub(crate) fn path_in(data_dir: &Path) -> PathBuf {
     data_dir.join("master.state")
 }

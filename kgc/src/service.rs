@@ -123,8 +123,8 @@ pub(crate) fn attribute_server<S: Suite>(
     Ok(DeliveryServer::new(Secret::random(&mut OsRng), issuer))
 }
 
-/// The server of key shares, whether there is a master key yet or not. Its policies come with the first look
-/// at the registry.
+/// The server of key shares, with or without a master key. Its policies come with the first read of the
+/// registry.
 fn share_server<S: Suite>(
     config: &Config,
     deployment: &Deployment<S>,

@@ -1,4 +1,4 @@
-//! The registry: a SQLite file with the records of a KGC, and tables that its operator looks things up in.
+//! The registry: a SQLite file with the records of a KGC, and tables for its operator's queries.
 //!
 //! It holds nothing secret in clear: sealed replies open only for the drone they were made for. WAL with
 //! `synchronous=FULL`: a transaction that returned is on the disk. Several processes may use it at once (the
@@ -45,7 +45,7 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// Where the registry of a data directory is.
+    /// Path of the registry of a data directory.
     pub(crate) fn path_in(data_dir: &Path) -> PathBuf {
         data_dir.join("registry.sqlite")
     }

@@ -37,7 +37,7 @@ pub(crate) fn issue(config: &Config, args: &IssueArgs) -> Result<()> {
     })
 }
 
-/// Where the deployment file is, once it is.
+/// Path of the deployment file, once it exists.
 fn deployment_path(config: &Config, args: &IssueArgs) -> Result<PathBuf> {
     let given = args.deployment.clone();
     let path = given.clone().unwrap_or_else(|| config.deployment_path());

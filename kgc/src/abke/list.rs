@@ -19,7 +19,7 @@ struct AuthorityLine {
     bits: usize,
     /// Seconds.
     period: u64,
-    /// When the period ends that it is.
+    /// End of its period.
     period_ends: UnixTime,
     /// Hex.
     fingerprint: String,

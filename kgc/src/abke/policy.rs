@@ -48,7 +48,7 @@ pub(crate) fn run<S: Suite>(
     let (authority, group) = (*known.statement.fingerprint(), args.group.clone());
     let statement = PolicyStatement { authority, group, name: name.clone(), not_after: args.not_after, text };
     let policy = sign(config, protection, deployment, statement, args.wait)?.verify(deployment)?;
-    // Recorded first: no policy is out that the audit table does not show.
+    // Recorded first: every policy that leaves is in the audit table.
     store.record_policy(&policy, now)?;
     let suite = SuiteKind::from_id(S::ID).map_err(Error::Scheme)?;
     armour::write_new(&out, Kind::AdmissionPolicy, suite, &policy.bytes())?;

@@ -42,7 +42,7 @@ pub(crate) fn run<S: Suite>(
         return Err(Error::Scheme(format!("the key has {} bytes, more than {MAX_KEY_LEN}", key.len())));
     }
     let length = key.len();
-    // Audited first: no key is out that the audit table does not show.
+    // Audited first: every key that leaves is in the audit table.
     store.record_key_file(&known.row.name, &whom, &granted.text, clock::unix_now())?;
     let entry = Entry { authority: known.statement, key: Some(HeldKey { grant: 0, key }) };
     keyring::write_key(&out, SuiteKind::from_id(S::ID).map_err(Error::Scheme)?, &entry)?;

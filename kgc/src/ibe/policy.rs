@@ -1,4 +1,4 @@
-//! `kgc ibe policy`: who may have which keys.
+//! `kgc ibe policy`: which drones may have which keys.
 
 use quiver_delivery::release::Audience;
 use quiver_service::{clock, terminal};
@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::error::Result;
 use crate::store::Store;
 
-/// Shows the newest word on each pattern.
+/// Lists the newest setting of each pattern.
 pub(crate) fn list(store: &Store, json: bool) -> Result<()> {
     let rows = store.ibe_policy_rows()?;
     if json {
@@ -18,7 +18,7 @@ pub(crate) fn list(store: &Store, json: bool) -> Result<()> {
     Ok(terminal::line(&list::policies(&rows))?)
 }
 
-/// Says another word on a pattern.
+/// Changes the setting of a pattern.
 pub(crate) fn change(config: &Config, mut store: Store, change: &PolicyCommand) -> Result<()> {
     let (pattern, audience) = match change {
         PolicyCommand::Allow { pattern, group } => (pattern, Some(Audience { groups: group.clone() })),

@@ -63,7 +63,7 @@ async fn status(config: &Config, json: bool) -> Result<()> {
     if json { print(&status) } else { print_line(&status.text()) }
 }
 
-/// Says what came of something that takes its time.
+/// Prints the result of a command that takes time.
 async fn finish(config: &Config, args: &WaitArgs, outcome: Outcome, done: &str, goes_on: &str) -> Result<()> {
     if args.json {
         print(&outcome)?;

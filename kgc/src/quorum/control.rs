@@ -24,7 +24,7 @@ use super::status::{self, Status};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Request {
-    /// Where everything stands.
+    /// Query of the whole state.
     Status,
     /// Make new shares, and wait.
     Refresh { wait: u64 },
@@ -186,7 +186,7 @@ impl<S: QuorumSuite> ControlServer<S> {
         self.wait_for(QuorumCommand::Recover, wait).await
     }
 
-    /// Gives a command, and says so if the machine refuses it.
+    /// Gives a command; returns an error if the machine refuses it.
     async fn order(&self, command: QuorumCommand) -> Answer {
         let mut told = self.events.subscribe();
         let number = self.give(command).await?;

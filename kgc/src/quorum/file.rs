@@ -52,7 +52,7 @@ pub(crate) struct Seat {
     pub(crate) id: KgcId,
     /// Its transport identity.
     pub(crate) peer: String,
-    /// Where it is reached.
+    /// Its addresses.
     #[serde(default)]
     pub(crate) addresses: Vec<String>,
 }
@@ -72,7 +72,7 @@ pub(crate) struct Pinned {
     pub(crate) peers: Vec<PeerId>,
 }
 
-/// Where the copy in the data directory is.
+/// Path of the copy in the data directory.
 pub(crate) fn path_in(data_dir: &Path) -> PathBuf {
     data_dir.join("quorum.toml")
 }
@@ -193,7 +193,7 @@ impl Pinned {
             .map_err(|error| Error::Quorum(error.to_string()))
     }
 
-    /// Which of the KGCs has this transport identity.
+    /// The KGC with this transport identity.
     ///
     /// # Errors
     /// [`Error::Quorum`] if none has.

@@ -1,8 +1,7 @@
 //! `kgc quorum found`: key, init file and `init` in one, through a directory that all KGCs have in common.
 //!
-//! For containers, in which nobody can put a file together between two steps. Everything it does is done
-//! once: a part that is in the directory already is left as it is, and a quorum that is pinned is not looked
-//! for again.
+//! For containers, where no person can put a file together between two steps. Every step is done once: a part
+//! that is in the directory already is left as it is, and a pinned quorum is not gathered again.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

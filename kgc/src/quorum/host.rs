@@ -64,7 +64,7 @@ impl QuorumHost {
     }
 
     fn notify(&self, told: ControlEvent) {
-        // Mostly nobody waits for one.
+        // Mostly there is no receiver.
         let _ = self.events.send(told);
     }
 }

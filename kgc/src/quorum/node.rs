@@ -31,16 +31,16 @@ pub(crate) struct QuorumKgc<S: QuorumSuite> {
 
 /// A command to either.
 pub(crate) enum QuorumKgcCommand<S: QuorumSuite> {
-    /// To the member.
+    /// For the member.
     Member(QuorumCommand),
-    /// To the member, by somebody who wants to know when it was carried out.
+    /// For the member, from a caller that waits until it was carried out.
     Asked {
         /// Comes back with [`QuorumKgcEvent::Taken`].
         number: u64,
         /// The command.
         command: QuorumCommand,
     },
-    /// To the KGC; lost if there is none yet.
+    /// For the KGC; lost if there is none yet.
     Kgc(KgcNodeCommand),
     /// Drones are served from now on.
     Open(Box<KgcNode<S>>),
@@ -53,7 +53,7 @@ pub(crate) enum QuorumKgcEvent {
     Member(QuorumEvent),
     /// Of the KGC.
     Kgc(KgcNodeEvent),
-    /// A command was carried out; everything that came of it at once was told before.
+    /// A command was carried out; its immediate events were reported before.
     Taken {
         /// Of [`QuorumKgcCommand::Asked`].
         number: u64,
@@ -62,7 +62,7 @@ pub(crate) enum QuorumKgcEvent {
     Ready,
     /// The KGC signs with new shares.
     SharesReplaced {
-        /// Which.
+        /// Its version.
         version: u32,
     },
     /// A peer that is no member sent a message for members alone.
@@ -207,7 +207,7 @@ impl<S: QuorumSuite> QuorumKgc<S> {
         }
     }
 
-    /// Drains both machines and carries from one to the other what concerns it. `heard` came in just now.
+    /// Drains both machines and carries messages from one to the other. `heard` is the message just received.
     fn settle(&mut self, now: Now, heard: &[u8], rng: &mut dyn CryptoRngCore) {
         let member = self.drain_member(now, rng);
         self.deadline = earlier(member, self.drain_kgc(now, heard, rng));

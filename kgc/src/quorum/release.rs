@@ -13,8 +13,8 @@ use quiver_pairing::{G1, Group};
 use quiver_quorum::PublicShares;
 use quiver_quorum_node::{Ibe, QuorumNode, ibe_name};
 
-/// The parameters of the statement, which every KGC makes out of its own result; empty, which nobody signs,
-/// if these are no shares.
+/// The parameters of the statement, which every KGC makes out of its own result; empty, which no member
+/// signs, if these are no shares.
 pub(crate) fn parameters(public: &PublicShares<Ibe>) -> Vec<u8> {
     converted(public).map_or_else(Vec::new, |parameters| parameters.encode())
 }

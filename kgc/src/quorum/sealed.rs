@@ -24,7 +24,7 @@ const STATEMENTS: u8 = 4;
 const REVOCATION_LIST: u8 = 5;
 const QUORUM_STATEMENT: u8 = 6;
 
-/// Where the file is.
+/// Path of the file.
 pub(crate) fn path_in(data_dir: &Path) -> PathBuf {
     data_dir.join("quorum.state")
 }
@@ -39,7 +39,7 @@ pub(crate) struct QuorumState {
     file: StateFile,
     /// The pinned membership.
     heading: Vec<Zeroizing<Vec<u8>>>,
-    /// Of each kind the newest.
+    /// The newest record of each kind.
     newest: BTreeMap<u8, Zeroizing<Vec<u8>>>,
 }
 

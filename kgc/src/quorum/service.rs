@@ -145,7 +145,7 @@ fn node_config(config: &Config, pinned: &Pinned, id: KgcId, key: NodeKey) -> Res
     Ok(node)
 }
 
-/// Where a KGC of the quorum is to be found, and under which transport key.
+/// Addresses and transport key of a KGC of the quorum.
 fn addresses(config: &Config, seat: &Seat) -> Result<Vec<Multiaddr>> {
     let mut entry = seat.entry();
     if let Some(moved) = config.quorum.addresses.get(&seat.id.to_string()) {

@@ -1,4 +1,4 @@
-//! Status of a KGC of a quorum, as `kgc quorum status` shows it.
+//! Status of a KGC of a quorum, for `kgc quorum status`.
 
 use quiver_ainq::KgcId;
 use quiver_quorum::QuorumSuite;
@@ -13,12 +13,12 @@ use super::node::QuorumKgc;
 use crate::drone::remarks;
 use crate::metrics::Metrics;
 
-/// Where it stands.
+/// State of a KGC of a quorum.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Status {
     /// The deployment's name.
     pub(crate) deployment: String,
-    /// Which KGC this is.
+    /// Id of this KGC.
     pub(crate) kgc: KgcId,
     /// Number of members.
     pub(crate) members: u16,
@@ -26,9 +26,9 @@ pub(crate) struct Status {
     pub(crate) threshold: u16,
     /// Fingerprint of the membership that all of them have pinned; hex.
     pub(crate) quorum: String,
-    /// Of the deployment, once there is a key; hex.
+    /// Fingerprint of the deployment, once there is a key; hex.
     pub(crate) fingerprint: Option<String>,
-    /// Of the shares in force.
+    /// Version of the shares in force.
     pub(crate) version: Option<u32>,
     /// Whether the quorum has signed its public shares.
     pub(crate) statement: bool,
@@ -65,13 +65,13 @@ pub(crate) struct Ceremony {
 /// Another KGC.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Other {
-    /// Which.
+    /// Its id.
     pub(crate) kgc: KgcId,
     /// Its transport identity.
     pub(crate) peer: String,
     /// Whether there is a connection.
     pub(crate) connected: bool,
-    /// Of its shares, as it says.
+    /// Version of its shares, as it reports.
     pub(crate) version: Option<u32>,
     /// Whether its shares are of the same key and version as ours.
     pub(crate) agrees: bool,
@@ -166,7 +166,7 @@ impl Status {
         lines.join("\n")
     }
 
-    /// Brings the gauges up to date, and says whether drones can enrol with the help of this KGC.
+    /// Updates the gauges, and returns whether drones can enrol with the help of this KGC.
     pub(crate) fn refresh(&self, metrics: &Metrics) -> Readiness {
         let connected = self.others.iter().filter(|other| other.connected).count();
         metrics.serving.set(self.serving.into());

@@ -1,7 +1,7 @@
 //! The encrypted file `transport.state`: the seed of a KGC's transport key.
 //!
-//! The other KGCs pin this key before there is anything else, so it has a file of its own. It never changes:
-//! keep a copy elsewhere, and a KGC that loses its data directory is still itself.
+//! The other KGCs pin this key before there is any other, so it has a file of its own. It never changes: keep
+//! a copy elsewhere, and a KGC that loses its data directory keeps its identity.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use zeroize::Zeroizing;
 
 use crate::error::{Error, Result};
 
-/// Where the file is.
+/// Path of the file.
 pub(crate) fn path_in(data_dir: &Path) -> PathBuf {
     data_dir.join("transport.state")
 }

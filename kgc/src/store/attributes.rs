@@ -23,7 +23,7 @@ pub(crate) struct AuthorityRow {
     pub(crate) name: String,
     /// The KGC's signed statement.
     pub(crate) statement: Vec<u8>,
-    /// When it was set up.
+    /// Time of its setup.
     pub(crate) at: UnixTime,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Grantee {
     pub(crate) name: String,
 }
 
-/// The newest word on one drone at one authority, as `kgc abe list` shows it.
+/// The newest grant of one drone at one authority, for `kgc abe list`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct GrantRow {
     /// The authority's name.
@@ -51,11 +51,11 @@ pub(crate) struct GrantRow {
     pub(crate) state: &'static str,
     /// The policy or the attributes.
     pub(crate) granted: String,
-    /// When.
+    /// Time of the grant.
     pub(crate) at: UnixTime,
 }
 
-/// A key that was issued, as `kgc abe list` shows it.
+/// An issued key, for `kgc abe list`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct KeyRow {
     /// The authority's name.
@@ -64,9 +64,9 @@ pub(crate) struct KeyRow {
     pub(crate) drone: String,
     /// The grant's number.
     pub(crate) revision: u64,
-    /// When it was issued first.
+    /// Time of the first issue.
     pub(crate) first: UnixTime,
-    /// When last.
+    /// Time of the last issue.
     pub(crate) last: UnixTime,
     /// Number of issues.
     pub(crate) times: u64,

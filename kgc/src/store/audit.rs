@@ -19,11 +19,11 @@ use crate::error::Result;
 pub(crate) struct Line {
     /// Its number, from 1.
     pub(crate) seq: u64,
-    /// When, in seconds since 1970.
+    /// Time, in seconds since 1970.
     pub(crate) at: UnixTime,
     /// The action.
     pub(crate) action: String,
-    /// To what: a name, a number.
+    /// Object of the action: a name, a number.
     pub(crate) subject: String,
     /// More about it.
     pub(crate) detail: String,
@@ -57,7 +57,7 @@ pub(crate) enum Checked {
     BrokenAt(u64),
     /// Keys in the registry and keys in the audit table are not the same in number.
     CountDiffers {
-        /// Which keys.
+        /// Kind of keys.
         what: &'static str,
         /// In the registry.
         issued: u64,

@@ -9,7 +9,7 @@ use super::audit::ISSUED;
 use super::{Change, Store};
 use crate::error::{Error, Result};
 
-/// An enrolled drone as `kgc drone list` shows it.
+/// An enrolled drone, for `kgc drone list`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Drone {
     /// Its name.
@@ -23,9 +23,9 @@ pub(crate) struct Drone {
     /// Handle of its public key; hex. At a KGC of a quorum that of the last signature it gave its share to,
     /// empty if it gave none.
     pub(crate) handle: String,
-    /// When it was enrolled.
+    /// Time of its enrolment.
     pub(crate) enrolled: UnixTime,
-    /// When its identity ends.
+    /// End of its identity.
     pub(crate) not_after: UnixTime,
     /// Whether it was revoked.
     pub(crate) revoked: bool,

@@ -1,5 +1,5 @@
-//! The master key of encryption to conditions, who may have which keys, what the operator approved, and which
-//! shares were released. Public data and the operator's: nothing here is secret.
+//! The master key of encryption to conditions, its policies, the operator's approvals, and the shares
+//! released. Public data and the operator's: nothing here is secret.
 
 use quiver_ainq::{Name, Suite, UnixTime};
 use quiver_delivery::release::{Approval, Audience, Pattern, Policy, ReleaseAuthority, ShareReleased};
@@ -23,18 +23,18 @@ pub(crate) struct IbeRow {
     pub(crate) master: [u8; 32],
     /// The signed statement.
     pub(crate) statement: Vec<u8>,
-    /// When it was made.
+    /// Time of the change.
     pub(crate) at: UnixTime,
 }
 
 /// The newest word on a pattern, as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct PolicyRow {
-    /// Which conditions.
+    /// Pattern of conditions.
     pub(crate) pattern: String,
     /// Whether anybody may have their keys.
     pub(crate) allowed: bool,
-    /// Which groups' members and leaders; empty for every drone.
+    /// Groups whose members and leaders may have the keys; empty for every drone.
     pub(crate) groups: Vec<String>,
     /// Since when.
     pub(crate) at: UnixTime,
@@ -43,7 +43,7 @@ pub(crate) struct PolicyRow {
 /// The newest word on a mission's condition, as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct ApprovalRow {
-    /// Which condition.
+    /// The condition.
     pub(crate) condition: String,
     /// Whether it is approved.
     pub(crate) approved: bool,
@@ -54,13 +54,13 @@ pub(crate) struct ApprovalRow {
 /// A share that was released, as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct ShareRow {
-    /// Of which condition's key.
+    /// The condition of the key.
     pub(crate) condition: String,
-    /// To which drone.
+    /// The drone.
     pub(crate) drone: String,
-    /// When first.
+    /// Time of the first release.
     pub(crate) first: UnixTime,
-    /// When last.
+    /// Time of the last release.
     pub(crate) last: UnixTime,
     /// Number of releases.
     pub(crate) times: u64,

@@ -10,7 +10,7 @@ use super::Store;
 use super::attributes::shown;
 use crate::error::Result;
 
-/// A policy as `kgc abke list` shows it.
+/// A policy, for `kgc abke list`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct AdmissionRow {
     /// Its name.
@@ -19,11 +19,11 @@ pub(crate) struct AdmissionRow {
     pub(crate) group: String,
     /// The authority whose fields it is about.
     pub(crate) authority: String,
-    /// When it ends.
+    /// Its end.
     pub(crate) not_after: UnixTime,
     /// The text.
     pub(crate) text: String,
-    /// When it was signed.
+    /// Time of its signature.
     pub(crate) at: UnixTime,
 }
 

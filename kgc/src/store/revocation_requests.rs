@@ -8,10 +8,9 @@ use super::drones::{Drone, revoked};
 use crate::error::{Error, Result};
 
 impl Store {
-    /// Notes that this KGC's operator wants a drone revoked, named by its name, or by its serial even if it
-    /// is not known here. Returns serial and name, which is the serial if the drone is not known. `told` is
-    /// what the operator says of a drone that is not: until when its identity is valid, and whether it may
-    /// lead.
+    /// Records that this KGC's operator requests a drone's revocation, by its name, or by its serial even if
+    /// it is not known here. Returns serial and name, which is the serial if the drone is not known. `told`
+    /// is the operator's data on an unknown drone: the end of its identity, and whether it may lead.
     pub(crate) fn request_revocation(
         &mut self,
         which: &str,

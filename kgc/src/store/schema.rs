@@ -1,4 +1,4 @@
-//! The registry's tables, how an older file gets those it lacks, and how a foreign or newer one is told.
+//! The registry's tables, migrations of older files, and detection of foreign or newer ones.
 
 use std::path::Path;
 
@@ -234,7 +234,7 @@ pub(super) fn create(connection: &Connection, fingerprint: &[u8; 32]) -> Result<
     create().map_err(|error| Error::registry(Path::new("the new registry"), error))
 }
 
-/// Which version's tables the file has.
+/// Version of the file's tables.
 pub(super) fn version(connection: &Connection, path: &Path) -> Result<i32> {
     let number = connection.pragma_query_value(None, "user_version", |row| row.get(0));
     number.map_err(|error| Error::registry(path, error))

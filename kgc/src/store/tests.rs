@@ -257,7 +257,7 @@ fn two_processes_take_turns() {
     assert_eq!(two.drones().expect("drones").len(), 20);
 }
 
-/// With an identity that can be read.
+/// A record with an identity that can be decoded.
 fn bound(serial: u8, name: &str) -> KgcRecord {
     let KgcRecord::Issued { token_id, name, identity, pin, request, at, .. } = issued(serial, name) else {
         unreachable!("made so")

@@ -19,7 +19,7 @@ pub(crate) enum TokenState {
     Open,
     /// A drone has.
     Used,
-    /// It came to its end unused.
+    /// It expired unused.
     Expired,
     /// It was revoked.
     Revoked,
@@ -37,14 +37,14 @@ impl TokenState {
     }
 }
 
-/// A token as `kgc token list` shows it.
+/// A token, for `kgc token list`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Token {
     /// Its id; hex.
     pub(crate) id: String,
     /// The drone's name, if known.
     pub(crate) name: Option<String>,
-    /// When it can no longer be used, if known.
+    /// End of its use, if known.
     pub(crate) expiry: Option<UnixTime>,
     /// Its state.
     pub(crate) state: TokenState,
@@ -99,7 +99,7 @@ impl Store {
     }
 
     /// Refuses an ordinal that another leader of the group holds or may still enrol under: two leaders with
-    /// one ordinal open the same terms, and members who follow the one do not follow the other.
+    /// one ordinal open the same terms, and members that follow the one do not follow the other.
     pub(crate) fn refuse_taken_ordinal<S: Suite>(&self, role: &Role, now: UnixTime) -> Result<()> {
         let Role::Leader { group, ordinal } = role else { return Ok(()) };
         let taken = |by: String| Err(Error::OrdinalTaken { group: group.to_string(), ordinal: *ordinal, by });
