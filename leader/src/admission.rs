@@ -108,7 +108,7 @@ async fn hand_over<S: Suite>(
         Ok(Some((period, command))) => {
             tracing::info!(period, "slot keys");
             *handed = Some(period);
-            // If the machine has stopped, nobody needs keys.
+            // If the machine has stopped, the keys are not needed.
             let _ = running.machine.command(Either::Left(command)).await;
         }
         Err(error) => tracing::error!(%error, "slot keys"),

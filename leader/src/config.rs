@@ -23,9 +23,9 @@ pub(crate) const VARIABLES: &str = "QUIVER_LEADER_";
 /// All settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Config {
-    /// Those that every drone's program has.
+    /// Settings of every drone's program.
     pub(crate) drone: DroneSettings,
-    /// Those of a leader.
+    /// Settings of a leader.
     pub(crate) leader: LeaderSettings,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct Config {
 pub(crate) struct LeaderSettings {
     /// The policy that joins are admitted by, anonymously.
     pub(crate) admission: Option<PathBuf>,
-    /// Where to listen, as multiaddresses.
+    /// Addresses to listen on, as multiaddresses.
     #[serde(deserialize_with = "quiver_service::config::list")]
     pub(crate) listen: Vec<String>,
     /// Drones that may join although their identity does not list the group: serials, in hexadecimal.
@@ -56,7 +56,7 @@ pub(crate) struct LeaderSettings {
     /// Time to wait for acknowledgements before an epoch is sent again.
     #[serde(with = "quiver_service::duration")]
     pub(crate) resend: Duration,
-    /// For how long a challenge admits who asks to join.
+    /// Lifetime of a challenge for drones that ask to join.
     #[serde(with = "quiver_service::duration")]
     pub(crate) challenge: Duration,
     /// Time for which a member is kept that was never active in a term.

@@ -74,20 +74,20 @@ pub(crate) struct Status {
     pub(crate) counter: Option<u64>,
     /// First 8 bytes of the epoch's digest, hex: equal at all members that hold its key.
     pub(crate) epoch_digest: Option<String>,
-    /// When the epoch was made, seconds since 1970.
+    /// Time at which the epoch was made, seconds since 1970.
     pub(crate) issued_at: Option<u64>,
     /// End of the key's validity, seconds since 1970.
     pub(crate) valid_until: Option<u64>,
     /// Members on the roster.
     pub(crate) members: usize,
-    /// Of those, the anonymous ones.
+    /// Number of anonymous members among them.
     #[serde(default)]
     pub(crate) anonymous: usize,
-    /// Of the members, the ones that have a key in this term; the others are away since before it.
+    /// Number of members that have a key in this term; the others have been away since before it.
     pub(crate) keyed: usize,
-    /// Of the members, connected.
+    /// Number of connected members.
     pub(crate) connected: usize,
-    /// Of the members, the ones that acknowledged the epoch.
+    /// Number of members that acknowledged the epoch.
     pub(crate) acknowledged: usize,
     /// Drones waiting to be admitted.
     pub(crate) pending_joins: usize,

@@ -33,7 +33,7 @@ pub(crate) fn config(config: &Config, node: &NodeConfig, group: &Name) -> Result
 
 /// Serves the lines. The boards' nodes are this leader's clients like any other, over its own listeners.
 pub(crate) async fn serve<S: Suite>(mut config: GatewayConfig, leader: Handle<LeaderNode<S>>) {
-    // Without a listener the service ends and says why.
+    // Without a listener the service ends with an error.
     let Ok(addresses) = leader.listening().await else { return };
     match own_address(&addresses, &leader) {
         Ok(address) => config.leaders.insert(0, address),
@@ -42,8 +42,8 @@ pub(crate) async fn serve<S: Suite>(mut config: GatewayConfig, leader: Handle<Le
     quiver_gateway::serve(config).await;
 }
 
-/// Where the leader listens, with its name at the end, so that nobody else is taken for it. On this machine
-/// itself if it does so.
+/// Listening address of the leader, with its peer id at the end, so that no other node is taken for it. On
+/// this machine itself if it listens here.
 fn own_address<S: Suite>(addresses: &[Multiaddr], leader: &Handle<LeaderNode<S>>) -> Result<Multiaddr> {
     let text = |address: &Multiaddr| address.to_string();
     let preferred = |address: &&Multiaddr| {

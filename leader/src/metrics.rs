@@ -54,7 +54,7 @@ impl Why {
         Self { reason: reason.to_string() }
     }
 
-    /// A newcomer that did not show what is demanded.
+    /// Label of drones that did not prove that they satisfy the policy.
     fn not_admitted() -> Self {
         Self { reason: "not admitted".into() }
     }
@@ -69,7 +69,7 @@ pub(crate) struct Metrics {
     counters: Counters,
     gauges: Gauges,
     pub(crate) troubles: Troubles,
-    /// When a header of the leader's own was seen that it does not remember.
+    /// Time at which a header of the leader's own was seen that it does not remember.
     copy_seen: Arc<Mutex<Option<Instant>>>,
     joins: Arc<Mutex<RepeatedJoins>>,
 }
@@ -182,7 +182,7 @@ impl Metrics {
         self.refusals.get_or_create(&Why::not_admitted()).inc();
     }
 
-    /// Says so if a drone joins as only two of it would.
+    /// Logs a warning if a drone joins as often as only two copies of it would.
     fn suspect_copies(&self, name: &Name) {
         let mut joins = self.joins.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(times) = joins.note(name, Instant::now()) {
@@ -207,7 +207,7 @@ impl Metrics {
         }
     }
 
-    /// Brings the gauges up to date, and says whether the group is led or could be.
+    /// Updates the gauges, and returns whether the group is led or could be.
     pub(crate) fn refresh<S: Suite>(&self, machine: &Leader<S>, unreached: &[Unreached]) -> Readiness {
         let status = machine.status();
         let gauges = &self.gauges;

@@ -176,8 +176,8 @@ impl<S: QuorumSuite> LeaderService<'_, S> {
         Ok((driver, Running::new(handle, self.drone.client(CALL_TIME)?, failures)))
     }
 
-    /// The first start with a policy: enrols if need be, and asks the KGC which authorities there are. Nobody
-    /// can join meanwhile, because nothing listens. `None` if a signal came first.
+    /// The first start with a policy: enrols if need be, and fetches the authorities from the KGC. No drone
+    /// can join meanwhile, because the node does not listen. `None` if a signal came first.
     async fn fetch_authorities(&mut self, machine: AdmittingLeader<S>) -> Result<Option<()>> {
         let mut node = self.node(&machine.status().group)?;
         (node.listen, node.topic) = (Vec::new(), None);
@@ -209,7 +209,7 @@ impl<S: QuorumSuite> LeaderService<'_, S> {
     }
 }
 
-/// Tells the leader whether others have its time.
+/// Reports to the leader whether other nodes have its time.
 async fn confirm_clock<S: Suite>(mut handle: Handle<LeaderNode<S>>) {
     let mut confirmed = false;
     while let Ok(others) = handle.other_clocks_changed().await {

@@ -14,7 +14,7 @@ const SUSPICIOUS: usize = 4;
 /// So many drones are held whenever it was that they joined.
 const SMALL: usize = 64;
 
-/// When which drone joined lately.
+/// Latest joins of each drone.
 #[derive(Debug, Default)]
 pub(crate) struct RepeatedJoins {
     lately: BTreeMap<Name, VecDeque<Instant>>,

@@ -61,7 +61,7 @@ impl<S: Suite> Host<LeaderNode<S>> for LeaderHost {
         self.log(&event);
         self.wave.follow(&event, &self.metrics);
         self.metrics.count(&event);
-        // Nobody may be waiting.
+        // There may be no waiting caller.
         let _ = self.events.send(event);
     }
 
@@ -120,7 +120,7 @@ impl LeaderHost {
             LeaderEvent::RekeyFailed(error) => tracing::error!(%error, "no new key; trying again"),
             LeaderEvent::SendFailed(reason) => {
                 tracing::warn!(reason, "message not sent");
-                // Nobody may be waiting.
+                // There may be no waiting caller.
                 let _ = self.failures.send(reason);
             }
             LeaderEvent::RevocationList { number } => tracing::info!(number, "revocation list in force"),
