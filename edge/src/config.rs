@@ -20,9 +20,9 @@ pub(crate) const VARIABLES: &str = "QUIVER_EDGE_";
 /// All settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Config {
-    /// Those that every drone's program has.
+    /// Settings of every drone's program.
     pub(crate) drone: DroneSettings,
-    /// Those of an edge.
+    /// Settings of an edge.
     pub(crate) edge: EdgeSettings,
 }
 
@@ -90,7 +90,7 @@ impl Config {
         Ok(config)
     }
 
-    /// When things happen.
+    /// The times of the edge.
     pub(crate) fn timing(&self) -> EdgeTiming {
         EdgeTiming {
             retry: self.edge.retry,

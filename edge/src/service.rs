@@ -208,7 +208,7 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
         Ok(node)
     }
 
-    /// A host that nobody waits for.
+    /// A host without a waiting caller.
     fn host(&self) -> EdgeHost {
         EdgeHost {
             store: self.drone.store.clone(),

@@ -1,8 +1,8 @@
 //! Runs an anonymous edge (`edge run --anonymous`): one membership after another.
 //!
-//! Each has a machine, a transport key and connections of its own, and none of them knows who this drone is:
-//! only the fetches of credentials and revocation lists do, which go to the KGC over connections of theirs.
-//! What is kept between memberships is in the state file: how often which leader was answered.
+//! Each has a machine, a transport key and connections of its own, and none of them contains this drone's
+//! identity: only the fetches of credentials and revocation lists use it, over separate connections to the
+//! KGC. The state file keeps only the counts of answers per leader between memberships.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -112,7 +112,7 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
         held: &StoredCredential<S>,
     ) -> Result<Option<Ending>> {
         let Some(config) = tokio::task::block_in_place(|| self.anonymous(memberships, held)) else {
-            // It is not of this period any more, or slot keys alone: the same as if it had ended.
+            // A credential of another period, or slot keys alone: the same as if it had ended.
             return Ok(Some(Ending::PeriodOver));
         };
         let machine = AnonymousEdge::new(config, EdgeHost::ledger(&self.drone.store).as_ref())?;

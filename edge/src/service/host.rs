@@ -25,7 +25,7 @@ const ANONYMOUS: &str = "unnamed";
 pub(super) enum Keeping {
     /// The drone's own.
     Own,
-    /// That of an anonymous edge; with where to send how it ended.
+    /// State of an anonymous edge; with the channel that receives its ending.
     Anonymous(mpsc::Sender<Ending>),
 }
 
@@ -101,7 +101,7 @@ impl<S: Suite> Host<EdgeNode<S>> for EdgeHost {
             }
             EdgeEvent::SendFailed(reason) => {
                 tracing::warn!(reason, "message not sent");
-                // Nobody may be waiting.
+                // There may be no waiting caller.
                 let _ = self.failures.send(reason);
             }
             EdgeEvent::Left => {
