@@ -22,7 +22,7 @@ pub struct JoinHello {
     pub nonce: Nonce,
 }
 
-/// The leader's nonce, which is also a stateless cookie, and who the leader is.
+/// The leader's nonce, which is also a stateless cookie, and the leader's key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JoinChallenge<S: Suite> {
     /// n_e of the hello.

@@ -110,7 +110,7 @@ pub enum Message<S: Suite> {
 
 impl<S: Suite> Message<S> {
     /// Whether a message may come by the group (docs/protocol.md §13.6): others are for one peer, and
-    /// who publishes them wants many to answer.
+    /// publishing them would make many answer.
     #[must_use]
     pub const fn is_publication(&self) -> bool {
         match self {
@@ -150,7 +150,7 @@ impl<S: Suite> Message<S> {
         // Copied once, as fields are parts of what they are read from.
         let shared = Bytes::copy_from_slice(bytes);
         let wire = wire::Message::decode(shared).map_err(|_| MessageError::NotProtobuf)?;
-        // §1.1: the first 8 bytes of the fingerprint: a misconfigured peer is told apart from a broken one.
+        // §1.1: the first 8 bytes of the fingerprint: distinguishes a misconfigured peer from a broken one.
         if Some(&*wire.deployment) != deployment.fingerprint().get(..FINGERPRINT_LEN) {
             return Err(MessageError::ForeignDeployment);
         }

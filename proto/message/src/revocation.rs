@@ -10,8 +10,8 @@ use crate::{MessageError, field, wire};
 pub struct RevocationQuery {
     /// The number of the list held, 0 for none.
     pub number: u64,
-    /// The most bytes of a list that the asker takes: a longer one without its edges. 0 of who takes whole
-    /// lists alone.
+    /// Maximum length in bytes of a list that the asker takes: a longer one comes without its edges. 0 if it
+    /// takes whole lists only.
     pub max_len: u32,
 }
 

@@ -31,7 +31,7 @@ pub struct Ceremony {
     pub attempt: u64,
     /// The member's part of the session's name.
     pub nonce: [u8; 32],
-    /// H(public shares of both keys in force); none without any.
+    /// H(public shares of both keys in force); `None` without any.
     pub keys: Option<[u8; 32]>,
     /// The sender waits for something of the receiver.
     pub asks: bool,
@@ -59,8 +59,8 @@ pub struct Rounds {
 pub struct Echo {
     /// Hashes of all commitments to either key.
     pub hashes: Both<[u8; 32]>,
-    /// Digest of each member's commitments, in the order of the members, 1 to [`MAX_MEMBERS`]: shows whose
-    /// differ.
+    /// Digest of each member's commitments, in the order of the members, 1 to [`MAX_MEMBERS`]: identifies the
+    /// members whose commitments differ.
     pub digests: Vec<[u8; 32]>,
 }
 
