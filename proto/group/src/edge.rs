@@ -70,9 +70,9 @@ impl<S: Suite> Edge<S> {
     /// An edge that starts from what it persisted, or from nothing.
     ///
     /// # Errors
-    /// If the stored state is damaged, of another version or deployment, or does not hold. A membership that
-    /// cannot be restored is no error: it is dropped, as [`EdgeEvent::MembershipDropped`] says, and the edge
-    /// joins anew.
+    /// Fails if the stored state is damaged, of another version or deployment, or does not verify. A
+    /// membership that cannot be restored is no error: it is dropped, with an
+    /// [`EdgeEvent::MembershipDropped`], and the edge joins anew.
     pub fn new(config: EdgeConfig<S>, state: Option<&Snapshot>) -> Result<Self, RestoreError> {
         match state {
             Some(snapshot) => Self::replay(config, snapshot),
@@ -107,15 +107,15 @@ impl<S: Suite> Edge<S> {
         self
     }
 
-    /// The same with revocation lists of so many bytes at most: longer ones come without their edges, of
-    /// which an edge loses nothing but that their signed messages are told from others'. For boards.
+    /// The same with revocation lists of at most `max_len` bytes: longer ones come without their edges, so
+    /// that signed messages of revoked edges are not recognised. For boards.
     #[must_use]
     pub fn with_list_limit(mut self, max_len: u32) -> Self {
         self.revocations.limit(max_len);
         self
     }
 
-    /// The same, but that it joins nobody under a revocation list that is past its next update. It asks the
+    /// The same, but that it does not join under a revocation list that is past its next update. It asks the
     /// leader for a newer one, and tries again.
     #[cfg(feature = "services")]
     #[must_use]
@@ -131,7 +131,7 @@ impl<S: Suite> Edge<S> {
         self.membership.status(name, group, &self.revocations, self.boot_no)
     }
 
-    /// When, by the leader's clock, the key of the epoch held was made.
+    /// Time at which the key of the epoch held was made, by the leader's clock.
     pub fn key_issued_at(&self) -> Option<UnixTime> {
         self.membership.key_issued_at(&self.config.deployment)
     }
@@ -141,7 +141,7 @@ impl<S: Suite> Edge<S> {
         self.enrolment.keypair()
     }
 
-    /// Signs what this drone's clock says, for whom it asks to be admitted; `None` without a key.
+    /// Signs the time of this drone's clock, for peers that it asks for admission; `None` without a key.
     #[cfg(feature = "services")]
     pub fn vouch(&self, statement: &[u8], rng: &mut dyn CryptoRngCore) -> Option<Vec<u8>> {
         Some(quiver_machine::vouch(&self.config.deployment, self.keypair()?, statement, rng))
@@ -212,8 +212,8 @@ impl<S: Suite> Edge<S> {
         self.out.persist(StateChanged);
     }
 
-    /// §13.9: As after a start: a new boot number, durable first, and unsynced until a leader's answer shows
-    /// what is current.
+    /// §13.9: as after a start: a new boot number, durable first, and unsynced until a leader's answer proves
+    /// the current epoch.
     #[cfg(feature = "services")]
     fn resumed(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         self.boot_no = self.boot_no.saturating_add(1);
@@ -250,8 +250,8 @@ impl<S: Suite> Edge<S> {
         }
     }
 
-    /// Does the next thing that brings the edge into its group, if a leader is connected. Also while leaving:
-    /// only who is in step can say so.
+    /// Takes the next step to bring the edge into its group, if a leader is connected. Also while leaving:
+    /// only a member in step can ask to leave.
     fn approach(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         let (mut cx, joining, membership) = self.parts(now, rng);
         if membership.is_member() {
@@ -291,7 +291,7 @@ impl<S: Suite> Edge<S> {
                 self.out.persist(StateChanged);
             }
             MembershipEnd::Evicted => {
-                // §12.2: who is evicted asks no more.
+                // §12.2: an evicted drone asks no more.
                 self.wanted = None;
                 self.reset(None);
                 self.out.persist(StateChanged);
@@ -317,7 +317,7 @@ impl<S: Suite> Edge<S> {
         // §3.1: only a KGC refuses a drone that has no key yet.
         let enrolling = self.enrolment.is_under_way();
         let (mut cx, joining, membership) = self.parts(now, rng);
-        // §13.6: what comes by gossip is answered to nobody.
+        // §13.6: messages received by gossip are never answered.
         if via == Via::Group && !message.is_publication() {
             return;
         }
@@ -383,7 +383,8 @@ impl<S: Suite> Edge<S> {
             }
             EdgeCommand::Leave => {
                 self.wanted = None;
-                // §12.1: who asked to be admitted may be a member already: it leaves as soon as it knows.
+                // §12.1: a drone that asked for admission may be a member already: it leaves as soon as it
+                // knows.
                 if !self.membership.is_member() && !self.joining.has_requested() {
                     return self.left();
                 }

@@ -1,7 +1,7 @@
 //! The channel of an epoch: seals group messages, and opens those of other members. docs/protocol.md §13.
 //!
-//! The AEAD says "somebody who holds this epoch's key sent this", and every member holds it. A sender that
-//! wants to be known signs; a receiver tells the application which of the two it has ([`Source`]).
+//! The AEAD proves that a holder of this epoch's key sent a message, and every member is one. A sender that
+//! wants to be identified signs; a receiver reports to the application which of the two it has ([`Source`]).
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -19,7 +19,7 @@ use zeroize::Zeroizing;
 
 use crate::refused::Refused;
 
-/// A plaintext, and who sent it.
+/// A plaintext, and its sender.
 pub(crate) type Received = (Zeroizing<Vec<u8>>, Source);
 
 /// Sender of a group message, as far as it is known.
@@ -48,7 +48,7 @@ pub(crate) struct GroupChannel {
     id: SenderId,
     salt: [u8; SALT_LEN],
     traffic: TrafficKey,
-    /// From the first message on: most epochs of most drones pass in silence.
+    /// `None` before the first message: most drones send nothing in most epochs.
     sender: Option<Sender>,
     receiver: Receiver,
     /// In a box, because it goes soon.
@@ -86,8 +86,8 @@ pub(crate) struct ChannelEpoch {
 }
 
 impl ChannelEpoch {
-    /// As the header says. A key tree has a place for every slot; how many there are without one, the header
-    /// does not say.
+    /// Limits slots as the header allows. A key tree has a place for every slot; without one, the header does
+    /// not bound them.
     pub(crate) fn new<S: Suite>(header: &Header<S>, digest: [u8; 32], leader: Handle, senders: u32) -> Self {
         let core = &header.core;
         let slots = match core.strategy {
@@ -133,8 +133,8 @@ impl GroupChannel {
         sender.get_or_insert_with(|| Sender::new(traffic, *digest, id.slot, id.boot_no, *salt))
     }
 
-    /// §13.10: goes on opening messages of the epoch before for a while. Only if the term is the same, and
-    /// the caller says that nobody was removed: else somebody who is out could still send as anyone.
+    /// §13.10: still opens messages of the epoch before for a while. Only if the term is the same, and the
+    /// caller knows that no member was removed: else a removed member could still send as anyone.
     pub(crate) fn overlap(&mut self, former: Option<Self>, until: Duration) {
         self.former = former.filter(|former| former.epoch.term == self.epoch.term).map(|former| {
             let Self { epoch, digest, receiver, .. } = former;
@@ -183,10 +183,10 @@ impl GroupChannel {
         Ok(message)
     }
 
-    /// Opens a message, or says what is wrong with it; `None` for another epoch's.
+    /// Opens a message; errors blame the sender; `None` for another epoch's.
     ///
-    /// §13.4: in the order of what it costs: the seal first, which a stranger cannot make, then the
-    /// signature, and the window last, so that nobody moves a signer's window in its name.
+    /// §13.4: in the order of cost: the seal first, which a stranger cannot make, then the signature, and the
+    /// window last, so that no other sender moves a signer's window in its name.
     pub(crate) fn open<S: Suite>(
         &mut self,
         policy: &SenderPolicy<'_, S>,

@@ -1,7 +1,7 @@
 //! The group: [`Leader`] and [`Edge`] as deterministic state machines.
 //!
-//! A leader opens a term, admits edges, makes a new group key whenever somebody joins, leaves or is evicted,
-//! and distributes it; edges follow, and send messages under the key of the epoch. Other leaders of the group
+//! A leader opens a term, admits edges, makes a new group key at every join, leave and eviction, and
+//! distributes it; edges follow, and send messages under the key of the epoch. Other leaders of the group
 //! stand by. docs/protocol.md, sections 6 to 13.
 #![cfg_attr(
     all(feature = "std", feature = "services"),

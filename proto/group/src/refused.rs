@@ -1,5 +1,5 @@
-//! Leaders that contradicted themselves: refused for good, by everybody who saw the proof, under whatever key
-//! they sign next.
+//! Leaders that contradicted themselves: refused for good, by every node that saw the proof, under whatever
+//! key they sign next.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -14,8 +14,8 @@ const MAX_REFUSED: usize = 64;
 /// Maximum length of a proof that is kept for distribution, in bytes.
 const MAX_KEPT: usize = 1 << 16;
 
-/// The leaders refused, with the proofs as messages where somebody will ask for them: an edge hands a proof
-/// on once, when it is news, and keeps none of it, so that it has at most 64 serials of 16 bytes to remember.
+/// The leaders refused, with the proofs as messages at nodes that serve them: an edge passes a proof on once,
+/// when it is news, and keeps none of it, so that it has at most 64 serials of 16 bytes to remember.
 #[derive(Debug)]
 pub(crate) struct Refused {
     proofs: BTreeMap<Serial, Vec<u8>>,

@@ -58,9 +58,9 @@ pub(crate) fn count(number: &CatchUpNumber) -> u64 {
     number.first_chunk().map_or(0, |head| u64::from_be_bytes(*head))
 }
 
-/// Whether the question says that keys of the epoch held are missing.
+/// Whether the question marks the keys of the epoch held as missing.
 pub(crate) fn lacks_keys(number: &CatchUpNumber) -> bool {
-    // §11.2: the lowest bit of the count says that the asker lost K_g.
+    // §11.2: the lowest bit of the count marks that the asker lost K_g.
     count(number) & 1 == 1
 }
 

@@ -1,4 +1,4 @@
-//! Hands out all secrets of an edge, as an adversary has them who compromised it: for simulations and tests.
+//! Returns all secrets of an edge, as an adversary that compromised it has them: for simulations and tests.
 
 use alloc::vec::Vec;
 

@@ -19,7 +19,7 @@ pub struct EdgeContext<'a, S: Suite> {
     pub base: Context<'a, S, EdgeEvent, StateChanged>,
     /// The leaders that are connected, and those that are refused.
     pub leaders: &'a mut Leaders,
-    /// When things happen.
+    /// Times of the edge.
     pub timing: &'a EdgeTiming,
     /// Number of starts of the edge.
     pub boot_no: u32,

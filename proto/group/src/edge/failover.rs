@@ -27,7 +27,7 @@ impl Default for Leaders {
 }
 
 impl Leaders {
-    /// Nobody is connected and nobody refused.
+    /// No leader connected, none refused.
     #[must_use]
     pub fn new() -> Self {
         Self { connected: Vec::new(), refused: Refused::new() }
@@ -129,10 +129,10 @@ impl Leaders {
     }
 }
 
-/// The time that a refusal names, within reason, for nobody signs it; and spread, for thousands are told the
-/// same.
+/// The pause that a refusal names, bounded, because it is not signed; and spread, because thousands receive
+/// the same.
 fn told_pause(told: Duration, timing: &EdgeTiming, rng: &mut dyn CryptoRngCore) -> Option<Duration> {
-    // §10.5: nobody signs a refusal.
+    // §10.5: refusals are not signed.
     let named = told.min(timing.retry_max);
     // Up to a quarter more, in whole numbers: not every processor has others.
     let named = named + named / 4 * (rng.next_u32() >> 16) / 0xFFFF;

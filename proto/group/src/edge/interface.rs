@@ -23,11 +23,11 @@ pub struct EdgeConfig<S: Suite> {
     pub token: Option<IssuedToken<S>>,
     /// The KGCs to enrol with.
     pub kgcs: Kgcs<S>,
-    /// When things happen.
+    /// Times of the edge.
     pub timing: EdgeTiming,
 }
 
-/// When an edge does things.
+/// Times of an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EdgeTiming {
     /// Time to wait for an answer before the first retry; doubles from there.
@@ -104,7 +104,7 @@ pub struct EdgeStatus {
     pub answered: Option<Duration>,
     /// The newest revocation list held, 0 for none.
     pub revocation_number: u64,
-    /// When that list is stale; `None` without a list.
+    /// Time at which that list becomes stale; `None` without a list.
     pub revocations_next_update: Option<UnixTime>,
     /// Number of starts.
     pub boot_no: u32,
@@ -120,7 +120,7 @@ pub enum EdgeEvent {
     },
     /// A new group key is in use.
     KeyActivated {
-        /// Which epoch.
+        /// The epoch.
         epoch: Epoch,
         /// D of that epoch.
         digest: [u8; 32],
@@ -146,8 +146,8 @@ pub enum EdgeEvent {
     Refused(Reason),
     /// KGCs of a quorum do not do their part; enrolment goes on.
     EnrolmentTrouble(EnrolmentTrouble),
-    /// The revocation list is past its next update, and this edge joins nobody under such: it asked the
-    /// leader for a newer one.
+    /// The revocation list is past its next update, and this edge does not join under such a list: it asked
+    /// the leader for a newer one.
     RevocationsStale,
     /// A newer revocation list is in force.
     RevocationList {

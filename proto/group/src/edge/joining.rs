@@ -17,7 +17,7 @@ use crate::statements;
 pub(super) struct Joining<S: Suite> {
     /// In a box, because an edge lives mostly without one.
     attempt: Option<Box<Attempt<S>>>,
-    /// When to attempt it again.
+    /// Time of the next attempt.
     retry: Option<Duration>,
     backoff: Backoff,
 }
@@ -58,7 +58,7 @@ impl<S: Suite> Joining<S> {
         self.attempt.as_ref().is_some_and(|attempt| attempt.leader == leader)
     }
 
-    /// §6.1: Says hello to the first connected leader, unless an attempt is under way.
+    /// §6.1: sends a hello to the first connected leader, unless an attempt is under way.
     pub(super) fn begin(&mut self, cx: &mut EdgeContext<'_, S>) {
         let (None, Some(keypair), Some(group), Some(leader)) =
             (&self.attempt, cx.keypair, cx.group, cx.leaders.first())
@@ -113,7 +113,7 @@ impl<S: Suite> Joining<S> {
             return;
         }
         let Some(group) = cx.group else { return };
-        // §6.1: who answers leads this group, and is neither revoked nor refused.
+        // §6.1: the leader that answers leads this group, and is neither revoked nor refused.
         let leads =
             matches!(&challenge.leader.identity.role, Role::Leader { group: led, .. } if led == group);
         if !leads {
@@ -170,7 +170,7 @@ impl<S: Suite> Joining<S> {
                 self.attempt = None;
                 member.admit(cx, from, membership, &welcome.header);
                 if cx.group.is_none() {
-                    // It was given up while the request was under way, and now is to be taken back.
+                    // The join was given up while the request was under way, and is now undone.
                     member.leave(cx);
                 }
             }

@@ -60,7 +60,7 @@ pub struct GroupMember<S: Suite> {
 }
 
 impl<S: Suite> GroupMember<S> {
-    /// A drone that is in no group. `leave_message` says how it asks to be removed from one.
+    /// A drone that is in no group. `leave_message` makes its request to be removed from one.
     #[must_use]
     pub fn new(leave_message: LeaveMessage<S>) -> Self {
         Self {
@@ -110,7 +110,7 @@ impl<S: Suite> GroupMember<S> {
         }
     }
 
-    /// When, by the leader's clock, the key of the epoch held was made.
+    /// Time at which the key of the epoch held was made, by the leader's clock.
     #[must_use]
     pub fn key_issued_at(&self, deployment: &Deployment<S>) -> Option<UnixTime> {
         Some(self.member.as_ref()?.header.header(deployment)?.core.issued_at)
@@ -158,7 +158,7 @@ impl<S: Suite> GroupMember<S> {
         self.introduce_soon(cx);
     }
 
-    /// Takes back a stored membership. `leaves` says that it is to end. Nothing changes if it does not hold.
+    /// Restores a stored membership. `leaves`: it is to end. Nothing changes if it does not verify.
     pub(super) fn restore(
         &mut self,
         deployment: &Deployment<S>,
@@ -205,9 +205,8 @@ impl<S: Suite> GroupMember<S> {
         }
     }
 
-    /// §13.9: Goes on as after a start, unsynced until a leader's answer shows what is current. The group key
-    /// goes, because the receiver that goes with it may have accepted messages before that it does not know
-    /// of.
+    /// §13.9: resumes as after a start, unsynced until a leader's answer proves the current epoch. The group
+    /// key is erased, because its receiver may have accepted messages before that it does not know of.
     pub fn resume(&mut self, cx: &mut EdgeContext<'_, S>) {
         if let Some(member) = &mut self.member {
             member.suspend();
@@ -244,7 +243,7 @@ impl<S: Suite> GroupMember<S> {
             Message::EquivocationProof(proof) => {
                 self.equivocation(cx, from, proof);
             }
-            // Of a part that is not beside this edge.
+            // A message for a part that this edge does not have.
             message if message.is_publication() => {}
             _ => cx.blame(from, Offence::OutOfPlace("message to an edge")),
         }
@@ -267,7 +266,7 @@ impl<S: Suite> GroupMember<S> {
         }
     }
 
-    /// Asks to be removed; the keys are erased once a header shows that it happened.
+    /// Asks to be removed; the keys are erased once a header lists the removal.
     pub fn leave(&mut self, cx: &mut EdgeContext<'_, S>) {
         if let Some(member) = &mut self.member {
             member.leave(cx, self.leave_message);
@@ -286,8 +285,8 @@ impl<S: Suite> GroupMember<S> {
             // §7.5: two different headers for one epoch are proof against the leader.
             Err(Offence::Equivocation) => self.contradicted(cx, from, &rekey.header),
             Err(offence) => {
-                // §7.4: a genuine header, but an entry of no use: the leader is asked, for nobody signs
-                // entries.
+                // §7.4: a genuine header, but an unusable entry: the leader is asked, because entries are not
+                // signed.
                 let asks = offence == Offence::Protocol(Error::WrongSpare);
                 self.note_useless(cx, from, &offence);
                 if via == Via::Group {
@@ -301,7 +300,7 @@ impl<S: Suite> GroupMember<S> {
                     self.request_catch_up(cx);
                 }
             }
-            // §13.6: no news. Who publishes an epoch again is not to make all members acknowledge it again.
+            // §13.6: no news. An epoch published again is not to make all members acknowledge it again.
             Ok(Step::Known) if via == Via::Group => {}
             Ok(step) => return self.take(cx, from, step, &rekey.header),
         }
@@ -382,8 +381,8 @@ impl<S: Suite> GroupMember<S> {
         let held = member.membership.epoch();
         let activated = member.key_activated();
         let end = self.take(cx, from, step, &reply.header);
-        // With its path complete the member may have gone on to an epoch whose wraps it had kept, and said
-        // so.
+        // With its path complete the member may have followed to an epoch whose wraps it had kept, and
+        // acknowledged that.
         let current = end.is_none() && self.membership().is_some_and(|membership| membership.epoch() == held);
         if completed && comes_into_use && current {
             cx.event(activated);
@@ -455,8 +454,8 @@ impl<S: Suite> GroupMember<S> {
         let member = self.member.as_mut()?;
         let new_term = membership.epoch().term != member.membership.epoch().term;
         let asked = member.catch_up.asked_with().is_some();
-        // §13.10: who skipped an epoch cannot know who was removed in it: then the former key falls silent at
-        // once.
+        // §13.10: a member that skipped an epoch cannot know the members removed in it: then the former key
+        // is dropped at once.
         let overlap = header.core.removed.is_empty() && header.core.prev == *member.membership.digest();
         member.membership = membership;
         member.header = KeptHeader::new(header, cx.deployment);
@@ -535,7 +534,8 @@ impl<S: Suite> GroupMember<S> {
             // §11.1: signed, but perhaps not the newest there is: find out before using it.
             member.request_catch_up(cx);
         }
-        // §12.3: the header says that there is a newer list. §6.5: an anonymous member asks leaders for none.
+        // §12.3: the header's number shows that there is a newer list. §6.5: an anonymous member asks leaders
+        // for none.
         if core.revocation_number > cx.revocations.number() && cx.keypair.is_some() {
             let query = Message::RevocationQuery(cx.revocations.query());
             cx.send(from, &query);
@@ -623,8 +623,8 @@ impl<S: Suite> GroupMember<S> {
         }
     }
 
-    /// §10.5: Leaders that do not lead may do so one day, and then they should know where we are. They are
-    /// sent the spare point in a while, when they have heard that we are a member.
+    /// §10.5: leaders that do not lead may do so one day, and need our address then. They are sent the spare
+    /// point in a while, when they know that we are a member.
     pub(super) fn introduce_soon(&mut self, cx: &EdgeContext<'_, S>) {
         if cx.leaders.are_several() && cx.keypair.is_some() && self.is_member() {
             self.spare_points.introduce_at(cx.now.monotonic + cx.timing.retry);
@@ -641,7 +641,7 @@ impl<S: Suite> GroupMember<S> {
         self.spare_points.tick(cx, self.member.as_ref().map(|member| &member.membership));
     }
 
-    /// When to be called again at the latest.
+    /// Latest time of the next call.
     #[must_use]
     pub fn deadline(&self) -> Option<Duration> {
         earlier(self.member.as_ref().and_then(Member::deadline), self.spare_points.deadline())

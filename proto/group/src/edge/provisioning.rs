@@ -37,7 +37,7 @@ pub struct Provisioning<S: Suite> {
     pub group: Option<Name>,
     /// The time when this was made: no clock that the board is shown can be right if it is before that.
     pub time: UnixTime,
-    /// Where the board is found, if it has a radio.
+    /// Place of the board in a radio network, if it has a radio.
     pub radio: Option<RadioPlace>,
     /// The token to enrol with, with its secret; `None` once it is used.
     pub token: Option<IssuedToken<S>>,
@@ -62,10 +62,10 @@ pub enum ProvisioningError {
     /// The check does not fit: something was lost or changed on the way.
     #[error("cut or changed: the check does not fit")]
     Check,
-    /// Of a version that this program does not know.
+    /// A version that this program does not know.
     #[error("version {0} is unknown to this program")]
     Version(u8),
-    /// Of another suite.
+    /// Another suite.
     #[error("of another suite than this program's")]
     Suite,
     /// The check fits, but a field is not as it must be.

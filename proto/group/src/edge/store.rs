@@ -70,7 +70,7 @@ impl Record<'_> {
     }
 }
 
-/// Where the encoding goes: a vector that has room for it.
+/// Receiver of the encoding: a vector with room for it.
 struct Room(Vec<u8>);
 
 impl postcard::ser_flavors::Flavor for Room {

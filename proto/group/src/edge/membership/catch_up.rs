@@ -10,8 +10,9 @@ use quiver_message::{CatchUpNumber, CatchUpReply, CatchUpRequest, Message};
 
 use crate::edge::EdgeContext;
 
-/// After how many answers that are of no use a member joins again. Nobody signs such an answer as a whole, so
-/// one is no reason; who can alter every one of them could as well refuse us in the leader's name.
+/// Number of unusable answers after which a member joins again. Such an answer is not signed as a whole, so
+/// one is no reason; an attacker that can alter every one of them could as well refuse us in the leader's
+/// name.
 const FRUITLESS: u32 = 3;
 /// Time to wait for the epoch that a leader makes for members that lost its key.
 const RENEWAL: Duration = Duration::from_secs(12);
@@ -26,7 +27,7 @@ pub(in crate::edge) struct CatchUp {
     /// Number of requests since the start.
     count: u32,
     pub(super) backoff: Backoff,
-    /// From when on hearsay may make it ask again.
+    /// Time from which an unauthenticated message may make it ask again.
     heeds_from: Duration,
     /// On the monotonic clock: when a leader last answered a nonce of ours.
     pub(super) answered: Option<Duration>,
@@ -45,7 +46,7 @@ struct PendingRequest {
     fruitless: bool,
 }
 
-/// §11.1: Whether a reply was made for its question by who has the member's pairwise key.
+/// §11.1: whether a reply was made for its question by a holder of the member's pairwise key.
 pub(super) fn is_fresh<S: Suite>(
     membership: &Membership<S>,
     digest: &[u8; 32],
@@ -72,8 +73,8 @@ impl CatchUp {
             return;
         }
         self.count = self.count.saturating_add(1);
-        // §11.1: r is the boot number, a count and 8 random bytes. §11.2: the lowest bit of the count says
-        // that keys are lost.
+        // §11.1: r is the boot number, a count and 8 random bytes. §11.2: the lowest bit of the count marks
+        // lost keys.
         let mut number = [0; 16];
         cx.rng.fill_bytes(&mut number);
         if let Some((head, rest)) = number.split_first_chunk_mut::<4>() {
@@ -124,8 +125,8 @@ impl CatchUp {
         self.fruitless = 0;
     }
 
-    /// The leader says that the epoch held is current. The question stays if the key is missing, or if it ran
-    /// out.
+    /// The leader confirms that the epoch held is current. The question stays if the key is missing, or if it
+    /// ran out.
     pub(super) fn confirmed(
         &mut self,
         now: Now,
@@ -140,7 +141,7 @@ impl CatchUp {
             self.backoff.reset();
         }
         if let Some(pending) = self.pending.as_mut().filter(|_| waits_for_key) {
-            // §11.2: the leader makes an epoch for those who lost the key.
+            // §11.2: the leader makes an epoch for members that lost the key.
             pending.deadline = now.monotonic + RENEWAL;
         }
     }
@@ -154,7 +155,7 @@ impl CatchUp {
         }
     }
 
-    /// Whether to act on what nobody answers for, which is so once in a while.
+    /// Whether to act on an unauthenticated message, which is so once in a while.
     pub(super) fn heeds_hearsay(&mut self, now: Now, pause: Duration) -> bool {
         let heeds = self.heeds_from <= now.monotonic;
         // §13.6: what came by the topic makes it ask no more often than this.
@@ -184,7 +185,7 @@ impl CatchUp {
         self.fruitless >= FRUITLESS
     }
 
-    /// Whether no leader has answered for too long; the next time to look is `probe` from now.
+    /// Whether no leader has answered for too long; the next check is `probe` from now.
     pub(super) fn probes(&mut self, now: Duration, probe: Option<Duration>) -> bool {
         let probes = due(self.probe, now);
         if probes {

@@ -23,7 +23,7 @@ impl<S: Suite> EarlyUpdates<S> {
         Self(Vec::new())
     }
 
-    /// Of too many the oldest go: who catches up gets past those first.
+    /// Keeps a wrap. Of too many the oldest go: a member that catches up gets past those first.
     pub(super) fn keep(&mut self, early: EarlyUpdate<S>) {
         let place = self.0.partition_point(|kept| kept.header.epoch() < early.header.epoch());
         if self.0.get(place).is_some_and(|kept| kept.header.epoch() == early.header.epoch()) {

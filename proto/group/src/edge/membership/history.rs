@@ -103,7 +103,7 @@ impl<S: Suite> KeptHeader<S> {
         Self { bytes: header.encode(deployment).into(), suite: PhantomData }
     }
 
-    /// A header that was stored. Nothing says yet that it decodes.
+    /// A stored header, which is not decoded yet.
     pub(in crate::edge) fn from_bytes(bytes: &[u8]) -> Self {
         Self { bytes: bytes.into(), suite: PhantomData }
     }

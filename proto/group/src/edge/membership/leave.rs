@@ -13,12 +13,12 @@ use crate::statements;
 pub type LeaveMessage<S> =
     fn(&mut Context<'_, S, EdgeEvent, StateChanged>, &Membership<S>) -> Option<Message<S>>;
 
-/// Whether a member is leaving, and when it says so again.
+/// Whether a member is leaving, and the time of its next request.
 #[derive(Debug, Default)]
 pub(in crate::edge) struct Leaving(Option<Duration>);
 
 impl Leaving {
-    /// Leaves, and says so at this time.
+    /// Leaves, and repeats the request at this time.
     pub(in crate::edge) fn again_at(&mut self, deadline: Duration) {
         self.0 = Some(deadline);
     }

@@ -57,7 +57,8 @@ impl<S: Suite> Member<S> {
         self.membership.group_key().is_none() || !self.membership.has_path()
     }
 
-    /// The epoch held is nobody's to send or receive in: the key goes, the way to the next term stays.
+    /// The epoch held is no longer valid for sending or receiving: the key is erased, the way to the next
+    /// term stays.
     pub(super) fn suspend(&mut self) {
         self.anchored = false;
         // §10.7, §13.9: a leader's answer to a new question decides which epoch counts.
@@ -143,7 +144,7 @@ impl<S: Suite> Member<S> {
             Ok(Some((data, source))) => {
                 cx.event(EdgeEvent::Message { channel: message.channel.clone(), data, source });
             }
-            // §11.1: somebody is ahead of us, or says so: ask, but not as often as it is said.
+            // §11.1: the sender is ahead of us, or claims so: ask, but not as often as it is claimed.
             Ok(None) => {
                 let ahead = message.epoch > self.membership.epoch();
                 if ahead && self.catch_up.heeds_hearsay(cx.now, cx.timing.retry) {
@@ -166,7 +167,7 @@ impl<S: Suite> Member<S> {
         }
         let tree = self.membership.follows() == StrategyKind::Tree;
         if tree && statements::lacks_keys(&reply.number) && self.lacks_keys() {
-            // The question said so; it is asked again when it is due.
+            // The question named it; it is asked again when it is due.
             return cx.blame(from, Error::MissingPath);
         }
         let news = !self.synced();
@@ -186,7 +187,7 @@ impl<S: Suite> Member<S> {
         self.acknowledge(cx, from);
     }
 
-    /// §11.1: Takes a refusal of the question under way. Nobody signs it: it may make a member ask another
+    /// §11.1: takes a refusal of the question under way. It is not signed: it may make a member ask another
     /// leader, or join again, no more.
     #[inline(never)]
     pub(super) fn refused(
@@ -199,7 +200,7 @@ impl<S: Suite> Member<S> {
             return None;
         }
         if refusal.reason == Reason::Rejoin {
-            // §11.1: what is held does not lead to the current epoch; who was leaving is out already.
+            // §11.1: the state held does not lead to the current epoch; a leaving member is out already.
             let left = self.leaving.is_under_way();
             return Some(if left { MembershipEnd::Left } else { MembershipEnd::OutOfStep });
         }
@@ -232,7 +233,7 @@ impl<S: Suite> Member<S> {
         cx.blame(from, offence);
     }
 
-    /// §12.1: Asks to be removed, again and again until a header shows that it happened.
+    /// §12.1: asks to be removed, again and again until a header lists the removal.
     pub(super) fn leave(&mut self, cx: &mut EdgeContext<'_, S>, leave_message: LeaveMessage<S>) {
         self.leaving.again_at(cx.now.monotonic + self.catch_up.backoff.next(cx.rng));
         let Some(leader) = cx.leaders.first() else { return };

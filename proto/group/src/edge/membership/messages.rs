@@ -23,7 +23,7 @@ impl Messages {
         header: &Header<S>,
         membership: &Membership<S>,
     ) {
-        // §13.10: not after an epoch that removed somebody.
+        // §13.10: not after an epoch that removed a member.
         let former = self.0.take().filter(|_| overlap);
         // Of the membership: to hash the leader's key anew with each epoch costs an eighth of following it.
         let parameters = ChannelEpoch::new(header, *membership.digest(), *membership.leader(), senders);
@@ -52,7 +52,7 @@ impl Messages {
         channel.seal(cx.now, topic, data, signing, cx.rng)
     }
 
-    /// §13.4: Opens a message, or says what is wrong with it; `None` for another epoch's.
+    /// §13.4: opens a message; errors blame the sender; `None` for another epoch's.
     pub(super) fn open<S: Suite>(
         &mut self,
         cx: &EdgeContext<'_, S>,

@@ -68,7 +68,7 @@ pub(super) fn check<S: Suite>(
     remember_leader(header, &verified, deployment);
     let tree = header.core.strategy == StrategyKind::Tree;
     match interpret(cx, member, spare_points, &verified, part) {
-        // The header says that there is a newer epoch; only what came with it is of no use.
+        // The header proves a newer epoch; only the part that came with it is unusable.
         Err(error) if tree && matches!(part, Some(Part::Delta(_) | Part::Path(_))) => Ok(Step::Spoilt(error)),
         step => Ok(step?),
     }
@@ -111,7 +111,7 @@ pub(super) fn interpret<S: Suite>(
     }
     let Some(part) = part else { return Ok(Step::Ask) };
     let spare = match part {
-        // §7.4: nobody signs entries: another member's says nothing about us.
+        // §7.4: entries are not signed: another member's proves nothing about us.
         Part::Entry(entry) if entry.slot != slot => return Err(Error::WrongSlot),
         Part::Entry(entry) => spare_for(spare_points, core.kind, entry)?,
         _ => None,
@@ -129,7 +129,7 @@ fn spare_for<'a, S: Suite>(
         Some(_) if kind == Kind::Rekey => Err(Error::Malformed("entry")),
         None => Ok(None),
         // §7.4: never published by us, or gone: the entry was altered, or the leader's copy of the group is
-        // old. Which of the two shows when the leader is asked.
+        // old. The leader's answer decides which.
         Some(q) => spare_points.numbered(q).map(Some).ok_or(Error::WrongSpare),
     }
 }

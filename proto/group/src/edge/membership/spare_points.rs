@@ -31,11 +31,11 @@ pub(in crate::edge) struct SparePoints<S: Suite> {
     used: Option<Box<(SparePair<S>, Duration)>>,
     /// The number of the next pair. Strictly rising.
     next_q: u64,
-    /// When to publish again, until it is acknowledged.
+    /// Time of the next publication, until it is acknowledged.
     republish: Option<Duration>,
     /// Number of publications without acknowledgement.
     published: u32,
-    /// When to send the current point to leaders that do not lead.
+    /// Time to send the current point to leaders that do not lead.
     introduce: Option<Duration>,
 }
 
@@ -124,7 +124,7 @@ impl<S: Suite> SparePoints<S> {
     /// others may need it one day.
     fn send(&self, cx: &mut EdgeContext<'_, S>, membership: &Membership<S>, skipped: usize) {
         let to = cx.leaders.as_slice().get(skipped..).unwrap_or_default();
-        // §9.3: only who persists draws one: what is sent here is durable.
+        // §9.3: only an edge that persists draws one: points are durable before they are sent.
         let (Some(current), Some(keypair), false) = (&self.current, cx.keypair, to.is_empty()) else {
             return;
         };
@@ -138,7 +138,7 @@ impl<S: Suite> SparePoints<S> {
         }
     }
 
-    /// The leader says that it has a point.
+    /// The leader acknowledges a point.
     pub(super) fn acknowledged(&mut self, membership: &Membership<S>, ack: &SpareAck) -> Result<(), Offence> {
         if self.current.as_ref().is_none_or(|current| current.q() != ack.q) {
             return Ok(());

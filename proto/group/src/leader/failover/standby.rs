@@ -87,7 +87,7 @@ impl<S: Suite> Failover<S> {
     pub(super) fn leader_is_void(&mut self, now: Now) {
         self.begin_standby(now);
         self.void = true;
-        // §9.2: a single leader need not wait until the key runs out: the leader itself told when it does.
+        // §9.2: a single leader need not wait until the key runs out: that time is the void leader's own.
         if let Some(vacant) = &mut self.vacant {
             *vacant = now.monotonic;
         }
