@@ -5,7 +5,7 @@ use quiver_crypto::aead::OpenError;
 use quiver_crypto::canonical::Malformed;
 use thiserror::Error;
 
-/// Why something was refused. The variants state the fact; none carries a secret.
+/// Error of this crate. The variants state the fact; none carries a secret.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -1,5 +1,5 @@
-//! A group that demands a policy over real connections: who satisfies it is in without a name, follows,
-//! speaks, and is out with his period.
+//! A group that demands a policy over real connections: a drone that satisfies it joins anonymously, follows,
+//! sends messages, and is out at the end of its period.
 
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -70,7 +70,7 @@ impl Place {
     }
 }
 
-/// Until when an edge was admitted, each time.
+/// End of each membership to which an edge was admitted.
 fn admitted(edge: &Process) -> Vec<u64> {
     let lines = text(&edge.out);
     let events = lines.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -81,7 +81,7 @@ fn admitted(edge: &Process) -> Vec<u64> {
 fn two_of_three_drones_satisfy_the_policy_and_nobody_learns_which() {
     let place = Place::new("300d");
     let bench = &place.bench;
-    // What cannot be demanded is said at the start.
+    // A policy that cannot be demanded is refused at the start.
     let starts = |policy| place.serve(ANY, policy);
     bench.refused("leader", &starts("other.policy"), 2, &["other.policy", "for leaders of beta"]);
     bench.refused("leader", &starts("leader-1.token"), 2, &["leader-1.token", "expected"]);

@@ -112,8 +112,8 @@ fn sorted(answered: &Value) -> Value {
     Value::from(answered)
 }
 
-/// What is secret of attribute keys and of the authorities: every stretch of 32 bytes towards the end of
-/// each, where the elements are.
+/// Secret parts of attribute keys and of the authorities: every stretch of 32 bytes towards the end of each,
+/// where the elements are.
 fn attribute_secrets(bench: &TestDeployment) -> Vec<secrets::Secret> {
     let deployment = deployment(bench);
     let mut found = Vec::new();

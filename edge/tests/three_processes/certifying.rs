@@ -21,7 +21,7 @@ fn certify(bench: &TestDeployment, kgc: &Process, x: &str, revision: u32) {
     kgc.logged(&format!("attribute grant {revision} in the registry"));
 }
 
-/// What the drone shows of its credential.
+/// The drone's status of its credential.
 fn status(bench: &TestDeployment) -> Value {
     let lines = bench.ok("edge", &["abke", "status", "--json", "-d", "edge-1-data"]);
     serde_json::from_str::<Value>(&lines).expect("json")[0].clone()

@@ -11,7 +11,7 @@ use quiver_service_testing::{Process, TestDeployment, eventually, text};
 use crate::failover::{EDGES, LeaderPair, free_port};
 use crate::monitoring::{MONITORED, becomes_ready, becomes_unready, counted, endpoint, health};
 
-/// What a leader or KGC logs that hears two.
+/// Log line of a leader or KGC that detects two processes.
 const HEARD_TWO: &str = "two processes run with one identity";
 
 /// The files of a data directory, while its process runs; none of them is ever half written.

@@ -148,14 +148,14 @@ fn keys_and_authorities_as_files_need_no_drone() {
     let open = ["envelope", "open", "order.env", "-d", "nobody", "--key", "scout.key", "--out", "opened.txt"];
     assert!(bench.ok("edge", &open).contains("opened 8 bytes"));
     assert_eq!(fs::read(bench.path("opened.txt")).expect("read"), b"go north");
-    // Who signs needs a key of its own.
+    // A signer needs a key of its own.
     bench.refused(
         "edge",
         &[&seal[..], &["--policy", "scout", "--out", "x.env"]].concat(),
         2,
         &["not enrolled", "--unsigned"],
     );
-    // Who knows no authority can seal under none, and who has no key opens nothing.
+    // A drone without an authority cannot seal, and a drone without a key opens nothing.
     let unknown = ["envelope", "seal", "order.txt", "-d", "nobody"];
     bench.refused("edge", &[&unknown[..], &to_scouts[..]].concat(), 2, &["abe fetch"]);
     let keyless = ["envelope", "open", "order.env", "-d", "nobody", "--out", "x.txt"];

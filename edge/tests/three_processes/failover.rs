@@ -32,7 +32,7 @@ impl LeaderPair {
         let mut pair = Self { bench, kgc_at, sockets, leaders: Vec::new(), running: vec![kgc] };
         let first = pair.leader(0);
         pair.leaders.push(first);
-        // Whoever comes first leads; on a busy machine that could be either.
+        // The first to start leads; on a busy machine that could be either.
         pair.stands(0, "leading");
         let second = pair.leader(1);
         pair.leaders.push(second);
@@ -52,7 +52,7 @@ impl LeaderPair {
         self.bench.begin("leader", self.leader_command(leader))
     }
 
-    /// What starts this leader.
+    /// Command that starts this leader.
     pub(crate) fn leader_command(&self, leader: usize) -> Command {
         let (data, token) = (format!("leader-{leader}-data"), format!("leader-{leader}.token"));
         let (own, other) = (&self.sockets[leader], &self.sockets[1 - leader]);

@@ -19,7 +19,7 @@ pub(crate) fn endpoint(process: &Process) -> String {
     })
 }
 
-/// What `health` says, and its exit code.
+/// Output of `health`, and its exit code.
 pub(crate) fn health(bench: &TestDeployment, name: &str, at: &str) -> (i32, String) {
     let output = bench.run(name, &["health", "--metrics", at]);
     let said = if output.stdout.is_empty() { output.stderr } else { output.stdout };

@@ -1,4 +1,4 @@
-//! Whose request a log line is about.
+//! Request ids of log lines.
 
 use std::path::Path;
 

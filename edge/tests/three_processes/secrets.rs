@@ -30,7 +30,7 @@ fn base64(bytes: &[u8]) -> Vec<u8> {
     groups.flat_map(|group| [18, 12, 6, 0].map(|shift| ALPHABET[(group >> shift) as usize & 63])).collect()
 }
 
-/// What was found: which secret in which log.
+/// Secrets found, and the logs with them.
 pub(crate) fn find(secrets: &[Secret], logs: &[(PathBuf, Vec<u8>)]) -> Vec<String> {
     let mut needles: HashMap<[u8; WINDOW], Vec<(usize, Vec<u8>)>> = HashMap::new();
     for (number, (_, secret)) in secrets.iter().enumerate() {

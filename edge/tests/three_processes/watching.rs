@@ -52,7 +52,7 @@ impl Terminal {
     }
 }
 
-/// What is left of a terminal's input without its orders (`ESC [ … letter`) and without blanks.
+/// Terminal output without its control sequences (`ESC [ … letter`) and without blanks.
 fn printed(written: &str) -> String {
     let mut parts = written.split("\x1b[");
     let first = parts.next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What containers set themselves up with: nobody is there to answer, and everything may be done twice.
+//! Setup of containers: without a person to answer, and with every step possibly done twice.
 
 use std::fs;
 use std::path::PathBuf;

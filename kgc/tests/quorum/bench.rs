@@ -12,7 +12,7 @@ use quiver_service_testing::{Process, eventually};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// What opens the state files. A key, not a passphrase: stretching one takes a while each time.
+/// Key that opens the state files. No passphrase: stretching one takes a while each time.
 pub(crate) const KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
 
 /// The quorum.
@@ -128,7 +128,7 @@ impl Bench {
         Process::start(self.command(id, args), &self.path(&format!("log-{number:03}-kgc-{id}")))
     }
 
-    /// What a running KGC says of itself.
+    /// Status of a running KGC.
     pub(crate) fn status(&self, id: u16) -> Option<Value> {
         status(&self.run(id, &["quorum", "status", "--json"]))
     }

@@ -20,10 +20,10 @@ use crate::drones::{Fleet, copy};
 
 type S = Ristretto255;
 
-/// How long one collection may take if nobody says no.
+/// Maximum duration of one collection without a refusal.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What came of a collection: the key, or why not; and the statement that the drone knows after it.
+/// Result of a collection: the key, or the shortfall; and the statement that the drone knows after it.
 pub(crate) type Outcome = (Result<IdentityKey, Shortfall>, Option<ReleaseAuthority<S>>);
 
 /// The master key as `kgc ibe publish` wrote it.

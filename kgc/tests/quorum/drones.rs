@@ -24,7 +24,7 @@ use crate::bench::Bench;
 
 type S = Ristretto255;
 
-/// How long one drone may take.
+/// Maximum duration of one drone's enrolment.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Drones of one deployment.
@@ -36,7 +36,7 @@ pub(crate) struct Fleet {
     serials: Mutex<BTreeMap<String, [u8; 16]>>,
 }
 
-/// What came of many enrolments.
+/// Result of many enrolments.
 pub(crate) struct Report {
     pub(crate) enrolled: usize,
     /// KGCs that drones blame for wrong shares.
@@ -44,7 +44,7 @@ pub(crate) struct Report {
     pub(crate) time: Duration,
 }
 
-/// How long one enrolment took.
+/// Durations of one enrolment.
 pub(crate) struct Figures {
     /// From the first word to the KGCs to the key.
     pub(crate) issue: Duration,
@@ -52,7 +52,7 @@ pub(crate) struct Figures {
     pub(crate) all: Duration,
 }
 
-/// What one drone reports.
+/// Event of one drone.
 enum News {
     Enrolled { begun: Instant, keypair: Box<DroneKeypair<S>> },
     Blames(KgcId),

@@ -126,7 +126,7 @@ impl Liar {
         Self { lies, stop: Some(stop), task }
     }
 
-    /// How many shares were spoilt.
+    /// Number of spoilt shares.
     pub(crate) fn lies(&self) -> usize {
         self.lies.load(Ordering::Relaxed)
     }

@@ -24,7 +24,7 @@ use crate::stream::write_patiently;
 /// The longest message a board takes in bytes.
 pub(crate) const MAX_MESSAGE: usize = 16 * 1024;
 
-/// How long a board bears what a gateway may have done to it.
+/// Maximum duration of a board's reaction to a gateway's attacks.
 #[derive(Clone, Copy)]
 pub(crate) struct TimeLimit {
     /// A session that does not get it what it wants, at first.
@@ -49,11 +49,11 @@ impl TimeLimit {
     };
 }
 
-/// What a board has of its own, whatever becomes of its power.
+/// Parts of a board that outlive its power.
 #[derive(Clone)]
 pub(crate) struct Parts {
     pub(crate) deployment: Deployment<Ristretto255>,
-    /// What to enrol with, encoded.
+    /// Token to enrol with, encoded.
     pub(crate) token: Vec<u8>,
     pub(crate) group: &'static str,
     /// No time before this is believed.
@@ -61,7 +61,7 @@ pub(crate) struct Parts {
     pub(crate) patience: TimeLimit,
 }
 
-/// What a board has seen since it was made, through all of its starts.
+/// Events of a board since it was made, through all of its starts.
 #[derive(Default)]
 pub(crate) struct Seen {
     pub(crate) flash: Option<Snapshot>,
@@ -75,7 +75,7 @@ pub(crate) struct Seen {
     /// The latest time believed.
     pub(crate) time: u64,
     pub(crate) frames_refused: u64,
-    /// How often its line was opened.
+    /// Number of times that its line was opened.
     pub(crate) lines: usize,
 }
 
@@ -120,7 +120,7 @@ impl Board {
         }
     }
 
-    /// Closes the line, whoever is at its other end, and waits until it is opened again.
+    /// Closes the line, and waits until it is opened again.
     pub(crate) fn hang_up(&self) {
         let lines = self.seen().lines;
         self.hang_up.store(true, Ordering::Relaxed);
@@ -385,7 +385,7 @@ impl Running {
                         }
                         Destination::Group => Some(quiver_link::Destination::Group),
                     };
-                    // What cannot be sent is lost, as on any network.
+                    // A message that cannot be sent is lost, as on any network.
                     let _ = to.map(|to| self.endpoint.send(&ToGateway::Transmit { to, payload }));
                 }
                 Output::Event(event) => self.note(event),

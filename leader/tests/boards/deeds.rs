@@ -1,5 +1,4 @@
-//! What a hostile gateway does to messages: each deed as often as any other, in an order of chance with a
-//! fixed seed.
+//! Attacks of a hostile gateway on messages: each as often as any other, in a random order with a fixed seed.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +6,7 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 
-/// What can be done to messages.
+/// Attack on a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Deed {
     Drop,
@@ -17,14 +16,14 @@ pub(crate) enum Deed {
     Invent,
 }
 
-/// Whom it is done to.
+/// Victim of an attack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Victim {
     Board,
     Leader,
 }
 
-/// How often each deed was done.
+/// Number of times that each attack was made.
 pub(crate) type Deeds = BTreeMap<(Victim, Deed), usize>;
 
 /// Whether each deed was done so often to either side.
@@ -57,6 +56,6 @@ impl<T: Copy> Deck<T> {
     }
 }
 
-/// What becomes of a message; some of them pass, so that there is something to do harm to.
+/// Fates of a message; some of them pass, so that there is something to attack.
 pub(crate) const FATES: [Option<Deed>; 7] =
     [Some(Deed::Drop), Some(Deed::Repeat), Some(Deed::Alter), Some(Deed::Replay), None, None, None];

@@ -30,7 +30,7 @@ const BETWEEN_INVENTIONS: Duration = Duration::from_millis(100);
 /// Partners that there never were.
 const INVENTED: std::ops::Range<u64> = 1000..1003;
 
-/// How the gateway behaves.
+/// Behaviour of the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Conduct {
     Hostile,
@@ -139,7 +139,7 @@ struct Middle {
     gateway: GatewayEndpoint,
     /// Faces the leader.
     pretender: Option<BoardEndpoint>,
-    /// Who is connected, as the leader's gateway told.
+    /// Connected peers, as the leader's gateway reported.
     peers: HashMap<u64, Route>,
     to_board: Vec<ToBoard>,
     to_leader: Vec<ToGateway>,
@@ -372,7 +372,7 @@ impl Middle {
     }
 
     fn say_to_board(&mut self, message: &ToBoard) {
-        // What the board does not take is lost.
+        // A message that the board does not take is lost.
         let _ = self.gateway.send(message);
     }
 

@@ -12,7 +12,7 @@ use rand::{Rng, SeedableRng};
 
 use crate::stream::write_patiently;
 
-/// What goes through a cable in both directions; cut when dropped.
+/// A cable: carries bytes in both directions; cut when dropped.
 pub(crate) struct Cable {
     pub(crate) line: String,
     /// Whether it is bad.

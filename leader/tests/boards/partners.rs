@@ -1,4 +1,4 @@
-//! Whom a board is connected to, under the gateway's numbers and the machine's.
+//! Peers of a board, under the gateway's numbers and the machine's.
 
 use quiver_machine::{Peer, Route};
 

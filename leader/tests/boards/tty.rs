@@ -44,7 +44,7 @@ impl Tty {
         let (chip, device) = TTYPort::pair().expect("a pseudo-terminal");
         let name = device.name().expect("it has a name");
         assert!(name.starts_with("/dev/"), "a device of the system: {name}");
-        // Who opens it says how it is to be set up; nobody else holds it.
+        // The opener sets it up; no other process holds it.
         drop(device);
         place(&name, &self.path);
         let stream = TcpStream::connect(&self.board).expect("the board listens");
@@ -56,7 +56,7 @@ impl Tty {
         self.plugged = Some(Plugged { out, threads });
     }
 
-    /// Unplugs it: whoever has it open notices.
+    /// Unplugs it: processes that have it open notice.
     pub(crate) fn unplug(&mut self) {
         if let Some(Plugged { out, threads }) = self.plugged.take() {
             out.store(true, Ordering::Relaxed);
@@ -82,7 +82,7 @@ fn carry(mut from: impl Read, mut to: impl Write, out: &AtomicBool) {
     while !out.load(Ordering::Relaxed) {
         match from.read(&mut chunk) {
             Ok(0) => sleep(Duration::from_millis(5)),
-            // What nobody takes is lost, as on any line.
+            // Bytes that are not read are lost, as on any line.
             Ok(read) => drop(to.write_all(&chunk[..read])),
             Err(error) if matches!(error.kind(), ErrorKind::TimedOut | ErrorKind::WouldBlock) => {}
             // The device is not open.

@@ -50,7 +50,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let period = terms.period_at(EPOCH_START);
     let certifier = Authority::derive(&Secret::random(rng), period, terms.schema().bits())?;
 
-    // §A3: the KGC allows the leaders of the group to demand this of whoever joins.
+    // §A3: the KGC allows the leaders of the group to demand this of joining drones.
     let policy = PolicyStatement {
         authority: *authority.fingerprint(),
         group: alpha.clone(),

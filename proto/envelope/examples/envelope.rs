@@ -79,7 +79,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     net.run_for(Duration::from_secs(5));
 
     // An attribute authority makes a key for each drone's attributes (`quiver-delivery` brings it there).
-    // Whoever only seals needs its public parameters alone.
+    // Sealing needs its public parameters alone.
     let (parameters, authority) = FabeoCp::setup(&Universe::Open, rng)?;
     let public = AnyParameters::FabeoCp(parameters.clone());
     for (name, attributes) in [("scout", "scout, sector:7"), ("medic", "medic, sector:7")] {

@@ -1,4 +1,4 @@
-//! What revocation lists cost an edge and a leader that are sent them again and again.
+//! Costs of revocation lists at an edge and a leader that are sent them again and again.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -48,7 +48,7 @@ impl Kgc {
 
 type Outputs<M> = Vec<Output<<M as Machine>::Event, <M as Machine>::Record>>;
 
-/// What it costs a machine to hear this list: multiplications and decoded points; and what it does then.
+/// Costs of receiving this list at a machine: multiplications and decoded points; and its outputs.
 fn heard<M: Machine>(machine: &mut M, via: Via, list: &[u8]) -> ((u64, u64), Outputs<M>) {
     reset();
     let mut rng = ChaCha20Rng::seed_from_u64(5);

@@ -34,11 +34,11 @@
 //! | [`DeliveryChallenge`] | KGC → drone | `DeliveryHello` | – (echoes the nonce) |
 //! | [`DeliveryRequest`] | drone → KGC | `DeliveryChallenge` | signature `attributes` or `ibe-release`, challenge |
 //! | [`DeliveryReply`] | KGC → drone | `DeliveryRequest` | sealed to the drone by the authority, or the condition key verifies or not; KGC's statement `parameters` |
-//! | [`AdmissionHello`] | drone without a name → leader | – | – |
+//! | [`AdmissionHello`] | anonymous drone → leader | – | – |
 //! | [`AdmissionChallenge`] | leader → drone | `AdmissionHello` | signature `admission`; the policy is signed by the KGC |
 //! | [`AdmissionProof`] | drone → leader | `AdmissionChallenge` | challenge; the certification authority signed the key in it |
 //! | [`AdmissionStep`] | both ways | `AdmissionProof` | the exchange: signature `abke`, then confirmations |
-//! | [`AdmissionLeave`] | member without a name → leader | – | tag under A, names the epoch held |
+//! | [`AdmissionLeave`] | anonymous member → leader | – | tag under A, names the epoch held |
 //! | [`Envelope`] | anyone → group and others | – | seal; the sender's signature inside, if it signs |
 //! | [`OpeningRequest`] | reader → group | `Envelope` | – (answered at most once per interval) |
 //! | [`EnrolCommitment`] | KGC → drone | `EnrolRequest` | – (a wrong one makes a key that does not verify); KGCs' statement `quorum` |

@@ -45,8 +45,8 @@ pub(super) struct ScenarioArgs {
     /// Seed of all randomness, in place of the file's seed
     #[arg(long)]
     seed: Option<u64>,
-    /// Group the cryptography computes in: ristretto255, bls12-381-g1 (slow) or toy, which hides nothing and is
-    /// many times faster
+    /// Group the cryptography computes in: ristretto255, bls12-381-g1 (slow) or toy, which hides nothing and
+    /// is many times faster
     #[arg(long, default_value_t)]
     suite: WorldSuite,
     /// Print one line per re-key as CSV in place of the table

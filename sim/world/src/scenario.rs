@@ -32,7 +32,7 @@
 //! | `[leader]`, `[edge]` | timings: `validity`, `batching`, `batching-max`, `resend`, `challenge`, `absence`, `silence`; `retry`, `retry-max`, `admission`, `overlap` |
 //! | `[radio]` | `preset`, `loss` or `burst = { rate, length }` of its frames, `rounds`, `ignore-duty-cycle`, `arithmetic` |
 //! | `[links]` | faults of whole messages, whatever the radio: `delay`, `jitter`, `loss`, `burst`, `duplicate`, `reorder`, `corrupt` |
-//! | `[admission]` | `policy` over `x`, `y` and `battery`, `period`, `answers`: edges then join without a name |
+//! | `[admission]` | `policy` over `x`, `y` and `battery`, `period`, `answers`: edges then join anonymously |
 //! | `[churn]` | `from`, `until`, `edges`, `leaves-per-minute`, `joins-per-minute`, `crashes-per-minute`, `down` |
 //! | `[mobility]` | `from`, `until`, `edges`, `side-metres`, `range-metres`, `metres-per-second`, `step` |
 //! | `[[event]]` | `at`, `over`, `repeat`, and one of `start`, `stop`, `crash`, `join`, `leave`, `evict`, `revoke`, `capture`, `rekey`, `talk`, `links`, `links-of`, `radio`, `part`, `heal`, `skew`, `disk`, `replay`, `usurp`, `lie`, `repent`, `seize`, `order`, `approve`, `certify = { edges, x, y, battery }`, `decertify` |

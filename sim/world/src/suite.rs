@@ -6,7 +6,7 @@ use std::str::FromStr;
 /// The group that a virtual world computes in. Its name is `ristretto255`, `ristretto255-shared`,
 /// `bls12-381-g1` or `toy`.
 ///
-/// Whoever runs a world names one, and so compiles none of its machines a second time.
+/// A program that runs a world names one, and so compiles none of its machines a second time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WorldSuite {
     /// [`Ristretto255`](quiver_ainq::Ristretto255).

@@ -121,7 +121,7 @@ impl<S: Suite> GroupState<S> {
     }
 
     fn admit(&mut self, newcomers: Vec<Member<S>>) -> Result<(), Error> {
-        // T_i = l_k·Y_i: whoever learns y_i opens everything recorded (§18).
+        // T_i = l_k·Y_i: a stolen y_i opens everything recorded (§18).
         let points: Vec<S::Point> = newcomers.iter().map(|member| *member.implicit.point()).collect();
         for (member, t) in newcomers.into_iter().zip(S::agree_many(self.l.expose(), &points)) {
             self.members.push((member, t?));

@@ -1,5 +1,5 @@
-//! How an adversary climbs a tree: from any keys of nodes that it has, through the recorded wraps, up to a
-//! group key.
+//! An adversary that climbs a tree: from any node keys that it has, through the recorded wraps, up to a group
+//! key.
 //!
 //! Written from the protocol's description, not from the crate: sets of nodes instead of runs of slots.
 

@@ -1,4 +1,4 @@
-//! Who gets in, and what is seen of him.
+//! Which applicants are admitted, and what others learn of them.
 
 use std::collections::BTreeSet;
 
@@ -139,7 +139,7 @@ fn leader_is_answered_so_often_in_a_period_and_that_is_durable_before_it_learns_
         assert!(outcome.admitted());
         ledger = outcome.counted.pop().expect("it was counted");
     }
-    // What is on the disk is what counts, whoever reads it.
+    // The content of the disk counts, not its reader.
     let ledger = Ledger::decode(&ledger.encode()).unwrap();
     let drone = world.applicant(&credential, ledger);
     let outcome = world.apply(gate, drone);

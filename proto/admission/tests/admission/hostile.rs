@@ -1,4 +1,4 @@
-//! Leaders that may not ask, drones that may not enter, and whoever is between them.
+//! Leaders that may not ask, drones that may not enter, and attackers between them.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn inside(world: &mut World) -> quiver_abke::Credential {
     world.credential(100, -50, false)
 }
 
-/// What the leader told: the reason, each time.
+/// Reasons of the leader's refusals.
 fn refusals(world: &World, outcome: &Outcome) -> Vec<Reason> {
     let of_leader = outcome.said.iter().filter(|packet| !by_drone(packet));
     let reason = |packet| match world.decode(packet) {
@@ -201,13 +201,13 @@ fn credential_of_the_last_period_or_of_another_authority_shows_nothing() {
     let gate = world.gate(FENCE);
     let outcome = world.apply(gate, early);
     assert_eq!(outcome.drone, [ApplicantEvent::Failed(AdmissionError::Expired)]);
-    // Who says that it is of this period: the leader does not believe it.
+    // A drone that claims to be of this period: the leader does not believe it.
     let liar = world.applicant(&old, Ledger::default());
     let outcome = world.apply(gate, liar);
     assert_eq!(refusals(&world, &outcome), [Reason::NotAuthorised]);
     let invalid = AdmissionError::Exchange(AbkeError::InvalidSignature);
     assert!(matches!(outcome.gate.as_slice(), [GateEvent::Denied { why, .. }] if *why == invalid));
-    // A gate without the slot keys of the period lets nobody begin.
+    // A gate without the slot keys of the period starts no run.
     world.skip(Duration::from_secs(PERIOD));
     let outcome = apply(&mut world, gate);
     assert_eq!(refusals(&world, &outcome), [Reason::NotReady]);
@@ -226,7 +226,7 @@ fn give(world: &mut World, gate: Node, from: Node, message: &Message<S>) -> Vec<
     world.recorded[first..].iter().map(|packet| world.decode(packet)).collect()
 }
 
-/// What a gate answers to a hello, at once.
+/// A gate's immediate answer to a hello.
 fn challenge(world: &mut World, gate: Node, from: Node, nonce: [u8; 16]) -> AdmissionChallenge<S> {
     world.say(from, gate, &Message::AdmissionHello(AdmissionHello { nonce, group: name("alpha") }));
     world.lose_all();
@@ -369,7 +369,7 @@ fn gate_does_one_piece_of_work_with_a_timeout_and_none_with_a_message() {
     }
     world.skip(GateTiming::default().batching);
     for piece in 1..=3 {
-        // Whoever else talks to the machine waits for nothing.
+        // Other peers of the machine wait for nothing.
         let (stranger, before) = (world.stranger(gate), pieces(&world, gate));
         challenge(&mut world, gate, stranger, [99; 16]);
         assert_eq!(pieces(&world, gate), before);

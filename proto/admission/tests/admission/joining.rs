@@ -1,4 +1,4 @@
-//! Who is in a group that demands a policy, what he may do there, and what is seen of him.
+//! Membership in a group that demands a policy: members, their rights, and what others learn of them.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -226,7 +226,7 @@ fn what_another_drone_says_in_its_slot_moves_no_member() {
     swarm.run(A_WHILE);
     swarm.assert_in(&[one, other]);
     assert!(swarm.events().iter().any(|event| matches!(event, LeaderEvent::Blamed { .. })));
-    // What it said itself does not end a membership twice.
+    // A member's own message does not end its membership twice.
     swarm.command(one, EdgeCommand::Leave);
     swarm.run(A_WHILE);
     let mut said = swarm.world.recorded.iter().rev();

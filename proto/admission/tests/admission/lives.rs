@@ -26,7 +26,7 @@ use crate::world::{BEGINNING, Node, S, START, World, name};
 
 const DRONE: Node = Node::Drone(0);
 const SPARE_KEY: Peer = Peer(1000);
-/// How often the leader is answered in these tests: as often as it takes.
+/// Maximum number of answers to the leader in these tests: more than needed.
 const MOST: u32 = 8;
 
 /// A header that this leader signs.
@@ -42,7 +42,7 @@ const fn epoch(counter: u64) -> Shape {
     Shape { counter, valid: 600, revocation_number: 0 }
 }
 
-/// What is done to a drone in one membership.
+/// Events of one membership of a drone.
 #[derive(Clone)]
 struct Plan {
     welcomes: Vec<Shape>,
@@ -170,13 +170,12 @@ impl Hostile {
         gate
     }
 
-    /// All that a drone's machine put out so far.
+    /// All outputs of a drone's machine so far.
     fn seen(&self) -> Vec<String> {
         self.world.machine::<Observed>(DRONE).seen.clone()
     }
 
-    /// One machine of a drone, from its start to its end: all that it put out, in order, but for what is
-    /// random.
+    /// One machine of a drone, from its start to its end: all its outputs, in order, except random parts.
     fn life(&mut self, drone: &mut Drone, plan: &Plan) -> Vec<String> {
         let gate = self.begin(drone, self.again(&self.own));
         // The run, by the book.
@@ -188,7 +187,7 @@ impl Hostile {
             [GateEvent::Admitted { pseudonym, .. }] => Pseudonym(*pseudonym),
             other => panic!("{other:?}"),
         };
-        // What the drone sends from now on leads to nothing.
+        // The drone's messages from now on are lost.
         self.world.lose_all();
         self.world.tamper = Some(Box::new(|_| Vec::new()));
         let nonce = self.world.recorded.iter().find_map(|packet| match self.world.decode(packet) {

@@ -1,5 +1,4 @@
-//! Admission by certified fields: a gate, applicants, and whoever is between them; and the groups that come
-//! of it.
+//! Admission by certified fields: a gate, applicants, attackers between them; and the groups that result.
 
 mod admitting;
 mod hostile;

@@ -1,5 +1,5 @@
-//! How memberships without a name end: with the period, with the leader's term, or because nobody is answered
-//! more often.
+//! Ends of anonymous memberships: with the period, with the leader's term, or because no further demand is
+//! answered.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ fn memberships_end_with_the_period_and_only_who_has_a_new_credential_comes_back(
         swarm.lead(AdmittingLeaderCommand::SlotKeys(keys));
         let new = swarm.world.credential(100, -50, false);
         swarm.apply(stays, &new);
-        // What was certified in the last period, by a drone that says it is of this one.
+        // A credential of the last period, shown by a drone that claims it is of this one.
         swarm.apply(revoked, &old);
         swarm.run(A_WHILE);
         swarm.assert_in(&[stays]);
@@ -159,7 +159,7 @@ fn drone_without_a_name_is_put_out_by_its_slot_and_holds_no_later_key() {
         assert!(parted, "{:?}", swarm.events());
         swarm.lead(LeaderCommand::EvictSlot(slot));
         assert_eq!(swarm.events().last(), Some(&&LeaderEvent::NobodyInSlot(slot)));
-        // What is not to be had without a name of it: whoever holds its credential may show it again.
+        // An anonymous member cannot be barred for good: the holder of its credential may show it again.
         let credential = swarm.world.credential(100, -50, false);
         swarm.apply(drones[0], &credential);
         swarm.run(A_WHILE);

@@ -1,4 +1,4 @@
-//! A leader that demands a policy, and edges without a name: every run over a connection of its own.
+//! A leader that demands a policy, and anonymous edges: every run over a connection of its own.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -49,8 +49,8 @@ impl Machine for Measured {
     fn handle_input(&mut self, now: Now, input: Input<'_, Self::Command>, rng: &mut dyn CryptoRngCore) {
         let (before, timeout) = (self.admission_work(), matches!(input, Input::Timeout));
         self.leader.handle_input(now, input, rng);
-        // What one input can hold the leader up: no message of anybody costs curve work at the gate, and a
-        // timeout one piece of it.
+        // Bound on one input's work at the leader: no message costs curve work at the gate, and a timeout one
+        // piece of it.
         let done = self.admission_work().saturating_sub(before);
         assert!(done <= u64::from(timeout && self.workers == 0), "{done} pieces of work with one input");
     }
@@ -118,7 +118,7 @@ impl Swarm {
         }
     }
 
-    /// Starts the leader from what it persisted. Whoever was connected is not any more.
+    /// Starts the leader from what it persisted. Earlier connections are gone.
     pub(crate) fn start_leader(&mut self) {
         self.start_leader_without_slot_keys();
         let keys = self.world.slot_keys();
@@ -264,12 +264,12 @@ impl Swarm {
         self.world.machine(Node::Drone(drone))
     }
 
-    /// What a drone reported, in all its lives.
+    /// Events of a drone, in all its lives.
     pub(crate) fn events_of(&self, drone: usize) -> &[AnonymousEvent] {
         &self.world.node::<AnyEdge<S>>(Node::Drone(drone)).events
     }
 
-    /// What the leader reported, but for those whom its gate denied.
+    /// Events of the leader, except denials by its gate.
     pub(crate) fn events(&self) -> Vec<&LeaderEvent> {
         let events = self.world.node::<Measured>(Node::Leader).events.iter();
         let of_leader = events.filter_map(|event| match event {
@@ -323,7 +323,7 @@ impl Swarm {
         assert_eq!(leader.status().anonymous, members.len());
     }
 
-    /// How the machine of a drone ended, if it did.
+    /// The ending of a drone's machine, if it ended.
     pub(crate) fn ending(&self, drone: usize) -> Option<&Ending> {
         self.events_of(drone).iter().rev().find_map(|event| match event {
             AnonymousEvent::Ended(why) => Some(why),
@@ -331,7 +331,7 @@ impl Swarm {
         })
     }
 
-    /// What a drone said to the leader over each of its connections.
+    /// Messages of a drone to the leader, by connection.
     pub(crate) fn by_connection(&self, drone: usize) -> Vec<Vec<&Packet>> {
         let dials: Vec<_> = self.dials.iter().filter(|(who, _)| *who == drone).map(|(_, at)| *at).collect();
         let ends = dials.iter().skip(1).copied().chain([self.world.recorded.len()]);

@@ -1,4 +1,4 @@
-//! What a leader lets its driver compute, and what it does meanwhile.
+//! Work that a leader leaves to its driver, and what it does meanwhile.
 
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ fn members_are_served_while_jobs_are_under_way_and_late_results_are_nobodys() {
     swarm.run(A_WHILE);
     swarm.assert_in(&[member]);
     swarm.world.jobs_held = true;
-    // Somebody's key is being verified, for as long as that takes.
+    // A drone's key is being verified, for as long as that takes.
     let late = swarm.add(101, -50, false);
     while swarm.world.jobs.is_empty() {
         swarm.run(Duration::from_millis(10));

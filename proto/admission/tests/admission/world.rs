@@ -73,7 +73,7 @@ impl DerefMut for World {
     }
 }
 
-/// What came of a run.
+/// Result of a run.
 pub(crate) struct Outcome {
     pub(crate) said: Vec<Packet>,
     pub(crate) gate: Vec<GateEvent>,
@@ -232,7 +232,7 @@ impl World {
         })
     }
 
-    /// Somebody whom a test plays, over a connection that nobody had before.
+    /// A peer played by a test, over a fresh connection.
     pub(crate) fn stranger(&mut self, gate: Node) -> Node {
         let id = Node::Stranger(self.ids().len());
         self.start(id, Puppet::default());

@@ -232,7 +232,7 @@ impl<S: Suite> Fetcher<S> {
         reply: &DeliveryReply,
     ) -> Result<(VerifiedAuthority<S>, KeyResponse), Error> {
         let known = self.known(pending.authority());
-        // §4.2: the KGC's signature makes a statement genuine, whoever sent it.
+        // §4.2: the KGC's signature makes a statement genuine, whatever its sender.
         let statement = match known {
             Some((statement, _)) => statement.clone(),
             None => SignedAuthority::decode(&reply.statement)?.verify(cx.deployment)?,

@@ -401,7 +401,7 @@ impl<S: Suite> KgcSelection<S> for Coordinator<S> {
                 self.commitment(shared, deployment, (now, from), commitment)
             }
             Message::EnrolShare(share) => self.share(shared, deployment, (now, from), share, rng),
-            // §3.5: a whole key that verifies is good, whoever issued it.
+            // §3.5: a whole key that verifies is good, whatever its issuer.
             Message::EnrolReply(reply) => match shared.open(deployment, reply) {
                 None => Vec::new(),
                 Some(Ok(keypair)) => alloc::vec![Step::Enrolled(keypair)],

@@ -9,7 +9,7 @@ use quiver_message::{EvictionNotice, Message};
 
 use crate::world::{GROUP, Node, S, SILENCE, World, name};
 
-/// What a deputy signs about these drones.
+/// A deputy's signed notice about these drones.
 fn notice(world: &mut World, own: &DroneKeypair<S>, counter: u64, serials: Vec<Serial>) -> Vec<u8> {
     let epoch = Epoch { term: Epoch::term_of(1, 1), counter };
     let mut writer = Writer::new();
@@ -58,7 +58,7 @@ fn notices_about_drones_that_are_no_members_make_no_epoch_and_hold_all_the_same(
         written <= 6,
         "{written} records: of 200,000 drones a leader bars no more than 4,096 with one epoch"
     );
-    // Nobody is let in who waits to be barred, also after a crash.
+    // A drone that waits to be barred is not admitted, also after a crash.
     world.network.heal();
     world.run_for(SILENCE * 3);
     world.stop(Node::Leader(0));
@@ -81,7 +81,7 @@ fn member_that_is_named_among_strangers_is_out_at_once() {
     world.run_for(Duration::from_millis(50));
     assert_eq!((epochs(&world), world.status(0).unwrap().members), (before + 1, 2));
     assert!(world.follow(0, [0, 2]));
-    // What was barred is in the roster of the next epoch, and so in the deputy's copy.
+    // Barred drones are in the roster of the next epoch, and so in the deputy's copy.
     world.command_leader(0, LeaderCommand::Rekey);
     world.run_for(SILENCE);
     assert_eq!(world.held(1), world.epoch(0));

@@ -147,7 +147,7 @@ fn a_leader_with_65_keys_takes_one_place_among_the_refused() {
     for _ in 0..65 {
         assert_eq!(contradict(&mut world, &identity, &header), 1, "one drone, refused once");
     }
-    // So there is room for whoever contradicts itself next.
+    // So there is room for the next leader that contradicts itself.
     let mut other = identity;
     (other.serial, other.role) = ([2; 16], Role::Leader { group: name(GROUP), ordinal: 2 });
     let mut header = header;

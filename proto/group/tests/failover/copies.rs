@@ -34,7 +34,7 @@ fn copies_of_one_edge_never_seal_two_messages_under_one_key_and_nonce() {
         }
     }
     let mut spoken = [0, 0];
-    // What the key is derived from besides the epoch's, and the nonce.
+    // The inputs of the key besides the epoch's, and the nonce.
     let mut used = BTreeSet::new();
     // Gossip goes to many.
     let mut told = BTreeSet::new();

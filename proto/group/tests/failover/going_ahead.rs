@@ -19,7 +19,7 @@ fn newest_header(world: &World, leader: usize) -> Header<S> {
     headers.unwrap()
 }
 
-/// What this leader signs for an epoch of its own so many rounds ahead.
+/// A header that this leader signs for an epoch of its own so many rounds ahead.
 fn ahead(world: &mut World, own: &DroneKeypair<S>, like: &Header<S>, round: u64) -> Vec<u8> {
     let mut header = like.clone();
     header.core.epoch.term = Epoch::term_of(round, like.core.epoch.ordinal());
@@ -125,7 +125,7 @@ fn members_that_a_revoked_leader_led_far_ahead_are_brought_back() {
     world.run_until("the deputy's term", |world| world.follow(1, 0..3));
     let serial = world.leader_tokens[0].token.statement.id;
     world.command_kgc(KgcCommand::RevokeDrones(vec![quiver_ainq::Revoked::unknown(serial)]));
-    // What it opens, cut off from the rest, is far above what its deputy has opened.
+    // The terms that it opens, cut off from the rest, are far above those of its deputy.
     for _ in 0..2 {
         world.stop(Node::Leader(0));
         world.run_for(Duration::from_secs(1));

@@ -1,5 +1,4 @@
-//! What a deputy and a leader write down does not grow with how often they are told the same, nor with what a
-//! member makes up.
+//! Records of a deputy and a leader do not grow with repeated messages, nor with the inventions of a member.
 
 use std::time::Duration;
 
@@ -30,7 +29,7 @@ fn deputy_that_comes_back_a_hundred_times_does_not_write_the_group_a_hundred_tim
     // The boot number each time, and little more; the roster alone takes some 6 KB.
     assert!(written < 100 * 200, "{written} bytes for a hundred sessions, {group} before");
     assert!(records < 100 * 4, "{records} records");
-    // What it did write is enough.
+    // Its records are enough.
     world.stop(Node::Leader(0));
     world.run_until("the deputy leads", |world| world.leading() == [1]);
     world.run_until("all follow", |world| world.follow(1, (0..20).filter(|edge| *edge != 7)));

@@ -29,7 +29,7 @@ fn alter(world: &mut World, mut change: Change) {
     });
 }
 
-/// What a leader signs: as the specification says it, so that a lying leader's signature holds.
+/// A leader's signature as the specification has it, so that a lying leader's signature verifies.
 fn sign(
     replica: &mut Replica<S>,
     deployment: &Deployment<S>,
@@ -170,7 +170,7 @@ fn an_altered_answer_blames_who_brought_it() {
 #[test]
 fn a_dead_leader_is_not_kept_alive_by_old_answers() {
     let mut world = World::grouped(6, 2, 3);
-    // Somebody between the two kept an answer, and gives it to every later question as its answer.
+    // An attacker between the two kept an answer, and sends it as the answer to every later question.
     let kept: Rc<RefCell<Option<Replica<S>>>> = Rc::default();
     alter(
         &mut world,

@@ -1,4 +1,5 @@
-//! Who left stays out of what a deputy opens, whatever it kept, as far as anybody told the deputy.
+//! Members that left stay out of a deputy's terms, whatever state they kept, as far as the deputy was
+//! notified.
 
 use std::time::Duration;
 
@@ -74,12 +75,12 @@ fn leaver_that_followed_a_deputy_that_had_not_heard_is_out_as_soon_as_it_hears()
         .rev()
         .find(|packet| packet.to == Node::Edge(1) && matches!(decode(&world, packet), Message::Rekey(_)));
     let header = header.unwrap().bytes.clone();
-    // What members hold from here on does not say who left.
+    // The state of members from here on does not contain the leave.
     world.command_leader(0, LeaderCommand::Rekey);
     world.run_for(Duration::from_millis(500));
     come_back(&mut world, kept);
     world.run_until("nobody told the deputy", |world| world.follow(1, 0..4));
-    // Whoever recorded the header tells it.
+    // A member that recorded the header sends it.
     world.inject(Node::Edge(2), Node::Leader(1), &header);
     world.run_for(Duration::from_secs(10));
     assert_ne!(world.key(0), world.leader_key(1));

@@ -1,4 +1,4 @@
-//! How long it takes, in the world's own time.
+//! Durations, in the world's own time.
 
 use std::time::Duration;
 

@@ -41,7 +41,7 @@ fn both_sides_of_a_partition_are_served_and_the_higher_term_wins_on_merge() {
 #[test]
 fn evictions_of_both_sides_are_honoured_after_the_merge() {
     let mut world = parted(2);
-    // Each side puts out one of its own and one of the other side.
+    // Each side evicts one of its own and one of the other side.
     world.command_leader(0, LeaderCommand::Evict(name("edge-0")));
     world.command_leader(0, LeaderCommand::Evict(name("edge-1")));
     world.command_leader(1, LeaderCommand::Evict(name("edge-3")));

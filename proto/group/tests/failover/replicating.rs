@@ -1,4 +1,4 @@
-//! What a deputy knows, and when.
+//! Replicas of a deputy, and their times.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ fn an_eviction_is_reported_as_replicated_once_a_deputy_has_it_on_its_disk() {
     world.run_for(Duration::from_secs(3));
     let expected = (epoch, vec![name("edge-1")], Some(name("leader-1")));
     assert_eq!(replicated(&world), Some(expected));
-    // What was reported is on the disk: a deputy that restarts from it alone keeps the drone out.
+    // Reported evictions are on the disk: a deputy that restarts from it alone keeps the drone out.
     world.stop(Node::Leader(0));
     world.stop(Node::Leader(1));
     world.start(Node::Leader(1));

@@ -27,7 +27,7 @@ pub(crate) type S = Ristretto255;
 pub(crate) type Packet = quiver_testbed::Packet<Node>;
 
 pub(crate) const GROUP: &str = "alpha";
-/// How long a leader may be silent.
+/// Maximum silence of a leader.
 pub(crate) const SILENCE: Duration = Duration::from_secs(4);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -115,7 +115,7 @@ impl World {
         world
     }
 
-    /// How long every message takes.
+    /// Sets the latency of every message.
     pub(crate) fn set_latency(&mut self, delay: Duration) {
         self.network.set_faults(LinkFaults { delay, ..LinkFaults::INSTANT });
     }
@@ -377,7 +377,7 @@ impl World {
         &self.edge_node(edge).events
     }
 
-    /// What an edge made durable last.
+    /// The newest durable state of an edge.
     pub(crate) fn state(&self, edge: usize) -> Option<Snapshot> {
         self.edge_node(edge).records().last().cloned()
     }
@@ -394,7 +394,7 @@ impl World {
         self.leader_node(leader).machine().map(|machine| machine.status())
     }
 
-    /// Who leads, by ordinal.
+    /// Leaders in office, by ordinal.
     pub(crate) fn leading(&self) -> Vec<usize> {
         let leads =
             |leader: &usize| self.status(*leader).is_some_and(|status| status.stance == Stance::Leading);
@@ -450,13 +450,13 @@ impl World {
         }
     }
 
-    /// How many joins the leaders granted, all together.
+    /// Number of joins that the leaders granted, all together.
     pub(crate) fn joins(&self) -> usize {
         let events = (0..self.leader_tokens.len()).flat_map(|leader| self.leader_events(leader));
         events.filter(|event| matches!(event, LeaderEvent::Joined { .. })).count()
     }
 
-    /// How many terms were opened, all together.
+    /// Number of terms opened, all together.
     pub(crate) fn terms(&self) -> usize {
         let events = (0..self.leader_tokens.len()).flat_map(|leader| self.leader_events(leader));
         let opened = |event: &&LeaderEvent| {
@@ -470,7 +470,7 @@ pub(crate) fn name(text: &str) -> Name {
     Name::new(text).unwrap()
 }
 
-/// What a message says.
+/// Decodes a message.
 pub(crate) fn decode(world: &World, packet: &Packet) -> Message<S> {
     Message::<S>::decode(&world.deployment, &packet.bytes).unwrap()
 }

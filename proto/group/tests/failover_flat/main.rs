@@ -5,5 +5,5 @@ mod failover;
 
 use failover::world;
 
-/// How group keys travel in these tests.
+/// Re-key strategy of these tests.
 const STRATEGY: quiver_ainq::StrategyKind = quiver_ainq::StrategyKind::Flat;

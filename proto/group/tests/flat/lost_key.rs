@@ -1,5 +1,5 @@
-//! A member that lost its key and waits for the next epoch: whoever wraps keys for every member cannot give
-//! it back.
+//! A member that lost its key and waits for the next epoch: a leader that wraps keys for every member cannot
+//! give it back.
 
 use std::time::Duration;
 

@@ -9,5 +9,5 @@ mod roles;
 
 use roles::world;
 
-/// How group keys travel in these tests.
+/// Re-key strategy of these tests.
 const STRATEGY: quiver_ainq::StrategyKind = quiver_ainq::StrategyKind::Flat;

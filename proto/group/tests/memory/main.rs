@@ -1,5 +1,5 @@
-//! How much a leader keeps in memory for each member, and a board for whoever it hears. Tests of their own,
-//! for nothing else may allocate beside them.
+//! Memory of a leader for each member, and of a board for each sender. Tests of their own, for nothing else
+//! may allocate beside them.
 
 use std::alloc::System;
 use std::collections::BTreeMap;
@@ -32,10 +32,10 @@ const STRATEGY: StrategyKind = StrategyKind::Tree;
 #[global_allocator]
 static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
 
-/// Whoever measures is alone.
+/// One measurement at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// What the leader of a group of `n` has allocated, in bytes.
+/// Bytes that the leader of a group of `n` has allocated.
 fn held(n: usize, restarted: bool) -> usize {
     let mut world = World::grouped(1, n);
     if restarted {
@@ -64,7 +64,7 @@ fn a_leader_holds_less_than_a_kilobyte_per_member() {
     }
 }
 
-/// What a receiver that keeps windows of 32 senders has allocated after frames from so many invented slots.
+/// Bytes that a receiver with windows of 32 senders has allocated after frames from so many invented slots.
 fn held_for(invented: u32) -> usize {
     type S = Ristretto255;
     let mut rng = ChaCha20Rng::seed_from_u64(1);

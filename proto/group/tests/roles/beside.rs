@@ -11,7 +11,7 @@ pub(crate) const fn node<M>(machine: M) -> M {
     machine
 }
 
-/// What is the role's own of an event or a record.
+/// The role's own part of an event or a record.
 pub(crate) const fn own<T>(all: &T) -> Option<&T> {
     Some(all)
 }

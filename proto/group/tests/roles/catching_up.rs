@@ -66,7 +66,7 @@ fn who_missed_how_a_term_was_opened_catches_up_without_joining_again() {
         world.command_leader(LeaderCommand::Rekey);
         world.run_for(Duration::from_secs(1));
     }
-    // One of them crashed meanwhile, and one of those away is put out.
+    // One of them crashed meanwhile, and one of the absent is evicted.
     world.stop(Node::Edge(1));
     world.command_leader(LeaderCommand::Evict(quiver_ainq::Name::new("edge-2").unwrap()));
     world.run_for(Duration::from_secs(1));
@@ -131,7 +131,7 @@ fn an_opening_is_told_again_until_the_second_in_which_it_runs_out() {
     }
 }
 
-/// What the leader answered to questions of an edge since `mark`: until when the epoch is valid.
+/// The leader's answers to questions of an edge since `mark`: ends of the epoch's validity.
 fn answers(world: &World, edge: usize, mark: usize) -> Vec<u64> {
     let told = world.recorded[mark..].iter().filter(|packet| packet.to == Node::Edge(edge));
     let told = told.filter_map(|packet| match decode(world, packet) {

@@ -98,8 +98,8 @@ fn a_drone_without_the_group_in_its_identity_needs_the_operators_word() {
     let guest = world.add_edge_with(token);
     world.run_for(Duration::from_secs(10));
     assert!(world.edge_events(guest).contains(&EdgeEvent::Refused(Reason::NotAuthorised)));
-    // Somebody of that name was meant once: what was allowed to it is not allowed to whoever has the name
-    // now.
+    // A former drone of that name was allowed: the permission does not hold for the present drone of the
+    // name.
     world.command_leader(LeaderCommand::Allow([9; 16]));
     world.run_for(Duration::from_secs(30));
     assert!(!world.synced(guest));

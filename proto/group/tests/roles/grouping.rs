@@ -116,7 +116,7 @@ fn hold_back(world: &mut World, is_kept: fn(&Message<S>) -> bool) -> Rc<RefCell<
     held
 }
 
-/// What the leader makes of a request to join that comes so long after its challenge.
+/// The leader's handling of a request to join that comes so long after its challenge.
 fn asks_late(lifetime: Duration, late: Duration) -> World {
     let mut world = World::new(20);
     world.stop(Node::Leader);
@@ -136,7 +136,7 @@ fn a_challenge_admits_for_as_long_as_the_leader_is_told() {
     let secs = Duration::from_secs;
     let joined =
         |world: &World| world.leader_events().iter().any(|event| matches!(event, LeaderEvent::Joined { .. }));
-    // Over a slow radio an answer may take longer than a minute; whoever asks for days gets an hour.
+    // Over a slow radio an answer may take longer than a minute; a setting of days is cut to an hour.
     for (lifetime, late) in
         [(LeaderTiming::default().challenge, 100), (secs(900), 890), (Duration::MAX, 3590)]
     {

@@ -589,7 +589,7 @@ fn wraps_that_a_stranger_attached_to_a_header_of_a_term_to_come_are_not_kept() {
     assert_eq!(blamed(&lair), 1);
 }
 
-/// What the hostile leader does next.
+/// Next action of the hostile leader.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Welcome { by: bool, round: u64, counter: u64, slot: u32 },

@@ -121,7 +121,7 @@ fn messages_of_the_epoch_before_are_not_heard_once_the_overlap_is_over() {
 fn no_overlap_reaches_across_a_missed_epoch() {
     let mut world = World::grouped(8, 4);
     let late = said_but_not_delivered(&mut world);
-    // Somebody is put out, which edge 1 does not hear of; the epoch after says nothing of it.
+    // A member is evicted, which edge 1 does not receive; the epoch after does not mention it.
     world.disconnect_all(Node::Edge(1));
     world.command_leader(LeaderCommand::Evict(Name::new("edge-3").unwrap()));
     world.command_leader(LeaderCommand::Rekey);

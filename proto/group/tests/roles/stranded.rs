@@ -54,7 +54,7 @@ fn members_that_restarted_meanwhile_show_the_new_leader_where_they_are_all_the_s
     world.stop(Node::Leader);
     world.run_for(Duration::from_secs(20_000));
     replace_leader(&mut world);
-    // Told to join again and not yet let in, they are started anew.
+    // Directed to join again and not yet admitted, they are started anew.
     world.run_until("told", |world| world.leader_events().len() > 20);
     for edge in 0..3 {
         world.stop(Node::Edge(edge));

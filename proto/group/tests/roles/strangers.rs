@@ -1,4 +1,4 @@
-//! Whoever is connected and no member: what it publishes and asks is answered by nobody, or seldom.
+//! Connected peers that are no members: their publications and questions are answered never, or seldom.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use quiver_message::{CatchUpRequest, Message, Rekey, RevocationQuery};
 use super::hostile::forge_request;
 use crate::world::{Node, S, World};
 
-/// How many messages of this kind were sent since so many had been.
+/// Number of messages of this kind since so many had been sent.
 fn sent_since(world: &World, before: usize, kind: impl Fn(&Message<S>) -> bool) -> usize {
     let decoded = |bytes: &[u8]| Message::<S>::decode(&world.deployment, bytes);
     world.recorded[before..].iter().filter(|f| decoded(&f.bytes).is_ok_and(|message| kind(&message))).count()

@@ -224,7 +224,7 @@ impl World {
         self.command::<Kgc<S>>(Node::Kgc, command);
     }
 
-    /// What the leader's clocks say.
+    /// Readings of the leader's clocks.
     pub(crate) fn now(&self) -> Now {
         self.clock_of(Node::Leader)
     }
@@ -277,7 +277,7 @@ impl World {
         &self.node::<EdgeMachine>(Node::Edge(edge)).events
     }
 
-    /// What an edge made durable last.
+    /// The newest durable state of an edge.
     pub(crate) fn state(&self, edge: usize) -> Option<Snapshot> {
         self.node::<EdgeMachine>(Node::Edge(edge)).records().last().and_then(own).cloned()
     }
@@ -331,7 +331,7 @@ pub(crate) fn name(text: &str) -> Name {
     Name::new(text).unwrap()
 }
 
-/// What a message says.
+/// Decodes a message.
 pub(crate) fn decode(world: &World, packet: &Packet) -> Message<S> {
     Message::<S>::decode(&world.deployment, &packet.bytes).unwrap()
 }

@@ -1,4 +1,4 @@
-//! What a leader sends, and how often.
+//! Messages of a leader, and their numbers.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Who leaves, alone and in masses.
+//! Leaves, one at a time and in masses.
 
 use std::time::Duration;
 

@@ -15,7 +15,7 @@ use roles::world;
 
 use self::world::{Node, Packet, S, World, decode};
 
-/// How group keys travel in these tests.
+/// Re-key strategy of these tests.
 const STRATEGY: StrategyKind = StrategyKind::Tree;
 
 /// Whether the leader tells everybody a new epoch.
@@ -41,7 +41,7 @@ fn answered_path(world: &World, packet: &Packet) -> Option<PathMessage> {
     }
 }
 
-/// How often an edge asked since `mark`.
+/// Number of an edge's questions since `mark`.
 fn questions(world: &World, edge: usize, mark: usize) -> usize {
     let sent = world.recorded[mark..].iter().filter(|packet| packet.from == Node::Edge(edge));
     sent.filter(|packet| matches!(decode(world, packet), Message::CatchUpRequest(_))).count()

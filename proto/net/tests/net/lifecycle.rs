@@ -223,7 +223,7 @@ async fn forgers_that_change_their_identity_spend_the_allowance_of_their_address
     };
     tokio::time::timeout(PATIENCE, several).await.expect("a stranger from the address is refused");
     assert_eq!(leader.handle.inspect(|toy| toy.peers.len()).await, Ok(1), "the drone, and nobody else");
-    // Whoever has proven itself comes again from the same address.
+    // A peer that has proven itself comes again from the same address.
     leader.heard();
     drone.kill().await;
     leader.disconnects().await;

@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-/// What a toy is told.
+/// Command of a toy.
 #[derive(Debug)]
 pub(crate) enum Order {
     /// Send to the first peer of this route.
@@ -28,7 +28,7 @@ pub(crate) enum Order {
     Alarm(Duration),
 }
 
-/// What a toy reports.
+/// Event of a toy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
     Connected(Peer, Route),
@@ -37,8 +37,8 @@ pub(crate) enum Heard {
     Alarm,
 }
 
-/// Answers `ask…` with `answer…`, blocks whoever says `block me`, penalises whoever says `penalize me`,
-/// passes on the group messages of all but those who say `do not know me`, knows whoever says `i am …`,
+/// Answers `ask…` with `answer…`, blocks the sender of `block me`, penalises the sender of `penalize me`,
+/// passes on the group messages of all but the senders of `do not know me`, knows the sender of `i am …`,
 /// reports everything.
 #[derive(Default)]
 pub(crate) struct Toy {
@@ -174,7 +174,7 @@ pub(crate) struct Running {
     task: JoinHandle<Result<(), NetError>>,
 }
 
-/// How long anything in these tests may take.
+/// Maximum duration of anything in these tests.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) fn key(seed: u8) -> NodeKey {
@@ -241,7 +241,7 @@ impl Running {
         .await
     }
 
-    /// What has been heard so far and not been asked for.
+    /// Events received so far and not taken yet.
     pub(crate) fn heard(&mut self) -> Vec<Heard> {
         std::iter::from_fn(|| self.events.try_recv().ok()).collect()
     }

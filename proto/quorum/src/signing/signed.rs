@@ -35,7 +35,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         body: Vec<u8>,
         signature: &StatementSignature<S>,
     ) {
-        // §5.4: a statement is genuine for the quorum's signature, whoever sent it.
+        // §5.4: the quorum's signature makes a statement genuine, whatever its sender.
         let Some(deployment) = self.deployment.clone() else { return };
         let verified = statement(purpose, &body)
             .and_then(|statement| signature.verify(&deployment, purpose, &statement));

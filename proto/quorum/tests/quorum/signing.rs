@@ -156,7 +156,7 @@ fn who_sends_a_wrong_share_is_named_and_the_list_is_signed_by_others() {
         !all.is_empty() && all.iter().all(|event| **event == QuorumEvent::WrongShare { by: 2 }),
         "{all:?}"
     );
-    // Whoever it let down asks the others for the next one.
+    // Members that it left without an answer ask the others for the next one.
     let let_down: Vec<_> = world.ids().into_iter().filter(|id| world.events(*id).iter().any(named)).collect();
     let before = world.sent().len();
     world.command_all(&revoke(&[3]));

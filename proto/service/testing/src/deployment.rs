@@ -237,7 +237,7 @@ impl TestDeployment {
     }
 }
 
-/// What a program says of the one that runs; `None` if none does.
+/// Status of the running process of a program; `None` if there is none.
 #[must_use]
 pub fn status(output: &Output) -> Option<Value> {
     output.status.success().then(|| serde_json::from_slice(&output.stdout).expect("json"))

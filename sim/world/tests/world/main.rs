@@ -1,4 +1,5 @@
-//! Tests of the virtual world: lives, faults, adversaries, radio, scenarios, and mutations that the invariants must find.
+//! Tests of the virtual world: lives, faults, adversaries, radio, scenarios, and mutations that the
+//! invariants must find.
 
 mod admission;
 mod adversaries;

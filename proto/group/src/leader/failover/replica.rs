@@ -193,8 +193,8 @@ pub(super) fn commit<S: Suite>(
     cx.persist(&changes);
     let (leader, members) = (header.core.leader.identity.name.clone(), cx.store.roster.len());
     cx.event(LeaderEvent::StandingBy { leader, epoch, members });
-    // §10.6: the notice takes effect from the next round on, by our own ordinal. It is sent to this leader and
-    // to others.
+    // §10.6: the notice takes effect from the next round on, by our own ordinal. It is sent to this leader
+    // and to others.
     let next = Epoch { term: Epoch::term_of(epoch.round().saturating_add(1), ordinal), counter: 1 };
     cx.sign_eviction_notice(next, &forgotten);
     Ok(())
