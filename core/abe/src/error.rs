@@ -6,7 +6,7 @@ use quiver_crypto::canonical::Malformed;
 use quiver_policy::PolicyError;
 use thiserror::Error;
 
-/// Error of this crate. The variants state the fact; none carries a secret.
+/// Error of attribute-based encryption. The variants state the fact; none carries a secret.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum AbeError {

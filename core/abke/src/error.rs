@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::MAX_ATTRIBUTES;
 
-/// Error of this crate. The variants state the fact; none carries a secret.
+/// Error of the attribute-based key exchange. The variants state the fact; none carries a secret.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -10,8 +10,8 @@
 //! fingerprint = H("quiver/1 authority", suite, P_pub, body)
 //! ```
 //!
-//! A = a·P is the authority's delivery point: [`delivery`](crate::delivery) says what it is for. The scheme's
-//! own part is opaque here: its crate decodes it.
+//! A = a·P is the authority's delivery point, used by [`delivery`](crate::delivery). The scheme's own part is
+//! opaque here: its crate decodes it.
 
 use alloc::vec::Vec;
 use core::ops::Deref;

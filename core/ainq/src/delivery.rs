@@ -15,8 +15,8 @@
 //! elsewhere or later.
 //!
 //! A delivery that proves itself genuine, or of an authority whose secret several hold in shares so that none
-//! has a, is sealed without its third part: it is **unattested**, `e·Y ‖ e·N` under a salt of its own. It is
-//! closed to everybody but the drone all the same; what it says anybody may have made up.
+//! has a, is sealed without its third part: it is **unattested**, `e·Y ‖ e·N` under a salt of its own. Only
+//! the drone can open it all the same; but anybody may have made its content.
 
 use alloc::vec::Vec;
 use core::fmt;

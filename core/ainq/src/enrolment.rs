@@ -147,7 +147,7 @@ impl<S: Suite> EnrolmentRequest<S> {
         &self.kgcs
     }
 
-    /// Tells attempts of one drone apart.
+    /// Distinguishes attempts of one drone.
     pub const fn session(&self) -> &[u8; 16] {
         &self.session
     }
@@ -241,7 +241,7 @@ impl<S: Suite> EnrolmentRequest<S> {
         {
             return Ok(());
         }
-        // One by one, to tell an unknown operator from a wrong proof.
+        // One by one, to distinguish an unknown operator from a wrong proof.
         if !operators.iter().any(|operator| self.token.equation(operator, statement).holds()) {
             return Err(Error::UnknownOperator);
         }
@@ -324,7 +324,7 @@ impl<S: Suite> VerifiedRequest<S> {
         &self.public_value
     }
 
-    /// Tells a repeat from another request.
+    /// Distinguishes a repeat from another request.
     pub const fn digest(&self) -> Digest {
         self.digest
     }

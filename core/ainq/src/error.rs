@@ -5,7 +5,7 @@ use quiver_crypto::aead::OpenError;
 use quiver_crypto::canonical::Malformed;
 use thiserror::Error;
 
-/// Error of this crate. The variants state the fact; none carries a secret.
+/// Error of key management. The variants state the fact; none carries a secret.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -88,7 +88,7 @@ pub enum Error {
     /// Wraps build on an epoch that is not the one held: one was missed, or they come out of order.
     #[error("wraps for another epoch than the one held")]
     Gap,
-    /// Wraps need the member's path, which it does not have: it restarted, or was not told since the term
+    /// Wraps need the member's path, which it does not have: it restarted, or received no path since the term
     /// opened.
     #[error("the path of keys is not at hand")]
     MissingPath,

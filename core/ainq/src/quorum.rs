@@ -1,9 +1,8 @@
 //! Statements of a quorum of KGCs: its members and their public shares, self-signed.
 //!
-//! A drone pins P_pub alone. What it needs beside that to tell which of several KGCs sent a wrong share (the
-//! threshold, and the public part of every KGC's share) is a statement of purpose `quorum` under that same
-//! key, so whoever hands it over need not be trusted, and a deployment's file need not change when the shares
-//! are refreshed.
+//! A drone pins P_pub alone. To identify which of several KGCs sent a wrong share, it also needs the
+//! threshold and the public part of every KGC's share: a statement of purpose `quorum` under that same key.
+//! So its sender need not be trusted, and a deployment's file need not change when the shares are refreshed.
 
 use alloc::vec::Vec;
 

@@ -208,8 +208,8 @@ impl RevocationList {
         Ok(list)
     }
 
-    /// The number that an encoded list claims, signed or not: tells whether it is newer before anything is
-    /// decoded, which for a signed one takes a square root.
+    /// The number that an encoded list claims, signed or not: the caller compares it before anything is
+    /// decoded, which for a signed list takes a square root.
     ///
     /// # Errors
     /// [`Error::Malformed`].

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::MAX_SHARES;
 
-/// Error of this crate. The variants state the fact; none carries a secret.
+/// Error of secret sharing. The variants state the fact; none carries a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -19,7 +19,7 @@ use crate::anonymous_edge::{AnonymousEdge, AnonymousEvent};
 pub enum AnyEdge<S: Suite> {
     /// Under its name.
     Named(Edge<S>),
-    /// Without a name.
+    /// An anonymous edge.
     Anonymous(Box<AnonymousEdge<S>>),
 }
 

@@ -74,7 +74,7 @@ pub(crate) trait KgcSelection<S: Suite>: Send + Sync {
         rng: &mut dyn CryptoRngCore,
     ) -> Steps<S>;
 
-    /// The connected KGCs that are told of the key; a single KGC is not.
+    /// The connected KGCs that are notified of the key; a single KGC is not.
     fn quorum(&self) -> Vec<Peer> {
         Vec::new()
     }
@@ -137,7 +137,7 @@ impl<S: Suite> EnrolmentClient<S> {
         self.shared.pending.encode()
     }
 
-    /// The KGCs of a quorum that are connected: they are told when there is a key.
+    /// The KGCs of a quorum that are connected: they are notified when there is a key.
     pub fn quorum(&self) -> Vec<Peer> {
         self.selection.quorum()
     }

@@ -415,7 +415,7 @@ mod tests {
             channel.open(&policy, NOW, message).map(|heard| heard.unwrap().1)
         }
 
-        /// As an edge that has heard nothing yet, and as the leader.
+        /// As an edge without earlier messages, and as the leader.
         fn received(&mut self, message: &GroupMessage) -> [Result<Source, Offence>; 2] {
             [false, true].map(|at_the_leader| {
                 let mut channel = self.channel(5, 1);

@@ -114,7 +114,7 @@ impl BoardEndpoint {
     pub fn set_wants(&mut self, wants: Wants) {
         if self.wants != wants {
             self.wants = wants;
-            // Another revision: the gateway tells hellos apart by it, and confirms it in its welcome.
+            // Another revision: it distinguishes hellos for the gateway, which confirms it in its welcome.
             self.revision = self.revision.wrapping_add(1);
             self.understood = false;
             self.next_hello = Duration::ZERO;
@@ -122,9 +122,9 @@ impl BoardEndpoint {
         }
     }
 
-    /// Sets whether the board is served. A session in which it goes without for [`Limits::patience`] is
-    /// ended, and another begun: whatever the gateway has wrongly told of who is connected, or believes the
-    /// board knows, is over with it. Until this is called, the board has all it wants.
+    /// Sets whether the board is served. A session without service for [`Limits::patience`] is ended, and
+    /// another begun: wrong reports of the gateway about connections, and its wrong beliefs about the board's
+    /// state, end with it. Before the first call, the board counts as served.
     pub fn set_served(&mut self, now: Duration, served: bool) {
         if served {
             self.given_up = 0;

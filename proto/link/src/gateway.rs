@@ -147,7 +147,7 @@ impl GatewayEndpoint {
                     self.received(&message);
                 }
             }
-            // A board of an unknown session begins anew at once when it is told.
+            // A board of an unknown session begins anew at once when it is notified.
             Datagram::Ping { session } | Datagram::Fragment { session, .. } => {
                 self.counters.stale += 1;
                 self.lost = Some(session);

@@ -141,8 +141,8 @@ pub enum Output<E, R> {
     Event(E),
     /// Disconnect this peer and never talk to it again.
     Block(Peer),
-    /// Whether a hub relays and processes this peer's group messages. It relays none unless the machine says
-    /// so; it ends with the connection.
+    /// Whether a hub relays and processes this peer's group messages. It relays none without this output; it
+    /// ends with the connection.
     Relay {
         /// The peer.
         peer: Peer,

@@ -115,7 +115,7 @@ impl<S: Suite> Revocations<S> {
         self.take(deployment, bytes, self.max_len > 0)
     }
 
-    /// Takes back what was stored, in either form.
+    /// Restores a stored list, in either form.
     ///
     /// # Errors
     /// As [`offer`](Self::offer).

@@ -1,5 +1,5 @@
 //! Frames of messages on a stream: its length in four bytes, big endian, the id of the request that it
-//! belongs to, then its bytes. Nodes that know of no ids speak a protocol of another name, without them.
+//! belongs to, then its bytes. Nodes without ids use a protocol of another name, without them.
 
 use std::io;
 

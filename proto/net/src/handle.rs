@@ -28,7 +28,7 @@ pub enum Rejected<C> {
     Stopped(C),
 }
 
-/// Looks at the machine between two batches of inputs.
+/// Reads the machine's state between two batches of inputs.
 pub(crate) type Inspection<M> = Box<dyn FnOnce(&M) + Send>;
 
 /// A command, and the sender that waits until it is carried out.
@@ -44,8 +44,8 @@ pub(crate) struct Requests<M: Machine> {
     pub(crate) listening: watch::Sender<Vec<Multiaddr>>,
 }
 
-/// Gives commands to a running machine and looks at it. Cheap to clone; the driver runs on when all handles
-/// are gone.
+/// Gives commands to a running machine and reads its state. Cheap to clone; the driver runs on when all
+/// handles are gone.
 pub struct Handle<M: Machine> {
     commands: mpsc::Sender<Order<M::Command>>,
     inspections: mpsc::Sender<Inspection<M>>,
@@ -113,7 +113,7 @@ impl<M: Machine> Handle<M> {
         })
     }
 
-    /// Looks at the machine between two batches of inputs, also while records cannot be persisted. The
+    /// Reads the machine's state between two batches of inputs, also while records cannot be persisted. The
     /// closure runs on the driver's task and should be short.
     ///
     /// # Errors

@@ -7,7 +7,7 @@
 //! * [`Driver::new`] binds the listeners and fails if it cannot; [`Driver::run`] works until its shutdown
 //!   future ends.
 //! * The application's side is a [`Host`]: it makes records durable and receives events. A [`Handle`] gives
-//!   the running machine commands and looks at it.
+//!   the running machine commands and reads its state.
 //! * A message to one peer is the request of a `/quiver/1/request` stream, or the response if it answers one,
 //!   and carries the id of the request that it belongs to: the span `request` around everything logged about
 //!   it. A message to the group goes over gossipsub, in a star: a [`Tuning::Hub`] relays at once to every

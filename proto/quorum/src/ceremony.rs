@@ -146,7 +146,8 @@ impl<S: QuorumSuite> QuorumNode<S> {
     fn invited(&mut self, now: Now, by: KgcId, kind: CeremonyKind, new: bool, rng: &mut dyn CryptoRngCore) {
         let ours = self.keys.as_ref().map(|keys| keys.digest());
         let theirs = self.ceremonies.others.get(&by).and_then(|part| part.keys);
-        // §5.2, gathering: every operator has said so for a key; a refresh of the same shares is joined.
+        // §5.2, gathering: every operator has commanded the ceremony for a key; a refresh of the same shares
+        // is joined.
         let joins = kind == CeremonyKind::Refresh
             && ours.is_some()
             && ours == theirs
@@ -227,7 +228,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         }
     }
 
-    /// Says to a member all that this one has to say about the ceremonies under way.
+    /// Sends a member all messages of this one about the ceremonies under way.
     pub(super) fn send_ceremony(&mut self, to: KgcId, asks: bool) {
         let ceremonies = &self.ceremonies;
         // §5.2: everything that there is for its receiver, so that loss and reordering do no harm.
@@ -250,7 +251,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         }
     }
 
-    /// Says to one who does not know that the ceremony is over that it is.
+    /// Notifies a member that the ceremony is over.
     fn send_settled(&mut self, to: KgcId) {
         if let Some(settled) = &self.ceremonies.settled {
             let message = settled.part.message(false, Some(settled.rounds()));

@@ -94,9 +94,8 @@ pub fn ibe_name(member: KgcId) -> Option<Name> {
 }
 
 impl<S: QuorumSuite> QuorumNode<S> {
-    /// The same with P_pub, as in the deployment's public file. A member that lost all its shares has nothing
-    /// else by which to tell that t helpers offer those of this quorum; without it, t honest ones are
-    /// assumed.
+    /// The same with P_pub, as in the deployment's public file. A member that lost all its shares cannot
+    /// check otherwise that t helpers offer those of this quorum; without it, t honest ones are assumed.
     #[must_use]
     pub const fn with_master(mut self, master: Element<S>) -> Self {
         self.master = Some(master);
@@ -193,7 +192,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         }
         // §5.1: the transport has authenticated the member behind this connection.
         self.links.insert(member, peer);
-        // §5.2: a message says whether it waits for something.
+        // §5.2: a message marks whether its sender waits for something.
         self.send_status(member, true);
         let awaited = self.awaited().contains(&member);
         self.send_ceremony(member, awaited);

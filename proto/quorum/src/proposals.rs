@@ -20,7 +20,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         match statements.pending.add(statements.list.list(), drones, now.unix) {
             Ok(false) => {}
             Ok(true) => {
-                // §5.4: wanted revocations are durable; other members learn of them with the next status.
+                // §5.4: wanted revocations are durable; other members receive them with the next status.
                 self.persist_statements();
                 self.changed(now);
             }

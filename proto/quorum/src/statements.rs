@@ -114,7 +114,7 @@ impl<S: Suite> Statements<S> {
         writer.finish()
     }
 
-    /// Takes back what [`encode`](Self::encode) wrote.
+    /// Decodes the output of [`encode`](Self::encode).
     pub(super) fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {
         let mut reader = Reader::new(bytes);
         self.read(&mut reader).map_err(|_| RestoreError::Damaged)

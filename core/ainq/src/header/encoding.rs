@@ -91,7 +91,7 @@ impl<S: Suite> HeaderCore<S> {
     }
 
     fn decode(reader: &mut Reader<'_>, deployment: &Deployment<S>) -> Result<Self, Error> {
-        // §1.1: tells another suite or deployment apart from a broken header.
+        // §1.1: distinguishes another suite or deployment from a broken header.
         if reader.lp(255)? != S::ID.as_bytes() {
             return Err(Error::WrongSuite);
         }

@@ -31,7 +31,7 @@ impl Vacancies {
         true
     }
 
-    /// Gives back a slot that was taken.
+    /// Frees a slot that was taken.
     pub(super) fn release(&mut self, slot: Slot) {
         let end = self.0.remove(&(slot + 1)).unwrap_or(slot + 1);
         match self.0.range_mut(..slot).next_back() {

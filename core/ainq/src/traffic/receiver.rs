@@ -110,7 +110,7 @@ impl Receiver {
     /// [`Error::WrongSlot`] or [`Error::Malformed`] for a slot or number no sender has, and for the leader's
     /// slot unless it is the leader that signs; [`Error::Replay`] if it was received before, may have been,
     /// or its sender has started anew since; [`Error::SealBroken`] if it is not of this epoch, sender,
-    /// channel and signer; [`Error::Exhausted`] for a sender not heard before when there is no room for more.
+    /// channel and signer; [`Error::Exhausted`] for a new sender when there is no room for more.
     pub fn open(&self, frame: &Frame, channel: &Name, signer: Option<&Handle>) -> Result<Opened, Error> {
         // §13.4, 1: slot, number and window, as the message claims them. The leader signs all its messages,
         // in its own slot; no other message is from there (§13.3).

@@ -22,7 +22,7 @@ impl Window {
         Self { next: floor, floor, seen: [0; WORDS] }
     }
 
-    /// Whether a number is new, as far as can be told.
+    /// Whether a number is new, as far as the window records.
     pub(super) fn accepts(&self, number: u64) -> bool {
         if number >= self.next {
             return true;

@@ -15,8 +15,8 @@ use crate::Error;
 /// Bytes of a wrap.
 const WRAP_LEN: usize = 32;
 
-/// Every wrap of one epoch of a tree, bound to its header by entries_root. As it comes from outside it is any
-/// byte string that is not too long; what it says shows under the header it belongs to.
+/// Every wrap of one epoch of a tree, bound to its header by entries_root. Received, it is any byte string
+/// that is not too long; it is decoded with the header that it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delta {
     bytes: Vec<u8>,

@@ -131,7 +131,7 @@ impl<S: Suite> Fetcher<S> {
         self.deadline = Some(cx.now.monotonic + self.backoff.next(cx.rng));
     }
 
-    /// Takes a revocation list that was asked for: any KGC may have signed it, and its number tells whether
+    /// Takes a revocation list that was asked for: any KGC may have signed it, and its number decides whether
     /// it is newer.
     #[cfg(feature = "services")]
     fn revocation_list(&mut self, cx: &mut FetchContext<'_, S>, from: Peer, list: &[u8]) {
@@ -188,7 +188,7 @@ impl<S: Suite> Fetcher<S> {
             return cx.out.event(FetchEvent::Done { answered, refused });
         };
         let known = self.known(&authority);
-        // §4.2: the mark says for which grant the drone holds a key; a verified statement is not asked for
+        // §4.2: the mark names the grant whose key the drone holds; a verified statement is not asked for
         // again.
         let query = KeyQuery { statement: known.is_none(), held: known.and_then(|(_, grant)| *grant) };
         let asked = challenge.request(cx, (kgc, Payload::AttributeKeys), authority, &query.encode());

@@ -268,8 +268,8 @@ impl<S: Suite> Collector<S> {
         let mut wait =
             self.timing.retry.mul_f64(0.75 + f64::from(cx.rng.next_u32()) / f64::from(u32::MAX) * 0.5);
         if let Verdict::NotYet { at, now: theirs } = verdict {
-            // §4.3: the answer says when the condition is due: not much later, and not every two seconds
-            // until then.
+            // §4.3: the answer contains the time at which the condition is due: not much later, and not every
+            // two seconds until then.
             let to_go = Duration::from_secs(at.saturating_sub(theirs));
             wait = wait.max(to_go.min(self.timing.retry_max) + wait / 4);
         }

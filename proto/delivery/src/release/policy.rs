@@ -92,7 +92,7 @@ pub struct Approval {
     pub revision: u64,
     /// The condition; of kind `mission`, or it changes nothing.
     pub condition: Condition,
-    /// Whether it is approved. Withdrawing takes back no share that has left.
+    /// Whether it is approved. Withdrawing revokes no share that has left.
     pub approved: bool,
 }
 

@@ -67,7 +67,7 @@ impl<S: Suite> Coordinator<S> {
         }
     }
 
-    /// Tells those whose shares have not come what to sign once more: a package may get lost, or a share, and
+    /// Sends the package again to KGCs whose shares have not come: a package may get lost, or a share, and
     /// another round would use up one more of the few that a KGC contributes to.
     fn repeat(&mut self, shared: &SharedRequest<S>, now: Now) -> Steps<S> {
         let slice = self.slice();

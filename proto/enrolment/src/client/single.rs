@@ -59,7 +59,7 @@ impl Single {
         if self.kgcs.first() != Some(&from) || !about_us {
             return None;
         }
-        // §3.5: at most four minutes, whatever an unauthenticated refusal says.
+        // §3.5: at most four minutes, whatever time an unauthenticated refusal names.
         let wait = self.backoff.next(rng).max(message.retry_after.min(Duration::from_secs(240)));
         self.deadline = Some(now.monotonic + wait);
         self.nonce = None;

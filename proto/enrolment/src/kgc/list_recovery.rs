@@ -55,7 +55,7 @@ impl ListRecovery {
         self.until.map(|until| until.saturating_sub(now)).filter(|wait| !wait.is_zero())
     }
 
-    /// Whether it is time to sign without a list that was claimed. Says so once.
+    /// Whether it is time to sign without a list that was claimed. Returns true once.
     pub(super) fn has_waited(&mut self, now: Duration) -> bool {
         let over = due(self.until, now);
         if over {

@@ -169,8 +169,8 @@ impl<S: Suite> Kgc<S> {
     /// Signs a list of all entries of the newest, without those whose identity has ended, and with the
     /// waiting ones if asked to.
     fn sign_list(&mut self, now: Now, with_wanted: bool, rng: &mut dyn CryptoRngCore) -> Result<(), Error> {
-        // §12.3: a KGC of a quorum knows only drones that it helped to issue: of others the entry says the
-        // end.
+        // §12.3: a KGC of a quorum knows only drones that it helped to issue: for others the entry contains
+        // the end.
         let known = |drone: &Revoked| self.registry.drone(&drone.serial).unwrap_or(*drone);
         let mut revoked: Vec<Revoked> = self.revocations.list().revoked.iter().map(known).collect();
         revoked.extend(self.wanted.values().filter(|_| with_wanted));

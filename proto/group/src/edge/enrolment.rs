@@ -119,7 +119,7 @@ impl<S: Suite> Enrolment<S> {
         let quorum = self.client.as_ref().map(|client| client.quorum()).unwrap_or_default();
         // The token is used up, and the secret value lives on in the key alone.
         (self.client, self.token) = (None, None);
-        // §3.6: the key is durable before the quorum is told.
+        // §3.6: the key is durable before the quorum is notified.
         cx.out.persist(StateChanged);
         #[cfg(feature = "threshold")]
         quorum.into_iter().for_each(|kgc| self.prove(cx, kgc));
@@ -149,7 +149,7 @@ impl<S: Suite> Enrolment<S> {
         Ok(())
     }
 
-    /// Takes back a key that was stored.
+    /// Restores a stored key.
     pub(super) fn restore_keypair(
         &mut self,
         deployment: &Deployment<S>,

@@ -209,7 +209,7 @@ mod tests {
         for slot in (0..1000).filter(|slot| ![7, 8, 9, 10].contains(slot)) {
             links.acknowledge(slot, counter + 1);
         }
-        // 7 is away, 8 was heard of late, 9 not at all, 10 has nothing of this term.
+        // 7 is away, 8 sent a message of late, 9 none, 10 has nothing of this term.
         links.disconnect(Peer(7));
         links.heard(8, 1_000_100);
         links.remove(10);

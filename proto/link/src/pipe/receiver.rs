@@ -50,7 +50,7 @@ impl Receiver {
             counters.malformed += u64::from(current.id() == fragment.id);
             return None;
         }
-        // Said only where the sender asks.
+        // Sent only if the sender asks.
         if !current.is_complete() {
             self.say_have |= fragment.asks;
             return None;
@@ -59,7 +59,7 @@ impl Receiver {
     }
 
     /// Begins the fragment's message, if it is another than the current one. Its sender has one under way,
-    /// and it is the one last heard of: should the other have been it after all, it is repeated.
+    /// the one of the latest fragment: should it have been the other after all, it is repeated.
     fn make_room(&mut self, fragment: &Fragment<'_>, counters: &mut PipeCounters) -> Option<()> {
         if self.current.as_ref().is_some_and(|current| current.id() == fragment.id) {
             return Some(());

@@ -163,7 +163,7 @@ impl Sender {
     }
 
     pub(crate) fn handle_done(&mut self, now: Duration, id: u16, checksum: u32, counters: &mut PipeCounters) {
-        // The check sum says that it was this very message.
+        // The check sum proves that it was this very message.
         if let Some(current) = self.current.take_if(|current| current.transfer.is(id, checksum)) {
             self.timer.answered(now, current.transfer.sent());
             self.timer.forget();

@@ -159,7 +159,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         self.ceremonies.others.retain(|kgc, part| over.get(kgc).is_none_or(|over| part.attempt > *over));
     }
 
-    /// Tells one who waits for this member in a session that this one is not in that it waits in vain.
+    /// Notifies a member that waits for this one in a session that this one is not in.
     pub(super) fn send_gone(&mut self, to: KgcId, session: [u8; 32]) {
         self.send(to, &QuorumMessage::Abort(CeremonyAbort { session, culprit: None }));
     }

@@ -78,7 +78,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         }
     }
 
-    /// Stores new shares: durable before any member is told of them.
+    /// Stores new shares: durable before any member is notified.
     fn made(
         &mut self,
         now: Now,
@@ -87,7 +87,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         rng: &mut dyn CryptoRngCore,
     ) {
         let (kind, version) = (candidate.part.kind, candidate.keys.version());
-        // §5.2, confirming: new shares are durable before any member is told of them.
+        // §5.2, confirming: new shares are durable before any member is notified.
         self.ceremonies.candidate = Some(candidate);
         self.ceremonies.retry.restart(now.monotonic, rng);
         self.persist_ceremonies();

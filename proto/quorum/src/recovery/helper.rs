@@ -194,7 +194,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         self.send_answer(member);
     }
 
-    /// Tells the member its part, once all deltas are there.
+    /// Sends the member its part, once all deltas are there.
     fn send_answer(&mut self, to: KgcId) {
         let Some(repair) = self.helping.repairs.get_mut(&to) else { return };
         // §5.3: σ_j, once all δ_ij are there.

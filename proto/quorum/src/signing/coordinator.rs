@@ -67,7 +67,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         }
     }
 
-    /// Statements to be signed, as far as this member can tell.
+    /// Statements to be signed, as far as this member knows.
     fn jobs(&self, now: Now) -> Vec<(Purpose, Vec<u8>)> {
         let Some(keys) = &self.keys else { return Vec::new() };
         let about_shares = || keys.ainq().public().encode();

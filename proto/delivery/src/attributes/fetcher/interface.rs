@@ -53,7 +53,7 @@ pub enum FetchEvent {
         /// The response: a key must be stored; if the grant is withdrawn, a held key must be erased.
         response: KeyResponse,
     },
-    /// A newer revocation list than the fetcher was told is held; that the KGC signed it is certain.
+    /// A newer revocation list than the one named to the fetcher is held; that the KGC signed it is certain.
     #[cfg(feature = "services")]
     RevocationList {
         /// Its number.

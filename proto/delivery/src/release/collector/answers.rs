@@ -32,7 +32,7 @@ impl<S: Suite> Collector<S> {
         reply: &DeliveryReply,
     ) -> bool {
         let digest = &reply.request_digest;
-        // §4.1: H(request) says which request this answers, be it one that was given up on.
+        // §4.1: H(request) identifies the request that this answers, be it one that was given up on.
         let pending = self.collections.iter().find_map(|(wanted, collection)| {
             collection.pending(from, digest).map(|pending| (wanted.clone(), pending))
         });

@@ -118,7 +118,7 @@ impl<S: Suite> Collection<S> {
         by_kgc.into_values().collect()
     }
 
-    /// Takes back what came with other versions of the shares: their KGCs are asked again.
+    /// Drops shares of other versions: their KGCs are asked again.
     pub(super) fn forget_shares(&mut self) {
         self.asked.retain(|_, asked| !matches!(asked, Asked::Shared { .. }));
     }

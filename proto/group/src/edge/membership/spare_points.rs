@@ -64,7 +64,7 @@ impl<S: Suite> SparePoints<S> {
         (self.current.as_ref(), self.next_q)
     }
 
-    /// Takes back what was stored.
+    /// Restores the stored points.
     pub(in crate::edge) fn restore(&mut self, current: Option<SparePair<S>>, next_q: u64) {
         (self.current, self.next_q) = (current, next_q);
     }

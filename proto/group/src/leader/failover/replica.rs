@@ -146,7 +146,7 @@ fn check_spares<S: Suite>(
     }
 }
 
-/// Replaces the stored roster by the replica, durably, if it is as the header says. `ordinal` is our own.
+/// Replaces the stored roster by the replica, durably, if it matches the header. `ordinal` is our own.
 pub(super) fn commit<S: Suite>(
     cx: &mut LeaderContext<'_, S>,
     staged: &Staged<S>,

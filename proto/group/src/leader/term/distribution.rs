@@ -281,7 +281,7 @@ mod tests {
 
     const MEMBERS: Slot = 4000;
 
-    /// A leader whose members are all connected and have just been sent an epoch, and somebody who wants to
+    /// A leader whose members are all connected and have just been sent an epoch, and a member that wants to
     /// leave.
     fn busy(members: Slot) -> (LeaderFixture, u64) {
         let mut fixture = LeaderFixture::new(StrategyKind::Flat, 0..members);
