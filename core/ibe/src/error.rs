@@ -9,7 +9,8 @@ use thiserror::Error;
 
 use crate::{MAX_MESSAGE_LEN, MAX_SHARES};
 
-/// Error of identity-based encryption. The variants state the fact and name the offender; none carries a secret.
+/// Error of identity-based encryption. The variants state the fact and name the offender; none carries a
+/// secret.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Error {
