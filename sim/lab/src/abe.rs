@@ -90,5 +90,6 @@ pub fn reproduce(
         date: making.date,
         version: making.version,
         command: making.command,
+        files: Vec::new(),
     })
 }

@@ -59,5 +59,6 @@ pub fn reproduce(plan: &Plan, making: Making, observer: &mut dyn Observer) -> Re
         date: making.date,
         version: making.version,
         command: making.command,
+        files: Vec::new(),
     })
 }

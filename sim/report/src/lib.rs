@@ -31,7 +31,7 @@ pub use self::output::{OutputArgs, complain, length_of_time, print};
 pub use self::plot::{Axis, Ink, Panel, Plot, Scale, Series};
 pub use self::progress::{Bars, Observer, Progress, Step};
 pub use self::report::{Experiment, Highlight, Making, Report, Source};
-pub use self::table::{Column, Table, Value};
+pub use self::table::{Bar, Column, Table, Value};
 pub use self::terminal::grid;
 pub use self::unit::Unit;
 

@@ -110,6 +110,7 @@ fn figure(plot: &Plot) -> Result<Markup> {
 }
 
 fn grid(table: &Table) -> Markup {
+    let bars: Vec<_> = (0..table.columns.len()).map(|column| table.bars(column)).collect();
     html! {
         div.table {
             div.scroll tabindex="0" {
@@ -117,10 +118,13 @@ fn grid(table: &Table) -> Markup {
                     caption { (table.caption) }
                     thead { tr { @for column in &table.columns { th scope="col" class=[class(column.unit, false)] { (column.title) } } } }
                     tbody {
-                        @for row in &table.rows {
+                        @for (index, row) in table.rows.iter().enumerate() {
                             tr {
-                                @for (value, column) in row.iter().zip(&table.columns) {
-                                    td class=[class(column.unit, column.strong && *value != Value::Missing)] { (value.show(column.unit)) }
+                                @for ((value, column), bars) in row.iter().zip(&table.columns).zip(&bars) {
+                                    td class=[class(column.unit, column.strong && *value != Value::Missing)] {
+                                        (value.show(column.unit))
+                                        @if let Some((from, to)) = bars[index] { (bar(from, to)) }
+                                    }
                                 }
                             }
                         }
@@ -130,6 +134,12 @@ fn grid(table: &Table) -> Markup {
             @for note in &table.notes { p.note { (note) } }
         }
     }
+}
+
+/// A bar over a part of the cell's width, from 0 to 1. The figure above it says the same.
+fn bar(from: f64, to: f64) -> Markup {
+    let style = format!("margin-left:{:.2}%;width:{:.2}%", 100.0 * from, 100.0 * (to - from));
+    html! { div.bar aria-hidden="true" { div style=(style) {} } }
 }
 
 fn class(unit: Unit, strong: bool) -> Option<&'static str> {
@@ -149,12 +159,10 @@ fn closing(report: &Report) -> Markup {
         }
         h2 { "Files" }
         p {
-            "Beside this page lie all figures for other programs: " code { "report.json" }
-            @for table in report.tables() { ", " code { (table.slug) ".csv" } }
-            "; and the drawings: "
-            @for (index, plot) in report.plots().enumerate() {
+            "Beside this page lie all figures for other programs: "
+            @for (index, file) in report.files().iter().enumerate() {
                 @if index > 0 { ", " }
-                code { (plot.slug) ".svg" }
+                code { (file) }
             }
             ". Times in seconds, sizes in bytes."
         }

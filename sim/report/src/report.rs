@@ -41,6 +41,9 @@ pub struct Report {
     pub version: String,
     /// The command that makes this report.
     pub command: String,
+    /// Files beside the page; none: those that [`write_under`](Self::write_under) writes.
+    #[serde(skip)]
+    pub files: Vec<String>,
 }
 
 /// One figure to remember.
@@ -104,6 +107,17 @@ impl Report {
     /// Every plot, in order.
     pub fn plots(&self) -> impl Iterator<Item = &Plot> {
         self.experiments.iter().flat_map(|experiment| &experiment.plots)
+    }
+
+    /// Names of the files beside the page.
+    #[must_use]
+    pub fn files(&self) -> Vec<String> {
+        if !self.files.is_empty() {
+            return self.files.clone();
+        }
+        let tables = self.tables().map(|table| format!("{}.csv", table.slug));
+        let plots = self.plots().map(|plot| format!("{}.svg", plot.slug));
+        std::iter::once("report.json".into()).chain(tables).chain(plots).collect()
     }
 
     /// The report as text for a terminal: the highlights and all tables.

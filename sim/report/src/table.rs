@@ -15,6 +15,21 @@ pub struct Column {
     pub unit: Unit,
     /// Whether the eye shall go there first.
     pub strong: bool,
+    /// The bar that a page draws below each figure.
+    #[serde(skip)]
+    pub bar: Bar,
+}
+
+/// A bar below a figure, as long as the figure is, on the scale of its column.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Bar {
+    /// None.
+    #[default]
+    Absent,
+    /// From zero.
+    FromZero,
+    /// From the figure of the same row in the column of this key: a span of time on a time line.
+    From(String),
 }
 
 impl Column {
@@ -27,13 +42,19 @@ impl Column {
     /// A column of figures.
     #[must_use]
     pub fn new(key: &str, title: &str, unit: Unit) -> Self {
-        Self { key: key.into(), title: title.into(), unit, strong: false }
+        Self { key: key.into(), title: title.into(), unit, strong: false, bar: Bar::Absent }
     }
 
     /// The same, where the eye shall go first.
     #[must_use]
     pub fn strong(self) -> Self {
         Self { strong: true, ..self }
+    }
+
+    /// The same with bars.
+    #[must_use]
+    pub fn with_bar(self, bar: Bar) -> Self {
+        Self { bar, ..self }
     }
 }
 
@@ -154,6 +175,29 @@ impl Table {
         self.rows.iter().find(|candidate| candidate.starts_with(row))?.get(column)?.number()
     }
 
+    /// For each row, where the bar of this column begins and ends as parts of the longest, from 0 to 1; `None` if
+    /// it has none.
+    #[must_use]
+    pub fn bars(&self, column: usize) -> Vec<Option<(f64, f64)>> {
+        let spans: Vec<Option<(f64, f64)>> = self.rows.iter().map(|row| self.span(row, column)).collect();
+        let end = spans.iter().flatten().map(|(_, to)| *to).fold(0.0, f64::max);
+        let part = |(from, to): (f64, f64)| (end > 0.0).then(|| (from / end, to / end));
+        spans.into_iter().map(|span| span.and_then(part)).collect()
+    }
+
+    fn span(&self, row: &[Value], column: usize) -> Option<(f64, f64)> {
+        let length = row.get(column)?.number().filter(|length| length.is_finite() && *length >= 0.0)?;
+        let from = match &self.columns.get(column)?.bar {
+            Bar::Absent => return None,
+            Bar::FromZero => 0.0,
+            Bar::From(key) => {
+                let column = self.columns.iter().position(|column| column.key == *key)?;
+                row.get(column)?.number().filter(|from| from.is_finite() && *from >= 0.0)?
+            }
+        };
+        Some((from, from + length))
+    }
+
     /// CSV with the keys of the columns as its header.
     #[must_use]
     pub fn csv(&self) -> String {
@@ -195,6 +239,24 @@ mod tests {
         assert_eq!(table().figure(&row, "ours_seconds"), Some(0.000_012_5));
         assert_eq!(table().figure(&["two".into()], "ours_seconds"), None);
         assert_eq!(table().figure(&["three".into()], "drones"), None);
+    }
+
+    #[test]
+    fn bars_are_parts_of_the_longest_and_begin_where_another_column_says() {
+        let columns = vec![
+            Column::new("began_seconds", "began", Unit::Seconds),
+            Column::new("took_seconds", "took", Unit::Seconds).with_bar(Bar::From("began_seconds".into())),
+            Column::new("bytes", "bytes", Unit::Bytes).with_bar(Bar::FromZero),
+        ];
+        let mut table = Table::new("bars", "Bars", columns);
+        table.push(vec![0.0.into(), 1.0.into(), 50.0.into()]);
+        table.push(vec![1.0.into(), 3.0.into(), Value::Missing]);
+        table.push(vec![Value::Missing, 9.0.into(), 100.0.into()]);
+        assert_eq!(table.bars(0), [None, None, None]);
+        assert_eq!(table.bars(1), [Some((0.0, 0.25)), Some((0.25, 1.0)), None]);
+        assert_eq!(table.bars(2), [Some((0.0, 0.5)), None, Some((0.0, 1.0))]);
+        table.rows.iter_mut().for_each(|row| row[2] = 0.0.into());
+        assert_eq!(table.bars(2), [None, None, None]);
     }
 
     #[test]

@@ -67,6 +67,7 @@ fn sample() -> Report {
         date: SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000),
         version: "0.1.0".into(),
         command: "sim reproduce tiny".into(),
+        files: Vec::new(),
     }
 }
 

@@ -65,6 +65,7 @@ pub fn report(comparison: &Comparison, making: Making) -> Report {
         date: making.date,
         version: making.version,
         command: making.command,
+        files: Vec::new(),
     }
 }
 
