@@ -284,9 +284,10 @@ mod tests {
     use quiver_ainq::instrumented::{Counting, decodings, multiplications, reset};
     use quiver_ainq::traffic::MAX_SENDERS;
     use quiver_ainq::{
-        GroupContext, Identity, Leadership, MasterSecret, RevocationList, Ristretto255, SecretValue, Times,
+        GroupContext, Identity, Leadership, MasterSecret, RevocationList, Ristretto255, Times,
     };
     use quiver_message::Message;
+    use quiver_testbed::{issue_keypair, name};
     use rand_chacha::ChaCha20Rng;
     use rand_chacha::rand_core::SeedableRng;
 
@@ -295,10 +296,6 @@ mod tests {
     type S = Counting<Ristretto255>;
 
     const NOW: Now = Now { monotonic: Duration::from_secs(100), unix: 1_000_000 };
-
-    fn name(text: &str) -> Name {
-        Name::new(text).unwrap()
-    }
 
     /// Everybody's keys, an epoch, and a roster with the member in slot 3.
     struct ChannelFixture {
@@ -325,9 +322,7 @@ mod tests {
         let named = name(&alloc::format!("drone-{serial}"));
         let identity =
             Identity { serial: [serial; 16], name: named, role, groups: alloc::vec![], not_after: 1 << 40 };
-        let secret = SecretValue::generate(rng);
-        let partial = master.issue_partial_key(deployment, &identity, &secret.public(), rng);
-        partial.verify(deployment, &identity, &secret).unwrap()
+        issue_keypair(master, deployment, &identity, rng)
     }
 
     impl ChannelFixture {

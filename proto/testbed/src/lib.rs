@@ -16,6 +16,7 @@
 //! | [`Network`] | loses, delays, duplicates, reorders, corrupts and partitions messages |
 //! | [`CompactRng`] | a generator of random numbers that takes 40 bytes at rest |
 
+mod credentials;
 mod disk;
 mod driver;
 mod event_queue;
@@ -26,6 +27,7 @@ mod outputs;
 mod puppet;
 mod rng;
 
+pub use self::credentials::{issue_keypair, name};
 pub use self::disk::{Disk, DiskState, Keep};
 pub use self::driver::{DrainEnd, OutputSink, drain};
 pub use self::event_queue::{EventQueue, QueuedEvent};

@@ -5,6 +5,8 @@ use quiver_garble::policy::Schema;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
+use quiver_testbed::name;
+
 use super::*;
 use quiver_delivery::attributes::certifying::{KIND, SCHEME};
 
@@ -15,10 +17,6 @@ struct Scene {
     master: MasterSecret<S>,
     authority: VerifiedAuthority<S>,
     rng: ChaCha20Rng,
-}
-
-fn name(text: &str) -> Name {
-    Name::new(text).unwrap()
 }
 
 impl Scene {

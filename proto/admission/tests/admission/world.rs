@@ -9,15 +9,16 @@ use quiver_admission::applicant::{Applicant, ApplicantConfig, ApplicantEvent};
 use quiver_admission::gate::{Gate, GateCommand, GateConfig, GateEvent, GateTiming};
 use quiver_admission::{Ledger, PolicyStatement, SignedPolicy, VerifiedPolicy};
 use quiver_ainq::{
-    AuthorityStatement, Deployment, DroneKeypair, Identity, MasterSecret, Name, RevocationList, Ristretto255,
-    Role, SecretScalar, SecretValue, VerifiedAuthority,
+    AuthorityStatement, Deployment, DroneKeypair, Identity, MasterSecret, RevocationList, Ristretto255, Role,
+    SecretScalar, VerifiedAuthority,
 };
 use quiver_crypto::Secret;
 use quiver_delivery::attributes::certifying::{KIND, SCHEME, Terms};
 use quiver_garble::policy::Schema;
 use quiver_machine::{Route, Via};
 use quiver_message::Message;
-use quiver_testbed::{Net, Puppet, Stimulus};
+pub(crate) use quiver_testbed::name;
+use quiver_testbed::{Net, Puppet, Stimulus, issue_keypair};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -29,10 +30,6 @@ pub(crate) const BEGINNING: Duration = Duration::from_secs(100);
 pub(crate) const PERIOD: u64 = 3600;
 /// Answers to a leader in a period.
 pub(crate) const MOST: u32 = 2;
-
-pub(crate) fn name(text: &str) -> Name {
-    Name::new(text).unwrap()
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Node {
@@ -156,10 +153,7 @@ impl World {
         let name = name(&format!("drone-{serial}"));
         let not_after = START + 100 * PERIOD;
         let identity = Identity { serial: [serial; 16], name, role, groups: vec![], not_after };
-        let value = SecretValue::generate(&mut self.rng);
-        let public = value.public();
-        let partial = self.master.issue_partial_key(&self.deployment, &identity, &public, &mut self.rng);
-        partial.verify(&self.deployment, &identity, &value).unwrap()
+        issue_keypair(&self.master, &self.deployment, &identity, &mut self.rng)
     }
 
     pub(crate) fn leader(&mut self, serial: u8) -> DroneKeypair<S> {

@@ -137,11 +137,9 @@ impl Policies {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use quiver_testbed::name;
 
-    fn name(text: &str) -> Name {
-        Name::new(text).unwrap()
-    }
+    use super::*;
 
     fn drone(groups: &[&str], role: Role) -> Identity {
         let groups = groups.iter().map(|group| name(group)).collect();

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use quiver_ainq::{
     AuthorityStatement, Deployment, DroneKeypair, DronePublicKey, Identity, MasterSecret, Name, Revoked,
-    Ristretto255, Role, SecretScalar, SecretValue, VerifiedAuthority,
+    Ristretto255, Role, SecretScalar, VerifiedAuthority,
 };
 use quiver_crypto::{Secret, Zeroizing};
 use quiver_delivery::attributes::certifying::{Certifier, KIND, SCHEME, Terms};
@@ -22,21 +22,17 @@ use quiver_delivery::{DeliveryServer, Standalone};
 use quiver_enrolment::{Kgc, KgcCommand, KgcConfig};
 use quiver_machine::{Either, Input, Machine, Now, Output, Reason, Route};
 use quiver_message::Message;
-use quiver_testbed::Net;
+use quiver_testbed::{Net, issue_keypair};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{CryptoRngCore, SeedableRng};
 
 pub(crate) type S = Ristretto255;
 
-pub(crate) use quiver_testbed::EPOCH_START as START;
+pub(crate) use quiver_testbed::{EPOCH_START as START, name};
 /// Seed of all slot keys.
 pub(crate) const SEED: Secret<32> = Secret::new([7; 32]);
 /// Time that a drone waits for its next key.
 pub(crate) const INTERVAL: Duration = Duration::from_secs(5);
-
-pub(crate) fn name(text: &str) -> Name {
-    Name::new(text).unwrap()
-}
 
 /// Makes "keys" that say what they are for, with 24 random bytes behind.
 #[derive(Debug)]
@@ -252,10 +248,8 @@ impl World {
             groups: vec![],
             not_after,
         };
-        let value = SecretValue::generate(&mut self.rng);
         let master = MasterSecret::decode(&self.master).unwrap();
-        let partial = master.issue_partial_key(&self.deployment, &identity, &value.public(), &mut self.rng);
-        partial.verify(&self.deployment, &identity, &value).unwrap()
+        issue_keypair(&master, &self.deployment, &identity, &mut self.rng)
     }
 
     pub(crate) fn add_drone(&mut self) -> usize {

@@ -5,8 +5,8 @@ use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use quiver_ainq::{
-    AuthorityStatement, Deployment, DroneKeypair, DronePublicKey, Identity, MasterSecret, Name,
-    RevocationList, Revoked, Ristretto255, Role, SecretValue,
+    AuthorityStatement, Deployment, DroneKeypair, DronePublicKey, Identity, MasterSecret, RevocationList,
+    Revoked, Ristretto255, Role,
 };
 use quiver_crypto::Secret;
 use quiver_delivery::release::{
@@ -19,19 +19,15 @@ use quiver_ibe::{Condition, Dealing, IdentityKey, MasterShare, PublicShares};
 use quiver_machine::{Rate, Route};
 use quiver_message::Message;
 use quiver_pairing::{Scalar, scalar_decode};
-use quiver_testbed::{Net, NodeSet, Partition};
+use quiver_testbed::{Net, NodeSet, Partition, issue_keypair};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
 pub(crate) type S = Ristretto255;
 
-pub(crate) use quiver_testbed::EPOCH_START as START;
+pub(crate) use quiver_testbed::{EPOCH_START as START, name};
 pub(crate) const RATE: Rate = Rate { burst: 4, refill: Duration::from_secs(2) };
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
-
-pub(crate) fn name(text: &str) -> Name {
-    Name::new(text).unwrap()
-}
 
 pub(crate) fn condition(text: &str) -> Condition {
     text.parse().unwrap()
@@ -303,10 +299,7 @@ impl World {
             groups: groups.iter().map(|group| name(group)).collect(),
             not_after,
         };
-        let value = SecretValue::generate(&mut self.rng);
-        let partial =
-            self.master.issue_partial_key(&self.deployment, &identity, &value.public(), &mut self.rng);
-        partial.verify(&self.deployment, &identity, &value).unwrap()
+        issue_keypair(&self.master, &self.deployment, &identity, &mut self.rng)
     }
 
     pub(crate) fn add_drone(&mut self) -> usize {

@@ -179,16 +179,13 @@ fn check(body: &[u8]) -> [u8; CHECK_LEN] {
 #[cfg(test)]
 mod tests {
     use quiver_ainq::{MasterSecret, OperatorSecretKey, Ristretto255, Role, TokenGrant};
+    use quiver_testbed::name;
     use rand_chacha::ChaCha20Rng;
     use rand_chacha::rand_core::SeedableRng;
 
     use super::*;
 
     type S = Ristretto255;
-
-    fn name(text: &str) -> Name {
-        Name::new(text).unwrap()
-    }
 
     fn sample(seed: u64, groups: usize) -> Provisioning<S> {
         let mut rng = ChaCha20Rng::seed_from_u64(seed);

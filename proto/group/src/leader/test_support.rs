@@ -5,10 +5,8 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{
-    Deployment, DroneKeypair, Epoch, Identity, MasterSecret, Name, Ristretto255, Role, SecretValue, Slot,
-    StrategyKind,
-};
+use quiver_ainq::{Deployment, Epoch, Identity, MasterSecret, Ristretto255, Role, Slot, StrategyKind};
+pub(super) use quiver_testbed::{issue_keypair, name};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -37,8 +35,8 @@ impl LeaderFixture {
         let master = MasterSecret::<S>::generate(&mut rng);
         let deployment = Deployment::new(name("test"), master.public());
         let role = Role::Leader { group: name("alpha"), ordinal: 0 };
-        let keypair = issue(&master, &deployment, &identity([255; 16], "leader", role), &mut rng);
-        let model = issue(&master, &deployment, &identity([0; 16], "model", Role::Edge), &mut rng);
+        let keypair = issue_keypair(&master, &deployment, &identity([255; 16], "leader", role), &mut rng);
+        let model = issue_keypair(&master, &deployment, &identity([0; 16], "model", Role::Edge), &mut rng);
         let member = |slot: Slot| {
             let mut public = model.public().clone();
             let mut serial = [0; 16];
@@ -105,10 +103,6 @@ impl LeaderFixture {
     }
 }
 
-pub(super) fn name(text: &str) -> Name {
-    Name::new(text).unwrap()
-}
-
 fn config(deployment: &Deployment<S>, strategy: StrategyKind) -> LeaderConfig<S> {
     LeaderConfig {
         deployment: deployment.clone(),
@@ -124,16 +118,4 @@ fn config(deployment: &Deployment<S>, strategy: StrategyKind) -> LeaderConfig<S>
 
 pub(super) fn identity(serial: [u8; 16], text: &str, role: Role) -> Identity {
     Identity { serial, name: name(text), role, groups: alloc::vec![name("alpha")], not_after: 1 << 40 }
-}
-
-/// The key that the KGC would issue under this identity.
-pub(super) fn issue(
-    master: &MasterSecret<S>,
-    deployment: &Deployment<S>,
-    identity: &Identity,
-    rng: &mut ChaCha20Rng,
-) -> DroneKeypair<S> {
-    let secret = SecretValue::generate(rng);
-    let partial = master.issue_partial_key(deployment, identity, &secret.public(), rng);
-    partial.verify(deployment, identity, &secret).unwrap()
 }

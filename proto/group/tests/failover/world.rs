@@ -6,8 +6,8 @@ use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use quiver_ainq::{
-    Deployment, DroneKeypair, DronePublicKey, Epoch, Identity, IssuedToken, MasterSecret, Name,
-    OperatorSecretKey, Ristretto255, Role, SecretValue, TokenGrant,
+    Deployment, DroneKeypair, DronePublicKey, Epoch, Identity, IssuedToken, MasterSecret, OperatorSecretKey,
+    Ristretto255, Role, TokenGrant,
 };
 use quiver_crypto::Secret;
 use quiver_enrolment::{Kgc, KgcCommand, KgcConfig, KgcEvent, KgcRecord, Kgcs};
@@ -18,8 +18,8 @@ use quiver_group::{
 };
 use quiver_machine::{Offence, Route, Snapshot};
 use quiver_message::Message;
-pub(crate) use quiver_testbed::EPOCH_START;
-use quiver_testbed::{LinkFaults, Net, NodeSet, PATIENCE, Partition, TestNode};
+pub(crate) use quiver_testbed::{EPOCH_START, name};
+use quiver_testbed::{LinkFaults, Net, NodeSet, PATIENCE, Partition, TestNode, issue_keypair};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -278,17 +278,13 @@ impl World {
         let master = MasterSecret::<S>::decode(&self.master).unwrap();
         let (name, groups, not_after) = (name(text), vec![name(GROUP)], EPOCH_START + 10_000_000);
         let identity = Identity { serial: [9; 16], name, role, groups, not_after };
-        let secret = SecretValue::generate(&mut self.rng);
-        let partial = master.issue_partial_key(&self.deployment, &identity, &secret.public(), &mut self.rng);
-        partial.verify(&self.deployment, &identity, &secret).unwrap()
+        issue_keypair(&master, &self.deployment, &identity, &mut self.rng)
     }
 
     /// Another key of a drone, as every drone of a quorum can make itself any of several.
     pub(crate) fn another_key(&mut self, identity: &Identity) -> DroneKeypair<S> {
         let master = MasterSecret::<S>::decode(&self.master).unwrap();
-        let secret = SecretValue::generate(&mut self.rng);
-        let partial = master.issue_partial_key(&self.deployment, identity, &secret.public(), &mut self.rng);
-        partial.verify(&self.deployment, identity, &secret).unwrap()
+        issue_keypair(&master, &self.deployment, identity, &mut self.rng)
     }
 
     /// The public key of a leader, as it tells everybody.
@@ -464,10 +460,6 @@ impl World {
         };
         events.filter(opened).count()
     }
-}
-
-pub(crate) fn name(text: &str) -> Name {
-    Name::new(text).unwrap()
 }
 
 /// Decodes a message.

@@ -9,9 +9,10 @@ use std::time::Duration;
 use cap::Cap;
 use quiver_ainq::{
     Deployment, Epoch, GroupContext, Identity, Leadership, MasterSecret, Name, Receiver, Ristretto255, Role,
-    Roster, SecretValue, Sender, StrategyKind, Times,
+    Roster, Sender, StrategyKind, Times,
 };
 use quiver_group::Leader;
+use quiver_testbed::issue_keypair;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -74,9 +75,7 @@ fn held_for(invented: u32) -> usize {
     let role = Role::Leader { group: group.clone(), ordinal: 0 };
     let name = Name::new("leader").unwrap();
     let identity = Identity { serial: [1; 16], name, role, groups: vec![], not_after: 1 << 40 };
-    let secret = SecretValue::generate(&mut rng);
-    let partial = master.issue_partial_key(&deployment, &identity, &secret.public(), &mut rng);
-    let keypair = partial.verify(&deployment, &identity, &secret).unwrap();
+    let keypair = issue_keypair(&master, &deployment, &identity, &mut rng);
     let context = GroupContext { deployment, group, leader: keypair.public().clone() };
     let times = Times { issued_at: 1, valid_until: 2, revocation_number: 0 };
     let (term, spares) = (Epoch::term_of(1, 0), BTreeMap::new());

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use quiver_ainq::{
     Delta, Deployment, DroneKeypair, DronePublicKey, Element, Entry, Epoch, EquivocationProof, Error, Header,
     HeaderCore, Identity, Kind, Label, MasterSecret, Name, PairContext, Part, PathMessage, RevocationList,
-    Revoked, Role, SecretValue, SlotSet, StrategyKind, Suite,
+    Revoked, Role, SlotSet, StrategyKind, Suite,
 };
 use quiver_crypto::canonical::Writer;
 use quiver_crypto::{Secret, aead, extract, prf};
@@ -19,7 +19,7 @@ use quiver_message::{
     CatchUpReply, EvictionNotice, JoinChallenge, JoinRequest, Message, Reason, Refusal, Rekey, SpareAck,
     Welcome,
 };
-use quiver_testbed::Outputs;
+use quiver_testbed::{Outputs, issue_keypair};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
@@ -96,9 +96,7 @@ impl Lair {
             rng.fill_bytes(&mut serial);
             let (name, groups) = (name("villain"), vec![name(group)]);
             let identity = Identity { serial, name, role, groups, not_after: u64::MAX };
-            let secret = SecretValue::generate(&mut rng);
-            let partial = master.issue_partial_key(deployment, &identity, &secret.public(), &mut rng);
-            partial.verify(deployment, &identity, &secret).unwrap()
+            issue_keypair(&master, deployment, &identity, &mut rng)
         });
         let mut lair = Self {
             deployment: deployment.clone(),

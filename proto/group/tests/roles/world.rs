@@ -19,7 +19,7 @@ use quiver_group::{
 };
 use quiver_machine::{Machine, Now, Offence, Route, Snapshot};
 use quiver_message::Message;
-pub(crate) use quiver_testbed::EPOCH_START;
+pub(crate) use quiver_testbed::{EPOCH_START, name};
 use quiver_testbed::{Net, PATIENCE, TestNode};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -325,10 +325,6 @@ impl World {
         });
         blamed.collect()
     }
-}
-
-pub(crate) fn name(text: &str) -> Name {
-    Name::new(text).unwrap()
 }
 
 /// Decodes a message.

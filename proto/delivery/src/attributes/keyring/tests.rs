@@ -8,6 +8,8 @@ use quiver_ainq::{AuthorityStatement, MasterSecret, Ristretto255, SecretScalar};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 
+use quiver_testbed::name;
+
 use super::*;
 
 type S = Ristretto255;
@@ -38,10 +40,6 @@ impl Bench {
         let key = key.map(|key| HeldKey { grant: 7, key: Zeroizing::new(key.to_vec()) });
         Entry { authority: signed.verify(&self.deployment).expect("verify"), key }
     }
-}
-
-fn name(text: &str) -> Name {
-    Name::new(text).expect("name")
 }
 
 #[test]

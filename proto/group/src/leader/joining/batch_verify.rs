@@ -211,7 +211,7 @@ mod tests {
     use quiver_ainq::{DroneKeypair, Role, SparePair, StrategyKind};
     use quiver_message::{JoinHello, JoinRequest, Message};
 
-    use super::super::super::test_support::{LeaderFixture, S, identity, issue, name};
+    use super::super::super::test_support::{LeaderFixture, S, identity, issue_keypair, name};
     use super::super::super::{LeaderCommand, LeaderRecord};
     use super::*;
     use crate::statements;
@@ -222,7 +222,7 @@ mod tests {
 
     fn drone(fixture: &mut LeaderFixture, number: u8) -> DroneKeypair<S> {
         let identity = identity([100 + number; 16], &alloc::format!("newcomer-{number}"), Role::Edge);
-        issue(&fixture.master, &fixture.deployment, &identity, &mut fixture.rng)
+        issue_keypair(&fixture.master, &fixture.deployment, &identity, &mut fixture.rng)
     }
 
     fn received(fixture: &mut LeaderFixture, peer: u64, message: &Message<S>) -> Outputs {

@@ -312,7 +312,7 @@ mod tests {
     use quiver_ainq::{Identity, Role, StrategyKind};
 
     use super::super::super::LeaderCommand;
-    use super::super::super::test_support::{LeaderFixture, issue, name};
+    use super::super::super::test_support::{LeaderFixture, issue_keypair, name};
     use super::*;
     use quiver_machine::{Input, Output};
 
@@ -321,7 +321,7 @@ mod tests {
         let mut fixture = LeaderFixture::new(StrategyKind::Flat, 0..5);
         let (role, groups) = (Role::Leader { group: name("alpha"), ordinal: 0 }, alloc::vec![]);
         let other = Identity { serial: [7; 16], name: name("other"), role, groups, not_after: 1 << 40 };
-        let other = issue(&fixture.master, &fixture.deployment, &other, &mut fixture.rng);
+        let other = issue_keypair(&fixture.master, &fixture.deployment, &other, &mut fixture.rng);
         // With another's key no epoch of this term can be made.
         let own = fixture.leader.base.store.keypair.replace(other);
         fixture.leave(3);
