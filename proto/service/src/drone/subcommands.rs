@@ -77,7 +77,8 @@ pub async fn ask_and_print<P: Program>(program: &P, request: impl Serialize) -> 
 /// # Errors
 /// Those of standard output.
 pub fn print_status<T: Serialize>(status: &T, json: bool, describe: impl Fn(&T) -> String) -> Result<()> {
-    Ok(if json { terminal::json(status)? } else { terminal::line(&describe(status))? })
+    let shown = if json { terminal::json(status) } else { terminal::line(&describe(status)) };
+    Ok(shown?)
 }
 
 /// Carries out a subcommand.
