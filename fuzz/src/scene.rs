@@ -4,11 +4,12 @@ use core::cell::OnceCell;
 use std::time::Duration;
 
 use quiver_ainq::{
-    Bls12381G1, Deployment, DroneKeypair, EnrolmentRequest, IssuedToken, MasterSecret, Name,
-    OperatorSecretKey, PendingEnrolment, Ristretto255, Role, SealedReply, Suite, TokenGrant,
+    Bls12381G1, Deployment, DroneKeypair, EnrolmentRequest, IssuedToken, MasterSecret, OperatorSecretKey,
+    PendingEnrolment, Ristretto255, Role, SealedReply, Suite, TokenGrant,
 };
 use quiver_machine::{Input, Machine, Now, Peer, Via};
 use quiver_testbed::Outputs;
+pub use quiver_testbed::name;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -51,14 +52,6 @@ pub(crate) fn drain<M: Machine>(machine: &mut M) -> (Vec<Vec<u8>>, Vec<M::Event>
 pub(crate) fn feed<M: Machine>(machine: &mut M, bytes: &[u8]) -> (Vec<Vec<u8>>, Vec<M::Event>) {
     machine.handle_input(NOW, Input::Received { from: PEER, via: Via::Peer, bytes }, &mut rng(71));
     drain(machine)
-}
-
-/// A name.
-///
-/// # Panics
-/// If it is none.
-pub fn name(text: &str) -> Name {
-    Name::new(text).expect("a name")
 }
 
 /// A suite with a scene, built once per thread.

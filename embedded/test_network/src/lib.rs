@@ -12,8 +12,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use quiver_ainq::{
-    Deployment, IssuedToken, MasterSecret, Name, OperatorSecretKey, Revoked, Ristretto255, Role,
-    StrategyKind, TokenGrant,
+    Deployment, IssuedToken, MasterSecret, OperatorSecretKey, Revoked, Ristretto255, Role, StrategyKind,
+    TokenGrant,
 };
 use quiver_crypto::Secret;
 use quiver_enrolment::{Kgc, KgcCommand, KgcConfig, KgcEvent, Kgcs};
@@ -22,7 +22,7 @@ use quiver_group::leader::LeaderTiming;
 use quiver_group::{Leader, LeaderCommand, LeaderConfig, LeaderEvent};
 use quiver_link::{GatewayEndpoint, Limits, LineDecoder, Report, Wants};
 use quiver_machine::Route;
-pub use quiver_testbed::EPOCH_START;
+pub use quiver_testbed::{EPOCH_START, name};
 use quiver_testbed::{Net, NodeSet, Partition, Puppet};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -239,15 +239,6 @@ fn leader_config(
         strategy,
         timing,
     }
-}
-
-/// A name that is one.
-///
-/// # Panics
-/// If it is none.
-#[must_use]
-pub fn name(text: &str) -> Name {
-    Name::new(text).unwrap()
 }
 
 fn grant(drone: &str, role: Role) -> TokenGrant {
