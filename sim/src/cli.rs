@@ -3,6 +3,7 @@
 mod check;
 mod flood;
 mod run;
+mod scale;
 mod scenario;
 mod worker;
 
@@ -14,6 +15,7 @@ use quiver_report::complain;
 use self::check::CheckArgs;
 use self::flood::FloodArgs;
 use self::run::RunArgs;
+use self::scale::ScaleArgs;
 use self::scenario::ScenarioArgs;
 use self::worker::WorkerArgs;
 use crate::report::Outcome;
@@ -32,6 +34,7 @@ Examples:
   sim run -n 20 --world virtual --radio lora-sf7 --depot wifi   enrol and join at a depot, re-key over LoRa
   sim run --kgcs 5 --threshold 3 --orders     any three of five KGCs issue keys, and release an order's
   sim run -n 5000 --transport tcp --workers 4   four `sim worker 127.0.0.1:7400` host the drones
+  sim scale -n 100,300,1000            how the costs of re-keys grow: table, CSV, SVG, report
   sim check --seeds 1000               random faults, every invariant after every step
   sim flood                            strangers flood a leader of 1,000 drones: what its re-keys take
   sim scenario flapping_drone          a world with faults, its airtime and energy
@@ -73,6 +76,8 @@ enum Command {
     Check(CheckArgs),
     /// Live through a scenario in the virtual world: faults, radio, energy, all invariants
     Scenario(ScenarioArgs),
+    /// Measure re-keys of groups of several sizes, and fit their growth
+    Scale(ScaleArgs),
     /// Flood a leader over loopback, and measure what its members notice: re-keys quiet and under each flood,
     /// in one run
     Flood(FloodArgs),
@@ -97,6 +102,7 @@ impl Command {
             )),
             Self::Check(args) => check::check(args),
             Self::Scenario(args) => scenario::scenario(args),
+            Self::Scale(args) => scale::scale(args),
             Self::Flood(args) => flood::flood(args),
             Self::Worker(args) => worker::worker(args),
         }

@@ -18,6 +18,7 @@ pub mod measure;
 pub mod plan;
 pub mod report;
 mod rng_stream;
+pub mod scale;
 pub mod scenario;
 pub mod virtual_world;
 

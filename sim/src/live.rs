@@ -28,7 +28,7 @@ use quiver_net::check_file_limit;
 use quiver_quorum::QuorumSuite;
 use quiver_report::{Machine, Progress};
 
-use crate::measure;
+use crate::measure::{self, MemorySampler};
 use crate::plan::{Plan, TransportKind};
 use crate::report::RunReport;
 use crate::{Result, SimError};
@@ -61,8 +61,7 @@ fn drone_index(name: &str) -> Option<u32> {
 /// # Errors
 /// If the run could not be carried out. A run in which an invariant failed is a [`RunReport`] of it.
 pub fn run(plan: &Plan, progress: &Progress) -> Result<RunReport> {
-    plan.check()?;
-    check_files(plan)?;
+    check(plan)?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(SimError::Runtime)?;
     let report = match plan.suite {
@@ -72,6 +71,12 @@ pub fn run(plan: &Plan, progress: &Progress) -> Result<RunReport> {
     // Thousands of nodes need not be taken down one by one.
     runtime.shutdown_background();
     report
+}
+
+/// Refuses what cannot be done on this machine, saying why.
+pub(crate) fn check(plan: &Plan) -> Result<()> {
+    plan.check()?;
+    check_files(plan)
 }
 
 /// Refuses a plan that needs more descriptors than there are, as running out shows only as handshakes that
@@ -95,6 +100,7 @@ fn check_files(plan: &Plan) -> Result<()> {
 async fn play<S: QuorumSuite>(plan: &Plan, progress: &Progress) -> Result<RunReport> {
     let started = measure::wall_clock();
     let begin = measure::now();
+    let memory = MemorySampler::start();
     let mut world = World::<S>::build(plan, progress).await?;
     let results = phases::run_all(&mut world).await?;
     let workers = world.finish().await;
@@ -113,6 +119,8 @@ async fn play<S: QuorumSuite>(plan: &Plan, progress: &Progress) -> Result<RunRep
         kgc_cpu: Some(summary.kgc_cpu),
         wall: begin.elapsed(),
         peak_memory: measure::peak_memory(),
+        memory: memory.finish(),
+        command: measure::command_line(),
         keys_digest: Some(summary.keys_digest),
         choices_digest: Some(results.choices_digest),
     })

@@ -2,9 +2,16 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
 use cpu_time::{ProcessTime, ThreadTime};
+
+/// Interval of the first memory samples.
+const FIRST_INTERVAL: Duration = Duration::from_millis(5);
+/// Samples that are kept: beyond, every second is dropped and the interval doubled.
+const MAX_SAMPLES: usize = 512;
 
 /// The time, for latencies.
 #[expect(clippy::disallowed_methods, reason = "the simulator measures real latencies")]
@@ -69,6 +76,16 @@ fn thread_time() -> Option<Duration> {
     ThreadTime::try_now().ok().map(|time| time.as_duration())
 }
 
+/// The command line of this process.
+pub fn command_line() -> String {
+    let program = std::env::args().next().unwrap_or_default();
+    let program = std::path::Path::new(&program).file_name().unwrap_or_default().to_string_lossy();
+    let arguments = std::env::args().skip(1).map(|word| {
+        if word.contains([' ', '\'', '"']) { format!("'{}'", word.replace('\'', "'\\''")) } else { word }
+    });
+    std::iter::once(program.into_owned()).chain(arguments).collect::<Vec<_>>().join(" ")
+}
+
 /// CPU time that this process took, all threads together.
 pub fn process_cpu() -> Duration {
     ProcessTime::try_now().map_or(Duration::ZERO, |time| time.as_duration())
@@ -76,7 +93,42 @@ pub fn process_cpu() -> Duration {
 
 /// Peak resident memory of this process, in bytes; `None` where the system does not report it.
 pub fn peak_memory() -> Option<u64> {
-    parse_peak(&std::fs::read_to_string("/proc/self/status").ok()?)
+    parse_status(&std::fs::read_to_string("/proc/self/status").ok()?, "VmHWM:")
+}
+
+/// Samples the resident memory of this process: often at first, and ever less often the longer it runs.
+#[derive(Debug)]
+pub struct MemorySampler {
+    stop: mpsc::Sender<()>,
+    thread: JoinHandle<Vec<(Duration, u64)>>,
+}
+
+impl MemorySampler {
+    /// Begins to sample, on a thread of its own.
+    pub fn start() -> Self {
+        let (stop, stopped) = mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let (begin, mut interval, mut samples) = (now(), FIRST_INTERVAL, Vec::new());
+            loop {
+                samples.extend(resident_memory().map(|bytes| (begin.elapsed(), bytes)));
+                if samples.len() >= MAX_SAMPLES {
+                    samples = samples.into_iter().step_by(2).collect();
+                    interval *= 2;
+                }
+                if stopped.recv_timeout(interval) != Err(RecvTimeoutError::Timeout) {
+                    return samples;
+                }
+            }
+        });
+        Self { stop, thread }
+    }
+
+    /// The samples: time since the start, bytes. At most 512, none where the system does not report them.
+    pub fn finish(self) -> Vec<(Duration, u64)> {
+        // A thread that has ended hears nothing and has its result.
+        let _ = self.stop.send(());
+        self.thread.join().unwrap_or_default()
+    }
 }
 
 /// Free memory of this machine, in bytes; `None` where the system does not report it.
@@ -90,8 +142,12 @@ fn parse_available(meminfo: &str) -> Option<u64> {
     kilobytes.checked_mul(1024)
 }
 
-fn parse_peak(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+fn resident_memory() -> Option<u64> {
+    parse_status(&std::fs::read_to_string("/proc/self/status").ok()?, "VmRSS:")
+}
+
+fn parse_status(status: &str, key: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(key))?;
     let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     kilobytes.checked_mul(1024)
 }
@@ -103,9 +159,22 @@ mod tests {
     #[test]
     fn peak_memory_is_read_from_the_status_file() {
         let status = "Name:\tsim\nVmPeak:\t  999 kB\nVmHWM:\t   12345 kB\nVmRSS:\t 1 kB\n";
-        assert_eq!(parse_peak(status), Some(12345 * 1024));
-        assert_eq!(parse_peak("Name:\tsim\n"), None);
-        assert_eq!(parse_peak("VmHWM:\tmany kB\n"), None);
+        assert_eq!(parse_status(status, "VmHWM:"), Some(12345 * 1024));
+        assert_eq!(parse_status(status, "VmRSS:"), Some(1024));
+        assert_eq!(parse_status("Name:\tsim\n", "VmHWM:"), None);
+        assert_eq!(parse_status("VmHWM:\tmany kB\n", "VmHWM:"), None);
+    }
+
+    #[test]
+    fn memory_is_sampled_from_start_to_finish() {
+        let sampler = MemorySampler::start();
+        let room = std::hint::black_box(vec![1_u8; 64 << 20]);
+        std::thread::sleep(20 * FIRST_INTERVAL);
+        let samples = sampler.finish();
+        drop(room);
+        assert!(samples.len() >= 2 && samples.is_sorted(), "{samples:?}");
+        let (first, most) = (samples[0].1, samples.iter().map(|(_, bytes)| *bytes).max().unwrap());
+        assert!(most > first && most >= 64 << 20, "{samples:?}");
     }
 
     #[test]

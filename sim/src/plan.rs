@@ -56,6 +56,18 @@ pub enum TransportKind {
     Quic,
 }
 
+impl TransportKind {
+    /// Its name on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Tcp => "tcp",
+            Self::Quic => "quic",
+        }
+    }
+}
+
 /// Parameters of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {

@@ -2,6 +2,7 @@
 
 mod csv;
 mod json;
+mod page;
 mod record;
 mod table;
 
@@ -15,6 +16,9 @@ use serde::Serialize;
 
 use crate::Result;
 use crate::plan::Plan;
+
+/// Name of the page to look at.
+pub const PAGE: &str = "report.html";
 
 /// State of a worker.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -72,6 +76,10 @@ pub struct RunReport {
     pub wall: Duration,
     /// The most memory ever resident, in bytes.
     pub peak_memory: Option<u64>,
+    /// Resident memory over the time since the start, in bytes.
+    pub memory: Vec<(Duration, u64)>,
+    /// The command line.
+    pub command: String,
     /// Digest of the keys that the enrolled drones chose, the same for the same seed: in the live world.
     pub keys_digest: Option<[u8; 32]>,
     /// Digest of which drones left and which sent messages, the same for the same seed: in the live world.
@@ -117,15 +125,17 @@ impl RunReport {
         format!("{} invariant(s) failed\n{}", self.violations.len(), lines.join("\n"))
     }
 
-    /// Writes `operations.csv`, `summary.json`, and `latencies.csv` if there are any, into a new folder under
-    /// `results`, named by the start. Gives the folder.
+    /// Writes `report.html`, `operations.csv`, `memory.csv`, `summary.json`, and `latencies.csv` if there are any,
+    /// into a new folder under `results`, named by the start. Gives the folder.
     pub fn write_under(&self, results: &Path) -> Result<PathBuf> {
         let folder = new_folder(results, &timestamp(self.started))?;
         write(&folder, "operations.csv", &csv::operations(self))?;
         if self.operations.iter().any(|operation| !operation.latencies.is_empty()) {
             write(&folder, "latencies.csv", &csv::latencies(self))?;
         }
+        write(&folder, "memory.csv", &csv::memory(self))?;
         write(&folder, "summary.json", &(json::render(self) + "\n"))?;
+        write(&folder, PAGE, &page::report(self).page()?)?;
         Ok(folder)
     }
 }
@@ -178,6 +188,8 @@ pub(crate) mod tests {
             kgc_cpu: Some(Duration::from_millis(9)),
             wall: Duration::from_secs(3),
             peak_memory: Some(73 << 20),
+            memory: vec![(Duration::ZERO, 1 << 20), (Duration::from_secs(3), 73 << 20)],
+            command: "sim -n 2".into(),
             keys_digest: Some([0xab; 32]),
             choices_digest: Some([0xcd; 32]),
         }
@@ -229,7 +241,7 @@ pub(crate) mod tests {
         let second = sample().write_under(results.path()).unwrap();
         assert_ne!(first, second);
         assert!(first.ends_with("2001-09-09T01-46-40Z"), "{first:?}");
-        for name in ["operations.csv", "latencies.csv", "summary.json"] {
+        for name in ["operations.csv", "latencies.csv", "memory.csv", "summary.json", PAGE] {
             assert!(second.join(name).is_file(), "{name}");
         }
     }

@@ -9,9 +9,10 @@ use quiver_world::radio::{Loss, Preset};
 use quiver_world::run::{Pacing, Phase, Run, RunPlan};
 use quiver_world::{AirSetup, WorldSuite};
 
+use crate::measure::{self, MemorySampler};
 use crate::plan::Plan;
 use crate::report::RunReport;
-use crate::{Result, SimError, measure};
+use crate::{Result, SimError};
 
 /// The note of a run with `--share-verifications`.
 const SHARED: &str = "Checks that many drones make of the same bytes were computed once: no figure here is a drone's computing time.";
@@ -92,6 +93,7 @@ pub fn run(plan: &Plan, progress: &Progress) -> Result<RunReport> {
     let run_plan = run_plan(plan)?;
     let pacing = Pacing::of(&run_plan).map_err(SimError::Usage)?;
     let (started, begin) = (measure::wall_clock(), measure::now());
+    let memory = MemorySampler::start();
     let suite = match (plan.toy, plan.suite) {
         (true, _) => WorldSuite::Toy,
         (false, SuiteKind::Ristretto255) if plan.share_verifications => WorldSuite::SharedRistretto255,
@@ -117,6 +119,8 @@ pub fn run(plan: &Plan, progress: &Progress) -> Result<RunReport> {
         kgc_cpu: None,
         wall: begin.elapsed(),
         peak_memory: measure::peak_memory(),
+        memory: memory.finish(),
+        command: measure::command_line(),
         keys_digest: None,
         choices_digest: None,
     })

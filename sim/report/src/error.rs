@@ -23,6 +23,14 @@ pub enum ReportError {
         /// Why.
         source: io::Error,
     },
+    /// No browser can be started.
+    #[error("cannot open {} in a browser: {source}", .page.display())]
+    Open {
+        /// The page.
+        page: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
 }
 
 /// Result of drawing or writing a report.

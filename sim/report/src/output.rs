@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::progress::{Bars, Progress};
-use crate::{Result, make_room};
+use crate::{ReportError, Result, make_room};
 
 /// The longest time that a flag may ask for: a length beyond all use would overflow where it is added to a
 /// time.
@@ -60,6 +60,14 @@ impl OutputArgs {
             print(&text());
         }
     }
+}
+
+/// Opens a page in the browser of whoever is at this computer.
+///
+/// # Errors
+/// [`ReportError::Open`](crate::ReportError::Open) if there is none.
+pub fn open(page: &Path) -> Result<()> {
+    open::that_detached(page).map_err(|source| ReportError::Open { page: page.to_path_buf(), source })
 }
 
 /// Prints to standard output. A reader that went away (`| head`) is no error.

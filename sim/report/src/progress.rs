@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-const TEMPLATE: &str = "{prefix:<24} {bar:30} {human_pos:>7}/{human_len:<7} {elapsed:>4}";
+const TEMPLATE: &str = "{prefix:<24} {bar:30} {human_pos:>7}/{human_len:<7} {elapsed:>4}, {eta} left";
 
 /// Seconds between two lines about a step.
 const LINES_APART: u64 = 15;

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use clap::Args;
 use quiver_ainq::{StrategyKind, SuiteKind};
-use quiver_report::{OutputArgs, complain, length_of_time};
+use quiver_report::{OutputArgs, complain, length_of_time, make_room, open};
 use quiver_world::admission::{FENCE, MAX_TEXT};
 
 use crate::plan::{DEFAULT_BIND, Plan, TransportKind, WorldKind};
-use crate::report::{Outcome, RunReport};
+use crate::report::{Outcome, PAGE, RunReport};
 use crate::{Result, SimError, live, logging, virtual_world};
 
 #[derive(Clone, Debug, Args)]
@@ -100,6 +100,9 @@ pub(super) struct RunArgs {
     /// Time limit of a single step
     #[arg(long, value_name = "DURATION", default_value = "120s", value_parser = length_of_time)]
     timeout: Duration,
+    /// Open the report in a browser when the run is over
+    #[arg(long, conflicts_with = "no_results")]
+    open: bool,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -151,19 +154,24 @@ fn policy(file: Option<&Path>) -> Result<String> {
 /// Runs the plan in its world and prints the report.
 pub(super) fn run(args: &RunArgs) -> Result<Outcome> {
     let plan = args.plan()?;
+    args.output.folder().map_or(Ok(()), make_room)?;
     let progress = args.output.progress();
     logging::start(&progress)?;
     let report = match plan.world {
         WorldKind::Live => live::run(&plan, &progress)?,
         WorldKind::Virtual => virtual_world::run(&plan, &progress)?,
     };
-    present(&report, &args.output)
+    present(&report, args)
 }
 
-fn present(report: &RunReport, output: &OutputArgs) -> Result<Outcome> {
-    let folder = output.folder().map(|results| report.write_under(results)).transpose()?;
-    let written = folder.map_or_else(String::new, |folder| format!("\nWritten to {}", folder.display()));
-    output.print(|| report.json(), || report.table() + &written);
+fn present(report: &RunReport, args: &RunArgs) -> Result<Outcome> {
+    let folder = args.output.folder().map(|results| report.write_under(results)).transpose()?;
+    let page = folder.map(|folder| folder.join(PAGE));
+    let written = page.as_ref().map_or_else(String::new, |page| format!("\nReport: {}", page.display()));
+    args.output.print(|| report.json(), || report.table() + &written);
+    if let Some(page) = page.filter(|_| args.open) {
+        open(&page)?;
+    }
     if report.outcome() == Outcome::Failed {
         complain(&report.failures());
     }

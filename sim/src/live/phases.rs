@@ -160,6 +160,11 @@ impl<'w, S: Suite> Run<'w, S> {
         }
     }
 
+    /// Time from the beginning of the run.
+    fn since_start(&self, at: Instant) -> Duration {
+        at.saturating_duration_since(self.world.started)
+    }
+
     /// Waits until all drones have reached the goal.
     async fn reached(&self, bar: &'static str, drones: usize) -> Reached {
         let step = self.world.progress.step(bar, drones);
@@ -200,6 +205,7 @@ impl<'w, S: Suite> Run<'w, S> {
             leader_cpu: Some(now.leader_cpu.saturating_sub(mark.leader_cpu)),
             leader_bytes: Some(now.leader_bytes.saturating_sub(mark.leader_bytes)),
             epochs: now.epochs.saturating_sub(mark.epochs),
+            began: self.since_start(mark.at),
             cpu: Some(now.cpu.saturating_sub(mark.cpu)),
             ..Operation::new(phase, reached.drones.len() + reached.missing.len(), took)
         };

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use quiver_ainq::{IssuedToken, Role, Suite};
 use quiver_crypto::Hasher;
@@ -53,6 +53,8 @@ struct Deputy<S: Suite> {
 
 /// Everything that runs.
 pub(crate) struct World<S: Suite> {
+    /// When it began to be built.
+    pub(crate) started: Instant,
     pub(crate) plan: Plan,
     pub(crate) progress: Progress,
     pub(crate) setting: NodeSettings<S>,
@@ -87,6 +89,7 @@ impl<S: Suite> World<S> {
     where
         S: QuorumSuite,
     {
+        let started = measure::now();
         let mut founder = Founder::new(plan).await?;
         let swarm = plan.drones + plan.newcomers();
         let event_log = Arc::new(EventLog::new(swarm as usize + 1));
@@ -154,6 +157,7 @@ impl<S: Suite> World<S> {
             sent_before: 0,
             kgcs,
             ibe_authority,
+            started,
             generation: founder.generation,
         };
         world.await_leader().await?;

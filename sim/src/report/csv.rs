@@ -22,6 +22,13 @@ pub(super) fn latencies(report: &RunReport) -> String {
     csv(["operation", "drone", "seconds"].map(String::from), rows)
 }
 
+/// One line per sample of the resident memory.
+pub(super) fn memory(report: &RunReport) -> String {
+    let rows = report.memory.iter();
+    let rows = rows.map(|(at, bytes)| [format!("{:.3}", at.as_secs_f64()), bytes.to_string()]);
+    csv(["seconds", "bytes"].map(String::from), rows)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -31,8 +38,8 @@ mod tests {
     fn operations_leave_empty_what_does_not_apply() {
         let text = operations(&sample());
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines[1], "enrol,enrol,2,,0.002,0.004,0.004,0.005,,0,,,,,,,");
-        assert_eq!(lines[2], "form group,form group,2,0.0015,0.02,1.4,1.4,1.5,12345,1,,,,,,,");
+        assert_eq!(lines[1], "enrol,enrol,2,,0.002,0.004,0.004,0.0,0.005,,0,,,,,,,");
+        assert_eq!(lines[2], "form group,form group,2,0.0015,0.02,1.4,1.4,0.0,1.5,12345,1,,,,,,,");
         assert_eq!(lines.len(), 3);
     }
 

@@ -13,6 +13,7 @@ use crate::plan::Plan;
 #[derive(Serialize)]
 struct Summary<'a> {
     version: &'static str,
+    command: &'a str,
     started: String,
     plan: &'a Plan,
     machine: &'a Machine,
@@ -34,6 +35,7 @@ struct Summary<'a> {
 pub(super) fn render(report: &RunReport) -> String {
     let summary = Summary {
         version: env!("CARGO_PKG_VERSION"),
+        command: &report.command,
         started: humantime::format_rfc3339_seconds(report.started).to_string(),
         plan: &report.plan,
         machine: &report.machine,

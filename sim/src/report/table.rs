@@ -61,11 +61,11 @@ fn row(operation: &Operation) -> Vec<String> {
     ]
 }
 
-fn title(report: &RunReport) -> String {
+pub(super) fn title(report: &RunReport) -> String {
     let plan = &report.plan;
     let mut title = format!("{} drones ", plan.drones);
     let _ = match (plan.world, &plan.radio, &plan.depot) {
-        (WorldKind::Live, _, _) => write!(title, "over {}", value_name(&plan.transport)),
+        (WorldKind::Live, _, _) => write!(title, "over {}", plan.transport.name()),
         (WorldKind::Virtual, None, _) => write!(title, "in virtual time"),
         (WorldKind::Virtual, Some(radio), None) => write!(title, "in virtual time over {radio}"),
         (WorldKind::Virtual, Some(radio), Some(depot)) => {
@@ -78,10 +78,6 @@ fn title(report: &RunReport) -> String {
         let _ = write!(title, ", any {} of {} KGCs", plan.threshold, plan.kgcs);
     }
     title
-}
-
-fn value_name(value: &impl clap::ValueEnum) -> String {
-    value.to_possible_value().map_or_else(String::new, |name| name.get_name().to_string())
 }
 
 fn footer(report: &RunReport) -> String {

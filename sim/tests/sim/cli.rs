@@ -44,6 +44,10 @@ fn nonsense_is_a_usage_error() {
         &["--strict-paper"],
         &["fly"],
         &["-n", "3", "run"],
+        &["scale", "-n", "0,x"],
+        &["scale", "-n", "10,60000"],
+        &["scale", "--strategy", "flat,forest"],
+        &["run", "--open", "--no-results"],
     ] {
         assert!(refusal(words).contains("error"), "{words:?}");
     }
@@ -90,6 +94,70 @@ fn run_prints_a_table_and_writes_its_results() {
 
 fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+#[test]
+fn report_of_a_run_is_one_page_that_fetches_nothing() {
+    let results = tempfile::tempdir().unwrap();
+    let output = sim(&["-n", "5", "--messages", "2", "--results", results.path().to_str().unwrap()]);
+    assert!(output.status.success(), "{output:?}");
+    let table = text(&output.stdout);
+    let path = table.lines().find_map(|line| line.strip_prefix("Report: ")).unwrap();
+    let page = read(Path::new(path));
+    for shown in ["Time line", "Latencies", "Costs", "Memory", "form group", "sim -n 5 --messages 2"] {
+        assert!(page.contains(shown), "{shown}");
+    }
+    assert!(!page.contains("<script") && !page.contains("src="));
+    assert!(read(&Path::new(path).with_file_name("memory.csv")).lines().count() > 2);
+}
+
+#[test]
+fn open_starts_the_browser_with_the_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let (browser, opened) = (folder.path().join("xdg-open"), folder.path().join("opened"));
+    std::fs::write(&browser, format!("#!/bin/sh\necho \"$1\" > '{}'\n", opened.display())).unwrap();
+    std::fs::set_permissions(&browser, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
+    let output = Command::new(env!("CARGO_BIN_EXE_sim"))
+        .args(["-n", "2", "--messages", "0", "--no-restart-leader", "--open", "--results"])
+        .arg(folder.path().join("results"))
+        .env("PATH", path)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    // The browser is a process of its own.
+    let page = (0..100).find_map(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        std::fs::read_to_string(&opened).ok().filter(|page| page.ends_with('\n'))
+    });
+    assert!(read(Path::new(page.unwrap().trim())).contains("Time line"));
+}
+
+#[test]
+fn scale_fits_the_growth_of_groups_of_several_sizes() {
+    let results = tempfile::tempdir().unwrap();
+    let output = sim(&["scale", "-n", "3,6,12", "--results", results.path().to_str().unwrap()]);
+    assert!(output.status.success(), "{output:?}");
+    let table = text(&output.stdout);
+    assert!(table.contains("Growth as a·nᵇ") && table.contains("exponent"), "{table}");
+    let path = table.lines().find_map(|line| line.strip_prefix("Report: ")).unwrap();
+    let figures = read(&Path::new(path).with_file_name("figures.csv"));
+    assert_eq!(figures.lines().count(), 1 + 6, "{figures}");
+    for file in ["fits.csv", "rekey-cpu-seconds.svg", "report.json", "report.html"] {
+        assert!(!read(&Path::new(path).with_file_name(file)).is_empty(), "{file}");
+    }
+}
+
+#[test]
+fn results_that_cannot_be_written_are_refused_before_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    for words in [&["run", "-n", "5000"][..], &["scale"]] {
+        let output = sim(&[words, &["--results", file.to_str().unwrap()]].concat());
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert!(text(&output.stderr).contains(file.to_str().unwrap()), "{output:?}");
+    }
 }
 
 #[test]

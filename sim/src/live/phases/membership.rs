@@ -29,6 +29,7 @@ impl<S: Suite> Run<'_, S> {
         self.checker.after(Phase::Enrol.name());
         let operation = Operation {
             cpu: Some(measure::process_cpu().saturating_sub(mark.cpu)),
+            began: self.since_start(mark.at),
             ..Operation::new(Phase::Enrol, all.len(), took)
         };
         self.operations.push(operation.with_latencies(mark.latencies(&reached.drones)));

@@ -33,7 +33,9 @@ impl<S: Suite> Run<'_, S> {
         }
         drop(step);
         for (who, costs) in [("leader", by_leader), ("drones", by_drones)] {
+            let began = costs.began.map_or(Duration::ZERO, |at| self.since_start(at));
             if let Some(operation) = costs.operation(who, self.members.len()) {
+                let operation = Operation { began, ..operation };
                 self.operations.push(operation);
             }
         }
@@ -90,6 +92,8 @@ impl<S: Suite> Run<'_, S> {
 /// Costs of several messages together.
 #[derive(Default)]
 pub(super) struct MessageCosts {
+    /// When the first was sent.
+    began: Option<std::time::Instant>,
     messages: u32,
     leader_cpu: Duration,
     leader_bytes: u64,
@@ -101,6 +105,7 @@ pub(super) struct MessageCosts {
 
 impl MessageCosts {
     fn add(&mut self, now: &Mark, mark: &Mark, took: Duration, received: &[(u32, std::time::Instant)]) {
+        self.began.get_or_insert(mark.at);
         self.messages += 1;
         self.leader_cpu += now.leader_cpu.saturating_sub(mark.leader_cpu);
         self.leader_bytes += now.leader_bytes.saturating_sub(mark.leader_bytes);

@@ -27,6 +27,8 @@ pub struct Operation {
     pub leader_bytes: Option<u64>,
     /// Epochs made.
     pub epochs: usize,
+    /// Time from the beginning of the run to that of the operation, in the world's time.
+    pub began: Duration,
     /// Time from its beginning to its end, in the world's time.
     pub took: Duration,
     /// Times from its beginning until each drone had its result, in the world's time.
@@ -54,6 +56,7 @@ impl Operation {
             leader_cpu: None,
             leader_bytes: None,
             epochs: 0,
+            began: Duration::ZERO,
             took,
             to_all: None,
             latencies: Vec::new(),

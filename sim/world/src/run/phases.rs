@@ -154,6 +154,7 @@ impl<'a, S: Suite> Phases<'a, S> {
             detail: detail.into(),
             leader_cpu: Some(self.world.leader_cpu().saturating_sub(mark.leader)),
             epochs: self.arrivals.made - mark.made,
+            began: mark.at,
             to_all: self.arrivals.percentiles(drones.iter().copied(), mark.at),
             messages: Some(traffic.sent - mark.traffic.sent),
             bytes: Some(traffic.bytes - mark.traffic.bytes),

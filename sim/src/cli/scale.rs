@@ -1,0 +1,84 @@
+//! `sim scale`: measures re-keys of groups of several sizes, and fits their growth.
+
+use clap::Args;
+use quiver_ainq::{StrategyKind, SuiteKind};
+use quiver_report::{Making, OutputArgs, complain, make_room, open};
+
+use crate::plan::{MAX_DRONES, TransportKind};
+use crate::report::{Outcome, PAGE};
+use crate::scale::ScalePlan;
+use crate::{Result, logging, measure};
+
+const EXAMPLES: &str = "\
+Examples:
+  sim scale                                    100 to 3,000 drones, flat and tree, over the memory transport
+  sim scale -n 100,300,1000,3000,10000 --strategy flat,tree --transport memory,tcp
+  sim scale -n 50,100,200 --open               look at the report when it is there
+
+Writes a CSV per table, an SVG per drawing, report.json and report.html.
+
+Exit codes:
+  0  every invariant held at every drone of every run
+  1  one did not, or a run could not be carried out
+  2  wrong usage";
+
+#[derive(Clone, Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct ScaleArgs {
+    /// Sizes of the groups
+    #[arg(
+        short = 'n',
+        long,
+        value_name = "N,…",
+        value_delimiter = ',',
+        default_values_t = [100, 300, 1000, 3000],
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_DRONES))
+    )]
+    drones: Vec<u32>,
+    /// Re-key strategies of the leaders
+    #[arg(long, value_name = "STRATEGY,…", value_delimiter = ',', default_values_t = StrategyKind::ALL)]
+    strategy: Vec<StrategyKind>,
+    /// Networks between the drones
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [TransportKind::Memory])]
+    transport: Vec<TransportKind>,
+    /// Group the cryptography computes in: ristretto255 or bls12-381-g1
+    #[arg(long, value_name = "SUITE", default_value_t)]
+    suite: SuiteKind,
+    /// Whence all keys and choices come
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Open the report in a browser when the runs are over
+    #[arg(long, conflicts_with = "no_results")]
+    open: bool,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// Carries out the runs, prints and writes their report.
+pub(super) fn scale(args: &ScaleArgs) -> Result<Outcome> {
+    let plan = ScalePlan {
+        drones: args.drones.clone(),
+        strategies: args.strategy.clone(),
+        transports: args.transport.clone(),
+        suite: args.suite,
+        seed: args.seed,
+    };
+    args.output.folder().map_or(Ok(()), make_room)?;
+    let progress = args.output.progress();
+    logging::start(&progress)?;
+    let date = measure::wall_clock();
+    let runs = plan.run(&progress)?;
+    let version = env!("CARGO_PKG_VERSION").into();
+    let report = runs.report(Making { date, version, command: measure::command_line() });
+    let folder = args.output.folder().map(|results| report.write_under(results)).transpose()?;
+    let page = folder.map(|folder| folder.join(PAGE));
+    let written = page.as_ref().map_or_else(String::new, |page| format!("\nReport: {}", page.display()));
+    args.output.print(|| report.json(), || report.terminal() + &written);
+    if let Some(page) = page.filter(|_| args.open) {
+        open(&page)?;
+    }
+    if runs.outcome() == Outcome::Failed {
+        complain(&runs.failures());
+    }
+    Ok(runs.outcome())
+}
