@@ -250,8 +250,8 @@ impl ScaleRuns {
             Column::text("quantity", "quantity"),
             Column::text("strategy", "strategy"),
             Column::text("transport", "transport"),
-            Column::new("exponent", "exponent b", Unit::Count).strong(),
-            Column::new("r_squared", "R²", Unit::Count),
+            Column::new("exponent", "exponent b", Unit::Number).strong(),
+            Column::new("r_squared", "R²", Unit::Number),
         ];
         let mut table = Table::new("fits", "Growth as a·nᵇ", columns);
         for quantity in &QUANTITIES {

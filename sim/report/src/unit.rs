@@ -18,6 +18,8 @@ pub enum Unit {
     Bytes,
     /// Ratio.
     Times,
+    /// A number that need not be whole.
+    Number,
 }
 
 impl Unit {
@@ -26,6 +28,7 @@ impl Unit {
     pub fn show(self, value: f64) -> String {
         match self {
             Self::Text | Self::Count => count(value),
+            Self::Number => digits(value),
             Self::Times => format!("{} ×", digits(value)),
             Self::Seconds | Self::Bytes => {
                 let (factor, name) = self.scale_of(value);
@@ -65,7 +68,7 @@ impl Unit {
             Self::Seconds => &[(1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")],
             Self::Bytes => &[(1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")],
             Self::Times => &[(1.0, "×")],
-            Self::Text | Self::Count => &[(1e6, "M"), (1e3, "k"), (1.0, "")],
+            Self::Text | Self::Count | Self::Number => &[(1e6, "M"), (1e3, "k"), (1.0, "")],
         };
         let smallest = scales[scales.len() - 1];
         // A value that rounds to 1000 takes the next unit.
@@ -138,6 +141,7 @@ mod tests {
         assert_eq!(Unit::Bytes.show(999.0), "999 B");
         assert_eq!(Unit::Count.show(1_000_000.0), "1,000,000");
         assert_eq!(Unit::Count.show(12.0), "12");
+        assert_eq!(Unit::Number.show(0.974), "0.974");
         assert_eq!(Unit::Times.show(1154.4), "1,150 ×");
         assert_eq!(Unit::Times.show(999.9), "1,000 ×");
         assert_eq!(Unit::Times.show(0.5), "0.500 ×");

@@ -10,8 +10,8 @@ use quiver_world::run::Operation;
 use super::{Outcome, RunReport, table};
 use crate::plan::WorldKind;
 
-/// Points of a curve of latencies: one per percent.
-const PERCENTILES: usize = 100;
+/// Points of a curve.
+const POINTS: usize = 40;
 
 pub(super) fn report(run: &RunReport) -> Report {
     let mut files: Vec<String> = ["summary.json", "operations.csv", "memory.csv"].map(String::from).into();
@@ -140,11 +140,11 @@ fn latencies(run: &RunReport) -> Option<Experiment> {
     })
 }
 
-/// A point per percentile: time, percent of the drones that had the result by then.
+/// At most [`POINTS`]: time, percent of the drones that had the result by then.
 fn distribution(latencies: &[(u32, Duration)]) -> Vec<(f64, f64)> {
     let mut sorted: Vec<f64> = latencies.iter().map(|(_, latency)| latency.as_secs_f64()).collect();
     sorted.sort_unstable_by(f64::total_cmp);
-    let steps = PERCENTILES.min(sorted.len());
+    let steps = POINTS.min(sorted.len());
     (1..=steps)
         .filter_map(|step| {
             let rank = (sorted.len() * step).div_ceil(steps);
@@ -202,7 +202,7 @@ fn memory(run: &RunReport) -> Option<Experiment> {
     #[expect(clippy::cast_precision_loss, reason = "a drawing is not that exact")]
     let point = |(at, bytes): &(Duration, u64)| (at.as_secs_f64(), *bytes as f64);
     // As many points as can be told apart.
-    let step = run.memory.len().div_ceil(PERCENTILES).max(1);
+    let step = run.memory.len().div_ceil(POINTS).max(1);
     let points: Vec<(f64, f64)> = run.memory.iter().step_by(step).map(point).collect();
     let series = vec![Series::new("resident memory", Ink::Tree, points)];
     let axes = (Axis::linear("time since the start", Unit::Seconds), Axis::linear("memory", Unit::Bytes));
@@ -259,8 +259,8 @@ mod tests {
         let latencies: Vec<(u32, Duration)> =
             (0..1000).map(|drone| (drone, Duration::from_millis(u64::from(1000 - drone)))).collect();
         let points = distribution(&latencies);
-        assert_eq!(points.len(), PERCENTILES);
-        assert_eq!((points[0], points[99]), ((0.01, 1.0), (1.0, 100.0)));
+        assert_eq!(points.len(), POINTS);
+        assert_eq!((points[0], points[POINTS - 1]), ((0.025, 2.5), (1.0, 100.0)));
         assert_eq!(distribution(&latencies[..1]), [(1.0, 100.0)]);
         assert!(distribution(&[]).is_empty());
     }
