@@ -5,19 +5,17 @@ use std::time::Duration;
 
 use quiver_ainq::{
     Bls12381G1, Deployment, DroneKeypair, EnrolmentRequest, IssuedToken, MasterSecret, OperatorSecretKey,
-    PendingEnrolment, Ristretto255, Role, SealedReply, Suite, TokenGrant,
+    PendingEnrolment, Ristretto255, Role, SealedReply, Suite,
 };
 use quiver_machine::{Input, Machine, Now, Peer, Via};
-use quiver_testbed::Outputs;
-pub use quiver_testbed::name;
+use quiver_testbed::{Outputs, token_grant};
+pub use quiver_testbed::{EPOCH_START as START, name};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use crate::decoders::seeds::Honest;
 use crate::decoders::tree::Tree;
 
-/// 2027-01-01, in seconds since 1970.
-pub const START: u64 = 1_798_761_600;
 /// The group of the scene.
 pub const GROUP: &str = "alpha";
 
@@ -124,13 +122,7 @@ impl<S: Suite> Scene<S> {
     /// Never: the grant is well-formed.
     pub fn token(&self, holder: &str, role: Role) -> IssuedToken<S> {
         let seed = holder.bytes().fold(7, |seed: u64, byte| seed.wrapping_mul(31).wrapping_add(byte.into()));
-        let grant = TokenGrant {
-            name: name(holder),
-            role,
-            groups: vec![name(GROUP)],
-            not_after: START + 10_000_000,
-            expiry: START + 1_000_000,
-        };
+        let grant = token_grant(holder, role, GROUP);
         self.operator.issue(&self.deployment, grant, &mut rng(seed)).expect("a well-formed grant")
     }
 

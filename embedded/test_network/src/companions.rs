@@ -5,8 +5,9 @@ use quiver_enrolment::{KgcCommand, Kgcs};
 use quiver_group::edge::EdgeTiming;
 use quiver_group::{Edge, EdgeConfig};
 use quiver_machine::Route;
+use quiver_testbed::token_grant;
 
-use crate::{GROUP, Node, S, TestNetwork, grant, name};
+use crate::{GROUP, Node, S, TestNetwork, name};
 
 impl TestNetwork {
     /// There are so many more drones, which begin to enrol.
@@ -15,7 +16,7 @@ impl TestNetwork {
     /// If the machines refuse their configuration.
     pub fn add_companions(&mut self, count: usize) {
         for index in self.serials.len()..self.serials.len() + count {
-            let grant = grant(&format!("companion-{index}"), Role::Edge);
+            let grant = token_grant(&format!("companion-{index}"), Role::Edge, GROUP);
             let token = self.operator.issue(&self.deployment, grant, &mut self.rng).unwrap();
             self.serials.push(token.token.statement.identity().serial);
             let config = EdgeConfig {

@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use quiver_ainq::{
     Deployment, IssuedToken, MasterSecret, OperatorSecretKey, Revoked, Ristretto255, Role, StrategyKind,
-    TokenGrant,
 };
 use quiver_crypto::Secret;
 use quiver_enrolment::{Kgc, KgcCommand, KgcConfig, KgcEvent, Kgcs};
@@ -23,7 +22,7 @@ use quiver_group::{Leader, LeaderCommand, LeaderConfig, LeaderEvent};
 use quiver_link::{GatewayEndpoint, Limits, LineDecoder, Report, Wants};
 use quiver_machine::Route;
 pub use quiver_testbed::{EPOCH_START, name};
-use quiver_testbed::{Net, NodeSet, Partition, Puppet};
+use quiver_testbed::{Net, NodeSet, Partition, Puppet, token_grant};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -85,7 +84,7 @@ impl TestNetwork {
             revocation_validity: 86_400,
         };
         let role = Role::Leader { group: name(GROUP), ordinal: 0 };
-        let token = operator.issue(&deployment, grant("leader", role), &mut rng).unwrap();
+        let token = operator.issue(&deployment, token_grant("leader", role, GROUP), &mut rng).unwrap();
         let leader = leader_config(&deployment, Some(token), strategy, timing);
         let mut net = Net::new(seed);
         net.recording = false;
@@ -118,7 +117,10 @@ impl TestNetwork {
     /// If it is no name.
     #[must_use]
     pub fn provisioning(&mut self, drone: &str) -> Provisioning<S> {
-        let token = self.operator.issue(&self.deployment, grant(drone, Role::Edge), &mut self.rng).unwrap();
+        let token = self
+            .operator
+            .issue(&self.deployment, token_grant(drone, Role::Edge, GROUP), &mut self.rng)
+            .unwrap();
         Provisioning {
             deployment: self.deployment.clone(),
             kgcs: vec![1],
@@ -239,9 +241,4 @@ fn leader_config(
         strategy,
         timing,
     }
-}
-
-fn grant(drone: &str, role: Role) -> TokenGrant {
-    let (not_after, expiry) = (EPOCH_START + 10_000_000, EPOCH_START + 1_000_000);
-    TokenGrant { name: name(drone), role, groups: vec![name(GROUP)], not_after, expiry }
 }

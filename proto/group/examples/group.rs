@@ -16,7 +16,7 @@ use quiver_group::edge::EdgeTiming;
 use quiver_group::leader::LeaderTiming;
 use quiver_group::{Edge, EdgeCommand, EdgeConfig, EdgeEvent, Leader, LeaderCommand, LeaderConfig, Source};
 use quiver_machine::Route;
-use quiver_testbed::{EPOCH_START, Net};
+use quiver_testbed::{EPOCH_START, Net, matching};
 use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -96,10 +96,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         status.epoch, status.members, status.acknowledged
     );
     assert_eq!((status.members, status.acknowledged), (2, 2));
-    let received = net.node::<Edge<S>>("edge-2").events.iter().find_map(|event| match event {
-        EdgeEvent::Message { data, source, .. } => Some((data, source)),
-        _ => None,
-    });
+    let received = net
+        .node::<Edge<S>>("edge-2")
+        .events
+        .iter()
+        .find_map(matching!(EdgeEvent::Message { data, source, .. } => (data, source)));
     let (data, source) = received.ok_or("edge-2 received nothing")?;
     println!("edge-2 received {:?} from {source:?}", String::from_utf8_lossy(data));
     assert_eq!(data.as_slice(), b"hello");

@@ -271,13 +271,15 @@ fn deliveries() -> Vec<(&'static str, Message<S>)> {
     ]
 }
 
+fn check_refused(deployment: &Deployment<S>, message: &Message<S>, field: &'static str) {
+    let error = Message::<S>::decode(deployment, &message.encode(deployment)).unwrap_err();
+    assert_eq!(error, MessageError::Invalid(field));
+}
+
 #[test]
 fn release_messages_out_of_bounds_are_refused() {
     let (deployment, _) = messages();
-    let check = |message: Message<S>, field| {
-        let error = Message::<S>::decode(&deployment, &message.encode(&deployment)).unwrap_err();
-        assert_eq!(error, MessageError::Invalid(field));
-    };
+    let check = |message: Message<S>, field| check_refused(&deployment, &message, field);
     let challenge = |kgc, version| {
         let offer = m::DeliveryOffer::KeyShares { kgc, master: [3; 32], version };
         Message::DeliveryChallenge(m::DeliveryChallenge { nonce: [1; 16], cookie: [2; 40], offer })
@@ -317,10 +319,7 @@ fn with_a_gate(leader: &DronePublicKey<S>, signature: Signature<S>) -> Vec<(&'st
 #[test]
 fn admission_messages_out_of_bounds_are_refused() {
     let (deployment, all) = messages();
-    let check = |message: Message<S>, field| {
-        let error = Message::<S>::decode(&deployment, &message.encode(&deployment)).unwrap_err();
-        assert_eq!(error, MessageError::Invalid(field));
-    };
+    let check = |message: Message<S>, field| check_refused(&deployment, &message, field);
     let (nonce, cookie) = ([1; 16], [2; 40]);
     let challenge = all.iter().find_map(|(_, message)| match message {
         Message::AdmissionChallenge(challenge) => Some(challenge.clone()),
@@ -360,10 +359,7 @@ fn with_a_quorum() -> Vec<(&'static str, Message<S>)> {
 #[test]
 fn messages_of_a_quorum_out_of_bounds_are_refused() {
     let (deployment, _) = messages();
-    let check = |message: Message<S>, field| {
-        let error = Message::<S>::decode(&deployment, &message.encode(&deployment)).unwrap_err();
-        assert_eq!(error, MessageError::Invalid(field));
-    };
+    let check = |message: Message<S>, field| check_refused(&deployment, &message, field);
     let good = m::EnrolCommitment {
         request_digest: [4; 32],
         kgc: 1,
@@ -396,10 +392,7 @@ fn messages_of_a_quorum_out_of_bounds_are_refused() {
 #[test]
 fn attribute_messages_out_of_bounds_are_refused() {
     let (deployment, _) = messages();
-    let check = |message: Message<S>, field| {
-        let error = Message::<S>::decode(&deployment, &message.encode(&deployment)).unwrap_err();
-        assert_eq!(error, MessageError::Invalid(field));
-    };
+    let check = |message: Message<S>, field| check_refused(&deployment, &message, field);
     let challenge = |authorities| {
         let offer = m::DeliveryOffer::AttributeKeys { authorities };
         Message::DeliveryChallenge(m::DeliveryChallenge { nonce: [1; 16], cookie: [2; 40], offer })

@@ -27,7 +27,7 @@ mod outputs;
 mod puppet;
 mod rng;
 
-pub use self::credentials::{issue_keypair, name};
+pub use self::credentials::{copy_token, issue_keypair, name, token_grant};
 pub use self::disk::{Disk, DiskState, Keep};
 pub use self::driver::{DrainEnd, OutputSink, drain};
 pub use self::event_queue::{EventQueue, QueuedEvent};
@@ -40,3 +40,34 @@ pub use self::rng::{ActiveRng, CompactRng, below, unit};
 
 /// 2027-01-01 in seconds since 1970: when virtual time is zero.
 pub const EPOCH_START: u64 = 1_798_761_600;
+
+/// Makes the closure for `filter_map` that keeps what matches a pattern: `matching!(Left(drone) => drone)`.
+#[macro_export]
+macro_rules! matching {
+    ($pattern:pat $(if $condition:expr)? => $value:expr) => {
+        |item| match item {
+            $pattern $(if $condition)? => Some($value),
+            _ => None,
+        }
+    };
+}
+
+/// Lets a test's world be used as the [`Net`] in its field `net`.
+#[macro_export]
+macro_rules! deref_to_net {
+    ($world:ident $(<$suite:ident: $bound:path>)?, $node:ty) => {
+        impl $(<$suite: $bound>)? ::core::ops::Deref for $world $(<$suite>)? {
+            type Target = $crate::Net<$node>;
+
+            fn deref(&self) -> &Self::Target {
+                &self.net
+            }
+        }
+
+        impl $(<$suite: $bound>)? ::core::ops::DerefMut for $world $(<$suite>)? {
+            fn deref_mut(&mut self) -> &mut Self::Target {
+                &mut self.net
+            }
+        }
+    };
+}

@@ -8,7 +8,7 @@ use quiver_report::{Report, Value};
 
 #[path = "quick_run/watched.rs"]
 mod watched;
-use watched::{Watch, is_whole_and_readable, making, table};
+use watched::{Watch, making, quick_run, table};
 
 #[global_allocator]
 static HEAP: PeakMemAlloc<System> = PeakMemAlloc::system();
@@ -19,9 +19,7 @@ fn quick(watch: &mut Watch) -> Report {
 
 #[test]
 fn quick_run_measures_everything_and_writes_a_readable_report() {
-    let mut watch = Watch::default();
-    let report = quick(&mut watch);
-    is_whole_and_readable(&report, &watch);
+    let report = quick_run(quick);
     every_published_figure_stands_beside_ours(&report);
     memory_and_sizes_grow_as_they_must(&report);
     broken_scheme_is_called_broken(&report);

@@ -5,13 +5,11 @@ use quiver_report::{Report, Value};
 
 #[path = "quick_run/watched.rs"]
 mod watched;
-use watched::{Watch, is_whole_and_readable, making, table};
+use watched::{making, quick_run, table};
 
 #[test]
 fn quick_run_measures_everything_and_writes_a_readable_report() {
-    let mut watch = Watch::default();
-    let report = reproduce(&Plan::quick(), making(), &mut watch).unwrap();
-    is_whole_and_readable(&report, &watch);
+    let report = quick_run(|watch| reproduce(&Plan::quick(), making(), watch).unwrap());
     every_published_step_stands_beside_ours(&report);
     growth_has_every_size_and_bytes_follow_from_it(&report);
     rates_are_gates_over_seconds(&report);

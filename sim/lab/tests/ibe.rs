@@ -5,13 +5,11 @@ use quiver_report::Report;
 
 #[path = "quick_run/watched.rs"]
 mod watched;
-use watched::{Watch, is_whole_and_readable, making, table};
+use watched::{making, quick_run, table};
 
 #[test]
 fn quick_run_measures_everything_and_writes_a_readable_report() {
-    let mut watch = Watch::default();
-    let report = reproduce(&Plan::quick(), making(), &mut watch).unwrap();
-    is_whole_and_readable(&report, &watch);
+    let report = quick_run(|watch| reproduce(&Plan::quick(), making(), watch).unwrap());
     every_published_figure_stands_beside_ours(&report);
     insecure_setup_is_called_insecure(&report);
     assert_eq!(report.highlights.len(), 6);

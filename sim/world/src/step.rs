@@ -9,7 +9,7 @@ use quiver_enrolment::KgcEvent;
 use quiver_envelope::EnvelopeEvent;
 use quiver_group::{EdgeEvent, LeaderEvent};
 use quiver_machine::{Destination, Either, Machine, Misdeed, Peer};
-use quiver_testbed::{Disk, Keep, OutputSink};
+use quiver_testbed::{Disk, Keep, OutputSink, matching};
 use sha2::{Digest, Sha256};
 
 use crate::NodeId;
@@ -123,10 +123,7 @@ pub struct Step {
 impl Step {
     /// The events of the step.
     pub fn events(&self) -> impl Iterator<Item = &NodeEvent> {
-        self.effects.iter().filter_map(|effect| match effect {
-            Effect::Reported(event) => Some(&**event),
-            _ => None,
-        })
+        self.effects.iter().filter_map(matching!(Effect::Reported(event) => &**event))
     }
 }
 

@@ -10,6 +10,8 @@ use quiver_group::{EdgeCommand, EdgeEvent, LeaderCommand, LeaderEvent, Source};
 use quiver_machine::Reason;
 use quiver_message::Message;
 
+use quiver_testbed::matching;
+
 use crate::swarm::Swarm;
 use crate::world::{Node, Packet, S, name};
 
@@ -106,12 +108,9 @@ fn member_without_a_name_hears_and_speaks_but_signs_nothing() {
     );
     let heard = |drone: usize| {
         let events = swarm.events_of(drone).iter();
-        let messages = events.filter_map(|event| match event {
-            AnonymousEvent::Edge(EdgeEvent::Message { data, source, .. }) => {
-                Some((data.to_vec(), source.clone()))
-            }
-            _ => None,
-        });
+        let messages = events.filter_map(matching!(
+            AnonymousEvent::Edge(EdgeEvent::Message { data, source, .. }) => (data.to_vec(), source.clone())
+        ));
         messages.collect::<Vec<_>>()
     };
     let slot = swarm.drone(one).status().slot.unwrap();

@@ -18,7 +18,7 @@ use quiver_group::edge::EdgeTiming;
 use quiver_group::leader::LeaderTiming;
 use quiver_group::{Edge, EdgeCommand, EdgeConfig, Leader, LeaderConfig, LeaderEvent, LeaderRecord};
 use quiver_machine::{Finished, Input, Job, Machine, Now, Output, Route};
-use quiver_testbed::Stimulus;
+use quiver_testbed::{Stimulus, matching};
 use rand_chacha::rand_core::CryptoRngCore;
 
 use crate::world::{MOST, Node, PERIOD, Packet, S, START, World, name};
@@ -325,10 +325,7 @@ impl Swarm {
 
     /// The ending of a drone's machine, if it ended.
     pub(crate) fn ending(&self, drone: usize) -> Option<&Ending> {
-        self.events_of(drone).iter().rev().find_map(|event| match event {
-            AnonymousEvent::Ended(why) => Some(why),
-            _ => None,
-        })
+        self.events_of(drone).iter().rev().find_map(matching!(AnonymousEvent::Ended(why) => why))
     }
 
     /// Messages of a drone to the leader, by connection.

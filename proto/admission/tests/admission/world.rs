@@ -1,6 +1,5 @@
 //! A deployment on the testbed, with a certification authority, gates of leaders, and drones that apply.
 
-use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use quiver_abke::exchange::Session;
@@ -18,7 +17,7 @@ use quiver_garble::policy::Schema;
 use quiver_machine::{Route, Via};
 use quiver_message::Message;
 pub(crate) use quiver_testbed::name;
-use quiver_testbed::{Net, Puppet, Stimulus, issue_keypair};
+use quiver_testbed::{Net, Puppet, Stimulus, deref_to_net, issue_keypair};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -56,19 +55,7 @@ pub(crate) struct World {
     pub(crate) authority: VerifiedAuthority<S>,
 }
 
-impl Deref for World {
-    type Target = Net<Node>;
-
-    fn deref(&self) -> &Net<Node> {
-        &self.net
-    }
-}
-
-impl DerefMut for World {
-    fn deref_mut(&mut self) -> &mut Net<Node> {
-        &mut self.net
-    }
-}
+deref_to_net!(World, Node);
 
 /// Result of a run.
 pub(crate) struct Outcome {

@@ -59,8 +59,7 @@ fn drone_gets_its_fields_certified_for_the_period_and_anew_in_the_next() {
     let bytes = world.key(drone, "positions").unwrap().to_vec();
     assert_eq!(Certificate::period_of(&bytes), Ok(first.key().period()));
     // Within the period the same one, across restarts of both.
-    world.stop_centre();
-    world.start_centre();
+    world.restart_centre();
     world.restart_drone(drone);
     world.fetch(drone);
     assert_eq!((world.key(drone, "positions").unwrap(), world.issued()), (bytes.as_slice(), 1));

@@ -10,9 +10,7 @@ use crate::world::{INTERVAL, Node, World};
 fn no_key_leaves_before_its_record_is_durable() {
     let mut died_between = 0;
     for doom in 0..12 {
-        let mut world = World::new(1, &["orders"]);
-        let drone = world.add_drone();
-        world.grant("orders", drone, Some(b"scout"));
+        let (mut world, drone) = World::granted(1, b"scout");
         world.crash_after(Node::Centre, doom);
         world.dial(drone);
         world.run_for(Duration::from_secs(1));
@@ -63,9 +61,7 @@ fn drone_that_dies_while_it_fetches_gets_its_key_after_all() {
 
 #[test]
 fn centre_that_is_away_for_long_is_found_again() {
-    let mut world = World::new(3, &["orders"]);
-    let drone = world.add_drone();
-    world.grant("orders", drone, Some(b"scout"));
+    let (mut world, drone) = World::granted(3, b"scout");
     world.dial(drone);
     world.stop_centre();
     world.run_for(Duration::from_secs(10_000));

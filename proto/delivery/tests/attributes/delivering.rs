@@ -41,9 +41,7 @@ fn leaders_get_keys_like_anybody() {
 
 #[test]
 fn key_that_is_held_is_not_made_again() {
-    let mut world = World::new(3, &["orders"]);
-    let drone = world.add_drone();
-    world.grant("orders", drone, Some(b"scout"));
+    let (mut world, drone) = World::granted(3, b"scout");
     world.fetch(drone);
     let key = world.key(drone, "orders").unwrap().to_vec();
     world.fetch(drone);
@@ -58,9 +56,7 @@ fn key_that_is_held_is_not_made_again() {
 
 #[test]
 fn lost_key_is_made_anew_with_randomness_of_its_own() {
-    let mut world = World::new(4, &["orders"]);
-    let drone = world.add_drone();
-    world.grant("orders", drone, Some(b"scout"));
+    let (mut world, drone) = World::granted(4, b"scout");
     world.fetch(drone);
     let key = world.key(drone, "orders").unwrap().to_vec();
     world.lose_ring(drone);
@@ -73,9 +69,7 @@ fn lost_key_is_made_anew_with_randomness_of_its_own() {
 
 #[test]
 fn changed_grant_brings_another_key_and_a_withdrawn_one_takes_it() {
-    let mut world = World::new(5, &["orders"]);
-    let drone = world.add_drone();
-    world.grant("orders", drone, Some(b"scout"));
+    let (mut world, drone) = World::granted(5, b"scout");
     world.fetch(drone);
     world.grant("orders", drone, Some(b"scout and night"));
     world.run_for(INTERVAL);
@@ -92,9 +86,7 @@ fn changed_grant_brings_another_key_and_a_withdrawn_one_takes_it() {
 
 #[test]
 fn who_asks_too_often_waits() {
-    let mut world = World::new(6, &["orders"]);
-    let drone = world.add_drone();
-    world.grant("orders", drone, Some(b"scout"));
+    let (mut world, drone) = World::granted(6, b"scout");
     world.fetch(drone);
     let before = world.time();
     world.lose_ring(drone);
@@ -132,9 +124,7 @@ fn fetch_that_is_cut_off_goes_on_where_it_was() {
 
 #[test]
 fn grants_outlive_the_centre() {
-    let mut world = World::new(8, &["orders"]);
-    let drone = world.add_drone();
-    world.grant("orders", drone, Some(b"old"));
+    let (mut world, drone) = World::granted(8, b"old");
     world.grant("orders", drone, Some(b"new"));
     world.stop_centre();
     world.grants.reverse();
@@ -166,9 +156,7 @@ fn centre_that_starts_goes_by_the_newest_word_before_anybody_tells_it_more() {
 
 #[test]
 fn centre_that_forgot_a_grant_takes_no_key() {
-    let mut world = World::new(13, &["orders"]);
-    let drone = world.add_drone();
-    world.grant("orders", drone, Some(b"scout"));
+    let (mut world, drone) = World::granted(13, b"scout");
     world.fetch(drone);
     let key = world.key(drone, "orders").unwrap().to_vec();
     world.stop_centre();
@@ -188,9 +176,7 @@ fn centre_that_forgot_a_grant_takes_no_key() {
 
 #[test]
 fn registry_that_was_put_back_does_not_keep_a_drone_from_its_new_key() {
-    let mut world = World::new(11, &["orders"]);
-    let drone = world.add_drone();
-    world.grant("orders", drone, Some(b"old"));
+    let (mut world, drone) = World::granted(11, b"old");
     world.fetch(drone);
     // From a backup made before that grant: the next one gets its number again.
     world.stop_centre();

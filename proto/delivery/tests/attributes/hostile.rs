@@ -8,14 +8,16 @@ use quiver_enrolment::KgcEvent;
 use quiver_machine::{Either, Misdeed, Offence, Reason};
 use quiver_message::{DeliveryHello, DeliveryOffer, DeliveryRequest, Message, MessageError, Payload};
 
+use quiver_testbed::matching;
+
 use crate::world::{INTERVAL, Node, S, START, World, name};
 
 fn blamed_by_the_kgc(world: &World) -> Vec<Offence> {
-    let blamed = world.centre_events().iter().filter_map(|event| match event {
-        Either::Left(KgcEvent::Blamed { offence, .. }) => Some(offence.clone()),
-        _ => None,
-    });
-    blamed.collect()
+    world
+        .centre_events()
+        .iter()
+        .filter_map(matching!(Either::Left(KgcEvent::Blamed { offence, .. }) => offence.clone()))
+        .collect()
 }
 
 fn is_request(message: &Message<S>) -> bool {
@@ -54,8 +56,7 @@ fn revoked_and_expired_drones_get_nothing() {
         assert_eq!(world.key(drone, "orders"), None);
     }
     // Also after a restart, from the list that the KGC stored.
-    world.stop_centre();
-    world.start_centre();
+    world.restart_centre();
     world.fetch(revoked);
     assert_eq!(world.refusals(revoked).last(), Some(&Reason::Revoked));
     assert_eq!((world.made(), world.issued()), (0, 0));
@@ -73,10 +74,11 @@ fn recorded_request_is_good_for_nothing_elsewhere_or_later() {
     world.inject(Node::Drone(thief), Node::Centre, &request.bytes);
     world.run_for(Duration::from_millis(1));
     let refused = |world: &World| {
-        world.issuer_events().into_iter().rev().find_map(|event| match event {
-            IssuerEvent::Refused { reason, .. } => Some(*reason),
-            _ => None,
-        })
+        world
+            .issuer_events()
+            .into_iter()
+            .rev()
+            .find_map(matching!(IssuerEvent::Refused { reason, .. } => *reason))
     };
     assert_eq!(refused(&world), Some(Reason::BadCookie));
     // From the same connection, at once: made once more at the most, and not before the interval is over.
@@ -147,9 +149,7 @@ fn recorded_request_under_another_nonce_or_cookie_is_refused() {
 
 #[test]
 fn recorded_request_under_another_payload_is_nobodys() {
-    let mut world = World::new(15, &["orders"]);
-    let drone = world.add_drone();
-    world.grant("orders", drone, Some(b"scout"));
+    let (mut world, drone) = World::granted(15, b"scout");
     keep_requests_away(&mut world);
     world.dial(drone);
     world.run_for(Duration::from_millis(1));
@@ -191,12 +191,10 @@ fn request_in_another_drones_name_is_blamed_on_its_sender() {
     let (victim, thief) = (world.add_drone(), world.add_drone());
     world.grant("orders", victim, Some(b"scout"));
     let (own, theirs) = (world.public(thief).encode(), world.public(victim).encode());
-    let deployment = world.deployment.clone();
-    world.change_with(move |packet| {
-        if let Ok(Message::DeliveryRequest(mut request)) = Message::<S>::decode(&deployment, &packet.bytes) {
+    world.change_messages(move |message| {
+        if let Message::DeliveryRequest(request) = message {
             assert!(request.request.starts_with(&own));
             request.request.splice(..own.len(), theirs.iter().copied());
-            packet.bytes = Message::<S>::DeliveryRequest(request).encode(&deployment);
         }
     });
     world.dial(thief);
@@ -228,27 +226,18 @@ fn gateway_that_tampers_can_only_delay() {
 
 #[test]
 fn forged_refusals_and_challenges_take_nothing_away() {
-    let mut world = World::new(6, &["orders"]);
-    let drone = world.add_drone();
-    world.grant("orders", drone, Some(b"scout"));
+    let (mut world, drone) = World::granted(6, b"scout");
     world.fetch(drone);
     let key = world.key(drone, "orders").unwrap().to_vec();
-    let deployment = world.deployment.clone();
-    world.change_with(move |packet| {
-        match Message::<S>::decode(&deployment, &packet.bytes) {
-            Ok(Message::DeliveryReply(reply)) => {
-                let reference = reply.request_digest.to_vec();
-                let (reason, retry_after) = (Reason::Revoked, Duration::from_secs(1_000_000));
-                let refusal = quiver_message::Refusal { reason, reference, retry_after };
-                packet.bytes = Message::<S>::Refusal(refusal).encode(&deployment);
-            }
-            Ok(Message::DeliveryChallenge(mut challenge)) => {
-                // An authority without the KGC's statement.
-                offered(&mut challenge.offer).insert(0, [0; 32]);
-                packet.bytes = Message::<S>::DeliveryChallenge(challenge).encode(&deployment);
-            }
-            _ => {}
+    world.change_messages(|message| match message {
+        Message::DeliveryReply(reply) => {
+            let reference = reply.request_digest.to_vec();
+            let (reason, retry_after) = (Reason::Revoked, Duration::from_secs(1_000_000));
+            *message = Message::Refusal(quiver_message::Refusal { reason, reference, retry_after });
         }
+        // An authority without the KGC's statement.
+        Message::DeliveryChallenge(challenge) => offered(&mut challenge.offer).insert(0, [0; 32]),
+        _ => {}
     });
     world.fetch(drone);
     assert_eq!(world.refusals(drone), [Reason::UnknownAuthority, Reason::Revoked]);
@@ -267,13 +256,10 @@ fn list_that_leaves_an_authority_out_does_not_hide_a_withdrawal() {
     world.grant("orders", drone, Some(b"scout"));
     world.fetch(drone);
     world.grant("orders", drone, None);
-    let (deployment, left_out) = (world.deployment.clone(), *world.authorities[0].statement.fingerprint());
-    world.change_with(move |packet| {
-        if let Ok(Message::DeliveryChallenge(mut challenge)) =
-            Message::<S>::decode(&deployment, &packet.bytes)
-        {
+    let left_out = *world.authorities[0].statement.fingerprint();
+    world.change_messages(move |message| {
+        if let Message::DeliveryChallenge(challenge) = message {
             offered(&mut challenge.offer).retain(|authority| *authority != left_out);
-            packet.bytes = Message::<S>::DeliveryChallenge(challenge).encode(&deployment);
         }
     });
     world.fetch(drone);
@@ -283,16 +269,10 @@ fn list_that_leaves_an_authority_out_does_not_hide_a_withdrawal() {
 
 #[test]
 fn empty_list_confirms_nothing_to_a_drone_that_holds_nothing() {
-    let mut world = World::new(13, &["orders"]);
-    let drone = world.add_drone();
-    world.grant("orders", drone, Some(b"scout"));
-    let deployment = world.deployment.clone();
-    world.change_with(move |packet| {
-        if let Ok(Message::DeliveryChallenge(mut challenge)) =
-            Message::<S>::decode(&deployment, &packet.bytes)
-        {
+    let (mut world, drone) = World::granted(13, b"scout");
+    world.change_messages(|message| {
+        if let Message::DeliveryChallenge(challenge) = message {
             offered(&mut challenge.offer).clear();
-            packet.bytes = Message::<S>::DeliveryChallenge(challenge).encode(&deployment);
         }
     });
     world.fetch(drone);
@@ -307,11 +287,10 @@ fn statement_of_another_kgc_is_not_believed() {
     let mut world = World::new(7, &["orders"]);
     let other = World::new(8, &["orders"]);
     let drone = world.add_drone();
-    let (theirs, deployment) = (other.authorities[0].statement.bytes(), world.deployment.clone());
-    world.change_with(move |packet| {
-        if let Ok(Message::DeliveryReply(mut reply)) = Message::<S>::decode(&deployment, &packet.bytes) {
+    let theirs = other.authorities[0].statement.bytes();
+    world.change_messages(move |message| {
+        if let Message::DeliveryReply(reply) = message {
             reply.statement.clone_from(&theirs);
-            packet.bytes = Message::<S>::DeliveryReply(reply).encode(&deployment);
         }
     });
     world.dial(drone);
@@ -367,9 +346,7 @@ fn messages_of_another_deployment_and_garbage_are_blamed() {
 
 #[test]
 fn flood_buys_neither_keys_nor_memory() {
-    let mut world = World::new(10, &["orders"]);
-    let drone = world.add_drone();
-    world.grant("orders", drone, Some(b"scout"));
+    let (mut world, drone) = World::granted(10, b"scout");
     world.fetch(drone);
     let (request, _) = world.last(Node::Drone(drone), is_request);
     let (records, events) = (world.centre_records().len(), world.centre_events().len());
@@ -391,9 +368,7 @@ fn flood_buys_neither_keys_nor_memory() {
 
 #[test]
 fn every_corruption_of_a_request_is_refused() {
-    let mut world = World::new(11, &["orders"]);
-    let drone = world.add_drone();
-    world.grant("orders", drone, Some(b"scout"));
+    let (mut world, drone) = World::granted(11, b"scout");
     // The request never arrives, so that only corrupted ones do.
     keep_requests_away(&mut world);
     world.dial(drone);

@@ -45,8 +45,7 @@ fn happen(world: &mut World, happening: &Happening) {
         Happening::Withdraw(drone) => world.grant("orders", drone, None),
         Happening::Fetch(drone) => world.try_fetch(drone),
         Happening::RestartCentre => {
-            world.stop_centre();
-            world.start_centre();
+            world.restart_centre();
         }
         Happening::RestartDrone(drone) => world.restart_drone(drone),
         Happening::Doom(outputs) => world.crash_after(Node::Centre, outputs),

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -22,7 +21,7 @@ use quiver_delivery::{DeliveryServer, Standalone};
 use quiver_enrolment::{Kgc, KgcCommand, KgcConfig};
 use quiver_machine::{Either, Input, Machine, Now, Output, Reason, Route};
 use quiver_message::Message;
-use quiver_testbed::{Net, issue_keypair};
+use quiver_testbed::{Net, deref_to_net, issue_keypair, matching};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{CryptoRngCore, SeedableRng};
 
@@ -117,19 +116,7 @@ pub(crate) struct World {
     keypairs: Vec<(DronePublicKey<S>, Vec<u8>)>,
 }
 
-impl Deref for World {
-    type Target = Net<Node>;
-
-    fn deref(&self) -> &Net<Node> {
-        &self.net
-    }
-}
-
-impl DerefMut for World {
-    fn deref_mut(&mut self) -> &mut Net<Node> {
-        &mut self.net
-    }
-}
+deref_to_net!(World, Node);
 
 impl World {
     /// A centre with authorities of these names.
@@ -153,6 +140,14 @@ impl World {
         world.net.add::<KgcNode<S>>(Node::Centre, Vec::new());
         world.start_centre();
         world
+    }
+
+    /// A centre with the authority `orders`, and a drone to which it grants this.
+    pub(crate) fn granted(seed: u64, granted: &[u8]) -> (Self, usize) {
+        let mut world = Self::new(seed, &["orders"]);
+        let drone = world.add_drone();
+        world.grant("orders", drone, Some(granted));
+        (world, drone)
     }
 
     pub(crate) fn server(&mut self) -> AttributeServer<S> {
@@ -187,16 +182,13 @@ impl World {
         let statement = master.sign_authority(&self.deployment, statement, &mut self.rng).unwrap();
         let statement = statement.verify(&self.deployment).unwrap();
         self.authorities.push(Stored { statement, delivery });
-        self.stop_centre();
-        self.start_centre();
+        self.restart_centre();
     }
 
     /// Starts the KGC from its records.
     pub(crate) fn start_centre(&mut self) {
-        let records = self.centre_records().iter().filter_map(|record| match record {
-            Either::Left(record) => Some(record.clone()),
-            _ => None,
-        });
+        let records =
+            self.centre_records().iter().filter_map(matching!(Either::Left(record) => record.clone()));
         let records: Vec<_> = records.collect();
         let config = KgcConfig {
             deployment: self.deployment.clone(),
@@ -216,6 +208,11 @@ impl World {
 
     pub(crate) fn stop_centre(&mut self) {
         self.stop(Node::Centre);
+    }
+
+    pub(crate) fn restart_centre(&mut self) {
+        self.stop_centre();
+        self.start_centre();
     }
 
     pub(crate) fn order(&mut self, command: KgcNodeCommand) {
@@ -357,19 +354,25 @@ impl World {
 
     pub(crate) fn refusals(&self, drone: usize) -> Vec<Reason> {
         let events = self.drone_events(drone).iter();
-        let refusals = events.filter_map(|event| match event {
-            FetchEvent::Refused(reason) => Some(*reason),
-            _ => None,
-        });
-        refusals.collect()
+        events.filter_map(matching!(FetchEvent::Refused(reason) => *reason)).collect()
     }
 
     pub(crate) fn issuer_events(&self) -> Vec<&IssuerEvent> {
-        let events = self.centre_events().iter().filter_map(|event| match event {
-            Either::Right(Either::Left(event)) => Some(event),
-            _ => None,
+        self.centre_events()
+            .iter()
+            .filter_map(matching!(Either::Right(Either::Left(event)) => event))
+            .collect()
+    }
+
+    /// From now on changes messages on their way.
+    pub(crate) fn change_messages(&mut self, mut change: impl FnMut(&mut Message<S>) + 'static) {
+        let deployment = self.deployment.clone();
+        self.change_with(move |packet| {
+            if let Ok(mut message) = Message::decode(&deployment, &packet.bytes) {
+                change(&mut message);
+                packet.bytes = message.encode(&deployment);
+            }
         });
-        events.collect()
     }
 
     /// The last message of this kind on its way, decoded.

@@ -41,8 +41,7 @@ fn every_quorum_makes_the_same_key() {
 
 #[test]
 fn in_waves_no_more_are_asked_than_are_needed() {
-    let mut world = World::new(3, 3, 7);
-    let drone = world.add_drone();
+    let (mut world, drone) = World::with_drone(3, 3, 7);
     // The first of all is asked alone, because it is not known how many are needed.
     world.collect(drone, &not_before(1)).unwrap();
     assert_eq!(world.released(), 3);
@@ -93,8 +92,7 @@ fn with_fewer_than_t_it_says_who_did_not_answer() {
 
 #[test]
 fn nobody_there_is_said_after_the_patience_alone() {
-    let mut world = World::new(7, 2, 3);
-    let drone = world.add_drone();
+    let (mut world, drone) = World::with_drone(7, 2, 3);
     for kgc in 1..=3 {
         world.stop(Node::Kgc(kgc));
     }
@@ -114,8 +112,7 @@ fn nobody_there_is_said_after_the_patience_alone() {
 
 #[test]
 fn kgc_that_crashes_while_it_is_asked_is_made_up_for() {
-    let mut world = World::new(8, 3, 5);
-    let drone = world.add_drone();
+    let (mut world, drone) = World::with_drone(8, 3, 5);
     for victim in [1, 2] {
         world.begin(drone, Some(&not_before(u64::from(victim))), crate::world::PATIENCE, false);
         world.stop(Node::Kgc(victim));
@@ -151,8 +148,7 @@ fn too_early_is_refused_with_the_time_and_waiting_brings_it_when_it_comes() {
 
 #[test]
 fn clocks_that_are_ahead_release_nothing_as_long_as_they_are_fewer_than_t() {
-    let mut world = World::new(10, 3, 5);
-    let drone = world.add_drone();
+    let (mut world, drone) = World::with_drone(10, 3, 5);
     for kgc in [2, 4] {
         *world.faults(Node::Kgc(kgc)).skew = 10_000;
     }
@@ -184,8 +180,7 @@ fn approval_given_while_one_waits_is_noticed() {
 
 #[test]
 fn many_keys_are_collected_at_a_time() {
-    let mut world = World::new(12, 2, 3);
-    let drone = world.add_drone();
+    let (mut world, drone) = World::with_drone(12, 2, 3);
     let wanted: Vec<_> = (1..=12).map(not_before).collect();
     for condition in &wanted {
         world.begin(drone, Some(condition), crate::world::PATIENCE, false);
@@ -200,8 +195,7 @@ fn many_keys_are_collected_at_a_time() {
 
 #[test]
 fn key_that_is_kept_is_not_asked_for_again_and_memory_is_bounded() {
-    let mut world = World::new(13, 1, 1);
-    let drone = world.add_drone();
+    let (mut world, drone) = World::with_drone(13, 1, 1);
     let first = not_before(1);
     world.collect(drone, &first).unwrap();
     let asked = world.recorded.len();

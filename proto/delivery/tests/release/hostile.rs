@@ -72,8 +72,7 @@ fn is_reply(message: &Message<S>) -> bool {
 
 #[test]
 fn liars_are_named_and_routed_around() {
-    let mut world = World::new(1, 3, 5);
-    let drone = world.add_drone();
+    let (mut world, drone) = World::with_drone(1, 3, 5);
     lie(&mut world, &[2, 4]);
     for number in 2..12 {
         let key = world.collect(drone, &not_before(number)).unwrap();
@@ -110,8 +109,7 @@ fn every_kind_of_wrong_share_names_its_kgc() {
         ),
     ];
     for (seed, (what, lie)) in (2..).zip(lies) {
-        let mut world = World::new(seed, 3, 3);
-        let drone = world.add_drone();
+        let (mut world, drone) = World::with_drone(seed, 3, 3);
         lie_with(&mut world, &[2], lie);
         let shortfall = world.collect(drone, &not_before(1)).unwrap_err();
         assert!(matches!(verdict(&shortfall, 2), Some(Verdict::Wrong(_))), "{what}: {shortfall}");
@@ -121,8 +119,7 @@ fn every_kind_of_wrong_share_names_its_kgc() {
 
 #[test]
 fn share_of_another_conditions_key_is_wrong() {
-    let mut world = World::new(7, 2, 3);
-    let drone = world.add_drone();
+    let (mut world, drone) = World::with_drone(7, 2, 3);
     let other = world.share(1).extract(&IdentityPoint::of(&not_before(2)));
     lie_with(&mut world, &[1], Box::new(move |_| *other.encode()));
     world.set_mute([3].into());
@@ -138,8 +135,7 @@ fn liar_that_says_it_is_another_kgc_cannot_keep_that_one_out() {
 }
 
 fn says_it_is_another(seed: u64) {
-    let mut world = World::new(seed, 3, 3);
-    let drone = world.add_drone();
+    let (mut world, drone) = World::with_drone(seed, 3, 3);
     let deployment = world.deployment.clone();
     // A fourth node, not of the quorum, that claims to be KGC 2: its messages go to KGC 2, and the answers
     // come back altered.
@@ -240,8 +236,7 @@ fn answer_opens_for_nobody_else_and_shows_no_share() {
 
 #[test]
 fn gateway_that_tampers_can_only_delay() {
-    let mut world = World::new(13, 2, 3);
-    let drone = world.add_drone();
+    let (mut world, drone) = World::with_drone(13, 2, 3);
     let mut place = 0_usize;
     world.change_with(move |packet| {
         place += 7;
@@ -258,8 +253,7 @@ fn gateway_that_tampers_can_only_delay() {
 
 #[test]
 fn forged_refusals_end_one_attempt_and_no_more() {
-    let mut world = World::new(14, 2, 3);
-    let drone = world.add_drone();
+    let (mut world, drone) = World::with_drone(14, 2, 3);
     let deployment = world.deployment.clone();
     world.change_with(move |packet| {
         if let Ok(Message::DeliveryChallenge(challenge)) = Message::<S>::decode(&deployment, &packet.bytes) {
@@ -278,8 +272,7 @@ fn forged_refusals_end_one_attempt_and_no_more() {
 
 #[test]
 fn refusals_that_somebody_forged_once_end_no_collection_that_waits() {
-    let mut world = World::new(19, 2, 3);
-    let drone = world.add_drone();
+    let (mut world, drone) = World::with_drone(19, 2, 3);
     let (deployment, mut refused) = (world.deployment.clone(), std::collections::BTreeSet::new());
     world.change_with(move |packet| {
         if let Ok(Message::DeliveryChallenge(challenge)) = Message::<S>::decode(&deployment, &packet.bytes)
@@ -299,8 +292,7 @@ fn refusals_that_somebody_forged_once_end_no_collection_that_waits() {
 
 #[test]
 fn challenge_that_somebody_altered_once_ends_no_collection() {
-    let mut world = World::new(18, 2, 3);
-    let drone = world.add_drone();
+    let (mut world, drone) = World::with_drone(18, 2, 3);
     world.collect(drone, &not_before(1)).unwrap();
     // The next one needs new challenges.
     world.run_for(Duration::from_secs(120));
@@ -322,8 +314,7 @@ fn challenge_that_somebody_altered_once_ends_no_collection() {
 
 #[test]
 fn loss_and_repetition_are_got_over() {
-    let mut world = World::new(15, 3, 5);
-    let drone = world.add_drone();
+    let (mut world, drone) = World::with_drone(15, 3, 5);
     let mut count = 0;
     world.tamper = Some(Box::new(move |packet| {
         count += 1;
@@ -344,8 +335,7 @@ fn loss_and_repetition_are_got_over() {
 
 #[test]
 fn messages_out_of_place_are_blamed() {
-    let mut world = World::new(16, 1, 1);
-    let drone = world.add_drone();
+    let (mut world, drone) = World::with_drone(16, 1, 1);
     let query = Message::<S>::RevocationQuery(quiver_message::RevocationQuery { number: 0, max_len: 0 });
     let bytes = query.encode(&world.deployment);
     world.inject(Node::Drone(drone), Node::Kgc(1), &bytes);

@@ -25,8 +25,7 @@ fn drone_that_knows_old_shares_learns_of_the_new_ones_and_the_keys_stay() {
 
 #[test]
 fn shares_of_two_versions_are_never_mixed() {
-    let mut world = World::new(2, 3, 5);
-    let drone = world.add_drone();
+    let (mut world, drone) = World::with_drone(2, 3, 5);
     world.collect(drone, &not_before(1)).unwrap();
     world.refresh();
     // Two are through with the refresh, then a third.
@@ -42,8 +41,7 @@ fn shares_of_two_versions_are_never_mixed() {
 
 #[test]
 fn statement_of_another_master_key_replaces_nothing() {
-    let mut world = World::new(3, 2, 3);
-    let drone = world.add_drone();
+    let (mut world, drone) = World::with_drone(3, 2, 3);
     world.collect(drone, &not_before(1)).unwrap();
     let known = world.authority.clone();
     // A later set-up of a deployment that lost its master key.

@@ -65,8 +65,7 @@ fn policies_and_approvals_outlive_a_restart() {
 
 #[test]
 fn time_counts_from_the_second_that_is_named() {
-    let mut world = World::new(5, 1, 1);
-    let drone = world.add_drone();
+    let (mut world, drone) = World::with_drone(5, 1, 1);
     let at = world.time().as_secs() + 10;
     world.run_for(Duration::from_millis(9_999));
     let shortfall = world.collect(drone, &not_before(at)).unwrap_err();
@@ -77,8 +76,7 @@ fn time_counts_from_the_second_that_is_named() {
 
 #[test]
 fn who_asks_too_often_waits() {
-    let mut world = World::new(6, 1, 1);
-    let drone = world.add_drone();
+    let (mut world, drone) = World::with_drone(6, 1, 1);
     let before = world.time();
     for number in 1..=u64::from(RATE.burst) {
         world.collect(drone, &not_before(number)).unwrap();
@@ -94,8 +92,7 @@ fn who_asks_too_often_waits() {
 
 #[test]
 fn share_is_noted_before_it_leaves_and_refusals_are_not() {
-    let mut world = World::new(7, 1, 1);
-    let drone = world.add_drone();
+    let (mut world, drone) = World::with_drone(7, 1, 1);
     world.collect(drone, &not_before(1)).unwrap();
     assert!(world.collect(drone, &not_before(1_000)).is_err());
     let [record] = world.kgc_records(1) else { panic!("{:?}", world.kgc_records(1)) };

@@ -8,8 +8,7 @@ use crate::world::{PATIENCE, RATE, World, condition, not_before};
 
 #[test]
 fn single_kgc_releases_like_a_quorum() {
-    let mut world = World::new(1, 1, 1);
-    let drone = world.add_drone();
+    let (mut world, drone) = World::with_drone(1, 1, 1);
     let own = condition(&format!("drone/{}", "01".repeat(16)));
     for wanted in [own, not_before(100)] {
         let key = world.collect(drone, &wanted).unwrap();
@@ -20,8 +19,7 @@ fn single_kgc_releases_like_a_quorum() {
 
 #[test]
 fn wrong_share_of_the_only_kgc_is_named_and_gives_no_key() {
-    let mut world = World::new(2, 1, 1);
-    let drone = world.add_drone();
+    let (mut world, drone) = World::with_drone(2, 1, 1);
     crate::hostile::lie(&mut world, &[1]);
     let shortfall = world.collect(drone, &not_before(1)).unwrap_err();
     assert!(matches!(verdict(&shortfall, 1), Some(Verdict::Wrong(_))));

@@ -1,7 +1,6 @@
 //! A quorum of KGCs that release shares, and drones that collect them, on the testbed.
 
 use std::collections::BTreeSet;
-use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use quiver_ainq::{
@@ -19,7 +18,7 @@ use quiver_ibe::{Condition, Dealing, IdentityKey, MasterShare, PublicShares};
 use quiver_machine::{Rate, Route};
 use quiver_message::Message;
 use quiver_pairing::{Scalar, scalar_decode};
-use quiver_testbed::{Net, NodeSet, Partition, issue_keypair};
+use quiver_testbed::{Net, NodeSet, Partition, deref_to_net, issue_keypair, matching};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
@@ -66,19 +65,7 @@ pub(crate) struct World {
     pub(crate) timing: CollectTiming,
 }
 
-impl Deref for World {
-    type Target = Net<Node>;
-
-    fn deref(&self) -> &Net<Node> {
-        &self.net
-    }
-}
-
-impl DerefMut for World {
-    fn deref_mut(&mut self) -> &mut Net<Node> {
-        &mut self.net
-    }
-}
+deref_to_net!(World, Node);
 
 /// The statement about shares, signed by the one KGC that there is in these tests' place of a quorum.
 pub(crate) fn signed(
@@ -100,6 +87,13 @@ impl World {
             world.allow(pattern, Some(&[]));
         }
         world
+    }
+
+    /// The same with a drone.
+    pub(crate) fn with_drone(seed: u64, t: u16, n: u16) -> (Self, usize) {
+        let mut world = Self::new(seed, t, n);
+        let drone = world.add_drone();
+        (world, drone)
     }
 
     pub(crate) fn without_policies(seed: u64, t: u16, n: u16) -> Self {
@@ -374,11 +368,10 @@ impl World {
 
     /// KGCs that the drone blamed for wrong shares.
     pub(crate) fn culprits(&self, drone: usize) -> Vec<u16> {
-        let culprits = self.drone_events(drone).iter().filter_map(|event| match event {
-            CollectEvent::Culprit { kgc, .. } => Some(*kgc),
-            _ => None,
-        });
-        culprits.collect()
+        self.drone_events(drone)
+            .iter()
+            .filter_map(matching!(CollectEvent::Culprit { kgc, .. } => *kgc))
+            .collect()
     }
 
     /// Number of shares that all KGCs have released.

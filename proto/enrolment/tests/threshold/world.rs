@@ -2,13 +2,12 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 use std::time::Duration;
 
 use quiver_ainq::{
     Deployment, EnrolmentRequest, IssuedToken, KgcId, Name, OperatorPublicKey, OperatorSecretKey, Purpose,
-    QuorumStatement, Role, TokenGrant, VerifiedRequest,
+    QuorumStatement, Role, VerifiedRequest,
 };
 use quiver_crypto::Secret;
 use quiver_enrolment::{
@@ -19,7 +18,7 @@ use quiver_group::{Edge, EdgeConfig, EdgeEvent};
 use quiver_machine::{Reason, Route};
 use quiver_message::{EnrolShare, Message};
 use quiver_quorum::{Parameters, PublicShares, SecretShare, SigningPackage};
-use quiver_testbed::{EPOCH_START, Net};
+use quiver_testbed::{EPOCH_START, Net, copy_token, deref_to_net, matching, token_grant};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -63,19 +62,7 @@ pub(crate) struct World<S: QuorumSuite> {
     dials: Vec<Vec<usize>>,
 }
 
-impl<S: QuorumSuite> Deref for World<S> {
-    type Target = Net<Node>;
-
-    fn deref(&self) -> &Net<Node> {
-        &self.net
-    }
-}
-
-impl<S: QuorumSuite> DerefMut for World<S> {
-    fn deref_mut(&mut self) -> &mut Net<Node> {
-        &mut self.net
-    }
-}
+deref_to_net!(World<S: QuorumSuite>, Node);
 
 /// The quorum's statement, signed by the KGCs 1 to t.
 pub(crate) fn statement<S: QuorumSuite>(
@@ -200,20 +187,14 @@ impl<S: QuorumSuite> World<S> {
     }
 
     pub(crate) fn token(&mut self, name: &str) -> IssuedToken<S> {
-        let grant = TokenGrant {
-            name: Name::new(name).unwrap(),
-            role: Role::Edge,
-            groups: vec![Name::new("alpha").unwrap()],
-            not_after: EPOCH_START + 10_000_000,
-            expiry: EPOCH_START + 1_000_000,
-        };
+        let grant = token_grant(name, Role::Edge, "alpha");
         self.operator.issue(&self.deployment, grant, &mut self.rng).unwrap()
     }
 
     /// A drone with this token that dials these KGCs.
     pub(crate) fn add_drone(&mut self, token: &IssuedToken<S>, dials: Vec<usize>) -> usize {
         let drone = self.tokens.len();
-        self.tokens.push(IssuedToken::decode(&token.encode()).unwrap());
+        self.tokens.push(copy_token(token));
         self.dials.push(dials);
         self.net.add::<Edge<S>>(Node::Drone(drone), Vec::new());
         self.start_drone(drone);
@@ -230,7 +211,7 @@ impl<S: QuorumSuite> World<S> {
         let config = EdgeConfig {
             deployment: self.deployment.clone(),
             group: None,
-            token: Some(IssuedToken::decode(&self.tokens[drone].encode()).unwrap()),
+            token: Some(copy_token(&self.tokens[drone])),
             kgcs: Kgcs::quorum((1..=self.parameters.members()).collect()),
             timing: EdgeTiming::default(),
         };
@@ -299,19 +280,14 @@ impl<S: QuorumSuite> World<S> {
     }
 
     pub(crate) fn trouble(&self, drone: usize) -> Vec<&EnrolmentTrouble> {
-        let trouble = self.drone_events(drone).iter().filter_map(|event| match event {
-            EdgeEvent::EnrolmentTrouble(trouble) => Some(trouble),
-            _ => None,
-        });
-        trouble.collect()
+        self.drone_events(drone)
+            .iter()
+            .filter_map(matching!(EdgeEvent::EnrolmentTrouble(trouble) => trouble))
+            .collect()
     }
 
     pub(crate) fn refused(&self, drone: usize) -> Vec<Reason> {
-        let reasons = self.drone_events(drone).iter().filter_map(|event| match event {
-            EdgeEvent::Refused(reason) => Some(*reason),
-            _ => None,
-        });
-        reasons.collect()
+        self.drone_events(drone).iter().filter_map(matching!(EdgeEvent::Refused(reason) => *reason)).collect()
     }
 
     /// The requests that this KGC has bound tokens to, by token.

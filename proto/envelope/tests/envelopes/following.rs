@@ -171,8 +171,7 @@ fn an_opening_is_said_again_at_most_once_a_second_however_many_ask() {
 fn a_restarted_reader_gets_the_opening_again_and_a_restarted_sender_begins_anew() {
     let (mut world, authority) = swarm(14, &["scout"]);
     order(&mut world, &authority, "scout", b"zero");
-    world.stop(Node::Edge(0));
-    world.start_edge(0);
+    world.restart_edge(0);
     give(&mut world, 0, &authority.key("scout"));
     world.run_for(Duration::from_secs(5));
     order(&mut world, &authority, "scout", b"one");
@@ -180,8 +179,7 @@ fn a_restarted_reader_gets_the_opening_again_and_a_restarted_sender_begins_anew(
     let heard: Vec<_> = opened(&world, 0).into_iter().map(|(data, _)| data).collect();
     assert_eq!(heard, [b"zero".to_vec(), b"zero".to_vec(), b"one".to_vec()]);
     let first = sealed(&world)[0].clone();
-    world.stop(Node::Leader);
-    world.start_leader();
+    world.restart_leader();
     world.run_for(Duration::from_secs(20));
     let keys = quiver_envelope::EnvelopeCommand::Keys(authority.public());
     envelope_leader(&mut world, keys);

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use quiver_envelope::{EnvelopeEvent, EnvelopeLimits, Envelopes};
 
+use quiver_testbed::matching;
+
 use crate::authority::{
     Authority, envelope_edge, envelope_events, give, not_satisfied, opened, order, swarm,
 };
@@ -60,10 +62,9 @@ fn a_drone_keeps_as_many_sessions_of_its_own_as_it_may() {
     let mut numbers = Vec::new();
     for policy in ["medic", "medic", "scout", "medic"] {
         envelope_edge(&mut world, 0, authority.seal(policy, b"help", true));
-        let sent = envelope_events(&world, 0).rev().find_map(|event| match event {
-            EnvelopeEvent::Sent { number, .. } => Some(*number),
-            _ => None,
-        });
+        let sent = envelope_events(&world, 0)
+            .rev()
+            .find_map(matching!(EnvelopeEvent::Sent { number, .. } => *number));
         numbers.extend(sent);
     }
     assert_eq!(numbers, [0, 1, 0, 0], "the session before makes room");

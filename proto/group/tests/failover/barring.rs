@@ -61,8 +61,7 @@ fn notices_about_drones_that_are_no_members_make_no_epoch_and_hold_all_the_same(
     // A drone that waits to be barred is not admitted, also after a crash.
     world.network.heal();
     world.run_for(SILENCE * 3);
-    world.stop(Node::Leader(0));
-    world.start(Node::Leader(0));
+    world.restart(Node::Leader(0));
     world.run_until("it leads again", |world| world.leading().len() == 1);
     world.run_for(SILENCE * 10);
     assert!(!world.synced(late));

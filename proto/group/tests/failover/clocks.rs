@@ -32,8 +32,7 @@ fn deputy_whose_clock_is_ahead_leaves_a_healthy_leader_alone_and_says_why() {
     let doubt = world.leader(1).clock_doubt(world.clock_of(deputy).unix).unwrap();
     assert!(matches!(doubt.witness, ClockWitness::Deputised(_)), "{doubt:?}");
     // And started anew, it still does.
-    world.stop(deputy);
-    world.start(deputy);
+    world.restart(deputy);
     world.run_for(LONG);
     assert!(!took_over(&world, 1) && world.leading() == [0]);
 }

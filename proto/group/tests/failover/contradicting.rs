@@ -113,8 +113,7 @@ fn a_leader_that_contradicts_itself_under_two_keys_is_refused_whatever_key_it_ta
     assert_eq!(world.status(0).unwrap().stance, Stance::Retired);
     // A third key of one serial is refused as well, also after a restart.
     for node in [Node::Edge(0), Node::Leader(1)] {
-        world.stop(node);
-        world.start(node);
+        world.restart(node);
     }
     world.run_until("all follow the deputy", |world| world.leading() == [1] && world.follow(1, 0..4));
     let mut later = first;

@@ -29,8 +29,7 @@ fn copies_of_one_edge_never_seal_two_messages_under_one_key_and_nonce() {
         }
         world.command_leader(0, LeaderCommand::Rekey);
         if round % 10 == 9 {
-            world.stop(Node::Edge(copies[usize::from(round / 10) % 2]));
-            world.start(Node::Edge(copies[usize::from(round / 10) % 2]));
+            world.restart(Node::Edge(copies[usize::from(round / 10) % 2]));
         }
     }
     let mut spoken = [0, 0];

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use quiver_group::LeaderCommand;
 
+use quiver_testbed::matching;
+
 use crate::world::{Node, World, name};
 
 /// Members join, one is evicted, the leader is lost for good; the deputy dies after `outputs` outputs and
@@ -32,10 +34,10 @@ fn life(outputs: u32) -> bool {
     assert!(world.follow(1, 0..3), "after {outputs} outputs");
     assert_ne!(world.key(3), world.leader_key(1), "after {outputs} outputs the evicted drone is back");
     for edge in world.edge_nodes() {
-        let epochs = edge.events.iter().filter_map(|event| match event {
-            quiver_group::EdgeEvent::KeyActivated { epoch, .. } => Some(*epoch),
-            _ => None,
-        });
+        let epochs = edge
+            .events
+            .iter()
+            .filter_map(matching!(quiver_group::EdgeEvent::KeyActivated { epoch, .. } => *epoch));
         assert!(epochs.collect::<Vec<_>>().is_sorted(), "an epoch went back after {outputs} outputs");
     }
     died

@@ -17,8 +17,7 @@ fn deputy_that_comes_back_a_hundred_times_does_not_write_the_group_a_hundred_tim
     let group = written(&world, 1);
     let records = world.leader_records(1).len();
     for _ in 0..100 {
-        world.stop(Node::Leader(1));
-        world.start(Node::Leader(1));
+        world.restart(Node::Leader(1));
         world.run_until("a copy is taken over", |world| world.held(1) == world.epoch(0));
         world.run_for(Duration::from_millis(200));
     }

@@ -54,8 +54,7 @@ fn leaver_that_kept_its_one_time_point_cannot_follow_a_deputy_that_was_shown_the
         world.run_for(Duration::from_millis(50));
         assert_eq!(world.status(1).unwrap().members, 4, "the copy stays what the leader's header says");
         if restarts {
-            world.stop(Node::Leader(1));
-            world.start(Node::Leader(1));
+            world.restart(Node::Leader(1));
         }
         come_back(&mut world, kept);
         world.run_for(SILENCE * 20);

@@ -6,6 +6,8 @@ use quiver_group::leader::Stance;
 use quiver_group::{EdgeCommand, LeaderCommand, LeaderEvent};
 use quiver_message::Message;
 
+use quiver_testbed::matching;
+
 use crate::world::{GROUP, Node, S, World, decode, name};
 
 #[test]
@@ -33,10 +35,9 @@ fn deputy_holds_the_roster_of_every_epoch_shortly_after_it_began() {
 fn an_eviction_is_reported_as_replicated_once_a_deputy_has_it_on_its_disk() {
     let mut world = World::grouped(2, 2, 3);
     let replicated = |world: &World| {
-        world.leader_events(0).iter().find_map(|event| match event {
-            LeaderEvent::Replicated { epoch, names, deputy } => Some((*epoch, names.clone(), deputy.clone())),
-            _ => None,
-        })
+        world.leader_events(0).iter().find_map(matching!(
+            LeaderEvent::Replicated { epoch, names, deputy } => (*epoch, names.clone(), deputy.clone())
+        ))
     };
     world.part(&[Node::Leader(0)], &[Node::Leader(1)]);
     world.command_leader(0, LeaderCommand::Evict(name("edge-1")));
@@ -49,8 +50,7 @@ fn an_eviction_is_reported_as_replicated_once_a_deputy_has_it_on_its_disk() {
     assert_eq!(replicated(&world), Some(expected));
     // Reported evictions are on the disk: a deputy that restarts from it alone keeps the drone out.
     world.stop(Node::Leader(0));
-    world.stop(Node::Leader(1));
-    world.start(Node::Leader(1));
+    world.restart(Node::Leader(1));
     world.run_until("the deputy leads", |world| world.leading() == [1]);
     world.run_for(Duration::from_secs(60));
     assert!(world.follow(1, [0, 2]));

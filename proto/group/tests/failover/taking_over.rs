@@ -141,8 +141,7 @@ fn members_whose_spare_point_is_spent_join_again_by_themselves() {
     let edges: Vec<Node> = (0..5).map(Node::Edge).collect();
     world.part(&edges, &[Node::Leader(0), Node::Leader(1)]);
     world.run_until("the deputy leads", |world| world.leading() == [1]);
-    world.stop(Node::Leader(1));
-    world.start(Node::Leader(1));
+    world.restart(Node::Leader(1));
     world.run_until("it leads again", |world| world.leading() == [1]);
     world.network.heal();
     world.run_until("all are in again", |world| world.follow(1, 0..5));

@@ -2,12 +2,11 @@
 //! take a while.
 
 use std::collections::BTreeSet;
-use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use quiver_ainq::{
     Deployment, DroneKeypair, DronePublicKey, Epoch, Identity, IssuedToken, MasterSecret, OperatorSecretKey,
-    Ristretto255, Role, TokenGrant,
+    Ristretto255, Role,
 };
 use quiver_crypto::Secret;
 use quiver_enrolment::{Kgc, KgcCommand, KgcConfig, KgcEvent, KgcRecord, Kgcs};
@@ -18,8 +17,11 @@ use quiver_group::{
 };
 use quiver_machine::{Offence, Route, Snapshot};
 use quiver_message::Message;
-pub(crate) use quiver_testbed::{EPOCH_START, name};
-use quiver_testbed::{LinkFaults, Net, NodeSet, PATIENCE, Partition, TestNode, issue_keypair};
+pub(crate) use quiver_testbed::{EPOCH_START, copy_token as copy, name};
+use quiver_testbed::{
+    LinkFaults, Net, NodeSet, PATIENCE, Partition, TestNode, deref_to_net, issue_keypair, matching,
+    token_grant,
+};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -51,19 +53,7 @@ pub(crate) struct World {
     pub(crate) tokens: Vec<IssuedToken<S>>,
 }
 
-impl Deref for World {
-    type Target = Net<Node>;
-
-    fn deref(&self) -> &Net<Node> {
-        &self.net
-    }
-}
-
-impl DerefMut for World {
-    fn deref_mut(&mut self) -> &mut Net<Node> {
-        &mut self.net
-    }
-}
+deref_to_net!(World, Node);
 
 impl World {
     /// A KGC and this many leaders with the ordinals 0, 1, …
@@ -184,6 +174,11 @@ impl World {
         self.connect_all(node);
     }
 
+    pub(crate) fn restart(&mut self, node: Node) {
+        self.stop(node);
+        self.start(node);
+    }
+
     /// Starts this machine and connects it to nobody.
     pub(crate) fn start_leader_with(&mut self, leader: usize, machine: Leader<S>) {
         self.subscribe(Node::Leader(leader));
@@ -220,8 +215,7 @@ impl World {
         let serial = self.tokens[edge].token.statement.id;
         let records = self.node_mut::<Kgc<S>>(Node::Kgc).records_mut();
         records.retain(|record| !matches!(record, KgcRecord::Issued { token_id, .. } if *token_id == serial));
-        self.stop(Node::Kgc);
-        self.start(Node::Kgc);
+        self.restart(Node::Kgc);
         let token = copy(&self.tokens[edge]);
         self.add_edge_with(token, None)
     }
@@ -250,14 +244,7 @@ impl World {
     }
 
     fn token(&mut self, text: &str, role: Role) -> IssuedToken<S> {
-        let grant = TokenGrant {
-            name: name(text),
-            role,
-            groups: vec![name(GROUP)],
-            not_after: EPOCH_START + 10_000_000,
-            expiry: EPOCH_START + 1_000_000,
-        };
-        self.operator.issue(&self.deployment, grant, &mut self.rng).unwrap()
+        self.operator.issue(&self.deployment, token_grant(text, role, GROUP), &mut self.rng).unwrap()
     }
 
     /// The key of a leader, as somebody would have it who stole its disk.
@@ -429,20 +416,16 @@ impl World {
     pub(crate) fn blamed_by(&self, node: Node) -> Vec<&Offence> {
         match node {
             Node::Kgc => Vec::new(),
-            Node::Leader(leader) => {
-                let blamed = self.leader_events(leader).iter().filter_map(|event| match event {
-                    LeaderEvent::Blamed { offence, .. } => Some(offence),
-                    _ => None,
-                });
-                blamed.collect()
-            }
-            Node::Edge(edge) => {
-                let blamed = self.edge_events(edge).iter().filter_map(|event| match event {
-                    EdgeEvent::Blamed { offence, .. } => Some(offence),
-                    _ => None,
-                });
-                blamed.collect()
-            }
+            Node::Leader(leader) => self
+                .leader_events(leader)
+                .iter()
+                .filter_map(matching!(LeaderEvent::Blamed { offence, .. } => offence))
+                .collect(),
+            Node::Edge(edge) => self
+                .edge_events(edge)
+                .iter()
+                .filter_map(matching!(EdgeEvent::Blamed { offence, .. } => offence))
+                .collect(),
         }
     }
 
@@ -465,9 +448,4 @@ impl World {
 /// Decodes a message.
 pub(crate) fn decode(world: &World, packet: &Packet) -> Message<S> {
     Message::<S>::decode(&world.deployment, &packet.bytes).unwrap()
-}
-
-/// Tokens are not cloned in earnest: a drone has one.
-pub(crate) fn copy(token: &IssuedToken<S>) -> IssuedToken<S> {
-    IssuedToken::decode(&token.encode()).unwrap()
 }

@@ -40,8 +40,7 @@ static ALONE: Mutex<()> = Mutex::new(());
 fn held(n: usize, restarted: bool) -> usize {
     let mut world = World::grouped(1, n);
     if restarted {
-        world.stop(Node::Leader);
-        world.start_leader();
+        world.restart_leader();
     }
     // Long enough for what is kept a minute to be forgotten.
     world.run_for(Duration::from_secs(90));

@@ -7,7 +7,9 @@ use quiver_group::{EdgeCommand, EdgeEvent, LeaderCommand};
 use quiver_machine::Route;
 use quiver_message::{CatchUpRequest, Message, Reason};
 
-use crate::world::{EPOCH_START, GROUP, Node, Packet, S, World, decode, name};
+use quiver_testbed::EPOCH_START;
+
+use crate::world::{GROUP, Node, Packet, S, World, decode, name};
 
 #[test]
 fn an_edge_that_missed_epochs_catches_up_when_it_is_back() {

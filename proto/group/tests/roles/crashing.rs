@@ -5,6 +5,8 @@ use std::time::Duration;
 use quiver_enrolment::KgcEvent;
 use quiver_group::{EdgeCommand, LeaderCommand};
 
+use quiver_testbed::matching;
+
 use crate::world::{Node, World};
 
 /// Plays a life (enrol, join, renew, leave, restart of the leader) in which `node` dies after `outputs`
@@ -31,8 +33,7 @@ fn life(node: Node, outputs: u32) -> bool {
             30 => world.command_leader(LeaderCommand::Rekey),
             40 => world.command_edge(3, EdgeCommand::Leave),
             50 if node != Node::Leader => {
-                world.stop(Node::Leader);
-                world.start_leader();
+                world.restart_leader();
             }
             _ => {}
         }
@@ -56,10 +57,10 @@ fn life(node: Node, outputs: u32) -> bool {
     );
     assert_eq!(world.kgc().issued(), 5);
     for edge in world.edge_nodes() {
-        let epochs = edge.events.iter().filter_map(|event| match event {
-            quiver_group::EdgeEvent::KeyActivated { epoch, .. } => Some(*epoch),
-            _ => None,
-        });
+        let epochs = edge
+            .events
+            .iter()
+            .filter_map(matching!(quiver_group::EdgeEvent::KeyActivated { epoch, .. } => *epoch));
         assert!(epochs.collect::<Vec<_>>().is_sorted(), "an epoch went back: {node:?} after {outputs}");
     }
     died

@@ -2,21 +2,19 @@
 
 use std::time::Duration;
 
-use quiver_ainq::{Name, OperatorSecretKey, Revoked, Role, TokenGrant};
+use quiver_ainq::{OperatorSecretKey, Revoked, Role, TokenGrant};
 use quiver_enrolment::{KgcCommand, KgcEvent, KgcRecord};
 use quiver_group::EdgeEvent;
 use quiver_machine::Reason;
 use quiver_message::Message;
 
-use crate::world::{EPOCH_START, GROUP, Node, S, World, copy, decode};
+use quiver_testbed::{EPOCH_START, matching, token_grant};
+
+use crate::world::{GROUP, Node, S, World, copy, decode};
 
 fn refused(world: &World, edge: usize) -> Vec<Reason> {
     let events = world.edge_events(edge).iter();
-    let reasons = events.filter_map(|event| match event {
-        EdgeEvent::Refused(reason) => Some(*reason),
-        _ => None,
-    });
-    reasons.collect()
+    events.filter_map(matching!(EdgeEvent::Refused(reason) => *reason)).collect()
 }
 
 #[test]
@@ -68,14 +66,7 @@ fn a_restarted_kgc_remembers_tokens_and_answers() {
 #[test]
 fn expired_foreign_and_revoked_tokens_are_refused_with_the_reason() {
     let mut world = World::new(4);
-    let name = |text: &str| Name::new(text).unwrap();
-    let grant = |text: &str, expiry| TokenGrant {
-        name: name(text),
-        role: Role::Edge,
-        groups: vec![name(GROUP)],
-        not_after: EPOCH_START + 10_000_000,
-        expiry,
-    };
+    let grant = |text: &str, expiry| TokenGrant { expiry, ..token_grant(text, Role::Edge, GROUP) };
     let late =
         world.operator.issue(&world.deployment, grant("late", EPOCH_START + 50), &mut world.rng).unwrap();
     let stranger = OperatorSecretKey::<S>::generate(&mut world.rng);

@@ -7,6 +7,8 @@ use quiver_enrolment::KgcCommand;
 use quiver_group::{EdgeCommand, EdgeEvent, LeaderCommand, LeaderEvent};
 use quiver_machine::Reason;
 
+use quiver_testbed::{matching, token_grant};
+
 use crate::world::{GROUP, Node, World};
 
 #[test]
@@ -67,10 +69,11 @@ fn a_revoked_leader_leads_nobody() {
     let mut world = World::grouped(5, 3);
     let serial = world.leader_token.token.statement.id;
     world.command_kgc(KgcCommand::RevokeDrones(vec![Revoked::unknown(serial)]));
-    let list = world.kgc_records().iter().rev().find_map(|record| match record {
-        quiver_enrolment::KgcRecord::RevocationList { list, .. } => Some(list.clone()),
-        _ => None,
-    });
+    let list = world
+        .kgc_records()
+        .iter()
+        .rev()
+        .find_map(matching!(quiver_enrolment::KgcRecord::RevocationList { list, .. } => list.clone()));
     let list = quiver_message::RevocationList { list: list.unwrap() };
     let bytes = quiver_message::Message::RevocationList(list).encode(&world.deployment);
     // From anyone: here from the KGC directly.
@@ -86,13 +89,7 @@ fn a_revoked_leader_leads_nobody() {
 #[test]
 fn a_drone_without_the_group_in_its_identity_needs_the_operators_word() {
     let mut world = World::new(6);
-    let grant = quiver_ainq::TokenGrant {
-        name: Name::new("guest").unwrap(),
-        role: quiver_ainq::Role::Edge,
-        groups: vec![Name::new("bravo").unwrap()],
-        not_after: crate::world::EPOCH_START + 10_000_000,
-        expiry: crate::world::EPOCH_START + 1_000_000,
-    };
+    let grant = token_grant("guest", quiver_ainq::Role::Edge, "bravo");
     let token = world.operator.issue(&world.deployment, grant, &mut world.rng).unwrap();
     let serial = token.token.statement.id;
     let guest = world.add_edge_with(token);

@@ -9,6 +9,8 @@ use quiver_group::{EdgeCommand, EdgeEvent, LeaderCommand, LeaderEvent};
 use quiver_machine::Offence;
 use quiver_message::Message;
 
+use quiver_testbed::matching;
+
 use crate::world::{Node, Packet, S, World};
 
 #[test]
@@ -81,10 +83,8 @@ fn epochs_only_rise_at_every_drone() {
         world.run_for(Duration::from_secs(3));
     }
     for edge in world.edge_nodes() {
-        let epochs = edge.events.iter().filter_map(|event| match event {
-            EdgeEvent::KeyActivated { epoch, .. } => Some(*epoch),
-            _ => None,
-        });
+        let epochs =
+            edge.events.iter().filter_map(matching!(EdgeEvent::KeyActivated { epoch, .. } => *epoch));
         let epochs = epochs.collect::<Vec<_>>();
         assert!(epochs.is_sorted_by(|a, b| a < b), "{epochs:?}");
     }

@@ -19,12 +19,12 @@ use quiver_message::{
     CatchUpReply, EvictionNotice, JoinChallenge, JoinRequest, Message, Reason, Refusal, Rekey, SpareAck,
     Welcome,
 };
-use quiver_testbed::{Outputs, issue_keypair};
+use quiver_testbed::{EPOCH_START, Outputs, issue_keypair};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
 use crate::STRATEGY;
-use crate::world::{EPOCH_START, GROUP, S, World, name};
+use crate::world::{GROUP, S, World, name};
 
 /// The connection between the two.
 const LEADER: Peer = Peer(7);

@@ -1,7 +1,7 @@
 //! Nobody is stranded, and nobody stays who may not: odd orders of events, memory that was rolled back,
 //! clocks.
 
-use quiver_ainq::Revoked;
+use quiver_ainq::{Revoked, Role, TokenGrant};
 use std::time::Duration;
 
 use quiver_enrolment::KgcCommand;
@@ -9,7 +9,9 @@ use quiver_group::{EdgeCommand, LeaderCommand, LeaderEvent};
 use quiver_machine::{Input, Machine, Output, Route};
 use quiver_message::Message;
 
-use crate::world::{EPOCH_START, GROUP, Node, S, World, copy, decode, name};
+use quiver_testbed::{EPOCH_START, matching, token_grant};
+
+use crate::world::{GROUP, Node, S, World, copy, decode, name};
 
 #[test]
 fn a_drone_revoked_while_it_waits_is_not_let_in() {
@@ -64,8 +66,7 @@ fn a_checkpoint_remembers_an_enrolment_under_way() {
     assert_eq!(world.kgc().issued(), 1);
     world.tamper = None;
     world.set_leader_records(checkpoint);
-    world.stop(Node::Leader);
-    world.start_leader();
+    world.restart_leader();
     world.run_for(Duration::from_secs(120));
     assert!(world.leader().status().name.is_some(), "{:?}", world.leader_events());
 }
@@ -149,10 +150,7 @@ fn an_edge_of_a_revoked_leader_looks_for_another() {
         .kgc_records()
         .iter()
         .rev()
-        .find_map(|r| match r {
-            quiver_enrolment::KgcRecord::RevocationList { list, .. } => Some(list.clone()),
-            _ => None,
-        })
+        .find_map(matching!(quiver_enrolment::KgcRecord::RevocationList { list, .. } => list.clone()))
         .unwrap();
     let bytes =
         Message::<S>::RevocationList(quiver_message::RevocationList { list }).encode(&world.deployment);
@@ -174,8 +172,7 @@ fn an_edge_of_a_revoked_leader_looks_for_another() {
 fn rolled_back_spares_do_not_strand_a_member() {
     let mut world = World::grouped(17, 2);
     let old = world.state(0);
-    world.stop(Node::Leader);
-    world.start_leader();
+    world.restart_leader();
     world.run_for(Duration::from_secs(3));
     assert!(world.agree(0..2));
     world.stop(Node::Edge(0));
@@ -183,8 +180,7 @@ fn rolled_back_spares_do_not_strand_a_member() {
     world.start_edge(0);
     world.run_for(Duration::from_secs(60));
     assert!(world.agree(0..2), "rolled back, first");
-    world.stop(Node::Leader);
-    world.start_leader();
+    world.restart_leader();
     world.run_for(Duration::from_secs(280));
     assert!(world.agree(0..2), "{:?}", world.edge_events(0).iter().rev().take(4).collect::<Vec<_>>());
 }
@@ -194,8 +190,7 @@ fn rolled_back_boot_number_does_not_strand_a_member() {
     let mut world = World::grouped(18, 2);
     let old = world.state(0);
     for _ in 0..4 {
-        world.stop(Node::Edge(0));
-        world.start_edge(0);
+        world.restart_edge(0);
         world.run_for(Duration::from_secs(15));
     }
     assert!(world.agree(0..2));
@@ -209,13 +204,8 @@ fn rolled_back_boot_number_does_not_strand_a_member() {
 #[test]
 fn a_member_whose_identity_ended_is_out() {
     let mut world = World::new(21);
-    let grant = quiver_ainq::TokenGrant {
-        name: name("short"),
-        role: quiver_ainq::Role::Edge,
-        groups: vec![name(GROUP)],
-        not_after: EPOCH_START + 1000,
-        expiry: EPOCH_START + 900,
-    };
+    let (not_after, expiry) = (EPOCH_START + 1000, EPOCH_START + 900);
+    let grant = TokenGrant { not_after, expiry, ..token_grant("short", Role::Edge, GROUP) };
     let token = world.operator.issue(&world.deployment, grant, &mut world.rng).unwrap();
     let edge = world.add_edge_with(token);
     world.run_until("in", |w| w.synced(edge));
@@ -257,8 +247,7 @@ fn members_ahead_of_a_restored_leader_come_back() {
     let mut world = World::grouped(24, 2);
     let old = world.leader_records().to_vec();
     for _ in 0..3 {
-        world.stop(Node::Leader);
-        world.start_leader();
+        world.restart_leader();
         world.run_for(Duration::from_secs(3));
     }
     assert!(world.agree(0..2));

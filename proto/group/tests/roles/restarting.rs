@@ -31,8 +31,7 @@ fn a_restarted_leader_serves_the_group_again_without_new_joins_or_enrolments() {
 fn spare_points_are_replaced_so_that_a_leader_may_restart_again_and_again() {
     let mut world = World::grouped(2, 5);
     for _ in 0..4 {
-        world.stop(Node::Leader);
-        world.start_leader();
+        world.restart_leader();
         world.run_until("all follow", |world| world.leader().status().epoch.is_some() && world.agree(0..5));
         world.run_for(Duration::from_secs(2));
     }
@@ -66,8 +65,7 @@ fn a_leader_remembers_by_its_checkpoint_as_by_its_log() {
     // A compaction that raced with the last record applies it twice.
     let last = world.leader_records().last().unwrap().clone();
     world.set_leader_records(checkpoint.into_iter().chain([last]).collect());
-    world.stop(Node::Leader);
-    world.start_leader();
+    world.restart_leader();
     world.run_until("all follow", |world| {
         world.leader().status().epoch.is_some() && world.agree([0, 1, 2, 4, 5])
     });
@@ -82,8 +80,7 @@ fn a_whole_log_may_follow_the_checkpoint_that_takes_its_place() {
     world.run_for(Duration::from_secs(1));
     let checkpoint = world.leader().checkpoint();
     world.set_leader_records(checkpoint.into_iter().chain(world.leader_records().to_vec()).collect());
-    world.stop(Node::Leader);
-    world.start_leader();
+    world.restart_leader();
     world.run_until("all follow", |world| world.leader().status().epoch.is_some() && world.agree([0, 1, 2]));
     assert_eq!(world.key(3), None);
     assert_eq!(world.leader().status().members, 3);
@@ -120,8 +117,7 @@ fn many_restarts_make_at_most_one_epoch_in_ten_seconds() {
     let mut world = World::grouped(6, 12);
     let before = world.leader_epoch().counter;
     for edge in 0..12 {
-        world.stop(Node::Edge(edge));
-        world.start_edge(edge);
+        world.restart_edge(edge);
         world.run_for(Duration::from_millis(500));
     }
     world.run_for(Duration::from_secs(30));
@@ -206,8 +202,7 @@ fn an_edge_brought_back_with_its_memory_is_unsynced_and_sends_as_after_a_start()
     let after = say(&mut world).unwrap();
     assert!(after.0 == before.0 + 1 && after.1 != before.1);
     // Durable: a start counts on from there. And nobody had to join.
-    world.stop(Node::Edge(2));
-    world.start_edge(2);
+    world.restart_edge(2);
     world.run_for(Duration::from_secs(1));
     assert_eq!(world.edge(2).status().boot_no, before.0 + 2);
     assert_eq!(joined(&world), joins);

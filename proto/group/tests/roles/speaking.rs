@@ -6,15 +6,15 @@ use quiver_ainq::Name;
 use quiver_group::{EdgeCommand, EdgeEvent, LeaderCommand, LeaderEvent, Source};
 use quiver_machine::Route;
 
+use quiver_testbed::matching;
+
 use crate::world::{Node, World};
 
 fn heard(world: &World, edge: usize) -> Vec<(Vec<u8>, Source)> {
     let events = world.edge_events(edge).iter();
-    let messages = events.filter_map(|event| match event {
-        EdgeEvent::Message { data, source, .. } => Some((data.to_vec(), source.clone())),
-        _ => None,
-    });
-    messages.collect()
+    events
+        .filter_map(matching!(EdgeEvent::Message { data, source, .. } => (data.to_vec(), source.clone())))
+        .collect()
 }
 
 fn say(world: &mut World, edge: usize, data: &[u8], signed: bool) {

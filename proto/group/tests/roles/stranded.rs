@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use quiver_ainq::{Role, TokenGrant};
+use quiver_ainq::Role;
 use quiver_group::{EdgeEvent, LeaderCommand, LeaderEvent};
+use quiver_testbed::token_grant;
 
-use crate::world::{EPOCH_START, GROUP, Node, World, name};
+use crate::world::{GROUP, Node, World, name};
 
 fn restart(world: &mut World) {
-    world.stop(Node::Leader);
-    world.start_leader();
+    world.restart_leader();
     world.run_for(Duration::from_secs(3));
 }
 
@@ -20,13 +20,7 @@ fn replace_leader(world: &mut World) {
 }
 
 fn forget_everything(world: &mut World) {
-    let grant = TokenGrant {
-        name: name("leader-again"),
-        role: Role::Leader { group: name(GROUP), ordinal: 0 },
-        groups: vec![name(GROUP)],
-        not_after: EPOCH_START + 10_000_000,
-        expiry: EPOCH_START + 1_000_000,
-    };
+    let grant = token_grant("leader-again", Role::Leader { group: name(GROUP), ordinal: 0 }, GROUP);
     world.leader_token = world.operator.issue(&world.deployment, grant, &mut world.rng).unwrap();
     world.set_leader_records(Vec::new());
 }
@@ -57,8 +51,7 @@ fn members_that_restarted_meanwhile_show_the_new_leader_where_they_are_all_the_s
     // Directed to join again and not yet admitted, they are started anew.
     world.run_until("told", |world| world.leader_events().len() > 20);
     for edge in 0..3 {
-        world.stop(Node::Edge(edge));
-        world.start_edge(edge);
+        world.restart_edge(edge);
     }
     world.run_for(Duration::from_secs(280));
     assert!(world.agree(0..3), "{:?} {:?}", world.leader_epoch(), world.blamed_by_edge(0).last());

@@ -104,8 +104,7 @@ fn questions_that_nothing_authenticates_are_answered_seldom_and_without_a_tag() 
     for opening_is_newest in [false, true] {
         if opening_is_newest {
             // A term that was just opened: its opening is the newest epoch.
-            world.stop(Node::Leader);
-            world.start_leader();
+            world.restart_leader();
             world.run_for(Duration::from_secs(120));
         }
         let before = world.recorded.len();

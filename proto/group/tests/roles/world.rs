@@ -2,12 +2,10 @@
 //! test says otherwise.
 
 use std::collections::BTreeSet;
-use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use quiver_ainq::{
     Deployment, Epoch, IssuedToken, MasterSecret, Name, OperatorSecretKey, Ristretto255, Role, StrategyKind,
-    Suite, TokenGrant,
 };
 use quiver_crypto::Secret;
 use quiver_enrolment::kgc::RestoreError;
@@ -19,8 +17,8 @@ use quiver_group::{
 };
 use quiver_machine::{Machine, Now, Offence, Route, Snapshot};
 use quiver_message::Message;
-pub(crate) use quiver_testbed::{EPOCH_START, name};
-use quiver_testbed::{Net, PATIENCE, TestNode};
+use quiver_testbed::{Net, PATIENCE, TestNode, deref_to_net, matching, token_grant};
+pub(crate) use quiver_testbed::{copy_token as copy, name};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -53,19 +51,7 @@ pub(crate) struct World {
     pub(crate) tokens: Vec<IssuedToken<S>>,
 }
 
-impl Deref for World {
-    type Target = Net<Node>;
-
-    fn deref(&self) -> &Net<Node> {
-        &self.net
-    }
-}
-
-impl DerefMut for World {
-    fn deref_mut(&mut self) -> &mut Net<Node> {
-        &mut self.net
-    }
-}
+deref_to_net!(World, Node);
 
 impl World {
     pub(crate) fn new(seed: u64) -> Self {
@@ -74,7 +60,7 @@ impl World {
         let deployment = Deployment::new(Name::new("test").unwrap(), master.public());
         let operator = OperatorSecretKey::<S>::generate(&mut rng);
         let role = Role::Leader { group: Name::new(GROUP).unwrap(), ordinal: 0 };
-        let leader_token = token(&operator, &deployment, "leader", role, &mut rng);
+        let leader_token = operator.issue(&deployment, token_grant("leader", role, GROUP), &mut rng).unwrap();
         let mut world = Self {
             net: Net::new(seed),
             rng,
@@ -146,6 +132,11 @@ impl World {
         self.dial_leader();
     }
 
+    pub(crate) fn restart_leader(&mut self) {
+        self.stop(Node::Leader);
+        self.start_leader();
+    }
+
     /// Lets every edge dial the leader.
     pub(crate) fn dial_leader(&mut self) {
         for edge in 0..self.tokens.len() {
@@ -164,7 +155,8 @@ impl World {
     }
 
     pub(crate) fn token(&mut self, name: &str) -> IssuedToken<S> {
-        token(&self.operator, &self.deployment, name, Role::Edge, &mut self.rng)
+        let grant = token_grant(name, Role::Edge, GROUP);
+        self.operator.issue(&self.deployment, grant, &mut self.rng).unwrap()
     }
 
     pub(crate) fn add_edge(&mut self, name: &str) -> usize {
@@ -197,6 +189,11 @@ impl World {
         self.start::<EdgeMachine>(id, node(machine));
         self.connect(id, Node::Kgc, Route::Kgc);
         self.connect(id, Node::Leader, Route::Leader);
+    }
+
+    pub(crate) fn restart_edge(&mut self, edge: usize) {
+        self.stop(Node::Edge(edge));
+        self.start_edge(edge);
     }
 
     pub(crate) fn run_until(&mut self, what: &str, reached: impl FnMut(&Self) -> bool) {
@@ -311,45 +308,23 @@ impl World {
     }
 
     pub(crate) fn blamed_by_leader(&self) -> Vec<&Offence> {
-        let blamed = self.leader_events().iter().filter_map(own).filter_map(|event| match event {
-            LeaderEvent::Blamed { offence, .. } => Some(offence),
-            _ => None,
-        });
-        blamed.collect()
+        self.leader_events()
+            .iter()
+            .filter_map(own)
+            .filter_map(matching!(LeaderEvent::Blamed { offence, .. } => offence))
+            .collect()
     }
 
     pub(crate) fn blamed_by_edge(&self, edge: usize) -> Vec<&Offence> {
-        let blamed = self.edge_events(edge).iter().filter_map(own).filter_map(|event| match event {
-            EdgeEvent::Blamed { offence, .. } => Some(offence),
-            _ => None,
-        });
-        blamed.collect()
+        self.edge_events(edge)
+            .iter()
+            .filter_map(own)
+            .filter_map(matching!(EdgeEvent::Blamed { offence, .. } => offence))
+            .collect()
     }
 }
 
 /// Decodes a message.
 pub(crate) fn decode(world: &World, packet: &Packet) -> Message<S> {
     Message::<S>::decode(&world.deployment, &packet.bytes).unwrap()
-}
-
-/// Tokens are not cloned in earnest: a drone has one.
-pub(crate) fn copy(token: &IssuedToken<S>) -> IssuedToken<S> {
-    IssuedToken::decode(&token.encode()).unwrap()
-}
-
-fn token<T: Suite>(
-    operator: &OperatorSecretKey<T>,
-    deployment: &Deployment<T>,
-    name: &str,
-    role: Role,
-    rng: &mut ChaCha20Rng,
-) -> IssuedToken<T> {
-    let grant = TokenGrant {
-        name: Name::new(name).unwrap(),
-        role,
-        groups: vec![Name::new(GROUP).unwrap()],
-        not_after: EPOCH_START + 10_000_000,
-        expiry: EPOCH_START + 1_000_000,
-    };
-    operator.issue(deployment, grant, rng).unwrap()
 }

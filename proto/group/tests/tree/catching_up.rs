@@ -108,8 +108,7 @@ fn a_changed_path_is_blamed_and_made_good() {
             packet.bytes[place] ^= 1;
         }
     });
-    world.stop(Node::Edge(0));
-    world.start_edge(0);
+    world.restart_edge(0);
     world.run_for(A_MOMENT);
     assert!(!world.synced(0));
     assert_eq!(world.blamed_by_edge(0), [&Offence::Protocol(Error::SealBroken)]);
@@ -122,8 +121,7 @@ fn a_restarted_member_gets_its_key_back_without_a_new_epoch() {
     let mut world = World::grouped(6, 9);
     let epoch = world.leader_epoch();
     for edge in 0..9 {
-        world.stop(Node::Edge(edge));
-        world.start_edge(edge);
+        world.restart_edge(edge);
     }
     world.run_for(Duration::from_secs(1));
     assert!(world.agree(0..9));
@@ -138,8 +136,7 @@ fn a_question_that_is_played_again_gets_no_answer() {
     let mut world = World::grouped(7, 3);
     let restart = |world: &mut World| {
         let mark = world.recorded.len();
-        world.stop(Node::Edge(0));
-        world.start_edge(0);
+        world.restart_edge(0);
         world.run_for(A_MOMENT);
         assert!(world.agree([0]));
         let packets = &world.recorded[mark..];

@@ -85,8 +85,7 @@ fn members_follow_a_leader_from_one_strategy_to_the_other_and_back() {
 #[test]
 fn more_paths_than_one_slice_has_are_pushed_all_the_same() {
     let mut world = World::grouped(4, 300);
-    world.stop(Node::Leader);
-    world.start_leader();
+    world.restart_leader();
     let mark = world.recorded.len();
     world.run_for(Duration::from_secs(1));
     assert!(world.agree(0..300));

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use quiver_group::{EdgeCommand, EdgeEvent, LeaderCommand, LeaderEvent};
 
+use quiver_testbed::matching;
+
 use crate::questions;
 use crate::world::World;
 
@@ -39,10 +41,9 @@ fn a_mass_departure_takes_several_epochs_that_follow_at_once() {
     world.run_for(Duration::from_secs(1));
     assert_eq!(world.leader().status().members, 4);
     assert!(world.agree(0..4));
-    let removals = world.leader_events().iter().filter_map(|event| match event {
-        LeaderEvent::EpochActivated { epoch, removed, .. } if epoch.counter > before => Some(*removed),
-        _ => None,
-    });
+    let removals = world.leader_events().iter().filter_map(
+        matching!(LeaderEvent::EpochActivated { epoch, removed, .. } if epoch.counter > before => *removed),
+    );
     assert_eq!(removals.collect::<Vec<_>>(), [1024, 6]);
     assert!((4..LEAVERS + 4).all(|edge| world.edge_events(edge).contains(&EdgeEvent::Left)));
 }

@@ -14,6 +14,8 @@ use quiver_message::quorum::{QuorumMessage, SignPackage, SignProposal, SignRefus
 use quiver_quorum::SigningPackage;
 use quiver_quorum_node::{QuorumCommand, QuorumEvent, approval, ibe_name};
 
+use quiver_testbed::matching;
+
 use crate::generating::holdings;
 use crate::world::{Packet, S, START, VALIDITY, World};
 
@@ -181,12 +183,9 @@ fn too_few_members_say_who_answered_and_who_did_not() {
     world.run_for(Duration::from_millis(15));
     [1, 2, 4, 5].into_iter().for_each(|id| world.stop(id));
     world.run_for(Duration::from_secs(60));
-    let said = world.events(3).iter().rev().find_map(|event| match event {
-        QuorumEvent::NotSigned { purpose, willing, silent, .. } => {
-            Some((*purpose, willing.clone(), silent.clone()))
-        }
-        _ => None,
-    });
+    let said = world.events(3).iter().rev().find_map(matching!(
+        QuorumEvent::NotSigned { purpose, willing, silent, .. } => (*purpose, willing.clone(), silent.clone())
+    ));
     assert_eq!(said, Some((Purpose::Revocation, vec![3], vec![1, 2, 4, 5])));
 }
 
@@ -404,12 +403,12 @@ fn about(world: &mut World, kind: &str, name: Name, parameters: Vec<u8>) -> Auth
 fn parameters_need_t_operators_but_a_members_own_part_in_ibe_does_not() {
     let mut world = quorum(7, 3, 2);
     let shares = holdings(&world)[0].ibe().public().encode();
-    let signed = |world: &World, id| {
-        world.events(id).iter().rev().find_map(|event| match event {
-            QuorumEvent::Signed { body, signature } => Some((body.clone(), signature.clone())),
-            _ => None,
-        })
-    };
+    let signed =
+        |world: &World, id| {
+            world.events(id).iter().rev().find_map(
+                matching!(QuorumEvent::Signed { body, signature } => (body.clone(), signature.clone())),
+            )
+        };
     let statement = about(&mut world, "ibe", ibe_name(2).unwrap(), shares.clone());
     let approved = world.stored(2).remove(&2);
     world.command(2, QuorumCommand::Propose(statement.body()));
@@ -458,10 +457,10 @@ fn policies_of_admission_need_t_operators_and_are_signed_as_nothing_else() {
     assert_eq!(answer(&mut world, 0, "abke-policy", other), Some(Why::NotApproved));
     world.command(2, QuorumCommand::Propose(policy.clone()));
     let signed = |world: &World| {
-        world.events(2).iter().find_map(|event| match event {
-            QuorumEvent::Signed { body, signature } => Some((body.clone(), signature.clone())),
-            _ => None,
-        })
+        world
+            .events(2)
+            .iter()
+            .find_map(matching!(QuorumEvent::Signed { body, signature } => (body.clone(), signature.clone())))
     };
     world.until("it is signed", |world| signed(world).is_some());
     let (body, signature) = signed(&world).unwrap();

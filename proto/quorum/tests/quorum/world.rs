@@ -2,7 +2,6 @@
 //! at all.
 
 use std::collections::BTreeMap;
-use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use quiver_ainq::{KgcId, Name, Ristretto255};
@@ -13,7 +12,7 @@ use quiver_quorum_node::{
     Ibe, QuorumCommand, QuorumConfig, QuorumEvent, QuorumMembership, QuorumNode, QuorumRecord,
 };
 pub(crate) use quiver_testbed::EPOCH_START as START;
-use quiver_testbed::{LinkFaults, Net, NodeSet, Partition, TestNode};
+use quiver_testbed::{LinkFaults, Net, NodeSet, Partition, TestNode, deref_to_net};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -43,19 +42,7 @@ pub(crate) struct World {
     wanted: Option<QuorumCommand>,
 }
 
-impl Deref for World {
-    type Target = Net<KgcId>;
-
-    fn deref(&self) -> &Net<KgcId> {
-        &self.net
-    }
-}
-
-impl DerefMut for World {
-    fn deref_mut(&mut self) -> &mut Net<KgcId> {
-        &mut self.net
-    }
-}
+deref_to_net!(World, KgcId);
 
 fn encode_shares(public: &PublicShares<Ibe>) -> Vec<u8> {
     public.encode()

@@ -32,8 +32,10 @@ pub(crate) fn table<'a>(report: &'a Report, slug: &str) -> &'a Table {
     report.tables().find(|table| table.slug == slug).unwrap_or_else(|| panic!("no table {slug}"))
 }
 
-/// All that was announced was done, and every file of the report can be read.
-pub(crate) fn is_whole_and_readable(report: &Report, watch: &Watch) {
+/// Makes a report: all that was announced was done, and every file of the report can be read.
+pub(crate) fn quick_run(reproduce: impl FnOnce(&mut Watch) -> Report) -> Report {
+    let mut watch = Watch::default();
+    let report = reproduce(&mut watch);
     for (task, steps, done) in &watch.tasks {
         assert_eq!(steps, done, "{task}");
     }
@@ -50,4 +52,5 @@ pub(crate) fn is_whole_and_readable(report: &Report, watch: &Watch) {
         roxmltree::Document::parse(&text).unwrap_or_else(|error| panic!("{}: {error}", plot.slug));
     }
     assert!(fs::read_to_string(folder.join("report.html")).unwrap().contains("</html>"));
+    report
 }

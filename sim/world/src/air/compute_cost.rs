@@ -5,6 +5,7 @@ use quiver_group::EdgeEvent;
 use super::message_kind::{Kind, is_about_an_epoch, kind};
 use crate::radio::cycles::{Arithmetic, Operation, chacha20_poly1305, hmac_sha256, sha256};
 use crate::{Cause, Effect, NodeEvent, Step};
+use quiver_testbed::matching;
 
 /// CPU cycles of a drone's step, and whether it was about an epoch.
 ///
@@ -14,10 +15,9 @@ use crate::{Cause, Effect, NodeEvent, Step};
 /// not.
 pub fn compute_cost(step: &Step, arithmetic: Arithmetic) -> (u64, bool) {
     let price = Price(arithmetic);
-    let activated = step.events().find_map(|event| match event {
-        NodeEvent::Edge(EdgeEvent::KeyActivated { epoch, .. }) => Some(epoch.counter == 1),
-        _ => None,
-    });
+    let activated = step
+        .events()
+        .find_map(matching!(NodeEvent::Edge(EdgeEvent::KeyActivated { epoch, .. }) => epoch.counter == 1));
     let (mut cycles, mut about_an_epoch) = (0, activated.is_some());
     if let Cause::Message { payload, .. } = &step.cause {
         about_an_epoch |= is_about_an_epoch(payload);

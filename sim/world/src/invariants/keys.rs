@@ -5,15 +5,13 @@ use quiver_group::{EdgeEvent, LeaderEvent};
 
 use super::{Held, Invariant, Invariants, Made, died};
 use crate::{NodeEvent, Step, World};
+use quiver_testbed::matching;
 
 impl<S: Suite> Invariants<S> {
     pub(super) fn observe_leader(&mut self, world: &World<S>, step: &Step, ordinal: u16) {
         let made: Vec<Epoch> = step
             .events()
-            .filter_map(|event| match event {
-                NodeEvent::Leader(LeaderEvent::EpochActivated { epoch, .. }) => Some(*epoch),
-                _ => None,
-            })
+            .filter_map(matching!(NodeEvent::Leader(LeaderEvent::EpochActivated { epoch, .. }) => *epoch))
             .collect();
         let last = made.last().copied();
         for epoch in made {

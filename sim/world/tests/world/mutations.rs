@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use quiver_ainq::{Epoch, StrategyKind};
 use quiver_group::{EdgeEvent, LeaderEvent};
+use quiver_testbed::matching;
 use quiver_world::check::{CheckSetup, Checker};
 use quiver_world::{
     Action, Cause, DiskState, Effect, InsecureToy, Invariant, Invariants, LinkFaults, NoObserver, NodeEvent,
@@ -119,10 +120,10 @@ impl StepObserver<InsecureToy> for Outputs {
         if step.node != NodeId::Edge(1) {
             return;
         }
-        self.reported.extend(step.events().filter_map(|event| match event {
-            NodeEvent::Edge(EdgeEvent::KeyActivated { epoch, .. }) => Some(*epoch),
-            _ => None,
-        }));
+        self.reported.extend(
+            step.events()
+                .filter_map(matching!(NodeEvent::Edge(EdgeEvent::KeyActivated { epoch, .. }) => *epoch)),
+        );
         if step.effects.contains(&Effect::Stalled) {
             self.ahead.extend(world.edge(1).and_then(|edge| edge.status().epoch));
         }
