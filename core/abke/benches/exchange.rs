@@ -6,11 +6,9 @@
 
 use std::hint::black_box;
 use std::sync::Arc;
-use std::time::Duration;
 
-use cpu_time::ThreadTime;
 use criterion::measurement::WallTime;
-use criterion::{BatchSize, Bencher, BenchmarkGroup, Criterion, criterion_group, criterion_main};
+use criterion::{BatchSize, BenchmarkGroup, Criterion, criterion_group, criterion_main};
 use quiver_abke::{
     Authority, Client, Committed, Credential, Evaluating, Garbling, Hello, Opened, Policy, Seeded, Terms,
     UnverifiedPublicKey, VerifiedHello, Verifier,
@@ -21,29 +19,14 @@ use quiver_garble::{Circuit, Gate};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng as _;
 
+#[path = "../../garble/benches/measuring/thread_time.rs"]
+mod thread_time;
+use thread_time::timed;
+
 const TERMS: Terms<'_> = Terms { policy: &[1; 32], server: b"a leader", channel: b"a channel" };
 
 fn rng(seed: u64) -> ChaCha20Rng {
     ChaCha20Rng::seed_from_u64(seed)
-}
-
-/// Measures the thread's own time of an operation whose input is made anew for each.
-fn timed<I, T>(
-    b: &mut Bencher<'_, WallTime>,
-    mut make: impl FnMut() -> I,
-    mut operation: impl FnMut(I) -> T,
-) {
-    b.iter_custom(|iterations| {
-        let mut total = Duration::ZERO;
-        for _ in 0..iterations {
-            let input = make();
-            let start = ThreadTime::now();
-            let output = black_box(operation(black_box(input)));
-            total += start.elapsed();
-            drop(output);
-        }
-        total
-    });
 }
 
 /// So many ANDs and as many XORs over so many inputs, of which the depth is moderate.

@@ -1,39 +1,19 @@
 //! AND gates per second, and costs of the policies of the documentation. `cargo bench -p quiver-garble`.
 //! Thread time, so that others on the machine count for little.
 
-use std::hint::black_box;
-use std::time::Duration;
-
-use cpu_time::ThreadTime;
-use criterion::measurement::WallTime;
-use criterion::{Bencher, Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use quiver_garble::policy::{Policy, Schema};
 use quiver_garble::{Evaluator, Garbler, HalfGates, Operand, PrivacyFree, Program, Scheme, Step};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng as _;
 
+#[path = "measuring/thread_time.rs"]
+mod thread_time;
+use thread_time::timed;
+
 const GATES: u32 = 100_000;
 const SLOTS: u32 = 1024;
 const RUN: [u8; 16] = [7; 16];
-
-/// Measures the thread's own time of an operation whose input is made anew for each.
-fn timed<I, T>(
-    b: &mut Bencher<'_, WallTime>,
-    mut make: impl FnMut() -> I,
-    mut operation: impl FnMut(I) -> T,
-) {
-    b.iter_custom(|iterations| {
-        let mut total = Duration::ZERO;
-        for _ in 0..iterations {
-            let input = make();
-            let start = ThreadTime::now();
-            let output = black_box(operation(black_box(input)));
-            total += start.elapsed();
-            drop(output);
-        }
-        total
-    });
-}
 
 /// ANDs and as many XORs over a few slots, none of which waits for the one before.
 fn steps() -> Vec<Step> {

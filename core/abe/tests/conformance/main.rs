@@ -7,6 +7,8 @@ mod collusion;
 mod corruption;
 mod encodings;
 mod fixture;
+#[path = "../../../ainq/tests/conformance/leaks.rs"]
+mod leaks;
 mod opening;
 mod prepared;
 mod redaction;

@@ -6,6 +6,7 @@ mod delivery;
 mod enrolment;
 mod fixture;
 mod frost;
+mod leaks;
 mod pairwise_secret;
 mod published_flaws;
 mod redaction;
