@@ -30,13 +30,14 @@ mod sizes;
 mod summary;
 
 use quiver_abe::{FabeoCp, FabeoKp, Gpsw06, InsecureYct14};
-use quiver_report::{Machine, Making, Observer, Report};
+use quiver_report::{Making, Observer, Report};
 
 use self::attribute_growth::AttributeGrowth;
 pub use self::plan::Plan;
 use self::published::Published;
 use self::random_trees::RandomTrees;
 use crate::Result;
+use crate::blank_report::blank_report;
 use crate::heap::Heap;
 
 /// Measurements of every scheme, by attributes.
@@ -86,10 +87,6 @@ pub fn reproduce(
         highlights,
         experiments,
         sources: summary::sources(),
-        machine: Machine::here(),
-        date: making.date,
-        version: making.version,
-        command: making.command,
-        files: Vec::new(),
+        ..blank_report(making)
     })
 }

@@ -23,9 +23,10 @@ mod strategies;
 mod summary;
 pub(crate) mod swarm;
 
-use quiver_report::{Machine, Observer, Report, Source};
+use quiver_report::{Observer, Report, Source};
 
 use crate::Result;
+use crate::blank_report::blank_report;
 
 pub use self::plan::Plan;
 use self::published::Published;
@@ -50,11 +51,7 @@ pub fn reproduce(plan: &Plan, making: Making, observer: &mut dyn Observer) -> Re
         highlights: summary::highlights(&experiments, plan),
         experiments,
         sources: vec![source()],
-        machine: Machine::here(),
-        date: making.date,
-        version: making.version,
-        command: making.command,
-        files: Vec::new(),
+        ..blank_report(making)
     })
 }
 

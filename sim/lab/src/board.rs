@@ -23,13 +23,14 @@ mod schemes;
 mod summary;
 mod tables;
 
-use quiver_report::{Machine, Making, Observer, Report};
+use quiver_report::{Making, Observer, Report};
 
 use self::boards::Boards;
 use self::figures::Measured;
 pub use self::plan::Plan;
 use crate::Result;
 use crate::abe::published::Published;
+use crate::blank_report::blank_report;
 
 /// Runs the native shell and reads the recorded figures.
 ///
@@ -55,10 +56,6 @@ pub fn reproduce(plan: &Plan, making: Making, observer: &mut dyn Observer) -> Re
         highlights: summary::highlights(&experiments),
         experiments,
         sources: summary::sources(),
-        machine: Machine::here(),
-        date: making.date,
-        version: making.version,
-        command: making.command,
-        files: Vec::new(),
+        ..blank_report(making)
     })
 }

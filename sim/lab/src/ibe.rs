@@ -26,10 +26,11 @@ mod quorum;
 mod summary;
 
 pub use self::plan::Plan;
-use quiver_report::{Machine, Making, Observer, Report};
+use quiver_report::{Making, Observer, Report};
 
 use self::published::Published;
 use crate::Result;
+use crate::blank_report::blank_report;
 
 /// Measures everything.
 ///
@@ -54,10 +55,6 @@ pub fn reproduce(plan: &Plan, making: Making, observer: &mut dyn Observer) -> Re
         highlights: summary::highlights(&experiments),
         experiments,
         sources: summary::sources(),
-        machine: Machine::here(),
-        date: making.date,
-        version: making.version,
-        command: making.command,
-        files: Vec::new(),
+        ..blank_report(making)
     })
 }

@@ -18,6 +18,7 @@
 pub mod abe;
 pub mod abke;
 pub mod ainq;
+mod blank_report;
 pub mod board;
 mod cli;
 pub mod compare;

@@ -1,11 +1,12 @@
 //! Makes the report of a comparison.
 
 use quiver_report::{
-    Axis, Column, Experiment, Highlight, Machine, Panel, Plot, Report, Series, Source, Table, Unit, Value,
+    Axis, Column, Experiment, Highlight, Panel, Plot, Report, Series, Source, Table, Unit, Value,
 };
 
 use super::{Comparison, Cost, Cut, Event, System};
 use crate::ainq::Making;
+use crate::blank_report::blank_report;
 
 /// The size that the figures to remember are taken from, if it was measured.
 const REFERENCE: u32 = 2000;
@@ -61,11 +62,7 @@ pub fn report(comparison: &Comparison, making: Making) -> Report {
         highlights: highlights(comparison),
         experiments: vec![experiment(comparison)],
         sources: sources(),
-        machine: Machine::here(),
-        date: making.date,
-        version: making.version,
-        command: making.command,
-        files: Vec::new(),
+        ..blank_report(making)
     }
 }
 
