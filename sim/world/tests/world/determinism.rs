@@ -39,7 +39,7 @@ fn one_seed_gives_one_trace_in_two_processes() {
         return;
     }
     let output = Command::new(std::env::current_exe().unwrap())
-        .args(["one_seed_gives_one_trace_in_two_processes", "--exact", "--nocapture"])
+        .args(["determinism::one_seed_gives_one_trace_in_two_processes", "--exact", "--nocapture"])
         .env(CHILD, "1")
         .output()
         .unwrap();
