@@ -8,8 +8,8 @@ use quiver_ainq::{
     PendingEnrolment, Ristretto255, Role, SealedReply, Suite,
 };
 use quiver_machine::{Input, Machine, Now, Peer, Via};
-use quiver_testbed::{Outputs, token_grant};
 pub use quiver_testbed::{EPOCH_START as START, name};
+use quiver_testbed::{Outputs, token_grant};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
