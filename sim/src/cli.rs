@@ -7,10 +7,11 @@ mod scale;
 mod scenario;
 mod worker;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use quiver_report::complain;
+use quiver_report::{OutputArgs, complain, open};
 
 use self::check::CheckArgs;
 use self::flood::FloodArgs;
@@ -18,7 +19,7 @@ use self::run::RunArgs;
 use self::scale::ScaleArgs;
 use self::scenario::ScenarioArgs;
 use self::worker::WorkerArgs;
-use crate::report::Outcome;
+use crate::report::{Outcome, PAGE};
 use crate::{Result, SimError};
 
 const EXAMPLES: &str = "\
@@ -112,6 +113,20 @@ impl Command {
 /// Executes the command line.
 pub fn main() -> ExitCode {
     exit_code(Cli::parse().command().execute())
+}
+
+/// Prints results as JSON or as text that names the page in `folder`, and opens the page if `open_page`.
+fn show(
+    output: &OutputArgs,
+    folder: Option<PathBuf>,
+    open_page: bool,
+    json: impl FnOnce() -> String,
+    text: impl FnOnce() -> String,
+) -> Result<()> {
+    let page = folder.map(|folder| folder.join(PAGE));
+    let named = page.as_ref().map_or_else(String::new, |page| format!("\nReport: {}", page.display()));
+    output.print(json, || text() + &named);
+    page.filter(|_| open_page).map_or(Ok(()), |page| Ok(open(&page)?))
 }
 
 /// 0 if everything held, 1 if something did not or could not be carried out, 2 for wrong usage.

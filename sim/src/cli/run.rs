@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use clap::Args;
 use quiver_ainq::{StrategyKind, SuiteKind};
-use quiver_report::{OutputArgs, complain, length_of_time, make_room, open};
+use quiver_report::{OutputArgs, complain, length_of_time, make_room};
 use quiver_world::admission::{FENCE, MAX_TEXT};
 
+use super::show;
 use crate::plan::{DEFAULT_BIND, Plan, TransportKind, WorldKind};
-use crate::report::{Outcome, PAGE, RunReport};
+use crate::report::{Outcome, RunReport};
 use crate::{Result, SimError, live, logging, virtual_world};
 
 #[derive(Clone, Debug, Args)]
@@ -166,12 +167,7 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome> {
 
 fn present(report: &RunReport, args: &RunArgs) -> Result<Outcome> {
     let folder = args.output.folder().map(|results| report.write_under(results)).transpose()?;
-    let page = folder.map(|folder| folder.join(PAGE));
-    let written = page.as_ref().map_or_else(String::new, |page| format!("\nReport: {}", page.display()));
-    args.output.print(|| report.json(), || report.table() + &written);
-    if let Some(page) = page.filter(|_| args.open) {
-        open(&page)?;
-    }
+    show(&args.output, folder, args.open, || report.json(), || report.table())?;
     if report.outcome() == Outcome::Failed {
         complain(&report.failures());
     }

@@ -2,10 +2,11 @@
 
 use clap::Args;
 use quiver_ainq::{StrategyKind, SuiteKind};
-use quiver_report::{Making, OutputArgs, complain, make_room, open};
+use quiver_report::{Making, OutputArgs, complain, make_room};
 
+use super::show;
 use crate::plan::{MAX_DRONES, TransportKind};
-use crate::report::{Outcome, PAGE};
+use crate::report::Outcome;
 use crate::scale::ScalePlan;
 use crate::{Result, logging, measure};
 
@@ -71,12 +72,7 @@ pub(super) fn scale(args: &ScaleArgs) -> Result<Outcome> {
     let version = env!("CARGO_PKG_VERSION").into();
     let report = runs.report(Making { date, version, command: measure::command_line() });
     let folder = args.output.folder().map(|results| report.write_under(results)).transpose()?;
-    let page = folder.map(|folder| folder.join(PAGE));
-    let written = page.as_ref().map_or_else(String::new, |page| format!("\nReport: {}", page.display()));
-    args.output.print(|| report.json(), || report.terminal() + &written);
-    if let Some(page) = page.filter(|_| args.open) {
-        open(&page)?;
-    }
+    show(&args.output, folder, args.open, || report.json(), || report.terminal())?;
     if runs.outcome() == Outcome::Failed {
         complain(&runs.failures());
     }
