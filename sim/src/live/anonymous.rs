@@ -53,7 +53,7 @@ impl<S: Suite> Admission<S> {
     ) -> Result<Option<Arc<Self>>> {
         let Some(policy) = plan.admission.clone() else { return Ok(None) };
         let (deployment, group, now) = (&setting.deployment, &setting.group, unix_time());
-        let place = Place { deployment, master_key: &*founder.treasury, group, seed: plan.seed, now };
+        let place = Place { deployment, master_key: &*founder.master_key, group, seed: plan.seed, now };
         let rules = Rules { policy, period: MAX_PERIOD, answers: ANSWERS };
         let checkpoint = Checkpoint::found(&place, &rules).map_err(refused)?;
         let period = checkpoint.period_at(now);

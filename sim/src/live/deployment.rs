@@ -40,7 +40,7 @@ const LONG_VALIDITY: Duration = Duration::from_secs(24 * 3600);
 /// A new deployment: the KGCs' keys, and an operator that issues tokens.
 pub(crate) struct Founder<S: Suite> {
     pub(crate) deployment: Deployment<S>,
-    pub(crate) treasury: Box<dyn MasterKey<S>>,
+    pub(crate) master_key: Box<dyn MasterKey<S>>,
     /// The key of conditions, if several KGCs made it.
     pub(crate) release: Option<Generated<Ibe>>,
     /// Time that the KGCs took to make their keys.
@@ -56,16 +56,16 @@ impl<S: Suite> Founder<S> {
     {
         let mut rng = rng_stream::generator(plan.seed, RngStream::Operator, 0, 0);
         let called = name("simulation")?;
-        let (treasury, release, generation): (Box<dyn MasterKey<S>>, _, _) = match plan.quorum() {
+        let (master_key, release, generation): (Box<dyn MasterKey<S>>, _, _) = match plan.quorum() {
             None => (Box::new(Single::found::<S>(&mut rng)), None, None),
             Some(parameters) => {
                 let keys = key_generation::generate::<S>(plan, called.clone(), parameters).await?;
-                (Box::new(keys.treasury), Some(keys.release), Some(keys.took))
+                (Box::new(keys.master_key), Some(keys.release), Some(keys.took))
             }
         };
-        let deployment = Deployment::new(called, treasury.public());
+        let deployment = Deployment::new(called, master_key.public());
         let operator = OperatorSecretKey::generate(&mut rng);
-        Ok(Self { deployment, treasury, release, generation, operator, rng })
+        Ok(Self { deployment, master_key, release, generation, operator, rng })
     }
 
     /// Public key of the operator who issues tokens.

@@ -25,7 +25,7 @@ use crate::{Result, SimError};
 /// The outcome of a key generation.
 pub(crate) struct GeneratedKeys<S: QuorumSuite> {
     /// The key that issues.
-    pub(crate) treasury: Threshold<S>,
+    pub(crate) master_key: Threshold<S>,
     /// The key of conditions.
     pub(crate) release: Generated<Ibe>,
     /// Duration of the key generation.
@@ -136,8 +136,8 @@ fn assemble<S: QuorumSuite>(
         publics = Some((keys.ainq().public().clone(), keys.ibe().public().clone()));
     }
     let (of_issuing, of_release) = publics.ok_or("nobody has keys")?;
-    let treasury = Threshold::of((issuing, of_issuing), QuorumStatement::decode(statement)?);
-    Ok(GeneratedKeys { treasury, release: (release, of_release), took })
+    let master_key = Threshold::of((issuing, of_issuing), QuorumStatement::decode(statement)?);
+    Ok(GeneratedKeys { master_key, release: (release, of_release), took })
 }
 
 /// Logs the events of a KGC.

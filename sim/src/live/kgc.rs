@@ -36,7 +36,7 @@ pub(crate) fn ibe_authority<S: Suite>(plan: &Plan, founder: &Founder<S>) -> Resu
     let mut dice = rng_stream::generator(plan.seed, RngStream::IbeAuthority, 1, 0);
     let deployment = &founder.deployment;
     let sign = |statement: &AuthorityStatement<S>| {
-        founder.treasury.sign(deployment, Purpose::Parameters, &statement.body(), &mut dice)
+        founder.master_key.sign(deployment, Purpose::Parameters, &statement.body(), &mut dice)
     };
     match &founder.release {
         Some(made) => IbeAuthority::together(deployment, made, sign),
@@ -63,7 +63,7 @@ pub(crate) fn start<S: Suite>(
     let config = KgcConfig {
         operators: vec![founder.operator()],
         deployment: setting.deployment.clone(),
-        master: founder.treasury.master(&setting.deployment, id),
+        master: founder.master_key.master(&setting.deployment, id),
         id,
         cookie_key: cookie_key.clone(),
         revocation_validity: REVOCATION_VALIDITY,

@@ -99,7 +99,7 @@ impl<S: Suite> World<S> {
             deputies: plan.deputies,
             drones: swarm + 1,
         };
-        let known = (founder.deployment.clone(), founder.treasury.kgcs());
+        let known = (founder.deployment.clone(), founder.master_key.kgcs());
         let mut setting = NodeSettings::new(&terms, known, event_log.clone())?;
         let host = host(plan).await?;
         let groups = |index| {
