@@ -49,7 +49,7 @@ pub enum CheckpointError {
     /// The exchange refuses; never with the fields of this module.
     #[error(transparent)]
     Exchange(#[from] quiver_abke::Error),
-    /// The protocol refuses; never for a master_key's own signatures.
+    /// The protocol refuses; never for a master key's own signatures.
     #[error(transparent)]
     Protocol(#[from] quiver_ainq::Error),
     /// A circuit refuses; never for values of its own fields.
