@@ -1,7 +1,5 @@
 //! The fingerprint of an authority, which binds keys and ciphertexts to its parameters.
 
-use core::fmt;
-
 use quiver_crypto::canonical::{Malformed, Reader};
 use quiver_crypto::{Digest, Hasher, Hex};
 
@@ -10,7 +8,9 @@ use quiver_crypto::{Digest, Hasher, Hex};
 ///
 /// Every key and every ciphertext carries it, so that a mismatch is an error of its own and not a wrong
 /// secret.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, derive_more::Display, derive_more::Debug)]
+#[debug("Authority({self})")]
+#[display("{}", Hex(_0))]
 pub struct Authority(Digest);
 
 impl Authority {
@@ -30,17 +30,5 @@ impl Authority {
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; Self::LEN] {
         &self.0
-    }
-}
-
-impl fmt::Display for Authority {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&Hex(&self.0), f)
-    }
-}
-
-impl fmt::Debug for Authority {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Authority({self})")
     }
 }

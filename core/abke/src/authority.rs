@@ -1,7 +1,6 @@
 //! The certification authority: one signing key for each slot, all of them from one seed and for one period.
 
 use alloc::vec::Vec;
-use core::fmt;
 
 use quiver_crypto::canonical::{Reader, Writer};
 use quiver_crypto::{Digest, Hasher, Hex, Secret, Zeroizing, hmac_sha512};
@@ -21,6 +20,8 @@ const GENERATORS: &str = "QUIVER-ABKE-v1 generators with BLS12381G1_XMD:SHA-256_
 /// They are derived from a seed, the period and m, so that only the seed is stored. Keys of
 /// another period are unrelated, which is how credentials end: nobody verifies with those of a period that is
 /// over.
+#[derive(derive_more::Debug)]
+#[debug("Authority({key:?})")]
 pub struct Authority {
     scalars: Zeroizing<Vec<Scalar>>,
     key: AuthorityKey,
@@ -84,14 +85,9 @@ impl Authority {
     }
 }
 
-impl fmt::Debug for Authority {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Authority({:?})", self.key)
-    }
-}
-
 /// The authority's public keys for one period: a point of G2 for each slot.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, derive_more::Debug)]
+#[debug("AuthorityKey({} attributes, period {period}, {})", self.attributes(), Hex(fingerprint))]
 pub struct AuthorityKey {
     period: u64,
     pub(crate) points: Vec<G2>,
@@ -152,13 +148,6 @@ impl AuthorityKey {
     /// SHA-256 of the encoding, with a domain.
     pub fn fingerprint(&self) -> Digest {
         self.fingerprint
-    }
-}
-
-impl fmt::Debug for AuthorityKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (attributes, period) = (self.attributes(), self.period);
-        write!(f, "AuthorityKey({attributes} attributes, period {period}, {})", Hex(&self.fingerprint))
     }
 }
 

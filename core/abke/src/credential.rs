@@ -2,7 +2,6 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::fmt;
 
 use quiver_crypto::canonical::{Reader, Writer};
 use quiver_crypto::{Digest, Zeroizing};
@@ -46,7 +45,8 @@ impl Secrets {
 ///
 /// No two runs reveal anything of it that could be linked, except to the authority, which could recognise its
 /// own signature.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Credential({} attributes)", self.attributes().len())]
 pub struct Credential {
     authority: Digest,
     secrets: Arc<Secrets>,
@@ -122,13 +122,9 @@ impl Credential {
     }
 }
 
-impl fmt::Debug for Credential {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Credential({} attributes)", self.attributes().len())
-    }
-}
-
 /// A received credential that is not verified yet.
+#[derive(derive_more::Debug)]
+#[debug("Unverified{_0:?}")]
 pub struct UnverifiedCredential(Credential);
 
 impl UnverifiedCredential {
@@ -205,12 +201,6 @@ impl UnverifiedCredential {
     }
 }
 
-impl fmt::Debug for UnverifiedCredential {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Unverified{:?}", self.0)
-    }
-}
-
 /// So many bits out of bytes, lowest first. What is left over must be zero.
 fn read_bits(bytes: &[u8], count: usize) -> Result<Zeroizing<Vec<bool>>, Error> {
     let mut bits = Zeroizing::new(Vec::with_capacity(bytes.len().saturating_mul(8)));
@@ -223,6 +213,8 @@ fn read_bits(bytes: &[u8], count: usize) -> Result<Zeroizing<Vec<bool>>, Error> 
 }
 
 /// An unlinked key with its secrets, for one run.
+#[derive(derive_more::Debug)]
+#[debug("Presentation({} attributes)", self.attributes())]
 pub struct Presentation {
     authority: Digest,
     secrets: Arc<Secrets>,
@@ -281,12 +273,6 @@ impl Presentation {
             .map_err(|_| Error::Malformed("as many weights as attributes"))?;
         // The server knows the points times the cofactor.
         Ok(sum * self.cofactor)
-    }
-}
-
-impl fmt::Debug for Presentation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Presentation({} attributes)", self.attributes())
     }
 }
 

@@ -15,7 +15,6 @@
 //! hashed.
 
 use alloc::vec::Vec;
-use core::fmt;
 
 use quiver_crypto::{Digest, Secret, Zeroizing, prf};
 use quiver_pairing::{CurvePoint, G1, Scalar, UNCOMPRESSED_LEN, scalar_random};
@@ -26,6 +25,8 @@ use crate::scalars::{weight, weight_scalar};
 use crate::{DOMAIN, Element, Error, Presentation, PublicKey};
 
 /// s, t and ρ_{j,b}: what an encryption is made of. Erased when dropped.
+#[derive(derive_more::Debug)]
+#[debug("Randomness({} attributes)", self.plaintexts.len())]
 pub struct Randomness {
     s: Zeroizing<Scalar>,
     t: Zeroizing<Scalar>,
@@ -51,14 +52,9 @@ impl Randomness {
     }
 }
 
-impl fmt::Debug for Randomness {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Randomness({} attributes)", self.plaintexts.len())
-    }
-}
-
 /// s·g, t·h, and both halves for each attribute.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Ciphertext({} attributes)", self.halves.len())]
 pub struct Ciphertext {
     sg: G1,
     th: G1,
@@ -184,12 +180,6 @@ impl Ciphertext {
     fn expect(&self, attributes: usize) -> Result<(), Error> {
         let found = self.halves.len();
         if found == attributes { Ok(()) } else { Err(Error::Attributes { wanted: attributes, found }) }
-    }
-}
-
-impl fmt::Debug for Ciphertext {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Ciphertext({} attributes)", self.halves.len())
     }
 }
 

@@ -8,7 +8,6 @@
 //! signed those three: a sender of random points causes no other computation.
 
 use alloc::vec::Vec;
-use core::fmt;
 
 use quiver_crypto::canonical::Reader;
 use quiver_crypto::{Digest, Hasher};
@@ -50,7 +49,8 @@ fn signed(key: &[G1]) -> Vec<G1> {
 
 /// A received key: its points are points of the group and not the identity, but their signatures are not
 /// verified.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("UnverifiedPublicKey({} attributes)", self.attributes())]
 pub struct UnverifiedPublicKey {
     /// g, h and u, in the subgroup.
     fixed: Vec<G1>,
@@ -163,14 +163,9 @@ impl ClearedKey {
     }
 }
 
-impl fmt::Debug for UnverifiedPublicKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "UnverifiedPublicKey({} attributes)", self.attributes())
-    }
-}
-
 /// A key that the authority signed.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("PublicKey({} attributes)", self.attributes())]
 pub struct PublicKey {
     key: Vec<G1>,
     digest: Digest,
@@ -204,12 +199,6 @@ impl PublicKey {
     /// e_1, …, e_m.
     pub(crate) fn attribute_points(&self) -> &[G1] {
         self.key.get(FIXED_SLOTS..).unwrap_or_default()
-    }
-}
-
-impl fmt::Debug for PublicKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PublicKey({} attributes)", self.attributes())
     }
 }
 

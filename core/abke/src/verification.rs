@@ -20,7 +20,6 @@
 //! nothing but this equation. A client that adds a T marks its own key, once.
 
 use alloc::vec::Vec;
-use core::fmt;
 
 use quiver_pairing::{CurvePoint, G1, G2, Prepared};
 use rand_core::CryptoRngCore;
@@ -30,7 +29,8 @@ use crate::scalars::weight;
 use crate::{AuthorityKey, Error, FIXED_SLOTS, PublicKey, UnverifiedPublicKey};
 
 /// An authority's key, made ready to verify with.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Verifier({authority:?})")]
 pub struct Verifier {
     authority: AuthorityKey,
     /// −g2 and the points of g, h and u.
@@ -179,10 +179,4 @@ fn holds(keys: &Prepared, claims: &[Claim<'_>], effort: &mut Effort, rng: &mut d
     let points: Vec<G1> = core::iter::once(signatures).chain(sums).collect();
     // e(Σ w·σ, g2) = Σ_slot e(Σ_client w·M, pk_slot), with −g2 on the left.
     keys.product_is_one(&points)
-}
-
-impl fmt::Debug for Verifier {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Verifier({:?})", self.authority)
-    }
 }

@@ -5,15 +5,15 @@
 //! spare point, so it exists in one term of this leader alone: it is not in the roster's hash, in no replica,
 //! and in no term that is opened later. It ends at a time that is known when it begins.
 
-use core::fmt;
-
 use quiver_crypto::Hex;
 
 use crate::{AgreedSecret, UnixTime};
 
 /// Names an anonymous member for one membership: 16 bytes that both sides derived from their exchange, and
 /// that link to no other.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, derive_more::Display, derive_more::Debug)]
+#[debug("Pseudonym({self})")]
+#[display("{}", Hex(_0))]
 pub struct Pseudonym(pub [u8; 16]);
 
 impl Pseudonym {
@@ -21,18 +21,6 @@ impl Pseudonym {
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 16] {
         &self.0
-    }
-}
-
-impl fmt::Display for Pseudonym {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Hex(&self.0).fmt(f)
-    }
-}
-
-impl fmt::Debug for Pseudonym {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Pseudonym({self})")
     }
 }
 

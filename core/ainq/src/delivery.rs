@@ -19,7 +19,6 @@
 //! the drone can open it all the same; but anybody may have made its content.
 
 use alloc::vec::Vec;
-use core::fmt;
 
 use quiver_crypto::canonical::{Reader, Writer};
 use quiver_crypto::{Digest, Hasher, Secret, Zeroizing, aead, extract};
@@ -318,6 +317,8 @@ impl<S: Suite> SealedDelivery<S> {
 }
 
 /// A drone's side of a request that is under way: n. It is good for one answer and never stored.
+#[derive(derive_more::Debug)]
+#[debug("PendingDelivery {{ authority: {authority:?}, .. }}")]
 pub struct PendingDelivery<S: Suite> {
     authority: Digest,
     digest: Digest,
@@ -381,11 +382,5 @@ impl<S: Suite> PendingDelivery<S> {
             with_authority,
         );
         Ok(aead::open(&key, &NONCE, &[], &answer.ciphertext)?)
-    }
-}
-
-impl<S: Suite> fmt::Debug for PendingDelivery<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PendingDelivery").field("authority", &self.authority).finish_non_exhaustive()
     }
 }

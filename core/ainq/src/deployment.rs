@@ -2,7 +2,6 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::fmt;
 
 use quiver_crypto::canonical::Writer;
 use quiver_crypto::{Digest, Hasher, Hex};
@@ -13,6 +12,8 @@ use crate::{Element, Name, Suite};
 ///
 /// Cheap to clone and small: everything in it is shared, also the tables that make multiplications of the
 /// master public key fast.
+#[derive(derive_more::Debug)]
+#[debug("Deployment {{ suite: {:?}, name: {:?}, fingerprint: {} }}", S::ID, _0.name, Hex(&_0.fingerprint))]
 pub struct Deployment<S: Suite>(Arc<Pinned<S>>);
 
 struct Pinned<S: Suite> {
@@ -80,13 +81,3 @@ impl<S: Suite> PartialEq for Deployment<S> {
 }
 
 impl<S: Suite> Eq for Deployment<S> {}
-
-impl<S: Suite> fmt::Debug for Deployment<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Deployment")
-            .field("suite", &S::ID)
-            .field("name", &self.0.name)
-            .field("fingerprint", &Hex(&self.0.fingerprint))
-            .finish()
-    }
-}

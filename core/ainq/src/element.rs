@@ -2,7 +2,6 @@
 
 use alloc::vec::Vec;
 use core::cmp::Ordering;
-use core::fmt;
 use core::hash::{Hash, Hasher};
 
 use quiver_crypto::canonical::Reader;
@@ -17,7 +16,8 @@ use crate::{Error, Suite};
 /// There is no other way to one than [`decode`](Self::decode) and [`from_point`](Self::from_point), so what
 /// has this type is in the prime-order group. Compared, ordered and hashed by its bytes. Holds `S::POINT_LEN`
 /// bytes and the decoded point.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, derive_more::Debug)]
+#[debug("Element({})", Hex(self.as_bytes()))]
 pub struct Element<S: Suite> {
     point: S::Point,
     encoding: S::Encoding,
@@ -108,15 +108,11 @@ impl<S: Suite> Hash for Element<S> {
     }
 }
 
-impl<S: Suite> fmt::Debug for Element<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Element({})", Hex(self.as_bytes()))
-    }
-}
-
 /// A secret scalar that may become part of a pairwise secret: not zero, and one [`Suite::agree`] can use.
 ///
 /// Erased when dropped, redacted in `Debug`.
+#[derive(derive_more::Debug)]
+#[debug("SecretScalar(redacted)")]
 pub struct SecretScalar<S: Suite>(S::Scalar);
 
 impl<S: Suite> SecretScalar<S> {
@@ -183,11 +179,5 @@ impl<S: Suite> Clone for SecretScalar<S> {
 impl<S: Suite> Drop for SecretScalar<S> {
     fn drop(&mut self) {
         self.0.zeroize();
-    }
-}
-
-impl<S: Suite> fmt::Debug for SecretScalar<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SecretScalar(redacted)")
     }
 }

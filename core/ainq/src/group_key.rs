@@ -1,13 +1,12 @@
 //! The group key of an epoch; only the tag, the traffic key and exported keys are derived from it.
 
-use core::fmt;
-
 use quiver_crypto::{Digest, Secret, prf, prf_each};
 
 use crate::{Name, TrafficKey};
 
 /// K_g. Erased when dropped; drop it as soon as a newer one is activated.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("GroupKey(32 bytes)")]
 pub struct GroupKey {
     suite: &'static str,
     key: Secret<32>,
@@ -75,11 +74,5 @@ impl GroupKey {
         let mut shown = [0; 8];
         shown.iter_mut().zip(exported.expose()).for_each(|(to, from)| *to = *from);
         shown
-    }
-}
-
-impl fmt::Debug for GroupKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("GroupKey(32 bytes)")
     }
 }

@@ -12,7 +12,6 @@
 mod acceptance;
 mod encoding;
 
-use core::fmt;
 use core::str::FromStr;
 
 use quiver_crypto::canonical::Writer;
@@ -25,7 +24,8 @@ use crate::slots::{Slot, SlotSet};
 use crate::{Deployment, DronePublicKey, Element, Name, Signature, Suite, UnixTime};
 
 /// Number of an epoch: the term, opened once by one leader, and the counter within it, from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, derive_more::Display)]
+#[display("{}-{}.{counter}", self.round(), self.ordinal())]
 pub struct Epoch {
     /// round · 2^16 + the leader's ordinal.
     pub term: u64,
@@ -68,12 +68,6 @@ impl Epoch {
     }
 }
 
-impl fmt::Display for Epoch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-{}.{}", self.round(), self.ordinal(), self.counter)
-    }
-}
-
 /// A group and its leader.
 #[derive(Clone, Debug)]
 pub struct GroupContext<S: Suite> {
@@ -96,7 +90,8 @@ pub enum Kind {
 }
 
 /// Re-key strategy of a term. Its name is `flat` or `tree`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, derive_more::Display)]
+#[display(rename_all = "lowercase")]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
 pub enum StrategyKind {
     /// The group key is wrapped for every member, as in the paper.
@@ -109,15 +104,6 @@ pub enum StrategyKind {
 impl StrategyKind {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Flat, Self::Tree];
-}
-
-impl fmt::Display for StrategyKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Flat => "flat",
-            Self::Tree => "tree",
-        })
-    }
 }
 
 impl FromStr for StrategyKind {

@@ -20,7 +20,6 @@
 mod public;
 
 use alloc::vec::Vec;
-use core::fmt;
 
 use quiver_crypto::Zeroizing;
 use quiver_crypto::canonical::{Reader, Writer};
@@ -147,6 +146,8 @@ impl<S: Suite> SecretValue<S> {
 }
 
 /// (s_i, R_i) as received from the KGC, or from an impostor: `S::SCALAR_LEN + S::POINT_LEN` bytes, secret.
+#[derive(derive_more::Debug)]
+#[debug("UnverifiedPartialKey {{ r: {r:?}, .. }}")]
 pub struct UnverifiedPartialKey<S: Suite> {
     s: Zeroizing<S::Scalar>,
     r: Element<S>,
@@ -210,13 +211,9 @@ impl<S: Suite> UnverifiedPartialKey<S> {
     }
 }
 
-impl<S: Suite> fmt::Debug for UnverifiedPartialKey<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("UnverifiedPartialKey").field("r", &self.r).finish_non_exhaustive()
-    }
-}
-
 /// A drone's keypair: the public key, Y_i, and y_i with y_i·P = Y_i.
+#[derive(derive_more::Debug)]
+#[debug("DroneKeypair {{ public: {public:?}, .. }}")]
 pub struct DroneKeypair<S: Suite> {
     public: DronePublicKey<S>,
     /// Y_i, encoded: it is hashed with every signature, and the point is six times as large.
@@ -274,11 +271,5 @@ impl<S: Suite> DroneKeypair<S> {
     /// y_i.
     pub(crate) const fn secret(&self) -> &SecretScalar<S> {
         &self.secret
-    }
-}
-
-impl<S: Suite> fmt::Debug for DroneKeypair<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DroneKeypair").field("public", &self.public).finish_non_exhaustive()
     }
 }

@@ -16,7 +16,6 @@ mod draft;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use core::fmt;
 
 use quiver_crypto::{Digest, Secret};
 use rand_core::CryptoRngCore;
@@ -65,6 +64,8 @@ pub struct EpochOutput<S: Suite> {
 }
 
 /// A leader's group in the current term.
+#[derive(derive_more::Debug)]
+#[debug("Leadership {{ group: {:?}, epoch: {epoch:?}, members: {}, .. }}", context.group, roster.len())]
 pub struct Leadership<S: Suite> {
     context: GroupContext<S>,
     roster: Roster<S>,
@@ -244,14 +245,6 @@ impl<S: Suite> Leadership<S> {
     /// The members that have no key in this term, by ascending slot.
     pub fn absent(&self) -> impl Iterator<Item = Slot> + '_ {
         self.roster.iter().map(|(slot, _)| slot).filter(|slot| self.auth_key(*slot).is_none())
-    }
-}
-
-impl<S: Suite> fmt::Debug for Leadership<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut debug = f.debug_struct("Leadership");
-        debug.field("group", &self.context.group).field("epoch", &self.epoch);
-        debug.field("members", &self.roster.len()).finish_non_exhaustive()
     }
 }
 

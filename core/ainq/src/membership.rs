@@ -8,7 +8,6 @@ mod advance;
 mod state;
 
 use alloc::sync::Arc;
-use core::fmt;
 
 use quiver_crypto::{Digest, PrfKey, Secret};
 use zeroize::Zeroizing;
@@ -22,6 +21,8 @@ use crate::{
 };
 
 /// A drone's place in a group and the keys that come with it.
+#[derive(derive_more::Debug)]
+#[debug("Membership {{ group: {group:?}, slot: {slot:?}, epoch: {epoch:?}, synced: {}, .. }}", self.synced())]
 pub struct Membership<S: Suite> {
     group: Name,
     /// The leader of the term, so that no other continues it.
@@ -345,12 +346,4 @@ fn agree<S: Suite>(
     // §14: W[b] belongs to the epoch with counter b that makes the pair.
     ratchet.count_from(core.epoch.counter);
     Ok(Pair::new(ratchet))
-}
-
-impl<S: Suite> fmt::Debug for Membership<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut debug = f.debug_struct("Membership");
-        debug.field("group", &self.group).field("slot", &self.slot).field("epoch", &self.epoch);
-        debug.field("synced", &self.synced()).field("has_path", &self.has_path()).finish_non_exhaustive()
-    }
 }

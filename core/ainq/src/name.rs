@@ -14,7 +14,8 @@ use crate::Error;
 /// line.
 ///
 /// Shared by its clones: a header is cloned, and has several names.
-#[derive(Clone, Eq, PartialOrd, Ord)]
+#[derive(Clone, Eq, PartialOrd, Ord, derive_more::Debug)]
+#[debug("{_0:?}")]
 pub struct Name(Arc<str>);
 
 impl PartialEq for Name {
@@ -97,11 +98,5 @@ impl Borrow<str> for Name {
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.0)
-    }
-}
-
-impl fmt::Debug for Name {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.0, f)
     }
 }

@@ -9,7 +9,6 @@
 //! | W\[u+1\] = PRF(W\[u\], "step", "") | one step per epoch; what was before is erased | [`Ratchet::step`] |
 
 use alloc::vec::Vec;
-use core::fmt;
 use core::marker::PhantomData;
 
 use quiver_crypto::canonical::{Reader, Writer};
@@ -75,7 +74,8 @@ impl PairContext {
 }
 
 /// W\[u\], u and A of one pair: 72 bytes.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Ratchet {{ u: {u:?}, .. }}")]
 pub struct Ratchet<S: Suite> {
     chain: Secret<32>,
     auth: Secret<32>,
@@ -196,12 +196,6 @@ impl<S: Suite> Ratchet<S> {
         let (chain, auth) = (Secret::new(reader.array()?), Secret::new(reader.array()?));
         reader.end()?;
         Ok(Self { chain, auth, u, suite: PhantomData })
-    }
-}
-
-impl<S: Suite> fmt::Debug for Ratchet<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ratchet").field("u", &self.u).finish_non_exhaustive()
     }
 }
 

@@ -10,7 +10,6 @@ mod vacancies;
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
-use core::fmt;
 
 use quiver_crypto::{Digest, Hasher};
 
@@ -35,17 +34,12 @@ pub struct Roster<S: Suite> {
 }
 
 /// A member and its derived values.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("{public:?}")]
 pub(crate) struct Member<S: Suite> {
     pub(crate) public: DronePublicKey<S>,
     /// Y, if anybody has needed it yet.
     pub(crate) implicit: Option<S::Point>,
-}
-
-impl<S: Suite> fmt::Debug for Member<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.public.fmt(f)
-    }
 }
 
 impl<S: Suite> Default for Roster<S> {

@@ -6,7 +6,6 @@
 //! an enrolment ([`enrolment`](crate::enrolment)).
 
 use alloc::vec::Vec;
-use core::fmt;
 
 use quiver_crypto::canonical::{Reader, Writer};
 use quiver_crypto::{Hasher, Hex, Zeroizing, hmac_sha512};
@@ -15,7 +14,8 @@ use rand_core::CryptoRngCore;
 use crate::{Element, Error, SecretScalar, Suite};
 
 /// A commitment and the response to a challenge: `S::POINT_LEN + S::SCALAR_LEN` bytes. Public.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, derive_more::Debug)]
+#[debug("SchnorrSignature({}, ..)", Hex(commitment.as_bytes()))]
 pub struct SchnorrSignature<S: Suite> {
     commitment: Element<S>,
     response: S::Scalar,
@@ -180,10 +180,3 @@ impl<S: Suite> PartialEq for SchnorrSignature<S> {
 }
 
 impl<S: Suite> Eq for SchnorrSignature<S> {}
-
-impl<S: Suite> fmt::Debug for SchnorrSignature<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The response stays out: of a partial key it is the secret.
-        write!(f, "SchnorrSignature({}, ..)", Hex(self.commitment.as_bytes()))
-    }
-}

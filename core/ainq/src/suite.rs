@@ -9,7 +9,7 @@
 //! | `Bls12381G1` | G1 of BLS12-381 over arkworks | 48, 32, 48 bytes | **no** |
 
 use alloc::vec::Vec;
-use core::fmt::{self, Debug};
+use core::fmt::Debug;
 use core::hash::Hash;
 use core::ops::{Add, Mul, Neg, Sub};
 
@@ -145,7 +145,8 @@ pub trait Suite: Copy + Debug + Default + Eq + Ord + Hash + Send + Sync + 'stati
 }
 
 /// A pairwise secret T as bytes: 32 or 48, depending on the suite. Erased when dropped.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("AgreedSecret({len} bytes)")]
 pub struct AgreedSecret {
     bytes: Zeroizing<[u8; Self::MAX_LEN]>,
     len: usize,
@@ -167,12 +168,6 @@ impl AgreedSecret {
     #[must_use]
     pub fn expose(&self) -> &[u8] {
         self.bytes.get(..self.len).unwrap_or_default()
-    }
-}
-
-impl Debug for AgreedSecret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "AgreedSecret({} bytes)", self.len)
     }
 }
 

@@ -4,7 +4,6 @@
 //! token key tpk whose secret tsk stays on the drone, so a token read on its way enrols nobody.
 
 use alloc::vec::Vec;
-use core::fmt;
 
 use quiver_crypto::Zeroizing;
 use quiver_crypto::canonical::{Reader, Writer};
@@ -73,6 +72,8 @@ pub struct Token<S: Suite> {
 }
 
 /// A token with its secret tsk, as it is put on a drone.
+#[derive(derive_more::Debug)]
+#[debug("IssuedToken {{ token: {token:?}, .. }}")]
 pub struct IssuedToken<S: Suite> {
     /// The public part.
     pub token: Token<S>,
@@ -303,11 +304,5 @@ impl<S: Suite> IssuedToken<S> {
 
     pub(crate) const fn secret(&self) -> &SecretScalar<S> {
         &self.tsk
-    }
-}
-
-impl<S: Suite> fmt::Debug for IssuedToken<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("IssuedToken").field("token", &self.token).finish_non_exhaustive()
     }
 }

@@ -27,7 +27,6 @@ mod senders;
 mod window;
 
 use alloc::vec::Vec;
-use core::fmt;
 
 use quiver_crypto::{Digest, Secret, aead, prf};
 use rand_core::CryptoRngCore;
@@ -47,7 +46,8 @@ pub const SALT_LEN: usize = 8;
 pub const HEDGE_LEN: usize = 8;
 
 /// K_tr = PRF(K_g, "traffic", D). Erased when dropped.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("TrafficKey(32 bytes)")]
 pub struct TrafficKey {
     suite: &'static str,
     key: Secret<32>,
@@ -72,12 +72,6 @@ impl TrafficKey {
         let Start { slot, boot_no, salt } = start;
         // §13.1: one key per slot, boot number and salt.
         prf(&self.key, self.suite, label, &[&slot.to_be_bytes(), &boot_no.to_be_bytes(), salt])
-    }
-}
-
-impl fmt::Debug for TrafficKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("TrafficKey(32 bytes)")
     }
 }
 
@@ -124,6 +118,8 @@ struct Start {
 
 /// Seals one member's messages in one epoch. Not to be copied: a receiver takes of two copies' messages one
 /// of each number.
+#[derive(derive_more::Debug)]
+#[debug("Sender {{ slot: {}, boot_no: {}, next: {next}, .. }}", start.slot, start.boot_no)]
 pub struct Sender {
     suite: &'static str,
     key: Secret<32>,
@@ -205,15 +201,6 @@ impl Sender {
     #[must_use]
     pub const fn sealed(&self) -> u64 {
         self.next
-    }
-}
-
-impl fmt::Debug for Sender {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut debug = f.debug_struct("Sender");
-        let Start { slot, boot_no, .. } = &self.start;
-        debug.field("slot", slot).field("boot_no", boot_no).field("next", &self.next);
-        debug.finish_non_exhaustive()
     }
 }
 

@@ -1,7 +1,5 @@
 //! Wire labels: 128 bits that stand for 0 or for 1.
 
-use core::fmt;
-
 use quiver_crypto::ct_eq;
 use zeroize::Zeroize;
 
@@ -12,7 +10,8 @@ pub const LABEL_LEN: usize = 16;
 ///
 /// Copied freely while a circuit is garbled, so that erasing it is up to the holder of many: the garbler, the
 /// evaluator, and their callers.
-#[derive(Clone, Copy, Default, Zeroize)]
+#[derive(Clone, Copy, Default, Zeroize, derive_more::Debug)]
+#[debug("Label(…)")]
 pub struct Label(pub(crate) u128);
 
 impl Label {
@@ -40,12 +39,6 @@ impl PartialEq for Label {
 }
 
 impl Eq for Label {}
-
-impl fmt::Debug for Label {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Label(…)")
-    }
-}
 
 /// Both labels of a wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Zeroize)]

@@ -11,7 +11,6 @@
 
 use alloc::format;
 use alloc::string::{String, ToString};
-use core::fmt;
 use core::str::FromStr;
 
 use jiff::Timestamp;
@@ -33,7 +32,8 @@ const DRONE: &str = "drone";
 const NOT_BEFORE: &str = "not-before";
 
 /// A condition in its canonical spelling, at most 255 bytes of ASCII.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, derive_more::Display)]
+#[display("{text}")]
 pub struct Condition {
     text: String,
     meaning: Meaning,
@@ -112,12 +112,6 @@ impl FromStr for Condition {
             _ => return Err(Error::UnknownKind),
         }?;
         Ok(Self { text: text.to_string(), meaning })
-    }
-}
-
-impl fmt::Display for Condition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
     }
 }
 

@@ -1,7 +1,6 @@
 //! Encryption to an identity.
 
 use alloc::vec::Vec;
-use core::fmt;
 
 use quiver_crypto::canonical::{Reader, Writer};
 use quiver_crypto::{Secret, Zeroizing};
@@ -15,7 +14,8 @@ use crate::{Error, IdentityPoint, MAX_MESSAGE_LEN, MasterPublicKey};
 ///
 /// Encoded as U in 48 bytes, V in 32 and W in as many as the message has, 1 to 32. U has been checked: it is
 /// a point of the subgroup, and not the identity.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, derive_more::Debug)]
+#[debug("Ciphertext({} bytes)", Self::OVERHEAD + self.w.len())]
 pub struct Ciphertext {
     pub(crate) u: G1,
     pub(crate) v: [u8; HASH_LEN],
@@ -50,12 +50,6 @@ impl Ciphertext {
     }
 }
 
-impl fmt::Debug for Ciphertext {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Ciphertext({} bytes)", Self::OVERHEAD + self.w.len())
-    }
-}
-
 impl MasterPublicKey {
     /// Encrypts to an identity once. Who does so often has an [`Encryptor`].
     ///
@@ -73,7 +67,8 @@ impl MasterPublicKey {
 }
 
 /// Encrypts to one identity, with its point and pairing precomputed: 1,008 bytes.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Encryptor({master:?})")]
 pub struct Encryptor {
     master: MasterPublicKey,
     point: IdentityPoint,
@@ -110,12 +105,6 @@ impl Encryptor {
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> Result<Ciphertext, Error> {
         seal(message, &Secret::random(rng), |r| self.paired * r)
-    }
-}
-
-impl fmt::Debug for Encryptor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Encryptor({:?})", self.master)
     }
 }
 

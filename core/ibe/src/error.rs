@@ -92,31 +92,24 @@ pub struct Culprit {
 }
 
 /// A mistake of a key share.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, derive_more::Display)]
 #[non_exhaustive]
 pub enum Fault {
     /// The index is not among those of the quorum.
+    #[display("not of the quorum")]
     Foreign,
     /// The index came more than once.
+    #[display("came twice")]
     Duplicate,
     /// The share has another index than its sender's.
+    #[display("says another index than its sender's")]
     OtherIndex,
     /// The bytes are too few or too many, or encode no point of the subgroup, or the identity.
+    #[display("no point of the subgroup")]
     NoPoint,
     /// It is not the KGC's share of this identity's key.
+    #[display("not the share of this identity's key")]
     Wrong,
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Foreign => "not of the quorum",
-            Self::Duplicate => "came twice",
-            Self::OtherIndex => "says another index than its sender's",
-            Self::NoPoint => "no point of the subgroup",
-            Self::Wrong => "not the share of this identity's key",
-        })
-    }
 }
 
 struct Listed<'a>(&'a [Culprit]);

@@ -1,7 +1,6 @@
 //! The secret key of an identity, and decryption with it.
 
 use alloc::vec::Vec;
-use core::fmt;
 
 use quiver_crypto::{Secret, Zeroizing, ct_eq};
 use quiver_pairing::{G1, G2, Group, pairing, product_is_one};
@@ -12,7 +11,8 @@ use crate::hashes::{h2, h3};
 use crate::{Ciphertext, Error, IdentityPoint, MasterPublicKey};
 
 /// K = s·Q, checked: opens ciphertexts to the identity. Erased when dropped; `Debug` prints nothing.
-#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+#[derive(Clone, Zeroize, ZeroizeOnDrop, derive_more::Debug)]
+#[debug("IdentityKey(..)")]
 pub struct IdentityKey(G2);
 
 impl IdentityKey {
@@ -55,14 +55,8 @@ impl PartialEq for IdentityKey {
 
 impl Eq for IdentityKey {}
 
-impl fmt::Debug for IdentityKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("IdentityKey(..)")
-    }
-}
-
 /// A received identity key, not verified: a point of the subgroup of G2, and not the identity.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, derive_more::From)]
 pub struct UnverifiedIdentityKey(IdentityKey);
 
 impl UnverifiedIdentityKey {
@@ -82,12 +76,6 @@ impl UnverifiedIdentityKey {
         // e(P1, K) = e(MPK, Q) for K = s·Q and no other point.
         let pairs = equation(self.0.0, *master.point(), point);
         if product_is_one(&pairs) { Ok(self.0) } else { Err(Error::InvalidIdentityKey) }
-    }
-}
-
-impl From<IdentityKey> for UnverifiedIdentityKey {
-    fn from(key: IdentityKey) -> Self {
-        Self(key)
     }
 }
 

@@ -1,7 +1,5 @@
 //! The public key of an identity (Q).
 
-use core::fmt;
-
 use quiver_pairing::{G2, Group};
 
 use crate::Condition;
@@ -13,7 +11,8 @@ const DOMAIN: &str = "BLS_SIG_BLS12381G2_XMD:SHA-256_SSWU_RO_NUL_";
 /// Q = HashToG2(identity): what one encrypts to, beside the master public key. Public; 96 bytes encoded.
 ///
 /// Hashing takes a third of a pairing's time, so callers keep the point of an identity that they use often.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, derive_more::Debug)]
+#[debug("IdentityPoint(..)")]
 pub struct IdentityPoint(G2);
 
 impl IdentityPoint {
@@ -41,11 +40,5 @@ impl IdentityPoint {
 
     pub(crate) const fn point(&self) -> &G2 {
         &self.0
-    }
-}
-
-impl fmt::Debug for IdentityPoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("IdentityPoint(..)")
     }
 }

@@ -1,7 +1,6 @@
 //! Shares of an identity's secret key.
 
 use alloc::vec;
-use core::fmt;
 
 use quiver_crypto::Zeroizing;
 use quiver_crypto::canonical::Reader;
@@ -13,7 +12,8 @@ use crate::{Culprit, Error, Fault};
 /// K_j = s_j·Q: made by its KGC, or checked. Erased when dropped; `Debug` prints the index.
 ///
 /// Encoded in 98 bytes: the index in two, big-endian, the point in 96.
-#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+#[derive(Clone, Zeroize, ZeroizeOnDrop, derive_more::Debug)]
+#[debug("KeyShare({index})")]
 pub struct KeyShare {
     #[zeroize(skip)]
     index: u16,
@@ -48,15 +48,9 @@ impl KeyShare {
     }
 }
 
-impl fmt::Debug for KeyShare {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "KeyShare({})", self.index)
-    }
-}
-
 /// A KGC's received share of an identity's key, not verified: a point of the subgroup of G2, and not the
 /// identity. [`combine`](crate::combine) and [`verify_batch`](crate::verify_batch) tell.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, derive_more::From)]
 pub struct UnverifiedKeyShare(KeyShare);
 
 impl UnverifiedKeyShare {
@@ -107,12 +101,6 @@ impl UnverifiedKeyShare {
 
     pub(crate) const fn claimed(&self) -> &KeyShare {
         &self.0
-    }
-}
-
-impl From<KeyShare> for UnverifiedKeyShare {
-    fn from(share: KeyShare) -> Self {
-        Self(share)
     }
 }
 

@@ -1,14 +1,13 @@
 //! The master public key of a quorum (MPK).
 
-use core::fmt;
-
 use quiver_crypto::{Digest, Hasher, Hex};
 use quiver_pairing::{G1, Group};
 
 use crate::Error;
 
 /// MPK = s·P1: the public key of an authority's conditions. 48 bytes encoded, never the identity.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, derive_more::Debug)]
+#[debug("MasterPublicKey({})", Hex(&self.encode()))]
 pub struct MasterPublicKey(G1);
 
 impl MasterPublicKey {
@@ -50,11 +49,5 @@ impl MasterPublicKey {
     #[must_use]
     pub const fn point(&self) -> &G1 {
         &self.0
-    }
-}
-
-impl fmt::Debug for MasterPublicKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "MasterPublicKey({})", Hex(&self.encode()))
     }
 }

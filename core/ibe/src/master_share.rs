@@ -1,7 +1,5 @@
 //! A KGC's share of the master key.
 
-use core::fmt;
-
 use quiver_crypto::Zeroizing;
 use quiver_crypto::canonical::Reader;
 use quiver_pairing::{G1, SCALAR_LEN, Scalar, scalar_decode, scalar_encode};
@@ -12,7 +10,8 @@ use crate::{Error, IdentityPoint, KeyShare};
 /// s_j, the master key's share of the KGC with the index j. Erased when dropped; `Debug` prints the index.
 ///
 /// Encoded in 34 bytes: the index in two, big-endian, the scalar in 32, big-endian.
-#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+#[derive(Clone, Zeroize, ZeroizeOnDrop, derive_more::Debug)]
+#[debug("MasterShare({index})")]
 pub struct MasterShare {
     #[zeroize(skip)]
     index: u16,
@@ -92,11 +91,5 @@ impl MasterShare {
     pub fn extract(&self, point: &IdentityPoint) -> KeyShare {
         // BF01, section 4.2, Extract, with the share s_j in the place of s.
         KeyShare::verified(self.index, *point.point() * self.scalar)
-    }
-}
-
-impl fmt::Debug for MasterShare {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "MasterShare({})", self.index)
     }
 }

@@ -1,7 +1,6 @@
 //! The public parameters of a quorum: MPK, t, and every S_j.
 
 use alloc::vec::Vec;
-use core::fmt;
 
 use quiver_crypto::canonical::{Reader, Writer};
 use quiver_crypto::{Digest, Hasher};
@@ -24,7 +23,8 @@ const CONSISTENCY: &str = "QUIVER-IBE-v1 consistency of public shares";
 ///
 /// Encoded as the version (1 byte, 1), the threshold (2), MPK (48), the number of shares (4), and for each
 /// share its index (2) and S_j (48), ascending by index: at most 51,255 bytes.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, derive_more::Debug)]
+#[debug("PublicShares({threshold} of {}, {master:?})", self.shares.len())]
 pub struct PublicShares {
     threshold: u16,
     master: MasterPublicKey,
@@ -157,12 +157,6 @@ impl PublicShares {
             Some(public) if *public == share.public() => Ok(()),
             _ => Err(Error::InvalidMasterShare(share.index())),
         }
-    }
-}
-
-impl fmt::Debug for PublicShares {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PublicShares({} of {}, {:?})", self.threshold, self.shares.len(), self.master)
     }
 }
 

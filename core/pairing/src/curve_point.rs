@@ -5,7 +5,6 @@
 //! checks, and refuses; [`CurvePoint::clear_cofactor`] maps into the subgroup at half the price.
 
 use alloc::vec::Vec;
-use core::fmt;
 
 use ark_ec::short_weierstrass::Affine;
 use ark_ec::{AffineRepr, CurveGroup as _};
@@ -28,7 +27,8 @@ const INFINITY: u8 = 0x40;
 pub const G1_COFACTOR: u64 = 0xd201_0000_0001_0001;
 
 /// A point of the curve y² = x³ + 4 over Fp, of whatever order, other than the identity.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, derive_more::Debug)]
+#[debug("CurvePoint(..)")]
 pub struct CurvePoint(pub(crate) Affine<g1::Config>);
 
 impl CurvePoint {
@@ -110,12 +110,6 @@ impl CurvePoint {
         let points: Vec<G1> = points.iter().map(|point| Point(point.0.into_group())).collect();
         let sum = G1::msm_weighted(&points, weights)?.0.into_affine();
         Ok(if sum.is_zero() { G1::identity() } else { Active::clear_cofactor(&sum) })
-    }
-}
-
-impl fmt::Debug for CurvePoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("CurvePoint(..)")
     }
 }
 

@@ -1,7 +1,6 @@
 //! Fixed-base tables: multiples of an element that is multiplied often.
 
 use alloc::vec::Vec;
-use core::fmt;
 use core::mem::size_of;
 
 use crate::recoding::signed_windows;
@@ -21,6 +20,8 @@ use crate::{Group, Scalar};
 ///
 /// To make one takes an addition per multiple. **Not constant-time**: the time and the addresses depend on
 /// the scalar.
+#[derive(derive_more::Debug)]
+#[debug("FixedBase({} windows of {width} bits)", 255 / self.width + 1)]
 pub struct FixedBase<G: Group> {
     width: u32,
     /// Window by window: 1, 2, …, 2^(w − 1) times 2^(w · window) times the element.
@@ -77,11 +78,5 @@ impl<G: Group> FixedBase<G> {
     #[must_use]
     pub fn size(&self) -> usize {
         self.entries.len() * size_of::<G::Entry>()
-    }
-}
-
-impl<G: Group> fmt::Debug for FixedBase<G> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "FixedBase({} windows of {} bits)", 255 / self.width + 1, self.width)
     }
 }

@@ -1,7 +1,6 @@
 //! The target group.
 
 use alloc::vec::Vec;
-use core::fmt;
 use core::iter::Sum;
 use core::ops::{Add, AddAssign, Mul, Neg, Sub, SubAssign};
 
@@ -22,7 +21,8 @@ const ENCODED_LEN: usize = 576;
 ///
 /// Written additively, as the other groups: `+` multiplies in the field, `*` raises to a power. Encoded as
 /// twelve coefficients of 48 bytes, big-endian, the highest first. Nothing here is constant-time.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, derive_more::Debug)]
+#[debug("Gt(..)")]
 pub struct Gt(pub(crate) Fq12);
 
 impl Group for Gt {
@@ -92,12 +92,6 @@ impl Tabled for Gt {
 impl Default for Gt {
     fn default() -> Self {
         Self::identity()
-    }
-}
-
-impl fmt::Debug for Gt {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Gt(..)")
     }
 }
 

@@ -1,7 +1,6 @@
 //! Points of G1 and G2.
 
 use alloc::vec::Vec;
-use core::fmt;
 use core::iter::Sum;
 use core::ops::{Add, AddAssign, Mul, Neg, Sub, SubAssign};
 
@@ -18,6 +17,8 @@ use crate::{Curve, G1Curve, G2Curve, Group, PairingError, Scalar};
 /// A point of the subgroup of order r of one of the two curves: [`G1`] or [`G2`].
 ///
 /// Inside are Jacobian coordinates, 144 bytes in G1 and 288 in G2. Comparison is not constant-time.
+#[derive(derive_more::Debug)]
+#[debug("{}(..)", C::NAME)]
 pub struct Point<C: Curve>(pub(crate) Projective<C::Config>);
 
 /// A point of G1: 48 bytes encoded.
@@ -160,12 +161,6 @@ impl<C: Curve> PartialEq for Point<C> {
 }
 
 impl<C: Curve> Eq for Point<C> {}
-
-impl<C: Curve> fmt::Debug for Point<C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}(..)", C::NAME)
-    }
-}
 
 impl<C: Curve> Zeroize for Point<C> {
     fn zeroize(&mut self) {

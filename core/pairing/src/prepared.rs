@@ -1,7 +1,6 @@
 //! Prepared points of G2, for pairing them again and again.
 
 use alloc::vec::Vec;
-use core::fmt;
 
 use crate::backend::{Active, Backend};
 use crate::{G1, G2, Group as _, Gt};
@@ -10,7 +9,8 @@ use crate::{G1, G2, Group as _, Gt};
 ///
 /// On vector lanes, a precomputed point takes 16 kB and about a quarter of a pairing's time to make, and
 /// products over many points then a tenth of theirs. Elsewhere nothing is kept.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Prepared({} points)", self.points.len())]
 pub struct Prepared {
     points: Vec<G2>,
     lines: <Active as Backend>::Lines,
@@ -35,11 +35,5 @@ impl Prepared {
     #[must_use]
     pub fn product_is_one(&self, points: &[G1]) -> bool {
         self.pairing_product(points).is_identity()
-    }
-}
-
-impl fmt::Debug for Prepared {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Prepared({} points)", self.points.len())
     }
 }

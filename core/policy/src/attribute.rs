@@ -1,14 +1,13 @@
 //! Attributes: the atoms of an attribute-based scheme.
 
 use alloc::vec::Vec;
-use core::fmt;
 
 use quiver_crypto::canonical::{Malformed, Reader, Writer};
 
 use crate::{AttributeName, Fault, IntegerType};
 
 /// One atom: something that is had or not had, and that a scheme hashes or has a public key for.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, derive_more::Display)]
 pub enum Attribute {
     /// A plain attribute.
     Plain(AttributeName),
@@ -17,6 +16,7 @@ pub enum Attribute {
     /// The width is part of it, because bit 7 of an 8-bit integer must not pass for bit 7 of a 16-bit one, in
     /// which nothing would say that the upper bits are 0.
     #[non_exhaustive]
+    #[display("{name}[{index}/{width}]={}", u8::from(*value))]
     Bit {
         /// The integer.
         name: AttributeName,
@@ -119,16 +119,4 @@ impl Attribute {
 /// Whether a bit of `value`, 0 to 63, is 1.
 pub(crate) const fn bit_of(value: u64, index: u8) -> bool {
     value.wrapping_shr(index as u32) & 1 == 1
-}
-
-impl fmt::Display for Attribute {
-    /// As text for people; bits cannot be written in a policy.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Plain(name) => name.fmt(f),
-            Self::Bit { name, width, index, value } => {
-                write!(f, "{name}[{index}/{width}]={}", u8::from(*value))
-            }
-        }
-    }
 }

@@ -68,7 +68,8 @@ impl fmt::Display for Operator {
 
 /// A comparison of an integer attribute with a constant: `altitude >= 120`. Some values fulfil it and some do
 /// not.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, derive_more::Display)]
+#[display("{name} {operator} {}", self.kind.shown(self.constant))]
 pub struct Comparison {
     name: AttributeName,
     kind: IntegerType,
@@ -130,14 +131,8 @@ impl Comparison {
     }
 }
 
-impl fmt::Display for Comparison {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {}", self.name, self.operator, self.kind.shown(self.constant))
-    }
-}
-
 /// A leaf of a policy.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, derive_more::Display)]
 pub enum Condition {
     /// The holder has this attribute.
     Plain(AttributeName),
@@ -203,15 +198,6 @@ impl Condition {
                 Comparison::new(name, kind, *operator, constant).map(Self::Compare)
             }
             _ => Err(Malformed("not a kind of leaf").into()),
-        }
-    }
-}
-
-impl fmt::Display for Condition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Plain(name) => name.fmt(f),
-            Self::Compare(comparison) => comparison.fmt(f),
         }
     }
 }

@@ -17,7 +17,8 @@ const KEYWORDS: [&str; 4] = ["and", "or", "of", "not"];
 /// Two names are the same if their bytes are: `é` written as one character and as two are different names.
 /// Control characters, spaces other than U+0020, and characters that show nothing or turn the reading
 /// direction are refused, because a person must see what is granted.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, derive_more::Debug)]
+#[debug("{_0:?}")]
 pub struct AttributeName(Arc<str>);
 
 impl AttributeName {
@@ -90,12 +91,6 @@ impl fmt::Display for AttributeName {
             f.write_char(c)?;
         }
         f.write_char('"')
-    }
-}
-
-impl fmt::Debug for AttributeName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.0, f)
     }
 }
 

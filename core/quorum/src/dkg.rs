@@ -28,7 +28,6 @@ mod record;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::fmt;
 
 use quiver_ainq::KgcId;
 use quiver_crypto::{Digest, Secret, Zeroizing};
@@ -43,12 +42,18 @@ use crate::{Error, Parameters, PublicShares, QuorumSuite, Refused, SecretShare};
 pub type Outcome<S> = (SecretShare<S>, PublicShares<S>);
 
 /// Round 1: every KGC commits to a polynomial.
+#[derive(derive_more::Debug)]
+#[debug("Dealing({_0:?})")]
 pub struct Dealing<S: QuorumSuite>(Box<Record<S>>);
 
 /// Between the rounds: all compare what was dealt.
+#[derive(derive_more::Debug)]
+#[debug("Echoing({_0:?})")]
 pub struct Echoing<S: QuorumSuite>(Box<Record<S>>);
 
 /// Round 2: every KGC hands every other its share of its polynomial.
+#[derive(derive_more::Debug)]
+#[debug("Sharing({record:?})")]
 pub struct Sharing<S: QuorumSuite> {
     record: Box<Record<S>>,
     dealt: Box<Dealt<S>>,
@@ -274,23 +279,5 @@ impl<S: QuorumSuite> Resumed<S> {
             Stage::Echoing => Self::Echoing(Echoing(record)),
             Stage::Sharing => Self::Sharing(Sharing { dealt: Box::new(record.deal()?), record }),
         })
-    }
-}
-
-impl<S: QuorumSuite> fmt::Debug for Dealing<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Dealing({:?})", self.0)
-    }
-}
-
-impl<S: QuorumSuite> fmt::Debug for Echoing<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Echoing({:?})", self.0)
-    }
-}
-
-impl<S: QuorumSuite> fmt::Debug for Sharing<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Sharing({:?})", self.record)
     }
 }

@@ -2,7 +2,6 @@
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use core::fmt;
 
 use frost_core::keys::{PublicKeyPackage, VerifyingShare};
 use frost_core::{Ciphersuite, VerifyingKey};
@@ -19,7 +18,11 @@ const KIND: &str = "quiver/1 quorum public shares";
 ///
 /// The points of this type lie on one polynomial of degree t − 1: any t KGCs have the same secret. That it is
 /// the *right* one only the master public key tells, or the quorum's signature on the encoding.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug(
+    "PublicShares {{ suite: {:?}, parameters: {parameters:?}, version: {version}, master: {master:?}, .. }}",
+    S::ID
+)]
 pub struct PublicShares<S: QuorumSuite> {
     parameters: Parameters,
     version: u32,
@@ -248,14 +251,3 @@ impl<S: QuorumSuite> PartialEq for PublicShares<S> {
 }
 
 impl<S: QuorumSuite> Eq for PublicShares<S> {}
-
-impl<S: QuorumSuite> fmt::Debug for PublicShares<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PublicShares")
-            .field("suite", &S::ID)
-            .field("parameters", &self.parameters)
-            .field("version", &self.version)
-            .field("master", &self.master)
-            .finish_non_exhaustive()
-    }
-}

@@ -27,7 +27,6 @@ mod plan;
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use core::fmt;
 
 use frost_core::keys::repairable::{self, Delta, Sigma};
 use quiver_ainq::KgcId;
@@ -52,6 +51,8 @@ pub const fn package_len<S: QuorumSuite>(helpers: usize) -> usize {
 }
 
 /// A helper's side of a repair.
+#[derive(derive_more::Debug)]
+#[debug("Helping(KGC {kgc}, {plan:?})")]
 pub struct Helping<S: QuorumSuite> {
     plan: Plan<S>,
     kgc: KgcId,
@@ -62,6 +63,8 @@ pub struct Helping<S: QuorumSuite> {
 }
 
 /// The side of the KGC that lost its share.
+#[derive(derive_more::Debug)]
+#[debug("Recovering({plan:?})")]
 pub struct Recovering<S: QuorumSuite> {
     plan: Plan<S>,
     sigmas: BTreeMap<KgcId, Secret<SCALAR_LEN>>,
@@ -257,16 +260,4 @@ fn opens<S: QuorumSuite>(
     let scalar = S::scalar_decode(scalar).ok_or(Error::InvalidMessage { culprit: from })?;
     let scalar = Zeroizing::new(scalar);
     if S::mul_base(&scalar) == *commitment { Ok(bytes) } else { Err(Error::InvalidShare { culprit: from }) }
-}
-
-impl<S: QuorumSuite> fmt::Debug for Helping<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Helping(KGC {}, {:?})", self.kgc, self.plan)
-    }
-}
-
-impl<S: QuorumSuite> fmt::Debug for Recovering<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Recovering({:?})", self.plan)
-    }
 }

@@ -1,7 +1,6 @@
 //! A KGC's share of the master secret.
 
 use alloc::vec::Vec;
-use core::fmt;
 
 use frost_core::keys::{KeyPackage, SigningShare, VerifyingShare};
 use quiver_ainq::{Element, KgcId};
@@ -16,6 +15,11 @@ const KIND: &str = "quiver/1 quorum secret share";
 
 /// x_j, KGC j's share of the master secret x, of one version. Erased when dropped; `Debug` prints nothing of
 /// it.
+#[derive(derive_more::Debug)]
+#[debug(
+    "SecretShare {{ suite: {:?}, kgc: {kgc}, parameters: {parameters:?}, version: {version}, .. }}",
+    S::ID
+)]
 pub struct SecretShare<S: QuorumSuite> {
     kgc: KgcId,
     parameters: Parameters,
@@ -161,16 +165,5 @@ impl<S: QuorumSuite> SecretShare<S> {
         let version = reader.u32()?;
         let master = element(reader.take(S::POINT_LEN)?)?;
         Self::new(kgc, parameters, version, master, reader.take(SCALAR_LEN)?)
-    }
-}
-
-impl<S: QuorumSuite> fmt::Debug for SecretShare<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SecretShare")
-            .field("suite", &S::ID)
-            .field("kgc", &self.kgc)
-            .field("parameters", &self.parameters)
-            .field("version", &self.version)
-            .finish_non_exhaustive()
     }
 }

@@ -18,7 +18,6 @@ mod aggregate;
 mod package;
 
 use alloc::vec::Vec;
-use core::fmt;
 
 use frost_core::keys::SigningShare;
 use frost_core::round1::{self, NonceCommitment, SigningCommitments};
@@ -36,13 +35,16 @@ use crate::{Error, QuorumSuite, SecretShare};
 
 /// d_j and e_j, good for one signature share. They cannot be copied or stored, signing takes them by value,
 /// and they are erased when dropped: two shares made with the same nonces give x_j away.
+#[derive(derive_more::Debug)]
+#[debug("SigningNonces {{ commitment: {commitment:?}, .. }}")]
 pub struct SigningNonces<S: QuorumSuite> {
     nonces: round1::SigningNonces<S::Frost>,
     commitment: Commitment<S>,
 }
 
 /// (D_j, E_j), the commitments to a KGC's nonces: 2 · `S::POINT_LEN` bytes. Public.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, derive_more::Debug)]
+#[debug("Commitment({hiding:?}, {binding:?})")]
 pub struct Commitment<S: QuorumSuite> {
     hiding: Element<S>,
     binding: Element<S>,
@@ -50,6 +52,8 @@ pub struct Commitment<S: QuorumSuite> {
 
 /// z_j, a KGC's share of a signature: `S::SCALAR_LEN` bytes. Secret, for t of them add up to a drone's
 /// partial key. Erased when dropped. Unverified until aggregated.
+#[derive(derive_more::Debug)]
+#[debug("SignatureShare({} bytes)", Self::LEN)]
 pub struct SignatureShare<S: QuorumSuite> {
     bytes: Zeroizing<[u8; SCALAR_LEN]>,
     suite: core::marker::PhantomData<S>,
@@ -129,12 +133,6 @@ impl<S: QuorumSuite> Drop for SigningNonces<S> {
     }
 }
 
-impl<S: QuorumSuite> fmt::Debug for SigningNonces<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SigningNonces").field("commitment", &self.commitment).finish_non_exhaustive()
-    }
-}
-
 impl<S: QuorumSuite> Commitment<S> {
     /// Bytes of the encoding.
     pub const LEN: usize = 2 * S::POINT_LEN;
@@ -175,12 +173,6 @@ impl<S: QuorumSuite> Commitment<S> {
     }
 }
 
-impl<S: QuorumSuite> fmt::Debug for Commitment<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Commitment({:?}, {:?})", self.hiding, self.binding)
-    }
-}
-
 impl<S: QuorumSuite> SignatureShare<S> {
     /// Bytes of the encoding.
     pub const LEN: usize = SCALAR_LEN;
@@ -215,9 +207,3 @@ impl<S: QuorumSuite> PartialEq for SignatureShare<S> {
 }
 
 impl<S: QuorumSuite> Eq for SignatureShare<S> {}
-
-impl<S: QuorumSuite> fmt::Debug for SignatureShare<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SignatureShare({} bytes)", Self::LEN)
-    }
-}

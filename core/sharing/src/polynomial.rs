@@ -1,7 +1,6 @@
 //! Secret polynomials.
 
 use alloc::vec::Vec;
-use core::fmt;
 
 use rand_core::CryptoRngCore;
 use zeroize::Zeroize as _;
@@ -10,6 +9,8 @@ use crate::{Error, Field, MAX_SHARES};
 
 /// A polynomial whose value at 0 is a secret. Erased when dropped; `Debug` prints only the number of its
 /// coefficients.
+#[derive(derive_more::Debug)]
+#[debug("Polynomial({} coefficients)", self.0.len())]
 pub struct Polynomial<F: Field>(Vec<F>);
 
 impl<F: Field> Polynomial<F> {
@@ -71,11 +72,5 @@ impl<F: Field> Polynomial<F> {
 impl<F: Field> Drop for Polynomial<F> {
     fn drop(&mut self) {
         self.0.zeroize();
-    }
-}
-
-impl<F: Field> fmt::Debug for Polynomial<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Polynomial({} coefficients)", self.0.len())
     }
 }

@@ -1,7 +1,6 @@
 //! Shares, and the secrets they are made of.
 
 use alloc::vec::Vec;
-use core::fmt;
 
 use rand_core::CryptoRngCore;
 use zeroize::Zeroizing;
@@ -10,7 +9,8 @@ use crate::{Error, Field, MAX_SHARES, Polynomial, lagrange_at_zero};
 
 /// A share of a secret: a polynomial's value at an index of 1 or above. Erased when dropped; `Debug` prints
 /// the index.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("SecretShare({index})")]
 pub struct SecretShare<F: Field> {
     index: u32,
     value: F,
@@ -46,14 +46,8 @@ impl<F: Field> Drop for SecretShare<F> {
     }
 }
 
-impl<F: Field> fmt::Debug for SecretShare<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SecretShare({})", self.index)
-    }
-}
-
 /// A received share, not verified: a [`PolynomialCommitment`](crate::PolynomialCommitment) verifies it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, derive_more::From)]
 pub struct UnverifiedShare<F: Field>(SecretShare<F>);
 
 impl<F: Field> UnverifiedShare<F> {
@@ -77,12 +71,6 @@ impl<F: Field> UnverifiedShare<F> {
 
     pub(crate) fn into_verified(self) -> SecretShare<F> {
         self.0
-    }
-}
-
-impl<F: Field> From<SecretShare<F>> for UnverifiedShare<F> {
-    fn from(share: SecretShare<F>) -> Self {
-        Self(share)
     }
 }
 

@@ -4,7 +4,6 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::ops::Deref;
 use core::time::Duration;
 
 use quiver_abke::exchange::Policy;
@@ -36,18 +35,13 @@ pub struct Demand<S: Suite> {
 }
 
 /// Command of the operator to an admitting leader.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, derive_more::From)]
 pub enum AdmittingLeaderCommand {
     /// A command to the leader.
+    #[from]
     Leader(LeaderCommand),
     /// The slot keys of the period. Without a policy they are not used.
     SlotKeys(AuthorityKey),
-}
-
-impl From<LeaderCommand> for AdmittingLeaderCommand {
-    fn from(command: LeaderCommand) -> Self {
-        Self::Leader(command)
-    }
 }
 
 /// Event of an admitting leader.
@@ -64,9 +58,10 @@ pub enum AdmittingLeaderEvent {
     },
 }
 
-/// A [`Leader`] that can demand a policy. Without a policy it refuses anonymous joins.
-#[derive(Debug)]
+/// A [`Leader`], with a gate before it: it can demand a policy. Without one it refuses anonymous joins.
+#[derive(Debug, derive_more::Deref)]
 pub struct AdmittingLeader<S: Suite> {
+    #[deref]
     leader: Leader<S>,
     gatekeeper: Option<Box<Gatekeeper<S>>>,
     out: Outbox<AdmittingLeaderEvent, LeaderRecord>,
@@ -266,15 +261,6 @@ impl<S: Suite> AdmittingLeader<S> {
             }
             GateEvent::Blamed { peer, offence } => self.leader.blame((peer, Via::Peer), offence),
         }
-    }
-}
-
-/// An admitting leader is a leader, with a gate before it.
-impl<S: Suite> Deref for AdmittingLeader<S> {
-    type Target = Leader<S>;
-
-    fn deref(&self) -> &Leader<S> {
-        &self.leader
     }
 }
 

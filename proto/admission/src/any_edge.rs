@@ -14,19 +14,14 @@ use rand_core::CryptoRngCore;
 use crate::anonymous_edge::{AnonymousEdge, AnonymousEvent};
 
 /// An [`Edge`] or an [`AnonymousEdge`].
-#[derive(Debug)]
+#[derive(Debug, derive_more::From)]
 #[expect(clippy::large_enum_variant, reason = "one per machine, and most often the large one")]
 pub enum AnyEdge<S: Suite> {
     /// Under its name.
+    #[from]
     Named(Edge<S>),
     /// An anonymous edge.
     Anonymous(Box<AnonymousEdge<S>>),
-}
-
-impl<S: Suite> From<Edge<S>> for AnyEdge<S> {
-    fn from(edge: Edge<S>) -> Self {
-        Self::Named(edge)
-    }
 }
 
 impl<S: Suite> From<AnonymousEdge<S>> for AnyEdge<S> {

@@ -1,6 +1,5 @@
 //! Making files.
 
-use std::fmt;
 use std::io::{self, BufWriter, Read, Write};
 
 use age::armor::ArmoredWriter;
@@ -35,14 +34,10 @@ impl From<Format> for age::armor::Format {
 
 /// Encrypts the bytes written to it. Without [`Self::finish`] the file is truncated, which is detected on
 /// opening.
+#[derive(derive_more::Debug)]
+#[debug("Writer(..)")]
 pub struct Writer<W: Write> {
     inner: StreamWriter<ArmoredWriter<BufWriter<W>>>,
-}
-
-impl<W: Write> fmt::Debug for Writer<W> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Writer(..)")
-    }
 }
 
 impl<W: Write> Writer<W> {

@@ -1,7 +1,6 @@
 //! Opening files.
 
 use std::cell::{Cell, RefCell};
-use std::fmt;
 use std::io::{self, Chain, Cursor, Read, Write};
 
 use age::stream::StreamReader;
@@ -19,16 +18,12 @@ use crate::{Error, Result};
 const NONCE_LENGTH: usize = 16;
 
 /// A file whose header was read. Nothing about it is verified until it is opened.
+#[derive(derive_more::Debug)]
+#[debug("Sealed {{ keys: {keys:?}, .. }}")]
 pub struct Sealed<R: Read> {
     header: Vec<u8>,
     keys: Vec<WrappedKey>,
     rest: Input<R>,
-}
-
-impl<R: Read> fmt::Debug for Sealed<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sealed").field("keys", &self.keys).finish_non_exhaustive()
-    }
 }
 
 impl<R: Read> Sealed<R> {
@@ -119,14 +114,10 @@ fn wrapped_keys(header: &[u8]) -> Result<Vec<WrappedKey>> {
 
 /// The content of an opened file. Every byte that can be read is authentic; after an error no more bytes
 /// follow.
+#[derive(derive_more::Debug)]
+#[debug("Plaintext(..)")]
 pub struct Plaintext<R: Read> {
     inner: StreamReader<Chain<Cursor<Vec<u8>>, Input<R>>>,
-}
-
-impl<R: Read> fmt::Debug for Plaintext<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Plaintext(..)")
-    }
 }
 
 impl<R: Read> Plaintext<R> {

@@ -1,7 +1,6 @@
 //! Recipients: a master public key and a condition.
 
 use std::collections::HashSet;
-use std::fmt;
 use std::str::FromStr;
 
 use age::EncryptError;
@@ -27,7 +26,8 @@ const VERSION: u8 = 1;
 /// | 1 | version: 1 |
 /// | 48 | master public key, a compressed point of G1 |
 /// | 1 to 255 | the condition |
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, derive_more::Display)]
+#[display("{}", RECIPIENT.encode(&self.encode()).as_str())]
 pub struct Recipient {
     condition: Condition,
     /// Hash-to-curve and pairing, computed once.
@@ -81,12 +81,6 @@ impl Recipient {
     pub fn wrap(&self, file_key: &FileKey) -> Result<Stanza> {
         let ciphertext = self.encryptor.encrypt(file_key.expose_secret(), &mut OsRng)?;
         Ok(WrappedKey::new(self.master(), &self.condition, &ciphertext)?.to_stanza())
-    }
-}
-
-impl fmt::Display for Recipient {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&RECIPIENT.encode(&self.encode()))
     }
 }
 

@@ -1,8 +1,6 @@
 //! A part of delivery as a machine of its own: a drone that fetches or collects keys and does nothing else,
 //! or one server of a KGC.
 
-use core::ops::Deref;
-
 use quiver_ainq::{Deployment, DroneKeypair, Error, Suite};
 use quiver_machine::{
     Context, Handled, Input, Machine, Now, Offence, Outbox, Output, Part, Peer, Revocations,
@@ -11,12 +9,13 @@ use quiver_message::Message;
 use rand_core::CryptoRngCore;
 
 /// One part with the state that a drone or a KGC would share with it.
-#[derive(Debug)]
+#[derive(Debug, derive_more::Deref)]
 pub struct Standalone<S: Suite, P: Part<S>> {
     deployment: Deployment<S>,
     /// Keypair of a drone; a server has none.
     keypair: Option<DroneKeypair<S>>,
     revocations: Revocations<S>,
+    #[deref]
     part: P,
     out: Outbox<P::Event, P::Record>,
 }
@@ -93,14 +92,6 @@ impl<S: Suite, P: Part<S>> Standalone<S, P> {
             },
         };
         self.out.event((from, offence).into());
-    }
-}
-
-impl<S: Suite, P: Part<S>> Deref for Standalone<S, P> {
-    type Target = P;
-
-    fn deref(&self) -> &P {
-        &self.part
     }
 }
 

@@ -2,7 +2,6 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::fmt;
 
 use quiver_abe::AbeError;
 use quiver_abe::envelope::{AnyKey, AnyParameters};
@@ -54,7 +53,8 @@ impl AttributeAccess {
 }
 
 /// All that a drone has of attribute authorities. Cheap to clone; equal if it is the same.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("AttributeKeys({} of them)", self.0.len())]
 pub struct AttributeKeys(Arc<[AttributeAccess]>);
 
 impl AttributeKeys {
@@ -78,12 +78,6 @@ impl AttributeKeys {
     /// Everything.
     pub fn iter(&self) -> impl Iterator<Item = &AttributeAccess> {
         self.0.iter()
-    }
-}
-
-impl fmt::Debug for AttributeKeys {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "AttributeKeys({} of them)", self.0.len())
     }
 }
 

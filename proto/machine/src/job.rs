@@ -2,10 +2,11 @@
 
 use alloc::boxed::Box;
 use core::any::Any;
-use core::fmt;
 
 /// A piece of a machine's work that takes long: it contains all its inputs, its randomness included, so that
 /// the result does not depend on the thread or the time.
+#[derive(derive_more::Debug)]
+#[debug("Job(..)")]
 pub struct Job(Box<dyn FnOnce() -> Finished + Send + Sync>);
 
 impl Job {
@@ -21,24 +22,14 @@ impl Job {
     }
 }
 
-impl fmt::Debug for Job {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Job(..)")
-    }
-}
-
 /// Result of a [`Job`], to be returned to its machine.
+#[derive(derive_more::Debug)]
+#[debug("Finished(..)")]
 pub struct Finished(Box<dyn Any + Send>);
 
 impl Finished {
     /// The result, if it is of this type.
     pub fn open<T: 'static>(self) -> Option<T> {
         self.0.downcast().ok().map(|done| *done)
-    }
-}
-
-impl fmt::Debug for Finished {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Finished(..)")
     }
 }

@@ -1,9 +1,6 @@
 //! A machine composed of a primary role and parts beside it: a KGC with what it delivers, a drone with its
 //! envelopes.
 
-use core::fmt;
-use core::ops::Deref;
-
 use quiver_ainq::{Deployment, DroneKeypair, Name, Suite};
 use quiver_message::Message;
 use rand_core::CryptoRngCore;
@@ -74,7 +71,10 @@ pub struct Shared<'a, S: Suite> {
 /// A message is decoded once and offered to the parts; a message that no part takes is the primary's. Parts
 /// use the revocation list and the keypair that the primary has when they are called. The primary's outputs
 /// come first, so that its records are durable before a part sends.
+#[derive(derive_more::Debug, derive_more::Deref)]
+#[debug("Node {{ primary: {primary:?}, parts: {parts:?} }}")]
 pub struct Node<P: Primary, Q: Part<P::Suite>> {
+    #[deref]
     primary: P,
     parts: Q,
     out: Outbox<Q::Event, Q::Record>,
@@ -140,15 +140,6 @@ impl<P: Primary, Q: Part<P::Suite>> Node<P, Q> {
     }
 }
 
-/// A node is its primary role, with more beside it.
-impl<P: Primary, Q: Part<P::Suite>> Deref for Node<P, Q> {
-    type Target = P;
-
-    fn deref(&self) -> &P {
-        &self.primary
-    }
-}
-
 impl<P: Primary, Q: Part<P::Suite>> Machine for Node<P, Q> {
     type Command = Either<P::Command, Q::Command>;
     type Event = Either<P::Event, Q::Event>;
@@ -199,11 +190,5 @@ impl<P: Primary, Q: Part<P::Suite>> Machine for Node<P, Q> {
 
     fn finish_job(&mut self, now: Now, done: Finished, rng: &mut dyn CryptoRngCore) {
         self.primary.finish_job(now, done, rng);
-    }
-}
-
-impl<P: Primary + fmt::Debug, Q: Part<P::Suite> + fmt::Debug> fmt::Debug for Node<P, Q> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Node").field("primary", &self.primary).field("parts", &self.parts).finish()
     }
 }

@@ -1,14 +1,14 @@
 //! Bytes that a driver stores for a machine, and why they may not restore one.
 
 use alloc::vec::Vec;
-use core::fmt;
 
 use quiver_ainq::{Error, Name};
 use zeroize::Zeroizing;
 
 /// Bytes that a driver stores, encrypted, and hands back on start. They hold secret keys: erased on drop,
 /// never printed.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, derive_more::Debug)]
+#[debug("Snapshot({} bytes)", self.0.len())]
 pub struct Snapshot(Zeroizing<Vec<u8>>);
 
 impl Snapshot {
@@ -20,12 +20,6 @@ impl Snapshot {
     /// The bytes to store.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
-    }
-}
-
-impl fmt::Debug for Snapshot {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Snapshot({} bytes)", self.0.len())
     }
 }
 

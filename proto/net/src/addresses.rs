@@ -195,19 +195,10 @@ impl Addresses {
 }
 
 /// Why a stranger is refused.
-#[derive(Debug)]
+#[derive(Debug, derive_more::Display)]
+#[display("the peer is a stranger, and many peers from {from} were penalised: it may come again later")]
 struct Spent {
     from: Prefix,
-}
-
-impl fmt::Display for Spent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "the peer is a stranger, and many peers from {} were penalised: it may come again later",
-            self.from
-        )
-    }
 }
 
 impl std::error::Error for Spent {}

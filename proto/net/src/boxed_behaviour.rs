@@ -8,7 +8,6 @@
 //! few of libp2p's permit. On a busy machine these go by before a connection has its turn, and the message is
 //! lost.
 
-use std::ops::{Deref, DerefMut};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -22,7 +21,10 @@ use libp2p::swarm::{
 use libp2p::{Multiaddr, PeerId};
 
 /// The behaviour within.
+#[derive(derive_more::Deref, derive_more::DerefMut)]
 pub(crate) struct BoxedBehaviour<B> {
+    #[deref]
+    #[deref_mut]
     within: B,
     /// Maximum time to negotiate a stream's protocol.
     negotiation: Duration,
@@ -41,20 +43,6 @@ impl<B> BoxedBehaviour<B> {
 
     fn handler<H>(&self, within: H) -> BoxedHandler<H> {
         BoxedHandler { within: Box::new(within), negotiation: self.negotiation }
-    }
-}
-
-impl<B> Deref for BoxedBehaviour<B> {
-    type Target = B;
-
-    fn deref(&self) -> &B {
-        &self.within
-    }
-}
-
-impl<B> DerefMut for BoxedBehaviour<B> {
-    fn deref_mut(&mut self) -> &mut B {
-        &mut self.within
     }
 }
 

@@ -1,6 +1,5 @@
 //! Configuration of a node.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,18 +13,23 @@ use crate::key::NodeKey;
 use crate::rate::Rate;
 
 /// Transport protocol of the connections. Noise authenticates and encrypts TCP; QUIC has TLS 1.3 for that.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, derive_more::Display)]
 pub enum Transport {
     /// TCP: `/ip4/…/tcp/…`.
+    #[display("tcp")]
     Tcp,
     /// QUIC version 1: `/ip4/…/udp/…/quic-v1`.
+    #[display("quic")]
     Quic,
     /// Both.
+    #[display("tcp+quic")]
     TcpAndQuic,
     /// Channels within the process: `/memory/…`.
+    #[display("memory")]
     Memory,
     /// The same without Noise, which has nothing to hide within one process's memory. Saves half of the time
     /// to connect and a quarter of the memory; the two ends believe each other's names. For simulators.
+    #[display("plain memory")]
     PlainMemory,
 }
 
@@ -58,18 +62,6 @@ impl Transport {
             Self::TcpAndQuic => "/ip4/127.0.0.1/tcp/7000 or /ip4/127.0.0.1/udp/7000/quic-v1",
             Self::Memory | Self::PlainMemory => "/memory/7000",
         }
-    }
-}
-
-impl fmt::Display for Transport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Tcp => "tcp",
-            Self::Quic => "quic",
-            Self::TcpAndQuic => "tcp+quic",
-            Self::Memory => "memory",
-            Self::PlainMemory => "plain memory",
-        })
     }
 }
 

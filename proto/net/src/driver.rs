@@ -2,7 +2,6 @@
 
 mod iteration;
 
-use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -30,6 +29,8 @@ const PERSIST_RETRY: Duration = Duration::from_secs(1);
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Runs a machine on the network.
+#[derive(derive_more::Debug)]
+#[debug("Driver {{ peer_id: {peer_id:?}, .. }}")]
 pub struct Driver<M: Machine, H> {
     machine: M,
     host: H,
@@ -243,11 +244,5 @@ where
             Poll::Pending
         })
         .await;
-    }
-}
-
-impl<M: Machine, H> fmt::Debug for Driver<M, H> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Driver").field("peer_id", &self.peer_id).finish_non_exhaustive()
     }
 }

@@ -1,6 +1,5 @@
 //! Handle of a running machine: commands, inspections, and the state of its node.
 
-use std::fmt;
 use std::sync::Arc;
 
 use libp2p::{Multiaddr, PeerId};
@@ -46,6 +45,8 @@ pub(crate) struct Requests<M: Machine> {
 
 /// Gives commands to a running machine and reads its state. Cheap to clone; the driver runs on when all
 /// handles are gone.
+#[derive(derive_more::Debug)]
+#[debug("Handle {{ peer_id: {peer_id:?}, .. }}")]
 pub struct Handle<M: Machine> {
     commands: mpsc::Sender<Order<M::Command>>,
     inspections: mpsc::Sender<Inspection<M>>,
@@ -195,11 +196,5 @@ impl<M: Machine> Clone for Handle<M> {
             reports: self.reports.clone(),
             peer_id: self.peer_id,
         }
-    }
-}
-
-impl<M: Machine> fmt::Debug for Handle<M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Handle").field("peer_id", &self.peer_id).finish_non_exhaustive()
     }
 }

@@ -1,7 +1,5 @@
 //! The node's transport key.
 
-use std::fmt;
-
 use libp2p::PeerId;
 use libp2p::identity::Keypair;
 use rand_core::CryptoRngCore;
@@ -9,7 +7,8 @@ use rand_core::CryptoRngCore;
 use crate::error::NetError;
 
 /// The Ed25519 key that names a node on the transport. It authenticates connections, nothing of the protocol.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("NodeKey({})", self.peer_id())]
 pub struct NodeKey(Keypair);
 
 impl NodeKey {
@@ -38,11 +37,5 @@ impl NodeKey {
 
     pub(crate) fn keypair(&self) -> &Keypair {
         &self.0
-    }
-}
-
-impl fmt::Debug for NodeKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "NodeKey({})", self.peer_id())
     }
 }

@@ -1,27 +1,18 @@
 //! A node's disk: keeps persisted records across crashes, can be full or fail.
 
-use std::fmt;
-
 /// State of a disk.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, derive_more::Display)]
 pub enum DiskState {
     /// It takes every record.
     #[default]
+    #[display("sound")]
     Sound,
     /// It takes nothing until somebody makes room.
+    #[display("full")]
     Full,
     /// It fails so many writes, then works again.
+    #[display("fails {_0} writes")]
     Failing(u32),
-}
-
-impl fmt::Display for DiskState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Sound => f.write_str("sound"),
-            Self::Full => f.write_str("full"),
-            Self::Failing(writes) => write!(f, "fails {writes} writes"),
-        }
-    }
 }
 
 /// Retention of a disk.

@@ -4,7 +4,7 @@ mod test_node;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Debug;
-use std::ops::{Deref, DerefMut};
+use std::ops::DerefMut;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -630,18 +630,9 @@ pub fn run_until<N: Id, T: DerefMut<Target = Net<N>>>(
 }
 
 /// A net with nothing around it.
-struct Alone<'a, N>(&'a mut Net<N>);
-
-impl<N> Deref for Alone<'_, N> {
-    type Target = Net<N>;
-
-    fn deref(&self) -> &Net<N> {
-        self.0
-    }
-}
-
-impl<N> DerefMut for Alone<'_, N> {
-    fn deref_mut(&mut self) -> &mut Net<N> {
-        self.0
-    }
-}
+#[derive(derive_more::Deref, derive_more::DerefMut)]
+struct Alone<'a, N>(
+    #[deref(forward)]
+    #[deref_mut(forward)]
+    &'a mut Net<N>,
+);

@@ -9,23 +9,30 @@ use crate::admission::Fields;
 use crate::{AirSetup, DiskState, LinkFaults, NodeId, Partition};
 
 /// A forged message, made without an identity or by a member that uses none of its keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, derive_more::Display)]
 pub enum Forgery {
     /// Asks the whole group for its revocation list, and every leader several times.
+    #[display("asks everybody for a revocation list")]
     RevocationQuery,
     /// Publishes a header of the group that it received, and nothing with it.
+    #[display("publishes a header that it heard")]
     KnownHeader,
     /// Publishes the opening of a term that it received, with an entry for a member that names a spare point
     /// that never was (q = 0) or is gone.
+    #[display("publishes a header that it heard, with an entry that it made up")]
     Entry,
     /// Publishes a message that it received, with some of its last bytes altered: wraps, ciphertexts,
     /// signatures.
+    #[display("publishes a message that it heard, altered")]
     Altered,
     /// Publishes a message to the group in a member's name, with a signature that is another's.
+    #[display("publishes a message in a member's name")]
     SignedMessage,
     /// Asks to join in a member's name, with signatures that are another's.
+    #[display("asks to join in a member's name")]
     JoinRequest,
     /// Asks leaders which epoch they are in, in the names of many members.
+    #[display("asks for the newest epoch in the names of members")]
     CatchUps,
 }
 
@@ -40,20 +47,6 @@ impl Forgery {
         Self::JoinRequest,
         Self::CatchUps,
     ];
-}
-
-impl fmt::Display for Forgery {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::RevocationQuery => "asks everybody for a revocation list",
-            Self::KnownHeader => "publishes a header that it heard",
-            Self::Entry => "publishes a header that it heard, with an entry that it made up",
-            Self::Altered => "publishes a message that it heard, altered",
-            Self::SignedMessage => "publishes a message in a member's name",
-            Self::JoinRequest => "asks to join in a member's name",
-            Self::CatchUps => "asks for the newest epoch in the names of members",
-        })
-    }
 }
 
 /// Something done to the world at a time.

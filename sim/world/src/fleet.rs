@@ -1,7 +1,6 @@
 //! Sets up the deployment: operator, master key, and a token and a configuration for every node.
 
 use std::collections::BTreeSet;
-use std::fmt;
 
 use quiver_admission::AdmittingLeader;
 use quiver_ainq::{
@@ -62,6 +61,8 @@ pub(crate) fn check_quorum(kgcs: u16, threshold: u16) -> Result<(), String> {
 }
 
 /// A deployment and what its nodes are set up with. The same seed gives the same keys and tokens.
+#[derive(derive_more::Debug)]
+#[debug("Fleet {{ deployment: {deployment:?}, .. }}")]
 pub struct Fleet<S: Suite> {
     seed: u64,
     deployment: Deployment<S>,
@@ -337,10 +338,4 @@ fn archive<S: Suite>(
         }
     };
     archive.map_err(|error| WorldError::Quorum(error.to_string()))
-}
-
-impl<S: Suite> fmt::Debug for Fleet<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Fleet").field("deployment", &self.deployment).finish_non_exhaustive()
-    }
 }

@@ -38,76 +38,71 @@ use crate::{Action, Cause, Effect, NodeEvent, NodeId, Step, StepObserver, World}
 ///
 /// The live world checks those of them that are visible from outside; serialised under these names in snake
 /// case.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, derive_more::Display,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Invariant {
     /// All members of an epoch hold the same key, and no epoch is made twice.
+    #[display("agreement")]
     Agreement,
     /// A drone that left or was evicted holds no later key, and cannot derive one from all it held and
     /// receives.
+    #[display("forward secrecy after leave")]
     ForwardSecrecyAfterLeave,
     /// A drone that joined holds no earlier key, and cannot derive one from recorded messages.
+    #[display("backward secrecy before join")]
     BackwardSecrecyBeforeJoin,
     /// Epochs never go back.
+    #[display("no epoch regression")]
     NoEpochRegression,
     /// No mask hides two keys.
+    #[display("no mask reuse")]
     NoMaskReuse,
     /// Once faults stop, every live member reaches the newest epoch within the stated [`bound`].
+    #[display("convergence")]
     Convergence,
     /// A crash at any point loses no acknowledged enrolment, join, leave or epoch.
+    #[display("persistence")]
     Persistence,
     /// NoObserver who may not be is a member or holds a key.
+    #[display("no unauthorised member")]
     NoUnauthorisedMember,
     /// No node receives a message that was not sent, or any message twice.
+    #[display("delivery")]
     Delivery,
     /// Drones with fitting attributes open an envelope, and no others.
+    #[display("sealed to few")]
     SealedToFew,
     /// A token gives one key to one drone, however many race for it and whichever KGCs are asked.
+    #[display("one identity per token")]
     OneIdentityPerToken,
     /// With the state of fewer KGCs than the threshold the adversary mints no key and opens no order.
+    #[display("few KGCs know nothing")]
     FewKgcsKnowNothing,
     /// A ciphertext to a condition opens nowhere before its key was released.
+    #[display("opens when released")]
     OpensWhenReleased,
     /// Anonymous members are exactly those that the policy admits, and they share a secret with the leader.
+    #[display("admission")]
     Admission,
     /// Nothing that a leader sees links two runs of one anonymous drone.
+    #[display("unlinkability")]
     Unlinkability,
     /// No node answers a group message from a sender without an identity; leaders answer requests of such
     /// senders rarely, and with nothing that only members may learn.
+    #[display("no reflection")]
     NoReflection,
     /// No message of a sender without an identity ends a membership.
+    #[display("no membership ended by a forgery")]
     NoForgedEnd,
     /// A node that sees a leader sign two headers for one epoch, under whichever of its keys, follows none of
     /// its keys from then on, and the KGC revokes it.
+    #[display("refused for good")]
     RefusedForGood,
     /// No honest node is blamed.
+    #[display("no honest node blamed")]
     NoFalseBlame,
-}
-
-impl fmt::Display for Invariant {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Agreement => "agreement",
-            Self::ForwardSecrecyAfterLeave => "forward secrecy after leave",
-            Self::BackwardSecrecyBeforeJoin => "backward secrecy before join",
-            Self::NoEpochRegression => "no epoch regression",
-            Self::NoMaskReuse => "no mask reuse",
-            Self::Convergence => "convergence",
-            Self::Persistence => "persistence",
-            Self::NoUnauthorisedMember => "no unauthorised member",
-            Self::Delivery => "delivery",
-            Self::SealedToFew => "sealed to few",
-            Self::OneIdentityPerToken => "one identity per token",
-            Self::FewKgcsKnowNothing => "few KGCs know nothing",
-            Self::OpensWhenReleased => "opens when released",
-            Self::Admission => "admission",
-            Self::Unlinkability => "unlinkability",
-            Self::NoReflection => "no reflection",
-            Self::NoForgedEnd => "no membership ended by a forgery",
-            Self::RefusedForGood => "refused for good",
-            Self::NoFalseBlame => "no honest node blamed",
-        })
-    }
 }
 
 /// An invariant that did not hold.

@@ -1,7 +1,5 @@
 //! A KGC's composite machine: enrolment, release of condition keys, and byzantine behaviour on request.
 
-use std::ops::Deref;
-
 use quiver_ainq::{KgcId, OperatorPublicKey, Suite};
 use quiver_delivery::release::{ReleaseCommand, ReleaseEvent, ShareReleased, ShareServer};
 use quiver_enrolment::{Kgc, KgcCommand, KgcEvent, KgcRecord};
@@ -18,7 +16,9 @@ pub(crate) type KgcNodeCommand = Either<KgcCommand, ReleaseCommand>;
 pub(crate) type KgcNodeRecord = Either<KgcRecord, ShareReleased>;
 
 /// A KGC with its parts.
+#[derive(derive_more::Deref)]
 pub(crate) struct KgcNode<S: Suite> {
+    #[deref(forward)]
     node: Node<Kgc<S>, Option<ShareServer<S>>>,
     byzantine: Option<Box<ByzantineKgc<S>>>,
 }
@@ -31,14 +31,6 @@ impl<S: Suite> KgcNode<S> {
     /// Makes it lie from now on, or be honest again.
     pub(crate) fn set_lying(&mut self, lies: Option<(KgcId, OperatorPublicKey<S>, [u8; 32])>) {
         self.byzantine = lies.map(|(id, operator, dice)| Box::new(ByzantineKgc::new(id, operator, dice)));
-    }
-}
-
-impl<S: Suite> Deref for KgcNode<S> {
-    type Target = Kgc<S>;
-
-    fn deref(&self) -> &Kgc<S> {
-        &self.node
     }
 }
 

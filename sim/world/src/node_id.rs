@@ -1,29 +1,20 @@
 //! Names and numbers nodes, and the handles of their connections.
 
-use std::fmt;
-
 use quiver_ainq::KgcId;
 use quiver_machine::Peer;
 
 /// A node of the world.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, derive_more::Display)]
 pub enum NodeId {
     /// The KGC of this identifier, from 1; a single one is 1.
+    #[display("kgc-{_0}")]
     Kgc(KgcId),
     /// The leader of this ordinal.
+    #[display("leader-{_0}")]
     Leader(u16),
     /// The edge drone of this number.
+    #[display("edge-{_0}")]
     Edge(u32),
-}
-
-impl fmt::Display for NodeId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Kgc(id) => write!(f, "kgc-{id}"),
-            Self::Leader(ordinal) => write!(f, "leader-{ordinal}"),
-            Self::Edge(number) => write!(f, "edge-{number}"),
-        }
-    }
 }
 
 /// Numbers nodes in one row: the KGCs, the leaders, the edges.

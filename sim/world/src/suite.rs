@@ -1,13 +1,13 @@
 //! The groups that a virtual world can compute in.
 
-use std::fmt;
 use std::str::FromStr;
 
 /// The group that a virtual world computes in. Its name is `ristretto255`, `ristretto255-shared`,
 /// `bls12-381-g1` or `toy`.
 ///
 /// A program that runs a world names one, and so compiles none of its machines a second time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, derive_more::Display)]
+#[display("{}", self.name())]
 pub enum WorldSuite {
     /// [`Ristretto255`](quiver_ainq::Ristretto255).
     #[default]
@@ -33,12 +33,6 @@ impl WorldSuite {
             Self::Bls12381G1 => "bls12-381-g1",
             Self::Toy => "toy",
         }
-    }
-}
-
-impl fmt::Display for WorldSuite {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

@@ -1,7 +1,6 @@
 //! Keys of holders, and ciphertexts.
 
 use alloc::vec::Vec;
-use core::fmt;
 
 use quiver_crypto::Zeroizing;
 
@@ -10,6 +9,8 @@ use crate::scheme_algebra::SchemeAlgebra;
 use crate::{AbeError, Authority, HasTerms, PublicEncoding, SecretEncoding};
 
 /// A key: opens the ciphertexts that its policy or its attributes fit. Sizes stand with the schemes.
+#[derive(derive_more::Debug)]
+#[debug("Key {{ scheme: {:?}, authority: {:?}, terms: {}, .. }}", M::ID, self.content.authority, self.content.terms)]
 pub struct Key<M: SchemeAlgebra> {
     pub(super) content: Content<M::KeyTerms, M::KeyElements>,
 }
@@ -42,18 +43,9 @@ impl<M: SchemeAlgebra> HasTerms for Key<M> {
     }
 }
 
-impl<M: SchemeAlgebra> fmt::Debug for Key<M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Key")
-            .field("scheme", &M::ID)
-            .field("authority", &self.content.authority)
-            .field("terms", &format_args!("{}", self.content.terms))
-            .finish_non_exhaustive()
-    }
-}
-
 /// An encapsulated secret. Sizes stand with the schemes.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Ciphertext {{ scheme: {:?}, authority: {:?}, terms: {}, .. }}", M::ID, self.content.authority, self.content.terms)]
 pub struct Ciphertext<M: SchemeAlgebra> {
     pub(super) content: Content<M::CiphertextTerms, M::CiphertextElements>,
     bytes: Vec<u8>,
@@ -102,13 +94,3 @@ impl<M: SchemeAlgebra> PartialEq for Ciphertext<M> {
 }
 
 impl<M: SchemeAlgebra> Eq for Ciphertext<M> {}
-
-impl<M: SchemeAlgebra> fmt::Debug for Ciphertext<M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ciphertext")
-            .field("scheme", &M::ID)
-            .field("authority", &self.content.authority)
-            .field("terms", &format_args!("{}", self.content.terms))
-            .finish_non_exhaustive()
-    }
-}

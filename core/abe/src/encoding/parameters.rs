@@ -1,7 +1,6 @@
 //! An authority's public parameters and its master key.
 
 use alloc::vec::Vec;
-use core::fmt;
 
 use quiver_crypto::Zeroizing;
 use quiver_crypto::canonical::{Reader, Writer};
@@ -11,7 +10,8 @@ use crate::scheme_algebra::{ElementEncoding, SchemeAlgebra};
 use crate::{AbeError, Authority, PublicEncoding, SecretEncoding};
 
 /// Public parameters of an authority; their fingerprint names the authority. Sizes stand with the schemes.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Parameters {{ scheme: {:?}, authority: {authority:?} }}", M::ID)]
 pub struct Parameters<M: SchemeAlgebra> {
     pub(super) public: M::Public,
     authority: Authority,
@@ -57,13 +57,9 @@ impl<M: SchemeAlgebra> PartialEq for Parameters<M> {
 
 impl<M: SchemeAlgebra> Eq for Parameters<M> {}
 
-impl<M: SchemeAlgebra> fmt::Debug for Parameters<M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Parameters").field("scheme", &M::ID).field("authority", &self.authority).finish()
-    }
-}
-
 /// Master key of an authority, from which every key can be derived. Sizes stand with the schemes.
+#[derive(derive_more::Debug)]
+#[debug("MasterKey {{ scheme: {:?}, authority: {authority:?}, .. }}", M::ID)]
 pub struct MasterKey<M: SchemeAlgebra> {
     pub(super) authority: Authority,
     pub(super) secret: M::Master,
@@ -96,14 +92,5 @@ impl<M: SchemeAlgebra> SecretEncoding for MasterKey<M> {
 
     fn authority(&self) -> &Authority {
         &self.authority
-    }
-}
-
-impl<M: SchemeAlgebra> fmt::Debug for MasterKey<M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MasterKey")
-            .field("scheme", &M::ID)
-            .field("authority", &self.authority)
-            .finish_non_exhaustive()
     }
 }

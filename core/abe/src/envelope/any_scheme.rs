@@ -2,7 +2,6 @@
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use core::fmt;
 
 use quiver_crypto::Secret;
 use quiver_policy::{AccessTree, AttributeSet, PolicyError, Schema};
@@ -18,7 +17,7 @@ use crate::{
 
 /// Target of an envelope: a policy that a key's attributes must satisfy, or attributes that a key's policy
 /// must accept.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
 pub enum Target {
     /// A policy, for ciphertext-policy schemes.
     Policy(AccessTree),
@@ -41,15 +40,6 @@ impl Target {
     /// The error of the text, with its position.
     pub fn attributes(text: &str, schema: &Schema) -> Result<Self, PolicyError> {
         AttributeSet::parse(text, schema).map(Self::Attributes)
-    }
-}
-
-impl fmt::Display for Target {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Policy(tree) => fmt::Display::fmt(tree, f),
-            Self::Attributes(set) => fmt::Display::fmt(set, f),
-        }
     }
 }
 

@@ -1,7 +1,5 @@
 //! A policy compiled to a circuit, prepared for garbling and evaluation.
 
-use core::fmt;
-
 use quiver_crypto::Digest;
 use quiver_garble::label::LABEL_LEN;
 use quiver_garble::{Circuit, Operand, Program, Step};
@@ -9,7 +7,8 @@ use quiver_garble::{Circuit, Operand, Program, Step};
 use crate::{Error, MAX_ATTRIBUTES};
 
 /// A circuit with one output: whether attributes satisfy the policy. Its inputs are the attributes.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, derive_more::Debug)]
+#[debug("Policy({} attributes, {ands} AND gates)", self.attributes())]
 pub struct Policy {
     program: Program,
     output: Operand,
@@ -68,11 +67,5 @@ impl Policy {
         };
         let count = rest.iter().position(one_more).unwrap_or(rest.len());
         (rest.get(..count).unwrap_or_default(), from.saturating_add(count))
-    }
-}
-
-impl fmt::Debug for Policy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Policy({} attributes, {} AND gates)", self.attributes(), self.ands)
     }
 }

@@ -1,7 +1,6 @@
 //! The KGC's reply to an enrolment request, sealed to the drone.
 
 use alloc::vec::Vec;
-use core::fmt;
 
 use quiver_crypto::canonical::{Reader, Writer};
 use quiver_crypto::{Digest, Hasher, Secret, Zeroizing, aead, extract};
@@ -98,6 +97,8 @@ impl<S: Suite> SealedReply<S> {
 }
 
 /// A drone's side of an enrolment that is under way: x_i, the secret of the reply point, and the request.
+#[derive(derive_more::Debug)]
+#[debug("PendingEnrolment {{ request: {request:?}, .. }}")]
 pub struct PendingEnrolment<S: Suite> {
     pub(super) request: EnrolmentRequest<S>,
     pub(super) value: SecretValue<S>,
@@ -160,11 +161,5 @@ impl<S: Suite> PendingEnrolment<S> {
             return Err(Error::InvalidScalar);
         }
         Ok(Self { request, value, reply })
-    }
-}
-
-impl<S: Suite> fmt::Debug for PendingEnrolment<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PendingEnrolment").field("request", &self.request).finish_non_exhaustive()
     }
 }

@@ -4,7 +4,6 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
-use core::fmt;
 use core::hash::Hash;
 
 use quiver_crypto::canonical::{Reader, Writer};
@@ -20,7 +19,8 @@ use crate::{Deployment, Element, Error, Identity, Name, Role, Suite};
 ///
 /// A leader keeps as many as the group has members, so the points are kept as the bytes they came in, which
 /// were checked, and decoded only as long as Y is still to be made of them.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("DronePublicKey {{ identity: {identity:?}, r: {}, p: {} }}", Hex(self.r()), Hex(self.p()))]
 pub struct DronePublicKey<S: Suite> {
     /// D_i.
     pub identity: Identity,
@@ -51,7 +51,9 @@ struct Implicit<S: Suite> {
 
 /// H(D, R, P): names one key, of which a drone may have several; [`Serial`](crate::Serial) names the drone.
 /// 32 bytes.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, derive_more::Display, derive_more::Debug)]
+#[debug("Handle({self})")]
+#[display("{}", Hex(_0))]
 pub struct Handle(pub [u8; 32]);
 
 impl Handle {
@@ -66,18 +68,6 @@ impl Handle {
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
-    }
-}
-
-impl fmt::Display for Handle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Hex(&self.0).fmt(f)
-    }
-}
-
-impl fmt::Debug for Handle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Handle({self})")
     }
 }
 
@@ -294,14 +284,5 @@ impl<S: Suite> Ord for DronePublicKey<S> {
 impl<S: Suite> Hash for DronePublicKey<S> {
     fn hash<H: core::hash::Hasher>(&self, state: &mut H) {
         self.fields().hash(state);
-    }
-}
-
-impl<S: Suite> fmt::Debug for DronePublicKey<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut debug = f.debug_struct("DronePublicKey");
-        debug.field("identity", &self.identity);
-        debug.field("r", &format_args!("{}", Hex(self.r())));
-        debug.field("p", &format_args!("{}", Hex(self.p()))).finish()
     }
 }

@@ -2,14 +2,14 @@
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
-use core::fmt;
 
 use crate::roster::Member;
 use crate::slots::Slot;
 use crate::{Admission, Deployment, DronePublicKey, Element, Error, Roster, Serial, Suite};
 
 /// A drone that joins with the ephemeral point of its request.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Join {{ public: {public:?}, .. }}")]
 pub struct Join<S: Suite> {
     public: DronePublicKey<S>,
     ephemeral: Element<S>,
@@ -63,12 +63,6 @@ impl<S: Suite> Join<S> {
     #[must_use]
     pub const fn ephemeral(&self) -> &Element<S> {
         &self.ephemeral
-    }
-}
-
-impl<S: Suite> fmt::Debug for Join<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Join").field("public", &self.public).finish_non_exhaustive()
     }
 }
 

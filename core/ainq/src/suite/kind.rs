@@ -2,21 +2,22 @@
 
 use alloc::format;
 use alloc::string::String;
-use core::fmt;
 use core::str::FromStr;
 
 use super::{Bls12381G1, Ristretto255, Suite};
 
 /// A suite, chosen at run time. Its name is `ristretto255` or `bls12-381-g1`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, derive_more::Display)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum SuiteKind {
     /// [`Ristretto255`], constant-time.
     #[default]
     #[cfg_attr(feature = "serde", serde(rename = "ristretto255"))]
+    #[display("ristretto255")]
     Ristretto255,
     /// [`Bls12381G1`], not constant-time.
     #[cfg_attr(feature = "serde", serde(rename = "bls12-381-g1"))]
+    #[display("bls12-381-g1")]
     Bls12381G1,
 }
 
@@ -39,15 +40,6 @@ impl SuiteKind {
             .into_iter()
             .find(|suite| suite.id() == id)
             .ok_or_else(|| format!("suite {id} is unknown to this program"))
-    }
-}
-
-impl fmt::Display for SuiteKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Ristretto255 => "ristretto255",
-            Self::Bls12381G1 => "bls12-381-g1",
-        })
     }
 }
 

@@ -2,7 +2,6 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::fmt;
 
 use quiver_crypto::{Digest, Zeroizing, aead};
 
@@ -19,6 +18,8 @@ use crate::{Error, Handle, Name};
 ///
 /// A receiver belongs to the run that activated the epoch. After a restart there must not be another for the
 /// same epoch, unless it is [`restore`](Self::restore)d from durable ceilings.
+#[derive(derive_more::Debug)]
+#[debug("Receiver {{ senders: {:?}, .. }}", self.senders())]
 pub struct Receiver {
     key: TrafficKey,
     digest: Digest,
@@ -32,6 +33,8 @@ pub struct Receiver {
 }
 
 /// A message that opened, not yet accepted: if it claims a signer, the signature is still to be verified.
+#[derive(derive_more::Debug)]
+#[debug("Opened {{ sender: {sender:?}, .. }}")]
 #[must_use = "a message is received once it is accepted"]
 pub struct Opened {
     sender: SenderId,
@@ -191,17 +194,5 @@ impl Receiver {
         let unsigned =
             self.unsigned.take_risen(|slot| SenderId::Slot(Slot::try_from(slot).unwrap_or(Slot::MAX)));
         leader.into_iter().chain(signed).chain(unsigned).collect()
-    }
-}
-
-impl fmt::Debug for Receiver {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Receiver").field("senders", &self.senders()).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for Opened {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Opened").field("sender", &self.sender).finish_non_exhaustive()
     }
 }

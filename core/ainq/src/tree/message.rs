@@ -1,7 +1,6 @@
 //! The path message: the node keys above one leaf, sealed to its member.
 
 use alloc::vec::Vec;
-use core::fmt;
 
 use quiver_crypto::canonical::{Reader, Writer};
 use quiver_crypto::{Digest, Secret, Zeroizing, aead, prf};
@@ -21,7 +20,8 @@ const KEY_LEN: usize = 32;
 
 /// The keys above one member's leaf, and K_g, sealed for that member alone. The header they belong to is sent
 /// beside it.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, derive_more::Debug)]
+#[debug("PathMessage {{ slot: {slot:?}, .. }}")]
 pub struct PathMessage {
     /// Slot of the member.
     pub slot: Slot,
@@ -98,12 +98,6 @@ impl PathMessage {
         }
         let path = Path::new(path.iter().map(|key| Secret::new(*key)).collect());
         Ok((path, GroupKey::new(S::ID, Secret::new(*group_key))))
-    }
-}
-
-impl fmt::Debug for PathMessage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PathMessage").field("slot", &self.slot).finish_non_exhaustive()
     }
 }
 

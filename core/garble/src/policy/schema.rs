@@ -4,20 +4,22 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt;
 
 use super::words::{self, Input, Parsed, expected, lexeme, next, place, symbol, wrong};
 use super::{Fault, MAX_BITS, MAX_FIELDS, PolicyError};
 use crate::{Builder, Number};
 
 /// Kind of a field.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, derive_more::Display)]
 pub enum Kind {
     /// True or false: one bit.
+    #[display("bool")]
     Bool,
     /// From 0 to 2^bits − 1.
+    #[display("u{_0}")]
     Unsigned(u8),
     /// From −2^(bits−1) to 2^(bits−1) − 1, in two's complement.
+    #[display("i{_0}")]
     Signed(u8),
 }
 
@@ -55,16 +57,6 @@ impl Kind {
             Self::Unsigned(bits) => value >= 0 && value >> bits == 0,
             // The rest above the lower bits is nothing but the sign.
             Self::Signed(bits) => matches!(value >> bits.saturating_sub(1), 0 | -1),
-        }
-    }
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Bool => f.write_str("bool"),
-            Self::Unsigned(bits) => write!(f, "u{bits}"),
-            Self::Signed(bits) => write!(f, "i{bits}"),
         }
     }
 }

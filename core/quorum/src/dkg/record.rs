@@ -2,7 +2,6 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
-use core::fmt;
 
 use quiver_ainq::KgcId;
 use quiver_crypto::canonical::{Reader, Writer};
@@ -26,6 +25,8 @@ pub(super) enum Stage {
 }
 
 /// A plan, and the messages received so far.
+#[derive(derive_more::Debug)]
+#[debug("KGC {} of {:?}, refreshing: {}", plan.kgc, plan.parameters, plan.old.is_some())]
 pub(super) struct Record<S: QuorumSuite> {
     plan: Plan<S>,
     /// This KGC's package.
@@ -231,11 +232,4 @@ fn read_plan<S: QuorumSuite>(reader: &mut Reader<'_>) -> Result<Plan<S>, Error> 
         return Err(Error::WrongQuorum);
     }
     Ok(Plan { parameters, kgc, context, seed, old })
-}
-
-impl<S: QuorumSuite> fmt::Debug for Record<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let refreshing = self.plan.old.is_some();
-        write!(f, "KGC {} of {:?}, refreshing: {refreshing}", self.plan.kgc, self.plan.parameters)
-    }
 }

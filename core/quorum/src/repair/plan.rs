@@ -2,7 +2,6 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
-use core::fmt;
 
 use quiver_ainq::{Element, KgcId};
 use quiver_crypto::{Digest, Hasher, Secret, Zeroizing};
@@ -11,6 +10,8 @@ use crate::suite::{SCALAR_LEN, element};
 use crate::{Error, PublicShares, QuorumSuite};
 
 /// A repair: the KGC that lost its share, its helpers, and their commitments.
+#[derive(derive_more::Debug)]
+#[debug("KGC {lost} by {helpers:?}")]
 pub(super) struct Plan<S: QuorumSuite> {
     public: PublicShares<S>,
     helpers: BTreeSet<KgcId>,
@@ -141,11 +142,5 @@ impl<S: QuorumSuite> Plan<S> {
         let hash = Hasher::new("quiver/1 quorum repair").lp(S::ID.as_bytes()).fixed(&self.context);
         let hash = hash.fixed(&self.public.digest()).u16(self.lost);
         self.helpers().fold(hash, |hash, helper| hash.u16(helper).lp(self.package(helper))).finish()
-    }
-}
-
-impl<S: QuorumSuite> fmt::Debug for Plan<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "KGC {} by {:?}", self.lost, self.helpers)
     }
 }

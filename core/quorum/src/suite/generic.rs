@@ -4,7 +4,6 @@
 //! is [`Suite::challenge`].
 
 use alloc::vec::Vec;
-use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Add, Mul, Sub};
 
@@ -16,6 +15,9 @@ use rand_core::{CryptoRng, RngCore};
 use super::SCALAR_LEN;
 
 /// The ciphersuite over `S`, its field and its group.
+#[derive(derive_more::Debug)]
+#[debug("Over({})", S::ID)]
+#[debug(bound(S: Suite))]
 pub struct Over<S>(PhantomData<S>);
 
 /// A scalar of `S`. Compared in constant time.
@@ -71,12 +73,6 @@ copy!(Point);
 impl<S: Suite> PartialEq for Over<S> {
     fn eq(&self, _: &Self) -> bool {
         true
-    }
-}
-
-impl<S: Suite> fmt::Debug for Over<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Over({})", S::ID)
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
-use std::ops::Deref;
 use std::time::Duration;
 
 use quiver_abke::Credential;
@@ -26,19 +25,13 @@ use crate::world::{MOST, Node, PERIOD, Packet, S, START, World, name};
 pub(crate) const FENCE: &str = "(x - 100)^2 + (y + 50)^2 < 2500 or medic";
 
 /// The leader, and what one input may cost it.
+#[derive(derive_more::Deref)]
 pub(crate) struct Measured {
+    #[deref]
     leader: AdmittingLeader<S>,
     /// Pieces of the gate's work that may be under way beside the leader's loop, and those that are.
     workers: usize,
     under_way: usize,
-}
-
-impl Deref for Measured {
-    type Target = AdmittingLeader<S>;
-
-    fn deref(&self) -> &AdmittingLeader<S> {
-        &self.leader
-    }
 }
 
 impl Machine for Measured {

@@ -15,7 +15,6 @@
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use core::fmt;
 use core::time::Duration;
 
 use quiver_abke::{Authority, AuthorityKey, Credential, Error as AbkeError, UnverifiedCredential, Verifier};
@@ -223,6 +222,8 @@ fn version(reader: &mut Reader<'_>) -> Result<(), CertifyError> {
 }
 
 /// The authority at work: certifies for the period that it is.
+#[derive(derive_more::Debug)]
+#[debug("Certifier({terms:?})")]
 pub struct Certifier {
     terms: Terms,
     seed: Secret<32>,
@@ -265,12 +266,6 @@ impl KeyMaker for Certifier {
         // §A2: what leaders get to whom nothing is granted.
         let key = self.authority.as_ref()?.key().clone();
         Some(Certificate { key, credential: None }.encode().to_vec())
-    }
-}
-
-impl fmt::Debug for Certifier {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Certifier({:?})", self.terms)
     }
 }
 

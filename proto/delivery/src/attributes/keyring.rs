@@ -8,7 +8,6 @@
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use core::fmt;
 
 use quiver_ainq::{Deployment, Error, MAX_AUTHORITY_LEN, Name, SignedAuthority, Suite, VerifiedAuthority};
 use quiver_crypto::Zeroizing;
@@ -24,18 +23,13 @@ const MAX_ENTRY_LEN: usize = MAX_AUTHORITY_LEN + MAX_KEY_LEN + 17;
 const MAX_ENTRIES: usize = 64;
 
 /// A drone's key of one authority. Erased when dropped, not printed.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, derive_more::Debug)]
+#[debug("HeldKey(grant {grant:016x}, {} bytes)", self.key.len())]
 pub struct HeldKey {
     /// The mark of the grant that it was made for; 0 for a key that came as a file.
     pub grant: u64,
     /// The key in its scheme's encoding.
     pub key: Zeroizing<Vec<u8>>,
-}
-
-impl fmt::Debug for HeldKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "HeldKey(grant {:016x}, {} bytes)", self.grant, self.key.len())
-    }
 }
 
 /// Entry of one authority: without a key, enough to seal under it.

@@ -2,7 +2,6 @@
 //! sealed.
 
 use alloc::vec::Vec;
-use core::fmt;
 
 use quiver_ainq::Error;
 use quiver_ainq::delivery::MAX_SECRET_LEN;
@@ -55,7 +54,7 @@ impl KeyQuery {
 }
 
 /// An authority's response. The key is erased when this is dropped, and not printed.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, derive_more::Debug)]
 pub enum KeyResponse {
     /// The authority knows of no grant to this drone. No reason to erase a key: a registry restored from a
     /// backup has lost the grants made since.
@@ -63,11 +62,13 @@ pub enum KeyResponse {
     /// The grant is withdrawn: a held key must be erased.
     Withdrawn,
     /// The drone holds the key of the grant in force.
+    #[debug("Held({grant:016x})")]
     Held {
         /// The grant's mark: equal as long as the grant is the same.
         grant: u64,
     },
     /// Its key.
+    #[debug("Key({grant:016x}, {} bytes)", key.len())]
     Key {
         /// The grant's mark: equal as long as the grant is the same.
         grant: u64,
@@ -113,16 +114,5 @@ impl KeyResponse {
         };
         reader.end()?;
         Ok(answer)
-    }
-}
-
-impl fmt::Debug for KeyResponse {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Nothing => f.write_str("Nothing"),
-            Self::Withdrawn => f.write_str("Withdrawn"),
-            Self::Held { grant } => write!(f, "Held({grant:016x})"),
-            Self::Key { grant, key } => write!(f, "Key({grant:016x}, {} bytes)", key.len()),
-        }
     }
 }

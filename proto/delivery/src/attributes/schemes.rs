@@ -4,7 +4,6 @@
 use alloc::boxed::Box;
 use alloc::string::ToString;
 use alloc::vec::Vec;
-use core::fmt;
 use core::str::FromStr;
 
 use quiver_abe::{
@@ -18,7 +17,8 @@ pub use super::key_maker::Granted;
 use super::key_maker::{KeyMaker, MakeError};
 
 /// A scheme that an authority can run. Its name is the scheme's ID.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, derive_more::Display)]
+#[display("{}", self.id())]
 #[non_exhaustive]
 pub enum SchemeKind {
     /// Keys for attributes, messages for policies; any attribute.
@@ -75,12 +75,6 @@ pub struct Founded {
     pub parameters: Vec<u8>,
     /// The master key, encoded.
     pub master: Zeroizing<Vec<u8>>,
-}
-
-impl fmt::Display for SchemeKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.id())
-    }
 }
 
 impl FromStr for SchemeKind {

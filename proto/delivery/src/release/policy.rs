@@ -7,7 +7,6 @@
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use core::fmt;
 use core::str::FromStr;
 
 use quiver_ainq::{Identity, Name, Role};
@@ -18,7 +17,8 @@ const KINDS: [&str; 3] = ["mission", "drone", "not-before"];
 
 /// The conditions of a policy: all of one kind (`mission`, `drone`, `not-before`), or one condition and all
 /// whose path continues it (`mission/alpha`).
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, derive_more::Display)]
+#[display("{_0}")]
 pub struct Pattern(String);
 
 impl Pattern {
@@ -45,12 +45,6 @@ impl FromStr for Pattern {
             text.parse::<Condition>()?;
         }
         Ok(Self(text.to_string()))
-    }
-}
-
-impl fmt::Display for Pattern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 

@@ -1,7 +1,6 @@
 //! Query and response of the release of key shares (docs/protocol.md §4.3): what travels signed and sealed.
 
 use alloc::vec::Vec;
-use core::fmt;
 
 use quiver_ainq::{Error, KgcId, UnixTime};
 use quiver_crypto::Zeroizing;
@@ -64,11 +63,12 @@ fn read_condition(text: &[u8]) -> Result<Condition, Error> {
 }
 
 /// A KGC's response. A share is erased when this is dropped, and not printed.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, derive_more::Debug)]
 pub enum ShareResponse {
     /// The statement was asked for and nothing else.
     Statement,
     /// Its share of the condition's key.
+    #[debug("Share(version {version})")]
     Share {
         /// The version of the master shares it is made with.
         version: u32,
@@ -76,6 +76,7 @@ pub enum ShareResponse {
         share: Zeroizing<[u8; KeyShare::LEN]>,
     },
     /// The time has not come.
+    #[debug("NotYet({at}, now {now})")]
     NotYet {
         /// Time at which it will be met.
         at: UnixTime,
@@ -126,18 +127,5 @@ impl ShareResponse {
         };
         reader.end()?;
         Ok(answer)
-    }
-}
-
-impl fmt::Debug for ShareResponse {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Statement => f.write_str("Statement"),
-            Self::Share { version, .. } => write!(f, "Share(version {version})"),
-            Self::NotYet { at, now } => write!(f, "NotYet({at}, now {now})"),
-            Self::NotApproved => f.write_str("NotApproved"),
-            Self::NotItsDrone => f.write_str("NotItsDrone"),
-            Self::NoPolicy => f.write_str("NoPolicy"),
-        }
     }
 }

@@ -2,7 +2,6 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::fmt;
 
 use quiver_ainq::{Deployment, Element, KgcId, MasterSecret, QuorumStatement, Suite};
 use quiver_crypto::{Digest, Zeroizing};
@@ -12,7 +11,7 @@ use rand_core::CryptoRngCore;
 use super::frost::signer;
 
 /// Signing key of a KGC.
-#[derive(Debug)]
+#[derive(Debug, derive_more::From)]
 pub enum Master<S: Suite> {
     /// All of it: a single KGC.
     Whole(MasterSecret<S>),
@@ -20,19 +19,9 @@ pub enum Master<S: Suite> {
     Share(MasterShare<S>),
 }
 
-impl<S: Suite> From<MasterSecret<S>> for Master<S> {
-    fn from(secret: MasterSecret<S>) -> Self {
-        Self::Whole(secret)
-    }
-}
-
-impl<S: Suite> From<MasterShare<S>> for Master<S> {
-    fn from(share: MasterShare<S>) -> Self {
-        Self::Share(share)
-    }
-}
-
 /// x_j, ready to sign, with the quorum's statement about its public shares.
+#[derive(derive_more::Debug)]
+#[debug("MasterShare {{ kgc: {kgc:?}, version: {version:?}, .. }}")]
 pub struct MasterShare<S: Suite> {
     kgc: KgcId,
     version: u32,
@@ -81,15 +70,6 @@ impl<S: Suite> MasterShare<S> {
     /// Round 1.
     pub(crate) fn commit(&self, rng: &mut dyn CryptoRngCore) -> Result<Committed<S>, Error> {
         self.signer.commit(rng)
-    }
-}
-
-impl<S: Suite> fmt::Debug for MasterShare<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MasterShare")
-            .field("kgc", &self.kgc)
-            .field("version", &self.version)
-            .finish_non_exhaustive()
     }
 }
 

@@ -1,7 +1,5 @@
 //! Context shared by the parts of an edge while they handle one input.
 
-use core::ops::{Deref, DerefMut};
-
 use quiver_ainq::Suite;
 use quiver_machine::{Context, Offence, Peer};
 
@@ -14,8 +12,11 @@ use super::{EdgeEvent, EdgeTiming};
 pub struct StateChanged;
 
 /// The context of every part of a machine, and what the parts of an edge share beside it.
+#[derive(derive_more::Deref, derive_more::DerefMut)]
 pub struct EdgeContext<'a, S: Suite> {
     /// Clocks, randomness, the way out, the drone's key, revocations and group.
+    #[deref]
+    #[deref_mut]
     pub base: Context<'a, S, EdgeEvent, StateChanged>,
     /// The leaders that are connected, and those that are refused.
     pub leaders: &'a mut Leaders,
@@ -39,19 +40,5 @@ impl<S: Suite> EdgeContext<'_, S> {
     /// Reports what a peer did wrong.
     pub fn blame(&mut self, peer: Peer, offence: impl Into<Offence>) {
         self.event(EdgeEvent::Blamed { peer, offence: offence.into() });
-    }
-}
-
-impl<'a, S: Suite> Deref for EdgeContext<'a, S> {
-    type Target = Context<'a, S, EdgeEvent, StateChanged>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.base
-    }
-}
-
-impl<S: Suite> DerefMut for EdgeContext<'_, S> {
-    fn deref_mut(&mut self) -> &mut Self::Target {
-        &mut self.base
     }
 }

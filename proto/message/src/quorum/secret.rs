@@ -1,7 +1,6 @@
 //! The same thing for both keys of a quorum, and bytes that are secret.
 
 use alloc::vec::Vec;
-use core::fmt;
 
 use quiver_crypto::{Zeroizing, ct_eq};
 
@@ -18,7 +17,8 @@ pub struct Both<T> {
 
 /// Bytes that are erased when dropped, never printed and compared in constant time. What a transport copies
 /// of them is not erased.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("SecretBytes({} bytes)", self.0.len())]
 pub struct SecretBytes(Zeroizing<Vec<u8>>);
 
 impl SecretBytes {
@@ -32,12 +32,6 @@ impl SecretBytes {
     #[must_use]
     pub fn expose(&self) -> &[u8] {
         &self.0
-    }
-}
-
-impl fmt::Debug for SecretBytes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SecretBytes({} bytes)", self.0.len())
     }
 }
 

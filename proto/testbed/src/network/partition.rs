@@ -51,7 +51,8 @@ impl<N: fmt::Display> fmt::Display for NodeSet<N> {
 }
 
 /// Messages from some nodes do not reach some others.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
+#[display("{from} {} {to}", if self.both_ways { "⇹" } else { "⇸" })]
 pub struct Partition<N> {
     from: NodeSet<N>,
     to: NodeSet<N>,
@@ -83,11 +84,5 @@ impl<N: Copy + Ord> Partition<N> {
     /// Whether it stops messages either way.
     pub fn parts(&self, one: N, other: N) -> bool {
         self.stops(one, other) || self.stops(other, one)
-    }
-}
-
-impl<N: fmt::Display> fmt::Display for Partition<N> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {}", self.from, if self.both_ways { "⇹" } else { "⇸" }, self.to)
     }
 }

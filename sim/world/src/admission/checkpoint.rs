@@ -1,6 +1,5 @@
 //! The certification authority, the policy that the KGCs signed, and what drones have.
 
-use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -76,7 +75,8 @@ impl Rules {
 }
 
 /// Fields of a drone, to be certified.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, derive_more::Display)]
+#[display("x={x} y={y} battery={battery}")]
 pub struct Fields {
     /// Metres to the east.
     pub x: i16,
@@ -84,12 +84,6 @@ pub struct Fields {
     pub y: i16,
     /// Percent; at most 127.
     pub battery: u8,
-}
-
-impl fmt::Display for Fields {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "x={} y={} battery={}", self.x, self.y, self.battery)
-    }
 }
 
 /// Surroundings in which a checkpoint is created.
@@ -107,6 +101,8 @@ pub struct Place<'a, S: Suite> {
 }
 
 /// An authority and a policy. Everything about them follows from a seed.
+#[derive(derive_more::Debug)]
+#[debug("Checkpoint {{ policy: {:?}, .. }}", self.policy())]
 pub struct Checkpoint<S: Suite> {
     deployment: Deployment<S>,
     group: Name,
@@ -277,11 +273,5 @@ impl<S: Suite> Checkpoint<S> {
             patience: PATIENCE,
             timing,
         }
-    }
-}
-
-impl<S: Suite> fmt::Debug for Checkpoint<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Checkpoint").field("policy", &self.policy()).finish_non_exhaustive()
     }
 }

@@ -1,11 +1,10 @@
 //! The phases of a run, in the live world and in the virtual one.
 
-use std::fmt;
-
 use serde::{Serialize, Serializer};
 
 /// A phase of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, derive_more::Display)]
+#[display("{}", self.name())]
 pub enum Phase {
     /// KGCs make their keys together.
     KeyGeneration,
@@ -65,12 +64,6 @@ impl Phase {
             Self::RestartLeader => "restart leader",
             Self::LoseLeader => "leader lost",
         }
-    }
-}
-
-impl fmt::Display for Phase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 
