@@ -9,7 +9,6 @@ use arbitrary::Unstructured;
 use quiver_ainq::{Bls12381G1, IssuedToken, Purpose, QuorumStatement, Ristretto255, Role, SealedShare};
 use quiver_crypto::Secret;
 use quiver_enrolment::{Kgc, KgcConfig, KgcRecord, Kgcs, MasterShare};
-use quiver_group::edge::EdgeTiming;
 use quiver_group::{Edge, EdgeConfig};
 use quiver_machine::{Route, Snapshot, Via};
 use quiver_quorum::{Parameters, PublicShares, SecretShare, dealer};
@@ -234,11 +233,8 @@ fn drone(state: Option<&Snapshot>) -> Edge<S> {
     let scene = S::scene();
     let token: IssuedToken<S> = scene.token("edge-0", Role::Edge);
     let config = EdgeConfig {
-        deployment: scene.deployment.clone(),
-        group: None,
-        token: Some(token),
         kgcs: Kgcs::quorum(vec![1, 2, 3]),
-        timing: EdgeTiming::default(),
+        ..EdgeConfig::new(scene.deployment.clone(), None, Some(token))
     };
     Edge::new(config, state).expect("what it persisted restores it")
 }

@@ -40,26 +40,17 @@ pub(crate) fn persist<S: Suite>(store: &Store, machine: &Leader<S>, records: &[L
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeSet;
 
     use quiver_ainq::{Deployment, MasterSecret, Name, Ristretto255};
-    use quiver_enrolment::Kgcs;
     use quiver_group::LeaderConfig;
-    use quiver_group::leader::LeaderTiming;
     use quiver_service::node_state::Missing;
     use quiver_service::secrets::Protection;
     use rand::rngs::OsRng;
 
     fn leader(deployment: &Deployment<Ristretto255>, records: Records) -> Leader<Ristretto255> {
         let config = LeaderConfig {
-            deployment: deployment.clone(),
-            group: Name::new("alpha").expect("name"),
-            token: None,
-            kgcs: Kgcs::single(),
-            allow: BTreeSet::new(),
             max_members: 10,
-            strategy: quiver_ainq::StrategyKind::Flat,
-            timing: LeaderTiming::default(),
+            ..LeaderConfig::new(deployment.clone(), Name::new("alpha").expect("name"), None)
         };
         Leader::new(config, decode(records)).expect("good records")
     }

@@ -1,7 +1,7 @@
 //! A KGC, a leader and drones without a network: every message arrives, and the clock advances when none is
 //! under way.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use quiver_ainq::{
@@ -9,8 +9,7 @@ use quiver_ainq::{
     TokenGrant,
 };
 use quiver_crypto::Secret;
-use quiver_enrolment::{Kgc, KgcConfig, Kgcs};
-use quiver_group::edge::EdgeTiming;
+use quiver_enrolment::{Kgc, KgcConfig};
 use quiver_group::leader::LeaderTiming;
 use quiver_group::{Edge, EdgeConfig, EdgeEvent, Leader, LeaderCommand, LeaderConfig};
 use quiver_machine::{Destination, Input, Machine, Now, Output, Peer, Route, Snapshot, Via};
@@ -89,25 +88,19 @@ impl Site {
         let master = MasterSecret::<S>::generate(&mut rng);
         let deployment = Deployment::new(Name::new("bench").unwrap(), master.public());
         let operator = OperatorSecretKey::generate(&mut rng);
-        let kgc = KgcConfig {
-            deployment: deployment.clone(),
-            master: master.into(),
-            id: 1,
-            operators: vec![operator.public()],
-            cookie_key: Secret::new([7; 32]),
-            revocation_validity: 86_400,
-        };
+        let kgc =
+            KgcConfig::single(deployment.clone(), master, vec![operator.public()], Secret::new([7; 32]));
         let group = Name::new(GROUP).unwrap();
         let role = Role::Leader { group: group.clone(), ordinal: 0 };
         let leader = LeaderConfig {
-            deployment: deployment.clone(),
-            group,
-            token: Some(token(&operator, &deployment, "leader", role, &mut rng)),
-            kgcs: Kgcs::single(),
-            allow: BTreeSet::new(),
             max_members: 2000,
             strategy,
             timing: LeaderTiming { validity: Duration::from_secs(100_000), ..LeaderTiming::default() },
+            ..LeaderConfig::new(
+                deployment.clone(),
+                group,
+                Some(token(&operator, &deployment, "leader", role, &mut rng)),
+            )
         };
         let mut site = Self {
             clock: Duration::ZERO,
@@ -142,13 +135,7 @@ impl Site {
     }
 
     fn config(&self, token: Option<IssuedToken<S>>) -> EdgeConfig<S> {
-        EdgeConfig {
-            deployment: self.deployment.clone(),
-            group: Some(Name::new(GROUP).unwrap()),
-            token,
-            kgcs: Kgcs::single(),
-            timing: EdgeTiming::default(),
-        }
+        EdgeConfig::new(self.deployment.clone(), Some(Name::new(GROUP).unwrap()), token)
     }
 
     /// Starts a drone again from what was stored, with a generator of this seed; from here on it is recorded.

@@ -1,8 +1,7 @@
 //! Companions: real edges beside the board, on perfect links.
 
 use quiver_ainq::{Revoked, Role};
-use quiver_enrolment::{KgcCommand, Kgcs};
-use quiver_group::edge::EdgeTiming;
+use quiver_enrolment::KgcCommand;
 use quiver_group::{Edge, EdgeConfig};
 use quiver_machine::Route;
 use quiver_testbed::token_grant;
@@ -19,13 +18,7 @@ impl TestNetwork {
             let grant = token_grant(&format!("companion-{index}"), Role::Edge, GROUP);
             let token = self.operator.issue(&self.deployment, grant, &mut self.rng).unwrap();
             self.serials.push(token.token.statement.identity().serial);
-            let config = EdgeConfig {
-                deployment: self.deployment.clone(),
-                group: Some(name(GROUP)),
-                token: Some(token),
-                kgcs: Kgcs::single(),
-                timing: EdgeTiming::default(),
-            };
+            let config = EdgeConfig::new(self.deployment.clone(), Some(name(GROUP)), Some(token));
             let companion = Node::Companion(index);
             self.net.start(companion, Edge::<S>::new(config, None).unwrap());
             self.net.subscribe(companion);

@@ -8,14 +8,13 @@
 mod companions;
 mod gateway;
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use quiver_ainq::{
     Deployment, IssuedToken, MasterSecret, OperatorSecretKey, Revoked, Ristretto255, Role, StrategyKind,
 };
 use quiver_crypto::Secret;
-use quiver_enrolment::{Kgc, KgcCommand, KgcConfig, KgcEvent, Kgcs};
+use quiver_enrolment::{Kgc, KgcCommand, KgcConfig, KgcEvent};
 use quiver_group::edge::Provisioning;
 use quiver_group::leader::LeaderTiming;
 use quiver_group::{Leader, LeaderCommand, LeaderConfig, LeaderEvent};
@@ -75,14 +74,8 @@ impl TestNetwork {
         let master = MasterSecret::<S>::generate(&mut rng);
         let deployment = Deployment::new(name("alps"), master.public());
         let operator = OperatorSecretKey::<S>::generate(&mut rng);
-        let kgc = KgcConfig {
-            deployment: deployment.clone(),
-            master: master.into(),
-            id: 1,
-            operators: vec![operator.public()],
-            cookie_key: Secret::random(&mut rng),
-            revocation_validity: 86_400,
-        };
+        let kgc =
+            KgcConfig::single(deployment.clone(), master, vec![operator.public()], Secret::random(&mut rng));
         let role = Role::Leader { group: name(GROUP), ordinal: 0 };
         let token = operator.issue(&deployment, token_grant("leader", role, GROUP), &mut rng).unwrap();
         let leader = leader_config(&deployment, Some(token), strategy, timing);
@@ -232,13 +225,9 @@ fn leader_config(
     timing: LeaderTiming,
 ) -> LeaderConfig<S> {
     LeaderConfig {
-        deployment: deployment.clone(),
-        group: name(GROUP),
-        token,
-        kgcs: Kgcs::single(),
-        allow: BTreeSet::new(),
         max_members: 2_000,
         strategy,
         timing,
+        ..LeaderConfig::new(deployment.clone(), name(GROUP), token)
     }
 }

@@ -1,11 +1,9 @@
 //! A second leader of the group, deputy of the first.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use arbitrary::Unstructured;
 use quiver_ainq::{Role, StrategyKind};
-use quiver_enrolment::Kgcs;
 use quiver_group::edge::RestoreError;
 use quiver_group::leader::LeaderTiming;
 use quiver_group::{Leader, LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord};
@@ -43,14 +41,10 @@ impl FuzzMachine for Deputy {
     fn restart(records: &[LeaderRecord], strategy: StrategyKind) -> Result<Self, RestoreError> {
         let scene = S::scene();
         let config = LeaderConfig {
-            deployment: scene.deployment.clone(),
-            group: name(GROUP),
-            token: Some(scene.token("deputy", role())),
-            kgcs: Kgcs::single(),
-            allow: BTreeSet::new(),
             max_members: 100,
             strategy,
             timing: LeaderTiming { silence: Some(Duration::from_secs(600)), ..LeaderTiming::default() },
+            ..LeaderConfig::new(scene.deployment.clone(), name(GROUP), Some(scene.token("deputy", role())))
         };
         let leader = Leader::new(config, records.to_vec())?;
         check_leader(&leader);

@@ -8,10 +8,9 @@ use std::sync::OnceLock;
 use arbitrary::Unstructured;
 use quiver_ainq::{Epoch, Handle, MasterSecret, Name, Revoked, Role, StrategyKind};
 use quiver_crypto::Secret;
-use quiver_enrolment::{Kgc, KgcCommand, KgcConfig, KgcEvent, KgcRecord, Kgcs};
+use quiver_enrolment::{Kgc, KgcCommand, KgcConfig, KgcEvent, KgcRecord};
 use quiver_envelope::{EnvelopeEvent, Envelopes};
-use quiver_group::edge::{EdgeTiming, RestoreError};
-use quiver_group::leader::LeaderTiming;
+use quiver_group::edge::RestoreError;
 use quiver_group::{
     Edge, EdgeCommand, EdgeConfig, EdgeEvent, Leader, LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord,
 };
@@ -78,14 +77,12 @@ fn known_tokens() -> &'static BTreeSet<[u8; 16]> {
 impl FuzzMachine for Kgc<S> {
     fn restart(records: &[KgcRecord], _: StrategyKind) -> Result<Self, RestoreError> {
         let scene = S::scene();
-        let config = KgcConfig {
-            deployment: scene.deployment.clone(),
-            master: MasterSecret::decode(&scene.master.encode())?.into(),
-            id: 1,
-            operators: vec![scene.operator.public()],
-            cookie_key: Secret::new([7; 32]),
-            revocation_validity: 86_400,
-        };
+        let config = KgcConfig::single(
+            scene.deployment.clone(),
+            MasterSecret::decode(&scene.master.encode())?,
+            vec![scene.operator.public()],
+            Secret::new([7; 32]),
+        );
         Self::new(config, records.to_vec())
     }
 
@@ -153,14 +150,13 @@ impl FuzzMachine for LeaderNode {
     fn restart(records: &[Only<LeaderRecord>], strategy: StrategyKind) -> Result<Self, RestoreError> {
         let scene = S::scene();
         let config = LeaderConfig {
-            deployment: scene.deployment.clone(),
-            group: name(GROUP),
-            token: Some(scene.token("leader", Scene::<S>::leader_role())),
-            kgcs: Kgcs::single(),
-            allow: BTreeSet::new(),
             max_members: 100,
             strategy,
-            timing: LeaderTiming::default(),
+            ..LeaderConfig::new(
+                scene.deployment.clone(),
+                name(GROUP),
+                Some(scene.token("leader", Scene::<S>::leader_role())),
+            )
         };
         let leader = Leader::new(config, records.iter().cloned().map(Either::into_left))?;
         check_leader(&leader);
@@ -191,13 +187,11 @@ fn genuine(event: &EnvelopeEvent) {
 
 fn edge_config(edge: usize) -> EdgeConfig<S> {
     let scene = S::scene();
-    EdgeConfig {
-        deployment: scene.deployment.clone(),
-        group: Some(name(GROUP)),
-        token: Some(scene.token(&edge_name(edge), Role::Edge)),
-        kgcs: Kgcs::single(),
-        timing: EdgeTiming::default(),
-    }
+    EdgeConfig::new(
+        scene.deployment.clone(),
+        Some(name(GROUP)),
+        Some(scene.token(&edge_name(edge), Role::Edge)),
+    )
 }
 
 /// A fresh edge. The fuzzer's is the first one; the others are company.

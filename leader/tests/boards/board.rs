@@ -9,7 +9,6 @@ use std::thread::{JoinHandle, sleep, spawn};
 use std::time::{Duration, Instant};
 
 use quiver_ainq::{Deployment, IssuedToken, Name, Ristretto255};
-use quiver_enrolment::Kgcs;
 use quiver_group::edge::{EdgeStatus, EdgeTiming};
 use quiver_group::{Edge, EdgeCommand, EdgeConfig, EdgeEvent};
 use quiver_link::{BoardEndpoint, BoardEvent, Limits, LineDecoder, ToGateway, Wants, encode_line};
@@ -194,16 +193,17 @@ impl Running {
     pub(crate) fn new(parts: Parts, seen: Arc<Mutex<Seen>>, commands: mpsc::Receiver<EdgeCommand>) -> Self {
         let flash = seen.lock().expect("lock").flash.clone();
         let config = EdgeConfig {
-            deployment: parts.deployment.clone(),
-            group: Some(Name::new(parts.group).expect("name")),
-            token: Some(IssuedToken::decode(&parts.token).expect("token")),
-            kgcs: Kgcs::single(),
             timing: EdgeTiming {
                 retry: Duration::from_millis(500),
                 retry_max: Duration::from_secs(3),
                 probe: Some(parts.patience.probe),
                 ..EdgeTiming::default()
             },
+            ..EdgeConfig::new(
+                parts.deployment.clone(),
+                Some(Name::new(parts.group).expect("name")),
+                Some(IssuedToken::decode(&parts.token).expect("token")),
+            )
         };
         let edge = Edge::new(config, flash.as_ref()).expect("restore");
         let enrolled = edge.status().name.is_some();

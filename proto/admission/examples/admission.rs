@@ -19,10 +19,9 @@ use quiver_ainq::{
 };
 use quiver_crypto::Secret;
 use quiver_delivery::attributes::certifying::{KIND, SCHEME, Terms};
-use quiver_enrolment::{Kgc, KgcConfig, Kgcs};
+use quiver_enrolment::{Kgc, KgcConfig};
 use quiver_garble::policy::Schema;
 use quiver_group::edge::EdgeTiming;
-use quiver_group::leader::LeaderTiming;
 use quiver_group::{Leader, LeaderConfig};
 use quiver_machine::Route;
 use quiver_testbed::{EPOCH_START, Net};
@@ -66,24 +65,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (name, groups) = (Name::new("leader")?, vec![alpha.clone()]);
     let token = TokenGrant { name, role, groups, not_after: expiry, expiry };
     let token = operator.issue(&deployment, token, rng)?;
-    let kgc = KgcConfig {
-        deployment: deployment.clone(),
-        master: master.into(),
-        id: 1,
-        operators: vec![operator.public()],
-        cookie_key: Secret::random(rng),
-        revocation_validity: day,
-    };
+    let kgc = KgcConfig::single(deployment.clone(), master, vec![operator.public()], Secret::random(rng));
     net.start("kgc", Kgc::<S>::new(kgc, [])?);
     let leader = LeaderConfig {
-        deployment: deployment.clone(),
-        group: alpha.clone(),
-        token: Some(token),
-        kgcs: Kgcs::single(),
-        allow: [].into(),
-        max_members: 100,
         strategy: StrategyKind::Tree,
-        timing: LeaderTiming::default(),
+        ..LeaderConfig::new(deployment.clone(), alpha.clone(), Some(token))
     };
     let demand = Demand { policy, authority: authority.clone(), timing: GateTiming::default() };
     let leader = AdmittingLeader::from(Leader::new(leader, [])?).demanding(demand, EPOCH_START)?;

@@ -23,8 +23,7 @@ use quiver_delivery::release::{
     Audience, CollectCommand, CollectEvent, CollectTiming, Collector, DEFAULT_RATE, Holding, Policy,
     ReleaseAuthority, ReleaseConfig, ReleaseParameters, ShareReleaser,
 };
-use quiver_enrolment::{Kgc, KgcConfig, Kgcs};
-use quiver_group::edge::EdgeTiming;
+use quiver_enrolment::{Kgc, KgcConfig};
 use quiver_group::{Edge, EdgeConfig};
 use quiver_ibe::{Condition, Dealing, IdentityPoint};
 use quiver_machine::{Either, Node, Route};
@@ -86,22 +85,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // The KGC with both servers beside it, and the drone with both clients.
     let mut net = Net::new(1);
-    let config = KgcConfig {
-        deployment: deployment.clone(),
-        master: master.into(),
-        id: 1,
-        operators: vec![operator.public()],
-        cookie_key: Secret::random(rng),
-        revocation_validity: day,
-    };
+    let config = KgcConfig::single(deployment.clone(), master, vec![operator.public()], Secret::random(rng));
     let servers = (
         DeliveryServer::new(Secret::random(rng), issuer),
         Some(DeliveryServer::new(Secret::random(rng), releaser)),
     );
     net.start("kgc", KgcNode::<S>::new(Kgc::new(config, [])?, servers));
     let fetcher = Fetcher::new(&deployment, vec![], FetchTiming::default())?;
-    let (kgcs, timing) = (Kgcs::single(), EdgeTiming::default());
-    let edge = Edge::new(EdgeConfig { deployment, group: None, token: Some(token), kgcs, timing }, None)?;
+    let edge = Edge::new(EdgeConfig::new(deployment, None, Some(token)), None)?;
     net.start("wren", Drone::new(edge, (fetcher, Collector::new(None, CollectTiming::default()))));
     net.connect("wren", "kgc", Route::Kgc);
 

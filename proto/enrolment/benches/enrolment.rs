@@ -14,7 +14,6 @@ use quiver_ainq::{
 };
 use quiver_crypto::Secret;
 use quiver_enrolment::{Kgc, KgcConfig, Kgcs, Master, MasterShare};
-use quiver_group::edge::EdgeTiming;
 use quiver_group::{Edge, EdgeConfig};
 use quiver_machine::{Destination, Input, Machine, Now, Output, Peer, Route, Via};
 use quiver_quorum::{Parameters, dealer};
@@ -78,11 +77,8 @@ impl Site {
     fn enrol(&mut self, token: IssuedToken<S>) -> Edge<S> {
         let ids = (1..=self.kgcs.len() as u16).collect();
         let config = EdgeConfig {
-            deployment: self.deployment.clone(),
-            group: None,
-            token: Some(token),
             kgcs: Kgcs::quorum(ids),
-            timing: EdgeTiming::default(),
+            ..EdgeConfig::new(self.deployment.clone(), None, Some(token))
         };
         let mut drone = Edge::new(config, None).unwrap();
         // The drone's handle of a KGC is its place; the KGC's of the drone is the drone's number.

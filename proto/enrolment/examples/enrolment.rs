@@ -13,7 +13,6 @@ use quiver_ainq::{
 };
 use quiver_crypto::Secret;
 use quiver_enrolment::{Kgc, KgcConfig, KgcEvent, Kgcs, MasterShare};
-use quiver_group::edge::EdgeTiming;
 use quiver_group::{Edge, EdgeConfig};
 use quiver_machine::Route;
 use quiver_quorum::{Parameters, dealer};
@@ -60,11 +59,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let token = operator.issue(&deployment, grant, rng)?;
     let config = EdgeConfig {
-        deployment: deployment.clone(),
-        group: None,
-        token: Some(token),
         kgcs: Kgcs::quorum(vec![1, 2, 3]),
-        timing: EdgeTiming::default(),
+        ..EdgeConfig::new(deployment.clone(), None, Some(token))
     };
     net.start("wren", Edge::<S>::new(config, None)?);
     for kgc in KGCS {

@@ -14,10 +14,8 @@ use quiver_ainq::{
     TokenGrant,
 };
 use quiver_crypto::Secret;
-use quiver_enrolment::{Kgc, KgcConfig, Kgcs};
+use quiver_enrolment::{Kgc, KgcConfig};
 use quiver_envelope::{AttributeAccess, AttributeKeys, EnvelopeCommand, EnvelopeEvent, Envelopes};
-use quiver_group::edge::EdgeTiming;
-use quiver_group::leader::LeaderTiming;
 use quiver_group::{Edge, EdgeConfig, Leader, LeaderConfig};
 use quiver_machine::{Either, Node, Route};
 use quiver_policy::{AttributeSet, Schema};
@@ -36,14 +34,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // A group, as in the example of `quiver-group`.
     let mut net = Net::new(1);
-    let kgc = KgcConfig {
-        deployment: deployment.clone(),
-        master: master.into(),
-        id: 1,
-        operators: vec![operator.public()],
-        cookie_key: Secret::random(rng),
-        revocation_validity: day,
-    };
+    let kgc = KgcConfig::single(deployment.clone(), master, vec![operator.public()], Secret::random(rng));
     net.start("kgc", Kgc::<S>::new(kgc, [])?);
     let mut token = |name: &str, role| -> Result<IssuedToken<S>, Box<dyn std::error::Error>> {
         let (groups, expiry) = (vec![alpha.clone()], EPOCH_START + day);
@@ -51,26 +42,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Ok(operator.issue(&deployment, grant, rng)?)
     };
     let leader = LeaderConfig {
-        deployment: deployment.clone(),
-        group: alpha.clone(),
-        token: Some(token("leader", Role::Leader { group: alpha.clone(), ordinal: 0 })?),
-        kgcs: Kgcs::single(),
-        allow: [].into(),
-        max_members: 100,
         strategy: StrategyKind::Tree,
-        timing: LeaderTiming::default(),
+        ..LeaderConfig::new(
+            deployment.clone(),
+            alpha.clone(),
+            Some(token("leader", Role::Leader { group: alpha.clone(), ordinal: 0 })?),
+        )
     };
     net.start("leader", LeaderNode::new(Leader::new(leader, [])?, Envelopes::default()));
     net.subscribe("leader");
     net.connect("leader", "kgc", Route::Kgc);
     for name in ["scout", "medic"] {
-        let edge = EdgeConfig {
-            deployment: deployment.clone(),
-            group: Some(alpha.clone()),
-            token: Some(token(name, Role::Edge)?),
-            kgcs: Kgcs::single(),
-            timing: EdgeTiming::default(),
-        };
+        let edge = EdgeConfig::new(deployment.clone(), Some(alpha.clone()), Some(token(name, Role::Edge)?));
         net.start(name, EdgeNode::new(Edge::new(edge, None)?, Envelopes::default()));
         net.subscribe(name);
         net.connect(name, "kgc", Route::Kgc);

@@ -11,9 +11,7 @@ use quiver_ainq::{
     TokenGrant,
 };
 use quiver_crypto::Secret;
-use quiver_enrolment::{Kgc, KgcConfig, Kgcs};
-use quiver_group::edge::EdgeTiming;
-use quiver_group::leader::LeaderTiming;
+use quiver_enrolment::{Kgc, KgcConfig};
 use quiver_group::{Edge, EdgeCommand, EdgeConfig, EdgeEvent, Leader, LeaderCommand, LeaderConfig, Source};
 use quiver_machine::Route;
 use quiver_testbed::{EPOCH_START, Net, matching};
@@ -36,47 +34,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Each role is a state machine: bytes and deadlines go in, bytes and events come out. The net drives
     // them.
     let mut net = Net::new(1);
-    net.start(
-        "kgc",
-        Kgc::<S>::new(
-            KgcConfig {
-                deployment: deployment.clone(),
-                master: master.into(),
-                id: 1,
-                operators: vec![operator.public()],
-                cookie_key: Secret::random(rng),
-                revocation_validity: day,
-            },
-            [],
-        )?,
-    );
-    net.start(
-        "leader",
-        Leader::<S>::new(
-            LeaderConfig {
-                deployment: deployment.clone(),
-                group: alpha.clone(),
-                token: Some(lead),
-                kgcs: Kgcs::single(),
-                allow: [].into(),
-                max_members: 100,
-                strategy: StrategyKind::Tree,
-                timing: LeaderTiming::default(),
-            },
-            [],
-        )?,
-    );
+    let kgc = KgcConfig::single(deployment.clone(), master, vec![operator.public()], Secret::random(rng));
+    net.start("kgc", Kgc::<S>::new(kgc, [])?);
+    let leader = LeaderConfig::new(deployment.clone(), alpha.clone(), Some(lead));
+    net.start("leader", Leader::<S>::new(LeaderConfig { strategy: StrategyKind::Tree, ..leader }, [])?);
     net.subscribe("leader");
     net.connect("leader", "kgc", Route::Kgc);
     for (name, token) in ["edge-1", "edge-2"].into_iter().zip(edges) {
-        let (deployment, group, timing) = (deployment.clone(), Some(alpha.clone()), EdgeTiming::default());
-        net.start(
-            name,
-            Edge::<S>::new(
-                EdgeConfig { deployment, group, token: Some(token), kgcs: Kgcs::single(), timing },
-                None,
-            )?,
-        );
+        let edge = EdgeConfig::new(deployment.clone(), Some(alpha.clone()), Some(token));
+        net.start(name, Edge::<S>::new(edge, None)?);
         net.subscribe(name);
         net.connect(name, "kgc", Route::Kgc);
         net.connect(name, "leader", Route::Leader);

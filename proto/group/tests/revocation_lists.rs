@@ -1,13 +1,9 @@
 //! Costs of revocation lists at an edge and a leader that are sent them again and again.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use quiver_ainq::instrumented::{Counting, decodings, multiplications, reset};
-use quiver_ainq::{Deployment, MasterSecret, Name, RevocationList, Ristretto255, StrategyKind};
-use quiver_enrolment::Kgcs;
-use quiver_group::edge::EdgeTiming;
-use quiver_group::leader::LeaderTiming;
+use quiver_ainq::{Deployment, MasterSecret, Name, RevocationList, Ristretto255};
 use quiver_group::{Edge, EdgeConfig, EdgeEvent, Leader, LeaderConfig, LeaderEvent};
 use quiver_machine::{Input, Machine, Now, Output, Peer, Via};
 use quiver_message::Message;
@@ -92,13 +88,7 @@ fn lists_that_are_no_news_cost_nothing<M: Machine>(
 #[test]
 fn a_list_that_is_no_news_costs_an_edge_no_curve_operation() {
     let mut kgc = Kgc::new(1);
-    let config = EdgeConfig {
-        deployment: kgc.deployment.clone(),
-        group: None,
-        token: None,
-        kgcs: Kgcs::single(),
-        timing: EdgeTiming::default(),
-    };
+    let config = EdgeConfig::new(kgc.deployment.clone(), None, None);
     let mut edge = Edge::<S>::new(config, None).unwrap();
     let news = |event: &EdgeEvent| matches!(event, EdgeEvent::RevocationList { number: 7 });
     lists_that_are_no_news_cost_nothing(&mut edge, &mut kgc, news);
@@ -108,14 +98,8 @@ fn a_list_that_is_no_news_costs_an_edge_no_curve_operation() {
 fn a_list_that_is_no_news_costs_a_leader_no_curve_operation() {
     let mut kgc = Kgc::new(1);
     let config = LeaderConfig {
-        deployment: kgc.deployment.clone(),
-        group: Name::new("alpha").unwrap(),
-        token: None,
-        kgcs: Kgcs::single(),
-        allow: BTreeSet::new(),
         max_members: 10,
-        strategy: StrategyKind::Flat,
-        timing: LeaderTiming::default(),
+        ..LeaderConfig::new(kgc.deployment.clone(), Name::new("alpha").unwrap(), None)
     };
     let mut leader = Leader::<S>::new(config, []).unwrap();
     let news = |event: &LeaderEvent| matches!(event, LeaderEvent::RevocationList { number: 7 });

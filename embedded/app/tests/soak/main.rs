@@ -22,9 +22,8 @@ use embassy_futures::block_on;
 use quiver_ainq::StrategyKind;
 use quiver_crypto::Hex;
 use quiver_crypto::canonical::Reader;
-use quiver_enrolment::Kgcs;
 use quiver_firmware::storage::Storage;
-use quiver_group::edge::{EdgeConfig, EdgeTiming, Provisioning};
+use quiver_group::edge::{EdgeConfig, Provisioning};
 use quiver_group::leader::LeaderTiming;
 use quiver_group::{Edge, LeaderCommand, LeaderEvent};
 use quiver_machine::Snapshot;
@@ -120,13 +119,7 @@ fn secrets(world: &World) -> Vec<Vec<u8>> {
     reader.u8().unwrap();
     let settings = Provisioning::decode(reader.lp(4_096).unwrap()).unwrap();
     let snapshot = Snapshot::new(reader.take(reader.remaining()).unwrap().to_vec());
-    let config = EdgeConfig {
-        deployment: settings.deployment,
-        group: settings.group,
-        token: None,
-        kgcs: Kgcs::single(),
-        timing: EdgeTiming::default(),
-    };
+    let config = EdgeConfig::new(settings.deployment, settings.group, None);
     let edge = Edge::<quiver_ainq::Ristretto255>::new(config, Some(&snapshot)).unwrap();
     let captured = edge.compromised_state().expect("enrolled");
     let mut secrets = vec![captured.secret.to_vec(), captured.membership.expect("a member").to_vec()];

@@ -3,8 +3,6 @@
 use alloc::format;
 
 use quiver_ainq::{Error, Header, Label, RevocationList, Ristretto255, Signature, VerifiedHeader};
-use quiver_enrolment::Kgcs;
-use quiver_group::edge::EdgeTiming;
 use quiver_group::{Edge, EdgeConfig, EdgeEvent};
 use quiver_machine::{Input, Machine, Output, Peer, Route, Via};
 use quiver_message::Message;
@@ -68,13 +66,7 @@ struct Replay {
 
 impl Replay {
     fn new(script: &Script<'_>) -> Result<Self> {
-        let config = EdgeConfig {
-            deployment: script.deployment.clone(),
-            group: Some(script.group.clone()),
-            token: None,
-            kgcs: Kgcs::single(),
-            timing: EdgeTiming::default(),
-        };
+        let config = EdgeConfig::new(script.deployment.clone(), Some(script.group.clone()), None);
         let edge =
             Edge::new(config, Some(&script.state)).map_err(|_| BenchError::Failed("the edge's state"))?;
         Ok(Self { edge, rng: ChaCha20Rng::seed_from_u64(script.seed), taken: 0 })

@@ -1,6 +1,5 @@
 //! A leader that demands a policy, and anonymous edges: every run over a connection of its own.
 
-use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use quiver_admission::{
 };
 use quiver_ainq::{IssuedToken, MasterSecret, OperatorSecretKey, Role, StrategyKind, TokenGrant};
 use quiver_crypto::Secret;
-use quiver_enrolment::{Kgc, KgcConfig, Kgcs};
+use quiver_enrolment::{Kgc, KgcConfig};
 use quiver_group::edge::EdgeTiming;
 use quiver_group::leader::LeaderTiming;
 use quiver_group::{Edge, EdgeCommand, EdgeConfig, Leader, LeaderConfig, LeaderEvent, LeaderRecord};
@@ -100,14 +99,14 @@ impl Swarm {
 
     fn leader_config(&self) -> LeaderConfig<S> {
         LeaderConfig {
-            deployment: self.world.deployment.clone(),
-            group: name("alpha"),
-            token: Some(IssuedToken::decode(&self.token.encode()).unwrap()),
-            kgcs: Kgcs::single(),
-            allow: BTreeSet::new(),
             max_members: 100,
             strategy: self.strategy,
             timing: LeaderTiming { validity: self.validity, ..LeaderTiming::default() },
+            ..LeaderConfig::new(
+                self.world.deployment.clone(),
+                name("alpha"),
+                Some(IssuedToken::decode(&self.token.encode()).unwrap()),
+            )
         }
     }
 
@@ -184,13 +183,7 @@ impl Swarm {
     /// An enrolled drone with a name, which knows nothing of policies; connected.
     pub(crate) fn add_named(&mut self, text: &str) -> usize {
         let token = token(&mut self.world, &self.operator, text, Role::Edge);
-        let config = |token| EdgeConfig {
-            deployment: self.world.deployment.clone(),
-            group: Some(name("alpha")),
-            token,
-            kgcs: Kgcs::single(),
-            timing: EdgeTiming::default(),
-        };
+        let config = |token| EdgeConfig::new(self.world.deployment.clone(), Some(name("alpha")), token);
         let (first, then) = (config(Some(token)), config(None));
         let (drone, machine) = (self.drones, Edge::new(first, None).unwrap());
         let states = self.enrol(Node::Drone(drone), machine, |edge| edge.keypair().is_some());
@@ -213,14 +206,12 @@ impl Swarm {
         machine: M,
         enrolled: impl Fn(&M) -> bool,
     ) -> Vec<M::Record> {
-        let config = KgcConfig {
-            deployment: self.world.deployment.clone(),
-            master: MasterSecret::decode(&self.world.master.encode()).unwrap().into(),
-            id: 1,
-            operators: vec![self.operator.public()],
-            cookie_key: Secret::random(&mut self.world.rng),
-            revocation_validity: 86_400,
-        };
+        let config = KgcConfig::single(
+            self.world.deployment.clone(),
+            MasterSecret::decode(&self.world.master.encode()).unwrap(),
+            vec![self.operator.public()],
+            Secret::random(&mut self.world.rng),
+        );
         self.world.start(Node::Kgc, Kgc::new(config, []).unwrap());
         self.world.start(id, machine);
         self.world.connect(id, Node::Kgc, Route::Kgc);

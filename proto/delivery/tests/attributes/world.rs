@@ -190,14 +190,12 @@ impl World {
         let records =
             self.centre_records().iter().filter_map(matching!(Either::Left(record) => record.clone()));
         let records: Vec<_> = records.collect();
-        let config = KgcConfig {
-            deployment: self.deployment.clone(),
-            master: MasterSecret::decode(&self.master).unwrap().into(),
-            id: 1,
-            operators: vec![],
-            cookie_key: Secret::random(&mut self.rng),
-            revocation_validity: 86_400,
-        };
+        let config = KgcConfig::single(
+            self.deployment.clone(),
+            MasterSecret::decode(&self.master).unwrap(),
+            vec![],
+            Secret::random(&mut self.rng),
+        );
         let kgc = Kgc::new(config, records).unwrap();
         let server = self.server();
         self.start(Node::Centre, KgcNode::new(kgc, (server, None)));

@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_ainq::{
-    Deployment, Epoch, Error, Handle, KgcId, Name, OperatorPublicKey, RevocationList, Revoked, Suite,
-    UnixTime,
+    Deployment, Epoch, Error, Handle, KgcId, MasterSecret, Name, OperatorPublicKey, RevocationList, Revoked,
+    Suite, UnixTime,
 };
 use quiver_crypto::Secret;
 use quiver_machine::{Offence, Peer};
@@ -29,6 +29,19 @@ pub struct KgcConfig<S: Suite> {
     pub cookie_key: Secret<32>,
     /// Time for which a revocation list counts as fresh, in seconds.
     pub revocation_validity: u64,
+}
+
+impl<S: Suite> KgcConfig<S> {
+    /// A single KGC, whose revocation lists count as fresh for a day.
+    pub fn single(
+        deployment: Deployment<S>,
+        master: MasterSecret<S>,
+        operators: Vec<OperatorPublicKey<S>>,
+        cookie_key: Secret<32>,
+    ) -> Self {
+        let master = master.into();
+        Self { deployment, master, id: 1, operators, cookie_key, revocation_validity: 86_400 }
+    }
 }
 
 /// Commands of the operator.

@@ -36,12 +36,8 @@ fn kgc(records: &[KgcRecord]) -> (Deployment<S>, Kgc<S>) {
     let master = MasterSecret::<S>::generate(&mut ChaCha20Rng::seed_from_u64(1));
     let deployment = Deployment::new(Name::new("test").unwrap(), master.public());
     let config = KgcConfig {
-        deployment: deployment.clone(),
-        master: master.into(),
-        id: 1,
-        operators: Vec::new(),
-        cookie_key: Secret::new([1; 32]),
         revocation_validity: VALIDITY,
+        ..KgcConfig::single(deployment.clone(), master, Vec::new(), Secret::new([1; 32]))
     };
     (deployment, Kgc::new(config, records.to_vec()).unwrap())
 }

@@ -13,7 +13,6 @@ use quiver_crypto::Secret;
 use quiver_enrolment::{
     EnrolmentTrouble, Kgc, KgcConfig, KgcEvent, KgcRecord, Kgcs, MasterShare, QuorumSuite,
 };
-use quiver_group::edge::EdgeTiming;
 use quiver_group::{Edge, EdgeConfig, EdgeEvent};
 use quiver_machine::{Reason, Route};
 use quiver_message::{EnrolShare, Message};
@@ -209,11 +208,8 @@ impl<S: QuorumSuite> World<S> {
 
     pub(crate) fn start_drone(&mut self, drone: usize) {
         let config = EdgeConfig {
-            deployment: self.deployment.clone(),
-            group: None,
-            token: Some(copy_token(&self.tokens[drone])),
             kgcs: Kgcs::quorum((1..=self.parameters.members()).collect()),
-            timing: EdgeTiming::default(),
+            ..EdgeConfig::new(self.deployment.clone(), None, Some(copy_token(&self.tokens[drone])))
         };
         let state = self.node::<Edge<S>>(Node::Drone(drone)).records().last();
         let machine = Edge::<S>::new(config, state).unwrap();

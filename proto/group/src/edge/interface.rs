@@ -27,6 +27,13 @@ pub struct EdgeConfig<S: Suite> {
     pub timing: EdgeTiming,
 }
 
+impl<S: Suite> EdgeConfig<S> {
+    /// An edge in a deployment of one KGC.
+    pub fn new(deployment: Deployment<S>, group: Option<Name>, token: Option<IssuedToken<S>>) -> Self {
+        Self { deployment, group, token, kgcs: Kgcs::single(), timing: EdgeTiming::default() }
+    }
+}
+
 /// Times of an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EdgeTiming {

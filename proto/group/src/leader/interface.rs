@@ -37,6 +37,23 @@ pub struct LeaderConfig<S: Suite> {
     pub timing: LeaderTiming,
 }
 
+impl<S: Suite> LeaderConfig<S> {
+    /// A leader of at most 4,096 members, whose keys travel [flat](StrategyKind::Flat), in a deployment of one
+    /// KGC.
+    pub fn new(deployment: Deployment<S>, group: Name, token: Option<IssuedToken<S>>) -> Self {
+        Self {
+            deployment,
+            group,
+            token,
+            kgcs: Kgcs::single(),
+            allow: BTreeSet::new(),
+            max_members: 4096,
+            strategy: StrategyKind::default(),
+            timing: LeaderTiming::default(),
+        }
+    }
+}
+
 /// Times of a leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaderTiming {

@@ -1,7 +1,6 @@
 //! A leader of thousands, as a fixture for tests: its members share one key under as many identities, and
 //! none of them is connected.
 
-use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -12,7 +11,7 @@ use rand_chacha::rand_core::SeedableRng;
 
 use super::store::{Change, enrolled_change, origin};
 use super::term::Term;
-use super::{Leader, LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord, LeaderTiming};
+use super::{Leader, LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord};
 use quiver_machine::{Input, Machine, Now, Output};
 
 pub(super) type S = Ristretto255;
@@ -105,14 +104,9 @@ impl LeaderFixture {
 
 fn config(deployment: &Deployment<S>, strategy: StrategyKind) -> LeaderConfig<S> {
     LeaderConfig {
-        deployment: deployment.clone(),
-        group: name("alpha"),
-        token: None,
-        kgcs: quiver_enrolment::Kgcs::single(),
-        allow: BTreeSet::new(),
         max_members: 1 << 20,
         strategy,
-        timing: LeaderTiming::default(),
+        ..LeaderConfig::new(deployment.clone(), name("alpha"), None)
     }
 }
 

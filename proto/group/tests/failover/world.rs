@@ -1,7 +1,6 @@
 //! A mesh on the testbed: a KGC, leaders that dial one another, and edges that dial every leader. Messages
 //! take a while.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use quiver_ainq::{
@@ -9,8 +8,7 @@ use quiver_ainq::{
     Ristretto255, Role,
 };
 use quiver_crypto::Secret;
-use quiver_enrolment::{Kgc, KgcCommand, KgcConfig, KgcEvent, KgcRecord, Kgcs};
-use quiver_group::edge::EdgeTiming;
+use quiver_enrolment::{Kgc, KgcCommand, KgcConfig, KgcEvent, KgcRecord};
 use quiver_group::leader::{LeaderStatus, LeaderTiming, Stance};
 use quiver_group::{
     Edge, EdgeCommand, EdgeConfig, EdgeEvent, Leader, LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord,
@@ -116,22 +114,18 @@ impl World {
 
     fn kgc_config(&mut self) -> KgcConfig<S> {
         KgcConfig {
-            deployment: self.deployment.clone(),
-            master: MasterSecret::decode(&self.master).unwrap().into(),
-            id: 1,
-            operators: vec![self.operator.public()],
-            cookie_key: Secret::random(&mut self.rng),
             revocation_validity: 1_000_000,
+            ..KgcConfig::single(
+                self.deployment.clone(),
+                MasterSecret::decode(&self.master).unwrap(),
+                vec![self.operator.public()],
+                Secret::random(&mut self.rng),
+            )
         }
     }
 
     pub(crate) fn leader_config(&self, leader: usize) -> LeaderConfig<S> {
         LeaderConfig {
-            deployment: self.deployment.clone(),
-            group: name(GROUP),
-            token: Some(copy(&self.leader_tokens[leader])),
-            kgcs: Kgcs::single(),
-            allow: BTreeSet::new(),
             max_members: 2000,
             strategy: crate::STRATEGY,
             timing: LeaderTiming {
@@ -139,17 +133,12 @@ impl World {
                 silence: Some(self.silence),
                 ..LeaderTiming::default()
             },
+            ..LeaderConfig::new(self.deployment.clone(), name(GROUP), Some(copy(&self.leader_tokens[leader])))
         }
     }
 
     pub(crate) fn edge_config(&self, edge: usize) -> EdgeConfig<S> {
-        EdgeConfig {
-            deployment: self.deployment.clone(),
-            group: Some(name(GROUP)),
-            token: Some(copy(&self.tokens[edge])),
-            kgcs: Kgcs::single(),
-            timing: EdgeTiming::default(),
-        }
+        EdgeConfig::new(self.deployment.clone(), Some(name(GROUP)), Some(copy(&self.tokens[edge])))
     }
 
     /// Starts a machine from what it persisted and connects it.

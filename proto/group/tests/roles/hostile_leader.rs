@@ -344,13 +344,7 @@ fn leads(key: &DroneKeypair<S>, led: &Name) -> bool {
 }
 
 fn restored(state: &Snapshot) -> Result<Edge<S>, quiver_group::edge::RestoreError> {
-    let config = quiver_group::EdgeConfig {
-        deployment: enrolled().deployment.clone(),
-        group: Some(name(GROUP)),
-        token: None,
-        kgcs: quiver_enrolment::Kgcs::single(),
-        timing: quiver_group::edge::EdgeTiming::default(),
-    };
+    let config = quiver_group::EdgeConfig::new(enrolled().deployment.clone(), Some(name(GROUP)), None);
     Edge::new(config, Some(state))
 }
 

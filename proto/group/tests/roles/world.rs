@@ -1,7 +1,6 @@
 //! A star on the testbed: a KGC, a leader, and edges that dial both. Links are instant and sound unless a
 //! test says otherwise.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use quiver_ainq::{
@@ -9,8 +8,7 @@ use quiver_ainq::{
 };
 use quiver_crypto::Secret;
 use quiver_enrolment::kgc::RestoreError;
-use quiver_enrolment::{Kgc, KgcCommand, KgcConfig, KgcEvent, KgcRecord, Kgcs};
-use quiver_group::edge::EdgeTiming;
+use quiver_enrolment::{Kgc, KgcCommand, KgcConfig, KgcEvent, KgcRecord};
 use quiver_group::leader::LeaderTiming;
 use quiver_group::{
     Edge, EdgeCommand, EdgeConfig, EdgeEvent, Leader, LeaderCommand, LeaderConfig, LeaderEvent,
@@ -59,7 +57,7 @@ impl World {
         let master = MasterSecret::<S>::generate(&mut rng);
         let deployment = Deployment::new(Name::new("test").unwrap(), master.public());
         let operator = OperatorSecretKey::<S>::generate(&mut rng);
-        let role = Role::Leader { group: Name::new(GROUP).unwrap(), ordinal: 0 };
+        let role = Role::Leader { group: name(GROUP), ordinal: 0 };
         let leader_token = operator.issue(&deployment, token_grant("leader", role, GROUP), &mut rng).unwrap();
         let mut world = Self {
             net: Net::new(seed),
@@ -91,14 +89,12 @@ impl World {
 
     /// A KGC with this world's keys and these records.
     pub(crate) fn restored_kgc(&mut self, records: Vec<KgcRecord>) -> Result<Kgc<S>, RestoreError> {
-        let config = KgcConfig {
-            deployment: self.deployment.clone(),
-            master: MasterSecret::decode(&self.master).unwrap().into(),
-            id: 1,
-            operators: vec![self.operator.public()],
-            cookie_key: Secret::random(&mut self.rng),
-            revocation_validity: 86_400,
-        };
+        let config = KgcConfig::single(
+            self.deployment.clone(),
+            MasterSecret::decode(&self.master).unwrap(),
+            vec![self.operator.public()],
+            Secret::random(&mut self.rng),
+        );
         Kgc::new(config, records)
     }
 
@@ -116,14 +112,10 @@ impl World {
 
     pub(crate) fn leader_config(&self) -> LeaderConfig<S> {
         LeaderConfig {
-            deployment: self.deployment.clone(),
-            group: Name::new(GROUP).unwrap(),
-            token: Some(copy(&self.leader_token)),
-            kgcs: Kgcs::single(),
-            allow: BTreeSet::new(),
             max_members: 2000,
             strategy: self.strategy,
             timing: self.leader_timing,
+            ..LeaderConfig::new(self.deployment.clone(), name(GROUP), Some(copy(&self.leader_token)))
         }
     }
 
@@ -172,13 +164,7 @@ impl World {
     }
 
     pub(crate) fn edge_config(&self, edge: usize) -> EdgeConfig<S> {
-        EdgeConfig {
-            deployment: self.deployment.clone(),
-            group: Some(Name::new(GROUP).unwrap()),
-            token: Some(copy(&self.tokens[edge])),
-            kgcs: Kgcs::single(),
-            timing: EdgeTiming::default(),
-        }
+        EdgeConfig::new(self.deployment.clone(), Some(name(GROUP)), Some(copy(&self.tokens[edge])))
     }
 
     pub(crate) fn start_edge(&mut self, edge: usize) {

@@ -41,7 +41,7 @@ pub enum FetchCommand {
 }
 
 /// Events of a fetcher.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, derive_more::From)]
 #[non_exhaustive]
 pub enum FetchEvent {
     /// An authority has answered; that it was the authority is certain.
@@ -72,16 +72,11 @@ pub enum FetchEvent {
         refused: usize,
     },
     /// A peer did something wrong.
+    #[from]
     Blamed {
         /// The peer.
         peer: Peer,
         /// The offence.
         offence: Offence,
     },
-}
-
-impl From<(Peer, Offence)> for FetchEvent {
-    fn from((peer, offence): (Peer, Offence)) -> Self {
-        Self::Blamed { peer, offence }
-    }
 }

@@ -73,7 +73,7 @@ pub struct KeyIssued {
 }
 
 /// Events of an issuer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, derive_more::From)]
 #[non_exhaustive]
 pub enum IssuerEvent {
     /// A key was issued.
@@ -125,6 +125,7 @@ pub enum IssuerEvent {
         error: MakeError,
     },
     /// A request was refused.
+    #[from]
     Refused {
         /// The peer that asked.
         peer: Peer,
@@ -132,22 +133,11 @@ pub enum IssuerEvent {
         reason: Reason,
     },
     /// A peer did something wrong, and the server is no KGC's, which would blame it.
+    #[from]
     Blamed {
         /// The peer.
         peer: Peer,
         /// The offence.
         offence: Offence,
     },
-}
-
-impl From<(Peer, Reason)> for IssuerEvent {
-    fn from((peer, reason): (Peer, Reason)) -> Self {
-        Self::Refused { peer, reason }
-    }
-}
-
-impl From<(Peer, Offence)> for IssuerEvent {
-    fn from((peer, offence): (Peer, Offence)) -> Self {
-        Self::Blamed { peer, offence }
-    }
 }

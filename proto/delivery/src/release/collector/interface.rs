@@ -149,7 +149,7 @@ impl fmt::Display for Shortfall {
 }
 
 /// Events of a collector.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, derive_more::From)]
 #[non_exhaustive]
 pub enum CollectEvent {
     /// An identity key, checked against the master public key.
@@ -182,18 +182,13 @@ pub enum CollectEvent {
     /// Too many conditions at a time, or ended commands: this one is not collected.
     TooMany(Option<Condition>),
     /// A peer did something wrong.
+    #[from]
     Blamed {
         /// The peer.
         peer: Peer,
         /// The offence.
         offence: Offence,
     },
-}
-
-impl From<(Peer, Offence)> for CollectEvent {
-    fn from((peer, offence): (Peer, Offence)) -> Self {
-        Self::Blamed { peer, offence }
-    }
 }
 
 #[cfg(test)]

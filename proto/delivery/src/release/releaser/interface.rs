@@ -87,7 +87,7 @@ pub struct ShareReleased {
 }
 
 /// Events of a releaser.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, derive_more::From)]
 #[non_exhaustive]
 pub enum ReleaseEvent {
     /// A share was released.
@@ -107,6 +107,7 @@ pub enum ReleaseEvent {
         why: &'static str,
     },
     /// A request was refused.
+    #[from]
     Refused {
         /// The peer that asked.
         peer: Peer,
@@ -114,22 +115,11 @@ pub enum ReleaseEvent {
         reason: Reason,
     },
     /// A peer did something wrong, and the server is no KGC's, which would blame it.
+    #[from]
     Blamed {
         /// The peer.
         peer: Peer,
         /// The offence.
         offence: Offence,
     },
-}
-
-impl From<(Peer, Reason)> for ReleaseEvent {
-    fn from((peer, reason): (Peer, Reason)) -> Self {
-        Self::Refused { peer, reason }
-    }
-}
-
-impl From<(Peer, Offence)> for ReleaseEvent {
-    fn from((peer, offence): (Peer, Offence)) -> Self {
-        Self::Blamed { peer, offence }
-    }
 }
