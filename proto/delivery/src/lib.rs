@@ -40,6 +40,8 @@
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
 )]
+// Without a payload nothing is delivered, and nobody uses what the payloads share.
+#![cfg_attr(not(any(feature = "abe", feature = "abke", feature = "ibe")), allow(dead_code))]
 
 extern crate alloc;
 
