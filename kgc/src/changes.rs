@@ -26,7 +26,7 @@ pub(crate) struct Seen {
     /// over again; the machine knows which are new.
     drones: u64,
     /// The newest revocation that this operator wants of the quorum. From 0 at each start as well.
-    wishes: u64,
+    revocation_requests: u64,
     /// Number of revoked tokens.
     tokens: usize,
     /// The newest grant or withdrawal.
@@ -82,10 +82,10 @@ impl Changes {
             let drones = drones.iter().map(|drone| drone.revoked).collect();
             commands.push(Either::Left(KgcCommand::RevokeDrones(drones)));
         }
-        let wishes = self.store.revocation_requests_after(seen.wishes)?;
-        if let Some((last, _)) = wishes.last() {
-            seen.wishes = *last;
-            let drones = wishes.iter().map(|(_, drone)| *drone).collect();
+        let revocation_requests = self.store.revocation_requests_after(seen.revocation_requests)?;
+        if let Some((last, _)) = revocation_requests.last() {
+            seen.revocation_requests = *last;
+            let drones = revocation_requests.iter().map(|(_, drone)| *drone).collect();
             commands.push(Either::Left(KgcCommand::RevokeDrones(drones)));
         }
         let tokens = self.store.revoked_tokens()?;

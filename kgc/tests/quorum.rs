@@ -173,7 +173,8 @@ fn three_operators_revoke_a_drone(bench: &Bench, fleet: &Fleet) {
     bench.refused(1, &["drone", "revoke", "late-7"], 1, "is known to this KGC");
     bench.ok(1, &["drone", "revoke", &serial]);
     eventually("two KGCs want it", || {
-        (bench.status(1)?["wishes"] == 1 && bench.status(2)?["wishes"] == 1).then_some(())
+        (bench.status(1)?["revocations_wanted"] == 1 && bench.status(2)?["revocations_wanted"] == 1)
+            .then_some(())
     });
     // Long enough for anything that two could do.
     sleep(Duration::from_secs(2));
@@ -182,7 +183,7 @@ fn three_operators_revoke_a_drone(bench: &Bench, fleet: &Fleet) {
     for id in ALL {
         eventually(&format!("KGC {id} has the list"), || {
             let status = bench.status(id)?;
-            (status["revocation_list"].as_u64() > Some(0) && status["wishes"] == 0).then_some(())
+            (status["revocation_list"].as_u64() > Some(0) && status["revocations_wanted"] == 0).then_some(())
         });
     }
     let drones = bench.json(2, &["drone", "list", "--json"]);

@@ -34,9 +34,9 @@ impl Ifma {
 pub(crate) fn on_vectors<I, O>(body: unsafe fn(I) -> O, input: I) -> Option<O> {
     use std::io::Write;
 
-    static SAID: std::sync::Once = std::sync::Once::new();
+    static WARNED: std::sync::Once = std::sync::Once::new();
     let Some(ifma) = Ifma::detect() else {
-        SAID.call_once(|| {
+        WARNED.call_once(|| {
             let message =
                 b"\nNOT TESTED: this machine has no AVX-512 IFMA; no test of quiver-simd's vector code ran\n";
             std::io::stderr().write_all(message).unwrap();

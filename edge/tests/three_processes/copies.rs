@@ -12,7 +12,7 @@ use crate::failover::{EDGES, LeaderPair, free_port};
 use crate::monitoring::{MONITORED, becomes_ready, becomes_unready, counted, endpoint, health};
 
 /// Log line of a leader or KGC that detects two processes.
-const HEARD_TWO: &str = "two processes run with one identity";
+const TWO_COPIES: &str = "two processes run with one identity";
 
 /// The files of a data directory, while its process runs; none of them is ever half written.
 fn copy(bench: &TestDeployment, from: &str, to: &str) {
@@ -67,7 +67,7 @@ fn leader_says_when_another_leads_with_a_copy_of_its_state() {
         becomes_unready(bench, "leader", leader, &["both asked", "the KGC"]);
     }
     pair.running[0].logged(&format!(
-        "{HEARD_TWO}, and both ask: end the copy, and delete its volume drone=\"leader-0\""
+        "{TWO_COPIES}, and both ask: end the copy, and delete its volume drone=\"leader-0\""
     ));
     leader.kill();
     eventually("the group goes on without the copy", || {
@@ -127,7 +127,7 @@ fn edges_with_copies_of_one_state_both_say_so_until_one_ends() {
         becomes_unready(bench, "edge", edge, &[why]);
         counted(edge, "quiver_net_duplicate_identity_reports", |value| value == 1.0);
     }
-    group.leader.logged(HEARD_TWO);
+    group.leader.logged(TWO_COPIES);
     group.leader.logged("drone=\"edge-1\"");
     group.duplicates(1.0);
     becomes_ready(bench, "leader", &group.leader);
@@ -153,5 +153,5 @@ fn edge_that_is_killed_and_started_again_has_no_duplicate() {
         group.duplicates(0.0);
     }
     let said = [&edge, &group.leader].map(|process| text(&process.err));
-    assert!(said.iter().all(|log| !log.contains(HEARD_TWO) && !log.contains("another process runs")));
+    assert!(said.iter().all(|log| !log.contains(TWO_COPIES) && !log.contains("another process runs")));
 }

@@ -81,7 +81,7 @@ pub(crate) struct Node<F, R> {
     relapse: Duration,
     random: Randomness<R>,
     /// Whether the console knows that randomness fails.
-    told_faulty: bool,
+    reported_faulty: bool,
     clock: Clock,
     settings: Option<Provisioning<S>>,
     machine: Option<Box<EdgeNode>>,
@@ -119,7 +119,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
             patience: RETRY,
             relapse: RETRY,
             random,
-            told_faulty: false,
+            reported_faulty: false,
             clock: Clock::default(),
             settings: None,
             machine: None,
@@ -193,8 +193,8 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
             return false;
         }
         let healthy = self.random.generator(now).is_some();
-        if self.told_faulty == healthy {
-            self.told_faulty = !healthy;
+        if self.reported_faulty == healthy {
+            self.reported_faulty = !healthy;
             self.report_randomness(healthy);
         }
         if !healthy {

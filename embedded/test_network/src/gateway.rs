@@ -75,7 +75,7 @@ impl TestNetwork {
     }
 
     /// Sends the board what its stand-in in the network received. Returns whether there was anything.
-    pub(crate) fn tell_board(&mut self) -> bool {
+    pub(crate) fn send_to_board(&mut self) -> bool {
         let events = self.board_events();
         let busy = !events.is_empty();
         for event in events {

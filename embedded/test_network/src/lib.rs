@@ -208,7 +208,7 @@ impl TestNetwork {
         while self.net.step(now) {
             busy = true;
         }
-        busy | self.tell_board()
+        busy | self.send_to_board()
     }
 
     /// Takes the bytes for the board's line.

@@ -42,7 +42,7 @@ pub(crate) struct Status {
     #[serde(default)]
     pub(crate) revocation_remarks: Vec<String>,
     /// Drones that this operator wants revoked and not yet enough others.
-    pub(crate) wishes: usize,
+    pub(crate) revocations_wanted: usize,
     /// The ceremony in progress.
     pub(crate) ceremony: Option<Ceremony>,
     /// Whether the shares are being asked for.
@@ -99,7 +99,7 @@ pub(crate) fn of<S: QuorumSuite>(machine: &QuorumKgc<S>, pinned: &Pinned, id: Kg
             .kgc()
             .map(|kgc| remarks(&kgc.revocation_usage(), clock::unix_now()))
             .unwrap_or_default(),
-        wishes: view.proposed,
+        revocations_wanted: view.proposed,
         ceremony: ceremony(&view),
         repairing: view.recovering,
         others: view
@@ -155,10 +155,10 @@ impl Status {
             lines.push(format!("revocation list {}", self.revocation_list));
             lines.extend(self.revocation_remarks.iter().cloned());
         }
-        if self.wishes > 0 {
+        if self.revocations_wanted > 0 {
             lines.push(format!(
                 "{} drones wanted revoked here: they are once {} KGCs want it (`kgc drone revoke` there)",
-                self.wishes, self.threshold
+                self.revocations_wanted, self.threshold
             ));
         }
         let rows: Vec<_> = self.others.iter().map(Other::row).collect();
@@ -176,7 +176,7 @@ impl Status {
         metrics.quorum_threshold.set(self.threshold.into());
         metrics.quorum_connected.set(i64::try_from(connected + 1).unwrap_or(i64::MAX));
         metrics.share_version.set(self.version.unwrap_or_default().into());
-        metrics.wishes.set(i64::try_from(self.wishes).unwrap_or(i64::MAX));
+        metrics.revocations_wanted.set(i64::try_from(self.revocations_wanted).unwrap_or(i64::MAX));
         let mut standing = Readiness::ready();
         if !self.serving {
             standing.add_reason(self.doing());

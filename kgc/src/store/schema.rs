@@ -209,7 +209,7 @@ CREATE TABLE proven (
 ";
 
 /// Table of version 7: the time until which a drone has to stay in revocation lists.
-const WISH_TABLES: &str = "
+const REVOCATION_REQUEST_TABLES: &str = "
 -- What the operator of a KGC of a quorum knows of a drone that is to be revoked and was enrolled with the help of others.
 CREATE TABLE wished_drone (
     token_id  BLOB PRIMARY KEY CHECK (length(token_id) = 16),
@@ -220,7 +220,7 @@ CREATE TABLE wished_drone (
 
 /// Migrations to each later version, from the second on.
 const STEPS: [&str; 6] =
-    [ATTRIBUTE_TABLES, QUORUM_TABLES, IBE_TABLES, POLICY_TABLES, PROVEN_TABLES, WISH_TABLES];
+    [ATTRIBUTE_TABLES, QUORUM_TABLES, IBE_TABLES, POLICY_TABLES, PROVEN_TABLES, REVOCATION_REQUEST_TABLES];
 
 /// Creates the tables, within a transaction.
 pub(super) fn create(connection: &Connection, fingerprint: &[u8; 32]) -> Result<()> {

@@ -279,14 +279,14 @@ fn operator_of_a_quorum_wants_a_drone_revoked_once_known_here_or_not() {
     );
     let unknown = store.request_revocation("edge-9", None, NOW).expect_err("a name that nobody here has");
     assert!(unknown.to_string().contains("serial"), "{unknown}");
-    let wishes: Vec<_> =
-        store.revocation_requests_after(0).expect("wishes").into_iter().map(|(_, drone)| drone).collect();
-    let [known, told] = wishes[..] else { panic!("{wishes:?}") };
+    let requests: Vec<_> =
+        store.revocation_requests_after(0).expect("requests").into_iter().map(|(_, drone)| drone).collect();
+    let [known, told] = requests[..] else { panic!("{requests:?}") };
     assert_eq!((known.serial, known.leader), ([1; 16], false));
     assert_ne!(known.not_after, u64::MAX, "as its identity says");
     assert_eq!(told, Revoked { serial: [9; 16], not_after: NOW + 60, leader: false }, "as the operator says");
-    let (first, _) = store.revocation_requests_after(0).expect("wishes")[0];
-    assert_eq!(store.revocation_requests_after(first).expect("wishes").len(), 1);
+    let (first, _) = store.revocation_requests_after(0).expect("requests")[0];
+    assert_eq!(store.revocation_requests_after(first).expect("requests").len(), 1);
     let drone = &store.drones().expect("drones")[0];
     assert_eq!((drone.wanted, drone.revoked, drone.state(NOW)), (true, false, "revocation wanted"));
     assert_eq!(checked(&store), Checked::Whole);

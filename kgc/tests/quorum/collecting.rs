@@ -59,7 +59,7 @@ pub(crate) fn collect_within(
     node.dial = addresses.map(|address| (Route::Kgc, address.parse().expect("address"))).collect();
     fleet.runtime.block_on(async {
         let (events, mut heard) = mpsc::unbounded_channel();
-        let (driver, handle) = Driver::new(&node, collector, Ear(events), OsRng).expect("driver");
+        let (driver, handle) = Driver::new(&node, collector, EventSink(events), OsRng).expect("driver");
         let (end, ended) = oneshot::channel::<()>();
         let running = tokio::spawn(driver.run(async move {
             // A dropped sender ends it as well.
@@ -84,9 +84,9 @@ pub(crate) fn collect_within(
     })
 }
 
-struct Ear(mpsc::UnboundedSender<CollectEvent>);
+struct EventSink(mpsc::UnboundedSender<CollectEvent>);
 
-impl Host<Standalone<S, Collector<S>>> for Ear {
+impl Host<Standalone<S, Collector<S>>> for EventSink {
     fn persist(&mut self, _: &[Infallible]) -> Result<(), HostError> {
         Ok(())
     }

@@ -154,11 +154,11 @@ async fn enrol_one(
     let (news, mut heard) = mpsc::unbounded_channel();
     let timing = EdgeTiming { retry: Duration::from_millis(500), ..EdgeTiming::default() };
     let kgcs = Kgcs::quorum(file.kgc_ids());
-    let ear = Ear { news, calls: 0, begun: None, deployment: deployment.clone() };
+    let sink = EventSink { news, calls: 0, begun: None, deployment: deployment.clone() };
     let edge = Edge::new(EdgeConfig { deployment, group: None, token: Some(token), kgcs, timing }, None)
         .expect("edge");
     let started = now();
-    let (driver, _handle) = Driver::new(&node, edge, ear, OsRng).expect("driver");
+    let (driver, _handle) = Driver::new(&node, edge, sink, OsRng).expect("driver");
     let (end, ended) = oneshot::channel::<()>();
     let running = tokio::spawn(driver.run(async move {
         // A dropped sender ends it as well.
@@ -187,14 +187,14 @@ pub(crate) fn copy(deployment: &Deployment<S>, keypair: &DroneKeypair<S>) -> Dro
 }
 
 /// A drone's host: memory is disk enough.
-struct Ear {
+struct EventSink {
     news: mpsc::UnboundedSender<News>,
     calls: usize,
     begun: Option<Instant>,
     deployment: Deployment<S>,
 }
 
-impl Host<Edge<S>> for Ear {
+impl Host<Edge<S>> for EventSink {
     fn persist(&mut self, _: &[Snapshot]) -> Result<(), HostError> {
         Ok(())
     }

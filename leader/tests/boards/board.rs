@@ -330,9 +330,9 @@ impl Running {
             match event {
                 BoardEvent::Begun { unix_time } => {
                     self.seen.lock().expect("lock").sessions += 1;
-                    self.hear_time(unix_time);
+                    self.set_clock(unix_time);
                 }
-                BoardEvent::Time { unix_time } => self.hear_time(unix_time),
+                BoardEvent::Time { unix_time } => self.set_clock(unix_time),
                 BoardEvent::Connected { peer, route } => {
                     let route = match route {
                         quiver_link::Route::Kgc => Route::Kgc,
@@ -365,7 +365,7 @@ impl Running {
         }
     }
 
-    fn hear_time(&mut self, unix_time: u64) {
+    fn set_clock(&mut self, unix_time: u64) {
         if unix_time > self.unix() {
             self.told = (unix_time, now());
         }

@@ -182,7 +182,7 @@ impl Middle {
         for datagram in self.board.read()? {
             self.gateway.handle_datagram(at, &datagram);
             while let Some(event) = self.gateway.poll_event() {
-                self.hear_board(event, hostile);
+                self.handle_board(event, hostile);
             }
         }
         for datagram in self.leader.read()? {
@@ -190,7 +190,7 @@ impl Middle {
                 pretender.handle_datagram(at, &datagram);
             }
             while let Some(event) = self.pretender.as_mut().and_then(BoardEndpoint::poll_event) {
-                self.hear_leader(event, hostile);
+                self.handle_leader(event, hostile);
             }
         }
         self.gateway.handle_timeout(at);
@@ -226,9 +226,9 @@ impl Middle {
             }
             Conduct::Reformed => {
                 for peer in self.peers.clone().into_keys().chain(INVENTED) {
-                    self.say_to_board(&ToBoard::Disconnected { peer });
+                    self.send_to_board(&ToBoard::Disconnected { peer });
                 }
-                self.say_to_board(&ToBoard::Connected { peer: INVENTED.start, route: Route::Leader });
+                self.send_to_board(&ToBoard::Connected { peer: INVENTED.start, route: Route::Leader });
             }
         }
     }
@@ -237,7 +237,7 @@ impl Middle {
         [0, 1, wall_clock() - 86_400 * 365, wall_clock()][self.dice.gen_range(0..4)]
     }
 
-    fn hear_board(&mut self, event: GatewayEvent, hostile: bool) {
+    fn handle_board(&mut self, event: GatewayEvent, hostile: bool) {
         let message = match event {
             GatewayEvent::Begun { wants, .. } => return self.pretend(wants),
             GatewayEvent::Wants(wants) => {
@@ -250,25 +250,25 @@ impl Middle {
         };
         remember(&mut self.to_leader, &message, &mut self.dice);
         if !hostile {
-            return self.say_to_leader(&message);
+            return self.send_to_leader(&message);
         }
         let fate = self.fates_to_leader.deal();
         self.done(Victim::Leader, fate);
         match fate {
             Some(Deed::Drop) => {}
             Some(Deed::Repeat) => {
-                self.say_to_leader(&message);
-                self.say_to_leader(&message);
+                self.send_to_leader(&message);
+                self.send_to_leader(&message);
             }
             Some(Deed::Alter) => {
                 let message = self.altered_for_leader(message);
-                self.say_to_leader(&message);
+                self.send_to_leader(&message);
             }
             Some(Deed::Replay) => {
                 let old = self.to_leader[self.dice.gen_range(0..self.to_leader.len())].clone();
-                self.say_to_leader(&old);
+                self.send_to_leader(&old);
             }
-            Some(Deed::Invent) | None => self.say_to_leader(&message),
+            Some(Deed::Invent) | None => self.send_to_leader(&message),
         }
     }
 
@@ -283,7 +283,7 @@ impl Middle {
         }
     }
 
-    fn hear_leader(&mut self, event: BoardEvent, hostile: bool) {
+    fn handle_leader(&mut self, event: BoardEvent, hostile: bool) {
         let message = match event {
             BoardEvent::Connected { peer, route } => {
                 self.peers.insert(peer, route);
@@ -298,26 +298,26 @@ impl Middle {
         };
         remember(&mut self.to_board, &message, &mut self.dice);
         if !hostile {
-            return self.say_to_board(&message);
+            return self.send_to_board(&message);
         }
         let fate = self.fates_to_board.deal();
         self.done(Victim::Board, fate);
         match fate {
             Some(Deed::Drop) => {}
             Some(Deed::Repeat) => {
-                self.say_to_board(&message);
-                self.say_to_board(&message);
+                self.send_to_board(&message);
+                self.send_to_board(&message);
             }
             Some(Deed::Alter) => {
                 let message = self.altered_for_board(message);
-                self.say_to_board(&message);
+                self.send_to_board(&message);
             }
             Some(Deed::Replay) => {
                 let old = self.to_board[self.dice.gen_range(0..self.to_board.len())].clone();
-                self.say_to_board(&old);
-                self.say_to_board(&message);
+                self.send_to_board(&old);
+                self.send_to_board(&message);
             }
-            Some(Deed::Invent) | None => self.say_to_board(&message),
+            Some(Deed::Invent) | None => self.send_to_board(&message),
         }
     }
 
@@ -346,12 +346,12 @@ impl Middle {
         match kind {
             0 => {
                 let peer = self.dice.gen_range(INVENTED);
-                self.say_to_board(&ToBoard::Connected { peer, route: Route::Leader });
+                self.send_to_board(&ToBoard::Connected { peer, route: Route::Leader });
             }
-            1 => self.say_to_board(&ToBoard::Disconnected { peer }),
-            2 => self.say_to_board(&ToBoard::Received { from: peer, via: Via::Peer, bytes }),
-            3 => self.say_to_leader(&ToGateway::Transmit { to: Destination::Peer(peer), payload: bytes }),
-            _ => self.say_to_leader(&ToGateway::Transmit { to: Destination::Group, payload: bytes }),
+            1 => self.send_to_board(&ToBoard::Disconnected { peer }),
+            2 => self.send_to_board(&ToBoard::Received { from: peer, via: Via::Peer, bytes }),
+            3 => self.send_to_leader(&ToGateway::Transmit { to: Destination::Peer(peer), payload: bytes }),
+            _ => self.send_to_leader(&ToGateway::Transmit { to: Destination::Group, payload: bytes }),
         }
     }
 
@@ -371,12 +371,12 @@ impl Middle {
         self.peers.clear();
     }
 
-    fn say_to_board(&mut self, message: &ToBoard) {
+    fn send_to_board(&mut self, message: &ToBoard) {
         // A message that the board does not take is lost.
         let _ = self.gateway.send(message);
     }
 
-    fn say_to_leader(&mut self, message: &ToGateway) {
+    fn send_to_leader(&mut self, message: &ToGateway) {
         // Nor what the leader does not.
         let _ = self.pretender.as_mut().map(|end| end.send(message));
     }

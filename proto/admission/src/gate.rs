@@ -450,17 +450,17 @@ impl<S: Suite> Gate<S> {
     /// The one answer to whatever went wrong in a run.
     fn deny(&mut self, peer: Peer, nonce: &Nonce, why: AdmissionError) {
         // §A4.2: from the proof on there is one refusal: not authorised.
-        self.tell(peer, Reason::NotAuthorised, nonce);
+        self.send_refusal(peer, Reason::NotAuthorised, nonce);
         self.out.event(GateEvent::Denied { peer, why });
     }
 
     /// An answer before there is a run.
     fn refuse(&mut self, peer: Peer, reason: Reason, nonce: &Nonce) {
-        self.tell(peer, reason, nonce);
+        self.send_refusal(peer, reason, nonce);
         self.out.event(GateEvent::Denied { peer, why: AdmissionError::Refused(reason) });
     }
 
-    fn tell(&mut self, peer: Peer, reason: Reason, nonce: &Nonce) {
+    fn send_refusal(&mut self, peer: Peer, reason: Reason, nonce: &Nonce) {
         let refusal = Refusal { reason, reference: nonce.to_vec(), retry_after: Duration::ZERO };
         self.out.send(&self.config.deployment, peer, &Message::Refusal(refusal));
     }

@@ -26,21 +26,21 @@ const PLUGIN: &str = env!("CARGO_BIN_EXE_age-plugin-quiver");
 
 /// A directory, and `rage` with our plugin in its path. The command is the one that the variable `RAGE`
 /// names, or the first in `PATH`.
-struct Desk {
+struct WorkingDirectory {
     directory: TempDir,
     path: OsString,
     rage: PathBuf,
 }
 
-impl Desk {
+impl WorkingDirectory {
     fn new() -> Self {
         let plugins = Path::new(PLUGIN).parent().expect("a directory").to_path_buf();
         let usual = env::var_os("PATH").unwrap_or_default();
         let path = env::join_paths(std::iter::once(plugins).chain(env::split_paths(&usual))).expect("paths");
         let rage = env::var_os("RAGE").map_or_else(|| "rage".into(), PathBuf::from);
-        let desk = Self { directory: tempfile::tempdir().expect("a directory"), path, rage };
-        desk.rage(&["--version"]);
-        desk
+        let dir = Self { directory: tempfile::tempdir().expect("a directory"), path, rage };
+        dir.rage(&["--version"]);
+        dir
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -98,75 +98,75 @@ fn opened(file: &[u8], identity: &Identity) -> Vec<u8> {
 #[test]
 #[ignore = "needs the rage command: cargo install rage --version 0.12.1 --locked"]
 fn what_rage_encrypts_to_conditions_we_open() {
-    let (desk, kgc) = (Desk::new(), Kgc::new(9));
-    desk.write("plain", content());
+    let (dir, kgc) = (WorkingDirectory::new(), Kgc::new(9));
+    dir.write("plain", content());
     let [phase, dawn] = [PHASE, DAWN].map(|text| kgc.recipient(text).to_string());
-    desk.rage(&["--encrypt", "-r", &phase, "-r", &dawn, "-o", "file.age", "plain"]);
-    desk.rage(&["--encrypt", "--armor", "-r", &phase, "-o", "file.txt", "plain"]);
+    dir.rage(&["--encrypt", "-r", &phase, "-r", &dawn, "-o", "file.age", "plain"]);
+    dir.rage(&["--encrypt", "--armor", "-r", &phase, "-o", "file.txt", "plain"]);
     for condition in [PHASE, DAWN] {
-        assert_eq!(opened(&desk.read("file.age"), &kgc.identity(&[condition])), content());
+        assert_eq!(opened(&dir.read("file.age"), &kgc.identity(&[condition])), content());
     }
-    assert_eq!(opened(&desk.read("file.txt"), &kgc.identity(&[PHASE])), content());
+    assert_eq!(opened(&dir.read("file.txt"), &kgc.identity(&[PHASE])), content());
 }
 
 #[test]
 #[ignore = "needs the rage command: cargo install rage --version 0.12.1 --locked"]
 fn what_we_encrypt_rage_opens_with_our_identities() {
-    let (desk, kgc, other) = (Desk::new(), Kgc::new(9), Kgc::new(10));
+    let (dir, kgc, other) = (WorkingDirectory::new(), Kgc::new(9), Kgc::new(10));
     // The file's second condition; unrelated keys in the file come first.
-    desk.keys("keys", &[other.identity(&[PHASE]), kgc.identity(&["mission/alpha/phase-1", DAWN])]);
+    dir.keys("keys", &[other.identity(&[PHASE]), kgc.identity(&["mission/alpha/phase-1", DAWN])]);
     for format in [Format::Binary, Format::Armoured] {
         let mut file = Vec::new();
         let recipients = [kgc.recipient(PHASE), kgc.recipient(DAWN)];
         encrypt(&recipients, format, &content()[..], &mut file).expect("encrypted");
-        desk.write("file.age", &file);
-        desk.rage(&["--decrypt", "-i", "keys", "-o", "out", "file.age"]);
-        assert!(desk.read("out") == content());
-        fs::remove_file(desk.file("out")).expect("it is there");
+        dir.write("file.age", &file);
+        dir.rage(&["--decrypt", "-i", "keys", "-o", "out", "file.age"]);
+        assert!(dir.read("out") == content());
+        fs::remove_file(dir.file("out")).expect("it is there");
     }
 }
 
 #[test]
 #[ignore = "needs the rage command: cargo install rage --version 0.12.1 --locked"]
 fn rage_encrypts_to_the_conditions_of_an_identity() {
-    let (desk, kgc) = (Desk::new(), Kgc::new(9));
-    desk.write("plain", content());
-    desk.keys("keys", &[kgc.identity(&[PHASE, DAWN])]);
-    desk.rage(&["--encrypt", "-i", "keys", "-o", "file.age", "plain"]);
-    assert_eq!(opened(&desk.read("file.age"), &kgc.identity(&[DAWN])), content());
+    let (dir, kgc) = (WorkingDirectory::new(), Kgc::new(9));
+    dir.write("plain", content());
+    dir.keys("keys", &[kgc.identity(&[PHASE, DAWN])]);
+    dir.rage(&["--encrypt", "-i", "keys", "-o", "file.age", "plain"]);
+    assert_eq!(opened(&dir.read("file.age"), &kgc.identity(&[DAWN])), content());
 }
 
 #[test]
 #[ignore = "needs the rage command: cargo install rage --version 0.12.1 --locked"]
 fn rage_refuses_what_we_refuse_and_leaves_nothing_behind() {
-    let (desk, kgc) = (Desk::new(), Kgc::new(9));
+    let (dir, kgc) = (WorkingDirectory::new(), Kgc::new(9));
     let mut file = Vec::new();
     encrypt(&[kgc.recipient(PHASE)], Format::Binary, &content()[..], &mut file).expect("encrypted");
-    desk.write("file.age", &file);
+    dir.write("file.age", &file);
     let decrypt = ["--decrypt", "-i", "keys", "-o", "out", "file.age"];
-    desk.keys("keys", &[kgc.identity(&[DAWN])]);
-    assert!(desk.refused(&decrypt).contains("No matching keys"));
+    dir.keys("keys", &[kgc.identity(&[DAWN])]);
+    assert!(dir.refused(&decrypt).contains("No matching keys"));
     // The condition in the header is another than the one encrypted to, whose key is held.
     let altered = String::from_utf8_lossy(&file).find("phase-2").expect("in the header") + "phase-".len();
     file[altered] = b'3';
-    desk.write("file.age", &file);
-    desk.keys("keys", &[kgc.identity(&["mission/alpha/phase-3"])]);
-    assert!(desk.refused(&decrypt).contains("the header was altered"));
+    dir.write("file.age", &file);
+    dir.keys("keys", &[kgc.identity(&["mission/alpha/phase-3"])]);
+    assert!(dir.refused(&decrypt).contains("the header was altered"));
     // A key that is not its condition's.
     let mut bytes = kgc.identity(&["mission/a"]).encode();
     let letter = bytes.len() - 97;
     bytes[letter] = b'b';
     let text =
         bech32::encode_upper::<bech32::Bech32>(bech32::Hrp::parse_unchecked("AGE-PLUGIN-QUIVER-"), &bytes);
-    desk.write("keys", text.expect("short enough"));
-    assert!(desk.refused(&decrypt).contains("does not fit the condition"));
+    dir.write("keys", text.expect("short enough"));
+    assert!(dir.refused(&decrypt).contains("does not fit the condition"));
     // A recipient whose condition is malformed.
-    desk.write("plain", content());
+    dir.write("plain", content());
     let garbled = [&kgc.recipient(PHASE).encode()[..49], b"weather/rain"].concat();
     let text = bech32::encode::<bech32::Bech32>(bech32::Hrp::parse_unchecked("age1quiver"), &garbled);
     let text = text.expect("short enough");
     assert!(
-        desk.refused(&["--encrypt", "-r", &text, "-o", "out", "plain"])
+        dir.refused(&["--encrypt", "-r", &text, "-o", "out", "plain"])
             .contains("conditions are of the kinds")
     );
 }
@@ -174,7 +174,7 @@ fn rage_refuses_what_we_refuse_and_leaves_nothing_behind() {
 #[test]
 #[ignore = "needs the rage command: cargo install rage --version 0.12.1 --locked"]
 fn plugin_tells_people_recipients_and_what_a_file_is_for() {
-    let (desk, kgc) = (Desk::new(), Kgc::new(9));
+    let (dir, kgc) = (WorkingDirectory::new(), Kgc::new(9));
     let ask = |arguments: &[&str]| {
         let output = Command::new(PLUGIN).args(arguments).output().expect("it runs");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -184,8 +184,8 @@ fn plugin_tells_people_recipients_and_what_a_file_is_for() {
     let told = ask(&["recipient", "--master", &master, PHASE, DAWN]);
     let recipients: Vec<Recipient> = told.lines().map(|line| line.parse().expect("a recipient")).collect();
     assert_eq!(recipients, [kgc.recipient(PHASE), kgc.recipient(DAWN)]);
-    desk.write("plain", "orders");
-    desk.rage(&["--encrypt", "-r", &recipients[0].to_string(), "-o", "file.age", "plain"]);
-    let told = ask(&["inspect", desk.file("file.age").to_str().expect("text")]);
+    dir.write("plain", "orders");
+    dir.rage(&["--encrypt", "-r", &recipients[0].to_string(), "-o", "file.age", "plain"]);
+    let told = ask(&["inspect", dir.file("file.age").to_str().expect("text")]);
     assert_eq!(told, format!("{} {PHASE}\n", hex::encode(kgc.master().fingerprint())));
 }

@@ -39,7 +39,7 @@ struct Open {
     until: UnixTime,
     /// The first message, to be repeated.
     opening: Vec<u8>,
-    said: Duration,
+    sent_at: Duration,
 }
 
 /// A message sealed.
@@ -148,7 +148,7 @@ impl Sessions {
             session,
             until: now.unix.saturating_add(lifetime.seconds().into()),
             opening: Vec::new(),
-            said: now.monotonic,
+            sent_at: now.monotonic,
         };
         let sealed = resume(&mut open, now, order.data, signer, rng)?;
         // §E4.2: kept, so that who missed it gets identical bytes.
@@ -166,10 +166,10 @@ impl Sessions {
             return None;
         };
         // §E4.2: once a second, however many ask; of all sessions eight at once.
-        if now.monotonic < open.said.saturating_add(REPEAT) || !self.repeats.take(now.monotonic, 1) {
+        if now.monotonic < open.sent_at.saturating_add(REPEAT) || !self.repeats.take(now.monotonic, 1) {
             return None;
         }
-        open.said = now.monotonic;
+        open.sent_at = now.monotonic;
         Some(Envelope { sealed: open.opening.clone() })
     }
 }

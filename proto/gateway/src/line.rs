@@ -191,20 +191,20 @@ impl Boards {
 /// Says now and then that frames were refused.
 struct Complaints {
     line: LineAddress,
-    told: LineCounters,
+    reported: LineCounters,
     next: Option<Instant>,
 }
 
 impl Complaints {
     fn new(line: &LineAddress) -> Self {
-        Self { line: line.clone(), told: LineCounters::default(), next: None }
+        Self { line: line.clone(), reported: LineCounters::default(), next: None }
     }
 
     fn count(&mut self, now: Instant, counters: LineCounters) {
-        if counters.refused() == self.told.refused() || self.next.is_some_and(|next| now < next) {
+        if counters.refused() == self.reported.refused() || self.next.is_some_and(|next| now < next) {
             return;
         }
-        self.told = counters;
+        self.reported = counters;
         self.next = Some(now + COMPLAIN_EVERY);
         let LineCounters { frames, too_long, bad_cobs, bad_checksum, bad_version, .. } = counters;
         tracing::warn!(line = %self.line, frames, too_long, bad_cobs, bad_checksum, bad_version, "frames refused");

@@ -48,8 +48,8 @@ struct World {
     flying: Vec<(Duration, bool, Vec<u8>)>,
     faults: Faults,
     dice: Dice,
-    told_board: Vec<BoardEvent>,
-    told_gateway: Vec<GatewayEvent>,
+    board_events: Vec<BoardEvent>,
+    gateway_events: Vec<GatewayEvent>,
 }
 
 impl World {
@@ -61,8 +61,8 @@ impl World {
             flying: Vec::new(),
             faults,
             dice: Dice(seed),
-            told_board: Vec::new(),
-            told_gateway: Vec::new(),
+            board_events: Vec::new(),
+            gateway_events: Vec::new(),
         }
     }
 
@@ -107,8 +107,8 @@ impl World {
     }
 
     fn settle(&mut self) {
-        self.told_board.extend(std::iter::from_fn(|| self.board.poll_event()));
-        self.told_gateway.extend(std::iter::from_fn(|| self.gateway.poll_event()));
+        self.board_events.extend(std::iter::from_fn(|| self.board.poll_event()));
+        self.gateway_events.extend(std::iter::from_fn(|| self.gateway.poll_event()));
         while let Some(datagram) = self.board.poll_datagram(self.now) {
             self.put(false, datagram);
         }
@@ -120,11 +120,11 @@ impl World {
     fn begun(limits: Limits, faults: Faults, seed: u64) -> Self {
         let mut world = Self::new(limits, PERFECT, seed);
         world.run(Duration::from_secs(1));
-        assert_eq!(world.told_board, [BoardEvent::Begun { unix_time: UNIX }]);
-        assert!(matches!(&world.told_gateway[..], [GatewayEvent::Begun { wants, max_message: 4096 }]
+        assert_eq!(world.board_events, [BoardEvent::Begun { unix_time: UNIX }]);
+        assert!(matches!(&world.gateway_events[..], [GatewayEvent::Begun { wants, max_message: 4096 }]
             if wants.group() == Some("alpha") && wants.kgc));
-        world.told_board.clear();
-        world.told_gateway.clear();
+        world.board_events.clear();
+        world.gateway_events.clear();
         world.faults = faults;
         world
     }
@@ -134,7 +134,7 @@ impl World {
             BoardEvent::Received { from: 3, via: Via::Group, bytes } => Some(bytes.clone()),
             _ => None,
         };
-        self.told_board.iter().filter_map(received).collect()
+        self.board_events.iter().filter_map(received).collect()
     }
 
     fn payloads_at_gateway(&self) -> Vec<Vec<u8>> {
@@ -142,7 +142,7 @@ impl World {
             GatewayEvent::Transmit { to: Destination::Group, payload } => Some(payload.clone()),
             _ => None,
         };
-        self.told_gateway.iter().filter_map(received).collect()
+        self.gateway_events.iter().filter_map(received).collect()
     }
 }
 
@@ -254,11 +254,11 @@ fn session_ends_if_the_board_cannot_be_told_who_is_connected() {
     world.gateway.send(&ToBoard::Connected { peer: 3, route: Route::Leader }).unwrap();
     world.faults.lose = 100;
     world.run(world.now + Duration::from_secs(50));
-    assert_eq!(world.told_gateway, [GatewayEvent::Lost]);
+    assert_eq!(world.gateway_events, [GatewayEvent::Lost]);
     world.faults.lose = 0;
     world.run(world.now + Duration::from_secs(20));
-    world.told_board.retain(|event| !matches!(event, BoardEvent::Time { .. }));
-    assert_eq!(world.told_board, [BoardEvent::Lost, BoardEvent::Begun { unix_time: UNIX }]);
+    world.board_events.retain(|event| !matches!(event, BoardEvent::Time { .. }));
+    assert_eq!(world.board_events, [BoardEvent::Lost, BoardEvent::Begun { unix_time: UNIX }]);
 }
 
 #[test]
@@ -266,8 +266,8 @@ fn silence_ends_the_session_on_both_sides_and_a_new_one_begins_after_it() {
     let mut world = World::begun(Limits::line(MAX_MESSAGE), PERFECT, 1);
     world.faults.lose = 100;
     world.run(world.now + Duration::from_secs(66));
-    assert_eq!(world.told_board, [BoardEvent::Lost]);
-    assert_eq!(world.told_gateway, [GatewayEvent::Lost]);
+    assert_eq!(world.board_events, [BoardEvent::Lost]);
+    assert_eq!(world.gateway_events, [GatewayEvent::Lost]);
     world.faults.lose = 0;
     world.run(world.now + Duration::from_secs(10));
     assert!(world.board.has_session() && world.gateway.has_session());
@@ -277,9 +277,9 @@ fn silence_ends_the_session_on_both_sides_and_a_new_one_begins_after_it() {
 fn quiet_session_lives_on_pings_and_tells_the_time() {
     let mut world = World::begun(Limits::line(MAX_MESSAGE), PERFECT, 1);
     world.run(world.now + Duration::from_secs(3600));
-    assert!(world.told_gateway.is_empty());
-    assert_eq!(world.told_board.len(), 360);
-    assert!(world.told_board.iter().all(|event| *event == BoardEvent::Time { unix_time: UNIX }));
+    assert!(world.gateway_events.is_empty());
+    assert_eq!(world.board_events.len(), 360);
+    assert!(world.board_events.iter().all(|event| *event == BoardEvent::Time { unix_time: UNIX }));
 }
 
 #[test]
@@ -289,8 +289,8 @@ fn reset_of_the_board_is_noticed_by_the_gateway() {
     let limits = Limits::line(MAX_MESSAGE);
     world.board = BoardEndpoint::new(limits, 99, Wants::new(None, false).unwrap());
     world.run(world.now + Duration::from_secs(5));
-    assert_eq!(world.told_board, [BoardEvent::Begun { unix_time: UNIX }], "nothing from before");
-    assert!(matches!(&world.told_gateway[..], [GatewayEvent::Lost, GatewayEvent::Begun { wants, .. }]
+    assert_eq!(world.board_events, [BoardEvent::Begun { unix_time: UNIX }], "nothing from before");
+    assert!(matches!(&world.gateway_events[..], [GatewayEvent::Lost, GatewayEvent::Begun { wants, .. }]
         if wants.group().is_none() && !wants.kgc));
 }
 
@@ -300,8 +300,8 @@ fn reset_of_the_gateway_is_noticed_by_the_board_at_its_next_word() {
     world.gateway = GatewayEndpoint::new(Limits::line(MAX_MESSAGE), 5);
     world.board.send(&to_gateway(1, 10)).unwrap();
     world.run(world.now + Duration::from_secs(1));
-    assert_eq!(world.told_board, [BoardEvent::Lost, BoardEvent::Begun { unix_time: UNIX }]);
-    assert!(matches!(world.told_gateway[..], [GatewayEvent::Begun { .. }]), "nothing from before");
+    assert_eq!(world.board_events, [BoardEvent::Lost, BoardEvent::Begun { unix_time: UNIX }]);
+    assert!(matches!(world.gateway_events[..], [GatewayEvent::Begun { .. }]), "nothing from before");
 }
 
 #[test]
@@ -312,25 +312,25 @@ fn board_that_goes_without_what_it_wants_begins_another_session_less_and_less_of
     for minutes in [3, 6, 12, 24, 24] {
         let end = begun + Duration::from_secs(60 * minutes);
         world.run(end - Duration::from_millis(1));
-        assert!(world.told_gateway.is_empty(), "{minutes} minutes are not over");
-        assert!(world.told_board.iter().all(|event| matches!(event, BoardEvent::Time { .. })));
-        world.told_board.clear();
+        assert!(world.gateway_events.is_empty(), "{minutes} minutes are not over");
+        assert!(world.board_events.iter().all(|event| matches!(event, BoardEvent::Time { .. })));
+        world.board_events.clear();
         // Two ways of 2 ms each until it is welcomed.
         begun = end + Duration::from_millis(4);
         world.run(begun);
-        assert_eq!(world.told_board, [BoardEvent::Lost, BoardEvent::Begun { unix_time: UNIX }]);
-        assert!(matches!(world.told_gateway[..], [GatewayEvent::Lost, GatewayEvent::Begun { .. }]));
-        world.told_board.clear();
-        world.told_gateway.clear();
+        assert_eq!(world.board_events, [BoardEvent::Lost, BoardEvent::Begun { unix_time: UNIX }]);
+        assert!(matches!(world.gateway_events[..], [GatewayEvent::Lost, GatewayEvent::Begun { .. }]));
+        world.board_events.clear();
+        world.gateway_events.clear();
         // Saying the same again changes nothing.
         world.board.set_served(world.now, false);
     }
     world.board.set_served(world.now, true);
     world.run(world.now + Duration::from_secs(3600));
-    assert!(world.told_gateway.is_empty(), "a board that has what it wants stays");
+    assert!(world.gateway_events.is_empty(), "a board that has what it wants stays");
     world.board.set_served(world.now, false);
     world.run(world.now + Duration::from_secs(181));
-    assert_eq!(world.told_gateway.len(), 2, "and is no more patient than at first");
+    assert_eq!(world.gateway_events.len(), 2, "and is no more patient than at first");
 }
 
 #[test]
@@ -342,8 +342,8 @@ fn change_of_wants_is_told_and_repeated_until_understood() {
     world.run(world.now + Duration::from_secs(8));
     world.faults.lose = 0;
     world.run(world.now + Duration::from_secs(20));
-    assert_eq!(world.told_gateway, [GatewayEvent::Wants(fewer)]);
-    assert!(world.told_board.iter().all(|event| matches!(event, BoardEvent::Time { .. })));
+    assert_eq!(world.gateway_events, [GatewayEvent::Wants(fewer)]);
+    assert!(world.board_events.iter().all(|event| matches!(event, BoardEvent::Time { .. })));
 }
 
 #[test]
@@ -424,8 +424,8 @@ proptest! {
         world.faults = PERFECT;
         world.run(world.now + Duration::from_secs(120));
         prop_assert!(world.board.has_session() && world.gateway.has_session());
-        world.told_board.clear();
-        world.told_gateway.clear();
+        world.board_events.clear();
+        world.gateway_events.clear();
         world.gateway.send(&to_board(1000, 2000)).unwrap();
         world.board.send(&to_gateway(1000, 2000)).unwrap();
         world.run(world.now + Duration::from_secs(10));
@@ -457,7 +457,7 @@ proptest! {
             world.run(world.now + Duration::from_millis(10));
         }
         world.run(world.now + Duration::from_secs(60));
-        world.told_board.clear();
+        world.board_events.clear();
         world.gateway.send(&to_board(1, 3000)).unwrap();
         world.run(world.now + Duration::from_secs(10));
         prop_assert_eq!(world.payloads_at_board(), [payload(1, 3000)]);

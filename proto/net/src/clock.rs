@@ -66,7 +66,7 @@ struct JumpDetector {
     last: Option<Reading>,
     /// There was a jump that was not reported yet.
     pending: bool,
-    told: Option<Duration>,
+    reported: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -105,9 +105,10 @@ impl JumpDetector {
         }
         self.last = Some(reading);
         // §13.9: at most once a minute.
-        let acts = self.pending && self.told.is_none_or(|told| monotonic.saturating_sub(told) >= PAUSE);
+        let acts =
+            self.pending && self.reported.is_none_or(|reported| monotonic.saturating_sub(reported) >= PAUSE);
         if acts {
-            (self.pending, self.told) = (false, Some(monotonic));
+            (self.pending, self.reported) = (false, Some(monotonic));
         }
         acts
     }

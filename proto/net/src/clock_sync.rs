@@ -115,7 +115,7 @@ pub(crate) fn behaviour(timeout: Duration) -> Behaviour {
 }
 
 /// The last answer of a peer.
-struct Heard {
+struct PeerClock {
     /// The drone that signed it; `None` for a peer that this node dialled.
     drone: Option<String>,
     ahead: i64,
@@ -127,14 +127,20 @@ pub(crate) struct ClockPoll {
     round: PollSchedule,
     /// The numbers asked with, until they are answered.
     open: HashMap<OutboundRequestId, [u8; NONCE_LEN]>,
-    heard: HashMap<PeerId, Heard>,
+    clocks: HashMap<PeerId, PeerClock>,
     /// The inbound peer that was asked last: the next round continues behind it.
     last: Option<PeerId>,
 }
 
 impl ClockPoll {
     pub(crate) fn new(whom: Clocks) -> Self {
-        Self { whom, round: PollSchedule::default(), open: HashMap::new(), heard: HashMap::new(), last: None }
+        Self {
+            whom,
+            round: PollSchedule::default(),
+            open: HashMap::new(),
+            clocks: HashMap::new(),
+            last: None,
+        }
     }
 
     /// A peer that can be asked has connected.
@@ -150,7 +156,7 @@ impl ClockPoll {
     }
 
     pub(crate) fn disconnected(&mut self, peer: &PeerId) -> bool {
-        self.heard.remove(peer).is_some()
+        self.clocks.remove(peer).is_some()
     }
 
     pub(crate) fn wake_at(&self) -> Option<Instant> {
@@ -189,20 +195,23 @@ impl ClockPoll {
     pub(crate) fn note(&mut self, peer: PeerId, drone: Option<String>, theirs: u64, ours: u64) {
         let ahead = i64::try_from(theirs.abs_diff(ours)).unwrap_or(i64::MAX);
         let ahead = if theirs < ours { -ahead } else { ahead };
-        self.heard.insert(peer, Heard { drone, ahead });
+        self.clocks.insert(peer, PeerClock { drone, ahead });
     }
 
     /// The drone that signed this peer's time.
     pub(crate) fn drone(&self, peer: &PeerId) -> Option<String> {
-        self.heard.get(peer)?.drone.clone()
+        self.clocks.get(peer)?.drone.clone()
     }
 
     /// All of it. A drone has one voice, however many connections.
     pub(crate) fn others(&self) -> OtherClocks {
         // §16.1: whom this node dialled is known by the transport, others by the drone's signature.
-        let dialled = self.heard.values().filter(|heard| heard.drone.is_none()).map(|heard| heard.ahead);
-        let drones: BTreeMap<&str, i64> =
-            self.heard.values().filter_map(|heard| Some((heard.drone.as_deref()?, heard.ahead))).collect();
+        let dialled = self.clocks.values().filter(|clocks| clocks.drone.is_none()).map(|clocks| clocks.ahead);
+        let drones: BTreeMap<&str, i64> = self
+            .clocks
+            .values()
+            .filter_map(|clocks| Some((clocks.drone.as_deref()?, clocks.ahead)))
+            .collect();
         OtherClocks::of(dialled.chain(drones.into_values()))
     }
 }
@@ -252,13 +261,13 @@ impl Codec for ClockCodec {
         io.write_all(&nonce).await
     }
 
-    async fn write_response<T>(&mut self, _: &StreamProtocol, io: &mut T, told: ClockReply) -> io::Result<()>
+    async fn write_response<T>(&mut self, _: &StreamProtocol, io: &mut T, reply: ClockReply) -> io::Result<()>
     where
         T: AsyncWrite + Unpin + Send,
     {
         // §16.1: seconds since 1970, then the signature.
-        let mut bytes = told.unix.to_be_bytes().to_vec();
-        bytes.extend_from_slice(&told.voucher);
+        let mut bytes = reply.unix.to_be_bytes().to_vec();
+        bytes.extend_from_slice(&reply.voucher);
         io.write_all(&bytes).await
     }
 }
@@ -318,13 +327,13 @@ mod tests {
     #[test]
     fn answer_reads_back_and_one_that_is_too_long_is_refused() {
         for length in [0, 200, MAX_VOUCHER_LEN as usize] {
-            let told = ClockReply { unix: NOW, voucher: vec![7; length] };
+            let reply = ClockReply { unix: NOW, voucher: vec![7; length] };
             let mut io = Cursor::new(Vec::new());
-            block_on(ClockCodec.write_response(&PROTOCOL, &mut io, told.clone())).unwrap();
+            block_on(ClockCodec.write_response(&PROTOCOL, &mut io, reply.clone())).unwrap();
             let bytes = io.into_inner();
             assert_eq!(
                 block_on(ClockCodec.read_response(&PROTOCOL, &mut Cursor::new(&bytes))).unwrap(),
-                told
+                reply
             );
             let short = ClockCodec.read_response(&PROTOCOL, &mut Cursor::new(&bytes[..7])).await_error();
             assert_eq!(short, io::ErrorKind::UnexpectedEof);

@@ -62,7 +62,7 @@ pub(crate) struct ClockQuestion {
 /// A peer's answer about its clock.
 pub(crate) struct ClockAnswer {
     teller: PeerId,
-    pub(crate) told: ClockReply,
+    pub(crate) reply: ClockReply,
     /// The signed bytes.
     pub(crate) statement: Vec<u8>,
     /// Whether we dialled it.
@@ -174,10 +174,10 @@ impl Network {
     }
 
     /// Answers with the time.
-    pub(crate) fn send_time(&mut self, question: ClockQuestion, told: ClockReply) {
+    pub(crate) fn send_time(&mut self, question: ClockQuestion, reply: ClockReply) {
         if let Some(clocks) = self.swarm.behaviour_mut().clocks.as_mut() {
             // A peer that stopped waiting asks again.
-            let _ = clocks.send_response(question.channel, told);
+            let _ = clocks.send_response(question.channel, reply);
         }
     }
 
@@ -188,7 +188,7 @@ impl Network {
         if drone.is_some() && self.peers.handle(&answer.teller).is_some() {
             self.swarm.behaviour_mut().addresses.prove(answer.teller);
         }
-        self.poll.note(answer.teller, drone, answer.told.unix, ours);
+        self.poll.note(answer.teller, drone, answer.reply.unix, ours);
         self.compare_clocks();
     }
 

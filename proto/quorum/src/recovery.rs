@@ -45,7 +45,7 @@ pub(super) struct Recovery<S: QuorumSuite> {
     offers: BTreeMap<KgcId, RepairOffer>,
     chosen: Option<Chosen<S>>,
     /// Members that have been proved to lie, and are not asked again.
-    liars: Vec<KgcId>,
+    culprits: Vec<KgcId>,
     /// Number of times that the chosen ones were asked.
     rounds: u32,
     retry: RetryTimer,
@@ -71,7 +71,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             nonce: [0; 32],
             offers: BTreeMap::new(),
             chosen: None,
-            liars: Vec::new(),
+            culprits: Vec::new(),
             rounds: 0,
             retry,
         };
@@ -129,13 +129,13 @@ impl<S: QuorumSuite> QuorumNode<S> {
     ) {
         let others = self.config.membership.parameters().others(self.config.id).count();
         let Some(recovery) = &mut self.recovery else { return };
-        let asked = recovery.nonce == offer.nonce && !recovery.liars.contains(&from);
+        let asked = recovery.nonce == offer.nonce && !recovery.culprits.contains(&from);
         if !asked || recovery.chosen.is_some() {
             return;
         }
         recovery.offers.insert(from, offer);
         // §5.3: others are waited for: if it were always the first to answer, they could always spoil it.
-        if recovery.offers.len() + recovery.liars.len() >= others {
+        if recovery.offers.len() + recovery.culprits.len() >= others {
             self.choose_helpers(now, rng);
         }
     }
@@ -231,7 +231,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
                 let helpers = chosen.start.helpers.iter().map(|helper| helper.kgc).collect();
                 let culprits = error.culprits().to_vec();
                 // §5.3: members that were proved to lie are not asked again.
-                recovery.liars.extend(&culprits);
+                recovery.culprits.extend(&culprits);
                 recovery.start_over(now, rng);
                 self.out.event(QuorumEvent::RecoveryFailed { helpers, culprits });
                 self.ask_for_help();

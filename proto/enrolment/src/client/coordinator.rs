@@ -46,8 +46,8 @@ pub(crate) struct Coordinator<S: Suite> {
     deadline: Option<Duration>,
     backoff: Backoff,
     /// Whether too few KGCs were reported in this attempt already.
-    told_too_few: bool,
-    told_refused: bool,
+    reported_too_few: bool,
+    reported_refused: bool,
 }
 
 impl<S: Suite> Coordinator<S> {
@@ -62,8 +62,8 @@ impl<S: Suite> Coordinator<S> {
             round: None,
             deadline: None,
             backoff,
-            told_too_few: false,
-            told_refused: false,
+            reported_too_few: false,
+            reported_refused: false,
         }
     }
 
@@ -241,8 +241,8 @@ impl<S: Suite> Coordinator<S> {
         let final_words: Vec<_> = final_words.filter(|reason| !reason.is_transient()).collect();
         // §3.10: reported once, when fewer than t are left.
         let others = kgcs(shared).len().saturating_sub(final_words.len());
-        let hopeless = others < self.needed(shared) && !self.told_refused;
-        self.told_refused |= hopeless;
+        let hopeless = others < self.needed(shared) && !self.reported_refused;
+        self.reported_refused |= hopeless;
         final_words.last().copied().filter(|_| hopeless).map(Step::Refused)
     }
 
@@ -265,17 +265,17 @@ impl<S: Suite> Coordinator<S> {
     /// Begins an attempt, with a fresh nonce, with all KGCs that are not set aside.
     fn attempt(&mut self, now: Now, rng: &mut dyn CryptoRngCore) -> Steps<S> {
         self.round = None;
-        self.told_too_few = false;
+        self.reported_too_few = false;
         self.deadline = Some(now.monotonic + self.backoff.next(rng));
         let usable = self.contacts.iter_mut().filter(|contact| contact.is_usable(now));
         usable.map(|contact| greet(contact, rng)).collect()
     }
 
     fn too_few(&mut self, shared: &SharedRequest<S>) -> Option<Step<S>> {
-        if self.told_too_few {
+        if self.reported_too_few {
             return None;
         }
-        self.told_too_few = true;
+        self.reported_too_few = true;
         let answered = contact::answered(&self.contacts);
         let missing = kgcs(shared).iter().copied().filter(|kgc| !answered.contains(kgc)).collect();
         let threshold = self.threshold();
@@ -283,7 +283,7 @@ impl<S: Suite> Coordinator<S> {
     }
 
     fn forgive(&mut self) {
-        self.told_refused = false;
+        self.reported_refused = false;
         for contact in &mut self.contacts {
             contact.aside = false;
             contact.refused = None;

@@ -97,19 +97,19 @@ impl Leaders {
     /// announces when it will lead; meanwhile another may lead.
     pub(super) fn join_pause(
         &mut self,
-        (from, told): (Peer, Duration),
+        (from, announced): (Peer, Duration),
         timing: &EdgeTiming,
         backoff: &mut Backoff,
         rng: &mut dyn CryptoRngCore,
     ) -> Duration {
         let several = self.are_several();
-        let (wait, asks_it_again) = match told_pause(told, timing, rng) {
+        let (wait, asks_it_again) = match announced_pause(announced, timing, rng) {
             // §10.5: one leader after the other, with backoff.
             None if several => (backoff.next(rng) / 8, false),
             None => (backoff.next(rng), true),
             // §10.5: another may lead before that.
-            Some(told) if several && told > timing.retry => (timing.retry, false),
-            Some(told) => (told, true),
+            Some(announced) if several && announced > timing.retry => (timing.retry, false),
+            Some(announced) => (announced, true),
         };
         if !asks_it_again && self.first() == Some(from) {
             self.connected.rotate_left(1);
@@ -121,20 +121,24 @@ impl Leaders {
     /// refusals come, and a single leader when it has announced that it will lead.
     pub(super) fn catch_up_pause(
         &self,
-        told: Duration,
+        announced: Duration,
         timing: &EdgeTiming,
         rng: &mut dyn CryptoRngCore,
     ) -> Option<Duration> {
-        if self.are_several() { Some(timing.retry / 4) } else { told_pause(told, timing, rng) }
+        if self.are_several() { Some(timing.retry / 4) } else { announced_pause(announced, timing, rng) }
     }
 }
 
 /// The pause that a refusal names, bounded, because it is not signed; and spread, because thousands receive
 /// the same.
-fn told_pause(told: Duration, timing: &EdgeTiming, rng: &mut dyn CryptoRngCore) -> Option<Duration> {
+fn announced_pause(
+    announced: Duration,
+    timing: &EdgeTiming,
+    rng: &mut dyn CryptoRngCore,
+) -> Option<Duration> {
     // §10.5: refusals are not signed.
-    let named = told.min(timing.retry_max);
+    let named = announced.min(timing.retry_max);
     // Up to a quarter more, in whole numbers: not every processor has others.
     let named = named + named / 4 * (rng.next_u32() >> 16) / 0xFFFF;
-    (!told.is_zero()).then(|| named.max(timing.retry / 4))
+    (!announced.is_zero()).then(|| named.max(timing.retry / 4))
 }

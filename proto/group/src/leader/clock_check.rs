@@ -41,7 +41,7 @@ pub enum ClockWitness {
 pub(super) struct RanOut {
     leader: Name,
     valid_until: UnixTime,
-    heard: UnixTime,
+    seen: UnixTime,
 }
 
 impl RanOut {
@@ -51,7 +51,7 @@ impl RanOut {
             return None;
         };
         let leader = core.leader.identity.name.clone();
-        Some(Self { leader, valid_until: core.valid_until, heard: now })
+        Some(Self { leader, valid_until: core.valid_until, seen: now })
     }
 }
 
@@ -89,10 +89,10 @@ impl<S: Suite> Leader<S> {
             let witness = ClockWitness::Epoch(core.leader.identity.name.clone(), core.epoch);
             return Some(ClockDoubt { witness, theirs: core.issued_at, ours: now });
         }
-        let RanOut { leader, valid_until, heard } =
+        let RanOut { leader, valid_until, seen } =
             self.failover.ran_out.as_ref().filter(|_| self.term.is_none())?;
         let witness = ClockWitness::Deputised(leader.clone());
-        Some(ClockDoubt { witness, theirs: *valid_until, ours: *heard })
+        Some(ClockDoubt { witness, theirs: *valid_until, ours: *seen })
     }
 }
 

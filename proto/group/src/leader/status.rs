@@ -175,7 +175,7 @@ impl<S: Suite> Leader<S> {
         let anonymous = self.roster().anonymous_members().map(|(slot, _)| slot);
         for slot in self.roster().iter().map(|(slot, _)| slot).chain(anonymous) {
             let Some(lagging) = term.acknowledgements.lagging(slot, term.epoch().counter) else { continue };
-            found.push((Reverse(lagging.connected), lagging.acknowledged, lagging.heard, slot));
+            found.push((Reverse(lagging.connected), lagging.acknowledged, lagging.last_seen, slot));
             if found.len() > worst {
                 found.pop();
             }
@@ -211,7 +211,7 @@ mod tests {
         }
         // 7 is away, 8 sent a message of late, 9 none, 10 has nothing of this term.
         links.disconnect(Peer(7));
-        links.heard(8, 1_000_100);
+        links.saw(8, 1_000_100);
         links.remove(10);
         links.connect(10, Peer(10));
         let laggards = fixture.leader.laggards(20);

@@ -15,14 +15,14 @@ pub(crate) struct Receiver {
     /// The last message that came whole, and its check sum.
     last: Option<(u16, u32)>,
     /// Whether to say which fragments of the current message are there.
-    say_have: bool,
+    send_have: bool,
     /// Whether to say that the last message is there.
-    say_done: bool,
+    send_done: bool,
 }
 
 impl Receiver {
     pub(crate) fn new(session: u32, max_message: usize) -> Self {
-        Self { session, max_message, current: None, last: None, say_have: false, say_done: false }
+        Self { session, max_message, current: None, last: None, send_have: false, send_done: false }
     }
 
     /// Takes a fragment; the message if it was the last one missing.
@@ -30,7 +30,7 @@ impl Receiver {
         if let Some((last, _)) = self.last {
             // At most once: acknowledged again, not delivered again.
             if last == fragment.id {
-                self.say_done |= fragment.asks;
+                self.send_done |= fragment.asks;
                 return None;
             }
             // In order: what is older was given up.
@@ -52,7 +52,7 @@ impl Receiver {
         }
         // Sent only if the sender asks.
         if !current.is_complete() {
-            self.say_have |= fragment.asks;
+            self.send_have |= fragment.asks;
             return None;
         }
         self.finish(counters)
@@ -66,7 +66,7 @@ impl Receiver {
         }
         // One message at a time: first its memory back, then the new one's.
         self.current = None;
-        self.say_have = false;
+        self.send_have = false;
         self.current = Assembly::new(fragment);
         counters.refused += u64::from(self.current.is_none());
         Some(())
@@ -74,7 +74,7 @@ impl Receiver {
 
     fn finish(&mut self, counters: &mut PipeCounters) -> Option<Vec<u8>> {
         let current = self.current.take()?;
-        self.say_have = false;
+        self.send_have = false;
         let id = current.id();
         let Ok((message, checksum)) = current.finish(self.session) else {
             // Its sender gets no acknowledgement, and begins again.
@@ -82,19 +82,19 @@ impl Receiver {
             return None;
         };
         self.last = Some((id, checksum));
-        self.say_done = true;
+        self.send_done = true;
         counters.received += 1;
         Some(message)
     }
 
     pub(crate) fn poll(&mut self) -> Option<Vec<u8>> {
         let session = self.session;
-        if core::mem::take(&mut self.say_done)
+        if core::mem::take(&mut self.send_done)
             && let Some((id, checksum)) = self.last
         {
             return Some(Datagram::Done { session, id, checksum }.encode());
         }
-        if core::mem::take(&mut self.say_have)
+        if core::mem::take(&mut self.send_have)
             && let Some(current) = &self.current
         {
             let (id, bitmap) = (current.id(), current.bitmap());

@@ -163,7 +163,7 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
             None
         } else {
             // §16.1: of one that dialled us, only a time that a drone signed counts.
-            match self.host.voucher(&self.machine, &answer.statement, &answer.told.voucher) {
+            match self.host.voucher(&self.machine, &answer.statement, &answer.reply.voucher) {
                 Some(drone) => Some(drone),
                 None => return,
             }

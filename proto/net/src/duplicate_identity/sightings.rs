@@ -24,28 +24,28 @@ const CERTAIN: Duration = Duration::from_secs(30);
 #[derive(Debug, Default)]
 struct Sighting {
     /// The numbers, each with the time of its last question; the newest last.
-    told: VecDeque<(Instance, Instant)>,
+    numbers: VecDeque<(Instance, Instant)>,
     /// End of the time for which several processes are certain.
     certain: Option<Instant>,
 }
 
 impl Sighting {
     fn asked(&mut self, instance: Instance, now: Instant) -> Answer {
-        let before = self.told.iter().position(|(known, _)| *known == instance);
+        let before = self.numbers.iter().position(|(known, _)| *known == instance);
         if let Some(position) = before {
             // §16.2: A, B, A proves two processes.
-            if position + 1 != self.told.len() {
+            if position + 1 != self.numbers.len() {
                 self.certain = Some(now + CERTAIN);
             }
-            self.told.remove(position);
-        } else if self.told.len() >= KNOWN {
+            self.numbers.remove(position);
+        } else if self.numbers.len() >= KNOWN {
             // §16.2: the last eight numbers of each identity.
-            self.told.pop_front();
+            self.numbers.pop_front();
         }
         let recent = |at: Instant| now.saturating_duration_since(at) < POSSIBLE;
         // §16.2: another number within 70 s.
-        let another = self.told.iter().any(|(_, at)| recent(*at));
-        self.told.push_back((instance, now));
+        let another = self.numbers.iter().any(|(_, at)| recent(*at));
+        self.numbers.push_back((instance, now));
         match self.certain {
             // §16.2: for 30 s after the last time in turns.
             Some(until) if now < until => Answer::Duplicate,
@@ -169,16 +169,20 @@ mod tests {
 
     #[test]
     fn three_that_ask_in_turns_are_seen() {
-        let told = answers(&[(A, 0), (B, 1), (C, 2), (A, 60), (B, 61), (C, 62)]);
-        assert_eq!(told[3..], [Answer::Duplicate; 3]);
+        let answers_given = answers(&[(A, 0), (B, 1), (C, 2), (A, 60), (B, 61), (C, 62)]);
+        assert_eq!(answers_given[3..], [Answer::Duplicate; 3]);
     }
 
     #[test]
     fn end_of_one_is_seen_and_its_return_too() {
         use Answer::{Alone, Duplicate, Perhaps};
         // The copy ends after 7 s and comes back, running as before, after 200.
-        let told = answers(&[(A, 0), (B, 1), (A, 6), (B, 7), (A, 11), (A, 40), (A, 41), (A, 90), (B, 200)]);
-        assert_eq!(told[2..], [Duplicate, Duplicate, Duplicate, Duplicate, Perhaps, Alone, Duplicate]);
+        let answers_given =
+            answers(&[(A, 0), (B, 1), (A, 6), (B, 7), (A, 11), (A, 40), (A, 41), (A, 90), (B, 200)]);
+        assert_eq!(
+            answers_given[2..],
+            [Duplicate, Duplicate, Duplicate, Duplicate, Perhaps, Alone, Duplicate]
+        );
     }
 
     fn order() -> impl Strategy<Value = Vec<(u8, u64)>> {
@@ -205,7 +209,7 @@ mod tests {
 
         #[test]
         fn number_that_comes_again_behind_others_is_told_at_once_and_only_then(order in order()) {
-            let told = run(&order);
+            let answers_given = run(&order);
             let mut last_proof = None;
             let mut time = 0;
             for (at, (number, pause)) in order.iter().enumerate() {
@@ -215,7 +219,7 @@ mod tests {
                     last_proof = Some(time);
                 }
                 let certain = last_proof.is_some_and(|proof| time < proof + CERTAIN.as_secs());
-                prop_assert_eq!(told[at] == Answer::Duplicate, certain);
+                prop_assert_eq!(answers_given[at] == Answer::Duplicate, certain);
             }
         }
     }
@@ -226,7 +230,7 @@ mod tests {
         for number in 0..=u8::MAX {
             sighting.asked([number; 16], now);
         }
-        assert_eq!(sighting.told.len(), KNOWN);
+        assert_eq!(sighting.numbers.len(), KNOWN);
     }
 
     #[test]

@@ -164,7 +164,7 @@ impl Network {
                 let statement =
                     clock_sync::statement(&nonce, self.swarm.local_peer_id(), &peer, response.unix);
                 let dialled = route != Route::Inbound;
-                let answer = ClockAnswer { teller: peer, told: response, statement, dialled };
+                let answer = ClockAnswer { teller: peer, reply: response, statement, dialled };
                 self.incoming.push_back(Incoming::ClockAnswered(answer));
             }
             Event::OutboundFailure { peer, request_id, error, .. } => {

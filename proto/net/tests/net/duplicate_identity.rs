@@ -91,7 +91,7 @@ async fn node_that_is_started_again_and_again_has_no_duplicate() {
         let mut edge = start(&config).unwrap();
         edge.connects(Route::Leader).await;
         edge.order(Order::Tell(Route::Leader, b"i am edge-1".to_vec())).await;
-        leader.hears_message(b"i am edge-1").await;
+        leader.receives_message(b"i am edge-1").await;
         // It has asked twice.
         sleep(Duration::from_secs(7)).await;
         assert!(!has_duplicate(&edge));
@@ -126,7 +126,7 @@ async fn node_that_does_not_know_the_question_raises_no_alarm() {
     sleep(Duration::from_secs(7)).await;
     assert!(!has_duplicate(&first) && !has_duplicate(&second));
     first.order(Order::Tell(Route::Leader, b"ask".to_vec())).await;
-    first.hears_message(b"answer").await;
+    first.receives_message(b"answer").await;
 }
 
 #[tokio::test]
@@ -161,7 +161,7 @@ async fn numbers_of_a_wrong_length_and_far_too_many_harm_nobody() {
     assert_eq!(refused, wrong);
     assert!(answers.iter().all(|answer| matches!(answer[..], [0..=2])), "{answers:?}");
     edge.order(Order::Tell(Route::Leader, b"all well?".to_vec())).await;
-    leader.hears_message(b"all well?").await;
+    leader.receives_message(b"all well?").await;
     assert_eq!(leader.handle.metrics().duplicated_peers.get(), 0);
     assert!(!has_duplicate(&edge) && !has_duplicate(&leader));
 }

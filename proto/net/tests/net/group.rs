@@ -6,7 +6,7 @@ use quiver_machine::Route;
 use quiver_net::{Rate, Transport};
 use tokio::time::sleep;
 
-use crate::toy::{Heard, Order, PATIENCE, Running, hub, pair, spoke, start};
+use crate::toy::{Order, PATIENCE, Running, ToyEvent, hub, pair, spoke, start};
 
 async fn star(transport: Transport, spokes: usize) -> (Running, Vec<Running>) {
     let mut leader = start(&hub(transport, spokes)).unwrap();
@@ -28,7 +28,7 @@ async fn everybody_listens(leader: &mut Running, edges: &mut [Running]) {
         leader.order(Order::Shout(b"anybody there?".to_vec())).await;
         sleep(Duration::from_millis(100)).await;
         waited += Duration::from_millis(100);
-        waiting.retain_mut(|edge| edge.heard().is_empty());
+        waiting.retain_mut(|edge| edge.events().is_empty());
     }
     assert!(waiting.is_empty(), "{} never listened", waiting.len());
 }
@@ -38,23 +38,23 @@ async fn group_message_of_the_hub_and_of_a_spoke_reaches_all_200_spokes() {
     let (mut leader, mut edges) = star(Transport::Memory, 200).await;
     leader.order(Order::Shout(b"from the hub".to_vec())).await;
     for edge in &mut edges {
-        edge.hears_message(b"from the hub").await;
+        edge.receives_message(b"from the hub").await;
     }
     let mut speaker = edges.pop().unwrap();
     speaker.order(Order::Shout(b"from a spoke".to_vec())).await;
-    leader.hears_message(b"from a spoke").await;
+    leader.receives_message(b"from a spoke").await;
     for edge in &mut edges {
-        edge.hears_message(b"from a spoke").await;
+        edge.receives_message(b"from a spoke").await;
     }
     sleep(Duration::from_millis(200)).await;
     let echo = speaker
-        .heard()
+        .events()
         .into_iter()
-        .any(|event| matches!(event, Heard::Message(_, bytes) if bytes == b"from a spoke"));
+        .any(|event| matches!(event, ToyEvent::Message(_, bytes) if bytes == b"from a spoke"));
     assert!(!echo, "a speaker does not hear itself");
     for edge in &mut edges {
-        let again = edge.heard().into_iter().filter(|event| matches!(event, Heard::Message(..))).count();
-        assert_eq!(again, 0, "nobody hears a message twice");
+        let again = edge.events().into_iter().filter(|event| matches!(event, ToyEvent::Message(..))).count();
+        assert_eq!(again, 0, "nobody receives a message twice");
     }
 }
 
@@ -64,15 +64,15 @@ async fn same_group_message_can_be_said_twice() {
     for _ in 0..2 {
         leader.order(Order::Shout(b"again".to_vec())).await;
         for edge in &mut edges {
-            edge.hears_message(b"again").await;
+            edge.receives_message(b"again").await;
         }
     }
     edges[0].order(Order::Shout(b"and I".to_vec())).await;
     edges[0].order(Order::Shout(b"and I".to_vec())).await;
-    leader.hears_message(b"and I").await;
-    leader.hears_message(b"and I").await;
-    edges[1].hears_message(b"and I").await;
-    edges[1].hears_message(b"and I").await;
+    leader.receives_message(b"and I").await;
+    leader.receives_message(b"and I").await;
+    edges[1].receives_message(b"and I").await;
+    edges[1].receives_message(b"and I").await;
 }
 
 #[tokio::test]
@@ -86,15 +86,15 @@ async fn spoke_of_two_hubs_relays_nothing_between_them() {
     edge.connects(Route::Leader).await;
     sleep(Duration::from_millis(300)).await;
     edge.order(Order::Shout(b"to both".to_vec())).await;
-    one.hears_message(b"to both").await;
-    two.hears_message(b"to both").await;
+    one.receives_message(b"to both").await;
+    two.receives_message(b"to both").await;
     one.order(Order::Shout(b"from one".to_vec())).await;
-    edge.hears_message(b"from one").await;
+    edge.receives_message(b"from one").await;
     sleep(Duration::from_millis(300)).await;
     let leaked = two
-        .heard()
+        .events()
         .into_iter()
-        .any(|event| matches!(event, Heard::Message(_, bytes) if bytes == b"from one"));
+        .any(|event| matches!(event, ToyEvent::Message(_, bytes) if bytes == b"from one"));
     assert!(!leaked);
 }
 
@@ -115,18 +115,18 @@ async fn hub_relays_for_each_member_within_its_rate() {
         loud.order(Order::Shout(vec![b'n', number])).await;
     }
     sleep(Duration::from_millis(500)).await;
-    let passed = |events: Vec<Heard>| {
+    let passed = |events: Vec<ToyEvent>| {
         events
             .iter()
-            .filter(|event| matches!(event, Heard::Message(_, bytes) if bytes.first() == Some(&b'n')))
+            .filter(|event| matches!(event, ToyEvent::Message(_, bytes) if bytes.first() == Some(&b'n')))
             .count()
     };
-    let (relayed, delivered) = (passed(quiet.heard()), passed(leader.heard()));
+    let (relayed, delivered) = (passed(quiet.events()), passed(leader.events()));
     assert!((5..=7).contains(&relayed), "{relayed}");
     assert_eq!(relayed, delivered);
     assert_eq!(leader.handle.metrics().group_throttled.get(), 30 - relayed as u64);
     quiet.order(Order::Shout(b"me too".to_vec())).await;
-    leader.hears_message(b"me too").await;
+    leader.receives_message(b"me too").await;
 }
 
 #[tokio::test]
@@ -135,7 +135,7 @@ async fn bytes_of_group_messages_are_counted_once_for_each_recipient() {
     let before = leader.handle.metrics().bytes_sent.get();
     leader.order(Order::Shout(vec![1; 1000])).await;
     for edge in &mut edges {
-        edge.hears_message(&[1; 1000]).await;
+        edge.receives_message(&[1; 1000]).await;
     }
     assert_eq!(leader.handle.metrics().bytes_sent.get() - before, 3000);
 }
@@ -146,9 +146,9 @@ async fn group_message_without_listeners_is_no_error() {
     let mut alone = start(&hub(Transport::Memory, 4)).unwrap();
     alone.order(Order::Shout(b"anybody?".to_vec())).await;
     alone.order(Order::Alarm(Duration::from_millis(5))).await;
-    alone.hears("the alarm", |event| (*event == Heard::Alarm).then_some(())).await;
+    alone.receives("the alarm", |event| (*event == ToyEvent::Alarm).then_some(())).await;
     leader.order(Order::TellAll(b"still here".to_vec())).await;
-    edge.hears_message(b"still here").await;
+    edge.receives_message(b"still here").await;
 }
 
 /// Two spokes, the first of which the hub's machine does not know.
@@ -156,7 +156,7 @@ async fn stranger_and_member(transport: Transport) -> (Running, Running, Running
     let (mut leader, mut edges) = star(transport, 2).await;
     let (member, stranger) = (edges.pop().unwrap(), edges.pop().unwrap());
     stranger.order(Order::Tell(Route::Leader, b"do not know me".to_vec())).await;
-    leader.hears_message(b"do not know me").await;
+    leader.receives_message(b"do not know me").await;
     (leader, stranger, member)
 }
 
@@ -168,17 +168,17 @@ async fn group_messages_of_a_stranger_are_neither_relayed_nor_taken() {
         stranger.order(Order::Shout(vec![b's', number])).await;
     }
     sleep(Duration::from_millis(500)).await;
-    let strange = |events: Vec<Heard>| {
+    let strange = |events: Vec<ToyEvent>| {
         let strange =
-            |event: &&Heard| matches!(event, Heard::Message(_, bytes) if bytes.first() == Some(&b's'));
+            |event: &&ToyEvent| matches!(event, ToyEvent::Message(_, bytes) if bytes.first() == Some(&b's'));
         events.iter().filter(strange).count()
     };
-    assert_eq!((strange(leader.heard()), strange(member.heard())), (0, 0));
+    assert_eq!((strange(leader.events()), strange(member.events())), (0, 0));
     assert_eq!(leader.handle.metrics().group_relayed.get(), relayed);
     assert_eq!(leader.handle.metrics().group_ignored.get(), 20);
     // It still listens, and members are still heard by it.
     let mut stranger = stranger;
     member.order(Order::Shout(b"a member".to_vec())).await;
-    leader.hears_message(b"a member").await;
-    stranger.hears_message(b"a member").await;
+    leader.receives_message(b"a member").await;
+    stranger.receives_message(b"a member").await;
 }

@@ -104,7 +104,7 @@ async fn oversized_and_malformed_frames_are_refused_and_nothing_dies() {
         }
     }
     edge.order(Order::Tell(Route::Leader, b"all well?".to_vec())).await;
-    leader.hears_message(b"all well?").await;
+    leader.receives_message(b"all well?").await;
     assert_eq!(leader.handle.metrics().messages_received.get(), 1);
     assert_eq!(
         leader.handle.metrics().refused.get(),
@@ -146,7 +146,7 @@ async fn peer_that_accepts_and_never_answers_does_not_stop_the_rest() {
     let mut edge = start(&config).unwrap();
     edge.connects(Route::Leader).await;
     edge.order(Order::Tell(Route::Leader, b"hello".to_vec())).await;
-    leader.hears_message(b"hello").await;
+    leader.receives_message(b"hello").await;
     sleep(Duration::from_secs(2)).await;
     assert!(edge.handle.metrics().dial_failures.get() >= 1, "the handshake has a deadline");
     assert!(edge.handle.metrics().dials.get() >= 3, "and another attempt");
@@ -170,7 +170,7 @@ async fn clients_that_connect_and_say_nothing_are_let_go_and_keep_nobody_out() {
     let mut edge = start(&spoke(Transport::Tcp, &address)).unwrap();
     edge.connects(Route::Leader).await;
     edge.order(Order::Tell(Route::Leader, b"hello".to_vec())).await;
-    leader.hears_message(b"hello").await;
+    leader.receives_message(b"hello").await;
     for mut socket in silent {
         let mut answer = Vec::new();
         let closed = timeout(PATIENCE, socket.read_to_end(&mut answer)).await;
@@ -188,7 +188,7 @@ async fn address_with_a_pinned_peer_accepts_no_other() {
     let mut edge = start(&spoke(Transport::Memory, &right)).unwrap();
     edge.connects(Route::Leader).await;
     sleep(Duration::from_millis(300)).await;
-    assert!(mistaken.heard().is_empty());
+    assert!(mistaken.events().is_empty());
     assert!(mistaken.handle.metrics().dial_failures.get() >= 1);
 }
 

@@ -7,7 +7,7 @@ use quiver_machine::Route;
 use quiver_net::{NetError, NodeConfig, Stopped, Transport};
 use tokio::time::sleep;
 
-use crate::toy::{Heard, Order, PATIENCE, hub, key, pair, spoke, start};
+use crate::toy::{Order, PATIENCE, ToyEvent, hub, key, pair, spoke, start};
 
 async fn spokes_come_back_after_the_hub_restarts(transport: Transport) {
     let mut config = hub(transport, 4);
@@ -24,7 +24,7 @@ async fn spokes_come_back_after_the_hub_restarts(transport: Transport) {
     assert_ne!(before, after, "handles are not reused");
     leader.connects(Route::Inbound).await;
     edge.order(Order::Tell(Route::Leader, b"still there?".to_vec())).await;
-    leader.hears_message(b"still there?").await;
+    leader.receives_message(b"still there?").await;
 }
 
 #[tokio::test]
@@ -90,15 +90,18 @@ async fn nothing_is_sent_until_it_is_persisted() {
     leader.order(Order::Tell(Route::Inbound, b"not now".to_vec())).await;
     sleep(Duration::from_millis(1500)).await;
     assert!(
-        leader.heard().iter().all(|event| !matches!(event, Heard::Message(..))),
+        leader.events().iter().all(|event| !matches!(event, ToyEvent::Message(..))),
         "sent before it was stored"
     );
-    assert!(edge.heard().iter().all(|event| !matches!(event, Heard::Message(..))), "took an input meanwhile");
+    assert!(
+        edge.events().iter().all(|event| !matches!(event, ToyEvent::Message(..))),
+        "took an input meanwhile"
+    );
     assert_eq!(edge.handle.inspect(|toy| toy.peers.len()).await, Ok(1), "status is served meanwhile");
     assert!(edge.handle.metrics().persist_failures.get() >= 2);
     edge.disk.full.store(false, Ordering::SeqCst);
-    leader.hears_message(b"precious").await;
-    edge.hears_message(b"not now").await;
+    leader.receives_message(b"precious").await;
+    edge.receives_message(b"not now").await;
     assert_eq!(*edge.disk.records.lock().unwrap(), [b"precious".to_vec()], "stored once");
 }
 
@@ -110,7 +113,7 @@ async fn node_that_cannot_persist_still_stops() {
     sleep(Duration::from_millis(100)).await;
     edge.stop().await;
     leader.disconnects().await;
-    assert!(leader.heard().iter().all(|event| !matches!(event, Heard::Message(..))));
+    assert!(leader.events().iter().all(|event| !matches!(event, ToyEvent::Message(..))));
 }
 
 #[tokio::test]
@@ -134,7 +137,7 @@ async fn alarm_rings_when_the_machine_asked_for_it() {
     let mut node = start(&NodeConfig::spoke(key(1), Transport::Memory)).unwrap();
     let asked = tokio::time::Instant::now();
     node.order(Order::Alarm(Duration::from_millis(120))).await;
-    node.hears("the alarm", |event| (*event == Heard::Alarm).then_some(())).await;
+    node.receives("the alarm", |event| (*event == ToyEvent::Alarm).then_some(())).await;
     assert!(asked.elapsed() >= Duration::from_millis(120));
     let inputs = node.handle.inspect(|toy| toy.inputs).await.unwrap();
     assert!(inputs < 10, "the loop spins: {inputs} inputs");
@@ -151,7 +154,7 @@ async fn last_words_are_sent_before_the_node_stops() {
         edge.handle.inspect(|_| ()).await.unwrap();
         let stopping = edge.handle.clone();
         edge.stop().await;
-        leader.hears_message(b"farewell").await;
+        leader.receives_message(b"farewell").await;
         assert_eq!(stopping.command(Order::Shout(vec![])).await, Err(Stopped));
     }
 }
@@ -175,8 +178,8 @@ async fn node_that_both_sides_dial_is_one_peer_with_the_better_route() {
         assert_eq!(peers[0].1, Route::Leader);
     }
     one.order(Order::Tell(Route::Leader, b"ask".to_vec())).await;
-    two.hears_message(b"ask").await;
-    one.hears_message(b"answer").await;
+    two.receives_message(b"ask").await;
+    one.receives_message(b"answer").await;
 }
 
 #[tokio::test]
@@ -224,13 +227,13 @@ async fn forgers_that_change_their_identity_spend_the_allowance_of_their_address
     tokio::time::timeout(PATIENCE, several).await.expect("a stranger from the address is refused");
     assert_eq!(leader.handle.inspect(|toy| toy.peers.len()).await, Ok(1), "the drone, and nobody else");
     // A peer that has proven itself comes again from the same address.
-    leader.heard();
+    leader.events();
     drone.kill().await;
     leader.disconnects().await;
     let drone = start(&known).unwrap();
     leader.connects(Route::Inbound).await;
     drone.order(Order::Tell(Route::Leader, b"here I am".to_vec())).await;
-    leader.hears_message(b"here I am").await;
+    leader.receives_message(b"here I am").await;
     assert_eq!(leader.handle.inspect(|toy| toy.peers.len()).await, Ok(1));
     assert_eq!(penalties.get(), 16);
 }
@@ -255,8 +258,8 @@ async fn connections_without_an_address_spend_no_allowance() {
 async fn who_was_dialled_is_not_penalised() {
     let (mut leader, mut edge) = pair(Transport::Tcp).await;
     leader.order(Order::TellAll(b"penalize me".to_vec())).await;
-    edge.hears_message(b"penalize me").await;
+    edge.receives_message(b"penalize me").await;
     edge.order(Order::Tell(Route::Leader, b"still here".to_vec())).await;
-    leader.hears_message(b"still here").await;
+    leader.receives_message(b"still here").await;
     assert_eq!(edge.handle.metrics().connections_closed.get(), 0);
 }

@@ -3,7 +3,7 @@
 use quiver_machine::Route;
 use quiver_net::{NodeConfig, Transport};
 
-use crate::toy::{Heard, Order, key, listen_address, random_key, spoke, start};
+use crate::toy::{Order, ToyEvent, key, listen_address, random_key, spoke, start};
 
 fn listener(seed: u8, transport: Transport) -> NodeConfig {
     let mut config = NodeConfig::registry(key(seed), transport, 4);
@@ -22,7 +22,7 @@ async fn members_know_each_other_whoever_dialled(transport: Transport) {
     first.connects(Route::Member(2)).await;
     second.connects(Route::Member(1)).await;
     second.order(Order::Tell(Route::Member(1), b"well met".to_vec())).await;
-    first.hears_message(b"well met").await;
+    first.receives_message(b"well met").await;
 }
 
 #[tokio::test]
@@ -47,7 +47,7 @@ async fn stranger_is_no_member_even_at_a_members_address() {
     member.connects(Route::Inbound).await;
     drop(pretending);
     let routes =
-        member.heard().into_iter().filter(|heard| matches!(heard, Heard::Connected(_, Route::Member(_))));
+        member.events().into_iter().filter(|heard| matches!(heard, ToyEvent::Connected(_, Route::Member(_))));
     assert_eq!(routes.count(), 0);
 }
 
@@ -69,7 +69,7 @@ async fn crowd_of_strangers_keeps_no_member_out() {
     let mut member = start(&member).unwrap();
     member.connects(Route::Member(1)).await;
     full.connects(Route::Member(2)).await;
-    let kept_out = full.heard().iter().all(|heard| !matches!(heard, Heard::Connected(_, Route::Inbound)));
+    let kept_out = full.events().iter().all(|heard| !matches!(heard, ToyEvent::Connected(_, Route::Inbound)));
     assert!(kept_out, "the second stranger found no room");
     drop(late);
 }

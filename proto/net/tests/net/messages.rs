@@ -8,9 +8,9 @@ use crate::toy::{Order, pair};
 async fn messages_travel_both_ways(transport: Transport) {
     let (mut leader, mut edge) = pair(transport).await;
     edge.order(Order::Tell(Route::Leader, b"hello".to_vec())).await;
-    leader.hears_message(b"hello").await;
+    leader.receives_message(b"hello").await;
     leader.order(Order::Tell(Route::Inbound, b"welcome".to_vec())).await;
-    edge.hears_message(b"welcome").await;
+    edge.receives_message(b"welcome").await;
     edge.stop().await;
     leader.disconnects().await;
     leader.stop().await;
@@ -45,8 +45,8 @@ async fn messages_travel_both_ways_over_tcp_beside_quic() {
 async fn answer_rides_on_the_response() {
     let (mut leader, mut edge) = pair(Transport::Memory).await;
     edge.order(Order::Tell(Route::Leader, b"ask the way".to_vec())).await;
-    let from = leader.hears_message(b"ask the way").await;
-    edge.hears_message(b"answer the way").await;
+    let from = leader.receives_message(b"ask the way").await;
+    edge.receives_message(b"answer the way").await;
     // The leader opened no stream of its own: had it, the edge's answer would have ended that stream's
     // request.
     assert_eq!(leader.handle.metrics().messages_sent.get(), 1);
@@ -63,8 +63,8 @@ async fn messages_to_one_peer_keep_their_order() {
     let mut expected = 0;
     while expected < 50 {
         let number = edge
-            .hears("a number", |event| match event {
-                crate::toy::Heard::Message(_, bytes) => bytes.first().copied(),
+            .receives("a number", |event| match event {
+                crate::toy::ToyEvent::Message(_, bytes) => bytes.first().copied(),
                 _ => None,
             })
             .await;
@@ -79,7 +79,7 @@ async fn longest_message_passes_and_longer_is_never_sent() {
     let longest = vec![7; MAX_MESSAGE_LEN];
     edge.order(Order::Tell(Route::Leader, vec![7; MAX_MESSAGE_LEN + 1])).await;
     edge.order(Order::Tell(Route::Leader, longest.clone())).await;
-    leader.hears_message(&longest).await;
+    leader.receives_message(&longest).await;
     assert_eq!(leader.handle.metrics().messages_received.get(), 1);
     assert_eq!(edge.handle.metrics().dropped.get(), 1);
 }
@@ -97,7 +97,7 @@ async fn queue_to_a_peer_is_bounded() {
     for order in burst {
         leader.handle.try_command(order).unwrap();
     }
-    edge.hears_message(&[11]).await;
+    edge.receives_message(&[11]).await;
     let metrics = leader.handle.metrics();
     assert_eq!(metrics.messages_sent.get() + metrics.dropped.get(), 12);
     assert!(metrics.dropped.get() > 0, "the oldest gave way");

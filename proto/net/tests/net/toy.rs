@@ -30,7 +30,7 @@ pub(crate) enum Order {
 
 /// Event of a toy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Heard {
+pub(crate) enum ToyEvent {
     Connected(Peer, Route),
     Disconnected(Peer),
     Message(Peer, Vec<u8>),
@@ -47,7 +47,7 @@ pub(crate) struct Toy {
     names: BTreeMap<Peer, String>,
     now: Duration,
     alarm: Option<Duration>,
-    outputs: VecDeque<Output<Heard, Vec<u8>>>,
+    outputs: VecDeque<Output<ToyEvent, Vec<u8>>>,
 }
 
 impl Toy {
@@ -80,7 +80,7 @@ impl Toy {
     }
 
     fn receive(&mut self, from: Peer, bytes: &[u8]) {
-        self.outputs.push_back(Output::Event(Heard::Message(from, bytes.to_vec())));
+        self.outputs.push_back(Output::Event(ToyEvent::Message(from, bytes.to_vec())));
         if let Some(question) = bytes.strip_prefix(b"ask") {
             self.send(Destination::Peer(from), [b"answer", question].concat());
         }
@@ -101,7 +101,7 @@ impl Toy {
 
 impl Machine for Toy {
     type Command = Order;
-    type Event = Heard;
+    type Event = ToyEvent;
     type Record = Vec<u8>;
 
     fn handle_input(&mut self, now: Now, input: Input<'_, Order>, _: &mut dyn CryptoRngCore) {
@@ -111,17 +111,17 @@ impl Machine for Toy {
             Input::Timeout => {
                 if self.alarm.is_some_and(|at| at <= now.monotonic) {
                     self.alarm = None;
-                    self.outputs.push_back(Output::Event(Heard::Alarm));
+                    self.outputs.push_back(Output::Event(ToyEvent::Alarm));
                 }
             }
             Input::Connected { peer, route } => {
                 self.peers.push((peer, route));
                 self.outputs.push_back(Output::Relay { peer, allowed: true });
-                self.outputs.push_back(Output::Event(Heard::Connected(peer, route)));
+                self.outputs.push_back(Output::Event(ToyEvent::Connected(peer, route)));
             }
             Input::Disconnected { peer } => {
                 self.peers.retain(|(other, _)| *other != peer);
-                self.outputs.push_back(Output::Event(Heard::Disconnected(peer)));
+                self.outputs.push_back(Output::Event(ToyEvent::Disconnected(peer)));
             }
             Input::Received { from, bytes, .. } => self.receive(from, bytes),
             Input::Resumed => {}
@@ -129,14 +129,14 @@ impl Machine for Toy {
         }
     }
 
-    fn poll_output(&mut self) -> Output<Heard, Vec<u8>> {
+    fn poll_output(&mut self) -> Output<ToyEvent, Vec<u8>> {
         self.outputs.pop_front().unwrap_or(Output::Timeout(self.alarm))
     }
 }
 
 /// A host whose disk can be filled.
-pub(crate) struct Ear {
-    events: mpsc::UnboundedSender<Heard>,
+pub(crate) struct Recorder {
+    events: mpsc::UnboundedSender<ToyEvent>,
     pub(crate) disk: Arc<Disk>,
 }
 
@@ -146,7 +146,7 @@ pub(crate) struct Disk {
     pub(crate) records: Mutex<Vec<Vec<u8>>>,
 }
 
-impl Host<Toy> for Ear {
+impl Host<Toy> for Recorder {
     fn persist(&mut self, records: &[Vec<u8>]) -> Result<(), HostError> {
         if self.disk.full.load(Ordering::SeqCst) {
             return Err("no space left on device".into());
@@ -155,7 +155,7 @@ impl Host<Toy> for Ear {
         Ok(())
     }
 
-    fn event(&mut self, _: &Toy, event: Heard) {
+    fn event(&mut self, _: &Toy, event: ToyEvent) {
         // The test may have stopped listening.
         let _ = self.events.send(event);
     }
@@ -169,7 +169,7 @@ impl Host<Toy> for Ear {
 pub(crate) struct Running {
     pub(crate) handle: Handle<Toy>,
     pub(crate) disk: Arc<Disk>,
-    events: mpsc::UnboundedReceiver<Heard>,
+    events: mpsc::UnboundedReceiver<ToyEvent>,
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<Result<(), NetError>>,
 }
@@ -188,8 +188,8 @@ pub(crate) fn random_key() -> NodeKey {
 pub(crate) fn start(config: &NodeConfig) -> Result<Running, NetError> {
     let (sender, events) = mpsc::unbounded_channel();
     let disk = Arc::new(Disk::default());
-    let ear = Ear { events: sender, disk: disk.clone() };
-    let (driver, handle) = Driver::new(config, Toy::default(), ear, ChaCha20Rng::from_seed([0; 32]))?;
+    let recorder = Recorder { events: sender, disk: disk.clone() };
+    let (driver, handle) = Driver::new(config, Toy::default(), recorder, ChaCha20Rng::from_seed([0; 32]))?;
     let (stop, stopped) = oneshot::channel();
     let task = tokio::spawn(driver.run(async move {
         // A dropped sender stops as well.
@@ -204,7 +204,7 @@ impl Running {
     }
 
     /// The next event that is one of those wanted.
-    pub(crate) async fn hears<T>(&mut self, what: &str, wanted: impl Fn(&Heard) -> Option<T>) -> T {
+    pub(crate) async fn receives<T>(&mut self, what: &str, wanted: impl Fn(&ToyEvent) -> Option<T>) -> T {
         let next = async {
             loop {
                 let event = self.events.recv().await.expect("the node runs");
@@ -216,33 +216,33 @@ impl Running {
         timeout(PATIENCE, next).await.unwrap_or_else(|_| panic!("did not hear {what} in time"))
     }
 
-    pub(crate) async fn hears_message(&mut self, expected: &[u8]) -> Peer {
+    pub(crate) async fn receives_message(&mut self, expected: &[u8]) -> Peer {
         let what = format!("{expected:?}").chars().take(60).collect::<String>();
-        self.hears(&what, |event| match event {
-            Heard::Message(from, bytes) if bytes == expected => Some(*from),
+        self.receives(&what, |event| match event {
+            ToyEvent::Message(from, bytes) if bytes == expected => Some(*from),
             _ => None,
         })
         .await
     }
 
     pub(crate) async fn connects(&mut self, wanted: Route) -> Peer {
-        self.hears("a connection", |event| match event {
-            Heard::Connected(peer, route) if *route == wanted => Some(*peer),
+        self.receives("a connection", |event| match event {
+            ToyEvent::Connected(peer, route) if *route == wanted => Some(*peer),
             _ => None,
         })
         .await
     }
 
     pub(crate) async fn disconnects(&mut self) -> Peer {
-        self.hears("a disconnection", |event| match event {
-            Heard::Disconnected(peer) => Some(*peer),
+        self.receives("a disconnection", |event| match event {
+            ToyEvent::Disconnected(peer) => Some(*peer),
             _ => None,
         })
         .await
     }
 
     /// Events received so far and not taken yet.
-    pub(crate) fn heard(&mut self) -> Vec<Heard> {
+    pub(crate) fn events(&mut self) -> Vec<ToyEvent> {
         std::iter::from_fn(|| self.events.try_recv().ok()).collect()
     }
 

@@ -19,13 +19,13 @@ impl<S: QuorumSuite> QuorumNode<S> {
         &mut self,
         now: Now,
         from: KgcId,
-        said: Rounds,
+        rounds: Rounds,
         asks: bool,
         rng: &mut dyn CryptoRngCore,
     ) {
         let Some(session) = &mut self.ceremonies.session else { return };
         // §5.2: what contradicts an earlier message ends the session and names its sender.
-        if let Err(fault) = session.receive(from, said) {
+        if let Err(fault) = session.receive(from, rounds) {
             return self.leave(now, AbortCause::Fault { culprit: from, fault });
         }
         self.advance(now, rng);
@@ -107,14 +107,14 @@ fn take_received<S: QuorumSuite>(
 ) -> Result<(), AbortCause> {
     let Session { round, digests, received, .. } = session;
     for from in round.missing() {
-        let Some(said) = received.get(&from) else { continue };
+        let Some(rounds) = received.get(&from) else { continue };
         let taken = match round {
             // §5.2, committing: commitments to polynomials, and the proof that f(0) is known.
             Round::Dealing(..) => {
-                said.commitments.as_ref().map(|commitments| round.take_commitments(from, commitments))
+                rounds.commitments.as_ref().map(|commitments| round.take_commitments(from, commitments))
             }
             // §5.2, echoing: all the same, or the end.
-            Round::Echoing(..) => match &said.echo {
+            Round::Echoing(..) => match &rounds.echo {
                 Some(echo) => {
                     compare(own, from, digests, &echo.digests, parameters)?;
                     Some(round.take_echo(from, &echo.hashes))
@@ -122,7 +122,7 @@ fn take_received<S: QuorumSuite>(
                 None => None,
             },
             // §5.2, sharing: f(i) of either key, checked against the commitments.
-            Round::Sharing(..) => said.share.as_ref().map(|share| round.take_share(from, share)),
+            Round::Sharing(..) => rounds.share.as_ref().map(|share| round.take_share(from, share)),
         };
         if let Some(Err(error)) = taken {
             return Err(cause(from, &error));
@@ -172,17 +172,23 @@ mod tests {
 
     #[test]
     fn a_fault_says_what_was_wrong_and_whose_it_was() {
-        let said = |error: Error| match cause(2, &error) {
+        let fault_of = |error: Error| match cause(2, &error) {
             AbortCause::Fault { culprit, fault } => (culprit, fault),
             other => panic!("{other:?}"),
         };
         let culprit = 3;
-        assert_eq!(said(Error::InvalidMessage { culprit }), (3, "what is no message of this round"));
-        assert_eq!(said(Error::InvalidProof { culprit }), (3, "no proof that it knows its secret"));
-        assert_eq!(said(Error::InvalidShare { culprit }), (3, "a share that is not the one it committed to"));
-        assert_eq!(said(Error::Contradiction { culprit }), (3, "two different things"));
+        assert_eq!(fault_of(Error::InvalidMessage { culprit }), (3, "what is no message of this round"));
+        assert_eq!(fault_of(Error::InvalidProof { culprit }), (3, "no proof that it knows its secret"));
+        assert_eq!(
+            fault_of(Error::InvalidShare { culprit }),
+            (3, "a share that is not the one it committed to")
+        );
+        assert_eq!(fault_of(Error::Contradiction { culprit }), (3, "two different things"));
         // Of these nobody but the sender is known.
-        assert_eq!(said(Error::EchoMismatch { with: 4 }), (2, "an echo of other commitments than it says"));
-        assert_eq!(said(Error::Frost), (2, "what cannot be used"));
+        assert_eq!(
+            fault_of(Error::EchoMismatch { with: 4 }),
+            (2, "an echo of other commitments than it says")
+        );
+        assert_eq!(fault_of(Error::Frost), (2, "what cannot be used"));
     }
 }

@@ -138,32 +138,32 @@ impl<S: QuorumSuite> Session<S> {
     }
 
     /// Stores a member's messages. Returns an error if they contradict its earlier ones.
-    pub(crate) fn receive(&mut self, from: KgcId, said: Rounds) -> Result<(), &'static str> {
+    pub(crate) fn receive(&mut self, from: KgcId, received: Rounds) -> Result<(), &'static str> {
         let Some(before) = self.received.get_mut(&from) else {
-            self.received.insert(from, said);
+            self.received.insert(from, received);
             return Ok(());
         };
         // §5.2: a second version of anything is a contradiction.
-        keep(&mut before.commitments, said.commitments, "two different commitments")?;
-        keep(&mut before.echo, said.echo, "two different echoes")?;
-        keep(&mut before.share, said.share, "two different shares")?;
-        keep(&mut before.confirmation, said.confirmation, "two different confirmations")
+        keep(&mut before.commitments, received.commitments, "two different commitments")?;
+        keep(&mut before.echo, received.echo, "two different echoes")?;
+        keep(&mut before.share, received.share, "two different shares")?;
+        keep(&mut before.confirmation, received.confirmation, "two different confirmations")
     }
 }
 
 fn keep<T: PartialEq>(
     known: &mut Option<T>,
-    said: Option<T>,
+    received: Option<T>,
     fault: &'static str,
 ) -> Result<(), &'static str> {
-    match (&known, said) {
+    match (&known, received) {
         (_, None) => Ok(()),
-        (None, Some(said)) => {
-            *known = Some(said);
+        (None, Some(received)) => {
+            *known = Some(received);
             Ok(())
         }
-        (Some(known), Some(said)) => {
-            if *known == said {
+        (Some(known), Some(received)) => {
+            if *known == received {
                 Ok(())
             } else {
                 Err(fault)

@@ -14,7 +14,7 @@ use crate::node_id::NodeIndex;
 use crate::{Action, Cause, Effect, Invariants, NodeEvent, Step, StepObserver, Violation, World, WorldError};
 
 /// Greatest number of steps printed.
-const TOLD: usize = 48000;
+const MAX_STEPS: usize = 48000;
 
 /// Runs a plan once more and returns the last steps before the violation, as text.
 ///
@@ -25,24 +25,24 @@ pub fn story<S: QuorumSuite>(
     plan: &Plan,
 ) -> Result<(Option<Violation>, Vec<String>), WorldError> {
     let mut world = base.world(plan)?;
-    let mut recorder = StoryRecorder { invariants: Invariants::new(&world, true), told: VecDeque::new() };
+    let mut recorder = StoryRecorder { invariants: Invariants::new(&world, true), steps: VecDeque::new() };
     run_to_convergence(&mut world, plan, &mut recorder);
     let violation = recorder.invariants.violations().first().cloned();
-    Ok((violation, recorder.told.into()))
+    Ok((violation, recorder.steps.into()))
 }
 
 /// Remembers the last steps.
 struct StoryRecorder<S: Suite> {
     invariants: Invariants<S>,
-    told: VecDeque<String>,
+    steps: VecDeque<String>,
 }
 
 impl<S: Suite> StoryRecorder<S> {
-    fn tell(&mut self, line: String) {
-        if self.told.len() == TOLD {
-            self.told.pop_front();
+    fn push(&mut self, line: String) {
+        if self.steps.len() == MAX_STEPS {
+            self.steps.pop_front();
         }
-        self.told.push_back(line);
+        self.steps.push_back(line);
     }
 }
 
@@ -50,14 +50,14 @@ impl<S: Suite> StepObserver<S> for StoryRecorder<S> {
     fn on_step(&mut self, world: &World<S>, step: &Step) {
         self.invariants.on_step(world, step);
         if !is_uneventful(step) {
-            let line = told(world, step);
-            self.tell(line);
+            let line = describe(world, step);
+            self.push(line);
         }
     }
 
     fn on_action(&mut self, world: &World<S>, at: Duration, action: &Action) {
         self.invariants.on_action(world, at, action);
-        self.tell(format!("{:>9.4} s  * {action}", at.as_secs_f64()));
+        self.push(format!("{:>9.4} s  * {action}", at.as_secs_f64()));
     }
 
     fn stops(&self) -> bool {
@@ -81,7 +81,7 @@ fn is_uneventful(step: &Step) -> bool {
 }
 
 /// One step as a line.
-fn told<S: Suite>(world: &World<S>, step: &Step) -> String {
+fn describe<S: Suite>(world: &World<S>, step: &Step) -> String {
     let nodes = NodeIndex { kgcs: world.kgc_count(), leaders: world.leader_count() };
     let deployment = world.fleet().deployment();
     let mut line = format!("{:>9.4} s  {}", step.at.as_secs_f64(), step.node);

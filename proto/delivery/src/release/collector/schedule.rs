@@ -35,7 +35,7 @@ impl<S: Suite> Collector<S> {
         }
         self.end_what_is_over(cx);
         self.choose(time);
-        self.ask_the_chosen(cx);
+        self.ask_chosen(cx);
         self.deadline = self.next_deadline(time);
     }
 
@@ -76,7 +76,7 @@ impl<S: Suite> Collector<S> {
     }
 
     /// Asks those chosen that have given a challenge, and greets the others.
-    fn ask_the_chosen(&mut self, cx: &mut CollectContext<'_, S>) {
+    fn ask_chosen(&mut self, cx: &mut CollectContext<'_, S>) {
         let time = cx.now.monotonic;
         for place in 0..self.links.len() {
             let Some(link) = self.links.get_mut(place) else { return };

@@ -19,7 +19,7 @@ struct Link {
     /// The mark of the newest epoch of this term that it acknowledged; 0 for none.
     acknowledged: u32,
     /// Time of its last message, in seconds since 1970; 0 for never. They fit until the year 2106.
-    heard: u32,
+    last_seen: u32,
 }
 
 /// Report about a member that has not acknowledged the newest epoch.
@@ -28,7 +28,7 @@ pub(in crate::leader) struct Lagging {
     pub(in crate::leader) connected: bool,
     /// The counter of the newest epoch of this term that it acknowledged.
     pub(in crate::leader) acknowledged: Option<u64>,
-    pub(in crate::leader) heard: Option<UnixTime>,
+    pub(in crate::leader) last_seen: Option<UnixTime>,
 }
 
 /// The lower half of an epoch's counter: no epoch is mistaken for another 2^32 later.
@@ -149,9 +149,9 @@ impl Acknowledgements {
     }
 
     /// An authentic message of this member arrived.
-    pub(in crate::leader) fn heard(&mut self, slot: Slot, at: UnixTime) {
+    pub(in crate::leader) fn saw(&mut self, slot: Slot, at: UnixTime) {
         if let Some(link) = self.entry(slot) {
-            link.heard = u32::try_from(at).unwrap_or(u32::MAX);
+            link.last_seen = u32::try_from(at).unwrap_or(u32::MAX);
         }
     }
 
@@ -162,7 +162,7 @@ impl Acknowledgements {
         (behind != 0).then(|| Lagging {
             connected: link.peer.is_some(),
             acknowledged: (link.acknowledged != 0).then(|| counter.saturating_sub(behind)),
-            heard: (link.heard != 0).then_some(link.heard.into()),
+            last_seen: (link.last_seen != 0).then_some(link.last_seen.into()),
         })
     }
 

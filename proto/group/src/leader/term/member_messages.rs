@@ -36,7 +36,7 @@ impl<S: Suite> Term<S> {
         if !auth.is_some_and(|auth| ct_eq(&ack_tag::<S>(auth, self.leadership.digest()), &ack.tag)) {
             return cx.blame(from, Offence::Mac("Ack"));
         }
-        self.acknowledgements.heard(ack.slot, cx.now.unix);
+        self.acknowledgements.saw(ack.slot, cx.now.unix);
         // It may be a replay from another peer: only a catch-up request moves a member from one connection to
         // another.
         if self.acknowledgements.peer(ack.slot).is_none() {
@@ -83,7 +83,7 @@ impl<S: Suite> Term<S> {
             cx.refuse(from, Reason::Rejoin, &request.number, Duration::ZERO);
             return cx.blame(from, Error::Replay);
         }
-        self.acknowledgements.heard(request.slot, cx.now.unix);
+        self.acknowledgements.saw(request.slot, cx.now.unix);
         self.acknowledgements.connect(request.slot, from);
         let part = match strategy {
             StrategyKind::Tree if lacks_keys => self.path_for(request.slot, &request.number),
@@ -178,7 +178,7 @@ impl<S: Suite> Term<S> {
         if held.is_none_or(|held| held.q < q) {
             self.keep_spare(cx, message.slot, published.with_allowance(used));
             // An older one may be played again by anybody.
-            self.acknowledgements.heard(message.slot, cx.now.unix);
+            self.acknowledgements.saw(message.slot, cx.now.unix);
         }
         cx.send(from, &Message::SpareAck(SpareAck { q, tag }));
         self.reach(cx, message.slot, from);
@@ -211,7 +211,7 @@ impl<S: Suite> Term<S> {
             return cx.report_offence(from, error);
         }
         self.acknowledgements.connect(message.slot, from);
-        self.acknowledgements.heard(message.slot, cx.now.unix);
+        self.acknowledgements.saw(message.slot, cx.now.unix);
         self.pending.request_leave([message.slot]);
     }
 

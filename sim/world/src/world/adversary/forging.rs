@@ -22,7 +22,7 @@ use crate::{Forgery, NodeId};
 /// Number of forged messages that are known as such at a time.
 const KEPT: usize = 512;
 /// Number of past messages among which it chooses one to alter.
-const HEARD: usize = 256;
+const RECENT: usize = 256;
 /// Number of questions to leaders at once.
 pub(crate) const QUESTIONS: u32 = 16;
 
@@ -121,7 +121,7 @@ impl<S: Suite> World<S> {
     ) -> Option<Header<S>> {
         let deployment = self.fleet.deployment();
         let skipped = if rng.next_u32().is_multiple_of(4) { below(rng, 64) } else { 0 };
-        let heard = self.recorded.iter().rev().take(HEARD);
+        let heard = self.recorded.iter().rev().take(RECENT);
         let headers =
             heard.filter_map(|(from, _, payload)| match (from, Message::<S>::decode(deployment, payload)) {
                 (NodeId::Leader(_), Ok(Message::Rekey(rekey))) => Some(rekey.header),
@@ -134,8 +134,14 @@ impl<S: Suite> World<S> {
 
     /// Something that was published, with up to eight bits of its last third flipped.
     fn altered(&self, rng: &mut ChaCha8Rng) -> Option<Vec<u8>> {
-        let published: Vec<&Arc<[u8]>> =
-            self.recorded.iter().rev().take(HEARD).filter(|it| it.1).map(|(_, _, payload)| payload).collect();
+        let published: Vec<&Arc<[u8]>> = self
+            .recorded
+            .iter()
+            .rev()
+            .take(RECENT)
+            .filter(|it| it.1)
+            .map(|(_, _, payload)| payload)
+            .collect();
         let place = usize::try_from(below(rng, published.len() as u64)).ok()?;
         let mut bytes = published.get(place)?.to_vec();
         let first = bytes.len() - bytes.len() / 3;
