@@ -12,7 +12,7 @@ use crate::{Element, Name, Suite};
 ///
 /// Cheap to clone and small: everything in it is shared, also the tables that make multiplications of the
 /// master public key fast.
-#[derive(derive_more::Debug)]
+#[derive(Clone, derive_more::Debug)]
 #[debug("Deployment {{ suite: {:?}, name: {:?}, fingerprint: {} }}", S::ID, _0.name, Hex(&_0.fingerprint))]
 pub struct Deployment<S: Suite>(Arc<Pinned<S>>);
 
@@ -65,12 +65,6 @@ impl<S: Suite> Deployment<S> {
             .lp(purpose.as_bytes())
             .fixed(body)
             .finish()
-    }
-}
-
-impl<S: Suite> Clone for Deployment<S> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
     }
 }
 

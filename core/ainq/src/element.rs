@@ -111,7 +111,7 @@ impl<S: Suite> Hash for Element<S> {
 /// A secret scalar that may become part of a pairwise secret: not zero, and one [`Suite::agree`] can use.
 ///
 /// Erased when dropped, redacted in `Debug`.
-#[derive(derive_more::Debug)]
+#[derive(Clone, derive_more::Debug)]
 #[debug("SecretScalar(redacted)")]
 pub struct SecretScalar<S: Suite>(S::Scalar);
 
@@ -167,12 +167,6 @@ impl<S: Suite> SecretScalar<S> {
     #[must_use]
     pub const fn expose(&self) -> &S::Scalar {
         &self.0
-    }
-}
-
-impl<S: Suite> Clone for SecretScalar<S> {
-    fn clone(&self) -> Self {
-        Self(self.0)
     }
 }
 

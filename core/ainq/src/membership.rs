@@ -40,6 +40,7 @@ pub struct Membership<S: Suite> {
 }
 
 /// Keys that a member shares with the leader of the term.
+#[derive(Clone)]
 struct Pair<S: Suite> {
     ratchet: Ratchet<S>,
     /// A, hashed once for the acknowledgements of all epochs.
@@ -50,12 +51,6 @@ impl<S: Suite> Pair<S> {
     fn new(ratchet: Ratchet<S>) -> Self {
         let auth = Arc::new(PrfKey::new(ratchet.auth()));
         Self { ratchet, auth }
-    }
-}
-
-impl<S: Suite> Clone for Pair<S> {
-    fn clone(&self) -> Self {
-        Self { ratchet: self.ratchet.clone(), auth: Arc::clone(&self.auth) }
     }
 }
 

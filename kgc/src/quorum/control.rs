@@ -75,6 +75,7 @@ impl TimeLimit for Request {
 }
 
 /// Everything a request is answered with.
+#[derive(Clone)]
 pub(crate) struct ControlServer<S: QuorumSuite> {
     pub(crate) machine: Handle<QuorumKgc<S>>,
     pub(crate) events: broadcast::Sender<ControlEvent>,
@@ -82,13 +83,6 @@ pub(crate) struct ControlServer<S: QuorumSuite> {
     pub(crate) asked: Arc<AtomicU64>,
     pub(crate) pinned: Pinned,
     pub(crate) id: KgcId,
-}
-
-impl<S: QuorumSuite> Clone for ControlServer<S> {
-    fn clone(&self) -> Self {
-        let (machine, events, asked) = (self.machine.clone(), self.events.clone(), self.asked.clone());
-        Self { machine, events, asked, pinned: self.pinned.clone(), id: self.id }
-    }
 }
 
 type Answer = Result<Value, String>;

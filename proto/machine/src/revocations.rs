@@ -18,7 +18,7 @@ static NONE: RevocationList = RevocationList::empty();
 pub const REVOCATION_LIST_RATE: Rate = Rate { burst: 4, refill: Duration::from_secs(15) };
 
 /// The newest verified list seen, if any. Its number never goes back.
-#[derive(Debug)]
+#[derive(Default, Debug)]
 pub struct Revocations<S: Suite> {
     /// In a box, because most of the time there is none.
     newest: Option<Box<VerifiedRevocationList<S>>>,
@@ -28,16 +28,10 @@ pub struct Revocations<S: Suite> {
     pub refuse_stale: bool,
 }
 
-impl<S: Suite> Default for Revocations<S> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl<S: Suite> Revocations<S> {
     /// Without a list.
     pub fn new() -> Self {
-        Self { newest: None, max_len: 0, refuse_stale: false }
+        Self::default()
     }
 
     /// Asks for lists of so many bytes at most, without their edges if need be, and takes such.

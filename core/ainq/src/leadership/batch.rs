@@ -67,7 +67,7 @@ impl<S: Suite> Join<S> {
 }
 
 /// Changes of one epoch.
-#[derive(Debug)]
+#[derive(Default, Debug)]
 pub struct Batch<S: Suite> {
     /// Joins by name.
     pub joins: Vec<Join<S>>,
@@ -77,12 +77,6 @@ pub struct Batch<S: Suite> {
     pub removals: Vec<Slot>,
     /// Drones barred from the group for good, members or not.
     pub evictions: Vec<Serial>,
-}
-
-impl<S: Suite> Default for Batch<S> {
-    fn default() -> Self {
-        Self { joins: Vec::new(), admissions: Vec::new(), removals: Vec::new(), evictions: Vec::new() }
-    }
 }
 
 impl<S: Suite> Batch<S> {

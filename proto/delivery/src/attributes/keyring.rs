@@ -77,15 +77,9 @@ impl<S: Suite> Entry<S> {
 }
 
 /// All that a drone holds, by the authority's name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Default, Clone, Debug, PartialEq, Eq)]
 pub struct Keyring<S: Suite> {
     entries: BTreeMap<Name, Entry<S>>,
-}
-
-impl<S: Suite> Default for Keyring<S> {
-    fn default() -> Self {
-        Self { entries: BTreeMap::new() }
-    }
 }
 
 impl<S: Suite> Keyring<S> {

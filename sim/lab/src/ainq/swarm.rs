@@ -49,15 +49,10 @@ pub(crate) struct Drone<S: Suite> {
 }
 
 /// Members and their spare points, as a leader that opens a term has them.
+#[derive(Clone)]
 pub(crate) struct Members<S: Suite> {
     pub(super) roster: Roster<S>,
     pub(super) spares: BTreeMap<Slot, (u64, Element<S>)>,
-}
-
-impl<S: Suite> Clone for Members<S> {
-    fn clone(&self) -> Self {
-        Self { roster: self.roster.clone(), spares: self.spares.clone() }
-    }
 }
 
 impl<S: Suite> Swarm<S> {

@@ -63,17 +63,11 @@ enum Origin {
 }
 
 /// All compromised drones, and all publications.
-#[derive(Clone)]
+#[derive(Default, Clone)]
 pub(super) struct CompromisedNodes<S: Suite> {
     compromised: Vec<CompromisedNode<S>>,
     archive: Vec<Published<S>>,
     opened: u64,
-}
-
-impl<S: Suite> Default for CompromisedNodes<S> {
-    fn default() -> Self {
-        Self { compromised: Vec::new(), archive: Vec::new(), opened: 0 }
-    }
 }
 
 impl<S: Suite> Invariants<S> {
