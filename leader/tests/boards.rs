@@ -154,7 +154,7 @@ fn garbage_on_the_line_at_every_point_costs_time_and_nothing_else() {
     let cable = Cable::to(&board.line, 7);
     let leader = bench.leader(&[&cable.line]);
     board.synced(bench.epoch(1).0);
-    for number in 0..5 {
+    for number in 0..3 {
         follow(&bench, &[&board]);
         let words = format!("through the noise {number}");
         bench.ok("leader", &["send", "--channel", "orders", &words]);
