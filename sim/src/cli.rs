@@ -7,7 +7,8 @@ mod scale;
 mod scenario;
 mod worker;
 
-use std::path::PathBuf;
+use std::fs::{self, OpenOptions};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -127,6 +128,14 @@ fn show(
     let named = page.as_ref().map_or_else(String::new, |page| format!("\nReport: {}", page.display()));
     output.print(json, || text() + &named);
     page.filter(|_| open_page).map_or(Ok(()), |page| Ok(open(&page)?))
+}
+
+/// Refuses a file that cannot be written, before time goes into a run.
+fn probe(file: &Path) -> Result<()> {
+    let new = !file.exists();
+    let opened = OpenOptions::new().write(true).create(true).truncate(false).open(file).map(drop);
+    let probed = opened.and_then(|()| if new { fs::remove_file(file) } else { Ok(()) });
+    probed.map_err(|error| SimError::Usage(format!("--replay: cannot write {}: {error}", file.display())))
 }
 
 /// 0 if everything held, 1 if something did not or could not be carried out, 2 for wrong usage.

@@ -17,6 +17,7 @@ mod logging;
 pub mod measure;
 pub mod plan;
 pub mod report;
+mod replay;
 mod rng_stream;
 pub mod scale;
 pub mod scenario;

@@ -106,6 +106,11 @@ impl RunReport {
         self.operations.iter().find(|operation| operation.name() == name)
     }
 
+    /// What was run, in a line.
+    pub fn title(&self) -> String {
+        table::title(self)
+    }
+
     /// The report as text for people.
     pub fn table(&self) -> String {
         table::render(self)

@@ -6,7 +6,8 @@ use quiver_ainq::SuiteKind;
 use quiver_report::{Machine, Progress, Step, Unit};
 use quiver_world::radio::cycles::Arithmetic;
 use quiver_world::radio::{Loss, Preset};
-use quiver_world::run::{Pacing, Phase, Run, RunPlan};
+use quiver_world::run::{self, Pacing, Phase, Run, RunPlan};
+use quiver_world::trace::Trace;
 use quiver_world::{AirSetup, WorldSuite};
 
 use crate::measure::{self, MemorySampler};
@@ -85,11 +86,11 @@ fn air(radio: &str) -> Result<AirSetup> {
     Ok(AirSetup { profile: preset.profile(), loss, arithmetic: Arithmetic::default() })
 }
 
-/// Runs a plan in the virtual world.
+/// Runs a plan in the virtual world, and records it if it is to be played again.
 ///
 /// # Errors
 /// If the plan is refused. A run in which an invariant failed is a [`RunReport`] of it.
-pub fn run(plan: &Plan, progress: &Progress) -> Result<RunReport> {
+pub fn run(plan: &Plan, progress: &Progress, record: bool) -> Result<(RunReport, Option<Trace>)> {
     let run_plan = run_plan(plan)?;
     let pacing = Pacing::of(&run_plan).map_err(SimError::Usage)?;
     let (started, begin) = (measure::wall_clock(), measure::now());
@@ -100,12 +101,12 @@ pub fn run(plan: &Plan, progress: &Progress) -> Result<RunReport> {
         (false, SuiteKind::Ristretto255) => WorldSuite::Ristretto255,
         (false, SuiteKind::Bls12381G1) => WorldSuite::Bls12381G1,
     };
-    let run = run_over(suite, &run_plan, progress)?;
+    let (run, trace) = run_over(suite, &run_plan, progress, record)?;
     let mut notes: Vec<String> = pacing_note(plan, &pacing).into_iter().collect();
     if plan.share_verifications {
         notes.push(SHARED.into());
     }
-    Ok(RunReport {
+    let report = RunReport {
         plan: plan.clone(),
         machine: Machine::here(),
         started,
@@ -123,12 +124,18 @@ pub fn run(plan: &Plan, progress: &Progress) -> Result<RunReport> {
         command: measure::command_line(),
         keys_digest: None,
         choices_digest: None,
-    })
+    };
+    Ok((report, trace))
 }
 
-fn run_over(suite: WorldSuite, plan: &RunPlan, progress: &Progress) -> Result<Run> {
+fn run_over(
+    suite: WorldSuite,
+    plan: &RunPlan,
+    progress: &Progress,
+    record: bool,
+) -> Result<(Run, Option<Trace>)> {
     let mut bar: Option<(Phase, Step)> = None;
-    let mut show = |state: quiver_world::run::Progress| {
+    let mut show = |state: run::Progress| {
         if bar.as_ref().is_none_or(|(phase, _)| *phase != state.phase) {
             bar = Some((state.phase, progress.step(state.phase.name(), state.of as usize)));
         }
@@ -136,7 +143,12 @@ fn run_over(suite: WorldSuite, plan: &RunPlan, progress: &Progress) -> Result<Ru
             step.done(state.done as usize);
         }
     };
-    quiver_world::run::run(suite, plan, &mut show).map_err(|error| SimError::Usage(error.to_string()))
+    let run = if record {
+        run::record(suite, plan, &mut show).map(|(run, trace)| (run, Some(trace)))
+    } else {
+        run::run(suite, plan, &mut show).map(|run| (run, None))
+    };
+    run.map_err(|error| SimError::Usage(error.to_string()))
 }
 
 /// Says how the radio set the pace of the run.

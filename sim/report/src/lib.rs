@@ -3,6 +3,7 @@
 //! | item | what it has |
 //! |---|---|
 //! | [`Report`] | measurements of one program run, and all forms that are made of them |
+//! | [`Replay`] | a page that plays a trace |
 //! | [`Table`], [`Plot`] | figures in rows, figures in drawings |
 //! | [`Unit`] | numbers for people |
 //! | [`Machine`] | the computer on which figures were measured |
@@ -17,6 +18,7 @@ mod output;
 mod page;
 mod plot;
 mod progress;
+mod replay;
 mod report;
 mod svg;
 mod table;
@@ -30,6 +32,7 @@ pub use self::machine::Machine;
 pub use self::output::{OutputArgs, complain, length_of_time, open, print};
 pub use self::plot::{Axis, Ink, Panel, Plot, Scale, Series};
 pub use self::progress::{Bars, Observer, Progress, Step};
+pub use self::replay::Replay;
 pub use self::report::{Experiment, Highlight, Making, Report, Source};
 pub use self::table::{Bar, Column, Table, Value};
 pub use self::terminal::grid;

@@ -7,7 +7,7 @@ use plotters::style::RGBColor;
 
 use crate::{Experiment, Highlight, Ink, Plot, Report, Result, Table, Unit, Value, svg};
 
-const STYLE: &str = include_str!("page/style.css");
+pub(super) const STYLE: &str = include_str!("page/style.css");
 
 pub(super) fn render(report: &Report) -> Result<String> {
     let sections = report.experiments.iter().map(section).collect::<Result<Vec<Markup>>>()?;

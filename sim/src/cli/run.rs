@@ -7,13 +7,18 @@ use std::time::Duration;
 
 use clap::Args;
 use quiver_ainq::{StrategyKind, SuiteKind};
-use quiver_report::{OutputArgs, complain, length_of_time, make_room};
+use quiver_report::{OutputArgs, complain, length_of_time, make_room, open};
 use quiver_world::admission::{FENCE, MAX_TEXT};
+use quiver_world::trace::Trace;
 
-use super::show;
+use super::{probe, show};
 use crate::plan::{DEFAULT_BIND, Plan, TransportKind, WorldKind};
 use crate::report::{Outcome, RunReport};
-use crate::{Result, SimError, live, logging, virtual_world};
+use crate::{Result, SimError, live, logging, replay, virtual_world};
+
+/// What a replay of a run says of it.
+const ABOUT: &str =
+    "Drones enrol, form a group, follow its leader's new keys, leave, join and talk; then the leader restarts.";
 
 #[derive(Clone, Debug, Args)]
 pub(super) struct RunArgs {
@@ -104,6 +109,9 @@ pub(super) struct RunArgs {
     /// Open the report in a browser when the run is over
     #[arg(long, conflicts_with = "no_results")]
     open: bool,
+    /// Virtual world: write the run as one page that plays it, by default as replay.html beside the report
+    #[arg(long, value_name = "FILE")]
+    replay: Option<Option<PathBuf>>,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -137,7 +145,24 @@ impl RunArgs {
             share_verifications: self.share_verifications,
         };
         plan.check()?;
+        self.check_replay(&plan)?;
         Ok(plan)
+    }
+
+    fn check_replay(&self, plan: &Plan) -> Result<()> {
+        match &self.replay {
+            None => Ok(()),
+            Some(_) if plan.world == WorldKind::Live => Err(SimError::Usage(
+                "--replay plays virtual time: give --world virtual too, or `sim scenario NAME --replay FILE`".into(),
+            )),
+            Some(None) if self.output.no_results => {
+                Err(SimError::Usage("--replay: with --no-results it needs a FILE of its own".into()))
+            }
+            Some(file) => {
+                replay::check(plan.drones + plan.newcomers())?;
+                file.as_deref().map_or(Ok(()), probe)
+            }
+        }
     }
 }
 
@@ -158,16 +183,26 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome> {
     args.output.folder().map_or(Ok(()), make_room)?;
     let progress = args.output.progress();
     logging::start(&progress)?;
-    let report = match plan.world {
-        WorldKind::Live => live::run(&plan, &progress)?,
-        WorldKind::Virtual => virtual_world::run(&plan, &progress)?,
+    let (report, trace) = match plan.world {
+        WorldKind::Live => (live::run(&plan, &progress)?, None),
+        WorldKind::Virtual => virtual_world::run(&plan, &progress, args.replay.is_some())?,
     };
-    present(&report, args)
+    present(&report, trace.as_ref(), args)
 }
 
-fn present(report: &RunReport, args: &RunArgs) -> Result<Outcome> {
+fn present(report: &RunReport, trace: Option<&Trace>, args: &RunArgs) -> Result<Outcome> {
     let folder = args.output.folder().map(|results| report.write_under(results)).transpose()?;
-    show(&args.output, folder, args.open, || report.json(), || report.table())?;
+    let file = args.replay.clone().flatten().or_else(|| Some(folder.as_ref()?.join(replay::PAGE)));
+    let replayed = file.zip(trace);
+    if let Some((file, trace)) = &replayed {
+        replay::write(file, &report.title(), ABOUT, &report.command, trace)?;
+    }
+    let replay = replayed.map(|(file, _)| file);
+    let named = replay.as_ref().map_or_else(String::new, |file| format!("\nReplay: {}", file.display()));
+    show(&args.output, folder, args.open, || report.json(), || report.table() + &named)?;
+    if let Some(file) = replay.filter(|_| args.open) {
+        open(&file)?;
+    }
     if report.outcome() == Outcome::Failed {
         complain(&report.failures());
     }

@@ -4,14 +4,16 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use cpu_time::ProcessTime;
-use quiver_report::{OutputArgs, complain, print};
+use quiver_report::{OutputArgs, complain, open, print};
 use quiver_world::WorldSuite;
 use quiver_world::scenario::{Reading, SHIPPED, Scenario, shipped};
 
 use crate::measure::{self, available_memory};
 use crate::report::Outcome;
 use crate::scenario::ScenarioReport;
-use crate::{Result, SimError};
+use crate::{Result, SimError, replay};
+
+use super::probe;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -20,6 +22,7 @@ Examples:
   sim scenario flapping_drone --print > mine.toml   its text, to change and play
   sim scenario mine.toml --seed 7                   a file of your own, with other bad luck
   sim scenario --all --suite toy                    all of them, over a group that hides nothing but is fast
+  sim scenario leader_lost_for_good --replay page.html --open     see it: a page that plays the run
   sim scenario mass_leave --json                    figures for scripts on standard output
 
 Exit codes:
@@ -52,6 +55,12 @@ pub(super) struct ScenarioArgs {
     /// Print one line per re-key as CSV in place of the table
     #[arg(long, conflicts_with = "json")]
     csv: bool,
+    /// Write the run as one page that plays it: drones, keys, messages, epochs and faults over time
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["list", "all", "print"])]
+    replay: Option<PathBuf>,
+    /// Open the replay in a browser when the run is over
+    #[arg(long, requires = "replay")]
+    open: bool,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -104,13 +113,30 @@ fn read(name: &str, text: &str, seed: Option<u64>) -> Result<Scenario> {
 
 fn play(args: &ScenarioArgs, name: &str, text: &str) -> Result<Outcome> {
     let scenario = read(name, text, args.seed)?;
+    if let Some(file) = &args.replay {
+        replay::check(scenario.edges())?;
+        probe(file)?;
+    }
     let (started, cpu) = (measure::wall_clock(), ProcessTime::try_now().ok());
-    let run = scenario.run(args.suite).map_err(|error| SimError::Usage(format!("{name}: {error}")))?;
+    let run = match args.replay {
+        None => scenario.run(args.suite).map(|run| (run, None)),
+        Some(_) => scenario.record(args.suite).map(|(run, trace)| (run, Some(trace))),
+    };
+    let (run, trace) = run.map_err(|error| SimError::Usage(format!("{name}: {error}")))?;
     let cpu = cpu.and_then(|cpu| cpu.try_elapsed().ok()).unwrap_or_default();
     let suite = args.suite.name();
     let again = format!("sim scenario {name} --seed {} --suite {suite}", scenario.setup.seed);
     let report = ScenarioReport { scenario, run, suite, started, cpu, again };
+    let replayed = args.replay.as_deref().zip(trace);
+    if let Some((file, trace)) = &replayed {
+        replay::write(file, &report.scenario.title, &report.scenario.about, &report.again, trace)?;
+    }
     present(args, &report)?;
+    if args.open
+        && let Some((file, _)) = replayed
+    {
+        open(file)?;
+    }
     if report.outcome() == Outcome::Failed {
         complain(&report.failures());
     }
@@ -123,7 +149,9 @@ fn present(args: &ScenarioArgs, report: &ScenarioReport) -> Result<()> {
         print(report.rekeys_csv().trim_end());
         return Ok(());
     }
-    let written = folder.map_or_else(String::new, |folder| format!("\nWritten to {}", folder.display()));
+    let replay = args.replay.as_ref().map(|file| format!("\nReplay: {}", file.display()));
+    let written = folder.map(|folder| format!("\nWritten to {}", folder.display()));
+    let written = written.unwrap_or_default() + &replay.unwrap_or_default();
     args.output.print(|| report.json(), || report.table() + &written);
     Ok(())
 }

@@ -12,6 +12,7 @@
 //! | [`Action`] | what an operator, an application or bad luck does, at a time |
 //! | [`Network`] | loss, bursts, delay, duplication, reordering, corruption, partitions |
 //! | [`StepObserver`] | called after every step; the invariants are one |
+//! | [`trace`] | what a run was, to be played again |
 
 mod action;
 mod air;
@@ -40,6 +41,7 @@ pub mod master_key;
 pub mod radio;
 pub mod run;
 pub mod scenario;
+pub mod trace;
 
 pub use self::action::{Action, Forgery};
 pub use self::air::{Air, AirSetup, compute_cost, rekey_number};
@@ -48,7 +50,7 @@ pub use self::invariants::{Invariant, Invariants, Violation, bound};
 pub use self::master_key::{Generated, generate};
 pub use self::network::{Network, NodeSet, Partition};
 pub use self::node_id::NodeId;
-pub use self::observer::{NoObserver, StepObserver};
+pub use self::observer::{Hop, NoObserver, StepObserver};
 pub use self::shared::SharedRistretto255;
 #[doc(hidden)]
 pub use self::step::Sabotage;

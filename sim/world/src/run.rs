@@ -21,6 +21,7 @@ pub use self::pacing::Pacing;
 pub use self::phase::Phase;
 use crate::admission::Rules;
 use crate::suite::over;
+use crate::trace::{Trace, TraceRecorder};
 use crate::{AirSetup, LinkFaults, Setup, World, WorldError, WorldSuite};
 
 /// Validity of keys: longer than any run.
@@ -93,10 +94,27 @@ pub struct Progress {
 /// # Errors
 /// As for [`World::new`], and if the [`Pacing`] of its radio cannot be had.
 pub fn run(suite: WorldSuite, plan: &RunPlan, progress: &mut dyn FnMut(Progress)) -> Result<Run, WorldError> {
-    over!(suite, S => run_over::<S>(plan, progress))
+    over!(suite, S => run_over::<S>(plan, progress, false)).map(|(run, _)| run)
 }
 
-fn run_over<S: QuorumSuite>(plan: &RunPlan, progress: &mut dyn FnMut(Progress)) -> Result<Run, WorldError> {
+/// Runs a plan over a suite, and records it. If it fails, the trace goes until then.
+///
+/// # Errors
+/// As for [`run`].
+pub fn record(
+    suite: WorldSuite,
+    plan: &RunPlan,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(Run, Trace), WorldError> {
+    over!(suite, S => run_over::<S>(plan, progress, true))
+        .map(|(run, trace)| (run, trace.expect("a recorder was there")))
+}
+
+fn run_over<S: QuorumSuite>(
+    plan: &RunPlan,
+    progress: &mut dyn FnMut(Progress),
+    record: bool,
+) -> Result<(Run, Option<Trace>), WorldError> {
     let pace = Pacing::of(plan).map_err(WorldError::Radio)?;
     let members = plan.drones.saturating_add(plan.newcomers);
     let setup = Setup {
@@ -117,8 +135,10 @@ fn run_over<S: QuorumSuite>(plan: &RunPlan, progress: &mut dyn FnMut(Progress)) 
         parallel: true,
         // The count of an anonymous drone's answers outlives its machines.
         durable: plan.admission.is_some(),
+        hops: record,
         ..Setup::default()
     };
     let world = World::<S>::new(setup)?;
-    Ok(phases::Phases::new(world, plan.clone(), pace, progress).run())
+    let recorder = record.then(|| TraceRecorder::new(&world, None));
+    Ok(phases::Phases::new(world, plan.clone(), pace, progress, recorder).run())
 }

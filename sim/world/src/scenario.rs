@@ -64,6 +64,7 @@ pub use self::run::ScenarioRun;
 pub use self::shipped::{SHIPPED, shipped};
 use crate::radio::cycles::Arithmetic;
 use crate::radio::{Loss, Preset};
+use crate::trace::Places;
 use crate::{Action, AirSetup, Setup};
 
 /// A world with its faults and events.
@@ -81,6 +82,8 @@ pub struct Scenario {
     pub radio: RadioPlan,
     /// Actions, in order of time.
     pub script: Vec<(Duration, Action)>,
+    /// Where edges fly, if they do.
+    pub places: Option<Places>,
     /// Time at which the last fault is over.
     pub duration: Duration,
     /// Time after it within which the world must converge.

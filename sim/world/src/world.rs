@@ -38,7 +38,7 @@ use crate::event_queue::EventQueue;
 use crate::kgc_node::KgcNode;
 use crate::node_id::NodeIndex;
 use crate::step::Sabotage;
-use crate::{Action, Fleet, Network, NodeId};
+use crate::{Action, Fleet, Hop, Network, NodeId};
 use quiver_testbed::SimNode;
 
 /// Number of messages kept for the adversary to replay.
@@ -68,6 +68,8 @@ pub struct World<S: Suite> {
     headers: Headers,
     /// Sender, whether to the group, and the message.
     recorded: VecDeque<(NodeId, bool, Arc<[u8]>)>,
+    /// Hops that no observer was told of yet.
+    hops: Vec<Hop>,
     adversary: Adversary,
     /// KGCs that lie, and those whose operators have approved the second phase.
     lying: BTreeSet<KgcId>,

@@ -25,14 +25,33 @@ pub(super) enum Kind {
     Other,
 }
 
-/// The kind of an encoded message: the first field after the fingerprint.
-pub(super) fn kind(payload: &[u8]) -> Kind {
+/// The number of the first field after the fingerprint; 0 if there is none.
+fn field(payload: &[u8]) -> u32 {
     let tag = match payload.get(HEAD..) {
         Some([low, high, ..]) if low & 0x80 != 0 => u32::from(low & 0x7f) | u32::from(*high) << 7,
         Some([tag, ..]) => u32::from(*tag),
         _ => 0,
     };
-    match tag >> 3 {
+    tag >> 3
+}
+
+/// Index in [`PURPOSES`](crate::trace::PURPOSES) of what an encoded message is for.
+pub(crate) fn purpose(payload: &[u8]) -> u8 {
+    match field(payload) {
+        2..=5 | 32..=35 => 0,
+        7..=9 | 50..=53 => 1,
+        // Welcome, re-key, reply to a catch-up.
+        10 | 12 | 14 => 2,
+        // Acknowledgement, catch-up, spare points.
+        11 | 13 | 15 | 16 => 3,
+        19 | 30 | 31 => 4,
+        _ => 5,
+    }
+}
+
+/// The kind of an encoded message.
+pub(super) fn kind(payload: &[u8]) -> Kind {
+    match field(payload) {
         4 => Kind::EnrolRequest,
         5 => Kind::EnrolReply,
         8 => Kind::JoinChallenge,

@@ -13,7 +13,8 @@ use super::Percentiles;
 use super::admission::AnonymousMembers;
 use super::envelopes::OpenedEnvelopes;
 use crate::ibe_orders::CHANNEL;
-use crate::{NodeEvent, NodeId, Step, StepObserver, World};
+use crate::trace::TraceRecorder;
+use crate::{Action, Hop, NodeEvent, NodeId, Step, StepObserver, World};
 
 /// State of every edge at its last relevant step.
 #[derive(Clone, Copy, Debug, Default)]
@@ -51,11 +52,13 @@ pub(super) struct Arrivals {
     pub(super) openings: u32,
     /// Anonymous members.
     pub(super) anonymous: AnonymousMembers,
+    /// Records the run, if it is to be played again.
+    pub(super) recorder: Option<TraceRecorder>,
 }
 
 impl Arrivals {
-    pub(super) fn new(edges: u32) -> Self {
-        Self { edges: vec![Place::default(); edges as usize], ..Self::default() }
+    pub(super) fn new(edges: u32, recorder: Option<TraceRecorder>) -> Self {
+        Self { edges: vec![Place::default(); edges as usize], recorder, ..Self::default() }
     }
 
     /// Percentiles of the time after `start` in which these edges arrived.
@@ -149,6 +152,9 @@ impl Arrivals {
 
 impl<S: Suite> StepObserver<S> for Arrivals {
     fn on_step(&mut self, world: &World<S>, step: &Step) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.on_step(world, step);
+        }
         self.anonymous.sightings.note(world, step);
         for event in step.events() {
             match (step.node, event) {
@@ -160,6 +166,18 @@ impl<S: Suite> StepObserver<S> for Arrivals {
                 (_, NodeEvent::Leader(event)) => self.leader(event),
                 _ => {}
             }
+        }
+    }
+
+    fn on_action(&mut self, world: &World<S>, at: Duration, action: &Action) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.on_action(world, at, action);
+        }
+    }
+
+    fn on_hop(&mut self, hop: &Hop) {
+        if let Some(recorder) = &mut self.recorder {
+            StepObserver::<S>::on_hop(recorder, hop);
         }
     }
 }

@@ -13,6 +13,7 @@ use rayon::prelude::*;
 
 use super::{Arrivals, Operation, Pacing, Phase, Progress, RadioCost, Run, RunPlan, Violation};
 use crate::rng_stream::{self, RngStream, below};
+use crate::trace::{Trace, TraceRecorder};
 use crate::{Action, Invariant, NodeId, World};
 
 /// Edges that are switched on at once while enrolling, and how often: the KGC and the drones then work side
@@ -61,9 +62,10 @@ impl<'a, S: Suite> Phases<'a, S> {
         plan: RunPlan,
         pace: Pacing,
         progress: &'a mut dyn FnMut(Progress),
+        recorder: Option<TraceRecorder>,
     ) -> Self {
         Self {
-            arrivals: Arrivals::new(world.edge_count()),
+            arrivals: Arrivals::new(world.edge_count(), recorder),
             rng: rng_stream::generator(plan.seed, RngStream::Planner),
             world,
             plan,
@@ -78,7 +80,7 @@ impl<'a, S: Suite> Phases<'a, S> {
     }
 
     /// Takes the phases in order; if drones got stuck in one, those after it make no sense.
-    pub(super) fn run(mut self) -> Run {
+    pub(super) fn run(mut self) -> (Run, Option<Trace>) {
         let in_the_field: [fn(&mut Self) -> bool; 12] = [
             Self::enrol,
             Self::form,
@@ -117,13 +119,21 @@ impl<'a, S: Suite> Phases<'a, S> {
             let detail = format!("{} messages of honest nodes were blamed", self.arrivals.blamed);
             self.violate(Invariant::NoFalseBlame, &"all phases", detail);
         }
-        Run {
+        let trace = self.arrivals.recorder.take().map(|mut recorder| {
+            for operation in &self.operations {
+                recorder.phase(&operation.name(), operation.began, operation.took);
+            }
+            let failures: Vec<_> = self.violations.iter().map(|it| (None, None, it.to_string())).collect();
+            recorder.finish(self.world.time(), &failures)
+        });
+        let run = Run {
             operations: self.operations,
             violations: self.violations,
             checks: self.checks,
             epoch: self.arrivals.newest,
             steps: self.world.steps(),
-        }
+        };
+        (run, trace)
     }
 
     pub(super) fn mark(&self) -> Mark {

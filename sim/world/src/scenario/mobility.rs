@@ -11,6 +11,7 @@ use super::error::SourceText;
 use super::format::Mobility;
 use super::names::Census;
 use super::settings::time;
+use crate::trace::{Place, Places};
 use crate::{Action, LinkFaults, NodeId};
 
 /// The random waypoint model (Johnson and Maltz, *Dynamic source routing in ad hoc wireless networks*, 1996)
@@ -22,7 +23,7 @@ pub(super) fn plan(
     census: Census,
     duration: Duration,
     rng: &mut impl RngCore,
-) -> Result<Vec<(Duration, Action)>, ScenarioError> {
+) -> Result<(Vec<(Duration, Action)>, Places), ScenarioError> {
     let mobility = table.get_ref();
     let from = time(source, &mobility.from, Duration::ZERO..=duration)?;
     let until = time(source, &mobility.until, from..=duration)?;
@@ -41,23 +42,35 @@ pub(super) fn plan(
         stride: positive(&mobility.metres_per_second)? * step.as_secs_f64(),
     };
     let mut actions = Vec::new();
+    let mut places = Places::new(air.side / 2.0, Some(air.range), census.edges);
     for edge in census.edges(source, &mobility.edges)? {
         let mut drone = Drone { at: air.point(rng), to: air.point(rng), heard: true };
         let mut now = from;
+        places.stand(edge, place(now, drone.at));
         while now < until {
             let heard = air.reaches(drone.at);
             if heard != drone.heard {
                 actions.push((now, links(edge, heard)));
                 drone.heard = heard;
             }
-            drone.fly(&air, rng);
+            let before = place(now, drone.at);
             now += step;
+            if drone.fly(&air, rng) {
+                // Its last step is shorter than the others.
+                places.stand(edge, before);
+                places.stand(edge, place(now, drone.at));
+            }
         }
+        places.stand(edge, place(now, drone.at));
         if !drone.heard {
             actions.push((until, links(edge, true)));
         }
     }
-    Ok(actions)
+    Ok((actions, places))
+}
+
+fn place(at: Duration, (x, y): Point) -> Place {
+    Place { at, x, y }
 }
 
 fn links(edge: u32, heard: bool) -> Action {
@@ -93,15 +106,17 @@ struct Drone {
 }
 
 impl Drone {
-    /// One step towards the next point; a step that reaches it ends there.
-    fn fly(&mut self, air: &Air, rng: &mut impl RngCore) {
+    /// One step towards the next point; a step that reaches it ends there. Returns whether it did.
+    fn fly(&mut self, air: &Air, rng: &mut impl RngCore) -> bool {
         let (dx, dy) = (self.to.0 - self.at.0, self.to.1 - self.at.1);
         let distance = (dx * dx + dy * dy).sqrt();
-        if distance <= air.stride {
+        let arrives = distance <= air.stride;
+        if arrives {
             (self.at, self.to) = (self.to, air.point(rng));
         } else {
             let part = air.stride / distance;
             self.at = (self.at.0 + dx * part, self.at.1 + dy * part);
         }
+        arrives
     }
 }

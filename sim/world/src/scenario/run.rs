@@ -12,9 +12,10 @@ use super::{Scenario, Tally};
 use crate::drone_node::culprit;
 use crate::radio::Ledger;
 use crate::suite::over;
+use crate::trace::{Trace, TraceRecorder};
 use crate::{
-    Action, Effect, Invariants, NodeEvent, NodeId, Step, StepObserver, Violation, World, WorldError,
-    WorldSuite,
+    Action, Effect, Hop, Invariants, NodeEvent, NodeId, Setup, Step, StepObserver, Violation, World,
+    WorldError, WorldSuite,
 };
 
 /// Interval between checks of convergence.
@@ -54,6 +55,12 @@ impl ScenarioRun {
     pub fn passed(&self) -> bool {
         self.violations.is_empty() && self.unmet.is_empty()
     }
+
+    /// What did not hold, with its time and its node, where it has one.
+    fn failures(&self) -> Vec<(Option<Duration>, Option<NodeId>, String)> {
+        let violations = self.violations.iter().map(|it| (Some(it.at), it.node, it.to_string()));
+        violations.chain(self.unmet.iter().map(|unmet| (None, None, unmet.clone()))).collect()
+    }
 }
 
 impl Scenario {
@@ -62,11 +69,20 @@ impl Scenario {
     /// # Errors
     /// If the world cannot be; a scenario that was read from a file can.
     pub fn run(&self, suite: WorldSuite) -> Result<ScenarioRun, WorldError> {
-        over!(suite, S => self.run_over::<S>())
+        over!(suite, S => self.run_over::<S>(false)).map(|(run, _)| run)
     }
 
-    fn run_over<S: QuorumSuite>(&self) -> Result<ScenarioRun, WorldError> {
-        let mut world = World::<S>::new(self.setup.clone())?;
+    /// Runs the scenario, and records it. If it fails, the trace goes until then.
+    ///
+    /// # Errors
+    /// As for [`run`](Self::run).
+    pub fn record(&self, suite: WorldSuite) -> Result<(ScenarioRun, Trace), WorldError> {
+        over!(suite, S => self.run_over::<S>(true))
+            .map(|(run, trace)| (run, trace.expect("a recorder was there")))
+    }
+
+    fn run_over<S: QuorumSuite>(&self, record: bool) -> Result<(ScenarioRun, Option<Trace>), WorldError> {
+        let mut world = World::<S>::new(Setup { hops: record, ..self.setup.clone() })?;
         for (at, action) in &self.script {
             world.schedule(*at, action.clone());
         }
@@ -75,9 +91,13 @@ impl Scenario {
             invariants: Invariants::new(&world, true),
             tally: Tally::default(),
             epochs: Vec::new(),
+            recorder: record.then(|| TraceRecorder::new(&world, self.places.clone())),
         };
         let settled = self.run_to_convergence(&mut world, &mut counter);
-        Ok(self.evaluate(&world, counter, settled))
+        let recorder = counter.recorder.take();
+        let run = self.evaluate(&world, counter, settled);
+        let trace = recorder.map(|recorder| recorder.finish(run.lived, &run.failures()));
+        Ok((run, trace))
     }
 
     fn run_to_convergence<S: Suite>(&self, world: &mut World<S>, counter: &mut Counter<S>) -> Duration {
@@ -94,7 +114,7 @@ impl Scenario {
     }
 
     fn evaluate<S: Suite>(&self, world: &World<S>, counter: Counter<S>, settled: Duration) -> ScenarioRun {
-        let Counter { invariants, mut tally, epochs } = counter;
+        let Counter { invariants, mut tally, epochs, .. } = counter;
         tally.members = holders(world);
         tally.lost = world.traffic().lost;
         tally.enrolled = u32::try_from(invariants.enrolled()).unwrap_or(u32::MAX);
@@ -138,11 +158,15 @@ struct Counter<S: Suite> {
     invariants: Invariants<S>,
     tally: Tally,
     epochs: Vec<(Duration, Epoch)>,
+    recorder: Option<TraceRecorder>,
 }
 
 impl<S: Suite> StepObserver<S> for Counter<S> {
     fn on_step(&mut self, world: &World<S>, step: &Step) {
         self.invariants.on_step(world, step);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.on_step(world, step);
+        }
         for effect in &step.effects {
             match effect {
                 Effect::Died => self.tally.crashes += 1,
@@ -160,6 +184,15 @@ impl<S: Suite> StepObserver<S> for Counter<S> {
 
     fn on_action(&mut self, world: &World<S>, at: Duration, action: &Action) {
         self.invariants.on_action(world, at, action);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.on_action(world, at, action);
+        }
+    }
+
+    fn on_hop(&mut self, hop: &Hop) {
+        if let Some(recorder) = &mut self.recorder {
+            StepObserver::<S>::on_hop(recorder, hop);
+        }
     }
 
     fn stops(&self) -> bool {

@@ -47,9 +47,11 @@ pub(super) fn read(source: &SourceText<'_>, raw: &format::File, reading: Reading
         let planned = churn::plan(source, table, census, duration, &mut rng)?;
         scripter.extend(table.span(), planned)?;
     }
+    let mut places = None;
     if let Some(table) = &raw.mobility {
-        let planned = mobility::plan(source, table, census, duration, &mut rng)?;
+        let (planned, flown) = mobility::plan(source, table, census, duration, &mut rng)?;
         scripter.extend(table.span(), planned)?;
+        places = Some(flown);
     }
     let mut script = scripter.actions;
     script.sort_by_key(|(at, _)| *at);
@@ -85,6 +87,7 @@ pub(super) fn read(source: &SourceText<'_>, raw: &format::File, reading: Reading
         setup,
         radio,
         script,
+        places,
         duration,
         settle,
         expect: settings::expectations(source, &raw.expect, census)?,

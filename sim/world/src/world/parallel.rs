@@ -70,6 +70,7 @@ impl<S: Suite> World<S> {
         if let Some(step) = self.step_leader(ordinal, Stimulus::Command(command), "do as told") {
             self.apply_effects(&step);
             observer.on_step(self, &step);
+            self.report_hops(observer);
         }
     }
 
@@ -93,5 +94,6 @@ impl<S: Suite> World<S> {
             self.apply_effects(step);
             observer.on_step(self, step);
         }
+        self.report_hops(observer);
     }
 }

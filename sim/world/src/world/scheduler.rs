@@ -65,6 +65,7 @@ impl<S: Suite> World<S> {
             self.apply_effects(step);
             observer.on_step(self, step);
         }
+        self.report_hops(observer);
     }
 
     /// One input of one node.
@@ -77,6 +78,7 @@ impl<S: Suite> World<S> {
         if let Some(step) = self.step_due(node, queued.event.event) {
             self.apply_effects(&step);
             observer.on_step(self, &step);
+            self.report_hops(observer);
         }
     }
 
@@ -126,6 +128,7 @@ impl<S: Suite> World<S> {
         for step in &steps {
             observer.on_step(self, step);
         }
+        self.report_hops(observer);
     }
 
     /// Lets every node work off its agenda, on all cores. The steps come back by node, then by time.

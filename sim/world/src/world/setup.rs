@@ -66,6 +66,8 @@ pub struct Setup {
     pub durable: bool,
     /// Whether to keep messages for the adversary to repeat.
     pub recording: bool,
+    /// Whether to tell observers of every [`Hop`](crate::Hop).
+    pub hops: bool,
     /// Whether drivers break their rules.
     #[doc(hidden)]
     pub sabotage: Sabotage,
@@ -94,6 +96,7 @@ impl Default for Setup {
             parallel: false,
             durable: true,
             recording: false,
+            hops: false,
             sabotage: Sabotage::None,
         }
     }
@@ -200,6 +203,7 @@ impl<S: Suite> World<S> {
             edges: (0..edges).map(edge).collect(),
             headers: Headers::default(),
             recorded: VecDeque::new(),
+            hops: Vec::new(),
             adversary: Adversary::default(),
             lying: BTreeSet::new(),
             approved: BTreeSet::new(),

@@ -17,7 +17,7 @@ use crate::kgc_node::KgcNodeCommand;
 use crate::node_id::NodeIndex;
 use crate::record::Record;
 use crate::step::{Sabotage, StepEffects};
-use crate::{Cause, Effect, NodeEvent, NodeId, Setup, Step};
+use crate::{Cause, Effect, Hop, NodeEvent, NodeId, Setup, Step, StepObserver};
 
 /// Options of a step.
 #[derive(Clone, Copy, Debug)]
@@ -307,16 +307,18 @@ impl<S: Suite> World<S> {
             if to == from || to == hub || self.links.connection(hub, to).is_none() {
                 continue;
             }
-            match (&flight, &mut self.air) {
+            let arrives = match (&flight, &mut self.air) {
                 (Some(flight), Some(air)) if Air::joins(hub, to) => {
                     if air.reaches(flight, to) {
-                        self.carry(at.saturating_add(nanos(flight.after)), (from, hub), to, payload, true);
+                        self.carry(at.saturating_add(nanos(flight.after)), (from, hub), to, payload, true)
                     } else {
                         self.network.lose(payload);
+                        None
                     }
                 }
                 _ => self.carry(at, (from, hub), to, payload, true),
-            }
+            };
+            self.note_hop((hub, to), (at, arrives), payload);
         }
     }
 
@@ -330,21 +332,38 @@ impl<S: Suite> World<S> {
         payload: &Arc<[u8]>,
         by_group: bool,
     ) -> Option<u64> {
+        let sent = at;
         let mut at = at;
         if let Some(air) = self.air.as_mut().filter(|_| Air::joins(from, to)) {
             match air.unicast(Duration::from_nanos(at), from, to, payload) {
                 Some(after) => at = at.saturating_add(nanos(after)),
                 None => {
                     self.network.lose(payload);
+                    self.note_hop((from, to), (sent, None), payload);
                     return None;
                 }
             }
         }
-        self.carry(at, (from, from), to, payload, by_group);
+        let arrives = self.carry(at, (from, from), to, payload, by_group);
+        self.note_hop((from, to), (sent, arrives), payload);
         Some(at)
     }
 
-    /// Hands a message to the network; `via` is whom the receiver has it from.
+    /// Keeps a hop for the observers.
+    fn note_hop(&mut self, (from, to): (NodeId, NodeId), times: (u64, Option<u64>), payload: &Arc<[u8]>) {
+        if self.setup.hops {
+            let (sent, arrives) = (Duration::from_nanos(times.0), times.1.map(Duration::from_nanos));
+            self.hops.push(Hop { from, to, sent, arrives, payload: Arc::clone(payload) });
+        }
+    }
+
+    /// Tells an observer of the hops since it was last told of some.
+    pub(super) fn report_hops(&mut self, observer: &mut dyn StepObserver<S>) {
+        self.hops.drain(..).for_each(|hop| observer.on_hop(&hop));
+    }
+
+    /// Hands a message to the network; `via` is whom the receiver has it from. Gives when it arrives first,
+    /// unless it is lost.
     fn carry(
         &mut self,
         at: u64,
@@ -352,8 +371,9 @@ impl<S: Suite> World<S> {
         to: NodeId,
         payload: &Arc<[u8]>,
         by_group: bool,
-    ) {
-        let Some(connection) = self.links.connection(via, to) else { return };
+    ) -> Option<u64> {
+        let connection = self.links.connection(via, to)?;
+        let mut first = None;
         let mut last = self.last_between(via, to).map(|last| *last);
         let (hub, number) = (self.number(via), self.number(to));
         let queue = &mut self.queue;
@@ -364,11 +384,13 @@ impl<S: Suite> World<S> {
                 arrives = arrives.max(*last);
                 *last = arrives;
             }
+            first = Some(first.map_or(arrives, |first: u64| first.min(arrives)));
             queue.push(arrives, number, due);
         });
         if let (Some(kept), Some(last)) = (self.last_between(via, to), last) {
             *kept = last;
         }
+        first
     }
 
     /// Whether something that is due can still happen: a message dies with its connection.

@@ -1,0 +1,184 @@
+//! Traces: what every node of a world held and when, who led, what failed, which messages flew.
+//!
+//! A [`TraceRecorder`] is a [`StepObserver`](crate::StepObserver); what it gives, a [`Trace`], is serialised
+//! into the page that plays it. Times are microseconds since the world began, rounded up: what happened until
+//! a whole microsecond is what is recorded until then. Nodes are numbers: the KGCs, then the leaders, then
+//! the edges.
+//!
+//! | what | as |
+//! |---|---|
+//! | a node's power, key, links, capture, story | [`facts`](Trace::facts): `[since the fact before, node, what, argument]` |
+//! | a message over one link | [`hops`](Trace::hops): `[since the hop before, from, to, purpose, time under way or -1 if lost]` |
+//! | epochs, faults, what operators and the adversary do | [`events`](Trace::events) |
+//! | where drones are | [`places`](Trace::places) |
+//!
+//! A drone is *current* while it holds the newest epoch that any leader made, *behind* while it holds an
+//! older one, and *out* while it holds none.
+
+mod recorder;
+mod wording;
+
+use std::time::Duration;
+
+use quiver_ainq::Epoch;
+use serde::{Serialize, Serializer};
+
+pub use self::recorder::TraceRecorder;
+
+/// What messages are for; a hop names one by its index.
+pub const PURPOSES: [&str; 6] = ["enrolment", "joining", "keys", "acknowledgements", "messages", "other"];
+
+/// What a fact says of its node. The numbers are those of the serialised form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum What {
+    /// It is switched on.
+    On = 0,
+    /// It is off.
+    Off = 1,
+    /// A drone holds the key of an epoch (index in [`Trace::epochs`]), or none (-1).
+    Holds = 2,
+    /// A leader is in office since this epoch of its own, or leads no more (-1).
+    Leads = 3,
+    /// The adversary has a copy of its state.
+    Captured = 4,
+    /// No leader and it hear each other (1), or one does again (0).
+    CutOff = 5,
+    /// Something befell it: index in [`Trace::texts`].
+    Story = 6,
+}
+
+/// A fact: microseconds since the one before, node, [`What`], argument.
+pub type Fact = (u64, u32, u8, i64);
+
+/// A hop: microseconds since the one before, from, to, index in [`PURPOSES`], microseconds under way (-1:
+/// lost).
+pub type HopRow = (u64, u32, u32, u8, i64);
+
+/// Kind of an event on the time line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EventKind {
+    /// A part of a run.
+    Phase,
+    /// A leader made an epoch.
+    Epoch,
+    /// Who leads changed.
+    Leader,
+    /// Something fails.
+    Fault,
+    /// The adversary does something.
+    Adversary,
+    /// An operator or an application does something.
+    Command,
+    /// An invariant did not hold.
+    Violation,
+}
+
+/// An event on the time line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TraceEvent {
+    /// When it began.
+    pub at: u64,
+    /// When what it began is over, if it lasts and ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<u64>,
+    /// Its kind.
+    pub kind: EventKind,
+    /// The node, if it is about one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<u32>,
+    /// In words.
+    pub text: String,
+    /// How many of the kind came one after the other.
+    pub times: u32,
+}
+
+/// A place of a drone at a time: metres to the east and north of the middle.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Place {
+    /// Time since the world began.
+    pub at: Duration,
+    /// To the east.
+    pub x: f64,
+    /// To the north.
+    pub y: f64,
+}
+
+impl Serialize for Place {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let decimetres = |metres: f64| (metres * 10.0).round() / 10.0;
+        (micros(self.at), decimetres(self.x), decimetres(self.y)).serialize(serializer)
+    }
+}
+
+/// Where drones are. Between two places they fly straight.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Places {
+    /// The square they are in reaches so many metres from its middle.
+    reach: f64,
+    /// Leaders, in the middle, hear so many metres far.
+    range: Option<f64>,
+    /// Whether a policy admits who is there, from north-west to south-east, as rows of `0` and `1`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    admitted: Vec<String>,
+    /// By drone, in order of time.
+    paths: Vec<Vec<Place>>,
+}
+
+impl Places {
+    /// No place of so many drones.
+    pub(crate) fn new(reach: f64, range: Option<f64>, edges: u32) -> Self {
+        Self { reach, range, admitted: Vec::new(), paths: vec![Vec::new(); edges as usize] }
+    }
+
+    /// A drone is there.
+    pub(crate) fn stand(&mut self, edge: u32, place: Place) {
+        if let Some(path) = self.paths.get_mut(edge as usize) {
+            path.push(place);
+        }
+    }
+}
+
+/// A run, to be played again.
+#[derive(Clone, Debug, Serialize)]
+pub struct Trace {
+    /// Number of KGCs.
+    pub kgcs: u16,
+    /// Number of leaders.
+    pub leaders: u16,
+    /// Number of edges.
+    pub edges: u32,
+    /// End of the trace.
+    pub end: u64,
+    /// The epochs: round, ordinal of the leader, counter.
+    #[serde(serialize_with = "numbers")]
+    pub epochs: Vec<Epoch>,
+    /// Names of purposes: [`PURPOSES`].
+    pub purposes: [&'static str; 6],
+    /// Texts of stories.
+    pub texts: Vec<String>,
+    /// Facts, in order of time.
+    pub facts: Vec<Fact>,
+    /// Hops, in order of their sending.
+    pub hops: Vec<HopRow>,
+    /// Hops that are not listed: the second in which they were sent, and how many for each purpose.
+    pub counted: Vec<(u64, [u32; 6])>,
+    /// Events of the time line, in order of time.
+    pub events: Vec<TraceEvent>,
+    /// Where drones are; `None` if they have no place.
+    pub places: Option<Places>,
+    /// What did not hold, in words.
+    pub failures: Vec<String>,
+    /// What is left out because it was too much, in words.
+    pub left_out: Vec<String>,
+}
+
+fn numbers<S: Serializer>(epochs: &[Epoch], out: S) -> Result<S::Ok, S::Error> {
+    out.collect_seq(epochs.iter().map(|epoch| (epoch.round(), epoch.ordinal(), epoch.counter)))
+}
+
+/// Microseconds, rounded up.
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos().div_ceil(1000)).unwrap_or(u64::MAX)
+}

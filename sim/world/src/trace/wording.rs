@@ -1,0 +1,181 @@
+//! Words for what a trace has: events of nodes, actions, how long faults last.
+
+use quiver_admission::{AnonymousEvent, Ending};
+use quiver_ainq::{Epoch, Kind};
+use quiver_enrolment::KgcEvent;
+use quiver_group::{EdgeEvent, LeaderEvent};
+
+use super::EventKind;
+use crate::{Action, NodeEvent, NodeId};
+
+/// What an event says of its node, without its name; `None` of what is no part of a story.
+pub(super) fn told(event: &NodeEvent) -> Option<String> {
+    Some(match event {
+        NodeEvent::Edge(event) => edge(event)?,
+        NodeEvent::Leader(event) => leader(event)?,
+        NodeEvent::Kgc(event) => kgc(event)?,
+        NodeEvent::Denied { why, .. } => format!("does not admit a drone: {why}"),
+        NodeEvent::Anonymous(AnonymousEvent::Admitted { .. }) => "is admitted anonymously".into(),
+        NodeEvent::Anonymous(AnonymousEvent::Ended(why)) => match why {
+            Ending::Denied(error) => format!("is not admitted: {error}"),
+            Ending::PeriodOver => "is out: the period of its credential is over".into(),
+            Ending::Dropped => "is out: the leader knows it no more".into(),
+            Ending::Evicted => "is evicted".into(),
+            _ => "is out, as it asked".into(),
+        },
+        NodeEvent::Opened(_) => "opens the order that waited for its condition".into(),
+        NodeEvent::Anonymous(AnonymousEvent::Edge(_))
+        | NodeEvent::Envelope(_)
+        | NodeEvent::Release(_)
+        | NodeEvent::Collector(_) => return None,
+    })
+}
+
+fn edge(event: &EdgeEvent) -> Option<String> {
+    Some(match event {
+        EdgeEvent::Enrolled { .. } => "is enrolled".into(),
+        EdgeEvent::SendFailed(why) => format!("cannot send: {why}"),
+        EdgeEvent::Left => "is out, as it asked".into(),
+        EdgeEvent::Evicted => "is evicted".into(),
+        EdgeEvent::Refused(reason) => format!("is refused: {reason}"),
+        EdgeEvent::EnrolmentTrouble(trouble) => trouble.to_string(),
+        EdgeEvent::RevocationsStale => "does not join under a stale revocation list".into(),
+        EdgeEvent::MembershipDropped { error } => format!("drops its membership: {error}"),
+        EdgeEvent::Equivocation { leader, epoch } => {
+            format!("refuses {leader}, which signed epoch {epoch} twice")
+        }
+        EdgeEvent::Blamed { offence, .. } => format!("blames a peer: {offence}"),
+        EdgeEvent::KeyActivated { .. } | EdgeEvent::Message { .. } | EdgeEvent::RevocationList { .. } => {
+            return None;
+        }
+    })
+}
+
+fn leader(event: &LeaderEvent) -> Option<String> {
+    Some(match event {
+        LeaderEvent::Enrolled { .. } => "is enrolled".into(),
+        LeaderEvent::Delivered { epoch, members } => {
+            format!("knows that all {members} members have epoch {epoch}")
+        }
+        LeaderEvent::Removed { name, evicted: true, .. } => format!("evicts {name}"),
+        LeaderEvent::Removed { name, .. } => format!("lets {name} leave"),
+        LeaderEvent::Barred(name) => format!("evicts {name}, which was away"),
+        LeaderEvent::EnrolmentRefused(reason) => format!("is refused: {reason}"),
+        LeaderEvent::EnrolmentTrouble(trouble) => trouble.to_string(),
+        LeaderEvent::SecondKey { name, .. } => format!("refuses a second key of {name}"),
+        LeaderEvent::RekeyFailed(error) => format!("cannot make an epoch: {error}"),
+        LeaderEvent::SteppedDown { .. } => "leads no more".into(),
+        LeaderEvent::StandingBy { leader, epoch, members } => {
+            format!("stands by for {leader}, with {members} members of epoch {epoch}")
+        }
+        LeaderEvent::TookOver { .. } => "takes over".into(),
+        LeaderEvent::Equivocation { leader, epoch } => {
+            format!("refuses {leader}, which signed epoch {epoch} twice")
+        }
+        LeaderEvent::OwnHeader { .. } => "sees a copy of itself, and opens the next term".into(),
+        LeaderEvent::Blamed { offence, .. } => format!("blames a peer: {offence}"),
+        _ => return None,
+    })
+}
+
+fn kgc(event: &KgcEvent) -> Option<String> {
+    Some(match event {
+        KgcEvent::Issued { name, .. } => format!("issues the key of {name}"),
+        KgcEvent::Contributed { name, .. } => format!("does its part of the key of {name}"),
+        KgcEvent::Refused { reason, .. } => format!("refuses a request: {reason}"),
+        KgcEvent::RevocationListSigned { number } => format!("signs revocation list {number}"),
+        _ => return None,
+    })
+}
+
+/// A new epoch: who makes it, how many members it has, and how many of them are new or gone.
+pub(super) fn epoch(
+    leader: NodeId,
+    epoch: Epoch,
+    kind: Kind,
+    (members, added, removed): (usize, usize, usize),
+) -> String {
+    let makes = if kind == Kind::Open { "opens a term with" } else { "makes" };
+    let mut text = format!("{leader} {makes} epoch {epoch}, {members} members");
+    for (count, what) in [(added, "added"), (removed, "removed")] {
+        if count > 0 && kind != Kind::Open {
+            text += &format!(", {count} {what}");
+        }
+    }
+    text
+}
+
+/// The node that an action is about, if it is one.
+pub(super) fn subject(action: &Action) -> Option<NodeId> {
+    Some(match action {
+        Action::Start(node)
+        | Action::Stop(node)
+        | Action::Crash { node, .. }
+        | Action::Talk { node, .. }
+        | Action::LinksOf(node, _)
+        | Action::Skew { node, .. }
+        | Action::Disk(node, _)
+        | Action::Replay { to: node, .. } => *node,
+        Action::Join(edge)
+        | Action::Leave(edge)
+        | Action::Evict(edge)
+        | Action::Revoke(edge)
+        | Action::Certify { edge, .. }
+        | Action::Decertify(edge)
+        | Action::Capture(edge)
+        | Action::Usurp { edge, .. }
+        | Action::Forge { by: edge, .. } => NodeId::Edge(*edge),
+        Action::Seize(kgc) | Action::Lie { kgc, .. } | Action::Approve(kgc) => NodeId::Kgc(*kgc),
+        Action::Rekey
+        | Action::Links(_)
+        | Action::Radio(_)
+        | Action::Part(_)
+        | Action::Heal
+        | Action::Calm
+        | Action::Order(_)
+        | Action::DoubleTerm { .. } => return None,
+    })
+}
+
+/// The kind of an action's event.
+pub(super) fn kind(action: &Action) -> EventKind {
+    match action {
+        Action::Stop(_)
+        | Action::Crash { .. }
+        | Action::Links(_)
+        | Action::LinksOf(..)
+        | Action::Part(_)
+        | Action::Skew { .. }
+        | Action::Disk(..) => EventKind::Fault,
+        Action::Capture(_)
+        | Action::Seize(_)
+        | Action::Lie { .. }
+        | Action::Replay { .. }
+        | Action::Usurp { .. }
+        | Action::Forge { .. }
+        | Action::DoubleTerm { .. } => EventKind::Adversary,
+        _ => EventKind::Command,
+    }
+}
+
+/// A fault that lasts: its name, and the node that has it.
+pub(super) type Lasting = (&'static str, Option<NodeId>);
+
+/// The lasting faults that an action ends, and the one that it begins.
+pub(super) fn lasting(action: &Action) -> (Vec<Lasting>, Option<Lasting>) {
+    let ends_and_begins = |key: Lasting, begins: bool| (vec![key], begins.then_some(key));
+    match action {
+        Action::Start(node) => ends_and_begins(("power", Some(*node)), false),
+        Action::Stop(node) | Action::Crash { node, .. } => (Vec::new(), Some(("power", Some(*node)))),
+        Action::Links(_) => ends_and_begins(("links", None), true),
+        Action::LinksOf(node, faults) => ends_and_begins(("links", Some(*node)), faults.is_some()),
+        Action::Part(_) => (Vec::new(), Some(("partition", None))),
+        Action::Heal => ends_and_begins(("partition", None), false),
+        Action::Skew { node, seconds } => ends_and_begins(("clock", Some(*node)), *seconds != 0),
+        Action::Disk(node, state) => {
+            ends_and_begins(("disk", Some(*node)), *state != crate::DiskState::Sound)
+        }
+        Action::Lie { kgc, lies } => ends_and_begins(("lies", Some(NodeId::Kgc(*kgc))), *lies),
+        _ => (Vec::new(), None),
+    }
+}
