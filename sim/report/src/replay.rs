@@ -12,12 +12,17 @@ const PLAYER: &str = include_str!("replay/player.js");
 
 /// States of a drone, as the player names them, with what they mean.
 const STATES: [(&str, &str, &str); 5] = [
-    ("current", "current", "holds the newest key"),
-    ("behind", "behind", "holds an older key"),
-    ("out", "out", "holds no key"),
-    ("captured", "captured", "the adversary has a copy of it; filled while it holds the newest key"),
-    ("down", "off", "crashed or switched off"),
+    ("current", "current", "has the newest key"),
+    ("behind", "behind", "has an older key"),
+    ("out", "out", "has no key"),
+    ("captured", "captured", "adversary has a copy"),
+    ("down", "off", "is not running"),
 ];
+
+/// Icons of the buttons: paths in a square of 16.
+const BACK: &str = "M3 2h2v12H3zM14 2v12L6 8z";
+const PLAY: &str = "M4 2l10 6-10 6z";
+const NEXT: &str = "M2 2l8 6-8 6zM11 2h2v12h-2z";
 
 /// A run to be played again.
 #[derive(Clone, Debug)]
@@ -95,11 +100,16 @@ impl Replay {
                 kbd { "Space" } " plays and pauses, " kbd { "←" } " " kbd { "→" } " go to the event before and after, "
                 kbd { "↑" } " " kbd { "↓" } " change the speed, " kbd { "Home" } " " kbd { "End" } " go to either end. "
                 "Click on a drone for its story. A message is drawn for four tenths of a second at least, however "
-                "short it was under way."
+                "short it was under way. A captured drone is filled while it has the newest key; a broken ring is around one "
+                "that hears no leader."
             }
             p { "Made by " code { (self.command) } ". One seed gives one page." }
         }
     }
+}
+
+fn icon(path: &str) -> Markup {
+    html! { svg viewBox="0 0 16 16" width="15" height="15" aria-hidden="true" { path d=(path) fill="currentColor" {} } }
 }
 
 fn player() -> Markup {
@@ -115,7 +125,7 @@ fn player() -> Markup {
             h2 { "Drones" }
             ul #states {
                 @for (state, name, meaning) in STATES {
-                    li title=(meaning) {
+                    li {
                         canvas data-state=(state) width="20" height="20" aria-hidden="true" {}
                         span.name { (name) } span.meaning { (meaning) } b #{ "count-" (state) } { "0" }
                     }
@@ -131,9 +141,9 @@ fn player() -> Markup {
             canvas #line aria-hidden="true" {}
             input #seek type="range" min="0" max="1000" value="0" step="any" aria-label="Time";
             div.controls {
-                button #back type="button" aria-label="To the event before" { "⏮" }
-                button #play type="button" aria-label="Play" { "▶" }
-                button #next type="button" aria-label="To the next event" { "⏭" }
+                button #back type="button" aria-label="To the event before" { (icon(BACK)) }
+                button #play type="button" aria-label="Play" { (icon(PLAY)) }
+                button #next type="button" aria-label="To the next event" { (icon(NEXT)) }
                 label { "Speed " select #speed {} }
                 output #now {}
             }

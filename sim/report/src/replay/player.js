@@ -9,6 +9,7 @@
   const WHAT = { on: 0, off: 1, holds: 2, leads: 3, captured: 4, cut: 5, story: 6 };
   const SPEEDS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
   const [SHORTEST, MOST_DRAWN, FRAMES] = [400_000, 3000, 5000];
+  const [PLAY, PAUSE] = ['M4 2l10 6-10 6z', 'M3 2h4v12H3zM9 2h4v12H9z'];
   const at = id => document.getElementById(id);
 
   // The state of every node at a time, from the facts until then.
@@ -187,6 +188,7 @@
     // Moves drones to where they are at a time.
     move(time) {
       if (!this.places) return;
+      const here = new Map();
       this.places.paths.forEach((path, edge) => {
         if (!path.length) return;
         let [low, high] = [0, path.length];
@@ -197,7 +199,11 @@
         const [before, after] = [path[Math.max(low - 1, 0)], path[Math.min(low, path.length - 1)]];
         const part = after[0] > before[0] && time > before[0] ? (time - before[0]) / (after[0] - before[0]) : 0;
         const [x, y] = [1, 2].map(axis => before[axis] + (after[axis] - before[axis]) * part);
-        this.put(this.model.hubs + edge, this.middle[0] + x * this.scale, this.middle[1] - y * this.scale);
+        // Drones in one place are drawn around it.
+        const index = here.get(`${x},${y}`) ?? 0;
+        here.set(`${x},${y}`, index + 1);
+        const [turn, away] = [index * 2.4, Math.sqrt(index) * this.radius * 2.6];
+        this.put(this.model.hubs + edge, this.middle[0] + x * this.scale + away * Math.cos(turn), this.middle[1] - y * this.scale + away * Math.sin(turn));
       });
     }
 
@@ -344,11 +350,12 @@
       pen.strokeStyle = ink.edge;
       pen.strokeRect(x - reach, y - reach, 2 * reach, 2 * reach);
       if (places.admitted) {
-        const cell = 2 * reach / places.admitted.length;
+        const edge = index => Math.round(2 * reach * index / places.admitted.length);
         pen.fillStyle = ink.accent;
         pen.globalAlpha = 0.1;
         places.admitted.forEach((row, down) => [...row].forEach((in_, right) => {
-          if (in_ === '1') pen.fillRect(x - reach + right * cell, y - reach + down * cell, cell + 0.5, cell + 0.5);
+          const [left, top] = [Math.round(x - reach) + edge(right), Math.round(y - reach) + edge(down)];
+          if (in_ === '1') pen.fillRect(left, top, edge(right + 1) - edge(right), edge(down + 1) - edge(down));
         }));
         pen.globalAlpha = 1;
       }
@@ -365,7 +372,7 @@
       pen.fillStyle = ink.soft;
       pen.font = '12px system-ui, sans-serif';
       pen.textAlign = 'left';
-      pen.fillText(`${2 * places.reach} m${places.range ? `, in range ${places.range} m` : ', where the policy admits'}`, x - reach + 6, y + reach - 7);
+      pen.fillText(places.range ? `${2 * places.reach} m across, in range within ${places.range} m` : `${2 * places.reach} m across, shaded where the policy admits`, x - reach + 6, y + reach - 7);
     }
 
     function drawHops(pen) {
@@ -464,7 +471,7 @@
 
     // ---- the time line
 
-    const ROWS = { states: [4, 46], epochs: [52, 68], commands: [70, 82], faults: [84, 98] };
+    const ROWS = { states: [4, 46], epochs: [51, 65], commands: [68, 82], faults: [85, 99] };
     const LEFT = 62;
     const across = micros => LEFT + (line.clientWidth - LEFT - 6) * micros / Math.max(trace.end, 1);
 
@@ -477,14 +484,14 @@
       pen.setTransform(ratio, 0, 0, ratio, 0, 0);
       const [top, bottom] = ROWS.states;
       const stack = ['current', 'behind', 'captured', 'out', 'down'];
-      const step = Math.max(1, (width - LEFT - 6) / 600);
+      const step = Math.ceil((width - LEFT - 6) / 800);
       for (let x = LEFT; x < width - 6; x += step) {
         const now = asked.seek(trace.end * (x - LEFT) / (width - LEFT - 6)).counts();
         let y = bottom;
         for (const state of stack) {
           const height = (bottom - top) * now[state] / Math.max(trace.edges, 1);
           pen.fillStyle = state === 'out' ? ink.edge : state === 'down' ? ink.shade : ink[state];
-          pen.fillRect(x, y - height, step + 0.5, height);
+          pen.fillRect(x, y - height, step, height);
           y -= height;
         }
       }
@@ -492,13 +499,14 @@
       pen.font = '11px system-ui, sans-serif';
       pen.textAlign = 'right';
       pen.fillText('drones', LEFT - 8, 29);
-      for (const [row, y] of [['epochs', 64], ['actions', 80], ['faults', 95]]) pen.fillText(row, LEFT - 8, y);
+      for (const [row, y] of [['epochs', 62], ['actions', 79], ['faults', 96]]) pen.fillText(row, LEFT - 8, y);
       pen.textAlign = 'center';
       for (let tick = 0; tick <= 6; tick++) {
         const moment = trace.end * tick / 6;
         pen.textAlign = tick === 0 ? 'left' : tick === 6 ? 'right' : 'center';
         pen.fillText(`${(moment / 1e6).toFixed(trace.end < 20e6 ? 1 : 0)} s`, across(moment), 111);
       }
+      pen.lineWidth = 1;
       for (const event of trace.events) drawEvent(pen, event);
     }
 
@@ -514,9 +522,13 @@
       } else if (event.kind === 'command' || event.kind === 'phase') {
         pen.strokeStyle = pen.fillStyle = ink.soft;
         if (event.kind === 'phase') {
-          pen.strokeRect(x + 0.5, top + 1.5, Math.max(2, until - x - 1), bottom - top - 3);
+          pen.fillStyle = ink.shade;
+          pen.strokeStyle = ink.axis;
+          pen.fillRect(x, top, Math.max(2, until - x), bottom - top);
+          pen.strokeRect(x + 0.5, top + 0.5, Math.max(2, until - x - 1), bottom - top - 1);
           pen.textAlign = 'left';
-          if (pen.measureText(event.text).width < until - x - 6) pen.fillText(event.text, x + 4, bottom - 3);
+          pen.fillStyle = ink.ink;
+          if (pen.measureText(event.text).width < until - x - 10) pen.fillText(event.text, x + 6, bottom - 3.5);
         } else { pen.beginPath(); pen.arc(x, middle, 2.6, 0, 2 * Math.PI); pen.fill(); }
       } else {
         pen.fillStyle = ink[{ fault: 'fault', adversary: 'captured', violation: 'violation' }[event.kind]];
@@ -548,7 +560,8 @@
         const [item, button, stamp] = ['li', 'button', 'time'].map(name => document.createElement(name));
         stamp.textContent = seconds(when);
         button.type = 'button';
-        button.append(stamp, text);
+        // A line does not end within the name of an epoch.
+        button.append(stamp, text.replace(/(\d)-(\d)/g, '$1\u2011$2'));
         button.onclick = () => { pause(); seek(when); };
         item.append(button);
         list.append(item);
@@ -564,7 +577,7 @@
       for (const [state, count] of Object.entries(model.counts())) at(`count-${state}`).textContent = count;
       const event = trace.events.findLast(event => event.at <= time);
       at('now').textContent = event ? `${seconds(event.at)}  ${event.text}${event.times > 1 ? `, and ${event.times - 1} more like it` : ''}` : '';
-      at('play').textContent = playing ? '⏸' : '▶';
+      at('play').querySelector('path').setAttribute('d', playing ? PAUSE : PLAY);
       at('play').setAttribute('aria-label', playing ? 'Pause' : 'Play');
       at('now').setAttribute('aria-live', playing ? 'off' : 'polite');
       tell();

@@ -369,7 +369,9 @@ impl<S: Suite> StepObserver<S> for TraceRecorder {
         if let Some(node) = wording::subject(action) {
             self.look(world, at, node);
             if !matches!(action, Action::Start(_) | Action::LinksOf(..)) {
-                self.story(at, node, action.to_string());
+                let text = action.to_string();
+                let own = text.strip_prefix(&format!("{node} ")).map(str::to_owned);
+                self.story(at, node, own.unwrap_or(text));
             }
         }
         match action {

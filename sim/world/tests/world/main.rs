@@ -10,3 +10,4 @@ mod quorum;
 mod radio;
 mod run;
 mod scenario;
+mod trace;
