@@ -244,9 +244,10 @@ def the_report_of_a_run_opens(browser):
 
 def pictures(browser):
     """Those of the documents: a moment of a re-key, in the light and in the dark."""
-    for name, file, time, drone, scheme in [
-        ("drones_flying_out_of_range", "replay.png", 125.9, "edge-12", "light"),
-        ("thousand", "replay-1000.png", 1.737, "leader-0", "dark"),
+    kept = Image.Quantize
+    for name, file, time, drone, scheme, method, refined in [
+        ("drones_flying_out_of_range", "replay.png", 125.9, "edge-12", "light", kept.MEDIANCUT, 2),
+        ("thousand", "replay-1000.png", 1.771, "edge-77", "dark", kept.FASTOCTREE, 0),
     ]:
         page = browser.open(f"{name}.html", color_scheme=scheme)
         page.evaluate("([time, drone]) => { quiver.seek(time * 1e6); quiver.select(drone); }", [time, drone])
@@ -254,7 +255,7 @@ def pictures(browser):
         picture = browser.folder / file
         box = page.locator("main").bounding_box()
         page.screenshot(path=picture, full_page=True, clip={"x": 0, "y": 0, "width": 1180, "height": box["y"] + box["height"] + 18})
-        Image.open(picture).convert("RGB").quantize(96, dither=Image.Dither.NONE).save(DOCS / file, optimize=True)
+        Image.open(picture).convert("RGB").quantize(256, method, refined, dither=Image.Dither.NONE).save(DOCS / file, optimize=True)
         print(f"{DOCS / file}: {(DOCS / file).stat().st_size} bytes")
         page.close()
 

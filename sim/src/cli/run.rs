@@ -17,8 +17,7 @@ use crate::report::{Outcome, RunReport};
 use crate::{Result, SimError, live, logging, replay, virtual_world};
 
 /// What a replay of a run says of it.
-const ABOUT: &str =
-    "Drones enrol, form a group, follow its leader's new keys, leave, join and talk; then the leader restarts.";
+const ABOUT: &str = "Drones enrol, form a group, follow its leader's new keys, leave, join and talk; then the leader restarts.";
 
 #[derive(Clone, Debug, Args)]
 pub(super) struct RunArgs {
@@ -153,7 +152,8 @@ impl RunArgs {
         match &self.replay {
             None => Ok(()),
             Some(_) if plan.world == WorldKind::Live => Err(SimError::Usage(
-                "--replay plays virtual time: give --world virtual too, or `sim scenario NAME --replay FILE`".into(),
+                "--replay plays virtual time: give --world virtual too, or `sim scenario NAME --replay FILE`"
+                    .into(),
             )),
             Some(None) if self.output.no_results => {
                 Err(SimError::Usage("--replay: with --no-results it needs a FILE of its own".into()))

@@ -2,5 +2,6 @@
 
 mod cli;
 mod live;
+mod replay;
 mod virtual_world;
 mod workers;

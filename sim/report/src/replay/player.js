@@ -8,7 +8,7 @@
 (() => {
   const WHAT = { on: 0, off: 1, holds: 2, leads: 3, captured: 4, cut: 5, story: 6 };
   const SPEEDS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
-  const [SHORTEST, MOST_DRAWN, FRAMES] = [400_000, 3000, 5000];
+  const [SHORTEST, MOST_DRAWN, MOST_TRAILS, FRAMES] = [400_000, 3000, 500, 5000];
   const [PLAY, PAUSE] = ['M4 2l10 6-10 6z', 'M3 2h4v12H3zM9 2h4v12H9z'];
   const at = id => document.getElementById(id);
 
@@ -91,7 +91,7 @@
       for (const [time, of, what, argument] of this.facts) {
         if (of !== node) continue;
         if (what === WHAT.story) lines.push([time, this.trace.texts[argument]]);
-        else if (what === WHAT.holds) lines.push([time, argument < 0 ? 'holds no key any more' : `holds the key of epoch ${this.epochName(argument)}`]);
+        else if (what === WHAT.holds) lines.push([time, argument < 0 ? 'holds no key any more' : `holds the key of ${this.epochName(argument)}`]);
         else if (what === WHAT.leads) lines.push([time, argument < 0 ? 'leads no more' : `leads with epoch ${this.epochName(argument)}`]);
         else if (what === WHAT.cut) lines.push([time, argument ? 'is cut off: no leader and it hear each other' : 'hears a leader again']);
       }
@@ -127,7 +127,7 @@
     }
 
     // Those that are drawn at a time: under way, or sent less than `shortest` ago.
-    under_way(time, shortest) {
+    underWay(time, shortest) {
       const found = [];
       for (let hop = this.first(time - Math.max(this.longest, shortest)); hop < this.count && this.sent[hop] <= time; hop++) {
         if (time < this.sent[hop] + Math.max(this.took[hop], shortest)) found.push(hop);
@@ -376,26 +376,37 @@
     }
 
     function drawHops(pen) {
-      let under_way = hops.under_way(time, SHORTEST * speed);
-      const every = Math.ceil(under_way.length / MOST_DRAWN);
-      if (every > 1) under_way = under_way.filter(hop => hop % every === 0);
+      let underWay = hops.underWay(time, SHORTEST * speed);
+      const every = Math.ceil(underWay.length / MOST_DRAWN);
+      if (every > 1) underWay = underWay.filter(hop => hop % every === 0);
       const uncounted = counts.get(Math.floor(time / 1e6))?.reduce((sum, count) => sum + count, 0);
       at('drawn').hidden = !(every > 1 || uncounted);
       at('drawn').textContent = uncounted ? `${uncounted} messages in this second, not drawn` : `1 in ${every} messages drawn`;
-      const size = Math.max(2.4, Math.min(4.5, layout.radius * 0.75));
+      const [size, trails] = [Math.max(2.6, Math.min(6, layout.radius * 0.75)), underWay.length <= MOST_TRAILS];
       for (const purpose of trace.purposes.keys()) {
         pen.fillStyle = ink[trace.purposes[purpose]];
-        pen.strokeStyle = ink.violation;
-        pen.lineWidth = 1.3;
-        for (const hop of under_way) {
+        for (const hop of underWay) {
           if (hops.purpose[hop] !== purpose) continue;
           const lost = hops.took[hop] < 0;
           const part = (time - hops.sent[hop]) / Math.max(hops.took[hop], SHORTEST * speed);
           const way = lost ? Math.min(part, 0.5) : part;
           const [from, to] = [hops.from[hop], hops.to[hop]];
-          const x = layout.x[from] + (layout.x[to] - layout.x[from]) * way;
-          const y = layout.y[from] + (layout.y[to] - layout.y[from]) * way;
+          const [right, down] = [layout.x[to] - layout.x[from], layout.y[to] - layout.y[from]];
+          const [x, y] = [layout.x[from] + right * way, layout.y[from] + down * way];
+          if (trails) {
+            const tail = Math.min(way, 0.16);
+            pen.beginPath();
+            pen.moveTo(x - right * tail, y - down * tail);
+            pen.lineTo(x, y);
+            pen.globalAlpha = 0.3;
+            pen.lineWidth = size * 0.6;
+            pen.strokeStyle = pen.fillStyle;
+            pen.stroke();
+            pen.globalAlpha = 1;
+          }
           if (lost && part > 0.5) {
+            pen.strokeStyle = ink.violation;
+            pen.lineWidth = 1.5;
             pen.beginPath();
             for (const side of [1, -1]) { pen.moveTo(x - size, y - size * side); pen.lineTo(x + size, y + size * side); }
             pen.stroke();

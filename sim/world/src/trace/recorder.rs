@@ -147,13 +147,7 @@ impl TraceRecorder {
     }
 
     /// Adds an event; violations always, others while there is room. Gives its index.
-    fn event(
-        &mut self,
-        at: Duration,
-        kind: EventKind,
-        node: Option<NodeId>,
-        text: String,
-    ) -> Option<usize> {
+    fn event(&mut self, at: Duration, kind: EventKind, node: Option<NodeId>, text: String) -> Option<usize> {
         let at = micros(at);
         if kind != EventKind::Violation {
             if self.events.len() >= MAX_EVENTS {
@@ -390,7 +384,8 @@ impl<S: Suite> StepObserver<S> for TraceRecorder {
             }
             Action::Certify { edge, fields } if world.is_anonymous(*edge) => {
                 if let Some(places) = &mut self.places
-                    && let Some(before) = places.paths.get(*edge as usize).and_then(|path| path.last()).copied()
+                    && let Some(before) =
+                        places.paths.get(*edge as usize).and_then(|path| path.last()).copied()
                 {
                     places.stand(*edge, Place { at, ..before });
                     places.stand(*edge, place(at, *fields));
@@ -412,9 +407,9 @@ impl<S: Suite> StepObserver<S> for TraceRecorder {
             }
             return;
         }
-        let way = hop.arrives.map_or(-1, |arrives| {
-            i64::try_from(micros(arrives).saturating_sub(sent)).unwrap_or(i64::MAX)
-        });
+        let way = hop
+            .arrives
+            .map_or(-1, |arrives| i64::try_from(micros(arrives).saturating_sub(sent)).unwrap_or(i64::MAX));
         self.hops.push((sent, (0, self.number(hop.from), self.number(hop.to), purpose, way)));
     }
 }

@@ -157,7 +157,10 @@ fn leaders_that_are_lost_and_take_over_are_on_the_time_line() {
         trace.events.iter().filter(|event| event.kind == kind && event.text.contains(word)).count()
     };
     assert!(told(EventKind::Leader, "takes over") >= 2, "{:?}", trace.events);
-    assert_eq!(told(EventKind::Epoch, "opens a term"), trace.epochs.iter().filter(|it| it.counter == 1).count());
+    assert_eq!(
+        told(EventKind::Epoch, "opens a term"),
+        trace.epochs.iter().filter(|it| it.counter == 1).count()
+    );
     assert_eq!(told(EventKind::Command, "evicts edge-8"), 1);
     assert!(trace.failures.is_empty() && trace.left_out.is_empty());
 }
@@ -171,7 +174,9 @@ fn drones_that_fly_are_within_range_exactly_while_they_are_not_cut_off() {
     let (mut at, mut cut, mut compared) = (0, BTreeMap::new(), 0);
     let mut facts = trace.facts.iter().peekable();
     for second in 40..300_u64 {
-        while let Some((after, node, what, argument)) = facts.next_if(|fact| at + fact.0 <= second * 1_000_000) {
+        while let Some((after, node, what, argument)) =
+            facts.next_if(|fact| at + fact.0 <= second * 1_000_000)
+        {
             at += after;
             if *what == What::CutOff as u8 {
                 cut.insert(*node - hubs, *argument == 1);
@@ -232,7 +237,8 @@ fn drones_that_a_policy_admits_stand_where_they_are_certified() {
     assert_eq!(last(0), [10.0, 10.0]);
     // The stranger has no certificate. The middle of the map is admitted, its corners are not.
     assert!(path(12).is_empty());
-    let rows: Vec<&str> = json["places"]["admitted"].as_array().unwrap().iter().map(|it| it.as_str().unwrap()).collect();
+    let rows: Vec<&str> =
+        json["places"]["admitted"].as_array().unwrap().iter().map(|it| it.as_str().unwrap()).collect();
     assert_eq!((rows.len(), &rows[30][30..31], &rows[0][..1]), (61, "1", "0"));
 }
 
