@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::mem::{Discriminant, discriminant, replace};
 use std::time::Duration;
 
-use quiver_admission::AnonymousEvent;
 use quiver_ainq::{Epoch, Suite};
-use quiver_group::{EdgeEvent, LeaderEvent};
+use quiver_group::LeaderEvent;
 
 use super::wording::{self, Lasting, told};
 use super::{EventKind, Fact, HopRow, PURPOSES, Place, Places, Trace, TraceEvent, What, micros};
@@ -26,6 +25,9 @@ const TOGETHER: Duration = Duration::from_secs(2);
 const GRID: u32 = 61;
 
 /// Observes a world, and gives its [`Trace`].
+///
+/// In a [parallel](crate::Setup::parallel) world the epoch that a drone holds is that at the end of a stretch,
+/// which is no longer than the shortest message is under way.
 #[derive(Debug)]
 pub struct TraceRecorder {
     nodes: NodeIndex,
@@ -218,19 +220,9 @@ impl TraceRecorder {
         }
     }
 
-    fn heard<S: Suite>(&mut self, world: &World<S>, step: &Step, event: &NodeEvent) {
+    fn heard(&mut self, step: &Step, event: &NodeEvent) {
         let (at, node) = (step.at, step.node);
         match event {
-            NodeEvent::Edge(EdgeEvent::KeyActivated { epoch, .. }) => {
-                return self.epoch(at, node, Some(*epoch));
-            }
-            NodeEvent::Edge(EdgeEvent::Left | EdgeEvent::Evicted | EdgeEvent::MembershipDropped { .. }) => {
-                self.epoch(at, node, None);
-            }
-            NodeEvent::Anonymous(AnonymousEvent::Ended(_)) => {
-                self.epoch(at, node, None);
-                self.look(world, at, node);
-            }
             NodeEvent::Leader(LeaderEvent::EpochActivated { epoch, kind, members, added, removed }) => {
                 self.epoch(at, node, Some(*epoch));
                 let text = wording::epoch(node, *epoch, *kind, (*members, *added, *removed));
@@ -326,14 +318,17 @@ fn by_index<T>(map: BTreeMap<T, i64>) -> Vec<T> {
 impl<S: Suite> StepObserver<S> for TraceRecorder {
     fn on_step(&mut self, world: &World<S>, step: &Step) {
         let (at, node) = (step.at, step.node);
-        if step.cause == Cause::Start {
+        // A leader says what it leads, and looking at it takes longer the more members it has.
+        if step.cause == Cause::Start || matches!(node, NodeId::Edge(_)) {
             self.look(world, at, node);
+        }
+        if step.cause == Cause::Start {
             self.story(at, node, format!("is switched on, start {}", world.life(node)));
             self.end(at, ("power", Some(node)));
         }
         for effect in &step.effects {
             match effect {
-                Effect::Reported(event) => self.heard(world, step, event),
+                Effect::Reported(event) => self.heard(step, event),
                 Effect::Died => {
                     self.epoch(at, node, None);
                     self.power(at, node, false);
