@@ -145,6 +145,7 @@ fn player() -> Markup {
                 button #play type="button" aria-label="Play" { (icon(PLAY)) }
                 button #next type="button" aria-label="To the next event" { (icon(NEXT)) }
                 label { "Speed " select #speed {} }
+                label { input #skip type="checkbox" checked; " skip quiet times" }
                 output #now {}
             }
         }

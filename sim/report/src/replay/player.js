@@ -9,8 +9,20 @@
   const WHAT = { on: 0, off: 1, holds: 2, leads: 3, captured: 4, cut: 5, story: 6 };
   const SPEEDS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
   const [SHORTEST, MOST_DRAWN, MOST_TRAILS, FRAMES] = [400_000, 3000, 500, 5000];
+  // Where nothing happens for so many seconds of a viewer's time, it is skipped, but for so much before the next thing.
+  const [QUIET, BEFORE] = [1e6, 0.3e6];
   const [PLAY, PAUSE] = ['M4 2l10 6-10 6z', 'M3 2h4v12H3zM9 2h4v12H9z'];
   const at = id => document.getElementById(id);
+
+  // The first of so many indices whose time is later than this one.
+  function after(count, time, when) {
+    let [low, high] = [0, count];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (when(middle) <= time) low = middle + 1; else high = middle;
+    }
+    return low;
+  }
 
   // The state of every node at a time, from the facts until then.
   class Model {
@@ -116,20 +128,15 @@
       });
     }
 
-    // The first one that was sent at this time or later.
-    first(time) {
-      let [low, high] = [0, this.count];
-      while (low < high) {
-        const middle = (low + high) >> 1;
-        if (this.sent[middle] < time) low = middle + 1; else high = middle;
-      }
-      return low;
+    // When they were sent, and when they arrived.
+    arrivals() {
+      return [...this.sent, ...this.sent.map((sent, hop) => sent + Math.max(this.took[hop], 0))];
     }
 
     // Those that are drawn at a time: under way, or sent less than `shortest` ago.
     underWay(time, shortest) {
       const found = [];
-      for (let hop = this.first(time - Math.max(this.longest, shortest)); hop < this.count && this.sent[hop] <= time; hop++) {
+      for (let hop = after(this.count, time - Math.max(this.longest, shortest), hop => this.sent[hop]); hop < this.count && this.sent[hop] <= time; hop++) {
         if (time < this.sent[hop] + Math.max(this.took[hop], shortest)) found.push(hop);
       }
       return found;
@@ -157,9 +164,16 @@
       const { trace, hubs } = this.model;
       const spacing = Math.min(44, Math.sqrt(Math.PI * radius * radius * 0.8 / Math.max(trace.edges, 1)));
       this.radius = Math.max(1.8, Math.min(9, spacing * 0.34));
-      for (let edge = 0, ring = radius; edge < trace.edges; ring -= spacing) {
-        const room = Math.max(1, Math.floor(2 * Math.PI * ring / spacing));
-        const here = Math.min(room, trace.edges - edge);
+      const rings = [];
+      let room = 0;
+      for (let ring = radius; room < trace.edges; ring -= spacing) {
+        room += Math.max(1, Math.floor(2 * Math.PI * ring / spacing));
+        rings.push([ring, room]);
+      }
+      let edge = 0;
+      for (const [ring, until] of rings) {
+        // Every ring is filled to the same part.
+        const here = Math.round(trace.edges * until / room) - edge;
         for (let index = 0; index < here; index++, edge++) {
           const angle = 2 * Math.PI * index / here - Math.PI / 2;
           this.put(hubs + edge, this.middle[0] + ring * Math.cos(angle), this.middle[1] + ring * Math.sin(angle));
@@ -191,14 +205,10 @@
       const here = new Map();
       this.places.paths.forEach((path, edge) => {
         if (!path.length) return;
-        let [low, high] = [0, path.length];
-        while (low < high) {
-          const middle = (low + high) >> 1;
-          if (path[middle][0] <= time) low = middle + 1; else high = middle;
-        }
-        const [before, after] = [path[Math.max(low - 1, 0)], path[Math.min(low, path.length - 1)]];
-        const part = after[0] > before[0] && time > before[0] ? (time - before[0]) / (after[0] - before[0]) : 0;
-        const [x, y] = [1, 2].map(axis => before[axis] + (after[axis] - before[axis]) * part);
+        const next = after(path.length, time, index => path[index][0]);
+        const [from, to] = [path[Math.max(next - 1, 0)], path[Math.min(next, path.length - 1)]];
+        const part = to[0] > from[0] && time > from[0] ? (time - from[0]) / (to[0] - from[0]) : 0;
+        const [x, y] = [1, 2].map(axis => from[axis] + (to[axis] - from[axis]) * part);
         // Drones in one place are drawn around it.
         const index = here.get(`${x},${y}`) ?? 0;
         here.set(`${x},${y}`, index + 1);
@@ -278,6 +288,9 @@
     const [map, line] = [at('map'), at('line')];
     const pens = new Map([map, line].map(canvas => [canvas, canvas.getContext('2d')]));
     const stops = [...new Set([0, ...trace.events.map(event => event.at), trace.end])].sort((a, b) => a - b);
+    // Times at which something is to be seen, to a ten-thousandth of the whole.
+    const grain = Math.max(1, trace.end / 1e4), coarse = when => Math.ceil(when / grain) * grain;
+    const happenings = [...new Set([...model.facts.map(fact => fact[0]), ...hops.arrivals()].map(coarse))].sort((a, b) => a - b);
     const [ink, frames, counts] = [{}, [], new Map(trace.counted)];
     let [time, playing, speed, selected, hovered, story, told, last, layout, sprites, background, stale] =
       [0, false, 1, -1, -1, [], -1, null, null, null, null, true];
@@ -610,12 +623,19 @@
     function frame(now) {
       if (playing) {
         time = Math.min(trace.end, time + Math.min(now - (last ?? now), 100) * 1000 * speed);
+        if (at('skip').checked) skip();
         if (time >= trace.end) playing = false;
         stale = true;
       }
       last = now;
       if (stale) draw();
       requestAnimationFrame(frame);
+    }
+
+    function skip() {
+      const index = after(happenings.length, time, index => happenings[index]), next = happenings[index] ?? trace.end;
+      const shown = index > 0 ? happenings[index - 1] : 0;
+      if (next - time > QUIET * speed && time - shown > (SHORTEST + BEFORE) * speed) time = next - BEFORE * speed;
     }
 
     function seek(to) { time = Math.max(0, Math.min(trace.end, to)); draw(); }
@@ -689,9 +709,12 @@
     const lost = document.createElement('li');
     lost.innerHTML = '<i class="lost">×</i>lost';
     at('purposes').append(lost);
-    // The whole in about three quarters of a minute.
-    setSpeed(SPEEDS.findLast(value => value <= Math.max(trace.end / 45e6, SPEEDS[0])));
-
+    // Drones that fly are to be seen all the time.
+    at('skip').checked = !trace.places?.range;
+    // The slowest with which the whole takes a minute at most.
+    const most = at('skip').checked ? QUIET : Infinity;
+    const takes = value => happenings.reduce((sum, when, index) => sum + Math.min((when - (happenings[index - 1] ?? 0)) / value, most), 0);
+    setSpeed(SPEEDS.find(value => takes(value) <= 60e6) ?? SPEEDS.at(-1));
     const find = name => model.names.indexOf(name);
     window.quiver = {
       stateAt: micros => asked.seek(micros).describe(), shown: () => model.describe(),
