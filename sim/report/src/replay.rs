@@ -175,7 +175,7 @@ mod tests {
         for shown in ["One &amp; all", "agreement at 3 s", "Much is left out.", "sim scenario x"] {
             assert!(page.contains(shown), "{shown}");
         }
-        for fetched in ["src=", "href=", "url(", "import", "fetch(", "http"] {
+        for fetched in ["src=", "href=", "url(", "@import", "import(", "fetch(", "http"] {
             assert!(!page.contains(fetched), "{fetched}");
         }
     }
