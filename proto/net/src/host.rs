@@ -1,7 +1,7 @@
 //! The application's side of a driver.
 
 use libp2p::{Multiaddr, PeerId};
-use quiver_machine::{Machine, Peer};
+use quiver_machine::{Machine, Peer, Route};
 
 use crate::error::HostError;
 
@@ -32,6 +32,16 @@ pub trait Host<M: Machine>: Send {
 
     /// Receives an event. The machine may already be ahead of it by the rest of the batch.
     fn event(&mut self, machine: &M, event: M::Event);
+
+    /// Receives that a peer has connected, right before the machine does.
+    fn connected(&mut self, peer: Peer, route: Route) {
+        let _ = (peer, route);
+    }
+
+    /// Receives that the last connection with a peer is lost, right before the machine does.
+    fn disconnected(&mut self, peer: Peer) {
+        let _ = peer;
+    }
 
     /// Receives an address on which the node really listens (a port 0 is resolved).
     fn listening(&mut self, address: &Multiaddr) {

@@ -206,8 +206,14 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
         let received;
         let input = match arrival {
             Arrival::Timeout => Input::Timeout,
-            Arrival::Connected { peer, route } => Input::Connected { peer, route },
-            Arrival::Disconnected { peer } => Input::Disconnected { peer },
+            Arrival::Connected { peer, route } => {
+                self.host.connected(peer, route);
+                Input::Connected { peer, route }
+            }
+            Arrival::Disconnected { peer } => {
+                self.host.disconnected(peer);
+                Input::Disconnected { peer }
+            }
             Arrival::Resumed => Input::Resumed,
             Arrival::Finished(finished) => {
                 self.machine.finish_job(self.clock.now(), finished, &mut *self.rng);

@@ -22,6 +22,9 @@ async fn spokes_come_back_after_the_hub_restarts(transport: Transport) {
     let mut leader = start(&config).unwrap();
     let after = edge.connects(Route::Leader).await;
     assert_ne!(before, after, "handles are not reused");
+    let told = edge.connections.lock().unwrap().clone();
+    let connected = |peer| ToyEvent::Connected(peer, Route::Leader);
+    assert_eq!(told, [connected(before), ToyEvent::Disconnected(before), connected(after)]);
     leader.connects(Route::Inbound).await;
     edge.order(Order::Tell(Route::Leader, b"still there?".to_vec())).await;
     leader.receives_message(b"still there?").await;

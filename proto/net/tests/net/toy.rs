@@ -138,7 +138,11 @@ impl Machine for Toy {
 pub(crate) struct Recorder {
     events: mpsc::UnboundedSender<ToyEvent>,
     pub(crate) disk: Arc<Disk>,
+    connections: Connections,
 }
+
+/// What the driver told the host of connections.
+type Connections = Arc<Mutex<Vec<ToyEvent>>>;
 
 #[derive(Default)]
 pub(crate) struct Disk {
@@ -160,6 +164,14 @@ impl Host<Toy> for Recorder {
         let _ = self.events.send(event);
     }
 
+    fn connected(&mut self, peer: Peer, route: Route) {
+        self.connections.lock().unwrap().push(ToyEvent::Connected(peer, route));
+    }
+
+    fn disconnected(&mut self, peer: Peer) {
+        self.connections.lock().unwrap().push(ToyEvent::Disconnected(peer));
+    }
+
     fn drone(&mut self, machine: &Toy, peer: Peer) -> Option<String> {
         machine.names.get(&peer).cloned()
     }
@@ -169,6 +181,7 @@ impl Host<Toy> for Recorder {
 pub(crate) struct Running {
     pub(crate) handle: Handle<Toy>,
     pub(crate) disk: Arc<Disk>,
+    pub(crate) connections: Connections,
     events: mpsc::UnboundedReceiver<ToyEvent>,
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<Result<(), NetError>>,
@@ -188,14 +201,15 @@ pub(crate) fn random_key() -> NodeKey {
 pub(crate) fn start(config: &NodeConfig) -> Result<Running, NetError> {
     let (sender, events) = mpsc::unbounded_channel();
     let disk = Arc::new(Disk::default());
-    let recorder = Recorder { events: sender, disk: disk.clone() };
+    let connections = Connections::default();
+    let recorder = Recorder { events: sender, disk: disk.clone(), connections: connections.clone() };
     let (driver, handle) = Driver::new(config, Toy::default(), recorder, ChaCha20Rng::from_seed([0; 32]))?;
     let (stop, stopped) = oneshot::channel();
     let task = tokio::spawn(driver.run(async move {
         // A dropped sender stops as well.
         let _ = stopped.await;
     }));
-    Ok(Running { handle, disk, events, stop: Some(stop), task })
+    Ok(Running { handle, disk, connections, events, stop: Some(stop), task })
 }
 
 impl Running {
