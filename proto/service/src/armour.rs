@@ -110,7 +110,18 @@ pub fn read(path: &Path, kind: Kind) -> Result<(SuiteKind, Zeroizing<Vec<u8>>)> 
     } else {
         Zeroizing::new(private_file::read_public(path, LIMIT)?)
     };
-    decode(&text, kind).map_err(|what| Error::Garbled { path: path.into(), what })
+    read_text(&text, kind, path)
+}
+
+/// Reads a line that came otherwise than in a file; errors name its `origin` as their path.
+///
+/// # Errors
+/// [`Error::Garbled`] saying what is wrong, [`Error::TooLarge`].
+pub fn read_text(text: &[u8], kind: Kind, origin: &Path) -> Result<(SuiteKind, Zeroizing<Vec<u8>>)> {
+    if text.len() as u64 > LIMIT {
+        return Err(Error::TooLarge { path: origin.into(), limit: LIMIT });
+    }
+    decode(text, kind).map_err(|what| Error::Garbled { path: origin.into(), what })
 }
 
 fn decode(text: &[u8], kind: Kind) -> std::result::Result<(SuiteKind, Zeroizing<Vec<u8>>), String> {

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use quiver_ainq::{Deployment, IssuedToken, Role, Suite};
+use quiver_ainq::{Deployment, IssuedToken, Role, Suite, SuiteKind};
+use zeroize::Zeroizing;
 
 use crate::armour::{self, Kind};
 use crate::{Error, Result, clock};
@@ -22,7 +23,28 @@ pub enum Wanted {
 /// # Errors
 /// [`Error::Garbled`] saying what does not fit, [`Error::TooOpen`], [`Error::Io`].
 pub fn read<S: Suite>(path: &Path, deployment: &Deployment<S>, wanted: Wanted) -> Result<IssuedToken<S>> {
-    let (suite, bytes) = armour::read(path, Kind::Token)?;
+    check(armour::read(path, Kind::Token)?, path, deployment, wanted)
+}
+
+/// The same of a token that came otherwise than in a file: its text. Errors name its `origin` as their path.
+///
+/// # Errors
+/// [`Error::Garbled`] saying what does not fit, [`Error::TooLarge`].
+pub fn read_text<S: Suite>(
+    text: &[u8],
+    origin: &Path,
+    deployment: &Deployment<S>,
+    wanted: Wanted,
+) -> Result<IssuedToken<S>> {
+    check(armour::read_text(text, Kind::Token, origin)?, origin, deployment, wanted)
+}
+
+fn check<S: Suite>(
+    (suite, bytes): (SuiteKind, Zeroizing<Vec<u8>>),
+    path: &Path,
+    deployment: &Deployment<S>,
+    wanted: Wanted,
+) -> Result<IssuedToken<S>> {
     let wrong = |what: String| Error::Garbled { path: path.into(), what };
     if suite.id() != S::ID {
         return Err(wrong(format!("the token is of suite {}, this deployment of {}", suite.id(), S::ID)));
@@ -52,7 +74,7 @@ pub fn read<S: Suite>(path: &Path, deployment: &Deployment<S>, wanted: Wanted) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quiver_ainq::{MasterSecret, Name, OperatorSecretKey, Ristretto255, SuiteKind, TokenGrant};
+    use quiver_ainq::{MasterSecret, Name, OperatorSecretKey, Ristretto255, TokenGrant};
     use rand::rngs::OsRng;
 
     type S = Ristretto255;
@@ -77,6 +99,10 @@ mod tests {
             OperatorSecretKey::<S>::generate(&mut OsRng).issue(&ours, grant, &mut OsRng).expect("issue");
         armour::write_new(&path, Kind::Token, SuiteKind::Ristretto255, &issued.encode()).expect("write");
         assert_eq!(read(&path, &ours, Wanted::Edge).expect("good").token, issued.token);
+        let (text, origin) = (std::fs::read(&path).expect("read"), Path::new("the token"));
+        assert_eq!(read_text(&text, origin, &ours, Wanted::Edge).expect("good").token, issued.token);
+        let error = read_text(&text[1..], origin, &ours, Wanted::Edge).expect_err("refused").to_string();
+        assert!(error.starts_with("the token: a QUIVER-TOKEN was expected"), "{error}");
         let refusal = |deployment: &Deployment<S>, wanted| {
             read(&path, deployment, wanted).expect_err("refused").to_string()
         };
