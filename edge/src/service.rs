@@ -60,7 +60,7 @@ pub(crate) async fn run(config: &Config, protection: &ProtectionArgs, task: Task
         let shutdown = Shutdown::listen()?;
         private_file::create_directory(&config.drone.data_dir)?;
         let token = token::<S>(config, &file)?;
-        let (drone, records) = DroneService::open(config, &file, protection, Missing::Create)?;
+        let (drone, records) = DroneService::open(config, &file, |new| protection.obtain(new), Missing::Create)?;
         file.keep(&config.drone.data_dir)?;
         let output = Output { json: matches!(task, Task::Run { json: true }) };
         let service = EdgeService { drone, config, output, metrics: Metrics::default(), shutdown };

@@ -47,7 +47,7 @@ pub(crate) async fn run(config: &Config, protection: &ProtectionArgs, json: bool
         let shutdown = Shutdown::listen()?;
         private_file::create_directory(&config.drone.data_dir)?;
         let token = token::<S>(config, &file)?;
-        let (drone, records) = DroneService::open(config, &file, protection, Missing::Create)?;
+        let (drone, records) = DroneService::open(config, &file, |new| protection.obtain(new), Missing::Create)?;
         let (events, _) = broadcast::channel(EVENTS);
         let (refused, refusals) = mpsc::channel(1);
         let (output, metrics) = (Output { json }, Metrics::default());

@@ -13,7 +13,7 @@ use super::fetch::{FetchPlan, KeyClient};
 use super::{Error, Program, Result, Store};
 use crate::deployment_file::DeploymentFile;
 use crate::node_state::{Missing, NodeState};
-use crate::secrets::ProtectionArgs;
+use crate::secrets::Protection;
 use crate::shutdown::Shutdown;
 use crate::state_file::Records;
 
@@ -34,18 +34,19 @@ pub struct DroneService<'a, P, S: QuorumSuite> {
 }
 
 impl<'a, P: Program, S: QuorumSuite> DroneService<'a, P, S> {
-    /// Opens the state file; also returns the machine's records.
+    /// Opens the state file; also returns the machine's records. `obtain` gives what opens it, and is told
+    /// whether the file is new.
     ///
     /// # Errors
     /// Those of the deployment file, of what opens the state file, and of that.
     pub fn open(
         program: &'a P,
         file: &'a DeploymentFile,
-        protection: &ProtectionArgs,
+        obtain: impl FnOnce(bool) -> crate::Result<Protection>,
         missing: Missing,
     ) -> Result<(Self, Records)> {
         let (deployment, data_dir) = (file.pin::<S>()?, &program.settings().data_dir);
-        let by = protection.obtain(missing == Missing::Create && !NodeState::exists(data_dir))?;
+        let by = obtain(missing == Missing::Create && !NodeState::exists(data_dir))?;
         let (store, records) = Store::open(data_dir, (&deployment, P::NAME), &by, missing)?;
         Ok((Self { program, file, deployment, store }, records))
     }

@@ -193,7 +193,8 @@ impl<'a, P: Program> Subcommands<'a, P> {
         {
             return Holder::nobody(file.pin::<S>()?).perform(job).map(KeyAnswer::Done);
         }
-        let (service, records) = DroneService::open(self.program, file, self.protection, Missing::Refuse)?;
+        let obtain = |new| self.protection.obtain(new);
+        let (service, records) = DroneService::open(self.program, file, obtain, Missing::Refuse)?;
         let identity = Identity::<S>::of(&self.program.restore(&service, records)?)?;
         service.client(self.program.fetch_time())?.answer(identity, request).await
     }
