@@ -5,23 +5,26 @@
 
 mod anonymous;
 mod host;
+mod observer;
 
 use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
 
 use quiver_admission::AnyEdge;
 use quiver_ainq::{IssuedToken, Name, Suite};
 use quiver_enrolment::QuorumSuite;
 use quiver_envelope::Envelopes;
+use quiver_group::edge::EdgeStatus;
 use quiver_group::{Edge, EdgeCommand, EdgeConfig};
 use quiver_machine::{Either, Node, Route, Snapshot};
 use quiver_net::{Clocks, Driver, Handle, Multiaddr, NodeConfig, NodeKey, Transport, group_topic};
 use quiver_service::deployment_file::DeploymentFile;
-use quiver_service::drone::output::Output;
 use quiver_service::drone::service::{CALL_TIME, run_until};
 use quiver_service::drone::{Drone, DroneService, Error, Result, Running, health};
 use quiver_service::monitoring::Monitor;
 use quiver_service::node_state::{Missing, NodeState};
-use quiver_service::secrets::ProtectionArgs;
+use quiver_service::secrets::Protection;
 use quiver_service::shutdown::Shutdown;
 use quiver_service::token_file::{self, Wanted};
 use quiver_service::{private_file, terminal, token_directory, with_suite};
@@ -29,8 +32,10 @@ use rand::rngs::OsRng;
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+use zeroize::Zeroizing;
 
-use self::host::{EdgeHost, Keeping};
+use self::host::{Connections, EdgeHost, Keeping};
+pub(crate) use self::observer::{NodeEvent, Observer, Printer, RunningEdge};
 use crate::config::{Config, newest};
 use crate::control;
 use crate::metrics::Metrics;
@@ -38,32 +43,49 @@ use crate::metrics::Metrics;
 /// The machine of this service.
 pub(crate) type EdgeNode<S> = Drone<AnyEdge<S>>;
 
+/// How errors name a token that came as text.
+const GIVEN: &str = "the token given";
 /// Failed sends kept for the subcommand that waits for one.
 const FAILURES: usize = 16;
 
-/// Subcommands.
+/// What is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Task {
     /// Enrol and end.
     Enrol,
     /// Enrol if need be, join, stay.
-    Run {
-        /// Print events as JSON.
-        json: bool,
-    },
+    Run,
 }
 
-/// Enrols, or runs until SIGTERM or SIGINT.
-pub(crate) async fn run(config: &Config, protection: &ProtectionArgs, task: Task) -> Result<()> {
+/// What an edge is started with besides its settings.
+pub(crate) struct Start<F> {
+    /// Gives what opens the state file; is told whether the file is new.
+    pub(crate) obtain: F,
+    /// The text of a token, in place of a file.
+    pub(crate) token: Option<Zeroizing<Vec<u8>>>,
+    /// Receives what happens.
+    pub(crate) observer: Arc<dyn Observer>,
+    /// What ends it.
+    pub(crate) shutdown: Shutdown,
+}
+
+/// Enrols, or runs until it is shut down.
+pub(crate) async fn run<F>(config: &Config, start: Start<F>, task: Task) -> Result<()>
+where
+    F: FnOnce(bool) -> quiver_service::Result<Protection>,
+{
+    let Start { obtain, token: text, observer, shutdown } = start;
     let file = config.drone.read_deployment()?;
     with_suite!(file.suite()?, S => {
-        let shutdown = Shutdown::listen()?;
         private_file::create_directory(&config.drone.data_dir)?;
-        let token = token::<S>(config, &file)?;
-        let (drone, records) = DroneService::open(config, &file, |new| protection.obtain(new), Missing::Create)?;
+        let token = match text {
+            Some(text) => Some(token_file::read_text(&text, Path::new(GIVEN), &file.pin::<S>()?, Wanted::Edge)?),
+            None => token::<S>(config, &file)?,
+        };
+        let (drone, records) = DroneService::open(config, &file, obtain, Missing::Create)?;
         file.keep(&config.drone.data_dir)?;
-        let output = Output { json: matches!(task, Task::Run { json: true }) };
-        let service = EdgeService { drone, config, output, metrics: Metrics::default(), shutdown };
+        observer.opened();
+        let service = EdgeService { drone, config, observer, metrics: Metrics::default(), shutdown };
         service.work(newest(records), token, task).await
     })
 }
@@ -84,7 +106,7 @@ fn token<S: Suite>(config: &Config, file: &DeploymentFile) -> Result<Option<Issu
 struct EdgeService<'a, S: QuorumSuite> {
     drone: DroneService<'a, Config, S>,
     config: &'a Config,
-    output: Output,
+    observer: Arc<dyn Observer>,
     metrics: Metrics,
     shutdown: Shutdown,
 }
@@ -109,8 +131,8 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
         }
         match task {
             Task::Enrol => Ok(()),
-            Task::Run { .. } if self.config.edge.anonymous => self.stay_anonymous(state).await,
-            Task::Run { .. } => self.stay(state).await,
+            Task::Run if self.config.edge.anonymous => self.stay_anonymous(state).await,
+            Task::Run => self.stay(state).await,
         }
     }
 
@@ -176,6 +198,7 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
         if self.config.drone.refuse_stale_revocations {
             machine = machine.with_stale_lists_refused();
         }
+        let status = EdgeStatus { group: Some(group.clone()), ..machine.status() };
         let former = machine.status().group;
         let (failures, _) = broadcast::channel(FAILURES);
         let host = EdgeHost { failures: failures.clone(), ..self.host() };
@@ -188,6 +211,7 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
         }
         let running = Running::new(handle, self.drone.client(CALL_TIME)?, failures);
         running.hand_over().await;
+        self.observer.running(status, Arc::new(running.clone()));
         let mut tasks = JoinSet::new();
         let _control = running.serve(&mut tasks, &self.config.drone.data_dir, control::answer)?;
         if self.config.drone.attributes {
@@ -213,7 +237,8 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
         EdgeHost {
             store: self.drone.store.clone(),
             keeping: Keeping::Own,
-            output: self.output,
+            observer: Arc::clone(&self.observer),
+            connections: Connections::new(&self.observer),
             enrolled: mpsc::channel(1).0,
             refused: mpsc::channel(1).0,
             failures: broadcast::channel(FAILURES).0,

@@ -1,21 +1,23 @@
-//! Hosts the machine: persists its state, prints and logs its events.
+//! Hosts the machine: persists its state, logs its events and tells the observer.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::sync::Arc;
 
-use quiver_admission::{AnonymousEvent, AnyEdge, Ending};
-use quiver_ainq::{Name, Suite};
+use quiver_admission::{AnonymousEvent, Ending};
+use quiver_ainq::Suite;
 use quiver_envelope::EnvelopeEvent;
 use quiver_group::EdgeEvent;
-use quiver_machine::{Either, Reason, Snapshot};
+use quiver_group::edge::EdgeStatus;
+use quiver_machine::{Either, Peer, Reason, Route, Snapshot};
 use quiver_net::{Host, HostError};
 use quiver_service::clock;
 use quiver_service::drone::Store;
-use quiver_service::drone::output::Output;
 use rand::rngs::OsRng;
-use serde_json::json;
 use tokio::sync::{broadcast, mpsc};
 
 use super::EdgeNode;
+use super::observer::{NodeEvent, Observer, refuser};
 use crate::metrics::Metrics;
 
 /// Attachment: what an anonymous edge persists. Named so since the first version.
@@ -33,7 +35,8 @@ pub(super) enum Keeping {
 pub(super) struct EdgeHost {
     pub(super) store: Store,
     pub(super) keeping: Keeping,
-    pub(super) output: Output,
+    pub(super) observer: Arc<dyn Observer>,
+    pub(super) connections: Connections,
     /// The key came and holds.
     pub(super) enrolled: mpsc::Sender<()>,
     /// The KGC refuses, and no retry will change that.
@@ -67,52 +70,55 @@ impl<S: Suite> Host<EdgeNode<S>> for EdgeHost {
         machine.vouch(statement, &mut OsRng).unwrap_or_default()
     }
 
-    fn event(&mut self, machine: &EdgeNode<S>, event: Either<AnonymousEvent, EnvelopeEvent>) {
-        let event = match event {
-            Either::Left(AnonymousEvent::Edge(event)) => event,
+    fn connected(&mut self, peer: Peer, route: Route) {
+        self.connections.open(peer, route);
+    }
+
+    fn disconnected(&mut self, peer: Peer) {
+        self.connections.close(peer);
+    }
+
+    fn event(&mut self, machine: &EdgeNode<S>, event: NodeEvent) {
+        let status = machine.status();
+        self.observer.event(&status, &event);
+        match event {
+            Either::Left(AnonymousEvent::Edge(event)) => self.edge_event(&status, event),
             Either::Left(AnonymousEvent::Admitted { pseudonym, slot, until }) => {
                 let (pseudonym, ends) = (pseudonym.to_string(), clock::format(until));
                 tracing::info!(pseudonym, slot, until = ends, "admitted anonymously");
-                return self.output.event(
-                    &json!({"event": "admitted", "pseudonym": pseudonym, "slot": slot, "until": until}),
-                );
             }
-            Either::Left(AnonymousEvent::Ended(why)) => return self.ended(why),
-            Either::Right(EnvelopeEvent::NotSent(reason)) => EdgeEvent::SendFailed(reason),
-            Either::Right(event) => {
-                let group = machine.status().group;
-                return self.output.envelope(group.as_ref().map_or("-", Name::as_str), &event);
+            Either::Left(AnonymousEvent::Ended(why)) => self.ended(why),
+            Either::Right(EnvelopeEvent::NotSent(reason)) => {
+                self.edge_event(&status, EdgeEvent::SendFailed(reason));
             }
-        };
-        self.metrics.count(&event, machine.status().name.is_some());
+            Either::Right(_) => {}
+        }
+    }
+}
+
+impl EdgeHost {
+    /// Counts and logs an event, and tells whoever waits for it.
+    fn edge_event(&self, status: &EdgeStatus, event: EdgeEvent) {
+        self.metrics.count(&event, status.name.is_some());
         match event {
-            EdgeEvent::Enrolled { name } => self.enrolled(&name),
-            EdgeEvent::KeyActivated { epoch, digest, slot } => {
+            EdgeEvent::Enrolled { name } => {
+                tracing::info!(%name, "enrolled");
+                // Only an enrolment waits for it.
+                let _ = self.enrolled.try_send(());
+            }
+            EdgeEvent::KeyActivated { epoch, slot, .. } => {
                 let (term, counter) = (epoch.term, epoch.counter);
                 tracing::info!(term, counter, slot, "key activated");
-                let digest = hex::encode(&digest[..8]);
-                self.output.event(
-                    &json!({"event": "key", "term": term, "counter": counter, "slot": slot, "digest": digest}),
-                );
             }
-            EdgeEvent::Message { channel, data, source } => {
-                let group = machine.status().group;
-                self.output.message(group.as_ref().map_or("-", Name::as_str), &channel, &data, &source);
-            }
+            EdgeEvent::Message { .. } => {}
             EdgeEvent::SendFailed(reason) => {
                 tracing::warn!(reason, "message not sent");
                 // There may be no waiting caller.
                 let _ = self.failures.send(reason);
             }
-            EdgeEvent::Left => {
-                tracing::info!("left the group");
-                self.output.event(&json!({"event": "left"}));
-            }
-            EdgeEvent::Evicted => {
-                tracing::warn!("evicted from the group");
-                self.output.event(&json!({"event": "evicted"}));
-            }
-            EdgeEvent::Refused(reason) => self.refused(machine, reason),
+            EdgeEvent::Left => tracing::info!("left the group"),
+            EdgeEvent::Evicted => tracing::warn!("evicted from the group"),
+            EdgeEvent::Refused(reason) => self.refused(refuser(status), reason),
             EdgeEvent::EnrolmentTrouble(trouble) => tracing::warn!(%trouble, "enrolment"),
             EdgeEvent::RevocationsStale => {
                 tracing::warn!(
@@ -125,38 +131,21 @@ impl<S: Suite> Host<EdgeNode<S>> for EdgeHost {
             }
             EdgeEvent::Equivocation { leader, epoch } => {
                 tracing::error!(%leader, %epoch, "a leader signed two headers for one epoch and is refused for good");
-                self.output.event(&json!({"event": "leader refused", "leader": leader.as_str()}));
             }
             EdgeEvent::Blamed { peer, offence } => tracing::warn!(peer = peer.0, %offence, "peer blamed"),
         }
     }
-}
-
-impl EdgeHost {
-    fn enrolled(&self, name: &Name) {
-        tracing::info!(%name, "enrolled");
-        if self.output.json {
-            self.output.event(&json!({"event": "enrolled", "name": name.as_str()}));
-        } else {
-            self.output.line(&format!("enrolled as {name}"));
-        }
-        // Only an enrolment waits for it.
-        let _ = self.enrolled.try_send(());
-    }
 
     fn ended(&self, why: Ending) {
         tracing::info!(?why, "this anonymous membership is over");
-        self.output.event(&json!({"event": "ended", "why": describe(&why)}));
         if let Keeping::Anonymous(ended) = &self.keeping {
             // It is over once.
             let _ = ended.try_send(why);
         }
     }
 
-    fn refused<S: Suite>(&self, machine: &AnyEdge<S>, reason: Reason) {
-        let by = if machine.status().name.is_some() { "leader" } else { "kgc" };
+    fn refused(&self, by: &'static str, reason: Reason) {
         tracing::warn!(by, %reason, "refused");
-        self.output.event(&json!({"event": "refused", "by": by, "reason": reason.to_string()}));
         if by == "kgc" && !reason.is_transient() {
             // One refusal is enough to end.
             let _ = self.refused.try_send(reason);
@@ -164,14 +153,33 @@ impl EdgeHost {
     }
 }
 
-/// For scripts.
-fn describe(why: &Ending) -> String {
-    match why {
-        Ending::Denied(error) => format!("not admitted: {error}"),
-        Ending::PeriodOver => "period over".into(),
-        Ending::Dropped => "forgotten by the leader".into(),
-        Ending::Evicted => "evicted".into(),
-        Ending::Left => "left".into(),
-        _ => "over".into(),
+/// The connections of one driver, told to the observer; what is left of them is lost with it.
+pub(super) struct Connections {
+    observer: Arc<dyn Observer>,
+    routes: BTreeMap<Peer, Route>,
+}
+
+impl Connections {
+    pub(super) fn new(observer: &Arc<dyn Observer>) -> Self {
+        Self { observer: Arc::clone(observer), routes: BTreeMap::new() }
+    }
+
+    fn open(&mut self, peer: Peer, route: Route) {
+        self.routes.insert(peer, route);
+        self.observer.connected(route);
+    }
+
+    fn close(&mut self, peer: Peer) {
+        if let Some(route) = self.routes.remove(&peer) {
+            self.observer.disconnected(route);
+        }
+    }
+}
+
+impl Drop for Connections {
+    fn drop(&mut self) {
+        while let Some((_, route)) = self.routes.pop_first() {
+            self.observer.disconnected(route);
+        }
     }
 }

@@ -16,7 +16,7 @@ pub use self::spans::Export;
 use crate::{Error, Result};
 
 /// Default log filter: info of our crates, warnings of libraries.
-const DEFAULT_FILTER: &str = "warn,kgc=info,leader=info,edge=info,quiver_net=info,quiver_service=info";
+const DEFAULT_FILTER: &str = "warn,kgc=info,leader=info,quiver_edge=info,quiver_net=info,quiver_service=info";
 
 /// Format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]

@@ -1,0 +1,300 @@
+//! A drone within another program: the service of `edge run` on threads of its own, blocking calls, a queue of
+//! events and a file descriptor to poll.
+
+mod error;
+mod event;
+mod options;
+mod queue;
+mod shared;
+mod status;
+
+use std::fmt;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use nix::sys::signal::SigSet;
+use quiver_ainq::Name;
+use quiver_crypto::Secret;
+use quiver_group::EdgeCommand;
+use quiver_service::shutdown::{Shutdown, ShutdownRequest};
+use tokio::runtime::{Builder, Handle, Runtime};
+
+pub use self::error::{Error, ErrorKind, Result};
+pub use self::event::{Event, Message, Sender, Service};
+pub use self::options::{Options, Token, Unlock};
+use self::shared::{Deadline, Shared};
+pub use self::status::{Standing, Status};
+use crate::service::{self, RunningEdge, Start, Task};
+
+/// The longest message, in bytes.
+pub const MAX_MESSAGE: usize = 65_536;
+/// Interval at which it is checked whether a drone that has joined is in step.
+const LOOK: Duration = Duration::from_millis(50);
+/// Threads for disk and names besides the one that works; more wait for each other.
+const BLOCKING_THREADS: usize = 8;
+
+/// A drone. See the crate's documentation.
+///
+/// Any thread may call, several at once. The drone works on threads of its own, on which all signals are
+/// blocked; it installs no signal handler and no logger, and prints nothing. A process that was forked has no
+/// drone: its calls fail with [`ErrorKind::Forked`]. Dropping it closes it.
+pub struct Edge {
+    shared: Arc<Shared>,
+    runtime: Handle,
+    shutdown: ShutdownRequest,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    /// The group to join, and the process that opened it.
+    process: u32,
+}
+
+/// A key for the application, and the epoch that it is of.
+#[derive(Debug)]
+pub struct ExportedKey {
+    /// 32 bytes, erased when dropped.
+    pub key: Secret<32>,
+    /// Term of the epoch.
+    pub term: u64,
+    /// Counter of the epoch.
+    pub counter: u64,
+}
+
+impl Edge {
+    /// Opens the state in the data directory, and starts the drone: it enrols if it has not, joins its group
+    /// and stays in it. Returns once the state file is open and everything that was given fits together, and
+    /// does not wait for any other service: that is [`Self::join`].
+    ///
+    /// # Errors
+    /// What is wrong with which option or file: [`ErrorKind::Usage`], [`ErrorKind::Busy`],
+    /// [`ErrorKind::Locked`] (passphrase, permissions), [`ErrorKind::BadState`].
+    pub fn open(options: Options) -> Result<Self> {
+        let (config, unlock, token) = options.into_parts()?;
+        let shared = Arc::new(Shared::new()?);
+        let runtime = runtime()?;
+        let handle = runtime.handle().clone();
+        let (request, shutdown) = Shutdown::by_request();
+        let observer = Arc::clone(&shared);
+        let obtain = move |new| unlock.obtain(new);
+        let work = move || {
+            let start = Start { obtain, token, observer: observer.clone(), shutdown };
+            let run = || runtime.block_on(service::run(&config, start, Task::Run));
+            // What it shares with this thread is the queue, which panics leave whole.
+            let ended = catch_unwind(AssertUnwindSafe(run)).map_or_else(
+                |_| Err(Error::new(ErrorKind::Panicked, "the drone has panicked: this is a bug in Quiver")),
+                |ended| ended.map_err(Error::from),
+            );
+            observer.end(ended.err());
+            // A name that is being looked up keeps nobody waiting.
+            runtime.shutdown_background();
+        };
+        let thread = spawn(work)?;
+        let edge = Self {
+            shared,
+            runtime: handle,
+            shutdown: request,
+            thread: Mutex::new(Some(thread)),
+            process: std::process::id(),
+        };
+        edge.shared.wait_until_open()?;
+        Ok(edge)
+    }
+
+    /// Waits until the drone is a member of its group, in step with it. One that has left the group joins it
+    /// again.
+    ///
+    /// # Errors
+    /// [`ErrorKind::TimedOut`], [`ErrorKind::Refused`] with the reason (by the KGC, which ends the drone; by
+    /// the leader, which is asked again now and then), [`ErrorKind::Closed`].
+    pub fn join(&self, timeout: Duration) -> Result<()> {
+        self.check_process()?;
+        let deadline = Deadline::after(timeout);
+        if let Some(group) = self.shared.begin_to_join() {
+            self.call(deadline, |edge| async move { edge.command(EdgeCommand::Join(group)).await })??;
+        }
+        loop {
+            self.shared.wait_until_member(deadline)?;
+            if self.call(deadline, |edge| async move { edge.status().await })??.synced {
+                return Ok(());
+            }
+            self.shared.pause(LOOK, deadline)?;
+        }
+    }
+
+    /// The next event; `None` if there is none in this time.
+    ///
+    /// # Errors
+    /// After the last event, why there will be no more: [`ErrorKind::Closed`], or what has ended the drone.
+    pub fn next_event(&self, timeout: Duration) -> Result<Option<Event>> {
+        self.check_process()?;
+        self.shared.next_event(Deadline::after(timeout))
+    }
+
+    /// Sends a message to the group: at most [`MAX_MESSAGE`] bytes, on a channel of the application's (1 to 64
+    /// characters out of `A-Z a-z 0-9 . _ -`); `signed` if the others shall know who sent it. Returns once it
+    /// was handed to the network. Nobody acknowledges a message.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] for channel or length, [`ErrorKind::NotJoined`], [`ErrorKind::Failed`] with the
+    /// reason why it was not sent, [`ErrorKind::TimedOut`] if that is not known.
+    pub fn send(&self, channel: &str, data: &[u8], signed: bool, timeout: Duration) -> Result<()> {
+        self.check_process()?;
+        let channel = name("channel", channel)?;
+        if data.len() > MAX_MESSAGE {
+            let text = format!("the message has {} bytes, more than {MAX_MESSAGE}", data.len());
+            return Err(Error::new(ErrorKind::Usage, text));
+        }
+        let deadline = Deadline::after(timeout);
+        let data = data.to_vec();
+        let sent = self.call(deadline, |edge| async move {
+            if !edge.status().await?.synced {
+                return Err(Error::not_joined());
+            }
+            Ok(edge.send(channel, data, signed).await)
+        })??;
+        sent.map(drop).map_err(|reason| Error::new(ErrorKind::Failed, reason))
+    }
+
+    /// A key of 32 bytes that every member that is in step derives under this name, and nobody else: another
+    /// one for each name and each epoch. A name is 1 to 64 characters out of `A-Z a-z 0-9 . _ -`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] for the name, [`ErrorKind::NotJoined`], [`ErrorKind::TimedOut`].
+    pub fn export_key(&self, label: &str, timeout: Duration) -> Result<ExportedKey> {
+        self.check_process()?;
+        let label = name("name", label)?;
+        let exported =
+            self.call(Deadline::after(timeout), |edge| async move { edge.export(label).await })??;
+        let (epoch, key) = exported.ok_or_else(Error::not_joined)?;
+        Ok(ExportedKey { key, term: epoch.term, counter: epoch.counter })
+    }
+
+    /// How the drone is doing.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Closed`], or what has ended the drone; [`ErrorKind::TimedOut`] after five seconds.
+    pub fn status(&self) -> Result<Status> {
+        self.check_process()?;
+        let machine = match self.shared.running()? {
+            Some(_) => {
+                let deadline = Deadline::after(Duration::from_secs(5));
+                Some(self.call(deadline, |edge| async move { edge.status().await })??)
+            }
+            None => None,
+        };
+        Ok(self.shared.status(machine))
+    }
+
+    /// Leaves the group, and waits until the leader has made a key without this drone, or none can be told.
+    /// [`Self::join`] joins again.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotJoined`] before it has enrolled, [`ErrorKind::TimedOut`]; it goes on leaving.
+    pub fn leave(&self, timeout: Duration) -> Result<()> {
+        self.check_process()?;
+        let deadline = Deadline::after(timeout);
+        self.call(deadline, |edge| async move { edge.command(EdgeCommand::Leave).await })??;
+        self.shared.wait_until_left(deadline)
+    }
+
+    /// Stops the drone, as SIGTERM stops `edge run`: it stays a member, and the next start goes on. Takes a
+    /// second at most. Calls that wait end with [`ErrorKind::Closed`], as all later ones do; events that are
+    /// queued are dropped.
+    pub fn close(&self) {
+        if self.check_process().is_err() {
+            return;
+        }
+        self.shared.close();
+        self.shutdown.request();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            // It reports a panic by itself.
+            let _ = thread.join();
+        }
+    }
+
+    /// Has the running machine do something, and waits for the answer.
+    fn call<T, F>(&self, deadline: Deadline, what: impl FnOnce(Arc<dyn RunningEdge>) -> F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = T> + Send + 'static,
+    {
+        let edge = self.shared.running()?.ok_or_else(Error::not_joined)?;
+        let (answer, answered) = sync_channel(1);
+        let work = what(edge);
+        self.runtime.spawn(async move {
+            // The caller may have stopped waiting.
+            let _ = answer.send(work.await);
+        });
+        match answered.recv_timeout(deadline.left()) {
+            Ok(answer) => Ok(answer),
+            Err(RecvTimeoutError::Timeout) => Err(Error::timed_out()),
+            Err(RecvTimeoutError::Disconnected) => Err(self.shared.ended()),
+        }
+    }
+
+    fn check_process(&self) -> Result<()> {
+        if std::process::id() == self.process {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::Forked,
+            format!("the drone belongs to process {}, of which this one is a fork: open another", self.process),
+        ))
+    }
+}
+
+impl AsFd for Edge {
+    /// Readable while an event is queued, and once the drone has ended. For `poll` and the like: not to be
+    /// read, written or closed.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.shared.as_fd()
+    }
+}
+
+impl Drop for Edge {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl fmt::Debug for Edge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Edge").finish_non_exhaustive()
+    }
+}
+
+/// One thread that works, and a few that wait for disk and names. Signals are the application's.
+fn runtime() -> Result<Runtime> {
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(1)
+        .max_blocking_threads(BLOCKING_THREADS)
+        .thread_name("quiver-work")
+        .on_thread_start(block_signals)
+        .enable_all()
+        .build();
+    runtime.map_err(|error| Error::new(ErrorKind::Failed, format!("cannot start threads: {error}")))
+}
+
+fn spawn(work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
+    let thread = std::thread::Builder::new().name("quiver-edge".into());
+    let spawned = thread.spawn(|| {
+        block_signals();
+        work();
+    });
+    spawned.map_err(|error| Error::new(ErrorKind::Failed, format!("cannot start a thread: {error}")))
+}
+
+/// They are for the application's threads. A peer that is gone is an error of a write, no SIGPIPE.
+fn block_signals() {
+    // It fails for wrong arguments alone.
+    let _ = SigSet::all().thread_block();
+}
+
+fn name(what: &str, text: &str) -> Result<Name> {
+    Name::new(text).map_err(|error| {
+        Error::new(ErrorKind::Usage, format!("{what} `{}`: {error}", text.chars().take(80).collect::<String>()))
+    })
+}

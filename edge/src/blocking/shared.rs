@@ -1,0 +1,323 @@
+//! What the drone's threads and the application's share: standing, events, and how each learns of the other.
+
+use std::io::{ErrorKind as IoErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use quiver_admission::AnonymousEvent;
+use quiver_ainq::Name;
+use quiver_group::EdgeEvent;
+use quiver_group::edge::EdgeStatus;
+use quiver_machine::{Either, Route};
+
+use super::queue::EventQueue;
+use super::{Error, ErrorKind, Event, Result, Service, Standing, Status};
+use crate::service::{NodeEvent, Observer, RunningEdge};
+
+/// The longest wait of a thread before it looks again: more than any application waits.
+const LONGEST: Duration = Duration::from_secs(3600);
+
+/// A moment until which a call may last; `None` for ever.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Deadline(Option<Instant>);
+
+impl Deadline {
+    #[expect(clippy::disallowed_methods, reason = "the application waits in real time")]
+    fn now() -> Instant {
+        Instant::now()
+    }
+
+    pub(super) fn after(timeout: Duration) -> Self {
+        Self(Self::now().checked_add(timeout))
+    }
+
+    pub(super) fn left(self) -> Duration {
+        self.0.map_or(LONGEST, |at| at.saturating_duration_since(Self::now()))
+    }
+}
+
+/// The state that all share.
+pub(super) struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+    /// Holds one byte while there is something to take.
+    signal: UnixStream,
+    signalled: UnixStream,
+}
+
+#[derive(Default)]
+struct State {
+    phase: Phase,
+    standing: Standing,
+    /// Why a leader refuses for good, until the application was told, or it does not any more.
+    refusal: Option<String>,
+    name: Option<String>,
+    group: Option<Name>,
+    leaders: u32,
+    queue: EventQueue,
+    /// Whether there is a byte in the channel.
+    raised: bool,
+}
+
+#[derive(Default)]
+enum Phase {
+    /// The state file is not open yet.
+    #[default]
+    Opening,
+    /// It enrols, or is about to join.
+    Starting,
+    /// The machine that joins runs.
+    Running(Arc<dyn RunningEdge>),
+    /// It is over; why.
+    Ended(Error),
+}
+
+impl Shared {
+    pub(super) fn new() -> Result<Self> {
+        let channel = || {
+            let (signal, signalled) = UnixStream::pair()?;
+            signal.set_nonblocking(true)?;
+            signalled.set_nonblocking(true)?;
+            Ok((signal, signalled))
+        };
+        let (signal, signalled) = channel().map_err(|error: std::io::Error| {
+            Error::new(ErrorKind::Failed, format!("cannot make a file descriptor: {error}"))
+        })?;
+        Ok(Self { state: Mutex::default(), changed: Condvar::new(), signal, signalled })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Whatever is changed is whole between two statements.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the state, and lets everybody know.
+    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = self.lock();
+        let changed = change(&mut state);
+        self.signal(&mut state);
+        drop(state);
+        self.changed.notify_all();
+        changed
+    }
+
+    /// Makes the descriptor readable or not, as the state has it.
+    fn signal(&self, state: &mut State) {
+        let wanted = !state.queue.is_empty() || matches!(state.phase, Phase::Ended(_));
+        if wanted && !state.raised {
+            state.raised = (&self.signal).write(&[0]).is_ok();
+        } else if !wanted && state.raised {
+            let mut byte = [0];
+            let taken = (&self.signalled).read(&mut byte);
+            state.raised = taken.is_err_and(|error| error.kind() != IoErrorKind::WouldBlock);
+        }
+    }
+
+    pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.signalled.as_fd()
+    }
+
+    /// Waits until `look` finds something.
+    fn wait<T>(&self, deadline: Deadline, mut look: impl FnMut(&mut State) -> Option<Result<T>>) -> Result<T> {
+        let mut state = self.lock();
+        loop {
+            if let Some(found) = look(&mut state) {
+                self.signal(&mut state);
+                return found;
+            }
+            let left = deadline.left();
+            if left.is_zero() {
+                return Err(Error::timed_out());
+            }
+            let waited = self.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    pub(super) fn wait_until_open(&self) -> Result<()> {
+        self.wait(Deadline(None), |state| match &state.phase {
+            Phase::Opening => None,
+            Phase::Ended(error) => Some(Err(error.clone())),
+            Phase::Starting | Phase::Running(_) => Some(Ok(())),
+        })
+    }
+
+    /// The group to join anew, if the drone has left it.
+    pub(super) fn begin_to_join(&self) -> Option<Name> {
+        let mut state = self.lock();
+        let group = state.group.clone().filter(|_| state.standing == Standing::Left)?;
+        state.standing = Standing::Joining;
+        Some(group)
+    }
+
+    pub(super) fn wait_until_member(&self, deadline: Deadline) -> Result<()> {
+        let refused = |text: String| Some(Err(Error::new(ErrorKind::Refused, text)));
+        self.wait(deadline, |state| match (&state.phase, state.standing) {
+            (Phase::Ended(error), _) => Some(Err(error.clone())),
+            (Phase::Running(_), Standing::Member) => Some(Ok(())),
+            (_, Standing::Evicted) => refused("this drone was evicted from the group".into()),
+            // Told once: the leader is asked again.
+            _ => state.refusal.take().map(|reason| {
+                Err(Error::new(ErrorKind::Refused, format!("the leader refuses to admit this drone: {reason}")))
+            }),
+        })
+    }
+
+    pub(super) fn wait_until_left(&self, deadline: Deadline) -> Result<()> {
+        self.wait(deadline, |state| match (&state.phase, state.standing) {
+            (Phase::Ended(error), _) => Some(Err(error.clone())),
+            (_, Standing::Left | Standing::Evicted) => Some(Ok(())),
+            _ => None,
+        })
+    }
+
+    /// Waits for so long, or until it is over.
+    pub(super) fn pause(&self, pause: Duration, deadline: Deadline) -> Result<()> {
+        let over = Deadline::after(pause.min(deadline.left()));
+        let paused = self.wait(over, |state| match &state.phase {
+            Phase::Ended(error) => Some(Err(error.clone())),
+            _ => None,
+        });
+        match paused {
+            Err(error) if error.kind() == ErrorKind::TimedOut && !deadline.left().is_zero() => Ok(()),
+            paused => paused,
+        }
+    }
+
+    pub(super) fn next_event(&self, deadline: Deadline) -> Result<Option<Event>> {
+        let next = self.wait(deadline, |state| match (state.queue.pop(), &state.phase) {
+            (Some(event), _) => Some(Ok(event)),
+            (None, Phase::Ended(error)) => Some(Err(error.clone())),
+            (None, _) => None,
+        });
+        match next {
+            Ok(event) => Ok(Some(event)),
+            Err(error) if error.kind() == ErrorKind::TimedOut && !self.is_over() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        matches!(self.lock().phase, Phase::Ended(_))
+    }
+
+    /// The running machine; `None` before there is one.
+    pub(super) fn running(&self) -> Result<Option<Arc<dyn RunningEdge>>> {
+        match &self.lock().phase {
+            Phase::Opening | Phase::Starting => Ok(None),
+            Phase::Running(edge) => Ok(Some(Arc::clone(edge))),
+            Phase::Ended(error) => Err(error.clone()),
+        }
+    }
+
+    /// Why it is over.
+    pub(super) fn ended(&self) -> Error {
+        self.running().err().unwrap_or_else(Error::closed)
+    }
+
+    pub(super) fn status(&self, machine: Option<EdgeStatus>) -> Status {
+        let state = self.lock();
+        let (machine, text) = (machine.as_ref(), |name: &Name| name.to_string());
+        let standing = match (state.standing, machine) {
+            // A key that is not known to be current is not used.
+            (Standing::Member, Some(machine)) if !machine.synced => Standing::Joining,
+            (standing, _) => standing,
+        };
+        let group = machine.and_then(|machine| machine.group.as_ref());
+        Status {
+            standing,
+            name: state.name.clone(),
+            group: group.or(state.group.as_ref()).map(text),
+            epoch: machine.and_then(|machine| machine.epoch).map(|epoch| (epoch.term, epoch.counter)),
+            digest: machine.and_then(|machine| machine.digest),
+            slot: machine.and_then(|machine| machine.slot),
+            valid_until: machine.and_then(|machine| machine.valid_until),
+            leaders: state.leaders,
+            dropped: state.queue.dropped(),
+        }
+    }
+
+    /// The application has no more use for it.
+    pub(super) fn close(&self) {
+        self.change(|state| {
+            state.queue.clear();
+            state.phase = Phase::Ended(Error::closed());
+        });
+    }
+
+    /// The drone has ended; `error` says why, unless it was told to.
+    pub(super) fn end(&self, error: Option<Error>) {
+        self.change(|state| {
+            if !matches!(state.phase, Phase::Ended(_)) {
+                state.phase = Phase::Ended(error.unwrap_or_else(Error::closed));
+            }
+        });
+    }
+}
+
+impl Observer for Shared {
+    fn opened(&self) {
+        self.change(|state| {
+            if matches!(state.phase, Phase::Opening) {
+                state.phase = Phase::Starting;
+            }
+        });
+    }
+
+    fn running(&self, status: EdgeStatus, edge: Arc<dyn RunningEdge>) {
+        self.change(|state| {
+            if !matches!(state.phase, Phase::Ended(_)) {
+                state.phase = Phase::Running(edge);
+            }
+            if state.standing == Standing::Enrolling {
+                state.standing = Standing::Joining;
+            }
+            state.name = status.name.map(|name| name.to_string());
+            state.group = status.group;
+        });
+    }
+
+    fn connected(&self, route: Route) {
+        let Some(service) = Service::of(route) else { return };
+        self.change(|state| {
+            state.leaders += u32::from(service == Service::Leader);
+            state.queue.push(Event::Connected { service });
+        });
+    }
+
+    fn disconnected(&self, route: Route) {
+        let Some(service) = Service::of(route) else { return };
+        self.change(|state| {
+            state.leaders -= u32::from(service == Service::Leader);
+            state.queue.push(Event::Disconnected { service });
+        });
+    }
+
+    fn event(&self, status: &EdgeStatus, event: &NodeEvent) {
+        let Either::Left(AnonymousEvent::Edge(event)) = event else { return };
+        if matches!(event, EdgeEvent::MembershipDropped { .. }) {
+            return self.change(|state| state.standing = Standing::Joining);
+        }
+        let Some(event) = Event::of(status, event) else { return };
+        self.change(|state| {
+            if matches!(state.phase, Phase::Ended(_)) {
+                return;
+            }
+            match &event {
+                Event::Enrolled { name } => {
+                    (state.name, state.standing) = (Some(name.clone()), Standing::Joining);
+                }
+                Event::Epoch { .. } => (state.standing, state.refusal) = (Standing::Member, None),
+                Event::Left => state.standing = Standing::Left,
+                Event::Evicted => state.standing = Standing::Evicted,
+                Event::Refused { service: Service::Leader, reason, transient: false } => {
+                    state.refusal = Some(reason.clone());
+                }
+                _ => {}
+            }
+            state.queue.push(event);
+        });
+    }
+}

@@ -1,0 +1,156 @@
+//! What happens to the drone, for whom its service runs: printed by the program, queued for an application.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use quiver_admission::{AnonymousEvent, AnyEdge, Ending};
+use quiver_ainq::{Epoch, Name, Suite};
+use quiver_crypto::Secret;
+use quiver_envelope::EnvelopeEvent;
+use quiver_group::edge::EdgeStatus;
+use quiver_group::{EdgeCommand, EdgeEvent};
+use quiver_machine::{Either, Route};
+use quiver_net::Stopped;
+use quiver_service::drone::Running;
+use quiver_service::drone::output::Output;
+use quiver_service::drone::request::Answered;
+use serde_json::json;
+
+/// Event of the machine.
+pub(crate) type NodeEvent = Either<AnonymousEvent, EnvelopeEvent>;
+
+/// Receives what happens to the drone. Called on the driver's task: it must not block.
+pub(crate) trait Observer: Send + Sync {
+    /// The state file is open; whatever was given fits.
+    fn opened(&self) {}
+
+    /// The machine that joins runs, and begins with this status.
+    fn running(&self, status: EdgeStatus, edge: Arc<dyn RunningEdge>) {
+        let _ = (status, edge);
+    }
+
+    /// There is a connection with a service.
+    fn connected(&self, route: Route) {
+        let _ = route;
+    }
+
+    /// It is lost.
+    fn disconnected(&self, route: Route) {
+        let _ = route;
+    }
+
+    /// An event of the machine, which has this status.
+    fn event(&self, status: &EdgeStatus, event: &NodeEvent);
+}
+
+/// A running edge, whatever its suite.
+#[async_trait]
+pub(crate) trait RunningEdge: Send + Sync {
+    /// The state of the machine.
+    async fn status(&self) -> Result<EdgeStatus, Stopped>;
+
+    /// Gives a command to join or to leave.
+    async fn command(&self, command: EdgeCommand) -> Result<(), Stopped>;
+
+    /// Sends a message to the group, and says whether it was sent.
+    async fn send(&self, channel: Name, data: Vec<u8>, signed: bool) -> Answered;
+
+    /// An application's key under this name, and the epoch it is of; `None` unless in sync.
+    async fn export(&self, name: Name) -> Result<Option<(Epoch, Secret<32>)>, Stopped>;
+}
+
+#[async_trait]
+impl<S: Suite> RunningEdge for Running<AnyEdge<S>> {
+    async fn status(&self) -> Result<EdgeStatus, Stopped> {
+        self.machine.inspect(|machine| machine.status()).await
+    }
+
+    async fn command(&self, command: EdgeCommand) -> Result<(), Stopped> {
+        self.machine.carry_out(Either::Left(command)).await
+    }
+
+    async fn send(&self, channel: Name, data: Vec<u8>, signed: bool) -> Answered {
+        Self::send(self, Either::Left(EdgeCommand::Send { channel, data, signed })).await
+    }
+
+    async fn export(&self, name: Name) -> Result<Option<(Epoch, Secret<32>)>, Stopped> {
+        self.machine.inspect(move |machine| Some((machine.status().epoch?, machine.export(&name)?))).await
+    }
+}
+
+/// Prints for people, or as JSON lines.
+#[derive(Debug)]
+pub(crate) struct Printer(pub(crate) Output);
+
+impl Observer for Printer {
+    fn event(&self, status: &EdgeStatus, event: &NodeEvent) {
+        let output = &self.0;
+        let group = status.group.as_ref().map_or("-", Name::as_str);
+        match event {
+            Either::Left(AnonymousEvent::Edge(event)) => self.edge_event(status, group, event),
+            Either::Left(AnonymousEvent::Admitted { pseudonym, slot, until }) => {
+                let pseudonym = pseudonym.to_string();
+                output.event(
+                    &json!({"event": "admitted", "pseudonym": pseudonym, "slot": slot, "until": until}),
+                );
+            }
+            Either::Left(AnonymousEvent::Ended(why)) => {
+                output.event(&json!({"event": "ended", "why": describe(why)}));
+            }
+            Either::Right(EnvelopeEvent::NotSent(_)) => {}
+            Either::Right(event) => output.envelope(group, event),
+        }
+    }
+}
+
+impl Printer {
+    fn edge_event(&self, status: &EdgeStatus, group: &str, event: &EdgeEvent) {
+        let output = &self.0;
+        match event {
+            EdgeEvent::Enrolled { name } if output.json => {
+                output.event(&json!({"event": "enrolled", "name": name.as_str()}));
+            }
+            EdgeEvent::Enrolled { name } => output.line(&format!("enrolled as {name}")),
+            EdgeEvent::KeyActivated { epoch, digest, slot } => {
+                let (term, counter) = (epoch.term, epoch.counter);
+                let digest = hex::encode(&digest[..8]);
+                output.event(
+                    &json!({"event": "key", "term": term, "counter": counter, "slot": slot, "digest": digest}),
+                );
+            }
+            EdgeEvent::Message { channel, data, source } => output.message(group, channel, data, source),
+            EdgeEvent::Left => output.event(&json!({"event": "left"})),
+            EdgeEvent::Evicted => output.event(&json!({"event": "evicted"})),
+            EdgeEvent::Refused(reason) => {
+                let by = refuser(status);
+                output.event(&json!({"event": "refused", "by": by, "reason": reason.to_string()}));
+            }
+            EdgeEvent::Equivocation { leader, .. } => {
+                output.event(&json!({"event": "leader refused", "leader": leader.as_str()}));
+            }
+            EdgeEvent::SendFailed(_)
+            | EdgeEvent::EnrolmentTrouble(_)
+            | EdgeEvent::RevocationsStale
+            | EdgeEvent::RevocationList { .. }
+            | EdgeEvent::MembershipDropped { .. }
+            | EdgeEvent::Blamed { .. } => {}
+        }
+    }
+}
+
+/// Which service refuses a drone of this status.
+pub(super) const fn refuser(status: &EdgeStatus) -> &'static str {
+    if status.name.is_some() { "leader" } else { "kgc" }
+}
+
+/// For scripts.
+fn describe(why: &Ending) -> String {
+    match why {
+        Ending::Denied(error) => format!("not admitted: {error}"),
+        Ending::PeriodOver => "period over".into(),
+        Ending::Dropped => "forgotten by the leader".into(),
+        Ending::Evicted => "evicted".into(),
+        Ending::Left => "left".into(),
+        _ => "over".into(),
+    }
+}
