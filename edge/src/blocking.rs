@@ -47,7 +47,7 @@ pub struct Edge {
     runtime: Handle,
     shutdown: ShutdownRequest,
     thread: Mutex<Option<JoinHandle<()>>>,
-    /// The group to join, and the process that opened it.
+    /// The process that opened it.
     process: u32,
 }
 
@@ -241,7 +241,10 @@ impl Edge {
         }
         Err(Error::new(
             ErrorKind::Forked,
-            format!("the drone belongs to process {}, of which this one is a fork: open another", self.process),
+            format!(
+                "the drone belongs to process {}, of which this one is a fork: open another",
+                self.process
+            ),
         ))
     }
 }
@@ -295,6 +298,9 @@ fn block_signals() {
 
 fn name(what: &str, text: &str) -> Result<Name> {
     Name::new(text).map_err(|error| {
-        Error::new(ErrorKind::Usage, format!("{what} `{}`: {error}", text.chars().take(80).collect::<String>()))
+        Error::new(
+            ErrorKind::Usage,
+            format!("{what} `{}`: {error}", text.chars().take(80).collect::<String>()),
+        )
     })
 }

@@ -80,7 +80,8 @@ fn drones_within_a_program_enrol_join_talk_and_leave() {
     let group = Group::new();
     let (one, two) = (group.joined("edge-1"), group.joined("edge-2"));
     group.bench.served(2, (0, 0));
-    let told = [one.next_event(MINUTE), one.next_event(MINUTE)].map(|event| event.expect("runs").expect("one"));
+    let told =
+        [one.next_event(MINUTE), one.next_event(MINUTE)].map(|event| event.expect("runs").expect("one"));
     assert_eq!(told[0], Event::Connected { service: Service::Kgc });
     assert_eq!(told[1], Event::Enrolled { name: "edge-1".into() });
     assert!(is_readable(&two));
@@ -188,7 +189,10 @@ fn drone_without_a_kgc_waits_no_longer_than_it_was_told() {
         ..Options::new(bench.path("data"), Unlock::passphrase(PASSPHRASE.as_bytes()))
     })
     .expect("it opens");
-    assert_eq!(edge.join(Duration::from_millis(100)).expect_err("nobody answers").kind(), ErrorKind::TimedOut);
+    assert_eq!(
+        edge.join(Duration::from_millis(100)).expect_err("nobody answers").kind(),
+        ErrorKind::TimedOut
+    );
     assert_eq!(edge.status().expect("status").standing, Standing::Enrolling);
     let error = edge.join(MINUTE).expect_err("nobody answers");
     assert!(error.to_string().contains("not enrolled within 2s"), "{error}");

@@ -189,6 +189,9 @@ mod tests {
         let mut options = Options::new("nowhere", Unlock::passphrase(b"hunter2"));
         options.token = Some(Token::text(b"QUIVER-TOKEN"));
         let shown = format!("{options:?}");
-        assert!(!shown.contains("hunter2") && !shown.contains("104, 117") && !shown.contains("QUIVER"), "{shown}");
+        assert!(
+            !shown.contains("hunter2") && !shown.contains("104, 117") && !shown.contains("QUIVER"),
+            "{shown}"
+        );
     }
 }

@@ -74,6 +74,15 @@ enum Phase {
     Ended(Error),
 }
 
+impl State {
+    /// Nobody takes events of a drone that was closed.
+    fn push(&mut self, event: Event) {
+        if !matches!(self.phase, Phase::Ended(_)) {
+            self.queue.push(event);
+        }
+    }
+}
+
 impl Shared {
     pub(super) fn new() -> Result<Self> {
         let channel = || {
@@ -120,7 +129,11 @@ impl Shared {
     }
 
     /// Waits until `look` finds something.
-    fn wait<T>(&self, deadline: Deadline, mut look: impl FnMut(&mut State) -> Option<Result<T>>) -> Result<T> {
+    fn wait<T>(
+        &self,
+        deadline: Deadline,
+        mut look: impl FnMut(&mut State) -> Option<Result<T>>,
+    ) -> Result<T> {
         let mut state = self.lock();
         loop {
             if let Some(found) = look(&mut state) {
@@ -160,7 +173,10 @@ impl Shared {
             (_, Standing::Evicted) => refused("this drone was evicted from the group".into()),
             // Told once: the leader is asked again.
             _ => state.refusal.take().map(|reason| {
-                Err(Error::new(ErrorKind::Refused, format!("the leader refuses to admit this drone: {reason}")))
+                Err(Error::new(
+                    ErrorKind::Refused,
+                    format!("the leader refuses to admit this drone: {reason}"),
+                ))
             }),
         })
     }
@@ -283,7 +299,7 @@ impl Observer for Shared {
         let Some(service) = Service::of(route) else { return };
         self.change(|state| {
             state.leaders += u32::from(service == Service::Leader);
-            state.queue.push(Event::Connected { service });
+            state.push(Event::Connected { service });
         });
     }
 
@@ -291,7 +307,7 @@ impl Observer for Shared {
         let Some(service) = Service::of(route) else { return };
         self.change(|state| {
             state.leaders -= u32::from(service == Service::Leader);
-            state.queue.push(Event::Disconnected { service });
+            state.push(Event::Disconnected { service });
         });
     }
 
@@ -302,9 +318,6 @@ impl Observer for Shared {
         }
         let Some(event) = Event::of(status, event) else { return };
         self.change(|state| {
-            if matches!(state.phase, Phase::Ended(_)) {
-                return;
-            }
             match &event {
                 Event::Enrolled { name } => {
                     (state.name, state.standing) = (Some(name.clone()), Standing::Joining);
@@ -317,7 +330,7 @@ impl Observer for Shared {
                 }
                 _ => {}
             }
-            state.queue.push(event);
+            state.push(event);
         });
     }
 }
