@@ -84,7 +84,6 @@ where
         };
         let (drone, records) = DroneService::open(config, &file, obtain, Missing::Create)?;
         file.keep(&config.drone.data_dir)?;
-        observer.opened();
         let service = EdgeService { drone, config, observer, metrics: Metrics::default(), shutdown };
         service.work(newest(records), token, task).await
     })
@@ -164,6 +163,7 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
         let machine = Edge::new(EdgeConfig { token, ..self.config.machine(&self.drone) }, state.as_ref())?;
         let machine = EdgeNode::new(machine.into(), Envelopes::default());
         let (driver, handle) = Driver::new(&node, machine, host, OsRng)?;
+        self.observer.opened();
         // Closed again before the endpoint of the running drone opens, whose counters of bytes are others.
         let monitor = self.monitor(metrics, handle, None).await?;
         let patience = self.config.edge.enrol_timeout;
@@ -211,6 +211,7 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
         }
         let running = Running::new(handle, self.drone.client(CALL_TIME)?, failures);
         running.hand_over().await;
+        self.observer.opened();
         self.observer.running(status, Arc::new(running.clone()));
         let mut tasks = JoinSet::new();
         let _control = running.serve(&mut tasks, &self.config.drone.data_dir, control::answer)?;

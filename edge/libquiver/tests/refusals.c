@@ -96,6 +96,9 @@ static void wrong_tokens_and_passphrases(char **argv)
     options.passphrase_len = 0;
     EXPECT(open_it(), QUIVER_ERROR_LOCKED, "the passphrase is empty");
     options.passphrase_len = 3;
+    EXPECT(open_it(), QUIVER_ERROR_USAGE, "no address of a KGC");
+    static const char *kgcs[] = {"/ip4/127.0.0.1/tcp/9"};
+    options.kgcs = kgcs, options.kgcs_len = 1;
     EXPECT(open_it(), QUIVER_OK, NULL);
     quiver_edge *first = edge;
     EXPECT(open_it(), QUIVER_ERROR_BUSY, "in use");

@@ -21,7 +21,7 @@ pub(crate) type NodeEvent = Either<AnonymousEvent, EnvelopeEvent>;
 
 /// Receives what happens to the drone. Called on the driver's task: it must not block.
 pub(crate) trait Observer: Send + Sync {
-    /// The state file is open; whatever was given fits.
+    /// The state file is open, whatever was given fits, and a machine is about to run. It may be called again.
     fn opened(&self) {}
 
     /// The machine that joins runs, and begins with this status.
