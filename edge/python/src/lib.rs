@@ -1,0 +1,306 @@
+//! Quiver's edge drone for Python: the extension module `quiver._quiver`. What it does is `quiver_edge`'s; here
+//! arguments, events and errors become Python's. The interpreter is not held while a call waits, and Ctrl-C
+//! ends the wait.
+
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use pyo3::exceptions::{PyException, PyOverflowError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyType};
+use quiver_edge::{Error, ErrorKind, MAX_MESSAGE, Options, Sender, Service, Standing, Token, Unlock};
+
+/// Interval at which Python's signal handlers run while a call waits.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// The exceptions of the package: the base, and its kinds by their codes.
+static ERRORS: PyOnceLock<(Py<PyType>, Py<PyDict>)> = PyOnceLock::new();
+
+/// Makes the exceptions of the package known.
+#[pyfunction]
+fn set_errors(py: Python<'_>, base: Py<PyType>, kinds: Py<PyDict>) {
+    // The package is imported once.
+    let _ = ERRORS.set(py, (base, kinds));
+}
+
+/// The exception for an error.
+fn raise(py: Python<'_>, error: &Error) -> PyErr {
+    let Some((base, kinds)) = ERRORS.get(py) else { return PyException::new_err(error.to_string()) };
+    let kind = kinds.bind(py).get_item(error.kind() as u8).ok().flatten();
+    let kind = kind.and_then(|kind| kind.cast_into::<PyType>().ok());
+    PyErr::from_type(kind.unwrap_or_else(|| base.bind(py).clone()), error.to_string())
+}
+
+/// Seconds as a time limit; `None` is for ever.
+fn limit(seconds: Option<f64>) -> PyResult<Option<Duration>> {
+    let Some(seconds) = seconds else { return Ok(None) };
+    if seconds.is_nan() {
+        return Err(PyValueError::new_err("timeout is not a number"));
+    }
+    let limit = Duration::try_from_secs_f64(seconds.max(0.0));
+    limit.map(Some).map_err(|_| PyOverflowError::new_err("timeout is too long: None is for ever"))
+}
+
+/// A drone.
+#[pyclass(frozen, module = "quiver")]
+struct Edge(quiver_edge::Edge);
+
+#[pymethods]
+impl Edge {
+    #[new]
+    #[pyo3(signature = (data_dir, passphrase = None, *, leaders, key_file = None, deployment = None,
+        token_file = None, token = None, group = None, kgcs = Vec::new(), enrol_timeout = None))]
+    #[expect(clippy::too_many_arguments, reason = "Python names them")]
+    fn new(
+        py: Python<'_>,
+        data_dir: PathBuf,
+        passphrase: Option<&[u8]>,
+        leaders: Vec<String>,
+        key_file: Option<PathBuf>,
+        deployment: Option<PathBuf>,
+        token_file: Option<PathBuf>,
+        token: Option<&[u8]>,
+        group: Option<String>,
+        kgcs: Vec<String>,
+        enrol_timeout: Option<f64>,
+    ) -> PyResult<Self> {
+        let usage = |text: &str| Err(raise(py, &Error::new(ErrorKind::Usage, text)));
+        let unlock = match (passphrase, key_file) {
+            (Some(passphrase), None) => Unlock::passphrase(passphrase),
+            (None, Some(path)) => Unlock::KeyFile(path),
+            _ => return usage("give one of `passphrase` and `key_file`"),
+        };
+        let token = match (token, token_file) {
+            (Some(_), Some(_)) => return usage("both `token_file` and `token` are given: give one"),
+            (Some(text), None) => Some(Token::text(text)),
+            (None, path) => path.map(Token::File),
+        };
+        let mut options = Options::new(data_dir, unlock);
+        (options.deployment, options.token, options.group) = (deployment, token, group);
+        (options.leaders, options.kgcs) = (leaders, kgcs);
+        if let Some(time) = limit(enrol_timeout)? {
+            options.enrol_timeout = time;
+        }
+        py.detach(|| quiver_edge::Edge::open(options)).map(Self).map_err(|error| raise(py, &error))
+    }
+
+    #[pyo3(signature = (timeout = None))]
+    fn join(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
+        let waited = self.wait(py, timeout, |edge, time| match edge.join(time) {
+            Err(error) if error.kind() == ErrorKind::TimedOut => Ok(None),
+            joined => joined.map(Some),
+        })?;
+        waited.ok_or_else(|| timed_out(py))
+    }
+
+    #[pyo3(signature = (timeout = None))]
+    fn next_event(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Event>> {
+        let event = self.wait(py, timeout, quiver_edge::Edge::next_event)?;
+        Ok(event.map(Event::from))
+    }
+
+    #[pyo3(signature = (channel, data, *, signed = true, timeout = None))]
+    fn send(
+        &self,
+        py: Python<'_>,
+        channel: &str,
+        data: &[u8],
+        signed: bool,
+        timeout: Option<f64>,
+    ) -> PyResult<()> {
+        let time = limit(timeout)?.unwrap_or(Duration::MAX);
+        py.detach(|| self.0.send(channel, data, signed, time)).map_err(|error| raise(py, &error))
+    }
+
+    #[pyo3(signature = (name, timeout = None))]
+    fn export_key(&self, py: Python<'_>, name: &str, timeout: Option<f64>) -> PyResult<ExportedKey> {
+        let time = limit(timeout)?.unwrap_or(Duration::MAX);
+        let exported = py.detach(|| self.0.export_key(name, time)).map_err(|error| raise(py, &error))?;
+        let key = exported.key.expose().to_vec();
+        Ok(ExportedKey { key, term: exported.term, counter: exported.counter })
+    }
+
+    fn status(&self, py: Python<'_>) -> PyResult<Status> {
+        py.detach(|| self.0.status()).map(Status::from).map_err(|error| raise(py, &error))
+    }
+
+    #[pyo3(signature = (timeout = None))]
+    fn leave(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
+        let time = limit(timeout)?.unwrap_or(Duration::MAX);
+        py.detach(|| self.0.leave(time)).map_err(|error| raise(py, &error))
+    }
+
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.0.close());
+    }
+
+    fn fileno(&self) -> i32 {
+        self.0.as_fd().as_raw_fd()
+    }
+
+    fn __enter__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _kind: &Bound<'_, PyAny>,
+        _value: &Bound<'_, PyAny>,
+        _trace: &Bound<'_, PyAny>,
+    ) {
+        self.close(py);
+    }
+}
+
+impl Edge {
+    /// Waits in short stretches, between which Python's signal handlers run; `None` if the time is over.
+    fn wait<T: Send>(
+        &self,
+        py: Python<'_>,
+        timeout: Option<f64>,
+        stretch: impl Fn(&quiver_edge::Edge, Duration) -> Result<Option<T>, Error> + Sync,
+    ) -> PyResult<Option<T>> {
+        let mut left = limit(timeout)?;
+        loop {
+            let time = left.map_or(LOOK, |left| left.min(LOOK));
+            if let Some(found) = py.detach(|| stretch(&self.0, time)).map_err(|error| raise(py, &error))? {
+                return Ok(Some(found));
+            }
+            py.check_signals()?;
+            left = left.map(|left| left.saturating_sub(time));
+            if left.is_some_and(|left| left.is_zero()) {
+                return Ok(None);
+            }
+        }
+    }
+}
+
+fn timed_out(py: Python<'_>) -> PyErr {
+    raise(py, &Error::new(ErrorKind::TimedOut, "not done in the time given"))
+}
+
+/// Something that happened to the drone.
+#[pyclass(frozen, module = "quiver")]
+enum Event {
+    /// The KGC has issued this drone's key.
+    Enrolled { name: String },
+    /// There is a connection with a service.
+    Connected { service: &'static str },
+    /// A connection with a service is lost.
+    Disconnected { service: &'static str },
+    /// The key of this epoch is in use.
+    Epoch { term: u64, counter: u64, digest: Vec<u8>, slot: u32 },
+    /// A message.
+    Message { channel: String, data: Vec<u8>, sender: Option<String>, from_leader: bool, slot: Option<u32> },
+    /// A service has refused the drone.
+    Refused { service: &'static str, reason: String, transient: bool },
+    /// The drone has left the group, as it was told.
+    Left {},
+    /// The drone was evicted from the group.
+    Evicted {},
+    /// A leader has contradicted itself, and is refused for good.
+    LeaderRefused { name: String },
+    /// Of a later version.
+    Other {},
+}
+
+impl From<quiver_edge::Event> for Event {
+    fn from(event: quiver_edge::Event) -> Self {
+        match event {
+            quiver_edge::Event::Enrolled { name } => Self::Enrolled { name },
+            quiver_edge::Event::Connected { service } => Self::Connected { service: word(service) },
+            quiver_edge::Event::Disconnected { service } => Self::Disconnected { service: word(service) },
+            quiver_edge::Event::Epoch { term, counter, digest, slot } => {
+                Self::Epoch { term, counter, digest: digest.to_vec(), slot }
+            }
+            quiver_edge::Event::Message(message) => {
+                let (sender, from_leader, slot) = match message.sender {
+                    Sender::Signed { name, leader } => (Some(name), leader, None),
+                    Sender::Unauthenticated { slot } => (None, false, Some(slot)),
+                };
+                let (channel, data) = (message.channel, message.data.to_vec());
+                Self::Message { channel, data, sender, from_leader, slot }
+            }
+            quiver_edge::Event::Refused { service, reason, transient } => {
+                Self::Refused { service: word(service), reason, transient }
+            }
+            quiver_edge::Event::Left => Self::Left {},
+            quiver_edge::Event::Evicted => Self::Evicted {},
+            quiver_edge::Event::LeaderRefused { name } => Self::LeaderRefused { name },
+            _ => Self::Other {},
+        }
+    }
+}
+
+const fn word(service: Service) -> &'static str {
+    match service {
+        Service::Kgc => "kgc",
+        Service::Leader => "leader",
+    }
+}
+
+/// A key for the application, and the epoch that it is of.
+#[pyclass(frozen, get_all, module = "quiver")]
+struct ExportedKey {
+    key: Vec<u8>,
+    term: u64,
+    counter: u64,
+}
+
+/// How a drone is doing.
+#[pyclass(frozen, get_all, module = "quiver")]
+struct Status {
+    standing: &'static str,
+    name: Option<String>,
+    group: Option<String>,
+    term: Option<u64>,
+    counter: Option<u64>,
+    digest: Option<Vec<u8>>,
+    slot: Option<u32>,
+    valid_until: Option<u64>,
+    leaders: u32,
+    dropped: u64,
+}
+
+impl From<quiver_edge::Status> for Status {
+    fn from(status: quiver_edge::Status) -> Self {
+        let (term, counter) = status.epoch.unzip();
+        Self {
+            standing: match status.standing {
+                Standing::Enrolling => "enrolling",
+                Standing::Joining => "joining",
+                Standing::Member => "member",
+                Standing::Left => "left",
+                Standing::Evicted => "evicted",
+                _ => "other",
+            },
+            name: status.name,
+            group: status.group,
+            term,
+            counter,
+            digest: status.digest.map(Vec::from),
+            slot: status.slot,
+            valid_until: status.valid_until,
+            leaders: status.leaders,
+            dropped: status.dropped,
+        }
+    }
+}
+
+/// The extension module.
+#[pymodule]
+mod _quiver {
+    use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use super::{Edge, Event, ExportedKey, Status, set_errors};
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        module.add("MAX_MESSAGE", super::MAX_MESSAGE)
+    }
+}
