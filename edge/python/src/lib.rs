@@ -188,15 +188,15 @@ enum Event {
     /// The KGC has issued this drone's key.
     Enrolled { name: String },
     /// There is a connection with a service.
-    Connected { service: &'static str },
+    Connected { service: String },
     /// A connection with a service is lost.
-    Disconnected { service: &'static str },
+    Disconnected { service: String },
     /// The key of this epoch is in use.
     Epoch { term: u64, counter: u64, digest: Vec<u8>, slot: u32 },
     /// A message.
     Message { channel: String, data: Vec<u8>, sender: Option<String>, from_leader: bool, slot: Option<u32> },
     /// A service has refused the drone.
-    Refused { service: &'static str, reason: String, transient: bool },
+    Refused { service: String, reason: String, transient: bool },
     /// The drone has left the group, as it was told.
     Left {},
     /// The drone was evicted from the group.
@@ -235,10 +235,10 @@ impl From<quiver_edge::Event> for Event {
     }
 }
 
-const fn word(service: Service) -> &'static str {
+fn word(service: Service) -> String {
     match service {
-        Service::Kgc => "kgc",
-        Service::Leader => "leader",
+        Service::Kgc => "kgc".into(),
+        Service::Leader => "leader".into(),
     }
 }
 
