@@ -299,8 +299,8 @@ int32_t quiver_fd(const struct quiver_edge *edge);
 int32_t quiver_leave(const struct quiver_edge *edge,
                      int64_t timeout_ms);
 
-// Stops the drone: it stays a member, and the next start goes on. Takes a second at most. Calls that wait,
-// and later ones, fail with QUIVER_ERROR_CLOSED.
+// Stops the drone: it stays a member, and the next start goes on. Takes two seconds at most, after which the
+// data directory is free. Calls that wait, and later ones, fail with QUIVER_ERROR_CLOSED.
 //
 // # Safety
 // As `quiver_join`.

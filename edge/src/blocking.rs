@@ -34,6 +34,8 @@ use crate::service::{self, RunningEdge, Start, Task};
 pub const MAX_MESSAGE: usize = 65_536;
 /// Interval at which it is checked whether a drone that has joined is in step.
 const LOOK: Duration = Duration::from_millis(50);
+/// How long a drone that ends waits for what its threads are at.
+const FAREWELL: Duration = Duration::from_secs(1);
 /// Threads for disk and names besides the one that works; more wait for each other.
 const BLOCKING_THREADS: usize = 8;
 
@@ -87,8 +89,8 @@ impl Edge {
                 |ended| ended.map_err(Error::from),
             );
             observer.end(ended.err());
-            // A name that is being looked up keeps nobody waiting.
-            runtime.shutdown_background();
+            // Its tasks hold the state file. A name that is being looked up keeps nobody waiting for long.
+            runtime.shutdown_timeout(FAREWELL);
         };
         let thread = spawn(work)?;
         let edge = Self {
@@ -199,9 +201,9 @@ impl Edge {
         self.shared.wait_until_left(deadline)
     }
 
-    /// Stops the drone, as SIGTERM stops `edge run`: it stays a member, and the next start goes on. Takes a
-    /// second at most. Calls that wait end with [`ErrorKind::Closed`], as all later ones do; events that are
-    /// queued are dropped.
+    /// Stops the drone, as SIGTERM stops `edge run`: it stays a member, and the next start goes on. Takes two
+    /// seconds at most, after which the data directory is free. Calls that wait end with
+    /// [`ErrorKind::Closed`], as all later ones do; events that are queued are dropped.
     pub fn close(&self) {
         if self.check_process().is_err() {
             return;

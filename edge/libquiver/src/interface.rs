@@ -245,8 +245,8 @@ pub unsafe extern "C" fn quiver_leave(edge: *const QuiverEdge, timeout_ms: i64) 
     guard(|| unsafe { reference("edge", edge) }?.0.leave(time(timeout_ms)))
 }
 
-/// Stops the drone: it stays a member, and the next start goes on. Takes a second at most. Calls that wait,
-/// and later ones, fail with QUIVER_ERROR_CLOSED.
+/// Stops the drone: it stays a member, and the next start goes on. Takes two seconds at most, after which the
+/// data directory is free. Calls that wait, and later ones, fail with QUIVER_ERROR_CLOSED.
 ///
 /// # Safety
 /// As `quiver_join`.

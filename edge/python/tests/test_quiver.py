@@ -96,9 +96,11 @@ class Refusals(unittest.TestCase):
 
     def test_closing_ends_a_wait_and_so_does_ctrl_c(self):
         edge = self.open()
-        threading.Timer(0.3, edge.close).start()
+        closing = threading.Timer(0.3, edge.close)
+        closing.start()
         with self.assertRaises(quiver.ClosedError):
             edge.next_event()
+        closing.join()
         with self.open() as edge:
             threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
             with self.assertRaises(KeyboardInterrupt):
