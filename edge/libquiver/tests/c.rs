@@ -16,10 +16,10 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Where cargo puts the libraries: above the `deps` that this test is in.
+/// Where cargo puts the libraries that it builds for this test: beside it.
 fn libraries() -> PathBuf {
     let test = std::env::current_exe().expect("a test has a path");
-    test.ancestors().nth(2).expect("a directory above `deps`").into()
+    test.parent().expect("a file is in a directory").into()
 }
 
 /// Compiles a program, and gives a command that runs it with the shared library.
