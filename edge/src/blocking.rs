@@ -186,7 +186,7 @@ impl Edge {
             }
             None => None,
         };
-        Ok(self.shared.status(machine))
+        Ok(self.shared.status(machine.as_ref()))
     }
 
     /// Leaves the group, and waits until the leader has made a key without this drone, or none can be told.

@@ -52,6 +52,9 @@ pub enum Token {
     Text(Zeroizing<Vec<u8>>),
 }
 
+/// The settings of the service, what opens its state file, and the token if it was given as text.
+pub(super) type Parts = (Config, Unlock, Option<Zeroizing<Vec<u8>>>);
+
 impl Options {
     /// Options of a drone in this directory that has enrolled before.
     pub fn new(data_dir: impl Into<PathBuf>, unlock: Unlock) -> Self {
@@ -67,8 +70,8 @@ impl Options {
         }
     }
 
-    /// The settings of the service, what opens its state file, and the token if it was given as text.
-    pub(super) fn into_parts(self) -> Result<(Config, Unlock, Option<Zeroizing<Vec<u8>>>)> {
+    /// Checks what can be checked without the files.
+    pub(super) fn into_parts(self) -> Result<Parts> {
         let usage = |text: String| Err(Error::new(ErrorKind::Usage, text));
         if self.leaders.is_empty() {
             return usage("no address of a leader: `leaders` is empty".into());

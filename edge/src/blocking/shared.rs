@@ -233,9 +233,9 @@ impl Shared {
         self.running().err().unwrap_or_else(Error::closed)
     }
 
-    pub(super) fn status(&self, machine: Option<EdgeStatus>) -> Status {
+    pub(super) fn status(&self, machine: Option<&EdgeStatus>) -> Status {
         let state = self.lock();
-        let (machine, text) = (machine.as_ref(), |name: &Name| name.to_string());
+        let text = |name: &Name| name.to_string();
         let standing = match (state.standing, machine) {
             // A key that is not known to be current is not used.
             (Standing::Member, Some(machine)) if !machine.synced => Standing::Joining,
