@@ -173,7 +173,15 @@ pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
 /// after `kill -9`. It is a file of its own because an atomically replaced file is a new file each time.
 #[derive(Debug)]
 pub struct Lock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // A process that was forked and has not called exec yet has the file open, too: closing it would leave
+        // the lock with that one.
+        let _ = self.file.unlock();
+    }
 }
 
 impl Lock {
@@ -188,7 +196,7 @@ impl Lock {
             .open(&lock)
             .map_err(|source| Error::io("open", &lock, source))?;
         match file.try_lock() {
-            Ok(()) => Ok(Self { _file: file }),
+            Ok(()) => Ok(Self { file }),
             Err(TryLockError::WouldBlock) => Err(Error::InUse { path: path.into() }),
             Err(TryLockError::Error(source)) => Err(Error::io("lock", &lock, source)),
         }
