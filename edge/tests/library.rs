@@ -133,6 +133,10 @@ fn drone_goes_on_after_a_restart_and_hears_that_it_is_evicted() {
     let _leader = group.bench.leader(&group.kgc.address(), socket, None, &[]);
     next(&edge, |event| *event == Event::Connected { service: Service::Leader });
     next(&edge, |event| matches!(event, Event::Epoch { .. }));
+    // What it asked for when it came back is answered then: a member
+    // hears of its eviction, a drone that joins is refused.
+    group.bench.ok("leader", &["send", "--channel", "chat", "back"]);
+    next(&edge, |event| matches!(event, Event::Message(message) if *message.data == b"back"));
     group.bench.ok("leader", &["evict", "edge-1"]);
     next(&edge, |event| *event == Event::Evicted);
     assert_eq!(edge.join(MINUTE).expect_err("evicted").kind(), ErrorKind::Refused);
