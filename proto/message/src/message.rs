@@ -202,11 +202,13 @@ impl<S: Suite> Message<S> {
                 Self::EquivocationProof(Box::new(equivocation::from_wire(&wire)?))
             }
             #[cfg(feature = "delivery")]
-            Body::DeliveryHello(wire) => Self::DeliveryHello(DeliveryHello::from_wire(&wire)?),
+            Body::DeliveryHello(wire) if SERVICES => Self::DeliveryHello(DeliveryHello::from_wire(&wire)?),
             #[cfg(feature = "delivery")]
             Body::DeliveryChallenge(wire) => Self::DeliveryChallenge(DeliveryChallenge::from_wire(&wire)?),
             #[cfg(feature = "delivery")]
-            Body::DeliveryRequest(wire) => Self::DeliveryRequest(DeliveryRequest::from_wire(wire)?),
+            Body::DeliveryRequest(wire) if SERVICES => {
+                Self::DeliveryRequest(DeliveryRequest::from_wire(wire)?)
+            }
             #[cfg(feature = "delivery")]
             Body::DeliveryReply(wire) => Self::DeliveryReply(DeliveryReply::from_wire(wire)?),
             #[cfg(feature = "envelopes")]

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use quiver_crypto::Secret;
 use quiver_policy::{AccessTree, AttributeSet, PolicyError, Schema};
-use rand_chacha::ChaCha20Rng;
+use rand_core::CryptoRngCore;
 
 use super::Kem;
 #[cfg(feature = "insecure-yct14")]
@@ -195,7 +195,7 @@ impl Kem for AnyScheme {
     fn encapsulate(
         parameters: &AnyParameters,
         target: &Target,
-        coins: &mut ChaCha20Rng,
+        coins: &mut dyn CryptoRngCore,
     ) -> Result<(Vec<u8>, Secret<32>), AbeError> {
         match (parameters, target) {
             (AnyParameters::FabeoCp(own), Target::Policy(tree)) => encapsulate::<FabeoCp>(own, tree, coins),
@@ -268,7 +268,7 @@ impl Kem for AnyScheme {
 fn encapsulate<S: Scheme>(
     parameters: &S::Parameters,
     terms: &S::CiphertextTerms,
-    coins: &mut ChaCha20Rng,
+    coins: &mut dyn CryptoRngCore,
 ) -> Result<(Vec<u8>, Secret<32>), AbeError> {
     let (ciphertext, secret) = S::encapsulate(parameters, terms, coins)?;
     Ok((ciphertext.encode(), secret))

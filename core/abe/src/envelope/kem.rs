@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use quiver_crypto::Secret;
-use rand_chacha::ChaCha20Rng;
+use rand_core::CryptoRngCore;
 
 use crate::AbeError;
 
@@ -28,7 +28,7 @@ pub trait Kem {
     fn encapsulate(
         parameters: &Self::Parameters,
         target: &Self::Target,
-        coins: &mut ChaCha20Rng,
+        coins: &mut dyn CryptoRngCore,
     ) -> Result<(Vec<u8>, Secret<32>), AbeError>;
 
     /// Reads a ciphertext.

@@ -26,7 +26,7 @@ impl Kem for Toy {
     fn encapsulate(
         parameters: &[u8; 32],
         target: &Vec<String>,
-        coins: &mut ChaCha20Rng,
+        coins: &mut dyn CryptoRngCore,
     ) -> Result<(Vec<u8>, Secret<32>), AbeError> {
         let mut r = [0; 32];
         coins.fill_bytes(&mut r);
