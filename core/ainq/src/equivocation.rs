@@ -24,7 +24,7 @@ impl<S: Suite> EquivocationProof<S> {
     /// [`Error::WrongGroup`] if a header is of another group; [`Error::Malformed`] if the headers are of
     /// different leaders or epochs or say the same; [`Error::InvalidSignature`] or [`Error::NotALeader`] if
     /// one of them is none.
-    pub fn verify(self, deployment: &Deployment<S>, group: &Name) -> Result<DronePublicKey<S>, Error> {
+    pub fn verify(mut self, deployment: &Deployment<S>, group: &Name) -> Result<DronePublicKey<S>, Error> {
         let (first, second) = (&self.first.core, &self.second.core);
         // §10.7: one group, one epoch, one serial.
         if first.group != *group || second.group != *group {
@@ -34,12 +34,12 @@ impl<S: Suite> EquivocationProof<S> {
             return Err(Error::Malformed("headers that do not contradict each other"));
         }
         // §10.7: both signatures, and that the signer leads this group under the term's ordinal.
-        let first = self.first.verify_signer(deployment)?;
-        let second = self.second.verify_signer(deployment)?;
+        let (_, first) = self.first.verify_signer(deployment)?;
+        let (_, second) = self.second.verify_signer(deployment)?;
         // §10.7: two signatures over the same D are no contradiction.
-        if first.digest() == second.digest() {
+        if first == second {
             return Err(Error::Malformed("headers that do not contradict each other"));
         }
-        Ok(second.into_header().core.leader)
+        Ok(self.second.core.leader)
     }
 }
