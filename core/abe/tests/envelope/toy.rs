@@ -6,7 +6,7 @@ use quiver_abe::envelope::{self, Header, Kem, Lifetime, ReceivingSession, Sendin
 use quiver_crypto::canonical::{Reader, Writer};
 use quiver_crypto::{Hasher, Secret, ct_eq};
 use rand_chacha::ChaCha20Rng;
-use rand_core::{CryptoRngCore, RngCore, SeedableRng};
+use rand_core::{CryptoRngCore, SeedableRng};
 
 pub(crate) const NOW: u64 = 1_800_000_000;
 
