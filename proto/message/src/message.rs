@@ -171,73 +171,75 @@ impl<S: Suite> Message<S> {
     }
 
     fn from_body(body: Body, leader: Option<&DronePublicKey<S>>) -> Result<Self, MessageError> {
-        Ok(match body {
-            Body::EnrolHello(wire) if SERVICES => Self::EnrolHello(EnrolHello::from_wire(&wire)?),
-            Body::EnrolCookie(wire) => Self::EnrolCookie(EnrolCookie::from_wire(&wire)?),
-            Body::EnrolRequest(wire) if SERVICES => Self::EnrolRequest(EnrolRequest::from_wire(wire)?),
-            Body::EnrolReply(wire) => Self::EnrolReply(EnrolReply::from_wire(wire)?),
-            Body::Refusal(wire) => Self::Refusal(Refusal::from_wire(wire)?),
-            Body::JoinHello(wire) if SERVICES => Self::JoinHello(JoinHello::from_wire(wire)?),
-            Body::JoinChallenge(wire) => Self::JoinChallenge(JoinChallenge::from_wire(&wire, leader)?),
-            Body::JoinRequest(wire) if SERVICES => Self::JoinRequest(JoinRequest::from_wire(wire)?),
-            Body::Welcome(wire) => Self::Welcome(Welcome::from_wire(&wire, leader)?),
-            Body::Ack(wire) if SERVICES => Self::Ack(Ack::from_wire(&wire)?),
-            Body::Rekey(wire) => Self::Rekey(Rekey::from_wire(wire, leader)?),
-            Body::CatchUpRequest(wire) if SERVICES => Self::CatchUpRequest(CatchUpRequest::from_wire(&wire)?),
-            Body::CatchUpReply(wire) => Self::CatchUpReply(CatchUpReply::from_wire(&wire, leader)?),
+        match body {
+            Body::EnrolHello(wire) if SERVICES => EnrolHello::from_wire(&wire).map(Self::EnrolHello),
+            Body::EnrolCookie(wire) => EnrolCookie::from_wire(&wire).map(Self::EnrolCookie),
+            Body::EnrolRequest(wire) if SERVICES => EnrolRequest::from_wire(wire).map(Self::EnrolRequest),
+            Body::EnrolReply(wire) => EnrolReply::from_wire(wire).map(Self::EnrolReply),
+            Body::Refusal(wire) => Refusal::from_wire(wire).map(Self::Refusal),
+            Body::JoinHello(wire) if SERVICES => JoinHello::from_wire(wire).map(Self::JoinHello),
+            Body::JoinChallenge(wire) => JoinChallenge::from_wire(&wire, leader).map(Self::JoinChallenge),
+            Body::JoinRequest(wire) if SERVICES => JoinRequest::from_wire(wire).map(Self::JoinRequest),
+            Body::Welcome(wire) => Welcome::from_wire(&wire, leader).map(Self::Welcome),
+            Body::Ack(wire) if SERVICES => Ack::from_wire(&wire).map(Self::Ack),
+            Body::Rekey(wire) => Rekey::from_wire(wire, leader).map(Self::Rekey),
+            Body::CatchUpRequest(wire) if SERVICES => {
+                CatchUpRequest::from_wire(&wire).map(Self::CatchUpRequest)
+            }
+            Body::CatchUpReply(wire) => CatchUpReply::from_wire(&wire, leader).map(Self::CatchUpReply),
             Body::SparePublication(wire) if SERVICES => {
-                Self::SparePublication(SparePublication::from_wire(&wire)?)
+                SparePublication::from_wire(&wire).map(Self::SparePublication)
             }
-            Body::SpareAck(wire) => Self::SpareAck(SpareAck::from_wire(&wire)?),
-            Body::Leave(wire) if SERVICES => Self::Leave(Leave::from_wire(&wire)?),
-            Body::EvictionNotice(wire) => Self::EvictionNotice(EvictionNotice::from_wire(&wire, leader)?),
-            Body::GroupMessage(wire) => Self::GroupMessage(GroupMessage::from_wire(wire)?),
-            Body::RevocationQuery(wire) => Self::RevocationQuery(RevocationQuery::from_wire(wire)),
-            Body::RevocationList(wire) => Self::RevocationList(RevocationList::from_wire(wire)?),
+            Body::SpareAck(wire) => SpareAck::from_wire(&wire).map(Self::SpareAck),
+            Body::Leave(wire) if SERVICES => Leave::from_wire(&wire).map(Self::Leave),
+            Body::EvictionNotice(wire) => EvictionNotice::from_wire(&wire, leader).map(Self::EvictionNotice),
+            Body::GroupMessage(wire) => GroupMessage::from_wire(wire).map(Self::GroupMessage),
+            Body::RevocationQuery(wire) => Ok(Self::RevocationQuery(RevocationQuery::from_wire(wire))),
+            Body::RevocationList(wire) => RevocationList::from_wire(wire).map(Self::RevocationList),
             #[cfg(feature = "services")]
-            Body::StandBy(wire) => Self::StandBy(StandBy::from_wire(wire)?),
+            Body::StandBy(wire) => StandBy::from_wire(wire).map(Self::StandBy),
             #[cfg(feature = "services")]
-            Body::Replica(wire) => Self::Replica(Replica::from_wire(wire)?),
+            Body::Replica(wire) => Replica::from_wire(wire).map(Self::Replica),
             Body::EquivocationProof(wire) => {
-                Self::EquivocationProof(Box::new(equivocation::from_wire(&wire)?))
+                equivocation::from_wire(&wire).map(|proof| Self::EquivocationProof(Box::new(proof)))
             }
             #[cfg(feature = "delivery")]
-            Body::DeliveryHello(wire) if SERVICES => Self::DeliveryHello(DeliveryHello::from_wire(&wire)?),
+            Body::DeliveryHello(wire) if SERVICES => DeliveryHello::from_wire(&wire).map(Self::DeliveryHello),
             #[cfg(feature = "delivery")]
-            Body::DeliveryChallenge(wire) => Self::DeliveryChallenge(DeliveryChallenge::from_wire(&wire)?),
+            Body::DeliveryChallenge(wire) => DeliveryChallenge::from_wire(&wire).map(Self::DeliveryChallenge),
             #[cfg(feature = "delivery")]
             Body::DeliveryRequest(wire) if SERVICES => {
-                Self::DeliveryRequest(DeliveryRequest::from_wire(wire)?)
+                DeliveryRequest::from_wire(wire).map(Self::DeliveryRequest)
             }
             #[cfg(feature = "delivery")]
-            Body::DeliveryReply(wire) => Self::DeliveryReply(DeliveryReply::from_wire(wire)?),
+            Body::DeliveryReply(wire) => DeliveryReply::from_wire(wire).map(Self::DeliveryReply),
             #[cfg(feature = "envelopes")]
-            Body::Envelope(wire) => Self::Envelope(Envelope::from_wire(wire)?),
+            Body::Envelope(wire) => Envelope::from_wire(wire).map(Self::Envelope),
             #[cfg(feature = "envelopes")]
-            Body::OpeningRequest(wire) => Self::OpeningRequest(OpeningRequest::from_wire(&wire)?),
+            Body::OpeningRequest(wire) => OpeningRequest::from_wire(&wire).map(Self::OpeningRequest),
             #[cfg(feature = "threshold")]
-            Body::EnrolCommitment(wire) => Self::EnrolCommitment(EnrolCommitment::from_wire(wire)?),
+            Body::EnrolCommitment(wire) => EnrolCommitment::from_wire(wire).map(Self::EnrolCommitment),
             #[cfg(feature = "threshold")]
-            Body::EnrolSigning(wire) if SERVICES => Self::EnrolSigning(EnrolSigning::from_wire(wire)?),
+            Body::EnrolSigning(wire) if SERVICES => EnrolSigning::from_wire(wire).map(Self::EnrolSigning),
             #[cfg(feature = "threshold")]
-            Body::EnrolShare(wire) => Self::EnrolShare(EnrolShare::from_wire(wire)?),
+            Body::EnrolShare(wire) => EnrolShare::from_wire(wire).map(Self::EnrolShare),
             #[cfg(feature = "threshold")]
-            Body::EnrolDone(wire) if SERVICES => Self::EnrolDone(EnrolDone::from_wire(wire)?),
+            Body::EnrolDone(wire) if SERVICES => EnrolDone::from_wire(wire).map(Self::EnrolDone),
             #[cfg(feature = "services")]
-            Body::AdmissionHello(wire) => Self::AdmissionHello(AdmissionHello::from_wire(&wire)?),
+            Body::AdmissionHello(wire) => AdmissionHello::from_wire(&wire).map(Self::AdmissionHello),
             #[cfg(feature = "services")]
             Body::AdmissionChallenge(wire) => {
-                Self::AdmissionChallenge(AdmissionChallenge::from_wire(wire, leader)?)
+                AdmissionChallenge::from_wire(wire, leader).map(Self::AdmissionChallenge)
             }
             #[cfg(feature = "services")]
-            Body::AdmissionProof(wire) => Self::AdmissionProof(AdmissionProof::from_wire(wire)?),
+            Body::AdmissionProof(wire) => AdmissionProof::from_wire(wire).map(Self::AdmissionProof),
             #[cfg(feature = "services")]
-            Body::AdmissionStep(wire) => Self::AdmissionStep(AdmissionStep::from_wire(wire)?),
+            Body::AdmissionStep(wire) => AdmissionStep::from_wire(wire).map(Self::AdmissionStep),
             #[cfg(feature = "services")]
-            Body::AdmissionLeave(wire) => Self::AdmissionLeave(AdmissionLeave::from_wire(&wire)?),
+            Body::AdmissionLeave(wire) => AdmissionLeave::from_wire(&wire).map(Self::AdmissionLeave),
             // Messages that an edge sends and none receives.
-            _ => return Err(MessageError::NoBody),
-        })
+            _ => Err(MessageError::NoBody),
+        }
     }
 
     fn to_body(&self) -> Body {
