@@ -15,10 +15,7 @@ pub(super) fn render(report: &Report) -> Result<String> {
         (DOCTYPE)
         html lang="en" {
             head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { (report.title) }
+                (metadata(&report.title))
                 style { (PreEscaped(STYLE)) (PreEscaped(inks())) }
             }
             body {
@@ -29,6 +26,16 @@ pub(super) fn render(report: &Report) -> Result<String> {
         }
     };
     Ok(page.into_string())
+}
+
+/// What the head of every page has before its style.
+pub(super) fn metadata(title: &str) -> Markup {
+    html! {
+        meta charset="utf-8";
+        meta name="viewport" content="width=device-width, initial-scale=1";
+        meta name="color-scheme" content="light dark";
+        title { (title) }
+    }
 }
 
 fn opening(report: &Report) -> Markup {

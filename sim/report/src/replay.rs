@@ -5,7 +5,7 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use crate::page::STYLE;
+use crate::page::{STYLE, metadata};
 
 const REPLAY_STYLE: &str = include_str!("replay/style.css");
 const PLAYER: &str = include_str!("replay/player.js");
@@ -55,10 +55,7 @@ impl Replay {
             (DOCTYPE)
             html lang="en" {
                 head {
-                    meta charset="utf-8";
-                    meta name="viewport" content="width=device-width, initial-scale=1";
-                    meta name="color-scheme" content="light dark";
-                    title { (self.title) }
+                    (metadata(&self.title))
                 }
                 body {
                     // Before all that can be cut off: stays unless everything is there.
