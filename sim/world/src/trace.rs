@@ -15,8 +15,8 @@
 //! A drone is *current* while it holds the newest epoch that any leader made, *behind* while it holds an
 //! older one, and *out* while it holds none.
 
+mod descriptions;
 mod recorder;
-mod wording;
 
 use std::time::Duration;
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use quiver_ainq::{Epoch, Suite};
 use quiver_group::LeaderEvent;
 
-use super::wording::{self, Lasting, told};
+use super::descriptions::{self, Lasting, describe};
 use super::{EventKind, Fact, HopRow, PURPOSES, Place, Places, Trace, TraceEvent, What, micros};
 use crate::admission::Fields;
 use crate::air::purpose;
@@ -225,13 +225,13 @@ impl TraceRecorder {
         match event {
             NodeEvent::Leader(LeaderEvent::EpochActivated { epoch, kind, members, added, removed }) => {
                 self.epoch(at, node, Some(*epoch));
-                let text = wording::epoch(node, *epoch, *kind, (*members, *added, *removed));
+                let text = descriptions::epoch(node, *epoch, *kind, (*members, *added, *removed));
                 self.event(at, EventKind::Epoch, Some(node), text);
             }
             NodeEvent::Leader(LeaderEvent::SteppedDown { .. }) => self.epoch(at, node, None),
             _ => {}
         }
-        let Some(text) = told(event) else { return };
+        let Some(text) = describe(event) else { return };
         let leader = matches!(
             event,
             NodeEvent::Leader(
@@ -248,8 +248,8 @@ impl TraceRecorder {
 
     /// An action on the time line: one event for equal ones that come together.
     fn act(&mut self, at: Duration, action: &Action) {
-        let node = wording::subject(action);
-        let kind = wording::kind(action);
+        let node = descriptions::subject(action);
+        let kind = descriptions::kind(action);
         let equal = self.action.filter(|(before, equal, index)| {
             at.saturating_sub(*before) <= TOGETHER
                 && *equal == discriminant(action)
@@ -266,7 +266,7 @@ impl TraceRecorder {
         };
         let Some(index) = index else { return };
         self.action = Some((at, discriminant(action), index));
-        let (ends, begins) = wording::lasting(action);
+        let (ends, begins) = descriptions::lasting(action);
         for key in ends {
             self.end(at, key);
         }
@@ -355,7 +355,7 @@ impl<S: Suite> StepObserver<S> for TraceRecorder {
         if !(flies && matches!(action, Action::LinksOf(NodeId::Edge(_), _))) {
             self.act(at, action);
         }
-        if let Some(node) = wording::subject(action) {
+        if let Some(node) = descriptions::subject(action) {
             self.look(world, at, node);
             if !matches!(action, Action::Start(_) | Action::LinksOf(..)) {
                 let text = action.to_string();

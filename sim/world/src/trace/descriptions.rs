@@ -1,4 +1,4 @@
-//! Words for what a trace has: events of nodes, actions, how long faults last.
+//! Describes in words what a trace has: events of nodes, actions, how long faults last.
 
 use quiver_admission::{AnonymousEvent, Ending};
 use quiver_ainq::{Epoch, Kind};
@@ -9,7 +9,7 @@ use super::EventKind;
 use crate::{Action, NodeEvent, NodeId};
 
 /// What an event says of its node, without its name; `None` of what is no part of a story.
-pub(super) fn told(event: &NodeEvent) -> Option<String> {
+pub(super) fn describe(event: &NodeEvent) -> Option<String> {
     Some(match event {
         NodeEvent::Edge(event) => edge(event)?,
         NodeEvent::Leader(event) => leader(event)?,
