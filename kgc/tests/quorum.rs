@@ -92,20 +92,39 @@ fn key_is_generated_although_one_is_killed(bench: &Bench) -> Vec<Process> {
 fn drones_enrol_while_one_kgc_is_dead_and_another_lies(bench: &Bench, kgcs: &mut [Process], fleet: &Fleet) {
     kgcs[4].kill();
     let liar = Liar::start(bench, 5, fleet);
+    liar_is_blamed_by_a_drone_that_needs_its_share(bench, kgcs, fleet, &liar);
     let report = fleet.enrol("edge", 100, 20, |enrolled| {
         if enrolled == 20 {
             kgcs[3].kill();
         }
     });
     assert_eq!(report.enrolled, 100);
-    assert_eq!(report.culprits, [5], "only the liar is blamed, and it is");
-    assert!(liar.lies() > 0);
+    // Three others are often faster: whether any of these drones had a share of the liar's is chance.
+    assert!(report.culprits.iter().all(|kgc| *kgc == 5), "only the liar is blamed: {:?}", report.culprits);
     drop(liar);
     kgcs[3] = bench.serve(4);
     kgcs[4] = bench.serve(5);
     for id in ALL {
         bench.serving(id, 0);
     }
+}
+
+fn liar_is_blamed_by_a_drone_that_needs_its_share(
+    bench: &Bench,
+    kgcs: &mut [Process],
+    fleet: &Fleet,
+    liar: &Liar,
+) {
+    kgcs[2].kill();
+    kgcs[3].kill();
+    let report = thread::scope(|scope| {
+        let drone = scope.spawn(|| fleet.enrol("first", 1, 1, |_| {}));
+        eventually("the liar signs", || (liar.lies() > 0).then_some(()));
+        kgcs[2] = bench.serve(3);
+        kgcs[3] = bench.serve(4);
+        drone.join().expect("the drone enrols")
+    });
+    assert_eq!((report.enrolled, report.culprits), (1, vec![5]));
 }
 
 fn shares_are_refreshed(bench: &Bench) {

@@ -150,7 +150,7 @@ fn board_on_a_serial_device_works_and_outlives_its_being_unplugged() {
 #[test]
 fn garbage_on_the_line_at_every_point_costs_time_and_nothing_else() {
     let bench = Bench::new();
-    let board = board(&bench, "board-1");
+    let board = board_with_patience(&bench, "board-1", TimeLimit::NOISY);
     let cable = Cable::to(&board.line, 7);
     let leader = bench.leader(&[&cable.line]);
     board.synced(bench.epoch(1).0);

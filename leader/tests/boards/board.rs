@@ -28,6 +28,8 @@ pub(crate) const MAX_MESSAGE: usize = 16 * 1024;
 pub(crate) struct TimeLimit {
     /// A session that does not get it what it wants, at first.
     pub(crate) session: Duration,
+    /// A message that the gateway does not take.
+    pub(crate) message: Duration,
     /// Without a leader's answer before it asks.
     pub(crate) probe: Duration,
     /// Without a leader's answer before it counts as not served: there may be no such leader.
@@ -38,11 +40,16 @@ impl TimeLimit {
     /// The firmware's, but that a session gets a third of it, so that tests end.
     pub(crate) const LONG: Self = Self {
         session: Duration::from_secs(60),
+        message: Duration::from_secs(40),
         probe: Duration::from_secs(300),
         answer: Duration::from_secs(420),
     };
+    /// For a bad line, on which a session is soon worth beginning anew.
+    pub(crate) const NOISY: Self =
+        Self { session: Duration::from_secs(5), message: Duration::from_secs(5), ..Self::LONG };
     pub(crate) const SHORT: Self = Self {
         session: Duration::from_secs(2),
+        message: Duration::from_secs(40),
         probe: Duration::from_secs(5),
         answer: Duration::from_secs(12),
     };
@@ -212,6 +219,7 @@ impl Running {
         let limits = Limits {
             repeat_after: Duration::from_millis(300),
             patience: parts.patience.session,
+            give_up_after: parts.patience.message,
             ..Limits::line(MAX_MESSAGE)
         };
         let (endpoint, decoder) = (BoardEndpoint::new(limits, boot, wants), LineDecoder::new());

@@ -17,8 +17,8 @@ const KNOWN: usize = 8;
 /// Time for which another number makes a duplicate possible: until its process must have asked again.
 const POSSIBLE: Duration = PAUSE.saturating_add(SOON).saturating_add(SOON);
 /// Time for which two numbers that were received in turns are reported to each other. Both ask every [`SOON`]
-/// then.
-const CERTAIN: Duration = Duration::from_secs(30);
+/// then, thus two questions may be lost.
+const CERTAIN: Duration = SOON.saturating_mul(3);
 
 /// Numbers received under one identity.
 #[derive(Debug, Default)]
@@ -47,7 +47,7 @@ impl Sighting {
         let another = self.numbers.iter().any(|(_, at)| recent(*at));
         self.numbers.push_back((instance, now));
         match self.certain {
-            // §16.2: for 30 s after the last time in turns.
+            // §16.2: for 15 s after the last time in turns.
             Some(until) if now < until => Answer::Duplicate,
             _ if another => Answer::Perhaps,
             _ => Answer::Alone,
@@ -178,7 +178,7 @@ mod tests {
         use Answer::{Alone, Duplicate, Perhaps};
         // The copy ends after 7 s and comes back, running as before, after 200.
         let answers_given =
-            answers(&[(A, 0), (B, 1), (A, 6), (B, 7), (A, 11), (A, 40), (A, 41), (A, 90), (B, 200)]);
+            answers(&[(A, 0), (B, 1), (A, 6), (B, 7), (A, 11), (A, 25), (A, 26), (A, 90), (B, 200)]);
         assert_eq!(
             answers_given[2..],
             [Duplicate, Duplicate, Duplicate, Duplicate, Perhaps, Alone, Duplicate]

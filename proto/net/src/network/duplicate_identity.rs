@@ -46,7 +46,7 @@ impl Network {
     pub(super) fn poll_duplicates(&mut self, now: Instant) {
         self.duplicates.poll.tick(&self.peers, self.swarm.behaviour_mut().duplicates.as_mut(), now);
         for drone in self.duplicates.sightings.over(now) {
-            tracing::info!(drone, "no other process was seen to run with its identity for half a minute");
+            tracing::info!(drone, "no other process was seen to run with its identity for 15 s");
         }
         self.count_duplicates();
     }

@@ -17,7 +17,7 @@ fn asking(mut config: NodeConfig) -> NodeConfig {
     config
 }
 
-/// Waits until this holds. Two that ask in turns are told so for half a minute after the last time, and it
+/// Waits until this holds. Two that ask in turns are told so for 15 s after the last time, and it
 /// may be asked five seconds later.
 async fn until(what: &str, holds: impl Fn() -> bool) {
     let wait = async {
