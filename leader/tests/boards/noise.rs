@@ -83,17 +83,18 @@ fn pass(from: &mut TcpStream, to: &mut TcpStream, noisy: bool, dice: &mut StdRng
     Ok(true)
 }
 
+/// Spoils an eighth of all chunks, and so half of all frames: each of a kilobyte comes in four or more.
 fn spoil(bytes: &mut Vec<u8>, dice: &mut StdRng) {
-    if dice.gen_ratio(1, 8) {
+    if dice.gen_ratio(1, 16) {
         let (at, len) = (dice.gen_range(0..=bytes.len()), dice.gen_range(1..64));
         let garbage: Vec<u8> = (0..len).map(|_| dice.r#gen()).collect();
         bytes.splice(at..at, garbage);
     }
-    if dice.gen_ratio(1, 16) && !bytes.is_empty() {
+    if dice.gen_ratio(1, 32) && !bytes.is_empty() {
         let at = dice.gen_range(0..bytes.len());
         bytes[at] ^= 1 << dice.gen_range(0..8);
     }
-    if dice.gen_ratio(1, 16) && !bytes.is_empty() {
+    if dice.gen_ratio(1, 32) && !bytes.is_empty() {
         bytes.remove(dice.gen_range(0..bytes.len()));
     }
 }
