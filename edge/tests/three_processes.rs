@@ -44,7 +44,7 @@ use quiver_service::deployment_file::{DeploymentFile, owner};
 use quiver_service::node_state::{Missing, NodeState};
 use quiver_service::secrets::Protection;
 use quiver_service::state_file::StateFile;
-use quiver_service_testing::deployment::{ANY, PASSPHRASE};
+use quiver_service_testing::deployment::{ANY, KEY, PASSPHRASE};
 use quiver_service_testing::{TestDeployment, eventually};
 
 use self::secrets::Secret;
@@ -52,7 +52,7 @@ use self::swarm::{Swarm, socket_of};
 
 #[test]
 fn group_message_arrives_and_every_role_survives_kill_nine() {
-    let mut swarm = Swarm::new();
+    let mut swarm = Swarm::start(TestDeployment::with_passphrase(), ANY);
     let mut secrets = secrets_of_the_kgc(&swarm.bench);
     swarm.message_arrives("hello from the start");
     assert_eq!(swarm.bench.keys_issued(), 3);
@@ -132,13 +132,18 @@ fn deployment(bench: &TestDeployment) -> Deployment<Ristretto255> {
     DeploymentFile::read(&bench.path("kgc-data/deployment.toml")).expect("read").pin().expect("pin")
 }
 
-fn protection() -> Protection {
-    Protection::from_passphrase_text(PASSPHRASE.as_bytes(), "test").expect("good")
+fn protection(bench: &TestDeployment) -> Protection {
+    let opened = if bench.has_passphrase() {
+        Protection::from_passphrase_text(PASSPHRASE.as_bytes(), "test")
+    } else {
+        Protection::from_key_text(KEY.as_bytes(), "test")
+    };
+    opened.expect("good")
 }
 
 fn open_master(bench: &TestDeployment) -> (StateFile, quiver_service::state_file::Records) {
     let owner = owner(&deployment(bench), "kgc");
-    StateFile::open(&bench.path("kgc-data/master.state"), &owner, &protection()).expect("open")
+    StateFile::open(&bench.path("kgc-data/master.state"), &owner, &protection(bench)).expect("open")
 }
 
 /// The passphrase, the operator's key, the tokens' secrets.
@@ -159,7 +164,7 @@ fn secrets_of_a_drone(bench: &TestDeployment, data: &str, role: &str) -> Vec<Sec
     let deployment = deployment(bench);
     let owner = owner(&deployment, role);
     let (state, records) =
-        NodeState::open(&bench.path(data), &owner, &protection(), Missing::Refuse).expect("open");
+        NodeState::open(&bench.path(data), &owner, &protection(bench), Missing::Refuse).expect("open");
     let mut public = vec![hex::encode(deployment.fingerprint())];
     public.extend(drones(bench).iter().map(|drone| drone["handle"].as_str().expect("handle").to_string()));
     let mut secrets = vec![(format!("{data}: transport key"), state.seed().to_vec())];
@@ -280,7 +285,7 @@ fn garbled_foreign_and_readable_tokens_are_told_without_asking_the_kgc() {
 
 #[test]
 fn wrong_passphrases_and_damaged_foreign_or_readable_state_are_refused() {
-    let (bench, other) = (TestDeployment::new(), TestDeployment::new());
+    let (bench, other) = (TestDeployment::with_passphrase(), TestDeployment::with_passphrase());
     let (kgc, other_kgc) = (bench.kgc(ANY), other.kgc(ANY));
     for (bench, kgc) in [(&bench, &kgc), (&other, &other_kgc)] {
         let token = bench.token("edge-1", &[]);
@@ -369,7 +374,7 @@ fn full_disk_silences_an_edge_until_there_is_room() {
     limited.args(["-c", "trap '' XFSZ; ulimit -f 1; exec \"$0\" \"$@\""]);
     let edge = bench.command("edge", &enroll("one", &token, &at));
     limited.arg(edge.get_program()).args(edge.get_args()).args(["--enrol-timeout", "3s"]);
-    limited.current_dir(bench.path("")).env("QUIVER_PASSPHRASE", PASSPHRASE);
+    limited.current_dir(bench.path(""));
     bench.expect_refusal("edge", limited, 8, &["not enrolled within 3s"]);
     let issued = |bench: &TestDeployment| bench.ok("kgc", &["audit"]).contains("key issued");
     let logged =

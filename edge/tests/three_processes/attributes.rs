@@ -124,7 +124,7 @@ fn attribute_secrets(bench: &TestDeployment) -> Vec<secrets::Secret> {
     for drone in ["edge-1", "edge-2"] {
         let data = bench.path(&format!("{drone}-data"));
         let owner = owner(&deployment, "edge");
-        let (state, _) = NodeState::open(&data, &owner, &protection(), Missing::Refuse).expect("open");
+        let (state, _) = NodeState::open(&data, &owner, &protection(bench), Missing::Refuse).expect("open");
         let bytes = state.attachment(ATTACHMENT).expect("a keyring");
         let keyring = Keyring::<Ristretto255>::decode(bytes, &deployment).expect("decode");
         for entry in keyring.entries() {
@@ -134,7 +134,7 @@ fn attribute_secrets(bench: &TestDeployment) -> Vec<secrets::Secret> {
         }
     }
     let (path, owner) = (bench.path("kgc-data/authorities.state"), owner(&deployment, "kgc-attributes"));
-    let (_, records) = StateFile::open(&path, &owner, &protection()).expect("open");
+    let (_, records) = StateFile::open(&path, &owner, &protection(bench)).expect("open");
     records.iter().for_each(|record| take("master key", record));
     assert!(found.len() > 100, "what to look for was found");
     found

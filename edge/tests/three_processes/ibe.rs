@@ -213,14 +213,14 @@ fn key_secrets(bench: &TestDeployment) -> Vec<secrets::Secret> {
     for drone in ["edge-1", "edge-2"] {
         let data = bench.path(&format!("{drone}-data"));
         let owner = owner(&deployment, "edge");
-        let (state, _) = NodeState::open(&data, &owner, &protection(), Missing::Refuse).expect("open");
+        let (state, _) = NodeState::open(&data, &owner, &protection(bench), Missing::Refuse).expect("open");
         let bytes =
             state.attachment(quiver_service::drone::release::identity_keys::ATTACHMENT).expect("keys");
         let tail = &bytes[bytes.len() - IdentityKey::LEN..];
         found.extend(tail.windows(32).map(|window| ("identity key".to_string(), window.to_vec())));
     }
     let (path, owner) = (bench.path("kgc-data/ibe.state"), owner(&deployment, "kgc-ibe"));
-    let (_, records) = StateFile::open(&path, &owner, &protection()).expect("open");
+    let (_, records) = StateFile::open(&path, &owner, &protection(bench)).expect("open");
     let [record] = &records[..] else { panic!("{} records", records.len()) };
     found.push(("master key".into(), record[record.len() - 32..].to_vec()));
     assert!(found.len() > 100, "what to look for was found");

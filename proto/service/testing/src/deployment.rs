@@ -1,6 +1,7 @@
 //! A deployment in a temporary directory: operator, KGC, leader, edges and tokens, by the real programs.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +13,9 @@ use crate::build::program;
 use crate::process::Process;
 use crate::timeout::eventually;
 
-/// Passphrase of every program.
+/// Key that opens the state files: stretching a passphrase takes longer than most tests.
+pub const KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
+/// Passphrase of every program of a deployment [`with_passphrase`](TestDeployment::with_passphrase).
 pub const PASSPHRASE: &str = "correct-horse-battery-staple";
 /// Any free port.
 pub const ANY: &str = "/ip4/127.0.0.1/tcp/0";
@@ -23,6 +26,7 @@ pub struct TestDeployment {
     directory: TempDir,
     started: AtomicUsize,
     level: &'static str,
+    has_passphrase: bool,
 }
 
 impl Default for TestDeployment {
@@ -35,14 +39,26 @@ impl TestDeployment {
     /// One operator, one KGC (not running), no drones.
     #[must_use]
     pub fn new() -> Self {
-        Self::with_suite("ristretto255")
+        Self::create("ristretto255", false)
+    }
+
+    /// The same whose state files a passphrase opens.
+    #[must_use]
+    pub fn with_passphrase() -> Self {
+        Self::create("ristretto255", true)
     }
 
     /// The same under this suite.
     #[must_use]
     pub fn with_suite(suite: &str) -> Self {
+        Self::create(suite, false)
+    }
+
+    fn create(suite: &str, has_passphrase: bool) -> Self {
         let directory = tempfile::tempdir().expect("tempdir");
-        let deployment = Self { directory, started: AtomicUsize::new(0), level: "trace" };
+        let deployment = Self { directory, started: AtomicUsize::new(0), level: "trace", has_passphrase };
+        fs::write(deployment.key_file(), KEY).expect("write");
+        fs::set_permissions(deployment.key_file(), fs::Permissions::from_mode(0o600)).expect("chmod");
         deployment.ok("kgc", &["operator", "new", "--out", "operator", "--suite", suite]);
         deployment
             .ok("kgc", &["init", "--deployment", "alps", "--operator", "operator.pub", "--suite", suite]);
@@ -53,6 +69,18 @@ impl TestDeployment {
     #[must_use]
     pub fn logging(self, level: &'static str) -> Self {
         Self { level, ..self }
+    }
+
+    /// File with the [`KEY`].
+    #[must_use]
+    pub fn key_file(&self) -> PathBuf {
+        self.path("state.key")
+    }
+
+    /// Whether a passphrase opens the state files, and not the key.
+    #[must_use]
+    pub fn has_passphrase(&self) -> bool {
+        self.has_passphrase
     }
 
     /// A file of the deployment.
@@ -67,12 +95,17 @@ impl TestDeployment {
         self.path(&format!("log-{:03}-{name}", self.started.fetch_add(1, Ordering::Relaxed)))
     }
 
-    /// A program in the deployment's directory, with the passphrase in the environment and everything logged.
+    /// A program in the deployment's directory, with what opens its state, and everything logged.
     #[must_use]
     pub fn command(&self, name: &str, args: &[&str]) -> Command {
         let mut command = Command::new(program(name));
+        command.env_clear().env("RUST_LOG", self.level);
+        if self.has_passphrase {
+            command.env("QUIVER_PASSPHRASE", PASSPHRASE);
+        } else {
+            command.arg("--key-file").arg(self.key_file());
+        }
         command.args(args).current_dir(self.directory.path()).stdin(Stdio::null());
-        command.env_clear().env("QUIVER_PASSPHRASE", PASSPHRASE).env("RUST_LOG", self.level);
         // Everything is local: retry soon.
         command.env("QUIVER_EDGE_RETRY", "300ms").env("QUIVER_EDGE_RETRY_MAX", "2s");
         command.env("QUIVER_LEADER_BATCHING", "50ms").env("QUIVER_KGC_POLL", "100ms");
