@@ -92,8 +92,8 @@ fn takes_no_more_memory_than_a_small_one(format: Format, length: u64) {
 
 #[test]
 fn files_of_any_length_take_the_same_memory() {
-    takes_no_more_memory_than_a_small_one(Format::Binary, 48 * MEGABYTE);
-    takes_no_more_memory_than_a_small_one(Format::Armoured, 24 * MEGABYTE);
+    takes_no_more_memory_than_a_small_one(Format::Binary, 16 * MEGABYTE);
+    takes_no_more_memory_than_a_small_one(Format::Armoured, 8 * MEGABYTE);
 }
 
 #[test]
