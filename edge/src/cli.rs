@@ -15,7 +15,7 @@ use crate::provision::Radio;
 
 const EXAMPLES: &str = "\
 Examples:
-  edge enroll --deployment deployment.toml --token edge-1.token        # once; `edge run` does it too
+  edge enrol --deployment deployment.toml --token edge-1.token         # once; `edge run` does it too
   edge run --leader /dns4/leader.example/tcp/7001                      # join and stay; prints messages
   edge run --leader /ip4/10.0.0.1/udp/7001/quic-v1 --group alpha --json
   edge run --leader … --anonymous                                      # prove what the leader demands, not who one is
@@ -50,7 +50,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Get this drone's key from the KGC, once
-    Enroll(EnrollArgs),
+    Enrol(EnrolArgs),
     /// Join the group and stay, until SIGTERM or SIGINT; enrols first if need be; prints group messages
     Run(RunArgs),
     /// How the running edge is doing
@@ -82,7 +82,7 @@ pub(crate) enum Command {
 
 /// Flags of enrolling.
 #[derive(Args, Debug, Serialize)]
-pub(crate) struct EnrollArgs {
+pub(crate) struct EnrolArgs {
     /// The public deployment file (from `kgc init`); needed at the first start, then a copy is kept
     #[arg(long, value_name = "FILE")]
     pub(crate) deployment: Option<PathBuf>,
@@ -107,7 +107,7 @@ pub(crate) struct EnrollArgs {
 pub(crate) struct RunArgs {
     #[command(flatten)]
     #[serde(flatten)]
-    pub(crate) enrolling: EnrollArgs,
+    pub(crate) enrolling: EnrolArgs,
     /// Where the group's leader listens; may be repeated for its deputies
     #[arg(long, value_name = "MULTIADDR")]
     pub(crate) leader: Vec<String>,

@@ -27,7 +27,7 @@ pub fn program() -> ExitCode {
 fn run(cli: Cli) -> Result<()> {
     let layers = Layers::read(&cli.common, config::VARIABLES)?;
     let config = Config::read(match &cli.command {
-        Command::Enroll(args) => layers.flags(args)?,
+        Command::Enrol(args) => layers.flags(args)?,
         Command::Run(args) => layers.flags(args)?,
         Command::Abke(AbkeCommand::Fetch { kgcs, .. }) => layers.flags(kgcs)?,
         Command::Drone(command) => command.flags(layers)?,
@@ -48,7 +48,7 @@ fn run(cli: Cli) -> Result<()> {
     };
     runtime.block_on(async {
         match cli.command {
-            Command::Enroll(_) => service::run(&config, start(false)?, Task::Enrol).await,
+            Command::Enrol(_) => service::run(&config, start(false)?, Task::Enrol).await,
             Command::Run(args) => service::run(&config, start(args.json)?, Task::Run).await,
             Command::Status { json } => {
                 print_status(&ask(&config, Request::Status).await?, json, Status::describe)

@@ -1,4 +1,4 @@
-//! Runs an edge (`edge enroll`, `edge run`): its machine, its state file and the network.
+//! Runs an edge (`edge enrol`, `edge run`): its machine, its state file and the network.
 //!
 //! Enrolling is a run of its own, with the KGC as the only partner; once enrolled an edge has no business
 //! with the KGC, so in a group of thousands none of them keeps a connection to it.

@@ -10,6 +10,8 @@ mod attributes;
 mod certifying;
 #[path = "three_processes/clocks.rs"]
 mod clocks;
+#[path = "three_processes/command_line.rs"]
+mod command_line;
 #[path = "three_processes/condition_files.rs"]
 mod condition_files;
 #[path = "three_processes/copies.rs"]
@@ -216,9 +218,9 @@ fn edge_that_is_told_another_group_forgets_the_old_one() {
     );
 }
 
-/// The arguments of `edge enroll` with its own data directory and a token.
-fn enroll<'a>(data: &'a str, token: &'a str, kgc: &'a str) -> [&'a str; 9] {
-    ["enroll", "-d", data, "--kgc", kgc, "--deployment", "kgc-data/deployment.toml", "--token", token]
+/// The arguments of `edge enrol` with its own data directory and a token.
+fn enrol<'a>(data: &'a str, token: &'a str, kgc: &'a str) -> [&'a str; 9] {
+    ["enrol", "-d", data, "--kgc", kgc, "--deployment", "kgc-data/deployment.toml", "--token", token]
 }
 
 #[test]
@@ -227,13 +229,13 @@ fn bad_tokens_are_refused_with_the_reason_and_a_good_one_helps() {
     let kgc = bench.kgc(ANY);
     let at = kgc.address();
     let refused = |data: &str, token: &str, code, part: &str| {
-        bench.refused("edge", &enroll(data, token, &at), code, &[part]);
+        bench.refused("edge", &enrol(data, token, &at), code, &[part]);
     };
     let expired = bench.token("edge-1", &["--expires", "1s"]);
     sleep(Duration::from_millis(2100));
     refused("one", &expired, 3, "expired");
     let good = bench.token("edge-1", &[]);
-    assert!(bench.ok("edge", &enroll("one", &good, &at)).contains("enrolled as edge-1"));
+    assert!(bench.ok("edge", &enrol("one", &good, &at)).contains("enrolled as edge-1"));
     refused("two", &good, 3, "already used");
     bench.refused(
         "kgc",
@@ -264,15 +266,15 @@ fn garbled_foreign_and_readable_tokens_are_told_without_asking_the_kgc() {
     let put = |text: &str| fs::write(&path, text).expect("write");
     for bad in [&good[..good.len() / 2], &good.replace("0", "1"), "", "hello"] {
         put(bad);
-        bench.refused("edge", &enroll("one", &token, nobody), 2, &["edge-1.token"]);
+        bench.refused("edge", &enrol("one", &token, nobody), 2, &["edge-1.token"]);
     }
     put(&fs::read_to_string(other.path(&other.token("edge-1", &[]))).expect("read"));
-    bench.refused("edge", &enroll("one", &token, nobody), 2, &["another deployment"]);
+    bench.refused("edge", &enrol("one", &token, nobody), 2, &["another deployment"]);
     put(&good);
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("chmod");
-    bench.refused("edge", &enroll("one", &token, nobody), 6, &["chmod 600"]);
+    bench.refused("edge", &enrol("one", &token, nobody), 6, &["chmod 600"]);
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("chmod");
-    let mut patient = enroll("one", &token, nobody).to_vec();
+    let mut patient = enrol("one", &token, nobody).to_vec();
     patient.extend(["--enrol-timeout", "1s"]);
     bench.refused("edge", &patient, 8, &["not enrolled within 1s"]);
     // A log that cannot be written changes nothing.
@@ -289,9 +291,9 @@ fn wrong_passphrases_and_damaged_foreign_or_readable_state_are_refused() {
     let (kgc, other_kgc) = (bench.kgc(ANY), other.kgc(ANY));
     for (bench, kgc) in [(&bench, &kgc), (&other, &other_kgc)] {
         let token = bench.token("edge-1", &[]);
-        bench.ok("edge", &enroll("one", &token, &kgc.address()));
+        bench.ok("edge", &enrol("one", &token, &kgc.address()));
     }
-    let again = ["enroll", "-d", "one"];
+    let again = ["enrol", "-d", "one"];
     let state = bench.path("one/drone.state");
     let good = fs::read(&state).expect("read");
     bad_passphrases(&bench, &again);
@@ -372,7 +374,7 @@ fn full_disk_silences_an_edge_until_there_is_room() {
     let token = bench.token(&name, &groups);
     let mut limited = Command::new("sh");
     limited.args(["-c", "trap '' XFSZ; ulimit -f 1; exec \"$0\" \"$@\""]);
-    let edge = bench.command("edge", &enroll("one", &token, &at));
+    let edge = bench.command("edge", &enrol("one", &token, &at));
     limited.arg(edge.get_program()).args(edge.get_args()).args(["--enrol-timeout", "3s"]);
     limited.current_dir(bench.path(""));
     bench.expect_refusal("edge", limited, 8, &["not enrolled within 3s"]);
@@ -380,7 +382,7 @@ fn full_disk_silences_an_edge_until_there_is_room() {
     let logged =
         bench.all_logs().iter().any(|(_, log)| String::from_utf8_lossy(log).contains("no space left"));
     assert!(logged && !issued(&bench), "it must not ask before it can remember having asked");
-    assert!(bench.ok("edge", &enroll("one", &token, &at)).contains(&format!("enrolled as {name}")));
+    assert!(bench.ok("edge", &enrol("one", &token, &at)).contains(&format!("enrolled as {name}")));
     assert!(issued(&bench));
 }
 

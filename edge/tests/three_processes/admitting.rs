@@ -8,7 +8,7 @@ use quiver_service_testing::deployment::ANY;
 use quiver_service_testing::{Process, TestDeployment, eventually, text};
 use serde_json::Value;
 
-use crate::enroll;
+use crate::enrol;
 use crate::swarm::socket_of;
 
 const POLICY: &str = "x < 100 or medic";
@@ -34,7 +34,7 @@ impl Place {
         {
             let name = format!("edge-{}", number + 1);
             let token = bench.token(&name, &["--group", "alpha"]);
-            bench.ok("edge", &enroll(&format!("{name}-data"), &token, &kgc_at));
+            bench.ok("edge", &enrol(&format!("{name}-data"), &token, &kgc_at));
             bench.ok("kgc", &["abke", "certify", &name, x, &format!("medic={medic}")]);
             kgc.logged(&format!("attribute grant {} in the registry", number + 1));
         }

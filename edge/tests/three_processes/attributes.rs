@@ -11,7 +11,7 @@ use quiver_service_testing::{TestDeployment, eventually};
 use serde_json::{Value, json};
 
 use crate::swarm::{Swarm, socket_of};
-use crate::{deployment, enroll, owner, protection, secrets};
+use crate::{deployment, enrol, owner, protection, secrets};
 
 const SCHEMA: &str = "integers = { altitude = \"16 bits\" }\n";
 
@@ -27,7 +27,7 @@ fn with_authorities() -> TestDeployment {
 
 fn enrolled(bench: &TestDeployment, kgc_at: &str, name: &str) {
     let token = bench.token(name, &["--group", "alpha"]);
-    bench.ok("edge", &enroll(&format!("{name}-data"), &token, kgc_at));
+    bench.ok("edge", &enrol(&format!("{name}-data"), &token, kgc_at));
 }
 
 /// Fetches; what came of each authority.

@@ -5,7 +5,7 @@ use quiver_service_testing::deployment::ANY;
 use quiver_service_testing::{Process, TestDeployment, eventually};
 use serde_json::Value;
 
-use crate::enroll;
+use crate::enrol;
 use crate::swarm::socket_of;
 
 /// A deployment with an authority whose periods are short, set up before the KGC runs.
@@ -33,7 +33,7 @@ fn fields_are_certified_fetched_changed_and_withdrawn() {
     let kgc = bench.kgc(ANY);
     let at = kgc.address();
     let token = bench.token("edge-1", &["--group", "alpha"]);
-    bench.ok("edge", &enroll("edge-1-data", &token, &at));
+    bench.ok("edge", &enrol("edge-1-data", &token, &at));
     let fetch = ["abke", "fetch", "-d", "edge-1-data", "--kgc", &at];
     assert!(bench.ok("edge", &fetch).contains("abke: nothing granted"));
     assert_eq!(status(&bench)["standing"], "nothing");
@@ -61,7 +61,7 @@ fn running_edge_renews_its_credential_by_itself_and_loses_it_when_revoked() {
     let kgc = bench.kgc(ANY);
     let at = kgc.address();
     let token = bench.token("edge-1", &["--group", "alpha"]);
-    bench.ok("edge", &enroll("edge-1-data", &token, &at));
+    bench.ok("edge", &enrol("edge-1-data", &token, &at));
     certify(&bench, &kgc, "x=1", 1);
     // Nobody leads: what is certified does not depend on it.
     let run = [

@@ -12,7 +12,7 @@ use quiver_service_testing::{Process, TestDeployment, text};
 use serde_json::Value;
 
 use crate::swarm::{Swarm, socket_of};
-use crate::{deployment, drones, enroll, owner, protection, secrets};
+use crate::{deployment, drones, enrol, owner, protection, secrets};
 
 const PHASE: &str = "mission/alpha/phase-2";
 const FAR: &str = "not-before/2099-01-01T00:00:00Z";
@@ -30,7 +30,7 @@ fn with_master_key() -> TestDeployment {
 
 fn enrolled(bench: &TestDeployment, kgc_at: &str, name: &str) {
     let token = bench.token(name, &["--group", "alpha"]);
-    bench.ok("edge", &enroll(&format!("{name}-data"), &token, kgc_at));
+    bench.ok("edge", &enrol(&format!("{name}-data"), &token, kgc_at));
 }
 
 /// By somebody who has two public files and nothing else.
@@ -189,8 +189,7 @@ fn any_two_of_three_kgcs_begin_the_phase_together() {
     let deployment = ["--deployment", "kgc-1/deployment.toml"];
     let issue = ["token", "issue", "--operator", "operator.key", "--name", "edge-1", "--group", "alpha"];
     bench.ok("kgc", &[&issue[..], &deployment, &["-d", "kgc-1"]].concat());
-    bench
-        .ok("edge", &[&["enroll", "-d", "edge-1-data", "--token", "edge-1.token"][..], &deployment].concat());
+    bench.ok("edge", &[&["enrol", "-d", "edge-1-data", "--token", "edge-1.token"][..], &deployment].concat());
     fs::write(bench.path("plan.txt"), PLAN).expect("write");
     bench
         .ok("edge", &["ibe", "encrypt", "plan.txt", "-d", "edge-1-data", "--to", PHASE, "--out", "plan.age"]);

@@ -204,7 +204,7 @@ impl<S: Suite> KeyClient<S> {
     pub async fn answer(&self, identity: Identity<S>, request: KeyRequest) -> Result<KeyAnswer> {
         Ok(match request {
             KeyRequest::Fetch => {
-                let hint = "run `edge enroll` or `leader serve` first";
+                let hint = "run `edge enrol` or `leader serve` first";
                 let keypair = identity.keypair.ok_or(Error::NotEnrolled(hint))?;
                 KeyAnswer::Fetched(self.fetch(&keypair).await?)
             }
