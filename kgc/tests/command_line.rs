@@ -85,9 +85,13 @@ fn init_refuses_bad_names_operators_and_addresses() {
     bench.refused(
         &["init", "--deployment", "alps", "--operator", "operator.key"],
         2,
-        "PUBLIC-KEY was expected",
+        "operator.key: this is the operator's secret key; give the operator's public key (operator.pub)",
     );
-    bench.refused(&["init", "--deployment", "alps", "--operator", "none.pub"], 1, "none.pub");
+    bench.refused(
+        &["init", "--deployment", "alps", "--operator", "none.pub"],
+        2,
+        "there is no file none.pub",
+    );
     let address =
         ["init", "--deployment", "alps", "--operator", "operator.pub", "--address", "kgc.example:7000"];
     bench.refused(&address, 2, "kgc.example:7000");

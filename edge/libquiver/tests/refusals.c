@@ -87,7 +87,7 @@ static void wrong_tokens_and_passphrases(char **argv)
     EXPECT(open_it(), QUIVER_ERROR_USAGE, "another deployment");
     options.token_file = NULL;
     options.token = (const uint8_t *)"hello", options.token_len = 5;
-    EXPECT(open_it(), QUIVER_ERROR_USAGE, "the token given: a QUIVER-TOKEN was expected");
+    EXPECT(open_it(), QUIVER_ERROR_USAGE, "the token given: this is not a token");
     options.token_file = argv[3];
     EXPECT(open_it(), QUIVER_ERROR_USAGE, "both `token_file` and `token`");
     options.token = NULL, options.token_len = 0;

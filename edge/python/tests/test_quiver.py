@@ -63,7 +63,7 @@ class Refusals(unittest.TestCase):
         self.refuses(quiver.Error, "missing.token", token_file="missing.token")
         text = pathlib.Path(self.token).read_bytes()
         self.refuses(quiver.UsageError, "the token given: it was cut", token_file=None, token=text[:-9])
-        self.refuses(quiver.UsageError, "a QUIVER-TOKEN was expected", token_file=None, token=b"hello")
+        self.refuses(quiver.UsageError, "this is not a token", token_file=None, token=b"hello")
         self.refuses(quiver.UsageError, "both `token_file` and `token`", token=text)
         os.chmod(self.token, 0o644)
         self.refuses(quiver.LockedError, "chmod 600")

@@ -59,6 +59,32 @@ impl Kind {
         }
     }
 
+    /// In words.
+    fn noun(self) -> &'static str {
+        match self {
+            Self::Token => "a token",
+            Self::OperatorSecretKey => "the operator's secret key",
+            Self::OperatorPublicKey => "the operator's public key",
+            Self::AttributeAuthority => "the public file of an attribute authority",
+            Self::AttributeKey => "an attribute key",
+            Self::IbeAuthority => "the public file of the master key of conditions",
+            Self::AdmissionPolicy => "a signed policy of admission",
+        }
+    }
+
+    /// What is wrong with a line of another kind, or of none.
+    fn told_apart(self, found: Option<Self>) -> String {
+        let wanted = match self {
+            Self::OperatorSecretKey => "the operator's secret key (operator.key)",
+            Self::OperatorPublicKey => "the operator's public key (operator.pub)",
+            other => other.noun(),
+        };
+        match found {
+            Some(found) => format!("this is {}; give {wanted}", found.noun()),
+            None => format!("this is not {}", self.noun()),
+        }
+    }
+
     /// Whether it must stay between its owner and the file system.
     fn secret(self) -> bool {
         !matches!(
@@ -103,14 +129,15 @@ fn checksum(kind: Kind, suite: SuiteKind, bytes: &[u8]) -> String {
 /// Reads a file; one that holds a secret must be for its owner alone.
 ///
 /// # Errors
-/// [`Error::Garbled`] saying what is wrong, [`Error::TooOpen`], [`Error::Io`].
+/// [`Error::Garbled`] saying what is wrong, [`Error::NoFile`], [`Error::NotAFile`], [`Error::TooOpen`],
+/// [`Error::Io`].
 pub fn read(path: &Path, kind: Kind) -> Result<(SuiteKind, Zeroizing<Vec<u8>>)> {
-    let text = if kind.secret() {
-        private_file::read(path, LIMIT)?
+    let decode = |text: &[u8]| read_text(text, kind, path);
+    if kind.secret() {
+        private_file::read_decoded(path, LIMIT, decode)
     } else {
-        Zeroizing::new(private_file::read_public(path, LIMIT)?)
-    };
-    read_text(&text, kind, path)
+        decode(&private_file::read_public(path, LIMIT)?)
+    }
 }
 
 /// Reads a line that came otherwise than in a file; errors name its `origin` as their path.
@@ -130,8 +157,7 @@ fn decode(text: &[u8], kind: Kind) -> std::result::Result<(SuiteKind, Zeroizing<
     let first = words.next().unwrap_or_default();
     if first != kind.word().as_bytes() {
         let found = Kind::ALL.into_iter().find(|other| first == other.word().as_bytes());
-        let found = found.map_or("something else", Kind::word);
-        return Err(format!("a {} was expected, this is {found}", kind.word()));
+        return Err(kind.told_apart(found));
     }
     let (Some(suite), Some(digits), Some(sum), None) =
         (words.next(), words.next(), words.next(), words.next())
@@ -181,12 +207,28 @@ mod tests {
     }
 
     #[test]
+    fn public_key_in_place_of_the_secret_one_is_named_before_its_permissions() {
+        let directory = tempfile::tempdir().expect("tempdir");
+        let path = directory.path().join("operator.pub");
+        write_new(&path, Kind::OperatorPublicKey, SuiteKind::Ristretto255, &[1]).expect("write");
+        let refused = read(&path, Kind::OperatorSecretKey).expect_err("refused").to_string();
+        let told = "this is the operator's public key; give the operator's secret key (operator.key)";
+        assert!(refused.ends_with(told), "{refused}");
+    }
+
+    #[test]
     fn wrong_and_garbled_lines_are_told_apart() {
         let suite = SuiteKind::Ristretto255;
         let reason = |text: &str| decode(text.as_bytes(), Kind::Token).expect_err("refused");
-        assert!(reason("").contains("this is something else"));
+        assert!(reason("").contains("this is not a token"));
         let operator = encode(Kind::OperatorSecretKey, suite, &[1, 2]);
-        assert!(reason(&String::from_utf8_lossy(&operator)).contains("this is QUIVER-OPERATOR-SECRET-KEY"));
+        let operator = String::from_utf8_lossy(&operator).into_owned();
+        assert_eq!(reason(&operator), "this is the operator's secret key; give a token");
+        let public = decode(operator.as_bytes(), Kind::OperatorPublicKey).expect_err("refused");
+        assert_eq!(
+            public,
+            "this is the operator's secret key; give the operator's public key (operator.pub)"
+        );
         assert!(reason("QUIVER-TOKEN NO-SUCH-SUITE 00 00").contains("NO-SUCH-SUITE"));
         let good = String::from_utf8_lossy(&encode(Kind::Token, suite, &[1, 2])).into_owned();
         decode(good.as_bytes(), Kind::Token).expect("good");

@@ -53,7 +53,19 @@ pub fn parse_time(text: &str) -> Result<UnixTime, String> {
     }
     match humantime::parse_rfc3339_weak(text) {
         Ok(time) => Ok(time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()),
-        Err(_) => Err("neither a duration from now (90d, 12h, 30m) nor a time (2026-01-31T12:00:00Z)".into()),
+        Err(_) => Err(not_a_time(text)),
+    }
+}
+
+fn not_a_time(text: &str) -> String {
+    let forms = "a duration from now (90d, 12h, 30m) or a time (2026-01-31T12:00:00Z)";
+    let rest = text.strip_prefix('-').unwrap_or(text);
+    match humantime::parse_duration(rest) {
+        Ok(_) => format!("{text:?} lies in the past; give {forms}"),
+        Err(_) if !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()) => {
+            format!("{text:?} has no unit; write {rest}d or {rest}h, or a time (2026-01-31T12:00:00Z)")
+        }
+        Err(_) => format!("neither {}", forms.replace(" or ", " nor ")),
     }
 }
 
@@ -83,6 +95,8 @@ mod tests {
         let before = unix_now();
         let parsed = parse_time("1h").expect("good");
         assert!((before + 3600..=unix_now() + 3600).contains(&parsed));
-        assert!(parse_time("soon").is_err());
+        assert!(parse_time("soon").expect_err("refused").starts_with("neither a duration from now"));
+        assert!(parse_time("-5m").expect_err("refused").starts_with("\"-5m\" lies in the past; give "));
+        assert!(parse_time("10").expect_err("refused").starts_with("\"10\" has no unit; write 10d or 10h"));
     }
 }

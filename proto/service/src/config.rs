@@ -7,8 +7,10 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
+use std::path::Path;
 use std::str::FromStr;
 
+use figment::error::Kind;
 use figment::providers::{Env, Format, Serialized, Toml};
 use figment::value::{Dict, Map, Value};
 use figment::{Figment, Metadata, Profile, Provider, Source};
@@ -16,7 +18,10 @@ use serde::de::{DeserializeOwned, Deserializer};
 use serde::{Deserialize, Serialize};
 
 use crate::arguments::CommonArgs;
-use crate::{Error, Result};
+use crate::{Error, Result, private_file};
+
+/// The longest file, in bytes.
+const LIMIT: u64 = 256 * 1024;
 
 /// The layers above the defaults.
 #[derive(Debug)]
@@ -32,14 +37,15 @@ impl Layers {
     /// Reads the file, the environment and the flags that every subcommand has.
     ///
     /// # Errors
-    /// [`Error::Config`] if there is no such file.
+    /// [`Error::Config`] if it is no TOML; [`Error::NoFile`], [`Error::NotAFile`], [`Error::Io`].
     pub fn read(common: &CommonArgs, prefix: &'static str) -> Result<Self> {
         let mut figment = Figment::new();
         if let Some(path) = &common.config {
-            if !path.is_file() {
-                return Err(Error::Config(format!("there is no file {}", path.display())));
-            }
-            figment = figment.merge(Toml::file_exact(path));
+            let text = private_file::read_public(path, LIMIT)?;
+            let wrong = |what: &dyn Display| Error::Config(format!("{}: {what}", path.display()));
+            let text = String::from_utf8(text).map_err(|error| wrong(&error))?;
+            toml::from_str::<toml::Table>(&text).map_err(|error| wrong(&error))?;
+            figment = figment.merge(File { path, text: &text });
         }
         let figment = figment.merge(Env::prefixed(prefix));
         Self { figment, prefix, known: BTreeSet::new() }.flags(common)
@@ -86,6 +92,22 @@ impl Layers {
     }
 }
 
+/// The text of a file, which was read by then, so that it may come out of a pipe as well.
+struct File<'a> {
+    path: &'a Path,
+    text: &'a str,
+}
+
+impl Provider for File<'_> {
+    fn metadata(&self) -> Metadata {
+        Metadata::from("TOML file", self.path)
+    }
+
+    fn data(&self) -> std::result::Result<Map<Profile, Dict>, figment::Error> {
+        Toml::string(self.text).data()
+    }
+}
+
 /// The flags, under a name of their own in errors.
 struct Flags(Dict);
 
@@ -101,9 +123,21 @@ impl Provider for Flags {
 
 fn explain(error: figment::Error, prefix: &str) -> String {
     let one = |error: figment::Error| {
-        format!("{}: {}", place(error.metadata.as_ref(), &error.path.join("."), prefix), error.kind)
+        let place = place(error.metadata.as_ref(), &error.path.join("."), prefix);
+        format!("{place}: {}", reason(&error.kind))
     };
     error.into_iter().map(one).collect::<Vec<_>>().join("; ")
+}
+
+fn reason(kind: &Kind) -> String {
+    let one_of = |known: &[&str]| known.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
+    match kind {
+        Kind::UnknownField(found, known) => {
+            format!("unknown field `{found}`, expected one of {}", one_of(known))
+        }
+        Kind::UnknownVariant(found, known) => format!("`{found}` is none of {}", one_of(known)),
+        other => other.to_string(),
+    }
 }
 
 /// Where a key stands, for people.
@@ -149,8 +183,6 @@ where
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
 
     #[derive(Serialize, Deserialize, Debug, PartialEq)]
@@ -213,6 +245,46 @@ mod tests {
     fn wrong_type_is_refused_with_the_key_named() {
         let text = read("seconds = \"soon\"", None).expect_err("refused").to_string();
         assert!(text.contains("seconds"), "{text}");
+    }
+
+    #[test]
+    fn file_that_is_no_toml_is_refused_with_the_line_and_without_a_key() {
+        let file = file("seconds = 1\ngroup");
+        let text = read_file(file.path(), None).expect_err("refused").to_string();
+        assert!(text.starts_with(&format!("configuration: {}: ", file.path().display())), "{text}");
+        assert!(text.contains("line 2") && !text.contains("key ``"), "{text}");
+    }
+
+    #[test]
+    fn directory_is_refused_as_one() {
+        let text = read_file(Path::new("/"), None).expect_err("refused").to_string();
+        assert_eq!(text, "/ is a directory, not a file");
+    }
+
+    #[derive(Serialize, Deserialize, Debug, Default, PartialEq)]
+    struct Nested {
+        inner: Inner,
+        format: crate::logging::LogFormat,
+    }
+
+    #[derive(Serialize, Deserialize, Debug, Default, PartialEq)]
+    #[serde(deny_unknown_fields)]
+    struct Inner {
+        addresses: Vec<String>,
+    }
+
+    #[test]
+    fn unknown_fields_and_words_are_told_in_one_pair_of_quotes_each() {
+        let refused = |text: &str| {
+            let file = file(text);
+            let common = CommonArgs { config: Some(file.path().into()), ..CommonArgs::default() };
+            let mut layers = Layers::read(&common, "QUIVER_UNSET_").expect("read");
+            layers.part(Nested::default()).expect_err("refused").to_string()
+        };
+        let field = refused("inner.adresses = []");
+        assert!(field.ends_with("unknown field `adresses`, expected one of `addresses`"), "{field}");
+        let word = refused("format = \"xml\"");
+        assert!(word.ends_with("key `format`: `xml` is none of `text`, `json`"), "{word}");
     }
 
     #[test]

@@ -20,8 +20,19 @@ pub fn parse(text: &str) -> Result<Duration, String> {
     match humantime::parse_duration(text) {
         Ok(length) if length > LONGEST => Err(format!("{text} is longer than ten years")),
         Ok(length) => Ok(length),
-        Err(error) => Err(format!("{text:?} is no length of time such as \"250ms\" or \"1m 30s\": {error}")),
+        Err(error) => Err(explain(text, &error)),
     }
+}
+
+/// What is wrong with a length of time that does not parse.
+fn explain(text: &str, error: &humantime::DurationError) -> String {
+    if let Some(positive) = text.strip_prefix('-') {
+        return format!("{text:?} is negative; write {positive}");
+    }
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return format!("{text:?} has no unit; write {text}s or {text}m");
+    }
+    format!("{text:?} is not a length of time such as 250ms or \"1m 30s\": {error}")
 }
 
 /// Writes it as [`deserialize`] reads it.
@@ -49,8 +60,10 @@ mod tests {
         assert_eq!(parse("1m 30s"), Ok(Duration::from_secs(90)));
         assert_eq!(parse(&humantime::format_duration(LONGEST).to_string()), Ok(LONGEST));
         assert_eq!(parse("11y").unwrap_err(), "11y is longer than ten years");
-        for text in ["", "5", "soon", "-3s", "999999999999999999999y"] {
-            assert!(parse(text).unwrap_err().contains("no length of time"), "{text}");
+        for text in ["", "soon", "5 apples", "999999999999999999999y"] {
+            assert!(parse(text).unwrap_err().contains("is not a length of time"), "{text}");
         }
+        assert_eq!(parse("10").unwrap_err(), "\"10\" has no unit; write 10s or 10m");
+        assert_eq!(parse("-3s").unwrap_err(), "\"-3s\" is negative; write 3s");
     }
 }

@@ -31,17 +31,47 @@ pub enum Error {
         /// The file being written.
         path: PathBuf,
     },
+    /// There is nothing of this name.
+    #[error("there is no file {path}")]
+    NoFile {
+        /// The path given.
+        path: PathBuf,
+    },
+    /// A file was expected, and something else is there.
+    #[error("{path} is {found}, not a file")]
+    NotAFile {
+        /// The path given.
+        path: PathBuf,
+        /// Its type.
+        found: &'static str,
+    },
+    /// A directory was expected, and something else is there.
+    #[error("{path} is {found}, not a directory")]
+    NotADirectory {
+        /// The path given.
+        path: PathBuf,
+        /// Its type.
+        found: &'static str,
+    },
     /// Others may read or write a file that holds secrets.
-    #[error(
-        "{path} can be read or written by other users (mode {mode:04o}); if you still trust it: chmod {wanted:o} {path}"
-    )]
+    #[error("{path} can be read or written by other users (mode {mode:04o}); {}", remedy(.path, *.ours))]
     TooOpen {
         /// The file.
         path: PathBuf,
         /// Its permission bits.
         mode: u32,
-        /// The permission bits it should have.
-        wanted: u32,
+        /// Whether it belongs to the user that this process runs as.
+        ours: bool,
+    },
+    /// Others may replace the files of a directory that is to hold secrets.
+    #[error(
+        "other users may write to the directory {path} (mode {mode:04o}); give one that is yours alone: one that does not exist is created so"
+    )]
+    OpenDirectory {
+        /// The directory.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
     },
     /// Another process holds the lock.
     #[error("{path} is in use by another process; stop that one first, or give this one its own --data-dir")]
@@ -67,7 +97,7 @@ pub enum Error {
         limit: u64,
     },
     /// A file larger than anything that belongs there.
-    #[error("{path} is larger than {limit} bytes, so it is not what it should be")]
+    #[error("{path} is larger than {}, as no file is that belongs here", size(*.limit))]
     TooLarge {
         /// The file.
         path: PathBuf,
@@ -211,6 +241,21 @@ pub enum Error {
     Refused(String),
 }
 
+/// What to do about a secret file that others may read.
+fn remedy(path: &Path, ours: bool) -> String {
+    if ours {
+        return format!("if you still trust it: chmod 600 {}", path.display());
+    }
+    "it belongs to another user: give a copy that is yours alone".into()
+}
+
+/// Bytes, for people.
+fn size(bytes: u64) -> String {
+    let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    let unit = units.into_iter().find(|(unit, _)| bytes >= *unit && bytes % unit == 0);
+    unit.map_or_else(|| format!("{bytes} bytes"), |(unit, name)| format!("{} {name}", bytes / unit))
+}
+
 impl Error {
     /// Wraps an I/O error, telling a full disk apart from the rest.
     pub fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
@@ -235,9 +280,16 @@ impl Error {
             | Self::Metrics { .. }
             | Self::NoTokenLeft { .. }
             | Self::NotReady(_) => Exit::Failed,
-            Self::Exists { .. } | Self::Garbled { .. } | Self::Config(_) | Self::LogFilter(_) => Exit::Usage,
+            Self::Exists { .. }
+            | Self::NoFile { .. }
+            | Self::NotAFile { .. }
+            | Self::NotADirectory { .. }
+            | Self::Garbled { .. }
+            | Self::Config(_)
+            | Self::LogFilter(_) => Exit::Usage,
             Self::InUse { .. } => Exit::Busy,
             Self::TooOpen { .. }
+            | Self::OpenDirectory { .. }
             | Self::WrongKey { .. }
             | Self::WrongProtection { .. }
             | Self::NoProtection

@@ -2,9 +2,9 @@
 //! written so that a crash leaves either the old content or the new.
 
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::fs::{self, DirBuilder, File, FileType, OpenOptions, TryLockError};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
@@ -18,53 +18,114 @@ const GROUP_READS: u32 = 0o040;
 
 /// Creates a directory for the owner alone (mode 0700), with its parents, unless it is there. One that is
 /// there must not be writable by others: they could swap the files in it.
+///
+/// # Errors
+/// [`Error::NotADirectory`], [`Error::OpenDirectory`], [`Error::Io`].
 pub fn create_directory(path: &Path) -> Result<()> {
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
-        .map_err(|source| Error::io("create the directory", path, source))?;
+    if let Err(source) = DirBuilder::new().recursive(true).mode(0o700).create(path) {
+        return Err(match found_in_place_of_a_directory(path) {
+            Some(found) => Error::NotADirectory { path: path.into(), found },
+            None => Error::io("create the directory", path, source),
+        });
+    }
     let mode = fs::metadata(path).map_err(|source| Error::io("look at", path, source))?.permissions().mode()
         & 0o7777;
     if mode & 0o022 != 0 {
-        return Err(Error::TooOpen { path: path.into(), mode, wanted: 0o700 });
+        return Err(Error::OpenDirectory { path: path.into(), mode });
     }
     Ok(())
 }
 
+fn found_in_place_of_a_directory(path: &Path) -> Option<&'static str> {
+    match fs::metadata(path) {
+        Ok(metadata) if metadata.is_dir() => None,
+        Ok(metadata) => Some(describe(metadata.file_type())),
+        Err(_) => fs::symlink_metadata(path).ok().map(|_| "a symbolic link that leads nowhere"),
+    }
+}
+
+/// The type of what a path names.
+fn describe(found: FileType) -> &'static str {
+    match found {
+        _ if found.is_file() => "a file",
+        _ if found.is_dir() => "a directory",
+        _ if found.is_fifo() => "a named pipe",
+        _ if found.is_socket() => "a socket",
+        _ => "a device",
+    }
+}
+
 /// Refuses a file that group or others may read or write.
+///
+/// # Errors
+/// [`Error::TooOpen`], [`Error::Io`].
 pub fn refuse_if_open_to_others(path: &Path, file: &File) -> Result<()> {
     let metadata = file.metadata().map_err(|source| Error::io("look at", path, source))?;
     let mode = metadata.permissions().mode() & 0o7777;
     let others = if is_handed_over(&metadata) { NOT_THE_OWNER & !GROUP_READS } else { NOT_THE_OWNER };
     if mode & others != 0 {
-        return Err(Error::TooOpen { path: path.into(), mode, wanted: 0o600 });
+        return Err(Error::TooOpen { path: path.into(), mode, ours: metadata.uid() == own_user() });
     }
     Ok(())
+}
+
+const ROOT: u32 = 0;
+
+/// The user that this process runs as.
+fn own_user() -> u32 {
+    fs::metadata("/proc/self").map_or(ROOT, |process| process.uid())
 }
 
 /// Whether root handed the file over by its group, as Kubernetes does with secrets for processes that are not
 /// root: the group is this process's access then, and no right of others.
 fn is_handed_over(metadata: &fs::Metadata) -> bool {
-    const ROOT: u32 = 0;
-    let me = fs::metadata("/proc/self").map_or(ROOT, |process| process.uid());
-    metadata.uid() == ROOT && me != ROOT
+    metadata.uid() == ROOT && own_user() != ROOT
+}
+
+/// Opens what is to be read: a file, or a pipe that the shell made for it (`<(…)`), which has no name of its
+/// own. Whatever else the path names is refused before anything is waited for or said about permissions.
+fn open(path: &Path) -> Result<File> {
+    let metadata = fs::metadata(path).map_err(|source| match source.kind() {
+        ErrorKind::NotFound => Error::NoFile { path: path.into() },
+        _ => Error::io("open", path, source),
+    })?;
+    let shell_pipe = || metadata.file_type().is_fifo() && path.canonicalize().is_err();
+    if !metadata.is_file() && !shell_pipe() {
+        return Err(Error::NotAFile { path: path.into(), found: describe(metadata.file_type()) });
+    }
+    File::open(path).map_err(|source| Error::io("open", path, source))
 }
 
 /// Reads a secret file of at most `limit` bytes that only its owner may read.
+///
+/// # Errors
+/// [`Error::NoFile`], [`Error::NotAFile`], [`Error::TooOpen`], [`Error::TooLarge`], [`Error::Io`].
 pub fn read(path: &Path, limit: u64) -> Result<Zeroizing<Vec<u8>>> {
-    let file = File::open(path).map_err(|source| Error::io("open", path, source))?;
+    let file = open(path)?;
     refuse_if_open_to_others(path, &file)?;
-    read_bounded(path, file, limit)
+    read_bounded(path, &file, limit)
+}
+
+/// The same, decoded; what does not decode is refused as that, whoever may read it.
+///
+/// # Errors
+/// Those of [`read`] and of `decode`.
+pub fn read_decoded<T>(path: &Path, limit: u64, decode: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
+    let file = open(path)?;
+    let decoded = decode(&read_bounded(path, &file, limit)?)?;
+    refuse_if_open_to_others(path, &file)?;
+    Ok(decoded)
 }
 
 /// Reads a file of at most `limit` bytes that anybody may read.
+///
+/// # Errors
+/// [`Error::NoFile`], [`Error::NotAFile`], [`Error::TooLarge`], [`Error::Io`].
 pub fn read_public(path: &Path, limit: u64) -> Result<Vec<u8>> {
-    let file = File::open(path).map_err(|source| Error::io("open", path, source))?;
-    Ok(std::mem::take(&mut *read_bounded(path, file, limit)?))
+    Ok(std::mem::take(&mut *read_bounded(path, &open(path)?, limit)?))
 }
 
-fn read_bounded(path: &Path, file: File, limit: u64) -> Result<Zeroizing<Vec<u8>>> {
+fn read_bounded(path: &Path, file: &File, limit: u64) -> Result<Zeroizing<Vec<u8>>> {
     let length = file.metadata().map_err(|source| Error::io("look at", path, source))?.len();
     // Room for all of it from the start: a growing vector would leave copies behind.
     let room = usize::try_from(length.min(limit)).unwrap_or_default().saturating_add(1);
@@ -120,7 +181,7 @@ fn swap_in_with_mode(path: &Path, bytes: &[u8], mode: u32) -> Result<File> {
     let temporary = beside(path, ".new");
     // A leftover of a process that died in here; it was never the state.
     match fs::remove_file(&temporary) {
-        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+        Err(source) if source.kind() != ErrorKind::NotFound => {
             return Err(Error::io("remove", &temporary, source));
         }
         _ => {}
@@ -205,6 +266,10 @@ impl Lock {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd;
+    use std::os::unix::net::UnixListener;
+    use std::process::Command;
+
     use super::*;
 
     fn set_mode(path: &Path, mode: u32) {
@@ -228,7 +293,9 @@ mod tests {
         write_new(&path, b"one").expect("write");
         for mode in [0o640, 0o604, 0o620, 0o644] {
             set_mode(&path, mode);
-            assert!(matches!(read(&path, 10), Err(Error::TooOpen { mode: found, .. }) if found == mode));
+            assert!(
+                matches!(read(&path, 10), Err(Error::TooOpen { mode: found, ours: true, .. }) if found == mode)
+            );
         }
     }
 
@@ -236,9 +303,65 @@ mod tests {
     fn directory_that_others_may_write_is_refused() {
         let directory = tempfile::tempdir().expect("tempdir");
         set_mode(directory.path(), 0o777);
-        assert!(matches!(create_directory(directory.path()), Err(Error::TooOpen { .. })));
+        let refused = create_directory(directory.path()).expect_err("refused");
+        assert!(matches!(refused, Error::OpenDirectory { mode: 0o777, .. }), "{refused}");
+        assert!(!refused.to_string().contains("chmod"), "{refused}");
         set_mode(directory.path(), 0o755);
         create_directory(directory.path()).expect("readable by others is fine");
+    }
+
+    #[test]
+    fn what_is_no_file_is_refused_at_once_as_what_it_is() {
+        let directory = tempfile::tempdir().expect("tempdir");
+        let within = |name: &str| directory.path().join(name);
+        let _socket = UnixListener::bind(within("socket")).expect("bind");
+        assert!(Command::new("mkfifo").arg(within("fifo")).status().expect("mkfifo").success());
+        let (device, missing) = (PathBuf::from("/dev/zero"), within("missing"));
+        for (path, told) in [
+            (directory.path().to_path_buf(), "is a directory, not a file"),
+            (within("socket"), "is a socket, not a file"),
+            (within("fifo"), "is a named pipe, not a file"),
+            (device, "is a device, not a file"),
+            (missing, "there is no file"),
+        ] {
+            for refused in [read(&path, 10).map(drop), read_public(&path, 10).map(drop)] {
+                let refused = refused.expect_err("refused").to_string();
+                assert!(refused.contains(told) && !refused.contains("chmod"), "{refused}");
+            }
+        }
+    }
+
+    #[test]
+    fn pipe_without_a_name_is_read_to_its_end() {
+        let (reader, mut writer) = std::io::pipe().expect("pipe");
+        writer.write_all(b"one").expect("write");
+        drop(writer);
+        let path = PathBuf::from(format!("/dev/fd/{}", reader.as_raw_fd()));
+        assert_eq!(read(&path, 10).expect("read").as_slice(), b"one");
+    }
+
+    #[test]
+    fn directory_is_not_made_where_something_else_is() {
+        let directory = tempfile::tempdir().expect("tempdir");
+        let within = |name: &str| directory.path().join(name);
+        fs::write(within("file"), "").expect("write");
+        std::os::unix::fs::symlink(within("loop"), within("loop")).expect("symlink");
+        for (name, told) in
+            [("file", "is a file, not a directory"), ("loop", "leads nowhere, not a directory")]
+        {
+            let refused = create_directory(&within(name)).expect_err("refused").to_string();
+            assert!(refused.contains(told), "{refused}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_decode_is_told_before_its_permissions() {
+        let directory = tempfile::tempdir().expect("tempdir");
+        let path = directory.path().join("public");
+        write_new_public(&path, b"one").expect("write");
+        let wrong = |_: &[u8]| Err::<(), _>(Error::Config("another kind".into()));
+        assert!(matches!(read_decoded(&path, 10, wrong), Err(Error::Config(_))));
+        assert!(matches!(read_decoded(&path, 10, |_| Ok(())), Err(Error::TooOpen { .. })));
     }
 
     #[test]

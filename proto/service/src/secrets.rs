@@ -5,7 +5,7 @@
 use std::env;
 use std::fmt;
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use argon2::{Algorithm, Argon2, Params, Version};
 use clap::Args;
@@ -37,12 +37,10 @@ impl ProtectionArgs {
     /// Finds the passphrase or key: flag before environment before prompt. With `new` the prompt asks twice.
     pub fn obtain(&self, new: bool) -> Result<Protection> {
         if let Some(path) = &self.key_file {
-            let text = private_file::read(path, LIMIT)?;
-            return Protection::from_key_text(&text, &path.display().to_string());
+            return read(path, Protection::from_key_text);
         }
         if let Some(path) = &self.passphrase_file {
-            let text = private_file::read(path, LIMIT)?;
-            return Protection::from_passphrase_text(&text, &path.display().to_string());
+            return read(path, Protection::from_passphrase_text);
         }
         if let Some(value) = env::var_os(PASSPHRASE_VARIABLE) {
             let text = Zeroizing::new(value.into_encoded_bytes());
@@ -52,15 +50,32 @@ impl ProtectionArgs {
     }
 }
 
+/// Reads a passphrase or key. Whatever is wrong with the file is about what opens the state file.
+fn read(path: &Path, decode: impl FnOnce(&[u8], &str) -> Result<Protection>) -> Result<Protection> {
+    let origin = path.display().to_string();
+    let read = private_file::read_decoded(path, LIMIT, |text| decode(text, &origin));
+    read.map_err(|error| match error {
+        Error::NoFile { .. } => {
+            Error::BadProtection { origin, reason: "there is no such file with a passphrase or key".into() }
+        }
+        Error::NotAFile { found, .. } => Error::BadProtection {
+            origin,
+            reason: format!("this is {found}, not a file with a passphrase or key"),
+        },
+        error => error,
+    })
+}
+
 fn prompt(new: bool) -> Result<Protection> {
     let ask = |question: &str| {
         rpassword::prompt_password(question)
             .map(Zeroizing::new)
             .map_err(|error| Error::BadProtection { origin: "terminal".into(), reason: error.to_string() })
     };
-    let first = ask("Passphrase of the state file: ")?;
-    if new && *ask("The same again: ")? != *first {
-        return Err(Error::BadProtection { origin: "terminal".into(), reason: "the two differ".into() });
+    let first = ask(if new { "Choose a passphrase: " } else { "Passphrase: " })?;
+    if new && *ask("Repeat the passphrase: ")? != *first {
+        let reason = "the passphrases do not match; nothing was written".into();
+        return Err(Error::BadProtection { origin: "terminal".into(), reason });
     }
     Protection::from_passphrase_text(first.as_bytes(), "terminal")
 }
@@ -181,6 +196,28 @@ mod tests {
         assert!(reason(Protection::from_passphrase_text(b"\n", "f")).contains("empty"));
         let two_lines = reason(Protection::from_passphrase_text(b"hunter2\nhunter3\n", "f"));
         assert!(two_lines.contains("one line") && !two_lines.contains("hunter"));
+    }
+
+    #[test]
+    fn file_that_is_none_is_told_without_advice_to_change_it() {
+        let with = |args: ProtectionArgs| reason(args.obtain(false));
+        let directory = tempfile::tempdir().expect("tempdir");
+        let path = directory.path().to_path_buf();
+        let told = with(ProtectionArgs { passphrase_file: Some(path.clone()), key_file: None });
+        assert!(told.contains("this is a directory") && !told.contains("chmod"), "{told}");
+        let missing = path.join("missing");
+        let told = with(ProtectionArgs { passphrase_file: None, key_file: Some(missing) });
+        assert!(told.contains("missing: there is no such file"), "{told}");
+        // Not a key, whoever may read it.
+        let text = path.join("text");
+        std::fs::write(&text, "root:x:0\nbin:x:1\n").expect("write");
+        for args in [
+            ProtectionArgs { passphrase_file: Some(text.clone()), key_file: None },
+            ProtectionArgs { passphrase_file: None, key_file: Some(text) },
+        ] {
+            let told = with(args);
+            assert!(!told.contains("chmod"), "{told}");
+        }
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub enum Wanted {
 /// decides, a drone's may be wrong.
 ///
 /// # Errors
-/// [`Error::Garbled`] saying what does not fit, [`Error::TooOpen`], [`Error::Io`].
+/// [`Error::Garbled`] saying what does not fit, and those of [`armour::read`].
 pub fn read<S: Suite>(path: &Path, deployment: &Deployment<S>, wanted: Wanted) -> Result<IssuedToken<S>> {
     check(armour::read(path, Kind::Token)?, path, deployment, wanted)
 }
@@ -102,7 +102,7 @@ mod tests {
         let (text, origin) = (std::fs::read(&path).expect("read"), Path::new("the token"));
         assert_eq!(read_text(&text, origin, &ours, Wanted::Edge).expect("good").token, issued.token);
         let error = read_text(&text[1..], origin, &ours, Wanted::Edge).expect_err("refused").to_string();
-        assert!(error.starts_with("the token: a QUIVER-TOKEN was expected"), "{error}");
+        assert!(error.starts_with("the token: this is not a token"), "{error}");
         let refusal = |deployment: &Deployment<S>, wanted| {
             read(&path, deployment, wanted).expect_err("refused").to_string()
         };
