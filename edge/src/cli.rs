@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use quiver_ainq::Name;
 use quiver_service::EXIT_CODES_HELP;
-use quiver_service::arguments::{CommonArgs, MetricsArgs};
+use quiver_service::arguments::{CommonArgs, MonitoringArgs};
 use quiver_service::drone::abke::AbkeCommand;
 use quiver_service::drone::subcommands::DroneCommand;
 use serde::Serialize;
@@ -15,25 +15,25 @@ use crate::provision::Radio;
 
 const EXAMPLES: &str = "\
 Examples:
-  edge enrol --deployment deployment.toml --token edge-1.token         # once; `edge run` does it too
-  edge run --leader /dns4/leader.example/tcp/7001                      # join and stay; prints messages
+  edge enrol --deployment deployment.toml --token edge-1.token    # once; `edge run` does it too
+  edge run --leader /dns4/leader.example/tcp/7001                 # join and stay; prints messages
   edge run --leader /ip4/10.0.0.1/udp/7001/quic-v1 --group alpha --json
-  edge run --leader … --anonymous                                      # prove what the leader demands, not who one is
-  edge run --leader … --metrics 127.0.0.1:9466                         # with /metrics, /healthz, /readyz
-  edge health --metrics 127.0.0.1:9466                                 # ready, or why not
+  edge run --leader … --anonymous           # prove what the leader demands, not who one is
+  edge run --leader … --metrics 127.0.0.1:9466                    # /metrics, /healthz, /readyz
+  edge health                                                     # ready, or why not
   edge status
   edge send --channel chat 'hello, group'
-  edge abe fetch                                                       # the attribute keys granted to this drone
-  edge abke status                                                     # which fields are certified, until when
+  edge abe fetch                                 # the attribute keys granted to this drone
+  edge abke status                               # which fields are certified, until when
   edge envelope seal map.png --policy 'scout and sector:7' --out map.env
-  edge envelope open order.env --out order.txt                         # if this drone's attributes fit
-  edge ibe encrypt plan.txt --to mission/alpha/phase-2 --out plan.age  # opens when the operator begins the phase
-  edge ibe decrypt plan.age --out plan.txt                             # collects the key from the KGCs
-  edge provision --deployment deployment.toml --token board-1.token    # the line that sets up a board at its console
-  edge envelope send --policy medic 'two wounded at the bridge'        # to the group, through the running edge
+  edge envelope open order.env --out order.txt   # if this drone's attributes fit
+  edge envelope send --policy medic 'two wounded at the bridge'   # through the running edge
+  edge ibe encrypt plan.txt --to mission/alpha/phase-2 --out plan.age
+  edge ibe decrypt plan.age --out plan.txt       # once the operator has begun the phase
+  edge provision --deployment deployment.toml --token board-1.token    # to set up a board
 
-Files in the data directory (default ./edge-data): drone.state (keys, encrypted), deployment.toml (copy of
-the public file), control.sock (for `status` and `send`).
+Files in the data directory (default ./edge-data): drone.state (keys, encrypted), deployment.toml
+(copy of the public file), control.sock and health.sock (for the other subcommands).
 Settings: --config FILE (TOML) < QUIVER_EDGE_DATA_DIR, QUIVER_EDGE_LEADER, ... < flags.";
 
 /// Quiver's edge drone: enrols, joins a group, follows its keys, sends and receives messages
@@ -133,7 +133,7 @@ pub(crate) struct RunArgs {
     pub(crate) answers: Option<u32>,
     #[command(flatten)]
     #[serde(flatten)]
-    pub(crate) metrics: MetricsArgs,
+    pub(crate) monitoring: MonitoringArgs,
     /// Print what happens as JSON, one object per line
     #[arg(long)]
     #[serde(skip)]

@@ -3,13 +3,13 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::Parser;
+use quiver_service::arguments;
 use quiver_service::config::Layers;
 use quiver_service::drone::abke::AbkeCommand;
 use quiver_service::drone::output::Output;
 use quiver_service::drone::subcommands::{Subcommands, ask, ask_and_print, print_status};
 use quiver_service::drone::{Error, Result};
-use quiver_service::shutdown::Shutdown;
+use quiver_service::shutdown::{Shutdown, end_on_signal};
 use quiver_service::{exit, logging, terminal};
 
 use crate::cli::{Cli, Command};
@@ -21,10 +21,21 @@ use crate::service::{self, Printer, Start, Task};
 /// Runs the program `edge` with the arguments of this process, and says its exit code.
 #[must_use]
 pub fn program() -> ExitCode {
-    exit::end("edge", run(Cli::parse()), Error::exit)
+    exit::end("edge", run(arguments::parse()), Error::exit)
+}
+
+/// How to go on after a signal.
+const fn after_a_signal(command: &Command) -> &'static str {
+    match command {
+        Command::Enrol(_) | Command::Run(_) => "what was begun is kept: give the same command again",
+        Command::Send { .. } => "the running edge may have sent it all the same",
+        Command::Abke(_) | Command::Drone(_) => "what was fetched is kept: give the same command again",
+        _ => "give the same command again",
+    }
 }
 
 fn run(cli: Cli) -> Result<()> {
+    end_on_signal("edge", after_a_signal(&cli.command))?;
     let layers = Layers::read(&cli.common, config::VARIABLES)?;
     let config = Config::read(match &cli.command {
         Command::Enrol(args) => layers.flags(args)?,
@@ -38,18 +49,18 @@ fn run(cli: Cli) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let protection = cli.common.protection;
     let shared = Subcommands::new(&config, &protection);
-    let start = |json| {
-        Ok::<_, Error>(Start {
-            obtain: |new| protection.obtain(new),
-            token: None,
-            observer: Arc::new(Printer(Output { json })),
-            shutdown: Shutdown::listen()?,
-        })
+    let start = |json, shutdown| Start {
+        obtain: |new| protection.obtain(new),
+        token: None,
+        observer: Arc::new(Printer(Output { json })),
+        shutdown,
     };
     runtime.block_on(async {
         match cli.command {
-            Command::Enrol(_) => service::run(&config, start(false)?, Task::Enrol).await,
-            Command::Run(args) => service::run(&config, start(args.json)?, Task::Run).await,
+            Command::Enrol(_) => service::run(&config, start(false, Shutdown::never()), Task::Enrol).await,
+            Command::Run(args) => {
+                service::run(&config, start(args.json, Shutdown::listen()?), Task::Run).await
+            }
             Command::Status { json } => {
                 print_status(&ask(&config, Request::Status).await?, json, Status::describe)
             }

@@ -259,7 +259,7 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
         let look = move |machine: &EdgeNode<S>, unreached: &[_]| metrics.refresh(machine, unreached, leaders);
         let troubles = self.metrics.troubles.clone();
         let register = |registry: &mut _| self.metrics.register(registry);
-        Ok(health::monitor(address, handle, troubles, register, look).await?)
+        Ok(health::monitor((&self.config.drone.data_dir, address), handle, troubles, register, look).await?)
     }
 
     /// The group to join: the one given, the one joined before, or the only one in the token.

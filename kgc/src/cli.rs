@@ -12,7 +12,7 @@ use quiver_delivery::attributes::schemes::SchemeKind;
 use quiver_delivery::release::Pattern;
 use quiver_ibe::Condition;
 use quiver_service::EXIT_CODES_HELP;
-use quiver_service::arguments::{CommonArgs, HealthArgs, MetricsArgs};
+use quiver_service::arguments::{CommonArgs, HealthArgs, MonitoringArgs};
 use quiver_service::clock::parse_time;
 use serde::Serialize;
 
@@ -23,26 +23,29 @@ pub(crate) use self::quorum::{
 
 const EXAMPLES: &str = "\
 Examples:
-  kgc operator new --out operator                    # once: operator.key (keep it safe), operator.pub
+  kgc operator new --out operator          # once: operator.key (keep it safe), operator.pub
   kgc init --deployment alps --operator operator.pub --address /dns4/kgc.example/tcp/7000
   kgc token issue --operator operator.key --name leader-1 --leads alpha --out leader-1.token
   kgc token issue --operator operator.key --name edge-1 --group alpha --out edge-1.token
-  kgc serve --metrics 127.0.0.1:9464                 # with /metrics, /healthz, /readyz
-  kgc health --metrics 127.0.0.1:9464                # ready, or why not
+  kgc serve --listen /ip4/0.0.0.0/tcp/7000           # for drones on other machines
+  kgc serve --metrics 127.0.0.1:9464                 # /metrics, /healthz, /readyz
+  kgc health                                         # ready, or why not
   kgc drone revoke edge-1                            # a running `kgc serve` picks it up
-  kgc abe setup --name orders --schema schema.toml   # an attribute authority; while `kgc serve` is stopped
-  kgc quorum --help                                  # several KGCs, any t of which issue keys
+  kgc abe setup --name orders --schema schema.toml   # while `kgc serve` is stopped
   kgc abe grant --drone edge-1 --attributes 'scout, sector:7'
   kgc abke setup --schema 'x: i32, y: i32, time: u40' --period 1h
   kgc abke certify edge-1 x=5200 y=-310 time=now     # what the leader will not learn
-  kgc ibe setup                                      # encryption to conditions; while `kgc serve` is stopped
-  kgc ibe release mission/alpha/phase-2              # the phase begins: what was encrypted to it opens
+  kgc ibe setup                                      # while `kgc serve` is stopped
+  kgc ibe release mission/alpha/phase-2              # what was encrypted to the phase opens
+  kgc quorum --help                                  # several KGCs, any t of which issue keys
 
 Files in the data directory (default ./kgc-data): master.state (master secret, encrypted),
-authorities.state (attribute authorities' master keys, encrypted), ibe.state (share of the master key of encryption
-to conditions, encrypted), registry.sqlite, deployment.toml (public: give it to leaders, edges and operators),
-NAME.authority (public: an attribute authority's parameters), NAME.ibe (public: encrypt to conditions with it).
-In a quorum: transport.state (keep a copy elsewhere), quorum.state (shares), both encrypted, quorum.toml (public).
+authorities.state (attribute authorities' master keys, encrypted), ibe.state (share of the master
+key of encryption to conditions, encrypted), registry.sqlite, deployment.toml (public: give it to
+leaders, edges and operators), NAME.authority (public: an attribute authority's parameters),
+NAME.ibe (public: encrypt to conditions with it), health.sock (for `kgc health`).
+In a quorum: transport.state (keep a copy elsewhere), quorum.state (shares), both encrypted,
+quorum.toml (public), control.sock.
 Settings: --config FILE (TOML) < QUIVER_KGC_DATA_DIR, QUIVER_KGC_LISTEN, ... < flags.";
 
 /// Quiver's Key Generation Centre: issues drones their keys and revokes them
@@ -110,13 +113,13 @@ pub(crate) struct InitArgs {
 /// Flags of the service.
 #[derive(Args, Debug, Serialize)]
 pub(crate) struct ServeArgs {
-    /// Where to listen: /ip4/0.0.0.0/tcp/7000 (the default), /ip4/0.0.0.0/udp/7000/quic-v1; port 0 lets the
-    /// system choose; may be repeated
+    /// Where to listen: /ip4/0.0.0.0/tcp/7000 for others to reach it, /ip4/0.0.0.0/udp/7000/quic-v1; port 0
+    /// lets the system choose; may be repeated [default: /ip4/127.0.0.1/tcp/7000, this machine alone]
     #[arg(short, long, value_name = "MULTIADDR")]
     pub(crate) listen: Vec<String>,
     #[command(flatten)]
     #[serde(flatten)]
-    pub(crate) metrics: MetricsArgs,
+    pub(crate) monitoring: MonitoringArgs,
 }
 
 #[derive(Debug, Args)]

@@ -63,7 +63,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             data_dir: "kgc-data".into(),
-            listen: vec!["/ip4/0.0.0.0/tcp/7000".into()],
+            listen: vec!["/ip4/127.0.0.1/tcp/7000".into()],
             log_format: LogFormat::Text,
             otlp: None,
             metrics: None,

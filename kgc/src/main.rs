@@ -31,17 +31,17 @@ mod token;
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use quiver_service::config::Layers;
 use quiver_service::deployment_file::DeploymentFile;
-use quiver_service::{exit, logging, monitoring, terminal};
+use quiver_service::shutdown::end_on_signal;
+use quiver_service::{arguments, exit, logging, monitoring, terminal};
 
-use crate::cli::{Cli, Command, DroneCommand, OperatorCommand, TokenCommand};
+use crate::cli::{Cli, Command, DroneCommand, OperatorCommand, QuorumCommand, TokenCommand};
 use crate::config::Config;
 use crate::error::{Error, Result};
 
 fn main() -> ExitCode {
-    exit::end("kgc", run(Cli::parse()), Error::exit)
+    exit::end("kgc", run(arguments::parse()), Error::exit)
 }
 
 /// The text of the public deployment file.
@@ -49,11 +49,22 @@ fn deployment(config: &Config) -> Result<String> {
     Ok(DeploymentFile::read(&config.existing_deployment()?)?.text()?)
 }
 
+/// How to go on after a signal.
+const fn after_a_signal(command: &Command) -> &'static str {
+    match command {
+        Command::Quorum(QuorumCommand::Refresh(_) | QuorumCommand::Repair(_)) => {
+            "the running KGC goes on with it: see `kgc quorum status`"
+        }
+        _ => "give the same command again",
+    }
+}
+
 fn run(cli: Cli) -> Result<()> {
+    end_on_signal("kgc", after_a_signal(&cli.command))?;
     let layers = Layers::read(&cli.common, config::VARIABLES)?;
     let config = Config::read(match &cli.command {
         Command::Serve(args) => layers.flags(args)?,
-        Command::Health(args) => layers.flags(&args.metrics)?,
+        Command::Health(args) => layers.flags(args)?,
         _ => layers,
     })?;
     let otlp = config.otlp.as_deref().filter(|_| matches!(cli.command, Command::Serve(_)));
@@ -66,7 +77,8 @@ fn run(cli: Cli) -> Result<()> {
         }
         Command::Health(args) => {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            let said = runtime.block_on(monitoring::ask("kgc", config.metrics, args.live))?;
+            let place = (config.data_dir.as_path(), config.metrics);
+            let said = runtime.block_on(monitoring::ask(("kgc", "serve"), place, args.live))?;
             Ok(terminal::line(&said)?)
         }
         Command::Audit(args) => audit::run(&config, &args),

@@ -241,7 +241,7 @@ where
     let mut registry = registry(env!("CARGO_PKG_VERSION"));
     metrics.register(&mut registry);
     handle.metrics().register(&mut registry);
-    let monitor = Monitor::start(config.metrics, registry, "starting").await?;
+    let monitor = Monitor::start(&config.data_dir, config.metrics, registry, "starting").await?;
     monitor.watch(move || {
         let (handle, metrics, look) = (handle.clone(), metrics.clone(), look.clone());
         Box::pin(async move {

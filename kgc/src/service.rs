@@ -79,6 +79,9 @@ async fn serve<S: Suite>(config: &Config, protection: &ProtectionArgs, file: &De
     let own = file.kgc_addresses();
     refuse_duplicate_identity(&node, &own.iter().map(|text| address(text)).collect::<Result<Vec<_>>>()?)
         .await?;
+    if let Some(told) = terminal::not_reachable(&config.listen) {
+        terminal::line(&told)?;
+    }
     let (driver, handle) = Driver::new(&node, machine, host, OsRng)?;
     let _monitor = metrics::monitor(config, metrics, handle.clone(), metrics::of_single).await?;
     let poll = tokio::spawn(changes.follow(handle, config.poll, std::convert::identity));

@@ -6,32 +6,34 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use quiver_ainq::{Name, StrategyKind};
 use quiver_service::EXIT_CODES_HELP;
-use quiver_service::arguments::{CommonArgs, MetricsArgs};
+use quiver_service::arguments::{CommonArgs, MonitoringArgs};
 use quiver_service::drone::subcommands::DroneCommand;
 use serde::Serialize;
 
 const EXAMPLES: &str = "\
 Examples:
-  leader serve --deployment deployment.toml --token leader-1.token     # first start: enrols
-  leader serve                                                         # every other start
-  leader serve --peer /ip4/10.0.0.2/tcp/7001 --silence 10s             # one of several leaders
-  leader serve --strategy tree                                         # a group of many thousands
-  leader serve --admission geofence.policy                             # who satisfies it joins, and nobody else
-  leader serve --serial /dev/ttyACM0                                   # also a gateway for boards on this line
-  leader serve --metrics 127.0.0.1:9465                                # with /metrics, /healthz, /readyz
-  leader health --metrics 127.0.0.1:9465                               # ready, or why not
+  leader serve --deployment deployment.toml --token leader-1.token  # first start: enrols
+  leader serve                                                      # every other start
+  leader serve --listen /ip4/0.0.0.0/tcp/7001            # for drones on other machines
+  leader serve --peer /ip4/10.0.0.2/tcp/7001 --silence 10s          # one of several leaders
+  leader serve --strategy tree                           # a group of many thousands
+  leader serve --admission geofence.policy               # who satisfies it joins, nobody else
+  leader serve --serial /dev/ttyACM0                     # also a gateway for boards on this line
+  leader serve --metrics 127.0.0.1:9465                  # /metrics, /healthz, /readyz
+  leader health                                          # ready, or why not
   leader status
-  leader status --watch                                                # live: the re-key wave, who is behind; q ends it
+  leader status --watch                                  # live: the re-key wave, who is behind
   leader rekey
   leader evict edge-7
-  leader evict --slot 12                                               # also an anonymous member
+  leader evict --slot 12                                 # also an anonymous member
   leader send --channel orders 'return to base'
   leader envelope seal order.txt --policy 'scout and sector:7' --out order.env
-  leader envelope send --policy 'scout and sector:7' 'go north'         # to the group; only scouts there read it
-  leader abe fetch                                                     # attribute authorities and keys
+  leader envelope send --policy 'scout and sector:7' 'go north'     # only scouts there read it
+  leader abe fetch                                       # attribute authorities and keys
 
-Files in the data directory (default ./leader-data): drone.state (keys and roster, encrypted; no group
-secret), deployment.toml (copy of the public file), control.sock (for the other subcommands).
+Files in the data directory (default ./leader-data): drone.state (keys and roster, encrypted; no
+group secret), deployment.toml (copy of the public file), control.sock and health.sock (for the
+other subcommands).
 Settings: --config FILE (TOML) < QUIVER_LEADER_DATA_DIR, QUIVER_LEADER_LISTEN, ... < flags.";
 
 /// Quiver's team leader: forms a group of drones and keeps its key fresh
@@ -117,8 +119,8 @@ pub(crate) struct ServeArgs {
     /// Address of a KGC, in place of those in the deployment file; may be repeated
     #[arg(long, value_name = "MULTIADDR")]
     pub(crate) kgc: Vec<String>,
-    /// Where to listen: /ip4/0.0.0.0/tcp/7001 (the default), /ip4/0.0.0.0/udp/7001/quic-v1; port 0 lets the
-    /// system choose; may be repeated
+    /// Where to listen: /ip4/0.0.0.0/tcp/7001 for others to reach it, /ip4/0.0.0.0/udp/7001/quic-v1; port 0
+    /// lets the system choose; may be repeated [default: /ip4/127.0.0.1/tcp/7001, this machine alone]
     #[arg(short, long, value_name = "MULTIADDR")]
     pub(crate) listen: Vec<String>,
     /// A drone that may join although its identity does not list the group, by its serial as `kgc drone list`
@@ -163,7 +165,7 @@ pub(crate) struct ServeArgs {
     pub(crate) baud: Option<u32>,
     #[command(flatten)]
     #[serde(flatten)]
-    pub(crate) metrics: MetricsArgs,
+    pub(crate) monitoring: MonitoringArgs,
     /// Print the group's messages as JSON, one object per line
     #[arg(long)]
     #[serde(skip)]

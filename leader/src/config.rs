@@ -80,7 +80,7 @@ impl Default for LeaderSettings {
         let timing = LeaderTiming::default();
         Self {
             admission: None,
-            listen: vec!["/ip4/0.0.0.0/tcp/7001".into()],
+            listen: vec!["/ip4/127.0.0.1/tcp/7001".into()],
             allow: Vec::new(),
             max_members: 4096,
             strategy: StrategyKind::default(),

@@ -17,21 +17,34 @@ mod watch;
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use quiver_service::config::Layers;
 use quiver_service::drone::subcommands::{Subcommands, ask, ask_and_print, print_status};
 use quiver_service::drone::{Error, Result};
-use quiver_service::{exit, logging};
+use quiver_service::shutdown::end_on_signal;
+use quiver_service::{arguments, exit, logging};
 
 use crate::cli::{Cli, Command, EvictArgs};
 use crate::config::Config;
 use crate::control::{MEMBERS_SHOWN, Request, Status};
 
 fn main() -> ExitCode {
-    exit::end("leader", run(Cli::parse()), Error::exit)
+    exit::end("leader", run(arguments::parse()), Error::exit)
+}
+
+/// How to go on after a signal.
+const fn after_a_signal(command: &Command) -> &'static str {
+    match command {
+        Command::Serve(_) => "what was begun is kept: give the same command again",
+        Command::Evict(_) | Command::Rekey | Command::Send { .. } => {
+            "the running leader may have done it all the same"
+        }
+        Command::Drone(_) => "what was fetched is kept: give the same command again",
+        Command::Status(_) => "give the same command again",
+    }
 }
 
 fn run(cli: Cli) -> Result<()> {
+    end_on_signal("leader", after_a_signal(&cli.command))?;
     let layers = Layers::read(&cli.common, config::VARIABLES)?;
     let config = Config::read(match &cli.command {
         Command::Serve(args) => layers.flags(args)?,

@@ -18,7 +18,7 @@ use quiver_service::node_state::{Missing, NodeState};
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::shutdown::Shutdown;
 use quiver_service::token_file::{self, Wanted};
-use quiver_service::{clock, private_file, with_suite};
+use quiver_service::{clock, private_file, terminal, with_suite};
 use rand::rngs::OsRng;
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::JoinSet;
@@ -128,14 +128,19 @@ impl<S: QuorumSuite> LeaderService<'_, S> {
             machine = machine.demanding(demand, clock::unix_now()).map_err(|error| wanted.wrong(error))?;
         }
         tracing::info!(%group, members = machine.status().members, "state read");
+        if let Some(told) = terminal::not_reachable(&self.config.leader.listen).filter(|_| !self.output.json)
+        {
+            self.output.line(&told);
+        }
         let node = self.node(&group)?;
         let boards = gateway::config(self.config, &node, &group)?;
         let (driver, running) = self.driver(&node, machine)?;
         let (metrics, troubles) = (self.metrics.clone(), self.metrics.troubles.clone());
         let look = move |machine: &LeaderNode<S>, unreached: &[_]| metrics.refresh(machine, unreached);
-        let (address, register) =
-            (self.config.drone.metrics, |registry: &mut _| self.metrics.register(registry));
-        let _monitor = health::monitor(address, running.machine.clone(), troubles, register, look).await?;
+        let drone = &self.config.drone;
+        let (place, register) =
+            ((drone.data_dir.as_path(), drone.metrics), |registry: &mut _| self.metrics.register(registry));
+        let _monitor = health::monitor(place, running.machine.clone(), troubles, register, look).await?;
         running.hand_over().await;
         let mut tasks = JoinSet::new();
         let events = self.events.clone();

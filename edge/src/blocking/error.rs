@@ -84,6 +84,8 @@ impl std::error::Error for Error {}
 impl From<DroneError> for Error {
     fn from(error: DroneError) -> Self {
         let kind = match error.exit() {
+            // Signals are the application's.
+            Exit::Interrupted | Exit::Terminated => ErrorKind::Failed,
             Exit::Done | Exit::Failed | Exit::NotRunning => ErrorKind::Failed,
             Exit::Usage => ErrorKind::Usage,
             Exit::Refused => ErrorKind::Refused,

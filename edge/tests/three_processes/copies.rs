@@ -66,9 +66,8 @@ fn leader_says_when_another_leads_with_a_copy_of_its_state() {
     for leader in [&pair.leaders[0], &leader] {
         becomes_unready(bench, "leader", leader, &["both asked", "the KGC"]);
     }
-    pair.running[0].logged(&format!(
-        "{TWO_COPIES}, and both ask: end the copy, and delete its volume drone=\"leader-0\""
-    ));
+    pair.running[0]
+        .logged(&format!("{TWO_COPIES}, and both ask: end the copy, and delete its volume drone=leader-0"));
     leader.kill();
     eventually("the group goes on without the copy", || {
         let held: Vec<_> = EDGES.iter().filter_map(|edge| bench.edge_status(edge)).collect();
@@ -128,7 +127,7 @@ fn edges_with_copies_of_one_state_both_say_so_until_one_ends() {
         counted(edge, "quiver_net_duplicate_identity_reports", |value| value == 1.0);
     }
     group.leader.logged(TWO_COPIES);
-    group.leader.logged("drone=\"edge-1\"");
+    group.leader.logged("drone=edge-1");
     group.duplicates(1.0);
     becomes_ready(bench, "leader", &group.leader);
 

@@ -8,20 +8,27 @@ use quiver_ainq::{Name, SuiteKind};
 
 const QUORUM_STEPS: &str = "\
 A quorum, from nothing (here 3 of 5), at each of the five machines:
-  1. kgc quorum key --id 1 --address /dns4/kgc-1.example/tcp/7000     prints this KGC's part of the init file
+  1. kgc quorum key --id 1 --address /dns4/kgc-1.example/tcp/7000
+     prints this KGC's part of the init file
   2. put the five parts into one file, the same everywhere, under the two lines
        deployment = \"alps\"
        threshold = 3
-  3. kgc quorum init --file alps.toml --operator operator.pub         prints a fingerprint: compare all five
-  4. kgc serve                                                        the five make the key; nobody ever has all of it
-  5. kgc quorum status                                                until it says: serving drones
-Then deployment.toml is in every data directory: give it to leaders, edges and operators. Tokens are issued as ever.
+  3. kgc quorum init --file alps.toml --operator operator.pub
+     prints a fingerprint: compare all five
+  4. kgc serve --listen /ip4/0.0.0.0/tcp/7000
+     the five make the key; nobody ever has all of it
+  5. kgc quorum status
+     until it says: serving drones
+Then deployment.toml is in every data directory: give it to leaders, edges and operators. Tokens
+are issued as ever.
 
 Later:
-  kgc quorum refresh             at one of them, all five running: new shares of the same key, the old ones worthless
-  kgc drone revoke SERIAL        at t of them: the quorum signs a new revocation list
-  A data directory is lost: restore transport.state from its backup (it never changes), `kgc quorum init` and `kgc serve`
-  as before, `kgc quorum repair` there, `kgc quorum approve --repair ID` at t of the others.";
+  kgc quorum refresh         at one of them, all five running: new shares of the same key, the old
+                             ones worthless
+  kgc drone revoke SERIAL    at t of them: the quorum signs a new revocation list
+  A data directory is lost: restore transport.state from its backup (it never changes), `kgc quorum
+  init` and `kgc serve` as before, `kgc quorum repair` there, `kgc quorum approve --repair ID` at t
+  of the others.";
 
 /// `kgc quorum`.
 #[derive(Debug, Subcommand)]

@@ -14,11 +14,11 @@ use quiver_net::{
 };
 use quiver_quorum::QuorumSuite;
 use quiver_quorum_node::{QuorumCommand, QuorumConfig, QuorumNode, QuorumRecord};
-use quiver_service::clock;
 use quiver_service::control::Server;
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::secrets::{Protection, ProtectionArgs};
 use quiver_service::shutdown::Shutdown;
+use quiver_service::{clock, terminal};
 use rand::rngs::OsRng;
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::AbortHandle;
@@ -74,6 +74,9 @@ pub(crate) async fn serve<S: QuorumSuite>(
     let metrics = Metrics::default();
     let (peer_id, counted) = (key.peer_id(), metrics.clone());
     let host = QuorumHost { store, state, events: events.clone(), ready, peer_id, metrics: counted };
+    if let Some(told) = terminal::not_reachable(&config.listen) {
+        terminal::line(&told)?;
+    }
     let (driver, handle) = Driver::new(&settings, QuorumKgc::new(node), host, OsRng)?;
     if view.version.is_none() && view.ceremony.is_none() {
         handle.command(QuorumKgcCommand::Member(QuorumCommand::Generate)).await.map_err(stopped)?;

@@ -1,34 +1,49 @@
-//! Flags that several subcommands of the services have.
+//! Flags that several subcommands of the services have, and how command lines are read.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Arg, Args, Command, Parser};
 use serde::Serialize;
 
 use crate::logging::LogFormat;
 use crate::secrets::ProtectionArgs;
 
+/// Heading of the flags that every subcommand has.
+pub(crate) const GLOBAL: &str = "Global options";
+
+/// Reads the command line of this process. What is wrong with it ends the process with exit code 2.
+#[must_use]
+pub fn parse<C: Parser>() -> C {
+    let matches = with_values_of_any_sign(C::command()).get_matches();
+    C::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+}
+
+/// A negative number or length of time is a value, to be refused as that, and no flag that is unknown.
+fn with_values_of_any_sign(command: Command) -> Command {
+    let of_any_sign = |arg: Arg| match arg.get_value_names() {
+        Some([name]) if name == "TIME" => arg.allow_hyphen_values(true),
+        _ if arg.is_positional() || !arg.get_action().takes_values() => arg,
+        _ => arg.allow_negative_numbers(true),
+    };
+    command.mut_args(of_any_sign).mut_subcommands(with_values_of_any_sign)
+}
+
 /// Flags of every subcommand of every service.
 #[derive(Args, Clone, Debug, Default, Serialize)]
 pub struct CommonArgs {
     /// Directory of this service's files; created for its owner alone
-    #[arg(short, long, value_name = "DIR", global = true)]
+    #[arg(short, long, value_name = "DIR", global = true, help_heading = GLOBAL)]
     pub data_dir: Option<PathBuf>,
 
     /// Configuration file (TOML); its keys are the long flags with `_` for `-`
-    #[arg(short, long, value_name = "FILE", global = true)]
+    #[arg(short, long, value_name = "FILE", global = true, help_heading = GLOBAL)]
     #[serde(skip)]
     pub config: Option<PathBuf>,
 
     /// How log lines on standard error look; RUST_LOG says what is logged
-    #[arg(long, value_name = "FORMAT", global = true)]
+    #[arg(long, value_name = "FORMAT", global = true, help_heading = GLOBAL)]
     pub log_format: Option<LogFormat>,
-
-    /// Collector to which a running service sends what it does about each request, by OTLP over plain HTTP,
-    /// such as http://127.0.0.1:4318; for Jaeger, Tempo and the like
-    #[arg(long, value_name = "URL", global = true)]
-    pub otlp: Option<String>,
 
     /// What opens the state file.
     #[command(flatten)]
@@ -36,14 +51,19 @@ pub struct CommonArgs {
     pub protection: ProtectionArgs,
 }
 
-/// The flag of subcommands that serve metrics and health, or ask for them.
+/// Flags of subcommands that run a service: by which it is watched.
 #[derive(Args, Clone, Debug, Default, Serialize)]
-pub struct MetricsArgs {
+pub struct MonitoringArgs {
     /// Where to serve /metrics, /healthz and /readyz over HTTP, such as 127.0.0.1:9464; port 0 lets the
     /// system choose. Without it nothing is served. There is no authentication: whoever reaches it sees names
     /// and numbers of drones, never a secret
     #[arg(long, value_name = "ADDRESS")]
     pub metrics: Option<SocketAddr>,
+
+    /// Collector to which the service sends what it does about each request, by OTLP over plain HTTP, such as
+    /// http://127.0.0.1:4318; for Jaeger, Tempo and the like
+    #[arg(long, value_name = "URL")]
+    pub otlp: Option<String>,
 }
 
 /// The flag of subcommands that ask the KGCs.
@@ -56,12 +76,67 @@ pub struct KgcArgs {
 }
 
 /// `health`: for container engines and scripts.
-#[derive(Args, Clone, Debug, Default)]
+#[derive(Args, Clone, Debug, Default, Serialize)]
 pub struct HealthArgs {
-    /// Where the running service serves its health.
-    #[command(flatten)]
-    pub metrics: MetricsArgs,
+    /// Ask over HTTP, at the address that the service was given as its --metrics; default: ask the service
+    /// that runs with this data directory
+    #[arg(long, value_name = "ADDRESS")]
+    pub metrics: Option<SocketAddr>,
     /// Ask only whether it is alive, not whether it does its work
     #[arg(long)]
+    #[serde(skip)]
     pub live: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Cli {
+        #[command(flatten)]
+        common: CommonArgs,
+        #[command(subcommand)]
+        command: Sub,
+    }
+
+    #[derive(Debug, clap::Subcommand)]
+    enum Sub {
+        Do {
+            #[arg(long, value_name = "TIME", value_parser = crate::duration::parse)]
+            wait: std::time::Duration,
+            #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=5))]
+            count: Option<u16>,
+        },
+    }
+
+    fn command() -> Command {
+        with_values_of_any_sign(<Cli as clap::CommandFactory>::command())
+    }
+
+    #[test]
+    fn negative_values_are_refused_with_the_reason() {
+        let refused = |args: &[&str]| {
+            let args = ["program", "do"].iter().chain(args);
+            command().try_get_matches_from(args).expect_err("refused").to_string()
+        };
+        let told = refused(&["--wait", "-5m"]);
+        assert!(told.contains("--wait <TIME>") && told.contains("is negative"), "{told}");
+        let told = refused(&["--wait", "1s", "--count", "-5"]);
+        assert!(told.contains("-5 is not in 1..=5"), "{told}");
+        let told = refused(&["--wait", "10"]);
+        assert!(told.contains("has no unit; write 10s or 10m"), "{told}");
+    }
+
+    #[test]
+    fn what_every_subcommand_has_stands_at_the_end_of_its_help() {
+        let mut command = command();
+        command.build();
+        let help = command.find_subcommand_mut("do").expect("do").render_help().to_string();
+        let (own, global) = help.split_once(GLOBAL).expect("a heading");
+        for flag in ["--data-dir", "--config", "--log-format", "--passphrase-file", "--key-file"] {
+            assert!(global.contains(flag) && !own.contains(flag), "{help}");
+        }
+        assert!(own.contains("--wait") && own.contains("--help"), "{help}");
+    }
 }

@@ -83,20 +83,27 @@ impl Server {
         Q: DeserializeOwned + TimeLimit + Send + 'static,
     {
         let path = socket_path(data_dir);
-        if path.as_os_str().len() > PATH_LIMIT {
-            return Err(Error::Config(format!(
-                "the path {} is too long for a socket ({PATH_LIMIT} bytes); choose a shorter --data-dir",
-                path.display()
-            )));
-        }
-        let _ = std::fs::remove_file(&path);
-        let listener = UnixListener::bind(&path).map_err(|source| Error::io("listen on", &path, source))?;
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))
-            .map_err(|source| Error::io("chmod", &path, source))?;
+        let listener = listen(&path)?;
         let (calls, receiver) = mpsc::channel(QUEUE);
         let task = tokio::spawn(accept(listener, calls));
         Ok((Self { path, task }, receiver))
     }
+}
+
+/// Listens on a socket that only its owner may connect to, in place of one that was left there. Must be called
+/// within a tokio runtime.
+pub(crate) fn listen(path: &Path) -> Result<UnixListener> {
+    if path.as_os_str().len() > PATH_LIMIT {
+        return Err(Error::Config(format!(
+            "the path {} is too long for a socket ({PATH_LIMIT} bytes); choose a shorter --data-dir",
+            path.display()
+        )));
+    }
+    let _ = std::fs::remove_file(path);
+    let listener = UnixListener::bind(path).map_err(|source| Error::io("listen on", path, source))?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))
+        .map_err(|source| Error::io("chmod", path, source))?;
+    Ok(listener)
 }
 
 async fn accept<Q: DeserializeOwned + TimeLimit + Send + 'static>(

@@ -228,8 +228,8 @@ pub enum Error {
     NoAnswer {
         /// Which service.
         role: String,
-        /// The address that was asked.
-        address: SocketAddr,
+        /// The address or socket that was asked.
+        address: String,
         /// The failure.
         reason: String,
     },

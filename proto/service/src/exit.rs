@@ -26,6 +26,10 @@ pub enum Exit {
     BadState = 7,
     /// Nothing was heard from the other side in time.
     TimedOut = 8,
+    /// SIGINT came before it was done.
+    Interrupted = 130,
+    /// SIGTERM came before it was done.
+    Terminated = 143,
 }
 
 impl Exit {
@@ -33,8 +37,14 @@ impl Exit {
     #[must_use]
     pub fn of(code: u8) -> Self {
         let all = [Self::Done, Self::Usage, Self::Refused, Self::NotRunning, Self::Busy, Self::Locked];
-        let mut all = all.into_iter().chain([Self::BadState, Self::TimedOut]);
-        all.find(|exit| *exit as u8 == code).unwrap_or(Self::Failed)
+        let more = [Self::BadState, Self::TimedOut, Self::Interrupted, Self::Terminated];
+        all.into_iter().chain(more).find(|exit| *exit as u8 == code).unwrap_or(Self::Failed)
+    }
+
+    /// The one after this signal, by its name.
+    #[must_use]
+    pub fn after(signal: &str) -> Self {
+        if signal == "SIGINT" { Self::Interrupted } else { Self::Terminated }
     }
 }
 
@@ -49,11 +59,16 @@ pub fn end<E: Display>(program: &str, ended: Result<(), E>, exit: impl Fn(&E) ->
     match ended {
         Ok(()) => Exit::Done.into(),
         Err(error) => {
-            // Nothing can be done if even standard error is closed.
-            let _ = writeln!(std::io::stderr(), "{program}: {error}");
+            complain(program, &error);
             exit(&error).into()
         }
     }
+}
+
+/// Prints the last line of a program that fails.
+pub(crate) fn complain(program: &str, error: &dyn Display) {
+    // Nothing can be done if even standard error is closed.
+    let _ = writeln!(std::io::stderr(), "{program}: {error}");
 }
 
 /// The exit codes as the last paragraph of `--help`.
@@ -63,4 +78,4 @@ Exit codes:
   1 failed                  6 wrong passphrase or key, or a file others may read
   2 wrong usage or config   7 state file damaged, or of another role or deployment
   3 refused by the other    8 nothing heard from the other side in time
-  4 no service is running";
+  4 no service is running   130, 143 interrupted by SIGINT, SIGTERM before it was done";

@@ -1,6 +1,7 @@
 //! Logging to standard error, as text or as JSON lines, and requests to a collector of traces. Standard
 //! output belongs to results.
 
+mod line;
 mod spans;
 
 use std::io::IsTerminal;
@@ -22,10 +23,10 @@ const DEFAULT_FILTER: &str = "warn,kgc=info,leader=info,quiver_edge=info,quiver_
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
-    /// For people.
+    /// For people: time in seconds, level, sentence, fields
     #[default]
     Text,
-    /// One JSON object per line, for machines.
+    /// One JSON object per line, for machines: also request ids, microseconds, and where it was logged
     Json,
 }
 
@@ -49,7 +50,9 @@ pub fn start(role: &str, format: LogFormat, otlp: Option<&str>) -> Result<Option
         // log on a full disk must not end a service.
         .log_internal_errors(false);
     let lines: Box<dyn Layer<Registry> + Send + Sync> = match format {
-        LogFormat::Text => Box::new(lines.with_ansi(std::io::stderr().is_terminal())),
+        LogFormat::Text => {
+            Box::new(lines.with_ansi(std::io::stderr().is_terminal()).event_format(line::Line))
+        }
         LogFormat::Json => Box::new(lines.json().flatten_event(true)),
     };
     let started = tracing_subscriber::registry().with(lines).with(spans).with(filter).try_init();

@@ -1,4 +1,5 @@
-//! Metrics and health over HTTP: `/metrics` in the OpenMetrics text format, `/healthz`, `/readyz`.
+//! Metrics and health over HTTP: `/metrics` in the OpenMetrics text format, `/healthz`, `/readyz`; at an
+//! address if one is given, and always at a socket in the data directory, which only its owner may enter.
 //!
 //! *Healthy* is a service whose loop turns; one that is not should be restarted. *Ready* is one that does its
 //! work; one that is not says why, a reason per line, and a restart would mostly not help. Everything is
@@ -10,19 +11,25 @@ mod health;
 
 use std::future::Future;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Metric, Registry};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::{Error, Result};
+use crate::{Error, Result, control};
 
 pub use health::ask;
+
+/// Name of the socket in the data directory.
+const SOCKET: &str = "health.sock";
 
 /// Connections served at once; more wait.
 const CONNECTIONS: usize = 16;
@@ -110,7 +117,22 @@ pub fn number(number: impl TryInto<i64>) -> i64 {
 #[derive(Debug)]
 pub struct Monitor {
     watched: Arc<Watched>,
-    serving: Option<(SocketAddr, tokio::task::JoinHandle<()>)>,
+    serving: Option<(SocketAddr, JoinHandle<()>)>,
+    local: Option<Local>,
+}
+
+/// The endpoint in the data directory; its socket is removed when this is dropped.
+#[derive(Debug)]
+struct Local {
+    path: PathBuf,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Local {
+    fn drop(&mut self) {
+        self.task.abort();
+        let _ = std::fs::remove_file(&self.path);
+    }
 }
 
 impl std::fmt::Debug for Watched {
@@ -128,36 +150,43 @@ impl Drop for Monitor {
 }
 
 impl Monitor {
-    /// Serves on this address, or nowhere. Not ready, for this reason, until [`Self::watch`] gives it
-    /// something to look at.
+    /// Serves at the socket in the data directory, whose lock the caller holds, and on this address if there
+    /// is one. Not ready, for this reason, until [`Self::watch`] gives it something to look at.
     ///
     /// # Errors
-    /// [`Error::Metrics`] if the address cannot be listened on.
+    /// [`Error::Metrics`] if the address cannot be listened on, [`Error::Config`] and [`Error::Io`] if the
+    /// socket cannot.
     pub async fn start(
+        data_dir: &Path,
         address: Option<SocketAddr>,
         registry: Registry,
         until_watched: &'static str,
     ) -> Result<Self> {
-        Self::start_with(address, registry, until_watched, LOOK_TIME).await
+        Self::start_with((data_dir, address), registry, until_watched, LOOK_TIME).await
     }
 
     async fn start_with(
-        address: Option<SocketAddr>,
+        (data_dir, address): (&Path, Option<SocketAddr>),
         registry: Registry,
         until_watched: &'static str,
         look_time: Duration,
     ) -> Result<Self> {
         let starting: Probe = Arc::new(move || Box::pin(async move { Readiness::not_ready(until_watched) }));
         let watched = Arc::new(Watched { registry, probe: Mutex::new(starting), look_time });
+        let path = data_dir.join(SOCKET);
+        let listener = control::listen(&path)?;
+        let accepted = async move || listener.accept().await.map(|(stream, _)| stream);
+        let local = Some(Local { path, task: tokio::spawn(accept(accepted, Arc::clone(&watched))) });
         let Some(address) = address else {
-            return Ok(Self { watched, serving: None });
+            return Ok(Self { watched, serving: None, local });
         };
         let failed = |source| Error::Metrics { address, source };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let bound = listener.local_addr().map_err(failed)?;
         tracing::info!(address = %bound, "serving metrics and health");
-        let task = tokio::spawn(accept(listener, Arc::clone(&watched)));
-        Ok(Self { watched, serving: Some((bound, task)) })
+        let accepted = async move || listener.accept().await.map(|(stream, _)| stream);
+        let task = tokio::spawn(accept(accepted, Arc::clone(&watched)));
+        Ok(Self { watched, serving: Some((bound, task)), local })
     }
 
     /// Where it serves, if it does.
@@ -167,6 +196,7 @@ impl Monitor {
 
     /// Closes the endpoint. When this returns, the address is free.
     pub async fn close(mut self) {
+        self.local = None;
         if let Some((_, task)) = self.serving.take() {
             task.abort();
             // It was cancelled; nothing else can have become of it.
@@ -180,12 +210,15 @@ impl Monitor {
     }
 }
 
-async fn accept(listener: TcpListener, watched: Arc<Watched>) {
+async fn accept<C: AsyncRead + AsyncWrite + Send + Unpin + 'static>(
+    accepted: impl AsyncFn() -> std::io::Result<C>,
+    watched: Arc<Watched>,
+) {
     let room = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
         let Ok(permit) = Arc::clone(&room).acquire_owned().await else { return };
-        match listener.accept().await {
-            Ok((stream, _)) => {
+        match accepted().await {
+            Ok(stream) => {
                 let watched = Arc::clone(&watched);
                 tokio::spawn(async move {
                     endpoint::serve(stream, &watched).await;

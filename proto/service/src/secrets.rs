@@ -12,6 +12,7 @@ use clap::Args;
 use quiver_crypto::Secret;
 use zeroize::{Zeroize, Zeroizing};
 
+use crate::arguments::GLOBAL;
 use crate::{Error, Result, private_file};
 
 /// The environment variable that may hold the passphrase.
@@ -24,12 +25,12 @@ const LIMIT: u64 = 4096;
 pub struct ProtectionArgs {
     /// File whose first line is the passphrase of the state file (mode 0600). Without this flag and
     /// --key-file: the variable QUIVER_PASSPHRASE, or a prompt if there is a terminal
-    #[arg(long, value_name = "FILE", global = true, help_heading = "Secrets", conflicts_with = "key_file")]
+    #[arg(long, value_name = "FILE", global = true, help_heading = GLOBAL, conflicts_with = "key_file")]
     pub passphrase_file: Option<PathBuf>,
 
     /// File with a key of 32 bytes as 64 hex digits (mode 0600) instead of a passphrase. Make one with:
     /// (umask 077; openssl rand -hex 32 > FILE)
-    #[arg(long, value_name = "FILE", global = true, help_heading = "Secrets")]
+    #[arg(long, value_name = "FILE", global = true, help_heading = GLOBAL)]
     pub key_file: Option<PathBuf>,
 }
 

@@ -1,11 +1,16 @@
-//! Waits for what ends a service: a signal, or the request of the application that it is part of.
+//! Waits for what ends a service: a signal, or the request of the application that it is part of. What is no
+//! service yet, or never is one, a signal ends at once.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
-use std::path::Path;
+use crate::{Error, Exit, Result, exit};
 
-use crate::{Error, Result};
+/// Whether a service of this process waits for signals, and ends in its own time.
+static AWAITED: AtomicBool = AtomicBool::new(false);
 
 /// What ends a service.
 #[derive(Debug)]
@@ -17,6 +22,8 @@ enum Source {
     Signals { terminate: Signal, interrupt: Signal },
     /// The application.
     Application(watch::Receiver<bool>),
+    /// Nothing.
+    Never,
 }
 
 /// Ends the services of one application. Dropping it ends them, too.
@@ -31,12 +38,17 @@ impl ShutdownRequest {
 }
 
 impl Shutdown {
-    /// Listens for signals from now on. Call it early: one that comes before ends the process the hard way.
+    /// Listens for signals from now on.
     pub fn listen() -> Result<Self> {
         let hear =
             |kind| signal(kind).map_err(|source| Error::io("listen for", Path::new("signals"), source));
         let (terminate, interrupt) = (hear(SignalKind::terminate())?, hear(SignalKind::interrupt())?);
         Ok(Self(Source::Signals { terminate, interrupt }))
+    }
+
+    /// For what ends by itself: nothing is waited for, and a signal is left to [`end_on_signal`].
+    pub const fn never() -> Self {
+        Self(Source::Never)
     }
 
     /// For services within another program: no signal is listened for.
@@ -48,17 +60,51 @@ impl Shutdown {
     /// Resolves to what ends the service, for the log: the signal's name. Cancel-safe.
     pub async fn requested(&mut self) -> &'static str {
         match &mut self.0 {
-            Source::Signals { terminate, interrupt } => tokio::select! {
-                _ = terminate.recv() => "SIGTERM",
-                _ = interrupt.recv() => "SIGINT",
-            },
+            Source::Signals { terminate, interrupt } => {
+                AWAITED.store(true, Ordering::SeqCst);
+                either(terminate, interrupt).await
+            }
             Source::Application(requested) => {
                 // An error means that the request's owner is gone.
                 let _ = requested.wait_for(|requested| *requested).await;
                 "the application"
             }
+            Source::Never => std::future::pending().await,
         }
     }
+}
+
+async fn either(terminate: &mut Signal, interrupt: &mut Signal) -> &'static str {
+    tokio::select! {
+        _ = terminate.recv() => "SIGTERM",
+        _ = interrupt.recv() => "SIGINT",
+    }
+}
+
+/// From now on SIGTERM and SIGINT end this process with the exit code of its kind, unless a [`Shutdown`] is
+/// waited on: whatever it waits for, be it a file, a terminal or an answer, and also as PID 1. `next` says how
+/// to go on.
+///
+/// # Errors
+/// If the system has no thread or no way to listen for signals.
+pub fn end_on_signal(program: &'static str, next: &'static str) -> Result<()> {
+    let failed = |source| Error::io("listen for", Path::new("signals"), source);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().map_err(failed)?;
+    let listening = {
+        let _within = runtime.enter();
+        Shutdown::listen()?
+    };
+    let end = move || {
+        let Source::Signals { mut terminate, mut interrupt } = listening.0 else { return };
+        loop {
+            let signal = runtime.block_on(either(&mut terminate, &mut interrupt));
+            if !AWAITED.load(Ordering::SeqCst) {
+                exit::complain(program, &format!("interrupted by {signal} before it was done; {next}"));
+                std::process::exit(i32::from(Exit::after(signal) as u8));
+            }
+        }
+    };
+    std::thread::Builder::new().name("signals".into()).spawn(end).map(drop).map_err(failed)
 }
 
 #[cfg(test)]

@@ -19,6 +19,20 @@ pub fn json(value: &(impl Serialize + ?Sized)) -> io::Result<()> {
     line(&serde_json::to_string_pretty(value)?)
 }
 
+/// What a service says first that listens at these addresses, all of which are of this machine alone; `None` if
+/// others can reach it.
+pub fn not_reachable(listen: &[String]) -> Option<String> {
+    let port = |address: &String| {
+        let rest = address.strip_prefix("/ip4/127.").and_then(|rest| rest.split_once('/'));
+        rest.map(|(_, port)| port).or_else(|| address.strip_prefix("/ip6/::1/")).map(String::from)
+    };
+    let ports = listen.iter().map(port).collect::<Option<Vec<_>>>()?;
+    let first = ports.first()?;
+    Some(format!(
+        "only this machine can reach this service; for others to reach it, give --listen /ip4/0.0.0.0/{first}"
+    ))
+}
+
 /// A group message as the services show it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Message<'a> {
@@ -59,7 +73,8 @@ impl Message<'_> {
     }
 }
 
-fn spelled(character: char) -> Vec<char> {
+/// A character as it may go to a terminal.
+pub(crate) fn spelled(character: char) -> Vec<char> {
     if character.is_control() { character.escape_default().collect() } else { vec![character] }
 }
 
@@ -96,6 +111,17 @@ mod tests {
         assert!(message.line(false).ends_with("0xff"));
         let object: serde_json::Value = serde_json::from_str(&message.line(true)).expect("json");
         assert_eq!((&object["text"], &object["hex"]), (&serde_json::Value::Null, &"ff".into()));
+    }
+
+    #[test]
+    fn service_on_loopback_alone_says_what_to_give() {
+        let told =
+            |listen: &[&str]| not_reachable(&listen.iter().map(|text| (*text).into()).collect::<Vec<_>>());
+        let own = told(&["/ip4/127.0.0.1/udp/7001/quic-v1", "/ip6/::1/tcp/7001"]).expect("told");
+        assert!(own.ends_with("--listen /ip4/0.0.0.0/udp/7001/quic-v1"), "{own}");
+        assert_eq!(told(&["/ip4/127.0.0.1/tcp/7001", "/ip4/10.0.0.1/tcp/7001"]), None);
+        assert_eq!(told(&["/ip4/0.0.0.0/tcp/7001"]), None);
+        assert_eq!(told(&[]), None);
     }
 
     #[test]

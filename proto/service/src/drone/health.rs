@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::clock;
@@ -64,7 +65,7 @@ fn disagreement<M: Machine>(handle: &Handle<M>) -> Option<String> {
 /// # Errors
 /// Those of [`Monitor::start`].
 pub async fn monitor<M>(
-    address: Option<SocketAddr>,
+    (data_dir, address): (&Path, Option<SocketAddr>),
     handle: Handle<M>,
     troubles: Troubles,
     register: impl FnOnce(&mut Registry),
@@ -77,7 +78,7 @@ where
     let mut registry = monitoring::registry(env!("CARGO_PKG_VERSION"));
     register(&mut registry);
     handle.metrics().register(&mut registry);
-    let monitor = Monitor::start(address, registry, "starting").await?;
+    let monitor = Monitor::start(data_dir, address, registry, "starting").await?;
     monitor.watch(move || {
         let (handle, troubles, look) = (handle.clone(), troubles.clone(), look.clone());
         Box::pin(async move {

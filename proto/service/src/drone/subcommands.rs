@@ -47,7 +47,7 @@ impl DroneCommand {
     /// Those of [`Layers::flags`].
     pub fn flags(&self, layers: Layers) -> crate::Result<Layers> {
         match self {
-            Self::Health(args) => layers.flags(&args.metrics),
+            Self::Health(args) => layers.flags(args),
             Self::Abe(AbeCommand::Fetch { kgcs, .. }) => layers.flags(kgcs),
             Self::Ibe(args) => layers.flags(&args.kgcs),
             Self::Abe(_) | Self::Envelope(_) => Ok(layers),
@@ -103,8 +103,9 @@ impl<'a, P: Program> Subcommands<'a, P> {
     pub async fn run(mut self, command: DroneCommand) -> Result<()> {
         match command {
             DroneCommand::Health(args) => {
-                let address = self.program.settings().metrics;
-                Ok(terminal::line(&monitoring::ask(P::NAME, address, args.live).await?)?)
+                let settings = self.program.settings();
+                let place = (settings.data_dir.as_path(), settings.metrics);
+                Ok(terminal::line(&monitoring::ask((P::NAME, P::SERVE), place, args.live).await?)?)
             }
             DroneCommand::Abe(AbeCommand::Fetch { json, .. }) => self.fetch(json).await,
             DroneCommand::Abe(AbeCommand::List { json }) => match self.ask(KeyRequest::List).await? {

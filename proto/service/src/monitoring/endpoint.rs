@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use prometheus_client::encoding::text::encode;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 
 use super::{Readiness, Watched};
@@ -34,7 +33,7 @@ struct Request {
 }
 
 /// Serves one connection to its end.
-pub(super) async fn serve(mut stream: TcpStream, watched: &Watched) {
+pub(super) async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, watched: &Watched) {
     let answer = match timeout(TRANSFER_TIME, read(&mut stream)).await {
         Ok(Some(request)) => answer(watched, &request).await,
         Ok(None) => text("400 Bad Request", "not an HTTP request\n"),
@@ -59,7 +58,7 @@ pub(super) async fn serve(mut stream: TcpStream, watched: &Watched) {
 }
 
 /// Reads the head of a request; `None` if it is no request, or too long.
-async fn read(stream: &mut TcpStream) -> Option<Request> {
+async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Option<Request> {
     let mut head = Vec::with_capacity(1024);
     while head.len() < HEAD_LIMIT {
         let room = HEAD_LIMIT - head.len();

@@ -1,14 +1,17 @@
 //! `kgc health` and its like: asks the running service's own endpoint, so that containers need no other
 //! program for it.
 
+use std::fmt::Display;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
+use super::SOCKET;
 use crate::{Error, Result};
 
 /// Time for everything.
@@ -18,19 +21,38 @@ const LIMIT: u64 = 64 * 1024;
 /// Headers of an answer.
 const HEADERS: usize = 32;
 
-/// Asks the service of this role whether it is ready, or merely alive. Returns what it says.
+/// Asks a service whether it is ready, or merely alive: the one at this address if there is one, otherwise the
+/// one that runs with this data directory. Returns what it says.
 ///
 /// # Errors
-/// [`Error::NotReady`] with the reasons, [`Error::NoAnswer`], [`Error::Config`] without an address.
-pub async fn ask(role: &str, metrics: Option<SocketAddr>, live: bool) -> Result<String> {
-    let address = metrics.filter(|address| address.port() != 0).ok_or_else(|| {
-        Error::Config("`metrics`: health is asked where the service serves it: give --metrics ADDRESS".into())
-    })?;
-    let address = reachable(address);
-    let no_answer = |reason: String| Error::NoAnswer { role: role.into(), address, reason };
+/// [`Error::NotReady`] with the reasons, [`Error::NotRunning`], [`Error::NoAnswer`].
+pub async fn ask(
+    (role, verb): (&'static str, &'static str),
+    (data_dir, metrics): (&Path, Option<SocketAddr>),
+    live: bool,
+) -> Result<String> {
     let path = if live { "/healthz" } else { "/readyz" };
-    let (status, body) = timeout(PATIENCE, get(address, path))
-        .await
+    let (address, answered) = match metrics.filter(|address| address.port() != 0).map(reachable) {
+        Some(address) => {
+            let got =
+                timeout(PATIENCE, async { get(TcpStream::connect(address).await?, &address, path).await });
+            (address.to_string(), got.await)
+        }
+        None => {
+            let socket = data_dir.join(SOCKET);
+            let Ok(stream) = UnixStream::connect(&socket).await else {
+                return Err(Error::NotRunning {
+                    role: role.into(),
+                    directory: data_dir.into(),
+                    socket,
+                    verb,
+                });
+            };
+            (socket.display().to_string(), timeout(PATIENCE, get(stream, &"localhost", path)).await)
+        }
+    };
+    let no_answer = |reason: String| Error::NoAnswer { role: role.into(), address: address.clone(), reason };
+    let (status, body) = answered
         .map_err(|_| no_answer(format!("nothing came in {PATIENCE:?}")))?
         .map_err(|error| no_answer(error.to_string()))?;
     let said = body.lines().collect::<Vec<_>>().join("; ");
@@ -52,9 +74,12 @@ fn reachable(mut address: SocketAddr) -> SocketAddr {
 }
 
 /// The status and the body of the answer to a GET. The endpoint closes the connection after it.
-async fn get(address: SocketAddr, path: &str) -> io::Result<(u16, String)> {
-    let mut stream = TcpStream::connect(address).await?;
-    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+async fn get(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    host: &dyn Display,
+    path: &str,
+) -> io::Result<(u16, String)> {
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await?;
     let mut answer = Vec::new();
     stream.take(LIMIT).read_to_end(&mut answer).await?;

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Unit;
+use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -11,15 +12,17 @@ use super::*;
 
 const ANY: &str = "127.0.0.1:0";
 
-async fn started(registry: Registry) -> (Monitor, SocketAddr) {
+async fn started(registry: Registry) -> (TempDir, Monitor, SocketAddr) {
     started_with(registry, LOOK_TIME).await
 }
 
-async fn started_with(registry: Registry, look_time: Duration) -> (Monitor, SocketAddr) {
+async fn started_with(registry: Registry, look_time: Duration) -> (TempDir, Monitor, SocketAddr) {
+    let directory = tempfile::tempdir().expect("tempdir");
     let address = ANY.parse().expect("address");
-    let monitor = Monitor::start_with(Some(address), registry, "starting", look_time).await.expect("starts");
+    let place = (directory.path(), Some(address));
+    let monitor = Monitor::start_with(place, registry, "starting", look_time).await.expect("starts");
     let at = monitor.address().expect("serves");
-    (monitor, at)
+    (directory, monitor, at)
 }
 
 async fn raw(at: SocketAddr, request: &[u8]) -> String {
@@ -36,9 +39,11 @@ async fn get(at: SocketAddr, path: &str) -> String {
 
 #[tokio::test]
 async fn ready_or_not_with_the_reasons_and_alive_either_way() {
-    let (monitor, at) = started(registry("1.2.3")).await;
-    assert!(matches!(ask("kgc", Some(at), false).await, Err(Error::NotReady(why)) if why == "starting"));
-    assert_eq!(ask("kgc", Some(at), true).await.expect("alive"), "alive");
+    let (directory, monitor, at) = started(registry("1.2.3")).await;
+    assert!(
+        matches!(ask(("kgc", "serve"), (directory.path(), Some(at)), false).await, Err(Error::NotReady(why)) if why == "starting")
+    );
+    assert_eq!(ask(("kgc", "serve"), (directory.path(), Some(at)), true).await.expect("alive"), "alive");
     let broken = Arc::new(AtomicBool::new(true));
     let seen = Arc::clone(&broken);
     monitor.watch(move || {
@@ -49,11 +54,12 @@ async fn ready_or_not_with_the_reasons_and_alive_either_way() {
         }
         Box::pin(async move { readiness })
     });
-    let refused = ask("edge", Some(at), false).await.expect_err("not ready").to_string();
+    let refused =
+        ask(("edge", "serve"), (directory.path(), Some(at)), false).await.expect_err("not ready").to_string();
     assert_eq!(refused, "not ready: no leader is connected; the disk is full");
     assert!(get(at, "/readyz").await.starts_with("HTTP/1.1 503"));
     broken.store(false, Ordering::Relaxed);
-    assert_eq!(ask("edge", Some(at), false).await.expect("ready"), "ready");
+    assert_eq!(ask(("edge", "serve"), (directory.path(), Some(at)), false).await.expect("ready"), "ready");
     assert!(get(at, "/readyz").await.starts_with("HTTP/1.1 200"));
 }
 
@@ -68,7 +74,7 @@ async fn metrics_have_prefix_unit_and_suffix_as_the_conventions_want_them() {
         counter.clone(),
     );
     counter.inc_by(42);
-    let (_monitor, at) = started(registry).await;
+    let (_directory, _monitor, at) = started(registry).await;
     let text = get(at, "/metrics").await;
     assert!(text.contains("application/openmetrics-text"), "{text}");
     assert!(text.contains("\nquiver_net_sent_bytes_total 42\n"), "{text}");
@@ -78,7 +84,7 @@ async fn metrics_have_prefix_unit_and_suffix_as_the_conventions_want_them() {
 
 #[tokio::test]
 async fn service_whose_loop_is_stuck_is_not_alive() {
-    let (monitor, at) = started_with(registry("1"), Duration::from_millis(50)).await;
+    let (_directory, monitor, at) = started_with(registry("1"), Duration::from_millis(50)).await;
     monitor.watch(|| Box::pin(std::future::pending()));
     assert!(get(at, "/healthz").await.starts_with("HTTP/1.1 503"));
     assert!(get(at, "/metrics").await.starts_with("HTTP/1.1 200"), "what was counted is still told");
@@ -86,7 +92,7 @@ async fn service_whose_loop_is_stuck_is_not_alive() {
 
 #[tokio::test]
 async fn other_paths_methods_and_garbage_are_refused_and_the_endpoint_goes_on() {
-    let (_monitor, at) = started(registry("1")).await;
+    let (_directory, _monitor, at) = started(registry("1")).await;
     assert!(get(at, "/secrets").await.starts_with("HTTP/1.1 404"));
     assert!(raw(at, b"POST /metrics HTTP/1.1\r\nHost: x\r\n\r\n").await.starts_with("HTTP/1.1 405"));
     assert!(raw(at, b"\x16\x03\x01 not http\r\n\r\n").await.starts_with("HTTP/1.1 400"));
@@ -97,19 +103,34 @@ async fn other_paths_methods_and_garbage_are_refused_and_the_endpoint_goes_on() 
 
 #[tokio::test]
 async fn nobody_there_and_no_address_are_said_so() {
-    let (monitor, at) = started(registry("1")).await;
+    let (directory, monitor, at) = started(registry("1")).await;
     monitor.close().await;
-    let refused = ask("leader", Some(at), false).await.expect_err("nobody");
+    let refused = ask(("leader", "serve"), (directory.path(), Some(at)), false).await.expect_err("nobody");
     assert!(refused.to_string().contains("no leader answers on 127.0.0.1"), "{refused}");
-    assert!(matches!(ask("leader", None, false).await, Err(Error::Config(_))));
-    let silent = Monitor::start(None, registry("1"), "starting").await.expect("nothing to bind");
+    let nobody = ask(("leader", "serve"), (directory.path(), None), false).await.expect_err("nobody");
+    assert!(nobody.to_string().contains("start it with `leader serve`"), "{nobody}");
+}
+
+#[tokio::test]
+async fn without_an_address_the_service_is_asked_in_its_data_directory() {
+    let directory = tempfile::tempdir().expect("tempdir");
+    let silent = Monitor::start(directory.path(), None, registry("1"), "starting").await.expect("starts");
     assert_eq!(silent.address(), None);
+    let asked = async |live| ask(("kgc", "serve"), (directory.path(), None), live).await;
+    assert!(matches!(asked(false).await, Err(Error::NotReady(why)) if why == "starting"));
+    silent.watch(|| Box::pin(async { Readiness::ready() }));
+    assert_eq!(asked(false).await.expect("ready"), "ready");
+    assert_eq!(asked(true).await.expect("alive"), "alive");
+    drop(silent);
+    assert!(!directory.path().join(SOCKET).exists());
+    assert!(matches!(asked(false).await, Err(Error::NotRunning { .. })));
 }
 
 #[tokio::test]
 async fn address_in_use_is_an_error_with_the_address() {
-    let (_monitor, at) = started(registry("1")).await;
-    let error = Monitor::start(Some(at), registry("1"), "starting").await.expect_err("in use");
+    let (_directory, _monitor, at) = started(registry("1")).await;
+    let other = tempfile::tempdir().expect("tempdir");
+    let error = Monitor::start(other.path(), Some(at), registry("1"), "starting").await.expect_err("in use");
     assert_eq!(error.exit(), crate::Exit::Busy);
     assert!(error.to_string().contains(&at.to_string()), "{error}");
 }

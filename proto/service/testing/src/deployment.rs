@@ -27,6 +27,7 @@ pub struct TestDeployment {
     started: AtomicUsize,
     level: &'static str,
     has_passphrase: bool,
+    log_format: &'static str,
 }
 
 impl Default for TestDeployment {
@@ -56,7 +57,13 @@ impl TestDeployment {
 
     fn create(suite: &str, has_passphrase: bool) -> Self {
         let directory = tempfile::tempdir().expect("tempdir");
-        let deployment = Self { directory, started: AtomicUsize::new(0), level: "trace", has_passphrase };
+        let deployment = Self {
+            directory,
+            started: AtomicUsize::new(0),
+            level: "trace",
+            has_passphrase,
+            log_format: "text",
+        };
         fs::write(deployment.key_file(), KEY).expect("write");
         fs::set_permissions(deployment.key_file(), fs::Permissions::from_mode(0o600)).expect("chmod");
         deployment.ok("kgc", &["operator", "new", "--out", "operator", "--suite", suite]);
@@ -83,6 +90,12 @@ impl TestDeployment {
         self.has_passphrase
     }
 
+    /// The same whose programs log JSON, which has the ids of requests.
+    #[must_use]
+    pub fn logging_json(self) -> Self {
+        Self { log_format: "json", ..self }
+    }
+
     /// A file of the deployment.
     #[must_use]
     pub fn path(&self, name: &str) -> PathBuf {
@@ -106,6 +119,9 @@ impl TestDeployment {
             command.arg("--key-file").arg(self.key_file());
         }
         command.args(args).current_dir(self.directory.path()).stdin(Stdio::null());
+        for program in ["KGC", "LEADER", "EDGE"] {
+            command.env(format!("QUIVER_{program}_LOG_FORMAT"), self.log_format);
+        }
         // Everything is local: retry soon.
         command.env("QUIVER_EDGE_RETRY", "300ms").env("QUIVER_EDGE_RETRY_MAX", "2s");
         command.env("QUIVER_LEADER_BATCHING", "50ms").env("QUIVER_KGC_POLL", "100ms");
