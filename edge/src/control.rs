@@ -46,13 +46,14 @@ pub(crate) struct Status {
     pub(crate) epoch_digest: Option<String>,
     /// Its slot.
     pub(crate) slot: Option<u32>,
-    /// End of the key's validity, seconds since 1970.
+    /// End of the key's validity.
+    #[serde(with = "quiver_service::clock::rfc3339")]
     pub(crate) valid_until: Option<u64>,
     /// Number of the newest revocation list, 0 for none.
     #[serde(default)]
     pub(crate) revocation_list: u64,
-    /// Time at which that list becomes stale, seconds since 1970; `None` without a list.
-    #[serde(default)]
+    /// Time at which that list becomes stale; `None` without a list.
+    #[serde(with = "quiver_service::clock::rfc3339")]
     pub(crate) revocations_next_update: Option<u64>,
     /// Number of starts.
     pub(crate) starts: u32,

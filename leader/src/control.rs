@@ -74,9 +74,11 @@ pub(crate) struct Status {
     pub(crate) counter: Option<u64>,
     /// First 8 bytes of the epoch's digest, hex: equal at all members that hold its key.
     pub(crate) epoch_digest: Option<String>,
-    /// Time at which the epoch was made, seconds since 1970.
+    /// Time at which the epoch was made.
+    #[serde(with = "quiver_service::clock::rfc3339")]
     pub(crate) issued_at: Option<u64>,
-    /// End of the key's validity, seconds since 1970.
+    /// End of the key's validity.
+    #[serde(with = "quiver_service::clock::rfc3339")]
     pub(crate) valid_until: Option<u64>,
     /// Members on the roster.
     pub(crate) members: usize,
@@ -93,15 +95,24 @@ pub(crate) struct Status {
     pub(crate) pending_joins: usize,
     /// Number of the newest revocation list.
     pub(crate) revocation_list: u64,
-    /// Time at which that list becomes stale, seconds since 1970; `None` without a list.
-    #[serde(default)]
+    /// Time at which that list becomes stale; `None` without a list.
+    #[serde(with = "quiver_service::clock::rfc3339")]
     pub(crate) revocations_next_update: Option<u64>,
-    /// Names by slot.
-    pub(crate) roster: Vec<(u32, String)>,
+    /// Members with a name, by slot.
+    pub(crate) roster: Vec<MemberRow>,
     /// Members that have not acknowledged the epoch, the worst first.
     pub(crate) laggards: Vec<LaggardRow>,
     /// Addresses it listens on.
     pub(crate) listening: Vec<String>,
+}
+
+/// A member with a name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct MemberRow {
+    /// Its slot.
+    pub(crate) slot: u32,
+    /// Its name.
+    pub(crate) name: String,
 }
 
 /// A member that has not acknowledged the epoch.
@@ -115,7 +126,8 @@ pub(crate) struct LaggardRow {
     pub(crate) connected: bool,
     /// The counter of the newest epoch of this term that it acknowledged.
     pub(crate) acknowledged: Option<u64>,
-    /// Time of its last message, seconds since 1970; `None` if there was none since the leader started.
+    /// Time of its last message; `None` if there was none since the leader started.
+    #[serde(with = "quiver_service::clock::rfc3339")]
     pub(crate) last_heard: Option<u64>,
 }
 
@@ -161,7 +173,7 @@ impl Status {
             roster: machine
                 .members()
                 .take(roster.min(MEMBERS_SHOWN))
-                .map(|(slot, name)| (slot, name.to_string()))
+                .map(|(slot, name)| MemberRow { slot, name: name.to_string() })
                 .collect(),
             laggards: machine
                 .laggards(laggards.min(LAGGARDS_SHOWN))
@@ -207,7 +219,7 @@ impl Status {
         ];
         let mut lines: Vec<_> = rows.iter().map(|(key, value)| format!("{key:<16} {value}")).collect();
         let members: Vec<_> =
-            self.roster.iter().map(|(slot, name)| [slot.to_string(), name.clone()]).collect();
+            self.roster.iter().map(|member| [member.slot.to_string(), member.name.clone()]).collect();
         if !members.is_empty() {
             lines.push(table(["SLOT", "MEMBER"], &members));
         }

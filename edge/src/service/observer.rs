@@ -11,6 +11,7 @@ use quiver_group::edge::EdgeStatus;
 use quiver_group::{EdgeCommand, EdgeEvent};
 use quiver_machine::{Either, Route};
 use quiver_net::Stopped;
+use quiver_service::clock;
 use quiver_service::drone::Running;
 use quiver_service::drone::output::Output;
 use quiver_service::drone::request::Answered;
@@ -89,7 +90,7 @@ impl Observer for Printer {
         match event {
             Either::Left(AnonymousEvent::Edge(event)) => self.edge_event(status, group, event),
             Either::Left(AnonymousEvent::Admitted { pseudonym, slot, until }) => {
-                let pseudonym = pseudonym.to_string();
+                let (pseudonym, until) = (pseudonym.to_string(), clock::format(*until));
                 output.event(
                     &json!({"event": "admitted", "pseudonym": pseudonym, "slot": slot, "until": until}),
                 );

@@ -4,6 +4,8 @@
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use quiver_ainq::UnixTime;
+use quiver_service::clock::parse_time;
 use quiver_service_testing::deployment::ANY;
 use quiver_service_testing::{Process, TestDeployment, eventually, text};
 use serde_json::Value;
@@ -71,10 +73,11 @@ impl Place {
 }
 
 /// End of each membership to which an edge was admitted.
-fn admitted(edge: &Process) -> Vec<u64> {
+fn admitted(edge: &Process) -> Vec<UnixTime> {
     let lines = text(&edge.out);
     let events = lines.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    events.filter(|event| event["event"] == "admitted").filter_map(|event| event["until"].as_u64()).collect()
+    let until = |event: Value| parse_time(event["until"].as_str()?).ok();
+    events.filter(|event| event["event"] == "admitted").filter_map(until).collect()
 }
 
 #[test]
@@ -84,7 +87,7 @@ fn two_of_three_drones_satisfy_the_policy_and_nobody_learns_which() {
     // A policy that cannot be demanded is refused at the start.
     let starts = |policy| place.serve(ANY, policy);
     bench.refused("leader", &starts("other.policy"), 2, &["other.policy", "for leaders of beta"]);
-    bench.refused("leader", &starts("leader-1.token"), 2, &["leader-1.token", "expected"]);
+    bench.refused("leader", &starts("leader-1.token"), 2, &["leader-1.token", "give a signed policy"]);
     let mut leader = place.leader(ANY, "fence.policy");
     let leader_at = leader.address();
     let anonymous = ["--anonymous", "--answers", "3"];

@@ -77,7 +77,7 @@ fn running_edge_renews_its_credential_by_itself_and_loses_it_when_revoked() {
     ];
     let edge = bench.start("edge", &run);
     edge.logged("attribute keys are up to date");
-    let until = |bench: &TestDeployment| status(bench)["valid_until"].as_u64();
+    let until = |bench: &TestDeployment| status(bench)["valid_until"].as_str().map(String::from);
     let first = eventually("a credential", || until(&bench));
     eventually("the credential of a later period", || until(&bench).filter(|until| *until > first));
     bench.ok("kgc", &["abke", "revoke", "edge-1"]);

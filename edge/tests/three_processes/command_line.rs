@@ -1,9 +1,207 @@
-//! The command line of an edge: what is typed wrong is named, with what is right.
+//! The command line of an edge: what is typed wrong is named, with what is right; files and directories that
+//! are none; signals while it waits.
 
-use quiver_service_testing::TestDeployment;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Output, Stdio};
+
+use quiver_service_testing::deployment::ANY;
+use quiver_service_testing::{Process, TestDeployment, eventually, text};
+
+use crate::enrol;
+
+/// Nothing listens there.
+const NOBODY: &str = "/ip4/127.0.0.1/tcp/9";
 
 #[test]
 fn enrol_is_spelt_in_one_way_and_the_other_names_it() {
     let bench = TestDeployment::new();
-    bench.refused("edge", &["enroll", "-d", "one"], 2, &["'enroll'", "similar", "'enrol'"]);
+    let output = bench.run("edge", &["enroll", "-d", "one"]);
+    let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{complaint}");
+    assert!(complaint.contains("a similar subcommand exists: 'enrol'"), "{complaint}");
+}
+
+/// It ends with this code, says this, and advises to change nothing.
+fn refused_without_advice(bench: &TestDeployment, args: &[&str], code: i32, part: &str) {
+    let output = bench.run("edge", args);
+    let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(code), "{args:?}: {complaint}");
+    assert!(complaint.contains(part), "{args:?}: `{part}` is not in: {complaint}");
+    assert!(!complaint.contains("chmod"), "{args:?}: {complaint}");
+}
+
+#[test]
+fn directories_pipes_and_devices_are_refused_as_what_they_are() {
+    let bench = TestDeployment::new();
+    let token = bench.token("edge-1", &[]);
+    assert!(Command::new("mkfifo").arg(bench.path("pipe")).status().expect("mkfifo").success());
+    let refused = |args: &[&str], code, part: &str| refused_without_advice(&bench, args, code, part);
+    for (given, part) in [
+        ("/tmp", "/tmp is a directory, not a file"),
+        ("pipe", "pipe is a named pipe, not a file"),
+        ("/dev/null", "/dev/null is a device, not a file"),
+        ("none.token", "there is no file none.token"),
+        ("operator.pub", "operator.pub: this is the operator's public key; give a token"),
+    ] {
+        refused(&enrol("one", given, NOBODY), 2, part);
+    }
+    let with = |flag, given| [&enrol("one", &token, NOBODY)[..], &[flag, given]].concat();
+    refused(&with("--key-file", "/usr"), 6, "/usr: this is a directory, not a file");
+    refused(&with("--passphrase-file", "/tmp"), 6, "/tmp: this is a directory, not a file");
+    refused(&with("--passphrase-file", "none"), 6, "none: there is no such file");
+    refused(&with("--config", "kgc-data"), 2, "kgc-data is a directory, not a file");
+    let open = bench.path("open");
+    fs::create_dir(&open).expect("mkdir");
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o1777)).expect("chmod");
+    refused(&enrol("open", &token, NOBODY), 6, "other users may write to the directory open (mode 1777)");
+    refused(&enrol(&token, &token, NOBODY), 2, "edge-1.token is a file, not a directory");
+    std::os::unix::fs::symlink("loop", bench.path("loop")).expect("symlink");
+    refused(&enrol("loop", &token, NOBODY), 2, "loop is a symbolic link that leads nowhere, not a directory");
+    assert!(!bench.path("one/drone.state").exists(), "nothing was begun");
+}
+
+#[test]
+fn operators_keys_are_told_apart() {
+    let bench = TestDeployment::new();
+    let issue = ["token", "issue", "--operator", "operator.pub", "--name", "edge-1"];
+    bench.refused("kgc", &issue, 2, &["the operator's public key", "give", "secret key (operator.key)"]);
+    bench.refused(
+        "kgc",
+        &["token", "issue", "--operator", "/etc", "--name", "edge-1"],
+        2,
+        &["is a directory"],
+    );
+    let init = ["init", "-d", "other", "--deployment", "alps", "--operator", "operator.key"];
+    bench.refused("kgc", &init, 2, &["the operator's secret key", "give", "public key (operator.pub)"]);
+    assert!(!bench.path("edge-1.token").exists() && !bench.path("other").exists());
+}
+
+/// Runs a line of bash in which `$0` is the edge's program.
+fn bash(bench: &TestDeployment, line: &str) -> Output {
+    let edge = bench.command("edge", &[]);
+    let mut bash = Command::new("bash");
+    bash.args(["-c", line]).arg(edge.get_program()).current_dir(bench.path("")).stdin(Stdio::null());
+    bash.envs(edge.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    bench.finish("bash", bash)
+}
+
+#[test]
+fn token_may_come_out_of_a_pipe_that_the_shell_made() {
+    let bench = TestDeployment::new();
+    let kgc = bench.kgc(ANY);
+    bench.token("edge-1", &[]);
+    let line = format!(
+        "\"$0\" enrol -d one --kgc {} --deployment kgc-data/deployment.toml --token <(cat edge-1.token)",
+        kgc.address()
+    );
+    let output = bash(&bench, &line);
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(String::from_utf8_lossy(&output.stdout).contains("enrolled as edge-1"), "{complaint}");
+}
+
+#[test]
+fn signal_ends_the_wait_for_a_token_that_does_not_come() {
+    let bench = TestDeployment::new();
+    let line = "\"$0\" enrol -d one --deployment kgc-data/deployment.toml --token <(sleep 5 2>/dev/null) & \
+                sleep 1; kill -TERM $!; wait $!";
+    let output = bash(&bench, line);
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(143), "{complaint}");
+    assert!(complaint.contains("edge: interrupted by SIGTERM"), "{complaint}");
+}
+
+/// The process ends with the code of this signal, and says so and what to do.
+fn interrupted(process: &Process, signal: &str, part: &str) {
+    process.signal(signal);
+    let code = if signal == "INT" { 130 } else { 143 };
+    assert_eq!(process.wait().code(), Some(code), "{}", process.story());
+    let last = text(&process.err).lines().last().unwrap_or_default().to_owned();
+    assert!(last.contains(&format!("interrupted by SIG{signal} before it was done; ")), "{last}");
+    assert!(last.contains(part), "{last}");
+}
+
+#[test]
+fn interrupted_enrolment_is_told_and_goes_on_without_the_token() {
+    let bench = TestDeployment::new();
+    let token = bench.token("edge-1", &[]);
+    for signal in ["TERM", "INT"] {
+        let edge = bench.start("edge", &enrol("one", &token, NOBODY));
+        edge.logged("no connection");
+        interrupted(&edge, signal, "what was begun is kept: give the same command again");
+    }
+    let kgc = bench.kgc(ANY);
+    let said = bench.ok("edge", &["enrol", "-d", "one", "--kgc", &kgc.address()]);
+    assert!(said.contains("enrolled as edge-1"), "{said}");
+    assert_eq!(bench.keys_issued(), 1);
+}
+
+#[test]
+fn interrupted_fetch_is_told() {
+    let bench = TestDeployment::new();
+    let kgc = bench.kgc(ANY);
+    let token = bench.token("edge-1", &[]);
+    bench.ok("edge", &enrol("one", &token, &kgc.address()));
+    let fetch = ["abe", "fetch", "-d", "one", "--kgc", NOBODY];
+    let edge = bench.start("edge", &fetch);
+    edge.logged("no connection");
+    interrupted(&edge, "INT", "what was fetched is kept");
+}
+
+#[test]
+fn values_that_begin_with_a_hyphen_are_refused_with_the_reason() {
+    let bench = TestDeployment::new();
+    let refused = |program: &str, args: &[&str], part: &str| {
+        let output = bench.run(program, args);
+        let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {complaint}");
+        assert!(complaint.contains(part), "{args:?}: `{part}` is not in: {complaint}");
+    };
+    refused("edge", &["enrol", "--enrol-timeout", "-5m"], "\"-5m\" is negative; write 5m");
+    refused("edge", &["enrol", "--enrol-timeout", "10"], "\"10\" has no unit; write 10s or 10m");
+    refused("edge", &["run", "--answers", "-5"], "-5 is not in 1..");
+    refused("leader", &["serve", "--validity", "-1s"], "\"-1s\" is negative; write 1s");
+    refused("leader", &["serve", "--max-members", "-5"], "invalid value '-5' for '--max-members <N>'");
+    let issue = ["token", "issue", "--operator", "operator.key", "--name", "edge-1"];
+    refused("kgc", &[&issue[..], &["--expires", "-5m"]].concat(), "\"-5m\" lies in the past");
+    refused("kgc", &[&issue[..], &["--not-after", "10"]].concat(), "\"10\" has no unit; write 10d or 10h");
+    assert!(!bench.path("edge-1.token").exists());
+}
+
+#[test]
+fn health_needs_no_address_where_the_service_runs() {
+    let bench = TestDeployment::new();
+    bench.refused("kgc", &["health"], 4, &["no kgc is running", "kgc serve"]);
+    let kgc = bench.kgc(ANY);
+    let ready = || bench.run("kgc", &["health"]).status.success().then_some(());
+    eventually("the KGC is ready", ready);
+    let token = bench.token("leader-1", &["--leads", "alpha"]);
+    let leader = bench.leader(&kgc.address(), ANY, Some(&token), &[]);
+    leader.line("listening on");
+    eventually("the leader is ready", || bench.run("leader", &["health"]).status.success().then_some(()));
+    assert!(bench.ok("leader", &["health", "--live"]).contains("alive"));
+    leader.kill();
+    bench.refused("leader", &["health"], 4, &["no leader is running"]);
+}
+
+#[test]
+fn service_that_listens_on_loopback_alone_says_so_first() {
+    let bench = TestDeployment::new();
+    let kgc = bench.kgc(ANY);
+    kgc.line("listening on");
+    let first = text(&kgc.out).lines().next().unwrap_or_default().to_owned();
+    assert!(first.starts_with("only this machine can reach this service"), "{first}");
+    assert!(first.ends_with("--listen /ip4/0.0.0.0/tcp/0"), "{first}");
+}
+
+#[test]
+fn log_lines_are_short_and_their_times_are_in_seconds() {
+    let bench = TestDeployment::new().logging("info");
+    let kgc = bench.kgc(ANY);
+    let token = bench.token("edge-1", &[]);
+    bench.ok("edge", &enrol("one", &token, &kgc.address()));
+    let line = kgc.logged("key issued");
+    let (time, rest) = line.split_once(' ').expect("a time");
+    assert_eq!(time.len(), "2026-01-31T12:00:00Z".len(), "{line}");
+    assert!(rest.starts_with("INFO  key issued name=edge-1 serial="), "{line}");
 }

@@ -14,14 +14,46 @@ pub fn unix_now() -> UnixTime {
     now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
+/// A time that never comes.
+const NEVER: &str = "never";
+
 /// A time as people read it, in UTC: `2026-01-31T12:00:00Z`.
 pub fn format(time: UnixTime) -> String {
     // The last second of the year 9999: nothing beyond can be written.
     const LAST: UnixTime = 253_402_300_799;
     if time > LAST {
-        return "never".into();
+        return NEVER.into();
     }
     humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(time)).to_string()
+}
+
+/// A time in JSON, for `#[serde(with = …)]`: RFC 3339 in UTC, as [`format`] writes it, or null.
+pub mod rfc3339 {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::UnixTime;
+
+    /// Writes it.
+    ///
+    /// # Errors
+    /// Those of the serializer.
+    pub fn serialize<S: Serializer>(time: &Option<UnixTime>, serializer: S) -> Result<S::Ok, S::Error> {
+        time.map(super::format).serialize(serializer)
+    }
+
+    /// Reads it as it was written.
+    ///
+    /// # Errors
+    /// In words, if it is no time.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<UnixTime>, D::Error> {
+        let text = Option::<String>::deserialize(deserializer)?;
+        text.map(|text| match text.as_str() {
+            super::NEVER => Ok(UnixTime::MAX),
+            time => super::parse_time(time).map_err(D::Error::custom),
+        })
+        .transpose()
+    }
 }
 
 /// Report that `apart` of `heard` others have another time than this machine at `now`, the middle one of them
@@ -78,6 +110,21 @@ mod tests {
         assert_eq!(format(1_769_860_800), "2026-01-31T12:00:00Z");
         assert_eq!(parse_time("2026-01-31T12:00:00Z"), Ok(1_769_860_800));
         assert_eq!(format(u64::MAX), "never");
+    }
+
+    #[test]
+    fn times_in_json_come_back() {
+        #[derive(Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+        struct Until(#[serde(with = "rfc3339")] Option<UnixTime>);
+        for (until, json) in [
+            (Until(Some(1_769_860_800)), "\"2026-01-31T12:00:00Z\""),
+            (Until(Some(UnixTime::MAX)), "\"never\""),
+            (Until(None), "null"),
+        ] {
+            assert_eq!(serde_json::to_string(&until).expect("json"), json);
+            assert_eq!(serde_json::from_str::<Until>(json).expect("time"), until);
+        }
+        assert!(serde_json::from_str::<Until>("\"soon\"").is_err());
     }
 
     #[test]

@@ -73,7 +73,8 @@ pub struct Certified {
     pub fingerprint: String,
     /// The fields and their values.
     pub fields: Option<String>,
-    /// End of its validity, seconds since 1970.
+    /// End of its validity.
+    #[serde(with = "crate::clock::rfc3339")]
     pub valid_until: Option<UnixTime>,
     /// Its state.
     pub standing: CredentialState,

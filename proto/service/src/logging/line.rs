@@ -139,9 +139,9 @@ mod tests {
         let written = Written::default();
         let writer = written.clone();
         let subscriber = tracing_subscriber::fmt()
-            .event_format(Line)
             .with_max_level(Level::TRACE)
             .with_ansi(false)
+            .event_format(Line)
             .with_writer(move || writer.clone());
         tracing::subscriber::with_default(subscriber.finish(), log);
         let bytes = written.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
