@@ -171,4 +171,11 @@ mod tests {
     fn command_line_is_consistent() {
         Cli::command().debug_assert();
     }
+
+    #[test]
+    fn examples_stand_on_one_line_each() {
+        for line in EXAMPLES.lines() {
+            assert!(line.chars().count() <= 100, "{line}");
+        }
+    }
 }

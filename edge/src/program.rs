@@ -65,6 +65,7 @@ fn run(cli: Cli) -> Result<()> {
                 print_status(&ask(&config, Request::Status).await?, json, Status::describe)
             }
             Command::Send { channel, unsigned, text } => {
+                Error::check_message(&text)?;
                 let request = Request::Send { channel: channel.to_string(), text, signed: !unsigned };
                 ask_and_print(&config, request).await
             }

@@ -271,7 +271,12 @@ impl Error {
             | Self::Policy(_)
             | Self::Fields { .. }
             | Self::NoMasterKey => Exit::Usage,
-            Self::NameTaken { .. }
+            Self::NoSuchDrone { .. }
+            | Self::NoSuchToken { .. }
+            | Self::NoGrantee { .. }
+            | Self::UnknownToThisKgc { .. }
+            | Self::Ambiguous { .. }
+            | Self::NameTaken { .. }
             | Self::OrdinalTaken { .. }
             | Self::MasterKeyExists(_)
             | Self::AlreadyRevoked { .. }

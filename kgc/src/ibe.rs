@@ -77,7 +77,7 @@ fn release(config: &Config, mut store: Store, condition: &Condition, approved: b
         terminal::line(&format!("{condition}: {word}"))?;
         return Ok(());
     };
-    let within = format!("a running `kgc serve` takes note within {:?}", config.poll);
+    let within = format!("a running `kgc serve` follows within {:?}", config.poll);
     let mut lines = vec![match approved {
         true => format!("{condition} approved, revision {revision}; {within}"),
         false => format!("{condition} withdrawn, revision {revision}; {within}\nwho has the key keeps it"),

@@ -71,6 +71,7 @@ fn run(cli: Cli) -> Result<()> {
             }
             Command::Rekey => ask_and_print(&config, Request::Rekey).await,
             Command::Send { channel, text } => {
+                Error::check_message(&text)?;
                 ask_and_print(&config, Request::Send { channel: channel.to_string(), text }).await
             }
             Command::Drone(command) => Subcommands::new(&config, &protection).run(command).await,

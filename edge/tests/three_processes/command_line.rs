@@ -169,6 +169,44 @@ fn values_that_begin_with_a_hyphen_are_refused_with_the_reason() {
 }
 
 #[test]
+fn what_is_asked_for_wrongly_is_told_by_the_codes_of_the_table() {
+    let bench = TestDeployment::new();
+    let long = "x".repeat(65_537);
+    for program in ["edge", "leader"] {
+        bench.refused(program, &["send", &long], 2, &["65537 bytes; the longest has 65536"]);
+    }
+    for (input, part) in [("none.env", "there is no file"), ("kgc-data", "is a directory, not a file")] {
+        let mut open = bench.command("edge", &["envelope", "open", input, "--out", "none.txt"]);
+        open.env("QUIVER_EDGE_DEPLOYMENT", "kgc-data/deployment.toml");
+        bench.expect_refusal("edge", open, 2, &[input, part]);
+    }
+    for unknown in [&["drone", "revoke", "edge-9"][..], &["token", "revoke", "edge-9"]] {
+        bench.refused("kgc", unknown, 3, &["edge-9"]);
+    }
+}
+
+#[test]
+fn kgc_out_of_reach_is_one_code_with_and_without_a_running_edge() {
+    let bench = TestDeployment::new();
+    let kgc = bench.kgc(ANY);
+    let at = kgc.address();
+    let token = bench.token("edge-1", &["--group", "alpha"]);
+    bench.ok("edge", &enrol("one", &token, &at));
+    kgc.kill();
+    let run = bench.start("edge", &["run", "-d", "one", "--kgc", &at, "--leader", NOBODY]);
+    run.logged("no connection");
+    let fetch = ["abke", "fetch", "-d", "one"];
+    eventually("the running edge is asked", || {
+        bench.run("edge", &["status", "-d", "one"]).status.success().then_some(())
+    });
+    bench.refused("edge", &fetch, 8, &["is the KGC running and reachable?"]);
+    assert_eq!(run.terminate().code(), Some(0));
+    let mut alone = bench.command("edge", &[&fetch[..], &["--kgc", &at]].concat());
+    alone.env("QUIVER_EDGE_ENROL_TIMEOUT", "1s");
+    bench.expect_refusal("edge", alone, 8, &["is the KGC running and reachable?"]);
+}
+
+#[test]
 fn health_needs_no_address_where_the_service_runs() {
     let bench = TestDeployment::new();
     bench.refused("kgc", &["health"], 4, &["no kgc is running", "kgc serve"]);

@@ -107,7 +107,7 @@ fn every_service_says_whether_it_is_ready_and_what_it_counted() {
         4,
         &["no leader answers on 127.0.0.1:1"],
     );
-    bench.refused("kgc", &["health"], 2, &["--metrics"]);
+    bench.refused("kgc", &["health", "-d", "nowhere"], 4, &["no kgc is running"]);
     let at = endpoint(&kgc);
     let second = ["serve", "--listen", ANY, "-d", "kgc-data", "--metrics", &at];
     bench.refused("kgc", &second, 5, &["in use by another process"]);

@@ -102,7 +102,7 @@ impl FromStr for Value {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (field, value) = text.split_once('=').ok_or("FIELD=VALUE is wanted")?;
+        let (field, value) = text.split_once('=').ok_or("expected FIELD=VALUE, without spaces")?;
         Ok(Self { field: field.trim().into(), value: read(value.trim())? })
     }
 }
@@ -114,7 +114,7 @@ fn read(text: &str) -> Result<i128, String> {
         "false" => Ok(0),
         _ if text.starts_with("now") => moment(text),
         _ => digits().parse().map_err(|_| {
-            format!("`{text}` is no value: an integer, true, false, now, or a time such as now+2h")
+            format!("`{text}` is not a valid value; expected an integer, true, false, now or now+2h")
         }),
     }
 }

@@ -34,7 +34,7 @@ pub(crate) fn change(config: &Config, mut store: Store, change: &PolicyCommand) 
         }
     };
     terminal::line(&format!(
-        "keys of {pattern}: {word}, revision {revision}; a running `kgc serve` takes note within {:?}",
+        "keys of {pattern}: {word}, revision {revision}; a running `kgc serve` follows within {:?}",
         config.poll
     ))?;
     Ok(())

@@ -129,7 +129,7 @@ fn wrong_kinds_drones_and_authorities_are_explained() {
     let grant = ["abe", "grant", "--drone", "edge-1", "--attributes", "scout"];
     bench.refused(&grant, 2, "kgc abe setup");
     bench.ok(&["abe", "setup", "--name", "orders"]);
-    bench.refused(&grant, 1, "no drone `edge-1` has enrolled");
+    bench.refused(&grant, 3, "no drone `edge-1` has enrolled");
     token(&bench, "edge-1");
     bench.refused(&["abe", "grant", "--drone", "edge-1", "--policy", "scout"], 2, "give --attributes");
     let by_name = ["abe", "grant", "--drone", "edge-1", "--authority", "orders", "--policy", "scout"];

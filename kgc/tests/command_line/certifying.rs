@@ -107,12 +107,12 @@ fn values_and_schemas_that_make_no_sense_are_explained() {
     refused(&["x=2147483648", "y=2", "time=3", "medic=0"], "does not fit `x`, which is i32");
     refused(&["x=1", "x=1", "y=2", "time=3", "medic=0"], "field `x` is there twice");
     refused(&["z=1"], "no field is named `z`");
-    refused(&["x=here"], "`here` is no value");
-    refused(&["x"], "FIELD=VALUE is wanted");
+    refused(&["x=here"], "`here` is not a valid value");
+    refused(&["x"], "expected FIELD=VALUE");
     refused(&[], "required");
     assert_eq!(listing(&bench)["certified"], Value::Array(Vec::new()));
     let nobody = ["abke", "certify", "edge-9", "x=1", "y=2", "time=3", "medic=0"];
-    bench.refused(&nobody, 1, "no drone `edge-9` has enrolled");
+    bench.refused(&nobody, 3, "no drone `edge-9` has enrolled");
 }
 
 #[test]

@@ -252,7 +252,7 @@ fn remedy(path: &Path, ours: bool) -> String {
 /// Bytes, for people.
 fn size(bytes: u64) -> String {
     let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
-    let unit = units.into_iter().find(|(unit, _)| bytes >= *unit && bytes % unit == 0);
+    let unit = units.into_iter().find(|(unit, _)| bytes >= *unit && bytes.is_multiple_of(*unit));
     unit.map_or_else(|| format!("{bytes} bytes"), |(unit, name)| format!("{} {name}", bytes / unit))
 }
 

@@ -96,6 +96,21 @@ fn open(path: &Path) -> Result<File> {
     File::open(path).map_err(|source| Error::io("open", path, source))
 }
 
+/// Opens a file of any length, or whatever else can be read from its beginning to its end.
+///
+/// # Errors
+/// [`Error::NoFile`], [`Error::NotAFile`] for a directory or a socket, [`Error::Io`].
+#[cfg(feature = "drone")]
+pub(crate) fn open_input(path: &Path) -> Result<File> {
+    match fs::metadata(path).map(|metadata| metadata.file_type()) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Err(Error::NoFile { path: path.into() }),
+        Ok(found) if found.is_dir() || found.is_socket() => {
+            Err(Error::NotAFile { path: path.into(), found: describe(found) })
+        }
+        _ => File::open(path).map_err(|source| Error::io("open", path, source)),
+    }
+}
+
 /// Reads a secret file of at most `limit` bytes that only its owner may read.
 ///
 /// # Errors

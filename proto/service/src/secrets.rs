@@ -23,13 +23,15 @@ const LIMIT: u64 = 4096;
 /// The flags that say where the passphrase or key is.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ProtectionArgs {
-    /// File whose first line is the passphrase of the state file (mode 0600). Without this flag and
-    /// --key-file: the variable QUIVER_PASSPHRASE, or a prompt if there is a terminal
+    /// File whose first line is the passphrase of the state file (mode 0600)
+    ///
+    /// Without this flag and --key-file: the variable QUIVER_PASSPHRASE, or a prompt if there is a terminal
     #[arg(long, value_name = "FILE", global = true, help_heading = GLOBAL, conflicts_with = "key_file")]
     pub passphrase_file: Option<PathBuf>,
 
-    /// File with a key of 32 bytes as 64 hex digits (mode 0600) instead of a passphrase. Make one with:
-    /// (umask 077; openssl rand -hex 32 > FILE)
+    /// File with a key of 64 hex digits (mode 0600) instead of a passphrase
+    ///
+    /// Make one with: (umask 077; openssl rand -hex 32 > FILE)
     #[arg(long, value_name = "FILE", global = true, help_heading = GLOBAL)]
     pub key_file: Option<PathBuf>,
 }

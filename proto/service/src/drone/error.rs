@@ -9,6 +9,7 @@ use quiver_abe::envelope::EnvelopeError;
 use quiver_age::Error as AgeError;
 use quiver_ainq::Name;
 use quiver_machine::{Reason, RestoreError};
+use quiver_message::MAX_PAYLOAD_LEN;
 use quiver_net::{NetError, Stopped};
 
 /// A result of this crate.
@@ -86,11 +87,14 @@ pub enum Error {
         "no attribute authority is named, neither by the KGC nor by what is held; nothing confirms that there is none"
     )]
     NotConfirmed,
+    /// A message that the group does not carry.
+    #[error("the message has {0} bytes; the longest has {MAX_PAYLOAD_LEN}")]
+    MessageTooLong(usize),
     /// Some authorities answered, and for others somebody refused.
     #[error("not every attribute authority handed out what it was asked for; what was fetched is kept")]
     Incomplete,
     /// Policy or attributes are not what the authority's schema allows.
-    #[error("this is no policy or list of attributes:\n{0}")]
+    #[error("invalid policy or list of attributes:\n{0}")]
     Target(String),
     /// No attribute authority fits, or several do, or one is not of use.
     #[error("{0}")]
@@ -154,6 +158,14 @@ impl Error {
         }
     }
 
+    /// Refuses a text that is longer than a message of the group.
+    ///
+    /// # Errors
+    /// [`Error::MessageTooLong`].
+    pub const fn check_message(text: &str) -> Result<()> {
+        if text.len() > MAX_PAYLOAD_LEN { Err(Self::MessageTooLong(text.len())) } else { Ok(()) }
+    }
+
     /// About the settings.
     pub fn config(what: impl Into<String>) -> Self {
         crate::Error::Config(what.into()).into()
@@ -165,6 +177,7 @@ impl Error {
             Self::Service(error) => error.exit(),
             Self::Net(NetError::AddressInUse { .. }) => Exit::Busy,
             Self::Keyring(_) | Self::Restore(_) | Self::OtherGroup { .. } => Exit::BadState,
+            Self::MessageTooLong(_) => Exit::Usage,
             Self::NoToken | Self::NoTerminal(_) | Self::Policy { .. } => Exit::Usage,
             Self::EnrolmentRefused(_) => Exit::Refused,
             Self::NotEnrolledInTime(_) => Exit::TimedOut,

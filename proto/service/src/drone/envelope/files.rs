@@ -5,7 +5,7 @@ use std::io::{BufReader, Read};
 use std::path::Path;
 
 use crate::keyring::Entry;
-use crate::{Error as ServiceError, clock};
+use crate::{Error as ServiceError, clock, private_file};
 use quiver_abe::envelope::{
     self, AnyParameters, AnyScheme, EnvelopeError, Header, IoError, Lifetime, Opening, ReceivingSession,
     SendingSession, Signer, Target,
@@ -94,8 +94,7 @@ fn open_key<S: Suite>(input: &Path, entries: &[&Entry<S>], opening: &Opening) ->
 }
 
 fn read(path: &Path) -> Result<BufReader<impl Read>> {
-    let file = File::open(path).map_err(|source| ServiceError::io("open", path, source))?;
-    Ok(BufReader::new(file))
+    Ok(BufReader::new(private_file::open_input(path)?))
 }
 
 fn blame(error: IoError, input: &Path, output: &Path) -> Error {

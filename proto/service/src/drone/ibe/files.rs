@@ -1,10 +1,9 @@
 //! Where files come from and go to: files, or standard input and output.
 
-use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 
-use crate::Error as ServiceError;
+use crate::{Error as ServiceError, private_file};
 use quiver_age::Error as AgeError;
 
 use crate::drone::atomic_file::AtomicFile;
@@ -28,7 +27,7 @@ impl Input {
         let Some(path) = path.filter(|path| path != Path::new(STREAM)) else {
             return Ok(Self { reader: Box::new(io::stdin()), name: INPUT.into() });
         };
-        let file = File::open(&path).map_err(|source| ServiceError::io("open", &path, source))?;
+        let file = private_file::open_input(&path)?;
         Ok(Self { reader: Box::new(file), name: path.display().to_string() })
     }
 }
