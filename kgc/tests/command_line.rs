@@ -135,14 +135,14 @@ fn recorded_tokens_are_listed_and_revoked_and_audited() {
     assert_eq!(issue("edge-1").status.code(), Some(3), "the name is taken");
     assert!(!bench.path("edge-1.token").exists());
     bench.ok(&["token", "revoke", "edge-1"]);
-    bench.refused(&["token", "revoke", "edge-1"], 1, "edge-1");
+    bench.refused(&["token", "revoke", "edge-1"], 3, "edge-1");
     let tokens = bench.json(&["token", "list", "--json"]);
     let states: Vec<_> =
         tokens.as_array().expect("list").iter().map(|token| token["state"].clone()).collect();
     assert_eq!(states, ["revoked", "open"]);
     assert!(issue("edge-1").status.success(), "free again");
     assert_eq!(bench.json(&["drone", "list", "--json"]), Value::Array(Vec::new()));
-    bench.refused(&["drone", "revoke", "edge-1"], 1, "kgc token revoke");
+    bench.refused(&["drone", "revoke", "edge-1"], 3, "kgc token revoke");
     let head = bench.ok(&["audit"]).rsplit(' ').next().expect("head").trim().to_string();
     assert!(bench.ok(&["audit", "--contains", &head]).contains("5 lines, the chain holds"));
     bench.refused(&["audit", "--contains", &"0".repeat(64)], 1, "does not contain");

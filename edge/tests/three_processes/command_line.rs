@@ -4,6 +4,8 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
 
 use quiver_service_testing::deployment::ANY;
 use quiver_service_testing::{Process, TestDeployment, eventually, text};
@@ -137,19 +139,29 @@ fn interrupted_enrolment_is_told_and_goes_on_without_the_token() {
 }
 
 #[test]
-fn interrupted_fetch_is_told() {
+fn interrupted_wait_and_fetch_are_told() {
     let bench = TestDeployment::new();
     let kgc = bench.kgc(ANY);
     let token = bench.token("edge-1", &[]);
     bench.ok("edge", &enrol("one", &token, &kgc.address()));
+    interrupted_wait(&bench);
     let fetch = ["abe", "fetch", "-d", "one", "--kgc", NOBODY];
     let edge = bench.start("edge", &fetch);
     edge.logged("no connection");
     interrupted(&edge, "INT", "what was fetched is kept");
 }
 
+/// Of a command that waits for a file, and logs nothing.
+fn interrupted_wait(bench: &TestDeployment) {
+    let issue = ["token", "issue", "-d", "later", "--operator", "operator.key", "--name", "edge-9"];
+    let waiting = bench.start("kgc", &[&issue[..], &["--wait", "60s"]].concat());
+    sleep(Duration::from_secs(1));
+    interrupted(&waiting, "INT", "give the same command again");
+    assert!(!bench.path("edge-9.token").exists());
+}
+
 #[test]
-fn values_that_begin_with_a_hyphen_are_refused_with_the_reason() {
+fn senseless_values_and_flags_are_refused_with_the_reason() {
     let bench = TestDeployment::new();
     let refused = |program: &str, args: &[&str], part: &str| {
         let output = bench.run(program, args);
@@ -166,6 +178,10 @@ fn values_that_begin_with_a_hyphen_are_refused_with_the_reason() {
     refused("kgc", &[&issue[..], &["--expires", "-5m"]].concat(), "\"-5m\" lies in the past");
     refused("kgc", &[&issue[..], &["--not-after", "10"]].concat(), "\"10\" has no unit; write 10d or 10h");
     assert!(!bench.path("edge-1.token").exists());
+    // Only services are traced.
+    for (program, command) in [("edge", "status"), ("leader", "rekey"), ("kgc", "audit")] {
+        refused(program, &[command, "--otlp", "http://127.0.0.1:4318"], "unexpected argument '--otlp'");
+    }
 }
 
 #[test]

@@ -126,7 +126,7 @@ fn damaged_and_truncated_envelopes_leave_no_file_behind() {
     swarm.bench.refused(
         "leader",
         &["envelope", "seal", "none.bin", "--policy", "a", "--out", "x"],
-        1,
+        2,
         &["none.bin"],
     );
 }

@@ -195,7 +195,7 @@ fn key_files_are_for_their_owner_alone_audited_and_never_overwritten() {
     assert_eq!(entry.authority.name.as_str(), "orders");
     assert!(entry.key.is_some_and(|held| held.key.len() < 3000));
     bench.refused(&args, 2, "will not be overwritten");
-    bench.refused(&["abe", "keygen", "--attributes", "a", "--drone", "edge-9"], 1, "edge-9");
+    bench.refused(&["abe", "keygen", "--attributes", "a", "--drone", "edge-9"], 3, "edge-9");
     let audit = bench.ok(&["audit"]);
     assert_eq!(audit.matches("attribute key written to a file").count(), 1, "{audit}");
     let mut wrong = std::process::Command::new(env!("CARGO_BIN_EXE_kgc"));
