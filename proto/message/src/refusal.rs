@@ -34,10 +34,11 @@ pub enum Reason {
     RoundOver,
     AdmissionOnly,
     TokenSpent,
+    OrdinalTaken,
 }
 
 /// The reasons beside their numbers on the wire: one list for both directions.
-const REASONS: [(Reason, wire::refusal::Reason); 21] = [
+const REASONS: [(Reason, wire::refusal::Reason); 22] = [
     (Reason::BadCookie, wire::refusal::Reason::BadCookie),
     (Reason::TokenExpired, wire::refusal::Reason::TokenExpired),
     (Reason::TokenReused, wire::refusal::Reason::TokenReused),
@@ -59,6 +60,7 @@ const REASONS: [(Reason, wire::refusal::Reason); 21] = [
     (Reason::RoundOver, wire::refusal::Reason::RoundOver),
     (Reason::AdmissionOnly, wire::refusal::Reason::AdmissionOnly),
     (Reason::TokenSpent, wire::refusal::Reason::TokenSpent),
+    (Reason::OrdinalTaken, wire::refusal::Reason::OrdinalTaken),
 ];
 
 impl Reason {
@@ -100,6 +102,7 @@ impl fmt::Display for Reason {
             Self::RoundOver => "no such signing round is open any more",
             Self::AdmissionOnly => "the group demands a policy and lets nobody in by name",
             Self::TokenSpent => "the enrolment token is used up: revoke it and issue another",
+            Self::OrdinalTaken => "another leader of the group has this ordinal: issue a token with another",
         })
     }
 }

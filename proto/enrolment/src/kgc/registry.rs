@@ -4,7 +4,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use quiver_ainq::{Identity, Revoked, Serial, UnixTime};
+use quiver_ainq::{Identity, Name, Revoked, Role, Serial, UnixTime};
 
 use super::KgcRecord;
 
@@ -13,6 +13,8 @@ use super::KgcRecord;
 pub(crate) struct Registry {
     by_token: BTreeMap<[u8; 16], Issue>,
     by_name: BTreeMap<String, [u8; 16]>,
+    /// Leaders by group and ordinal: the last that was not revoked.
+    by_ordinal: BTreeMap<(Name, u16), [u8; 16]>,
     /// Number of signatures for a token that this KGC contributed to, for ever.
     contributions: BTreeMap<Serial, u32>,
     /// Tokens whose drones proved that they hold a key.
@@ -69,11 +71,15 @@ impl Registry {
         reply: Option<Vec<u8>>,
     ) {
         let identity = Identity::decode(identity);
+        let role = identity.as_ref().ok().map(|identity| identity.role.clone());
         let drone = identity.as_ref().map_or(Revoked::unknown(*token_id), Revoked::from);
         self.by_token.insert(*token_id, Issue { request, drone, reply });
         // §3.4: a revoked drone holds no name.
         if !self.revoked_serials.contains(token_id) {
             self.by_name.insert(name.into(), *token_id);
+            if let Some(Role::Leader { group, ordinal }) = role {
+                self.by_ordinal.insert((group, ordinal), *token_id);
+            }
         }
     }
 
@@ -106,11 +112,19 @@ impl Registry {
     /// Whether another identity holds this name that was not revoked and has not ended. Revocation lists do
     /// not name those that have.
     pub(crate) fn name_is_taken(&self, name: &str, token_id: &[u8; 16], now: UnixTime) -> bool {
-        let free = |holder: &[u8; 16]| {
-            self.revoked_serials.contains(holder)
-                || self.drone(holder).is_some_and(|drone| drone.has_ended(now))
-        };
-        self.by_name.get(name).is_some_and(|holder| holder != token_id && !free(holder))
+        self.by_name.get(name).is_some_and(|holder| holder != token_id && !self.has_left(holder, now))
+    }
+
+    /// Whether another leader of the group has this ordinal that was not revoked and has not ended.
+    pub(crate) fn ordinal_is_taken(&self, role: &Role, token_id: &[u8; 16], now: UnixTime) -> bool {
+        let Role::Leader { group, ordinal } = role else { return false };
+        let holder = self.by_ordinal.get(&(group.clone(), *ordinal));
+        holder.is_some_and(|holder| holder != token_id && !self.has_left(holder, now))
+    }
+
+    /// Whether a drone was revoked or has ended.
+    fn has_left(&self, serial: &[u8; 16], now: UnixTime) -> bool {
+        self.revoked_serials.contains(serial) || self.drone(serial).is_some_and(|drone| drone.has_ended(now))
     }
 
     pub(crate) fn revoke_tokens(&mut self, ids: &[[u8; 16]]) {

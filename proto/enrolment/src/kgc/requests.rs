@@ -100,6 +100,10 @@ impl<S: Suite> Kgc<S> {
         if self.registry.name_is_taken(request.identity().name.as_str(), &token_id, now.unix) {
             return self.refuse(from, Some(token_id), Reason::NameTaken, &digest);
         }
+        // §3.4: no other leader of the group has the ordinal: two with one ordinal would open the same terms.
+        if self.registry.ordinal_is_taken(&request.identity().role, &token_id, now.unix) {
+            return self.refuse(from, Some(token_id), Reason::OrdinalTaken, &digest);
+        }
         match &self.config.master {
             Master::Whole(_) => self.issue(now, from, &request, digest, rng),
             Master::Share(_) => self.commit(now, from, request, digest, rng),

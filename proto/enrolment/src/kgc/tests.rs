@@ -1,11 +1,11 @@
-//! Revocation lists of a KGC over years, after a backup was put back, and before boards.
+//! Revocation lists of a KGC over years, after a backup was put back, and before boards; leaders' ordinals.
 
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_ainq::{
-    BOARD_REVOCATION_LIST_LEN, Deployment, MAX_REVOCATION_LIST_LEN, MasterSecret, Name, REVOCATION_MARGIN,
-    RevocationList, Revoked, Ristretto255,
+    BOARD_REVOCATION_LIST_LEN, Deployment, Identity, MAX_REVOCATION_LIST_LEN, MasterSecret, Name,
+    REVOCATION_MARGIN, RevocationList, Revoked, Ristretto255, Role,
 };
 use quiver_crypto::Secret;
 use quiver_machine::Via;
@@ -295,4 +295,49 @@ fn kgc_says_when_its_newest_list_was_signed() {
     bench.pass(Duration::from_secs(60));
     bench.revoke([Revoked::unknown([2; 16])]);
     assert_eq!(bench.kgc.revocations_issued(), Some(START + 60));
+}
+
+fn leader_issued(n: u64, group: &str, ordinal: u16, not_after: u64) -> KgcRecord {
+    let name = |text: &str| Name::new(text).unwrap();
+    let identity = Identity {
+        serial: serial(n),
+        name: name(&alloc::format!("leader-{n}")),
+        role: Role::Leader { group: name(group), ordinal },
+        groups: Vec::new(),
+        not_after,
+    };
+    KgcRecord::Issued {
+        token_id: serial(n),
+        name: identity.name.as_str().into(),
+        identity: identity.encode(),
+        handle: [0; 32],
+        pin: [0; 32],
+        request: [0; 32],
+        reply: Vec::new(),
+        at: START,
+    }
+}
+
+#[test]
+fn ordinal_is_held_by_one_leader_of_a_group_until_it_is_revoked_or_has_ended() {
+    let mut registry = Registry::default();
+    registry.apply(&leader_issued(1, "alpha", 7, START + 100));
+    let role = |group: &str, ordinal| Role::Leader { group: Name::new(group).unwrap(), ordinal };
+    let taken = |registry: &Registry, group, ordinal, n, now| {
+        registry.ordinal_is_taken(&role(group, ordinal), &serial(n), now)
+    };
+    assert!(taken(&registry, "alpha", 7, 2, START));
+    // Its own, another, another group's, an edge's.
+    assert!(!taken(&registry, "alpha", 7, 1, START));
+    assert!(!taken(&registry, "alpha", 8, 2, START));
+    assert!(!taken(&registry, "bravo", 7, 2, START));
+    assert!(!registry.ordinal_is_taken(&Role::Edge, &serial(2), START));
+    assert!(!taken(&registry, "alpha", 7, 2, START + 100 + REVOCATION_MARGIN + 1));
+    registry.revoke_drones(&[edge(1, START + 100)]);
+    assert!(!taken(&registry, "alpha", 7, 2, START));
+    // Revoked before the registry was read, as after a start.
+    let mut restored = Registry::default();
+    restored.revoke_drones(&[edge(1, START + 100)]);
+    restored.apply(&leader_issued(1, "alpha", 7, START + 100));
+    assert!(!taken(&restored, "alpha", 7, 2, START));
 }
