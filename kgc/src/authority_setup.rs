@@ -5,20 +5,17 @@ use std::path::Path;
 use std::time::Duration;
 
 use quiver_ainq::{
-    AuthorityStatement, Deployment, Name, SecretScalar, SignedAuthority, StatementSignature, Suite,
-    VerifiedAuthority,
+    AuthorityStatement, Deployment, Name, Purpose, SecretScalar, SignedAuthority, Suite, VerifiedAuthority,
 };
 use quiver_service::clock;
 use quiver_service::secrets::Protection;
-use quiver_service::state_file::StateFile;
 use rand::rngs::OsRng;
 use zeroize::Zeroizing;
 
 use crate::authorities::SealedAuthority;
 use crate::config::Config;
 use crate::error::{Error, Result};
-use crate::quorum;
-use crate::sealed::Sealed;
+use crate::signing::sign;
 use crate::store::Store;
 
 /// Authorities a deployment may have: as many as a challenge names.
@@ -59,34 +56,14 @@ impl AuthoritySetup {
             schema: self.schema,
             parameters: self.parameters,
         };
-        let (signed, _lock) = sign(config, deployment, statement, by, wait)?;
-        let authority =
-            SealedAuthority { statement: signed.verify(deployment)?, delivery, master: self.master };
+        let signed = sign(config, deployment, by, (Purpose::Parameters, &statement.body()), wait)?;
+        let statement = SignedAuthority::new(statement, signed.signature)?.verify(deployment)?;
+        let authority = SealedAuthority { statement, delivery, master: self.master };
         // The secrets first: an authority in the registry can always make keys.
         authority.store(&config.data_dir, deployment, by)?;
         store.record_authority(&authority.statement, clock::unix_now())?;
         Ok(authority.statement)
     }
-}
-
-/// Signed by the KGC: alone, or by the quorum that it is one of.
-///
-/// The lock on a single KGC's master secret is to be held until the end: a running `kgc serve` would not
-/// notice the new authority. That of a quorum has to run, and is started again afterwards.
-fn sign<S: Suite>(
-    config: &Config,
-    deployment: &Deployment<S>,
-    statement: AuthorityStatement<S>,
-    by: &Protection,
-    wait: Duration,
-) -> Result<(SignedAuthority<S>, Option<StateFile>)> {
-    if quorum::file::path_in(&config.data_dir).exists() {
-        let signature = quorum::commands::sign(config, &statement.body(), wait)?;
-        let signature = StatementSignature::decode(&signature)?;
-        return Ok((SignedAuthority::new(statement, signature)?, None));
-    }
-    let (sealed, lock) = Sealed::open(&config.data_dir, deployment, by)?;
-    Ok((sealed.master.sign_authority(deployment, statement, &mut OsRng)?, Some(lock)))
 }
 
 /// Refuses names that are taken, one authority too many, and a public file that is there already.

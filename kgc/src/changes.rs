@@ -1,26 +1,47 @@
 //! Follows the registry, and gives the running machine what the command line wrote there.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
-use quiver_delivery::attributes::{Grant, IssuerCommand};
+use quiver_ainq::{Deployment, Suite};
+use quiver_delivery::attributes::{Authority, IssuerCommand};
 use quiver_delivery::kgc::KgcNodeCommand;
-use quiver_delivery::release::ReleaseCommand;
+use quiver_delivery::release::{Holding, ReleaseCommand};
 use quiver_enrolment::KgcCommand;
 use quiver_machine::{Either, Machine};
 use quiver_net::Handle;
+use quiver_service::secrets::Protection;
+use tokio::sync::{mpsc, oneshot};
 
+use crate::authorities::{self, SealedAuthority};
 use crate::error::Result;
+use crate::master_share;
+use crate::serving::Change;
 use crate::store::Store;
 
-/// Reads revocations and grants that the command line wrote into the registry and hands them to the machine.
-#[derive(Debug)]
-pub(crate) struct Changes {
+/// Where the secrets of what was set up are, and what opens them.
+pub(crate) struct Secrets<S: Suite> {
+    pub(crate) data_dir: PathBuf,
+    pub(crate) deployment: Deployment<S>,
+    pub(crate) by: Arc<Protection>,
+}
+
+/// A command line that waits until the machine has taken what is in the registry; the answer is why not all
+/// of it could be taken.
+pub(crate) type Asked = oneshot::Sender<std::result::Result<(), String>>;
+
+/// Reads revocations, grants and authorities that the command line wrote into the registry and hands them to
+/// the machine.
+pub(crate) struct Changes<S: Suite> {
     store: Store,
+    secrets: Secrets<S>,
     seen: Seen,
 }
 
 /// Up to where the registry was handed over.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
     /// The newest revocation of a drone. From 0 at each start, so that one made just before a crash is handed
     /// over again; the machine knows which are new.
@@ -29,6 +50,10 @@ pub(crate) struct Seen {
     revocation_requests: u64,
     /// Number of revoked tokens.
     tokens: usize,
+    /// Fingerprints of the authorities.
+    authorities: BTreeSet<[u8; 32]>,
+    /// Whether there is a share of a master key, or the quorum makes it.
+    share: bool,
     /// The newest grant or withdrawal.
     grants: u64,
     /// The newest policy about identity keys. From 0 at each start, as the next.
@@ -37,44 +62,85 @@ pub(crate) struct Seen {
     approvals: u64,
 }
 
-impl Changes {
-    /// All revocations, and what is granted after these grants, the newest last.
-    pub(crate) fn since(store: Store, grants: &[Grant]) -> Self {
-        let grants = grants.last().map_or(0, |grant| grant.revision);
-        Self { store, seen: Seen { grants, ..Seen::default() } }
+/// Content of the registry that was not handed over yet.
+pub(crate) struct New<S: Suite> {
+    pub(crate) changes: Vec<Change<S>>,
+    /// The position after them.
+    pub(crate) seen: Seen,
+    /// Why something else cannot be handed over.
+    pub(crate) trouble: Option<String>,
+}
+
+impl<S: Suite> Changes<S> {
+    /// All revocations, and what is set up and granted after these authorities, the share and the grant of
+    /// this revision. `share`: there is one, or the quorum makes it.
+    pub(crate) fn since(
+        store: Store,
+        secrets: Secrets<S>,
+        authorities: impl IntoIterator<Item = [u8; 32]>,
+        share: bool,
+        grants: u64,
+    ) -> Self {
+        let authorities = authorities.into_iter().collect();
+        Self { store, secrets, seen: Seen { authorities, share, grants, ..Seen::default() } }
     }
 
-    /// Reads periodically until the machine ends. `wrap` converts each command to one of the machine's.
+    /// Reads periodically, and when asked, until the machine ends. `wrap` converts each change to a command
+    /// of the machine's.
     pub(crate) async fn follow<M: Machine>(
         mut self,
         machine: Handle<M>,
         every: Duration,
-        wrap: fn(KgcNodeCommand) -> M::Command,
+        wrap: fn(Change<S>) -> M::Command,
+        mut asked: mpsc::Receiver<Asked>,
     ) {
         let mut ticks = tokio::time::interval(every.max(Duration::from_millis(10)));
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut logged = None;
         loop {
-            ticks.tick().await;
-            match tokio::task::block_in_place(|| self.read()) {
-                Ok((commands, seen)) => {
-                    for command in commands {
-                        let words = describe(&command);
-                        if machine.command(wrap(command)).await.is_err() {
-                            return;
-                        }
-                        tracing::info!("{words}");
-                    }
-                    self.mark_seen(seen);
+            let asked = tokio::select! {
+                _ = ticks.tick() => None,
+                Some(asked) = asked.recv() => Some(asked),
+            };
+            let Some(trouble) = self.take(&machine, wrap).await else { return };
+            // Once, and not at every look.
+            if trouble != logged {
+                if let Some(trouble) = &trouble {
+                    tracing::warn!(trouble, "not all changes in the registry could be taken up");
                 }
-                Err(error) => tracing::warn!(%error, "looking for changes"),
+                logged.clone_from(&trouble);
+            }
+            if let Some(asked) = asked {
+                // The command line may have been interrupted.
+                let _ = asked.send(trouble.map_or(Ok(()), Err));
             }
         }
     }
 
-    /// Returns the new changes, revocations first, and the position after them. Nothing counts as handed over
-    /// yet: a read that fails halfway loses nothing.
-    pub(crate) fn read(&self) -> Result<(Vec<KgcNodeCommand>, Seen)> {
-        let mut seen = self.seen;
+    /// Hands over what is new, and waits until the machine has acted on it. Returns why something could not
+    /// be handed over; `None` if the machine has ended.
+    async fn take<M: Machine>(
+        &mut self,
+        machine: &Handle<M>,
+        wrap: fn(Change<S>) -> M::Command,
+    ) -> Option<Option<String>> {
+        let New { changes, seen, trouble } = match tokio::task::block_in_place(|| self.read()) {
+            Ok(new) => new,
+            Err(error) => return Some(Some(error.to_string())),
+        };
+        for change in changes {
+            let words = describe(&change);
+            machine.carry_out(wrap(change)).await.ok()?;
+            tracing::info!("{words}");
+        }
+        self.mark_seen(seen);
+        Some(trouble)
+    }
+
+    /// Returns the new changes, revocations first. Nothing counts as handed over yet: a read that fails
+    /// halfway loses nothing.
+    pub(crate) fn read(&self) -> Result<New<S>> {
+        let mut seen = self.seen.clone();
         let mut commands = Vec::new();
         let drones = self.store.drones_revoked_after(seen.drones)?;
         if let Some(last) = drones.last() {
@@ -105,17 +171,56 @@ impl Changes {
             seen.approvals = approval.revision;
             commands.push(Either::Right(Either::Right(ReleaseCommand::Approval(approval))));
         }
-        Ok((commands, seen))
+        let mut changes: Vec<_> = commands.into_iter().map(Change::Command).collect();
+        let mut trouble = None;
+        match self.new_authorities(&mut seen) {
+            Ok(new) => changes.extend(new.into_iter().map(Box::new).map(Change::Authority)),
+            Err(error) => trouble = Some(error.to_string()),
+        }
+        match self.new_share(&mut seen) {
+            Ok(new) => changes.extend(new.into_iter().map(Box::new).map(Change::Share)),
+            Err(error) => trouble = Some(error.to_string()),
+        }
+        Ok(New { changes, seen, trouble })
+    }
+
+    fn new_authorities(&self, seen: &mut Seen) -> Result<Vec<Authority<S>>> {
+        let mut rows = self.store.authorities()?;
+        rows.retain(|row| !seen.authorities.contains(&row.fingerprint));
+        let Secrets { data_dir, deployment, by } = &self.secrets;
+        let sealed = authorities::read(data_dir, deployment, by, &rows)?;
+        let opened = sealed.into_iter().map(SealedAuthority::open).collect::<Result<Vec<_>>>()?;
+        seen.authorities.extend(rows.iter().map(|row| row.fingerprint));
+        Ok(opened)
+    }
+
+    fn new_share(&self, seen: &mut Seen) -> Result<Option<Holding<S>>> {
+        if seen.share {
+            return Ok(None);
+        }
+        let Some(row) = self.store.ibe_authority()? else { return Ok(None) };
+        let Secrets { data_dir, deployment, by } = &self.secrets;
+        let holding = master_share::read(data_dir, deployment, by, &row)?;
+        seen.share = true;
+        Ok(Some(holding))
     }
 
     /// All that was seen is handed over.
-    pub(crate) const fn mark_seen(&mut self, seen: Seen) {
+    pub(crate) fn mark_seen(&mut self, seen: Seen) {
         self.seen = seen;
     }
 }
 
-/// A command for the log.
-pub(crate) fn describe(command: &KgcNodeCommand) -> String {
+/// A change for the log.
+pub(crate) fn describe<S: Suite>(change: &Change<S>) -> String {
+    match change {
+        Change::Command(command) => describe_command(command),
+        Change::Authority(authority) => format!("attribute authority {} taken up", authority.statement.name),
+        Change::Share(holding) => format!("master key {} taken up", holding.authority().name()),
+    }
+}
+
+fn describe_command(command: &KgcNodeCommand) -> String {
     match command {
         Either::Left(KgcCommand::RevokeDrones(drones)) => {
             format!("drones revoked in the registry: {}", drones.len())

@@ -31,11 +31,11 @@ Examples:
   kgc serve --metrics 127.0.0.1:9464                 # /metrics, /healthz, /readyz
   kgc health                                         # ready, or why not
   kgc drone revoke edge-1                            # a running `kgc serve` picks it up
-  kgc abe setup --name orders --schema schema.toml   # while `kgc serve` is stopped
+  kgc abe setup --name orders --schema schema.toml   # an attribute authority
   kgc abe grant --drone edge-1 --attributes 'scout, sector:7'
   kgc abke setup --schema 'x: i32, y: i32, time: u40' --period 1h
   kgc abke certify edge-1 x=5200 y=-310 time=now     # what the leader will not learn
-  kgc ibe setup                                      # while `kgc serve` is stopped
+  kgc ibe setup                                      # encryption to conditions
   kgc ibe release mission/alpha/phase-2              # what was encrypted to the phase opens
   kgc quorum --help                                  # several KGCs, any t of which issue keys
 
@@ -188,9 +188,10 @@ pub(crate) struct IssueArgs {
     /// Make it a leader of this group
     #[arg(long, value_name = "GROUP")]
     pub(crate) leads: Option<Name>,
-    /// Which of the group's leaders: no two leaders of a group may have the same
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "leads")]
-    pub(crate) ordinal: u16,
+    /// Which of the group's leaders: no two leaders of a group may have the same. Default: the lowest that is
+    /// free by the registry of the data directory, or 1 without it
+    #[arg(long, value_name = "N", requires = "leads")]
+    pub(crate) ordinal: Option<u16>,
     /// Issue tokens for NAME-1 to NAME-N, into the directory --out; whose token is or was there already gets
     /// no other. Ordinals of leaders count up from --ordinal
     #[arg(long, value_name = "N", requires = "out", value_parser = clap::value_parser!(u16).range(1..=10_000))]
@@ -211,6 +212,9 @@ pub(crate) struct IssueArgs {
     /// can be revoked by name
     #[arg(long, value_enum, default_value_t)]
     pub(crate) record: Record,
+    /// Print JSON, one object per token and line
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Whether a token is recorded.
@@ -249,8 +253,8 @@ pub(crate) enum DroneCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AbeCommand {
-    /// Set up an attribute authority. `kgc serve` must be stopped, and started again afterwards; in a quorum
-    /// it must run, and be started again afterwards
+    /// Set up an attribute authority. A running `kgc serve` takes it up at once; in a quorum it must run, and
+    /// enough others must approve
     Setup(SetupArgs),
     /// Grant a drone attributes or a policy: it fetches its key over its own connection
     Grant(GrantArgs),
@@ -350,7 +354,8 @@ pub(crate) struct KeygenArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum IbeCommand {
-    /// Make the master key. `kgc serve` must be stopped, and started again afterwards
+    /// Make the master key. A running `kgc serve` takes it up at once. Not in a quorum, whose KGCs make it
+    /// together with their own key
     Setup {
         /// The master key's name
         #[arg(long, value_name = "NAME", default_value = "ibe")]

@@ -6,6 +6,7 @@ use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::{clock, terminal, with_suite};
 
 use crate::config::Config;
+use crate::control::effect;
 use crate::error::Result;
 use crate::quorum::file::Pinned;
 use crate::registry;
@@ -105,8 +106,10 @@ pub(crate) fn revoke(config: &Config, which: &str, told: Option<(UnixTime, bool)
     }
     let drone = registry::open(config)?.revoke_drone(which, clock::unix_now())?;
     terminal::line(&format!(
-        "drone {} (serial {}) revoked; a running `kgc serve` signs a new revocation list within {:?}",
-        drone.name, drone.serial, config.poll
+        "drone {} (serial {}) revoked by a new revocation list; {}",
+        drone.name,
+        drone.serial,
+        effect(config)
     ))?;
     Ok(())
 }

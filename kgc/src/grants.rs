@@ -5,6 +5,7 @@ use quiver_delivery::attributes::Granted;
 use quiver_service::{clock, terminal};
 
 use crate::config::Config;
+use crate::control::effect;
 use crate::error::{Error, Result};
 use crate::store::{AuthorityRow, Store};
 
@@ -27,9 +28,11 @@ pub(crate) fn make(
     let revision = store.grant(authority, &grantee, Some(&granted.encoded), &granted.text, now)?;
     let instead = before.map(|text| format!(", in place of: {text}")).unwrap_or_default();
     terminal::line(&format!(
-        "{} is granted, by {}, revision {revision}: {}{instead}\na running `kgc serve` hands out its key within {:?}; \
-         the drone fetches it ({fetch})",
-        grantee.name, authority.name, granted.text, config.poll
+        "{} is granted, by {}, revision {revision}: {}{instead}\n{}; the drone fetches its key ({fetch})",
+        grantee.name,
+        authority.name,
+        granted.text,
+        effect(config)
     ))?;
     Ok(())
 }
@@ -55,9 +58,6 @@ pub(crate) fn withdraw(
     for (grantee, text) in granted {
         store.grant(authority, &grantee, None, &text, clock::unix_now())?;
     }
-    terminal::line(&format!(
-        "grant of {drone} at {} withdrawn; a running `kgc serve` hands out no key for it any more within {:?}\n{held}",
-        authority.name, config.poll
-    ))?;
+    terminal::line(&format!("grant of {drone} at {} withdrawn; {}\n{held}", authority.name, effect(config)))?;
     Ok(())
 }

@@ -16,6 +16,7 @@ use quiver_service::{clock, terminal, with_suite};
 
 use crate::cli::IbeCommand;
 use crate::config::Config;
+use crate::control::effect;
 use crate::error::{Error, Result};
 use crate::quorum::file::Pinned;
 use crate::registry;
@@ -77,10 +78,10 @@ fn release(config: &Config, mut store: Store, condition: &Condition, approved: b
         terminal::line(&format!("{condition}: {word}"))?;
         return Ok(());
     };
-    let within = format!("a running `kgc serve` follows within {:?}", config.poll);
+    let effect = effect(config);
     let mut lines = vec![match approved {
-        true => format!("{condition} approved, revision {revision}; {within}"),
-        false => format!("{condition} withdrawn, revision {revision}; {within}\nwho has the key keeps it"),
+        true => format!("{condition} approved, revision {revision}; {effect}"),
+        false => format!("{condition} withdrawn, revision {revision}; {effect}\nwho has the key keeps it"),
     }];
     if approved && store.ibe_authority()?.is_none() {
         lines.push("there is no master key yet: run `kgc ibe setup`".into());

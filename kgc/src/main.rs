@@ -14,6 +14,7 @@ mod authority_setup;
 mod changes;
 mod cli;
 mod config;
+mod control;
 mod drone;
 mod error;
 mod grants;
@@ -26,6 +27,8 @@ mod quorum;
 mod registry;
 mod sealed;
 mod service;
+mod serving;
+mod signing;
 mod store;
 mod token;
 

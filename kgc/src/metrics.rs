@@ -9,7 +9,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use quiver_ainq::{KgcId, Purpose, Suite, UnixTime};
 use quiver_delivery::attributes::IssuerEvent;
-use quiver_delivery::kgc::{KgcNode, KgcNodeEvent};
+use quiver_delivery::kgc::KgcNodeEvent;
 use quiver_delivery::release::ReleaseEvent;
 use quiver_enrolment::{KgcEvent, RevocationUsage};
 use quiver_machine::{CLOCK_TOLERANCE, Either, Machine, Reason};
@@ -21,6 +21,7 @@ use quiver_service::monitoring::{Monitor, Readiness, number, register, registry}
 
 use crate::config::Config;
 use crate::error::Result;
+use crate::serving::ServingKgc;
 
 /// Why something was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -214,7 +215,8 @@ impl Metrics {
 }
 
 /// A single KGC that runs serves drones.
-pub(crate) fn of_single<S: Suite>(machine: &KgcNode<S>, metrics: &Metrics) -> Readiness {
+pub(crate) fn of_single<S: Suite>(machine: &ServingKgc<S>, metrics: &Metrics) -> Readiness {
+    let machine = machine.node();
     metrics.serving.set(1);
     metrics.tokens.set(i64::try_from(machine.issued()).unwrap_or(i64::MAX));
     metrics.quorum_members.set(1);

@@ -13,7 +13,7 @@ mod host;
 mod init;
 mod node;
 mod release;
-mod sealed;
+pub(crate) mod sealed;
 pub(crate) mod service;
 mod status;
 mod transport;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use quiver_ainq::{Deployment, MasterSecret, OperatorPublicKey, Suite};
 use quiver_service::deployment_file::owner;
 use quiver_service::secrets::Protection;
-use quiver_service::state_file::{StateFile, tagged};
+use quiver_service::state_file::{Records, StateFile, tagged};
 use zeroize::Zeroizing;
 
 use crate::error::Result;
@@ -33,6 +33,15 @@ pub(crate) fn path_in(data_dir: &Path) -> PathBuf {
     data_dir.join("master.state")
 }
 
+/// Refuses a passphrase or key that does not open the file, also while a running KGC holds it.
+pub(crate) fn refuse_wrong_key<S: Suite>(
+    data_dir: &Path,
+    deployment: &Deployment<S>,
+    by: &Protection,
+) -> Result<()> {
+    Ok(StateFile::check_key(&path_in(data_dir), &owner(deployment, ROLE), by)?)
+}
+
 impl<S: Suite> Sealed<S> {
     /// Creates the file. Never overwrites one.
     pub(crate) fn create(&self, data_dir: &Path, deployment: &Deployment<S>, by: &Protection) -> Result<()> {
@@ -48,12 +57,21 @@ impl<S: Suite> Sealed<S> {
         deployment: &Deployment<S>,
         by: &Protection,
     ) -> Result<(Self, StateFile)> {
-        let path = path_in(data_dir);
-        let (file, records) = StateFile::open(&path, &owner(deployment, ROLE), by)?;
+        let (file, records) = StateFile::open(&path_in(data_dir), &owner(deployment, ROLE), by)?;
+        Ok((Self::decode(file.path(), &records)?, file))
+    }
+
+    /// Reads the open file once more.
+    pub(crate) fn read(file: &mut StateFile) -> Result<Self> {
+        let records = file.records()?;
+        Self::decode(file.path(), &records)
+    }
+
+    fn decode(path: &Path, records: &Records) -> Result<Self> {
         let corrupt =
-            || quiver_service::Error::Corrupt { path: path.clone(), offset: 0, what: "a record is missing" };
+            || quiver_service::Error::Corrupt { path: path.into(), offset: 0, what: "a record is missing" };
         let (mut master, mut seed, mut operators) = (None, None, Vec::new());
-        for record in &records {
+        for record in records {
             match record.split_first() {
                 Some((&SEED, bytes)) => seed = <[u8; 32]>::try_from(bytes).ok().map(Zeroizing::new),
                 Some((&MASTER, bytes)) => master = Some(MasterSecret::decode(bytes)?),
@@ -64,6 +82,6 @@ impl<S: Suite> Sealed<S> {
         let (Some(master), Some(seed)) = (master, seed) else {
             return Err(corrupt().into());
         };
-        Ok((Self { master, seed, operators }, file))
+        Ok(Self { master, seed, operators })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quiver_ainq::{Deployment, Suite};
+use quiver_ainq::Suite;
 use quiver_crypto::Secret;
 use quiver_delivery::DeliveryServer;
 use quiver_delivery::attributes::{AttributeIssuer, AttributeServer, Grant, IssuerConfig, IssuerEvent};
@@ -14,21 +14,25 @@ use quiver_net::{
     Clocks, Driver, Host, HostError, Multiaddr, NodeConfig, NodeKey, PeerId, Transport,
     refuse_duplicate_identity,
 };
+use quiver_service::control::Server;
 use quiver_service::deployment_file::DeploymentFile;
-use quiver_service::secrets::{Protection, ProtectionArgs};
+use quiver_service::secrets::ProtectionArgs;
 use quiver_service::shutdown::Shutdown;
 use quiver_service::{clock, terminal, with_suite};
 use rand::rngs::OsRng;
+use tokio::sync::mpsc;
 
 use crate::authorities::{self, SealedAuthority};
-use crate::changes::{Changes, describe};
+use crate::changes::{Changes, Secrets, describe};
 use crate::config::Config;
+use crate::control::SingleServer;
 use crate::error::{Error, Result};
 use crate::master_share;
 use crate::metrics::{self, Metrics};
 use crate::quorum;
 use crate::quorum::file::Pinned;
 use crate::sealed::Sealed;
+use crate::serving::ServingKgc;
 use crate::store::Store;
 
 /// Connections served at a time; enrolling takes a drone about a second.
@@ -48,13 +52,18 @@ async fn serve<S: Suite>(config: &Config, protection: &ProtectionArgs, file: &De
     let deployment = file.pin::<S>()?;
     let fingerprint = deployment.fingerprint();
     let by = protection.obtain(false)?;
-    let (sealed, _locked) = Sealed::open(&config.data_dir, &deployment, &by)?;
+    let (sealed, master) = Sealed::open(&config.data_dir, &deployment, &by)?;
     let store = Store::open(&config.data_dir, &fingerprint)?;
     let operators = sealed.operators.len();
     let grants = store.newest_grants()?;
-    let mut changes = Changes::since(Store::open(&config.data_dir, &fingerprint)?, &grants);
-    let keys = attribute_server(config, &deployment, &by, &store, grants)?;
-    let shares = share_server(config, &deployment, &by, &store)?;
+    let (secrets, beside) = (
+        Secrets { data_dir: config.data_dir.clone(), deployment: deployment.clone(), by: by.into() },
+        Store::open(&config.data_dir, &fingerprint)?,
+    );
+    let (shares, has_share) = share_server(config, &secrets, &store)?;
+    let newest = grants.last().map_or(0, |grant| grant.revision);
+    let (keys, authorities) = attribute_server(config, &secrets, &store, grants)?;
+    let mut changes = Changes::since(beside, secrets, authorities, has_share, newest);
     let kgc = Kgc::new(
         KgcConfig {
             deployment: deployment.clone(),
@@ -67,7 +76,7 @@ async fn serve<S: Suite>(config: &Config, protection: &ProtectionArgs, file: &De
         store.records()?,
     )?;
     tracing::info!(deployment = file.deployment, operators, issued = kgc.issued(), "registry read");
-    let mut machine = KgcNode::new(kgc, (keys, Some(shares)));
+    let mut machine = ServingKgc::new(KgcNode::new(kgc, (keys, Some(shares))));
     catch_up(&mut machine, &mut changes)?;
     let key = NodeKey::from_seed(*sealed.seed)?;
     let metrics = Metrics::default();
@@ -84,13 +93,18 @@ async fn serve<S: Suite>(config: &Config, protection: &ProtectionArgs, file: &De
     }
     let (driver, handle) = Driver::new(&node, machine, host, OsRng)?;
     let _monitor = metrics::monitor(config, metrics, handle.clone(), metrics::of_single).await?;
-    let poll = tokio::spawn(changes.follow(handle, config.poll, std::convert::identity));
+    let (_control, calls) = Server::start(&config.data_dir)?;
+    let (asking, asked) = mpsc::channel(1);
+    let server = SingleServer { deployment, master, changes: asking };
+    let answering = tokio::spawn(server.answer(calls));
+    let poll = tokio::spawn(changes.follow(handle, config.poll, std::convert::identity, asked));
     let stopped = driver
         .run(async move {
             let signal = shutdown.requested().await;
             tracing::info!(signal, "stopping");
         })
         .await;
+    answering.abort();
     poll.abort();
     stopped?;
     Ok(())
@@ -98,49 +112,59 @@ async fn serve<S: Suite>(config: &Config, protection: &ProtectionArgs, file: &De
 
 /// Before anybody can ask: a drone that was revoked while the KGC was down is on the list that the servers go
 /// by. What the machine has to say to that the driver makes durable first.
-fn catch_up<S: Suite>(machine: &mut KgcNode<S>, changes: &mut Changes) -> Result<()> {
+fn catch_up<S: Suite>(machine: &mut ServingKgc<S>, changes: &mut Changes<S>) -> Result<()> {
     let now = Now { monotonic: Duration::ZERO, unix: clock::unix_now() };
-    let (commands, seen) = changes.read()?;
-    for command in commands {
-        tracing::info!("{}", describe(&command));
-        machine.handle_input(now, Input::Command(command), &mut OsRng);
+    let new = changes.read()?;
+    for change in new.changes {
+        tracing::info!("{}", describe(&change));
+        machine.handle_input(now, Input::Command(change), &mut OsRng);
     }
-    changes.mark_seen(seen);
+    changes.mark_seen(new.seen);
     Ok(())
 }
 
-/// The server of attribute keys, with what is granted at the authorities, if there are any.
+/// The server of attribute keys, with what is granted at the authorities, if there are any; with it the
+/// fingerprints of the authorities.
 pub(crate) fn attribute_server<S: Suite>(
     config: &Config,
-    deployment: &Deployment<S>,
-    by: &Protection,
+    secrets: &Secrets<S>,
     store: &Store,
     grants: Vec<Grant>,
-) -> Result<AttributeServer<S>> {
-    let sealed = authorities::read(&config.data_dir, deployment, by, &store.authorities()?)?;
+) -> Result<(AttributeServer<S>, Vec<[u8; 32]>)> {
+    let rows = store.authorities()?;
+    let sealed = authorities::read(&secrets.data_dir, &secrets.deployment, &secrets.by, &rows)?;
     let authorities = sealed.into_iter().map(SealedAuthority::open).collect::<Result<Vec<_>>>()?;
     let names: Vec<_> = authorities.iter().map(|authority| authority.statement.name.to_string()).collect();
-    tracing::info!(authorities = names.join(" "), "attribute authorities");
+    match names.is_empty() {
+        true => tracing::info!("no attribute authority is set up"),
+        false => tracing::info!(authorities = names.join(" "), "serving attribute authorities"),
+    }
     let interval = config.attribute_interval;
     let issuer = AttributeIssuer::new(IssuerConfig { authorities, grants, interval })?;
-    Ok(DeliveryServer::new(Secret::random(&mut OsRng), issuer))
+    let fingerprints = rows.iter().map(|row| row.fingerprint).collect();
+    Ok((DeliveryServer::new(Secret::random(&mut OsRng), issuer), fingerprints))
 }
 
-/// The server of key shares, with or without a master key. Its policies come with the first read of the
-/// registry.
+/// The server of key shares, and whether it has one of a master key. Its policies come with the first read of
+/// the registry.
 fn share_server<S: Suite>(
     config: &Config,
-    deployment: &Deployment<S>,
-    by: &Protection,
+    secrets: &Secrets<S>,
     store: &Store,
-) -> Result<ShareServer<S>> {
+) -> Result<(ShareServer<S>, bool)> {
+    let Secrets { data_dir, deployment, by } = secrets;
     let holding = match store.ibe_authority()? {
-        Some(row) => Some(master_share::read(&config.data_dir, deployment, by, &row)?),
+        Some(row) => Some(master_share::read(data_dir, deployment, by, &row)?),
         None => None,
     };
-    let kgc = holding.as_ref().map(Holding::kgc);
-    tracing::info!(kgc, "release of identity keys");
-    Ok(share_server_with(config, holding))
+    match &holding {
+        Some(holding) => {
+            tracing::info!(master = %holding.authority().name(), "releasing keys of conditions");
+        }
+        None => tracing::info!("no master key of conditions is set up"),
+    }
+    let has_share = holding.is_some();
+    Ok((share_server_with(config, holding), has_share))
 }
 
 /// A server that has this share.
@@ -161,12 +185,12 @@ struct KgcHost {
     metrics: Metrics,
 }
 
-impl<S: Suite> Host<KgcNode<S>> for KgcHost {
+impl<S: Suite> Host<ServingKgc<S>> for KgcHost {
     fn persist(&mut self, records: &[KgcNodeRecord]) -> std::result::Result<(), HostError> {
         tokio::task::block_in_place(|| self.store.persist(records, clock::unix_now())).map_err(Into::into)
     }
 
-    fn event(&mut self, _: &KgcNode<S>, event: KgcNodeEvent) {
+    fn event(&mut self, _: &ServingKgc<S>, event: KgcNodeEvent) {
         self.metrics.count(&event);
         match event {
             Either::Left(event) => log(event),
@@ -175,8 +199,8 @@ impl<S: Suite> Host<KgcNode<S>> for KgcHost {
         }
     }
 
-    fn voucher(&mut self, machine: &KgcNode<S>, statement: &[u8], signed: &[u8]) -> Option<String> {
-        let drone = machine.vouched(statement, signed).ok()?;
+    fn voucher(&mut self, machine: &ServingKgc<S>, statement: &[u8], signed: &[u8]) -> Option<String> {
+        let drone = machine.node().vouched(statement, signed).ok()?;
         Some(drone.to_string())
     }
 

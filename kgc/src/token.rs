@@ -3,14 +3,18 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use quiver_ainq::{Deployment, Name, OperatorSecretKey, Role, Suite, SuiteKind, TokenGrant};
+use quiver_ainq::{
+    Deployment, Name, OperatorSecretKey, Role, Suite, SuiteKind, TokenGrant, TokenStatement, UnixTime,
+};
 use quiver_service::armour::{self, Kind};
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::{clock, private_file, terminal, token_directory, with_suite};
 use rand::rngs::OsRng;
+use serde::Serialize;
 
 use crate::cli::{IssueArgs, Record};
 use crate::config::Config;
+use crate::control::effect;
 use crate::error::{Error, Result};
 use crate::operator;
 use crate::registry;
@@ -18,6 +22,8 @@ use crate::store::Store;
 
 /// Time between two looks for an awaited file.
 const LOOK: Duration = Duration::from_millis(200);
+/// The longest time for which a token can be used, in seconds: ten years.
+const LONGEST: u64 = 10 * 366 * 24 * 3600;
 
 /// Issues tokens. Needs neither the KGC nor its passphrase.
 pub(crate) fn issue(config: &Config, args: &IssueArgs) -> Result<()> {
@@ -31,7 +37,7 @@ pub(crate) fn issue(config: &Config, args: &IssueArgs) -> Result<()> {
             (Some(count), Some(directory)) => issuer.issue_many(count, directory),
             _ => {
                 let out = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.token", args.name)));
-                issuer.issue(args.name.clone(), args.ordinal, &out)
+                issuer.issue(args.name.clone(), 0, &out)
             }
         }
     })
@@ -59,6 +65,31 @@ struct Issuer<'a, S: Suite> {
     operator: OperatorSecretKey<S>,
 }
 
+/// An issued token as it is shown.
+#[derive(Debug, Serialize)]
+struct IssuedLine {
+    /// The file.
+    file: PathBuf,
+    /// Hex.
+    id: String,
+    /// The drone's name.
+    name: String,
+    /// The group that it leads.
+    leads: Option<String>,
+    /// Its ordinal among the group's leaders.
+    ordinal: Option<u16>,
+    /// Groups that it may join.
+    groups: Vec<String>,
+    /// End of the drone's identity.
+    #[serde(serialize_with = "clock::serialize")]
+    not_after: UnixTime,
+    /// End of the token's use.
+    #[serde(serialize_with = "clock::serialize")]
+    expires: UnixTime,
+    /// Whether the registry here knows it.
+    recorded: bool,
+}
+
 impl<S: Suite> Issuer<'_, S> {
     /// Tokens for `NAME-1` to `NAME-count`, but for whom there is or was one.
     fn issue_many(&self, count: u16, directory: &Path) -> Result<()> {
@@ -66,55 +97,123 @@ impl<S: Suite> Issuer<'_, S> {
         for number in 1..=count {
             let name = Name::new(&format!("{}-{number}", self.args.name))?;
             if !token_directory::knows(directory, name.as_str())? {
-                let ordinal = self.args.ordinal.saturating_add(number - 1);
-                self.issue(name.clone(), ordinal, &directory.join(format!("{name}.token")))?;
+                self.issue(name.clone(), number - 1, &directory.join(format!("{name}.token")))?;
             }
         }
         Ok(())
     }
 
-    fn issue(&self, name: Name, ordinal: u16, out: &Path) -> Result<()> {
-        let grant = terms(self.args, name, ordinal)?;
-        let issued = self.operator.issue(&self.deployment, grant, &mut OsRng)?;
-        let write = || armour::write_new(out, Kind::Token, self.suite, &issued.encode());
-        let statement = &issued.token.statement;
-        let recorded = match registry_here(self.config, self.args.record, &self.deployment)? {
-            Some(mut store) => {
-                let now = clock::unix_now();
-                store.refuse_taken_name(statement.name.as_str(), now)?;
-                store.refuse_taken_ordinal::<S>(&statement.role, now)?;
-                write()?;
-                store.record_token(statement, now)?;
-                "recorded here"
+    /// `place`: how many names of the same run come before this one.
+    fn issue(&self, name: Name, place: u16, out: &Path) -> Result<()> {
+        let now = clock::unix_now();
+        let mut store = registry_here(self.config, self.args.record, &self.deployment)?;
+        let role = self.role(store.as_ref(), place, now)?;
+        if let Some(store) = &store {
+            store.refuse_taken_name(name.as_str(), now)?;
+            if let Role::Leader { group, ordinal } = &role {
+                store.refuse_taken_ordinal::<S>(group, *ordinal, now)?;
             }
-            None => {
-                write()?;
-                "not recorded: the registry is elsewhere"
+        }
+        let issued = self.operator.issue(&self.deployment, terms(self.args, name, role, now)?, &mut OsRng)?;
+        if out.symlink_metadata().is_ok() {
+            return Err(quiver_service::Error::Exists { path: out.into() }.into());
+        }
+        let statement = &issued.token.statement;
+        // Recorded first: a token that can be used is in the list, whenever this process ends.
+        if let Some(store) = &mut store {
+            store.record_token(statement, now)?;
+        }
+        if let Err(error) = armour::write_new(out, Kind::Token, self.suite, &issued.encode()) {
+            if let Some(store) = &mut store {
+                store.revoke_tokens_named(&hex::encode(statement.id), now)?;
+            }
+            return Err(error.into());
+        }
+        self.print(statement, out, store.is_some())
+    }
+
+    /// The drone's role; the ordinal that was given, or the lowest that is free.
+    fn role(&self, store: Option<&Store>, place: u16, now: UnixTime) -> Result<Role> {
+        let Some(group) = &self.args.leads else { return Ok(Role::Edge) };
+        let ordinal = match (self.args.ordinal, store) {
+            (None, Some(store)) => store.next_ordinal::<S>(group, now)?,
+            (given, _) => {
+                let ordinal = given.unwrap_or(1).checked_add(place);
+                ordinal.ok_or_else(|| Error::Terms(format!("--ordinal: no ordinal is above {}", u16::MAX)))?
             }
         };
-        terminal::line(&format!(
-            "{}  token {} for {}, usable until {} ({recorded})",
-            out.display(),
-            hex::encode(statement.id),
-            statement.name,
-            clock::format(statement.expiry)
-        ))?;
-        Ok(())
+        Ok(Role::Leader { group: group.clone(), ordinal })
+    }
+
+    fn print(&self, statement: &TokenStatement<S>, out: &Path, recorded: bool) -> Result<()> {
+        let (leads, ordinal) = match &statement.role {
+            Role::Edge => (None, None),
+            Role::Leader { group, ordinal } => (Some(group.to_string()), Some(*ordinal)),
+        };
+        let line = IssuedLine {
+            file: out.into(),
+            id: hex::encode(statement.id),
+            name: statement.name.to_string(),
+            leads,
+            ordinal,
+            groups: statement.groups.iter().map(ToString::to_string).collect(),
+            not_after: statement.not_after,
+            expires: statement.expiry,
+            recorded,
+        };
+        if self.args.json {
+            return Ok(terminal::line(&serde_json::to_string(&line).map_err(std::io::Error::from)?)?);
+        }
+        Ok(terminal::line(&line.text(self.args.ordinal.is_none() && self.args.count.is_none()))?)
     }
 }
 
-fn terms(args: &IssueArgs, name: Name, ordinal: u16) -> Result<TokenGrant> {
-    let now = clock::unix_now();
+impl IssuedLine {
+    /// For people. `chosen`: the ordinal was given neither for this one nor for several in a row.
+    fn text(&self, chosen: bool) -> String {
+        let role = match (&self.leads, self.ordinal) {
+            (Some(group), Some(ordinal)) => format!(", leader of {group} (ordinal {ordinal})"),
+            _ => String::new(),
+        };
+        let recorded =
+            if self.recorded { "recorded here" } else { "not recorded: the registry is elsewhere" };
+        let mut text = format!(
+            "{}  token {} for {}{role}, usable until {} ({recorded})",
+            self.file.display(),
+            self.id,
+            self.name,
+            clock::format(self.expires)
+        );
+        if chosen
+            && !self.recorded
+            && let (Some(group), Some(ordinal)) = (&self.leads, self.ordinal)
+        {
+            text.push_str(&format!(
+                "\nordinal {ordinal} was not checked against other leaders of {group}: give each its own --ordinal"
+            ));
+        }
+        if self.leads.is_none() && self.groups.is_empty() {
+            text.push_str(&format!(
+                "\n{} may join no group with this token: issue one with --group GROUP, or with --leads GROUP for a leader",
+                self.name
+            ));
+        }
+        text
+    }
+}
+
+fn terms(args: &IssueArgs, name: Name, role: Role, now: UnixTime) -> Result<TokenGrant> {
     if args.expires <= now {
         return Err(Error::Terms("--expires lies in the past".into()));
+    }
+    if args.expires > now.saturating_add(LONGEST) {
+        return Err(Error::Terms(
+            "--expires lies more than ten years ahead; give a time by which the drone will have enrolled, such as 7d".into(),
+        ));
     }
     if args.not_after <= now {
         return Err(Error::Terms("--not-after lies in the past".into()));
     }
-    let role = match &args.leads {
-        Some(group) => Role::Leader { group: group.clone(), ordinal },
-        None => Role::Edge,
-    };
     Ok(TokenGrant { name, role, groups: args.group.clone(), not_after: args.not_after, expiry: args.expires })
 }
 
@@ -154,9 +253,6 @@ pub(crate) fn list(config: &Config, json: bool) -> Result<()> {
 /// Revokes a token that was not used.
 pub(crate) fn revoke(config: &Config, which: &str) -> Result<()> {
     let id = registry::open(config)?.revoke_tokens_named(which, clock::unix_now())?;
-    terminal::line(&format!(
-        "token {id} revoked; a running `kgc serve` refuses it within {:?}",
-        config.poll
-    ))?;
+    terminal::line(&format!("token {id} revoked; {}", effect(config)))?;
     Ok(())
 }

@@ -6,6 +6,8 @@ mod attributes;
 mod certifying;
 #[path = "command_line/containers.rs"]
 mod containers;
+#[path = "command_line/live.rs"]
+mod live;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,22 +1,19 @@
 //! `kgc abke policy`: a policy that leaders of a group may demand.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use quiver_admission::{PolicyStatement, SignedPolicy};
-use quiver_ainq::{Deployment, Name, StatementSignature, Suite, SuiteKind};
+use quiver_ainq::{Deployment, Name, Purpose, Suite, SuiteKind};
 use quiver_garble::policy::{MAX_TEXT, Policy};
 use quiver_service::armour::{self, Kind};
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::{clock, private_file, terminal};
-use rand::rngs::OsRng;
 
 use super::choose;
 use crate::cli::PolicyArgs;
 use crate::config::Config;
 use crate::error::{Error, Result};
-use crate::quorum;
-use crate::sealed::Sealed;
+use crate::signing::sign;
 use crate::store::Store;
 
 /// Compiles the text, has the KGC sign it, records it, writes it.
@@ -47,7 +44,9 @@ pub(crate) fn run<S: Suite>(
     }
     let (authority, group) = (*known.statement.fingerprint(), args.group.clone());
     let statement = PolicyStatement { authority, group, name: name.clone(), not_after: args.not_after, text };
-    let policy = sign(config, protection, deployment, statement, args.wait)?.verify(deployment)?;
+    let by = protection.obtain(false)?;
+    let signed = sign(config, deployment, &by, (Purpose::AbkePolicy, &statement.body()), args.wait)?;
+    let policy = SignedPolicy::new(statement, signed.signature)?.verify(deployment)?;
     // Recorded first: every policy that leaves is in the audit table.
     store.record_policy(&policy, now)?;
     let suite = SuiteKind::from_id(S::ID).map_err(Error::Scheme)?;
@@ -62,20 +61,4 @@ pub(crate) fn run<S: Suite>(
         size.and
     ))?;
     Ok(())
-}
-
-/// Signed by the KGC, which must not be running, or by the quorum that it is one of, which must.
-fn sign<S: Suite>(
-    config: &Config,
-    protection: &ProtectionArgs,
-    deployment: &Deployment<S>,
-    statement: PolicyStatement,
-    wait: Duration,
-) -> Result<SignedPolicy<S>> {
-    if quorum::file::path_in(&config.data_dir).exists() {
-        let signature = quorum::commands::sign(config, &statement.body(), wait)?;
-        return Ok(SignedPolicy::new(statement, StatementSignature::decode(&signature)?)?);
-    }
-    let (sealed, _lock) = Sealed::open(&config.data_dir, deployment, &protection.obtain(false)?)?;
-    Ok(SignedPolicy::sign(&sealed.master, deployment, statement, &mut OsRng)?)
 }

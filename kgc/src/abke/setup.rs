@@ -15,6 +15,7 @@ use crate::attributes::write_public;
 use crate::authority_setup::{AuthoritySetup, refuse_taken};
 use crate::cli::AbkeSetupArgs;
 use crate::config::Config;
+use crate::control::effect;
 use crate::error::{Error, Result};
 use crate::store::Store;
 
@@ -45,12 +46,13 @@ pub(crate) fn run<S: Suite>(
     let statement = setup.carry_out(config, deployment, &mut store, &by, args.wait)?;
     write_public(&public, &statement)?;
     terminal::line(&format!(
-        "authority {name} set up: certifies {} ({} bits), for {} at a time\nfingerprint {}\n{}  public; drones and leaders also fetch it",
+        "authority {name} set up: certifies {} ({} bits), for {} at a time\nfingerprint {}\n{}  public; drones and leaders also fetch it\n{}",
         terms.schema().to_text(),
         terms.schema().bits(),
         humantime::format_duration(terms.period()),
         hex::encode(statement.fingerprint()),
-        public.display()
+        public.display(),
+        effect(config)
     ))?;
     Ok(())
 }

@@ -14,6 +14,7 @@ use super::write_public;
 use crate::authority_setup::{AuthoritySetup, refuse_taken};
 use crate::cli::SetupArgs;
 use crate::config::Config;
+use crate::control::effect;
 use crate::error::{Error, Result};
 use crate::store::Store;
 
@@ -50,10 +51,11 @@ pub(crate) fn run<S: Suite>(
     // If this fails, `kgc abe publish` does it.
     write_public(&public, &statement)?;
     terminal::line(&format!(
-        "attribute authority {name} ({}) set up\nfingerprint {}\n{}  public: seal with it anywhere; drones also fetch it",
+        "attribute authority {name} ({}) set up\nfingerprint {}\n{}  public: seal with it anywhere; drones also fetch it\n{}",
         scheme.id(),
         hex::encode(statement.fingerprint()),
-        public.display()
+        public.display(),
+        effect(config)
     ))?;
     Ok(())
 }

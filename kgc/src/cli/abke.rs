@@ -10,13 +10,14 @@ use quiver_service::clock::{parse_time, unix_now};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AbkeCommand {
-    /// Set up an authority that certifies drones' fields. `kgc serve` must be stopped, and started again
-    /// afterwards; in a quorum it must run, and be started again afterwards
+    /// Set up an authority that certifies drones' fields. A running `kgc serve` takes it up at once; in a
+    /// quorum it must run, and enough others must approve
     Setup(AbkeSetupArgs),
     /// Certify a drone's fields, all of them: it fetches its credential over its own connection, anew in
     /// every period
     Certify(CertifyArgs),
-    /// Certify a drone nothing any more. What it holds is worth nothing once the period is over
+    /// Withdraw a drone's certification. Its credential stays valid until its period ends, as `kgc abke list`
+    /// shows
     Revoke {
         /// The drone
         #[arg(value_name = "DRONE")]
@@ -25,8 +26,8 @@ pub(crate) enum AbkeCommand {
         #[arg(long, value_name = "NAME")]
         authority: Option<String>,
     },
-    /// Sign a policy that leaders of a group may demand for joining. `kgc serve` must be stopped; in a quorum
-    /// it must run
+    /// Sign a policy that leaders of a group may demand for joining. In a quorum `kgc serve` must run, and
+    /// enough others must approve
     Policy(PolicyArgs),
     /// List authorities, what is certified to whom, credentials issued, policies
     List {

@@ -6,6 +6,7 @@ use quiver_service::{clock, terminal};
 use super::list;
 use crate::cli::PolicyCommand;
 use crate::config::Config;
+use crate::control::effect;
 use crate::error::Result;
 use crate::store::Store;
 
@@ -33,9 +34,6 @@ pub(crate) fn change(config: &Config, mut store: Store, change: &PolicyCommand) 
             format!("allowed to {}", groups.join(", "))
         }
     };
-    terminal::line(&format!(
-        "keys of {pattern}: {word}, revision {revision}; a running `kgc serve` follows within {:?}",
-        config.poll
-    ))?;
+    terminal::line(&format!("keys of {pattern}: {word}, revision {revision}; {}", effect(config)))?;
     Ok(())
 }

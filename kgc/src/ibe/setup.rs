@@ -1,6 +1,8 @@
 //! `kgc ibe setup`: a new master key, held by this KGC alone.
 
-use quiver_ainq::{Deployment, Name, Suite};
+use std::time::Duration;
+
+use quiver_ainq::{Deployment, Name, Purpose, SignedAuthority, Suite};
 use quiver_delivery::release::{Pattern, ReleaseAuthority, ReleaseParameters};
 use quiver_ibe::Dealing;
 use quiver_service::secrets::ProtectionArgs;
@@ -9,9 +11,10 @@ use rand::rngs::OsRng;
 
 use super::write_public;
 use crate::config::Config;
+use crate::control::effect;
 use crate::error::{Error, Result};
 use crate::master_share;
-use crate::sealed::Sealed;
+use crate::signing::sign;
 use crate::store::Store;
 
 /// Patterns that the policies of a fresh master key allow: each kind of condition, by its own rule, to every
@@ -40,17 +43,15 @@ pub(crate) fn run<S: Suite>(
         return Err(quiver_service::Error::Exists { path: public }.into());
     }
     let by = protection.obtain(false)?;
-    // The lock on the master secret is held until the end: a running `kgc serve` would not notice the new
-    // key.
-    let (sealed, _lock) = Sealed::open(&config.data_dir, deployment, &by)?;
     let dealing = Dealing::deal(1, 1, &mut OsRng).map_err(Error::scheme)?;
     let publics = dealing.public_shares().map_err(Error::scheme)?;
     let [share] = dealing.shares() else {
         return Err(Error::Scheme("a single share was to be dealt".into()));
     };
     let statement = ReleaseParameters { version: 1, publics }.statement(deployment, name.clone())?;
-    let signed = sealed.master.sign_authority(deployment, statement, &mut OsRng)?;
-    let authority = ReleaseAuthority::new(deployment, signed.verify(deployment)?)?;
+    let signed = sign(config, deployment, &by, (Purpose::Parameters, &statement.body()), Duration::ZERO)?;
+    let statement = SignedAuthority::new(statement, signed.signature)?.verify(deployment)?;
+    let authority = ReleaseAuthority::new(deployment, statement)?;
     // The share first: of a master key in the registry there is always the share.
     master_share::write(&config.data_dir, deployment, &by, &authority, share)?;
     store.record_ibe_authority(&authority, &first_patterns(), clock::unix_now())?;
@@ -58,10 +59,11 @@ pub(crate) fn run<S: Suite>(
     write_public(&public, &authority)?;
     terminal::line(&format!(
         "master key {name} set up\nfingerprint {}\n{}  public: encrypt with it anywhere; drones also fetch it\n\
-         allowed: {} (see `kgc ibe policy`)",
+         allowed: {} (see `kgc ibe policy`)\n{}",
         hex::encode(authority.fingerprint()),
         public.display(),
-        PATTERNS.join(", ")
+        PATTERNS.join(", "),
+        effect(config)
     ))?;
     Ok(())
 }

@@ -8,12 +8,13 @@ use quiver_service::terminal;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::control::{Outcome, Request};
+use super::control::Outcome;
 use super::describe;
 use super::file::{self, Pinned};
 use super::status::Status;
 use crate::cli::{ApproveArgs, QuorumCommand, WaitArgs};
 use crate::config::Config;
+use crate::control::Request;
 use crate::error::{Error, Result};
 
 /// Runs a subcommand that needs the running service.

@@ -9,7 +9,7 @@ use quiver_message::quorum::CeremonyKind;
 use quiver_net::Handle;
 use quiver_quorum::QuorumSuite;
 use quiver_quorum_node::{QuorumCommand, QuorumEvent};
-use quiver_service::control::{Call, TimeLimit, USUAL_TIME};
+use quiver_service::control::Call;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::{broadcast, mpsc};
@@ -19,30 +19,8 @@ use super::describe;
 use super::file::Pinned;
 use super::node::{QuorumKgc, QuorumKgcCommand};
 use super::status::{self, Status};
-
-/// Request to the running service.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Request {
-    /// Query of the whole state.
-    Status,
-    /// Make new shares, and wait.
-    Refresh { wait: u64 },
-    /// Ask the others for the shares that are lost, and wait.
-    Repair { wait: u64 },
-    /// Help this KGC to its shares.
-    HelpRepair { kgc: KgcId },
-    /// Sign the statement with this digest (hex) if it is proposed.
-    Approve { digest: String },
-    /// Do not.
-    Withdraw { digest: String },
-    /// Have this statement (hex) signed by the quorum, and wait.
-    Propose { body: String, wait: u64 },
-    /// Leave a ceremony.
-    Abandon,
-    /// Go on although not all have confirmed.
-    Adopt,
-}
+use crate::changes::Asked;
+use crate::control::{Request, take_changes};
 
 /// Event that the machine reports to waiting requests.
 #[derive(Clone, Debug)]
@@ -63,17 +41,6 @@ pub(crate) enum Outcome {
     Pending,
 }
 
-impl TimeLimit for Request {
-    fn time_limit(&self) -> Duration {
-        match self {
-            Self::Refresh { wait } | Self::Repair { wait } | Self::Propose { wait, .. } => {
-                Duration::from_secs(*wait).saturating_add(USUAL_TIME)
-            }
-            _ => USUAL_TIME,
-        }
-    }
-}
-
 /// Everything a request is answered with.
 #[derive(Clone)]
 pub(crate) struct ControlServer<S: QuorumSuite> {
@@ -83,6 +50,8 @@ pub(crate) struct ControlServer<S: QuorumSuite> {
     pub(crate) asked: Arc<AtomicU64>,
     pub(crate) pinned: Pinned,
     pub(crate) id: KgcId,
+    /// Has the registry read, once drones are served.
+    pub(crate) changes: mpsc::Sender<Asked>,
 }
 
 type Answer = Result<Value, String>;
@@ -105,6 +74,12 @@ impl<S: QuorumSuite> ControlServer<S> {
     async fn answer(&self, request: Request) -> Answer {
         match request {
             Request::Status => json(&self.status().await?),
+            Request::TakeChanges => {
+                if !self.status().await?.serving {
+                    return Err("it serves no drones yet: see `kgc quorum status`".into());
+                }
+                take_changes(&self.changes).await
+            }
             Request::Refresh { wait } => {
                 self.needs_shares("there is nothing to refresh yet").await?;
                 self.wait_for(QuorumCommand::Refresh, wait).await

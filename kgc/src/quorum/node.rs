@@ -9,7 +9,7 @@ use std::fmt;
 use std::time::Duration;
 
 use quiver_ainq::{Deployment, QuorumStatement};
-use quiver_delivery::kgc::{KgcNode, KgcNodeCommand, KgcNodeEvent, KgcNodeRecord};
+use quiver_delivery::kgc::{KgcNode, KgcNodeEvent, KgcNodeRecord};
 use quiver_enrolment::{KgcCommand, KgcEvent, MasterShare};
 use quiver_machine::{Either, Input, Machine, Now, Output, Peer, Route, Via, earlier};
 use quiver_message::quorum::QuorumMessage;
@@ -18,12 +18,13 @@ use quiver_quorum_node::{QuorumCommand, QuorumEvent, QuorumNode, QuorumRecord};
 use rand_core::CryptoRngCore;
 
 use super::release;
+use crate::serving::{Change, ServingKgc};
 
 /// Both as one.
 #[derive(Debug)]
 pub(crate) struct QuorumKgc<S: QuorumSuite> {
     member: QuorumNode<S>,
-    kgc: Option<KgcNode<S>>,
+    kgc: Option<ServingKgc<S>>,
     members: BTreeSet<Peer>,
     out: VecDeque<Output<QuorumKgcEvent, QuorumKgcRecord>>,
     deadline: Option<Duration>,
@@ -41,7 +42,7 @@ pub(crate) enum QuorumKgcCommand<S: QuorumSuite> {
         command: QuorumCommand,
     },
     /// For the KGC; lost if there is none yet.
-    Kgc(KgcNodeCommand),
+    Kgc(Change<S>),
     /// Drones are served from now on.
     Open(Box<KgcNode<S>>),
 }
@@ -107,7 +108,10 @@ impl<S: QuorumSuite> QuorumKgc<S> {
 
     /// The KGC that drones know.
     pub(crate) const fn kgc(&self) -> Option<&KgcNode<S>> {
-        self.kgc.as_ref()
+        match &self.kgc {
+            Some(kgc) => Some(kgc.node()),
+            None => None,
+        }
     }
 
     /// The data to open a KGC for drones with; `None` before there are shares and the statement about them.
@@ -126,7 +130,7 @@ impl<S: QuorumSuite> QuorumKgc<S> {
     fn renew_share(&mut self) {
         let Some(Opening { share, .. }) = self.opening() else { return };
         let version = share.version();
-        let event = match self.kgc.as_mut().map(|kgc| kgc.primary_mut().replace_share(share)) {
+        let event = match self.kgc.as_mut().map(|kgc| kgc.node_mut().primary_mut().replace_share(share)) {
             None => QuorumKgcEvent::Ready,
             Some(Ok(())) => QuorumKgcEvent::SharesReplaced { version },
             // Not this KGC's share: its own machine holds no such thing.
@@ -142,7 +146,7 @@ impl<S: QuorumSuite> QuorumKgc<S> {
             }
             QuorumKgcCommand::Kgc(command) => self.give_kgc(now, Input::Command(command), rng),
             QuorumKgcCommand::Open(kgc) => {
-                self.kgc = Some(*kgc);
+                self.kgc = Some(ServingKgc::new(*kgc));
                 // Whatever was signed or refreshed while it was being made.
                 self.renew_share();
                 self.take_revocations(now, rng);
@@ -154,7 +158,7 @@ impl<S: QuorumSuite> QuorumKgc<S> {
     /// Has the statement about the key of encryption to conditions signed, if it is not that about the shares
     /// in force.
     fn propose_release(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        let Some(server) = self.kgc.as_ref().and_then(|kgc| kgc.parts().1.as_ref()) else { return };
+        let Some(server) = self.kgc().and_then(|kgc| kgc.parts().1.as_ref()) else { return };
         let held = server.issuer().holding().map(|holding| holding.authority().version());
         if held == release::version(&self.member) {
             return;
@@ -169,7 +173,7 @@ impl<S: QuorumSuite> QuorumKgc<S> {
         let authority = release::signed(&self.member, body, signature);
         let current = authority.filter(|signed| Some(signed.version()) == release::version(&self.member));
         let holding = current.and_then(|authority| release::holding(&self.member, authority));
-        let server = self.kgc.as_mut().and_then(|kgc| kgc.parts_mut().1.as_mut());
+        let server = self.kgc.as_mut().and_then(|kgc| kgc.node_mut().parts_mut().1.as_mut());
         if let (Some(server), Some(holding)) = (server, holding) {
             server.issuer_mut().hold(holding);
         }
@@ -178,20 +182,20 @@ impl<S: QuorumSuite> QuorumKgc<S> {
     fn take_revocations(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         if let Some(list) = self.member.signed_revocations().map(<[u8]>::to_vec) {
             let take = Either::Left(KgcCommand::TakeRevocations(list));
-            self.give_kgc(now, Input::Command(take), rng);
+            self.give_kgc(now, Input::Command(Change::Command(take)), rng);
         }
     }
 
     /// The KGC had a list from a drone that the member lacks, as after a backup was put back everywhere.
     fn give_revocations(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        let list = self.kgc.as_ref().and_then(|kgc| kgc.signed_revocations());
+        let list = self.kgc().and_then(|kgc| kgc.signed_revocations());
         if let Some(list) = list.map(<[u8]>::to_vec) {
             self.member.handle_input(now, Input::Command(QuorumCommand::TakeRevocations(list)), rng);
             self.drain_member(now, rng);
         }
     }
 
-    fn give_kgc(&mut self, now: Now, input: Input<'_, KgcNodeCommand>, rng: &mut dyn CryptoRngCore) {
+    fn give_kgc(&mut self, now: Now, input: Input<'_, Change<S>>, rng: &mut dyn CryptoRngCore) {
         if let Some(kgc) = &mut self.kgc {
             kgc.handle_input(now, input, rng);
         }

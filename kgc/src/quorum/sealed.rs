@@ -33,6 +33,11 @@ fn owner(pinned: &Pinned) -> Owner {
     Owner { role: "kgc-quorum".into(), deployment: pinned.name.as_str().into(), fingerprint: pinned.seat() }
 }
 
+/// Refuses a passphrase or key that does not open the file, also while a running KGC holds it.
+pub(crate) fn refuse_wrong_key(data_dir: &Path, pinned: &Pinned, by: &Protection) -> Result<()> {
+    Ok(StateFile::check_key(&path_in(data_dir), &owner(pinned), by)?)
+}
+
 /// The open file.
 #[derive(Debug)]
 pub(crate) struct QuorumState {

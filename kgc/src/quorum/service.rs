@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use quiver_ainq::{Deployment, KgcId, OperatorPublicKey};
 use quiver_crypto::Secret;
-use quiver_delivery::kgc::{KgcNode, KgcNodeCommand};
+use quiver_delivery::kgc::KgcNode;
 use quiver_delivery::release::{Holding, ReleaseAuthority};
 use quiver_enrolment::{Kgc, KgcCommand, KgcConfig};
 use quiver_machine::{Either, Route};
@@ -29,11 +29,12 @@ use super::host::QuorumHost;
 use super::node::{Opening, QuorumKgc, QuorumKgcCommand};
 use super::sealed::{Held, QuorumState};
 use super::{found, release, status, transport};
-use crate::changes::Changes;
+use crate::changes::{Asked, Changes, Secrets};
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::metrics::{self, Metrics};
 use crate::service::{PEERS, address, attribute_server, share_server_with};
+use crate::serving::Change;
 use crate::store::Store;
 
 /// Events kept for subcommands that wait for one.
@@ -47,7 +48,7 @@ struct KgcParameters<S: QuorumSuite> {
     pinned: Pinned,
     operators: Vec<OperatorPublicKey<S>>,
     id: KgcId,
-    by: Protection,
+    by: Arc<Protection>,
 }
 
 /// Serves until SIGTERM or SIGINT.
@@ -91,11 +92,12 @@ pub(crate) async fn serve<S: QuorumSuite>(
     };
     let _monitor = metrics::monitor(config, metrics, handle.clone(), look).await?;
     let (_control, calls) = Server::start(&config.data_dir)?;
+    let (changes, looks) = mpsc::channel(1);
     let (machine, asked) = (handle.clone(), Arc::default());
-    let server = ControlServer { machine, events, asked, pinned: pinned.clone(), id };
+    let server = ControlServer { machine, events, asked, pinned: pinned.clone(), id, changes };
     let answering = tokio::spawn(control::answer(calls, server));
-    let parameters = KgcParameters { config: config.clone(), pinned, operators, id, by };
-    let keeping = tokio::spawn(parameters.keep(handle, readied));
+    let parameters = KgcParameters { config: config.clone(), pinned, operators, id, by: by.into() };
+    let keeping = tokio::spawn(parameters.keep(handle, readied, looks));
     let ended = driver.run(until(shutdown)).await;
     answering.abort();
     keeping.abort();
@@ -163,8 +165,14 @@ fn addresses(config: &Config, seat: &Seat) -> Result<Vec<Multiaddr>> {
 
 impl<S: QuorumSuite> KgcParameters<S> {
     /// Opens the KGC for drones as soon as the quorum has a key, and keeps the deployment file up to date.
-    async fn keep(self, handle: Handle<QuorumKgc<S>>, mut ready: mpsc::UnboundedReceiver<()>) {
-        let mut following = None;
+    async fn keep(
+        self,
+        handle: Handle<QuorumKgc<S>>,
+        mut ready: mpsc::UnboundedReceiver<()>,
+        looks: mpsc::Receiver<Asked>,
+    ) {
+        let mut following: Option<AbortHandle> = None;
+        let mut looks = Some(looks);
         loop {
             let look = |machine: &QuorumKgc<S>| (machine.opening(), machine.kgc().is_some());
             let Ok((opening, is_open)) = handle.inspect(look).await else { break };
@@ -173,7 +181,7 @@ impl<S: QuorumSuite> KgcParameters<S> {
                     tracing::error!(%error, "the deployment file could not be written; it is at the next start");
                 }
                 if !is_open {
-                    following = self.serve_drones(&handle, opening).await;
+                    following = self.serve_drones(&handle, opening, &mut looks).await.or(following);
                 }
             }
             if ready.recv().await.is_none() {
@@ -184,7 +192,12 @@ impl<S: QuorumSuite> KgcParameters<S> {
     }
 
     /// Opens the KGC for drones, and hands over from then on what the command line writes into the registry.
-    async fn serve_drones(&self, handle: &Handle<QuorumKgc<S>>, opening: Opening<S>) -> Option<AbortHandle> {
+    async fn serve_drones(
+        &self,
+        handle: &Handle<QuorumKgc<S>>,
+        opening: Opening<S>,
+        looks: &mut Option<mpsc::Receiver<Asked>>,
+    ) -> Option<AbortHandle> {
         let known = tokio::task::block_in_place(|| self.known_statement(&opening.deployment));
         let holding = match known {
             Some(known) => handle.inspect(|machine| release::holding(machine.member(), known)).await.ok()?,
@@ -194,7 +207,7 @@ impl<S: QuorumSuite> KgcParameters<S> {
             Ok((kgc, changes)) => {
                 handle.command(QuorumKgcCommand::Open(Box::new(kgc))).await.ok()?;
                 tracing::info!("serving drones");
-                let following = changes.follow(handle.clone(), self.config.poll, wrap::<S>);
+                let following = changes.follow(handle.clone(), self.config.poll, wrap::<S>, looks.take()?);
                 Some(tokio::spawn(following).abort_handle())
             }
             Err(error) => {
@@ -227,12 +240,16 @@ impl<S: QuorumSuite> KgcParameters<S> {
     }
 
     /// `holding`: none has the quorum sign the statement anew.
-    fn open(&self, opening: Opening<S>, holding: Option<Holding<S>>) -> Result<(KgcNode<S>, Changes)> {
+    fn open(&self, opening: Opening<S>, holding: Option<Holding<S>>) -> Result<(KgcNode<S>, Changes<S>)> {
         let Opening { deployment, share, .. } = opening;
         let store = Store::open(&self.config.data_dir, &self.pinned.seat())?;
         let grants = store.newest_grants()?;
-        let changes = Changes::since(Store::open(&self.config.data_dir, &self.pinned.seat())?, &grants);
-        let keys = attribute_server(&self.config, &deployment, &self.by, &store, grants)?;
+        let newest = grants.last().map_or(0, |grant| grant.revision);
+        let (data_dir, by) = (self.config.data_dir.clone(), Arc::clone(&self.by));
+        let secrets = Secrets { data_dir, deployment: deployment.clone(), by };
+        let (keys, authorities) = attribute_server(&self.config, &secrets, &store, grants)?;
+        let beside = Store::open(&self.config.data_dir, &self.pinned.seat())?;
+        let changes = Changes::since(beside, secrets, authorities, true, newest);
         let kgc = Kgc::new(
             KgcConfig {
                 deployment,
@@ -255,12 +272,12 @@ impl<S: QuorumSuite> KgcParameters<S> {
     }
 }
 
-/// Turns revocations of a single KGC into proposals to the quorum.
-fn wrap<S: QuorumSuite>(command: KgcNodeCommand) -> QuorumKgcCommand<S> {
-    match command {
-        Either::Left(KgcCommand::RevokeDrones(drones)) => {
+/// A change as a command: revocations of a single KGC are proposals to the quorum.
+fn wrap<S: QuorumSuite>(change: Change<S>) -> QuorumKgcCommand<S> {
+    match change {
+        Change::Command(Either::Left(KgcCommand::RevokeDrones(drones))) => {
             QuorumKgcCommand::Member(QuorumCommand::Revoke(drones))
         }
-        command => QuorumKgcCommand::Kgc(command),
+        change => QuorumKgcCommand::Kgc(change),
     }
 }

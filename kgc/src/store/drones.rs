@@ -1,7 +1,8 @@
 //! Drones: identities a key was issued for.
 
-use quiver_ainq::{Identity, Revoked, Role, UnixTime};
+use quiver_ainq::{Identity, Name, Revoked, Role, UnixTime};
 use quiver_enrolment::KgcRecord;
+use quiver_service::clock;
 use rusqlite::{OptionalExtension, Row, params};
 use serde::Serialize;
 
@@ -24,13 +25,18 @@ pub(crate) struct Drone {
     /// empty if it gave none.
     pub(crate) handle: String,
     /// Time of its enrolment.
+    #[serde(serialize_with = "clock::serialize")]
     pub(crate) enrolled: UnixTime,
     /// End of its identity.
+    #[serde(serialize_with = "clock::serialize")]
     pub(crate) not_after: UnixTime,
     /// Whether it was revoked.
     pub(crate) revoked: bool,
     /// Whether, in a quorum, this KGC's operator wants it revoked.
     pub(crate) wanted: bool,
+    /// The group that it leads, and its ordinal.
+    #[serde(skip)]
+    pub(crate) leads: Option<(Name, u16)>,
 }
 
 impl Drone {
@@ -50,6 +56,14 @@ pub(crate) fn describe_role(role: &Role) -> String {
     match role {
         Role::Edge => "edge".into(),
         Role::Leader { group, ordinal } => format!("leader of {group} (ordinal {ordinal})"),
+    }
+}
+
+/// The group and the ordinal of a leader.
+pub(super) fn leads(role: Role) -> Option<(Name, u16)> {
+    match role {
+        Role::Edge => None,
+        Role::Leader { group, ordinal } => Some((group, ordinal)),
     }
 }
 
@@ -80,6 +94,7 @@ fn drone_without_identity(row: &Row<'_>) -> rusqlite::Result<Drone> {
         not_after: 0,
         revoked: row.get(3)?,
         wanted: row.get(4)?,
+        leads: None,
     })
 }
 
@@ -143,6 +158,7 @@ impl Store {
                 groups: identity.groups.iter().map(ToString::to_string).collect(),
                 serial: hex::encode(identity.serial),
                 not_after: identity.not_after,
+                leads: leads(identity.role),
                 ..drone
             })
         };

@@ -3,12 +3,15 @@
 //! A token issued elsewhere (the operator's key need not be on the KGC's machine) is known only once it is
 //! used.
 
-use quiver_ainq::{Role, Suite, TokenStatement, UnixTime};
+use std::collections::BTreeMap;
+
+use quiver_ainq::{Name, Suite, TokenStatement, UnixTime};
+use quiver_service::clock;
 use rusqlite::{OptionalExtension, Row, params};
 use serde::Serialize;
 
-use super::drones::describe_role;
-use super::{Change, Drone, Store};
+use super::drones::leads;
+use super::{Change, Store};
 use crate::error::{Error, Result};
 
 /// State of a token.
@@ -45,6 +48,7 @@ pub(crate) struct Token {
     /// The drone's name, if known.
     pub(crate) name: Option<String>,
     /// End of its use, if known.
+    #[serde(serialize_with = "clock::serialize_known")]
     pub(crate) expiry: Option<UnixTime>,
     /// Its state.
     pub(crate) state: TokenState,
@@ -98,39 +102,71 @@ impl Store {
         Ok(())
     }
 
+    /// The ordinals of a group's leaders, each with who holds it or may still enrol under it, and the remedy.
+    pub(crate) fn taken_ordinals<S: Suite>(
+        &self,
+        group: &Name,
+        now: UnixTime,
+    ) -> Result<BTreeMap<u16, String>> {
+        let mut taken = BTreeMap::new();
+        for statement in self.open_statements(now)? {
+            let statement = TokenStatement::<S>::decode(&statement)?;
+            let Some((of, ordinal)) = leads(statement.role) else { continue };
+            if of == *group {
+                let (name, id) = (statement.name, hex::encode(statement.id));
+                taken.insert(
+                    ordinal,
+                    format!("an open token for {name}; revoke it first (kgc token revoke {id})"),
+                );
+            }
+        }
+        for drone in self.drones()? {
+            let active = !drone.revoked && !drone.wanted && drone.not_after > now;
+            if let Some((_, ordinal)) = drone.leads.filter(|(of, _)| active && of == group) {
+                let (name, serial) = (drone.name, drone.serial);
+                taken.insert(
+                    ordinal,
+                    format!("the leader {name}; revoke it first (kgc drone revoke {serial})"),
+                );
+            }
+        }
+        Ok(taken)
+    }
+
     /// Refuses an ordinal that another leader of the group holds or may still enrol under: two leaders with
     /// one ordinal open the same terms, and members that follow the one do not follow the other.
-    pub(crate) fn refuse_taken_ordinal<S: Suite>(&self, role: &Role, now: UnixTime) -> Result<()> {
-        let Role::Leader { group, ordinal } = role else { return Ok(()) };
-        let taken = |by: String| Err(Error::OrdinalTaken { group: group.to_string(), ordinal: *ordinal, by });
-        let described = describe_role(role);
-        let leads = |drone: &Drone| {
-            drone.role == described && !drone.revoked && !drone.wanted && drone.not_after > now
-        };
-        if let Some(leader) = self.drones()?.into_iter().find(leads) {
-            let (name, serial) = (leader.name, leader.serial);
-            return taken(format!(
-                "the leader {name}; revoke it first (kgc drone revoke {serial}), or issue another ordinal (--ordinal)"
-            ));
-        }
+    pub(crate) fn refuse_taken_ordinal<S: Suite>(
+        &self,
+        group: &Name,
+        ordinal: u16,
+        now: UnixTime,
+    ) -> Result<()> {
+        let mut taken = self.taken_ordinals::<S>(group, now)?;
+        let Some(by) = taken.remove(&ordinal) else { return Ok(()) };
+        let free = (1..=u16::MAX).find(|free| *free != ordinal && !taken.contains_key(free));
+        let free = free.map(|free| format!(", or leave out --ordinal: {free} is free")).unwrap_or_default();
+        Err(Error::OrdinalTaken { group: group.to_string(), ordinal, by: format!("{by}{free}") })
+    }
+
+    /// The lowest ordinal, from 1, that no leader of the group holds or may still enrol under.
+    pub(crate) fn next_ordinal<S: Suite>(&self, group: &Name, now: UnixTime) -> Result<u16> {
+        let taken = self.taken_ordinals::<S>(group, now)?;
+        let free = (1..=u16::MAX).find(|ordinal| !taken.contains_key(ordinal));
+        let full =
+            || Error::Terms(format!("the group {group} has a leader under every ordinal; revoke one first"));
+        free.ok_or_else(full)
+    }
+
+    /// Statements of the tokens recorded here that a drone may still enrol with, encoded.
+    fn open_statements(&self, now: UnixTime) -> Result<Vec<Vec<u8>>> {
         let query = "SELECT statement FROM token LEFT JOIN enrolled USING (token_id) LEFT JOIN revoked_token USING (token_id)
                      WHERE enrolled.token_id IS NULL AND revoked_token.token_id IS NULL AND expiry >= ?1";
         // SQLite's integers are signed.
         let until = now.min(i64::MAX as u64);
-        let open = self.read(|db| {
+        self.read(|db| {
             let read = |row: &Row<'_>| row.get::<_, Vec<u8>>(0);
-            db.prepare(query)?.query_map(params![until], read)?.collect::<rusqlite::Result<Vec<_>>>()
-        })?;
-        for statement in open {
-            let statement = TokenStatement::<S>::decode(&statement)?;
-            if statement.role == *role {
-                let (name, id) = (statement.name, hex::encode(statement.id));
-                return taken(format!(
-                    "an open token for {name}; revoke it first (kgc token revoke {id}), or issue another ordinal (--ordinal)"
-                ));
-            }
-        }
-        Ok(())
+            db.prepare(query)?.query_map(params![until], read)?.collect()
+        })
     }
 
     /// Records a token that was just issued. Public data only.

@@ -16,15 +16,42 @@ pub fn unix_now() -> UnixTime {
 
 /// A time that never comes.
 const NEVER: &str = "never";
+/// The last second of the year 9999: nothing beyond can be written.
+const LAST: UnixTime = 253_402_300_799;
 
 /// A time as people read it, in UTC: `2026-01-31T12:00:00Z`.
 pub fn format(time: UnixTime) -> String {
-    // The last second of the year 9999: nothing beyond can be written.
-    const LAST: UnixTime = 253_402_300_799;
     if time > LAST {
         return NEVER.into();
     }
-    humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(time)).to_string()
+    rfc3339(time)
+}
+
+/// A time as programs read it, by RFC 3339 in UTC; one beyond the year 9999 as that year's last second.
+pub fn rfc3339(time: UnixTime) -> String {
+    humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(time.min(LAST))).to_string()
+}
+
+/// Writes a time into JSON as [`rfc3339`] has it, for `#[serde(serialize_with = "…")]`.
+///
+/// # Errors
+/// Those of the serializer.
+pub fn serialize<S: serde::Serializer>(time: &UnixTime, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&rfc3339(*time))
+}
+
+/// The same of a time that may not be known: null.
+///
+/// # Errors
+/// Those of the serializer.
+pub fn serialize_known<S: serde::Serializer>(
+    time: &Option<UnixTime>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match time {
+        Some(time) => serialize(time, serializer),
+        None => serializer.serialize_none(),
+    }
 }
 
 /// A time in JSON, for `#[serde(with = …)]`: RFC 3339 in UTC, as [`format`] writes it, or null.

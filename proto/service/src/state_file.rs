@@ -143,15 +143,7 @@ impl StateFile {
     pub fn open(path: &Path, owner: &Owner, by: &Protection) -> Result<(Self, Records)> {
         let lock = Lock::acquire(path)?;
         let bytes = private_file::read(path, FILE_LIMIT)?;
-        let (header, start, check) = Header::decode(path, &bytes)?;
-        if header.owner != *owner {
-            let (found, expected) = (header.owner.describe(), owner.describe());
-            return Err(Error::Foreign { path: path.into(), found, expected });
-        }
-        let root = root_key(path, &header.seal, by)?;
-        if !quiver_crypto::ct_eq(&header.key_check(&root), &check) {
-            return Err(Error::WrongKey { path: path.into() });
-        }
+        let (header, start, root) = unlock(path, owner, by, &bytes)?;
         let mut chain = Chain::new(&header, &root);
         let read = read_frames(path, &mut chain, &bytes, start)?;
         let file = File::options()
@@ -162,6 +154,14 @@ impl StateFile {
         let mut state = Self::over(path, file, header, root, chain, lock);
         (state.acknowledged, state.snapshot) = (read.acknowledged as u64, read.snapshot as u64);
         Ok((state, read.records))
+    }
+
+    /// Checks that `by` opens the file, also while another process has it open.
+    ///
+    /// # Errors
+    /// As [`Self::open`], but for [`Error::InUse`].
+    pub fn check_key(path: &Path, owner: &Owner, by: &Protection) -> Result<()> {
+        unlock(path, owner, by, &private_file::read(path, FILE_LIMIT)?).map(drop)
     }
 
     fn over(path: &Path, file: File, header: Header, root: Secret<32>, chain: Chain, lock: Lock) -> Self {
@@ -269,6 +269,20 @@ impl StateFile {
     pub fn path(&self) -> &Path {
         &self.path
     }
+}
+
+/// The header of a file, where its frames begin, and K.
+fn unlock(path: &Path, owner: &Owner, by: &Protection, bytes: &[u8]) -> Result<(Header, usize, Secret<32>)> {
+    let (header, start, check) = Header::decode(path, bytes)?;
+    if header.owner != *owner {
+        let (found, expected) = (header.owner.describe(), owner.describe());
+        return Err(Error::Foreign { path: path.into(), found, expected });
+    }
+    let root = root_key(path, &header.seal, by)?;
+    if !quiver_crypto::ct_eq(&header.key_check(&root), &check) {
+        return Err(Error::WrongKey { path: path.into() });
+    }
+    Ok((header, start, root))
 }
 
 /// Content of a file's frames.

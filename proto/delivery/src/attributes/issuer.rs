@@ -35,26 +35,35 @@ impl<S: Suite> AttributeIssuer<S> {
     /// # Errors
     /// [`IssuerError`].
     pub fn new(config: IssuerConfig<S>) -> Result<Self, IssuerError> {
-        let IssuerConfig { mut authorities, grants: granted, interval } = config;
-        if authorities.len() > MAX_AUTHORITIES {
-            return Err(IssuerError::TooMany);
-        }
-        // §4.2: the delivery secret a belongs to A = a·P of the signed statement, or no drone could open a
-        // key.
-        for Authority { statement, delivery, .. } in &authorities {
-            if !super::is_kind(&statement.kind) || delivery.public() != statement.delivery {
-                return Err(IssuerError::WrongKey(statement.name.clone()));
-            }
-        }
-        authorities.sort_by_key(|authority| *authority.statement.fingerprint());
-        let fingerprint = |authority: &Authority<S>| *authority.statement.fingerprint();
-        if !authorities.is_sorted_by(|a, b| fingerprint(a) < fingerprint(b)) {
-            return Err(IssuerError::Twice);
-        }
+        let IssuerConfig { authorities, grants: granted, interval } = config;
         let mut grants = Grants::default();
         granted.into_iter().for_each(|grant| grants.apply(grant));
         let limiter = RateLimiter::new(Rate { burst: 1, refill: interval });
-        Ok(Self { authorities, grants, limiter })
+        let mut issuer = Self { authorities: Vec::new(), grants, limiter };
+        authorities.into_iter().try_for_each(|authority| issuer.add(authority))?;
+        Ok(issuer)
+    }
+
+    /// Offers one more authority from now on; what is granted at it may have come before.
+    ///
+    /// # Errors
+    /// [`IssuerError`]; nothing changes then.
+    pub fn add(&mut self, authority: Authority<S>) -> Result<(), IssuerError> {
+        let Authority { statement, delivery, .. } = &authority;
+        // §4.2: the delivery secret a belongs to A = a·P of the signed statement, or no drone could open a
+        // key.
+        if !super::is_kind(&statement.kind) || delivery.public() != statement.delivery {
+            return Err(IssuerError::WrongKey(statement.name.clone()));
+        }
+        let fingerprint = |authority: &Authority<S>| *authority.statement.fingerprint();
+        match self.authorities.binary_search_by_key(statement.fingerprint(), fingerprint) {
+            Ok(_) => Err(IssuerError::Twice),
+            Err(_) if self.authorities.len() >= MAX_AUTHORITIES => Err(IssuerError::TooMany),
+            Err(place) => {
+                self.authorities.insert(place, authority);
+                Ok(())
+            }
+        }
     }
 
     /// Number of grants in force.

@@ -1,0 +1,125 @@
+//! Requests to a running KGC, how a single one answers them, and what commands say of their effect.
+
+use std::time::Duration;
+
+use quiver_admission::PolicyStatement;
+use quiver_ainq::{AuthorityStatement, Deployment, KgcId, Purpose, Suite};
+use quiver_service::control::{Call, TimeLimit, USUAL_TIME, call_if_running};
+use quiver_service::state_file::StateFile;
+use rand::rngs::OsRng;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::changes::Asked;
+use crate::config::Config;
+use crate::error::{Error, Result};
+use crate::sealed::Sealed;
+
+/// Request to the running service.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Request {
+    /// Take up what the command line wrote into the registry, now.
+    TakeChanges,
+    /// Have this statement (hex) signed; in a quorum, wait until enough others approved it.
+    Propose { body: String, wait: u64 },
+    /// Query of the whole state of a KGC of a quorum.
+    Status,
+    /// Make new shares, and wait.
+    Refresh { wait: u64 },
+    /// Ask the others for the shares that are lost, and wait.
+    Repair { wait: u64 },
+    /// Help this KGC to its shares.
+    HelpRepair { kgc: KgcId },
+    /// Sign the statement with this digest (hex) if it is proposed.
+    Approve { digest: String },
+    /// Do not.
+    Withdraw { digest: String },
+    /// Leave a ceremony.
+    Abandon,
+    /// Go on although not all have confirmed.
+    Adopt,
+}
+
+impl TimeLimit for Request {
+    fn time_limit(&self) -> Duration {
+        match self {
+            Self::Refresh { wait } | Self::Repair { wait } | Self::Propose { wait, .. } => {
+                Duration::from_secs(*wait).saturating_add(USUAL_TIME)
+            }
+            _ => USUAL_TIME,
+        }
+    }
+}
+
+/// Answer to a request; an error is a refusal in words.
+pub(crate) type Answer = std::result::Result<Value, String>;
+
+/// Has the running service read the registry, and waits until it has acted on what is new.
+pub(crate) async fn take_changes(changes: &mpsc::Sender<Asked>) -> Answer {
+    let (asked, taken) = oneshot::channel();
+    let ending = || "the service is ending".to_owned();
+    changes.send(asked).await.map_err(|_| ending())?;
+    taken.await.map_err(|_| ending())?.map(|()| Value::Null)
+}
+
+/// A single KGC that answers requests.
+pub(crate) struct SingleServer<S: Suite> {
+    pub(crate) deployment: Deployment<S>,
+    /// The file with the master secret, locked; it is read when something is to be signed.
+    pub(crate) master: StateFile,
+    pub(crate) changes: mpsc::Sender<Asked>,
+}
+
+impl<S: Suite> SingleServer<S> {
+    /// Answers requests, one after the other, until the service ends.
+    pub(crate) async fn answer(mut self, mut calls: mpsc::Receiver<Call<Request>>) {
+        while let Some(Call { request, answer }) = calls.recv().await {
+            let answered = match request {
+                Request::TakeChanges => take_changes(&self.changes).await,
+                Request::Propose { body, .. } => tokio::task::block_in_place(|| self.sign(&body)),
+                _ => Err("this KGC is not one of a quorum".into()),
+            };
+            // The command line may have been interrupted.
+            let _ = answer.send(answered);
+        }
+    }
+
+    /// Signs a statement about an authority or a policy of admission, and nothing else.
+    fn sign(&mut self, body: &str) -> Answer {
+        let body = hex::decode(body).map_err(|error| error.to_string())?;
+        let purpose = if AuthorityStatement::<S>::decode(&body).is_ok() {
+            Purpose::Parameters
+        } else if PolicyStatement::decode(&body).is_ok() {
+            Purpose::AbkePolicy
+        } else {
+            return Err("this is neither a statement about an authority nor a policy of admission".into());
+        };
+        let sealed = Sealed::read(&mut self.master).map_err(|error| error.to_string())?;
+        let signature = sealed.master.sign(&self.deployment, purpose, &body, &mut OsRng);
+        tracing::info!(purpose = purpose.as_str(), "statement signed for the command line");
+        Ok(hex::encode(signature.encode()).into())
+    }
+}
+
+/// Asks the running KGC, if there is one, of a command that needs no runtime otherwise.
+pub(crate) fn ask_if_running<A: DeserializeOwned>(config: &Config, request: &Request) -> Result<Option<A>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    Ok(runtime.block_on(call_if_running(&config.data_dir, request))?)
+}
+
+/// Has the running KGC take up a change that was just recorded. Returns when it is in effect.
+pub(crate) fn effect(config: &Config) -> String {
+    match ask_if_running::<()>(config, &Request::TakeChanges) {
+        Ok(Some(())) => "in effect at the running `kgc serve`".into(),
+        Ok(None) => "in effect as soon as `kgc serve` runs".into(),
+        Err(Error::Service(quiver_service::Error::Refused(reason))) => {
+            format!("recorded, and not in effect at the running `kgc serve` yet: {reason}")
+        }
+        Err(error) => {
+            format!("recorded; whether it is in effect at the running `kgc serve` is not known: {error}")
+        }
+    }
+}

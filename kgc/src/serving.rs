@@ -1,0 +1,76 @@
+//! The KGC that drones know, as a machine that takes up attribute authorities and the share of a master key
+//! while it runs.
+
+use quiver_ainq::Suite;
+use quiver_delivery::attributes::Authority;
+use quiver_delivery::kgc::{KgcNode, KgcNodeCommand, KgcNodeEvent, KgcNodeRecord};
+use quiver_delivery::release::Holding;
+use quiver_machine::{Input, Machine, Now, Output};
+use rand_core::CryptoRngCore;
+
+/// A change that the command line made beside the running KGC.
+pub(crate) enum Change<S: Suite> {
+    /// A command of the operator.
+    Command(KgcNodeCommand),
+    /// An attribute authority was set up.
+    Authority(Box<Authority<S>>),
+    /// A master key of encryption to conditions was set up.
+    Share(Box<Holding<S>>),
+}
+
+/// The machine.
+#[derive(Debug)]
+pub(crate) struct ServingKgc<S: Suite>(KgcNode<S>);
+
+impl<S: Suite> ServingKgc<S> {
+    pub(crate) const fn new(node: KgcNode<S>) -> Self {
+        Self(node)
+    }
+
+    /// The KGC and its deliveries.
+    pub(crate) const fn node(&self) -> &KgcNode<S> {
+        &self.0
+    }
+
+    /// The same, to be changed.
+    pub(crate) const fn node_mut(&mut self) -> &mut KgcNode<S> {
+        &mut self.0
+    }
+}
+
+/// Offers an authority to drones from now on.
+fn add_authority<S: Suite>(node: &mut KgcNode<S>, authority: Authority<S>) {
+    let name = authority.statement.name.clone();
+    if let Err(error) = node.parts_mut().0.issuer_mut().add(authority) {
+        tracing::error!(%name, %error, "attribute authority not taken up");
+    }
+}
+
+impl<S: Suite> Machine for ServingKgc<S> {
+    type Command = Change<S>;
+    type Event = KgcNodeEvent;
+    type Record = KgcNodeRecord;
+
+    fn handle_input(&mut self, now: Now, input: Input<'_, Change<S>>, rng: &mut dyn CryptoRngCore) {
+        let input = match input {
+            Input::Timeout => Input::Timeout,
+            Input::Connected { peer, route } => Input::Connected { peer, route },
+            Input::Disconnected { peer } => Input::Disconnected { peer },
+            Input::Received { from, via, bytes } => Input::Received { from, via, bytes },
+            Input::Resumed => Input::Resumed,
+            Input::Command(Change::Command(command)) => Input::Command(command),
+            Input::Command(Change::Authority(authority)) => return add_authority(&mut self.0, *authority),
+            Input::Command(Change::Share(holding)) => {
+                if let Some(server) = self.0.parts_mut().1.as_mut() {
+                    server.issuer_mut().hold(*holding);
+                }
+                return;
+            }
+        };
+        self.0.handle_input(now, input, rng);
+    }
+
+    fn poll_output(&mut self) -> Output<KgcNodeEvent, KgcNodeRecord> {
+        self.0.poll_output()
+    }
+}

@@ -1,0 +1,118 @@
+//! Changes beside a running KGC: in effect when the command returns, with the same checks and audit lines.
+
+use std::fs;
+
+use quiver_service_testing::deployment::{ANY, PASSPHRASE};
+use quiver_service_testing::{Process, TestDeployment};
+
+/// A running KGC that looks into the registry by itself no more than once an hour.
+fn running() -> (TestDeployment, Process, String) {
+    let bench = TestDeployment::new().logging("info");
+    let mut serve = bench.command("kgc", &["serve", "--listen", ANY]);
+    serve.env("QUIVER_KGC_POLL", "1h");
+    let kgc = bench.begin("kgc", serve);
+    let address = kgc.address();
+    (bench, kgc, address)
+}
+
+/// The data directory of a drone that has enrolled.
+fn enrolled(bench: &TestDeployment, name: &str, kgc: &str) -> String {
+    bench.token(name, &["--group", "alpha"]);
+    let edge = bench.edge(name, kgc, "/ip4/127.0.0.1/tcp/1");
+    edge.line("\"enrolled\"");
+    drop(edge);
+    format!("{name}-data")
+}
+
+const IN_EFFECT: &str = "in effect at the running `kgc serve`";
+
+#[test]
+fn authorities_and_grants_are_in_effect_at_the_running_kgc_when_the_command_returns() {
+    let (bench, kgc, address) = running();
+    let edge = enrolled(&bench, "edge-1", &address);
+    let setup = bench.ok("kgc", &["abe", "setup", "--name", "orders"]);
+    assert!(setup.contains(IN_EFFECT), "{setup}");
+    let fetch = || bench.ok("edge", &["abe", "fetch", "-d", &edge, "--kgc", &address]);
+    assert!(fetch().contains("orders"), "the authority is offered");
+    let granted = bench.ok("kgc", &["abe", "grant", "--drone", "edge-1", "--attributes", "scout"]);
+    assert!(granted.contains(IN_EFFECT), "{granted}");
+    assert!(fetch().contains("key"), "the key is issued");
+    let withdrawn = bench.ok("kgc", &["abe", "revoke", "--drone", "edge-1"]);
+    assert!(withdrawn.contains(IN_EFFECT), "{withdrawn}");
+    let said = fetch();
+    assert!(said.contains("grant withdrawn; key erased"), "{said}");
+    kgc.logged("attribute authority orders taken up");
+    let audit = bench.ok("kgc", &["audit"]);
+    for action in ["attribute authority set up", "attributes granted", "attribute grant withdrawn"] {
+        assert!(audit.contains(action), "{action}: {audit}");
+    }
+    // A second one beside it, and both after a start.
+    bench.ok("kgc", &["abke", "setup", "--schema", "x: i32", "--name", "positions"]);
+    kgc.logged("attribute authority positions taken up");
+    fs::write(bench.path("fence.txt"), "x < 5").expect("write");
+    let policy = bench.ok("kgc", &["abke", "policy", "fence.txt", "--group", "alpha"]);
+    assert!(policy.contains("fence.policy"), "{policy}");
+    let certified = bench.ok("kgc", &["abke", "certify", "edge-1", "x=1"]);
+    assert!(certified.contains(IN_EFFECT), "{certified}");
+    assert!(kgc.terminate().success());
+    let said = bench.ok("kgc", &["abke", "revoke", "edge-1"]);
+    assert!(said.contains("in effect as soon as `kgc serve` runs"), "{said}");
+    let again = bench.kgc(ANY);
+    again.logged("serving attribute authorities authorities=\"orders positions\"");
+}
+
+#[test]
+fn master_key_and_approvals_are_in_effect_at_the_running_kgc_when_the_command_returns() {
+    let (bench, kgc, address) = running();
+    kgc.logged("no master key of conditions is set up");
+    let edge = enrolled(&bench, "edge-1", &address);
+    let setup = bench.ok("kgc", &["ibe", "setup"]);
+    assert!(setup.contains(IN_EFFECT), "{setup}");
+    kgc.logged("master key ibe taken up");
+    fs::write(bench.path("order.txt"), "turn north").expect("write");
+    let condition = "mission/alpha/phase-2";
+    let to = ["--to", condition, "--authority", "kgc-data/ibe.ibe", "--out", "order.enc"];
+    bench.ok("edge", &[&["ibe", "encrypt", "-d", &edge, "order.txt"][..], &to].concat());
+    let decrypt = ["ibe", "decrypt", "-d", &edge, "--kgc", &address, "order.enc", "--out", "order.dec"];
+    assert!(!bench.run("edge", &decrypt).status.success(), "not approved yet");
+    let released = bench.ok("kgc", &["ibe", "release", condition]);
+    assert!(released.contains(IN_EFFECT), "{released}");
+    bench.ok("edge", &decrypt);
+    assert_eq!(fs::read_to_string(bench.path("order.dec")).expect("read"), "turn north");
+    let denied = bench.ok("kgc", &["ibe", "policy", "deny", "mission/bravo"]);
+    assert!(denied.contains(IN_EFFECT), "{denied}");
+}
+
+#[test]
+fn another_passphrase_than_the_running_kgcs_sets_nothing_up() {
+    let (bench, kgc, _) = running();
+    for setup in [&["abe", "setup", "--name", "orders"][..], &["ibe", "setup"]] {
+        let mut wrong = bench.command("kgc", setup);
+        wrong.env("QUIVER_PASSPHRASE", format!("not {PASSPHRASE}"));
+        bench.expect_refusal("kgc", wrong, 6, &["master.state"]);
+    }
+    for file in ["authorities.state", "ibe.state", "orders.authority", "ibe.ibe"] {
+        assert!(!bench.path("kgc-data").join(file).exists(), "{file}");
+    }
+    assert!(!quiver_service_testing::text(&kgc.err).contains("statement signed"));
+    assert!(!bench.ok("kgc", &["audit"]).contains("set up"));
+}
+
+#[test]
+fn second_leader_of_an_ordinal_is_refused_by_the_kgc_and_both_ends_say_why() {
+    let (bench, kgc, address) = running();
+    // As an operator far from the registry issues them.
+    let issue = |name| bench.token(name, &["--leads", "alpha", "--ordinal", "1", "--record", "never"]);
+    let (first, second) = (issue("leader-1"), issue("leader-2"));
+    let leader = bench.leader(&address, ANY, Some(&first), &["-d", "one"]);
+    kgc.logged("key issued name=leader-1");
+    drop(leader);
+    let other = bench.leader(&address, ANY, Some(&second), &["-d", "two"]);
+    let reason = "another leader of the group has this ordinal";
+    kgc.logged(reason);
+    other.logged(reason);
+    drop(other);
+    bench.ok("kgc", &["drone", "revoke", "leader-1"]);
+    let _other = bench.leader(&address, ANY, Some(&second), &["-d", "two"]);
+    kgc.logged("key issued name=leader-2");
+}
