@@ -18,8 +18,7 @@ use crate::store::Store;
 use crate::{grants, registry};
 
 /// Nothing erases a stolen credential, and nothing has to.
-const HELD: &str =
-    "what the drone holds is worth nothing once the period is over; it erases it at its next fetch";
+const HELD: &str = "its credential stays valid until the period ends (`kgc abke list`); the drone erases it at its next fetch";
 
 /// Runs a subcommand.
 pub(crate) fn run(config: &Config, protection: &ProtectionArgs, command: &AbkeCommand) -> Result<()> {

@@ -8,6 +8,10 @@ use crate::error::{Error, Result};
 use crate::registry;
 use crate::store::{Checked, Line};
 
+fn counted(lines: usize) -> String {
+    if lines == 1 { "1 line".into() } else { format!("{lines} lines") }
+}
+
 /// Prints all lines, then fails if the chain does not hold.
 pub(crate) fn run(config: &Config, args: &AuditArgs) -> Result<()> {
     let store = registry::open(config)?;
@@ -32,9 +36,19 @@ pub(crate) fn run(config: &Config, args: &AuditArgs) -> Result<()> {
         return Err(Error::Audit(format!("the chain holds in itself but does not contain {wanted}")));
     }
     if !args.json {
-        terminal::line(&format!("{} lines, the chain holds; head {head}", lines.len()))?;
+        terminal::line(&format!("{}, the chain holds; head {head}", counted(lines.len())))?;
     }
     Ok(())
+}
+
+/// A text whose serials, handles and fingerprints are cut to twelve digits; `--json` has all of them.
+fn shorten(text: &str) -> String {
+    let is_long = |word: &str| word.len() >= 32 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let word = |word: &str| match word.get(..12) {
+        Some(start) if is_long(word) => format!("{start}…"),
+        _ => word.into(),
+    };
+    text.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
 
 fn print(lines: &[Line], json: bool) -> Result<()> {
@@ -48,7 +62,8 @@ fn print(lines: &[Line], json: bool) -> Result<()> {
         .iter()
         .map(|line| {
             let short = line.hash.get(..12).unwrap_or_default().to_string();
-            let (action, subject, detail) = (line.action.clone(), line.subject.clone(), line.detail.clone());
+            let (action, subject, detail) =
+                (line.action.clone(), shorten(&line.subject), shorten(&line.detail));
             [line.seq.to_string(), clock::format(line.at), action, subject, detail, short]
         })
         .collect();

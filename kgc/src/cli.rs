@@ -108,6 +108,9 @@ pub(crate) struct InitArgs {
     /// Where drones reach this KGC, as a multiaddress (written into the deployment file); may be repeated
     #[arg(long, value_name = "MULTIADDR")]
     pub(crate) address: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Flags of the service.
@@ -361,8 +364,9 @@ pub(crate) enum IbeCommand {
         #[arg(long, value_name = "NAME", default_value = "ibe")]
         name: Name,
     },
-    /// Show or change who may have which keys. What no policy allows is denied; a condition's own rule holds
-    /// besides
+    /// Show or change who may have which keys. A new master key, also a quorum's, begins with `mission`, `drone`
+    /// and `not-before` allowed to every drone; what no policy allows is denied. A condition's own rule holds
+    /// besides: the operator's approval, the drone it names, the time
     Policy {
         #[command(subcommand)]
         change: Option<PolicyCommand>,

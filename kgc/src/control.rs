@@ -27,6 +27,8 @@ pub(crate) enum Request {
     Propose { body: String, wait: u64 },
     /// Query of the whole state of a KGC of a quorum.
     Status,
+    /// Query how many KGCs of a quorum want the drone of this serial (hex) revoked.
+    Revocation { serial: String },
     /// Make new shares, and wait.
     Refresh { wait: u64 },
     /// Ask the others for the shares that are lost, and wait.
@@ -52,6 +54,15 @@ impl TimeLimit for Request {
             _ => USUAL_TIME,
         }
     }
+}
+
+/// How far the revocation of a drone by a quorum has got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RevocationProgress {
+    /// KGCs that want it, this one included, as far as is known here.
+    pub(crate) wanting: usize,
+    /// Whether the list that the quorum signed names the drone.
+    pub(crate) revoked: bool,
 }
 
 /// Answer to a request; an error is a refusal in words.

@@ -1,16 +1,22 @@
 //! Enrolled drones: `kgc drone list|revoke`.
 
+use std::time::Duration;
+
 use quiver_ainq::{SignedRevocationList, Suite, UnixTime};
 use quiver_enrolment::{KgcRecord, RevocationUsage};
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::{clock, terminal, with_suite};
 
 use crate::config::Config;
-use crate::control::effect;
+use crate::control::{Request, RevocationProgress, ask_if_running, effect};
 use crate::error::Result;
 use crate::quorum::file::Pinned;
 use crate::registry;
 use crate::store::{Drone, Store};
+
+/// Time between two looks whether the quorum has signed a list, and their number.
+const LOOK: Duration = Duration::from_millis(200);
+const LOOKS: u32 = 50;
 
 /// Lists drones.
 pub(crate) fn list(config: &Config, json: bool) -> Result<()> {
@@ -91,11 +97,45 @@ fn mark_revoked<S: Suite>(config: &Config, store: &Store, drones: &mut [Drone]) 
 fn want_revoked(config: &Config, quorum: &Pinned, which: &str, told: Option<(UnixTime, bool)>) -> Result<()> {
     let (serial, name) = registry::open(config)?.request_revocation(which, told, clock::unix_now())?;
     let (serial, threshold) = (hex::encode(serial), quorum.parameters.threshold());
-    terminal::line(&format!(
-        "wanted here: that drone {name} (serial {serial}) is revoked; the quorum does it as soon as {threshold} of its \
-         KGCs want it: kgc drone revoke {serial}"
-    ))?;
+    let effect = effect(config);
+    let progress = progress(config, &serial, threshold.into())?;
+    terminal::line(&match progress {
+        Some(RevocationProgress { revoked: true, .. }) => {
+            format!(
+                "drone {name} (serial {serial}) is revoked: {threshold} KGCs have requested it, and the quorum signed a new revocation list"
+            )
+        }
+        Some(RevocationProgress { wanting, .. }) if wanting >= threshold.into() => {
+            format!(
+                "revocation of {name} requested ({wanting} of {threshold} KGCs), and the list not signed yet; see `kgc quorum status`"
+            )
+        }
+        Some(RevocationProgress { wanting, .. }) => {
+            let missing = usize::from(threshold).saturating_sub(wanting);
+            format!(
+                "revocation of {name} requested ({wanting} of {threshold} KGCs). Run at {missing} more: kgc drone revoke {serial}"
+            )
+        }
+        None => format!(
+            "revocation of {name} requested here, {effect}. {threshold} KGCs must request it: kgc drone revoke {serial}"
+        ),
+    })?;
     Ok(())
+}
+
+/// How far the revocation has got by what the running KGC knows; once enough want it, when the list is signed
+/// or some seconds are over.
+fn progress(config: &Config, serial: &str, threshold: usize) -> Result<Option<RevocationProgress>> {
+    let ask = || ask_if_running::<RevocationProgress>(config, &Request::Revocation { serial: serial.into() });
+    for _ in 0..LOOKS {
+        match ask()? {
+            Some(RevocationProgress { wanting, revoked: false }) if wanting >= threshold => {
+                std::thread::sleep(LOOK);
+            }
+            progress => return Ok(progress),
+        }
+    }
+    ask()
 }
 
 /// Revokes a drone for good. `told`, in a quorum, for a drone that this KGC does not know: the end of its

@@ -17,7 +17,22 @@ pub(crate) type Result<T> = std::result::Result<T, Error>;
 pub(crate) enum Error {
     /// Files, secrets, configuration.
     #[error(transparent)]
-    Service(#[from] quiver_service::Error),
+    Service(quiver_service::Error),
+    /// A state file of a KGC is damaged.
+    #[error("{path} is damaged at byte {offset} ({what}); {}", remedy(path))]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where the damage shows.
+        offset: u64,
+        /// The part that is damaged.
+        what: &'static str,
+    },
+    /// The data directory has no registry.
+    #[error(
+        "{0} is not the data directory of a KGC: it has no registry.sqlite; give --data-dir, or restore it from a backup"
+    )]
+    NoRegistry(PathBuf),
     /// The network.
     #[error(transparent)]
     Net(#[from] NetError),
@@ -155,6 +170,14 @@ pub(crate) enum Error {
         /// The name or id given.
         which: String,
     },
+    /// A drone for a grant that is revoked.
+    #[error(
+        "drone `{which}` is revoked: it can be granted nothing; issue a token for another drone (or the same name) first: kgc token issue"
+    )]
+    GranteeRevoked {
+        /// The name given.
+        which: String,
+    },
     /// Nothing to withdraw.
     #[error("nothing is granted to {drone} at {authority}; see `kgc abe list` and `kgc abke list`")]
     NothingGranted {
@@ -196,7 +219,7 @@ pub(crate) enum Error {
     Quorum(String),
     /// This KGC is none of a quorum.
     #[error(
-        "{0} is not of a KGC in a quorum; set it up with `kgc quorum key` and `kgc quorum init`, or give --data-dir"
+        "{0} does not belong to a quorum; set it up with `kgc quorum key` and `kgc quorum init`, or give --data-dir"
     )]
     NoQuorum(PathBuf),
     /// The transport key comes first.
@@ -231,6 +254,30 @@ pub(crate) enum Error {
     TokenBoundTwice,
 }
 
+impl From<quiver_service::Error> for Error {
+    fn from(error: quiver_service::Error) -> Self {
+        match error {
+            quiver_service::Error::Corrupt { path, offset, what } => Self::Damaged { path, offset, what },
+            error => Self::Service(error),
+        }
+    }
+}
+
+/// What helps if a state file is damaged.
+fn remedy(path: &Path) -> &'static str {
+    match path.file_name().and_then(|name| name.to_str()) {
+        Some("master.state") => {
+            "restore it from a backup: the master secret is in no other place, and without it nobody can enrol or be revoked"
+        }
+        Some("quorum.state") => {
+            "restore transport.state into an empty data directory, run `kgc quorum init` and `kgc serve` as before, then \
+             `kgc quorum repair`"
+        }
+        Some("transport.state") => "restore it from its backup: it never changes",
+        _ => "restore it from a backup",
+    }
+}
+
 impl Error {
     /// Wraps an error of a scheme.
     #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
@@ -254,11 +301,18 @@ impl Error {
     /// The exit code.
     pub(crate) fn exit(&self) -> Exit {
         match self {
+            // A file that was named and is not there.
+            Self::Service(quiver_service::Error::Io { source, .. })
+                if source.kind() == std::io::ErrorKind::NotFound =>
+            {
+                Exit::Usage
+            }
             Self::Service(error) => error.exit(),
             Self::Net(NetError::AddressInUse { .. } | NetError::DuplicateIdentity { .. })
             | Self::RegistryBusy { .. } => Exit::Busy,
             Self::RegistryDamaged { .. }
             | Self::ForeignRegistry { .. }
+            | Self::Damaged { .. }
             | Self::KeysMissing { .. }
             | Self::ShareMissing { .. }
             | Self::Holding(_)
@@ -270,6 +324,7 @@ impl Error {
             | Self::Terms(_)
             | Self::Policy(_)
             | Self::Fields { .. }
+            | Self::NoRegistry(_)
             | Self::NoMasterKey => Exit::Usage,
             Self::NoSuchDrone { .. }
             | Self::NoSuchToken { .. }
@@ -282,6 +337,12 @@ impl Error {
             | Self::AlreadyRevoked { .. }
             | Self::AlreadyRequested { .. }
             | Self::TokenUsed { .. }
+            | Self::NoSuchDrone { .. }
+            | Self::NoSuchToken { .. }
+            | Self::NoGrantee { .. }
+            | Self::GranteeRevoked { .. }
+            | Self::UnknownToThisKgc { .. }
+            | Self::Ambiguous { .. }
             | Self::NothingGranted { .. } => Exit::Refused,
             _ => Exit::Failed,
         }

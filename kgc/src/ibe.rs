@@ -74,13 +74,27 @@ fn release(config: &Config, mut store: Store, condition: &Condition, approved: b
         }
     }
     let Some(revision) = store.set_ibe_approval(condition, approved, clock::unix_now())? else {
-        let word = if approved { "approved already" } else { "not approved" };
+        let word = match (approved, Pinned::kept(&config.data_dir)?) {
+            (false, _) => "not approved".into(),
+            (true, None) => "approved already".into(),
+            (true, Some(quorum)) => format!(
+                "approved already at this KGC; it opens once {} of the quorum's KGCs have approved it",
+                quorum.parameters.threshold()
+            ),
+        };
         terminal::line(&format!("{condition}: {word}"))?;
         return Ok(());
     };
     let effect = effect(config);
+    let others = match Pinned::kept(&config.data_dir)? {
+        Some(quorum) if approved => format!(
+            "\napproved at this KGC; it opens once {} of the quorum's KGCs have approved it: run the same at the others",
+            quorum.parameters.threshold()
+        ),
+        _ => String::new(),
+    };
     let mut lines = vec![match approved {
-        true => format!("{condition} approved, revision {revision}; {effect}"),
+        true => format!("{condition} approved, revision {revision}; {effect}{others}"),
         false => format!("{condition} withdrawn, revision {revision}; {effect}\nwho has the key keeps it"),
     }];
     if approved && store.ibe_authority()?.is_none() {

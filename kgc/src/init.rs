@@ -1,5 +1,7 @@
 //! `kgc init`: a new deployment.
 
+use std::path::PathBuf;
+
 use quiver_ainq::{Deployment, MasterSecret, Suite};
 use quiver_net::Multiaddr;
 use quiver_service::deployment_file::{DeploymentFile, KgcEntry};
@@ -7,6 +9,7 @@ use quiver_service::secrets::ProtectionArgs;
 use quiver_service::{clock, private_file, terminal, with_suite};
 use rand::RngCore;
 use rand::rngs::OsRng;
+use serde::Serialize;
 use zeroize::Zeroizing;
 
 use crate::cli::InitArgs;
@@ -16,6 +19,20 @@ use crate::operator;
 use crate::quorum;
 use crate::sealed::{self, Sealed};
 use crate::store::Store;
+
+/// A new deployment as it is shown.
+#[derive(Debug, Serialize)]
+struct Created {
+    deployment: String,
+    /// Hex.
+    fingerprint: String,
+    suite: String,
+    data_dir: PathBuf,
+    /// The public deployment file.
+    file: PathBuf,
+    /// Where drones reach this KGC.
+    addresses: Vec<String>,
+}
 
 /// Creates master secret, registry and public deployment file.
 pub(crate) fn run(config: &Config, protection: &ProtectionArgs, args: &InitArgs) -> Result<()> {
@@ -53,12 +70,27 @@ fn create<S: Suite>(config: &Config, protection: &ProtectionArgs, args: &InitArg
     );
     let path = config.deployment_path();
     file.write_new(&path)?;
-    terminal::line(&format!(
+    if args.json {
+        return Ok(terminal::json(&Created {
+            deployment: file.deployment,
+            fingerprint: file.fingerprint,
+            suite: file.suite,
+            data_dir: config.data_dir.clone(),
+            file: path,
+            addresses: args.address.clone(),
+        })?);
+    }
+    let mut text = format!(
         "deployment {} created in {}\nfingerprint {}\ngive {} to leaders, edges and operators",
         file.deployment,
         config.data_dir.display(),
         file.fingerprint,
         path.display()
-    ))?;
-    Ok(())
+    );
+    if args.address.is_empty() {
+        text.push_str(
+            "\nno --address was given, so the file does not say where this KGC is: leaders and edges need `--kgc MULTIADDR`",
+        );
+    }
+    Ok(terminal::line(&text)?)
 }

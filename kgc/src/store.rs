@@ -66,8 +66,10 @@ impl Store {
     /// Opens the registry of a deployment.
     pub(crate) fn open(data_dir: &Path, fingerprint: &[u8; 32]) -> Result<Self> {
         let path = Self::path_in(data_dir);
-        let file =
-            std::fs::File::open(&path).map_err(|source| quiver_service::Error::io("open", &path, source))?;
+        let file = std::fs::File::open(&path).map_err(|source| match source.kind() {
+            std::io::ErrorKind::NotFound => Error::NoRegistry(data_dir.into()),
+            _ => quiver_service::Error::io("open", &path, source).into(),
+        })?;
         private_file::refuse_if_open_to_others(&path, &file)?;
         let mut store = Self::connect(path)?;
         schema::check(&store.connection, &store.path, fingerprint)?;

@@ -165,6 +165,7 @@ fn second_leader_token_for_an_ordinal_is_refused_until_the_first_is_revoked() {
         assert!(said.contains(part), "{part}: {said}");
     }
     assert!(!bench.path("leader-2.token").exists());
+    assert!(said.contains("1 is free"), "{said}");
     // Another ordinal, another group.
     assert!(issue("leader-3", "alpha", "1").status.success());
     assert!(issue("leader-4", "bravo", "0").status.success());
@@ -200,4 +201,118 @@ fn help_teaches() {
         assert!(help.contains(part), "{part}");
     }
     assert!(!help.contains("correct horse"), "the environment is not shown");
+}
+
+#[test]
+fn ordinal_that_is_not_given_is_the_next_free_one() {
+    let bench = Bench::initialised();
+    let issue = |name: &str, rest: &[&str]| {
+        let terms = ["token", "issue", "--operator", "operator.key", "--leads", "alpha", "--name", name];
+        let said = bench.ok(&[&terms[..], &["--json"], rest].concat());
+        serde_json::from_str::<Value>(&said).expect("one line")
+    };
+    assert_eq!(issue("leader-1", &[])["ordinal"], 1);
+    assert_eq!(issue("leader-2", &[])["ordinal"], 2);
+    assert_eq!(issue("leader-4", &["--ordinal", "4"])["ordinal"], 4);
+    assert_eq!(issue("leader-3", &[])["ordinal"], 3);
+    bench.ok(&["token", "revoke", "leader-1"]);
+    let many = ["--name", "more", "--leads", "alpha", "--count", "2", "--out", "tokens", "--json"];
+    let said = bench.ok(&[&["token", "issue", "--operator", "operator.key"][..], &many].concat());
+    let ordinals: Vec<Value> = said
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("json")["ordinal"].clone())
+        .collect();
+    assert_eq!(ordinals, [1, 5]);
+    let elsewhere = ["--name", "far", "--leads", "alpha", "--record", "never"];
+    let said = bench.ok(&[&["token", "issue", "--operator", "operator.key"][..], &elsewhere].concat());
+    assert!(said.contains("ordinal 1 was not checked"), "{said}");
+}
+
+#[test]
+fn token_whose_file_cannot_be_written_is_listed_as_revoked_and_frees_its_name() {
+    let bench = Bench::initialised();
+    let issue = ["token", "issue", "--operator", "operator.key", "--name", "edge-1", "--group", "alpha"];
+    bench.refused(&[&issue[..], &["--out", "nowhere/edge-1.token"]].concat(), 2, "nowhere/edge-1.token");
+    let audit = bench.ok(&["audit"]);
+    let place = |what: &str| audit.find(what).unwrap_or_else(|| panic!("{what}: {audit}"));
+    assert!(place("token issued") < place("token revoked"), "it is in the list before it is in a file");
+    assert_eq!(bench.json(&["token", "list", "--json"])[0]["state"], "revoked");
+    bench.ok(&issue);
+    bench.refused(&issue, 3, "edge-1 is taken by an open token");
+    assert_eq!(bench.json(&["token", "list", "--json"]).as_array().expect("list").len(), 2);
+}
+
+#[test]
+fn what_will_be_missing_later_is_said_now() {
+    let bench = Bench::new();
+    let init = ["init", "--deployment", "alps", "--operator", "operator.pub"];
+    let said = bench.ok(&init);
+    assert!(said.contains("no --address was given") && said.contains("--kgc MULTIADDR"), "{said}");
+    let issue = ["token", "issue", "--operator", "operator.key", "--name"];
+    let said = bench.ok(&[&issue[..], &["edge-1"]].concat());
+    assert!(said.contains("may join no group") && said.contains("--group GROUP"), "{said}");
+    let said = bench.ok(&[&issue[..], &["edge-2", "--group", "alpha"]].concat());
+    assert_eq!(said.lines().count(), 1, "{said}");
+    for expires in ["99999999d", "9999-12-31T00:00:00Z"] {
+        bench.refused(&[&issue[..], &["edge-3", "--expires", expires]].concat(), 2, "ten years");
+    }
+    assert!(!bench.path("edge-3.token").exists());
+}
+
+#[test]
+fn results_that_scripts_read_are_json_with_times_of_rfc_3339() {
+    let bench = Bench::new();
+    let address = "/ip4/127.0.0.1/tcp/7000";
+    let init = ["init", "--deployment", "alps", "--operator", "operator.pub", "--address", address, "--json"];
+    let made = bench.json(&init);
+    let file = fs::read_to_string(bench.path("kgc-data/deployment.toml")).expect("read");
+    assert!(file.contains(made["fingerprint"].as_str().expect("hex")), "{made}");
+    assert_eq!((&made["file"], &made["addresses"][0]), (&"kgc-data/deployment.toml".into(), &address.into()));
+    let terms = ["--name", "edge-1", "--group", "alpha", "--expires", "2030-01-02T03:04:05Z", "--json"];
+    let issued = bench.json(&[&["token", "issue", "--operator", "operator.key"][..], &terms].concat());
+    assert_eq!((&issued["expires"], &issued["groups"][0]), (&"2030-01-02T03:04:05Z".into(), &"alpha".into()));
+    assert_eq!((&issued["file"], &issued["recorded"]), (&"edge-1.token".into(), &true.into()));
+    let listed = bench.json(&["token", "list", "--json"]);
+    assert_eq!((&listed[0]["id"], &listed[0]["expiry"]), (&issued["id"], &issued["expires"]));
+    let audit = bench.ok(&["audit", "--json"]);
+    let line: Value = serde_json::from_str(audit.lines().next().expect("a line")).expect("json");
+    let at = line["at"].as_str().expect("text");
+    assert!(at.len() == 20 && at.starts_with("20") && at.ends_with('Z'), "{at}");
+    assert_eq!(line["subject"], made["fingerprint"], "in full");
+}
+
+#[test]
+fn audit_table_fits_a_terminal() {
+    let bench = Bench::initialised();
+    bench.ok(&["token", "issue", "--operator", "operator.key", "--name", "edge-1", "--group", "alpha"]);
+    bench.ok(&["abe", "setup", "--name", "orders"]);
+    let audit = bench.ok(&["audit"]);
+    let table: Vec<_> = audit.lines().filter(|line| !line.contains("the chain holds")).collect();
+    assert_eq!(table.len(), 4, "{audit}");
+    assert!(table.iter().all(|line| line.chars().count() <= 130), "{audit}");
+}
+
+#[test]
+fn damage_is_answered_with_what_a_kgc_can_do() {
+    let bench = Bench::initialised();
+    let state = bench.path("kgc-data/master.state");
+    let whole = fs::read(&state).expect("read");
+    fs::write(&state, &whole[..whole.len() - 30]).expect("write");
+    let output = bench.run(&["serve", "--listen", "/ip4/127.0.0.1/tcp/0"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(7), "{said}");
+    assert!(said.contains("restore it from a backup") && said.contains("no other place"), "{said}");
+    assert!(!said.contains("enrol anew"), "{said}");
+    fs::write(&state, whole).expect("write");
+    fs::remove_file(bench.path("kgc-data/registry.sqlite")).expect("remove");
+    bench.refused(&["token", "list"], 2, "is not the data directory of a KGC");
+}
+
+#[test]
+fn directory_of_a_single_kgc_gets_no_key_of_a_quorum() {
+    let bench = Bench::initialised();
+    let key = ["quorum", "key", "--id", "1", "--address", "/ip4/127.0.0.1/tcp/7000"];
+    bench.refused(&key, 2, "holds a single KGC");
+    assert!(!bench.path("kgc-data/transport.state").exists());
+    bench.refused(&["quorum", "status"], 2, "kgc-data does not belong to a quorum");
 }

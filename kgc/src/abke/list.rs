@@ -20,10 +20,12 @@ struct AuthorityLine {
     /// Seconds.
     period: u64,
     /// End of its period.
+    #[serde(serialize_with = "clock::serialize")]
     period_ends: UnixTime,
     /// Hex.
     fingerprint: String,
     schema: String,
+    #[serde(serialize_with = "clock::serialize")]
     at: UnixTime,
 }
 

@@ -20,6 +20,7 @@ struct AuthorityLine {
     /// Hex.
     fingerprint: String,
     schema: String,
+    #[serde(serialize_with = "clock::serialize")]
     at: UnixTime,
 }
 

@@ -16,6 +16,11 @@ pub(crate) fn list(store: &Store, json: bool) -> Result<()> {
     if json {
         return Ok(terminal::json(&rows)?);
     }
+    if rows.is_empty() {
+        return Ok(terminal::line(
+            "no policy yet: nobody is given keys (kgc ibe setup, kgc ibe policy allow)",
+        )?);
+    }
     Ok(terminal::line(&list::policies(&rows))?)
 }
 

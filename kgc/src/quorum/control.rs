@@ -20,7 +20,7 @@ use super::file::Pinned;
 use super::node::{QuorumKgc, QuorumKgcCommand};
 use super::status::{self, Status};
 use crate::changes::Asked;
-use crate::control::{Request, take_changes};
+use crate::control::{Request, RevocationProgress, take_changes};
 
 /// Event that the machine reports to waiting requests.
 #[derive(Clone, Debug)]
@@ -80,6 +80,7 @@ impl<S: QuorumSuite> ControlServer<S> {
                 }
                 take_changes(&self.changes).await
             }
+            Request::Revocation { serial } => json(&self.revocation(&serial).await?),
             Request::Refresh { wait } => {
                 self.needs_shares("there is nothing to refresh yet").await?;
                 self.wait_for(QuorumCommand::Refresh, wait).await
@@ -109,6 +110,14 @@ impl<S: QuorumSuite> ControlServer<S> {
         let (pinned, id) = (self.pinned.clone(), self.id);
         let look = move |machine: &QuorumKgc<S>| status::of(machine, &pinned, id);
         self.machine.inspect(look).await.map_err(|error| error.to_string())
+    }
+
+    async fn revocation(&self, serial: &str) -> Result<RevocationProgress, String> {
+        let mut bytes = [0; 16];
+        hex::decode_to_slice(serial, &mut bytes).map_err(|_| "a serial has 32 hex digits".to_owned())?;
+        let look = move |machine: &QuorumKgc<S>| machine.member().revocation(&bytes);
+        let (wanting, revoked) = self.machine.inspect(look).await.map_err(|error| error.to_string())?;
+        Ok(RevocationProgress { wanting, revoked })
     }
 
     async fn needs_shares(&self, otherwise: &str) -> Result<(), String> {

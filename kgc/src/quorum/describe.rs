@@ -20,6 +20,15 @@ pub(crate) fn list(kgcs: &[KgcId]) -> String {
     }
 }
 
+/// Some KGCs in a sentence: `KGC 3`, `KGCs 3, 4 and 5`.
+pub(crate) fn some(kgcs: &[KgcId]) -> String {
+    match kgcs {
+        [] => "no other KGC".into(),
+        [kgc] => format!("KGC {kgc}"),
+        [first @ .., last] => format!("KGCs {} and {last}", list(first)),
+    }
+}
+
 /// Why a ceremony ended without result.
 pub(crate) fn cause(cause: &AbortCause) -> String {
     match cause {
@@ -34,7 +43,7 @@ pub(crate) fn cause(cause: &AbortCause) -> String {
         AbortCause::Restarted { member } => format!("KGC {member} began anew"),
         AbortCause::Abandoned => "abandoned by this KGC's operator".into(),
         AbortCause::Internal(what) => format!("this KGC cannot do its part: {what}"),
-        other => format!("{other:?}"),
+        _ => "for a reason that this program has no words for".into(),
     }
 }
 
@@ -61,4 +70,17 @@ pub(crate) fn audited(event: &QuorumEvent) -> Option<(&'static str, String, Stri
         }
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kgcs_are_listed_as_a_sentence_has_them() {
+        assert_eq!(
+            [&[][..], &[3], &[3, 4], &[3, 4, 5]].map(some),
+            ["no other KGC", "KGC 3", "KGCs 3 and 4", "KGCs 3, 4 and 5"]
+        );
+    }
 }

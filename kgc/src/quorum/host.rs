@@ -6,7 +6,7 @@ use quiver_delivery::release::ReleaseAuthority;
 use quiver_machine::Either;
 use quiver_net::{Host, HostError, Multiaddr, PeerId};
 use quiver_quorum::QuorumSuite;
-use quiver_quorum_node::QuorumEvent;
+use quiver_quorum_node::{QuorumEvent, approval};
 use quiver_service::{clock, terminal};
 use tokio::sync::{broadcast, mpsc};
 
@@ -181,6 +181,15 @@ fn log_of_the_member(event: &QuorumEvent) {
             tracing::error!(%name, %handle, "a leader signed two headers for one epoch: to be revoked");
         }
         QuorumEvent::Blamed { member, offence } => tracing::warn!(kgc = member, %offence, "KGC blamed"),
-        other => tracing::info!(event = ?other, "quorum"),
+        QuorumEvent::Signed { body, .. } => {
+            tracing::info!(digest = hex::encode(approval(body)), "the quorum signed a statement");
+        }
+        QuorumEvent::Stranger(peer) => {
+            tracing::warn!(peer = peer.0, "a stranger sent what only the other KGCs may send");
+        }
+        QuorumEvent::TooMany => {
+            tracing::warn!("too many proposals or approvals wait; the last was not taken")
+        }
+        _ => tracing::info!("an event that this program has no words for"),
     }
 }

@@ -33,6 +33,12 @@ pub(crate) fn key(config: &Config, protection: &ProtectionArgs, args: &QuorumKey
 
 /// This KGC's part of the init file. Makes its transport key if there is none.
 pub(super) fn part(config: &Config, protection: &ProtectionArgs, args: &QuorumKeyArgs) -> Result<String> {
+    if single::path_in(&config.data_dir).exists() {
+        return Err(Error::Quorum(format!(
+            "{} holds a single KGC (master.state), which cannot join a quorum; give this one its own --data-dir",
+            config.data_dir.display()
+        )));
+    }
     private_file::create_directory(&config.data_dir)?;
     let there = transport::path_in(&config.data_dir).exists();
     let by = protection.obtain(!there)?;

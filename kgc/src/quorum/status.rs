@@ -75,6 +75,9 @@ pub(crate) struct Other {
     pub(crate) version: Option<u32>,
     /// Whether its shares are of the same key and version as ours.
     pub(crate) agrees: bool,
+    /// Whether it has pinned another init file.
+    #[serde(default)]
+    pub(crate) pinned_otherwise: bool,
 }
 
 /// The state of the running machine.
@@ -111,6 +114,7 @@ pub(crate) fn of<S: QuorumSuite>(machine: &QuorumKgc<S>, pinned: &Pinned, id: Kg
                 connected: member.connected,
                 version: member.version,
                 agrees: member.agrees,
+                pinned_otherwise: member.foreign,
             })
             .collect(),
     }
@@ -124,11 +128,11 @@ fn peer(pinned: &Pinned, id: KgcId) -> String {
 fn ceremony(view: &QuorumView) -> Option<Ceremony> {
     let ceremony = view.ceremony.as_ref()?;
     let stage = match ceremony.stage {
-        Stage::Gathering => "until all take part",
-        Stage::Committing => "until all have committed",
-        Stage::Echoing => "until all have the same commitments",
-        Stage::Sharing => "until all have sent their shares",
-        Stage::Confirming => "until all have stored theirs",
+        Stage::Gathering => "all must take part",
+        Stage::Committing => "all must commit",
+        Stage::Echoing => "all must have the same commitments",
+        Stage::Sharing => "all must send their shares",
+        Stage::Confirming => "all must store theirs",
     };
     let kind = describe::kind(ceremony.kind).to_owned();
     Some(Ceremony { kind, stage: stage.into(), waits_for: ceremony.waits_for.clone() })
@@ -151,13 +155,22 @@ impl Status {
             _ => "no shares".into(),
         });
         lines.push(self.doing());
+        let otherwise: Vec<_> =
+            self.others.iter().filter(|other| other.pinned_otherwise).map(|other| other.kgc).collect();
+        if !otherwise.is_empty() {
+            lines.push(format!(
+                "{} pinned another init file than this KGC: compare the quorum fingerprints; whoever has the wrong one moves \
+                 its data directory away, restores transport.state, and runs `kgc quorum init` again",
+                describe::some(&otherwise)
+            ));
+        }
         if self.version.is_some() {
             lines.push(format!("revocation list {}", self.revocation_list));
             lines.extend(self.revocation_remarks.iter().cloned());
         }
         if self.revocations_wanted > 0 {
             lines.push(format!(
-                "{} drones wanted revoked here: they are once {} KGCs want it (`kgc drone revoke` there)",
+                "revocations requested here and not signed yet: {}; each needs {} KGCs (`kgc drone revoke` there)",
                 self.revocations_wanted, self.threshold
             ));
         }
@@ -197,20 +210,20 @@ impl Status {
 
     fn doing(&self) -> String {
         if let Some(Ceremony { kind, stage, waits_for }) = &self.ceremony {
-            let whom = describe::list(waits_for);
+            let whom = describe::some(waits_for);
             let hint = if self.version.is_none() && self.others.iter().any(|other| other.version.is_some()) {
                 "; others have shares: if this KGC lost its own, run `kgc quorum repair`"
             } else {
                 ""
             };
-            return format!("{kind}: {stage}, waiting for KGC {whom}{hint}");
+            return format!("{kind}: waiting for {whom} ({stage}){hint}");
         }
         match (self.repairing, self.serving, self.statement) {
             (true, ..) => format!(
                 "asking for its shares: run `kgc quorum approve --repair {}` at {} of the others",
                 self.kgc, self.threshold
             ),
-            (_, true, true) => format!("serving drones; {} tokens bound to a key", self.tokens),
+            (_, true, true) => format!("serving drones; tokens bound to a key: {}", self.tokens),
             (_, true, false) => {
                 "serving drones with earlier shares until the quorum signed the new ones".into()
             }
@@ -230,7 +243,11 @@ impl Other {
             Some(version) => format!("version {version}, not ours"),
             None => "none".into(),
         };
-        let connection = if self.connected { "up" } else { "none" };
+        let connection = match (self.connected, self.pinned_otherwise) {
+            (true, true) => "up, other init file",
+            (true, false) => "up",
+            (false, _) => "none",
+        };
         [self.kgc.to_string(), connection.into(), shares, self.peer.clone()]
     }
 }

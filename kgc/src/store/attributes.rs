@@ -3,6 +3,7 @@
 
 use quiver_ainq::{Suite, UnixTime, VerifiedAuthority};
 use quiver_delivery::attributes::{Grant, KeyIssued};
+use quiver_service::clock;
 use rusqlite::{OptionalExtension, Row, params};
 use serde::Serialize;
 
@@ -52,6 +53,7 @@ pub(crate) struct GrantRow {
     /// The policy or the attributes.
     pub(crate) granted: String,
     /// Time of the grant.
+    #[serde(serialize_with = "clock::serialize")]
     pub(crate) at: UnixTime,
 }
 
@@ -65,8 +67,10 @@ pub(crate) struct KeyRow {
     /// The grant's number.
     pub(crate) revision: u64,
     /// Time of the first issue.
+    #[serde(serialize_with = "clock::serialize")]
     pub(crate) first: UnixTime,
     /// Time of the last issue.
+    #[serde(serialize_with = "clock::serialize")]
     pub(crate) last: UnixTime,
     /// Number of issues.
     pub(crate) times: u64,
@@ -172,7 +176,9 @@ impl Store {
             Ok(Grantee { serial, name: name.into() })
         };
         let mut drones = self.drones()?;
-        drones.retain(|drone| drone.name == name && !drone.revoked);
+        drones.retain(|drone| drone.name == name);
+        let known = !drones.is_empty();
+        drones.retain(|drone| !drone.revoked);
         if let Some(drone) = drones.pop() {
             return match drone.state(now) {
                 "expired" => Err(Error::Terms(format!("the identity of {name} has expired"))),
@@ -184,6 +190,7 @@ impl Store {
         };
         match self.tokens(now)?.iter().find(|token| open(token)) {
             Some(token) => of(&token.id),
+            None if known => Err(Error::GranteeRevoked { which: name.into() }),
             None => Err(Error::NoGrantee { which: name.into() }),
         }
     }

@@ -8,6 +8,7 @@
 
 use quiver_ainq::UnixTime;
 use quiver_crypto::Hasher;
+use quiver_service::clock;
 use rusqlite::{OptionalExtension, params};
 use serde::Serialize;
 
@@ -20,6 +21,7 @@ pub(crate) struct Line {
     /// Its number, from 1.
     pub(crate) seq: u64,
     /// Time, in seconds since 1970.
+    #[serde(serialize_with = "clock::serialize")]
     pub(crate) at: UnixTime,
     /// The action.
     pub(crate) action: String,

@@ -4,6 +4,7 @@
 use quiver_ainq::{Name, Suite, UnixTime};
 use quiver_delivery::release::{Approval, Audience, Pattern, Policy, ReleaseAuthority, ShareReleased};
 use quiver_ibe::Condition;
+use quiver_service::clock;
 use rusqlite::types::Type;
 use rusqlite::{OptionalExtension, Row, params};
 use serde::Serialize;
@@ -37,6 +38,7 @@ pub(crate) struct PolicyRow {
     /// Groups whose members and leaders may have the keys; empty for every drone.
     pub(crate) groups: Vec<String>,
     /// Since when.
+    #[serde(serialize_with = "clock::serialize")]
     pub(crate) at: UnixTime,
 }
 
@@ -48,6 +50,7 @@ pub(crate) struct ApprovalRow {
     /// Whether it is approved.
     pub(crate) approved: bool,
     /// Since when.
+    #[serde(serialize_with = "clock::serialize")]
     pub(crate) at: UnixTime,
 }
 
@@ -59,8 +62,10 @@ pub(crate) struct ShareRow {
     /// The drone.
     pub(crate) drone: String,
     /// Time of the first release.
+    #[serde(serialize_with = "clock::serialize")]
     pub(crate) first: UnixTime,
     /// Time of the last release.
+    #[serde(serialize_with = "clock::serialize")]
     pub(crate) last: UnixTime,
     /// Number of releases.
     pub(crate) times: u64,

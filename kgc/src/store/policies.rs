@@ -3,6 +3,7 @@
 
 use quiver_admission::VerifiedPolicy;
 use quiver_ainq::{Suite, UnixTime};
+use quiver_service::clock;
 use rusqlite::{Row, params};
 use serde::Serialize;
 
@@ -20,10 +21,12 @@ pub(crate) struct AdmissionRow {
     /// The authority whose fields it is about.
     pub(crate) authority: String,
     /// Its end.
+    #[serde(serialize_with = "clock::serialize")]
     pub(crate) not_after: UnixTime,
     /// The text.
     pub(crate) text: String,
     /// Time of its signature.
+    #[serde(serialize_with = "clock::serialize")]
     pub(crate) at: UnixTime,
 }
 

@@ -46,7 +46,12 @@ fn authorities_and_grants_are_in_effect_at_the_running_kgc_when_the_command_retu
     for action in ["attribute authority set up", "attributes granted", "attribute grant withdrawn"] {
         assert!(audit.contains(action), "{action}: {audit}");
     }
-    // A second one beside it, and both after a start.
+    // A drone that is revoked has enrolled, and that is not denied.
+    bench.ok("kgc", &["drone", "revoke", "edge-1"]);
+    let again = ["abe", "grant", "--drone", "edge-1", "--attributes", "scout"];
+    bench.refused("kgc", &again, 3, &["drone `edge-1` is revoked"]);
+    bench.token("edge-1", &["--group", "alpha"]);
+    // A second authority beside it, and both after a start.
     bench.ok("kgc", &["abke", "setup", "--schema", "x: i32", "--name", "positions"]);
     kgc.logged("attribute authority positions taken up");
     fs::write(bench.path("fence.txt"), "x < 5").expect("write");

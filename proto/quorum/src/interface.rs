@@ -305,6 +305,8 @@ pub struct MemberView {
     pub version: Option<u32>,
     /// Whether these are of the same quorum and version as ours.
     pub agrees: bool,
+    /// Whether its last message was of another membership than the one pinned here.
+    pub foreign: bool,
 }
 
 /// Whether and how a list must be renewed: a quarter of its life before it ends.

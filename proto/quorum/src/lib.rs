@@ -45,10 +45,11 @@ mod signing_policy;
 mod statements;
 mod status;
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use core::time::Duration;
 
 use quiver_ainq::{Deployment, Element, KgcId, Name};
+use quiver_message::MessageError;
 use quiver_message::quorum::{CeremonyKind, QuorumMessage};
 use quiver_quorum::QuorumSuite;
 use rand_core::CryptoRngCore;
@@ -71,6 +72,8 @@ pub struct QuorumNode<S: QuorumSuite> {
     config: QuorumConfig,
     /// Connected members.
     links: BTreeMap<KgcId, Peer>,
+    /// Members whose last message was framed by another membership than the one pinned here.
+    foreign: BTreeSet<KgcId>,
     keys: Option<QuorumKeys<S>>,
     /// Deployment of the quorum's key, once there is one.
     deployment: Option<Deployment<S>>,
@@ -159,8 +162,16 @@ impl<S: QuorumSuite> QuorumNode<S> {
         // §5.1: the fingerprint of the membership frames every message: before there is a key there is no
         // deployment.
         match QuorumMessage::decode(self.config.membership.fingerprint(), bytes) {
-            Err(error) => self.blame(member, error.into()),
-            Ok(message) => self.handle_message(now, member, message, rng),
+            Err(error) => {
+                if error == MessageError::ForeignDeployment {
+                    self.foreign.insert(member);
+                }
+                self.blame(member, error.into());
+            }
+            Ok(message) => {
+                self.foreign.remove(&member);
+                self.handle_message(now, member, message, rng);
+            }
         }
     }
 

@@ -1,10 +1,11 @@
 //! Restores a member from its records, and reports its status to its operator.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use quiver_ainq::{KgcId, QuorumStatement};
 use quiver_machine::{Outbox, RestoreError};
+use quiver_message::quorum::QuorumStatus;
 use quiver_quorum::QuorumSuite;
 
 use super::ceremony::Ceremonies;
@@ -28,6 +29,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         let mut node = Self {
             config,
             links: BTreeMap::new(),
+            foreign: BTreeSet::new(),
             keys: None,
             deployment: None,
             master: None,
@@ -134,6 +136,17 @@ impl<S: QuorumSuite> QuorumNode<S> {
         }
     }
 
+    /// Number of members, this one included, that want this drone revoked as far as is known here, and whether
+    /// the newest list names it.
+    #[must_use]
+    pub fn revocation(&self, serial: &[u8; 16]) -> (usize, bool) {
+        let statements = &self.statements;
+        let own = usize::from(statements.pending.drones.contains_key(serial));
+        let wants = |status: &&QuorumStatus| status.proposed.iter().any(|drone| drone.serial == *serial);
+        let others = statements.received.values().filter(wants).count();
+        (own + others, statements.list.list().names_serial(serial))
+    }
+
     fn see(&self, id: KgcId) -> MemberView {
         let status = self.statements.received.get(&id);
         let keys = status.and_then(|status| status.keys);
@@ -142,6 +155,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             connected: self.links.contains_key(&id),
             version: status.filter(|_| keys.is_some()).map(|status| status.version),
             agrees: keys.is_some() && keys == self.keys.as_ref().map(|keys| keys.digest()),
+            foreign: self.foreign.contains(&id),
         }
     }
 }

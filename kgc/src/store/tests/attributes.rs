@@ -1,16 +1,21 @@
 //! Attribute authorities, grants and keys in the registry, and registries from before there were any.
 
+use std::sync::Arc;
+
 use quiver_ainq::{
     AuthorityStatement, Deployment, MasterSecret, Ristretto255, SecretScalar, VerifiedAuthority,
 };
+use quiver_crypto::Secret;
 use quiver_delivery::attributes::{IssuerCommand, KeyIssued};
 use quiver_delivery::kgc::KgcNodeRecord;
 use quiver_enrolment::KgcCommand;
 use quiver_machine::Either;
+use quiver_service::secrets::Protection;
 use rand::rngs::OsRng;
 
 use super::*;
-use crate::changes::Changes;
+use crate::changes::{Changes, Secrets};
+use crate::serving::Change;
 
 fn authority(name: &str) -> VerifiedAuthority<Ristretto255> {
     let master = MasterSecret::generate(&mut OsRng);
@@ -99,7 +104,7 @@ fn only_enrolled_drones_and_recorded_tokens_are_granted_anything() {
     assert_eq!(store.grantee("edge-1", NOW).expect("enrolled").serial, [1; 16]);
     assert!(matches!(store.grantee("edge-1", NOW + 11), Err(Error::Terms(_))), "expired");
     store.revoke_drone("edge-1", NOW).expect("revoke");
-    assert!(matches!(store.grantee("edge-1", NOW), Err(Error::NoGrantee { .. })));
+    assert!(matches!(store.grantee("edge-1", NOW), Err(Error::GranteeRevoked { .. })));
 }
 
 #[test]
@@ -169,29 +174,50 @@ fn look_that_fails_halfway_loses_no_revocation() {
     let (bench, mut store, row) = registry();
     let two = store.grantee("edge-2", NOW).expect("two");
     let first = store.grant(&row, &two, Some(b"scout"), "scout", NOW).expect("grant");
-    let known = store.newest_grants().expect("newest");
-    let mut changes = Changes::since(bench.open().expect("open"), &known);
+    let secrets = Secrets {
+        data_dir: bench.directory.path().into(),
+        deployment: Deployment::<Ristretto255>::new(
+            Name::new("alps").expect("name"),
+            MasterSecret::generate(&mut OsRng).public(),
+        ),
+        by: Arc::new(Protection::Key(Secret::new([1; 32]))),
+    };
+    let mut changes = Changes::since(bench.open().expect("open"), secrets, [row.fingerprint], false, first);
     store.revoke_drone("edge-1", NOW).expect("revoke");
     let second = store.grant(&row, &two, None, "scout", NOW).expect("withdraw");
     assert!(first < second);
     bench.tamper("ALTER TABLE attribute_grant RENAME TO elsewhere");
-    changes.read().expect_err("the last query fails");
+    assert!(changes.read().is_err(), "the last query fails");
     bench.tamper("ALTER TABLE elsewhere RENAME TO attribute_grant");
-    let (commands, seen) = changes.read().expect("look");
+    let commands = |changes: &Changes<Ristretto255>| {
+        let new = changes.read().expect("look");
+        let command = |change| match change {
+            Change::Command(command) => command,
+            Change::Authority(_) | Change::Share(_) => panic!("nothing was set up"),
+        };
+        (new.changes.into_iter().map(command).collect::<Vec<_>>(), new.seen, new.trouble)
+    };
+    let (found, seen, trouble) = commands(&changes);
     let [
         Either::Left(KgcCommand::RevokeDrones(drones)),
         Either::Right(Either::Left(IssuerCommand::Grant(grant))),
-    ] = &commands[..]
+    ] = &found[..]
     else {
-        panic!("{commands:?}");
+        panic!("{found:?}");
     };
     assert_eq!(
-        (drones.iter().map(|drone| drone.serial).collect::<Vec<_>>(), grant.revision),
-        (vec![[1; 16]], second),
+        (drones.iter().map(|drone| drone.serial).collect::<Vec<_>>(), grant.revision, trouble),
+        (vec![[1; 16]], second, None),
         "nothing that was known at the start"
     );
     // Not handed over yet: the next look finds the same.
-    assert_eq!(changes.read().expect("look").0, commands);
+    assert_eq!(commands(&changes).0, found);
     changes.mark_seen(seen);
-    assert_eq!(changes.read().expect("look").0, []);
+    assert_eq!(commands(&changes).0, []);
+    // An authority whose secrets are missing holds nothing else back.
+    store.record_authority(&authority("sensors"), NOW).expect("record");
+    store.revoke_drone("edge-2", NOW).expect("revoke");
+    let (found, _, trouble) = commands(&changes);
+    assert!(matches!(&found[..], [Either::Left(KgcCommand::RevokeDrones(_))]), "{found:?}");
+    assert!(trouble.is_some_and(|trouble| trouble.contains("authorities.state")));
 }

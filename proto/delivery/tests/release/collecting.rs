@@ -84,7 +84,7 @@ fn with_fewer_than_t_it_says_who_did_not_answer() {
         (Some(Verdict::Released), Some(Verdict::Released))
     );
     let words = shortfall.to_string();
-    assert_eq!(words, "2 of the 3 key shares that are needed; no answer from KGC 1, 2, 4");
+    assert_eq!(words, "got 2 of 3 required key shares; not heard until then: KGC 1, 2, 4");
     // Once one of them is back, the same drone gets the key.
     world.set_mute([1, 2].into());
     world.collect(drone, &not_before(1)).unwrap();
@@ -134,7 +134,7 @@ fn too_early_is_refused_with_the_time_and_waiting_brings_it_when_it_comes() {
     let shortfall = world.collect(drone, &dawn).unwrap_err();
     assert_eq!(shortfall.not_before(), Some(START + 1_000));
     let words = shortfall.to_string();
-    assert!(words.contains("not-before/2027-01-01T00:16:40Z has not come: 900 s to go"), "{words}");
+    assert!(words.contains("opens at 2027-01-01T00:16:40Z, in 15 min by its clock"), "{words}");
     world.begin(drone, Some(&dawn), Duration::from_secs(2_000), true);
     world.finish(drone);
     let key = world.outcome(drone, &dawn).unwrap();

@@ -86,8 +86,10 @@ impl fmt::Display for Verdict {
         match self {
             Self::Released => f.write_str("released"),
             Self::NotYet { at, now } => match Condition::not_before(*at) {
-                Ok(time) => {
-                    write!(f, "{time} has not come: {} s to go by its clock", at.saturating_sub(*now))
+                Ok(condition) => {
+                    let text = condition.as_str();
+                    let time = text.strip_prefix("not-before/").unwrap_or(text);
+                    write!(f, "opens at {time}, in {} by its clock", Span(at.saturating_sub(*now)))
                 }
                 Err(_) => f.write_str("its time has not come"),
             },
@@ -98,6 +100,18 @@ impl fmt::Display for Verdict {
             Self::OtherVersion(version) => write!(f, "its share is of version {version}"),
             Self::Refused(reason) => write!(f, "refused: {reason}"),
         }
+    }
+}
+
+/// A length of time in seconds, in its largest unit of which there are two at least.
+struct Span(u64);
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let units = [(31_557_600, "years"), (86_400, "days"), (3600, "h"), (60, "min")];
+        let unit = units.into_iter().find(|(unit, _)| self.0 / unit >= 2);
+        let (unit, name) = unit.unwrap_or((1, "s"));
+        write!(f, "{} {name}", self.0 / unit)
     }
 }
 
@@ -130,7 +144,7 @@ impl fmt::Display for Shortfall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let released = self.verdicts.iter().filter(|(_, verdict)| *verdict == Verdict::Released).count();
         match self.needed {
-            Some(needed) => write!(f, "{released} of the {needed} key shares that are needed")?,
+            Some(needed) => write!(f, "got {released} of {needed} required key shares")?,
             None => f.write_str("no KGC said what shares there are")?,
         }
         for (kgc, verdict) in self.verdicts.iter().filter(|(_, verdict)| *verdict != Verdict::Released) {
@@ -139,7 +153,8 @@ impl fmt::Display for Shortfall {
                 None => write!(f, "; a KGC: {verdict}")?,
             }
         }
-        let mut before = "; no answer from KGC ";
+        // The rest may have been too few to wait for, so this blames nobody.
+        let mut before = "; not heard until then: KGC ";
         for kgc in &self.silent {
             write!(f, "{before}{kgc}")?;
             before = ", ";
