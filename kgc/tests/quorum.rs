@@ -18,7 +18,7 @@ use std::fs;
 use std::thread::{self, sleep};
 use std::time::Duration;
 
-use quiver_service_testing::{Process, eventually};
+use quiver_service_testing::{Process, eventually, text};
 
 use self::bench::Bench;
 use self::drones::Fleet;
@@ -40,6 +40,23 @@ fn five_kgcs_make_a_key_issue_refresh_repair_and_revoke_together() {
     for id in ALL {
         bench.ok(id, &["audit"]);
     }
+    logs_are_for_people(&bench);
+}
+
+/// No event is logged as the program has it in memory.
+fn logs_are_for_people(bench: &Bench) {
+    let mut signed = 0;
+    for entry in fs::read_dir(bench.directory()).expect("read") {
+        let path = entry.expect("entry").path();
+        if path.extension().is_none_or(|extension| extension != "err") {
+            continue;
+        }
+        for line in text(&path).lines() {
+            assert!(line.len() < 600 && !line.contains("event="), "{}: {line}", path.display());
+            signed += usize::from(line.contains("the quorum signed a statement digest="));
+        }
+    }
+    assert!(signed > 0, "statements were signed");
 }
 
 fn quorum_vouches_for_an_attribute_authority_of_one_of_its_kgcs(bench: &Bench) {
@@ -51,6 +68,7 @@ fn quorum_vouches_for_an_attribute_authority_of_one_of_its_kgcs(bench: &Bench) {
     bench.ok(3, &["quorum", "approve", digest]);
     bench.ok(5, &["quorum", "approve", digest]);
     assert!(setup.line("fingerprint").len() > 60);
+    setup.line("in effect at the running `kgc serve`");
     assert!(bench.path("kgc-1/orders.authority").exists());
 }
 
@@ -187,7 +205,8 @@ fn drones_enrol_with_the_repaired_kgc(bench: &Bench, kgcs: &mut [Process], fleet
 
 fn three_operators_revoke_a_drone(bench: &Bench, fleet: &Fleet) {
     let serial = fleet.serial_of("late-7");
-    bench.ok(2, &["drone", "revoke", "late-7"]);
+    let first = bench.ok(2, &["drone", "revoke", "late-7"]);
+    assert!(first.contains("requested (1 of 3 KGCs). Run at 2 more: kgc drone revoke"), "{first}");
     bench.refused(2, &["drone", "revoke", "late-7"], 3, "already wants");
     bench.refused(1, &["drone", "revoke", "late-7"], 3, "is known to this KGC");
     bench.ok(1, &["drone", "revoke", &serial]);
@@ -198,7 +217,8 @@ fn three_operators_revoke_a_drone(bench: &Bench, fleet: &Fleet) {
     // Long enough for anything that two could do.
     sleep(Duration::from_secs(2));
     assert_eq!(bench.status(1).expect("status")["revocation_list"], 0, "two are not enough");
-    bench.ok(4, &["drone", "revoke", &serial]);
+    let third = bench.ok(4, &["drone", "revoke", &serial]);
+    assert!(third.contains("is revoked: 3 KGCs have requested it"), "{third}");
     for id in ALL {
         eventually(&format!("KGC {id} has the list"), || {
             let status = bench.status(id)?;
@@ -238,6 +258,26 @@ fn quorum_is_set_up_step_by_step_and_says_what_comes_next() {
     bench.refused(1, &["quorum", "status"], 4, "kgc serve");
     bench.refused(1, &["token", "list"], 0, "");
     bench.refused(1, &["quorum", "approve"], 2, "DIGEST");
+}
+
+#[test]
+fn kgc_that_pinned_another_init_file_is_named() {
+    let bench = Bench::empty();
+    let parts = [1, 2, 3].map(|id| bench.key(id)).concat();
+    let pin = |id, name: &str| {
+        bench.write("quorum.toml", &format!("deployment = '{name}'\nthreshold = 2\n{parts}"));
+        bench.init(id);
+        bench.serve(id)
+    };
+    let _kgcs = [pin(1, "alps"), pin(2, "alpz")];
+    eventually("KGC 1 knows that KGC 2 pinned another file", || {
+        let other = bench.status(1)?["others"][0].clone();
+        (other["kgc"] == 2 && other["pinned_otherwise"] == true).then_some(())
+    });
+    let status = bench.ok(1, &["quorum", "status"]);
+    assert!(status.contains("KGC 2 pinned another init file than this KGC"), "{status}");
+    assert!(status.contains("up, other init file"), "{status}");
+    assert!(status.contains("KGC 3: not connected; and for KGC 2"), "{status}");
 }
 
 /// Figures, not a check: `cargo test --release -p quiver-kgc --test quorum -- --ignored --nocapture`.

@@ -9,13 +9,15 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::control::Outcome;
-use super::describe;
 use super::file::{self, Pinned};
 use super::status::Status;
 use crate::cli::{ApproveArgs, QuorumCommand, WaitArgs};
 use crate::config::Config;
 use crate::control::Request;
 use crate::error::{Error, Result};
+
+/// Time between two looks at what a command waits for.
+const REPORT: Duration = Duration::from_secs(1);
 
 /// Runs a subcommand that needs the running service.
 pub(crate) async fn run(config: &Config, command: QuorumCommand) -> Result<()> {
@@ -25,12 +27,14 @@ pub(crate) async fn run(config: &Config, command: QuorumCommand) -> Result<()> {
     match command {
         QuorumCommand::Status { json } => status(config, json).await,
         QuorumCommand::Refresh(args) => {
-            let outcome = ask(config, &Request::Refresh { wait: args.wait.as_secs() }).await?;
+            let request = Request::Refresh { wait: args.wait.as_secs() };
+            let outcome = ask_and_report(config, &request).await?;
             finish(config, &args, outcome, "refreshed", "the refresh goes on; `kgc quorum abandon` ends it")
                 .await
         }
         QuorumCommand::Repair(args) => {
-            let outcome = ask(config, &Request::Repair { wait: args.wait.as_secs() }).await?;
+            let request = Request::Repair { wait: args.wait.as_secs() };
+            let outcome = ask_and_report(config, &request).await?;
             let goes_on = approve_hint(config)?;
             finish(config, &args, outcome, "repaired", &goes_on).await
         }
@@ -49,6 +53,26 @@ pub(crate) async fn run(config: &Config, command: QuorumCommand) -> Result<()> {
 
 async fn ask<A: DeserializeOwned>(config: &Config, request: &Request) -> Result<A> {
     Ok(call(&config.data_dir, "kgc", "serve", request).await?)
+}
+
+/// Asks, and logs what is waited for as often as it changes.
+async fn ask_and_report(config: &Config, request: &Request) -> Result<Outcome> {
+    let (answer, mut reported) = (ask(config, request), String::new());
+    tokio::pin!(answer);
+    loop {
+        tokio::select! {
+            answer = &mut answer => return answer,
+            () = tokio::time::sleep(REPORT) => {}
+        }
+        // Whoever asks for it alone gets an error, if there is one.
+        if let Ok(status) = ask::<Status>(config, &Request::Status).await {
+            let doing = status.doing();
+            if doing != reported {
+                tracing::info!("{doing}");
+                reported = doing;
+            }
+        }
+    }
 }
 
 fn print_line(text: &str) -> Result<()> {
@@ -76,8 +100,8 @@ async fn finish(config: &Config, args: &WaitArgs, outcome: Outcome, done: &str, 
         }
         Outcome::Pending => {
             let status: Status = ask(config, &Request::Status).await?;
-            let waits = match status.ceremony {
-                Some(ceremony) => format!("waiting for KGC {}", describe::list(&ceremony.waits_for)),
+            let waits = match &status.ceremony {
+                Some(ceremony) => status.waits(&ceremony.waits_for),
                 None => "waiting for the other KGCs".into(),
             };
             Err(Error::TimedOut(format!("not done in {:?}: {waits}; {goes_on}", args.wait)))

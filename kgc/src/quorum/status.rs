@@ -208,15 +208,30 @@ impl Status {
         standing
     }
 
-    fn doing(&self) -> String {
+    /// The KGCs that a ceremony waits for: those that are not there, and those that are.
+    pub(crate) fn waits(&self, waits_for: &[KgcId]) -> String {
+        let connected = |kgc: &KgcId| self.others.iter().any(|other| other.kgc == *kgc && other.connected);
+        let (here, away): (Vec<_>, Vec<_>) = waits_for.iter().copied().partition(connected);
+        match (&here[..], &away[..]) {
+            (here, []) => format!("waiting for {}", describe::some(here)),
+            ([], away) => format!("waiting for {}: not connected", describe::some(away)),
+            (here, away) => format!(
+                "waiting for {}: not connected; and for {}, which may join only some time after the last try",
+                describe::some(away),
+                describe::some(here)
+            ),
+        }
+    }
+
+    /// What it does, in words.
+    pub(crate) fn doing(&self) -> String {
         if let Some(Ceremony { kind, stage, waits_for }) = &self.ceremony {
-            let whom = describe::some(waits_for);
             let hint = if self.version.is_none() && self.others.iter().any(|other| other.version.is_some()) {
                 "; others have shares: if this KGC lost its own, run `kgc quorum repair`"
             } else {
                 ""
             };
-            return format!("{kind}: waiting for {whom} ({stage}){hint}");
+            return format!("{kind}: {} ({stage}){hint}", self.waits(waits_for));
         }
         match (self.repairing, self.serving, self.statement) {
             (true, ..) => format!(

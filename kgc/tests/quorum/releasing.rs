@@ -102,7 +102,10 @@ fn two_approvals_are_not_enough(bench: &Bench, fleet: &Fleet, drone: &DroneKeypa
         collect(fleet, drone, None, &condition(PHASE)).0.expect_err("fewer than three have approved")
     };
     ask();
-    bench.ok(1, &["ibe", "release", PHASE]);
+    for word in ["approved at this KGC", "approved already at this KGC"] {
+        let said = bench.ok(1, &["ibe", "release", PHASE]);
+        assert!(said.contains(word) && said.contains("once 3 of the quorum's KGCs"), "{said}");
+    }
     bench.ok(2, &["ibe", "release", PHASE]);
     eventually("both let go of their shares", || {
         ask();
