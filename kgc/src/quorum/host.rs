@@ -188,7 +188,7 @@ fn log_of_the_member(event: &QuorumEvent) {
             tracing::warn!(peer = peer.0, "a stranger sent what only the other KGCs may send");
         }
         QuorumEvent::TooMany => {
-            tracing::warn!("too many proposals or approvals wait; the last was not taken")
+            tracing::warn!("too many proposals or approvals wait; the last was not taken");
         }
         _ => tracing::info!("an event that this program has no words for"),
     }

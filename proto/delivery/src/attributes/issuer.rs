@@ -36,6 +36,9 @@ impl<S: Suite> AttributeIssuer<S> {
     /// [`IssuerError`].
     pub fn new(config: IssuerConfig<S>) -> Result<Self, IssuerError> {
         let IssuerConfig { authorities, grants: granted, interval } = config;
+        if authorities.len() > MAX_AUTHORITIES {
+            return Err(IssuerError::TooMany);
+        }
         let mut grants = Grants::default();
         granted.into_iter().for_each(|grant| grants.apply(grant));
         let limiter = RateLimiter::new(Rate { burst: 1, refill: interval });

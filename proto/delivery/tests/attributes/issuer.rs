@@ -1,9 +1,9 @@
 //! An issuer alone: configurations that it refuses, and its server without a KGC beside it.
 
-use quiver_delivery::Standalone;
 use quiver_delivery::attributes::{
     AttributeIssuer, Authority, IssuerConfig, IssuerError, KeyQuery, KeyResponse,
 };
+use quiver_delivery::{Issuer, Standalone};
 use quiver_machine::{Input, Machine, Output, Peer, Via};
 use quiver_message::{DeliveryHello, Message, Payload, RevocationQuery};
 
@@ -27,6 +27,25 @@ fn issuer_checks_its_authorities() {
     assert_eq!(refused(&[(0, 0), (0, 0)]), IssuerError::Twice);
     assert_eq!(refused(&[(0, 1)]), IssuerError::WrongKey(name("orders")));
     assert_eq!(refused(&[(0, 0); 17]), IssuerError::TooMany);
+}
+
+#[test]
+fn authority_is_added_once_to_an_issuer_at_work() {
+    let world = World::new(1, &["orders", "sensors"]);
+    let mut issuer = AttributeIssuer::new(config(&world, &[(0, 0)])).unwrap();
+    let authority = |place| config(&world, &[place]).authorities.remove(0);
+    let offered = |issuer: &AttributeIssuer<S>| issuer.offer().unwrap().authorities().len();
+    assert_eq!(issuer.add(authority((1, 0))), Err(IssuerError::WrongKey(name("sensors"))));
+    assert_eq!(offered(&issuer), 1);
+    assert_eq!(issuer.add(authority((1, 1))), Ok(()));
+    assert_eq!(issuer.add(authority((1, 1))), Err(IssuerError::Twice));
+    assert_eq!(offered(&issuer), 2);
+    let many: Vec<_> = (0..17).map(|n| format!("authority-{n}")).collect();
+    let world = World::new(1, &many.iter().map(String::as_str).collect::<Vec<_>>());
+    let sixteen: Vec<_> = (0..16).map(|n| (n, n)).collect();
+    let mut issuer = AttributeIssuer::new(config(&world, &sixteen)).unwrap();
+    let one_more = config(&world, &[(16, 16)]).authorities.remove(0);
+    assert_eq!(issuer.add(one_more), Err(IssuerError::TooMany));
 }
 
 #[test]
