@@ -40,11 +40,11 @@ fn authority_is_added_once_to_an_issuer_at_work() {
     assert_eq!(issuer.add(authority((1, 1))), Ok(()));
     assert_eq!(issuer.add(authority((1, 1))), Err(IssuerError::Twice));
     assert_eq!(offered(&issuer), 2);
-    let many: Vec<_> = (0..17).map(|n| format!("authority-{n}")).collect();
+    let many: Vec<_> = (0..16).map(|n| format!("authority-{n}")).collect();
     let world = World::new(1, &many.iter().map(String::as_str).collect::<Vec<_>>());
     let sixteen: Vec<_> = (0..16).map(|n| (n, n)).collect();
     let mut issuer = AttributeIssuer::new(config(&world, &sixteen)).unwrap();
-    let one_more = config(&world, &[(16, 16)]).authorities.remove(0);
+    let one_more = config(&World::new(2, &["one-more"]), &[(0, 0)]).authorities.remove(0);
     assert_eq!(issuer.add(one_more), Err(IssuerError::TooMany));
 }
 
