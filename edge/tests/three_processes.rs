@@ -1,6 +1,6 @@
 //! The three services as separate processes on loopback: enrol, join, speak; `kill -9` of each role and
 //! recovery; metrics and health; two processes of one identity; what bad tokens, state files, passphrases,
-//! ports and clocks get; and a scan of everything logged for secrets.
+//! ports and clocks get; a scan of everything logged for secrets; and the commands of README and guide.
 
 #[path = "three_processes/admitting.rs"]
 mod admitting;
@@ -20,6 +20,8 @@ mod copies;
 mod envelopes;
 #[path = "three_processes/failover.rs"]
 mod failover;
+#[path = "three_processes/guide.rs"]
+mod guide;
 #[path = "three_processes/ibe.rs"]
 mod ibe;
 #[path = "three_processes/monitoring.rs"]
