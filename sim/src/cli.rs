@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use quiver_report::{OutputArgs, complain, open};
+use quiver_report::{OutputArgs, complain, make_room, open};
 
 use self::check::CheckArgs;
 use self::flood::FloodArgs;
@@ -116,17 +116,25 @@ pub fn main() -> ExitCode {
     exit_code(Cli::parse().command().execute())
 }
 
-/// Prints results as JSON or as text that names the page in `folder`, and opens the page if `open_page`.
+/// Refuses a folder to which results cannot be written, before time goes into a run.
+fn check_results(output: &OutputArgs) -> Result<()> {
+    let refused = |error| SimError::Usage(format!("--results: {error}; give another folder, or --no-results"));
+    output.folder().map_or(Ok(()), |results| make_room(results).map_err(refused))
+}
+
+/// Prints results as JSON or as text that names the page in the folder, and opens the page if `open_page`. If the
+/// folder could not be written, that comes last: the results are not lost.
 fn show(
     output: &OutputArgs,
-    folder: Option<PathBuf>,
+    folder: Result<Option<PathBuf>>,
     open_page: bool,
     json: impl FnOnce() -> String,
     text: impl FnOnce() -> String,
 ) -> Result<()> {
-    let page = folder.map(|folder| folder.join(PAGE));
+    let page = folder.as_ref().ok().cloned().flatten().map(|folder| folder.join(PAGE));
     let named = page.as_ref().map_or_else(String::new, |page| format!("\nReport: {}", page.display()));
     output.print(json, || text() + &named);
+    folder?;
     page.filter(|_| open_page).map_or(Ok(()), |page| Ok(open(&page)?))
 }
 

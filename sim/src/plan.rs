@@ -42,6 +42,17 @@ pub enum WorldKind {
     Virtual,
 }
 
+impl WorldKind {
+    /// Its name on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Live => "live",
+            Self::Virtual => "virtual",
+        }
+    }
+}
+
 /// Network of the drones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -81,7 +92,7 @@ pub struct Plan {
     pub suite: SuiteKind,
     /// Re-key strategy.
     pub strategy: StrategyKind,
-    /// Whence all keys and choices come.
+    /// Seed of all random choices.
     pub seed: u64,
     /// Validity of a group key. With it the expiry re-key waits for the timer; without it the leader is
     /// commanded to re-key.

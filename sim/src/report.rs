@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use quiver_report::{Machine, new_folder, timestamp, write};
+use quiver_report::{Machine, RunName, write, write_run};
 use quiver_world::run::{Operation, Violation};
 use serde::Serialize;
 
@@ -131,17 +131,25 @@ impl RunReport {
     }
 
     /// Writes `report.html`, `operations.csv`, `memory.csv`, `summary.json`, and `latencies.csv` if there are any,
-    /// into a new folder under `results`, named by the start. Gives the folder.
-    pub fn write_under(&self, results: &Path) -> Result<PathBuf> {
-        let folder = new_folder(results, &timestamp(self.started))?;
-        write(&folder, "operations.csv", &csv::operations(self))?;
-        if self.operations.iter().any(|operation| !operation.latencies.is_empty()) {
-            write(&folder, "latencies.csv", &csv::latencies(self))?;
-        }
-        write(&folder, "memory.csv", &csv::memory(self))?;
-        write(&folder, "summary.json", &(json::render(self) + "\n"))?;
-        write(&folder, PAGE, &page::report(self).page()?)?;
-        Ok(folder)
+    /// and whatever `more` writes, into a new folder under `results`, named by the start, the plan and the
+    /// outcome. Gives the folder.
+    pub fn write_under(
+        &self,
+        results: &Path,
+        more: impl FnOnce(&Path) -> Result<()>,
+    ) -> Result<PathBuf> {
+        let what = format!("run-{}-{}", self.plan.world.name(), self.plan.drones);
+        let passed = Some(self.outcome() == Outcome::Passed);
+        write_run(results, RunName { started: self.started, what: &what, passed }, |folder| {
+            write(folder, "operations.csv", &csv::operations(self))?;
+            if self.operations.iter().any(|operation| !operation.latencies.is_empty()) {
+                write(folder, "latencies.csv", &csv::latencies(self))?;
+            }
+            write(folder, "memory.csv", &csv::memory(self))?;
+            write(folder, "summary.json", &(json::render(self) + "\n"))?;
+            write(folder, PAGE, &page::report(self).page()?)?;
+            more(folder)
+        })
     }
 }
 
@@ -242,10 +250,10 @@ pub(crate) mod tests {
     #[test]
     fn results_go_to_a_folder_of_their_own_every_time() {
         let results = tempfile::tempdir().unwrap();
-        let first = sample().write_under(results.path()).unwrap();
-        let second = sample().write_under(results.path()).unwrap();
+        let first = sample().write_under(results.path(), |_| Ok(())).unwrap();
+        let second = sample().write_under(results.path(), |_| Ok(())).unwrap();
         assert_ne!(first, second);
-        assert!(first.ends_with("2001-09-09T01-46-40Z"), "{first:?}");
+        assert!(first.ends_with("2001-09-09T01-46-40Z-run-live-2-passed"), "{first:?}");
         for name in ["operations.csv", "latencies.csv", "memory.csv", "summary.json", PAGE] {
             assert!(second.join(name).is_file(), "{name}");
         }
@@ -256,7 +264,7 @@ pub(crate) mod tests {
         let results = tempfile::tempdir().unwrap();
         let file = results.path().join("file");
         fs::write(&file, "").unwrap();
-        let error = sample().write_under(&file).unwrap_err();
+        let error = sample().write_under(&file, |_| Ok(())).unwrap_err();
         assert!(error.to_string().contains("file"), "{error}");
     }
 }

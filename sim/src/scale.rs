@@ -24,7 +24,7 @@ pub struct ScalePlan {
     pub transports: Vec<TransportKind>,
     /// Suite of the cryptography.
     pub suite: SuiteKind,
-    /// Whence all keys and choices come.
+    /// Seed of all random choices.
     pub seed: u64,
 }
 
@@ -222,6 +222,7 @@ impl ScaleRuns {
             date: making.date,
             version: making.version,
             command: making.command,
+            passed: Some(self.outcome() == Outcome::Passed),
             files: Vec::new(),
         }
     }

@@ -7,7 +7,7 @@ mod table;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use quiver_report::{new_folder, timestamp, write};
+use quiver_report::{RunName, write, write_run};
 use quiver_world::scenario::{Scenario, ScenarioRun};
 
 use crate::Result;
@@ -26,6 +26,8 @@ pub struct ScenarioReport {
     pub started: SystemTime,
     /// CPU time it took.
     pub cpu: Duration,
+    /// The command line.
+    pub command: String,
     /// The command that plays it again.
     pub again: String,
 }
@@ -64,22 +66,21 @@ impl ScenarioReport {
         format!("{} failed\n{}\nAgain: {}", self.scenario.name, lines.join("\n"), self.again)
     }
 
-    /// Writes `drones.csv`, `rekeys.csv` and `summary.json` into a new folder, named by the start, under
-    /// `results`. Gives the folder.
+    /// Writes `drones.csv`, `rekeys.csv` and `summary.json` into a new folder under `results`, named by the
+    /// start, the scenario and the outcome. Gives the folder.
     ///
     /// # Errors
     /// If the folder or a file cannot be written.
     pub fn write_under(&self, results: &Path) -> Result<PathBuf> {
-        let folder = new_folder(results, &timestamp(self.started))?;
+        let name = Path::new(&self.scenario.name).file_stem().unwrap_or_default().to_string_lossy();
+        let (what, passed) = (format!("scenario-{name}"), Some(self.run.passed()));
         let files = [
             ("drones.csv", self.drones_csv()),
             ("rekeys.csv", self.rekeys_csv()),
             ("summary.json", self.json() + "\n"),
         ];
-        for (name, content) in files {
-            write(&folder, name, &content)?;
-        }
-        Ok(folder)
+        let write_all = |folder: &Path| files.iter().try_for_each(|(name, content)| write(folder, name, content));
+        Ok(write_run(results, RunName { started: self.started, what: &what, passed }, write_all)?)
     }
 }
 
@@ -104,6 +105,7 @@ mod tests {
             suite: "toy",
             started: SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000),
             cpu: Duration::from_millis(1500),
+            command: "sim scenario sample.toml".into(),
             again: "sim scenario sample.toml --seed 1".into(),
         }
     }
@@ -137,11 +139,12 @@ mod tests {
         let report = sample();
         let results = tempfile::tempdir().unwrap();
         let folder = report.write_under(results.path()).unwrap();
+        assert!(folder.ends_with("2001-09-09T01-46-40Z-scenario-sample-passed"), "{folder:?}");
         let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
         assert_eq!(read("drones.csv").lines().count(), 1 + 5);
         assert_eq!(read("rekeys.csv").lines().count(), 1 + report.run.ledger.rekeys().len());
         let json: serde_json::Value = serde_json::from_str(&read("summary.json")).unwrap();
-        assert_eq!(json["passed"], true);
+        assert_eq!((&json["passed"], &json["command"]), (&true.into(), &"sim scenario sample.toml".into()));
         assert_eq!(json["per_drone"]["count"], 5);
         assert!(json["per_rekey"]["airtime_s"]["max"].as_f64().unwrap() > 0.0);
     }

@@ -5,7 +5,35 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::{Report, ReportError, Result, svg};
+use crate::{Report, ReportError, Result, index, svg};
+
+/// The longest part of a folder's name that says what ran, in characters.
+const LONGEST: usize = 60;
+
+/// What names the folder of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct RunName<'a> {
+    /// Its beginning.
+    pub started: SystemTime,
+    /// What ran: other characters than letters, digits, `.`, `_` and `-` become `-`.
+    pub what: &'a str,
+    /// Whether it passed; `None` for measurements.
+    pub passed: Option<bool>,
+}
+
+impl RunName<'_> {
+    /// `2001-09-09T01-46-40Z-run-live-1000-passed`: by time in any listing.
+    fn folder(&self) -> String {
+        let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' };
+        let what: String = self.what.chars().take(LONGEST).map(plain).collect();
+        let ending = match self.passed {
+            Some(true) => "-passed",
+            Some(false) => "-FAILED",
+            None => "",
+        };
+        format!("{}-{what}{ending}", timestamp(self.started))
+    }
+}
 
 /// Makes sure that reports can be written under `results`, before time goes into measuring.
 ///
@@ -20,22 +48,44 @@ pub fn make_room(results: &Path) -> Result<()> {
 
 impl Report {
     /// Writes `report.html`, `report.json`, a CSV per table and an SVG per plot into a new folder under
-    /// `results`, named by the report and its date. Gives the folder.
+    /// `results`, as [`write_run`] does. Gives the folder.
     ///
     /// # Errors
     /// [`ReportError::File`] or [`ReportError::Plot`].
     pub fn write_under(&self, results: &Path) -> Result<PathBuf> {
-        let folder = new_folder(results, &format!("{}-{}", self.slug, timestamp(self.date)))?;
-        write(&folder, "report.html", &self.page()?)?;
-        write(&folder, "report.json", &(self.json() + "\n"))?;
-        for table in self.tables() {
-            write(&folder, &format!("{}.csv", table.slug), &table.csv())?;
-        }
-        for plot in self.plots() {
-            write(&folder, &format!("{}.svg", plot.slug), &svg::render(plot)?)?;
-        }
-        Ok(folder)
+        let name = RunName { started: self.date, what: &self.slug, passed: self.passed };
+        write_run(results, name, |folder| {
+            write(folder, "report.html", &self.page()?)?;
+            write(folder, "report.json", &(self.json() + "\n"))?;
+            for table in self.tables() {
+                write(folder, &format!("{}.csv", table.slug), &table.csv())?;
+            }
+            for plot in self.plots() {
+                write(folder, &format!("{}.svg", plot.slug), &svg::render(plot)?)?;
+            }
+            Ok(())
+        })
     }
+}
+
+/// Creates a folder under `results` for a run, lets `content` write into it, lists it in `index.html`, and lets
+/// `latest` lead to it. Gives the folder. If the content cannot be written, nothing of it is left.
+///
+/// # Errors
+/// Those of `content`, and [`ReportError::File`].
+pub fn write_run<E: From<ReportError>>(
+    results: &Path,
+    name: RunName<'_>,
+    content: impl FnOnce(&Path) -> Result<(), E>,
+) -> Result<PathBuf, E> {
+    let folder = new_folder(results, &name.folder())?;
+    if let Err(error) = content(&folder) {
+        // What matters to whoever reads is why it was not written.
+        let _ = fs::remove_dir_all(&folder);
+        return Err(error);
+    }
+    index::update(results, &folder)?;
+    Ok(folder)
 }
 
 /// Writes one file of a folder.
@@ -48,16 +98,12 @@ pub fn write(folder: &Path, name: &str, text: &str) -> Result<()> {
 }
 
 /// A time in UTC as in the names of folders: `2001-09-09T01-46-40Z`.
-#[must_use]
-pub fn timestamp(time: SystemTime) -> String {
+fn timestamp(time: SystemTime) -> String {
     humantime::format_rfc3339_seconds(time).to_string().replace(':', "-")
 }
 
 /// Creates a folder under `results` that was not there before: of this name, or of the name with a number.
-///
-/// # Errors
-/// [`ReportError::File`].
-pub fn new_folder(results: &Path, name: &str) -> Result<PathBuf> {
+fn new_folder(results: &Path, name: &str) -> Result<PathBuf> {
     let failed = |path: &Path, source| ReportError::File { path: path.to_path_buf(), source };
     fs::create_dir_all(results).map_err(|source| failed(results, source))?;
     for attempt in 1_u32.. {

@@ -13,6 +13,7 @@
 mod csv;
 mod error;
 mod files;
+mod index;
 mod machine;
 mod output;
 mod page;
@@ -27,7 +28,7 @@ mod unit;
 
 pub use self::csv::{csv, csv_of_records};
 pub use self::error::{ReportError, Result};
-pub use self::files::{make_room, new_folder, timestamp, write};
+pub use self::files::{RunName, make_room, write, write_run};
 pub use self::machine::Machine;
 pub use self::output::{OutputArgs, complain, length_of_time, open, print};
 pub use self::plot::{Axis, Ink, Panel, Plot, Scale, Series};

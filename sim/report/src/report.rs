@@ -41,6 +41,8 @@ pub struct Report {
     pub version: String,
     /// The command that makes this report.
     pub command: String,
+    /// Whether the runs that it is about passed; `None` for measurements.
+    pub passed: Option<bool>,
     /// Files beside the page; none: those that [`write_under`](Self::write_under) writes.
     #[serde(skip)]
     pub files: Vec<String>,

@@ -67,6 +67,7 @@ fn sample() -> Report {
         date: SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000),
         version: "0.1.0".into(),
         command: "sim reproduce tiny".into(),
+        passed: None,
         files: Vec::new(),
     }
 }
@@ -152,7 +153,7 @@ fn files_go_to_a_folder_of_their_own_every_time() {
     let results = tempfile::tempdir().unwrap();
     let first = sample().write_under(results.path()).unwrap();
     let second = sample().write_under(results.path()).unwrap();
-    assert!(first.ends_with("tiny-2001-09-09T01-46-40Z"), "{first:?}");
+    assert!(first.ends_with("2001-09-09T01-46-40Z-tiny"), "{first:?}");
     assert_ne!(first, second);
     let mut names: Vec<_> = fs::read_dir(&second)
         .unwrap()

@@ -63,7 +63,7 @@ pub(super) struct FloodArgs {
     /// Re-key strategy of the leader: flat or tree
     #[arg(long, value_name = "STRATEGY", default_value_t)]
     strategy: StrategyKind,
-    /// Whence all keys come
+    /// Seed for all random choices
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Time limit of a single step

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use clap::Args;
 use quiver_ainq::{StrategyKind, SuiteKind};
-use quiver_report::{OutputArgs, complain, length_of_time, make_room, open};
+use quiver_report::{OutputArgs, complain, length_of_time, open};
 use quiver_world::admission::{FENCE, MAX_TEXT};
 use quiver_world::trace::Trace;
 
-use super::{probe, show};
+use super::{check_results, probe, show};
 use crate::plan::{DEFAULT_BIND, Plan, TransportKind, WorldKind};
 use crate::report::{Outcome, RunReport};
 use crate::{Result, SimError, live, logging, replay, virtual_world};
@@ -52,7 +52,7 @@ pub(super) struct RunArgs {
     /// distinct input
     #[arg(long, conflicts_with = "toy")]
     share_verifications: bool,
-    /// Whence all keys and choices come
+    /// Seed for all random choices
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Let group keys expire after this long and wait for it, rather than telling the leader to re-key
@@ -180,7 +180,7 @@ fn policy(file: Option<&Path>) -> Result<String> {
 /// Runs the plan in its world and prints the report.
 pub(super) fn run(args: &RunArgs) -> Result<Outcome> {
     let plan = args.plan()?;
-    args.output.folder().map_or(Ok(()), make_room)?;
+    check_results(&args.output)?;
     let progress = args.output.progress();
     logging::start(&progress)?;
     let (report, trace) = match plan.world {
@@ -190,22 +190,30 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome> {
     present(&report, trace.as_ref(), args)
 }
 
+/// Writes and prints the report. What cannot be written costs no figure: it is printed all the same.
 fn present(report: &RunReport, trace: Option<&Trace>, args: &RunArgs) -> Result<Outcome> {
-    let folder = args.output.folder().map(|results| report.write_under(results)).transpose()?;
-    let file = args.replay.clone().flatten().or_else(|| Some(folder.as_ref()?.join(replay::PAGE)));
-    let replayed = file.zip(trace);
-    if let Some((file, trace)) = &replayed {
-        replay::write(file, &report.title(), ABOUT, &report.command, trace)?;
-    }
-    let replay = replayed.map(|(file, _)| file);
-    let named = replay.as_ref().map_or_else(String::new, |file| format!("\nReplay: {}", file.display()));
-    show(&args.output, folder, args.open, || report.json(), || report.table() + &named)?;
-    if let Some(file) = replay.filter(|_| args.open) {
+    let write_replay = |file: &Path, trace| {
+        replay::write(file, &report.title(), ABOUT, &report.command, trace)
+    };
+    let own = args.replay.clone().flatten();
+    let beside = trace.filter(|_| own.is_none());
+    let more = |folder: &Path| beside.map_or(Ok(()), |trace| write_replay(&folder.join(replay::PAGE), trace));
+    let folder = args.output.folder().map(|results| report.write_under(results, more)).transpose();
+    let replayed = match (&own, trace, &folder) {
+        (Some(file), Some(trace), _) => write_replay(file, trace).map(|()| Some(file.clone())),
+        (None, Some(_), Ok(Some(folder))) => Ok(Some(folder.join(replay::PAGE))),
+        _ => Ok(None),
+    };
+    let file = replayed.as_ref().ok().cloned().flatten();
+    let named = file.as_ref().map_or_else(String::new, |file| format!("\nReplay: {}", file.display()));
+    let shown = show(&args.output, folder, args.open, || report.json(), || report.table() + &named);
+    if let Some(file) = file.filter(|_| args.open) {
         open(&file)?;
     }
     if report.outcome() == Outcome::Failed {
         complain(&report.failures());
     }
+    shown.and(replayed)?;
     Ok(report.outcome())
 }
 

@@ -2,13 +2,13 @@
 
 use clap::Args;
 use quiver_ainq::{StrategyKind, SuiteKind};
-use quiver_report::{Making, OutputArgs, complain, make_room};
+use quiver_report::{Making, OutputArgs, complain};
 
-use super::show;
+use super::{check_results, show};
 use crate::plan::{MAX_DRONES, TransportKind};
 use crate::report::Outcome;
 use crate::scale::ScalePlan;
-use crate::{Result, logging, measure};
+use crate::{Result, SimError, logging, measure};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -45,7 +45,7 @@ pub(super) struct ScaleArgs {
     /// Group the cryptography computes in: ristretto255 or bls12-381-g1
     #[arg(long, value_name = "SUITE", default_value_t)]
     suite: SuiteKind,
-    /// Whence all keys and choices come
+    /// Seed for all random choices
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Open the report in a browser when the runs are over
@@ -64,17 +64,21 @@ pub(super) fn scale(args: &ScaleArgs) -> Result<Outcome> {
         suite: args.suite,
         seed: args.seed,
     };
-    args.output.folder().map_or(Ok(()), make_room)?;
+    check_results(&args.output)?;
     let progress = args.output.progress();
     logging::start(&progress)?;
     let date = measure::wall_clock();
     let runs = plan.run(&progress)?;
     let version = env!("CARGO_PKG_VERSION").into();
     let report = runs.report(Making { date, version, command: measure::command_line() });
-    let folder = args.output.folder().map(|results| report.write_under(results)).transpose()?;
-    show(&args.output, folder, args.open, || report.json(), || report.terminal())?;
-    if runs.outcome() == Outcome::Failed {
+    let folder = args.output.folder().map(|results| report.write_under(results)).transpose();
+    let outcome = runs.outcome();
+    let ending = if outcome == Outcome::Passed { "All runs passed" } else { "Runs FAILED" };
+    let text = || format!("{}\n{ending}", report.terminal());
+    let shown = show(&args.output, folder.map_err(SimError::from), args.open, || report.json(), text);
+    if outcome == Outcome::Failed {
         complain(&runs.failures());
     }
-    Ok(runs.outcome())
+    shown?;
+    Ok(outcome)
 }

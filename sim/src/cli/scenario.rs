@@ -13,7 +13,7 @@ use crate::report::Outcome;
 use crate::scenario::ScenarioReport;
 use crate::{Result, SimError, replay};
 
-use super::probe;
+use super::{check_results, probe};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -71,6 +71,9 @@ pub(super) fn scenario(args: &ScenarioArgs) -> Result<Outcome> {
         print(&list()?);
         return Ok(Outcome::Passed);
     }
+    if !args.print {
+        check_results(&args.output)?;
+    }
     let Some(file) = &args.file else {
         return SHIPPED.iter().try_fold(Outcome::Passed, |outcome, (name, text)| {
             let run = play(args, name, text)?;
@@ -126,34 +129,40 @@ fn play(args: &ScenarioArgs, name: &str, text: &str) -> Result<Outcome> {
     let cpu = cpu.and_then(|cpu| cpu.try_elapsed().ok()).unwrap_or_default();
     let suite = args.suite.name();
     let again = format!("sim scenario {name} --seed {} --suite {suite}", scenario.setup.seed);
-    let report = ScenarioReport { scenario, run, suite, started, cpu, again };
-    let replayed = args.replay.as_deref().zip(trace);
-    if let Some((file, trace)) = &replayed {
-        replay::write(file, &report.scenario.title, &report.scenario.about, &report.again, trace)?;
-    }
-    present(args, &report)?;
-    if args.open
-        && let Some((file, _)) = replayed
-    {
-        open(file)?;
-    }
+    let command = measure::command_line();
+    let report = ScenarioReport { scenario, run, suite, started, cpu, command, again };
+    let written = match args.replay.as_deref().zip(trace) {
+        None => Ok(()),
+        Some((file, trace)) => {
+            let (title, about) = (&report.scenario.title, &report.scenario.about);
+            replay::write(file, title, about, &report.again, &trace)
+        }
+    };
+    let presented = present(args, &report, written.is_ok());
     if report.outcome() == Outcome::Failed {
         complain(&report.failures());
+    }
+    written.and(presented)?;
+    if let Some(file) = args.replay.as_ref().filter(|_| args.open) {
+        open(file)?;
     }
     Ok(report.outcome())
 }
 
-fn present(args: &ScenarioArgs, report: &ScenarioReport) -> Result<()> {
-    let folder = args.output.folder().map(|results| report.write_under(results)).transpose()?;
+/// Writes and prints the report. What cannot be written costs no figure: it is printed all the same.
+fn present(args: &ScenarioArgs, report: &ScenarioReport, replayed: bool) -> Result<()> {
+    let folder = args.output.folder().map(|results| report.write_under(results)).transpose();
     if args.csv {
         print(report.rekeys_csv().trim_end());
-        return Ok(());
+        return folder.map(drop);
     }
-    let replay = args.replay.as_ref().map(|file| format!("\nReplay: {}", file.display()));
-    let written = folder.map(|folder| format!("\nWritten to {}", folder.display()));
+    let replay = args.replay.as_ref().filter(|_| replayed);
+    let replay = replay.map(|file| format!("\nReplay: {}", file.display()));
+    let written = folder.as_ref().ok().and_then(Option::as_ref);
+    let written = written.map(|folder| format!("\nWritten to {}", folder.display()));
     let written = written.unwrap_or_default() + &replay.unwrap_or_default();
     args.output.print(|| report.json(), || report.table() + &written);
-    Ok(())
+    folder.map(drop)
 }
 
 #[cfg(test)]

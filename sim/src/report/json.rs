@@ -13,6 +13,7 @@ use crate::plan::Plan;
 #[derive(Serialize)]
 struct Summary<'a> {
     version: &'static str,
+    title: String,
     command: &'a str,
     started: String,
     plan: &'a Plan,
@@ -35,6 +36,7 @@ struct Summary<'a> {
 pub(super) fn render(report: &RunReport) -> String {
     let summary = Summary {
         version: env!("CARGO_PKG_VERSION"),
+        title: report.title(),
         command: &report.command,
         started: humantime::format_rfc3339_seconds(report.started).to_string(),
         plan: &report.plan,

@@ -30,6 +30,7 @@ pub(super) fn report(run: &RunReport) -> Report {
         date: run.started,
         version: env!("CARGO_PKG_VERSION").into(),
         command: run.command.clone(),
+        passed: Some(run.outcome() == Outcome::Passed),
         files,
     }
 }

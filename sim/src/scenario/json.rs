@@ -11,6 +11,8 @@ use crate::report::Outcome;
 #[derive(Serialize)]
 struct Whole<'a> {
     version: &'static str,
+    command: &'a str,
+    started: String,
     scenario: &'a str,
     title: &'a str,
     seed: u64,
@@ -85,6 +87,8 @@ pub(super) fn render(report: &ScenarioReport) -> String {
     let (scenario, run) = (&report.scenario, &report.run);
     let whole = Whole {
         version: env!("CARGO_PKG_VERSION"),
+        command: &report.command,
+        started: humantime::format_rfc3339_seconds(report.started).to_string(),
         scenario: &scenario.name,
         title: &scenario.title,
         seed: scenario.setup.seed,

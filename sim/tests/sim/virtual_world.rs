@@ -103,7 +103,7 @@ fn virtual_run_gives_rows_and_one_seed_gives_the_same_ones() {
     let once = rows();
     let operations: Vec<&str> =
         once.as_array().unwrap().iter().map(|row| row["operation"].as_str().unwrap()).collect();
-    assert_eq!(operations.len(), 7, "{operations:?}");
+    assert_eq!(operations.len(), 8, "{operations:?}");
     assert!(once[1]["airtime_s"].as_f64().unwrap() > 0.0, "{once}");
     assert_eq!(once, rows());
 }

@@ -79,12 +79,14 @@ impl<S: Suite> Run<'_, S> {
         if !self.is_anonymous() {
             return Ok(());
         }
-        let members = self.member_list();
+        let (mark, members) = (self.mark(), self.member_list());
         self.members.clear();
         self.checker.after(Phase::LeaveAll.name());
         self.world.event_log().expect(Goal::Left, &members);
         self.world.swarm.ask(&self.world.setting, &members, Request::Leave).await?;
         let reached = self.reached(Phase::LeaveAll.name(), members.len()).await;
+        let took = mark.at.elapsed();
+        self.record(Phase::LeaveAll, members.len().to_string(), &mark, took, &reached);
         self.expect_all_reached(Invariant::Convergence, "does not know that it left", &reached)?;
         self.check_keys(&members.iter().copied().collect());
         let exports = self.exports(members.iter().copied()).await?;

@@ -9,7 +9,6 @@ use quiver_enrolment::KgcEvent;
 use quiver_envelope::EnvelopeEvent;
 use quiver_group::{EdgeEvent, LeaderEvent};
 
-use super::Percentiles;
 use super::admission::AnonymousMembers;
 use super::envelopes::OpenedEnvelopes;
 use crate::ibe_orders::CHANNEL;
@@ -61,16 +60,14 @@ impl Arrivals {
         Self { edges: vec![Place::default(); edges as usize], recorder, ..Self::default() }
     }
 
-    /// Percentiles of the time after `start` in which these edges arrived.
-    pub(super) fn percentiles(
-        &self,
-        edges: impl IntoIterator<Item = u32>,
-        start: Duration,
-    ) -> Option<Percentiles> {
+    /// The time after `start` in which each of these edges arrived.
+    pub(super) fn latencies(&self, edges: &[u32], start: Duration) -> Vec<(u32, Duration)> {
         let start = u32::try_from(start.as_millis()).unwrap_or(u32::MAX);
-        let place = |edge: u32| Some(self.edges.get(edge as usize)?.at.saturating_sub(start));
-        let times = edges.into_iter().filter_map(place);
-        Percentiles::of(times.map(|time| Duration::from_millis(u64::from(time))))
+        let latency = |edge: &u32| {
+            let at = self.edges.get(*edge as usize)?.at;
+            Some((*edge, Duration::from_millis(at.saturating_sub(start).into())))
+        };
+        edges.iter().filter_map(latency).collect()
     }
 
     fn edge(&mut self, number: u32, at: Duration, event: &EdgeEvent) {

@@ -89,7 +89,7 @@ impl<S: Suite> Phases<'_, S> {
             self.until(Phase::Envelope, wanted, |phases| phases.arrivals.envelopes_opened.openings(number));
         // The others get their time to open it as well.
         self.world.run_for(self.pace.patience() / 100, &mut self.arrivals);
-        self.operate(Phase::Envelope, format!("to {wanted}: {}", order.policy()), &mark, &audience);
+        self.operate(Phase::Envelope, format!("to {wanted}"), &mark, &audience);
         done && self.check_openers(number, &audience)
     }
 

@@ -28,12 +28,17 @@ impl<S: Suite> Phases<'_, S> {
             return false;
         }
         let members = self.members.clone();
+        self.operate(Phase::Order, "", &mark, &members);
         // One operator too few: drones ask, and must wait.
+        let mark = self.mark();
         for kgc in 1..self.plan.threshold {
             self.world.schedule(self.world.time(), Action::Approve(kgc));
         }
         self.world.run_for(Self::bound() * 2, &mut self.arrivals);
-        self.operate(Phase::Order, "", &mark, &members);
+        self.operate(Phase::EarlyRequest, "", &mark, &[]);
+        if let Some(early) = self.operations.last_mut() {
+            early.drones = members.len();
+        }
         self.checks += u64::from(all);
         if self.arrivals.openings > 0 {
             let early = self.arrivals.openings;
@@ -52,14 +57,15 @@ impl<S: Suite> Phases<'_, S> {
     fn check_readers(&mut self, members: &BTreeSet<u32>, since: Duration) -> bool {
         let readers = &self.arrivals.orders_opened;
         let (missing, others) = (members.difference(readers).count(), readers.difference(members).count());
-        let slowest = self.arrivals.percentiles(members.iter().copied(), since).map(|all| all.max);
+        let members: Vec<u32> = members.iter().copied().collect();
+        let slowest = self.arrivals.latencies(&members, since).into_iter().map(|(_, latency)| latency).max();
         self.checks += 2 * members.len() as u64;
         let mut wrong = Vec::new();
         if missing > 0 {
             wrong.push(format!("{missing} members did not read the order"));
         }
         if others > 0 {
-            wrong.push(format!("{others} who are no members read the order"));
+            wrong.push(format!("{others} who are not members read the order"));
         }
         // A radio takes its own time.
         let late = slowest.filter(|slowest| self.plan.air.is_none() && *slowest > Self::bound());

@@ -33,7 +33,7 @@ pub struct Operation {
     pub took: Duration,
     /// Times from its beginning until each drone had its result, in the world's time.
     pub to_all: Option<Percentiles>,
-    /// The same for each drone, once per message: in the live world.
+    /// The same for each drone; in the live world once per message, in the virtual one for up to 50,000 drones.
     pub latencies: Vec<(u32, Duration)>,
     /// Messages handed to the network, one to the group once for each receiver: in the virtual world.
     pub messages: Option<u64>,

@@ -56,7 +56,7 @@ impl Phase {
             Self::Messages => "messages",
             Self::Envelope => "envelope",
             Self::Order => "order sealed to phase 2",
-            Self::EarlyRequest => "phase 2 asked for in vain",
+            Self::EarlyRequest => "phase 2 requested early",
             Self::Release => "phase 2 released",
             Self::LeaveAll => "all leave",
             Self::ComeAgain => "come again",

@@ -22,6 +22,8 @@ const STARTS: u32 = 4_096;
 const STARTS_EVERY: Duration = Duration::from_millis(5);
 /// Time that the world runs between two checks.
 const SLICE: Duration = Duration::from_millis(100);
+/// Drones of an operation whose latencies are kept one by one; of more, percentiles are.
+const MOST_LATENCIES: usize = 50_000;
 
 /// A run under way.
 pub(super) struct Phases<'a, S: Suite> {
@@ -160,18 +162,22 @@ impl<'a, S: Suite> Phases<'a, S> {
     /// Records the costs of a phase since the mark.
     pub(super) fn operate(&mut self, phase: Phase, detail: impl Into<String>, mark: &Mark, drones: &[u32]) {
         let traffic = self.world.traffic();
-        self.operations.push(Operation {
+        let operation = Operation {
             detail: detail.into(),
             leader_cpu: Some(self.world.leader_cpu().saturating_sub(mark.leader)),
             epochs: self.arrivals.made - mark.made,
             began: mark.at,
-            to_all: self.arrivals.percentiles(drones.iter().copied(), mark.at),
             messages: Some(traffic.sent - mark.traffic.sent),
             bytes: Some(traffic.bytes - mark.traffic.bytes),
             radio: self.radio().zip(mark.radio).map(|(now, before)| now.since(&before)),
             cpu: Some(mark.cpu.elapsed()),
             ..Operation::new(phase, drones.len(), self.world.time().saturating_sub(mark.at))
-        });
+        };
+        let mut operation = operation.with_latencies(self.arrivals.latencies(drones, mark.at));
+        if drones.len() > MOST_LATENCIES {
+            operation.latencies = Vec::new();
+        }
+        self.operations.push(operation);
     }
 
     pub(super) fn violate(&mut self, invariant: Invariant, step: &dyn fmt::Display, detail: String) {
@@ -286,7 +292,8 @@ impl<'a, S: Suite> Phases<'a, S> {
             }
         }
         let count = if phase == Phase::Join { newcomers.len().to_string() } else { String::new() };
-        self.operate(phase, count, &mark, newcomers);
+        let members = self.members.clone();
+        self.operate(phase, count, &mark, &members);
         self.check_keys(&phase, &[])
     }
 
@@ -323,29 +330,38 @@ impl<'a, S: Suite> Phases<'a, S> {
         done && self.check_keys(&Phase::Leave, &leavers)
     }
 
+    /// The leader and drones send by turns; each has a row of its own.
     fn talk(&mut self) -> bool {
-        if self.plan.messages == 0 {
+        let by_drones = self.plan.messages / 2;
+        self.send("leader", self.plan.messages - by_drones) && self.send("drones", by_drones)
+    }
+
+    fn send(&mut self, who: &str, messages: u32) -> bool {
+        if messages == 0 {
             return true;
         }
+        let by_leader = who == "leader";
         let mark = self.mark();
         let (before, all) = (self.arrivals.heard, u64::from(self.all()));
         let mut wanted = 0;
-        for message in 0..self.plan.messages {
-            // The leader sends first, then members.
-            let place = usize::try_from(below(&mut self.rng, all)).unwrap_or(0);
-            let member = self.members.get(place).copied().unwrap_or_default();
-            let node = if message == 0 { NodeId::Leader(0) } else { NodeId::Edge(member) };
-            wanted += if message == 0 { all } else { all - 1 };
+        for message in 0..messages {
+            let sender = if by_leader {
+                NodeId::Leader(0)
+            } else {
+                let place = usize::try_from(below(&mut self.rng, all)).unwrap_or(0);
+                NodeId::Edge(self.members.get(place).copied().unwrap_or_default())
+            };
+            wanted += if by_leader { all } else { all - 1 };
             self.said += 1;
             let number = self.said;
             // An anonymous member has no key to sign with.
-            let signed = message % 2 == 1 && !self.is_anonymous();
-            self.world.schedule(self.world.time(), Action::Talk { node, number, signed });
+            let signed = message % 2 == 0 && !by_leader && !self.is_anonymous();
+            self.world.schedule(self.world.time(), Action::Talk { node: sender, number, signed });
         }
         let share = |heard: u64| u32::try_from(heard * all / wanted.max(1)).unwrap_or(u32::MAX);
         let done = self.until(Phase::Messages, self.all(), |phases| share(phases.arrivals.heard - before));
         let members = self.members.clone();
-        self.operate(Phase::Messages, self.plan.messages.to_string(), &mark, &members);
+        self.operate(Phase::Messages, format!("{messages} by {who}"), &mark, &members);
         done
     }
 

@@ -36,7 +36,7 @@ fn plan(drones: u32, strategy: StrategyKind, radio: &str) -> RunPlan {
 fn run_plan(plan: &RunPlan) -> Run {
     let run = run(WorldSuite::Toy, plan, &mut |_| {}).unwrap();
     assert_eq!(run.violations, [], "{plan:?}");
-    assert_eq!(run.operations.len(), 7, "{plan:?}");
+    assert_eq!(run.operations.len(), 8, "{plan:?}");
     run
 }
 
