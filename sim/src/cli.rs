@@ -27,7 +27,7 @@ const EXAMPLES: &str = "\
 Examples:
   sim                                  1,000 drones over the memory transport
   sim -n 2000 --transport tcp          2,000 drones over TCP on loopback
-  sim run -n 10000 --messages 2        a large swarm that talks little
+  sim run -n 10000 --messages 2        a large swarm, few messages
   sim run -n 200 --suite bls12-381-g1      the same protocol over BLS12-381
   sim run -n 100 --expiry 20s          let the key really expire
   sim run -n 500 --json > run.json     for scripts
@@ -38,7 +38,7 @@ Examples:
   sim run -n 5000 --transport tcp --workers 4   four `sim worker 127.0.0.1:7400` host the drones
   sim scale -n 100,300,1000            how the costs of re-keys grow: table, CSV, SVG, report
   sim check --seeds 1000               random faults, every invariant after every step
-  sim flood                            strangers flood a leader of 1,000 drones: what its re-keys take
+  sim flood                            strangers flood a leader of 1,000 drones: how long its re-keys take
   sim scenario flapping_drone          a world with faults, its airtime and energy
   RUST_LOG=quiver_net=debug sim -n 3   with logs, on standard error
 
@@ -65,7 +65,8 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Enrol, form a group, re-key, leave, join, talk, restart the leader; check every key at every drone
+    /// Enrol, form a group, re-key, leave, join, send messages, restart the leader; check every key at every
+    /// drone
     #[command(after_help = EXAMPLES)]
     Run(RunArgs),
     /// Commands of the lab
@@ -74,14 +75,13 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     },
-    /// Live through random faults in the virtual world; all invariants after every step, failing seeds shrunk
+    /// Run random faults in the virtual world, check all invariants after every step, shrink failing seeds
     Check(CheckArgs),
-    /// Live through a scenario in the virtual world: faults, radio, energy, all invariants
+    /// Run a scenario in the virtual world: faults, radio, energy; check all invariants
     Scenario(ScenarioArgs),
     /// Measure re-keys of groups of several sizes, and fit their growth
     Scale(ScaleArgs),
-    /// Flood a leader over loopback, and measure what its members notice: re-keys quiet and under each flood,
-    /// in one run
+    /// Flood a leader over loopback, and measure its members' re-keys without a flood and under each
     Flood(FloodArgs),
     /// Host part of the drones of a `sim run --workers N` in another process
     #[command(long_about = worker::ABOUT)]
@@ -118,7 +118,8 @@ pub fn main() -> ExitCode {
 
 /// Refuses a folder to which results cannot be written, before time goes into a run.
 fn check_results(output: &OutputArgs) -> Result<()> {
-    let refused = |error| SimError::Usage(format!("--results: {error}; give another folder, or --no-results"));
+    let refused =
+        |error| SimError::Usage(format!("--results: {error}; give another folder, or --no-results"));
     output.folder().map_or(Ok(()), |results| make_room(results).map_err(refused))
 }
 

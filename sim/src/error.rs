@@ -26,16 +26,16 @@ pub enum SimError {
     )]
     FileLimit(NetError),
     /// A node stopped by itself; the log has the reason.
-    #[error("{who} stopped unexpectedly (RUST_LOG=error tells why)")]
+    #[error("{who} stopped unexpectedly; RUST_LOG=error shows why")]
     Stopped {
         /// The node.
         who: String,
     },
-    /// The KGC or the leader did not come up.
-    #[error("{what} did not happen within {} s", .within.as_secs())]
+    /// What a run waits for did not come in time.
+    #[error("{what} within {} s; --timeout gives more time", .within.as_secs_f64())]
     Late {
-        /// The awaited event.
-        what: &'static str,
+        /// What did not come, as a sentence: "the leader did not enrol".
+        what: String,
         /// The time limit.
         within: Duration,
     },
@@ -48,7 +48,7 @@ pub enum SimError {
         source: quiver_ainq::Error,
     },
     /// A machine could not be restored from its records.
-    #[error("{who} cannot be rebuilt from what it persisted: {source}")]
+    #[error("{who} cannot be restored from its records: {source}")]
     Restore {
         /// The machine.
         who: String,

@@ -230,7 +230,7 @@ impl Plan {
         let deliveries = u64::from(self.messages) * u64::from(swarm);
         if deliveries > MAX_DELIVERIES {
             return Err(format!(
-                "{} group messages to {swarm} drones are {deliveries} deliveries to note: at most {MAX_DELIVERIES}",
+                "{} group messages to {swarm} drones are {deliveries} deliveries to record: at most {MAX_DELIVERIES}",
                 self.messages
             ));
         }
@@ -289,11 +289,11 @@ impl Plan {
 
     fn check_times(&self) -> Result<(), String> {
         if self.timeout.is_zero() {
-            return Err("a timeout of 0 lets nothing happen".into());
+            return Err("--timeout: give a time longer than 0".into());
         }
         match self.expiry {
             Some(expiry) if expiry < Duration::from_secs(1) => {
-                Err("a group key must be valid for at least 1s".into())
+                Err("--expiry: a group key is valid for at least 1s".into())
             }
             Some(expiry) if expiry > self.timeout => Err(format!(
                 "--expiry {} s is longer than --timeout {} s: the run would give up before the key expires",

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use quiver_report::{Machine, RunName, write, write_run};
+use quiver_report::{Machine, RunName, counted, write, write_run};
 use quiver_world::run::{Operation, Violation};
 use serde::Serialize;
 
@@ -124,20 +124,17 @@ impl RunReport {
     /// The failed invariants with the drones concerned, and the lost workers, one per line.
     pub fn failures(&self) -> String {
         let lost = self.lost().map(|(worker, why)| {
-            format!("{} is lost, its {} drones count as crashed: {why}", worker.who, worker.drones)
+            let drones = counted(worker.drones as u64, "drone");
+            format!("{} is lost with {drones}, which count as crashed: {why}", worker.who)
         });
         let lines: Vec<String> = self.violations.iter().map(Violation::to_string).chain(lost).collect();
-        format!("{} invariant(s) failed\n{}", self.violations.len(), lines.join("\n"))
+        format!("{} failed\n{}", counted(self.violations.len() as u64, "invariant"), lines.join("\n"))
     }
 
     /// Writes `report.html`, `operations.csv`, `memory.csv`, `summary.json`, and `latencies.csv` if there are any,
     /// and whatever `more` writes, into a new folder under `results`, named by the start, the plan and the
     /// outcome. Gives the folder.
-    pub fn write_under(
-        &self,
-        results: &Path,
-        more: impl FnOnce(&Path) -> Result<()>,
-    ) -> Result<PathBuf> {
+    pub fn write_under(&self, results: &Path, more: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
         let what = format!("run-{}-{}", self.plan.world.name(), self.plan.drones);
         let passed = Some(self.outcome() == Outcome::Passed);
         write_run(results, RunName { started: self.started, what: &what, passed }, |folder| {

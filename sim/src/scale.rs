@@ -4,7 +4,7 @@
 use quiver_ainq::{StrategyKind, SuiteKind};
 use quiver_report::{
     Axis, Column, Experiment, Highlight, Ink, Machine, Making, Plot, Progress, Report, Series, Table, Unit,
-    Value,
+    Value, counted,
 };
 use quiver_world::run::{Operation, Phase};
 
@@ -91,8 +91,8 @@ fn line(run: &RunReport) -> String {
     let cpu = rekey.and_then(|rekey| rekey.leader_cpu).map_or_else(|| "–".into(), Unit::duration);
     let passed = if run.outcome() == Outcome::Passed { "passed" } else { "FAILED" };
     format!(
-        "{} drones, {} over {}: {passed} in {}, {cpu} CPU time of the leader per re-key",
-        plan.drones,
+        "{}, {} over {}: {passed} in {}, {cpu} CPU time of the leader per re-key",
+        counted(plan.drones, "drone"),
         plan.strategy,
         plan.transport.name(),
         Unit::duration(run.wall)

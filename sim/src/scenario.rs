@@ -79,7 +79,8 @@ impl ScenarioReport {
             ("rekeys.csv", self.rekeys_csv()),
             ("summary.json", self.json() + "\n"),
         ];
-        let write_all = |folder: &Path| files.iter().try_for_each(|(name, content)| write(folder, name, content));
+        let write_all =
+            |folder: &Path| files.iter().try_for_each(|(name, content)| write(folder, name, content));
         Ok(write_run(results, RunName { started: self.started, what: &what, passed }, write_all)?)
     }
 }

@@ -37,14 +37,14 @@ pub(crate) fn run_plan(plan: &Plan) -> Result<RunPlan> {
         return refuse(format!("{} drones: the virtual world takes 1 to {MAX_MEMBERS}", plan.drones));
     }
     if !(0.0..=100.0).contains(&plan.leave_percent) || !(0.0..=400.0).contains(&plan.join_percent) {
-        return refuse("leavers are 0 to 100 percent of the drones, newcomers 0 to 400".into());
+        return refuse("--leave-percent takes 0 to 100, --join-percent 0 to 400".into());
     }
     if plan.share_verifications && plan.suite != SuiteKind::Ristretto255 {
         return refuse("--share-verifications is for --suite ristretto255".into());
     }
     plan.check_quorum().and_then(|()| plan.check_admission()).map_err(SimError::Usage)?;
     if plan.admission.is_some() && plan.radio.is_some() {
-        return refuse("--admission and --radio: no radio carries the exchange here".into());
+        return refuse("--admission cannot be combined with --radio".into());
     }
     if plan.expiry.is_some() {
         return refuse("--expiry is for --world live".into());

@@ -8,5 +8,18 @@ pub(crate) fn blank_report(making: Making) -> Report {
     let (slug, title, machine, files) = (String::new(), String::new(), Machine::here(), Vec::new());
     let passed = None;
     let (lead, highlights, experiments, sources) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    Report { slug, title, lead, highlights, experiments, sources, machine, date, version, command, passed, files }
+    Report {
+        slug,
+        title,
+        lead,
+        highlights,
+        experiments,
+        sources,
+        machine,
+        date,
+        version,
+        command,
+        passed,
+        files,
+    }
 }

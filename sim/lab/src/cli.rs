@@ -73,11 +73,16 @@ pub fn main(heap: &dyn Heap) -> ExitCode {
     }
 }
 
-/// Writes a report and prints its tables, or all reports as JSON: several are one array.
+/// Writes a report and prints its tables, or all reports as JSON: several are one array. What cannot be written is
+/// printed all the same.
 fn present(output: &OutputArgs, reports: &[Report]) -> Result<()> {
-    let mut texts = Vec::new();
+    let (mut texts, mut written) = (Vec::new(), Ok(()));
     for report in reports {
-        let folder = output.folder().map(|results| report.write_under(results)).transpose()?;
+        let folder = output.folder().map(|results| report.write_under(results)).transpose();
+        let folder = folder.unwrap_or_else(|error| {
+            written = Err(error);
+            None
+        });
         let read = folder.map(|folder| format!("\nRead {}", folder.join("report.html").display()));
         texts.push(report.terminal() + &read.unwrap_or_default());
     }
@@ -86,7 +91,7 @@ fn present(output: &OutputArgs, reports: &[Report]) -> Result<()> {
         reports => format!("[\n{}\n]", reports.iter().map(Report::json).collect::<Vec<_>>().join(",\n")),
     };
     output.print(json, || texts.join("\n"));
-    Ok(())
+    Ok(written?)
 }
 
 /// Origin of a report: now, by this version, with this command of the lab.

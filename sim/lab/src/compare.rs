@@ -47,7 +47,7 @@ pub struct Plan {
     pub budget: Duration,
     /// Repetitions of each event.
     pub effort: Effort,
-    /// Whence Quiver's keys come; MLS takes its randomness from the system.
+    /// Seed of Quiver's keys; MLS takes its randomness from the system.
     pub seed: u64,
 }
 

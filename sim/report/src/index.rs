@@ -61,7 +61,8 @@ pub(crate) fn update(results: &Path, newest: &Path) -> Result<()> {
     let runs = runs(results).map_err(failed)?;
     // Complete at every time, also where several runs end at once.
     let draft = results.join(format!(".index-{}", std::process::id()));
-    let written = fs::write(&draft, page(&runs)).and_then(|()| fs::rename(&draft, results.join("index.html")));
+    let written =
+        fs::write(&draft, page(&runs)).and_then(|()| fs::rename(&draft, results.join("index.html")));
     written.map_err(|error| {
         let _ = fs::remove_file(&draft);
         failed(error)

@@ -37,7 +37,7 @@ pub use self::replay::Replay;
 pub use self::report::{Experiment, Highlight, Making, Report, Source};
 pub use self::table::{Bar, Column, Table, Value};
 pub use self::terminal::grid;
-pub use self::unit::Unit;
+pub use self::unit::{Unit, counted};
 
 #[cfg(test)]
 mod tests;

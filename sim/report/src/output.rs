@@ -16,7 +16,7 @@ const LONGEST: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Destination of a command's results.
 #[derive(Clone, Debug, Args)]
 pub struct OutputArgs {
-    /// Folder in which every run gets a folder of its own
+    /// Folder for results: each run gets a folder in it, `latest` leads to the newest, index.html lists all
     #[arg(long, value_name = "DIR", default_value = "results")]
     pub results: PathBuf,
     /// Write no files
@@ -87,8 +87,8 @@ pub fn complain(text: &str) {
 /// A description of the mistake in the text.
 pub fn length_of_time(text: &str) -> Result<Duration, String> {
     match humantime::parse_duration(text) {
-        Ok(length) if length > LONGEST => Err("longer than 30 days".into()),
+        Ok(length) if length > LONGEST => Err("longer than 30 days, the most".into()),
         Ok(length) => Ok(length),
-        Err(error) => Err(format!("no length of time such as 90s or 1h: {error}")),
+        Err(error) => Err(format!("expected a length of time such as 90s or 1h: {error}")),
     }
 }

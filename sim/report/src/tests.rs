@@ -165,6 +165,50 @@ fn files_go_to_a_folder_of_their_own_every_time() {
 }
 
 #[test]
+fn runs_are_listed_the_newest_first_and_what_is_no_run_is_left_out() {
+    let results = tempfile::tempdir().unwrap();
+    for (name, content) in [("notes", None), ("2000-broken", Some("{\"title\": ")), ("2000-list", Some("[]"))]
+    {
+        fs::create_dir(results.path().join(name)).unwrap();
+        content.map(|text| fs::write(results.path().join(name).join("summary.json"), text).unwrap());
+    }
+    let run = |title: &str, date, passed| {
+        let report = Report { title: title.into(), date, passed, ..sample() };
+        report.write_under(results.path()).unwrap().file_name().unwrap().to_str().unwrap().to_owned()
+    };
+    let date = sample().date;
+    let old = run("Old", date, Some(false));
+    let new = run("New <script>", date + Duration::from_secs(60), None);
+    let index = fs::read_to_string(results.path().join("index.html")).unwrap();
+    let page = Page::parse(&index);
+    assert_eq!(page.errors, Vec::<String>::new());
+    assert_eq!(page.texts("a"), ["New <script>", "Old"]);
+    let links: Vec<String> =
+        page.attributes().into_iter().filter(|(_, key, _)| key == "href").map(|(_, _, to)| to).collect();
+    assert_eq!(links, [format!("{new}/report.html"), format!("{old}/report.html")]);
+    assert!(index.contains("FAILED") && !index.contains("broken") && !index.contains("<script>"), "{index}");
+    assert_eq!(fs::read_link(results.path().join("latest")).unwrap().to_str(), Some(new.as_str()));
+}
+
+#[test]
+fn run_whose_files_cannot_be_written_leaves_no_folder_and_stays_off_the_list() {
+    let results = tempfile::tempdir().unwrap();
+    let name = RunName { started: sample().date, what: "../a b", passed: Some(true) };
+    let full = || ReportError::File { path: "x".into(), source: std::io::ErrorKind::StorageFull.into() };
+    let failed = write_run(results.path(), name, |folder| write(folder, "a", "1").and(Err(full())));
+    assert!(failed.is_err());
+    assert_eq!(fs::read_dir(results.path()).unwrap().count(), 0);
+    let folder = write_run::<ReportError>(results.path(), name, |_| Ok(())).unwrap();
+    assert!(folder.ends_with("2001-09-09T01-46-40Z-..-a-b-passed"), "{folder:?}");
+}
+
+#[test]
+fn things_are_counted_in_the_singular_and_the_plural() {
+    let drones = [0_u32, 1, 2].map(|count| counted(count, "drone"));
+    assert_eq!(drones, ["0 drones", "1 drone", "2 drones"]);
+}
+
+#[test]
 fn unwritable_results_are_an_error_that_names_the_path() {
     let results = tempfile::tempdir().unwrap();
     let file = results.path().join("file");

@@ -22,6 +22,13 @@ pub enum Unit {
     Number,
 }
 
+/// A number of things, in the singular for one: `1 drone`, `20 drones`.
+#[must_use]
+pub fn counted(count: impl Into<u64>, noun: &str) -> String {
+    let count = count.into();
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
 impl Unit {
     /// Formats a value for people: `59.4 s`, `1.20 ms`, `33.6 MB`, `100,000`, `1,150 ×`.
     #[must_use]

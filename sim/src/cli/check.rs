@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use cpu_time::ProcessTime;
 use quiver_ainq::StrategyKind;
-use quiver_report::{Progress, complain, print};
+use quiver_report::{Progress, complain, counted, print};
 use quiver_world::WorldSuite;
 use quiver_world::check::{CheckSetup, Checker, Failure, Outcome as Life};
 use rayon::prelude::*;
@@ -21,9 +21,9 @@ const MAX_EDGES: u32 = 1_000;
 
 const EXAMPLES: &str = "\
 Examples:
-  sim check                            1,000 random lives of 20 drones, both strategies
+  sim check                            1,000 random runs of 20 drones, both strategies
   sim check --seeds 20000              what a release has to pass
-  sim check --seed 4711                one of them again, with its story if it fails
+  sim check --seed 4711                one of them again, with its steps if it fails
   sim check --leaders 3                with deputies that take over from each other
   sim check --admission --seeds 50     with a policy that drones satisfy anonymously
   sim check --kgcs 3                   with a quorum of KGCs that crash, lie and fall to the adversary
@@ -91,7 +91,7 @@ impl CheckArgs {
             return usage(format!("{} KGCs: give 1 to 16", self.kgcs));
         }
         if self.seed.is_none() && (self.seeds == 0 || self.seeds > 100_000_000) {
-            return usage(format!("{} seeds: give 1 to 100000000", self.seeds));
+            return usage(format!("{}: give 1 to 100000000", counted(self.seeds, "seed")));
         }
         Ok(())
     }
@@ -147,7 +147,11 @@ pub(super) fn check(args: &CheckArgs) -> Result<Outcome> {
         }
         if !sums.failed.is_empty() {
             outcome = Outcome::Failed;
-            complain(&format!("{} of {} seeds failed", sums.failed.len(), args.seeds().len()));
+            complain(&format!(
+                "{} of {} failed",
+                sums.failed.len(),
+                counted(args.seeds().len() as u64, "seed")
+            ));
         }
         for seed in sums.failed.iter().take(TOLD) {
             if let Some(failure) = checker.explain(*seed).map_err(refused)? {
@@ -156,7 +160,7 @@ pub(super) fn check(args: &CheckArgs) -> Result<Outcome> {
         }
         if sums.failed.len() > TOLD {
             let others: Vec<String> = sums.failed.iter().skip(TOLD).take(100).map(u64::to_string).collect();
-            print(&format!("failing too: {}", others.join(" ")));
+            print(&format!("also failing: {}", others.join(" ")));
         }
     }
     Ok(outcome)
@@ -198,14 +202,13 @@ fn summary(args: &CheckArgs, strategy: StrategyKind, sums: &Sums, wall: Duration
     let seeds = args.seeds();
     let real = seeds.iter().filter(|seed| Checker::suite(**seed) != WorldSuite::Toy).count();
     format!(
-        "{}: {} seeds ({real} over ristretto255), {} steps, {} epochs, {} comparisons, {} failed\n\
+        "{strategy}: {} ({real} over ristretto255) {}: {}, {}, {}\n\
          {:.1} s, {:.0} seeds per minute and core; slowest convergence after the last fault {:.0} s",
-        strategy,
-        seeds.len(),
-        sums.turns,
-        sums.epochs,
-        sums.checks,
-        sums.failed.len(),
+        counted(seeds.len() as u64, "seed"),
+        if sums.failed.is_empty() { "passed".into() } else { format!("run, {} FAILED", sums.failed.len()) },
+        counted(sums.turns, "step"),
+        counted(sums.epochs, "epoch"),
+        counted(sums.checks, "comparison"),
         wall.as_secs_f64(),
         seeds.len() as f64 * 60.0 / cpu.as_secs_f64().max(f64::MIN_POSITIVE),
         sums.slowest.as_secs_f64(),
@@ -215,7 +218,7 @@ fn summary(args: &CheckArgs, strategy: StrategyKind, sums: &Sums, wall: Duration
 /// A failure as text for people: the violation, the command that replays it, the shrunk plan, the last steps.
 fn failure_text(args: &CheckArgs, strategy: StrategyKind, failure: &Failure) -> String {
     format!(
-        "\nseed {} ({}): {}\nreplay: {}\nit takes {} of the {} actions planned:\n{}\nthe last steps:\n{}",
+        "\nseed {} ({}): {}\nreplay: {}\n{} of the {} planned actions suffice:\n{}\nthe last steps:\n{}",
         failure.seed,
         strategy,
         failure.violation,

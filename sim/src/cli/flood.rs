@@ -14,7 +14,7 @@ use crate::report::Outcome;
 
 const EXAMPLES: &str = "\
 Examples:
-  sim flood                            a leader of 1,000 drones over TCP on loopback, under every flood
+  sim flood                            a leader of 1,000 drones over TCP on loopback, under each flood
   sim flood --only gossip --rate 500   strangers that publish 500 messages per second each
   sim flood -n 200 --anonymous 200     a smaller group
   sim flood --json > flood.json        for scripts
@@ -127,7 +127,7 @@ fn table(report: &FloodReport) -> String {
     let table = grid(head.map(String::from).to_vec(), report.lines.iter().map(row));
     let (plan, machine) = (&report.plan, &report.machine);
     format!(
-        "{table}\n{} attackers, {} re-keys for each line; the bar is {MAX_GROWTH}\n{} ({}), {} cores, {}{}",
+        "{table}\n{} attackers, {} re-keys for each line; a p99 of {MAX_GROWTH} times the quiet one fails\n{} ({}), {} cores, {}{}",
         plan.attackers,
         plan.rekeys,
         machine.cpu,

@@ -17,7 +17,7 @@ use crate::report::{Outcome, RunReport};
 use crate::{Result, SimError, live, logging, replay, virtual_world};
 
 /// What a replay of a run says of it.
-const ABOUT: &str = "Drones enrol, form a group, follow its leader's new keys, leave, join and talk; then the leader restarts.";
+const ABOUT: &str = "Drones enrol, form a group, follow its leader's new keys, leave, join and send messages; then the leader restarts.";
 
 #[derive(Clone, Debug, Args)]
 pub(super) struct RunArgs {
@@ -55,7 +55,7 @@ pub(super) struct RunArgs {
     /// Seed for all random choices
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Let group keys expire after this long and wait for it, rather than telling the leader to re-key
+    /// Let group keys expire after this time, in place of a command to the leader to re-key
     #[arg(long, value_name = "DURATION", value_parser = length_of_time)]
     expiry: Option<Duration>,
     /// Percentage of the drones that leave
@@ -192,9 +192,8 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome> {
 
 /// Writes and prints the report. What cannot be written costs no figure: it is printed all the same.
 fn present(report: &RunReport, trace: Option<&Trace>, args: &RunArgs) -> Result<Outcome> {
-    let write_replay = |file: &Path, trace| {
-        replay::write(file, &report.title(), ABOUT, &report.command, trace)
-    };
+    let write_replay =
+        |file: &Path, trace| replay::write(file, &report.title(), ABOUT, &report.command, trace);
     let own = args.replay.clone().flatten();
     let beside = trace.filter(|_| own.is_none());
     let more = |folder: &Path| beside.map_or(Ok(()), |trace| write_replay(&folder.join(replay::PAGE), trace));

@@ -20,8 +20,8 @@ Examples:
   sim scenario --list                               the scenarios that come with Quiver
   sim scenario flapping_drone                       one of them
   sim scenario flapping_drone --print > mine.toml   its text, to change and play
-  sim scenario mine.toml --seed 7                   a file of your own, with other bad luck
-  sim scenario --all --suite toy                    all of them, over a group that hides nothing but is fast
+  sim scenario mine.toml --seed 7                   a file of your own, with another seed
+  sim scenario --all --suite toy                    all of them, over a group that hides nothing and is fast
   sim scenario leader_lost_for_good --replay page.html --open     see it: a page that plays the run
   sim scenario mass_leave --json                    figures for scripts on standard output
 
@@ -45,7 +45,7 @@ pub(super) struct ScenarioArgs {
     /// Print the scenario's text in place of playing it
     #[arg(long, requires = "file")]
     print: bool,
-    /// Seed of all randomness, in place of the file's seed
+    /// Seed for all random choices, in place of the file's
     #[arg(long)]
     seed: Option<u64>,
     /// Group the cryptography computes in: ristretto255, bls12-381-g1 (slow) or toy, which hides nothing and

@@ -23,7 +23,7 @@ pub(super) struct WorkerArgs {
     /// Address of the run: its --bind
     #[arg(value_name = "HOST:PORT", default_value = DEFAULT_BIND, value_parser = host_and_port)]
     run: String,
-    /// Time for which to try to reach it
+    /// Time for which to try to connect
     #[arg(long, value_name = "DURATION", default_value = "120s", value_parser = length_of_time)]
     patience: Duration,
 }
@@ -34,7 +34,7 @@ fn host_and_port(text: &str) -> std::result::Result<String, String> {
         Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0) => {
             Ok(text.into())
         }
-        _ => Err("a host and a port are needed, such as 10.0.0.1:7400".into()),
+        _ => Err("expected a host and a port, such as 10.0.0.1:7400".into()),
     }
 }
 

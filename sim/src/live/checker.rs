@@ -113,7 +113,7 @@ impl Checker {
             });
             self.none(
                 Invariant::NoUnauthorisedMember,
-                "the leader has members that may not be",
+                "the leader has members that are not authorised",
                 epoch.members.iter().map(|member| (*member, !authorised.contains(member))),
             );
             before = Some(epoch);

@@ -160,7 +160,7 @@ impl DroneHost {
                 self.reports.record_event(self.index, DroneEvent::PolicyNotSatisfied);
             }
             Ending::Denied(error) if why.is_final() => {
-                self.reports.offence(&drone_name(self.index), &format!("was turned away: {error}"));
+                self.reports.offence(&drone_name(self.index), &format!("was refused: {error}"));
             }
             _ => {}
         }

@@ -91,7 +91,7 @@ async fn start<S: QuorumSuite>(
             .map_err(|source| SimError::Restore { who: format!("KGC {id}"), source: Box::new(source) })?;
         let rng = rng_stream::generator(plan.seed, RngStream::KeyGeneration, u32::from(id), 0);
         let node = Node::start(format!("KGC {id}"), &config, machine, Listener(id), rng)?;
-        addresses.push(first_address(&node, plan.timeout, "start of a KGC").await?);
+        addresses.push(first_address(&node, plan.timeout, "a KGC did not start").await?);
         nodes.push(node);
     }
     Ok(nodes)
@@ -116,7 +116,10 @@ async fn finished<S: QuorumSuite>(plan: &Plan, nodes: &[Node<QuorumNode<S>>]) ->
         match statement {
             Some(statement) if keys.len() == nodes.len() => return Ok((keys, statement)),
             _ if measure::now() >= deadline => {
-                return Err(SimError::Late { what: "key generation of the KGCs", within: plan.timeout });
+                return Err(SimError::Late {
+                    what: "the KGCs did not make their keys".into(),
+                    within: plan.timeout,
+                });
             }
             _ => tokio::time::sleep(POLL_INTERVAL).await,
         }

@@ -173,5 +173,5 @@ pub(super) fn address(kind: TransportKind, host: IpAddr) -> Result<Multiaddr> {
         TransportKind::Tcp => format!("{host}/tcp/0"),
         TransportKind::Quic => format!("{host}/udp/0/quic-v1"),
     };
-    text.parse().map_err(|_| SimError::Usage(format!("{text} is no address")))
+    text.parse().map_err(|_| SimError::Usage(format!("{text} is not an address")))
 }

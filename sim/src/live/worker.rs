@@ -252,7 +252,7 @@ impl<S: QuorumSuite> WorkerProcess<S> {
 
 fn addresses(texts: &[String]) -> Result<Vec<Multiaddr>> {
     let address = |text: &String| {
-        text.parse().map_err(|error| SimError::Usage(format!("{text} is no address: {error}")))
+        text.parse().map_err(|error| SimError::Usage(format!("{text} is not an address: {error}")))
     };
     texts.iter().map(address).collect()
 }

@@ -9,7 +9,7 @@ use futures::future::{join_all, try_join_all};
 use quiver_ainq::{IssuedToken, Suite};
 use quiver_crypto::Secret;
 use quiver_net::Multiaddr;
-use quiver_report::Progress;
+use quiver_report::{Progress, counted};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -168,20 +168,23 @@ async fn accept(plan: &Plan, progress: &Progress) -> Result<Vec<PendingWorker>> 
     let listener = TcpListener::bind(bind.as_str()).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     let workers = plan.workers as usize;
-    progress.note(&format!("waiting for {workers} workers: sim worker {address}"));
+    progress.note(&format!("waiting for {}: sim worker {address}", counted(plan.workers, "worker")));
     let step = progress.step("workers", workers);
     let deadline = measure::now() + plan.timeout;
     let mut pending = Vec::new();
     while pending.len() < workers {
         let left = deadline.saturating_duration_since(measure::now());
         let accepted = tokio::time::timeout(left, listener.accept()).await;
-        let late = SimError::Late { what: "arrival of all workers", within: plan.timeout };
+        let late = SimError::Late {
+            what: format!("{} of {} connected", pending.len(), counted(plan.workers, "worker")),
+            within: plan.timeout,
+        };
         let (stream, from) = accepted.map_err(|_| late)?.map_err(failed)?;
         let who = format!("worker {} ({from})", pending.len() + 1);
         match tokio::time::timeout(GREETING, greet(stream, who)).await {
             Ok(Ok(accept)) => pending.push(accept),
-            Ok(Err(why)) => tracing::warn!(%from, why, "turned away"),
-            Err(_) => tracing::warn!(%from, "turned away: no greeting"),
+            Ok(Err(why)) => tracing::warn!(%from, why, "rejected"),
+            Err(_) => tracing::warn!(%from, "rejected: no greeting"),
         }
         step.done(pending.len());
     }
@@ -197,7 +200,7 @@ async fn greet(stream: TcpStream, who: String) -> std::result::Result<PendingWor
         Ok(WorkerMessage::Hello { version }) => {
             Err(format!("it is of version {version}, this run of {}", worker_message::VERSION))
         }
-        Ok(_) => Err("it is no worker".into()),
+        Ok(_) => Err("it is not a worker".into()),
         Err(error) => Err(error.to_string()),
     }
 }
@@ -260,7 +263,7 @@ impl PendingWorker {
             let asked = measure::now();
             self.send(&WorkerCommand::Clock).await?;
             let WorkerMessage::Clock { micros } = self.receive().await? else {
-                return Err("it does not tell its time".into());
+                return Err("it does not report its clock".into());
             };
             let way = asked.elapsed();
             let began = (asked + way / 2).checked_sub(Duration::from_micros(micros));

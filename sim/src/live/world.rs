@@ -131,7 +131,7 @@ impl<S: Suite> World<S> {
             let (listen, host) =
                 (address(plan.transport, host)?, KgcHost::new(event_log.clone(), kgc_meter.clone()));
             let node = kgc::start(kgc, &founder, ibe_authority.as_ref(), &setting, listen, host)?;
-            kgc_addresses.push(first_address(&node, plan.timeout, "start of a KGC").await?);
+            kgc_addresses.push(first_address(&node, plan.timeout, "a KGC did not start").await?);
             kgcs.push(node);
         }
         let dial = kgc_addresses.iter().map(|address| (Route::Kgc, address.clone())).collect();
@@ -139,7 +139,7 @@ impl<S: Suite> World<S> {
         let mut restartable =
             RestartableLeader::new(token, (setting.kgcs.clone(), dial), swarm + 1, plan, received);
         let leader = restartable.start(&setting, address(plan.transport, host)?).await?;
-        let leader_address = first_address(&leader, plan.timeout, "start of the leader").await?;
+        let leader_address = first_address(&leader, plan.timeout, "the leader did not start").await?;
         let mut world = Self {
             plan: plan.clone(),
             progress: progress.clone(),
@@ -173,7 +173,7 @@ impl<S: Suite> World<S> {
         if self.leader_will(|log| log.enrolments > 0 && !log.epochs.is_empty()).await {
             return Ok(());
         }
-        Err(SimError::Late { what: "enrolment of the leader", within: self.plan.timeout })
+        Err(SimError::Late { what: "the leader did not enrol".into(), within: self.plan.timeout })
     }
 
     /// Waits until a predicate holds at the leader. Returns whether it did in time.
@@ -316,12 +316,15 @@ impl<S: Suite> World<S> {
         let received = (self.event_log.clone(), meter.clone());
         let mut restartable = RestartableLeader::new(token, kgcs, max_members, &self.plan, received);
         let node = restartable.start(&self.setting, address(self.plan.transport, self.host)?).await?;
-        let address = first_address(&node, self.plan.timeout, "start of a deputy").await?;
+        let address = first_address(&node, self.plan.timeout, "a deputy did not start").await?;
         self.deputies.push_back(Deputy { node, address, restartable, meter });
         let deadline = measure::now() + self.plan.timeout;
         while self.leader.inspect(|leader| leader.status().deputies).await? < self.deputies.len() {
             if measure::now() >= deadline {
-                return Err(SimError::Late { what: "standing by of a deputy", within: self.plan.timeout });
+                return Err(SimError::Late {
+                    what: "a deputy did not stand by for the leader".into(),
+                    within: self.plan.timeout,
+                });
             }
             tokio::time::sleep(POLL_INTERVAL).await;
         }
@@ -379,11 +382,7 @@ async fn host(plan: &Plan) -> Result<IpAddr> {
     }
 }
 
-pub(crate) async fn first_address<M>(
-    node: &Node<M>,
-    within: Duration,
-    what: &'static str,
-) -> Result<Multiaddr>
+pub(crate) async fn first_address<M>(node: &Node<M>, within: Duration, what: &str) -> Result<Multiaddr>
 where
     M: quiver_machine::Machine + Send + 'static,
     M::Command: Send,
@@ -392,7 +391,7 @@ where
 {
     let addresses = tokio::time::timeout(within, node.handle().listening())
         .await
-        .map_err(|_| SimError::Late { what, within })?
+        .map_err(|_| SimError::Late { what: what.into(), within })?
         .map_err(|_| node.stopped())?;
     addresses.into_iter().next().ok_or_else(|| node.stopped())
 }

@@ -39,7 +39,7 @@ fn outcome(run: &RunReport) -> String {
     match run.outcome() {
         Outcome::Passed => {
             format!(
-                "Passed: after every operation the key of every drone was compared; all {} checks held.",
+                "Passed: after every operation the key of every drone was compared; all {} checks passed.",
                 run.checks
             )
         }
@@ -87,8 +87,8 @@ fn timeline(run: &RunReport) -> Option<Experiment> {
         ]);
     }
     let clock = match run.plan.world {
-        WorldKind::Live => "Time is that of a clock on the wall; checks between operations take time, too.",
-        WorldKind::Virtual => "Time is that of the virtual world.",
+        WorldKind::Live => "Times are of a wall clock; checks between operations take time, too.",
+        WorldKind::Virtual => "Times are of the virtual world.",
     };
     table.notes.push(clock.into());
     table.notes.extend(run.notes.iter().cloned());

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use quiver_report::{Unit, grid};
+use quiver_report::{Unit, counted, grid};
 use quiver_world::run::Operation;
 
 use super::{Outcome, RunReport};
@@ -63,7 +63,7 @@ fn row(operation: &Operation) -> Vec<String> {
 
 pub(super) fn title(report: &RunReport) -> String {
     let plan = &report.plan;
-    let mut title = format!("{} drones ", plan.drones);
+    let mut title = counted(plan.drones, "drone") + " ";
     let _ = match (plan.world, &plan.radio, &plan.depot) {
         (WorldKind::Live, _, _) => write!(title, "over {}", plan.transport.name()),
         (WorldKind::Virtual, None, _) => write!(title, "in virtual time"),
@@ -85,21 +85,21 @@ fn footer(report: &RunReport) -> String {
     let mut text = match report.outcome() {
         Outcome::Passed => format!("All {} checks passed", report.checks),
         Outcome::Failed if report.violations.is_empty() => "FAILED: a worker is lost".into(),
-        Outcome::Failed => format!("{} of the invariants FAILED", report.violations.len()),
+        Outcome::Failed => counted(report.violations.len() as u64, "invariant") + " FAILED",
     };
     let _ = write!(text, " in {}", Unit::duration(report.wall));
     if let Some(steps) = report.steps {
-        let _ = write!(text, " and {steps} steps");
+        let _ = write!(text, " and {}", counted(steps, "step"));
     }
     if let Some(cpu) = report.kgc_cpu {
         let _ = write!(text, "; KGC CPU {}", Unit::duration(cpu));
     }
     let _ = write!(
         text,
-        "; peak memory {}\n{}, {} cores, {}{}",
+        "; peak memory {}\n{}, {}, {}{}",
         report.peak_memory.map_or_else(|| "unknown".into(), Unit::bytes),
         machine.cpu,
-        machine.cores,
+        counted(machine.cores as u64, "core"),
         machine.system,
         if machine.optimised { "" } else { " (built without optimisation: times mean nothing)" },
     );
@@ -107,7 +107,7 @@ fn footer(report: &RunReport) -> String {
         let _ = write!(text, "\n{count} × {offence}");
     }
     for worker in &report.workers {
-        let _ = write!(text, "\n{}: {} drones", worker.who, worker.drones);
+        let _ = write!(text, "\n{}: {}", worker.who, counted(worker.drones as u64, "drone"));
         match (&worker.crashed, worker.cpu) {
             (Some(why), _) => {
                 let _ = write!(text, ", CRASHED: {why}");

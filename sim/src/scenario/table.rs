@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use quiver_report::{Unit, grid};
+use quiver_report::{Unit, counted, grid};
 use quiver_world::radio::{Spread, Summary};
 
 use super::ScenarioReport;
@@ -49,12 +49,11 @@ fn head(report: &ScenarioReport) -> String {
         quiver_ainq::StrategyKind::Tree => "tree",
     };
     format!(
-        "{}\n{}\n{} drones and {} leader{} over {}, strategy {strategy}, suite {}, seed {}",
+        "{}\n{}\n{} and {} over {}, strategy {strategy}, suite {}, seed {}",
         scenario.title,
         scenario.about,
-        scenario.edges(),
-        scenario.setup.leaders,
-        if scenario.setup.leaders == 1 { "" } else { "s" },
+        counted(scenario.edges(), "drone"),
+        counted(scenario.setup.leaders, "leader"),
         scenario.radio.preset,
         report.suite,
         scenario.setup.seed
@@ -70,25 +69,25 @@ fn foot(report: &ScenarioReport) -> String {
     };
     let _ = write!(
         text,
-        "; {} steps, {} of virtual time in {} of CPU time; of one mind {} after the last fault\n\
-         {} terms, {} epochs, {} members; {} messages, {} lost; {} crashes, {} refused writes, {} complaints\n\
-         Channel in use {}; leaders and KGC sent {} frames and {} retransmissions in {}\n\
+        "; {}, {} of virtual time in {} of CPU time; converged {} after the last fault\n\
+         {}, {}, {}; {}, {} lost; {}, {}, {}\n\
+         Channel in use {}; leaders and KGC sent {} and {} in {}\n\
          Trace of this seed: {}",
-        run.steps,
+        counted(run.steps, "step"),
         Unit::duration(run.lived),
         Unit::duration(report.cpu),
         Unit::duration(run.settled),
-        tally.terms,
-        tally.epochs,
-        tally.members.len(),
-        run.traffic.sent,
+        counted(tally.terms, "term"),
+        counted(tally.epochs, "epoch"),
+        counted(tally.members.len() as u64, "member"),
+        counted(run.traffic.sent, "message"),
         tally.lost,
-        tally.crashes,
-        tally.stalls,
-        tally.blamed,
+        if tally.crashes == 1 { "1 crash".into() } else { format!("{} crashes", tally.crashes) },
+        counted(tally.stalls, "refused write"),
+        counted(tally.blamed, "rejected message"),
         Unit::duration(run.channel),
-        infrastructure.frames,
-        infrastructure.retransmissions,
+        counted(infrastructure.frames, "frame"),
+        counted(infrastructure.retransmissions, "retransmission"),
         Unit::duration(infrastructure.airtime),
         hex::encode(&run.trace[..8]),
     );

@@ -59,6 +59,10 @@ fn help_has_examples_and_exit_codes() {
         let help = text(&sim(words).stdout);
         assert!(help.contains("sim -n 2000 --transport tcp") && help.contains("Exit codes"), "{help}");
     }
+    for command in ["run", "scale", "flood"] {
+        let help = text(&sim(&[command, "--help"]).stdout);
+        assert!(help.contains("Seed for all random choices"), "{help}");
+    }
 }
 
 #[test]
@@ -83,8 +87,8 @@ fn run_prints_a_table_and_writes_its_results() {
     }
     // Not a terminal: no bars, and no logs unless asked for.
     assert_eq!(text(&output.stderr), "");
-    let run = std::fs::read_dir(&results).unwrap().next().unwrap().unwrap().path();
-    assert!(table.contains(run.to_str().unwrap()));
+    let run = results.join("latest").canonicalize().unwrap();
+    assert!(table.contains(run.file_name().unwrap().to_str().unwrap()), "{table}");
     let operations = read(&run.join("operations.csv"));
     assert!(operations.lines().count() >= 9, "{operations}");
     assert!(read(&run.join("latencies.csv")).contains("form group,drone-00004,"));
@@ -153,11 +157,96 @@ fn results_that_cannot_be_written_are_refused_before_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();
-    for words in [&["run", "-n", "5000"][..], &["scale"]] {
-        let output = sim(&[words, &["--results", file.to_str().unwrap()]].concat());
-        assert_eq!(output.status.code(), Some(1), "{output:?}");
-        assert!(text(&output.stderr).contains(file.to_str().unwrap()), "{output:?}");
+    for words in [
+        &["run", "-n", "5000"][..],
+        &["run", "-n", "50000", "--world", "virtual"],
+        &["scale"],
+        &["scenario", "mass_join"],
+        &["scenario", "--all"],
+    ] {
+        let refused = refusal(&[words, &["--results", file.to_str().unwrap()]].concat());
+        assert!(refused.contains(file.to_str().unwrap()) && refused.contains("--no-results"), "{refused}");
     }
+}
+
+#[test]
+fn figures_are_printed_although_the_disk_is_full_and_nothing_half_written_stays() {
+    for words in ["-n 3 --messages 0", "run --world virtual --toy -n 9", "scenario mass_join --suite toy"] {
+        let results = tempfile::tempdir().unwrap();
+        // No file may become longer than a block.
+        let script = format!(
+            "trap '' XFSZ; ulimit -f 1; exec {} {words} --results {}",
+            env!("CARGO_BIN_EXE_sim"),
+            results.path().display()
+        );
+        let output = Command::new("sh").args(["-c", &script]).env_remove("RUST_LOG").output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{words}: {output:?}");
+        let (table, complaint) = (text(&output.stdout), text(&output.stderr));
+        assert!(table.contains("checks passed") && !table.contains("Report: "), "{words}: {table}");
+        assert!(complaint.starts_with("error: cannot write ") && complaint.contains("File too large"));
+        assert_eq!(std::fs::read_dir(&results).unwrap().count(), 0, "{words}");
+    }
+}
+
+#[test]
+fn folders_say_what_ran_and_how_it_ended_and_a_page_lists_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let (results, failing) = (folder.path().join("results"), folder.path().join("too_few.toml"));
+    let toml = "title = \"Too few\"\nabout = \"\"\nduration = \"20s\"\nsettle = \"5s\"\n[fleet]\nmembers = 3\n[expect]\nmembers = 4\n";
+    std::fs::write(&failing, toml).unwrap();
+    let run = |words: &[&str], code| {
+        let output = sim(&[words, &["--quiet", "--results", results.to_str().unwrap()]].concat());
+        assert_eq!(output.status.code(), Some(code), "{output:?}");
+        let latest = results.join("latest").canonicalize().unwrap();
+        (latest.file_name().unwrap().to_str().unwrap().to_owned(), read(&results.join("latest/summary.json")))
+    };
+    let runs = [
+        (run(&["-n", "2", "--messages", "0", "--no-restart-leader"], 0), "run-live-2-passed"),
+        (
+            run(&["--world", "virtual", "--toy", "-n", "4", "--messages", "0", "--replay"], 0),
+            "run-virtual-4-passed",
+        ),
+        (run(&["scenario", failing.to_str().unwrap(), "--suite", "toy"], 1), "scenario-too_few-FAILED"),
+    ];
+    let index = read(&results.join("index.html"));
+    for ((name, summary), ending) in &runs {
+        assert!(name.ends_with(ending), "{name}");
+        let summary: Value = serde_json::from_str(summary).unwrap();
+        let (command, title) = (summary["command"].as_str().unwrap(), summary["title"].as_str().unwrap());
+        assert!(command.starts_with("sim ") && command.contains("--quiet"), "{command}");
+        for shown in [name, command, title] {
+            assert!(index.contains(shown), "{shown}: {index}");
+        }
+    }
+    assert!(index.contains(&format!("{}/replay.html", runs[1].0.0)), "{index}");
+    assert_eq!((index.matches("<td>passed</td>").count(), index.matches("<td>FAILED</td>").count()), (2, 1));
+}
+
+#[test]
+fn sample_in_the_readme_has_the_rows_and_columns_that_a_run_prints() {
+    let readme = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md"));
+    let sample = readme.split("```text\n").nth(1).unwrap().split("```").next().unwrap();
+    let output = sim(&["-n", "20", "--messages", "0", "--no-results"]);
+    let printed = text(&output.stdout);
+    let cells = |line: &str| -> Vec<String> {
+        line.trim_matches('│').split('┆').map(|cell| cell.trim().to_owned()).collect()
+    };
+    let without_digits =
+        |text: &str| text.chars().filter(|c| !c.is_ascii_digit()).collect::<String>().replace("  ", " ");
+    for line in sample.lines().filter(|line| line.starts_with('│') && !line.contains('…')) {
+        let name = without_digits(&cells(line)[0]);
+        let same = printed.lines().find(|line| without_digits(&cells(line)[0]) == name);
+        let same = cells(same.unwrap_or_else(|| panic!("{name}: {printed}")));
+        assert_eq!(same.len(), cells(line).len(), "{name}");
+        if name == "operation" {
+            assert_eq!(same, cells(line));
+        }
+    }
+    for beginning in ["1000 drones over memory", "All ", "Report: results/"] {
+        assert!(sample.lines().any(|line| line.starts_with(beginning)), "{beginning}");
+    }
+    let first = sample.lines().next().unwrap().replace("1000", "20");
+    assert_eq!(printed.lines().next(), Some(first.as_str()));
 }
 
 #[test]
@@ -202,15 +291,4 @@ fn run_that_fails_an_invariant_exits_with_one() {
     let output = sim(&["-n", "20", "--timeout", "1ms", "--no-results", "--json"]);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(text(&output.stderr).starts_with("error: "), "{output:?}");
-}
-
-#[test]
-fn unwritable_results_are_a_clear_error() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("file");
-    std::fs::write(&file, "").unwrap();
-    let words = ["-n", "1", "--messages", "0", "--no-restart-leader", "--results", file.to_str().unwrap()];
-    let output = sim(&words);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).contains("cannot write"), "{output:?}");
 }

@@ -156,7 +156,7 @@ fn drones_that_are_late_break_convergence() {
     let hurried = Plan { timeout: Duration::from_millis(1), ..plan(20) };
     match live::run(&hurried, &Progress::hidden()) {
         // Not even the leader was up.
-        Err(error) => assert!(error.to_string().contains("did not happen within"), "{error}"),
+        Err(error) => assert!(error.to_string().contains(" within 0.001 s"), "{error}"),
         Ok(report) => {
             assert_eq!(report.outcome(), Outcome::Failed);
             assert!(report.failures().contains("convergence"), "{}", report.failures());

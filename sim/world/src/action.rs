@@ -15,15 +15,15 @@ pub enum Forgery {
     #[display("asks everybody for a revocation list")]
     RevocationQuery,
     /// Publishes a header of the group that it received, and nothing with it.
-    #[display("publishes a header that it heard")]
+    #[display("publishes a header that it received")]
     KnownHeader,
     /// Publishes the opening of a term that it received, with an entry for a member that names a spare point
     /// that never was (q = 0) or is gone.
-    #[display("publishes a header that it heard, with an entry that it made up")]
+    #[display("publishes a header that it received, with a forged entry")]
     Entry,
     /// Publishes a message that it received, with some of its last bytes altered: wraps, ciphertexts,
     /// signatures.
-    #[display("publishes a message that it heard, altered")]
+    #[display("publishes a message that it received, altered")]
     Altered,
     /// Publishes a message to the group in a member's name, with a signature that is another's.
     #[display("publishes a message in a member's name")]
@@ -173,21 +173,21 @@ impl fmt::Display for Action {
             Self::Start(node) => write!(f, "{node} is switched on"),
             Self::Stop(node) => write!(f, "{node} is switched off"),
             Self::Crash { node, after, down_for } => {
-                write!(f, "{node} dies after {after} more outputs and comes back {down_for:?} later")
+                write!(f, "{node} crashes after {after} more outputs and restarts {down_for:?} later")
             }
-            Self::Join(edge) => write!(f, "edge-{edge} wants into the group"),
-            Self::Leave(edge) => write!(f, "edge-{edge} wants out of the group"),
+            Self::Join(edge) => write!(f, "edge-{edge} asks to join the group"),
+            Self::Leave(edge) => write!(f, "edge-{edge} leaves the group"),
             Self::Evict(edge) => write!(f, "the operator evicts edge-{edge}"),
             Self::Revoke(edge) => write!(f, "the operator revokes edge-{edge}"),
             Self::Certify { edge, fields } => write!(f, "the operator certifies {fields} for edge-{edge}"),
-            Self::Decertify(edge) => write!(f, "the operator certifies nothing more for edge-{edge}"),
-            Self::Rekey => write!(f, "the operator asks for a new key"),
+            Self::Decertify(edge) => write!(f, "the operator withdraws the certification of edge-{edge}"),
+            Self::Rekey => write!(f, "the operator commands a re-key"),
             Self::Talk { node, number, signed } => {
-                write!(f, "{node} says {number}{}", if *signed { ", signed" } else { "" })
+                write!(f, "{node} sends message {number}{}", if *signed { ", signed" } else { "" })
             }
             Self::Links(faults) => write!(f, "links: {faults}"),
             Self::LinksOf(node, Some(faults)) => write!(f, "links of {node}: {faults}"),
-            Self::LinksOf(node, None) => write!(f, "links of {node}: as all others"),
+            Self::LinksOf(node, None) => write!(f, "links of {node}: as those of all others"),
             Self::Radio(air) => write!(f, "radio: {}", air.profile.preset()),
             Self::Part(partition) => write!(f, "partition: {partition}"),
             Self::Heal => write!(f, "all partitions end"),
@@ -197,7 +197,7 @@ impl fmt::Display for Action {
             Self::Capture(edge) => write!(f, "the adversary captures edge-{edge}"),
             Self::Seize(kgc) => write!(f, "the adversary takes all that kgc-{kgc} has"),
             Self::Lie { kgc, lies: true } => write!(f, "kgc-{kgc} begins to lie"),
-            Self::Lie { kgc, lies: false } => write!(f, "kgc-{kgc} lies no longer"),
+            Self::Lie { kgc, lies: false } => write!(f, "kgc-{kgc} ceases to lie"),
             Self::Order(number) => write!(f, "the leader hands on order {number}, sealed to phase 2"),
             Self::Approve(kgc) => write!(f, "the operator of kgc-{kgc} approves phase 2"),
             Self::Replay { pick, to } => write!(f, "the adversary repeats message {pick} to {to}"),

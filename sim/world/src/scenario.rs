@@ -7,7 +7,7 @@
 //! title = "A flapping drone"
 //! about = "edge-3 dies and comes back every few seconds while the group re-keys."
 //! duration = "2m"              # until the last fault is over
-//! settle = "1m"                # then everybody must be of one mind within this; by default the bound of the invariants
+//! settle = "1m"                # then everybody must have converged within this; by default the bound of the invariants
 //!
 //! [fleet]
 //! members = 20

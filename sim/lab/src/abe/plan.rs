@@ -17,7 +17,7 @@ pub struct Plan {
     pub effort: Effort,
     /// Repetitions of each operation for each tree.
     pub effort_per_tree: Effort,
-    /// Whence all keys and trees come.
+    /// Seed of all keys and trees.
     pub seed: u64,
 }
 

@@ -28,7 +28,7 @@ pub struct Plan {
     pub garbled: Vec<u32>,
     /// Repetitions of each.
     pub effort: Effort,
-    /// Whence all keys and choices come.
+    /// Seed of all random choices.
     pub seed: u64,
 }
 

@@ -13,7 +13,7 @@ pub struct Plan {
     pub growth: Vec<u32>,
     /// Repetitions of each.
     pub effort: Effort,
-    /// Whence all keys and choices come.
+    /// Seed of all random choices.
     pub seed: u64,
 }
 

@@ -44,7 +44,7 @@ pub(super) struct CompareArgs {
     /// says so
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = length_of_time)]
     budget: Duration,
-    /// Whence Quiver's keys come
+    /// Seed for Quiver's random choices
     #[arg(long, default_value_t = 1)]
     seed: u64,
     #[command(flatten)]

@@ -65,7 +65,7 @@ struct Options {
     /// Small sizes and few repetitions, to see that everything works
     #[arg(long)]
     quick: bool,
-    /// Whence all keys and choices come
+    /// Seed for all random choices
     #[arg(long, default_value_t = 1)]
     seed: u64,
     #[command(flatten)]

@@ -17,7 +17,7 @@ pub struct Plan {
     pub bytes: u32,
     /// Repetitions of each.
     pub effort: Effort,
-    /// Whence all keys come. The age format takes its own randomness from the system.
+    /// Seed of all keys. The age format takes its own randomness from the system.
     pub seed: u64,
 }
 

@@ -25,7 +25,7 @@ pub enum StartState {
 /// A life: what happens when, until the faults are over.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// Whence the network and the nodes draw.
+    /// Seed from which the network and the nodes draw.
     pub seed: u64,
     /// Start state.
     pub beginning: StartState,

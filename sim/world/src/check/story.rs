@@ -88,13 +88,13 @@ fn describe<S: Suite>(world: &World<S>, step: &Step) -> String {
     let cause = match &step.cause {
         Cause::Start => " starts".into(),
         Cause::Deadline => ": deadline".into(),
-        Cause::Connected(other) => format!(" meets {other}"),
-        Cause::Disconnected(other) => format!(" loses {other}"),
+        Cause::Connected(other) => format!(" connects to {other}"),
+        Cause::Disconnected(other) => format!(" loses its connection to {other}"),
         Cause::Message { via, by_group, payload } => {
             let way = if *by_group { "by the group, over" } else { "from" };
-            format!(" hears {} {way} {via}", kind(deployment, payload))
+            format!(" receives {} {way} {via}", kind(deployment, payload))
         }
-        Cause::Command(word) => format!(" is told to {word}"),
+        Cause::Command(word) => format!(" is commanded to {word}"),
     };
     line.push_str(&cause);
     for effect in &step.effects {
@@ -115,7 +115,7 @@ fn describe<S: Suite>(world: &World<S>, step: &Step) -> String {
                 write!(line, "; {relays} {}", nodes.behind(*peer).0)
             }
             Effect::Stalled => write!(line, "; its disk is full"),
-            Effect::Died => write!(line, "; dies"),
+            Effect::Died => write!(line, "; crashes"),
             Effect::Broken => write!(line, " and cannot be restored"),
         };
     }

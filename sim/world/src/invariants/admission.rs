@@ -104,10 +104,10 @@ impl<S: Suite> Invariants<S> {
         let ends = leader.anonymous_members().map(|(_, member)| member.until).min();
         let valid_until = leader.status().valid_until;
         self.require(Invariant::NoUnauthorisedMember, step, named == 0, || {
-            format!("{named} are in by name, and a policy is demanded")
+            format!("{named} are members by name, although a policy is demanded")
         });
         self.require(Invariant::Admission, step, over == 0, || {
-            format!("{over} are in although their period is over")
+            format!("{over} are members although their period is over")
         });
         let outlives = ends.zip(valid_until).is_some_and(|(ends, valid)| valid > ends);
         self.require(Invariant::Admission, step, !outlives || died(step), || {
@@ -130,10 +130,9 @@ impl<S: Suite> Invariants<S> {
         match self.holds(world, number) {
             None => world
                 .may_be_admitted(number)
-                .then(|| format!("is not in although it may be; the newest epoch is {}", show(newest))),
-            Some(held) if !world.wants_in(number) => {
-                (held.epoch == newest).then(|| format!("is out and holds the newest epoch {}", show(newest)))
-            }
+                .then(|| format!("is not a member although it may be; the newest epoch is {}", show(newest))),
+            Some(held) if !world.wants_in(number) => (held.epoch == newest)
+                .then(|| format!("is not a member and holds the newest epoch {}", show(newest))),
             // A drone that may not return is a member for as long as the period lasts.
             Some(held) => (held.epoch != newest || Some(held.key) != key)
                 .then(|| format!("holds epoch {}, the newest is {}", show(held.epoch), show(newest))),

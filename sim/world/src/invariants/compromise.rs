@@ -146,7 +146,7 @@ impl<S: Suite> Invariants<S> {
             self.violate(Invariant::BackwardSecrecyBeforeJoin, at, node, detail);
         } else if !is_member {
             let invariant = self.outsider(compromised.edge, epoch);
-            let detail = format!("captured, it opens epoch {}, in which it is not", show(epoch));
+            let detail = format!("captured, it opens epoch {}, of which it is not a member", show(epoch));
             self.violate(invariant, at, node, detail);
         } else if let Some(made) = made.and_then(|made| made.key) {
             // The adversary's arithmetic is the members': otherwise its failure to open would prove nothing.

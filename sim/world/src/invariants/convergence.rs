@@ -51,7 +51,7 @@ impl<S: Suite> Invariants<S> {
                         format!("holds epoch {}, the newest is {}", show(held.epoch), show(newest))
                     }
                     (false, Some(held)) if held.epoch == newest && !uncertain => {
-                        format!("is out and holds the newest epoch {}", show(newest))
+                        format!("is not a member and holds the newest epoch {}", show(newest))
                     }
                     _ => return None,
                 };

@@ -80,7 +80,7 @@ impl<S: Suite> Invariants<S> {
         }
         let now = world.edge(number).and_then(|edge| edge.status().epoch);
         self.require(Invariant::NoForgedEnd, step, now >= Some(held.epoch), || {
-            format!("gave up epoch {} for what somebody without an identity said", show(held.epoch))
+            format!("gave up epoch {} for a message of a sender without an identity", show(held.epoch))
         });
     }
 }

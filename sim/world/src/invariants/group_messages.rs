@@ -37,10 +37,12 @@ impl<S: Suite> Invariants<S> {
             self.require(Invariant::Delivery, step, said.is_some(), || "heard what nobody said".into());
             let Some(number) = said else { continue };
             let first = self.group_messages.heard.entry(step.node).or_default().insert(number);
-            self.require(Invariant::Delivery, step, first, || format!("heard {number} twice"));
+            self.require(Invariant::Delivery, step, first, || format!("received message {number} twice"));
             if let NodeId::Edge(edge) = step.node {
                 let authorised = world.fleet().authorises(edge);
-                self.require(Invariant::NoUnauthorisedMember, step, authorised, || format!("heard {number}"));
+                self.require(Invariant::NoUnauthorisedMember, step, authorised, || {
+                    format!("received message {number}")
+                });
             }
         }
     }

@@ -113,7 +113,7 @@ impl<S: Suite> Invariants<S> {
         });
         if !is_member {
             let invariant = self.outsider(number, held.epoch);
-            let detail = format!("holds the key of epoch {}, in which it is not", show(held.epoch));
+            let detail = format!("holds the key of epoch {}, of which it is not a member", show(held.epoch));
             self.violate(invariant, step.at, Some(step.node), detail);
         }
     }

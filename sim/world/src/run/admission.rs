@@ -48,8 +48,7 @@ impl AnonymousMembers {
                         self.outside.insert(number);
                     }
                     Ending::Denied(error) if why.is_final() => {
-                        self.troubles
-                            .push(format!("edge-{number} was turned away for no good reason: {error}"));
+                        self.troubles.push(format!("edge-{number} was refused without a reason: {error}"));
                     }
                     _ => {}
                 }
@@ -122,13 +121,13 @@ impl<S: Suite> Phases<'_, S> {
         self.checks +=
             anonymous.inside.len() as u64 + anonymous.outside.len() as u64 + anonymous.given.len() as u64;
         if intruders > 0 {
-            wrong.push(format!("{intruders} are in although the policy keeps them out"));
+            wrong.push(format!("{intruders} are members although they do not satisfy the policy"));
         }
         if shut_out > 0 {
-            wrong.push(format!("{shut_out} are not in although the policy lets them in"));
+            wrong.push(format!("{shut_out} are not members although they satisfy the policy"));
         }
         if strangers > 0 {
-            wrong.push(format!("{strangers} pseudonyms are the leader's or a drone's alone"));
+            wrong.push(format!("{strangers} pseudonyms are known only to the leader or only to a drone"));
         }
         let held = wrong.is_empty();
         wrong.into_iter().for_each(|detail| self.violate(Invariant::Admission, step, detail));
@@ -170,7 +169,7 @@ impl<S: Suite> Phases<'_, S> {
         self.world.run_for(BETWEEN_PERIODS, &mut self.arrivals);
         let left = self.world.leader(0).map_or(0, |leader| leader.status().members);
         if left > 0 {
-            let detail = format!("{left} are in although their period is over");
+            let detail = format!("{left} are members although their period is over");
             self.violate(Invariant::Admission, &"end of a period", detail);
         }
         if !self.check_keys(&"end of a period", &tried) || left > 0 {
@@ -200,8 +199,7 @@ impl<S: Suite> Phases<'_, S> {
             let told = linked.iter().map(|(drone, stretch)| format!("edge-{drone} by {:02x?}", stretch));
             let numbers: Vec<String> = told.collect();
             let (count, numbers) = (linked.len(), numbers.join(", "));
-            let detail =
-                format!("the leader can see of {count} drones ({numbers}) that two lives are theirs");
+            let detail = format!("the leader can link two memberships of {count} drones ({numbers})");
             self.violate(Invariant::Unlinkability, &"all phases", detail);
         }
         linked.is_empty() && self.check_doors(&"all phases")

@@ -114,7 +114,7 @@ impl<S: Suite> Phases<'_, S> {
             wrong.push(format!("only {} know that order 0 is for others", envelopes_opened.unfit));
         }
         if envelopes_opened.strange > 0 {
-            wrong.push(format!("{} envelopes opened that nobody ordered", envelopes_opened.strange));
+            wrong.push(format!("{} envelopes opened that nobody sealed", envelopes_opened.strange));
         }
         let held = wrong.is_empty();
         wrong.into_iter().for_each(|detail| self.violate(Invariant::SealedToFew, &Phase::Envelope, detail));

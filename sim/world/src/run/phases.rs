@@ -195,7 +195,7 @@ impl<'a, S: Suite> Phases<'a, S> {
                 return true;
             }
             if self.world.time() >= end {
-                let detail = format!("only {count} of {of} got there in {} s", patience.as_secs());
+                let detail = format!("only {count} of {of} within {} s", patience.as_secs());
                 self.violate(Invariant::Convergence, &phase, detail);
                 return false;
             }
@@ -394,7 +394,7 @@ impl<'a, S: Suite> Phases<'a, S> {
             self.violate(Invariant::Agreement, step, format!("{wrong} members have another key"));
         }
         if known > 0 {
-            let detail = format!("{known} who left have a key");
+            let detail = format!("{known} that left have a key");
             self.violate(Invariant::ForwardSecrecyAfterLeave, step, detail);
         }
         wrong == 0 && known == 0

@@ -15,7 +15,7 @@ impl<'de> Deserialize<'de> for Span {
         let text = String::deserialize(deserializer)?;
         humantime::parse_duration(&text).map(Self).map_err(|error| {
             de::Error::custom(format_args!(
-                "{text:?} is no length of time such as \"250ms\" or \"1m 30s\": {error}"
+                "{text:?} is not a length of time such as \"250ms\" or \"1m 30s\": {error}"
             ))
         })
     }

@@ -50,7 +50,7 @@ impl Census {
     ) -> Result<BTreeSet<u32>, ScenarioError> {
         let number = |node| match node {
             NodeId::Edge(number) => Ok(number),
-            other => Err(source.at(names.span(), format!("{other} is no edge"))),
+            other => Err(source.at(names.span(), format!("{other} is not an edge"))),
         };
         self.nodes(source, names)?.into_iter().map(number).collect()
     }
@@ -63,7 +63,7 @@ impl Census {
     ) -> Result<BTreeSet<KgcId>, ScenarioError> {
         let id = |node| match node {
             NodeId::Kgc(id) => Ok(id),
-            other => Err(source.at(names.span(), format!("{other} is no KGC"))),
+            other => Err(source.at(names.span(), format!("{other} is not a KGC"))),
         };
         self.nodes(source, names)?.into_iter().map(id).collect()
     }

@@ -332,7 +332,7 @@ impl<S: Suite> StepObserver<S> for TraceRecorder {
                 Effect::Died => {
                     self.epoch(at, node, None);
                     self.power(at, node, false);
-                    self.story(at, node, "dies".into());
+                    self.story(at, node, "crashes".into());
                 }
                 Effect::Broken => {
                     let text = format!("{node} cannot be restored from its disk");

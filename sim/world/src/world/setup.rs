@@ -26,7 +26,7 @@ const MAX_EDGES: u32 = 1 << 21;
 pub struct Setup {
     /// Seed of all randomness.
     pub seed: u64,
-    /// Whence the deployment's keys and tokens come; worlds that share [`Disks`] share it.
+    /// Seed of the deployment's keys and tokens; worlds that share [`Disks`] share it.
     pub fleet_seed: u64,
     /// Edges whose identities list the group.
     pub members: u32,

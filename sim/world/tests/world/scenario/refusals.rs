@@ -46,7 +46,7 @@ fn impossible_values_are_refused_with_file_line_and_key() {
         ("[[event]]\nat = \"3m\"\nrekey = true\n", "dir/test.toml:9:6: event.at: 3m is not in 0s to 2m"),
         (
             "[[event]]\nat = \"soon\"\nrekey = true\n",
-            "dir/test.toml:9:6: event.at: \"soon\" is no length of time",
+            "dir/test.toml:9:6: event.at: \"soon\" is not a length of time",
         ),
         (
             "[[event]]\nat = \"5s\"\nleave = [\"edge-10\"]\n",
@@ -54,7 +54,7 @@ fn impossible_values_are_refused_with_file_line_and_key() {
         ),
         (
             "[[event]]\nat = \"5s\"\nleave = [\"leader-1\"]\n",
-            "dir/test.toml:10:9: event.leave: leader-1 is no edge",
+            "dir/test.toml:10:9: event.leave: leader-1 is not an edge",
         ),
         (
             "[[event]]\nat = \"5s\"\nstop = [\"leader-2\"]\n",
