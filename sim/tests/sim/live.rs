@@ -169,7 +169,7 @@ fn any_three_of_five_kgcs_issue_keys_and_release_an_order() {
     let report = pass(&Plan { kgcs: 5, threshold: 3, orders: true, restart_leader: false, ..plan(20) });
     assert!(report.operation("key generation (5 KGCs)").unwrap().took > Duration::ZERO);
     assert_eq!(report.operation("enrol").unwrap().drones, 23);
-    assert_eq!(report.operation("phase 2 requested early").unwrap().latencies, []);
+    assert_eq!(report.operation("phase 2 requested early (20 refused)").unwrap().latencies, []);
     assert_eq!(report.operation("phase 2 released (3 of 5)").unwrap().latencies.len(), 20);
 }
 

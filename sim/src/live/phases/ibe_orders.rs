@@ -45,7 +45,8 @@ impl<S: Suite> Run<'_, S> {
             everybody.iter().map(|drone| (*drone, early.contains(drone))),
         );
         let nobody = Reached { drones: Vec::new(), missing: everybody.clone() };
-        self.record(Phase::EarlyRequest, String::new(), &mark, took, &nobody);
+        let refused = everybody.len() - early.len();
+        self.record(Phase::EarlyRequest, format!("{refused} refused"), &mark, took, &nobody);
         self.release(&condition).await
     }
 

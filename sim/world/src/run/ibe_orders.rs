@@ -35,7 +35,8 @@ impl<S: Suite> Phases<'_, S> {
             self.world.schedule(self.world.time(), Action::Approve(kgc));
         }
         self.world.run_for(Self::bound() * 2, &mut self.arrivals);
-        self.operate(Phase::EarlyRequest, "", &mark, &[]);
+        let refused = all.saturating_sub(self.arrivals.openings);
+        self.operate(Phase::EarlyRequest, format!("{refused} refused"), &mark, &[]);
         if let Some(early) = self.operations.last_mut() {
             early.drones = members.len();
         }
