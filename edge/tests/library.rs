@@ -169,7 +169,7 @@ fn wrong_tokens_passphrases_and_files_are_told_apart() {
     };
     let file = |path| Some(Token::File(path));
     refused(options(file(other.path(&foreign))), ErrorKind::Usage, "another deployment");
-    refused(options(file(group.bench.path("none"))), ErrorKind::Failed, "none");
+    refused(options(file(group.bench.path("none"))), ErrorKind::Usage, "none");
     refused(options(Some(Token::text(b"hello"))), ErrorKind::Usage, "the token given");
     refused(options(None), ErrorKind::Usage, "--token");
     refused(Options { deployment: None, ..options(None) }, ErrorKind::Usage, "no deployment");
@@ -181,7 +181,7 @@ fn wrong_tokens_passphrases_and_files_are_told_apart() {
     let wrong = Unlock::passphrase(b"wrong");
     refused(Options { unlock: wrong, ..options(None) }, ErrorKind::Locked, "wrong passphrase");
     let missing = Unlock::KeyFile(group.bench.path("none"));
-    refused(Options { unlock: missing, ..options(None) }, ErrorKind::Failed, "none");
+    refused(Options { unlock: missing, ..options(None) }, ErrorKind::Locked, "none");
     let copy = Options { data_dir: group.bench.path("copy"), ..options(Some(Token::text(&text))) };
     let edge = Edge::open(copy).expect("it opens");
     let error = edge.join(MINUTE).expect_err("the KGC knows the token");

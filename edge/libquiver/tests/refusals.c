@@ -67,9 +67,9 @@ static void wrong_versions_and_options(char **argv)
     options.passphrase = (const uint8_t *)"x";
     EXPECT(open_it(), QUIVER_ERROR_USAGE, "no deployment");
     options.deployment = "/nonexistent/deployment.toml";
-    EXPECT(open_it(), QUIVER_ERROR_FAILED, "/nonexistent/deployment.toml");
+    EXPECT(open_it(), QUIVER_ERROR_USAGE, "/nonexistent/deployment.toml");
     options.deployment = "\xff";
-    EXPECT(open_it(), QUIVER_ERROR_FAILED, "cannot open");
+    EXPECT(open_it(), QUIVER_ERROR_USAGE, "there is no file");
     options.deployment = argv[2];
     options.group = "\xff";
     EXPECT(open_it(), QUIVER_ERROR_USAGE, "`group` is not UTF-8");
@@ -82,7 +82,7 @@ static void wrong_tokens_and_passphrases(char **argv)
 {
     EXPECT(open_it(), QUIVER_ERROR_USAGE, "--token");
     options.token_file = "/nonexistent/edge.token";
-    EXPECT(open_it(), QUIVER_ERROR_FAILED, "/nonexistent/edge.token");
+    EXPECT(open_it(), QUIVER_ERROR_USAGE, "/nonexistent/edge.token");
     options.token_file = argv[4];
     EXPECT(open_it(), QUIVER_ERROR_USAGE, "another deployment");
     options.token_file = NULL;

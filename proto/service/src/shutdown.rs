@@ -1,9 +1,11 @@
 //! Waits for what ends a service: a signal, or the request of the application that it is part of. What is no
 //! service yet, or never is one, a signal ends at once.
 
+use std::io::stdin;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use nix::sys::termios::{SetArg, Termios, tcgetattr, tcsetattr};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
@@ -94,17 +96,35 @@ pub fn end_on_signal(program: &'static str, next: &'static str) -> Result<()> {
         let _within = runtime.enter();
         Shutdown::listen()?
     };
+    let terminal = Terminal::save();
     let end = move || {
         let Source::Signals { mut terminate, mut interrupt } = listening.0 else { return };
         loop {
             let signal = runtime.block_on(either(&mut terminate, &mut interrupt));
             if !AWAITED.load(Ordering::SeqCst) {
+                terminal.restore();
                 exit::complain(program, &format!("interrupted by {signal} before it was done; {next}"));
                 std::process::exit(i32::from(Exit::after(signal) as u8));
             }
         }
     };
     std::thread::Builder::new().name("signals".into()).spawn(end).map(drop).map_err(failed)
+}
+
+/// How the terminal is set, if standard input is one. A prompt for a passphrase switches the echo off.
+struct Terminal(Option<Termios>);
+
+impl Terminal {
+    fn save() -> Self {
+        Self(tcgetattr(stdin()).ok())
+    }
+
+    fn restore(&self) {
+        if let Some(settings) = &self.0 {
+            // Nothing can be done about a terminal that is gone.
+            let _ = tcsetattr(stdin(), SetArg::TCSANOW, settings);
+        }
+    }
 }
 
 #[cfg(test)]
