@@ -81,7 +81,7 @@ fn orders_open_when_the_phase_begins_and_not_before() {
     encrypt(&bench, PHASE, "plan.age");
     encrypt(&bench, FAR, "far.age");
     refused(&bench, "edge-1", "plan.age", &at, &["KGC 1", "no operator has approved it"]);
-    refused(&bench, "edge-1", "far.age", &at, &[FAR, "has not come", "s to go"]);
+    refused(&bench, "edge-1", "far.age", &at, &[FAR, "opens at 2099-01-01T00:00:00Z, in ", "by its clock"]);
     bench.refused("kgc", &["ibe", "release", FAR], 2, &["by the clock"]);
     approve(&bench, &kgc);
     opens(&bench, "edge-1", "plan.age", &at);
@@ -196,7 +196,7 @@ fn any_two_of_three_kgcs_begin_the_phase_together() {
     let decrypt = ["ibe", "decrypt", "plan.age", "--out", "opened.txt", "-d", "edge-1-data"];
     bench.ok("kgc", &["ibe", "release", PHASE, "-d", "kgc-1"]);
     kgcs[0].logged(&format!("release of {PHASE} approved"));
-    bench.refused("edge", &decrypt, 3, &["of the 2 key shares", "no operator has approved it"]);
+    bench.refused("edge", &decrypt, 3, &[" of 2 required key shares", "no operator has approved it"]);
     bench.ok("kgc", &["ibe", "release", PHASE, "-d", "kgc-3"]);
     kgcs[2].logged(&format!("release of {PHASE} approved"));
     kgcs[1].kill();
