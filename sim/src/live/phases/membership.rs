@@ -166,7 +166,7 @@ impl<S: Suite> Run<'_, S> {
 
     /// A drone whose identity does not list the group asks to join and must be refused.
     async fn refuse_outsider(&mut self, outsider: u32) -> Step {
-        self.checker.after("turn away an outsider");
+        self.checker.after("refusal of an outsider");
         self.world.event_log().expect(Goal::Refused, &[outsider]);
         self.ask_to_join(outsider..outsider + 1).await?;
         let reached = self.reached("outsider is refused", 1).await;
