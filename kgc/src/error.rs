@@ -337,12 +337,7 @@ impl Error {
             | Self::AlreadyRevoked { .. }
             | Self::AlreadyRequested { .. }
             | Self::TokenUsed { .. }
-            | Self::NoSuchDrone { .. }
-            | Self::NoSuchToken { .. }
-            | Self::NoGrantee { .. }
             | Self::GranteeRevoked { .. }
-            | Self::UnknownToThisKgc { .. }
-            | Self::Ambiguous { .. }
             | Self::NothingGranted { .. } => Exit::Refused,
             _ => Exit::Failed,
         }

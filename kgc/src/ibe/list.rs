@@ -18,7 +18,7 @@ struct MasterLine {
     threshold: u16,
     /// Indices of the KGCs that hold shares.
     kgcs: Vec<u16>,
-    #[serde(serialize_with = "clock::serialize_known")]
+    #[serde(serialize_with = "clock::rfc3339::serialize")]
     at: Option<UnixTime>,
 }
 

@@ -48,7 +48,7 @@ pub(crate) struct Token {
     /// The drone's name, if known.
     pub(crate) name: Option<String>,
     /// End of its use, if known.
-    #[serde(serialize_with = "clock::serialize_known")]
+    #[serde(serialize_with = "clock::rfc3339::serialize")]
     pub(crate) expiry: Option<UnixTime>,
     /// Its state.
     pub(crate) state: TokenState,

@@ -14,47 +14,28 @@ pub fn unix_now() -> UnixTime {
     now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
-/// A time that never comes.
-const NEVER: &str = "never";
-/// The last second of the year 9999: nothing beyond can be written.
+/// The last second of the year 9999, in place of any time beyond.
 const LAST: UnixTime = 253_402_300_799;
 
-/// A time as people read it, in UTC: `2026-01-31T12:00:00Z`.
+/// A time as people read it, in UTC: `2026-01-31T12:00:00Z`, or `never`.
 pub fn format(time: UnixTime) -> String {
-    if time > LAST {
-        return NEVER.into();
-    }
-    rfc3339(time)
+    if time >= LAST { "never".into() } else { in_rfc3339(time) }
 }
 
-/// A time as programs read it, by RFC 3339 in UTC; one beyond the year 9999 as that year's last second.
-pub fn rfc3339(time: UnixTime) -> String {
+fn in_rfc3339(time: UnixTime) -> String {
     humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(time.min(LAST))).to_string()
 }
 
-/// Writes a time into JSON as [`rfc3339`] has it, for `#[serde(serialize_with = "…")]`.
+/// Writes a time into JSON, for `#[serde(serialize_with = …)]`: by RFC 3339 in UTC; one beyond the year 9999 as
+/// that year's last second.
 ///
 /// # Errors
 /// Those of the serializer.
 pub fn serialize<S: serde::Serializer>(time: &UnixTime, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&rfc3339(*time))
+    serializer.collect_str(&in_rfc3339(*time))
 }
 
-/// The same of a time that may not be known: null.
-///
-/// # Errors
-/// Those of the serializer.
-pub fn serialize_known<S: serde::Serializer>(
-    time: &Option<UnixTime>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    match time {
-        Some(time) => serialize(time, serializer),
-        None => serializer.serialize_none(),
-    }
-}
-
-/// A time in JSON, for `#[serde(with = …)]`: RFC 3339 in UTC, as [`format`] writes it, or null.
+/// A time in JSON that may not be known, for `#[serde(with = …)]`: as [`serialize`] writes it, or null.
 pub mod rfc3339 {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -66,7 +47,7 @@ pub mod rfc3339 {
     /// # Errors
     /// Those of the serializer.
     pub fn serialize<S: Serializer>(time: &Option<UnixTime>, serializer: S) -> Result<S::Ok, S::Error> {
-        time.map(super::format).serialize(serializer)
+        time.map(super::in_rfc3339).serialize(serializer)
     }
 
     /// Reads it as it was written.
@@ -75,11 +56,7 @@ pub mod rfc3339 {
     /// In words, if it is no time.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<UnixTime>, D::Error> {
         let text = Option::<String>::deserialize(deserializer)?;
-        text.map(|text| match text.as_str() {
-            super::NEVER => Ok(UnixTime::MAX),
-            time => super::parse_time(time).map_err(D::Error::custom),
-        })
-        .transpose()
+        text.map(|text| super::parse_time(&text).map_err(D::Error::custom)).transpose()
     }
 }
 
@@ -145,12 +122,13 @@ mod tests {
         struct Until(#[serde(with = "rfc3339")] Option<UnixTime>);
         for (until, json) in [
             (Until(Some(1_769_860_800)), "\"2026-01-31T12:00:00Z\""),
-            (Until(Some(UnixTime::MAX)), "\"never\""),
+            (Until(Some(LAST)), "\"9999-12-31T23:59:59Z\""),
             (Until(None), "null"),
         ] {
             assert_eq!(serde_json::to_string(&until).expect("json"), json);
             assert_eq!(serde_json::from_str::<Until>(json).expect("time"), until);
         }
+        assert_eq!(serde_json::to_value(Until(Some(UnixTime::MAX))).expect("json"), "9999-12-31T23:59:59Z");
         assert!(serde_json::from_str::<Until>("\"soon\"").is_err());
     }
 
