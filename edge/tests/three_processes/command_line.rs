@@ -35,7 +35,7 @@ fn refused_without_advice(bench: &TestDeployment, args: &[&str], code: i32, part
 
 #[test]
 fn directories_pipes_and_devices_are_refused_as_what_they_are() {
-    let bench = TestDeployment::new();
+    let bench = TestDeployment::with_passphrase();
     let token = bench.token("edge-1", &[]);
     assert!(Command::new("mkfifo").arg(bench.path("pipe")).status().expect("mkfifo").success());
     let refused = |args: &[&str], code, part: &str| refused_without_advice(&bench, args, code, part);
@@ -90,7 +90,7 @@ fn bash(bench: &TestDeployment, line: &str) -> Output {
 
 #[test]
 fn token_may_come_out_of_a_pipe_that_the_shell_made() {
-    let bench = TestDeployment::new();
+    let bench = TestDeployment::with_passphrase();
     let kgc = bench.kgc(ANY);
     bench.token("edge-1", &[]);
     let line = format!(
@@ -104,7 +104,7 @@ fn token_may_come_out_of_a_pipe_that_the_shell_made() {
 
 #[test]
 fn signal_ends_the_wait_for_a_token_that_does_not_come() {
-    let bench = TestDeployment::new();
+    let bench = TestDeployment::with_passphrase();
     let line = "\"$0\" enrol -d one --deployment kgc-data/deployment.toml --token <(sleep 5 2>/dev/null) & \
                 sleep 1; kill -TERM $!; wait $!";
     let output = bash(&bench, line);

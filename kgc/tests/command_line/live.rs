@@ -7,7 +7,7 @@ use quiver_service_testing::{Process, TestDeployment};
 
 /// A running KGC that looks into the registry by itself no more than once an hour.
 fn running() -> (TestDeployment, Process, String) {
-    let bench = TestDeployment::new().logging("info");
+    let bench = TestDeployment::with_passphrase().logging("info");
     let mut serve = bench.command("kgc", &["serve", "--listen", ANY]);
     serve.env("QUIVER_KGC_POLL", "1h");
     let kgc = bench.begin("kgc", serve);
