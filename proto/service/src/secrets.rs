@@ -39,6 +39,11 @@ pub struct ProtectionArgs {
 impl ProtectionArgs {
     /// Finds the passphrase or key: flag before environment before prompt. With `new` the prompt asks twice.
     pub fn obtain(&self, new: bool) -> Result<Protection> {
+        // The parser does not see it if one stands before the subcommand and the other behind it.
+        if let (Some(origin), Some(_)) = (&self.passphrase_file, &self.key_file) {
+            let reason = "--key-file is given as well: give one of them".into();
+            return Err(Error::BadProtection { origin: origin.display().to_string(), reason });
+        }
         if let Some(path) = &self.key_file {
             return read(path, Protection::from_key_text);
         }
@@ -211,6 +216,8 @@ mod tests {
         let missing = path.join("missing");
         let told = with(ProtectionArgs { passphrase_file: None, key_file: Some(missing) });
         assert!(told.contains("missing: there is no such file"), "{told}");
+        let both = ProtectionArgs { passphrase_file: Some(path.join("a")), key_file: Some(path.join("b")) };
+        assert!(with(both).contains("give one of them"));
         // Not a key, whoever may read it.
         let text = path.join("text");
         std::fs::write(&text, "root:x:0\nbin:x:1\n").expect("write");
