@@ -49,12 +49,12 @@ fn a_leader_that_leads_steps_down_at_once_when_it_sees_a_higher_term() {
 fn a_leader_with_an_empty_disk_learns_the_newest_term_before_it_opens_one() {
     let mut world = World::grouped(3, 2, 4);
     let before = world.epoch(0).unwrap();
-    // Its key is lost with the rest: the operator gives it a new token, of the same ordinal. The deputy is
-    // gone, too.
+    // Its key is lost with the rest: the operator gives it a new token, of another ordinal, as the lost key has
+    // its own until it is revoked. The deputy is gone, too.
     world.stop(Node::Leader(0));
     world.stop(Node::Leader(1));
     world.set_leader_records(0, Vec::new());
-    let again = world.leader_token("leader-0-again", 0);
+    let again = world.leader_token("leader-0-again", 2);
     world.leader_tokens[0] = again;
     world.start(Node::Leader(0));
     world.run_until("all are in again", |world| world.follow(0, 0..4));
@@ -75,7 +75,7 @@ fn a_leader_with_an_empty_disk_stands_by_if_somebody_leads() {
     world.run_until("all follow", |world| world.follow(1, 0..4));
     let term = world.epoch(1).unwrap().term;
     world.set_leader_records(0, Vec::new());
-    let again = world.leader_token("leader-0-again", 0);
+    let again = world.leader_token("leader-0-again", 2);
     world.leader_tokens[0] = again;
     world.start(Node::Leader(0));
     world.run_for(Duration::from_secs(120));

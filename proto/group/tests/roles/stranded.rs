@@ -20,7 +20,7 @@ fn replace_leader(world: &mut World) {
 }
 
 fn forget_everything(world: &mut World) {
-    let grant = token_grant("leader-again", Role::Leader { group: name(GROUP), ordinal: 0 }, GROUP);
+    let grant = token_grant("leader-again", Role::Leader { group: name(GROUP), ordinal: 1 }, GROUP);
     world.leader_token = world.operator.issue(&world.deployment, grant, &mut world.rng).unwrap();
     world.set_leader_records(Vec::new());
 }
