@@ -9,7 +9,7 @@ use quiver_group::edge::EdgeTiming;
 use quiver_group::{Edge, EdgeConfig};
 use quiver_machine::{Primary, Snapshot};
 use quiver_net::Multiaddr;
-use quiver_service::config::{Layers, parse_all};
+use quiver_service::config::{Layers, parse_addresses};
 use quiver_service::drone::{DroneService, DroneSettings, Error, Program, Result};
 use quiver_service::state_file::Records;
 use serde::{Deserialize, Serialize};
@@ -117,7 +117,7 @@ impl Config {
         if self.edge.leader.is_empty() {
             return Err(Error::config("no address of a leader: give --leader MULTIADDR"));
         }
-        Ok(parse_all("leader", &self.edge.leader)?)
+        Ok(parse_addresses("leader", &self.edge.leader)?)
     }
 }
 

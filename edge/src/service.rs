@@ -18,7 +18,9 @@ use quiver_envelope::Envelopes;
 use quiver_group::edge::EdgeStatus;
 use quiver_group::{Edge, EdgeCommand, EdgeConfig};
 use quiver_machine::{Either, Node, Route, Snapshot};
-use quiver_net::{Clocks, Driver, Handle, Multiaddr, NodeConfig, NodeKey, Transport, group_topic};
+use quiver_net::{
+    Clocks, Driver, Handle, Multiaddr, NodeConfig, NodeKey, Transport, Unreached, group_topic, readable,
+};
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::drone::service::{CALL_TIME, run_until};
 use quiver_service::drone::{Drone, DroneService, Error, Result, Running, health};
@@ -101,6 +103,20 @@ fn token<S: Suite>(config: &Config, file: &DeploymentFile) -> Result<Option<Issu
     Ok(Some(token_file::read(&path, &file.pin::<S>()?, Wanted::Edge)?))
 }
 
+/// Why no KGC has answered, as far as is seen from here.
+fn unanswered(unreached: &[Unreached], deployment: &Name) -> String {
+    if unreached.is_empty() {
+        return format!(
+            "the KGC is connected and has not answered; does it run, as a KGC, for deployment {deployment}? Its log \
+             says what it refuses"
+        );
+    }
+    let told = |lost: &Unreached| {
+        format!("no connection to the KGC at {}: {}", readable(&lost.address), lost.reason)
+    };
+    unreached.iter().map(told).collect::<Vec<_>>().join("; ")
+}
+
 /// An edge with its state file open.
 struct EdgeService<'a, S: QuorumSuite> {
     drone: DroneService<'a, Config, S>,
@@ -165,11 +181,13 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
         let (driver, handle) = Driver::new(&node, machine, host, OsRng)?;
         self.observer.opened();
         // Closed again before the endpoint of the running drone opens, whose counters of bytes are others.
-        let monitor = self.monitor(metrics, handle, None).await?;
-        let patience = self.config.edge.enrol_timeout;
+        let monitor = self.monitor(metrics, handle.clone(), None).await?;
+        let within = self.config.edge.enrol_timeout;
+        let deployment = self.drone.deployment.name().clone();
         let goal = async {
-            timeout(patience, done.recv()).await.map_err(|_| Error::NotEnrolledInTime(patience))?;
-            Ok(())
+            let enrolled = timeout(within, done.recv()).await.map(drop);
+            let why = |_| unanswered(&handle.unreached(), &deployment);
+            enrolled.map_err(why).map_err(|why| Error::NotEnrolledInTime { within, why })
         };
         let ended = run_until(driver, &mut self.shutdown, &mut refusals, goal).await;
         monitor.close().await;
@@ -190,7 +208,7 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
 
     /// Joins and stays until a signal comes.
     async fn stay(mut self, state: Option<Snapshot>) -> Result<()> {
-        let group = self.group()?;
+        let group = self.group(&Edge::new(self.config.machine(&self.drone), state.as_ref())?)?;
         let mut node = self.node(Route::Leader, self.config.leader_addresses()?)?;
         node.topic = Some(group_topic(group.as_str()));
         let settings = EdgeConfig { group: Some(group.clone()), ..self.config.machine(&self.drone) };
@@ -199,7 +217,12 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
             machine = machine.with_stale_lists_refused();
         }
         let status = EdgeStatus { group: Some(group.clone()), ..machine.status() };
-        let former = machine.status().group;
+        let before = machine.status();
+        if let Some(joined) = before.group.as_ref().filter(|_| before.slot.is_some()) {
+            // Durable with the record that ends the membership, if another group is joined now.
+            self.drone.store.set_group(joined.as_str());
+        }
+        let former = before.group;
         let (failures, _) = broadcast::channel(FAILURES);
         let host = EdgeHost { failures: failures.clone(), ..self.host() };
         let (driver, handle) =
@@ -262,13 +285,32 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
         Ok(health::monitor((&self.config.drone.data_dir, address), handle, troubles, register, look).await?)
     }
 
-    /// The group to join: the one given, the one joined before, or the only one in the token.
-    fn group(&self) -> Result<Name> {
-        let chosen = self.config.edge.group.clone().or_else(|| self.drone.store.group());
-        let chosen = chosen.ok_or_else(|| Error::config("which group? give --group"))?;
-        let group =
-            Name::new(&chosen).map_err(|error| Error::config(format!("`group`: {chosen}: {error}")))?;
-        self.drone.store.set_group(&chosen);
-        Ok(group)
+    /// The group to join: the one given, the one that the enrolled drone was a member of last, or the only one
+    /// in its identity.
+    fn group(&self, drone: &Edge<S>) -> Result<Name> {
+        let allowed = drone.keypair().map_or(&[][..], |keypair| &keypair.public().identity.groups);
+        // Anonymous drones are admitted by what is certified of them, and show no identity.
+        let is_allowed = |group: &Name| self.config.edge.anonymous || allowed.contains(group);
+        let of_identity = || allowed.iter().map(Name::as_str).collect::<Vec<_>>().join(", ");
+        let Some(given) = &self.config.edge.group else {
+            let member = drone.status();
+            let member = member.group.filter(|_| member.slot.is_some());
+            let joined = || self.drone.store.group().and_then(|joined| Name::new(&joined).ok());
+            let known = member.or_else(joined).filter(|group| is_allowed(group));
+            let only = || <&[Name; 1]>::try_from(allowed).ok().map(|[only]| only.clone());
+            return known.or_else(only).ok_or_else(|| match allowed {
+                [] => Error::config("this drone's identity allows no group: enrol with a token that does"),
+                _ => Error::config(format!("which group? give --group, one of {}", of_identity())),
+            });
+        };
+        let group = Name::new(given).map_err(|error| Error::config(format!("`group`: {given}: {error}")))?;
+        if is_allowed(&group) {
+            return Ok(group);
+        }
+        let what = match allowed {
+            [] => "none: enrol with a token that does".to_string(),
+            _ => of_identity(),
+        };
+        Err(Error::config(format!("`group`: this drone's identity does not allow {group}; it allows {what}")))
     }
 }

@@ -207,17 +207,32 @@ fn evicted_and_revoked_drones_are_put_out_and_stay_out() {
 }
 
 #[test]
-fn edge_that_is_told_another_group_forgets_the_old_one() {
-    let mut swarm = Swarm::new();
-    assert_eq!(swarm.edges[1].terminate().code(), Some(0));
-    let run = ["run", "-d", "edge-2-data", "--group", "beta", "--json", "--leader", &swarm.leader_at];
-    swarm.edges[1] = swarm.bench.start("edge", &run);
-    swarm.edges[1].line("another group");
-    let status = swarm.bench.edge_status("edge-2").expect("status");
+fn group_of_no_leader_does_not_stick_and_one_outside_the_identity_is_refused() {
+    let swarm = Swarm::new();
+    let bench = &swarm.bench;
+    let token = bench.token("edge-3", &["--group", "alpha", "--group", "beta"]);
+    bench.ok("edge", &enrol("edge-3-data", &token, &swarm.kgc_at));
+    let run = ["run", "-d", "edge-3-data", "--json", "--leader", &swarm.leader_at];
+    let of = |group| bench.start("edge", &[&run[..], &["--group", group]].concat());
+    bench.refused("edge", &run, 2, &["which group", "one of alpha, beta"]);
+    let mistyped = [&run[..], &["--group", "alhpa"]].concat();
+    bench.refused("edge", &mistyped, 2, &["does not allow alhpa", "it allows alpha, beta"]);
+
+    let edge = of("alpha");
+    bench.synced("edge-3", bench.served(3, (0, 0)));
+    assert_eq!(edge.terminate().code(), Some(0));
+    let edge = of("beta");
+    edge.line("another group");
+    let status = bench.edge_status("edge-3").expect("status");
     assert_eq!(
         (&status["group"], &status["synced"], &status["slot"]),
-        (&"beta".into(), &false.into(), &().into())
+        (&"beta".into(), &false.into(), &().into()),
+        "the old group is forgotten"
     );
+    assert_eq!(edge.terminate().code(), Some(0));
+    let _edge = bench.start("edge", &run);
+    bench.synced("edge-3", bench.served(3, (0, 0)));
+    assert_eq!(bench.edge_status("edge-3").expect("status")["group"], "alpha", "it was a member of that one");
 }
 
 /// The arguments of `edge enrol` with its own data directory and a token.
@@ -278,7 +293,19 @@ fn garbled_foreign_and_readable_tokens_are_told_without_asking_the_kgc() {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("chmod");
     let mut patient = enrol("one", &token, nobody).to_vec();
     patient.extend(["--enrol-timeout", "1s"]);
-    bench.refused("edge", &patient, 8, &["not enrolled within 1s"]);
+    let unreached = "no connection to the KGC at 127.0.0.1:9: connection refused";
+    bench.refused("edge", &patient, 8, &["not enrolled within 1s", unreached]);
+    let theirs = other.kgc(ANY);
+    let at = theirs.address();
+    bench.refused(
+        "edge",
+        &enrol("one", &token, "127.0.0.1:9"),
+        2,
+        &["`kgc`: 127.0.0.1:9", "write /ip4/127.0.0.1/tcp/9"],
+    );
+    let foreign = [&enrol("one", &token, &at)[..], &["--enrol-timeout", "2s"]].concat();
+    bench.refused("edge", &foreign, 8, &["the KGC is connected and has not answered", "deployment alps"]);
+    theirs.logged("another deployment");
     // A log that cannot be written changes nothing.
     let full = fs::File::options().write(true).open("/dev/full").expect("open");
     let unheard = bench.command("edge", &patient).stderr(full).status().expect("run");

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use quiver_ainq::{Deployment, MasterSecret, Suite};
 use quiver_net::Multiaddr;
+use quiver_service::config::address_form;
 use quiver_service::deployment_file::{DeploymentFile, KgcEntry};
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::{clock, private_file, terminal, with_suite};
@@ -41,9 +42,9 @@ pub(crate) fn run(config: &Config, protection: &ProtectionArgs, args: &InitArgs)
 
 fn create<S: Suite>(config: &Config, protection: &ProtectionArgs, args: &InitArgs) -> Result<()> {
     for address in &args.address {
-        address
-            .parse::<Multiaddr>()
-            .map_err(|error| Error::Terms(format!("--address {address}: {error}")))?;
+        address.parse::<Multiaddr>().map_err(|error| {
+            Error::Terms(format!("--address {address}: {error}; {}", address_form(address)))
+        })?;
     }
     let operators =
         args.operator.iter().map(|path| operator::read_public(path, args.suite)).collect::<Result<_>>()?;

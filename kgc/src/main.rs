@@ -3,8 +3,9 @@
 //! `main` reads the command line, `config` the settings; `service` runs the machine with the driver of
 //! `quiver-net`; `store` is the registry, `sealed` the encrypted file with the master secret, `authorities`
 //! the one with the attribute authorities' keys, `master_share` the one with the share of the master key of
-//! identity-based encryption; `quorum` is what a KGC does that is one of several; `metrics` is what is
-//! counted.
+//! identity-based encryption; `control` has the requests of the command line to a running KGC, `serving` how
+//! its machine takes up what was set up beside it, `signing` who signs statements about that; `quorum` is what
+//! a KGC does that is one of several; `metrics` is what is counted.
 
 mod abke;
 mod attributes;

@@ -14,6 +14,7 @@ use quiver_net::{
     Clocks, Driver, Host, HostError, Multiaddr, NodeConfig, NodeKey, PeerId, Transport,
     refuse_duplicate_identity,
 };
+use quiver_service::config::address_form;
 use quiver_service::control::Server;
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::secrets::ProtectionArgs;
@@ -175,7 +176,8 @@ pub(crate) fn share_server_with<S: Suite>(config: &Config, holding: Option<Holdi
 }
 
 pub(crate) fn address(text: &str) -> Result<Multiaddr> {
-    text.parse().map_err(|error| Error::Terms(format!("listen address {text}: {error}")))
+    text.parse()
+        .map_err(|error| Error::Terms(format!("listen address {text}: {error}; {}", address_form(text))))
 }
 
 /// The machine's host: its records go into the registry, its events into the log.

@@ -96,7 +96,7 @@ fn init_refuses_bad_names_operators_and_addresses() {
     );
     let address =
         ["init", "--deployment", "alps", "--operator", "operator.pub", "--address", "kgc.example:7000"];
-    bench.refused(&address, 2, "kgc.example:7000");
+    bench.refused(&address, 2, "write /dns4/kgc.example/tcp/7000");
     let other_suite =
         ["init", "--deployment", "alps", "--operator", "operator.pub", "--suite", "bls12-381-g1"];
     bench.refused(&other_suite, 2, "suite");

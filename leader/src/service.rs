@@ -9,7 +9,7 @@ use quiver_envelope::Envelopes;
 use quiver_group::{Leader, LeaderCommand, LeaderEvent};
 use quiver_machine::{Either, Node, Reason, Route};
 use quiver_net::{Clocks, Driver, Handle, NodeConfig, NodeKey, Transport, group_topic};
-use quiver_service::config::parse_all;
+use quiver_service::config::parse_addresses;
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::drone::output::Output;
 use quiver_service::drone::service::{CALL_TIME, run_until};
@@ -201,9 +201,10 @@ impl<S: QuorumSuite> LeaderService<'_, S> {
         let mut node = NodeConfig::hub(key, Transport::TcpAndQuic, leader.max_members as usize);
         node.clocks = Clocks::Everybody;
         node.detect_duplicates = true;
-        node.listen = parse_all("listen", &leader.listen)?;
+        node.listen = parse_addresses("listen", &leader.listen)?;
         let kgcs = self.drone.kgc_addresses()?.into_iter().map(|address| (Route::Kgc, address));
-        let peers = parse_all("peer", &leader.peer)?.into_iter().map(|address| (Route::Leader, address));
+        let peers =
+            parse_addresses("peer", &leader.peer)?.into_iter().map(|address| (Route::Leader, address));
         node.dial = kgcs.chain(peers).collect();
         if !leader.peer.is_empty() {
             // A leader that comes back is wanted soon, and one that is gone is noticed by its silence.

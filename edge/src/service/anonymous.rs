@@ -60,7 +60,7 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
         let own = Edge::new(self.config.machine(&self.drone), state.as_ref())?;
         let keypair = Arc::new(copy(&self.drone.deployment, own.keypair().ok_or(Error::NoToken)?)?);
         let memberships = Memberships {
-            group: self.group()?,
+            group: self.group(&own)?,
             leaders: self.config.leader_addresses()?,
             client: self.drone.client(CALL_TIME)?,
             running: watch::Sender::new(None),

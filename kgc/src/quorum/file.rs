@@ -20,6 +20,7 @@ use quiver_crypto::Hasher;
 use quiver_net::{Multiaddr, PeerId};
 use quiver_quorum::{MAX_MEMBERS, Parameters};
 use quiver_quorum_node::QuorumMembership;
+use quiver_service::config::address_form;
 use quiver_service::deployment_file::{DeploymentFile, KgcEntry};
 use quiver_service::{private_file, with_suite};
 use serde::{Deserialize, Serialize};
@@ -141,8 +142,10 @@ impl Seat {
             return Err(format!("KGC {id} has no `addresses`"));
         }
         for address in &self.addresses {
-            let parsed: Multiaddr =
-                address.parse().map_err(|error| format!("`addresses` of KGC {id}: {address}: {error}"))?;
+            let form = || address_form(address);
+            let parsed: Multiaddr = address
+                .parse()
+                .map_err(|error| format!("`addresses` of KGC {id}: {address}: {error}; {}", form()))?;
             if parsed.to_string().contains("/p2p/") {
                 return Err(format!("`addresses` of KGC {id}: {address}: without /p2p/…, `peer` says that"));
             }

@@ -196,12 +196,57 @@ impl Dialler {
         entry.failures = entry.failures.saturating_add(1);
         entry.state = State::Waiting { until: now + wait };
         let (address, route, failures) = (&entry.address, entry.route, entry.failures);
-        note(&self.unreached, route, address, reason);
+        let reason = plain(&reason.to_string());
+        note(&self.unreached, route, address, &reason);
+        let (partner, place, wait) = (partner(route), readable(address), wait.as_secs_f64());
         if failures.is_power_of_two() {
-            tracing::warn!(%address, ?route, failures, ?wait, "no connection: {reason}; trying again");
+            tracing::warn!("no connection to the {partner} at {place}: {reason}, next try in {wait:.1} s");
         } else {
-            tracing::debug!(%address, ?route, failures, ?wait, "no connection: {reason}; trying again");
+            tracing::debug!("no connection to the {partner} at {place}: {reason}, next try in {wait:.1} s");
         }
+    }
+}
+
+/// The role expected behind an address, for people.
+fn partner(route: Route) -> String {
+    match route {
+        Route::Leader => "leader".into(),
+        Route::Kgc => "KGC".into(),
+        Route::Member(kgc) => format!("KGC {kgc}"),
+        Route::Inbound => "peer".into(),
+    }
+}
+
+/// An address as people write it: `127.0.0.1:7302`, for QUIC with a word more. One of another form as it is.
+#[must_use]
+pub fn readable(address: &Multiaddr) -> String {
+    let (mut host, mut port) = (None, None);
+    for part in address {
+        match part {
+            Protocol::Ip4(ip) => host = Some(ip.to_string()),
+            Protocol::Ip6(ip) => host = Some(format!("[{ip}]")),
+            Protocol::Dns(name) | Protocol::Dns4(name) | Protocol::Dns6(name) => host = Some(name.into()),
+            Protocol::Tcp(number) => port = Some(number.to_string()),
+            Protocol::Udp(number) => port = Some(format!("{number} (QUIC)")),
+            _ => {}
+        }
+    }
+    match (host, port) {
+        (Some(host), Some(port)) => format!("{host}:{port}"),
+        _ => address.to_string(),
+    }
+}
+
+/// The cause at the end of libp2p's chain of errors, which repeats addresses and causes.
+fn plain(reason: &str) -> String {
+    let inner = reason.trim_end_matches([')', ']', ' ']);
+    let closed = inner.rfind("(os error ").map_or(inner, |at| &inner[..at]);
+    let last = closed.rsplit(": ").find(|part| !part.trim().is_empty()).unwrap_or(reason).trim();
+    let mut letters = last.chars();
+    match (letters.next(), letters.clone().next()) {
+        // A word, and no abbreviation.
+        (Some(first), Some(second)) if second.is_lowercase() => first.to_lowercase().chain(letters).collect(),
+        _ => last.into(),
     }
 }
 
@@ -290,6 +335,25 @@ mod tests {
         };
         let other_is_due = timeout(Duration::from_secs(30), attempt).await;
         assert_eq!(other_is_due, Ok(true), "there is nothing to dial, but another attempt is due");
+    }
+
+    #[test]
+    fn reason_is_the_last_cause_and_nothing_twice() {
+        let reason = "Failed to negotiate transport protocol(s): [(/ip4/127.0.0.1/tcp/7205/p2p/12D3: : Connection \
+                      refused (os error 111): Connection refused (os error 111))]";
+        assert_eq!(plain(reason), "connection refused");
+        assert_eq!(plain("closed"), "closed");
+        assert_eq!(plain("I/O"), "I/O");
+        assert_eq!(plain(""), "");
+    }
+
+    #[test]
+    fn address_is_written_as_people_write_it() {
+        let text = |address: &str| readable(&address.parse().unwrap());
+        assert_eq!(text("/ip4/127.0.0.1/tcp/7302"), "127.0.0.1:7302");
+        assert_eq!(text("/ip6/::1/udp/7302/quic-v1"), "[::1]:7302 (QUIC)");
+        assert_eq!(text("/dns4/leader.example/tcp/1"), "leader.example:1");
+        assert_eq!(text("/memory/7"), "/memory/7");
     }
 
     #[test]

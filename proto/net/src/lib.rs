@@ -51,7 +51,7 @@ pub use libp2p::{Multiaddr, PeerId};
 pub use behaviour::group_topic;
 pub use clock_sync::{Clocks, OtherClocks};
 pub use config::{Limits, NodeConfig, Transport, Tuning};
-pub use dial::Unreached;
+pub use dial::{Unreached, readable};
 pub use driver::Driver;
 pub use duplicate_identity::dial::refuse_duplicate_identity;
 pub use duplicate_identity::gossip::DuplicateReport;

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
+use std::net::IpAddr;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -181,6 +182,35 @@ where
     texts.iter().map(one).collect()
 }
 
+/// The same of addresses in libp2p's form; an error says which that is ([`address_form`]).
+///
+/// # Errors
+/// [`Error::Config`] with key, text, reason and form.
+pub fn parse_addresses<T: FromStr>(key: &str, texts: &[String]) -> Result<Vec<T>>
+where
+    T::Err: Display,
+{
+    let one = |text: &String| {
+        let refused = |error| Error::Config(format!("`{key}`: {text}: {error}; {}", address_form(text)));
+        text.parse().map_err(refused)
+    };
+    texts.iter().map(one).collect()
+}
+
+/// What to write in place of an address that was not understood, such as `127.0.0.1:7302`.
+#[must_use]
+pub fn address_form(text: &str) -> String {
+    let host_and_port = text.rsplit_once(':').filter(|(_, port)| port.parse::<u16>().is_ok());
+    let Some((host, port)) = host_and_port.filter(|(host, _)| !host.contains('/')) else {
+        return "write /ip4/ADDRESS/tcp/PORT or /dns4/NAME/tcp/PORT".into();
+    };
+    match host.trim_matches(['[', ']']).parse::<IpAddr>() {
+        Ok(IpAddr::V4(ip)) => format!("write /ip4/{ip}/tcp/{port}"),
+        Ok(IpAddr::V6(ip)) => format!("write /ip6/{ip}/tcp/{port}"),
+        Err(_) => format!("write /dns4/{host}/tcp/{port}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -291,5 +321,18 @@ mod tests {
     fn missing_file_is_refused() {
         let error = read_file(Path::new("/nonexistent.toml"), None);
         assert!(error.expect_err("refused").to_string().contains("/nonexistent.toml"));
+    }
+
+    #[test]
+    fn address_in_another_form_is_told_the_form() {
+        for (text, form) in [
+            ("127.0.0.1:7302", "write /ip4/127.0.0.1/tcp/7302"),
+            ("[::1]:7302", "write /ip6/::1/tcp/7302"),
+            ("leader.example:7302", "write /dns4/leader.example/tcp/7302"),
+            ("7302", "write /ip4/ADDRESS/tcp/PORT or /dns4/NAME/tcp/PORT"),
+            ("tcp://a:1", "write /ip4/ADDRESS/tcp/PORT or /dns4/NAME/tcp/PORT"),
+        ] {
+            assert_eq!(address_form(text), form, "{text}");
+        }
     }
 }

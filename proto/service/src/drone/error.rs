@@ -55,8 +55,13 @@ pub enum Error {
     )]
     EnrolmentRefused(Reason),
     /// The KGC was not reached, or did not answer.
-    #[error("not enrolled within {0:?}: is the KGC running and reachable? What was begun is kept; try again")]
-    NotEnrolledInTime(Duration),
+    #[error("not enrolled within {within:?}: {why}. What was begun is kept; try again")]
+    NotEnrolledInTime {
+        /// The time that it had.
+        within: Duration,
+        /// Who was not reached, or did not answer.
+        why: String,
+    },
     /// The policy cannot be demanded.
     #[error("policy {path}: {reason}")]
     Policy {
@@ -180,7 +185,7 @@ impl Error {
             Self::MessageTooLong(_) => Exit::Usage,
             Self::NoToken | Self::NoTerminal(_) | Self::Policy { .. } => Exit::Usage,
             Self::EnrolmentRefused(_) => Exit::Refused,
-            Self::NotEnrolledInTime(_) => Exit::TimedOut,
+            Self::NotEnrolledInTime { .. } => Exit::TimedOut,
             Self::NotEnrolled(_) | Self::NoAddress | Self::Target(_) | Self::Authority(_) => Exit::Usage,
             Self::Refused(_) | Self::Incomplete | Self::NotSatisfied | Self::NotReleased(_) => Exit::Refused,
             Self::Age(error) | Self::AgeFile { error, .. } => exit(error),

@@ -7,7 +7,7 @@ use quiver_net::Multiaddr;
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
-use crate::config::parse_all;
+use crate::config::parse_addresses;
 use crate::deployment_file::DeploymentFile;
 use crate::logging::LogFormat;
 
@@ -66,6 +66,6 @@ impl DroneSettings {
     /// # Errors
     /// [`Error::Config`](crate::Error::Config) naming one that is none.
     pub fn kgc_addresses(&self, file: &DeploymentFile) -> Result<Vec<Multiaddr>> {
-        parse_all("kgc", &if self.kgc.is_empty() { file.kgc_addresses() } else { self.kgc.clone() })
+        parse_addresses("kgc", &if self.kgc.is_empty() { file.kgc_addresses() } else { self.kgc.clone() })
     }
 }
