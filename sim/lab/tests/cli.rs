@@ -34,7 +34,9 @@ fn reproduce_prints_tables_and_writes_a_page_to_read() {
         assert!(tables.contains(word), "{word}: {tables}");
     }
     assert_eq!(text(&output.stderr), "");
-    let report = std::fs::read_dir(&results).unwrap().next().unwrap().unwrap().path();
+    // Beside `latest`, which leads to it.
+    let report = std::fs::read_link(results.join("latest")).unwrap();
+    let report = results.join(report);
     assert!(tables.contains(report.join("report.html").to_str().unwrap()));
     assert!(read(&report.join("report.html")).contains("cargo lab reproduce ainq --quick"));
     assert!(read(&report.join("edge.csv")).contains("0.014"));
