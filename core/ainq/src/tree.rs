@@ -7,8 +7,9 @@
 //! | rule | code |
 //! |---|---|
 //! | R: ancestors of removed slots and new roots; the root if nothing changed. A: ancestors of added slots | `Touched` |
-//! | n* = fresh for R and for nodes without a key | `Hierarchy::rekey` |
-//! | wrap(v, c) = n_v* ⊕ PRF(k_c, "wrap node", D0 ‖ v ‖ c) for each child of v ∈ R with a remaining member beneath | `HmacXor` |
+//! | s_v = PRF(s_c*, "up", v) for v ∈ R, if there is a first child c* ∈ R with a remaining member beneath, else fresh | `Hierarchy::rekey` |
+//! | n_v* = PRF(s_v, "node", v) for v ∈ R; fresh for other nodes without a key | the same |
+//! | wrap(v, c) = s_v ⊕ PRF(k_c, "wrap node", D0 ‖ v ‖ c) for each other child of v with a remaining member beneath | `HmacXor` |
 //! | n⁺ = PRF(n*, "step", node) for what wrapped and for A | the same |
 //! | K_g = PRF(n_root⁺, "group key", D0); all wraps to everybody, bound by entries_root | [`Delta`] |
 //! | n⁺ of its path and K_g to each newcomer and to who catches up, under its W of the epoch | [`PathMessage`] |
@@ -17,8 +18,10 @@
 //! uses the leaf, and in the epoch after that.
 //!
 //! Removed members know only stars of nodes that are all in R; newcomers get keys only after a step; a key
-//! that wrapped is stepped, so that what is stored opens nothing recorded; and no key is a function of the
-//! keys beneath it, so that none leads upwards but by a wrap.
+//! that wrapped is stepped, so that what is stored opens nothing recorded; and no key is a function of *stored*
+//! keys beneath it, so that none leads upwards but by a wrap: seeds are erased once the epoch is made or
+//! accepted. (Seeds spare half of the wraps: Canetti et al., INFOCOM 1999; the path secrets of MLS, RFC 9420,
+//! are of the same kind.)
 
 mod algebra;
 mod delta;

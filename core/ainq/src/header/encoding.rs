@@ -54,7 +54,7 @@ impl StrategyKind {
     pub const fn code(self) -> u8 {
         match self {
             Self::Flat => 1,
-            Self::Tree => 2,
+            Self::Tree => 3,
         }
     }
 
@@ -65,7 +65,8 @@ impl StrategyKind {
     pub const fn from_code(code: u8) -> Result<Self, Error> {
         match code {
             1 => Ok(Self::Flat),
-            2 => Ok(Self::Tree),
+            // 2 was a tree each of whose keys was drawn afresh.
+            3 => Ok(Self::Tree),
             _ => Err(Error::Malformed("strategy")),
         }
     }
@@ -184,5 +185,18 @@ impl Entry {
         let wrap = reader.array()?;
         reader.end()?;
         Ok(Self { slot, q, wrap })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_name_the_tree_with_seeds_and_no_former_one() {
+        assert!(StrategyKind::ALL.into_iter().all(|kind| StrategyKind::from_code(kind.code()) == Ok(kind)));
+        for code in [0, 2, 4] {
+            assert_eq!(StrategyKind::from_code(code), Err(Error::Malformed("strategy")));
+        }
     }
 }

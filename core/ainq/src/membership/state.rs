@@ -44,7 +44,11 @@ impl<S: Suite> Membership<S> {
         }
         let group = Name::from_bytes(reader.lp(Name::MAX_LEN)?)?;
         let leader = Handle(reader.array()?);
-        let strategy = StrategyKind::from_code(reader.u8()?)?;
+        let strategy = match reader.u8()? {
+            // A tree of the version before. What of it is stored has not changed; its term goes on no more.
+            2 => StrategyKind::Tree,
+            code => StrategyKind::from_code(code)?,
+        };
         let slot = reader.u32()?;
         if slot >= MAX_SLOTS {
             return Err(Error::WrongSlot);

@@ -23,14 +23,21 @@ pub(crate) struct Rules {
     pub(crate) step_on_join: bool,
     /// A leaver's whole path is refreshed, down to the node just above its leaf.
     pub(crate) refresh_above_leaves: bool,
+    /// A seed follows from a seed, not from the key that is made of it and kept.
+    pub(crate) seeds_apart: bool,
 }
 
 impl Rules {
-    pub(crate) const ALL: Self =
-        Self { step_after_use: true, step_per_epoch: true, step_on_join: true, refresh_above_leaves: true };
+    pub(crate) const ALL: Self = Self {
+        step_after_use: true,
+        step_per_epoch: true,
+        step_on_join: true,
+        refresh_above_leaves: true,
+        seeds_apart: true,
+    };
 }
 
-/// Position of a wrap: under D0, to `child`, which gets `parent`'s key from it.
+/// Position of a wrap: under D0, to `child`, which gets `parent`'s seed from it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place<'a> {
     pub(crate) d0: &'a Digest,
@@ -38,25 +45,29 @@ pub(crate) struct Place<'a> {
     pub(crate) child: Node,
 }
 
-/// Keys of nodes and of leaves, and the three things done with them.
+/// Keys of nodes and of leaves, seeds that live for one epoch's making, and what is done with them.
 pub(crate) trait Algebra {
-    /// A node's key.
+    /// A node's key, or its seed.
     type Key: Clone;
     /// A member's chain: the key of an epoch.
     type Leaf: Chain<Key = Self::Key>;
-    /// A key under a key.
+    /// A seed under a key.
     type Wrap: Clone;
 
     const RULES: Rules = Rules::ALL;
 
-    /// `key` under `under`, and what `under` becomes by it.
-    fn wrap(place: &Place<'_>, under: &Self::Key, key: &Self::Key) -> (Self::Wrap, Self::Key);
-    /// Inverse of [`wrap`](Self::wrap), and the step of `under`. The key is not verified yet.
+    /// `seed` under `under`, and what `under` becomes by it.
+    fn wrap(place: &Place<'_>, under: &Self::Key, seed: &Self::Key) -> (Self::Wrap, Self::Key);
+    /// Inverse of [`wrap`](Self::wrap), and the step of `under`. The seed is not verified yet.
     fn unwrap(place: &Place<'_>, under: &Self::Key, wrap: &Self::Wrap) -> (Self::Key, Self::Key);
     /// As [`unwrap`](Self::unwrap) without the step of `under`: a leaf's key is stepped by its chain.
     fn open(place: &Place<'_>, under: &Self::Key, wrap: &Self::Wrap) -> Self::Key {
         Self::unwrap(place, under, wrap).0
     }
+    /// s_v = PRF(s_c, "up", v): the seed of a node from its child's.
+    fn raise(node: Node, seed: &Self::Key) -> Self::Key;
+    /// n* = PRF(s, "node", v): the key of a node from its seed.
+    fn key_of(node: Node, seed: &Self::Key) -> Self::Key;
     /// n⁺ = PRF(n, "step", node).
     fn step(node: Node, key: &Self::Key) -> Self::Key;
 }
@@ -74,6 +85,8 @@ pub(crate) trait Chain: Clone {
 pub(crate) struct HmacXor<S>(PhantomData<S>);
 
 const WRAP: &str = "wrap node";
+const UP: &str = "up";
+const KEY: &str = "node";
 const STEP: &str = "step";
 
 impl<S: Suite> HmacXor<S> {
@@ -90,10 +103,10 @@ impl<S: Suite> Algebra for HmacXor<S> {
     type Leaf = Ratchet<S>;
     type Wrap = [u8; 32];
 
-    fn wrap(place: &Place<'_>, under: &Secret<32>, key: &Secret<32>) -> ([u8; 32], Secret<32>) {
-        // §8.2, 3: wrap(v,c) = n_v* ⊕ PRF(k_c, "wrap node", D0 ‖ v ‖ c)
+    fn wrap(place: &Place<'_>, under: &Secret<32>, seed: &Secret<32>) -> ([u8; 32], Secret<32>) {
+        // §8.2, 3: wrap(v,c) = s_v ⊕ PRF(k_c, "wrap node", D0 ‖ v ‖ c)
         let [pad, stepped] = Self::pad_and_step(place, under);
-        (key.xor(&pad), stepped)
+        (seed.xor(&pad), stepped)
     }
 
     fn unwrap(place: &Place<'_>, under: &Secret<32>, wrap: &[u8; 32]) -> (Secret<32>, Secret<32>) {
@@ -105,6 +118,16 @@ impl<S: Suite> Algebra for HmacXor<S> {
         let (parent, child) = (place.parent.encode(), place.child.encode());
         // §8.2, 4: leaves do not step here.
         prf(under, S::ID, WRAP, &[place.d0, &parent, &child]).unmask(wrap)
+    }
+
+    fn raise(node: Node, seed: &Secret<32>) -> Secret<32> {
+        // §8.2, 2: s_v = PRF(s_c, "up", v).
+        prf(seed, S::ID, UP, &[&node.encode()])
+    }
+
+    fn key_of(node: Node, seed: &Secret<32>) -> Secret<32> {
+        // §8.2, 2: n_v* = PRF(s_v, "node", v).
+        prf(seed, S::ID, KEY, &[&node.encode()])
     }
 
     fn step(node: Node, key: &Secret<32>) -> Secret<32> {

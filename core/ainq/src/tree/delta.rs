@@ -26,7 +26,7 @@ pub struct Delta {
 
 impl Delta {
     /// Bytes a delta may have: room for the removal of 1,024 members wherever they are.
-    pub const MAX_LEN: usize = 3 << 18;
+    pub const MAX_LEN: usize = 3 << 17;
 
     fn new(bytes: Vec<u8>) -> Self {
         // §8.2, 5: entries_root = H("quiver/1 wraps", wraps).
@@ -165,9 +165,9 @@ mod tests {
     #[test]
     fn wraps_from_outside_are_as_long_as_the_bound_says_and_no_longer() {
         let decoded = |length: usize| Delta::from_bytes(alloc::vec![0; length]).map(drop);
-        assert_eq!(Delta::MAX_LEN, 786_432);
-        assert_eq!(decoded(786_432), Ok(()));
-        assert_eq!(decoded(786_433), Err(Error::TooLong { what: "wraps", limit: 786_432 }));
+        assert_eq!(Delta::MAX_LEN, 393_216);
+        assert_eq!(decoded(393_216), Ok(()));
+        assert_eq!(decoded(393_217), Err(Error::TooLong { what: "wraps", limit: 393_216 }));
     }
 
     #[test]

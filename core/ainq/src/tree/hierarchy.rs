@@ -77,8 +77,8 @@ impl<A: Algebra> Hierarchy<A> {
         Some((leaf, levels.filter_map(move |(level, keys)| keys.get(Node::above(slot, level).index))))
     }
 
-    /// Makes the next epoch of the change that `touched` was computed from. Old keys and stars are erased on
-    /// the way.
+    /// Makes the next epoch of the change that `touched` was computed from. `fresh` gives seeds of nodes of R,
+    /// and keys of nodes that have none. Old keys, stars and seeds are erased on the way.
     pub(crate) fn rekey(
         &mut self,
         touched: &Touched,
@@ -100,11 +100,27 @@ impl<A: Algebra> Hierarchy<A> {
             }
         }
         // §8.2, 3: from the lowest level up, so that children hold their n* when they wrap.
-        let mut wraps = Vec::with_capacity(2 * touched.refreshed_len());
+        let mut wraps = Vec::with_capacity(touched.refreshed_len());
+        // Of the level beneath, by index.
+        let mut beneath: Vec<(u32, A::Key)> = Vec::new();
         for level in 1..=touched.height() {
+            let mut seeds = Vec::with_capacity(touched.refreshed(level).len());
+            let mut rest = beneath.as_slice();
             for index in touched.refreshed(level).iter() {
-                self.refresh(Node { level, index }, d0, fresh, &mut wraps);
+                let node = Node { level, index };
+                let behind = rest.partition_point(|(child, _)| child / 2 <= index);
+                let (children, after) = rest.split_at_checked(behind).unwrap_or_default();
+                rest = after;
+                // §8.2, 2: c* is the first child of R with a remaining member beneath.
+                let seed = match children.first() {
+                    Some((child, seed)) => {
+                        Some(self.refresh_from(node, *child, seed, touched, d0, &mut wraps))
+                    }
+                    None => self.refresh(node, d0, fresh, &mut wraps),
+                };
+                seeds.extend(seed.map(|seed| (index, seed)));
             }
+            beneath = seeds;
         }
         // §8.2, 6: newcomers get path messages, no wraps.
         for (slot, leaf) in newcomers {
@@ -119,39 +135,63 @@ impl<A: Algebra> Hierarchy<A> {
         wraps
     }
 
-    /// Refreshes a node of R: n* = fresh, wrapped under the key of each child with a remaining member
-    /// beneath, which then is stepped. Children on a lower level are done, so their keys are the stars;
-    /// nothing else uses these any more.
+    /// Refreshes a node of R of whose children none is: a fresh seed, wrapped under the key of each child with
+    /// a remaining member beneath. Gives the seed, unless nobody is beneath.
     fn refresh(
         &mut self,
         node: Node,
         d0: &Digest,
         fresh: &mut dyn FnMut(Node) -> A::Key,
         wraps: &mut Vec<Wrapped<A::Wrap>>,
-    ) {
-        // §8.2, 2: n* = 32 random bytes for every node of R.
-        let star = fresh(node);
+    ) -> Option<A::Key> {
+        // §8.2, 2: 32 random bytes where there is no c*.
+        let seed = fresh(node);
         let before = wraps.len();
         for child in node.children() {
-            let place = Place { d0, parent: node, child };
-            wraps.extend(self.spend(&place, &star));
+            wraps.extend(self.spend(&Place { d0, parent: node, child }, &seed));
         }
         // §8.2, 2: without a remaining member beneath, no node holds a key.
-        let empty = wraps.len() == before;
-        self.put(node, (!empty).then_some(star));
+        let occupied = wraps.len() > before;
+        self.put(node, occupied.then(|| A::key_of(node, &seed)));
+        occupied.then_some(seed)
+    }
+
+    /// Refreshes a node of R from the seed of its child c*, and wraps for the other child.
+    fn refresh_from(
+        &mut self,
+        node: Node,
+        chained: u32,
+        beneath: &A::Key,
+        touched: &Touched,
+        d0: &Digest,
+        wraps: &mut Vec<Wrapped<A::Wrap>>,
+    ) -> A::Key {
+        let seed = raise::<A>(node, Node { level: node.level.saturating_sub(1), index: chained }, beneath);
+        for child in node.children() {
+            if child.index != chained {
+                wraps.extend(self.spend(&Place { d0, parent: node, child }, &seed));
+            } else if A::RULES.step_on_join && touched.adds_beneath(child) {
+                // §8.2, 4: it wrapped nothing, but is of A.
+                let stepped = self.key(child).map(|key| A::step(child, key));
+                self.put(child, stepped);
+            }
+        }
+        self.put(node, Some(A::key_of(node, &seed)));
+        seed
     }
 
     /// Wraps under a child's key, and steps it unless it is a leaf's; nothing if the child has no remaining
-    /// member.
-    fn spend(&mut self, place: &Place<'_>, star: &A::Key) -> Option<Wrapped<A::Wrap>> {
+    /// member. Children on a lower level are done, so their keys are the stars; nothing else uses these any
+    /// more.
+    fn spend(&mut self, place: &Place<'_>, seed: &A::Key) -> Option<Wrapped<A::Wrap>> {
         let Place { parent, child, .. } = *place;
         if child.level == 0 {
             let leaf = use_leaf::<A>(&mut self.leaves, &mut self.used, self.counter, child.index)?;
             // §8.2, 4: a leaf's key belongs to the epoch and does not step here.
-            let (wrap, _) = A::wrap(place, leaf.key(), star);
+            let (wrap, _) = A::wrap(place, leaf.key(), seed);
             return Some(Wrapped { parent, child, wrap });
         }
-        let (wrap, stepped) = A::wrap(place, self.key(child)?, star);
+        let (wrap, stepped) = A::wrap(place, self.key(child)?, seed);
         // §8.2, 4: a key that wrapped takes a step.
         if A::RULES.step_after_use {
             self.put(child, Some(stepped));
@@ -159,15 +199,14 @@ impl<A: Algebra> Hierarchy<A> {
         Some(Wrapped { parent, child, wrap })
     }
 
-    /// A node of A: a key if it has none yet, and a step before newcomers get it, unless it wrapped and has
-    /// had it.
+    /// A node of A: a key if it has none yet, and a step before newcomers get it, unless it has had it.
     fn make_room(&mut self, node: Node, touched: &Touched, fresh: &mut dyn FnMut(Node) -> A::Key) {
         let former = self.key(node);
-        // §8.2, 4: a node beneath one of R wrapped, and has stepped already.
-        let wrapped = former.is_some() && node.level < touched.height() && touched.refreshes(node.parent());
+        // §8.2, 4: a node beneath one of R wrapped or is its c*, and has stepped already.
+        let done = former.is_some() && node.level < touched.height() && touched.refreshes(node.parent());
         // §8.2, 2: a fresh key for a node that had none.
         let key = former.cloned().unwrap_or_else(|| fresh(node));
-        let key = if A::RULES.step_on_join && !wrapped { A::step(node, &key) } else { key };
+        let key = if A::RULES.step_on_join && !done { A::step(node, &key) } else { key };
         self.put(node, Some(key));
     }
 
@@ -179,6 +218,12 @@ impl<A: Algebra> Hierarchy<A> {
             None => keys.clear(node.index),
         }
     }
+}
+
+/// The seed of a node from its child's.
+pub(super) fn raise<A: Algebra>(node: Node, child: Node, seed: &A::Key) -> A::Key {
+    // §8.2, 2: s_v = PRF(s_c*, "up", v); never from n_c*, which is kept.
+    if A::RULES.seeds_apart { A::raise(node, seed) } else { A::raise(node, &A::key_of(child, seed)) }
 }
 
 /// A member's chain, at this epoch. It is stepped with the next one.

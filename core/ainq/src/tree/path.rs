@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use quiver_crypto::Digest;
 
 use super::algebra::{Algebra, Chain, Place};
+use super::hierarchy::raise;
 use super::node::{Node, Touched};
 use crate::Error;
 use crate::slots::Slot;
@@ -47,35 +48,50 @@ impl<A: Algebra> Path<A> {
         find: &dyn Fn(Node, Node) -> Option<A::Wrap>,
     ) -> Result<Self, Error> {
         let mut keys: Vec<A::Key> = Vec::with_capacity(touched.height().into());
+        // Of the node beneath, if that is of R.
+        let mut seed: Option<A::Key> = None;
         for level in 1..=touched.height() {
             let (node, child) = (Node::above(slot, level), Node::above(slot, level - 1));
+            // §8.4: v ∈ R: unwrap with the child's key before that child's step, ...
+            let place = Place { d0, parent: node, child };
+            let wrap = if touched.refreshes(node) { find(node, child) } else { None };
+            let opened = wrap.map(|wrap| open::<A>(&place, &mut keys, leaf, &wrap));
+            // ... and step the child if it wrapped nothing but is above newcomers.
+            if let Some(key) = keys
+                .last_mut()
+                .filter(|_| opened.is_none() && A::RULES.step_on_join && touched.adds_beneath(child))
+            {
+                *key = A::step(child, key);
+            }
             if !touched.refreshes(node) {
                 let kept = self.keys.get(usize::from(level) - 1).ok_or(Error::Malformed("height"))?;
                 keys.push(kept.clone());
+                seed = None;
                 continue;
             }
-            // §8.4: v ∈ R: unwrap with the child's key before that child's step; ...
-            let wrap = find(node, child).ok_or(Error::MissingEntry)?;
-            let place = Place { d0, parent: node, child };
-            let star = match keys.last_mut() {
-                Some(key) if A::RULES.step_after_use => {
-                    let (star, stepped) = A::unwrap(&place, key, &wrap);
-                    *key = stepped;
-                    star
-                }
-                Some(key) => A::open(&place, key, &wrap),
-                None => A::open(&place, leaf.key(), &wrap),
-            };
-            keys.push(star);
+            // §8.4: without a wrap for the child, the child is c*.
+            let raised = || seed.as_ref().map(|seed| raise::<A>(node, child, seed));
+            let own = opened.or_else(raised).ok_or(Error::MissingEntry)?;
+            keys.push(A::key_of(node, &own));
+            seed = Some(own);
         }
-        // ... then the steps of those that did not wrap but are above newcomers.
-        for (level, key) in (1..).zip(&mut keys) {
-            let node = Node::above(slot, level);
-            let wrapped = level < touched.height() && touched.refreshes(node.parent());
-            if A::RULES.step_on_join && !wrapped && touched.adds_beneath(node) {
-                *key = A::step(node, key);
-            }
+        let root = Node::above(slot, touched.height());
+        if let Some(key) = keys.last_mut().filter(|_| A::RULES.step_on_join && touched.adds_beneath(root)) {
+            *key = A::step(root, key);
         }
         Ok(Self { keys })
+    }
+}
+
+/// The seed in a wrap under the newest of the keys, which steps, or under the leaf's, which does not.
+fn open<A: Algebra>(place: &Place<'_>, keys: &mut [A::Key], leaf: &A::Leaf, wrap: &A::Wrap) -> A::Key {
+    match keys.last_mut() {
+        Some(key) if A::RULES.step_after_use => {
+            let (seed, stepped) = A::unwrap(place, key, wrap);
+            *key = stepped;
+            seed
+        }
+        Some(key) => A::open(place, key, wrap),
+        None => A::open(place, leaf.key(), wrap),
     }
 }

@@ -13,8 +13,8 @@ use rand_chacha::ChaCha20Rng;
 use rand_core::{RngCore, SeedableRng};
 
 use self::symbols::{
-    Closure, NONE, REFRESH_ABOVE_LEAVES, STEP_AFTER_USE, STEP_ON_JOIN, STEP_PER_EPOCH, Symbol, SymbolChain,
-    Symbolic,
+    Closure, NONE, REFRESH_ABOVE_LEAVES, SEEDS_APART, STEP_AFTER_USE, STEP_ON_JOIN, STEP_PER_EPOCH, Symbol,
+    SymbolChain, Symbolic,
 };
 use super::algebra::{Algebra, Chain};
 use super::hierarchy::Hierarchy;
@@ -84,7 +84,7 @@ impl<const D: u8> Group<D> {
 
     fn fresh(&mut self) -> Symbol {
         self.names += 1;
-        Symbol { name: self.names, steps: 0 }
+        Symbol::fresh(self.names)
     }
 
     /// A chain that starts in this epoch.
@@ -110,7 +110,7 @@ impl<const D: u8> Group<D> {
         let names = &mut self.names;
         self.nodes = Hierarchy::new(height, &leaves, &mut |_| {
             *names += 1;
-            Symbol { name: *names, steps: 0 }
+            Symbol::fresh(*names)
         });
         self.end_epoch(key);
         self.send_paths(key, 3);
@@ -131,7 +131,7 @@ impl<const D: u8> Group<D> {
         let names = &mut self.names;
         let wraps = self.nodes.rekey(&touched, &removed, &newcomers, &[0; 32], &mut |_| {
             *names += 1;
-            Symbol { name: *names, steps: 0 }
+            Symbol::fresh(*names)
         });
         self.sent.extend(wraps.iter().map(|wrapped| wrapped.wrap));
         // K_g is a function of the root's key, and the root's key none of it.
@@ -233,12 +233,17 @@ impl<const D: u8> Group<D> {
         self.epochs.push((key, self.members.values().map(|member| member.id).collect()));
     }
 
+    /// What follows from some keys and everything that was sent.
+    fn closure(&self, keys: impl IntoIterator<Item = Symbol>) -> Closure {
+        Closure::of(keys, &self.sent, <Symbolic<D> as Algebra>::RULES.seeds_apart)
+    }
+
     /// Number of epochs that the members, together, can open: a search that finds nothing anywhere would
     /// prove nothing. A key that all of them missed is nobody's.
     fn readable(&self) -> usize {
         let opened = |(key, members): &&(Symbol, BTreeSet<u32>)| {
             let inside = self.held.iter().filter(|(id, _)| members.contains(id));
-            Closure::of(inside.flat_map(|(_, held)| held.iter().copied()), &self.sent).has(*key)
+            self.closure(inside.flat_map(|(_, held)| held.iter().copied())).has(*key)
         };
         self.epochs.iter().filter(opened).count()
     }
@@ -248,13 +253,13 @@ impl<const D: u8> Group<D> {
         let mut leaks = BTreeSet::new();
         for (key, members) in &self.epochs {
             let outside = self.held.iter().filter(|(id, _)| !members.contains(id));
-            let coalition = Closure::of(outside.flat_map(|(_, held)| held.iter().copied()), &self.sent);
+            let coalition = self.closure(outside.flat_map(|(_, held)| held.iter().copied()));
             if coalition.has(*key) {
                 leaks.insert(Leak::Coalition);
             }
         }
         let opens_before = |newest: Symbol, keys: Vec<Symbol>| {
-            let known = Closure::of(keys, &self.sent);
+            let known = self.closure(keys);
             self.epochs.iter().take_while(|(key, _)| *key != newest).any(|(key, _)| known.has(*key))
         };
         for member in self.members.values() {
@@ -326,4 +331,10 @@ fn without_a_step_on_join_newcomers_read_what_was_before_them() {
 fn without_a_refresh_above_its_leaf_a_leaver_reads_on() {
     let leaks = leaks_of::<REFRESH_ABOVE_LEAVES>(100);
     assert!(leaks.contains(&Leak::Coalition), "{leaks:?}");
+}
+
+#[test]
+fn a_seed_that_followed_from_a_key_would_lead_captured_memories_upwards() {
+    let leaks = leaks_of::<SEEDS_APART>(100);
+    assert!(leaks.contains(&Leak::CapturedMember), "{leaks:?}");
 }

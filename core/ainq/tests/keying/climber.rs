@@ -23,8 +23,14 @@ pub(crate) struct Climber {
     known: BTreeMap<Node, BTreeSet<Key>>,
 }
 
-/// Candidates of a node's star, and the child's key from which each guess comes.
-type Guesses = BTreeMap<Node, BTreeMap<Key, Vec<(Node, Key)>>>;
+/// A guess of a node's seed, and the children's keys from which it comes.
+struct Guess {
+    seed: Key,
+    from: Vec<(Node, Key)>,
+}
+
+/// The guesses of each node, by the star that the seed makes.
+type Guesses = BTreeMap<Node, BTreeMap<Key, Guess>>;
 
 impl Climber {
     /// Opens the path messages of an epoch that the chains open; returns the group keys in them.
@@ -87,8 +93,8 @@ impl Climber {
 
     fn learns_ways<S: Suite>(&mut self, guesses: &Guesses, node: Node, key: Key) {
         self.learns::<S>(node, key);
-        let from = guesses.get(&node).and_then(|stars| stars.get(&key));
-        for (child, child_key) in from.into_iter().flatten() {
+        let guess = guesses.get(&node).and_then(|stars| stars.get(&key));
+        for (child, child_key) in guess.into_iter().flat_map(|guess| &guess.from) {
             if child.0 > 0 {
                 self.learns_ways::<S>(guesses, *child, *child_key);
             }
@@ -103,19 +109,36 @@ impl Climber {
         before: u8,
     ) -> Guesses {
         let mut guesses = Guesses::new();
-        for (node, child, wrap) in wraps(epoch, before) {
-            let known = self.known.get(&child).into_iter().flatten().copied();
-            let stars = guesses.get(&child).into_iter().flat_map(|stars| stars.keys().copied());
-            let leaves = chains.iter().filter(|_| child.0 == 0).map(|chain| *chain.expose());
-            let keys: BTreeSet<Key> = known.chain(stars).chain(leaves).collect();
-            for key in keys {
-                let pad = prf(&Secret::new(key), S::ID, "wrap node", &[d0, &name(node), &name(child)]);
-                let star = std::array::from_fn(|i| wrap[i] ^ pad.expose()[i]);
-                guesses.entry(node).or_default().entry(star).or_default().push((child, key));
+        for (node, child, wrap) in edges(epoch, before) {
+            let guessed = guesses.get(&child).into_iter().flatten();
+            let seeds: Vec<(Key, Key)> = match wrap {
+                Some(wrap) => {
+                    let known = self.known.get(&child).into_iter().flatten().copied();
+                    let leaves = chains.iter().filter(|_| child.0 == 0).map(|chain| *chain.expose());
+                    let keys: BTreeSet<Key> =
+                        known.chain(guessed.map(|(star, _)| *star)).chain(leaves).collect();
+                    let unwrapped = keys.into_iter().map(|key| {
+                        let place: [&[u8]; 3] = [d0, &name(node), &name(child)];
+                        let pad = prf(&Secret::new(key), S::ID, "wrap node", &place);
+                        (std::array::from_fn(|i| wrap[i] ^ pad.expose()[i]), key)
+                    });
+                    unwrapped.collect()
+                }
+                // What wraps nothing leads upwards by its seed, if by anything.
+                None => guessed.map(|(star, guess)| (derived::<S>(&guess.seed, "up", node), *star)).collect(),
+            };
+            for (seed, key) in seeds {
+                let star = derived::<S>(&seed, "node", node);
+                let guess = guesses.entry(node).or_default().entry(star);
+                guess.or_insert(Guess { seed, from: Vec::new() }).from.push((child, key));
             }
         }
         guesses
     }
+}
+
+fn derived<S: Suite>(seed: &Key, label: &str, node: Node) -> Key {
+    *prf(&Secret::new(*seed), S::ID, label, &[&name(node)]).expose()
 }
 
 fn name((level, index): Node) -> [u8; 5] {
@@ -133,8 +156,9 @@ fn open<S: Suite>(path: &PathMessage, digest: &Digest, chains: &[Secret<32>]) ->
     Some(plaintext.chunks(32).map(|key| key.try_into().unwrap()).collect())
 }
 
-/// The wraps of an epoch with parent and child, lowest level first.
-fn wraps<S: Suite>(epoch: &Broadcast<S>, before: u8) -> Vec<(Node, Node, Key)> {
+/// The refreshed nodes of an epoch with their children, lowest level first, and the wraps of those that have
+/// one.
+fn edges<S: Suite>(epoch: &Broadcast<S>, before: u8) -> Vec<(Node, Node, Option<Key>)> {
     let core = &epoch.header.core;
     let above = |slot: u32| (1..=core.height).map(move |level| (level, slot >> level));
     let mut refreshed: BTreeSet<Node> = core.removed.iter().flat_map(above).collect();
@@ -148,12 +172,11 @@ fn wraps<S: Suite>(epoch: &Broadcast<S>, before: u8) -> Vec<(Node, Node, Key)> {
         let (level, index) = *node;
         [(*node, (level - 1, 2 * index)), (*node, (level - 1, 2 * index + 1))]
     });
-    let wrapped: Vec<_> = edges
-        .zip(0..)
-        .filter(|(_, bit)| masks[bit / 8] >> (bit % 8) & 1 == 1)
-        .map(|(edge, _)| edge)
-        .collect();
-    let keys = rest.chunks(32);
-    assert_eq!(keys.len(), wrapped.len());
-    wrapped.into_iter().zip(keys).map(|((node, child), key)| (node, child, key.try_into().unwrap())).collect()
+    let mut keys = rest.chunks(32).map(|key| key.try_into().unwrap());
+    let wrapped = |bit: usize| masks[bit / 8] >> (bit % 8) & 1 == 1;
+    let edges = edges.zip(0..);
+    let edges: Vec<_> =
+        edges.map(|((node, child), bit)| (node, child, wrapped(bit).then(|| keys.next().unwrap()))).collect();
+    assert_eq!(keys.next(), None);
+    edges
 }

@@ -71,21 +71,32 @@ class Tree:
         if not removed and not added:
             r = {root}
         a = ancestors(added, self.height)
-        # 2. stars
-        star = {}
+        # 2. seeds, from the first child of r that somebody remains beneath, and stars
+        seed, chained, star = {}, {}, {}
+        for v in sorted(r):
+            children = [c for c in ((v[0] - 1, 2 * v[1]), (v[0] - 1, 2 * v[1] + 1)) if self.occupied(c)]
+            chained[v] = next((c for c in children if c in r), None)
+            if chained[v]:
+                seed[v] = prf(seed[chained[v]], b"up", name(v))
+            elif children:
+                seed[v] = made_up("n", epoch, *v)
         for node in ancestors(list(self.chains) + list(newcomers), self.height):
-            fresh = node in r or node not in self.keys
-            star[node] = made_up("n", epoch, *node) if fresh else self.keys[node]
+            if node in seed:
+                star[node] = prf(seed[node], b"node", name(node))
+            elif node in r or node not in self.keys:
+                star[node] = made_up("n", epoch, *node)
+            else:
+                star[node] = self.keys[node]
         # 3. wraps
         bits, wraps, used = [], b"", set()
         for v in sorted(r):
             for c in ((v[0] - 1, 2 * v[1]), (v[0] - 1, 2 * v[1] + 1)):
-                bits.append(self.occupied(c))
+                bits.append(self.occupied(c) and c != chained[v])
                 if not bits[-1]:
                     continue
                 used.add(c)
                 key = self.chains[c[1]][0] if c[0] == 0 else star[c]
-                wraps += xor(star[v], prf(key, b"wrap node", d0 + name(v) + name(c)))
+                wraps += xor(seed[v], prf(key, b"wrap node", d0 + name(v) + name(c)))
         masks = bytearray((len(bits) + 7) // 8)
         for i, bit in enumerate(bits):
             masks[i // 8] |= bit << i % 8

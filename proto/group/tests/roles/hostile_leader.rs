@@ -542,11 +542,12 @@ impl Lair {
         let mut core = self.core(0, Kind::Rekey, epoch);
         core.prev = prev;
         let d0 = core.digest(&self.deployment);
-        let (root, beneath) = (Secret::<32>::random(&mut self.rng), Secret::new(NODE_KEY));
-        // n_root* ⊕ PRF(k_c, "wrap node", D0 ‖ v ‖ c), for v = (height, 0) and c = (height − 1, 0)
+        let (seed, beneath) = (Secret::<32>::random(&mut self.rng), Secret::new(NODE_KEY));
+        // s_root ⊕ PRF(k_c, "wrap node", D0 ‖ v ‖ c), for v = (height, 0) and c = (height − 1, 0)
         let (parent, child) = ([core.height, 0, 0, 0, 0], [core.height - 1, 0, 0, 0, 0]);
         let pad = prf(&beneath, S::ID, "wrap node", &[&d0, &parent, &child]);
-        let delta = Delta::from_bytes([&[1][..], &root.xor(&pad)].concat()).unwrap();
+        let delta = Delta::from_bytes([&[1][..], &seed.xor(&pad)].concat()).unwrap();
+        let root = prf(&seed, S::ID, "node", &[&parent]);
         let key = prf(&root, S::ID, "group key", &[&d0]);
         let tag = *prf(&key, S::ID, "confirm", &[&d0, &delta.root()]).expose();
         (self.sign(0, core, delta.root(), tag), delta)

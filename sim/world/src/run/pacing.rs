@@ -38,7 +38,7 @@ const OPENING: [Sender; 7] =
     [Drone(107), Gateway(560), Gateway(520), Drone(54), Drone(130), Gateway(50), Gateway(900)];
 /// A header, and what one leaver adds to it per level of a tree.
 const HEADER: usize = 400;
-const WRAPS: usize = 64;
+const WRAPS: usize = 32;
 
 /// Number of simulated sendings of a message for its mean.
 const DRAWS: u32 = 32;

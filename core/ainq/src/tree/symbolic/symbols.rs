@@ -5,16 +5,37 @@ use std::collections::BTreeMap;
 use super::super::algebra::{Algebra, Chain, Place, Rules};
 use super::super::node::Node;
 
-/// A key: which one, and how often it was stepped.
+/// A key or a seed: the random bytes it comes from, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Symbol {
     pub(super) name: u32,
+    /// How many nodes a seed was raised.
+    pub(super) raised: u8,
+    /// Whether it is the key that is made of the seed.
+    pub(super) made: bool,
+    /// How often the key was stepped.
     pub(super) steps: u32,
 }
 
 impl Symbol {
+    pub(super) const fn fresh(name: u32) -> Self {
+        Self { name, raised: 0, made: false, steps: 0 }
+    }
+
     pub(super) const fn stepped(self) -> Self {
         Self { steps: self.steps + 1, ..self }
+    }
+
+    /// Whether another follows from it: seeds lead upwards and to keys, keys to steps and, unless seeds are
+    /// apart from keys, to the seed above.
+    fn leads_to(self, other: Self, seeds_apart: bool) -> bool {
+        let seed = !self.made && self.steps == 0;
+        self.name == other.name
+            && (self.raised, self.made) == (other.raised, other.made)
+            && self.steps <= other.steps
+            || self.name == other.name
+                && (seed && self.raised <= other.raised && (other.made || other.steps == 0)
+                    || !seeds_apart && self.steps == 0 && self.raised < other.raised)
     }
 }
 
@@ -39,6 +60,7 @@ pub(super) const STEP_AFTER_USE: u8 = 1;
 pub(super) const STEP_ON_JOIN: u8 = 2;
 pub(super) const REFRESH_ABOVE_LEAVES: u8 = 3;
 pub(super) const STEP_PER_EPOCH: u8 = 4;
+pub(super) const SEEDS_APART: u8 = 5;
 
 /// Symbols, and the rule that is dropped.
 pub(super) struct Symbolic<const DROPPED: u8>;
@@ -53,6 +75,7 @@ impl<const DROPPED: u8> Algebra for Symbolic<DROPPED> {
         step_per_epoch: DROPPED != STEP_PER_EPOCH,
         step_on_join: DROPPED != STEP_ON_JOIN,
         refresh_above_leaves: DROPPED != REFRESH_ABOVE_LEAVES,
+        seeds_apart: DROPPED != SEEDS_APART,
     };
 
     fn wrap(_: &Place<'_>, under: &Symbol, key: &Symbol) -> ((Symbol, Symbol), Symbol) {
@@ -64,17 +87,32 @@ impl<const DROPPED: u8> Algebra for Symbolic<DROPPED> {
         (wrap.1, under.stepped())
     }
 
+    fn raise(_: Node, seed: &Symbol) -> Symbol {
+        Symbol { raised: seed.raised + 1, made: false, ..*seed }
+    }
+
+    fn key_of(_: Node, seed: &Symbol) -> Symbol {
+        Symbol { made: true, ..*seed }
+    }
+
     fn step(_: Node, key: &Symbol) -> Symbol {
         key.stepped()
     }
 }
 
-/// Knowledge of an adversary: the fewest steps of every key.
-pub(super) struct Closure(BTreeMap<u32, u32>);
+/// Knowledge of an adversary: of all that comes from the same random bytes, what the rest follows from.
+pub(super) struct Closure {
+    known: BTreeMap<u32, Vec<Symbol>>,
+    seeds_apart: bool,
+}
 
 impl Closure {
-    pub(super) fn of(keys: impl IntoIterator<Item = Symbol>, sent: &[(Symbol, Symbol)]) -> Self {
-        let mut known = Self(BTreeMap::new());
+    pub(super) fn of(
+        keys: impl IntoIterator<Item = Symbol>,
+        sent: &[(Symbol, Symbol)],
+        seeds_apart: bool,
+    ) -> Self {
+        let mut known = Self { known: BTreeMap::new(), seeds_apart };
         for key in keys {
             known.learns(key);
         }
@@ -92,12 +130,13 @@ impl Closure {
     fn learns(&mut self, key: Symbol) -> bool {
         let news = !self.has(key);
         if news {
-            self.0.insert(key.name, key.steps);
+            self.known.entry(key.name).or_default().push(key);
         }
         news
     }
 
     pub(super) fn has(&self, key: Symbol) -> bool {
-        self.0.get(&key.name).is_some_and(|steps| *steps <= key.steps)
+        let related = self.known.get(&key.name);
+        related.is_some_and(|known| known.iter().any(|known| known.leads_to(key, self.seeds_apart)))
     }
 }
