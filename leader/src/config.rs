@@ -166,6 +166,8 @@ impl Config {
             allow: leader.allow_list()?,
             max_members: leader.max_members,
             strategy: leader.strategy,
+            // Over libp2p each member has a connection of its own.
+            shared_medium: false,
             timing: LeaderTiming {
                 validity: leader.validity,
                 batching: leader.batching,

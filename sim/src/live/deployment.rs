@@ -131,6 +131,7 @@ impl<S: Suite> RestartableLeader<S> {
             allow: BTreeSet::new(),
             max_members: self.max_members,
             strategy: self.strategy,
+            shared_medium: false,
             timing: LeaderTiming { validity: self.validity, ..setting.leader_timing },
         };
         let records = self.disk.with(|records| records.clone());

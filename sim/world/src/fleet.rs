@@ -79,6 +79,7 @@ pub struct Fleet<S: Suite> {
     pub(crate) strangers_from: u32,
     pub(crate) max_members: u32,
     pub(crate) strategy: StrategyKind,
+    pub(crate) shared_medium: bool,
     pub(crate) leader_timing: LeaderTiming,
     pub(crate) edge_timing: EdgeTiming,
 }
@@ -117,6 +118,7 @@ impl<S: QuorumSuite> Fleet<S> {
             strangers_from: members,
             max_members: members.saturating_mul(2).clamp(64, 1 << 20),
             strategy: setup.strategy,
+            shared_medium: setup.shared_medium,
             leader_timing: setup.leader_timing,
             edge_timing: setup.edge_timing,
         })
@@ -256,6 +258,7 @@ impl<S: Suite> Fleet<S> {
             allow: BTreeSet::new(),
             max_members: self.max_members,
             strategy: self.strategy,
+            shared_medium: self.shared_medium,
             timing: self.leader_timing,
         }
     }

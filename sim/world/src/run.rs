@@ -126,6 +126,7 @@ fn run_over<S: QuorumSuite>(
         orders: plan.orders,
         admission: plan.admission.clone().map(Rules::of),
         strategy: plan.strategy,
+        shared_medium: true,
         // Keys outlive the run, so no expiry re-keys.
         leader_timing: LeaderTiming { validity: VALIDITY, ..pace.leader_timing() },
         edge_timing: pace.edge_timing(),

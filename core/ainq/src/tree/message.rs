@@ -33,7 +33,13 @@ pub struct PathMessage {
 impl PathMessage {
     /// Bytes of an encoding at most: slot and r, the keys of a path in the highest tree, K_g, and the seal's
     /// tag.
-    pub const MAX_LEN: usize = 4 + 16 + (MAX_HEIGHT as usize + 1) * KEY_LEN + aead::TAG_LEN;
+    pub const MAX_LEN: usize = Self::len_for(MAX_HEIGHT);
+
+    /// Bytes of one in a tree of this height.
+    #[must_use]
+    pub const fn len_for(height: u8) -> usize {
+        4 + 16 + (height as usize + 1) * KEY_LEN + aead::TAG_LEN
+    }
 
     /// slot (4 bytes) ‖ r (16) ‖ ciphertext.
     #[must_use]

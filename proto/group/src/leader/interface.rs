@@ -33,6 +33,10 @@ pub struct LeaderConfig<S: Suite> {
     pub max_members: u32,
     /// Re-key strategy, from the next opening of a term on. Members follow either.
     pub strategy: StrategyKind,
+    /// Whether one transmission reaches all members, as over radio. Then the wraps of a tree go out once for
+    /// all, however many they are. Otherwise every member has a link of its own, over which it is sent its
+    /// path where that is less.
+    pub shared_medium: bool,
     /// Times of the leader.
     pub timing: LeaderTiming,
 }
@@ -49,6 +53,7 @@ impl<S: Suite> LeaderConfig<S> {
             allow: BTreeSet::new(),
             max_members: 4096,
             strategy: StrategyKind::default(),
+            shared_medium: false,
             timing: LeaderTiming::default(),
         }
     }

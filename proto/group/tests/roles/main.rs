@@ -2,6 +2,7 @@
 
 mod catching_up;
 mod crashing;
+mod distributing;
 mod enrolling;
 mod evicting;
 mod grouping;

@@ -45,6 +45,7 @@ pub(crate) struct World {
     pub(crate) leader_token: IssuedToken<S>,
     pub(crate) leader_timing: LeaderTiming,
     pub(crate) strategy: StrategyKind,
+    pub(crate) shared_medium: bool,
     /// One for each edge.
     pub(crate) tokens: Vec<IssuedToken<S>>,
 }
@@ -67,6 +68,7 @@ impl World {
             master: master.encode().to_vec(),
             leader_token,
             strategy: crate::STRATEGY,
+            shared_medium: false,
             leader_timing: LeaderTiming { validity: Duration::from_secs(10_000), ..LeaderTiming::default() },
             tokens: Vec::new(),
         };
@@ -114,6 +116,7 @@ impl World {
         LeaderConfig {
             max_members: 2000,
             strategy: self.strategy,
+            shared_medium: self.shared_medium,
             timing: self.leader_timing,
             ..LeaderConfig::new(self.deployment.clone(), name(GROUP), Some(copy(&self.leader_token)))
         }

@@ -72,6 +72,7 @@ pub(super) fn read(source: &SourceText<'_>, raw: &format::File, reading: Reading
         one_token,
         leaders,
         strategy: raw.fleet.strategy,
+        shared_medium: raw.radio.is_some(),
         leader_timing,
         edge_timing,
         faults,

@@ -47,6 +47,9 @@ pub struct Setup {
     pub leaders: u16,
     /// Re-key strategy of the leaders.
     pub strategy: StrategyKind,
+    /// Whether leaders count on one transmission to reach all members. A broadcast is one step of the world
+    /// then, where paths for each would be as many as members.
+    pub shared_medium: bool,
     /// Timing of the leaders.
     pub leader_timing: LeaderTiming,
     /// Timing of the edges.
@@ -87,6 +90,7 @@ impl Default for Setup {
             one_token: Vec::new(),
             leaders: 1,
             strategy: StrategyKind::Flat,
+            shared_medium: false,
             leader_timing: LeaderTiming::default(),
             edge_timing: EdgeTiming::default(),
             faults: LinkFaults::SOUND,

@@ -38,7 +38,8 @@ const STRAGGLERS: usize = 8;
 #[derive(Debug)]
 pub(in crate::leader) struct Distribution {
     resend: Option<Resend>,
-    /// Members that hold how the term was opened, and no path yet.
+    /// Members that are to be sent their paths: they hold how the term was opened and none yet, or the wraps
+    /// are too many to be sent to each.
     pathless: VecDeque<Slot>,
     /// Time to send the next paths.
     paths: Option<Duration>,
@@ -86,9 +87,20 @@ impl Distribution {
 }
 
 impl<S: Suite> Term<S> {
-    /// Distributes the newest epoch: one broadcast under tree; else to every connected member its own entry.
-    /// Newcomers are welcomed instead.
-    pub(in crate::leader) fn distribute(&self, cx: &mut LeaderContext<'_, S>, newcomers: &BTreeSet<Slot>) {
+    /// Distributes the newest epoch: one broadcast under tree, or to every connected member its own path; under
+    /// flat its own entry. Newcomers are welcomed instead.
+    pub(in crate::leader) fn distribute(
+        &mut self,
+        cx: &mut LeaderContext<'_, S>,
+        newcomers: &BTreeSet<Slot>,
+    ) {
+        // §7.5: many wraps do not go over every link.
+        if self.current.is_by_path(cx.config.shared_medium) {
+            let members = self.acknowledgements.late(0, self.epoch().counter).map(|(slot, _)| slot);
+            self.distribution.pathless = members.filter(|slot| !newcomers.contains(slot)).collect();
+            self.distribution.paths = Some(cx.now.monotonic);
+            return;
+        }
         // §7.5: under tree the wraps are broadcast.
         if let Some(message) = self.current.common_message() {
             return cx.out.send_encoded_to_group(message);
@@ -215,21 +227,25 @@ impl<S: Suite> Term<S> {
         }
     }
 
-    /// Sends the next members that hold how the term was opened the keys above their leaf.
+    /// Sends the next members that wait for it the newest epoch with the keys above their leaf.
     fn send_paths(&mut self, cx: &mut LeaderContext<'_, S>) {
         let slice = SLICE.min(self.distribution.pathless.len());
-        for slot in self.distribution.pathless.drain(..slice) {
-            // §8.2: r is random, for the leader was not asked.
-            let mut r = PathNonce::default();
-            cx.rng.fill_bytes(&mut r);
-            if let Some(peer) = self.acknowledgements.peer(slot)
-                && let Ok(path) = self.leadership.path_message(slot, &r)
-            {
-                cx.out.send_encoded(peer, self.current.message_with(Some(&Part::Path(path))));
+        for slot in self.distribution.pathless.drain(..slice).collect::<Vec<_>>() {
+            if let Some(peer) = self.acknowledgements.peer(slot) {
+                self.send_path(cx, slot, peer);
             }
         }
         let more = !self.distribution.pathless.is_empty();
         self.distribution.paths = more.then(|| cx.now.monotonic + PAUSE);
+    }
+
+    fn send_path(&mut self, cx: &mut LeaderContext<'_, S>, slot: Slot, peer: Peer) {
+        // §8.2: r is random, for the leader was not asked.
+        let mut r = PathNonce::default();
+        cx.rng.fill_bytes(&mut r);
+        if let Some(path) = self.path_for(slot, &r) {
+            cx.out.send_encoded(peer, self.current.message_with(Some(&path)));
+        }
     }
 
     /// Sends the epoch again to the next connected members that have not acknowledged it.
@@ -237,8 +253,12 @@ impl<S: Suite> Term<S> {
         let late = self.acknowledgements.late(resend.from, self.epoch().counter);
         let late: Vec<_> = late.take(SLICE).collect();
         for (slot, peer) in &late {
-            // §7.5: without wraps of more than 2,048 bytes: a member that lacks them asks for its path.
-            cx.out.send_encoded(*peer, self.current.message_again(*slot, MAX_RESENT));
+            if self.current.is_by_path(cx.config.shared_medium) {
+                self.send_path(cx, *slot, *peer);
+            } else {
+                // §7.5: without wraps of more than 2,048 bytes: a member that lacks them asks for its path.
+                cx.out.send_encoded(*peer, self.current.message_again(*slot, MAX_RESENT));
+            }
         }
         self.distribution.resend = match late.last() {
             Some((last, _)) if late.len() == SLICE => {
