@@ -17,8 +17,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::authorities::{self, SealedAuthority};
 use crate::error::Result;
+use crate::kgc_machine::Change;
 use crate::master_share;
-use crate::serving::Change;
 use crate::store::Store;
 
 /// Where the secrets of what was set up are, and what opens them.

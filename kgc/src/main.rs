@@ -3,9 +3,9 @@
 //! `main` reads the command line, `config` the settings; `service` runs the machine with the driver of
 //! `quiver-net`; `store` is the registry, `sealed` the encrypted file with the master secret, `authorities`
 //! the one with the attribute authorities' keys, `master_share` the one with the share of the master key of
-//! identity-based encryption; `control` has the requests of the command line to a running KGC, `serving` how
-//! its machine takes up what was set up beside it, `signing` who signs statements about that; `quorum` is what
-//! a KGC does that is one of several; `metrics` is what is counted.
+//! identity-based encryption; `control` has the requests of the command line to a running KGC, `kgc_machine`
+//! how its machine takes up what was set up beside it, `signing` who signs statements about that; `quorum` is
+//! what a KGC does that is one of several; `metrics` is what is counted.
 
 mod abke;
 mod attributes;
@@ -21,6 +21,7 @@ mod error;
 mod grants;
 mod ibe;
 mod init;
+mod kgc_machine;
 mod master_share;
 mod metrics;
 mod operator;
@@ -28,7 +29,6 @@ mod quorum;
 mod registry;
 mod sealed;
 mod service;
-mod serving;
 mod signing;
 mod store;
 mod token;

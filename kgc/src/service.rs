@@ -28,12 +28,12 @@ use crate::changes::{Changes, Secrets, describe};
 use crate::config::Config;
 use crate::control::SingleServer;
 use crate::error::{Error, Result};
+use crate::kgc_machine::KgcMachine;
 use crate::master_share;
 use crate::metrics::{self, Metrics};
 use crate::quorum;
 use crate::quorum::file::Pinned;
 use crate::sealed::Sealed;
-use crate::serving::ServingKgc;
 use crate::store::Store;
 
 /// Connections served at a time; enrolling takes a drone about a second.
@@ -77,7 +77,7 @@ async fn serve<S: Suite>(config: &Config, protection: &ProtectionArgs, file: &De
         store.records()?,
     )?;
     tracing::info!(deployment = file.deployment, operators, issued = kgc.issued(), "registry read");
-    let mut machine = ServingKgc::new(KgcNode::new(kgc, (keys, Some(shares))));
+    let mut machine = KgcMachine::new(KgcNode::new(kgc, (keys, Some(shares))));
     catch_up(&mut machine, &mut changes)?;
     let key = NodeKey::from_seed(*sealed.seed)?;
     let metrics = Metrics::default();
@@ -113,7 +113,7 @@ async fn serve<S: Suite>(config: &Config, protection: &ProtectionArgs, file: &De
 
 /// Before anybody can ask: a drone that was revoked while the KGC was down is on the list that the servers go
 /// by. What the machine has to say to that the driver makes durable first.
-fn catch_up<S: Suite>(machine: &mut ServingKgc<S>, changes: &mut Changes<S>) -> Result<()> {
+fn catch_up<S: Suite>(machine: &mut KgcMachine<S>, changes: &mut Changes<S>) -> Result<()> {
     let now = Now { monotonic: Duration::ZERO, unix: clock::unix_now() };
     let new = changes.read()?;
     for change in new.changes {
@@ -187,12 +187,12 @@ struct KgcHost {
     metrics: Metrics,
 }
 
-impl<S: Suite> Host<ServingKgc<S>> for KgcHost {
+impl<S: Suite> Host<KgcMachine<S>> for KgcHost {
     fn persist(&mut self, records: &[KgcNodeRecord]) -> std::result::Result<(), HostError> {
         tokio::task::block_in_place(|| self.store.persist(records, clock::unix_now())).map_err(Into::into)
     }
 
-    fn event(&mut self, _: &ServingKgc<S>, event: KgcNodeEvent) {
+    fn event(&mut self, _: &KgcMachine<S>, event: KgcNodeEvent) {
         self.metrics.count(&event);
         match event {
             Either::Left(event) => log(event),
@@ -201,7 +201,7 @@ impl<S: Suite> Host<ServingKgc<S>> for KgcHost {
         }
     }
 
-    fn voucher(&mut self, machine: &ServingKgc<S>, statement: &[u8], signed: &[u8]) -> Option<String> {
+    fn voucher(&mut self, machine: &KgcMachine<S>, statement: &[u8], signed: &[u8]) -> Option<String> {
         let drone = machine.node().vouched(statement, signed).ok()?;
         Some(drone.to_string())
     }

@@ -32,9 +32,9 @@ use super::{found, release, status, transport};
 use crate::changes::{Asked, Changes, Secrets};
 use crate::config::Config;
 use crate::error::{Error, Result};
+use crate::kgc_machine::Change;
 use crate::metrics::{self, Metrics};
 use crate::service::{PEERS, address, attribute_server, share_server_with};
-use crate::serving::Change;
 use crate::store::Store;
 
 /// Events kept for subcommands that wait for one.
