@@ -134,6 +134,10 @@ pub(crate) struct AuditArgs {
     /// was changed and that it was not cut off
     #[arg(long, value_name = "HASH")]
     pub(crate) contains: Option<String>,
+    /// Take the table as it is although its end is missing, because an older registry was put back on purpose;
+    /// that is recorded. `kgc serve` must not run
+    #[arg(long)]
+    pub(crate) accept: bool,
 }
 
 #[derive(Debug, Subcommand)]

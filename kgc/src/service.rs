@@ -1,5 +1,6 @@
 //! Runs a single KGC (`kgc serve`): its machine, its registry and the network, until a signal comes.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use quiver_ainq::Suite;
@@ -21,8 +22,9 @@ use quiver_service::secrets::ProtectionArgs;
 use quiver_service::shutdown::Shutdown;
 use quiver_service::{clock, terminal, with_suite};
 use rand::rngs::OsRng;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
+use crate::audit_head::HeadKeeper;
 use crate::authorities::{self, SealedAuthority};
 use crate::changes::{Changes, Secrets, describe};
 use crate::config::Config;
@@ -55,6 +57,8 @@ async fn serve<S: Suite>(config: &Config, protection: &ProtectionArgs, file: &De
     let by = protection.obtain(false)?;
     let (sealed, master) = Sealed::open(&config.data_dir, &deployment, &by)?;
     let store = Store::open(&config.data_dir, &fingerprint)?;
+    let master = Arc::new(Mutex::new(master));
+    let head = HeadKeeper::start(Store::open(&config.data_dir, &fingerprint)?, Arc::clone(&master))?;
     let operators = sealed.operators.len();
     let grants = store.newest_grants()?;
     let (secrets, beside) = (
@@ -93,11 +97,13 @@ async fn serve<S: Suite>(config: &Config, protection: &ProtectionArgs, file: &De
         terminal::line(&told)?;
     }
     let (driver, handle) = Driver::new(&node, machine, host, OsRng)?;
-    let _monitor = metrics::monitor(config, metrics, handle.clone(), metrics::of_single).await?;
-    let (_control, calls) = Server::start(&config.data_dir)?;
+    let monitor = metrics::monitor(config, metrics, handle.clone(), metrics::of_single).await?;
+    let (control, calls) = Server::start(&config.data_dir)?;
     let (asking, asked) = mpsc::channel(1);
     let server = SingleServer { deployment, master, changes: asking };
     let answering = tokio::spawn(server.answer(calls));
+    let (running, ended) = oneshot::channel();
+    let keeping = tokio::spawn(head.keep(ended));
     let poll = tokio::spawn(changes.follow(handle, config.poll, std::convert::identity, asked));
     let stopped = driver
         .run(async move {
@@ -105,8 +111,13 @@ async fn serve<S: Suite>(config: &Config, protection: &ProtectionArgs, file: &De
             tracing::info!(signal, "stopping");
         })
         .await;
+    // While the lock on the files is held: the next process must find its own sockets.
+    drop((control, monitor));
     answering.abort();
     poll.abort();
+    drop(running);
+    // It has panicked, or noted the last head.
+    let _ = keeping.await;
     stopped?;
     Ok(())
 }

@@ -2,6 +2,8 @@
 
 #[path = "command_line/attributes.rs"]
 mod attributes;
+#[path = "command_line/audit_head.rs"]
+mod audit_head;
 #[path = "command_line/certifying.rs"]
 mod certifying;
 #[path = "command_line/containers.rs"]

@@ -261,6 +261,27 @@ fn quorum_is_set_up_step_by_step_and_says_what_comes_next() {
 }
 
 #[test]
+fn kgc_of_a_quorum_notices_an_older_registry() {
+    let bench = Bench::new(3, 2);
+    let serve = || {
+        let kgc = bench.serve(1);
+        kgc.address();
+        assert!(kgc.terminate().success());
+    };
+    serve();
+    let registry = bench.path("kgc-1/registry.sqlite");
+    let older = fs::read(&registry).expect("read");
+    bench.ok(1, &["drone", "revoke", &"09".repeat(16)]);
+    serve();
+    fs::write(&registry, older).expect("write");
+    for command in [&["audit"][..], &["serve", "--listen", &bench.address(1)]] {
+        bench.refused(1, command, 7, "quorum.state");
+    }
+    assert!(bench.ok(1, &["audit", "--accept"]).contains("as noted in quorum.state"));
+    serve();
+}
+
+#[test]
 fn kgc_that_pinned_another_init_file_is_named() {
     let bench = Bench::empty();
     let parts = [1, 2, 3].map(|id| bench.key(id)).concat();

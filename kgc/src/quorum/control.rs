@@ -18,9 +18,11 @@ use tokio::time::timeout;
 use super::describe;
 use super::file::Pinned;
 use super::node::{QuorumKgc, QuorumKgcCommand};
+use super::sealed::QuorumState;
 use super::status::{self, Status};
+use crate::audit_head::Shared;
 use crate::changes::Asked;
-use crate::control::{Request, RevocationProgress, take_changes};
+use crate::control::{Request, RevocationProgress, noted_head, take_changes};
 
 /// Event that the machine reports to waiting requests.
 #[derive(Clone, Debug)]
@@ -45,6 +47,8 @@ pub(crate) enum Outcome {
 #[derive(Clone)]
 pub(crate) struct ControlServer<S: QuorumSuite> {
     pub(crate) machine: Handle<QuorumKgc<S>>,
+    /// The file with the shares.
+    pub(crate) state: Shared<QuorumState>,
     pub(crate) events: broadcast::Sender<ControlEvent>,
     /// Number of commands given.
     pub(crate) asked: Arc<AtomicU64>,
@@ -73,6 +77,7 @@ pub(crate) async fn answer<S: QuorumSuite>(
 impl<S: QuorumSuite> ControlServer<S> {
     async fn answer(&self, request: Request) -> Answer {
         match request {
+            Request::AuditHead => noted_head(&self.state),
             Request::Status => json(&self.status().await?),
             Request::TakeChanges => {
                 if !self.status().await?.serving {

@@ -14,6 +14,7 @@ use super::control::ControlEvent;
 use super::node::{QuorumKgc, QuorumKgcEvent, QuorumKgcRecord};
 use super::sealed::QuorumState;
 use super::{describe, release};
+use crate::audit_head::{Shared, lock};
 use crate::ibe::setup::first_patterns;
 use crate::metrics::Metrics;
 use crate::service::{log, log_attribute_keys, log_key_shares};
@@ -22,7 +23,7 @@ use crate::store::Store;
 /// The host.
 pub(crate) struct QuorumHost {
     pub(crate) store: Store,
-    pub(crate) state: QuorumState,
+    pub(crate) state: Shared<QuorumState>,
     pub(crate) events: broadcast::Sender<ControlEvent>,
     /// Wakes the task that opens the KGC for drones and keeps the deployment file.
     pub(crate) ready: mpsc::UnboundedSender<()>,
@@ -79,7 +80,7 @@ impl<S: QuorumSuite> Host<QuorumKgc<S>> for QuorumHost {
             }
         }
         tokio::task::block_in_place(|| {
-            self.state.persist(&members)?;
+            lock(&self.state).persist(&members)?;
             if issued.is_empty() { Ok(()) } else { self.store.persist(&issued, clock::unix_now()) }
         })
         .map_err(Into::into)

@@ -1,6 +1,6 @@
 //! Runs a KGC of a quorum (`kgc serve`): its machine, its files and the network, until a signal comes.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use quiver_ainq::{Deployment, KgcId, OperatorPublicKey};
@@ -20,7 +20,7 @@ use quiver_service::secrets::{Protection, ProtectionArgs};
 use quiver_service::shutdown::Shutdown;
 use quiver_service::{clock, terminal};
 use rand::rngs::OsRng;
-use tokio::sync::{broadcast, mpsc};
+use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio::task::AbortHandle;
 
 use super::control::{self, ControlServer};
@@ -29,6 +29,7 @@ use super::host::QuorumHost;
 use super::node::{Opening, QuorumKgc, QuorumKgcCommand};
 use super::sealed::{Held, QuorumState};
 use super::{found, release, status, transport};
+use crate::audit_head::HeadKeeper;
 use crate::changes::{Asked, Changes, Secrets};
 use crate::config::Config;
 use crate::error::{Error, Result};
@@ -64,6 +65,8 @@ pub(crate) async fn serve<S: QuorumSuite>(
     let id = pinned.own(&key.peer_id())?;
     let store = Store::open(&config.data_dir, &pinned.seat())?;
     let node = member::<S>(config, &pinned, id, state.records()?)?;
+    let state = Arc::new(Mutex::new(state));
+    let head = HeadKeeper::start(Store::open(&config.data_dir, &pinned.seat())?, Arc::clone(&state))?;
     let view = node.view();
     tracing::info!(deployment = %pinned.name, kgc = id, version = ?view.version, "quorum read");
     let settings = node_config(config, &pinned, id, key.clone())?;
@@ -74,7 +77,8 @@ pub(crate) async fn serve<S: QuorumSuite>(
     let (ready, readied) = mpsc::unbounded_channel();
     let metrics = Metrics::default();
     let (peer_id, counted) = (key.peer_id(), metrics.clone());
-    let host = QuorumHost { store, state, events: events.clone(), ready, peer_id, metrics: counted };
+    let kept = Arc::clone(&state);
+    let host = QuorumHost { store, state: kept, events: events.clone(), ready, peer_id, metrics: counted };
     if let Some(told) = terminal::not_reachable(&config.listen) {
         terminal::line(&told)?;
     }
@@ -90,17 +94,24 @@ pub(crate) async fn serve<S: QuorumSuite>(
         metrics.set_list_gauges(machine.kgc().map(|kgc| kgc.revocation_usage()).unwrap_or_default());
         standing
     };
-    let _monitor = metrics::monitor(config, metrics, handle.clone(), look).await?;
-    let (_control, calls) = Server::start(&config.data_dir)?;
+    let monitor = metrics::monitor(config, metrics, handle.clone(), look).await?;
+    let (control, calls) = Server::start(&config.data_dir)?;
     let (changes, looks) = mpsc::channel(1);
     let (machine, asked) = (handle.clone(), Arc::default());
-    let server = ControlServer { machine, events, asked, pinned: pinned.clone(), id, changes };
+    let server = ControlServer { machine, state, events, asked, pinned: pinned.clone(), id, changes };
     let answering = tokio::spawn(control::answer(calls, server));
     let parameters = KgcParameters { config: config.clone(), pinned, operators, id, by: by.into() };
     let keeping = tokio::spawn(parameters.keep(handle, readied, looks));
+    let (running, run_ended) = oneshot::channel();
+    let noting = tokio::spawn(head.keep(run_ended));
     let ended = driver.run(until(shutdown)).await;
+    // While the lock on the files is held: the next process must find its own sockets.
+    drop((control, monitor));
     answering.abort();
     keeping.abort();
+    drop(running);
+    // It has panicked, or noted the last head.
+    let _ = noting.await;
     Ok(ended?)
 }
 
