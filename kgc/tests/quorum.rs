@@ -148,6 +148,8 @@ fn liar_is_blamed_by_a_drone_that_needs_its_share(
 fn shares_are_refreshed(bench: &Bench) {
     let keys = liar::keys_in_force(bench, 2);
     // Given at one, the others join, but no more than once a minute; this soon, it is given at all of them.
+    let first = bench.start(1, &["quorum", "refresh", "--json"]);
+    first.logged("a KGC joins no sooner than a minute after its last key generation or refresh");
     thread::scope(|scope| {
         for id in ALL {
             scope.spawn(move || {
@@ -155,6 +157,7 @@ fn shares_are_refreshed(bench: &Bench) {
             });
         }
     });
+    assert!(first.wait().success());
     for id in ALL {
         bench.serving(id, 1);
     }

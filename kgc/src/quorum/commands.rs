@@ -101,7 +101,7 @@ async fn finish(config: &Config, args: &WaitArgs, outcome: Outcome, done: &str, 
         Outcome::Pending => {
             let status: Status = ask(config, &Request::Status).await?;
             let waits = match &status.ceremony {
-                Some(ceremony) => status.waits(&ceremony.waits_for),
+                Some(ceremony) => status.waits(ceremony),
                 None => "waiting for the other KGCs".into(),
             };
             Err(Error::TimedOut(format!("not done in {:?}: {waits}; {goes_on}", args.wait)))

@@ -3,7 +3,7 @@
 use std::fs;
 
 use quiver_service_testing::deployment::{ANY, PASSPHRASE};
-use quiver_service_testing::{Process, TestDeployment};
+use quiver_service_testing::{Process, TestDeployment, eventually};
 
 /// A running KGC that looks into the registry by itself no more than once an hour.
 fn running() -> (TestDeployment, Process, String) {
@@ -86,6 +86,23 @@ fn master_key_and_approvals_are_in_effect_at_the_running_kgc_when_the_command_re
     assert_eq!(fs::read_to_string(bench.path("order.dec")).expect("read"), "turn north");
     let denied = bench.ok("kgc", &["ibe", "policy", "deny", "mission/bravo"]);
     assert!(denied.contains(IN_EFFECT), "{denied}");
+}
+
+#[test]
+fn fetch_says_what_it_waits_for_while_the_kgc_is_down() {
+    let (bench, kgc, address) = running();
+    let edge = enrolled(&bench, "edge-1", &address);
+    drop(kgc);
+    let alone = bench.start("edge", &["abe", "fetch", "-d", &edge, "--kgc", &address]);
+    alone.logged("still waiting for an answer of the KGC");
+    let leader = "/ip4/127.0.0.1/tcp/1";
+    let _service = bench.start("edge", &["run", "-d", &edge, "--kgc", &address, "--leader", leader]);
+    let ask = ["abke", "fetch", "-d", &edge];
+    eventually("the service answers", || {
+        bench.run("edge", &["status", "-d", &edge]).status.success().then_some(())
+    });
+    let asking = bench.start("edge", &ask);
+    asking.logged("still waiting for an answer of the KGC");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! by itself where none runs.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Subcommand;
 use quiver_enrolment::QuorumSuite;
@@ -24,6 +25,9 @@ use crate::deployment_file::DeploymentFile;
 use crate::node_state::{Missing, NodeState};
 use crate::secrets::ProtectionArgs;
 use crate::{monitoring, terminal, with_suite};
+
+/// Time after which a subcommand says what it waits for.
+const SILENCE: Duration = Duration::from_secs(3);
 
 /// Subcommands that every drone's program has.
 #[derive(Debug, Subcommand)]
@@ -176,8 +180,23 @@ impl<'a, P: Program> Subcommands<'a, P> {
         }
     }
 
-    /// The answer of the running service, or of the state file if none runs.
+    /// The answer to a request; what is waited for is said after a while.
     async fn ask(&self, request: KeyRequest) -> Result<KeyAnswer> {
+        let awaited = request.awaited();
+        let answer = self.answer(request);
+        let Some(awaited) = awaited else { return answer.await };
+        tokio::pin!(answer);
+        tokio::select! {
+            answer = &mut answer => answer,
+            () = tokio::time::sleep(SILENCE) => {
+                tracing::info!("still waiting for {awaited}");
+                answer.await
+            }
+        }
+    }
+
+    /// The answer of the running service, or of the state file if none runs.
+    async fn answer(&self, request: KeyRequest) -> Result<KeyAnswer> {
         let settings = self.program.settings();
         let asked = Request::<()>::Keys(request.clone());
         if let Some(answer) = call_if_running(&settings.data_dir, &asked).await? {
