@@ -95,13 +95,14 @@ fn fetch_says_what_it_waits_for_while_the_kgc_is_down() {
     drop(kgc);
     let alone = bench.start("edge", &["abe", "fetch", "-d", &edge, "--kgc", &address]);
     alone.logged("still waiting for an answer of the KGC");
+    // It holds the state file.
+    drop(alone);
     let leader = "/ip4/127.0.0.1/tcp/1";
     let _service = bench.start("edge", &["run", "-d", &edge, "--kgc", &address, "--leader", leader]);
-    let ask = ["abke", "fetch", "-d", &edge];
     eventually("the service answers", || {
         bench.run("edge", &["status", "-d", &edge]).status.success().then_some(())
     });
-    let asking = bench.start("edge", &ask);
+    let asking = bench.start("edge", &["abke", "fetch", "-d", &edge]);
     asking.logged("still waiting for an answer of the KGC");
 }
 
