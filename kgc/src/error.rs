@@ -333,8 +333,10 @@ impl Error {
             | Self::Holding(_)
             | Self::Issuer(_) => Exit::BadState,
             Self::TimedOut(_) => Exit::TimedOut,
-            Self::Quorum(_) | Self::NoQuorum(_) | Self::NoTransportKey(_) => Exit::Usage,
-            Self::NotInitialised(_)
+            Self::Quorum(_)
+            | Self::NoQuorum(_)
+            | Self::NoTransportKey(_)
+            | Self::NotInitialised(_)
             | Self::WrongSuite { .. }
             | Self::Terms(_)
             | Self::Policy(_)

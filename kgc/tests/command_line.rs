@@ -15,6 +15,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Output};
+use std::thread;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -228,6 +229,48 @@ fn ordinal_that_is_not_given_is_the_next_free_one() {
     let elsewhere = ["--name", "far", "--leads", "alpha", "--record", "never"];
     let said = bench.ok(&[&["token", "issue", "--operator", "operator.key"][..], &elsewhere].concat());
     assert!(said.contains("ordinal 1 was not checked"), "{said}");
+}
+
+#[test]
+fn tokens_issued_at_once_have_different_names_and_ordinals() {
+    let bench = Bench::initialised();
+    let all_at_once = |commands: &[Vec<String>]| -> Vec<Output> {
+        thread::scope(|scope| {
+            let run = |args: &Vec<String>| {
+                let args: Vec<&str> = args.iter().map(String::as_str).collect();
+                bench.run(&args)
+            };
+            let running: Vec<_> = commands.iter().map(|args| scope.spawn(move || run(args))).collect();
+            running.into_iter().map(|running| running.join().expect("run")).collect()
+        })
+    };
+    let issue = |name: String, out: String| {
+        let fixed = ["token", "issue", "--operator", "operator.key", "--leads", "alpha", "--json"];
+        let terms = ["--name".into(), name, "--out".into(), out];
+        fixed.iter().map(ToString::to_string).chain(terms).collect::<Vec<_>>()
+    };
+    let leaders: Vec<_> = (0..8).map(|n| issue(format!("leader-{n}"), format!("{n}.token"))).collect();
+    let mut ordinals: Vec<_> = all_at_once(&leaders)
+        .iter()
+        .map(|output| serde_json::from_slice::<Value>(&output.stdout).expect("json")["ordinal"].as_u64())
+        .collect();
+    ordinals.sort_unstable();
+    assert_eq!(ordinals, (1..=8).map(Some).collect::<Vec<_>>());
+    let same: Vec<_> = (0..8).map(|n| issue("one".into(), format!("one-{n}.token"))).collect();
+    let codes: Vec<_> = all_at_once(&same).iter().map(|output| output.status.code()).collect();
+    let (issued, refused): (Vec<_>, Vec<Option<i32>>) =
+        codes.iter().copied().partition(|code| *code == Some(0));
+    assert_eq!(issued.len(), 1, "{codes:?}");
+    assert!(refused.iter().all(|code| *code == Some(3)), "{codes:?}");
+    assert_eq!(
+        fs::read_dir(bench.path(""))
+            .expect("read")
+            .filter(|entry| {
+                entry.as_ref().is_ok_and(|entry| entry.file_name().to_string_lossy().starts_with("one-"))
+            })
+            .count(),
+        1
+    );
 }
 
 #[test]

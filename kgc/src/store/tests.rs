@@ -142,9 +142,10 @@ fn failing_batch_leaves_nothing_behind() {
 fn revoked_drone_is_handed_over_once_and_frees_its_name() {
     let (_bench, mut store) = Bench::new();
     store.persist(&of_the_kgc([issued(1, "edge-1"), issued(2, "edge-2")]), NOW).expect("persist");
-    assert!(matches!(store.refuse_taken_name("edge-1", NOW), Err(Error::NameTaken { .. })));
+    let taken = |store: &mut Store| store.change(NOW, |change| change.refuse_taken_name("edge-1"));
+    assert!(matches!(taken(&mut store), Err(Error::NameTaken { .. })));
     store.revoke_drone("edge-1", NOW).expect("revoke");
-    store.refuse_taken_name("edge-1", NOW).expect("free again");
+    taken(&mut store).expect("free again");
     let revoked = store.drones_revoked_after(0).expect("revoked");
     let revoked: Vec<_> = revoked.iter().map(|drone| (drone.seq, drone.revoked.serial)).collect();
     assert_eq!(revoked, [(1, [1; 16])]);
