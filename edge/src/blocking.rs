@@ -135,12 +135,12 @@ impl Edge {
     }
 
     /// Sends a message to the group: at most [`MAX_MESSAGE`] bytes, on a channel of the application's (1 to 64
-    /// characters out of `A-Z a-z 0-9 . _ -`); `signed` if the others shall know who sent it. Returns once it
-    /// was handed to the network. Nobody acknowledges a message.
+    /// characters out of `A-Z a-z 0-9 . _ -`); `signed` if the others shall know who sent it. Returns once
+    /// the leader has answered behind it; it queues nothing. Members do not acknowledge messages.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`] for channel or length, [`ErrorKind::NotJoined`], [`ErrorKind::Failed`] with the
-    /// reason why it was not sent, [`ErrorKind::TimedOut`] if that is not known.
+    /// reason why it was not sent, or not confirmed, [`ErrorKind::TimedOut`] if that is not known.
     pub fn send(&self, channel: &str, data: &[u8], signed: bool, timeout: Duration) -> Result<()> {
         self.check_process()?;
         let channel = name("channel", channel)?;

@@ -2,15 +2,16 @@
 
 use quiver_admission::AnyEdge;
 use quiver_ainq::{Name, Suite};
-use quiver_group::EdgeCommand;
-use quiver_machine::Either;
-use quiver_net::Handle;
+use quiver_net::{Handle, Unreached};
 use quiver_service::clock;
 use quiver_service::drone::request::{Answered, json};
 use quiver_service::drone::running::{ENDING, Running};
 use serde::{Deserialize, Serialize};
 
+use crate::blocking::MAX_MESSAGE;
 use crate::service::EdgeNode;
+use crate::service::send_queue::{self, QueuedMessage, SendQueue};
+use crate::service::situation::Situation;
 
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,6 +58,52 @@ pub(crate) struct Status {
     pub(crate) revocations_next_update: Option<u64>,
     /// Number of starts.
     pub(crate) starts: u32,
+    /// `member`, `behind`, `joining`, `evicted`, `revoked`, `refused` or `left`.
+    #[serde(default)]
+    pub(crate) standing: String,
+    /// Why it is evicted, revoked, refused or has left.
+    #[serde(default)]
+    pub(crate) reason: Option<String>,
+    /// Since when, seconds since 1970.
+    #[serde(default)]
+    pub(crate) since: Option<u64>,
+    /// What to do about it.
+    #[serde(default)]
+    pub(crate) next: Option<String>,
+    /// The connection with leaders, for people.
+    #[serde(default)]
+    pub(crate) connection: String,
+    /// Messages that wait for a leader.
+    #[serde(default)]
+    pub(crate) queued: usize,
+}
+
+/// The answer to [`Request::Send`], unless it is refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SendReport {
+    /// `sent` or `queued`.
+    pub(crate) outcome: String,
+    /// Why it is queued.
+    pub(crate) reason: Option<String>,
+}
+
+impl SendReport {
+    /// For people.
+    pub(crate) fn describe(&self) -> String {
+        match &self.reason {
+            Some(reason) => format!("{}: {reason}", self.outcome),
+            None => self.outcome.clone(),
+        }
+    }
+}
+
+/// What a running edge knows beside its machine.
+#[derive(Clone, Debug)]
+pub(crate) struct Surroundings {
+    /// What it was told.
+    pub(crate) situation: Situation,
+    /// Messages that wait; `None` for an anonymous drone.
+    pub(crate) queue: Option<SendQueue>,
 }
 
 impl Status {
@@ -79,7 +126,51 @@ impl Status {
             revocation_list: status.revocation_number,
             revocations_next_update: status.revocations_next_update,
             starts: status.boot_no,
+            ..Self::default()
         }
+    }
+
+    /// Adds what the machine does not know.
+    fn with(mut self, surroundings: &Surroundings, unreached: &[Unreached]) -> Self {
+        let (leaders, since) = surroundings.situation.leaders();
+        self.connection = match since {
+            Some(since) if leaders == 1 => format!("1 leader, since {}", clock::format(since)),
+            Some(since) => format!("{leaders} leaders, since {}", clock::format(since)),
+            None => "none".into(),
+        };
+        for lost in unreached {
+            let place = quiver_net::readable(&lost.address);
+            self.connection.push_str(&format!("; {place}: {}, trying again", lost.reason));
+        }
+        self.queued = surroundings.queue.as_ref().map_or(0, SendQueue::len);
+        let trouble = surroundings.situation.trouble().filter(|_| !self.synced);
+        (self.standing, self.next) = match &trouble {
+            Some(trouble) => (trouble.standing.into(), advice(trouble.standing).map(String::from)),
+            None if self.synced => ("member".into(), None),
+            None if self.term.is_some() => ("behind".into(), None),
+            None => ("joining".into(), None),
+        };
+        (self.reason, self.since) =
+            trouble.map_or((None, None), |trouble| (Some(trouble.reason), Some(trouble.since)));
+        self
+    }
+
+    /// Its standing, for people.
+    fn describe_standing(&self) -> String {
+        let mut text = match self.standing.as_str() {
+            "member" => "member, in sync".to_string(),
+            "" => "not in sync".to_string(),
+            "behind" => "member, not in sync: it asks a leader for the current key".to_string(),
+            "joining" => "joining: it asks a leader to be admitted".to_string(),
+            other => other.to_string(),
+        };
+        if let Some(reason) = &self.reason {
+            text.push_str(&format!(": {reason}"));
+        }
+        if let Some(since) = self.since {
+            text.push_str(&format!(", since {}", clock::format(since)));
+        }
+        text
     }
 
     /// For people.
@@ -87,11 +178,11 @@ impl Status {
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
         let epoch =
             self.term.zip(self.counter).map(|(term, counter)| format!("term {term}, counter {counter}"));
-        let standing = if self.synced { "member, in sync" } else { "not in sync" };
-        let rows = [
+        let mut rows = vec![
             ("drone", or_dash(self.name.clone())),
             ("group", or_dash(self.group.clone())),
-            ("standing", standing.into()),
+            ("standing", self.describe_standing()),
+            ("connection", self.connection.clone()),
             ("slot", or_dash(self.slot.map(|slot| slot.to_string()))),
             ("epoch", or_dash(epoch)),
             ("digest", or_dash(self.epoch_digest.clone())),
@@ -99,25 +190,76 @@ impl Status {
             ("revocations", clock::describe_list(self.revocation_list, self.revocations_next_update)),
             ("starts", self.starts.to_string()),
         ];
+        if self.queued > 0 {
+            rows.push(("queued", format!("{}, until a leader is there", self.queued)));
+        }
+        if let Some(next) = &self.next {
+            rows.push(("next", next.clone()));
+        }
         rows.iter().map(|(key, value)| format!("{key:<12} {value}")).collect::<Vec<_>>().join("\n")
     }
 }
 
 /// Answers a request.
-pub(crate) async fn answer<S: Suite>(running: Running<AnyEdge<S>>, request: Request) -> Answered {
+pub(crate) async fn answer<S: Suite>(
+    running: Running<AnyEdge<S>>,
+    surroundings: Surroundings,
+    request: Request,
+) -> Answered {
     match request {
-        Request::Status => status(&running.machine).await,
+        Request::Status => status(&running.machine, &surroundings).await,
         Request::Send { channel, text, signed } => {
-            if !running.machine.inspect(|machine| machine.status().synced).await.map_err(|_| ENDING)? {
-                return Err("not in sync with the group (see `edge status`); try again".into());
-            }
             let channel = Name::new(&channel).map_err(|error| error.to_string())?;
-            let command = EdgeCommand::Send { channel, data: text.into_bytes(), signed };
-            running.send(Either::Left(command)).await
+            let message = QueuedMessage { channel, text, signed, at: clock::unix_now() };
+            send(&running, &surroundings, message).await
         }
     }
 }
 
-async fn status<S: Suite>(machine: &Handle<EdgeNode<S>>) -> Answered {
-    json(&machine.inspect(Status::of).await.map_err(|_| ENDING)?)
+/// Sends a message, or queues it if no leader confirms it.
+async fn send<S: Suite>(
+    running: &Running<AnyEdge<S>>,
+    surroundings: &Surroundings,
+    message: QueuedMessage,
+) -> Answered {
+    if message.text.len() > MAX_MESSAGE {
+        return Err(format!(
+            "not sent: the message has {} bytes, more than {MAX_MESSAGE}",
+            message.text.len()
+        ));
+    }
+    let status = running.machine.inspect(|machine| machine.status()).await.map_err(|_| ENDING)?;
+    let out = surroundings.situation.trouble().filter(|_| !status.synced);
+    let Some(queue) = surroundings.queue.as_ref().filter(|_| out.is_none() && status.group.is_some()) else {
+        if status.synced && send_queue::send(running, message.command()).await? {
+            return json(&SendReport { outcome: "sent".into(), reason: None });
+        }
+        let standing = out.map_or("not in sync with the group".into(), |out| {
+            format!("not in sync with the group: {} ({})", out.standing, out.reason)
+        });
+        return Err(format!("not sent: {standing}; see `edge status`"));
+    };
+    // What waits goes first.
+    if status.synced && queue.len() == 0 && send_queue::send(running, message.command()).await? {
+        return json(&SendReport { outcome: "sent".into(), reason: None });
+    }
+    let waiting = queue.push(message)?;
+    let reason =
+        format!("no leader has confirmed it; it is sent when one is there, within 24 h ({waiting} waiting)");
+    json(&SendReport { outcome: "queued".into(), reason: Some(reason) })
+}
+
+async fn status<S: Suite>(machine: &Handle<EdgeNode<S>>, surroundings: &Surroundings) -> Answered {
+    let status = machine.inspect(Status::of).await.map_err(|_| ENDING)?;
+    json(&status.with(surroundings, &machine.unreached()))
+}
+
+/// What to do about a standing.
+fn advice(standing: &str) -> Option<&'static str> {
+    match standing {
+        "evicted" => Some("it is not admitted again under this key: enrol it anew with a fresh token"),
+        "revoked" => Some("its key is revoked for good: enrol it anew with a fresh token"),
+        "refused" => Some("see the reason: check --group and --leader, and the leader's log"),
+        _ => None,
+    }
 }

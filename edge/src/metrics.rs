@@ -198,6 +198,7 @@ mod tests {
             synced,
             valid_until: Some(NOW + 600),
             answered: None,
+            leader: None,
             revocation_number: 0,
             revocations_next_update: None,
             boot_no: 1,

@@ -6,6 +6,8 @@
 mod anonymous;
 mod host;
 mod observer;
+pub(crate) mod send_queue;
+pub(crate) mod situation;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -38,8 +40,10 @@ use zeroize::Zeroizing;
 
 use self::host::{Connections, EdgeHost, Keeping};
 pub(crate) use self::observer::{NodeEvent, Observer, Printer, RunningEdge};
+use self::send_queue::SendQueue;
+use self::situation::Situation;
 use crate::config::{Config, newest};
-use crate::control;
+use crate::control::{self, Surroundings};
 use crate::metrics::Metrics;
 
 /// The machine of this service.
@@ -86,7 +90,7 @@ where
         };
         let (drone, records) = DroneService::open(config, &file, obtain, Missing::Create)?;
         file.keep(&config.drone.data_dir)?;
-        let service = EdgeService { drone, config, observer, metrics: Metrics::default(), shutdown };
+        let service = EdgeService { drone, config, observer, metrics: Metrics::default(), situation: Situation::default(), shutdown };
         service.work(newest(records), token, task).await
     })
 }
@@ -123,6 +127,7 @@ struct EdgeService<'a, S: QuorumSuite> {
     config: &'a Config,
     observer: Arc<dyn Observer>,
     metrics: Metrics,
+    situation: Situation,
     shutdown: Shutdown,
 }
 
@@ -237,7 +242,11 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
         self.observer.opened();
         self.observer.running(status, Arc::new(running.clone()));
         let mut tasks = JoinSet::new();
-        let _control = running.serve(&mut tasks, &self.config.drone.data_dir, control::answer)?;
+        let queue = SendQueue::open(&self.drone.store);
+        let around = Surroundings { situation: self.situation.clone(), queue: Some(queue.clone()) };
+        let answer = move |running, request| control::answer(running, around.clone(), request);
+        let _control = running.serve(&mut tasks, &self.config.drone.data_dir, answer)?;
+        tasks.spawn(queue.deliver(running.clone()));
         if self.config.drone.attributes {
             tasks.spawn(running.keep_fetched());
         }
@@ -267,6 +276,7 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
             refused: mpsc::channel(1).0,
             failures: broadcast::channel(FAILURES).0,
             metrics: self.metrics.clone(),
+            situation: self.situation.clone(),
         }
     }
 

@@ -26,6 +26,8 @@ mod guide;
 mod ibe;
 #[path = "three_processes/monitoring.rs"]
 mod monitoring;
+#[path = "three_processes/queueing.rs"]
+mod queueing;
 #[path = "three_processes/requests.rs"]
 mod requests;
 #[path = "three_processes/secrets.rs"]

@@ -7,7 +7,7 @@ use quiver_ainq::{Name, Suite};
 use quiver_group::leader::{Laggard, Stance};
 use quiver_group::{Leader, LeaderCommand, LeaderEvent};
 use quiver_machine::Either;
-use quiver_net::Handle;
+use quiver_net::{Handle, Published};
 use quiver_service::clock;
 use quiver_service::drone::request::{Answered, json};
 use quiver_service::drone::running::{ENDING, Running};
@@ -276,7 +276,11 @@ pub(crate) async fn answer<S: Suite>(
         Request::Send { channel, text } => {
             let channel = Name::new(&channel).map_err(|error| error.to_string())?;
             let command = LeaderCommand::Send { channel, data: text.into_bytes() };
-            running.send(Either::Left(command.into())).await
+            match running.send(Either::Left(command.into()), None).await? {
+                Published::Nobody => Err("not sent: no member is connected".into()),
+                Published::Handed { peers: 1, .. } => Ok("sent to 1 connection".into()),
+                Published::Handed { peers, .. } => Ok(format!("sent to {peers} connections").into()),
+            }
         }
         Request::Status { .. } => Err(ENDING.into()),
     }

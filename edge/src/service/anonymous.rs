@@ -32,7 +32,7 @@ use tokio::time::sleep;
 use super::host::{EdgeHost, Keeping};
 use super::{EdgeService, FAILURES};
 use crate::config::Config;
-use crate::control::{self, Status};
+use crate::control::{self, Status, Surroundings};
 
 /// Time limit of a run of the exchange.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -68,7 +68,9 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
         let (_control, calls) = Server::start(&self.config.drone.data_dir)?;
         let mut tasks = JoinSet::new();
         let (running, client) = (memberships.running.subscribe(), memberships.client.clone());
-        tasks.spawn(answer(calls, running, client, (Arc::clone(&keypair), memberships.group.clone())));
+        let around = Surroundings { situation: self.situation.clone(), queue: None };
+        let own = (Arc::clone(&keypair), memberships.group.clone());
+        tasks.spawn(answer(calls, running, around, client, own));
         let client = memberships.client.clone();
         tasks.spawn(async move { client.keep_fetching(&keypair).await });
         self.rejoin(&memberships).await
@@ -174,7 +176,7 @@ async fn wait_for_credential<S: QuorumSuite>(
             Some(held) if spent != Some(&held.key) => return Ok(held),
             Some(_) => {}
             None if !told => {
-                tracing::warn!("no credential of this period is held: nothing to show");
+                tracing::warn!("no valid credential yet; fetching one");
                 told = true;
             }
             None => {}
@@ -209,6 +211,7 @@ fn current_credential<S: QuorumSuite>(
 async fn answer<S: QuorumSuite>(
     mut calls: mpsc::Receiver<Call<Request<control::Request>>>,
     running: watch::Receiver<Option<Running<AnyEdge<S>>>>,
+    around: Surroundings,
     client: KeyClient<S>,
     (keypair, group): (Arc<DroneKeypair<S>>, Name),
 ) {
@@ -217,12 +220,14 @@ async fn answer<S: QuorumSuite>(
         let answered = match (request, running) {
             (Request::Role(request @ control::Request::Status), running) => {
                 let known = match running {
-                    Some(running) => control::answer(running, request).await.ok(),
+                    Some(running) => control::answer(running, around.clone(), request).await.ok(),
                     None => None,
                 };
                 known.map_or_else(|| json(&Status::idle(&group)), Ok)
             }
-            (Request::Role(request), Some(running)) => control::answer(running, request).await,
+            (Request::Role(request), Some(running)) => {
+                control::answer(running, around.clone(), request).await
+            }
             (Request::Keys(request @ (KeyRequest::List | KeyRequest::Certified | KeyRequest::Fetch)), _) => {
                 let keypair = copy(client.keys().deployment(), &keypair).ok();
                 let identity = Identity { keypair, revocations: RevocationList::empty() };

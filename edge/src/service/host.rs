@@ -18,6 +18,7 @@ use tokio::sync::{broadcast, mpsc};
 
 use super::EdgeNode;
 use super::observer::{NodeEvent, Observer, refuser};
+use super::situation::Situation;
 use crate::metrics::Metrics;
 
 /// Attachment: what an anonymous edge persists. Named so since the first version.
@@ -44,6 +45,7 @@ pub(super) struct EdgeHost {
     /// Why something was not sent.
     pub(super) failures: broadcast::Sender<&'static str>,
     pub(super) metrics: Metrics,
+    pub(super) situation: Situation,
 }
 
 impl EdgeHost {
@@ -71,10 +73,12 @@ impl<S: Suite> Host<EdgeNode<S>> for EdgeHost {
     }
 
     fn connected(&mut self, peer: Peer, route: Route) {
+        self.situation.connected(peer, route, clock::unix_now());
         self.connections.open(peer, route);
     }
 
     fn disconnected(&mut self, peer: Peer) {
+        self.situation.disconnected(peer);
         self.connections.close(peer);
     }
 
@@ -100,6 +104,7 @@ impl EdgeHost {
     /// Counts and logs an event, and tells whoever waits for it.
     fn edge_event(&self, status: &EdgeStatus, event: EdgeEvent) {
         self.metrics.count(&event, status.name.is_some());
+        self.situation.note(&event, clock::unix_now());
         match event {
             EdgeEvent::Enrolled { name } => {
                 tracing::info!(%name, "enrolled");

@@ -1,6 +1,7 @@
 //! What happens to the drone, for whom its service runs: printed by the program, queued for an application.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use quiver_admission::{AnonymousEvent, AnyEdge, Ending};
@@ -16,6 +17,8 @@ use quiver_service::drone::Running;
 use quiver_service::drone::output::Output;
 use quiver_service::drone::request::Answered;
 use serde_json::json;
+
+use super::send_queue;
 
 /// Event of the machine.
 pub(crate) type NodeEvent = Either<AnonymousEvent, EnvelopeEvent>;
@@ -71,7 +74,10 @@ impl<S: Suite> RunningEdge for Running<AnyEdge<S>> {
     }
 
     async fn send(&self, channel: Name, data: Vec<u8>, signed: bool) -> Answered {
-        Self::send(self, Either::Left(EdgeCommand::Send { channel, data, signed })).await
+        match send_queue::send(self, EdgeCommand::Send { channel, data, signed }).await? {
+            true => Ok("sent".into()),
+            false => Err("not sent, or not confirmed: the leader does not answer; try again".into()),
+        }
     }
 
     async fn export(&self, name: Name) -> Result<Option<(Epoch, Secret<32>)>, Stopped> {
@@ -81,11 +87,15 @@ impl<S: Suite> RunningEdge for Running<AnyEdge<S>> {
 
 /// Prints for people, or as JSON lines.
 #[derive(Debug)]
-pub(crate) struct Printer(pub(crate) Output);
+pub(crate) struct Printer {
+    pub(crate) output: Output,
+    /// Whether it has been said that the drone is a member.
+    pub(crate) joined: AtomicBool,
+}
 
 impl Observer for Printer {
     fn event(&self, status: &EdgeStatus, event: &NodeEvent) {
-        let output = &self.0;
+        let output = &self.output;
         let group = status.group.as_ref().map_or("-", Name::as_str);
         match event {
             Either::Left(AnonymousEvent::Edge(event)) => self.edge_event(status, group, event),
@@ -106,7 +116,7 @@ impl Observer for Printer {
 
 impl Printer {
     fn edge_event(&self, status: &EdgeStatus, group: &str, event: &EdgeEvent) {
-        let output = &self.0;
+        let output = &self.output;
         match event {
             EdgeEvent::Enrolled { name } if output.json => {
                 output.event(&json!({"event": "enrolled", "name": name.as_str()}));
@@ -115,11 +125,19 @@ impl Printer {
             EdgeEvent::KeyActivated { epoch, digest, slot } => {
                 let (term, counter) = (epoch.term, epoch.counter);
                 let digest = hex::encode(&digest[..8]);
+                if !self.joined.swap(true, Ordering::Relaxed) && !output.json {
+                    output.line(&format!("joined {group}: a member in slot {slot}, in sync"));
+                }
                 output.event(
                     &json!({"event": "key", "term": term, "counter": counter, "slot": slot, "digest": digest}),
                 );
             }
             EdgeEvent::Message { channel, data, source } => output.message(group, channel, data, source),
+            EdgeEvent::Left | EdgeEvent::Evicted if !output.json => {
+                self.joined.store(false, Ordering::Relaxed);
+                let what = if *event == EdgeEvent::Left { "left" } else { "evicted from" };
+                output.line(&format!("{what} the group"));
+            }
             EdgeEvent::Left => output.event(&json!({"event": "left"})),
             EdgeEvent::Evicted => output.event(&json!({"event": "evicted"})),
             EdgeEvent::Refused(reason) => {

@@ -130,10 +130,10 @@ impl LeaderHost {
             LeaderEvent::StandingBy { leader, epoch, members } => {
                 tracing::info!(%leader, %epoch, members, "standing by");
             }
-            LeaderEvent::TookOver { from } => {
-                let from = from.map(|epoch| epoch.to_string()).unwrap_or_default();
-                tracing::warn!(from, "the leader is silent: taking over");
-            }
+            LeaderEvent::TookOver { from } => match from {
+                Some(epoch) => tracing::warn!(%epoch, "no word from the leader: taking over its group"),
+                None => tracing::warn!("no word from a leader: opening a term without its roster"),
+            },
             LeaderEvent::Replicated { epoch, names, deputy } => {
                 let deputy = deputy.as_ref().map_or("", Name::as_str);
                 tracing::info!(%epoch, ?names, deputy, "evictions replicated");

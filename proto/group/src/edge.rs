@@ -128,7 +128,8 @@ impl<S: Suite> Edge<S> {
     pub fn status(&self) -> EdgeStatus {
         let (name, group) = (self.keypair().map(DroneKeypair::public), self.wanted.clone());
         let name = name.map(|public| public.identity.name.clone());
-        self.membership.status(name, group, &self.revocations, self.boot_no)
+        let leader = self.leaders.leading().filter(|_| self.membership.is_member());
+        EdgeStatus { leader, ..self.membership.status(name, group, &self.revocations, self.boot_no) }
     }
 
     /// Time at which the key of the epoch held was made, by the leader's clock.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use libp2p::{Multiaddr, PeerId};
-use quiver_machine::Machine;
+use quiver_machine::{Machine, Peer};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::clock_sync::OtherClocks;
@@ -30,10 +30,44 @@ pub enum Rejected<C> {
 /// Reads the machine's state between two batches of inputs.
 pub(crate) type Inspection<M> = Box<dyn FnOnce(&M) + Send>;
 
+/// What became of a command's message to the group.
+#[derive(Debug)]
+pub enum Published {
+    /// No peer that counts is connected: nobody was handed the message, as far as is known.
+    Nobody,
+    /// Handed to the connections of so many peers.
+    Handed {
+        /// Number of peers that take the group's messages.
+        peers: usize,
+        /// The answer of the peer that shall confirm; `None` if there is none, or no way to ask it.
+        confirmation: Option<Confirmation>,
+    },
+}
+
+/// A peer's sign of life from after a message was handed to its connection.
+#[derive(Debug)]
+pub struct Confirmation(pub(crate) oneshot::Receiver<()>);
+
+impl Confirmation {
+    /// Whether the peer's process has answered. `false` if it has not, because the connection is lost or the
+    /// request's time is over.
+    pub async fn arrived(self) -> bool {
+        self.0.await.is_ok()
+    }
+}
+
+/// Who waits until a command is carried out.
+pub(crate) enum Done {
+    /// It asks for no more.
+    CarriedOut(oneshot::Sender<()>),
+    /// It asks what became of the message to the group, which `by` shall confirm.
+    Published { by: Option<Peer>, answer: oneshot::Sender<Published> },
+}
+
 /// A command, and the sender that waits until it is carried out.
 pub(crate) struct Order<C> {
     pub(crate) command: C,
-    pub(crate) done: Option<oneshot::Sender<()>>,
+    pub(crate) done: Option<Done>,
 }
 
 /// The driver's ends of a handle's channels.
@@ -99,8 +133,24 @@ impl<M: Machine> Handle<M> {
     /// [`Stopped`] if the driver has stopped.
     pub async fn carry_out(&self, command: M::Command) -> Result<(), Stopped> {
         let (done, carried_out) = oneshot::channel();
-        self.commands.send(Order { command, done: Some(done) }).await.map_err(|_| Stopped)?;
+        self.commands
+            .send(Order { command, done: Some(Done::CarriedOut(done)) })
+            .await
+            .map_err(|_| Stopped)?;
         carried_out.await.map_err(|_| Stopped)
+    }
+
+    /// As [`carry_out`](Self::carry_out), for a command that sends a message to the group: also returns what
+    /// became of it. `by`: the peer, if any, without which nobody has it, and which is asked for a sign of
+    /// life after the message. It is asked the time, which every node answers (docs/protocol.md, 16.1).
+    ///
+    /// # Errors
+    /// [`Stopped`] if the driver has stopped.
+    pub async fn publish(&self, command: M::Command, by: Option<Peer>) -> Result<Published, Stopped> {
+        let (answer, published) = oneshot::channel();
+        let order = Order { command, done: Some(Done::Published { by, answer }) };
+        self.commands.send(order).await.map_err(|_| Stopped)?;
+        published.await.map_err(|_| Stopped)
     }
 
     /// Gives the machine a command if there is room for it.

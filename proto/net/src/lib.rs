@@ -57,7 +57,7 @@ pub use duplicate_identity::dial::refuse_duplicate_identity;
 pub use duplicate_identity::gossip::DuplicateReport;
 pub use error::{HostError, NetError};
 pub use fd_limit::check_file_limit;
-pub use handle::{Handle, Rejected, Stopped};
+pub use handle::{Confirmation, Handle, Published, Rejected, Stopped};
 pub use host::Host;
 pub use key::NodeKey;
 pub use metrics::{Misconduct, NetMetrics};

@@ -14,13 +14,13 @@ use futures::Stream;
 use libp2p::core::transport::ListenerId;
 use libp2p::gossipsub::{IdentTopic, PublishError, TopicHash};
 use libp2p::multiaddr::Protocol;
-use libp2p::request_response::{InboundRequestId, ResponseChannel};
+use libp2p::request_response::{InboundRequestId, OutboundRequestId, ResponseChannel};
 use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
 use libp2p::swarm::{self, Swarm};
 use libp2p::{Multiaddr, PeerId};
 use quiver_machine::{KgcId, MAX_MESSAGE_LEN, Misdeed, Peer, Route, Via};
 use rand::Rng;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 use crate::behaviour::{NONCE_LEN, Node};
@@ -30,6 +30,7 @@ use crate::config::{Limits, NodeConfig, Tuning};
 use crate::dial::{Attempt, Dialler, Unreached};
 use crate::error::NetError;
 use crate::frame::Frame;
+use crate::handle::{Confirmation, Published};
 use crate::metrics::{Misconduct, NetMetrics};
 use crate::outbox::Outbox;
 use crate::peers::Peers;
@@ -120,6 +121,8 @@ pub(crate) struct Network {
     published_at: Option<Instant>,
     poll: ClockPoll,
     other_clocks: watch::Sender<OtherClocks>,
+    /// Questions for the time that confirm what was published before them.
+    confirming: HashMap<OutboundRequestId, oneshot::Sender<()>>,
     duplicates: DuplicateIdentity,
 }
 
@@ -154,6 +157,7 @@ impl Network {
             published_at: None,
             poll: ClockPoll::new(config.clocks),
             other_clocks: watch::Sender::new(OtherClocks::default()),
+            confirming: HashMap::new(),
             duplicates: DuplicateIdentity::new(rand::rngs::OsRng.r#gen()),
         })
     }
@@ -280,16 +284,16 @@ impl Network {
         id.and_then(|id| self.peers.partner(&id)).is_some_and(|partner| !partner.queue.is_empty())
     }
 
-    /// Publishes a message to the group.
-    pub(crate) fn publish(&mut self, message: &[u8]) {
+    /// Publishes a message to the group. Returns to how many peers it was handed.
+    pub(crate) fn publish(&mut self, message: &[u8]) -> usize {
         let group = self.swarm.behaviour_mut().group.as_mut();
         let (Some(group), Some(topic)) = (group, self.topic.clone()) else {
             tracing::error!("a message to the group was dropped: the node is configured without a topic");
-            return;
+            return 0;
         };
         if message.len() > MAX_MESSAGE_LEN {
             tracing::error!(length = message.len(), "a message to the group was dropped: it is too long");
-            return;
+            return 0;
         }
         let mut data = Vec::with_capacity(NONCE_LEN.saturating_add(message.len()));
         data.extend_from_slice(&self.nonce.to_be_bytes());
@@ -299,7 +303,9 @@ impl Network {
             Ok(_) => {
                 self.published_at = Some(Instant::now());
                 self.metrics.group_published.inc();
-                self.metrics.sent(message.len(), self.peers.subscribers());
+                let subscribers = self.peers.subscribers();
+                self.metrics.sent(message.len(), subscribers);
+                return subscribers;
             }
             Err(PublishError::NoPeersSubscribedToTopic) => tracing::debug!("nobody listens to the group yet"),
             Err(error) => {
@@ -307,6 +313,26 @@ impl Network {
                 tracing::debug!("a message to the group was dropped: {error}");
             }
         }
+        0
+    }
+
+    /// What became of a message that was handed to so many peers just now, and that `by` shall confirm.
+    pub(crate) fn published(&mut self, peers: usize, by: Option<Peer>) -> Published {
+        let Some(by) = by else {
+            return if peers == 0 {
+                Published::Nobody
+            } else {
+                Published::Handed { peers, confirmation: None }
+            };
+        };
+        let id = self.peers.id(by).filter(|id| self.peers.is_subscribed(id));
+        let Some(id) = id.filter(|_| peers > 0) else { return Published::Nobody };
+        let confirmation = self.swarm.behaviour_mut().clocks.as_mut().map(|clocks| {
+            let (answered, confirmation) = oneshot::channel();
+            self.confirming.insert(clocks.send_request(&id, rand::random()), answered);
+            Confirmation(confirmation)
+        });
+        Published::Handed { peers, confirmation }
     }
 
     /// Disconnects a peer and refuses it from now on.

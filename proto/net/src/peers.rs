@@ -190,6 +190,11 @@ impl Peers {
         }
     }
 
+    /// Whether this peer takes the group's messages.
+    pub(crate) fn is_subscribed(&self, id: &PeerId) -> bool {
+        self.by_id.get(id).is_some_and(|partner| partner.subscribed && !partner.blocked)
+    }
+
     /// Number of peers subscribed to the group's topic.
     pub(crate) fn subscribers(&self) -> usize {
         self.subscribers

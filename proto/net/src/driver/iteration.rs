@@ -4,14 +4,13 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use quiver_machine::{Destination, Finished, Input, Machine, Misdeed, Output, Peer, Route, Via};
-use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tracing::Span;
 
 use super::Driver;
 use crate::clock_sync::ClockReply;
 use crate::frame::Frame;
-use crate::handle::Order;
+use crate::handle::{Done, Order};
 use crate::host::Host;
 use crate::network::{Answer, ClockAnswer, ClockQuestion, Incoming};
 use crate::request::RequestId;
@@ -59,7 +58,7 @@ pub(super) enum Action<E> {
     /// With its request.
     Event(E, Option<RequestId>),
     /// Reports that all outputs of an earlier command are carried out.
-    Done(oneshot::Sender<()>),
+    Done(Done),
 }
 
 /// The request that caused an input, and the channel for its answer.
@@ -286,6 +285,8 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
     /// Carries out what the machine wants done. Its records are durable.
     pub(super) fn perform(&mut self) {
         let mut actions = std::mem::take(&mut self.actions);
+        // Of the message to the group that was published last, until its command is done.
+        let mut handed_to = 0;
         for action in actions.drain(..) {
             match action {
                 Action::Answer { to, answer, request, message } => {
@@ -306,7 +307,7 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
                 }
                 Action::Publish { message } => {
                     self.host.frame(None, &[], &message);
-                    self.network.publish(&message);
+                    handed_to = self.network.publish(&message);
                 }
                 Action::Block { peer } => self.network.block(peer),
                 Action::Relay { peer, allowed } => self.network.set_relayed(peer, allowed),
@@ -316,9 +317,12 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
                     let _within = span.as_ref().map(Span::enter);
                     self.host.event(&self.machine, event);
                 }
-                Action::Done(waiting) => {
-                    // The sender of the command may have stopped waiting.
+                // The sender of the command may have stopped waiting.
+                Action::Done(Done::CarriedOut(waiting)) => {
                     let _ = waiting.send(());
+                }
+                Action::Done(Done::Published { by, answer }) => {
+                    let _ = answer.send(self.network.published(std::mem::take(&mut handed_to), by));
                 }
             }
         }

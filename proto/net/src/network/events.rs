@@ -156,6 +156,11 @@ impl Network {
                 self.incoming.push_back(Incoming::ClockAsked(question));
             }
             Event::Message { peer, message: Message::Response { request_id, response }, .. } => {
+                if let Some(confirmed) = self.confirming.remove(&request_id) {
+                    // The sender of the message may have stopped waiting.
+                    let _ = confirmed.send(());
+                    return;
+                }
                 let (Some(nonce), Some(route)) = (self.poll.answered(request_id), self.peers.route(&peer))
                 else {
                     return;
@@ -169,6 +174,7 @@ impl Network {
             }
             Event::OutboundFailure { peer, request_id, error, .. } => {
                 tracing::debug!(%peer, "did not say what time it is: {error}");
+                self.confirming.remove(&request_id);
                 self.poll.answered(request_id);
             }
             Event::InboundFailure { .. } | Event::ResponseSent { .. } => {}

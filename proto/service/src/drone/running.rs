@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use quiver_ainq::{DroneKeypair, RevocationList, Suite};
 use quiver_envelope::{EnvelopeCommand, Envelopes};
-use quiver_machine::{Either, Machine, Node, Primary};
-use quiver_net::Handle;
+use quiver_machine::{Either, Machine, Node, Peer, Primary};
+use quiver_net::{Handle, Published};
 use serde::de::DeserializeOwned;
 use tokio::sync::{Mutex, broadcast};
 use tokio::task::JoinSet;
@@ -181,18 +181,26 @@ where
         let holder = async { Holder::new(self.client.keys(), self.identity().await?) };
         let command =
             holder.await.and_then(|holder| holder.command(job)).map_err(|error| error.to_string())?;
-        self.send(Either::Right(command)).await
+        match self.send(Either::Right(command), None).await? {
+            Published::Nobody => Err("not sent: nobody of the group is connected; try again".into()),
+            Published::Handed { .. } => Ok("sent".into()),
+        }
     }
 
-    /// Gives a command, and says whether something was sent.
+    /// Gives a command that sends something to the group, and says what became of it; `by`: the peer that
+    /// shall confirm it ([`Handle::publish`]).
     ///
     /// # Errors
     /// In words.
-    pub async fn send(&self, command: Command<P>) -> Answered {
+    pub async fn send(
+        &self,
+        command: Command<P>,
+        by: Option<Peer>,
+    ) -> std::result::Result<Published, String> {
         let _turn = self.sending.lock().await;
         let mut failures = self.failures.subscribe();
-        self.machine.carry_out(command).await.map_err(|_| ENDING)?;
-        failures.try_recv().map_or_else(|_| Ok("sent".into()), |reason| Err(format!("not sent: {reason}")))
+        let published = self.machine.publish(command, by).await.map_err(|_| ENDING)?;
+        failures.try_recv().map_or(Ok(published), |reason| Err(format!("not sent: {reason}")))
     }
 }
 
