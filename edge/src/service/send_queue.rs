@@ -162,7 +162,7 @@ impl SendQueue {
             let leader = status.leader.filter(|_| status.synced);
             let since = there.filter(|(known, _)| Some(*known) == leader).map(|(_, since)| since);
             there = leader.map(|leader| (leader, since.unwrap_or_else(Instant::now)));
-            if !there.is_some_and(|(_, since)| since.elapsed() >= SETTLING) {
+            if there.is_none_or(|(_, since)| since.elapsed() < SETTLING) {
                 sleep(LOOK).await;
                 continue;
             }
