@@ -1,17 +1,20 @@
-//! Requests that only a running edge answers: its status, and sending a message.
+//! Requests that only a running edge answers: status, messages to the group.
 
 use quiver_admission::AnyEdge;
-use quiver_ainq::{Name, Suite};
-use quiver_net::{Handle, Unreached};
+use quiver_ainq::{DroneKeypair, Epoch, Name, Suite, UnixTime};
+use quiver_group::edge::EdgeStatus;
+use quiver_machine::{Either, Peer, Primary};
+use quiver_net::{Unreached, readable};
 use quiver_service::clock;
+use quiver_service::drone::health;
 use quiver_service::drone::request::{Answered, json};
 use quiver_service::drone::running::{ENDING, Running};
+use quiver_service::drone::send::SendReport;
 use serde::{Deserialize, Serialize};
 
-use crate::blocking::MAX_MESSAGE;
 use crate::service::EdgeNode;
-use crate::service::send_queue::{self, QueuedMessage, SendQueue};
-use crate::service::situation::Situation;
+use crate::service::send_queue::{QueuedMessage, SendQueue};
+use crate::service::situation::{ANEW, Situation, Standing, Trouble};
 
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,112 +61,203 @@ pub(crate) struct Status {
     pub(crate) revocations_next_update: Option<u64>,
     /// Number of starts.
     pub(crate) starts: u32,
-    /// `member`, `behind`, `joining`, `evicted`, `revoked`, `refused` or `left`.
+    /// Its standing.
     #[serde(default)]
-    pub(crate) standing: String,
+    pub(crate) standing: Standing,
     /// Why it is evicted, revoked, refused or has left.
     #[serde(default)]
     pub(crate) reason: Option<String>,
-    /// Since when, seconds since 1970.
-    #[serde(default)]
+    /// Since when it is.
+    #[serde(default, with = "quiver_service::clock::rfc3339")]
     pub(crate) since: Option<u64>,
     /// What to do about it.
     #[serde(default)]
     pub(crate) next: Option<String>,
-    /// The connection with leaders, for people.
+    /// Its connections with leaders.
     #[serde(default)]
-    pub(crate) connection: String,
+    pub(crate) connection: Connection,
+    /// What is wrong with its clock, or others'.
+    #[serde(default)]
+    pub(crate) clock: Option<String>,
     /// Messages that wait for a leader.
     #[serde(default)]
     pub(crate) queued: usize,
 }
 
-/// The answer to [`Request::Send`], unless it is refused.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct SendReport {
-    /// `sent` or `queued`.
-    pub(crate) outcome: String,
-    /// Why it is queued.
-    pub(crate) reason: Option<String>,
+/// A drone's connections with leaders.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Connection {
+    /// Those that are connected.
+    pub(crate) leaders: Vec<ConnectedLeader>,
+    /// Since when none is, if none is.
+    #[serde(with = "quiver_service::clock::rfc3339")]
+    pub(crate) none_since: Option<u64>,
+    /// Those that were dialled and are not connected.
+    pub(crate) unreached: Vec<UnreachedLeader>,
 }
 
-impl SendReport {
-    /// For people.
-    pub(crate) fn describe(&self) -> String {
-        match &self.reason {
-            Some(reason) => format!("{}: {reason}", self.outcome),
-            None => self.outcome.clone(),
+/// A leader that is connected.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ConnectedLeader {
+    /// Its address.
+    pub(crate) address: String,
+    /// Its name, if it is known to lead.
+    pub(crate) leads_as: Option<String>,
+    /// Since when it is connected.
+    #[serde(with = "quiver_service::clock::rfc3339")]
+    pub(crate) since: Option<u64>,
+}
+
+/// A leader that is not connected.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct UnreachedLeader {
+    /// Its address.
+    pub(crate) address: String,
+    /// The latest failure.
+    pub(crate) reason: String,
+}
+
+impl Connection {
+    fn of(situation: &Situation, unreached: &[Unreached], leading: Option<(Peer, Name)>) -> Self {
+        let (leaders, alone_since) = situation.connections();
+        let leads = |peer: Peer| leading.as_ref().filter(|(leader, _)| *leader == peer);
+        Self {
+            none_since: leaders.is_empty().then_some(alone_since),
+            leaders: leaders
+                .into_iter()
+                .map(|(peer, known)| ConnectedLeader {
+                    address: known.place,
+                    leads_as: leads(peer).map(|(_, name)| name.to_string()),
+                    since: Some(known.since),
+                })
+                .collect(),
+            unreached: unreached
+                .iter()
+                .map(|lost| UnreachedLeader { address: readable(&lost.address), reason: lost.reason.clone() })
+                .collect(),
         }
+    }
+
+    /// For people.
+    fn describe(&self) -> String {
+        let since = |at: Option<u64>| at.map_or(String::new(), |at| format!(", since {}", clock::format(at)));
+        let connected = self.leaders.iter().map(|leader| {
+            let who = leader.leads_as.as_deref().unwrap_or("a leader that has not shown that it leads");
+            format!("{who} at {}{}", leader.address, since(leader.since))
+        });
+        let none = self.none_since.map(|at| format!("none{}", since(Some(at))));
+        let lost =
+            self.unreached.iter().map(|lost| format!("{}: {}, trying again", lost.address, lost.reason));
+        none.into_iter().chain(connected).chain(lost).collect::<Vec<_>>().join("; ")
     }
 }
 
 /// What a running edge knows beside its machine.
 #[derive(Clone, Debug)]
 pub(crate) struct Surroundings {
-    /// What it was told.
+    /// What it learned.
     pub(crate) situation: Situation,
     /// Messages that wait; `None` for an anonymous drone.
     pub(crate) queue: Option<SendQueue>,
 }
 
+/// What only the machine knows, read at once.
+struct MachineState {
+    status: EdgeStatus,
+    /// Name of the leader of the epoch held.
+    leader: Option<Name>,
+    /// When the revocation list was issued that names this drone, if it does.
+    revoked: Option<UnixTime>,
+    /// End of this drone's identity.
+    identity_ends: Option<UnixTime>,
+}
+
+impl MachineState {
+    fn of<S: Suite>(machine: &EdgeNode<S>) -> Self {
+        let identity = machine.keypair().map(DroneKeypair::public);
+        let revoked = machine.named().is_some_and(quiver_group::Edge::is_revoked);
+        Self {
+            status: machine.status(),
+            leader: machine.leader_name(),
+            revoked: revoked.then(|| machine.revocations().list().issued),
+            identity_ends: identity.map(|public| public.identity.not_after),
+        }
+    }
+
+    async fn read<S: Suite>(running: &Running<AnyEdge<S>>) -> Result<Self, String> {
+        running.machine.inspect(Self::of).await.map_err(|_| ENDING.into())
+    }
+
+    /// Why the drone will not become a member by itself.
+    fn trouble(&self, situation: &Situation) -> Option<Trouble> {
+        if self.status.synced {
+            return None;
+        }
+        let told = situation.trouble();
+        if let Some(issued) = self.revoked {
+            let since =
+                told.filter(|told| told.standing == Standing::Revoked).map_or(issued, |told| told.since);
+            let reason = "the KGC's revocation list names it".into();
+            return Some(Trouble { standing: Standing::Revoked, reason, next: ANEW, since });
+        }
+        let ended = self.identity_ends.filter(|ends| *ends <= clock::unix_now());
+        match (told, ended) {
+            (None | Some(Trouble { standing: Standing::Refused, .. }), Some(since)) => {
+                let reason = "its identity has ended".into();
+                Some(Trouble { standing: Standing::Refused, reason, next: ANEW, since })
+            }
+            (told, _) => told,
+        }
+    }
+}
+
 impl Status {
-    /// Between two anonymous memberships.
+    /// The status while it joins this group.
     pub(crate) fn idle(group: &Name) -> Self {
         Self { group: Some(group.to_string()), ..Self::default() }
     }
 
-    fn of<S: Suite>(machine: &EdgeNode<S>) -> Self {
-        let status = machine.status();
+    fn of(machine: &MachineState, surroundings: &Surroundings, unreached: &[Unreached]) -> Self {
+        let (status, situation) = (&machine.status, &surroundings.situation);
+        let trouble = machine.trouble(situation);
+        let standing = match &trouble {
+            Some(trouble) => trouble.standing,
+            None if status.synced => Standing::Member,
+            None if status.slot.is_some() => Standing::Behind,
+            None => Standing::Joining,
+        };
+        let connection = Connection::of(situation, unreached, status.leader.zip(machine.leader.clone()));
+        let waits = matches!(standing, Standing::Behind | Standing::Joining) && connection.leaders.is_empty();
+        let next = match &trouble {
+            Some(trouble) => Some(trouble.next),
+            None if waits => Some("it waits for a leader: start it, or check --leader"),
+            None => None,
+        };
         Self {
-            name: status.name.map(|name| name.to_string()),
-            group: status.group.map(|group| group.to_string()),
-            synced: status.synced,
+            name: status.name.as_ref().map(Name::to_string),
+            group: status.group.as_ref().map(Name::to_string),
             term: status.epoch.map(|epoch| epoch.term),
             counter: status.epoch.map(|epoch| epoch.counter),
             epoch_digest: status.digest.map(|digest| hex::encode(&digest[..8])),
             slot: status.slot,
+            synced: status.synced,
             valid_until: status.valid_until,
             revocation_list: status.revocation_number,
             revocations_next_update: status.revocations_next_update,
             starts: status.boot_no,
-            ..Self::default()
+            standing,
+            next: next.map(String::from),
+            since: trouble.as_ref().map(|trouble| trouble.since),
+            reason: trouble.map(|trouble| trouble.reason),
+            connection,
+            clock: None,
+            queued: surroundings.queue.as_ref().map_or(0, SendQueue::len),
         }
-    }
-
-    /// Adds what the machine does not know.
-    fn with(mut self, surroundings: &Surroundings, unreached: &[Unreached]) -> Self {
-        let (leaders, since) = surroundings.situation.leaders();
-        self.connection = match since {
-            Some(since) if leaders == 1 => format!("1 leader, since {}", clock::format(since)),
-            Some(since) => format!("{leaders} leaders, since {}", clock::format(since)),
-            None => "none".into(),
-        };
-        for lost in unreached {
-            let place = quiver_net::readable(&lost.address);
-            self.connection.push_str(&format!("; {place}: {}, trying again", lost.reason));
-        }
-        self.queued = surroundings.queue.as_ref().map_or(0, SendQueue::len);
-        let trouble = surroundings.situation.trouble().filter(|_| !self.synced);
-        (self.standing, self.next) = match &trouble {
-            Some(trouble) => (trouble.standing.into(), advice(trouble.standing).map(String::from)),
-            None if self.synced => ("member".into(), None),
-            None if self.term.is_some() => ("behind".into(), None),
-            None => ("joining".into(), None),
-        };
-        (self.reason, self.since) =
-            trouble.map_or((None, None), |trouble| (Some(trouble.reason), Some(trouble.since)));
-        self
     }
 
     /// Its standing, for people.
     fn describe_standing(&self) -> String {
-        let mut text = match self.standing.as_str() {
-            "member" => "member, in sync".to_string(),
-            "" => "not in sync".to_string(),
-            "behind" => "member, not in sync: it asks a leader for the current key".to_string(),
-            "joining" => "joining: it asks a leader to be admitted".to_string(),
-            other => other.to_string(),
-        };
+        let mut text = self.standing.to_string();
         if let Some(reason) = &self.reason {
             text.push_str(&format!(": {reason}"));
         }
@@ -176,13 +270,12 @@ impl Status {
     /// For people.
     pub(crate) fn describe(&self) -> String {
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
-        let epoch =
-            self.term.zip(self.counter).map(|(term, counter)| format!("term {term}, counter {counter}"));
+        let epoch = self.term.zip(self.counter).map(|(term, counter)| Epoch { term, counter }.to_string());
         let mut rows = vec![
             ("drone", or_dash(self.name.clone())),
             ("group", or_dash(self.group.clone())),
             ("standing", self.describe_standing()),
-            ("connection", self.connection.clone()),
+            ("connection", self.connection.describe()),
             ("slot", or_dash(self.slot.map(|slot| slot.to_string()))),
             ("epoch", or_dash(epoch)),
             ("digest", or_dash(self.epoch_digest.clone())),
@@ -193,9 +286,8 @@ impl Status {
         if self.queued > 0 {
             rows.push(("queued", format!("{}, until a leader is there", self.queued)));
         }
-        if let Some(next) = &self.next {
-            rows.push(("next", next.clone()));
-        }
+        rows.extend(self.clock.clone().map(|clock| ("clock", clock)));
+        rows.extend(self.next.clone().map(|next| ("next", next)));
         rows.iter().map(|(key, value)| format!("{key:<12} {value}")).collect::<Vec<_>>().join("\n")
     }
 }
@@ -207,7 +299,12 @@ pub(crate) async fn answer<S: Suite>(
     request: Request,
 ) -> Answered {
     match request {
-        Request::Status => status(&running.machine, &surroundings).await,
+        Request::Status => {
+            let machine = MachineState::read(&running).await?;
+            let mut status = Status::of(&machine, &surroundings, &running.machine.unreached());
+            status.clock = health::disagreement(&running.machine);
+            json(&status)
+        }
         Request::Send { channel, text, signed } => {
             let channel = Name::new(&channel).map_err(|error| error.to_string())?;
             let message = QueuedMessage { channel, text, signed, at: clock::unix_now() };
@@ -222,44 +319,27 @@ async fn send<S: Suite>(
     surroundings: &Surroundings,
     message: QueuedMessage,
 ) -> Answered {
-    if message.text.len() > MAX_MESSAGE {
+    let machine = MachineState::read(running).await?;
+    if let Some(Trouble { standing, reason, .. }) = machine.trouble(&surroundings.situation) {
         return Err(format!(
-            "not sent: the message has {} bytes, more than {MAX_MESSAGE}",
-            message.text.len()
+            "not sent: this drone is not a member ({standing}: {reason}); see `edge status`"
         ));
     }
-    let status = running.machine.inspect(|machine| machine.status()).await.map_err(|_| ENDING)?;
-    let out = surroundings.situation.trouble().filter(|_| !status.synced);
-    let Some(queue) = surroundings.queue.as_ref().filter(|_| out.is_none() && status.group.is_some()) else {
-        if status.synced && send_queue::send(running, message.command()).await? {
-            return json(&SendReport { outcome: "sent".into(), reason: None });
+    let command = Either::Left(message.command());
+    let Some(queue) = surroundings.queue.as_ref().filter(|_| machine.status.group.is_some()) else {
+        if !machine.status.synced {
+            return Err("not sent: this drone is not in sync with the group; see `edge status`".into());
         }
-        let standing = out.map_or("not in sync with the group".into(), |out| {
-            format!("not in sync with the group: {} ({})", out.standing, out.reason)
-        });
-        return Err(format!("not sent: {standing}; see `edge status`"));
+        return running.send_and_report(command).await;
     };
     // What waits goes first.
-    if status.synced && queue.len() == 0 && send_queue::send(running, message.command()).await? {
-        return json(&SendReport { outcome: "sent".into(), reason: None });
+    if machine.status.synced
+        && queue.len() == 0
+        && let Some(handed) = running.send(command).await?
+        && running.is_confirmed(handed).await
+    {
+        return json(&SendReport::sent(handed.connections));
     }
     let waiting = queue.push(message)?;
-    let reason =
-        format!("no leader has confirmed it; it is sent when one is there, within 24 h ({waiting} waiting)");
-    json(&SendReport { outcome: "queued".into(), reason: Some(reason) })
-}
-
-async fn status<S: Suite>(machine: &Handle<EdgeNode<S>>, surroundings: &Surroundings) -> Answered {
-    let status = machine.inspect(Status::of).await.map_err(|_| ENDING)?;
-    json(&status.with(surroundings, &machine.unreached()))
-}
-
-/// What to do about a standing.
-fn advice(standing: &str) -> Option<&'static str> {
-    match standing {
-        "evicted" => Some("it is not admitted again under this key: enrol it anew with a fresh token"),
-        "revoked" => Some("its key is revoked for good: enrol it anew with a fresh token"),
-        "refused" => Some("see the reason: check --group and --leader, and the leader's log"),
-        _ => None,
-    }
+    json(&SendReport::queued(waiting, "no leader has confirmed it; it is sent when one is there".into()))
 }

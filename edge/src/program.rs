@@ -7,6 +7,7 @@ use quiver_service::arguments;
 use quiver_service::config::Layers;
 use quiver_service::drone::abke::AbkeCommand;
 use quiver_service::drone::output::Output;
+use quiver_service::drone::send::SendReport;
 use quiver_service::drone::subcommands::{Subcommands, ask, print_status};
 use quiver_service::drone::{Error, Result};
 use quiver_service::shutdown::{Shutdown, end_on_signal};
@@ -14,7 +15,7 @@ use quiver_service::{exit, logging, terminal};
 
 use crate::cli::{Cli, Command};
 use crate::config::{self, Config};
-use crate::control::{Request, SendReport, Status};
+use crate::control::{Request, Status};
 use crate::provision;
 use crate::service::{self, Printer, Start, Task};
 

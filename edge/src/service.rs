@@ -21,9 +21,11 @@ use quiver_group::edge::EdgeStatus;
 use quiver_group::{Edge, EdgeCommand, EdgeConfig};
 use quiver_machine::{Either, Node, Route, Snapshot};
 use quiver_net::{
-    Clocks, Driver, Handle, Multiaddr, NodeConfig, NodeKey, Transport, Unreached, group_topic, readable,
+    Clocks, Driver, Handle, Introduction, Multiaddr, NodeConfig, NodeKey, Service, Transport, Unreached,
+    group_topic,
 };
 use quiver_service::deployment_file::DeploymentFile;
+use quiver_service::drone::send::Relay;
 use quiver_service::drone::service::{CALL_TIME, run_until};
 use quiver_service::drone::{Drone, DroneService, Error, Result, Running, health};
 use quiver_service::monitoring::Monitor;
@@ -31,7 +33,7 @@ use quiver_service::node_state::{Missing, NodeState};
 use quiver_service::secrets::Protection;
 use quiver_service::shutdown::Shutdown;
 use quiver_service::token_file::{self, Wanted};
-use quiver_service::{private_file, terminal, token_directory, with_suite};
+use quiver_service::{clock, private_file, terminal, token_directory, with_suite};
 use rand::rngs::OsRng;
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::JoinSet;
@@ -90,7 +92,8 @@ where
         };
         let (drone, records) = DroneService::open(config, &file, obtain, Missing::Create)?;
         file.keep(&config.drone.data_dir)?;
-        let service = EdgeService { drone, config, observer, metrics: Metrics::default(), situation: Situation::default(), shutdown };
+        let situation = Situation::new(clock::unix_now());
+        let service = EdgeService { drone, config, observer, metrics: Metrics::default(), situation, shutdown };
         service.work(newest(records), token, task).await
     })
 }
@@ -115,10 +118,15 @@ fn unanswered(unreached: &[Unreached], deployment: &Name) -> String {
              says what it refuses"
         );
     }
-    let told = |lost: &Unreached| {
-        format!("no connection to the KGC at {}: {}", readable(&lost.address), lost.reason)
-    };
-    unreached.iter().map(told).collect::<Vec<_>>().join("; ")
+    unreached.iter().map(Unreached::to_string).collect::<Vec<_>>().join("; ")
+}
+
+/// Who passes a drone's messages on to its group.
+fn relay<S: Suite>(edge: &AnyEdge<S>) -> Relay {
+    match edge.named() {
+        Some(edge) => Relay::Leader(edge.status().leader),
+        None => Relay::Peers,
+    }
 }
 
 /// An edge with its state file open.
@@ -237,7 +245,7 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
         if former.is_some_and(|former| former != group) {
             handle.command(Either::Left(EdgeCommand::Join(group))).await?;
         }
-        let running = Running::new(handle, self.drone.client(CALL_TIME)?, failures);
+        let running = Running::new(handle, self.drone.client(CALL_TIME)?, relay, failures);
         running.hand_over().await;
         self.observer.opened();
         self.observer.running(status, Arc::new(running.clone()));
@@ -261,6 +269,7 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
         let mut node = NodeConfig::spoke(NodeKey::from_seed(self.drone.store.seed())?, Transport::TcpAndQuic);
         node.clocks = Clocks::Dialled;
         node.detect_duplicates = true;
+        node.introduction = Some(Introduction::new(Service::Edge, &self.drone.deployment.fingerprint()));
         node.dial = addresses.into_iter().map(|address| (route, address)).collect();
         Ok(node)
     }

@@ -30,7 +30,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::host::{EdgeHost, Keeping};
-use super::{EdgeService, FAILURES};
+use super::{EdgeService, FAILURES, relay};
 use crate::config::Config;
 use crate::control::{self, Status, Surroundings};
 
@@ -130,7 +130,12 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
         let (driver, handle) = Driver::new(&node, machine, host, OsRng)?;
         let leaders = Some(node.dial.len());
         let monitor = self.monitor(self.config.drone.metrics, handle.clone(), leaders).await?;
-        memberships.running.send_replace(Some(Running::new(handle, memberships.client.clone(), failures)));
+        memberships.running.send_replace(Some(Running::new(
+            handle,
+            memberships.client.clone(),
+            relay,
+            failures,
+        )));
         let (_refused, mut refusals) = mpsc::channel(1);
         let goal = async { ended.recv().await.ok_or(Stopped.into()) };
         let ending = run_until(driver, &mut self.shutdown, &mut refusals, goal).await?;

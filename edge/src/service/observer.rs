@@ -15,10 +15,8 @@ use quiver_net::Stopped;
 use quiver_service::clock;
 use quiver_service::drone::Running;
 use quiver_service::drone::output::Output;
-use quiver_service::drone::request::Answered;
+use quiver_service::drone::send::Handed;
 use serde_json::json;
-
-use super::send_queue;
 
 /// Event of the machine.
 pub(crate) type NodeEvent = Either<AnonymousEvent, EnvelopeEvent>;
@@ -56,8 +54,11 @@ pub(crate) trait RunningEdge: Send + Sync {
     /// Gives a command to join or to leave.
     async fn command(&self, command: EdgeCommand) -> Result<(), Stopped>;
 
-    /// Sends a message to the group, and says whether it was sent.
-    async fn send(&self, channel: Name, data: Vec<u8>, signed: bool) -> Answered;
+    /// Hands a message to the group to the leader's connection, or says why not.
+    async fn send(&self, channel: Name, data: Vec<u8>, signed: bool) -> Result<Handed, String>;
+
+    /// Whether the leader has answered after what was handed to its connection.
+    async fn is_confirmed(&self, handed: Handed) -> bool;
 
     /// An application's key under this name, and the epoch it is of; `None` unless in sync.
     async fn export(&self, name: Name) -> Result<Option<(Epoch, Secret<32>)>, Stopped>;
@@ -73,11 +74,13 @@ impl<S: Suite> RunningEdge for Running<AnyEdge<S>> {
         self.machine.carry_out(Either::Left(command)).await
     }
 
-    async fn send(&self, channel: Name, data: Vec<u8>, signed: bool) -> Answered {
-        match send_queue::send(self, EdgeCommand::Send { channel, data, signed }).await? {
-            true => Ok("sent".into()),
-            false => Err("not sent, or not confirmed: the leader does not answer; try again".into()),
-        }
+    async fn send(&self, channel: Name, data: Vec<u8>, signed: bool) -> Result<Handed, String> {
+        let handed = Self::send(self, Either::Left(EdgeCommand::Send { channel, data, signed })).await?;
+        handed.ok_or_else(|| "not sent: no leader is connected that leads the group; try again".into())
+    }
+
+    async fn is_confirmed(&self, handed: Handed) -> bool {
+        Self::is_confirmed(self, handed).await
     }
 
     async fn export(&self, name: Name) -> Result<Option<(Epoch, Secret<32>)>, Stopped> {
@@ -162,8 +165,8 @@ pub(super) const fn refuser(status: &EdgeStatus) -> &'static str {
     if status.name.is_some() { "leader" } else { "kgc" }
 }
 
-/// For scripts.
-fn describe(why: &Ending) -> String {
+/// Why an anonymous membership is over.
+pub(super) fn describe(why: &Ending) -> String {
     match why {
         Ending::Denied(error) => format!("not admitted: {error}"),
         Ending::PeriodOver => "period over".into(),

@@ -11,13 +11,11 @@ use quiver_admission::AnyEdge;
 use quiver_ainq::{Name, Suite};
 use quiver_group::EdgeCommand;
 use quiver_machine::{Either, Peer};
-use quiver_net::Published;
 use quiver_service::clock;
-use quiver_service::drone::Store;
-use quiver_service::drone::running::{ENDING, Running};
+use quiver_service::drone::{Running, Store};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 use zeroize::Zeroizing;
 
 /// Attachment: the messages.
@@ -33,12 +31,6 @@ const LOOK: Duration = Duration::from_millis(500);
 /// Time for other members to come back to a leader that has just returned, before messages are sent that
 /// only those receive who are there.
 const SETTLING: Duration = Duration::from_secs(3);
-/// Time for the leader to confirm a message.
-const CONFIRMATION: Duration = Duration::from_secs(5);
-/// Attempts while the leader is connected and has not yet said that it takes the group's messages.
-const ATTEMPTS: usize = 6;
-/// Pause between them.
-const PAUSE: Duration = Duration::from_millis(200);
 
 /// A message that waits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -167,9 +159,11 @@ impl SendQueue {
                 continue;
             }
             let at = clock::format(message.at);
-            match send(&running, message.command()).await {
-                Ok(true) => tracing::info!("sent the message queued at {at}"),
-                Ok(false) => {
+            match running.send(Either::Left(message.command())).await {
+                Ok(Some(handed)) if running.is_confirmed(handed).await => {
+                    tracing::info!("sent the message queued at {at}");
+                }
+                Ok(_) => {
                     sleep(LOOK).await;
                     continue;
                 }
@@ -194,31 +188,6 @@ fn full(messages: &[QueuedMessage], more: &QueuedMessage) -> Option<String> {
 
 const fn is_over(message: &QueuedMessage, now: u64) -> bool {
     now.saturating_sub(message.at) >= LIFETIME
-}
-
-/// Sends now. Returns whether the leader confirmed it; errors say why it can never be sent. An anonymous
-/// drone asks for no confirmation, because what it asks could make it known again.
-pub(crate) async fn send<S: Suite>(
-    running: &Running<AnyEdge<S>>,
-    command: EdgeCommand,
-) -> Result<bool, String> {
-    for attempt in 0..ATTEMPTS {
-        if attempt > 0 {
-            sleep(PAUSE).await;
-        }
-        let status = running.machine.inspect(|machine| machine.status()).await.map_err(|_| ENDING)?;
-        if status.name.is_some() && status.leader.is_none() {
-            return Ok(false);
-        }
-        match running.send(Either::Left(command.clone()), status.leader).await? {
-            Published::Nobody => {}
-            Published::Handed { confirmation: None, .. } => return Ok(true),
-            Published::Handed { confirmation: Some(confirmation), .. } => {
-                return Ok(timeout(CONFIRMATION, confirmation.arrived()).await.unwrap_or(false));
-            }
-        }
-    }
-    Ok(false)
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ use quiver_machine::{
     Context, Input, Machine, Now, Offence, Outbox, Output, Peer, Primary, Revocations, Route, Shared,
     Snapshot, Via, earlier,
 };
-use quiver_message::{Message, MessageError};
+use quiver_message::{Message, MessageError, Reason};
 use rand_core::CryptoRngCore;
 
 #[cfg(feature = "compromise")]
@@ -137,9 +137,19 @@ impl<S: Suite> Edge<S> {
         self.membership.key_issued_at(&self.config.deployment)
     }
 
+    /// The leader of the epoch held.
+    pub fn leader_name(&self) -> Option<Name> {
+        self.membership.leader_name(&self.config.deployment)
+    }
+
     /// This drone's own key, once enrolled.
     pub fn keypair(&self) -> Option<&DroneKeypair<S>> {
         self.enrolment.keypair()
+    }
+
+    /// Whether the revocation list held names this drone: no leader admits it, and it asks none.
+    pub fn is_revoked(&self) -> bool {
+        self.keypair().is_some_and(|keypair| self.revocations.names(keypair.public()))
     }
 
     /// Signs the time of this drone's clock, for peers that it asks for admission; `None` without a key.
@@ -366,6 +376,9 @@ impl<S: Suite> Edge<S> {
                 }
                 self.out.persist(StateChanged);
                 self.out.event(EdgeEvent::RevocationList { number: self.revocations.number() });
+                if self.is_revoked() {
+                    self.out.event(EdgeEvent::Refused(Reason::Revoked));
+                }
             }
         }
     }

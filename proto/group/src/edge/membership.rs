@@ -117,6 +117,12 @@ impl<S: Suite> GroupMember<S> {
         Some(self.member.as_ref()?.header.header(deployment)?.core.issued_at)
     }
 
+    /// The leader of the epoch held.
+    #[must_use]
+    pub fn leader_name(&self, deployment: &Deployment<S>) -> Option<Name> {
+        Some(self.member.as_ref()?.header.header(deployment)?.core.leader.identity.name.clone())
+    }
+
     /// A secret that all synced members of the epoch can derive under this name; `None` unless synced.
     #[must_use]
     pub fn export(&self, name: &Name) -> Option<Secret<32>> {

@@ -21,7 +21,7 @@ const SHORTEST_TIMEOUT: Duration = Duration::from_millis(1);
 /// An input, owned.
 pub(super) enum Arrival<C> {
     Timeout,
-    Connected { peer: Peer, route: Route },
+    Connected { peer: Peer, route: Route, place: String },
     Disconnected { peer: Peer },
     Resumed,
     Message { from: Peer, via: Via, bytes: Vec<u8>, request: Option<RequestId>, answer: Option<Answer> },
@@ -96,6 +96,13 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
         }
     }
 
+    /// What they shall be behind was carried out before they were asked for.
+    pub(super) fn take_confirmations(&mut self, cx: &mut Context<'_>) {
+        while let Poll::Ready(Some((peer, waiting))) = self.requests.confirmations.poll_recv(cx) {
+            self.network.confirm(peer, waiting);
+        }
+    }
+
     pub(super) fn take_commands(&mut self, cx: &mut Context<'_>) {
         while self.arrivals.len() < self.batch
             && let Poll::Ready(Some(order)) = self.requests.commands.poll_recv(cx)
@@ -125,7 +132,7 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
 
     pub(super) fn take_incoming(&mut self, incoming: Incoming) {
         self.arrivals.push(match incoming {
-            Incoming::Connected { peer, route } => Arrival::Connected { peer, route },
+            Incoming::Connected { peer, route, place } => Arrival::Connected { peer, route, place },
             Incoming::Disconnected { peer } => Arrival::Disconnected { peer },
             Incoming::Message { from, via, bytes, request, answer } => {
                 Arrival::Message { from, via, bytes, request, answer }
@@ -137,7 +144,7 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
                 return self.network.name_duplicate(peer, drone);
             }
             Incoming::Listening { address } => {
-                tracing::info!(%address, "listening");
+                tracing::debug!(%address, "listening");
                 self.host.listening(&address);
                 self.requests.listening.send_modify(|addresses| addresses.push(address));
                 return;
@@ -205,8 +212,8 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
         let received;
         let input = match arrival {
             Arrival::Timeout => Input::Timeout,
-            Arrival::Connected { peer, route } => {
-                self.host.connected(peer, route);
+            Arrival::Connected { peer, route, place } => {
+                self.host.connected(peer, route, &place);
                 Input::Connected { peer, route }
             }
             Arrival::Disconnected { peer } => {
@@ -321,8 +328,10 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
                 Action::Done(Done::CarriedOut(waiting)) => {
                     let _ = waiting.send(());
                 }
-                Action::Done(Done::Published { by, answer }) => {
-                    let _ = answer.send(self.network.published(std::mem::take(&mut handed_to), by));
+                Action::Done(Done::Published { to, answer }) => {
+                    let handed_to = std::mem::take(&mut handed_to);
+                    let counts = to.is_none_or(|to| self.network.is_subscribed(to));
+                    let _ = answer.send(if counts { handed_to } else { 0 });
                 }
             }
         }
