@@ -32,6 +32,8 @@ mod queueing;
 mod requests;
 #[path = "three_processes/secrets.rs"]
 mod secrets;
+#[path = "three_processes/standing.rs"]
+mod standing;
 #[path = "three_processes/swarm.rs"]
 mod swarm;
 #[path = "three_processes/watching.rs"]
