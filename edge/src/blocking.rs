@@ -173,9 +173,10 @@ impl Edge {
     ///
     /// # Errors
     /// [`ErrorKind::Failed`] if some of them may be lost, because the leader does not answer or its connection
-    /// was lost; [`ErrorKind::NotJoined`] before it has enrolled; [`ErrorKind::TimedOut`].
+    /// was lost; [`ErrorKind::Closed`], or what has ended the drone; [`ErrorKind::TimedOut`].
     pub fn flush(&self, timeout: Duration) -> Result<()> {
         self.check_process()?;
+        self.shared.running()?;
         let taken = self.unconfirmed.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(handed) = taken? else { return Ok(()) };
         let deadline = Deadline::after(timeout);

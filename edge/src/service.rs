@@ -142,25 +142,27 @@ struct EdgeService<'a, S: QuorumSuite> {
 impl<S: QuorumSuite> EdgeService<'_, S> {
     async fn work(
         mut self,
-        mut state: Option<Snapshot>,
+        state: Option<Snapshot>,
         token: Option<IssuedToken<S>>,
         task: Task,
     ) -> Result<()> {
-        if Edge::new(self.config.machine(&self.drone), state.as_ref())?.status().name.is_none() {
+        let mut machine = Edge::new(self.config.machine(&self.drone), state.as_ref())?;
+        if machine.keypair().is_none() {
             let address = self.config.drone.metrics.filter(|_| task != Task::Enrol);
             if self.enrol(state, token, address).await?.is_none() {
                 return Ok(());
             }
             self.spend_token();
             // Opening the file anew would stretch the passphrase once more.
-            state = newest(self.drone.store.records()?);
+            let state = newest(self.drone.store.records()?);
+            machine = Edge::new(self.config.machine(&self.drone), state.as_ref())?;
         } else if task == Task::Enrol {
             terminal::line("already enrolled")?;
         }
         match task {
             Task::Enrol => Ok(()),
-            Task::Run if self.config.edge.anonymous => self.stay_anonymous(state).await,
-            Task::Run => self.stay(state).await,
+            Task::Run if self.config.edge.anonymous => self.stay_anonymous(&machine).await,
+            Task::Run => self.stay(machine).await,
         }
     }
 
@@ -220,17 +222,16 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
     }
 
     /// Joins and stays until a signal comes.
-    async fn stay(mut self, state: Option<Snapshot>) -> Result<()> {
-        let group = self.group(&Edge::new(self.config.machine(&self.drone), state.as_ref())?)?;
+    async fn stay(mut self, machine: Edge<S>) -> Result<()> {
+        let group = self.group(&machine)?;
+        let before = machine.status();
         let mut node = self.node(Route::Leader, self.config.leader_addresses()?)?;
         node.topic = Some(group_topic(group.as_str()));
-        let settings = EdgeConfig { group: Some(group.clone()), ..self.config.machine(&self.drone) };
-        let mut machine = Edge::new(settings, state.as_ref())?;
+        let mut machine = machine.with_group(group.clone());
         if self.config.drone.refuse_stale_revocations {
             machine = machine.with_stale_lists_refused();
         }
         let status = EdgeStatus { group: Some(group.clone()), ..machine.status() };
-        let before = machine.status();
         if let Some(joined) = before.group.as_ref().filter(|_| before.slot.is_some()) {
             // Durable with the record that ends the membership, if another group is joined now.
             self.drone.store.set_group(joined.as_str());

@@ -13,7 +13,7 @@ use quiver_delivery::attributes::certifying::{Certificate, KIND, Terms};
 use quiver_enrolment::QuorumSuite;
 use quiver_envelope::Envelopes;
 use quiver_group::Edge;
-use quiver_machine::{Node, Route, Snapshot};
+use quiver_machine::{Node, Route};
 use quiver_net::{Driver, Multiaddr, NodeConfig, NodeKey, Stopped, Transport, group_topic};
 use quiver_service::clock;
 use quiver_service::control::{Call, Server};
@@ -56,11 +56,10 @@ struct StoredCredential<S: QuorumSuite> {
 
 impl<S: QuorumSuite> EdgeService<'_, S> {
     /// Joins anonymously, again and again, until a signal comes.
-    pub(super) async fn stay_anonymous(mut self, state: Option<Snapshot>) -> Result<()> {
-        let own = Edge::new(self.config.machine(&self.drone), state.as_ref())?;
+    pub(super) async fn stay_anonymous(mut self, own: &Edge<S>) -> Result<()> {
         let keypair = Arc::new(copy(&self.drone.deployment, own.keypair().ok_or(Error::NoToken)?)?);
         let memberships = Memberships {
-            group: self.group(&own)?,
+            group: self.group(own)?,
             leaders: self.config.leader_addresses()?,
             client: self.drone.client(CALL_TIME)?,
             running: watch::Sender::new(None),

@@ -5,7 +5,7 @@ use quiver_service_testing::deployment::ANY;
 use quiver_service_testing::{Process, TestDeployment, eventually};
 use serde_json::Value;
 
-use crate::swarm::{Swarm, socket_of};
+use crate::swarm::{Swarm, place_of, socket_of};
 
 fn report(bench: &TestDeployment, name: &str) -> String {
     bench.ok("edge", &["status", "-d", &format!("{name}-data")])
@@ -21,11 +21,7 @@ fn becomes(bench: &TestDeployment, name: &str, standing: &str) -> Value {
 #[test]
 fn connection_is_told_with_the_leaders_name_and_without_one_why_there_is_none() {
     let swarm = Swarm::new();
-    let place = |at: &str| {
-        let port = at.split('/').nth(4).expect("port").to_string();
-        format!("127.0.0.1:{port}")
-    };
-    let at = place(&swarm.leader_at);
+    let at = place_of(&swarm.leader_at);
     let told = report(&swarm.bench, "edge-1");
     assert!(told.contains("standing     member, in sync\n"), "{told}");
     assert!(told.contains(&format!("connection   leader-1 at {at}, since 2")), "{told}");

@@ -96,6 +96,16 @@ impl<S: Suite> Edge<S> {
         }
     }
 
+    /// Joins this group at the start, as [`EdgeConfig::group`] says: for who reads it off the restored edge.
+    #[must_use]
+    pub fn with_group(mut self, group: Name) -> Self {
+        if self.wanted.is_none() && !self.membership.is_member() {
+            self.wanted = Some(group.clone());
+        }
+        self.config.group = Some(group);
+        self
+    }
+
     /// Keeps track of fewer senders in an epoch than a service does: full windows of so many that sign and as
     /// many that do not, some 200 bytes each; of [eight times](quiver_ainq::traffic::REMEMBERED_PER_SENDER)
     /// as many, their last number, 16 bytes each. Twice that for as long as messages of the epoch before are

@@ -12,7 +12,7 @@ use super::running::{Command, ENDING, Running};
 
 /// Time for the leader to confirm a message.
 const CONFIRMATION: Duration = Duration::from_secs(5);
-/// Attempts while the leader is connected and has not yet said that it takes the group's messages.
+/// Attempts while nobody takes the group's messages: who has just connected is about to say that it does.
 const ATTEMPTS: usize = 6;
 /// Pause between them.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -116,11 +116,8 @@ where
             if let Ok(reason) = failures.try_recv() {
                 return Err(format!("not sent: {reason}"));
             }
-            match published {
-                // It is about to say that it takes messages.
-                0 if leader.is_some() => {}
-                0 => return Ok(None),
-                connections => return Ok(Some(Handed { connections, leader })),
+            if published > 0 {
+                return Ok(Some(Handed { connections: published, leader }));
             }
         }
         Ok(None)
