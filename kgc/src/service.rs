@@ -12,8 +12,8 @@ use quiver_delivery::release::{Holding, ReleaseConfig, ReleaseEvent, ShareReleas
 use quiver_enrolment::{Kgc, KgcConfig, KgcEvent};
 use quiver_machine::{Either, Input, Machine, Now, Rate};
 use quiver_net::{
-    Clocks, Driver, Host, HostError, Multiaddr, NodeConfig, NodeKey, PeerId, Transport,
-    refuse_duplicate_identity,
+    Clocks, Driver, Host, HostError, Introduction, Multiaddr, NodeConfig, NodeKey, PeerId, Service,
+    Transport, refuse_duplicate_identity,
 };
 use quiver_service::config::address_form;
 use quiver_service::control::Server;
@@ -89,6 +89,7 @@ async fn serve<S: Suite>(config: &Config, protection: &ProtectionArgs, file: &De
     let mut node = NodeConfig::registry(key, Transport::TcpAndQuic, PEERS);
     node.clocks = Clocks::Everybody;
     node.detect_duplicates = true;
+    node.introduction = Some(Introduction::new(Service::Kgc, &deployment.fingerprint()));
     node.listen = config.listen.iter().map(|text| address(text)).collect::<Result<_>>()?;
     let own = file.kgc_addresses();
     refuse_duplicate_identity(&node, &own.iter().map(|text| address(text)).collect::<Result<Vec<_>>>()?)

@@ -10,7 +10,8 @@ use quiver_delivery::release::{Holding, ReleaseAuthority};
 use quiver_enrolment::{Kgc, KgcCommand, KgcConfig};
 use quiver_machine::{Either, Route};
 use quiver_net::{
-    Clocks, Driver, Handle, Multiaddr, NodeConfig, NodeKey, Transport, refuse_duplicate_identity,
+    Clocks, Driver, Handle, Introduction, Multiaddr, NodeConfig, NodeKey, Service, Transport,
+    refuse_duplicate_identity,
 };
 use quiver_quorum::QuorumSuite;
 use quiver_quorum_node::{QuorumCommand, QuorumConfig, QuorumNode, QuorumRecord};
@@ -69,7 +70,9 @@ pub(crate) async fn serve<S: QuorumSuite>(
     let head = HeadKeeper::start(Store::open(&config.data_dir, &pinned.seat())?, Arc::clone(&state))?;
     let view = node.view();
     tracing::info!(deployment = %pinned.name, kgc = id, version = ?view.version, "quorum read");
-    let settings = node_config(config, &pinned, id, key.clone())?;
+    let mut settings = node_config(config, &pinned, id, key.clone())?;
+    settings.introduction =
+        deployment::<S>(config)?.map(|deployment| Introduction::new(Service::Kgc, &deployment.fingerprint()));
     for own in pinned.file.kgc.iter().filter(|seat| seat.id == id) {
         refuse_duplicate_identity(&settings, &addresses(config, own)?).await?;
     }
@@ -135,11 +138,16 @@ fn member<S: QuorumSuite>(
     };
     let node = QuorumNode::new(settings, records)?;
     // A KGC that lost everything and was given the public file takes shares of that key alone.
+    Ok(match deployment::<S>(config)? {
+        Some(deployment) => node.with_master(*deployment.master()),
+        None => node,
+    })
+}
+
+/// The deployment, once its key is made.
+fn deployment<S: QuorumSuite>(config: &Config) -> Result<Option<Deployment<S>>> {
     let path = config.deployment_path();
-    if !path.exists() {
-        return Ok(node);
-    }
-    Ok(node.with_master(*DeploymentFile::read(&path)?.pin::<S>()?.master()))
+    Ok(if path.exists() { Some(DeploymentFile::read(&path)?.pin::<S>()?) } else { None })
 }
 
 fn stopped(error: quiver_net::Stopped) -> Error {

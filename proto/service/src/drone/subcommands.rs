@@ -17,6 +17,7 @@ use super::ibe::{self, KeySource};
 use super::release::{IbeCommand, IbeOptions, KeyCall, KeyReport, read_authority};
 use super::request::{KeyAnswer, KeyRequest, Request};
 use super::running::Identity;
+use super::send::SendReport;
 use super::{DroneService, Program, Result};
 use crate::arguments::HealthArgs;
 use crate::config::Layers;
@@ -123,10 +124,9 @@ impl<'a, P: Program> Subcommands<'a, P> {
             DroneCommand::Envelope(EnvelopeArgs::Seal(args)) => self.perform(args.job()?).await,
             DroneCommand::Envelope(EnvelopeArgs::Open(args)) => self.perform(args.job()?).await,
             DroneCommand::Envelope(EnvelopeArgs::Send(args)) => {
-                let request = Request::<()>::Seal(args.job());
-                let sent: String =
-                    call(&self.program.settings().data_dir, P::NAME, P::SERVE, &request).await?;
-                Ok(terminal::line(&sent)?)
+                let (json, request) = (args.json, Request::<()>::Seal(args.job()));
+                let sent = call(&self.program.settings().data_dir, P::NAME, P::SERVE, &request).await?;
+                print_status(&sent, json, SendReport::describe)
             }
         }
     }
