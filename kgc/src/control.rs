@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use quiver_admission::PolicyStatement;
 use quiver_ainq::{AuthorityStatement, Deployment, KgcId, Purpose, Suite};
+use quiver_net::Handle;
 use quiver_service::control::{Call, TimeLimit, USUAL_TIME, call_if_running};
 use rand::rngs::OsRng;
 use serde::de::DeserializeOwned;
@@ -15,6 +16,7 @@ use crate::audit_head::{HeadFile, Shared, lock};
 use crate::changes::Asked;
 use crate::config::Config;
 use crate::error::{Error, Result};
+use crate::kgc_machine::KgcMachine;
 use crate::sealed::{MasterFile, Sealed};
 
 /// Request to the running service.
@@ -29,7 +31,8 @@ pub(crate) enum Request {
     Propose { body: String, wait: u64 },
     /// Query of the whole state of a KGC of a quorum.
     Status,
-    /// Query how many KGCs of a quorum want the drone of this serial (hex) revoked.
+    /// Query whether a list tells that the drone of this serial (hex) is revoked; in a quorum also how many KGCs
+    /// want it.
     Revocation { serial: String },
     /// Make new shares, and wait.
     Refresh { wait: u64 },
@@ -78,6 +81,13 @@ pub(crate) async fn take_changes(changes: &mpsc::Sender<Asked>) -> Answer {
     taken.await.map_err(|_| ending())?.map(|()| Value::Null)
 }
 
+/// A drone's serial, of hex digits.
+pub(crate) fn read_serial(text: &str) -> std::result::Result<[u8; 16], String> {
+    let mut serial = [0; 16];
+    let wrong = |_| "a serial has 32 hex digits".to_owned();
+    hex::decode_to_slice(text, &mut serial).map(|()| serial).map_err(wrong)
+}
+
 /// The head of the audit table that is noted in the file with the secrets, or null.
 pub(crate) fn noted_head<F: HeadFile>(file: &Shared<F>) -> Answer {
     serde_json::to_value(lock(file).noted()).map_err(|error| error.to_string())
@@ -85,6 +95,7 @@ pub(crate) fn noted_head<F: HeadFile>(file: &Shared<F>) -> Answer {
 
 /// A single KGC that answers requests.
 pub(crate) struct SingleServer<S: Suite> {
+    pub(crate) machine: Handle<KgcMachine<S>>,
     pub(crate) deployment: Deployment<S>,
     /// The file with the master secret, locked; it is read when something is to be signed.
     pub(crate) master: Shared<MasterFile>,
@@ -99,11 +110,21 @@ impl<S: Suite> SingleServer<S> {
                 Request::TakeChanges => take_changes(&self.changes).await,
                 Request::AuditHead => noted_head(&self.master),
                 Request::Propose { body, .. } => tokio::task::block_in_place(|| self.sign(&body)),
+                Request::Revocation { serial } => self.revocation(&serial).await,
                 _ => Err("this KGC is not one of a quorum".into()),
             };
             // The command line may have been interrupted.
             let _ = answer.send(answered);
         }
+    }
+
+    /// Whether the newest list tells everybody that a drone is revoked.
+    async fn revocation(&self, serial: &str) -> Answer {
+        let serial = read_serial(serial)?;
+        let look = move |machine: &KgcMachine<S>| machine.node().awaits_revocation(&serial);
+        let awaits = self.machine.inspect(look).await.map_err(|error| error.to_string())?;
+        let progress = RevocationProgress { wanting: 1, revoked: !awaits };
+        serde_json::to_value(progress).map_err(|error| error.to_string())
     }
 
     /// Signs a statement about an authority or a policy of admission, and nothing else.

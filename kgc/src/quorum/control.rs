@@ -22,7 +22,7 @@ use super::sealed::QuorumState;
 use super::status::{self, Status};
 use crate::audit_head::Shared;
 use crate::changes::Asked;
-use crate::control::{Request, RevocationProgress, noted_head, take_changes};
+use crate::control::{Request, RevocationProgress, noted_head, read_serial, take_changes};
 
 /// Event that the machine reports to waiting requests.
 #[derive(Clone, Debug)]
@@ -118,8 +118,7 @@ impl<S: QuorumSuite> ControlServer<S> {
     }
 
     async fn revocation(&self, serial: &str) -> Result<RevocationProgress, String> {
-        let mut bytes = [0; 16];
-        hex::decode_to_slice(serial, &mut bytes).map_err(|_| "a serial has 32 hex digits".to_owned())?;
+        let bytes = read_serial(serial)?;
         let look = move |machine: &QuorumKgc<S>| machine.member().revocation(&bytes);
         let (wanting, revoked) = self.machine.inspect(look).await.map_err(|error| error.to_string())?;
         Ok(RevocationProgress { wanting, revoked })
