@@ -106,7 +106,7 @@ impl<S: Suite> Changes<S> {
             // Once, and not at every look.
             if trouble != logged {
                 if let Some(trouble) = &trouble {
-                    tracing::warn!(trouble, "not all changes in the registry could be taken up");
+                    tracing::warn!("not all changes in the registry could be taken up: {trouble}");
                 }
                 logged.clone_from(&trouble);
             }

@@ -5,7 +5,7 @@
 //! the one with the attribute authorities' keys, `master_share` the one with the share of the master key of
 //! identity-based encryption; `control` has the requests of the command line to a running KGC, `kgc_machine`
 //! how its machine takes up what was set up beside it, `signing` who signs statements about that; `audit_head`
-//! notes the end of the audit table; `quorum` is what a KGC does that is one of several; `metrics` is what is
+//! notes the end of the audit table; `event_log` names who did what; `quorum` is what a KGC does that is one of several; `metrics` is what is
 //! counted.
 
 mod abke;
@@ -20,6 +20,7 @@ mod config;
 mod control;
 mod drone;
 mod error;
+mod event_log;
 mod grants;
 mod ibe;
 mod init;

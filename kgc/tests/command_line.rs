@@ -354,6 +354,22 @@ fn damage_is_answered_with_what_a_kgc_can_do() {
 }
 
 #[test]
+fn data_directory_too_long_for_a_socket_is_refused_before_a_passphrase_is_asked_for() {
+    let bench = Bench::initialised();
+    let long = bench.path(&"x".repeat(100));
+    fs::rename(bench.path("kgc-data"), &long).expect("rename");
+    let serve = ["serve", "--listen", "/ip4/127.0.0.1/tcp/0", "-d", long.to_str().expect("utf-8")];
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kgc"));
+    command.args(serve).current_dir(bench.path("")).env_clear();
+    let output = command.output().expect("run");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    for part in ["control.sock has", "at most 103", "shorter --data-dir", "a relative one"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
+#[test]
 fn directory_of_a_single_kgc_gets_no_key_of_a_quorum() {
     let bench = Bench::initialised();
     let key = ["quorum", "key", "--id", "1", "--address", "/ip4/127.0.0.1/tcp/7000"];

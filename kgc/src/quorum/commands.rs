@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use humantime::format_duration;
 use quiver_quorum_node::approval;
 use quiver_service::control::call;
 use quiver_service::terminal;
@@ -104,7 +105,7 @@ async fn finish(config: &Config, args: &WaitArgs, outcome: Outcome, done: &str, 
                 Some(ceremony) => status.waits(ceremony),
                 None => "waiting for the other KGCs".into(),
             };
-            Err(Error::TimedOut(format!("not done in {:?}: {waits}; {goes_on}", args.wait)))
+            Err(Error::TimedOut(format!("not done in {}: {waits}; {goes_on}", format_duration(args.wait))))
         }
     }
 }
@@ -141,15 +142,17 @@ pub(crate) fn sign(config: &Config, body: &[u8], wait: Duration) -> Result<Vec<u
     let threshold = Pinned::kept(&config.data_dir)?.map_or(0, |pinned| pinned.parameters.threshold());
     let digest = hex::encode(approval(body));
     print_line(&format!(
-        "the quorum has to sign this: at {} of the other KGCs, `kgc quorum approve {digest}`; waiting {wait:?}",
-        threshold.saturating_sub(1)
+        "the quorum has to sign this: at {} of the other KGCs, `kgc quorum approve {digest}`; waiting {}",
+        threshold.saturating_sub(1),
+        format_duration(wait)
     ))?;
     let request = Request::Propose { body: hex::encode(body), wait: wait.as_secs() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     match runtime.block_on(ask::<Option<String>>(config, &request))? {
         Some(signature) => hex::decode(signature).map_err(|error| Error::Quorum(error.to_string())),
         None => Err(Error::TimedOut(format!(
-            "not enough KGCs approved it in {wait:?}; nothing was set up: run it again"
+            "not enough KGCs approved it in {}; nothing was set up: run it again",
+            format_duration(wait)
         ))),
     }
 }

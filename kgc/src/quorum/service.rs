@@ -34,6 +34,7 @@ use crate::audit_head::HeadKeeper;
 use crate::changes::{Asked, Changes, Secrets};
 use crate::config::Config;
 use crate::error::{Error, Result};
+use crate::event_log::EventLog;
 use crate::kgc_machine::Change;
 use crate::metrics::{self, Metrics};
 use crate::service::{PEERS, address, attribute_server, share_server_with};
@@ -69,7 +70,9 @@ pub(crate) async fn serve<S: QuorumSuite>(
     let state = Arc::new(Mutex::new(state));
     let head = HeadKeeper::start(Store::open(&config.data_dir, &pinned.seat())?, Arc::clone(&state))?;
     let view = node.view();
-    tracing::info!(deployment = %pinned.name, kgc = id, version = ?view.version, "quorum read");
+    let shares =
+        view.version.map_or_else(|| "no shares".into(), |version| format!("shares of version {version}"));
+    tracing::info!(deployment = %pinned.name, kgc = id, "quorum read: {shares}");
     let mut settings = node_config(config, &pinned, id, key.clone())?;
     settings.introduction =
         deployment::<S>(config)?.map(|deployment| Introduction::new(Service::Kgc, &deployment.fingerprint()));
@@ -81,7 +84,15 @@ pub(crate) async fn serve<S: QuorumSuite>(
     let metrics = Metrics::default();
     let (peer_id, counted) = (key.peer_id(), metrics.clone());
     let kept = Arc::clone(&state);
-    let host = QuorumHost { store, state: kept, events: events.clone(), ready, peer_id, metrics: counted };
+    let host = QuorumHost {
+        store,
+        state: kept,
+        events: events.clone(),
+        ready,
+        peer_id,
+        metrics: counted,
+        log: EventLog::default(),
+    };
     if let Some(told) = terminal::not_reachable(&config.listen) {
         terminal::line(&told)?;
     }

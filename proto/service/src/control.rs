@@ -90,15 +90,30 @@ impl Server {
     }
 }
 
+/// Refuses a data directory whose path is too long for the sockets in it, before anything is asked for or made.
+///
+/// # Errors
+/// [`Error::Config`] with the lengths and the remedy.
+pub fn refuse_long_path(data_dir: &Path) -> Result<()> {
+    refuse_long(&socket_path(data_dir))
+}
+
+fn refuse_long(path: &Path) -> Result<()> {
+    let length = path.as_os_str().len();
+    if length <= PATH_LIMIT {
+        return Ok(());
+    }
+    Err(Error::Config(format!(
+        "{} has {length} bytes, and the path of a socket has at most {PATH_LIMIT}: give a shorter --data-dir, or change to a \
+         directory above it and give a relative one",
+        path.display()
+    )))
+}
+
 /// Listens on a socket that only its owner may connect to, in place of one that was left there. Must be called
 /// within a tokio runtime.
 pub(crate) fn listen(path: &Path) -> Result<UnixListener> {
-    if path.as_os_str().len() > PATH_LIMIT {
-        return Err(Error::Config(format!(
-            "the path {} is too long for a socket ({PATH_LIMIT} bytes); choose a shorter --data-dir",
-            path.display()
-        )));
-    }
+    refuse_long(path)?;
     let _ = std::fs::remove_file(path);
     let listener = UnixListener::bind(path).map_err(|source| Error::io("listen on", path, source))?;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))
@@ -310,5 +325,7 @@ mod tests {
         std::fs::create_dir(&long).expect("mkdir");
         let error = Server::start::<String>(&long).expect_err("too long");
         assert!(error.to_string().contains("shorter --data-dir"), "{error}");
+        refuse_long_path(&long).expect_err("too long");
+        refuse_long_path(Path::new(&"x".repeat(PATH_LIMIT - "/control.sock".len()))).expect("just not");
     }
 }
