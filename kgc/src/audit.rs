@@ -50,9 +50,7 @@ pub(crate) fn run(config: &Config, protection: &ProtectionArgs, args: &AuditArgs
     let end = match noted(config, protection, quorum.as_ref())? {
         Noted::Head(noted) if quorum.is_some() => compare::<QuorumState>(&store, noted)?,
         Noted::Head(noted) => compare::<MasterFile>(&store, noted)?,
-        Noted::Unknown => {
-            ", its end not compared with the noted one (give --passphrase-file or --key-file)".into()
-        }
+        Noted::Unknown(why) => format!(", its end not compared with the noted one ({why})"),
     };
     if !args.json {
         terminal::line(&format!("{}, the chain holds{end}; head {head}", counted(lines.len())))?;
@@ -64,17 +62,19 @@ pub(crate) fn run(config: &Config, protection: &ProtectionArgs, args: &AuditArgs
 enum Noted {
     /// The head, if one was noted.
     Head(Option<AuditHead>),
-    /// Nothing was given that opens the file.
-    Unknown,
+    /// Nothing, for this reason.
+    Unknown(String),
 }
 
 /// The noted head: of the running KGC, or out of the file.
 fn noted(config: &Config, protection: &ProtectionArgs, quorum: Option<&Pinned>) -> Result<Noted> {
-    if let Some(head) = ask_if_running(config, &Request::AuditHead)? {
-        return Ok(Noted::Head(head));
+    match ask_if_running(config, &Request::AuditHead) {
+        Ok(Some(head)) => return Ok(Noted::Head(head)),
+        Ok(None) => {}
+        Err(error) => return Ok(Noted::Unknown(error.to_string())),
     }
     if !protection.is_given() {
-        return Ok(Noted::Unknown);
+        return Ok(Noted::Unknown("give --passphrase-file or --key-file".into()));
     }
     Ok(Noted::Head(match quorum {
         Some(kept) => with_suite!(kept.suite, S => open_quorum::<S>(config, protection, kept)?.noted()),

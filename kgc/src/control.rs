@@ -1,5 +1,6 @@
 //! Requests to a running KGC, how a single one answers them, and what commands say of their effect.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use quiver_admission::PolicyStatement;
@@ -103,18 +104,26 @@ pub(crate) struct SingleServer<S: Suite> {
 }
 
 impl<S: Suite> SingleServer<S> {
-    /// Answers requests, one after the other, until the service ends.
+    /// Answers requests until the service ends.
     pub(crate) async fn answer(self, mut calls: mpsc::Receiver<Call<Request>>) {
+        let server = Arc::new(self);
         while let Some(Call { request, answer }) = calls.recv().await {
-            let answered = match request {
-                Request::TakeChanges => take_changes(&self.changes).await,
-                Request::AuditHead => noted_head(&self.master),
-                Request::Propose { body, .. } => tokio::task::block_in_place(|| self.sign(&body)),
-                Request::Revocation { serial } => self.revocation(&serial).await,
-                _ => Err("this KGC is not one of a quorum".into()),
-            };
-            // The command line may have been interrupted.
-            let _ = answer.send(answered);
+            let server = Arc::clone(&server);
+            // Some wait until the machine takes commands again, as while the disk is full.
+            tokio::spawn(async move {
+                // The command line may have been interrupted.
+                let _ = answer.send(server.answer_one(request).await);
+            });
+        }
+    }
+
+    async fn answer_one(&self, request: Request) -> Answer {
+        match request {
+            Request::TakeChanges => take_changes(&self.changes).await,
+            Request::AuditHead => noted_head(&self.master),
+            Request::Propose { body, .. } => tokio::task::block_in_place(|| self.sign(&body)),
+            Request::Revocation { serial } => self.revocation(&serial).await,
+            _ => Err("this KGC is not one of a quorum".into()),
         }
     }
 

@@ -57,7 +57,8 @@ impl QuorumHost {
             // Policies that the operator set before there was a key stay.
             let said = self.store.ibe_policy_rows()?;
             patterns.retain(|pattern| said.iter().all(|row| row.pattern != pattern.as_str()));
-            self.store.record_ibe_authority(authority, &patterns, clock::unix_now())
+            // The share is in `quorum.state`.
+            self.store.record_ibe_authority(authority, &patterns, clock::unix_now(), || Ok(()))
         });
         match noted {
             Ok(()) => tracing::info!(version = authority.version(), "key shares are released"),

@@ -89,6 +89,22 @@ fn master_key_and_approvals_are_in_effect_at_the_running_kgc_when_the_command_re
 }
 
 #[test]
+fn of_master_keys_set_up_at_once_one_is_left_with_its_share() {
+    let (bench, kgc, _) = running();
+    let names = ["one", "two", "three", "four"];
+    let setups: Vec<_> =
+        names.iter().map(|name| bench.start("kgc", &["ibe", "setup", "--name", name])).collect();
+    let codes: Vec<_> = setups.iter().map(|setup| setup.wait().code()).collect();
+    let (made, refused): (Vec<_>, Vec<Option<i32>>) =
+        codes.iter().copied().partition(|code| *code == Some(0));
+    assert_eq!(made.len(), 1, "{codes:?}");
+    assert!(refused.iter().all(|code| *code == Some(3)), "{codes:?}");
+    assert!(kgc.terminate().success());
+    // It would not start without the share of the key that the registry knows.
+    bench.kgc(ANY).logged("releasing keys of conditions");
+}
+
+#[test]
 fn fetch_says_what_it_waits_for_while_the_kgc_is_down() {
     let (bench, kgc, address) = running();
     let edge = enrolled(&bench, "edge-1", &address);

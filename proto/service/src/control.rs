@@ -1,14 +1,16 @@
 //! The local socket through which a command line talks to the running service.
 //!
-//! A Unix domain socket in the data directory, which only its owner may enter; one JSON document per line
-//! each way, one request per connection, everything bounded: length of a line, time to send it, time to
+//! A Unix domain socket in the data directory, for the user that the service runs as and root; one JSON
+//! document per line each way, one request per connection, everything bounded: length of a line, time to send it, time to
 //! answer, connections at once.
 
+use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use nix::unistd::geteuid;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -121,6 +123,36 @@ pub(crate) fn listen(path: &Path) -> Result<UnixListener> {
     Ok(listener)
 }
 
+/// Accepts the next connection of this user or of root. Another user's may have come before the socket had its
+/// mode.
+pub(crate) async fn accept_own(listener: &UnixListener) -> io::Result<UnixStream> {
+    loop {
+        let (stream, _) = listener.accept().await?;
+        let user = stream.peer_cred()?.uid();
+        if user == geteuid().as_raw() || user == 0 {
+            return Ok(stream);
+        }
+        tracing::warn!(user, "another user connected to a socket in the data directory, and is not served");
+    }
+}
+
+/// Connects to a service's socket; `None` if no service listens there.
+///
+/// # Errors
+/// Those of the system, such as that this user may not.
+pub(crate) async fn connect(socket: &Path) -> io::Result<Option<UnixStream>> {
+    match UnixStream::connect(socket).await {
+        Ok(stream) => Ok(Some(stream)),
+        Err(error) => match error.kind() {
+            // The last: too long for a socket, so that no service has it.
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused | io::ErrorKind::InvalidInput => {
+                Ok(None)
+            }
+            _ => Err(error),
+        },
+    }
+}
+
 async fn accept<Q: DeserializeOwned + TimeLimit + Send + 'static>(
     listener: UnixListener,
     calls: mpsc::Sender<Call<Q>>,
@@ -130,8 +162,8 @@ async fn accept<Q: DeserializeOwned + TimeLimit + Send + 'static>(
         let Ok(permit) = Arc::clone(&room).acquire_owned().await else {
             return;
         };
-        match listener.accept().await {
-            Ok((stream, _)) => {
+        match accept_own(&listener).await {
+            Ok(stream) => {
                 let calls = calls.clone();
                 tokio::spawn(async move {
                     answer_one(stream, calls).await;
@@ -219,7 +251,7 @@ pub async fn call<Q: Serialize + TimeLimit, A: DeserializeOwned>(
 ) -> Result<A> {
     let socket = socket_path(data_dir);
     let failed = |reason: String| Error::Control { socket: socket.clone(), reason };
-    let Ok(mut stream) = UnixStream::connect(&socket).await else {
+    let Some(mut stream) = connect(&socket).await.map_err(|error| failed(error.to_string()))? else {
         return Err(Error::NotRunning { role: role.into(), directory: data_dir.into(), socket, verb });
     };
     let mut line = serde_json::to_vec(request).map_err(|error| failed(error.to_string()))?;
