@@ -45,7 +45,7 @@ pub(crate) fn run(config: &Config, protection: &ProtectionArgs, args: &AuditArgs
     if let Some(wanted) = &args.contains
         && !lines.iter().any(|line| line.hash.eq_ignore_ascii_case(wanted))
     {
-        return Err(Error::Audit(format!("the chain holds in itself but does not contain {wanted}")));
+        return Err(Error::Audit(format!("the chain holds but does not contain {wanted}")));
     }
     let end = match noted(config, protection, quorum.as_ref())? {
         Noted::Head(noted) if quorum.is_some() => compare::<QuorumState>(&store, noted)?,

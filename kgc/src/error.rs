@@ -78,7 +78,7 @@ pub(crate) enum Error {
         found: String,
     },
     /// The audit table was tampered with or is damaged.
-    #[error("the audit table does not hold: {0}")]
+    #[error("the audit table is not intact: {0}")]
     Audit(String),
     /// The audit table does not have the line that was noted.
     #[error(
@@ -246,7 +246,7 @@ pub(crate) enum Error {
     NoKeyYet,
     /// A wish that is there already.
     #[error(
-        "this operator already wants `{which}` revoked; see `kgc quorum status` for how many others it takes"
+        "the revocation of `{which}` is already requested at this KGC; `kgc quorum status` says how many must request it"
     )]
     AlreadyRequested {
         /// The name or id given.

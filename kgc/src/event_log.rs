@@ -75,7 +75,7 @@ impl EventLog {
             ),
             KgcEvent::RevocationListAdopted { number } => tracing::warn!(
                 number,
-                "a peer held a newer revocation list of this deployment: in force here again; tokens and grants since the backup are not back"
+                "a peer held a newer revocation list of this deployment: in force here again; tokens and grants made since the backup are still missing"
             ),
             KgcEvent::RevocationDeferred { wait } => tracing::warn!(
                 "a peer claims to hold a newer revocation list: revocations are signed when it comes, or after {} s",

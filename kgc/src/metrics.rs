@@ -113,7 +113,7 @@ impl Metrics {
             ),
             (
                 "revocations_wanted",
-                "Drones this operator wants revoked, and not enough others",
+                "Revocations requested at this KGC and not yet at enough others",
                 &self.revocations_wanted,
             ),
             ("quorum_members", "KGCs in the quorum; 1 without one", &self.quorum_members),

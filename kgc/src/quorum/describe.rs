@@ -60,7 +60,7 @@ pub(crate) fn cause(cause: &AbortCause) -> String {
         AbortCause::Restarted { member } => format!("KGC {member} began anew"),
         AbortCause::Abandoned => "abandoned by this KGC's operator".into(),
         AbortCause::Internal(what) => format!("this KGC cannot do its part: {what}"),
-        _ => "for a reason that this program has no words for".into(),
+        _ => "for a reason unknown to this version".into(),
     }
 }
 

@@ -67,7 +67,7 @@ fn contribute(path: &Path, part: &str) -> Result<()> {
             Ok(())
         } else {
             Err(Error::Quorum(format!(
-                "{} is of another KGC than this one: two containers have one --id, or this one lost its transport key",
+                "{} belongs to another KGC: two have the same --id, or this one lost its transport key",
                 path.display()
             )))
         };

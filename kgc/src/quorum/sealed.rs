@@ -81,9 +81,8 @@ impl QuorumState {
         for record in records {
             match record.split_first() {
                 Some((&FILE, text)) => {
-                    let text = std::str::from_utf8(text).map_err(|_| corrupt("the init file is no text"))?;
-                    pinned =
-                        Some(QuorumFile::parse(text).map_err(|_| corrupt("the init file does not hold"))?);
+                    let text = std::str::from_utf8(text).map_err(|_| corrupt("the init file is not text"))?;
+                    pinned = Some(QuorumFile::parse(text).map_err(|_| corrupt("the init file is invalid"))?);
                     state.heading.push(record);
                 }
                 Some((&OPERATOR, bytes)) => {

@@ -47,7 +47,7 @@ impl Drone {
         match self {
             Self { revoked: true, .. } => "revoked",
             Self { not_after, .. } if *not_after < now => "expired",
-            Self { wanted: true, .. } => "revocation wanted",
+            Self { wanted: true, .. } => "revocation requested",
             _ => "active",
         }
     }

@@ -289,6 +289,6 @@ fn operator_of_a_quorum_wants_a_drone_revoked_once_known_here_or_not() {
     let (first, _) = store.revocation_requests_after(0).expect("requests")[0];
     assert_eq!(store.revocation_requests_after(first).expect("requests").len(), 1);
     let drone = &store.drones().expect("drones")[0];
-    assert_eq!((drone.wanted, drone.revoked, drone.state(NOW)), (true, false, "revocation wanted"));
+    assert_eq!((drone.wanted, drone.revoked, drone.state(NOW)), (true, false, "revocation requested"));
     assert_eq!(checked(&store), Checked::Whole);
 }

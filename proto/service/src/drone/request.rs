@@ -98,7 +98,7 @@ impl KeyAnswer {
     pub fn unexpected(self) -> Error {
         match self {
             Self::Failed(reason, code) => Error::Answered(reason, code),
-            other => Error::Answered(format!("the service is of another version: {other:?}"), 1),
+            _ => Error::Answered("the running service is of another version: restart it".into(), 1),
         }
     }
 }
