@@ -210,7 +210,7 @@ fn three_operators_revoke_a_drone(bench: &Bench, fleet: &Fleet) {
     let serial = fleet.serial_of("late-7");
     let first = bench.ok(2, &["drone", "revoke", "late-7"]);
     assert!(first.contains("requested (1 of 3 KGCs). Run at 2 more: kgc drone revoke"), "{first}");
-    bench.refused(2, &["drone", "revoke", "late-7"], 3, "already wants");
+    bench.refused(2, &["drone", "revoke", "late-7"], 3, "is already requested at this KGC");
     bench.refused(1, &["drone", "revoke", "late-7"], 3, "is known to this KGC");
     bench.ok(1, &["drone", "revoke", &serial]);
     eventually("two KGCs want it", || {
