@@ -38,7 +38,7 @@ pub(crate) fn issue(config: &Config, args: &IssueArgs) -> Result<()> {
             (Some(count), Some(directory)) => issuer.issue_many(count, directory),
             _ => {
                 let out = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.token", args.name)));
-                issuer.issue(args.name.clone(), 0, &out)
+                issuer.issue(&args.name, 0, &out)
             }
         }
     })
@@ -99,14 +99,14 @@ impl<S: Suite> Issuer<'_, S> {
         for number in 1..=count {
             let name = Name::new(&format!("{}-{number}", self.args.name))?;
             if !token_directory::knows(directory, name.as_str())? {
-                self.issue(name.clone(), number - 1, &directory.join(format!("{name}.token")))?;
+                self.issue(&name, number - 1, &directory.join(format!("{name}.token")))?;
             }
         }
         Ok(())
     }
 
     /// `place`: how many names of the same run come before this one.
-    fn issue(&mut self, name: Name, place: u16, out: &Path) -> Result<()> {
+    fn issue(&mut self, name: &Name, place: u16, out: &Path) -> Result<()> {
         let now = clock::unix_now();
         let ordinal = self.ordinal(place)?;
         let Self { store, args, suite, deployment, operator } = self;
@@ -120,7 +120,7 @@ impl<S: Suite> Issuer<'_, S> {
         let leads = args.leads.as_ref().map(|group| Leads { group, ordinal });
         // Recorded first: a token that can be used is in the list, whenever this process ends.
         let issued = match store {
-            Some(store) => store.issue_token((&name, leads), now, sign)?,
+            Some(store) => store.issue_token((name, leads), now, sign)?,
             None => sign(match leads {
                 None => Role::Edge,
                 Some(Leads { group, ordinal }) => {

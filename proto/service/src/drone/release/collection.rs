@@ -102,7 +102,7 @@ async fn listen<S: Suite>(
                 tracing::warn!(%condition, "KGC {kgc} sent a wrong key share: {fault}");
             }
             CollectEvent::Blamed { offence, .. } => {
-                tracing::warn!("rejected a message from a KGC: {offence}")
+                tracing::warn!("rejected a message from a KGC: {offence}");
             }
             _ => {}
         }
