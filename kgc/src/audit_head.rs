@@ -77,36 +77,36 @@ pub(crate) struct HeadKeeper<F> {
 }
 
 impl<F: HeadFile> HeadKeeper<F> {
-    /// Checks the table against the head noted last, and notes the present one.
+    /// Checks the table against the head noted last.
     ///
     /// # Errors
     /// [`Error::AuditCut`] if the line that is noted is not in the table.
     pub(crate) fn start(store: Store, file: Shared<F>) -> Result<Self> {
         check::<F>(&store, lock(&file).noted())?;
-        let keeper = Self { store, file, trouble: None };
-        keeper.note()?;
-        Ok(keeper)
+        Ok(Self { store, file, trouble: None })
     }
 
-    /// Notes the head whenever it has changed, until `ended` is dropped, and then once more.
+    /// Notes the head now, whenever it has changed until `ended` is dropped, and then once more.
     pub(crate) async fn keep(mut self, mut ended: oneshot::Receiver<()>) {
         loop {
-            let is_over = tokio::select! {
-                _ = &mut ended => true,
-                () = tokio::time::sleep(INTERVAL) => false,
-            };
-            let noted = tokio::task::block_in_place(|| self.note());
-            let trouble = noted.err().map(|error| error.to_string());
-            if trouble != self.trouble
-                && let Some(trouble) = &trouble
-            {
-                tracing::warn!("the head of the audit table could not be noted in {}: {trouble}", F::NAME);
-            }
-            self.trouble = trouble;
-            if is_over {
-                return;
+            tokio::task::block_in_place(|| self.note_or_warn());
+            tokio::select! {
+                _ = &mut ended => break,
+                () = tokio::time::sleep(INTERVAL) => {}
             }
         }
+        tokio::task::block_in_place(|| self.note_or_warn());
+    }
+
+    /// A full disk, for one, is no reason to stop.
+    fn note_or_warn(&mut self) {
+        let trouble = self.note().err().map(|error| error.to_string());
+        if trouble != self.trouble
+            && let Some(trouble) = &trouble
+        {
+            tracing::warn!("the head of the audit table could not be noted in {}: {trouble}", F::NAME);
+        }
+        self.trouble = trouble;
     }
 
     fn note(&self) -> Result<()> {
