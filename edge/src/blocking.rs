@@ -7,6 +7,7 @@ mod options;
 mod queue;
 mod shared;
 mod status;
+mod unconfirmed;
 
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -28,6 +29,7 @@ pub use self::event::{Event, Message, Sender, Service};
 pub use self::options::{Options, Token, Unlock};
 use self::shared::{Deadline, Shared};
 pub use self::status::{Standing, Status};
+use self::unconfirmed::Unconfirmed;
 use crate::service::{self, RunningEdge, Start, Task};
 
 /// The longest message, in bytes.
@@ -49,6 +51,7 @@ pub struct Edge {
     runtime: Handle,
     shutdown: ShutdownRequest,
     thread: Mutex<Option<JoinHandle<()>>>,
+    unconfirmed: Arc<Mutex<Unconfirmed>>,
     /// The process that opened it.
     process: u32,
 }
@@ -98,6 +101,7 @@ impl Edge {
             runtime: handle,
             shutdown: request,
             thread: Mutex::new(Some(thread)),
+            unconfirmed: Arc::default(),
             process: std::process::id(),
         };
         edge.shared.wait_until_open()?;
@@ -135,12 +139,14 @@ impl Edge {
     }
 
     /// Sends a message to the group: at most [`MAX_MESSAGE`] bytes, on a channel of the application's (1 to 64
-    /// characters out of `A-Z a-z 0-9 . _ -`); `signed` if the others shall know who sent it. Returns once it
-    /// was handed to the network. Nobody acknowledges a message.
+    /// characters out of `A-Z a-z 0-9 . _ -`); `signed` if the others shall know who sent it. Returns once
+    /// it was handed to the connection of the leader, without waiting for an answer: [`Self::flush`] waits for
+    /// one for all messages before. Nothing is queued, and members do not acknowledge messages.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`] for channel or length, [`ErrorKind::NotJoined`], [`ErrorKind::Failed`] with the
-    /// reason why it was not sent, [`ErrorKind::TimedOut`] if that is not known.
+    /// reason why it was not sent, such as that no leader is connected, [`ErrorKind::TimedOut`] if that is not
+    /// known.
     pub fn send(&self, channel: &str, data: &[u8], signed: bool, timeout: Duration) -> Result<()> {
         self.check_process()?;
         let channel = name("channel", channel)?;
@@ -149,14 +155,36 @@ impl Edge {
             return Err(Error::new(ErrorKind::Usage, text));
         }
         let deadline = Deadline::after(timeout);
-        let data = data.to_vec();
-        let sent = self.call(deadline, |edge| async move {
+        let (data, unconfirmed) = (data.to_vec(), Arc::clone(&self.unconfirmed));
+        self.call(deadline, |edge| async move {
             if !edge.status().await?.synced {
                 return Err(Error::not_joined());
             }
-            Ok(edge.send(channel, data, signed).await)
-        })??;
-        sent.map(drop).map_err(|reason| Error::new(ErrorKind::Failed, reason))
+            let handed = edge.send(channel, data, signed).await;
+            let handed = handed.map_err(|reason| Error::new(ErrorKind::Failed, reason))?;
+            unconfirmed.lock().unwrap_or_else(PoisonError::into_inner).note(handed);
+            Ok(())
+        })?
+    }
+
+    /// Waits until the leader has answered after every message that was [sent](Self::send) since the last call:
+    /// it was there, and passes on what it took. A leader that dies in that instant may take a message with
+    /// it. One round trip, at most five seconds, however many messages.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Failed`] if some of them may be lost, because the leader does not answer or its connection
+    /// was lost; [`ErrorKind::Closed`], or what has ended the drone; [`ErrorKind::TimedOut`].
+    pub fn flush(&self, timeout: Duration) -> Result<()> {
+        self.check_process()?;
+        self.shared.running()?;
+        let taken = self.unconfirmed.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(handed) = taken? else { return Ok(()) };
+        let deadline = Deadline::after(timeout);
+        if self.call(deadline, |edge| async move { edge.is_confirmed(handed).await })? {
+            return Ok(());
+        }
+        let text = "the leader does not answer: messages sent since the last answer may be lost";
+        Err(Error::new(ErrorKind::Failed, text))
     }
 
     /// A key of 32 bytes that every member that is in step derives under this name, and nobody else: another

@@ -59,7 +59,14 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Send a message to the group
+    /// Send a message to the group, or keep it until a leader is there
+    ///
+    /// Prints `sent` if the connected leader has answered after the message was handed to it; members do not
+    /// acknowledge messages, and who is not connected does not receive them. Prints `queued` (exit code 0 as
+    /// well) if no leader is there: the message is kept in the drone's encrypted state, also across `kill
+    /// -9`, sent when the leader is back, and dropped after 24 hours; at most 64 messages and 128 KiB are
+    /// kept. A message that was queued may arrive twice. Everything else is a refusal with its reason, exit
+    /// code 3. An anonymous drone queues nothing and asks for no confirmation.
     Send {
         /// The application's channel
         #[arg(long, default_value = "chat")]
@@ -67,6 +74,9 @@ pub(crate) enum Command {
         /// Without a signature: receivers then know only that some member sent it
         #[arg(long)]
         unsigned: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
         /// The text
         text: String,
     },

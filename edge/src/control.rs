@@ -1,16 +1,20 @@
-//! Requests that only a running edge answers: its status, and sending a message.
+//! Requests that only a running edge answers: status, messages to the group.
 
 use quiver_admission::AnyEdge;
-use quiver_ainq::{Name, Suite};
-use quiver_group::EdgeCommand;
-use quiver_machine::Either;
-use quiver_net::Handle;
+use quiver_ainq::{DroneKeypair, Epoch, Name, Suite, UnixTime};
+use quiver_group::edge::EdgeStatus;
+use quiver_machine::{Either, Peer, Primary};
+use quiver_net::{Unreached, readable};
 use quiver_service::clock;
+use quiver_service::drone::health;
 use quiver_service::drone::request::{Answered, json};
 use quiver_service::drone::running::{ENDING, Running};
+use quiver_service::drone::send::SendReport;
 use serde::{Deserialize, Serialize};
 
 use crate::service::EdgeNode;
+use crate::service::send_queue::{QueuedMessage, SendQueue};
+use crate::service::situation::{ANEW, Situation, Standing, Trouble};
 
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,41 +61,221 @@ pub(crate) struct Status {
     pub(crate) revocations_next_update: Option<u64>,
     /// Number of starts.
     pub(crate) starts: u32,
+    /// Its standing.
+    #[serde(default)]
+    pub(crate) standing: Standing,
+    /// Why it is evicted, revoked, refused or has left.
+    #[serde(default)]
+    pub(crate) reason: Option<String>,
+    /// Since when it is.
+    #[serde(default, with = "quiver_service::clock::rfc3339")]
+    pub(crate) since: Option<u64>,
+    /// What to do about it.
+    #[serde(default)]
+    pub(crate) next: Option<String>,
+    /// Its connections with leaders.
+    #[serde(default)]
+    pub(crate) connection: Connection,
+    /// What is wrong with its clock, or others'.
+    #[serde(default)]
+    pub(crate) clock: Option<String>,
+    /// Messages that wait for a leader.
+    #[serde(default)]
+    pub(crate) queued: usize,
+}
+
+/// A drone's connections with leaders.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Connection {
+    /// Those that are connected.
+    pub(crate) leaders: Vec<ConnectedLeader>,
+    /// Since when none is, if none is.
+    #[serde(with = "quiver_service::clock::rfc3339")]
+    pub(crate) none_since: Option<u64>,
+    /// Those that were dialled and are not connected.
+    pub(crate) unreached: Vec<UnreachedLeader>,
+}
+
+/// A leader that is connected.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ConnectedLeader {
+    /// Its address.
+    pub(crate) address: String,
+    /// Its name, if it is known to lead.
+    pub(crate) leads_as: Option<String>,
+    /// Since when it is connected.
+    #[serde(with = "quiver_service::clock::rfc3339")]
+    pub(crate) since: Option<u64>,
+}
+
+/// A leader that is not connected.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct UnreachedLeader {
+    /// Its address.
+    pub(crate) address: String,
+    /// The latest failure.
+    pub(crate) reason: String,
+}
+
+impl Connection {
+    fn of(situation: &Situation, unreached: &[Unreached], leading: Option<(Peer, Name)>) -> Self {
+        let (leaders, alone_since) = situation.connections();
+        let leads = |peer: Peer| leading.as_ref().filter(|(leader, _)| *leader == peer);
+        Self {
+            none_since: leaders.is_empty().then_some(alone_since),
+            leaders: leaders
+                .into_iter()
+                .map(|(peer, known)| ConnectedLeader {
+                    address: known.place,
+                    leads_as: leads(peer).map(|(_, name)| name.to_string()),
+                    since: Some(known.since),
+                })
+                .collect(),
+            unreached: unreached
+                .iter()
+                .map(|lost| UnreachedLeader { address: readable(&lost.address), reason: lost.reason.clone() })
+                .collect(),
+        }
+    }
+
+    /// For people.
+    fn describe(&self) -> String {
+        let since = |at: Option<u64>| at.map_or(String::new(), |at| format!(", since {}", clock::format(at)));
+        let connected = self.leaders.iter().map(|leader| {
+            let who = leader.leads_as.as_deref().unwrap_or("a leader that has not shown that it leads");
+            format!("{who} at {}{}", leader.address, since(leader.since))
+        });
+        let none = self.none_since.map(|at| format!("none{}", since(Some(at))));
+        let lost =
+            self.unreached.iter().map(|lost| format!("{}: {}, trying again", lost.address, lost.reason));
+        none.into_iter().chain(connected).chain(lost).collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// What a running edge knows beside its machine.
+#[derive(Clone, Debug)]
+pub(crate) struct Surroundings {
+    /// What it learned.
+    pub(crate) situation: Situation,
+    /// Messages that wait; `None` for an anonymous drone.
+    pub(crate) queue: Option<SendQueue>,
+}
+
+/// What only the machine knows, read at once.
+struct MachineState {
+    status: EdgeStatus,
+    /// Name of the leader of the epoch held.
+    leader: Option<Name>,
+    /// When the revocation list was issued that names this drone, if it does.
+    revoked: Option<UnixTime>,
+    /// End of this drone's identity.
+    identity_ends: Option<UnixTime>,
+}
+
+impl MachineState {
+    fn of<S: Suite>(machine: &EdgeNode<S>) -> Self {
+        let identity = machine.keypair().map(DroneKeypair::public);
+        let revoked = machine.named().is_some_and(quiver_group::Edge::is_revoked);
+        Self {
+            status: machine.status(),
+            leader: machine.leader_name(),
+            revoked: revoked.then(|| machine.revocations().list().issued),
+            identity_ends: identity.map(|public| public.identity.not_after),
+        }
+    }
+
+    async fn read<S: Suite>(running: &Running<AnyEdge<S>>) -> Result<Self, String> {
+        running.machine.inspect(Self::of).await.map_err(|_| ENDING.into())
+    }
+
+    /// Why the drone will not become a member by itself.
+    fn trouble(&self, situation: &Situation) -> Option<Trouble> {
+        if self.status.synced {
+            return None;
+        }
+        let told = situation.trouble();
+        if let Some(issued) = self.revoked {
+            let since =
+                told.filter(|told| told.standing == Standing::Revoked).map_or(issued, |told| told.since);
+            let reason = "the KGC's revocation list names it".into();
+            return Some(Trouble { standing: Standing::Revoked, reason, next: ANEW, since });
+        }
+        let ended = self.identity_ends.filter(|ends| *ends <= clock::unix_now());
+        match (told, ended) {
+            (None | Some(Trouble { standing: Standing::Refused, .. }), Some(since)) => {
+                let reason = "its identity has ended".into();
+                Some(Trouble { standing: Standing::Refused, reason, next: ANEW, since })
+            }
+            (told, _) => told,
+        }
+    }
 }
 
 impl Status {
-    /// Between two anonymous memberships.
+    /// The status while it joins this group.
     pub(crate) fn idle(group: &Name) -> Self {
         Self { group: Some(group.to_string()), ..Self::default() }
     }
 
-    fn of<S: Suite>(machine: &EdgeNode<S>) -> Self {
-        let status = machine.status();
+    fn of(machine: &MachineState, surroundings: &Surroundings, unreached: &[Unreached]) -> Self {
+        let (status, situation) = (&machine.status, &surroundings.situation);
+        let trouble = machine.trouble(situation);
+        let standing = match &trouble {
+            Some(trouble) => trouble.standing,
+            None if status.synced => Standing::Member,
+            None if status.slot.is_some() => Standing::Behind,
+            None => Standing::Joining,
+        };
+        let connection = Connection::of(situation, unreached, status.leader.zip(machine.leader.clone()));
+        let waits = matches!(standing, Standing::Behind | Standing::Joining) && connection.leaders.is_empty();
+        let next = match &trouble {
+            Some(trouble) => Some(trouble.next),
+            None if waits => Some("it waits for a leader: start it, or check --leader"),
+            None => None,
+        };
         Self {
-            name: status.name.map(|name| name.to_string()),
-            group: status.group.map(|group| group.to_string()),
-            synced: status.synced,
+            name: status.name.as_ref().map(Name::to_string),
+            group: status.group.as_ref().map(Name::to_string),
             term: status.epoch.map(|epoch| epoch.term),
             counter: status.epoch.map(|epoch| epoch.counter),
             epoch_digest: status.digest.map(|digest| hex::encode(&digest[..8])),
             slot: status.slot,
+            synced: status.synced,
             valid_until: status.valid_until,
             revocation_list: status.revocation_number,
             revocations_next_update: status.revocations_next_update,
             starts: status.boot_no,
+            standing,
+            next: next.map(String::from),
+            since: trouble.as_ref().map(|trouble| trouble.since),
+            reason: trouble.map(|trouble| trouble.reason),
+            connection,
+            clock: None,
+            queued: surroundings.queue.as_ref().map_or(0, SendQueue::len),
         }
+    }
+
+    /// Its standing, for people.
+    fn describe_standing(&self) -> String {
+        let mut text = self.standing.to_string();
+        if let Some(reason) = &self.reason {
+            text.push_str(&format!(": {reason}"));
+        }
+        if let Some(since) = self.since {
+            text.push_str(&format!(", since {}", clock::format(since)));
+        }
+        text
     }
 
     /// For people.
     pub(crate) fn describe(&self) -> String {
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
-        let epoch =
-            self.term.zip(self.counter).map(|(term, counter)| format!("term {term}, counter {counter}"));
-        let standing = if self.synced { "member, in sync" } else { "not in sync" };
-        let rows = [
+        let epoch = self.term.zip(self.counter).map(|(term, counter)| Epoch { term, counter }.to_string());
+        let mut rows = vec![
             ("drone", or_dash(self.name.clone())),
             ("group", or_dash(self.group.clone())),
-            ("standing", standing.into()),
+            ("standing", self.describe_standing()),
+            ("connection", self.connection.describe()),
             ("slot", or_dash(self.slot.map(|slot| slot.to_string()))),
             ("epoch", or_dash(epoch)),
             ("digest", or_dash(self.epoch_digest.clone())),
@@ -99,25 +283,63 @@ impl Status {
             ("revocations", clock::describe_list(self.revocation_list, self.revocations_next_update)),
             ("starts", self.starts.to_string()),
         ];
+        if self.queued > 0 {
+            rows.push(("queued", format!("{}, until a leader is there", self.queued)));
+        }
+        rows.extend(self.clock.clone().map(|clock| ("clock", clock)));
+        rows.extend(self.next.clone().map(|next| ("next", next)));
         rows.iter().map(|(key, value)| format!("{key:<12} {value}")).collect::<Vec<_>>().join("\n")
     }
 }
 
 /// Answers a request.
-pub(crate) async fn answer<S: Suite>(running: Running<AnyEdge<S>>, request: Request) -> Answered {
+pub(crate) async fn answer<S: Suite>(
+    running: Running<AnyEdge<S>>,
+    surroundings: Surroundings,
+    request: Request,
+) -> Answered {
     match request {
-        Request::Status => status(&running.machine).await,
+        Request::Status => {
+            let machine = MachineState::read(&running).await?;
+            let mut status = Status::of(&machine, &surroundings, &running.machine.unreached());
+            status.clock = health::disagreement(&running.machine);
+            json(&status)
+        }
         Request::Send { channel, text, signed } => {
-            if !running.machine.inspect(|machine| machine.status().synced).await.map_err(|_| ENDING)? {
-                return Err("not in sync with the group (see `edge status`); try again".into());
-            }
             let channel = Name::new(&channel).map_err(|error| error.to_string())?;
-            let command = EdgeCommand::Send { channel, data: text.into_bytes(), signed };
-            running.send(Either::Left(command)).await
+            let message = QueuedMessage { channel, text, signed, at: clock::unix_now() };
+            send(&running, &surroundings, message).await
         }
     }
 }
 
-async fn status<S: Suite>(machine: &Handle<EdgeNode<S>>) -> Answered {
-    json(&machine.inspect(Status::of).await.map_err(|_| ENDING)?)
+/// Sends a message, or queues it if no leader confirms it.
+async fn send<S: Suite>(
+    running: &Running<AnyEdge<S>>,
+    surroundings: &Surroundings,
+    message: QueuedMessage,
+) -> Answered {
+    let machine = MachineState::read(running).await?;
+    if let Some(Trouble { standing, reason, .. }) = machine.trouble(&surroundings.situation) {
+        return Err(format!(
+            "not sent: this drone is not a member ({standing}: {reason}); see `edge status`"
+        ));
+    }
+    let command = Either::Left(message.command());
+    let Some(queue) = surroundings.queue.as_ref().filter(|_| machine.status.group.is_some()) else {
+        if !machine.status.synced {
+            return Err("not sent: this drone is not in sync with the group; see `edge status`".into());
+        }
+        return running.send_and_report(command).await;
+    };
+    // What waits goes first.
+    if machine.status.synced
+        && queue.len() == 0
+        && let Some(handed) = running.send(command).await?
+        && running.is_confirmed(handed).await
+    {
+        return json(&SendReport::sent(handed.connections));
+    }
+    let waiting = queue.push(message)?;
+    json(&SendReport::queued(waiting, "no leader has confirmed it; it is sent when one is there".into()))
 }

@@ -94,7 +94,8 @@ impl Metrics {
         let counter = match event {
             EdgeEvent::Refused(reason) => {
                 let (by, reason) = (if enrolled { "leader" } else { "kgc" }, reason.to_string());
-                self.troubles.note("refusal", format!("refused by the {by}: {reason}"));
+                let whom = if enrolled { "leader" } else { "KGC" };
+                self.troubles.note("refusal", format!("refused by the {whom}: {reason}"));
                 self.refusals.get_or_create(&Why { by, reason }).inc();
                 return;
             }
@@ -198,6 +199,7 @@ mod tests {
             synced,
             valid_until: Some(NOW + 600),
             answered: None,
+            leader: None,
             revocation_number: 0,
             revocations_next_update: None,
             boot_no: 1,

@@ -7,7 +7,8 @@ use quiver_service::arguments;
 use quiver_service::config::Layers;
 use quiver_service::drone::abke::AbkeCommand;
 use quiver_service::drone::output::Output;
-use quiver_service::drone::subcommands::{Subcommands, ask, ask_and_print, print_status};
+use quiver_service::drone::send::SendReport;
+use quiver_service::drone::subcommands::{Subcommands, ask, print_status};
 use quiver_service::drone::{Error, Result};
 use quiver_service::shutdown::{Shutdown, end_on_signal};
 use quiver_service::{exit, logging, terminal};
@@ -52,7 +53,7 @@ fn run(cli: Cli) -> Result<()> {
     let start = |json, shutdown| Start {
         obtain: |new| protection.obtain(new),
         token: None,
-        observer: Arc::new(Printer(Output { json })),
+        observer: Arc::new(Printer { output: Output { json }, joined: false.into() }),
         shutdown,
     };
     runtime.block_on(async {
@@ -64,10 +65,10 @@ fn run(cli: Cli) -> Result<()> {
             Command::Status { json } => {
                 print_status(&ask(&config, Request::Status).await?, json, Status::describe)
             }
-            Command::Send { channel, unsigned, text } => {
+            Command::Send { channel, unsigned, text, json } => {
                 Error::check_message(&text)?;
                 let request = Request::Send { channel: channel.to_string(), text, signed: !unsigned };
-                ask_and_print(&config, request).await
+                print_status(&ask(&config, request).await?, json, SendReport::describe)
             }
             Command::Provision(args) => Ok(terminal::line(&provision::line(&args)?)?),
             Command::Abke(command) => shared.abke(command).await,

@@ -6,6 +6,8 @@
 mod anonymous;
 mod host;
 mod observer;
+pub(crate) mod send_queue;
+pub(crate) mod situation;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -19,9 +21,11 @@ use quiver_group::edge::EdgeStatus;
 use quiver_group::{Edge, EdgeCommand, EdgeConfig};
 use quiver_machine::{Either, Node, Route, Snapshot};
 use quiver_net::{
-    Clocks, Driver, Handle, Multiaddr, NodeConfig, NodeKey, Transport, Unreached, group_topic, readable,
+    Clocks, Driver, Handle, Introduction, Multiaddr, NodeConfig, NodeKey, Service, Transport, Unreached,
+    group_topic,
 };
 use quiver_service::deployment_file::DeploymentFile;
+use quiver_service::drone::send::Relay;
 use quiver_service::drone::service::{CALL_TIME, run_until};
 use quiver_service::drone::{Drone, DroneService, Error, Result, Running, health};
 use quiver_service::monitoring::Monitor;
@@ -29,7 +33,7 @@ use quiver_service::node_state::{Missing, NodeState};
 use quiver_service::secrets::Protection;
 use quiver_service::shutdown::Shutdown;
 use quiver_service::token_file::{self, Wanted};
-use quiver_service::{private_file, terminal, token_directory, with_suite};
+use quiver_service::{clock, private_file, terminal, token_directory, with_suite};
 use rand::rngs::OsRng;
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::JoinSet;
@@ -38,8 +42,10 @@ use zeroize::Zeroizing;
 
 use self::host::{Connections, EdgeHost, Keeping};
 pub(crate) use self::observer::{NodeEvent, Observer, Printer, RunningEdge};
+use self::send_queue::SendQueue;
+use self::situation::Situation;
 use crate::config::{Config, newest};
-use crate::control;
+use crate::control::{self, Surroundings};
 use crate::metrics::Metrics;
 
 /// The machine of this service.
@@ -86,7 +92,8 @@ where
         };
         let (drone, records) = DroneService::open(config, &file, obtain, Missing::Create)?;
         file.keep(&config.drone.data_dir)?;
-        let service = EdgeService { drone, config, observer, metrics: Metrics::default(), shutdown };
+        let situation = Situation::new(clock::unix_now());
+        let service = EdgeService { drone, config, observer, metrics: Metrics::default(), situation, shutdown };
         service.work(newest(records), token, task).await
     })
 }
@@ -111,10 +118,15 @@ fn unanswered(unreached: &[Unreached], deployment: &Name) -> String {
              says what it refuses"
         );
     }
-    let told = |lost: &Unreached| {
-        format!("no connection to the KGC at {}: {}", readable(&lost.address), lost.reason)
-    };
-    unreached.iter().map(told).collect::<Vec<_>>().join("; ")
+    unreached.iter().map(Unreached::to_string).collect::<Vec<_>>().join("; ")
+}
+
+/// Who passes a drone's messages on to its group.
+fn relay<S: Suite>(edge: &AnyEdge<S>) -> Relay {
+    match edge.named() {
+        Some(edge) => Relay::Leader(edge.status().leader),
+        None => Relay::Peers,
+    }
 }
 
 /// An edge with its state file open.
@@ -123,31 +135,34 @@ struct EdgeService<'a, S: QuorumSuite> {
     config: &'a Config,
     observer: Arc<dyn Observer>,
     metrics: Metrics,
+    situation: Situation,
     shutdown: Shutdown,
 }
 
 impl<S: QuorumSuite> EdgeService<'_, S> {
     async fn work(
         mut self,
-        mut state: Option<Snapshot>,
+        state: Option<Snapshot>,
         token: Option<IssuedToken<S>>,
         task: Task,
     ) -> Result<()> {
-        if Edge::new(self.config.machine(&self.drone), state.as_ref())?.status().name.is_none() {
+        let mut machine = Edge::new(self.config.machine(&self.drone), state.as_ref())?;
+        if machine.keypair().is_none() {
             let address = self.config.drone.metrics.filter(|_| task != Task::Enrol);
             if self.enrol(state, token, address).await?.is_none() {
                 return Ok(());
             }
             self.spend_token();
             // Opening the file anew would stretch the passphrase once more.
-            state = newest(self.drone.store.records()?);
+            let state = newest(self.drone.store.records()?);
+            machine = Edge::new(self.config.machine(&self.drone), state.as_ref())?;
         } else if task == Task::Enrol {
             terminal::line("already enrolled")?;
         }
         match task {
             Task::Enrol => Ok(()),
-            Task::Run if self.config.edge.anonymous => self.stay_anonymous(state).await,
-            Task::Run => self.stay(state).await,
+            Task::Run if self.config.edge.anonymous => self.stay_anonymous(&machine).await,
+            Task::Run => self.stay(machine).await,
         }
     }
 
@@ -207,17 +222,16 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
     }
 
     /// Joins and stays until a signal comes.
-    async fn stay(mut self, state: Option<Snapshot>) -> Result<()> {
-        let group = self.group(&Edge::new(self.config.machine(&self.drone), state.as_ref())?)?;
+    async fn stay(mut self, machine: Edge<S>) -> Result<()> {
+        let group = self.group(&machine)?;
+        let before = machine.status();
         let mut node = self.node(Route::Leader, self.config.leader_addresses()?)?;
         node.topic = Some(group_topic(group.as_str()));
-        let settings = EdgeConfig { group: Some(group.clone()), ..self.config.machine(&self.drone) };
-        let mut machine = Edge::new(settings, state.as_ref())?;
+        let mut machine = machine.with_group(group.clone());
         if self.config.drone.refuse_stale_revocations {
             machine = machine.with_stale_lists_refused();
         }
         let status = EdgeStatus { group: Some(group.clone()), ..machine.status() };
-        let before = machine.status();
         if let Some(joined) = before.group.as_ref().filter(|_| before.slot.is_some()) {
             // Durable with the record that ends the membership, if another group is joined now.
             self.drone.store.set_group(joined.as_str());
@@ -232,12 +246,16 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
         if former.is_some_and(|former| former != group) {
             handle.command(Either::Left(EdgeCommand::Join(group))).await?;
         }
-        let running = Running::new(handle, self.drone.client(CALL_TIME)?, failures);
+        let running = Running::new(handle, self.drone.client(CALL_TIME)?, relay, failures);
         running.hand_over().await;
         self.observer.opened();
         self.observer.running(status, Arc::new(running.clone()));
         let mut tasks = JoinSet::new();
-        let _control = running.serve(&mut tasks, &self.config.drone.data_dir, control::answer)?;
+        let queue = SendQueue::open(&self.drone.store);
+        let around = Surroundings { situation: self.situation.clone(), queue: Some(queue.clone()) };
+        let answer = move |running, request| control::answer(running, around.clone(), request);
+        let _control = running.serve(&mut tasks, &self.config.drone.data_dir, answer)?;
+        tasks.spawn(queue.deliver(running.clone()));
         if self.config.drone.attributes {
             tasks.spawn(running.keep_fetched());
         }
@@ -252,6 +270,7 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
         let mut node = NodeConfig::spoke(NodeKey::from_seed(self.drone.store.seed())?, Transport::TcpAndQuic);
         node.clocks = Clocks::Dialled;
         node.detect_duplicates = true;
+        node.introduction = Some(Introduction::new(Service::Edge, &self.drone.deployment.fingerprint()));
         node.dial = addresses.into_iter().map(|address| (route, address)).collect();
         Ok(node)
     }
@@ -267,6 +286,7 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
             refused: mpsc::channel(1).0,
             failures: broadcast::channel(FAILURES).0,
             metrics: self.metrics.clone(),
+            situation: self.situation.clone(),
         }
     }
 

@@ -26,10 +26,14 @@ mod guide;
 mod ibe;
 #[path = "three_processes/monitoring.rs"]
 mod monitoring;
+#[path = "three_processes/queueing.rs"]
+mod queueing;
 #[path = "three_processes/requests.rs"]
 mod requests;
 #[path = "three_processes/secrets.rs"]
 mod secrets;
+#[path = "three_processes/standing.rs"]
+mod standing;
 #[path = "three_processes/swarm.rs"]
 mod swarm;
 #[path = "three_processes/watching.rs"]

@@ -73,7 +73,7 @@ fn read<S: Suite>(known: &Known<S, SchemeKind>, text: &str) -> Result<Granted> {
 }
 
 fn schema_of<S: Suite>(statement: &VerifiedAuthority<S>) -> Result<Schema> {
-    let wrong = |error| Error::Scheme(format!("the schema of {} does not hold: {error}", statement.name));
+    let wrong = |error| Error::Scheme(format!("the schema of {} is invalid: {error}", statement.name));
     Schema::decode(&statement.schema).map_err(wrong)
 }
 

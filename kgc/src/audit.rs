@@ -1,20 +1,32 @@
 //! `kgc audit`: checks the audit table and prints it.
 
-use quiver_service::{clock, terminal};
+use quiver_ainq::Suite;
+use quiver_service::deployment_file::DeploymentFile;
+use quiver_service::secrets::ProtectionArgs;
+use quiver_service::{clock, terminal, with_suite};
 
+use crate::audit_head::{self, AuditHead, HeadFile};
 use crate::cli::AuditArgs;
 use crate::config::Config;
+use crate::control::{Request, ask_if_running};
 use crate::error::{Error, Result};
+use crate::quorum::file::Pinned;
+use crate::quorum::sealed::QuorumState;
 use crate::registry;
-use crate::store::{Checked, Line};
+use crate::sealed::{MasterFile, Sealed};
+use crate::store::{Checked, Line, Store};
 
 fn counted(lines: usize) -> String {
     if lines == 1 { "1 line".into() } else { format!("{lines} lines") }
 }
 
-/// Prints all lines, then fails if the chain does not hold.
-pub(crate) fn run(config: &Config, args: &AuditArgs) -> Result<()> {
-    let store = registry::open(config)?;
+/// Prints all lines, then fails if the chain does not hold, or its end is missing.
+pub(crate) fn run(config: &Config, protection: &ProtectionArgs, args: &AuditArgs) -> Result<()> {
+    let quorum = Pinned::kept(&config.data_dir)?;
+    let mut store = registry::open(config)?;
+    if args.accept {
+        accept(config, protection, quorum.as_ref(), &mut store)?;
+    }
     let lines = store.audit_lines()?;
     let checked = store.check_audit(&lines)?;
     print(&lines, args.json)?;
@@ -33,12 +45,83 @@ pub(crate) fn run(config: &Config, args: &AuditArgs) -> Result<()> {
     if let Some(wanted) = &args.contains
         && !lines.iter().any(|line| line.hash.eq_ignore_ascii_case(wanted))
     {
-        return Err(Error::Audit(format!("the chain holds in itself but does not contain {wanted}")));
+        return Err(Error::Audit(format!("the chain holds but does not contain {wanted}")));
     }
+    let end = match noted(config, protection, quorum.as_ref())? {
+        Noted::Head(noted) if quorum.is_some() => compare::<QuorumState>(&store, noted)?,
+        Noted::Head(noted) => compare::<MasterFile>(&store, noted)?,
+        Noted::Unknown(why) => format!(", its end not compared with the noted one ({why})"),
+    };
     if !args.json {
-        terminal::line(&format!("{}, the chain holds; head {head}", counted(lines.len())))?;
+        terminal::line(&format!("{}, the chain holds{end}; head {head}", counted(lines.len())))?;
     }
     Ok(())
+}
+
+/// What is known of the noted head.
+enum Noted {
+    /// The head, if one was noted.
+    Head(Option<AuditHead>),
+    /// Nothing, for this reason.
+    Unknown(String),
+}
+
+/// The noted head: of the running KGC, or out of the file.
+fn noted(config: &Config, protection: &ProtectionArgs, quorum: Option<&Pinned>) -> Result<Noted> {
+    match ask_if_running(config, &Request::AuditHead) {
+        Ok(Some(head)) => return Ok(Noted::Head(head)),
+        Ok(None) => {}
+        Err(error) => return Ok(Noted::Unknown(error.to_string())),
+    }
+    if !protection.is_given() {
+        return Ok(Noted::Unknown("give --passphrase-file or --key-file".into()));
+    }
+    Ok(Noted::Head(match quorum {
+        Some(kept) => with_suite!(kept.suite, S => open_quorum::<S>(config, protection, kept)?.noted()),
+        None => {
+            let file = DeploymentFile::read(&config.existing_deployment()?)?;
+            with_suite!(file.suite()?, S => open_single::<S>(config, protection, &file)?.noted())
+        }
+    }))
+}
+
+fn open_quorum<S: Suite>(config: &Config, protection: &ProtectionArgs, kept: &Pinned) -> Result<QuorumState> {
+    Ok(QuorumState::open::<S>(&config.data_dir, kept, &protection.obtain(false)?)?.0)
+}
+
+fn open_single<S: Suite>(
+    config: &Config,
+    protection: &ProtectionArgs,
+    file: &DeploymentFile,
+) -> Result<MasterFile> {
+    Ok(Sealed::open(&config.data_dir, &file.pin::<S>()?, &protection.obtain(false)?)?.1)
+}
+
+/// What is said of a table that has the line noted.
+fn compare<F: HeadFile>(store: &Store, noted: Option<AuditHead>) -> Result<String> {
+    audit_head::check::<F>(store, noted)?;
+    Ok(noted.map_or_else(String::new, |noted| format!(", with line {} as noted in {}", noted.seq, F::NAME)))
+}
+
+/// Takes the table as it is.
+fn accept(
+    config: &Config,
+    protection: &ProtectionArgs,
+    quorum: Option<&Pinned>,
+    store: &mut Store,
+) -> Result<()> {
+    let now = clock::unix_now();
+    match quorum {
+        Some(kept) => with_suite!(kept.suite, S => {
+            audit_head::accept(store, &mut open_quorum::<S>(config, protection, kept)?, now)
+        }),
+        None => {
+            let file = DeploymentFile::read(&config.existing_deployment()?)?;
+            with_suite!(file.suite()?, S => {
+                audit_head::accept(store, &mut open_single::<S>(config, protection, &file)?, now)
+            })
+        }
+    }
 }
 
 /// A text whose serials, handles and fingerprints are cut to twelve digits; `--json` has all of them.

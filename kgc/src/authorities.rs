@@ -113,7 +113,9 @@ pub(crate) fn service_of<S: Suite>(statement: &AuthorityStatement<S>) -> Result<
     }
     let id = statement.scheme.as_str();
     let scheme = SchemeKind::from_id(id);
-    Ok(Service::Keys(scheme.ok_or_else(|| Error::Scheme(format!("scheme {id} is not in this program")))?))
+    Ok(Service::Keys(
+        scheme.ok_or_else(|| Error::Scheme(format!("this program does not know the scheme {id}")))?,
+    ))
 }
 
 /// All authorities whose service is wanted, by name.

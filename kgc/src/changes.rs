@@ -17,8 +17,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::authorities::{self, SealedAuthority};
 use crate::error::Result;
+use crate::kgc_machine::Change;
 use crate::master_share;
-use crate::serving::Change;
 use crate::store::Store;
 
 /// Where the secrets of what was set up are, and what opens them.
@@ -106,7 +106,7 @@ impl<S: Suite> Changes<S> {
             // Once, and not at every look.
             if trouble != logged {
                 if let Some(trouble) = &trouble {
-                    tracing::warn!(trouble, "not all changes in the registry could be taken up");
+                    tracing::warn!("not all changes in the registry could be taken up: {trouble}");
                 }
                 logged.clone_from(&trouble);
             }

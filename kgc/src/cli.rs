@@ -80,7 +80,7 @@ pub(crate) enum Command {
     /// Drones that have enrolled
     #[command(subcommand)]
     Drone(DroneCommand),
-    /// One KGC of several: any t of n issue keys together, and fewer can do nothing
+    /// One KGC of several: any t of n issue keys together, fewer cannot
     #[command(subcommand)]
     Quorum(QuorumCommand),
     /// Attribute-based encryption: authorities, grants, keys
@@ -134,6 +134,10 @@ pub(crate) struct AuditArgs {
     /// was changed and that it was not cut off
     #[arg(long, value_name = "HASH")]
     pub(crate) contains: Option<String>,
+    /// Take the table as it is although its end is missing, because an older registry was put back on purpose;
+    /// that is recorded. `kgc serve` must not run
+    #[arg(long)]
+    pub(crate) accept: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -191,12 +195,12 @@ pub(crate) struct IssueArgs {
     /// Make it a leader of this group
     #[arg(long, value_name = "GROUP")]
     pub(crate) leads: Option<Name>,
-    /// Which of the group's leaders: no two leaders of a group may have the same. Default: the lowest that is
-    /// free by the registry of the data directory, or 1 without it
+    /// Number of the leader, different for each leader of a group. Default: the lowest that is free by the
+    /// registry of the data directory, or 1 without it
     #[arg(long, value_name = "N", requires = "leads")]
     pub(crate) ordinal: Option<u16>,
-    /// Issue tokens for NAME-1 to NAME-N, into the directory --out; whose token is or was there already gets
-    /// no other. Ordinals of leaders count up from --ordinal
+    /// Issue tokens for NAME-1 to NAME-N, into the directory --out; names whose token is or was there are
+    /// skipped. Ordinals of leaders count up from --ordinal
     #[arg(long, value_name = "N", requires = "out", value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub(crate) count: Option<u16>,
     /// How long to wait for the deployment file if it is not there yet
@@ -208,7 +212,7 @@ pub(crate) struct IssueArgs {
     /// When the token can no longer be used
     #[arg(long, value_name = "TIME", default_value = "7d", value_parser = parse_time)]
     pub(crate) expires: UnixTime,
-    /// The file to write (mode 0600): it goes to the drone, and to nobody else; default: NAME.token
+    /// The file to write (mode 0600); give it to that drone alone. Default: NAME.token
     #[arg(short, long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
     /// Whether to record the token in the registry of the data directory, so that names cannot clash and it
@@ -238,17 +242,17 @@ pub(crate) enum DroneCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Revoke a drone for good: a running `kgc serve` signs a new revocation list, which everybody carries
+    /// Revoke a drone for good: a running `kgc serve` signs a new revocation list, which drones pass on
     Revoke {
         /// The drone's name or serial
         #[arg(value_name = "NAME|SERIAL")]
         which: String,
-        /// In a quorum, of a drone that this KGC does not know: when its identity ends, as another KGC's `kgc
+        /// In a quorum, for a drone that this KGC does not know: when its identity ends, as another KGC's `kgc
         /// drone list` says; without this it stays in revocation lists for ever
         #[arg(long, value_name = "TIME", value_parser = parse_time)]
         not_after: Option<UnixTime>,
-        /// In a quorum, of a drone that this KGC does not know: it is an edge; without this boards are told
-        /// of it as of a leader
+        /// In a quorum, for a drone that this KGC does not know: it is an edge; without this it counts as a
+        /// leader in the lists for boards
         #[arg(long, requires = "not_after")]
         edge: bool,
     },
@@ -345,12 +349,12 @@ pub(crate) struct RevokeArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct KeygenArgs {
-    /// For whom, to be noted in the audit table
+    /// The drone that it is for, for the audit table
     #[arg(long, value_name = "NAME")]
     pub(crate) drone: Option<Name>,
     #[command(flatten)]
     pub(crate) what: WhatArgs,
-    /// The file to write (mode 0600): whoever has it has the key; default: AUTHORITY.key
+    /// The file to write (mode 0600); it holds the key. Default: AUTHORITY.key
     #[arg(short, long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
 }
@@ -379,7 +383,7 @@ pub(crate) enum IbeCommand {
         /// The condition: mission/alpha/phase-2
         #[arg(value_name = "CONDITION")]
         condition: Condition,
-        /// Withdraw the approval: no more keys. What a drone has, it keeps
+        /// Withdraw the approval: no more keys are released. A drone keeps the key that it has
         #[arg(long)]
         withdraw: bool,
     },
@@ -399,7 +403,7 @@ pub(crate) enum IbeCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PolicyCommand {
-    /// Let drones have keys of conditions that are met
+    /// Allow drones the keys of conditions that are met
     Allow {
         /// `mission`, `drone`, `not-before`, or the beginning of a path: mission/alpha. The longest that fits
         /// counts
@@ -409,7 +413,7 @@ pub(crate) enum PolicyCommand {
         #[arg(long, value_name = "GROUP")]
         group: Vec<Name>,
     },
-    /// Let nobody have them
+    /// Deny them to every drone
     Deny {
         /// As for `allow`
         #[arg(value_name = "PATTERN")]

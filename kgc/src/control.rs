@@ -1,21 +1,24 @@
 //! Requests to a running KGC, how a single one answers them, and what commands say of their effect.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use quiver_admission::PolicyStatement;
 use quiver_ainq::{AuthorityStatement, Deployment, KgcId, Purpose, Suite};
+use quiver_net::Handle;
 use quiver_service::control::{Call, TimeLimit, USUAL_TIME, call_if_running};
-use quiver_service::state_file::StateFile;
 use rand::rngs::OsRng;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::audit_head::{HeadFile, Shared, lock};
 use crate::changes::Asked;
 use crate::config::Config;
 use crate::error::{Error, Result};
-use crate::sealed::Sealed;
+use crate::kgc_machine::KgcMachine;
+use crate::sealed::{MasterFile, Sealed};
 
 /// Request to the running service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,11 +26,14 @@ use crate::sealed::Sealed;
 pub(crate) enum Request {
     /// Take up what the command line wrote into the registry, now.
     TakeChanges,
+    /// Query of the last line of the audit table that is noted in the file with the secrets.
+    AuditHead,
     /// Have this statement (hex) signed; in a quorum, wait until enough others approved it.
     Propose { body: String, wait: u64 },
     /// Query of the whole state of a KGC of a quorum.
     Status,
-    /// Query how many KGCs of a quorum want the drone of this serial (hex) revoked.
+    /// Query whether a list tells that the drone of this serial (hex) is revoked; in a quorum also how many KGCs
+    /// want it.
     Revocation { serial: String },
     /// Make new shares, and wait.
     Refresh { wait: u64 },
@@ -76,30 +82,62 @@ pub(crate) async fn take_changes(changes: &mpsc::Sender<Asked>) -> Answer {
     taken.await.map_err(|_| ending())?.map(|()| Value::Null)
 }
 
+/// A drone's serial, of hex digits.
+pub(crate) fn read_serial(text: &str) -> std::result::Result<[u8; 16], String> {
+    let mut serial = [0; 16];
+    let wrong = |_| "a serial has 32 hex digits".to_owned();
+    hex::decode_to_slice(text, &mut serial).map(|()| serial).map_err(wrong)
+}
+
+/// The head of the audit table that is noted in the file with the secrets, or null.
+pub(crate) fn noted_head<F: HeadFile>(file: &Shared<F>) -> Answer {
+    serde_json::to_value(lock(file).noted()).map_err(|error| error.to_string())
+}
+
 /// A single KGC that answers requests.
 pub(crate) struct SingleServer<S: Suite> {
+    pub(crate) machine: Handle<KgcMachine<S>>,
     pub(crate) deployment: Deployment<S>,
     /// The file with the master secret, locked; it is read when something is to be signed.
-    pub(crate) master: StateFile,
+    pub(crate) master: Shared<MasterFile>,
     pub(crate) changes: mpsc::Sender<Asked>,
 }
 
 impl<S: Suite> SingleServer<S> {
-    /// Answers requests, one after the other, until the service ends.
-    pub(crate) async fn answer(mut self, mut calls: mpsc::Receiver<Call<Request>>) {
+    /// Answers requests until the service ends.
+    pub(crate) async fn answer(self, mut calls: mpsc::Receiver<Call<Request>>) {
+        let server = Arc::new(self);
         while let Some(Call { request, answer }) = calls.recv().await {
-            let answered = match request {
-                Request::TakeChanges => take_changes(&self.changes).await,
-                Request::Propose { body, .. } => tokio::task::block_in_place(|| self.sign(&body)),
-                _ => Err("this KGC is not one of a quorum".into()),
-            };
-            // The command line may have been interrupted.
-            let _ = answer.send(answered);
+            let server = Arc::clone(&server);
+            // Some wait until the machine takes commands again, as while the disk is full.
+            tokio::spawn(async move {
+                // The command line may have been interrupted.
+                let _ = answer.send(server.answer_one(request).await);
+            });
         }
     }
 
+    async fn answer_one(&self, request: Request) -> Answer {
+        match request {
+            Request::TakeChanges => take_changes(&self.changes).await,
+            Request::AuditHead => noted_head(&self.master),
+            Request::Propose { body, .. } => tokio::task::block_in_place(|| self.sign(&body)),
+            Request::Revocation { serial } => self.revocation(&serial).await,
+            _ => Err("this KGC is not one of a quorum".into()),
+        }
+    }
+
+    /// Whether the newest list tells everybody that a drone is revoked.
+    async fn revocation(&self, serial: &str) -> Answer {
+        let serial = read_serial(serial)?;
+        let look = move |machine: &KgcMachine<S>| machine.node().awaits_revocation(&serial);
+        let awaits = self.machine.inspect(look).await.map_err(|error| error.to_string())?;
+        let progress = RevocationProgress { wanting: 1, revoked: !awaits };
+        serde_json::to_value(progress).map_err(|error| error.to_string())
+    }
+
     /// Signs a statement about an authority or a policy of admission, and nothing else.
-    fn sign(&mut self, body: &str) -> Answer {
+    fn sign(&self, body: &str) -> Answer {
         let body = hex::decode(body).map_err(|error| error.to_string())?;
         let purpose = if AuthorityStatement::<S>::decode(&body).is_ok() {
             Purpose::Parameters
@@ -108,7 +146,7 @@ impl<S: Suite> SingleServer<S> {
         } else {
             return Err("this is neither a statement about an authority nor a policy of admission".into());
         };
-        let sealed = Sealed::read(&mut self.master).map_err(|error| error.to_string())?;
+        let sealed = Sealed::read(&mut lock(&self.master)).map_err(|error| error.to_string())?;
         let signature = sealed.master.sign(&self.deployment, purpose, &body, &mut OsRng);
         tracing::info!(purpose = purpose.as_str(), "statement signed for the command line");
         Ok(hex::encode(signature.encode()).into())

@@ -145,11 +145,14 @@ pub(crate) fn revoke(config: &Config, which: &str, told: Option<(UnixTime, bool)
         return want_revoked(config, &quorum, which, told);
     }
     let drone = registry::open(config)?.revoke_drone(which, clock::unix_now())?;
-    terminal::line(&format!(
-        "drone {} (serial {}) revoked by a new revocation list; {}",
-        drone.name,
-        drone.serial,
-        effect(config)
-    ))?;
-    Ok(())
+    let (name, serial, effect) = (&drone.name, &drone.serial, effect(config));
+    let request = Request::Revocation { serial: serial.clone() };
+    let told = match ask_if_running::<RevocationProgress>(config, &request) {
+        Ok(Some(RevocationProgress { revoked: false, .. })) => format!(
+            "drone {name} (serial {serial}) revoked at this KGC. No revocation list tells others yet: either a peer claims to \
+             hold a newer list, for which the KGC waits up to a minute, or the list is full; `kgc serve` logs which"
+        ),
+        _ => format!("drone {name} (serial {serial}) revoked by a new revocation list; {effect}"),
+    };
+    Ok(terminal::line(&told)?)
 }

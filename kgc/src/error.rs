@@ -9,6 +9,8 @@ use quiver_net::NetError;
 use quiver_service::Exit;
 use rusqlite::ErrorCode;
 
+use crate::audit_head::Cut;
+
 pub(crate) type Result<T> = std::result::Result<T, Error>;
 
 /// Error of a KGC.
@@ -76,8 +78,20 @@ pub(crate) enum Error {
         found: String,
     },
     /// The audit table was tampered with or is damaged.
-    #[error("the audit table does not hold: {0}")]
+    #[error("the audit table is not intact: {0}")]
     Audit(String),
+    /// The audit table does not have the line that was noted.
+    #[error(
+        "the audit table is not the one that {file} knows: {cut}. The registry was cut off, or is an older copy, or was copied \
+         without registry.sqlite-wal: restore the whole data directory from one backup. If it was put back on purpose: stop \
+         `kgc serve`, revoke the tokens that were open, and run `kgc audit --accept`"
+    )]
+    AuditCut {
+        /// The difference.
+        cut: Cut,
+        /// The file in which it was noted.
+        file: &'static str,
+    },
     /// No deployment here yet.
     #[error("no deployment in {0}; run `kgc init` first or give --data-dir")]
     NotInitialised(PathBuf),
@@ -232,7 +246,7 @@ pub(crate) enum Error {
     NoKeyYet,
     /// A wish that is there already.
     #[error(
-        "this operator already wants `{which}` revoked; see `kgc quorum status` for how many others it takes"
+        "the revocation of `{which}` is already requested at this KGC; `kgc quorum status` says how many must request it"
     )]
     AlreadyRequested {
         /// The name or id given.
@@ -315,11 +329,14 @@ impl Error {
             | Self::Damaged { .. }
             | Self::KeysMissing { .. }
             | Self::ShareMissing { .. }
+            | Self::AuditCut { .. }
             | Self::Holding(_)
             | Self::Issuer(_) => Exit::BadState,
             Self::TimedOut(_) => Exit::TimedOut,
-            Self::Quorum(_) | Self::NoQuorum(_) | Self::NoTransportKey(_) => Exit::Usage,
-            Self::NotInitialised(_)
+            Self::Quorum(_)
+            | Self::NoQuorum(_)
+            | Self::NoTransportKey(_)
+            | Self::NotInitialised(_)
             | Self::WrongSuite { .. }
             | Self::Terms(_)
             | Self::Policy(_)

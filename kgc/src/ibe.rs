@@ -30,7 +30,7 @@ pub(crate) fn run(config: &Config, protection: &ProtectionArgs, command: &IbeCom
         let store = registry::open(config)?;
         match command {
             IbeCommand::Setup { .. } if Pinned::kept(&config.data_dir)?.is_some() => Err(Error::Terms(
-                "the KGCs of a quorum made the master key together with their own: there is nothing to set up".into(),
+                "the KGCs of a quorum make the master key together with their own: nothing to set up".into(),
             )),
             IbeCommand::Setup { name } => setup::run(config, protection, &deployment, store, name),
             IbeCommand::Policy { change: None, json } => policy::list(&store, *json),
@@ -101,7 +101,7 @@ fn release(config: &Config, mut store: Store, condition: &Condition, approved: b
         lines.push("there is no master key yet: run `kgc ibe setup`".into());
     }
     if approved && !covered(&store.ibe_policy_rows()?, condition) {
-        lines.push("no policy lets anybody have its key: see `kgc ibe policy`".into());
+        lines.push("no policy allows its key to any drone; see `kgc ibe policy`".into());
     }
     Ok(terminal::line(&lines.join("\n"))?)
 }

@@ -3,13 +3,15 @@
 //! `main` reads the command line, `config` the settings; `service` runs the machine with the driver of
 //! `quiver-net`; `store` is the registry, `sealed` the encrypted file with the master secret, `authorities`
 //! the one with the attribute authorities' keys, `master_share` the one with the share of the master key of
-//! identity-based encryption; `control` has the requests of the command line to a running KGC, `serving` how
-//! its machine takes up what was set up beside it, `signing` who signs statements about that; `quorum` is what
-//! a KGC does that is one of several; `metrics` is what is counted.
+//! identity-based encryption; `control` has the requests of the command line to a running KGC, `kgc_machine`
+//! how its machine takes up what was set up beside it, `signing` who signs statements about that; `audit_head`
+//! notes the end of the audit table; `event_log` names who did what; `quorum` is what a KGC does that is one of several; `metrics` is what is
+//! counted.
 
 mod abke;
 mod attributes;
 mod audit;
+mod audit_head;
 mod authorities;
 mod authority_setup;
 mod changes;
@@ -18,9 +20,11 @@ mod config;
 mod control;
 mod drone;
 mod error;
+mod event_log;
 mod grants;
 mod ibe;
 mod init;
+mod kgc_machine;
 mod master_share;
 mod metrics;
 mod operator;
@@ -28,7 +32,6 @@ mod quorum;
 mod registry;
 mod sealed;
 mod service;
-mod serving;
 mod signing;
 mod store;
 mod token;
@@ -85,7 +88,7 @@ fn run(cli: Cli) -> Result<()> {
             let said = runtime.block_on(monitoring::ask(("kgc", "serve"), place, args.live))?;
             Ok(terminal::line(&said)?)
         }
-        Command::Audit(args) => audit::run(&config, &args),
+        Command::Audit(args) => audit::run(&config, &cli.common.protection, &args),
         Command::Operator(OperatorCommand::New { keep, publish, out, suite }) => {
             operator::new(&out, suite, keep, publish.as_deref())
         }

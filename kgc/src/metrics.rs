@@ -21,7 +21,7 @@ use quiver_service::monitoring::{Monitor, Readiness, number, register, registry}
 
 use crate::config::Config;
 use crate::error::Result;
-use crate::serving::ServingKgc;
+use crate::kgc_machine::KgcMachine;
 
 /// Why something was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -113,7 +113,7 @@ impl Metrics {
             ),
             (
                 "revocations_wanted",
-                "Drones this operator wants revoked, and not enough others",
+                "Revocations requested at this KGC and not yet at enough others",
                 &self.revocations_wanted,
             ),
             ("quorum_members", "KGCs in the quorum; 1 without one", &self.quorum_members),
@@ -215,7 +215,7 @@ impl Metrics {
 }
 
 /// A single KGC that runs serves drones.
-pub(crate) fn of_single<S: Suite>(machine: &ServingKgc<S>, metrics: &Metrics) -> Readiness {
+pub(crate) fn of_single<S: Suite>(machine: &KgcMachine<S>, metrics: &Metrics) -> Readiness {
     let machine = machine.node();
     metrics.serving.set(1);
     metrics.tokens.set(i64::try_from(machine.issued()).unwrap_or(i64::MAX));

@@ -1,39 +1,42 @@
 //! Runs a single KGC (`kgc serve`): its machine, its registry and the network, until a signal comes.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use quiver_ainq::Suite;
 use quiver_crypto::Secret;
 use quiver_delivery::DeliveryServer;
-use quiver_delivery::attributes::{AttributeIssuer, AttributeServer, Grant, IssuerConfig, IssuerEvent};
+use quiver_delivery::attributes::{AttributeIssuer, AttributeServer, Grant, IssuerConfig};
 use quiver_delivery::kgc::{KgcNode, KgcNodeEvent, KgcNodeRecord};
-use quiver_delivery::release::{Holding, ReleaseConfig, ReleaseEvent, ShareReleaser, ShareServer};
-use quiver_enrolment::{Kgc, KgcConfig, KgcEvent};
-use quiver_machine::{Either, Input, Machine, Now, Rate};
+use quiver_delivery::release::{Holding, ReleaseConfig, ShareReleaser, ShareServer};
+use quiver_enrolment::{Kgc, KgcConfig};
+use quiver_machine::{Input, Machine, Now, Peer, Rate, Route};
 use quiver_net::{
-    Clocks, Driver, Host, HostError, Multiaddr, NodeConfig, NodeKey, PeerId, Transport,
-    refuse_duplicate_identity,
+    Clocks, Driver, Host, HostError, Introduction, Multiaddr, NodeConfig, NodeKey, PeerId, Service,
+    Transport, refuse_duplicate_identity,
 };
 use quiver_service::config::address_form;
-use quiver_service::control::Server;
+use quiver_service::control::{Server, refuse_long_path};
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::shutdown::Shutdown;
 use quiver_service::{clock, terminal, with_suite};
 use rand::rngs::OsRng;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
+use crate::audit_head::HeadKeeper;
 use crate::authorities::{self, SealedAuthority};
 use crate::changes::{Changes, Secrets, describe};
 use crate::config::Config;
 use crate::control::SingleServer;
 use crate::error::{Error, Result};
+use crate::event_log::EventLog;
+use crate::kgc_machine::KgcMachine;
 use crate::master_share;
 use crate::metrics::{self, Metrics};
 use crate::quorum;
 use crate::quorum::file::Pinned;
 use crate::sealed::Sealed;
-use crate::serving::ServingKgc;
 use crate::store::Store;
 
 /// Connections served at a time; enrolling takes a drone about a second.
@@ -41,6 +44,7 @@ pub(crate) const PEERS: usize = 4096;
 
 /// Serves until SIGTERM or SIGINT.
 pub(crate) async fn run(config: Config, protection: ProtectionArgs) -> Result<()> {
+    refuse_long_path(&config.data_dir)?;
     if let Some(kept) = Pinned::kept(&config.data_dir)? {
         return with_suite!(kept.suite, S => quorum::service::serve::<S>(&config, &protection, &kept).await);
     }
@@ -55,6 +59,8 @@ async fn serve<S: Suite>(config: &Config, protection: &ProtectionArgs, file: &De
     let by = protection.obtain(false)?;
     let (sealed, master) = Sealed::open(&config.data_dir, &deployment, &by)?;
     let store = Store::open(&config.data_dir, &fingerprint)?;
+    let master = Arc::new(Mutex::new(master));
+    let head = HeadKeeper::start(Store::open(&config.data_dir, &fingerprint)?, Arc::clone(&master))?;
     let operators = sealed.operators.len();
     let grants = store.newest_grants()?;
     let (secrets, beside) = (
@@ -77,14 +83,15 @@ async fn serve<S: Suite>(config: &Config, protection: &ProtectionArgs, file: &De
         store.records()?,
     )?;
     tracing::info!(deployment = file.deployment, operators, issued = kgc.issued(), "registry read");
-    let mut machine = ServingKgc::new(KgcNode::new(kgc, (keys, Some(shares))));
+    let mut machine = KgcMachine::new(KgcNode::new(kgc, (keys, Some(shares))));
     catch_up(&mut machine, &mut changes)?;
     let key = NodeKey::from_seed(*sealed.seed)?;
     let metrics = Metrics::default();
-    let host = KgcHost { store, peer_id: key.peer_id(), metrics: metrics.clone() };
+    let host = KgcHost { store, peer_id: key.peer_id(), metrics: metrics.clone(), log: EventLog::default() };
     let mut node = NodeConfig::registry(key, Transport::TcpAndQuic, PEERS);
     node.clocks = Clocks::Everybody;
     node.detect_duplicates = true;
+    node.introduction = Some(Introduction::new(Service::Kgc, &deployment.fingerprint()));
     node.listen = config.listen.iter().map(|text| address(text)).collect::<Result<_>>()?;
     let own = file.kgc_addresses();
     refuse_duplicate_identity(&node, &own.iter().map(|text| address(text)).collect::<Result<Vec<_>>>()?)
@@ -93,11 +100,13 @@ async fn serve<S: Suite>(config: &Config, protection: &ProtectionArgs, file: &De
         terminal::line(&told)?;
     }
     let (driver, handle) = Driver::new(&node, machine, host, OsRng)?;
-    let _monitor = metrics::monitor(config, metrics, handle.clone(), metrics::of_single).await?;
-    let (_control, calls) = Server::start(&config.data_dir)?;
+    let monitor = metrics::monitor(config, metrics, handle.clone(), metrics::of_single).await?;
+    let (control, calls) = Server::start(&config.data_dir)?;
     let (asking, asked) = mpsc::channel(1);
-    let server = SingleServer { deployment, master, changes: asking };
+    let server = SingleServer { machine: handle.clone(), deployment, master, changes: asking };
     let answering = tokio::spawn(server.answer(calls));
+    let (running, ended) = oneshot::channel();
+    let keeping = tokio::spawn(head.keep(ended));
     let poll = tokio::spawn(changes.follow(handle, config.poll, std::convert::identity, asked));
     let stopped = driver
         .run(async move {
@@ -105,15 +114,20 @@ async fn serve<S: Suite>(config: &Config, protection: &ProtectionArgs, file: &De
             tracing::info!(signal, "stopping");
         })
         .await;
+    // While the lock on the files is held: the next process must find its own sockets.
+    drop((control, monitor));
     answering.abort();
     poll.abort();
+    drop(running);
+    // It has panicked, or noted the last head.
+    let _ = keeping.await;
     stopped?;
     Ok(())
 }
 
 /// Before anybody can ask: a drone that was revoked while the KGC was down is on the list that the servers go
 /// by. What the machine has to say to that the driver makes durable first.
-fn catch_up<S: Suite>(machine: &mut ServingKgc<S>, changes: &mut Changes<S>) -> Result<()> {
+fn catch_up<S: Suite>(machine: &mut KgcMachine<S>, changes: &mut Changes<S>) -> Result<()> {
     let now = Now { monotonic: Duration::ZERO, unix: clock::unix_now() };
     let new = changes.read()?;
     for change in new.changes {
@@ -185,23 +199,28 @@ struct KgcHost {
     store: Store,
     peer_id: PeerId,
     metrics: Metrics,
+    log: EventLog,
 }
 
-impl<S: Suite> Host<ServingKgc<S>> for KgcHost {
+impl<S: Suite> Host<KgcMachine<S>> for KgcHost {
     fn persist(&mut self, records: &[KgcNodeRecord]) -> std::result::Result<(), HostError> {
         tokio::task::block_in_place(|| self.store.persist(records, clock::unix_now())).map_err(Into::into)
     }
 
-    fn event(&mut self, _: &ServingKgc<S>, event: KgcNodeEvent) {
+    fn event(&mut self, _: &KgcMachine<S>, event: KgcNodeEvent) {
         self.metrics.count(&event);
-        match event {
-            Either::Left(event) => log(event),
-            Either::Right(Either::Left(event)) => log_attribute_keys(event),
-            Either::Right(Either::Right(event)) => log_key_shares(event),
-        }
+        self.log.log(event);
     }
 
-    fn voucher(&mut self, machine: &ServingKgc<S>, statement: &[u8], signed: &[u8]) -> Option<String> {
+    fn connected(&mut self, peer: Peer, route: Route, place: &str) {
+        self.log.connected(peer, route, place);
+    }
+
+    fn disconnected(&mut self, peer: Peer) {
+        self.log.disconnected(peer);
+    }
+
+    fn voucher(&mut self, machine: &KgcMachine<S>, statement: &[u8], signed: &[u8]) -> Option<String> {
         let drone = machine.node().vouched(statement, signed).ok()?;
         Some(drone.to_string())
     }
@@ -211,113 +230,5 @@ impl<S: Suite> Host<ServingKgc<S>> for KgcHost {
         if let Err(error) = terminal::line(&line) {
             tracing::warn!(%error, "standard output");
         }
-    }
-}
-
-/// Logs an event of the KGC.
-pub(crate) fn log(event: KgcEvent) {
-    match event {
-        KgcEvent::Issued { token_id, name, handle } => {
-            tracing::info!(%name, serial = hex::encode(token_id), %handle, "key issued");
-        }
-        KgcEvent::Pinned { token_id, name } => {
-            tracing::info!(%name, serial = hex::encode(token_id), "token bound");
-        }
-        KgcEvent::Contributed { token_id, name, handle } => {
-            tracing::info!(%name, serial = hex::encode(token_id), %handle, "contributed to a key");
-        }
-        KgcEvent::Enrolled { token_id, handle } => {
-            tracing::info!(serial = hex::encode(token_id), %handle, "the drone holds its key: no more shares for its token");
-        }
-        KgcEvent::Repeated { token_id } => {
-            tracing::info!(serial = hex::encode(token_id), "reply repeated");
-        }
-        KgcEvent::Refused { peer, token_id, reason } => {
-            let token = token_id.map_or_else(|| "unknown".into(), hex::encode);
-            tracing::warn!(peer = peer.0, token, %reason, "refused");
-        }
-        KgcEvent::RevocationListSigned { number } => tracing::info!(number, "revocation list signed"),
-        KgcEvent::RevocationListClaimed { peer, claimed, held } => {
-            tracing::warn!(
-                peer = peer.0,
-                claimed,
-                held,
-                "a peer claims to hold a newer revocation list than this KGC, and is asked for it; was this KGC put back from a backup?"
-            );
-        }
-        KgcEvent::RevocationListAdopted { number } => {
-            tracing::warn!(
-                number,
-                "a peer held a newer revocation list of this deployment: in force here again; tokens and grants since the backup are not back"
-            );
-        }
-        KgcEvent::RevocationDeferred { wait } => {
-            tracing::warn!(
-                seconds = wait.as_secs(),
-                "a peer claims to hold a newer revocation list: revocations are signed when it comes, or after this time"
-            );
-        }
-        KgcEvent::RevocationListFills { what, len, limit } => {
-            tracing::warn!(
-                what,
-                len,
-                limit,
-                "more than 80 % full: entries leave as identities end, so issue tokens for shorter lifetimes"
-            );
-        }
-        KgcEvent::RevocationListWanted(list) => {
-            tracing::info!(number = list.number, "revocation list to be signed by the quorum");
-        }
-        KgcEvent::RevocationFailed(error) => {
-            tracing::error!(%error, "no revocation list could be signed: it is tried again with the next revocation or renewal");
-        }
-        KgcEvent::Equivocation { name, handle, epoch } => {
-            tracing::error!(%name, %handle, %epoch, "a leader signed two headers for one epoch: revoked");
-        }
-        KgcEvent::Blamed { peer, offence } => tracing::warn!(peer = peer.0, %offence, "peer blamed"),
-    }
-}
-
-/// Logs an event of the attribute authorities.
-pub(crate) fn log_attribute_keys(event: IssuerEvent) {
-    match event {
-        IssuerEvent::Issued { authority, name, revision } => {
-            tracing::info!(%name, %authority, revision, "attribute key issued");
-        }
-        IssuerEvent::HeldAlready { authority, name, revision } => {
-            tracing::debug!(%name, %authority, revision, "attribute key held already");
-        }
-        IssuerEvent::Published { authority, name } => {
-            tracing::debug!(%name, %authority, "a leader has what is public of this period");
-        }
-        IssuerEvent::Withdrawn { authority, name } => {
-            tracing::info!(%name, %authority, "asked for an attribute key: the grant is withdrawn");
-        }
-        IssuerEvent::NothingGranted { authority, name } => {
-            tracing::info!(%name, %authority, "asked for an attribute key: nothing granted");
-        }
-        IssuerEvent::NotMade { authority, name, error } => {
-            tracing::error!(%name, %authority, %error, "no attribute key can be made for what is granted");
-        }
-        IssuerEvent::Refused { peer, reason } => {
-            tracing::warn!(peer = peer.0, %reason, "attribute key refused");
-        }
-        IssuerEvent::Blamed { peer, offence } => tracing::warn!(peer = peer.0, %offence, "peer blamed"),
-        _ => {}
-    }
-}
-
-/// Logs an event of the release of identity keys.
-pub(crate) fn log_key_shares(event: ReleaseEvent) {
-    match event {
-        ReleaseEvent::Released { condition, name } => tracing::info!(%name, %condition, "key share released"),
-        ReleaseEvent::Denied { condition, name, why } => {
-            tracing::info!(%name, %condition, why, "key share denied");
-        }
-        ReleaseEvent::Refused { peer, reason } => {
-            tracing::warn!(peer = peer.0, %reason, "request for a key share refused");
-        }
-        ReleaseEvent::Blamed { peer, offence } => tracing::warn!(peer = peer.0, %offence, "peer blamed"),
-        _ => {}
     }
 }

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use quiver_ainq::{Deployment, Purpose, StatementSignature, Suite};
 use quiver_service::secrets::Protection;
-use quiver_service::state_file::StateFile;
 use rand::rngs::OsRng;
 
 use crate::config::Config;
@@ -13,13 +12,13 @@ use crate::control::{Request, ask_if_running};
 use crate::error::{Error, Result};
 use crate::quorum;
 use crate::quorum::file::Pinned;
-use crate::sealed::{self, Sealed};
+use crate::sealed::{self, MasterFile, Sealed};
 
 /// A signature.
 pub(crate) struct Signed<S: Suite> {
     pub(crate) signature: StatementSignature<S>,
     /// Keeps a KGC from starting before what was signed is stored; `None` if one runs.
-    _lock: Option<StateFile>,
+    _lock: Option<MasterFile>,
 }
 
 /// Signs the body of a statement. `wait`: how long, in a quorum, until enough others approved it.

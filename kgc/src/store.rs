@@ -32,6 +32,7 @@ pub(crate) use self::audit::{Checked, Line};
 pub(crate) use self::drones::Drone;
 pub(crate) use self::ibe::{ApprovalRow, IbeRow, PolicyRow, ShareRow};
 pub(crate) use self::policies::AdmissionRow;
+pub(crate) use self::tokens::Leads;
 use crate::error::{Error, Result};
 
 /// Time for which one process waits for another's transaction.
@@ -42,6 +43,8 @@ const BUSY: Duration = Duration::from_secs(5);
 pub(crate) struct Store {
     connection: Connection,
     path: PathBuf,
+    /// The ordinals of the group that a leader's token was last issued for.
+    ordinals: Option<tokens::Ordinals>,
 }
 
 impl Store {
@@ -101,7 +104,7 @@ impl Store {
             connection.pragma_update(None, "foreign_keys", "ON")
         };
         set_up().map_err(|error| Error::registry(&path, error))?;
-        Ok(Self { connection, path })
+        Ok(Self { connection, path, ordinals: None })
     }
 
     /// Runs one change: all of it is durable, or none of it happened.

@@ -18,7 +18,7 @@ use crate::control::effect;
 use crate::error::{Error, Result};
 use crate::operator;
 use crate::registry;
-use crate::store::Store;
+use crate::store::{Leads, Store};
 
 /// Time between two looks for an awaited file.
 const LOOK: Duration = Duration::from_millis(200);
@@ -32,12 +32,13 @@ pub(crate) fn issue(config: &Config, args: &IssueArgs) -> Result<()> {
     with_suite!(suite, S => {
         let deployment = file.pin::<S>()?;
         let operator = operator::read_secret::<S>(&args.operator, suite)?;
-        let issuer = Issuer { config, args, suite, deployment, operator };
+        let store = registry_here(config, args.record, &deployment)?;
+        let mut issuer = Issuer { store, args, suite, deployment, operator };
         match (args.count, &args.out) {
             (Some(count), Some(directory)) => issuer.issue_many(count, directory),
             _ => {
                 let out = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.token", args.name)));
-                issuer.issue(args.name.clone(), 0, &out)
+                issuer.issue(&args.name, 0, &out)
             }
         }
     })
@@ -58,7 +59,8 @@ fn deployment_path(config: &Config, args: &IssueArgs) -> Result<PathBuf> {
 
 /// Issuer of tokens.
 struct Issuer<'a, S: Suite> {
-    config: &'a Config,
+    /// The registry, if it is here and wanted.
+    store: Option<Store>,
     args: &'a IssueArgs,
     suite: SuiteKind,
     deployment: Deployment<S>,
@@ -92,60 +94,61 @@ struct IssuedLine {
 
 impl<S: Suite> Issuer<'_, S> {
     /// Tokens for `NAME-1` to `NAME-count`, but for whom there is or was one.
-    fn issue_many(&self, count: u16, directory: &Path) -> Result<()> {
+    fn issue_many(&mut self, count: u16, directory: &Path) -> Result<()> {
         private_file::create_directory(directory)?;
         for number in 1..=count {
             let name = Name::new(&format!("{}-{number}", self.args.name))?;
             if !token_directory::knows(directory, name.as_str())? {
-                self.issue(name.clone(), number - 1, &directory.join(format!("{name}.token")))?;
+                self.issue(&name, number - 1, &directory.join(format!("{name}.token")))?;
             }
         }
         Ok(())
     }
 
     /// `place`: how many names of the same run come before this one.
-    fn issue(&self, name: Name, place: u16, out: &Path) -> Result<()> {
+    fn issue(&mut self, name: &Name, place: u16, out: &Path) -> Result<()> {
         let now = clock::unix_now();
-        let mut store = registry_here(self.config, self.args.record, &self.deployment)?;
-        let role = self.role(store.as_ref(), place, now)?;
-        if let Some(store) = &store {
-            store.refuse_taken_name(name.as_str(), now)?;
-            if let Role::Leader { group, ordinal } = &role {
-                store.refuse_taken_ordinal::<S>(group, *ordinal, now)?;
+        let ordinal = self.ordinal(place)?;
+        let Self { store, args, suite, deployment, operator } = self;
+        let sign = |role| {
+            let terms = terms(args, name.clone(), role, now)?;
+            if out.symlink_metadata().is_ok() {
+                return Err(quiver_service::Error::Exists { path: out.into() }.into());
             }
-        }
-        let issued = self.operator.issue(&self.deployment, terms(self.args, name, role, now)?, &mut OsRng)?;
-        if out.symlink_metadata().is_ok() {
-            return Err(quiver_service::Error::Exists { path: out.into() }.into());
-        }
-        let statement = &issued.token.statement;
+            Ok(operator.issue(deployment, terms, &mut OsRng)?)
+        };
+        let leads = args.leads.as_ref().map(|group| Leads { group, ordinal });
         // Recorded first: a token that can be used is in the list, whenever this process ends.
-        if let Some(store) = &mut store {
-            store.record_token(statement, now)?;
-        }
-        if let Err(error) = armour::write_new(out, Kind::Token, self.suite, &issued.encode()) {
-            if let Some(store) = &mut store {
+        let issued = match store {
+            Some(store) => store.issue_token((name, leads), now, sign)?,
+            None => sign(match leads {
+                None => Role::Edge,
+                Some(Leads { group, ordinal }) => {
+                    Role::Leader { group: group.clone(), ordinal: ordinal.unwrap_or(1) }
+                }
+            })?,
+        };
+        let statement = &issued.token.statement;
+        if let Err(error) = armour::write_new(out, Kind::Token, *suite, &issued.encode()) {
+            if let Some(store) = store {
                 store.revoke_tokens_named(&hex::encode(statement.id), now)?;
             }
             return Err(error.into());
         }
-        self.print(statement, out, store.is_some())
+        self.print(statement, out)
     }
 
-    /// The drone's role; the ordinal that was given, or the lowest that is free.
-    fn role(&self, store: Option<&Store>, place: u16, now: UnixTime) -> Result<Role> {
-        let Some(group) = &self.args.leads else { return Ok(Role::Edge) };
-        let ordinal = match (self.args.ordinal, store) {
-            (None, Some(store)) => store.next_ordinal::<S>(group, now)?,
-            (given, _) => {
-                let ordinal = given.unwrap_or(1).checked_add(place);
-                ordinal.ok_or_else(|| Error::Terms(format!("--ordinal: no ordinal is above {}", u16::MAX)))?
-            }
+    /// The ordinal of the token at this place of a run; `None` if the registry has to choose one.
+    fn ordinal(&self, place: u16) -> Result<Option<u16>> {
+        let too_high = || Error::Terms(format!("--ordinal: no ordinal is above {}", u16::MAX));
+        let first = match self.args.ordinal {
+            None if self.store.is_some() => return Ok(None),
+            given => given.unwrap_or(1),
         };
-        Ok(Role::Leader { group: group.clone(), ordinal })
+        first.checked_add(place).map(Some).ok_or_else(too_high)
     }
 
-    fn print(&self, statement: &TokenStatement<S>, out: &Path, recorded: bool) -> Result<()> {
+    fn print(&self, statement: &TokenStatement<S>, out: &Path) -> Result<()> {
         let (leads, ordinal) = match &statement.role {
             Role::Edge => (None, None),
             Role::Leader { group, ordinal } => (Some(group.to_string()), Some(*ordinal)),
@@ -159,7 +162,7 @@ impl<S: Suite> Issuer<'_, S> {
             groups: statement.groups.iter().map(ToString::to_string).collect(),
             not_after: statement.not_after,
             expires: statement.expiry,
-            recorded,
+            recorded: self.store.is_some(),
         };
         if self.args.json {
             return Ok(terminal::line(&serde_json::to_string(&line).map_err(std::io::Error::from)?)?);

@@ -2,6 +2,8 @@
 
 #[path = "command_line/attributes.rs"]
 mod attributes;
+#[path = "command_line/audit_head.rs"]
+mod audit_head;
 #[path = "command_line/certifying.rs"]
 mod certifying;
 #[path = "command_line/containers.rs"]
@@ -13,6 +15,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Output};
+use std::thread;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -229,6 +232,48 @@ fn ordinal_that_is_not_given_is_the_next_free_one() {
 }
 
 #[test]
+fn tokens_issued_at_once_have_different_names_and_ordinals() {
+    let bench = Bench::initialised();
+    let all_at_once = |commands: &[Vec<String>]| -> Vec<Output> {
+        thread::scope(|scope| {
+            let run = |args: &Vec<String>| {
+                let args: Vec<&str> = args.iter().map(String::as_str).collect();
+                bench.run(&args)
+            };
+            let running: Vec<_> = commands.iter().map(|args| scope.spawn(move || run(args))).collect();
+            running.into_iter().map(|running| running.join().expect("run")).collect()
+        })
+    };
+    let issue = |name: String, out: String| {
+        let fixed = ["token", "issue", "--operator", "operator.key", "--leads", "alpha", "--json"];
+        let terms = ["--name".into(), name, "--out".into(), out];
+        fixed.iter().map(ToString::to_string).chain(terms).collect::<Vec<_>>()
+    };
+    let leaders: Vec<_> = (0..8).map(|n| issue(format!("leader-{n}"), format!("{n}.token"))).collect();
+    let mut ordinals: Vec<_> = all_at_once(&leaders)
+        .iter()
+        .map(|output| serde_json::from_slice::<Value>(&output.stdout).expect("json")["ordinal"].as_u64())
+        .collect();
+    ordinals.sort_unstable();
+    assert_eq!(ordinals, (1..=8).map(Some).collect::<Vec<_>>());
+    let same: Vec<_> = (0..8).map(|n| issue("one".into(), format!("one-{n}.token"))).collect();
+    let codes: Vec<_> = all_at_once(&same).iter().map(|output| output.status.code()).collect();
+    let (issued, refused): (Vec<_>, Vec<Option<i32>>) =
+        codes.iter().copied().partition(|code| *code == Some(0));
+    assert_eq!(issued.len(), 1, "{codes:?}");
+    assert!(refused.iter().all(|code| *code == Some(3)), "{codes:?}");
+    assert_eq!(
+        fs::read_dir(bench.path(""))
+            .expect("read")
+            .filter(|entry| {
+                entry.as_ref().is_ok_and(|entry| entry.file_name().to_string_lossy().starts_with("one-"))
+            })
+            .count(),
+        1
+    );
+}
+
+#[test]
 fn token_whose_file_cannot_be_written_is_listed_as_revoked_and_frees_its_name() {
     let bench = Bench::initialised();
     let issue = ["token", "issue", "--operator", "operator.key", "--name", "edge-1", "--group", "alpha"];
@@ -306,6 +351,22 @@ fn damage_is_answered_with_what_a_kgc_can_do() {
     fs::write(&state, whole).expect("write");
     fs::remove_file(bench.path("kgc-data/registry.sqlite")).expect("remove");
     bench.refused(&["token", "list"], 2, "is not the data directory of a KGC");
+}
+
+#[test]
+fn data_directory_too_long_for_a_socket_is_refused_before_a_passphrase_is_asked_for() {
+    let bench = Bench::initialised();
+    let long = bench.path(&"x".repeat(100));
+    fs::rename(bench.path("kgc-data"), &long).expect("rename");
+    let serve = ["serve", "--listen", "/ip4/127.0.0.1/tcp/0", "-d", long.to_str().expect("utf-8")];
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kgc"));
+    command.args(serve).current_dir(bench.path("")).env_clear();
+    let output = command.output().expect("run");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    for part in ["control.sock has", "at most 103", "shorter --data-dir", "a relative one"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
 }
 
 #[test]

@@ -148,6 +148,8 @@ fn liar_is_blamed_by_a_drone_that_needs_its_share(
 fn shares_are_refreshed(bench: &Bench) {
     let keys = liar::keys_in_force(bench, 2);
     // Given at one, the others join, but no more than once a minute; this soon, it is given at all of them.
+    let first = bench.start(1, &["quorum", "refresh", "--json"]);
+    first.logged("a KGC joins no sooner than a minute after its last key generation or refresh");
     thread::scope(|scope| {
         for id in ALL {
             scope.spawn(move || {
@@ -155,6 +157,7 @@ fn shares_are_refreshed(bench: &Bench) {
             });
         }
     });
+    assert!(first.wait().success());
     for id in ALL {
         bench.serving(id, 1);
     }
@@ -207,7 +210,7 @@ fn three_operators_revoke_a_drone(bench: &Bench, fleet: &Fleet) {
     let serial = fleet.serial_of("late-7");
     let first = bench.ok(2, &["drone", "revoke", "late-7"]);
     assert!(first.contains("requested (1 of 3 KGCs). Run at 2 more: kgc drone revoke"), "{first}");
-    bench.refused(2, &["drone", "revoke", "late-7"], 3, "already wants");
+    bench.refused(2, &["drone", "revoke", "late-7"], 3, "is already requested at this KGC");
     bench.refused(1, &["drone", "revoke", "late-7"], 3, "is known to this KGC");
     bench.ok(1, &["drone", "revoke", &serial]);
     eventually("two KGCs want it", || {
@@ -258,6 +261,27 @@ fn quorum_is_set_up_step_by_step_and_says_what_comes_next() {
     bench.refused(1, &["quorum", "status"], 4, "kgc serve");
     bench.refused(1, &["token", "list"], 0, "");
     bench.refused(1, &["quorum", "approve"], 2, "DIGEST");
+}
+
+#[test]
+fn kgc_of_a_quorum_notices_an_older_registry() {
+    let bench = Bench::new(3, 2);
+    let serve = || {
+        let kgc = bench.serve(1);
+        kgc.address();
+        assert!(kgc.terminate().success());
+    };
+    serve();
+    let registry = bench.path("kgc-1/registry.sqlite");
+    let older = fs::read(&registry).expect("read");
+    bench.ok(1, &["drone", "revoke", &"09".repeat(16)]);
+    serve();
+    fs::write(&registry, older).expect("write");
+    for command in [&["audit"][..], &["serve", "--listen", &bench.address(1)]] {
+        bench.refused(1, command, 7, "quorum.state");
+    }
+    assert!(bench.ok(1, &["audit", "--accept"]).contains("as noted in quorum.state"));
+    serve();
 }
 
 #[test]

@@ -106,12 +106,12 @@ async fn hand_over<S: Suite>(
     match found {
         Ok(None) => {}
         Ok(Some((period, command))) => {
-            tracing::info!(period, "slot keys");
+            tracing::info!("slot keys of period {period} are in use");
             *handed = Some(period);
             // If the machine has stopped, the keys are not needed.
             let _ = running.machine.command(Either::Left(command)).await;
         }
-        Err(error) => tracing::error!(%error, "slot keys"),
+        Err(error) => tracing::error!("no slot keys: {error}"),
     }
 }
 

@@ -52,8 +52,7 @@ pub(crate) struct Cli {
 pub(crate) struct EvictArgs {
     /// The drone's name
     pub(crate) name: Option<Name>,
-    /// The slot that it sits in: for an anonymous member, which may come back as long as its credential is
-    /// good
+    /// Its slot: for an anonymous member, which may come back as long as its credential is valid
     #[arg(long)]
     pub(crate) slot: Option<u32>,
 }
@@ -70,10 +69,16 @@ pub(crate) enum Command {
     /// Make a new group key now
     Rekey,
     /// Send a message to the group, signed
+    ///
+    /// Says to how many connections it was handed; without a connected member it is refused (exit code 3).
+    /// Members do not acknowledge messages, and nothing is queued: who is away does not receive it.
     Send {
         /// The application's channel
         #[arg(long, default_value = "chat")]
         channel: Name,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
         /// The text
         text: String,
     },
@@ -149,7 +154,7 @@ pub(crate) struct ServeArgs {
     #[serde(with = "humantime_serde::option")]
     pub(crate) silence: Option<Duration>,
     /// A policy that the KGC signed for this group (`kgc abke policy`): admit whoever proves, anonymously,
-    /// that his certified fields satisfy it, and nobody by name. Members of before are out. Slot keys are
+    /// that its certified fields satisfy it, and nobody by name. Existing members are removed. Slot keys are
     /// fetched from the KGC in each period
     #[arg(long, value_name = "FILE")]
     pub(crate) admission: Option<PathBuf>,

@@ -132,7 +132,7 @@ impl LeaderSettings {
             let mut serial = [0; 16];
             hex::decode_to_slice(text, &mut serial).map(|()| serial).map_err(|_| {
                 Error::config(format!(
-                    "`allow`: {text} is no serial; give the 32 hexadecimal digits that `kgc drone list` shows for the drone"
+                    "`allow`: {text} is not a serial; give the 32 hexadecimal digits that `kgc drone list` shows for the drone"
                 ))
             })
         };

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use quiver_admission::AdmittingLeader;
-use quiver_ainq::{Name, Suite};
+use quiver_ainq::{Epoch, Name, Suite};
 use quiver_group::leader::{Laggard, Stance};
 use quiver_group::{Leader, LeaderCommand, LeaderEvent};
 use quiver_machine::Either;
@@ -11,6 +11,7 @@ use quiver_net::Handle;
 use quiver_service::clock;
 use quiver_service::drone::request::{Answered, json};
 use quiver_service::drone::running::{ENDING, Running};
+use quiver_service::drone::send::SendReport;
 use quiver_service::terminal::table;
 use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
@@ -197,8 +198,7 @@ impl Status {
     /// For people.
     pub(crate) fn describe(&self) -> String {
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
-        let epoch =
-            self.term.zip(self.counter).map(|(term, counter)| format!("term {term}, counter {counter}"));
+        let epoch = self.term.zip(self.counter).map(|(term, counter)| Epoch { term, counter }.to_string());
         let rows = [
             ("leader", or_dash(self.name.clone())),
             ("group", self.group.clone()),
@@ -276,7 +276,10 @@ pub(crate) async fn answer<S: Suite>(
         Request::Send { channel, text } => {
             let channel = Name::new(&channel).map_err(|error| error.to_string())?;
             let command = LeaderCommand::Send { channel, data: text.into_bytes() };
-            running.send(Either::Left(command.into())).await
+            match running.send(Either::Left(command.into())).await? {
+                None => Err("not sent: no member is connected; see `leader status`".into()),
+                Some(handed) => json(&SendReport::sent(handed.connections)),
+            }
         }
         Request::Status { .. } => Err(ENDING.into()),
     }
@@ -300,13 +303,13 @@ async fn evict<S: Suite>(machine: &Handle<LeaderNode<S>>, events: Events, name: 
     machine.command(Either::Left(LeaderCommand::Evict(name.clone()).into())).await.map_err(|_| ENDING)?;
     expect(events, |event| match event {
         LeaderEvent::Removed { name: removed, evicted: true, .. } if removed == name => {
-            Some(Ok(format!("{name} is out of the group and stays out").into()))
+            Some(Ok(format!("{name} is evicted, and will not be admitted again").into()))
         }
         LeaderEvent::Barred(barred) if barred == name => {
-            Some(Ok(format!("{name} is away, and will not be admitted again").into()))
+            Some(Ok(format!("{name} is away; it is evicted, and will not be admitted again").into()))
         }
         LeaderEvent::NoSuchMember(unknown) if unknown == name => {
-            Some(Err(format!("{name} is no member of the group")))
+            Some(Err(format!("{name} is not a member of the group; see `leader status`")))
         }
         LeaderEvent::NotLeading => Some(Err(NOT_LEADING.into())),
         _ => None,
@@ -318,15 +321,15 @@ async fn evict_slot<S: Suite>(machine: &Handle<LeaderNode<S>>, events: Events, s
     machine.command(Either::Left(LeaderCommand::EvictSlot(slot).into())).await.map_err(|_| ENDING)?;
     expect(events, |event| match event {
         LeaderEvent::Removed { name, slot: freed, evicted: true, .. } if freed == slot => {
-            Some(Ok(format!("{name}, in slot {slot}, is out of the group and stays out").into()))
+            Some(Ok(format!("{name}, in slot {slot}, is evicted, and will not be admitted again").into()))
         }
         LeaderEvent::Parted { pseudonym, slot: freed } if freed == slot => Some(Ok(format!(
-            "{pseudonym}, in slot {slot}, is out of the group; its credential is good until the period ends, and \
-             nobody but the certification authority can end it before (kgc abke revoke)"
+            "{pseudonym}, in slot {slot}, is removed; its credential stays valid until the period ends, unless the \
+             certification authority withdraws it (`kgc abke revoke`)"
         )
         .into())),
         LeaderEvent::NobodyInSlot(empty) if empty == slot => {
-            Some(Err(format!("nobody sits in slot {slot}")))
+            Some(Err(format!("no member is in slot {slot}; see `leader status`")))
         }
         LeaderEvent::NotLeading => Some(Err(NOT_LEADING.into())),
         _ => None,
@@ -338,8 +341,8 @@ async fn rekey<S: Suite>(machine: &Handle<LeaderNode<S>>, events: Events) -> Ans
     machine.command(Either::Left(LeaderCommand::Rekey.into())).await.map_err(|_| ENDING)?;
     expect(events, |event| match event {
         LeaderEvent::EpochActivated { epoch, members, .. } => {
-            let (term, counter) = (epoch.term, epoch.counter);
-            Some(Ok(format!("term {term}, counter {counter}: a new key for {members} members").into()))
+            let plural = if members == 1 { "" } else { "s" };
+            Some(Ok(format!("epoch {epoch}: a new key for {members} member{plural}").into()))
         }
         LeaderEvent::NotLeading => Some(Err(NOT_LEADING.into())),
         _ => None,

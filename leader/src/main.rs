@@ -18,6 +18,7 @@ mod watch;
 use std::process::ExitCode;
 
 use quiver_service::config::Layers;
+use quiver_service::drone::send::SendReport;
 use quiver_service::drone::subcommands::{Subcommands, ask, ask_and_print, print_status};
 use quiver_service::drone::{Error, Result};
 use quiver_service::shutdown::end_on_signal;
@@ -70,9 +71,10 @@ fn run(cli: Cli) -> Result<()> {
                 ask_and_print(&config, Request::EvictSlot(slot.unwrap_or_default())).await
             }
             Command::Rekey => ask_and_print(&config, Request::Rekey).await,
-            Command::Send { channel, text } => {
+            Command::Send { channel, text, json } => {
                 Error::check_message(&text)?;
-                ask_and_print(&config, Request::Send { channel: channel.to_string(), text }).await
+                let request = Request::Send { channel: channel.to_string(), text };
+                print_status(&ask(&config, request).await?, json, SendReport::describe)
             }
             Command::Drone(command) => Subcommands::new(&config, &protection).run(command).await,
         }

@@ -2,16 +2,21 @@
 
 mod host;
 
+use std::collections::BTreeMap;
+
 use quiver_admission::AdmittingLeader;
 use quiver_ainq::{IssuedToken, Name, Role, Suite};
 use quiver_enrolment::QuorumSuite;
 use quiver_envelope::Envelopes;
 use quiver_group::{Leader, LeaderCommand, LeaderEvent};
 use quiver_machine::{Either, Node, Reason, Route};
-use quiver_net::{Clocks, Driver, Handle, NodeConfig, NodeKey, Transport, group_topic};
+use quiver_net::{
+    Clocks, Driver, Handle, Introduction, NodeConfig, NodeKey, Service, Transport, group_topic,
+};
 use quiver_service::config::parse_addresses;
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::drone::output::Output;
+use quiver_service::drone::send::Relay;
 use quiver_service::drone::service::{CALL_TIME, run_until};
 use quiver_service::drone::{Drone, DroneService, Error, Result, Running, health};
 use quiver_service::node_state::{Missing, NodeState};
@@ -127,7 +132,10 @@ impl<S: QuorumSuite> LeaderService<'_, S> {
             demanded = Some(*demand.authority.fingerprint());
             machine = machine.demanding(demand, clock::unix_now()).map_err(|error| wanted.wrong(error))?;
         }
-        tracing::info!(%group, members = machine.status().members, "state read");
+        match machine.status().members {
+            0 => tracing::info!("leading {group}, a group without members yet"),
+            members => tracing::info!("leading {group}, with {members} on the roster"),
+        }
         if let Some(told) = terminal::not_reachable(&self.config.leader.listen).filter(|_| !self.output.json)
         {
             self.output.line(&told);
@@ -169,6 +177,8 @@ impl<S: QuorumSuite> LeaderService<'_, S> {
         let host = LeaderHost {
             store: self.drone.store.clone(),
             peer_id: node.key.peer_id(),
+            places: BTreeMap::new(),
+            silence: control::span(self.config.leader.silence.as_secs()),
             group: machine.status().group.to_string(),
             output: self.output,
             events: self.events.clone(),
@@ -178,7 +188,7 @@ impl<S: QuorumSuite> LeaderService<'_, S> {
             wave: Wave::default(),
         };
         let (driver, handle) = Driver::new(node, Node::new(machine, Envelopes::default()), host, OsRng)?;
-        Ok((driver, Running::new(handle, self.drone.client(CALL_TIME)?, failures)))
+        Ok((driver, Running::new(handle, self.drone.client(CALL_TIME)?, |_| Relay::Peers, failures)))
     }
 
     /// The first start with a policy: enrols if need be, and fetches the authorities from the KGC. No drone
@@ -201,6 +211,7 @@ impl<S: QuorumSuite> LeaderService<'_, S> {
         let mut node = NodeConfig::hub(key, Transport::TcpAndQuic, leader.max_members as usize);
         node.clocks = Clocks::Everybody;
         node.detect_duplicates = true;
+        node.introduction = Some(Introduction::new(Service::Leader, &self.drone.deployment.fingerprint()));
         node.listen = parse_addresses("listen", &leader.listen)?;
         let kgcs = self.drone.kgc_addresses()?.into_iter().map(|address| (Route::Kgc, address));
         let peers =

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use quiver_report::{OutputArgs, complain, make_room, open};
+use quiver_report::{OutputArgs, complain, open, parse};
 
 use self::check::CheckArgs;
 use self::flood::FloodArgs;
@@ -113,14 +113,12 @@ impl Command {
 
 /// Executes the command line.
 pub fn main() -> ExitCode {
-    exit_code(Cli::parse().command().execute())
+    exit_code(parse::<Cli>().command().execute())
 }
 
 /// Refuses a folder to which results cannot be written, before time goes into a run.
 fn check_results(output: &OutputArgs) -> Result<()> {
-    let refused =
-        |error| SimError::Usage(format!("--results: {error}; give another folder, or --no-results"));
-    output.folder().map_or(Ok(()), |results| make_room(results).map_err(refused))
+    output.check_folder().map_err(SimError::Usage)
 }
 
 /// Prints results as JSON or as text that names the page in the folder, and opens the page if `open_page`. If the

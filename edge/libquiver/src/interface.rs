@@ -142,7 +142,8 @@ pub unsafe extern "C" fn quiver_event_free(event: *mut QuiverEvent) {
 
 /// Sends `data_len` bytes, at most QUIVER_MAX_MESSAGE, to the group on a channel of the application's (1 to 64
 /// characters out of `A-Z a-z 0-9 . _ -`); signed if the others shall know who sent it. Returns once the
-/// message was handed to the network; nobody acknowledges it.
+/// message was handed to the connection of the leader, without waiting for an answer: that is `quiver_flush`.
+/// Members do not acknowledge messages.
 ///
 /// # Safety
 /// As `quiver_join`; `channel` is NULL or a string, `data` NULL or so many bytes.
@@ -163,6 +164,20 @@ pub unsafe extern "C" fn quiver_send(
         // SAFETY: as the caller vouches.
         let data = unsafe { slice(("data", QUIVER_MAX_MESSAGE), data, data_len) }?;
         edge.0.send(channel, data, is_signed, time(timeout_ms))
+    })
+}
+
+/// Waits until the leader has answered after every message that was sent since the last call: one round trip,
+/// at most five seconds, however many messages. QUIVER_ERROR_FAILED if some of them may be lost.
+///
+/// # Safety
+/// As `quiver_join`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quiver_flush(edge: *const QuiverEdge, timeout_ms: i64) -> i32 {
+    guard(|| {
+        // SAFETY: as the caller vouches.
+        let edge = unsafe { reference("edge", edge) }?;
+        edge.0.flush(time(timeout_ms))
     })
 }
 

@@ -157,6 +157,8 @@ static void forked_and_closed(void)
     EXPECT(quiver_next_event(edge, &event, -1), QUIVER_ERROR_CLOSED, "closed");
     EXPECT(quiver_join(edge, -1), QUIVER_ERROR_CLOSED, "closed");
     EXPECT(quiver_send(edge, "chat", NULL, 0, true, -1), QUIVER_ERROR_CLOSED, "closed");
+    EXPECT(quiver_flush(NULL, 0), QUIVER_ERROR_USAGE, "`edge` is NULL");
+    EXPECT(quiver_flush(edge, 0), QUIVER_ERROR_CLOSED, "closed");
     EXPECT(quiver_close(edge), QUIVER_OK, NULL);
     quiver_free(edge);
     quiver_free(NULL);

@@ -114,6 +114,12 @@ impl Edge {
         py.detach(|| self.0.send(channel, data, signed, time)).map_err(|error| raise(py, &error))
     }
 
+    #[pyo3(signature = (timeout = None))]
+    fn flush(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
+        let time = limit(timeout)?.unwrap_or(Duration::MAX);
+        py.detach(|| self.0.flush(time)).map_err(|error| raise(py, &error))
+    }
+
     #[pyo3(signature = (name, timeout = None))]
     fn export_key(&self, py: Python<'_>, name: &str, timeout: Option<f64>) -> PyResult<ExportedKey> {
         let time = limit(timeout)?.unwrap_or(Duration::MAX);

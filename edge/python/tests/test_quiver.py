@@ -180,6 +180,8 @@ class Group(unittest.TestCase):
             self.assertNotEqual(one.export_key("radio", 10).key, keys[0].key)
             one.send("chat", b"\x00\xff", timeout=10)
             one.send("chat", b"", signed=False, timeout=10)
+            one.flush(timeout=10)
+            one.flush()
             first, second = self.message(three), self.message(three)
             self.assertEqual((first.channel, first.data, first.sender), ("chat", b"\x00\xff", "edge-1"))
             self.assertEqual((second.data, second.sender, second.slot), (b"", None, one.status().slot))

@@ -13,7 +13,7 @@ use quiver_delivery::attributes::certifying::{Certificate, KIND, Terms};
 use quiver_enrolment::QuorumSuite;
 use quiver_envelope::Envelopes;
 use quiver_group::Edge;
-use quiver_machine::{Node, Route, Snapshot};
+use quiver_machine::{Node, Route};
 use quiver_net::{Driver, Multiaddr, NodeConfig, NodeKey, Stopped, Transport, group_topic};
 use quiver_service::clock;
 use quiver_service::control::{Call, Server};
@@ -30,9 +30,9 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::host::{EdgeHost, Keeping};
-use super::{EdgeService, FAILURES};
+use super::{EdgeService, FAILURES, relay};
 use crate::config::Config;
-use crate::control::{self, Status};
+use crate::control::{self, Status, Surroundings};
 
 /// Time limit of a run of the exchange.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -56,11 +56,10 @@ struct StoredCredential<S: QuorumSuite> {
 
 impl<S: QuorumSuite> EdgeService<'_, S> {
     /// Joins anonymously, again and again, until a signal comes.
-    pub(super) async fn stay_anonymous(mut self, state: Option<Snapshot>) -> Result<()> {
-        let own = Edge::new(self.config.machine(&self.drone), state.as_ref())?;
+    pub(super) async fn stay_anonymous(mut self, own: &Edge<S>) -> Result<()> {
         let keypair = Arc::new(copy(&self.drone.deployment, own.keypair().ok_or(Error::NoToken)?)?);
         let memberships = Memberships {
-            group: self.group(&own)?,
+            group: self.group(own)?,
             leaders: self.config.leader_addresses()?,
             client: self.drone.client(CALL_TIME)?,
             running: watch::Sender::new(None),
@@ -68,7 +67,9 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
         let (_control, calls) = Server::start(&self.config.drone.data_dir)?;
         let mut tasks = JoinSet::new();
         let (running, client) = (memberships.running.subscribe(), memberships.client.clone());
-        tasks.spawn(answer(calls, running, client, (Arc::clone(&keypair), memberships.group.clone())));
+        let around = Surroundings { situation: self.situation.clone(), queue: None };
+        let own = (Arc::clone(&keypair), memberships.group.clone());
+        tasks.spawn(answer(calls, running, around, client, own));
         let client = memberships.client.clone();
         tasks.spawn(async move { client.keep_fetching(&keypair).await });
         self.rejoin(&memberships).await
@@ -128,7 +129,12 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
         let (driver, handle) = Driver::new(&node, machine, host, OsRng)?;
         let leaders = Some(node.dial.len());
         let monitor = self.monitor(self.config.drone.metrics, handle.clone(), leaders).await?;
-        memberships.running.send_replace(Some(Running::new(handle, memberships.client.clone(), failures)));
+        memberships.running.send_replace(Some(Running::new(
+            handle,
+            memberships.client.clone(),
+            relay,
+            failures,
+        )));
         let (_refused, mut refusals) = mpsc::channel(1);
         let goal = async { ended.recv().await.ok_or(Stopped.into()) };
         let ending = run_until(driver, &mut self.shutdown, &mut refusals, goal).await?;
@@ -174,7 +180,7 @@ async fn wait_for_credential<S: QuorumSuite>(
             Some(held) if spent != Some(&held.key) => return Ok(held),
             Some(_) => {}
             None if !told => {
-                tracing::warn!("no credential of this period is held: nothing to show");
+                tracing::warn!("no valid credential yet; fetching one");
                 told = true;
             }
             None => {}
@@ -209,6 +215,7 @@ fn current_credential<S: QuorumSuite>(
 async fn answer<S: QuorumSuite>(
     mut calls: mpsc::Receiver<Call<Request<control::Request>>>,
     running: watch::Receiver<Option<Running<AnyEdge<S>>>>,
+    around: Surroundings,
     client: KeyClient<S>,
     (keypair, group): (Arc<DroneKeypair<S>>, Name),
 ) {
@@ -217,12 +224,14 @@ async fn answer<S: QuorumSuite>(
         let answered = match (request, running) {
             (Request::Role(request @ control::Request::Status), running) => {
                 let known = match running {
-                    Some(running) => control::answer(running, request).await.ok(),
+                    Some(running) => control::answer(running, around.clone(), request).await.ok(),
                     None => None,
                 };
                 known.map_or_else(|| json(&Status::idle(&group)), Ok)
             }
-            (Request::Role(request), Some(running)) => control::answer(running, request).await,
+            (Request::Role(request), Some(running)) => {
+                control::answer(running, around.clone(), request).await
+            }
             (Request::Keys(request @ (KeyRequest::List | KeyRequest::Certified | KeyRequest::Fetch)), _) => {
                 let keypair = copy(client.keys().deployment(), &keypair).ok();
                 let identity = Identity { keypair, revocations: RevocationList::empty() };

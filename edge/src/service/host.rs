@@ -17,7 +17,8 @@ use rand::rngs::OsRng;
 use tokio::sync::{broadcast, mpsc};
 
 use super::EdgeNode;
-use super::observer::{NodeEvent, Observer, refuser};
+use super::observer::{NodeEvent, Observer, describe, refuser};
+use super::situation::Situation;
 use crate::metrics::Metrics;
 
 /// Attachment: what an anonymous edge persists. Named so since the first version.
@@ -44,6 +45,7 @@ pub(super) struct EdgeHost {
     /// Why something was not sent.
     pub(super) failures: broadcast::Sender<&'static str>,
     pub(super) metrics: Metrics,
+    pub(super) situation: Situation,
 }
 
 impl EdgeHost {
@@ -70,11 +72,13 @@ impl<S: Suite> Host<EdgeNode<S>> for EdgeHost {
         machine.vouch(statement, &mut OsRng).unwrap_or_default()
     }
 
-    fn connected(&mut self, peer: Peer, route: Route) {
-        self.connections.open(peer, route);
+    fn connected(&mut self, peer: Peer, route: Route, place: &str) {
+        self.situation.connected(peer, route, place, clock::unix_now());
+        self.connections.open(peer, route, place);
     }
 
     fn disconnected(&mut self, peer: Peer) {
+        self.situation.disconnected(peer, clock::unix_now());
         self.connections.close(peer);
     }
 
@@ -100,44 +104,45 @@ impl EdgeHost {
     /// Counts and logs an event, and tells whoever waits for it.
     fn edge_event(&self, status: &EdgeStatus, event: EdgeEvent) {
         self.metrics.count(&event, status.name.is_some());
+        self.situation.note(&event, clock::unix_now());
         match event {
             EdgeEvent::Enrolled { name } => {
-                tracing::info!(%name, "enrolled");
+                tracing::info!("enrolled as {name}");
                 // Only an enrolment waits for it.
                 let _ = self.enrolled.try_send(());
             }
-            EdgeEvent::KeyActivated { epoch, slot, .. } => {
-                let (term, counter) = (epoch.term, epoch.counter);
-                tracing::info!(term, counter, slot, "key activated");
-            }
+            EdgeEvent::KeyActivated { epoch, slot, .. } => tracing::info!(%epoch, slot, "key activated"),
             EdgeEvent::Message { .. } => {}
             EdgeEvent::SendFailed(reason) => {
-                tracing::warn!(reason, "message not sent");
+                tracing::warn!("message not sent: {reason}");
                 // There may be no waiting caller.
                 let _ = self.failures.send(reason);
             }
             EdgeEvent::Left => tracing::info!("left the group"),
             EdgeEvent::Evicted => tracing::warn!("evicted from the group"),
             EdgeEvent::Refused(reason) => self.refused(refuser(status), reason),
-            EdgeEvent::EnrolmentTrouble(trouble) => tracing::warn!(%trouble, "enrolment"),
+            EdgeEvent::EnrolmentTrouble(trouble) => tracing::warn!("enrolment goes on: {trouble}"),
             EdgeEvent::RevocationsStale => {
                 tracing::warn!(
                     "not joining under a revocation list that is past its next update; asked the leader for a newer one"
                 );
             }
-            EdgeEvent::RevocationList { number } => tracing::info!(number, "revocation list in force"),
-            EdgeEvent::MembershipDropped { error } => {
-                tracing::warn!(%error, "the stored membership cannot be restored and is dropped: the drone keeps its key and joins its group anew");
+            EdgeEvent::RevocationList { number } => tracing::info!("revocation list {number} is in force"),
+            EdgeEvent::MembershipDropped { error } => tracing::warn!(
+                "the stored membership cannot be restored and is dropped: the drone keeps its key and joins its group \
+                 anew ({error})"
+            ),
+            EdgeEvent::Equivocation { leader, epoch } => tracing::error!(
+                "the leader {leader} signed two headers for epoch {epoch} and is refused for good"
+            ),
+            EdgeEvent::Blamed { peer, offence } => {
+                tracing::warn!("rejected a message from {}: {offence}", self.connections.place(peer));
             }
-            EdgeEvent::Equivocation { leader, epoch } => {
-                tracing::error!(%leader, %epoch, "a leader signed two headers for one epoch and is refused for good");
-            }
-            EdgeEvent::Blamed { peer, offence } => tracing::warn!(peer = peer.0, %offence, "peer blamed"),
         }
     }
 
     fn ended(&self, why: Ending) {
-        tracing::info!(?why, "this anonymous membership is over");
+        tracing::info!("this anonymous membership is over: {}", describe(&why));
         if let Keeping::Anonymous(ended) = &self.keeping {
             // It is over once.
             let _ = ended.try_send(why);
@@ -145,10 +150,11 @@ impl EdgeHost {
     }
 
     fn refused(&self, by: &'static str, reason: Reason) {
-        tracing::warn!(by, %reason, "refused");
         if by == "kgc" && !reason.is_transient() {
-            // One refusal is enough to end.
+            // One refusal is enough to end, and how it ends is said then.
             let _ = self.refused.try_send(reason);
+        } else {
+            tracing::warn!("refused by the {}: {reason}", if by == "kgc" { "KGC" } else { by });
         }
     }
 }
@@ -156,7 +162,8 @@ impl EdgeHost {
 /// The connections of one driver, told to the observer; what is left of them is lost with it.
 pub(super) struct Connections {
     observer: Arc<dyn Observer>,
-    routes: BTreeMap<Peer, Route>,
+    /// With addresses for people.
+    routes: BTreeMap<Peer, (Route, String)>,
 }
 
 impl Connections {
@@ -164,13 +171,22 @@ impl Connections {
         Self { observer: Arc::clone(observer), routes: BTreeMap::new() }
     }
 
-    fn open(&mut self, peer: Peer, route: Route) {
-        self.routes.insert(peer, route);
+    /// A peer, for people.
+    fn place(&self, peer: Peer) -> String {
+        match self.routes.get(&peer) {
+            Some((Route::Kgc, place)) => format!("the KGC at {place}"),
+            Some((_, place)) => format!("the leader at {place}"),
+            None => "a peer that is gone".into(),
+        }
+    }
+
+    fn open(&mut self, peer: Peer, route: Route, place: &str) {
+        self.routes.insert(peer, (route, place.into()));
         self.observer.connected(route);
     }
 
     fn close(&mut self, peer: Peer) {
-        if let Some(route) = self.routes.remove(&peer) {
+        if let Some((route, _)) = self.routes.remove(&peer) {
             self.observer.disconnected(route);
         }
     }
@@ -178,7 +194,7 @@ impl Connections {
 
 impl Drop for Connections {
     fn drop(&mut self) {
-        while let Some((_, route)) = self.routes.pop_first() {
+        while let Some((_, (route, _))) = self.routes.pop_first() {
             self.observer.disconnected(route);
         }
     }

@@ -1,6 +1,7 @@
 //! What happens to the drone, for whom its service runs: printed by the program, queued for an application.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use quiver_admission::{AnonymousEvent, AnyEdge, Ending};
@@ -14,7 +15,7 @@ use quiver_net::Stopped;
 use quiver_service::clock;
 use quiver_service::drone::Running;
 use quiver_service::drone::output::Output;
-use quiver_service::drone::request::Answered;
+use quiver_service::drone::send::Handed;
 use serde_json::json;
 
 /// Event of the machine.
@@ -53,8 +54,11 @@ pub(crate) trait RunningEdge: Send + Sync {
     /// Gives a command to join or to leave.
     async fn command(&self, command: EdgeCommand) -> Result<(), Stopped>;
 
-    /// Sends a message to the group, and says whether it was sent.
-    async fn send(&self, channel: Name, data: Vec<u8>, signed: bool) -> Answered;
+    /// Hands a message to the group to the leader's connection, or says why not.
+    async fn send(&self, channel: Name, data: Vec<u8>, signed: bool) -> Result<Handed, String>;
+
+    /// Whether the leader has answered after what was handed to its connection.
+    async fn is_confirmed(&self, handed: Handed) -> bool;
 
     /// An application's key under this name, and the epoch it is of; `None` unless in sync.
     async fn export(&self, name: Name) -> Result<Option<(Epoch, Secret<32>)>, Stopped>;
@@ -70,8 +74,13 @@ impl<S: Suite> RunningEdge for Running<AnyEdge<S>> {
         self.machine.carry_out(Either::Left(command)).await
     }
 
-    async fn send(&self, channel: Name, data: Vec<u8>, signed: bool) -> Answered {
-        Self::send(self, Either::Left(EdgeCommand::Send { channel, data, signed })).await
+    async fn send(&self, channel: Name, data: Vec<u8>, signed: bool) -> Result<Handed, String> {
+        let handed = Self::send(self, Either::Left(EdgeCommand::Send { channel, data, signed })).await?;
+        handed.ok_or_else(|| "not sent: no leader is connected that leads the group; try again".into())
+    }
+
+    async fn is_confirmed(&self, handed: Handed) -> bool {
+        Self::is_confirmed(self, handed).await
     }
 
     async fn export(&self, name: Name) -> Result<Option<(Epoch, Secret<32>)>, Stopped> {
@@ -81,11 +90,15 @@ impl<S: Suite> RunningEdge for Running<AnyEdge<S>> {
 
 /// Prints for people, or as JSON lines.
 #[derive(Debug)]
-pub(crate) struct Printer(pub(crate) Output);
+pub(crate) struct Printer {
+    pub(crate) output: Output,
+    /// Whether it has been said that the drone is a member.
+    pub(crate) joined: AtomicBool,
+}
 
 impl Observer for Printer {
     fn event(&self, status: &EdgeStatus, event: &NodeEvent) {
-        let output = &self.0;
+        let output = &self.output;
         let group = status.group.as_ref().map_or("-", Name::as_str);
         match event {
             Either::Left(AnonymousEvent::Edge(event)) => self.edge_event(status, group, event),
@@ -106,7 +119,7 @@ impl Observer for Printer {
 
 impl Printer {
     fn edge_event(&self, status: &EdgeStatus, group: &str, event: &EdgeEvent) {
-        let output = &self.0;
+        let output = &self.output;
         match event {
             EdgeEvent::Enrolled { name } if output.json => {
                 output.event(&json!({"event": "enrolled", "name": name.as_str()}));
@@ -115,11 +128,19 @@ impl Printer {
             EdgeEvent::KeyActivated { epoch, digest, slot } => {
                 let (term, counter) = (epoch.term, epoch.counter);
                 let digest = hex::encode(&digest[..8]);
+                if !self.joined.swap(true, Ordering::Relaxed) && !output.json {
+                    output.line(&format!("joined {group}: a member in slot {slot}, in sync"));
+                }
                 output.event(
                     &json!({"event": "key", "term": term, "counter": counter, "slot": slot, "digest": digest}),
                 );
             }
             EdgeEvent::Message { channel, data, source } => output.message(group, channel, data, source),
+            EdgeEvent::Left | EdgeEvent::Evicted if !output.json => {
+                self.joined.store(false, Ordering::Relaxed);
+                let what = if *event == EdgeEvent::Left { "left" } else { "evicted from" };
+                output.line(&format!("{what} the group"));
+            }
             EdgeEvent::Left => output.event(&json!({"event": "left"})),
             EdgeEvent::Evicted => output.event(&json!({"event": "evicted"})),
             EdgeEvent::Refused(reason) => {
@@ -144,8 +165,8 @@ pub(super) const fn refuser(status: &EdgeStatus) -> &'static str {
     if status.name.is_some() { "leader" } else { "kgc" }
 }
 
-/// For scripts.
-fn describe(why: &Ending) -> String {
+/// Why an anonymous membership is over.
+pub(super) fn describe(why: &Ending) -> String {
     match why {
         Ending::Denied(error) => format!("not admitted: {error}"),
         Ending::PeriodOver => "period over".into(),

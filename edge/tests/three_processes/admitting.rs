@@ -128,7 +128,7 @@ fn two_of_three_drones_satisfy_the_policy_and_nobody_learns_which() {
     // By name nobody gets in.
     edges[2].kill();
     edges[2] = place.edge("edge-3", &leader_at, &[]);
-    edges[2].line("lets nobody in by name");
+    edges[2].line("admits by policy only");
     let logs = bench.all_logs();
     let of_leaders = logs.iter().filter(|(path, _)| path.to_string_lossy().contains("leader"));
     for (path, log) in of_leaders {

@@ -51,6 +51,12 @@ impl Swarm {
     }
 }
 
+/// The address as services write it for people.
+pub(crate) fn place_of(address: &str) -> String {
+    let port = address.split('/').nth(4).expect("a port");
+    format!("127.0.0.1:{port}")
+}
+
 /// The address without the peer's name: to listen there again.
 pub(crate) fn socket_of(address: &str) -> &str {
     address.split("/p2p/").next().expect("address")

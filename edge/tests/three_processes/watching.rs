@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serialport::{SerialPort, TTYPort};
 
+use quiver_ainq::Epoch;
 use quiver_service_testing::{Process, TestDeployment, eventually};
 
 use super::swarm::Swarm;
@@ -77,8 +78,8 @@ fn wave_is_shown_live_and_q_puts_the_terminal_back() {
     // Usually what changed is drawn, which says little alone; on a screen of another size, all is.
     terminal.seen.clear();
     terminal.stty(&["rows", "25"]);
-    let counter = format!("term {}, counter {}, ", after.0, after.1);
-    eventually("the new counter is shown", || terminal.shows(&counter));
+    let epoch = format!("{}, ", Epoch { term: after.0, counter: after.1 });
+    eventually("the new epoch is shown", || terminal.shows(&epoch));
     terminal.far.write_all(b"q").expect("a key");
     assert_eq!(watching.wait().code(), Some(0));
     terminal.stty(&["rows", "24"]);

@@ -40,7 +40,7 @@ pub(crate) fn run<S: Suite>(
     let size = compiled.map_err(|error| wrong(error.to_string()))?.statistics();
     let now = clock::unix_now();
     if args.not_after <= now {
-        return Err(Error::Terms("--not-after: that is over already".into()));
+        return Err(Error::Terms("--not-after lies in the past".into()));
     }
     let (authority, group) = (*known.statement.fingerprint(), args.group.clone());
     let statement = PolicyStatement { authority, group, name: name.clone(), not_after: args.not_after, text };

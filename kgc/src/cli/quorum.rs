@@ -20,11 +20,11 @@ A quorum, from nothing (here 3 of 5), at each of the five machines:
   5. kgc quorum status
      until it says: serving drones
 Then deployment.toml is in every data directory: give it to leaders, edges and operators. Tokens
-are issued as ever.
+are issued as with a single KGC.
 
 Later:
   kgc quorum refresh         at one of them, all five running: new shares of the same key, the old
-                             ones worthless
+                             ones useless
   kgc drone revoke SERIAL    at t of them: the quorum signs a new revocation list
   A data directory is lost: restore transport.state from its backup (it never changes), `kgc quorum
   init` and `kgc serve` as before, `kgc quorum repair` there, `kgc quorum approve --repair ID` at t
@@ -38,22 +38,22 @@ pub(crate) enum QuorumCommand {
     Key(QuorumKeyArgs),
     /// Join a quorum: pin its init file. `kgc serve` then makes the key together with the others
     Init(QuorumInitArgs),
-    /// Both of these at once, with a directory in place of people who put the file together: for containers
-    /// and for trying it out. Goes on where it was interrupted, and does nothing if it is done
+    /// Make the key and pin the init file at once, through a directory that all KGCs share: for containers and
+    /// for trying it out. Continues where it was interrupted; does nothing if it is done
     Found(FoundArgs),
-    /// Where this KGC stands, and the others as it sees them
+    /// Show the state of this KGC, and of the others as it sees them
     Status {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Make new shares of the same key, with all KGCs of the quorum: what was stolen before is worthless then
+    /// Make new shares of the same key, with all KGCs of the quorum: older, stolen shares become useless
     Refresh(WaitArgs),
     /// Get this KGC's lost shares back, with the help of t others
     Repair(WaitArgs),
-    /// Agree, as this KGC's operator, to something that t operators have to agree to
+    /// Approve, as this KGC's operator, a signature or a repair that needs the approval of t operators
     Approve(ApproveArgs),
-    /// Leave a key generation or refresh that does not come to an end. The shares stay what they were
+    /// Abandon a key generation or refresh that does not end. This KGC keeps the shares it has
     Abandon,
     /// Put refreshed shares in force although not all KGCs have confirmed theirs. Only if you know that the
     /// others have
@@ -111,7 +111,7 @@ pub(crate) struct FoundArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct WaitArgs {
-    /// How long to wait for the other KGCs. It goes on afterwards
+    /// How long to wait for the other KGCs; it continues afterwards
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = quiver_service::duration::parse)]
     pub(crate) wait: Duration,
     /// Print JSON
@@ -129,7 +129,7 @@ pub(crate) struct ApproveArgs {
     /// is the right one
     #[arg(long, value_name = "ID")]
     pub(crate) repair: Option<u16>,
-    /// Take the approval of DIGEST back
+    /// Withdraw the approval of DIGEST
     #[arg(long, requires = "digest")]
     pub(crate) withdraw: bool,
 }

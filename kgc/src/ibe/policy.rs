@@ -18,7 +18,7 @@ pub(crate) fn list(store: &Store, json: bool) -> Result<()> {
     }
     if rows.is_empty() {
         return Ok(terminal::line(
-            "no policy yet: nobody is given keys (kgc ibe setup, kgc ibe policy allow)",
+            "no policy yet: no drone may have keys (kgc ibe setup, kgc ibe policy allow)",
         )?);
     }
     Ok(terminal::line(&list::policies(&rows))?)

@@ -52,9 +52,9 @@ pub(crate) fn run<S: Suite>(
     let signed = sign(config, deployment, &by, (Purpose::Parameters, &statement.body()), Duration::ZERO)?;
     let statement = SignedAuthority::new(statement, signed.signature)?.verify(deployment)?;
     let authority = ReleaseAuthority::new(deployment, statement)?;
-    // The share first: of a master key in the registry there is always the share.
-    master_share::write(&config.data_dir, deployment, &by, &authority, share)?;
-    store.record_ibe_authority(&authority, &first_patterns(), clock::unix_now())?;
+    store.record_ibe_authority(&authority, &first_patterns(), clock::unix_now(), || {
+        master_share::write(&config.data_dir, deployment, &by, &authority, share)
+    })?;
     // If this fails, `kgc ibe publish` does it.
     write_public(&public, &authority)?;
     terminal::line(&format!(

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use humantime::format_duration;
 use quiver_quorum_node::approval;
 use quiver_service::control::call;
 use quiver_service::terminal;
@@ -29,7 +30,7 @@ pub(crate) async fn run(config: &Config, command: QuorumCommand) -> Result<()> {
         QuorumCommand::Refresh(args) => {
             let request = Request::Refresh { wait: args.wait.as_secs() };
             let outcome = ask_and_report(config, &request).await?;
-            finish(config, &args, outcome, "refreshed", "the refresh goes on; `kgc quorum abandon` ends it")
+            finish(config, &args, outcome, "refreshed", "the refresh continues; `kgc quorum abandon` ends it")
                 .await
         }
         QuorumCommand::Repair(args) => {
@@ -41,7 +42,7 @@ pub(crate) async fn run(config: &Config, command: QuorumCommand) -> Result<()> {
         QuorumCommand::Approve(args) => approve(config, &args).await,
         QuorumCommand::Abandon => {
             ask::<()>(config, &Request::Abandon).await?;
-            print_line("left; the shares are what they were")
+            print_line("abandoned; this KGC keeps the shares it has")
         }
         QuorumCommand::Adopt => {
             ask::<()>(config, &Request::Adopt).await?;
@@ -95,16 +96,16 @@ async fn finish(config: &Config, args: &WaitArgs, outcome: Outcome, done: &str, 
     }
     match outcome {
         Outcome::Done { .. } if args.json => Ok(()),
-        Outcome::Done { version } => {
-            print_line(&format!("{done}: shares of version {version} are in force here, and no older ones"))
-        }
+        Outcome::Done { version } => print_line(&format!(
+            "{done}: shares of version {version} are in force here, older ones are erased"
+        )),
         Outcome::Pending => {
             let status: Status = ask(config, &Request::Status).await?;
             let waits = match &status.ceremony {
-                Some(ceremony) => status.waits(&ceremony.waits_for),
+                Some(ceremony) => status.waits(ceremony),
                 None => "waiting for the other KGCs".into(),
             };
-            Err(Error::TimedOut(format!("not done in {:?}: {waits}; {goes_on}", args.wait)))
+            Err(Error::TimedOut(format!("not done in {}: {waits}; {goes_on}", format_duration(args.wait))))
         }
     }
 }
@@ -121,15 +122,15 @@ async fn approve(config: &Config, args: &ApproveArgs) -> Result<()> {
     match (&args.digest, args.repair, args.withdraw) {
         (_, Some(kgc), _) => {
             ask::<()>(config, &Request::HelpRepair { kgc }).await?;
-            print_line(&format!("KGC {kgc} is helped to its shares if it asks within an hour"))
+            print_line(&format!("this KGC helps KGC {kgc} to repair its shares if that asks within an hour"))
         }
         (Some(digest), None, false) => {
             ask::<()>(config, &Request::Approve { digest: digest.clone() }).await?;
-            print_line("approved: signed here as soon as it is proposed")
+            print_line("approved: this KGC signs it when it is proposed")
         }
         (Some(digest), None, true) => {
             ask::<()>(config, &Request::Withdraw { digest: digest.clone() }).await?;
-            print_line("withdrawn: not signed here any more")
+            print_line("withdrawn: this KGC no longer signs it")
         }
         // The command line requires one of the two.
         (None, None, _) => Err(Error::Quorum("give DIGEST or --repair ID".into())),
@@ -141,15 +142,17 @@ pub(crate) fn sign(config: &Config, body: &[u8], wait: Duration) -> Result<Vec<u
     let threshold = Pinned::kept(&config.data_dir)?.map_or(0, |pinned| pinned.parameters.threshold());
     let digest = hex::encode(approval(body));
     print_line(&format!(
-        "the quorum has to sign this: at {} of the other KGCs, `kgc quorum approve {digest}`; waiting {wait:?}",
-        threshold.saturating_sub(1)
+        "the quorum must sign this: run `kgc quorum approve {digest}` at {} of the other KGCs; waiting {}",
+        threshold.saturating_sub(1),
+        format_duration(wait)
     ))?;
     let request = Request::Propose { body: hex::encode(body), wait: wait.as_secs() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     match runtime.block_on(ask::<Option<String>>(config, &request))? {
         Some(signature) => hex::decode(signature).map_err(|error| Error::Quorum(error.to_string())),
         None => Err(Error::TimedOut(format!(
-            "not enough KGCs approved it in {wait:?}; nothing was set up: run it again"
+            "not enough KGCs approved it in {}; nothing was set up: run it again",
+            format_duration(wait)
         ))),
     }
 }

@@ -18,9 +18,11 @@ use tokio::time::timeout;
 use super::describe;
 use super::file::Pinned;
 use super::node::{QuorumKgc, QuorumKgcCommand};
+use super::sealed::QuorumState;
 use super::status::{self, Status};
+use crate::audit_head::Shared;
 use crate::changes::Asked;
-use crate::control::{Request, RevocationProgress, take_changes};
+use crate::control::{Request, RevocationProgress, noted_head, read_serial, take_changes};
 
 /// Event that the machine reports to waiting requests.
 #[derive(Clone, Debug)]
@@ -45,6 +47,8 @@ pub(crate) enum Outcome {
 #[derive(Clone)]
 pub(crate) struct ControlServer<S: QuorumSuite> {
     pub(crate) machine: Handle<QuorumKgc<S>>,
+    /// The file with the shares.
+    pub(crate) state: Shared<QuorumState>,
     pub(crate) events: broadcast::Sender<ControlEvent>,
     /// Number of commands given.
     pub(crate) asked: Arc<AtomicU64>,
@@ -73,6 +77,7 @@ pub(crate) async fn answer<S: QuorumSuite>(
 impl<S: QuorumSuite> ControlServer<S> {
     async fn answer(&self, request: Request) -> Answer {
         match request {
+            Request::AuditHead => noted_head(&self.state),
             Request::Status => json(&self.status().await?),
             Request::TakeChanges => {
                 if !self.status().await?.serving {
@@ -113,8 +118,7 @@ impl<S: QuorumSuite> ControlServer<S> {
     }
 
     async fn revocation(&self, serial: &str) -> Result<RevocationProgress, String> {
-        let mut bytes = [0; 16];
-        hex::decode_to_slice(serial, &mut bytes).map_err(|_| "a serial has 32 hex digits".to_owned())?;
+        let bytes = read_serial(serial)?;
         let look = move |machine: &QuorumKgc<S>| machine.member().revocation(&bytes);
         let (wanting, revoked) = self.machine.inspect(look).await.map_err(|error| error.to_string())?;
         Ok(RevocationProgress { wanting, revoked })

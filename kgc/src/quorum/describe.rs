@@ -1,7 +1,7 @@
 //! Describes the quorum's events in words: for the log, the audit table and refusals.
 
 use quiver_ainq::KgcId;
-use quiver_message::quorum::CeremonyKind;
+use quiver_message::quorum::{CeremonyKind, SignRefusalReason};
 use quiver_quorum_node::{AbortCause, QuorumEvent};
 
 /// A ceremony.
@@ -29,6 +29,23 @@ pub(crate) fn some(kgcs: &[KgcId]) -> String {
     }
 }
 
+/// Why a statement is not signed: who would sign it, who does not and why, who says nothing.
+pub(crate) fn not_signed(
+    willing: &[KgcId],
+    unwilling: &[(KgcId, SignRefusalReason)],
+    silent: &[KgcId],
+) -> String {
+    let mut parts = Vec::new();
+    if !willing.is_empty() {
+        parts.push(format!("{} would sign", some(willing)));
+    }
+    parts.extend(unwilling.iter().map(|(kgc, reason)| format!("KGC {kgc} does not ({reason})")));
+    if !silent.is_empty() {
+        parts.push(format!("no answer from {}", some(silent)));
+    }
+    parts.join("; ")
+}
+
 /// Why a ceremony ended without result.
 pub(crate) fn cause(cause: &AbortCause) -> String {
     match cause {
@@ -43,7 +60,7 @@ pub(crate) fn cause(cause: &AbortCause) -> String {
         AbortCause::Restarted { member } => format!("KGC {member} began anew"),
         AbortCause::Abandoned => "abandoned by this KGC's operator".into(),
         AbortCause::Internal(what) => format!("this KGC cannot do its part: {what}"),
-        _ => "for a reason that this program has no words for".into(),
+        _ => "for a reason unknown to this version".into(),
     }
 }
 
@@ -81,6 +98,11 @@ mod tests {
         assert_eq!(
             [&[][..], &[3], &[3, 4], &[3, 4, 5]].map(some),
             ["no other KGC", "KGC 3", "KGCs 3 and 4", "KGCs 3, 4 and 5"]
+        );
+        let reason = SignRefusalReason::NotApproved;
+        assert_eq!(
+            not_signed(&[1, 2], &[(3, reason)], &[4]),
+            "KGCs 1 and 2 would sign; KGC 3 does not (its operator has not asked for this); no answer from KGC 4"
         );
     }
 }

@@ -136,7 +136,9 @@ impl Seat {
     fn check(&self) -> std::result::Result<PeerId, String> {
         let id = self.id;
         let peer = self.peer.parse().map_err(|_| {
-            format!("`peer` of KGC {id} is no transport identity: `kgc quorum key` on that machine prints it")
+            format!(
+                "`peer` of KGC {id} is not a transport identity: `kgc quorum key` on that machine prints it"
+            )
         })?;
         if self.addresses.is_empty() {
             return Err(format!("KGC {id} has no `addresses`"));

@@ -7,6 +7,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use humantime::format_duration;
 use quiver_ainq::KgcId;
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::secrets::ProtectionArgs;
@@ -66,7 +67,7 @@ fn contribute(path: &Path, part: &str) -> Result<()> {
             Ok(())
         } else {
             Err(Error::Quorum(format!(
-                "{} is of another KGC than this one: two containers have one --id, or this one lost its transport key",
+                "{} belongs to another KGC: two have the same --id, or this one lost its transport key",
                 path.display()
             )))
         };
@@ -95,7 +96,11 @@ fn gather(args: &FoundArgs, operator: &Path) -> Result<Vec<Seat>> {
         }
         if left.is_zero() {
             let missing: Vec<_> = missing.iter().map(|path| path.display().to_string()).collect();
-            return Err(Error::TimedOut(format!("waited {:?} for {}", args.wait, missing.join(", "))));
+            return Err(Error::TimedOut(format!(
+                "waited {} for {}",
+                format_duration(args.wait),
+                missing.join(", ")
+            )));
         }
         let nap = left.min(LOOK);
         std::thread::sleep(nap);

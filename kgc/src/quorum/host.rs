@@ -3,7 +3,7 @@
 
 use quiver_ainq::Suite;
 use quiver_delivery::release::ReleaseAuthority;
-use quiver_machine::Either;
+use quiver_machine::{Peer, Route};
 use quiver_net::{Host, HostError, Multiaddr, PeerId};
 use quiver_quorum::QuorumSuite;
 use quiver_quorum_node::{QuorumEvent, approval};
@@ -14,20 +14,22 @@ use super::control::ControlEvent;
 use super::node::{QuorumKgc, QuorumKgcEvent, QuorumKgcRecord};
 use super::sealed::QuorumState;
 use super::{describe, release};
+use crate::audit_head::{Shared, lock};
+use crate::event_log::EventLog;
 use crate::ibe::setup::first_patterns;
 use crate::metrics::Metrics;
-use crate::service::{log, log_attribute_keys, log_key_shares};
 use crate::store::Store;
 
 /// The host.
 pub(crate) struct QuorumHost {
     pub(crate) store: Store,
-    pub(crate) state: QuorumState,
+    pub(crate) state: Shared<QuorumState>,
     pub(crate) events: broadcast::Sender<ControlEvent>,
     /// Wakes the task that opens the KGC for drones and keeps the deployment file.
     pub(crate) ready: mpsc::UnboundedSender<()>,
     pub(crate) peer_id: PeerId,
     pub(crate) metrics: Metrics,
+    pub(crate) log: EventLog,
 }
 
 impl QuorumHost {
@@ -39,7 +41,7 @@ impl QuorumHost {
                 tracing::error!(%error, action, subject, detail, "not in the audit table");
             }
         }
-        log_of_the_member(&event);
+        self.log_of_the_member(&event);
         self.metrics.compare_clocks(&event);
         self.notify(ControlEvent::Event(event));
     }
@@ -55,7 +57,8 @@ impl QuorumHost {
             // Policies that the operator set before there was a key stay.
             let said = self.store.ibe_policy_rows()?;
             patterns.retain(|pattern| said.iter().all(|row| row.pattern != pattern.as_str()));
-            self.store.record_ibe_authority(authority, &patterns, clock::unix_now())
+            // The share is in `quorum.state`.
+            self.store.record_ibe_authority(authority, &patterns, clock::unix_now(), || Ok(()))
         });
         match noted {
             Ok(()) => tracing::info!(version = authority.version(), "key shares are released"),
@@ -79,7 +82,7 @@ impl<S: QuorumSuite> Host<QuorumKgc<S>> for QuorumHost {
             }
         }
         tokio::task::block_in_place(|| {
-            self.state.persist(&members)?;
+            lock(&self.state).persist(&members)?;
             if issued.is_empty() { Ok(()) } else { self.store.persist(&issued, clock::unix_now()) }
         })
         .map_err(Into::into)
@@ -97,9 +100,7 @@ impl<S: QuorumSuite> Host<QuorumKgc<S>> for QuorumHost {
                 self.of_the_member(QuorumEvent::Signed { body, signature });
             }
             QuorumKgcEvent::Member(event) => self.of_the_member(event),
-            QuorumKgcEvent::Kgc(Either::Left(event)) => log(event),
-            QuorumKgcEvent::Kgc(Either::Right(Either::Left(event))) => log_attribute_keys(event),
-            QuorumKgcEvent::Kgc(Either::Right(Either::Right(event))) => log_key_shares(event),
+            QuorumKgcEvent::Kgc(event) => self.log.log(event),
             QuorumKgcEvent::Taken { number } => self.notify(ControlEvent::Taken(number)),
             // The receiver ends with the service.
             QuorumKgcEvent::Ready => {
@@ -109,10 +110,16 @@ impl<S: QuorumSuite> Host<QuorumKgc<S>> for QuorumHost {
                 tracing::info!(version, "drones are served with the new shares");
                 let _ = self.ready.send(());
             }
-            QuorumKgcEvent::Stranger(peer) => {
-                tracing::warn!(peer = peer.0, "a stranger sent what only the other KGCs may send");
-            }
+            QuorumKgcEvent::Stranger(peer) => self.log.log_stranger(peer),
         }
+    }
+
+    fn connected(&mut self, peer: Peer, route: Route, place: &str) {
+        self.log.connected(peer, route, place);
+    }
+
+    fn disconnected(&mut self, peer: Peer) {
+        self.log.disconnected(peer);
     }
 
     fn voucher(&mut self, machine: &QuorumKgc<S>, statement: &[u8], signed: &[u8]) -> Option<String> {
@@ -128,68 +135,66 @@ impl<S: QuorumSuite> Host<QuorumKgc<S>> for QuorumHost {
     }
 }
 
-fn log_of_the_member(event: &QuorumEvent) {
-    match event {
-        QuorumEvent::Invited { by, kind } => {
-            tracing::warn!(
-                kgc = by,
-                kind = describe::kind(*kind),
-                "a KGC has begun what this one takes no part in"
-            );
+impl QuorumHost {
+    fn log_of_the_member(&self, event: &QuorumEvent) {
+        match event {
+            QuorumEvent::Invited { by, kind } => {
+                tracing::warn!(
+                    "KGC {by} has begun a {}, in which this one takes no part",
+                    describe::kind(*kind)
+                );
+            }
+            QuorumEvent::SessionBegun { kind } => {
+                tracing::info!("{}: all KGCs are there; the rounds begin", describe::kind(*kind));
+            }
+            QuorumEvent::SharesMade { kind, version } => {
+                tracing::info!(version, "{}: shares made and stored", describe::kind(*kind));
+            }
+            QuorumEvent::SharesInForce { version } => tracing::info!(version, "shares in force"),
+            QuorumEvent::Aborted { kind, cause } => {
+                tracing::error!("{} aborted: {}", describe::kind(*kind), describe::cause(cause));
+            }
+            QuorumEvent::Refused(reason) => tracing::warn!("command refused: {reason}"),
+            QuorumEvent::HelpWanted { by } => {
+                tracing::warn!(
+                    "KGC {by} asks for its shares; if it is the right one: kgc quorum approve --repair {by}"
+                );
+            }
+            QuorumEvent::Helped { member } => tracing::info!("helped KGC {member} to its shares"),
+            QuorumEvent::Recovered { version } => tracing::info!(version, "shares repaired"),
+            QuorumEvent::RecoveryFailed { helpers, culprits } => tracing::error!(
+                culprits = describe::list(culprits),
+                "what {} sent makes no shares; trying again",
+                describe::some(helpers)
+            ),
+            QuorumEvent::RevocationList { number } => {
+                tracing::info!(number, "the quorum signed a revocation list");
+            }
+            QuorumEvent::QuorumStatement { version } => {
+                tracing::info!(version, "the quorum signed its public shares");
+            }
+            QuorumEvent::NotSigned { purpose, willing, unwilling, silent } => tracing::info!(
+                purpose = purpose.as_str(),
+                "not signed for now: {}",
+                describe::not_signed(willing, unwilling, silent)
+            ),
+            QuorumEvent::WrongShare { by } => {
+                tracing::error!("KGC {by} sent a wrong share of a signature");
+            }
+            QuorumEvent::Equivocation { name, handle } => {
+                tracing::error!(%handle, "the leader {name} signed two headers for one epoch: to be revoked");
+            }
+            QuorumEvent::Blamed { member, offence } => {
+                tracing::warn!("rejected a message from KGC {member}: {offence}");
+            }
+            QuorumEvent::Signed { body, .. } => {
+                tracing::info!(digest = hex::encode(approval(body)), "the quorum signed a statement");
+            }
+            QuorumEvent::Stranger(peer) => self.log.log_stranger(*peer),
+            QuorumEvent::TooMany => {
+                tracing::warn!("too many proposals or approvals wait; the last was not taken");
+            }
+            _ => tracing::debug!("another event of the quorum"),
         }
-        QuorumEvent::SessionBegun { kind } => {
-            tracing::info!(kind = describe::kind(*kind), "all KGCs are there; the rounds begin");
-        }
-        QuorumEvent::SharesMade { kind, version } => {
-            tracing::info!(kind = describe::kind(*kind), version, "shares made and stored");
-        }
-        QuorumEvent::SharesInForce { version } => tracing::info!(version, "shares in force"),
-        QuorumEvent::Aborted { kind, cause } => {
-            tracing::error!(kind = describe::kind(*kind), cause = describe::cause(cause), "aborted");
-        }
-        QuorumEvent::Refused(reason) => tracing::warn!(reason, "command refused"),
-        QuorumEvent::HelpWanted { by } => {
-            tracing::warn!(
-                kgc = by,
-                "a KGC asks for its shares; if it is the right one: kgc quorum approve --repair {by}"
-            );
-        }
-        QuorumEvent::Helped { member } => tracing::info!(kgc = member, "helped a KGC to its shares"),
-        QuorumEvent::Recovered { version } => tracing::info!(version, "shares repaired"),
-        QuorumEvent::RecoveryFailed { helpers, culprits } => tracing::error!(
-            helpers = describe::list(helpers),
-            culprits = describe::list(culprits),
-            "what came from the helpers makes no shares; trying again"
-        ),
-        QuorumEvent::RevocationList { number } => {
-            tracing::info!(number, "the quorum signed a revocation list");
-        }
-        QuorumEvent::QuorumStatement { version } => {
-            tracing::info!(version, "the quorum signed its public shares");
-        }
-        QuorumEvent::NotSigned { purpose, willing, unwilling, silent } => tracing::info!(
-            purpose = purpose.as_str(),
-            willing = describe::list(willing),
-            ?unwilling,
-            silent = describe::list(silent),
-            "not signed for now"
-        ),
-        QuorumEvent::WrongShare { by } => {
-            tracing::error!(kgc = by, "a KGC sent a wrong share of a signature");
-        }
-        QuorumEvent::Equivocation { name, handle } => {
-            tracing::error!(%name, %handle, "a leader signed two headers for one epoch: to be revoked");
-        }
-        QuorumEvent::Blamed { member, offence } => tracing::warn!(kgc = member, %offence, "KGC blamed"),
-        QuorumEvent::Signed { body, .. } => {
-            tracing::info!(digest = hex::encode(approval(body)), "the quorum signed a statement");
-        }
-        QuorumEvent::Stranger(peer) => {
-            tracing::warn!(peer = peer.0, "a stranger sent what only the other KGCs may send");
-        }
-        QuorumEvent::TooMany => {
-            tracing::warn!("too many proposals or approvals wait; the last was not taken");
-        }
-        _ => tracing::info!("an event that this program has no words for"),
     }
 }

@@ -18,13 +18,13 @@ use quiver_quorum_node::{QuorumCommand, QuorumEvent, QuorumNode, QuorumRecord};
 use rand_core::CryptoRngCore;
 
 use super::release;
-use crate::serving::{Change, ServingKgc};
+use crate::kgc_machine::{Change, KgcMachine};
 
 /// Both as one.
 #[derive(Debug)]
 pub(crate) struct QuorumKgc<S: QuorumSuite> {
     member: QuorumNode<S>,
-    kgc: Option<ServingKgc<S>>,
+    kgc: Option<KgcMachine<S>>,
     members: BTreeSet<Peer>,
     out: VecDeque<Output<QuorumKgcEvent, QuorumKgcRecord>>,
     deadline: Option<Duration>,
@@ -146,7 +146,7 @@ impl<S: QuorumSuite> QuorumKgc<S> {
             }
             QuorumKgcCommand::Kgc(command) => self.give_kgc(now, Input::Command(command), rng),
             QuorumKgcCommand::Open(kgc) => {
-                self.kgc = Some(ServingKgc::new(*kgc));
+                self.kgc = Some(KgcMachine::new(*kgc));
                 // Whatever was signed or refreshed while it was being made.
                 self.renew_share();
                 self.take_revocations(now, rng);

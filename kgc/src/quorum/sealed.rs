@@ -14,6 +14,7 @@ use quiver_service::state_file::{Owner, StateFile, tagged};
 use zeroize::Zeroizing;
 
 use super::file::{Pinned, QuorumFile};
+use crate::audit_head::{AuditHead, HeadFile};
 use crate::error::Result;
 
 const FILE: u8 = 0;
@@ -23,6 +24,7 @@ const CEREMONY: u8 = 3;
 const STATEMENTS: u8 = 4;
 const REVOCATION_LIST: u8 = 5;
 const QUORUM_STATEMENT: u8 = 6;
+const AUDIT_HEAD: u8 = 7;
 
 /// Path of the file.
 pub(crate) fn path_in(data_dir: &Path) -> PathBuf {
@@ -79,9 +81,8 @@ impl QuorumState {
         for record in records {
             match record.split_first() {
                 Some((&FILE, text)) => {
-                    let text = std::str::from_utf8(text).map_err(|_| corrupt("the init file is no text"))?;
-                    pinned =
-                        Some(QuorumFile::parse(text).map_err(|_| corrupt("the init file does not hold"))?);
+                    let text = std::str::from_utf8(text).map_err(|_| corrupt("the init file is not text"))?;
+                    pinned = Some(QuorumFile::parse(text).map_err(|_| corrupt("the init file is invalid"))?);
                     state.heading.push(record);
                 }
                 Some((&OPERATOR, bytes)) => {
@@ -104,7 +105,7 @@ impl QuorumState {
             what: "a record of an unknown kind",
         };
         let read = |record: &Zeroizing<Vec<u8>>| decode(record).ok_or_else(|| corrupt().into());
-        self.newest.values().map(read).collect()
+        self.newest.iter().filter(|(kind, _)| **kind != AUDIT_HEAD).map(|(_, record)| read(record)).collect()
     }
 
     /// Makes a batch of the machine's records durable, in place of what they supersede.
@@ -112,12 +113,28 @@ impl QuorumState {
         if records.is_empty() {
             return Ok(());
         }
+        self.supersede(records.iter().map(|record| encode(record)))
+    }
+
+    fn supersede(&mut self, by: impl IntoIterator<Item = (u8, Zeroizing<Vec<u8>>)>) -> Result<()> {
         let mut newest = self.newest.clone();
-        newest.extend(records.iter().map(|record| encode(record)));
+        newest.extend(by);
         let all: Vec<_> = self.heading.iter().chain(newest.values()).collect();
         self.file.replace(&all)?;
         self.newest = newest;
         Ok(())
+    }
+}
+
+impl HeadFile for QuorumState {
+    const NAME: &'static str = "quorum.state";
+
+    fn noted(&self) -> Option<AuditHead> {
+        AuditHead::decode(self.newest.get(&AUDIT_HEAD)?.get(1..)?)
+    }
+
+    fn note(&mut self, head: AuditHead) -> Result<()> {
+        self.supersede([(AUDIT_HEAD, tagged(AUDIT_HEAD, &head.encode()))])
     }
 }
 

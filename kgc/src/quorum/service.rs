@@ -1,6 +1,6 @@
 //! Runs a KGC of a quorum (`kgc serve`): its machine, its files and the network, until a signal comes.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use quiver_ainq::{Deployment, KgcId, OperatorPublicKey};
@@ -10,7 +10,8 @@ use quiver_delivery::release::{Holding, ReleaseAuthority};
 use quiver_enrolment::{Kgc, KgcCommand, KgcConfig};
 use quiver_machine::{Either, Route};
 use quiver_net::{
-    Clocks, Driver, Handle, Multiaddr, NodeConfig, NodeKey, Transport, refuse_duplicate_identity,
+    Clocks, Driver, Handle, Introduction, Multiaddr, NodeConfig, NodeKey, Service, Transport,
+    refuse_duplicate_identity,
 };
 use quiver_quorum::QuorumSuite;
 use quiver_quorum_node::{QuorumCommand, QuorumConfig, QuorumNode, QuorumRecord};
@@ -20,7 +21,7 @@ use quiver_service::secrets::{Protection, ProtectionArgs};
 use quiver_service::shutdown::Shutdown;
 use quiver_service::{clock, terminal};
 use rand::rngs::OsRng;
-use tokio::sync::{broadcast, mpsc};
+use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio::task::AbortHandle;
 
 use super::control::{self, ControlServer};
@@ -29,12 +30,14 @@ use super::host::QuorumHost;
 use super::node::{Opening, QuorumKgc, QuorumKgcCommand};
 use super::sealed::{Held, QuorumState};
 use super::{found, release, status, transport};
+use crate::audit_head::HeadKeeper;
 use crate::changes::{Asked, Changes, Secrets};
 use crate::config::Config;
 use crate::error::{Error, Result};
+use crate::event_log::EventLog;
+use crate::kgc_machine::Change;
 use crate::metrics::{self, Metrics};
 use crate::service::{PEERS, address, attribute_server, share_server_with};
-use crate::serving::Change;
 use crate::store::Store;
 
 /// Events kept for subcommands that wait for one.
@@ -64,9 +67,15 @@ pub(crate) async fn serve<S: QuorumSuite>(
     let id = pinned.own(&key.peer_id())?;
     let store = Store::open(&config.data_dir, &pinned.seat())?;
     let node = member::<S>(config, &pinned, id, state.records()?)?;
+    let state = Arc::new(Mutex::new(state));
+    let head = HeadKeeper::start(Store::open(&config.data_dir, &pinned.seat())?, Arc::clone(&state))?;
     let view = node.view();
-    tracing::info!(deployment = %pinned.name, kgc = id, version = ?view.version, "quorum read");
-    let settings = node_config(config, &pinned, id, key.clone())?;
+    let shares =
+        view.version.map_or_else(|| "no shares".into(), |version| format!("shares of version {version}"));
+    tracing::info!(deployment = %pinned.name, kgc = id, "quorum read: {shares}");
+    let mut settings = node_config(config, &pinned, id, key.clone())?;
+    settings.introduction =
+        deployment::<S>(config)?.map(|deployment| Introduction::new(Service::Kgc, &deployment.fingerprint()));
     for own in pinned.file.kgc.iter().filter(|seat| seat.id == id) {
         refuse_duplicate_identity(&settings, &addresses(config, own)?).await?;
     }
@@ -74,7 +83,16 @@ pub(crate) async fn serve<S: QuorumSuite>(
     let (ready, readied) = mpsc::unbounded_channel();
     let metrics = Metrics::default();
     let (peer_id, counted) = (key.peer_id(), metrics.clone());
-    let host = QuorumHost { store, state, events: events.clone(), ready, peer_id, metrics: counted };
+    let kept = Arc::clone(&state);
+    let host = QuorumHost {
+        store,
+        state: kept,
+        events: events.clone(),
+        ready,
+        peer_id,
+        metrics: counted,
+        log: EventLog::default(),
+    };
     if let Some(told) = terminal::not_reachable(&config.listen) {
         terminal::line(&told)?;
     }
@@ -90,17 +108,24 @@ pub(crate) async fn serve<S: QuorumSuite>(
         metrics.set_list_gauges(machine.kgc().map(|kgc| kgc.revocation_usage()).unwrap_or_default());
         standing
     };
-    let _monitor = metrics::monitor(config, metrics, handle.clone(), look).await?;
-    let (_control, calls) = Server::start(&config.data_dir)?;
+    let monitor = metrics::monitor(config, metrics, handle.clone(), look).await?;
+    let (control, calls) = Server::start(&config.data_dir)?;
     let (changes, looks) = mpsc::channel(1);
     let (machine, asked) = (handle.clone(), Arc::default());
-    let server = ControlServer { machine, events, asked, pinned: pinned.clone(), id, changes };
+    let server = ControlServer { machine, state, events, asked, pinned: pinned.clone(), id, changes };
     let answering = tokio::spawn(control::answer(calls, server));
     let parameters = KgcParameters { config: config.clone(), pinned, operators, id, by: by.into() };
     let keeping = tokio::spawn(parameters.keep(handle, readied, looks));
+    let (running, run_ended) = oneshot::channel();
+    let noting = tokio::spawn(head.keep(run_ended));
     let ended = driver.run(until(shutdown)).await;
+    // While the lock on the files is held: the next process must find its own sockets.
+    drop((control, monitor));
     answering.abort();
     keeping.abort();
+    drop(running);
+    // It has panicked, or noted the last head.
+    let _ = noting.await;
     Ok(ended?)
 }
 
@@ -124,11 +149,16 @@ fn member<S: QuorumSuite>(
     };
     let node = QuorumNode::new(settings, records)?;
     // A KGC that lost everything and was given the public file takes shares of that key alone.
+    Ok(match deployment::<S>(config)? {
+        Some(deployment) => node.with_master(*deployment.master()),
+        None => node,
+    })
+}
+
+/// The deployment, once its key is made.
+fn deployment<S: QuorumSuite>(config: &Config) -> Result<Option<Deployment<S>>> {
     let path = config.deployment_path();
-    if !path.exists() {
-        return Ok(node);
-    }
-    Ok(node.with_master(*DeploymentFile::read(&path)?.pin::<S>()?.master()))
+    Ok(if path.exists() { Some(DeploymentFile::read(&path)?.pin::<S>()?) } else { None })
 }
 
 fn stopped(error: quiver_net::Stopped) -> Error {

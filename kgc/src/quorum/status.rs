@@ -1,6 +1,7 @@
 //! Status of a KGC of a quorum, for `kgc quorum status`.
 
 use quiver_ainq::KgcId;
+use quiver_message::quorum::CeremonyKind;
 use quiver_quorum::QuorumSuite;
 use quiver_quorum_node::{QuorumView, Stage};
 use quiver_service::monitoring::Readiness;
@@ -209,14 +210,20 @@ impl Status {
     }
 
     /// The KGCs that a ceremony waits for: those that are not there, and those that are.
-    pub(crate) fn waits(&self, waits_for: &[KgcId]) -> String {
+    pub(crate) fn waits(&self, ceremony: &Ceremony) -> String {
         let connected = |kgc: &KgcId| self.others.iter().any(|other| other.kgc == *kgc && other.connected);
-        let (here, away): (Vec<_>, Vec<_>) = waits_for.iter().copied().partition(connected);
+        let (here, away): (Vec<_>, Vec<_>) = ceremony.waits_for.iter().copied().partition(connected);
+        let is_refresh = ceremony.kind == describe::kind(CeremonyKind::Refresh);
+        // `quiver_quorum_node` has the minute.
+        let rest = match is_refresh {
+            true => " (a KGC joins no sooner than a minute after its last key generation or refresh)",
+            false => "",
+        };
         match (&here[..], &away[..]) {
-            (here, []) => format!("waiting for {}", describe::some(here)),
+            (here, []) => format!("waiting for {}{rest}", describe::some(here)),
             ([], away) => format!("waiting for {}: not connected", describe::some(away)),
             (here, away) => format!(
-                "waiting for {}: not connected; and for {}, which may join only some time after the last try",
+                "waiting for {}: not connected; and for {}{rest}",
                 describe::some(away),
                 describe::some(here)
             ),
@@ -225,13 +232,13 @@ impl Status {
 
     /// What it does, in words.
     pub(crate) fn doing(&self) -> String {
-        if let Some(Ceremony { kind, stage, waits_for }) = &self.ceremony {
+        if let Some(ceremony @ Ceremony { kind, stage, .. }) = &self.ceremony {
             let hint = if self.version.is_none() && self.others.iter().any(|other| other.version.is_some()) {
                 "; others have shares: if this KGC lost its own, run `kgc quorum repair`"
             } else {
                 ""
             };
-            return format!("{kind}: {} ({stage}){hint}", self.waits(waits_for));
+            return format!("{kind}: {} ({stage}){hint}", self.waits(ceremony));
         }
         match (self.repairing, self.serving, self.statement) {
             (true, ..) => format!(

@@ -137,6 +137,9 @@ impl Change<'_> {
 
 impl Store {
     /// Records an authority. One name, one authority, for ever.
+    ///
+    /// # Errors
+    /// [`Error::NameTaken`] if another was set up meanwhile.
     pub(crate) fn record_authority<S: Suite>(
         &mut self,
         authority: &VerifiedAuthority<S>,
@@ -144,6 +147,11 @@ impl Store {
     ) -> Result<()> {
         let (name, scheme) = (authority.name.as_str(), authority.scheme.as_str());
         self.change(at, |change| {
+            let taken = "SELECT EXISTS (SELECT 1 FROM attribute_authority WHERE name = ?1)";
+            if change.sql(change.transaction.query_row(taken, params![name], |row| row.get(0)))? {
+                let by = "an attribute authority that was set up meanwhile; give another --name".into();
+                return Err(Error::NameTaken { name: name.into(), by });
+            }
             let insert = "INSERT INTO attribute_authority (fingerprint, name, scheme, statement, at)
                           VALUES (?1, ?2, ?3, ?4, ?5)";
             let values = params![authority.fingerprint(), name, scheme, authority.bytes(), at];

@@ -1,18 +1,20 @@
 //! The audit table: one line per change, each bound to the one before it by its hash.
 //!
 //! hash = H("quiver/1 audit", previous, seq, at, lp(action), lp(subject), lp(detail)). The chain shows any
-//! line that was changed, put in or taken out before the end. It cannot show that the end was cut off or that
-//! all of it was written anew by somebody who can write the file: for that, note the head elsewhere and give
-//! it to `kgc audit --contains`. Refused requests go to the log only: strangers must not be able to fill the
-//! disk.
+//! line that was changed, put in or taken out before the end. That the end was cut off, or that all of it was
+//! written anew by somebody who can write the file, shows the head, which a running KGC notes in `master.state`
+//! or `quorum.state` (`audit_head`); against whoever can put back those as well, note the head elsewhere and
+//! give it to `kgc audit --contains`. Refused requests go to the log only: strangers must not be able to fill
+//! the disk.
 
 use quiver_ainq::UnixTime;
 use quiver_crypto::Hasher;
 use quiver_service::clock;
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{OptionalExtension, Row, params};
 use serde::Serialize;
 
 use super::{Change, Store};
+use crate::audit_head::AuditHead;
 use crate::error::Result;
 
 /// One line of the audit table.
@@ -100,6 +102,21 @@ impl Change<'_> {
 }
 
 impl Store {
+    /// The last line; `None` in an empty table.
+    pub(crate) fn audit_head(&self) -> Result<Option<AuditHead>> {
+        let last = "SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1";
+        let read = |row: &Row<'_>| Ok(AuditHead { seq: row.get(0)?, hash: row.get(1)? });
+        self.read(|db| db.query_row(last, [], read).optional())
+    }
+
+    /// The hash of the line of this number, if there is one.
+    pub(crate) fn audit_hash(&self, seq: u64) -> Result<Option<[u8; 32]>> {
+        // SQLite's integers are signed.
+        let Ok(seq) = i64::try_from(seq) else { return Ok(None) };
+        let query = "SELECT hash FROM audit WHERE seq = ?1";
+        self.read(|db| db.query_row(query, params![seq], |row| row.get(0)).optional())
+    }
+
     /// All lines, oldest first.
     pub(crate) fn audit_lines(&self) -> Result<Vec<Line>> {
         let query = "SELECT seq, at, action, subject, detail, previous, hash FROM audit ORDER BY seq";

@@ -1,9 +1,11 @@
 //! Drones: identities a key was issued for.
 
+use std::path::Path;
+
 use quiver_ainq::{Identity, Name, Revoked, Role, UnixTime};
 use quiver_enrolment::KgcRecord;
 use quiver_service::clock;
-use rusqlite::{OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Serialize;
 
 use super::audit::ISSUED;
@@ -45,7 +47,7 @@ impl Drone {
         match self {
             Self { revoked: true, .. } => "revoked",
             Self { not_after, .. } if *not_after < now => "expired",
-            Self { wanted: true, .. } => "revocation wanted",
+            Self { wanted: true, .. } => "revocation requested",
             _ => "active",
         }
     }
@@ -60,11 +62,37 @@ pub(crate) fn describe_role(role: &Role) -> String {
 }
 
 /// The group and the ordinal of a leader.
-pub(super) fn leads(role: Role) -> Option<(Name, u16)> {
+pub(super) fn leads_of(role: &Role) -> Option<(Name, u16)> {
     match role {
         Role::Edge => None,
-        Role::Leader { group, ordinal } => Some((group, ordinal)),
+        Role::Leader { group, ordinal } => Some((group.clone(), *ordinal)),
     }
+}
+
+/// All enrolled drones, by name.
+pub(super) fn drones(db: &Connection, path: &Path) -> Result<Vec<Drone>> {
+    let query = "SELECT identity, handle, enrolled.at,
+                        revoked_drone.seq IS NOT NULL, revocation_wish.seq IS NOT NULL
+                 FROM enrolled LEFT JOIN revoked_drone USING (token_id) LEFT JOIN revocation_wish USING (token_id)
+                 ORDER BY name, enrolled.at";
+    let read = || {
+        let mut statement = db.prepare(query)?;
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, drone_without_identity(row)?)))?;
+        rows.collect::<rusqlite::Result<Vec<(Vec<u8>, Drone)>>>()
+    };
+    let drone = |(identity, drone): (Vec<u8>, Drone)| {
+        let identity = Identity::decode(&identity)?;
+        Ok(Drone {
+            name: identity.name.to_string(),
+            role: describe_role(&identity.role),
+            groups: identity.groups.iter().map(ToString::to_string).collect(),
+            serial: hex::encode(identity.serial),
+            not_after: identity.not_after,
+            leads: leads_of(&identity.role),
+            ..drone
+        })
+    };
+    read().map_err(|error| Error::registry(path, error))?.into_iter().map(drone).collect()
 }
 
 /// A revocation that the running KGC has to sign.
@@ -141,28 +169,7 @@ impl Store {
 
     /// All enrolled drones, by name.
     pub(crate) fn drones(&self) -> Result<Vec<Drone>> {
-        let query = "SELECT identity, handle, enrolled.at,
-                            revoked_drone.seq IS NOT NULL, revocation_wish.seq IS NOT NULL
-                     FROM enrolled LEFT JOIN revoked_drone USING (token_id) LEFT JOIN revocation_wish USING (token_id)
-                     ORDER BY name, enrolled.at";
-        let rows: Vec<(Vec<u8>, Drone)> = self.read(|db| {
-            let mut statement = db.prepare(query)?;
-            let rows = statement.query_map([], |row| Ok((row.get(0)?, drone_without_identity(row)?)))?;
-            rows.collect()
-        })?;
-        let drone = |(identity, drone): (Vec<u8>, Drone)| {
-            let identity = Identity::decode(&identity)?;
-            Ok(Drone {
-                name: identity.name.to_string(),
-                role: describe_role(&identity.role),
-                groups: identity.groups.iter().map(ToString::to_string).collect(),
-                serial: hex::encode(identity.serial),
-                not_after: identity.not_after,
-                leads: leads(identity.role),
-                ..drone
-            })
-        };
-        rows.into_iter().map(drone).collect()
+        drones(&self.connection, &self.path)
     }
 
     /// Revokes a drone named by its name or serial; returns it.
@@ -189,7 +196,9 @@ impl Store {
         let serial = hex::decode(&drone.serial).unwrap_or_default();
         self.change(at, |change| {
             let insert = "INSERT OR IGNORE INTO revoked_drone (token_id, at) VALUES (?1, ?2)";
-            change.sql(change.transaction.execute(insert, params![serial, at]))?;
+            if change.sql(change.transaction.execute(insert, params![serial, at]))? == 0 {
+                return Err(Error::AlreadyRevoked { which: which.into() });
+            }
             change.audit("drone revoked", &drone.name, &format!("serial {}", drone.serial))
         })?;
         Ok(drone)

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::audit::KEY_SHARE_RELEASED;
 use super::{Change, Store};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// The master key as the registry has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,15 +132,26 @@ impl Change<'_> {
 
 impl Store {
     /// Records a master key, or its next version of shares, and with it policies that it begins with.
+    /// `store_share` makes the share durable: of a master key in the registry there is always the share, and of
+    /// two that are set up at once the second takes no share away.
+    ///
+    /// # Errors
+    /// [`Error::MasterKeyExists`], and those of `store_share`.
     pub(crate) fn record_ibe_authority<S: Suite>(
         &mut self,
         authority: &ReleaseAuthority<S>,
         policies: &[Pattern],
         at: UnixTime,
+        store_share: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
         let (name, version) = (authority.name().as_str(), authority.version());
         let (master, publics) = (authority.fingerprint(), authority.publics());
         self.change(at, |change| {
+            let known = "SELECT name FROM ibe_authority WHERE version >= ?1";
+            let known = change.transaction.query_row(known, params![version], |row| row.get(0));
+            if let Some(name) = change.sql(known.optional())? {
+                return Err(Error::MasterKeyExists(name));
+            }
             let insert = "INSERT INTO ibe_authority (version, master, name, statement, at)
                           VALUES (?1, ?2, ?3, ?4, ?5)";
             let values = params![version, master, name, authority.statement().bytes(), at];
@@ -150,7 +161,8 @@ impl Store {
                 format!("{threshold} of {count} version {version} fingerprint {}", hex::encode(master));
             change.audit("master key of encryption to conditions", name, &detail)?;
             let everybody = Audience::default();
-            policies.iter().try_for_each(|pattern| change.ibe_policy(pattern, Some(&everybody)).map(drop))
+            policies.iter().try_for_each(|pattern| change.ibe_policy(pattern, Some(&everybody)).map(drop))?;
+            store_share()
         })
     }
 

@@ -28,7 +28,7 @@ impl Store {
             if change.sql(change.transaction.execute(insert, params![serial, at]))? == 0 {
                 return Err(Error::AlreadyRequested { which: which.into() });
             }
-            change.audit("revocation wanted", &name, &format!("serial {}", hex::encode(serial)))
+            change.audit("revocation requested", &name, &format!("serial {}", hex::encode(serial)))
         })?;
         Ok((serial, name))
     }

@@ -142,9 +142,10 @@ fn failing_batch_leaves_nothing_behind() {
 fn revoked_drone_is_handed_over_once_and_frees_its_name() {
     let (_bench, mut store) = Bench::new();
     store.persist(&of_the_kgc([issued(1, "edge-1"), issued(2, "edge-2")]), NOW).expect("persist");
-    assert!(matches!(store.refuse_taken_name("edge-1", NOW), Err(Error::NameTaken { .. })));
+    let taken = |store: &mut Store| store.change(NOW, |change| change.refuse_taken_name("edge-1"));
+    assert!(matches!(taken(&mut store), Err(Error::NameTaken { .. })));
     store.revoke_drone("edge-1", NOW).expect("revoke");
-    store.refuse_taken_name("edge-1", NOW).expect("free again");
+    taken(&mut store).expect("free again");
     let revoked = store.drones_revoked_after(0).expect("revoked");
     let revoked: Vec<_> = revoked.iter().map(|drone| (drone.seq, drone.revoked.serial)).collect();
     assert_eq!(revoked, [(1, [1; 16])]);
@@ -288,6 +289,6 @@ fn operator_of_a_quorum_wants_a_drone_revoked_once_known_here_or_not() {
     let (first, _) = store.revocation_requests_after(0).expect("requests")[0];
     assert_eq!(store.revocation_requests_after(first).expect("requests").len(), 1);
     let drone = &store.drones().expect("drones")[0];
-    assert_eq!((drone.wanted, drone.revoked, drone.state(NOW)), (true, false, "revocation wanted"));
+    assert_eq!((drone.wanted, drone.revoked, drone.state(NOW)), (true, false, "revocation requested"));
     assert_eq!(checked(&store), Checked::Whole);
 }

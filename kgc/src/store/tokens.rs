@@ -5,12 +5,12 @@
 
 use std::collections::BTreeMap;
 
-use quiver_ainq::{Name, Suite, TokenStatement, UnixTime};
+use quiver_ainq::{IssuedToken, Name, Role, Suite, TokenStatement, UnixTime};
 use quiver_service::clock;
 use rusqlite::{OptionalExtension, Row, params};
 use serde::Serialize;
 
-use super::drones::leads;
+use super::drones::{drones, leads_of};
 use super::{Change, Store};
 use crate::error::{Error, Result};
 
@@ -75,7 +75,120 @@ fn token(row: &Row<'_>, now: UnixTime) -> rusqlite::Result<Token> {
     Ok(Token { id: hex::encode(id), name: row.get(1)?, expiry, state })
 }
 
+/// The group that a leader is to lead, and its ordinal if that is given.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Leads<'a> {
+    pub(crate) group: &'a Name,
+    pub(crate) ordinal: Option<u16>,
+}
+
+/// The ordinals of a group's leaders, each with who holds it or may still enrol under it, and the remedy. Two
+/// leaders with one ordinal open the same terms, and members that follow the one do not follow the other.
+#[derive(Debug)]
+pub(super) struct Ordinals {
+    group: Name,
+    /// SQLite's `data_version`: another one once another process has changed the registry.
+    version: i64,
+    taken: BTreeMap<u16, String>,
+}
+
+impl Ordinals {
+    /// The ordinal that was given, if it is free; otherwise the lowest that is, from 1.
+    fn choose(&self, given: Option<u16>) -> Result<u16> {
+        let free = (1..=u16::MAX).find(|ordinal| !self.taken.contains_key(ordinal));
+        let group = &self.group;
+        let Some(given) = given else {
+            let full = || {
+                Error::Terms(format!("the group {group} has a leader under every ordinal; revoke one first"))
+            };
+            return free.ok_or_else(full);
+        };
+        let Some(by) = self.taken.get(&given) else { return Ok(given) };
+        let free = free.map(|free| format!(", or leave out --ordinal: {free} is free")).unwrap_or_default();
+        Err(Error::OrdinalTaken { group: group.to_string(), ordinal: given, by: format!("{by}{free}") })
+    }
+}
+
+fn by_an_open_token<S: Suite>(statement: &TokenStatement<S>) -> String {
+    let (name, id) = (&statement.name, hex::encode(statement.id));
+    format!("an open token for {name}; revoke it first (kgc token revoke {id})")
+}
+
+/// SQLite's integers are signed: both ends mean "never".
+fn signed(time: UnixTime) -> u64 {
+    time.min(i64::MAX as u64)
+}
+
 impl Change<'_> {
+    /// Refuses a name that an active drone or an open token already carries.
+    pub(super) fn refuse_taken_name(&self, name: &str) -> Result<()> {
+        let taken = |by: &str| Err(Error::NameTaken { name: name.into(), by: by.into() });
+        let drone = "SELECT EXISTS (SELECT 1 FROM enrolled WHERE name = ?1
+                        AND NOT EXISTS (SELECT 1 FROM revoked_drone WHERE revoked_drone.token_id = enrolled.token_id)
+                        AND NOT EXISTS (SELECT 1 FROM revocation_wish WHERE revocation_wish.token_id = enrolled.token_id))";
+        if self.sql(self.transaction.query_row(drone, params![name], |row| row.get(0)))? {
+            return taken("an enrolled drone; revoke that one first (kgc drone revoke)");
+        }
+        let token = "SELECT EXISTS (SELECT 1 FROM token WHERE name = ?1 AND expiry >= ?2
+                        AND NOT EXISTS (SELECT 1 FROM enrolled WHERE enrolled.token_id = token.token_id)
+                        AND NOT EXISTS (SELECT 1 FROM revoked_token WHERE revoked_token.token_id = token.token_id))";
+        if self.sql(self.transaction.query_row(token, params![name, signed(self.at)], |row| row.get(0)))? {
+            return taken("an open token; revoke that one first (kgc token revoke)");
+        }
+        Ok(())
+    }
+
+    /// The ordinals of a group's leaders; those that are known if nobody has changed the registry since.
+    fn ordinals<S: Suite>(&self, known: Option<Ordinals>, group: &Name) -> Result<Ordinals> {
+        let version =
+            self.sql(self.transaction.pragma_query_value(None, "data_version", |row| row.get(0)))?;
+        match known {
+            Some(known) if known.version == version && known.group == *group => Ok(known),
+            _ => Ok(Ordinals { group: group.clone(), version, taken: self.taken_ordinals::<S>(group)? }),
+        }
+    }
+
+    fn taken_ordinals<S: Suite>(&self, group: &Name) -> Result<BTreeMap<u16, String>> {
+        let mut taken = BTreeMap::new();
+        for statement in self.open_statements()? {
+            let statement = TokenStatement::<S>::decode(&statement)?;
+            if let Some((_, ordinal)) = leads_of(&statement.role).filter(|(of, _)| of == group) {
+                taken.insert(ordinal, by_an_open_token(&statement));
+            }
+        }
+        for drone in drones(&self.transaction, self.path)? {
+            let active = !drone.revoked && !drone.wanted && drone.not_after > self.at;
+            if let Some((_, ordinal)) = drone.leads.filter(|(of, _)| active && of == group) {
+                let (name, serial) = (drone.name, drone.serial);
+                taken.insert(
+                    ordinal,
+                    format!("the leader {name}; revoke it first (kgc drone revoke {serial})"),
+                );
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Statements of the tokens recorded here that a drone may still enrol with, encoded.
+    fn open_statements(&self) -> Result<Vec<Vec<u8>>> {
+        let query = "SELECT statement FROM token LEFT JOIN enrolled USING (token_id) LEFT JOIN revoked_token USING (token_id)
+                     WHERE enrolled.token_id IS NULL AND revoked_token.token_id IS NULL AND expiry >= ?1";
+        let read = || {
+            let read = |row: &Row<'_>| row.get::<_, Vec<u8>>(0);
+            self.transaction.prepare(query)?.query_map(params![signed(self.at)], read)?.collect()
+        };
+        self.sql(read())
+    }
+
+    /// Records a token that was just issued. Public data only.
+    fn record_token<S: Suite>(&self, statement: &TokenStatement<S>) -> Result<()> {
+        let insert = "INSERT INTO token (token_id, name, statement, expiry, at) VALUES (?1, ?2, ?3, ?4, ?5)";
+        let name = statement.name.as_str();
+        let values = params![statement.id, name, statement.encode(), signed(statement.expiry), self.at];
+        self.sql(self.transaction.execute(insert, values))?;
+        self.audit("token issued", name, &format!("id {}", hex::encode(statement.id)))
+    }
+
     pub(super) fn revoke_token(&self, id: &[u8; 16], name: &str) -> Result<()> {
         let insert = "INSERT OR IGNORE INTO revoked_token (token_id, at) VALUES (?1, ?2)";
         self.sql(self.transaction.execute(insert, params![id, self.at]))?;
@@ -89,102 +202,35 @@ impl Store {
         self.read(|db| db.prepare(TOKENS)?.query_map([], |row| token(row, now))?.collect())
     }
 
-    /// Refuses a name that an active drone or an open token already carries.
-    pub(crate) fn refuse_taken_name(&self, name: &str, now: UnixTime) -> Result<()> {
-        let taken = |by: &str| Err(Error::NameTaken { name: name.into(), by: by.into() });
-        if self.drones()?.iter().any(|drone| drone.name == name && !drone.revoked && !drone.wanted) {
-            return taken("an enrolled drone; revoke that one first (kgc drone revoke)");
-        }
-        let open = |token: &Token| token.state == TokenState::Open && token.name.as_deref() == Some(name);
-        if self.tokens(now)?.iter().any(open) {
-            return taken("an open token; revoke that one first (kgc token revoke)");
-        }
-        Ok(())
-    }
-
-    /// The ordinals of a group's leaders, each with who holds it or may still enrol under it, and the remedy.
-    pub(crate) fn taken_ordinals<S: Suite>(
-        &self,
-        group: &Name,
-        now: UnixTime,
-    ) -> Result<BTreeMap<u16, String>> {
-        let mut taken = BTreeMap::new();
-        for statement in self.open_statements(now)? {
-            let statement = TokenStatement::<S>::decode(&statement)?;
-            let Some((of, ordinal)) = leads(statement.role) else { continue };
-            if of == *group {
-                let (name, id) = (statement.name, hex::encode(statement.id));
-                taken.insert(
-                    ordinal,
-                    format!("an open token for {name}; revoke it first (kgc token revoke {id})"),
-                );
-            }
-        }
-        for drone in self.drones()? {
-            let active = !drone.revoked && !drone.wanted && drone.not_after > now;
-            if let Some((_, ordinal)) = drone.leads.filter(|(of, _)| active && of == group) {
-                let (name, serial) = (drone.name, drone.serial);
-                taken.insert(
-                    ordinal,
-                    format!("the leader {name}; revoke it first (kgc drone revoke {serial})"),
-                );
-            }
-        }
-        Ok(taken)
-    }
-
-    /// Refuses an ordinal that another leader of the group holds or may still enrol under: two leaders with
-    /// one ordinal open the same terms, and members that follow the one do not follow the other.
-    pub(crate) fn refuse_taken_ordinal<S: Suite>(
-        &self,
-        group: &Name,
-        ordinal: u16,
-        now: UnixTime,
-    ) -> Result<()> {
-        let mut taken = self.taken_ordinals::<S>(group, now)?;
-        let Some(by) = taken.remove(&ordinal) else { return Ok(()) };
-        let free = (1..=u16::MAX).find(|free| *free != ordinal && !taken.contains_key(free));
-        let free = free.map(|free| format!(", or leave out --ordinal: {free} is free")).unwrap_or_default();
-        Err(Error::OrdinalTaken { group: group.to_string(), ordinal, by: format!("{by}{free}") })
-    }
-
-    /// The lowest ordinal, from 1, that no leader of the group holds or may still enrol under.
-    pub(crate) fn next_ordinal<S: Suite>(&self, group: &Name, now: UnixTime) -> Result<u16> {
-        let taken = self.taken_ordinals::<S>(group, now)?;
-        let free = (1..=u16::MAX).find(|ordinal| !taken.contains_key(ordinal));
-        let full =
-            || Error::Terms(format!("the group {group} has a leader under every ordinal; revoke one first"));
-        free.ok_or_else(full)
-    }
-
-    /// Statements of the tokens recorded here that a drone may still enrol with, encoded.
-    fn open_statements(&self, now: UnixTime) -> Result<Vec<Vec<u8>>> {
-        let query = "SELECT statement FROM token LEFT JOIN enrolled USING (token_id) LEFT JOIN revoked_token USING (token_id)
-                     WHERE enrolled.token_id IS NULL AND revoked_token.token_id IS NULL AND expiry >= ?1";
-        // SQLite's integers are signed.
-        let until = now.min(i64::MAX as u64);
-        self.read(|db| {
-            let read = |row: &Row<'_>| row.get::<_, Vec<u8>>(0);
-            db.prepare(query)?.query_map(params![until], read)?.collect()
-        })
-    }
-
-    /// Records a token that was just issued. Public data only.
-    pub(crate) fn record_token<S: Suite>(
+    /// Issues a token and records it: in one transaction with the checks of its name and ordinal, so that of
+    /// two at once one is refused. `sign` makes it for the role that is found.
+    pub(crate) fn issue_token<S: Suite>(
         &mut self,
-        statement: &TokenStatement<S>,
+        (name, leads): (&Name, Option<Leads<'_>>),
         at: UnixTime,
-    ) -> Result<()> {
-        self.change(at, |change| {
-            let insert =
-                "INSERT INTO token (token_id, name, statement, expiry, at) VALUES (?1, ?2, ?3, ?4, ?5)";
-            let name = statement.name.as_str();
-            // SQLite's integers are signed; both mean "never".
-            let expiry = statement.expiry.min(i64::MAX as u64);
-            let values = params![statement.id, name, statement.encode(), expiry, at];
-            change.sql(change.transaction.execute(insert, values))?;
-            change.audit("token issued", name, &format!("id {}", hex::encode(statement.id)))
-        })
+        sign: impl FnOnce(Role) -> Result<IssuedToken<S>>,
+    ) -> Result<IssuedToken<S>> {
+        let mut known = self.ordinals.take();
+        let issued = self.change(at, |change| {
+            change.refuse_taken_name(name.as_str())?;
+            let role = match leads {
+                None => Role::Edge,
+                Some(Leads { group, ordinal }) => {
+                    let taken = change.ordinals::<S>(known.take(), group)?;
+                    let ordinal = taken.choose(ordinal)?;
+                    known = Some(taken);
+                    Role::Leader { group: group.clone(), ordinal }
+                }
+            };
+            let issued = sign(role)?;
+            change.record_token(&issued.token.statement)?;
+            Ok(issued)
+        })?;
+        if let (Some(known), Some((_, ordinal))) = (&mut known, leads_of(&issued.token.statement.role)) {
+            known.taken.insert(ordinal, by_an_open_token(&issued.token.statement));
+        }
+        self.ordinals = known;
+        Ok(issued)
     }
 
     /// Revokes a token named by its id (any token) or by its drone's name (a recorded one). Returns the id.
@@ -202,16 +248,20 @@ impl Store {
                 None => return Err(Error::NoSuchToken { which: which.into() }),
             }
         }
-        let used = "SELECT name FROM enrolled WHERE token_id = ?1";
-        let used =
-            self.read(|db| db.query_row(used, params![id], |row| row.get::<_, String>(0)).optional())?;
-        if let Some(drone) = used {
-            return Err(Error::TokenUsed { drone });
-        }
-        if self.revoked_tokens()?.contains(&id) {
-            return Err(Error::AlreadyRevoked { which: which.into() });
-        }
-        self.change(at, |change| change.revoke_token(&id, which))?;
+        // Its ordinal is free again.
+        self.ordinals = None;
+        self.change(at, |change| {
+            let used = "SELECT name FROM enrolled WHERE token_id = ?1";
+            let used = change.transaction.query_row(used, params![id], |row| row.get::<_, String>(0));
+            if let Some(drone) = change.sql(used.optional())? {
+                return Err(Error::TokenUsed { drone });
+            }
+            let revoked = "SELECT EXISTS (SELECT 1 FROM revoked_token WHERE token_id = ?1)";
+            if change.sql(change.transaction.query_row(revoked, params![id], |row| row.get(0)))? {
+                return Err(Error::AlreadyRevoked { which: which.into() });
+            }
+            change.revoke_token(&id, which)
+        })?;
         Ok(hex::encode(id))
     }
 

@@ -152,7 +152,7 @@ fn policies_that_make_no_sense_are_not_signed() {
     refused("x < 5000000000", &[], "this is always true");
     refused("x^16 * y^16 < 3", &[], "bits; at most 256 are allowed");
     refused("x < 5", &["--authority", "nobody"], "there is positions");
-    refused("x < 5", &["--not-after", "2020-01-01T00:00:00Z"], "over already");
+    refused("x < 5", &["--not-after", "2020-01-01T00:00:00Z"], "--not-after lies in the past");
     fs::write(bench.path("p.txt"), [0xff, 0xfe]).expect("write");
     bench.refused(&["abke", "policy", "p.txt", "--group", "alpha"], 2, "not text in UTF-8");
     assert_eq!(listing(&bench)["policies"], Value::Array(Vec::new()));

@@ -84,7 +84,7 @@ fn kgc_that_waits_in_vain_or_is_there_twice_says_so() {
     let bench = Bench::new();
     let shared = shared(&bench);
     bench.refused(&found("1", "one", "0s"), 8, "shared/kgc-2.toml");
-    bench.refused(&found("1", "another", "0s"), 2, "two containers have one --id");
+    bench.refused(&found("1", "another", "0s"), 2, "two have the same --id");
     fs::copy(shared.join("kgc-1.toml"), shared.join("kgc-2.toml")).expect("copy");
     bench.refused(&found("1", "one", "0s"), 2, "it is the part of KGC 1");
 }

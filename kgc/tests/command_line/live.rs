@@ -3,7 +3,7 @@
 use std::fs;
 
 use quiver_service_testing::deployment::{ANY, PASSPHRASE};
-use quiver_service_testing::{Process, TestDeployment};
+use quiver_service_testing::{Process, TestDeployment, eventually};
 
 /// A running KGC that looks into the registry by itself no more than once an hour.
 fn running() -> (TestDeployment, Process, String) {
@@ -86,6 +86,40 @@ fn master_key_and_approvals_are_in_effect_at_the_running_kgc_when_the_command_re
     assert_eq!(fs::read_to_string(bench.path("order.dec")).expect("read"), "turn north");
     let denied = bench.ok("kgc", &["ibe", "policy", "deny", "mission/bravo"]);
     assert!(denied.contains(IN_EFFECT), "{denied}");
+}
+
+#[test]
+fn of_master_keys_set_up_at_once_one_is_left_with_its_share() {
+    let (bench, kgc, _) = running();
+    let names = ["one", "two", "three", "four"];
+    let setups: Vec<_> =
+        names.iter().map(|name| bench.start("kgc", &["ibe", "setup", "--name", name])).collect();
+    let codes: Vec<_> = setups.iter().map(|setup| setup.wait().code()).collect();
+    let (made, refused): (Vec<_>, Vec<Option<i32>>) =
+        codes.iter().copied().partition(|code| *code == Some(0));
+    assert_eq!(made.len(), 1, "{codes:?}");
+    assert!(refused.iter().all(|code| *code == Some(3)), "{codes:?}");
+    assert!(kgc.terminate().success());
+    // It would not start without the share of the key that the registry knows.
+    bench.kgc(ANY).logged("releasing keys of conditions");
+}
+
+#[test]
+fn fetch_says_what_it_waits_for_while_the_kgc_is_down() {
+    let (bench, kgc, address) = running();
+    let edge = enrolled(&bench, "edge-1", &address);
+    drop(kgc);
+    let alone = bench.start("edge", &["abe", "fetch", "-d", &edge, "--kgc", &address]);
+    alone.logged("still waiting for an answer of the KGC");
+    // It holds the state file.
+    drop(alone);
+    let leader = "/ip4/127.0.0.1/tcp/1";
+    let _service = bench.start("edge", &["run", "-d", &edge, "--kgc", &address, "--leader", leader]);
+    eventually("the service answers", || {
+        bench.run("edge", &["status", "-d", &edge]).status.success().then_some(())
+    });
+    let asking = bench.start("edge", &["abke", "fetch", "-d", &edge]);
+    asking.logged("still waiting for an answer of the KGC");
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! Hosts the machine: persists its records, logs its events and passes them to subcommands that wait for one.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 
 use quiver_admission::AdmittingLeaderEvent;
-use quiver_ainq::{Name, Suite};
+use quiver_ainq::{Epoch, Kind, Name, Suite};
 use quiver_envelope::EnvelopeEvent;
 use quiver_group::{LeaderEvent, LeaderRecord};
-use quiver_machine::{Either, Peer, Reason};
+use quiver_machine::{Either, Peer, Reason, Route};
 use quiver_net::{Host, HostError, Multiaddr, PeerId};
 use quiver_service::clock;
 use quiver_service::drone::Store;
@@ -25,6 +26,10 @@ type Record = Either<LeaderRecord, Infallible>;
 pub(super) struct LeaderHost {
     pub(super) store: Store,
     pub(super) peer_id: PeerId,
+    /// Addresses of the connected peers, for people.
+    pub(super) places: BTreeMap<Peer, String>,
+    /// How long another leader may be silent, for people.
+    pub(super) silence: String,
     pub(super) group: String,
     pub(super) output: Output,
     pub(super) events: broadcast::Sender<LeaderEvent>,
@@ -48,21 +53,29 @@ impl<S: Suite> Host<LeaderNode<S>> for LeaderHost {
         tokio::task::block_in_place(|| store::persist(&self.store, machine, &records)).map_err(Into::into)
     }
 
-    fn event(&mut self, _: &LeaderNode<S>, event: Either<AdmittingLeaderEvent, EnvelopeEvent>) {
+    fn event(&mut self, machine: &LeaderNode<S>, event: Either<AdmittingLeaderEvent, EnvelopeEvent>) {
         let event = match event {
             Either::Left(AdmittingLeaderEvent::Leader(event)) => event,
             Either::Left(AdmittingLeaderEvent::Denied { peer, why }) => {
-                tracing::warn!(peer = peer.0, %why, "not admitted");
+                tracing::warn!("did not admit {} anonymously: {why}", self.peer(machine, peer));
                 return self.metrics.count_denied();
             }
             Either::Right(EnvelopeEvent::NotSent(reason)) => LeaderEvent::SendFailed(reason),
             Either::Right(event) => return self.output.envelope(&self.group, &event),
         };
-        self.log(&event);
+        self.log(machine, &event);
         self.wave.follow(&event, &self.metrics);
         self.metrics.count(&event);
         // There may be no waiting caller.
         let _ = self.events.send(event);
+    }
+
+    fn connected(&mut self, peer: Peer, _: Route, place: &str) {
+        self.places.insert(peer, place.into());
+    }
+
+    fn disconnected(&mut self, peer: Peer) {
+        self.places.remove(&peer);
     }
 
     fn vouch(&mut self, machine: &LeaderNode<S>, statement: &[u8]) -> Vec<u8> {
@@ -84,71 +97,90 @@ impl<S: Suite> Host<LeaderNode<S>> for LeaderHost {
 }
 
 impl LeaderHost {
-    fn log(&self, event: &LeaderEvent) {
+    fn log<S: Suite>(&self, machine: &LeaderNode<S>, event: &LeaderEvent) {
         match event {
-            LeaderEvent::Enrolled { name } => tracing::info!(%name, "enrolled"),
+            LeaderEvent::Enrolled { name } => tracing::info!("enrolled as {name}"),
             LeaderEvent::EpochActivated { epoch, kind, members, added, removed } => {
-                let (term, counter) = (epoch.term, epoch.counter);
-                tracing::info!(term, counter, ?kind, members, added, removed, "epoch activated");
+                let what = if *kind == Kind::Open { "term opened" } else { "re-keyed" };
+                tracing::info!(%epoch, members, added, removed, "{what}");
             }
-            LeaderEvent::Delivered { epoch, members } => {
-                tracing::info!(term = epoch.term, counter = epoch.counter, members, "epoch delivered");
-            }
-            LeaderEvent::Joined { name, slot } => tracing::info!(%name, slot, "joined"),
+            LeaderEvent::Delivered { epoch, members } => tracing::info!(%epoch, members, "epoch delivered"),
+            LeaderEvent::Joined { name, slot } => tracing::info!(slot, "{name} joined"),
             LeaderEvent::Admitted { pseudonym, slot, until } => {
-                let until = clock::format(*until);
-                tracing::info!(%pseudonym, slot, until, "admitted anonymously");
+                tracing::info!(slot, until = clock::format(*until), "{pseudonym} admitted anonymously");
             }
-            LeaderEvent::Parted { pseudonym, slot } => tracing::info!(%pseudonym, slot, "parted"),
-            LeaderEvent::Removed { name, slot, evicted } => tracing::info!(%name, slot, evicted, "removed"),
-            LeaderEvent::Barred(name) => tracing::info!(%name, "away, and evicted"),
-            LeaderEvent::NobodyInSlot(slot) => tracing::warn!(slot, "nobody sits in this slot"),
-            LeaderEvent::NoSuchMember(name) => tracing::warn!(%name, "no such member"),
+            LeaderEvent::Parted { pseudonym, slot } => tracing::info!(slot, "{pseudonym} removed"),
+            LeaderEvent::Removed { name, slot, evicted: true } => tracing::info!(slot, "{name} evicted"),
+            LeaderEvent::Removed { name, slot, evicted: false } => tracing::info!(slot, "{name} left"),
+            LeaderEvent::Barred(name) => tracing::info!("{name} evicted while it is away"),
+            LeaderEvent::NobodyInSlot(slot) => tracing::warn!("no member is in slot {slot}"),
+            LeaderEvent::NoSuchMember(name) => tracing::warn!("{name} is not a member"),
             LeaderEvent::NotLeading => tracing::warn!("not done: this leader does not lead"),
-            LeaderEvent::Refused { peer, reason } => tracing::warn!(peer = peer.0, %reason, "refused"),
+            LeaderEvent::Refused { peer, reason } => {
+                tracing::warn!("refused {}: {reason}", self.peer(machine, *peer));
+            }
             LeaderEvent::EnrolmentRefused(reason) => self.enrolment_refused(*reason),
-            LeaderEvent::EnrolmentTrouble(trouble) => tracing::warn!(%trouble, "enrolment"),
+            LeaderEvent::EnrolmentTrouble(trouble) => tracing::warn!("enrolment goes on: {trouble}"),
             LeaderEvent::Message { channel, data, source } => {
                 self.output.message(&self.group, channel, data, source);
             }
             LeaderEvent::SecondKey { name, handle, evident: true } => {
-                tracing::error!(%name, %handle, "a second key was presented for one identity and refused: evidence against the KGC, kept");
+                tracing::error!(%handle, "a second key was presented for {name} and refused: evidence against the KGC, kept");
             }
             LeaderEvent::SecondKey { name, handle, evident: false } => {
-                tracing::warn!(%name, %handle, "a second key was presented for one identity and refused: revoke the drone if it goes on");
+                tracing::warn!(%handle, "a second key was presented for {name} and refused: revoke the drone if it goes on");
             }
-            LeaderEvent::RekeyFailed(error) => tracing::error!(%error, "no new key; trying again"),
+            LeaderEvent::RekeyFailed(error) => tracing::error!("no new key, trying again: {error}"),
             LeaderEvent::SendFailed(reason) => {
-                tracing::warn!(reason, "message not sent");
+                tracing::warn!("message not sent: {reason}");
                 // There may be no waiting caller.
                 let _ = self.failures.send(reason);
             }
-            LeaderEvent::RevocationList { number } => tracing::info!(number, "revocation list in force"),
+            LeaderEvent::RevocationList { number } => tracing::info!("revocation list {number} is in force"),
             LeaderEvent::SteppedDown { term } => {
-                tracing::error!(term, "stepped down: another leader opened a higher term");
+                let opened = Epoch { term: *term, counter: 1 };
+                tracing::error!("stepped down: another leader opened a higher term with epoch {opened}");
             }
             LeaderEvent::StandingBy { leader, epoch, members } => {
-                tracing::info!(%leader, %epoch, members, "standing by");
+                tracing::info!(members, "standing by for {leader}, holding epoch {epoch}");
             }
-            LeaderEvent::TookOver { from } => {
-                let from = from.map(|epoch| epoch.to_string()).unwrap_or_default();
-                tracing::warn!(from, "the leader is silent: taking over");
-            }
+            LeaderEvent::TookOver { from } => match from {
+                Some(epoch) => tracing::warn!(
+                    "no word from the group's leader for {}: taking over from epoch {epoch}",
+                    self.silence
+                ),
+                None => tracing::warn!(
+                    "no word from another leader for {}: opening a term without its roster",
+                    self.silence
+                ),
+            },
             LeaderEvent::Replicated { epoch, names, deputy } => {
-                let deputy = deputy.as_ref().map_or("", Name::as_str);
-                tracing::info!(%epoch, ?names, deputy, "evictions replicated");
+                let names = names.iter().map(Name::as_str).collect::<Vec<_>>().join(", ");
+                let deputy = deputy.as_ref().map_or("a deputy", Name::as_str);
+                tracing::info!("evictions replicated to {deputy}, as of epoch {epoch}: {names}");
             }
-            LeaderEvent::Equivocation { leader, epoch } => {
-                tracing::error!(%leader, %epoch, "a leader signed two headers for one epoch and is refused for good");
-            }
+            LeaderEvent::Equivocation { leader, epoch } => tracing::error!(
+                "the leader {leader} signed two headers for epoch {epoch} and is refused for good"
+            ),
             LeaderEvent::OwnHeader { epoch } => tracing::warn!(%epoch, "{}", crate::metrics::COPY_REASON),
-            LeaderEvent::Blamed { peer, offence } => tracing::warn!(peer = peer.0, %offence, "peer blamed"),
+            LeaderEvent::Blamed { peer, offence } => {
+                tracing::warn!("rejected a message from {}: {offence}", self.peer(machine, *peer));
+            }
+        }
+    }
+
+    /// A peer by its name, if it is known, and its address.
+    fn peer<S: Suite>(&self, machine: &LeaderNode<S>, peer: Peer) -> String {
+        let place = self.places.get(&peer).map_or("a peer that is gone", String::as_str);
+        match machine.drone_behind(peer) {
+            Some(name) => format!("{name} at {place}"),
+            None => place.into(),
         }
     }
 
     fn enrolment_refused(&self, reason: Reason) {
         if reason.is_transient() {
-            tracing::warn!(%reason, "the KGC refuses for now");
+            tracing::warn!("the KGC refuses to enrol this leader for now: {reason}");
         } else {
             // One refusal is enough to end.
             let _ = self.refused.try_send(reason);

@@ -1,5 +1,6 @@
 //! Draws a leader's status on a terminal.
 
+use quiver_ainq::Epoch;
 use quiver_service::clock;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -54,7 +55,7 @@ impl View<'_> {
             Some(until) => Line::styled(format!("expired {} ago", span(self.now - until)), ALARM),
             None => Line::default(),
         };
-        vec![Line::raw(format!("term {term}, counter {counter}, digest {digest}")), valid]
+        vec![Line::raw(format!("{}, digest {digest}", Epoch { term, counter })), valid]
     }
 
     /// Draws how many members acknowledged the newest key.
@@ -160,7 +161,7 @@ mod tests {
             stands_by_for: None,
             replica: None,
             deputies: 1,
-            term: Some(3),
+            term: Some(Epoch::term_of(3, 1)),
             counter: Some(17),
             epoch_digest: Some("00112233aabbccdd".into()),
             issued_at: Some(NOW - 4),
@@ -200,7 +201,7 @@ mod tests {
         let nobody = Status {
             stance: "standing by".into(),
             stands_by_for: Some("leader-0".into()),
-            replica: Some("3/17".into()),
+            replica: Some("3-1.17".into()),
             deputies: 0,
             term: None,
             counter: None,
@@ -220,7 +221,7 @@ mod tests {
     fn trouble_is_said_and_what_was_known_stays() {
         let text = drawn(&status(), Some("no leader is running"), 80, 22);
         assert!(text.contains("no answer, the above is old: no leader is running"), "{text}");
-        assert!(text.contains("term 3, counter 17"), "{text}");
+        assert!(text.contains("3-1.17, digest"), "{text}");
     }
 
     #[test]

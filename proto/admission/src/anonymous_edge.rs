@@ -215,6 +215,11 @@ impl<S: Suite> AnonymousEdge<S> {
         self.membership.key_issued_at(&self.config.deployment)
     }
 
+    /// The leader of the epoch held.
+    pub fn leader_name(&self) -> Option<Name> {
+        self.membership.leader_name(&self.config.deployment)
+    }
+
     /// A secret that all synced members of the epoch can derive under this name; `None` unless synced.
     pub fn export(&self, name: &Name) -> Option<Secret<32>> {
         self.membership.export(name)

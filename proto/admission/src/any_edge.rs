@@ -60,6 +60,14 @@ impl<S: Suite> AnyEdge<S> {
         }
     }
 
+    /// The leader of the epoch held.
+    pub fn leader_name(&self) -> Option<Name> {
+        match self {
+            Self::Named(edge) => edge.leader_name(),
+            Self::Anonymous(edge) => edge.leader_name(),
+        }
+    }
+
     /// A secret that all synced members of the epoch can derive under this name; `None` unless synced.
     pub fn export(&self, name: &Name) -> Option<Secret<32>> {
         match self {

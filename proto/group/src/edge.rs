@@ -28,7 +28,7 @@ use quiver_machine::{
     Context, Input, Machine, Now, Offence, Outbox, Output, Peer, Primary, Revocations, Route, Shared,
     Snapshot, Via, earlier,
 };
-use quiver_message::{Message, MessageError};
+use quiver_message::{Message, MessageError, Reason};
 use rand_core::CryptoRngCore;
 
 #[cfg(feature = "compromise")]
@@ -96,6 +96,16 @@ impl<S: Suite> Edge<S> {
         }
     }
 
+    /// Joins this group at the start, as [`EdgeConfig::group`] says: for who reads it off the restored edge.
+    #[must_use]
+    pub fn with_group(mut self, group: Name) -> Self {
+        if self.wanted.is_none() && !self.membership.is_member() {
+            self.wanted = Some(group.clone());
+        }
+        self.config.group = Some(group);
+        self
+    }
+
     /// Keeps track of fewer senders in an epoch than a service does: full windows of so many that sign and as
     /// many that do not, some 200 bytes each; of [eight times](quiver_ainq::traffic::REMEMBERED_PER_SENDER)
     /// as many, their last number, 16 bytes each. Twice that for as long as messages of the epoch before are
@@ -128,7 +138,8 @@ impl<S: Suite> Edge<S> {
     pub fn status(&self) -> EdgeStatus {
         let (name, group) = (self.keypair().map(DroneKeypair::public), self.wanted.clone());
         let name = name.map(|public| public.identity.name.clone());
-        self.membership.status(name, group, &self.revocations, self.boot_no)
+        let leader = self.leaders.leading().filter(|_| self.membership.is_member());
+        EdgeStatus { leader, ..self.membership.status(name, group, &self.revocations, self.boot_no) }
     }
 
     /// Time at which the key of the epoch held was made, by the leader's clock.
@@ -136,9 +147,19 @@ impl<S: Suite> Edge<S> {
         self.membership.key_issued_at(&self.config.deployment)
     }
 
+    /// The leader of the epoch held.
+    pub fn leader_name(&self) -> Option<Name> {
+        self.membership.leader_name(&self.config.deployment)
+    }
+
     /// This drone's own key, once enrolled.
     pub fn keypair(&self) -> Option<&DroneKeypair<S>> {
         self.enrolment.keypair()
+    }
+
+    /// Whether the revocation list held names this drone: no leader admits it, and it asks none.
+    pub fn is_revoked(&self) -> bool {
+        self.keypair().is_some_and(|keypair| self.revocations.names(keypair.public()))
     }
 
     /// Signs the time of this drone's clock, for peers that it asks for admission; `None` without a key.
@@ -365,6 +386,9 @@ impl<S: Suite> Edge<S> {
                 }
                 self.out.persist(StateChanged);
                 self.out.event(EdgeEvent::RevocationList { number: self.revocations.number() });
+                if self.is_revoked() {
+                    self.out.event(EdgeEvent::Refused(Reason::Revoked));
+                }
             }
         }
     }

@@ -100,7 +100,7 @@ impl fmt::Display for Reason {
             Self::BadSignature => "a signature does not verify",
             Self::UnknownAuthority => "no such authority here",
             Self::RoundOver => "no such signing round is open any more",
-            Self::AdmissionOnly => "the group demands a policy and lets nobody in by name",
+            Self::AdmissionOnly => "this group admits by policy only; use `edge run --anonymous`",
             Self::TokenSpent => "the enrolment token is used up: revoke it and issue another",
             Self::OrdinalTaken => "another leader of the group has this ordinal: issue a token with another",
         })

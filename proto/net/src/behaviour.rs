@@ -22,10 +22,9 @@ use crate::config::{NodeConfig, Tuning};
 use crate::duplicate_identity::gossip;
 use crate::error::NetError;
 use crate::frame::{Frames, MESSAGE_PROTOCOLS};
+use crate::introduction::AGENT;
 use crate::metrics::NetMetrics;
 
-/// Agent version that identify sends.
-const AGENT: &str = concat!("quiver/", env!("CARGO_PKG_VERSION"));
 /// The protocol of group messages.
 const GROUP_PROTOCOL: &str = "/quiver/1/group";
 /// Bytes in front of every published message, different each time: the same message can be sent twice, and is
@@ -104,8 +103,12 @@ fn messages(config: &NodeConfig, metrics: &NetMetrics) -> request_response::Beha
 }
 
 fn identify(config: &NodeConfig) -> identify::Behaviour {
+    let agent = match config.introduction {
+        Some(introduction) => introduction.agent(config.dial.iter().map(|(route, _)| *route)),
+        None => AGENT.into(),
+    };
     let settings = identify::Config::new("/quiver/1".into(), config.key.keypair().public())
-        .with_agent_version(AGENT.into())
+        .with_agent_version(agent)
         .with_interval(Duration::from_secs(3600))
         .with_cache_size(0)
         .with_hide_listen_addrs(true);

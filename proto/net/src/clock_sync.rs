@@ -73,7 +73,7 @@ impl OtherClocks {
         let (mut answered, mut apart) = (0, Vec::new());
         for offset in offsets {
             answered += 1;
-            if offset.unsigned_abs() > CLOCK_TOLERANCE {
+            if is_apart(offset) {
                 apart.push(offset);
             }
         }
@@ -82,6 +82,23 @@ impl OtherClocks {
         let ahead = apart.get(apart.len() / 2).copied().unwrap_or_default();
         Self { answered, apart: apart.len(), ahead }
     }
+}
+
+const fn is_apart(offset: i64) -> bool {
+    offset.unsigned_abs() > CLOCK_TOLERANCE
+}
+
+/// A difference of clocks as people read it, in two units: `1 h 3 min`.
+pub(crate) fn span(seconds: u64) -> String {
+    const UNITS: [(u64, &str); 4] = [(86_400, "d"), (3600, "h"), (60, "min"), (1, "s")];
+    let first = UNITS.iter().position(|(unit, _)| seconds >= *unit).unwrap_or(UNITS.len() - 1);
+    let mut rest = seconds;
+    let units = UNITS.iter().skip(first).take(2).filter_map(|(unit, name)| {
+        let count = rest / unit;
+        rest %= unit;
+        (count > 0 || seconds == 0).then(|| format!("{count} {name}"))
+    });
+    units.collect::<Vec<_>>().join(" ")
 }
 
 /// A node's answer: the time of its clock, and a drone's signature if it has one.
@@ -191,11 +208,19 @@ impl ClockPoll {
         self.open.remove(&request)
     }
 
-    /// Records the time of a peer's clock. `drone`: the signer, for an inbound peer.
-    pub(crate) fn note(&mut self, peer: PeerId, drone: Option<String>, theirs: u64, ours: u64) {
+    /// Records the time of a peer's clock. `drone`: the signer, for an inbound peer. Returns by how many
+    /// seconds it is ahead, if it is off and was not when it was asked before.
+    pub(crate) fn note(
+        &mut self,
+        peer: PeerId,
+        drone: Option<String>,
+        theirs: u64,
+        ours: u64,
+    ) -> Option<i64> {
         let ahead = i64::try_from(theirs.abs_diff(ours)).unwrap_or(i64::MAX);
         let ahead = if theirs < ours { -ahead } else { ahead };
-        self.clocks.insert(peer, PeerClock { drone, ahead });
+        let known = self.clocks.insert(peer, PeerClock { drone, ahead });
+        (is_apart(ahead) && known.is_none_or(|known| !is_apart(known.ahead))).then_some(ahead)
     }
 
     /// The drone that signed this peer's time.
@@ -303,6 +328,22 @@ mod tests {
         let others = poll.others();
         assert!(others.differ());
         assert_eq!((others.answered, others.apart, others.ahead), (3, 2, -(HOUR as i64)));
+    }
+
+    #[test]
+    fn clock_that_is_off_is_told_once_and_again_after_it_was_right() {
+        let (mut poll, peer) = (poll(), PeerId::random());
+        assert_eq!(poll.note(peer, None, NOW, NOW), None);
+        assert_eq!(poll.note(peer, None, NOW - HOUR, NOW), Some(-(HOUR as i64)));
+        assert_eq!(poll.note(peer, None, NOW - HOUR, NOW), None);
+        assert_eq!(poll.note(peer, None, NOW, NOW), None);
+        assert_eq!(poll.note(peer, None, NOW + HOUR, NOW), Some(HOUR as i64));
+    }
+
+    #[test]
+    fn difference_is_told_in_two_units() {
+        let spans = [0, 59, 192, 3600, 86_399, 90_061].map(span);
+        assert_eq!(spans, ["0 s", "59 s", "3 min 12 s", "1 h", "23 h 59 min", "1 d 1 h"]);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use quiver_machine::{KgcId, Route};
 use tokio::sync::Semaphore;
 
 use crate::clock_sync::Clocks;
+use crate::introduction::Introduction;
 use crate::key::NodeKey;
 use crate::rate::Rate;
 
@@ -178,6 +179,9 @@ pub struct NodeConfig {
     pub ping: Option<Duration>,
     /// Whether the node answers libp2p's identify. Quiver does not need it; operators' tools do.
     pub identify: bool,
+    /// What it says of itself there, and compares with what those say that it dials and that dial it: a wrong
+    /// address is told at both ends.
+    pub introduction: Option<Introduction>,
     /// Peers that it asks for the time.
     pub clocks: Clocks,
     /// Whether it asks the peers that it dialled if another process uses its identity (§16.2), and answers
@@ -220,6 +224,7 @@ impl NodeConfig {
             redial_ceiling: Duration::from_secs(30),
             ping: Some(Duration::from_secs(20)),
             identify: true,
+            introduction: None,
             clocks: Clocks::Off,
             detect_duplicates: false,
         }

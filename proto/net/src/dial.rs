@@ -62,6 +62,13 @@ pub struct Unreached {
     pub reason: String,
 }
 
+impl std::fmt::Display for Unreached {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (partner, place) = (partner(self.route), readable(&self.address));
+        write!(f, "no connection to the {partner} at {place}: {}", self.reason)
+    }
+}
+
 /// An attempt that may be made now. It must be answered by [`Dialler::dialling`] or [`Dialler::refused`].
 pub(crate) struct Attempt {
     pub(crate) index: usize,
@@ -168,6 +175,11 @@ impl Dialler {
         true
     }
 
+    /// The role expected at the other end of a connection that this node opened.
+    pub(crate) fn route(&self, connection: ConnectionId) -> Option<Route> {
+        Some(self.entries.get(self.position(connection)?)?.route)
+    }
+
     fn position(&self, wanted: ConnectionId) -> Option<usize> {
         self.entries.iter().position(|entry| match entry.state {
             State::Dialling { connection, .. } | State::Up { connection, .. } => connection == wanted,
@@ -197,18 +209,18 @@ impl Dialler {
         entry.state = State::Waiting { until: now + wait };
         let (address, route, failures) = (&entry.address, entry.route, entry.failures);
         let reason = plain(&reason.to_string());
-        note(&self.unreached, route, address, &reason);
-        let (partner, place, wait) = (partner(route), readable(address), wait.as_secs_f64());
+        let (lost, wait) = (Unreached { route, address: address.clone(), reason }, wait.as_secs_f64());
         if failures.is_power_of_two() {
-            tracing::warn!("no connection to the {partner} at {place}: {reason}, next try in {wait:.1} s");
+            tracing::warn!("{lost}, next try in {wait:.1} s");
         } else {
-            tracing::debug!("no connection to the {partner} at {place}: {reason}, next try in {wait:.1} s");
+            tracing::debug!("{lost}, next try in {wait:.1} s");
         }
+        note(&self.unreached, lost);
     }
 }
 
 /// The role expected behind an address, for people.
-fn partner(route: Route) -> String {
+pub(crate) fn partner(route: Route) -> String {
     match route {
         Route::Leader => "leader".into(),
         Route::Kgc => "KGC".into(),
@@ -251,17 +263,12 @@ fn plain(reason: &str) -> String {
 }
 
 /// Notes an address as not reached.
-fn note(
-    unreached: &watch::Sender<Vec<Unreached>>,
-    route: Route,
-    address: &Multiaddr,
-    reason: &dyn std::fmt::Display,
-) {
-    let reason = reason.to_string();
+fn note(unreached: &watch::Sender<Vec<Unreached>>, lost: Unreached) {
     unreached.send_modify(|unreached| {
-        match unreached.iter_mut().find(|other| (other.route, &other.address) == (route, address)) {
-            Some(known) => known.reason = reason,
-            None => unreached.push(Unreached { route, address: address.clone(), reason }),
+        match unreached.iter_mut().find(|other| (other.route, &other.address) == (lost.route, &lost.address))
+        {
+            Some(known) => *known = lost,
+            None => unreached.push(lost),
         }
     });
 }

@@ -186,6 +186,7 @@ where
         let now = Instant::now();
         self.network.tick(now);
         self.serve_inspections(cx);
+        self.take_confirmations(cx);
         self.take_commands(cx);
         self.take_finished(cx);
         while self.arrivals.len() < self.batch {

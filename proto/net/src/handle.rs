@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use libp2p::{Multiaddr, PeerId};
-use quiver_machine::Machine;
+use quiver_machine::{Machine, Peer};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::clock_sync::OtherClocks;
+use crate::confirmation::Waiting;
 use crate::dial::Unreached;
 use crate::duplicate_identity::gossip::DuplicateReport;
 use crate::metrics::NetMetrics;
@@ -30,16 +31,25 @@ pub enum Rejected<C> {
 /// Reads the machine's state between two batches of inputs.
 pub(crate) type Inspection<M> = Box<dyn FnOnce(&M) + Send>;
 
+/// Who waits until a command is carried out.
+pub(crate) enum Done {
+    /// It asks for no more.
+    CarriedOut(oneshot::Sender<()>),
+    /// It asks to how many peers a message to the group was handed: to none unless `to` is among them.
+    Published { to: Option<Peer>, answer: oneshot::Sender<usize> },
+}
+
 /// A command, and the sender that waits until it is carried out.
 pub(crate) struct Order<C> {
     pub(crate) command: C,
-    pub(crate) done: Option<oneshot::Sender<()>>,
+    pub(crate) done: Option<Done>,
 }
 
 /// The driver's ends of a handle's channels.
 pub(crate) struct Requests<M: Machine> {
     pub(crate) commands: mpsc::Receiver<Order<M::Command>>,
     pub(crate) inspections: mpsc::Receiver<Inspection<M>>,
+    pub(crate) confirmations: mpsc::Receiver<(Peer, Waiting)>,
     pub(crate) listening: watch::Sender<Vec<Multiaddr>>,
 }
 
@@ -50,6 +60,7 @@ pub(crate) struct Requests<M: Machine> {
 pub struct Handle<M: Machine> {
     commands: mpsc::Sender<Order<M::Command>>,
     inspections: mpsc::Sender<Inspection<M>>,
+    confirmations: mpsc::Sender<(Peer, Waiting)>,
     listening: watch::Receiver<Vec<Multiaddr>>,
     metrics: Arc<NetMetrics>,
     unreached: watch::Receiver<Vec<Unreached>>,
@@ -69,10 +80,12 @@ impl<M: Machine> Handle<M> {
     ) -> (Self, Requests<M>) {
         let (commands_in, commands) = mpsc::channel(commands.max(1));
         let (inspections_in, inspections) = mpsc::channel(4);
+        let (confirmations_in, confirmations) = mpsc::channel(4);
         let (listening, listening_out) = watch::channel(Vec::new());
         let handle = Self {
             commands: commands_in,
             inspections: inspections_in,
+            confirmations: confirmations_in,
             listening: listening_out,
             metrics,
             unreached,
@@ -80,7 +93,7 @@ impl<M: Machine> Handle<M> {
             reports,
             peer_id,
         };
-        (handle, Requests { commands, inspections, listening })
+        (handle, Requests { commands, inspections, confirmations, listening })
     }
 
     /// Gives the machine a command, waiting for room if too many are waiting. While records cannot be
@@ -99,8 +112,34 @@ impl<M: Machine> Handle<M> {
     /// [`Stopped`] if the driver has stopped.
     pub async fn carry_out(&self, command: M::Command) -> Result<(), Stopped> {
         let (done, carried_out) = oneshot::channel();
-        self.commands.send(Order { command, done: Some(done) }).await.map_err(|_| Stopped)?;
+        self.commands
+            .send(Order { command, done: Some(Done::CarriedOut(done)) })
+            .await
+            .map_err(|_| Stopped)?;
         carried_out.await.map_err(|_| Stopped)
+    }
+
+    /// As [`carry_out`](Self::carry_out), for a command that sends a message to the group: returns to how
+    /// many peers' connections it was handed. If `to` is given and is none of them, that counts as nobody.
+    ///
+    /// # Errors
+    /// [`Stopped`] if the driver has stopped.
+    pub async fn publish(&self, command: M::Command, to: Option<Peer>) -> Result<usize, Stopped> {
+        let (answer, published) = oneshot::channel();
+        let order = Order { command, done: Some(Done::Published { to, answer }) };
+        self.commands.send(order).await.map_err(|_| Stopped)?;
+        published.await.map_err(|_| Stopped)
+    }
+
+    /// Whether this peer's process answers after whatever was handed to its connection so far. `false` if the
+    /// connection is lost, if the answer does not come in a request's time, or if the node asks for no time.
+    ///
+    /// # Errors
+    /// [`Stopped`] if the driver has stopped.
+    pub async fn confirm(&self, peer: Peer) -> Result<bool, Stopped> {
+        let (waiting, answered) = oneshot::channel();
+        self.confirmations.send((peer, waiting)).await.map_err(|_| Stopped)?;
+        Ok(answered.await.is_ok())
     }
 
     /// Gives the machine a command if there is room for it.
@@ -189,6 +228,7 @@ impl<M: Machine> Clone for Handle<M> {
         Self {
             commands: self.commands.clone(),
             inspections: self.inspections.clone(),
+            confirmations: self.confirmations.clone(),
             listening: self.listening.clone(),
             metrics: self.metrics.clone(),
             unreached: self.unreached.clone(),

@@ -33,9 +33,9 @@ pub trait Host<M: Machine>: Send {
     /// Receives an event. The machine may already be ahead of it by the rest of the batch.
     fn event(&mut self, machine: &M, event: M::Event);
 
-    /// Receives that a peer has connected, right before the machine does.
-    fn connected(&mut self, peer: Peer, route: Route) {
-        let _ = (peer, route);
+    /// Receives that a peer has connected, right before the machine does. `place`: its address, for people.
+    fn connected(&mut self, peer: Peer, route: Route, place: &str) {
+        let _ = (peer, route, place);
     }
 
     /// Receives that the last connection with a peer is lost, right before the machine does.

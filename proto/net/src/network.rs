@@ -16,7 +16,7 @@ use libp2p::gossipsub::{IdentTopic, PublishError, TopicHash};
 use libp2p::multiaddr::Protocol;
 use libp2p::request_response::{InboundRequestId, ResponseChannel};
 use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
-use libp2p::swarm::{self, Swarm};
+use libp2p::swarm::{self, ConnectionId, Swarm};
 use libp2p::{Multiaddr, PeerId};
 use quiver_machine::{KgcId, MAX_MESSAGE_LEN, Misdeed, Peer, Route, Via};
 use rand::Rng;
@@ -27,12 +27,14 @@ use crate::behaviour::{NONCE_LEN, Node};
 use crate::boxed_behaviour::BoxedBehaviour;
 use crate::clock_sync::{self, ClockPoll, ClockReply, OtherClocks};
 use crate::config::{Limits, NodeConfig, Tuning};
-use crate::dial::{Attempt, Dialler, Unreached};
+use crate::confirmation::{Confirmations, Waiting};
+use crate::dial::{Attempt, Dialler, Unreached, partner};
 use crate::error::NetError;
 use crate::frame::Frame;
+use crate::introduction::Introduction;
 use crate::metrics::{Misconduct, NetMetrics};
 use crate::outbox::Outbox;
-use crate::peers::Peers;
+use crate::peers::{Partner, Peers};
 use crate::penalties::Penalties;
 use crate::request::RequestId;
 use crate::{listen, transport};
@@ -40,6 +42,11 @@ use duplicate_identity::DuplicateIdentity;
 
 /// Time for which a published group message may still be on its way to the sockets when the node stops.
 const PUBLISH_LINGER: Duration = Duration::from_millis(200);
+
+/// Maximum time that a blocked peer has to take what was sent to it before: why it is blocked.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+/// Maximum number of peers that dialled this node by mistake and are remembered.
+const MAX_ASTRAY: usize = 256;
 
 /// Maximum number of libp2p events handled at a time without one of them being an input.
 const EVENTS_AT_ONCE: usize = 256;
@@ -74,6 +81,8 @@ pub(crate) enum Incoming {
     Connected {
         peer: Peer,
         route: Route,
+        /// Its address, for people.
+        place: String,
     },
     Disconnected {
         peer: Peer,
@@ -112,6 +121,13 @@ pub(crate) struct Network {
     members: HashMap<PeerId, KgcId>,
     /// Blocked peers, oldest first.
     blocked: VecDeque<PeerId>,
+    /// Peers to be blocked once they have what was sent to them, or at this time.
+    closing: Vec<(Instant, PeerId)>,
+    introduction: Option<Introduction>,
+    /// Why connections are closed that this node opened: another answers there than was looked for.
+    objections: HashMap<ConnectionId, String>,
+    /// Peers that dialled this node by mistake, so that it is told once.
+    astray: HashSet<PeerId>,
     penalties: Penalties,
     listeners: Vec<ListenerId>,
     incoming: VecDeque<Incoming>,
@@ -120,6 +136,7 @@ pub(crate) struct Network {
     published_at: Option<Instant>,
     poll: ClockPoll,
     other_clocks: watch::Sender<OtherClocks>,
+    confirmations: Confirmations,
     duplicates: DuplicateIdentity,
 }
 
@@ -147,6 +164,10 @@ impl Network {
             nonce: rand::rngs::OsRng.r#gen(),
             members: config.members.iter().map(|(kgc, peer)| (*peer, *kgc)).collect(),
             blocked: VecDeque::new(),
+            closing: Vec::new(),
+            introduction: config.introduction,
+            objections: HashMap::new(),
+            astray: HashSet::new(),
             penalties: Penalties::new(config.limits.blocked),
             listeners,
             incoming: VecDeque::new(),
@@ -154,6 +175,7 @@ impl Network {
             published_at: None,
             poll: ClockPoll::new(config.clocks),
             other_clocks: watch::Sender::new(OtherClocks::default()),
+            confirmations: Confirmations::default(),
             duplicates: DuplicateIdentity::new(rand::rngs::OsRng.r#gen()),
         })
     }
@@ -188,8 +210,29 @@ impl Network {
         if drone.is_some() && self.peers.handle(&answer.teller).is_some() {
             self.swarm.behaviour_mut().addresses.prove(answer.teller);
         }
-        self.poll.note(answer.teller, drone, answer.reply.unix, ours);
+        if let Some(ahead) = self.poll.note(answer.teller, drone.clone(), answer.reply.unix, ours) {
+            self.tell_clock(&answer.teller, drone, ahead);
+        }
         self.compare_clocks();
+    }
+
+    fn tell_clock(&self, teller: &PeerId, drone: Option<String>, ahead: i64) {
+        let (span, place) = (clock_sync::span(ahead.unsigned_abs()), self.peers.place(teller));
+        match drone {
+            Some(drone) => {
+                let way = if ahead > 0 { "ahead of" } else { "behind" };
+                tracing::warn!(
+                    "the clock of {drone} at {place} is {span} {way} this one: set the clocks right"
+                );
+            }
+            None => {
+                let way = if ahead > 0 { "behind" } else { "ahead of" };
+                let whose = self.peers.route(teller).map_or_else(|| "peer".into(), partner);
+                tracing::warn!(
+                    "this clock is {span} {way} that of the {whose} at {place}: set the clocks right"
+                );
+            }
+        }
     }
 
     fn compare_clocks(&self) {
@@ -222,6 +265,7 @@ impl Network {
         self.outbox.expire(&mut self.peers, &mut self.swarm.behaviour_mut().messages, now);
         self.poll.tick(&self.peers, self.swarm.behaviour_mut().clocks.as_mut(), now);
         self.poll_duplicates(now);
+        self.close_blocked(now);
         for id in self.penalties.ended(now) {
             self.admit_again(id);
         }
@@ -235,6 +279,7 @@ impl Network {
             self.poll.wake_at(),
             self.duplicates.wake_at(),
             self.penalties.wake_at(),
+            self.closing.iter().map(|(at, _)| *at).min(),
         ];
         wanted.into_iter().flatten().min()
     }
@@ -280,16 +325,16 @@ impl Network {
         id.and_then(|id| self.peers.partner(&id)).is_some_and(|partner| !partner.queue.is_empty())
     }
 
-    /// Publishes a message to the group.
-    pub(crate) fn publish(&mut self, message: &[u8]) {
+    /// Publishes a message to the group. Returns to how many peers it was handed.
+    pub(crate) fn publish(&mut self, message: &[u8]) -> usize {
         let group = self.swarm.behaviour_mut().group.as_mut();
         let (Some(group), Some(topic)) = (group, self.topic.clone()) else {
             tracing::error!("a message to the group was dropped: the node is configured without a topic");
-            return;
+            return 0;
         };
         if message.len() > MAX_MESSAGE_LEN {
             tracing::error!(length = message.len(), "a message to the group was dropped: it is too long");
-            return;
+            return 0;
         }
         let mut data = Vec::with_capacity(NONCE_LEN.saturating_add(message.len()));
         data.extend_from_slice(&self.nonce.to_be_bytes());
@@ -299,7 +344,9 @@ impl Network {
             Ok(_) => {
                 self.published_at = Some(Instant::now());
                 self.metrics.group_published.inc();
-                self.metrics.sent(message.len(), self.peers.subscribers());
+                let subscribers = self.peers.subscribers();
+                self.metrics.sent(message.len(), subscribers);
+                return subscribers;
             }
             Err(PublishError::NoPeersSubscribedToTopic) => tracing::debug!("nobody listens to the group yet"),
             Err(error) => {
@@ -307,16 +354,50 @@ impl Network {
                 tracing::debug!("a message to the group was dropped: {error}");
             }
         }
+        0
     }
 
-    /// Disconnects a peer and refuses it from now on.
+    /// Whether this peer takes the group's messages.
+    pub(crate) fn is_subscribed(&self, peer: Peer) -> bool {
+        self.peers.id(peer).is_some_and(|id| self.peers.is_subscribed(&id))
+    }
+
+    /// Asks a peer for a sign of life, unless it is gone: then `waiting` is dropped.
+    pub(crate) fn confirm(&mut self, peer: Peer, waiting: Waiting) {
+        if let Some(id) = self.peers.id(peer)
+            && let Some(clocks) = self.swarm.behaviour_mut().clocks.as_mut()
+        {
+            self.confirmations.ask(id, waiting, clocks);
+        }
+    }
+
+    /// Disconnects a peer, once it has what was sent to it, and refuses it from now on. What it sends is ignored
+    /// at once.
     pub(crate) fn block(&mut self, peer: Peer) {
         let Some(id) = self.peers.id(peer) else { return };
+        let place = self.peers.place(&id);
         if let Some(partner) = self.peers.partner(&id) {
-            partner.blocked = true;
-            partner.queue.clear();
+            (partner.blocked, partner.relayed) = (true, false);
         }
         self.swarm.behaviour_mut().addresses.disown(&id);
+        self.closing.push((Instant::now() + LAST_WORDS, id));
+        tracing::info!("{place} is disconnected and refused from now on");
+    }
+
+    fn close_blocked(&mut self, now: Instant) {
+        let peers = &mut self.peers;
+        let (done, closing) = std::mem::take(&mut self.closing).into_iter().partition(|(at, id)| {
+            let has_all = |partner: &mut Partner| partner.queue.is_empty() && partner.in_flight.is_empty();
+            *at <= now || peers.partner(id).is_none_or(has_all)
+        });
+        let done: Vec<_> = done;
+        self.closing = closing;
+        for (_, id) in done {
+            self.refuse_for_good(id);
+        }
+    }
+
+    fn refuse_for_good(&mut self, id: PeerId) {
         let list = &mut self.swarm.behaviour_mut().blocked;
         // §13.8: it may serve a penalty.
         if !list.block_peer(id) && self.blocked.contains(&id) {
@@ -329,7 +410,6 @@ impl Network {
         {
             list.unblock_peer(oldest);
         }
-        tracing::info!(peer = peer.0, %id, "blocked");
     }
 
     /// Whether a peer's group messages are relayed. A relayed peer has proven its identity, and may connect
@@ -361,8 +441,12 @@ impl Network {
         }
         let kind = misdeed.as_str();
         self.metrics.penalties.get_or_create(&Misconduct { kind }).inc();
-        let seconds = pause.as_secs();
-        tracing::warn!(peer = peer.0, %id, kind, seconds, "peer disconnected and refused for a while");
+        let (place, seconds) = (self.peers.place(&id), pause.as_secs());
+        let why = match misdeed {
+            Misdeed::Forgery => "an invalid signature came from there",
+            Misdeed::Garbage => "many messages came from there that cannot be read",
+        };
+        tracing::warn!("{place} is disconnected and refused for {seconds} s: {why}");
     }
 
     /// A penalty is over. A peer that is blocked for good stays blocked.

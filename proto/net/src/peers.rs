@@ -30,6 +30,8 @@ pub(crate) struct Partner {
     pub(crate) relayed: bool,
     /// Addresses that it came from.
     sources: Vec<Prefix>,
+    /// Its address, for people.
+    place: Box<str>,
     subscribed: bool,
     bucket: Option<Bucket>,
 }
@@ -179,6 +181,18 @@ impl Peers {
         self.by_id.get(id).filter(|partner| !partner.blocked).map(|partner| partner.handle)
     }
 
+    /// Notes the address of a peer, for people.
+    pub(crate) fn set_place(&mut self, id: &PeerId, place: &str) {
+        if let Some(partner) = self.by_id.get_mut(id) {
+            partner.place = place.into();
+        }
+    }
+
+    /// The address of a peer, for people; its name on the transport if it has left.
+    pub(crate) fn place(&self, id: &PeerId) -> String {
+        self.by_id.get(id).map_or_else(|| id.to_string(), |partner| partner.place.to_string())
+    }
+
     pub(crate) fn set_subscribed(&mut self, id: &PeerId, subscribed: bool) {
         let Some(partner) = self.by_id.get_mut(id) else {
             return;
@@ -188,6 +202,11 @@ impl Peers {
             let count = self.subscribers;
             self.subscribers = if subscribed { count.saturating_add(1) } else { count.saturating_sub(1) };
         }
+    }
+
+    /// Whether this peer takes the group's messages.
+    pub(crate) fn is_subscribed(&self, id: &PeerId) -> bool {
+        self.by_id.get(id).is_some_and(|partner| partner.subscribed && !partner.blocked)
     }
 
     /// Number of peers subscribed to the group's topic.
@@ -211,6 +230,7 @@ impl Partner {
             blocked: false,
             relayed: false,
             sources: Vec::new(),
+            place: Box::default(),
             subscribed: false,
             bucket: None,
         }

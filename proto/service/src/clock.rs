@@ -65,8 +65,12 @@ pub mod rfc3339 {
 pub fn disagreement(now: UnixTime, (apart, heard): (usize, usize), ahead: i64) -> String {
     let theirs = format(now.saturating_add_signed(ahead));
     let ours = format(now);
+    let span = humantime::format_duration(Duration::from_secs(ahead.unsigned_abs())).to_string();
+    let span = span.split(' ').take(2).collect::<Vec<_>>().join(" ");
+    let way = if ahead > 0 { "behind" } else { "ahead" };
     format!(
-        "{apart} of {heard} clocks heard of say {theirs}, and this machine's clock says {ours}: set the clocks right"
+        "{apart} of {heard} clocks heard of say {theirs}, and this machine's clock says {ours}, {span} {way}: set the \
+         clocks right"
     )
 }
 
@@ -135,9 +139,12 @@ mod tests {
     #[test]
     fn disagreement_names_both_times_and_the_remedy() {
         let told = disagreement(1_769_860_800, (2, 3), -3600);
-        for part in
-            ["2 of 3", "say 2026-01-31T11:00:00Z", "clock says 2026-01-31T12:00:00Z", "set the clocks"]
-        {
+        for part in [
+            "2 of 3",
+            "say 2026-01-31T11:00:00Z",
+            "clock says 2026-01-31T12:00:00Z, 1h ahead",
+            "set the clocks",
+        ] {
             assert!(told.contains(part), "`{part}` not in: {told}");
         }
     }

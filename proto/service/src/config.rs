@@ -136,7 +136,7 @@ fn reason(kind: &Kind) -> String {
         Kind::UnknownField(found, known) => {
             format!("unknown field `{found}`, expected one of {}", one_of(known))
         }
-        Kind::UnknownVariant(found, known) => format!("`{found}` is none of {}", one_of(known)),
+        Kind::UnknownVariant(found, known) => format!("`{found}` is not one of {}", one_of(known)),
         other => other.to_string(),
     }
 }
@@ -314,7 +314,7 @@ mod tests {
         let field = refused("inner.adresses = []");
         assert!(field.ends_with("unknown field `adresses`, expected one of `addresses`"), "{field}");
         let word = refused("format = \"xml\"");
-        assert!(word.ends_with("key `format`: `xml` is none of `text`, `json`"), "{word}");
+        assert!(word.ends_with("key `format`: `xml` is not one of `text`, `json`"), "{word}");
     }
 
     #[test]

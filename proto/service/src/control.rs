@@ -1,14 +1,16 @@
 //! The local socket through which a command line talks to the running service.
 //!
-//! A Unix domain socket in the data directory, which only its owner may enter; one JSON document per line
-//! each way, one request per connection, everything bounded: length of a line, time to send it, time to
+//! A Unix domain socket in the data directory, for the user that the service runs as and root; one JSON
+//! document per line each way, one request per connection, everything bounded: length of a line, time to send it, time to
 //! answer, connections at once.
 
+use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use nix::unistd::geteuid;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -90,20 +92,65 @@ impl Server {
     }
 }
 
+/// Refuses a data directory whose path is too long for the sockets in it, before anything is asked for or made.
+///
+/// # Errors
+/// [`Error::Config`] with the lengths and the remedy.
+pub fn refuse_long_path(data_dir: &Path) -> Result<()> {
+    refuse_long(&socket_path(data_dir))
+}
+
+fn refuse_long(path: &Path) -> Result<()> {
+    let length = path.as_os_str().len();
+    if length <= PATH_LIMIT {
+        return Ok(());
+    }
+    Err(Error::Config(format!(
+        "{} has {length} bytes, and the path of a socket has at most {PATH_LIMIT}: give a shorter --data-dir, or change to a \
+         directory above it and give a relative one",
+        path.display()
+    )))
+}
+
 /// Listens on a socket that only its owner may connect to, in place of one that was left there. Must be called
 /// within a tokio runtime.
 pub(crate) fn listen(path: &Path) -> Result<UnixListener> {
-    if path.as_os_str().len() > PATH_LIMIT {
-        return Err(Error::Config(format!(
-            "the path {} is too long for a socket ({PATH_LIMIT} bytes); choose a shorter --data-dir",
-            path.display()
-        )));
-    }
+    refuse_long(path)?;
     let _ = std::fs::remove_file(path);
     let listener = UnixListener::bind(path).map_err(|source| Error::io("listen on", path, source))?;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))
         .map_err(|source| Error::io("chmod", path, source))?;
     Ok(listener)
+}
+
+/// Accepts the next connection of this user or of root. Another user's may have come before the socket had its
+/// mode.
+pub(crate) async fn accept_own(listener: &UnixListener) -> io::Result<UnixStream> {
+    loop {
+        let (stream, _) = listener.accept().await?;
+        let user = stream.peer_cred()?.uid();
+        if user == geteuid().as_raw() || user == 0 {
+            return Ok(stream);
+        }
+        tracing::warn!(user, "another user connected to a socket in the data directory, and is not served");
+    }
+}
+
+/// Connects to a service's socket; `None` if no service listens there.
+///
+/// # Errors
+/// Those of the system, such as that this user may not.
+pub(crate) async fn connect(socket: &Path) -> io::Result<Option<UnixStream>> {
+    match UnixStream::connect(socket).await {
+        Ok(stream) => Ok(Some(stream)),
+        Err(error) => match error.kind() {
+            // The last: too long for a socket, so that no service has it.
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused | io::ErrorKind::InvalidInput => {
+                Ok(None)
+            }
+            _ => Err(error),
+        },
+    }
 }
 
 async fn accept<Q: DeserializeOwned + TimeLimit + Send + 'static>(
@@ -115,8 +162,8 @@ async fn accept<Q: DeserializeOwned + TimeLimit + Send + 'static>(
         let Ok(permit) = Arc::clone(&room).acquire_owned().await else {
             return;
         };
-        match listener.accept().await {
-            Ok((stream, _)) => {
+        match accept_own(&listener).await {
+            Ok(stream) => {
                 let calls = calls.clone();
                 tokio::spawn(async move {
                     answer_one(stream, calls).await;
@@ -204,7 +251,7 @@ pub async fn call<Q: Serialize + TimeLimit, A: DeserializeOwned>(
 ) -> Result<A> {
     let socket = socket_path(data_dir);
     let failed = |reason: String| Error::Control { socket: socket.clone(), reason };
-    let Ok(mut stream) = UnixStream::connect(&socket).await else {
+    let Some(mut stream) = connect(&socket).await.map_err(|error| failed(error.to_string()))? else {
         return Err(Error::NotRunning { role: role.into(), directory: data_dir.into(), socket, verb });
     };
     let mut line = serde_json::to_vec(request).map_err(|error| failed(error.to_string()))?;
@@ -310,5 +357,7 @@ mod tests {
         std::fs::create_dir(&long).expect("mkdir");
         let error = Server::start::<String>(&long).expect_err("too long");
         assert!(error.to_string().contains("shorter --data-dir"), "{error}");
+        refuse_long_path(&long).expect_err("too long");
+        refuse_long_path(Path::new(&"x".repeat(PATH_LIMIT - "/control.sock".len()))).expect("just not");
     }
 }

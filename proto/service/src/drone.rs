@@ -8,6 +8,7 @@
 //! | [`store`] | the drone's state file, shared by the tasks of one process |
 //! | [`service`] | a drone with its state file open: its key client, its driver until a signal comes |
 //! | [`running`] | a running drone, as the tasks beside its machine reach it |
+//! | [`send`] | who passes messages on to the group, whether one was confirmed, what is said about it |
 //! | [`request`] | what subcommands ask of the running service, and the answers |
 //! | [`subcommands`] | the subcommands that both programs have: asked of the running service, or done without one |
 //! | [`output`] | what a service prints: events, messages, envelopes |
@@ -33,6 +34,7 @@ pub mod program;
 pub mod release;
 pub mod request;
 pub mod running;
+pub mod send;
 pub mod service;
 pub mod settings;
 pub mod store;

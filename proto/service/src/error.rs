@@ -97,7 +97,7 @@ pub enum Error {
         limit: u64,
     },
     /// A file larger than anything that belongs there.
-    #[error("{path} is larger than {}, as no file is that belongs here", size(*.limit))]
+    #[error("{path} is larger than {}, the most that a file of its kind may have", size(*.limit))]
     TooLarge {
         /// The file.
         path: PathBuf,

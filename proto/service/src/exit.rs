@@ -78,4 +78,5 @@ Exit codes:
   1 failed                  6 wrong passphrase or key, or a file others may read
   2 wrong usage or config   7 state file damaged, or of another role or deployment
   3 refused by the other    8 nothing heard from the other side in time
-  4 no service is running   130, 143 interrupted by SIGINT, SIGTERM before it was done";
+  4 no service is running   130, 143 interrupted by SIGINT, SIGTERM before it was done;
+                            a service that was running ends with 0";

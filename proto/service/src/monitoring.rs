@@ -175,7 +175,7 @@ impl Monitor {
         let watched = Arc::new(Watched { registry, probe: Mutex::new(starting), look_time });
         let path = data_dir.join(SOCKET);
         let listener = control::listen(&path)?;
-        let accepted = async move || listener.accept().await.map(|(stream, _)| stream);
+        let accepted = async move || control::accept_own(&listener).await;
         let local = Some(Local { path, task: tokio::spawn(accept(accepted, Arc::clone(&watched))) });
         let Some(address) = address else {
             return Ok(Self { watched, serving: None, local });

@@ -37,6 +37,13 @@ pub struct ProtectionArgs {
 }
 
 impl ProtectionArgs {
+    /// Whether a passphrase or key is given, so that nobody need be asked for one.
+    #[must_use]
+    pub fn is_given(&self) -> bool {
+        let file = self.key_file.is_some() || self.passphrase_file.is_some();
+        file || env::var_os(PASSPHRASE_VARIABLE).is_some()
+    }
+
     /// Finds the passphrase or key: flag before environment before prompt. With `new` the prompt asks twice.
     pub fn obtain(&self, new: bool) -> Result<Protection> {
         // The parser does not see it if one stands before the subcommand and the other behind it.

@@ -75,7 +75,16 @@ impl Message<'_> {
 
 /// A character as it may go to a terminal.
 pub(crate) fn spelled(character: char) -> Vec<char> {
-    if character.is_control() { character.escape_default().collect() } else { vec![character] }
+    let spelled = character.is_control() || turns_direction(character);
+    if spelled { character.escape_default().collect() } else { vec![character] }
+}
+
+/// Characters that let a text be shown in another order than it is sent.
+const fn turns_direction(character: char) -> bool {
+    matches!(
+        character,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    )
 }
 
 /// Aligns rows in columns, for people. The first row is the heading.
@@ -107,6 +116,8 @@ mod tests {
         assert_eq!(message.line(false), "[alpha/chat] edge-1 (signed): hi\\u{1b}[2J\\n");
         let object: serde_json::Value = serde_json::from_str(&message.line(true)).expect("json");
         assert_eq!((&object["text"], &object["event"]), (&"hi\x1b[2J\n".into(), &"message".into()));
+        message.data = "on\u{202e}ffo".as_bytes();
+        assert!(message.line(false).ends_with("on\\u{202e}ffo"), "{}", message.line(false));
         message.data = &[0xff];
         assert!(message.line(false).ends_with("0xff"));
         let object: serde_json::Value = serde_json::from_str(&message.line(true)).expect("json");

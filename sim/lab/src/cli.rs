@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use clap::{Parser, Subcommand};
-use quiver_report::{Making, OutputArgs, Report, complain};
+use quiver_report::{Making, OutputArgs, Report, complain, parse};
 
 use self::bench::BenchArgs;
 use self::compare::CompareArgs;
@@ -26,7 +26,7 @@ Examples:
 Exit codes:
   0  everything was measured
   1  both sides did not hold the same keys, or the results could not be written
-  2  wrong usage";
+  2  wrong usage, such as a folder for results that cannot be written";
 
 #[derive(Debug, Parser)]
 #[command(
@@ -64,7 +64,7 @@ impl Command {
 /// Executes the command line: returns 0 for success, 1 for an error, 2 for wrong usage. `heap` is the
 /// process's allocator.
 pub fn main(heap: &dyn Heap) -> ExitCode {
-    match Cli::parse().command.execute(heap) {
+    match parse::<Cli>().command.execute(heap) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             complain(&error.to_string());

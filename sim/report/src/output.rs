@@ -1,10 +1,10 @@
-//! Command-line settings that say where results go, and how they are printed.
+//! Reads command lines: where results go, how they are printed, lengths of time.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Arg, Args, Command, Parser};
 
 use crate::progress::{Bars, Progress};
 use crate::{ReportError, Result, make_room};
@@ -43,12 +43,21 @@ impl OutputArgs {
         Progress::new(!self.quiet && !self.json)
     }
 
+    /// Refuses a folder to which results cannot be written, before time goes into a run.
+    ///
+    /// # Errors
+    /// In words, with the option.
+    pub fn check_folder(&self) -> Result<(), String> {
+        let refused = |error| format!("--results: {error}; give another folder, or --no-results");
+        self.folder().map_or(Ok(()), make_room).map_err(refused)
+    }
+
     /// Bars for an [`Observer`](crate::Observer), once it is certain that the folder can be written.
     ///
     /// # Errors
-    /// [`ReportError::File`](crate::ReportError::File).
-    pub fn begin(&self) -> Result<Bars> {
-        self.folder().map_or(Ok(()), make_room)?;
+    /// Those of [`Self::check_folder`].
+    pub fn begin(&self) -> Result<Bars, String> {
+        self.check_folder()?;
         Ok(Bars::new(self.progress()))
     }
 
@@ -89,6 +98,29 @@ pub fn length_of_time(text: &str) -> Result<Duration, String> {
     match humantime::parse_duration(text) {
         Ok(length) if length > LONGEST => Err("longer than 30 days, the most".into()),
         Ok(length) => Ok(length),
+        Err(_) if text.starts_with('-') => {
+            Err("it is negative; expected a length of time such as 90s".into())
+        }
+        Err(_) if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => {
+            Err(format!("it has no unit; write {text}s or {text}m"))
+        }
         Err(error) => Err(format!("expected a length of time such as 90s or 1h: {error}")),
     }
+}
+
+/// Reads the command line of this process. What is wrong with it ends the process with exit code 2.
+#[must_use]
+pub fn parse<C: Parser>() -> C {
+    let matches = with_values_of_any_sign(C::command()).get_matches();
+    C::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+}
+
+/// A negative number or length of time is a value, to be refused as that, and no option that is unknown.
+fn with_values_of_any_sign(command: Command) -> Command {
+    let of_any_sign = |arg: Arg| match arg.get_value_names() {
+        Some([name]) if name == "DURATION" => arg.allow_hyphen_values(true),
+        _ if arg.is_positional() || !arg.get_action().takes_values() => arg,
+        _ => arg.allow_negative_numbers(true),
+    };
+    command.mut_args(of_any_sign).mut_subcommands(with_values_of_any_sign)
 }

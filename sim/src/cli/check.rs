@@ -46,14 +46,14 @@ pub(super) struct CheckArgs {
     /// Run this seed alone, to replay a failure
     #[arg(long, conflicts_with_all = ["seeds", "first"])]
     seed: Option<u64>,
-    /// Drones that may be in the group; two strangers try to get in beside them
+    /// Drones that may be in the group; two strangers beside them try to join
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
     drones: u32,
     /// Leaders of the group: with more than one, deputies take over from each other
     #[arg(long, value_name = "COUNT", default_value_t = 1)]
     leaders: u16,
-    /// KGCs: with more than one, more than half of them issue a key, and some crash, lie or fall to the
-    /// adversary
+    /// KGCs: with more than one, more than half of them issue a key, and some crash, lie or are taken over by
+    /// the adversary
     #[arg(long, value_name = "COUNT", default_value_t = 1)]
     kgcs: u16,
     /// Leaders demand a policy, and drones join anonymously: credentials last 40 s, are renewed and revoked

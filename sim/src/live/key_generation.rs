@@ -138,7 +138,7 @@ fn assemble<S: QuorumSuite>(
         release.push(SecretShare::<Ibe>::decode(&keys.ibe().share().encode())?);
         publics = Some((keys.ainq().public().clone(), keys.ibe().public().clone()));
     }
-    let (of_issuing, of_release) = publics.ok_or("nobody has keys")?;
+    let (of_issuing, of_release) = publics.ok_or("no KGC has keys")?;
     let master_key = Threshold::of((issuing, of_issuing), QuorumStatement::decode(statement)?);
     Ok(GeneratedKeys { master_key, release: (release, of_release), took })
 }

@@ -113,7 +113,7 @@ impl KgcHost {
     fn kgc(&self, event: KgcEvent) {
         match event {
             KgcEvent::Blamed { offence, .. } => self.event_log.offence("kgc", &offence),
-            KgcEvent::Refused { reason, .. } => self.event_log.offence("kgc", &format!("refused {reason:?}")),
+            KgcEvent::Refused { reason, .. } => self.event_log.offence("kgc", &format!("refused: {reason}")),
             KgcEvent::RevocationFailed(error) => self.event_log.offence("kgc", &error),
             KgcEvent::Equivocation { name, epoch, .. } => {
                 self.event_log.offence("kgc", &format!("{name} contradicted itself at {epoch}"));
@@ -149,7 +149,7 @@ impl<S: Suite> Host<KgcNode<S>> for KgcHost {
         match event {
             Either::Left(event) => self.kgc(event),
             Either::Right(Either::Right(ReleaseEvent::Refused { reason, .. })) => {
-                self.event_log.offence("kgc", &format!("refused a key: {reason:?}"));
+                self.event_log.offence("kgc", &format!("refused a key: {reason}"));
             }
             Either::Right(Either::Right(ReleaseEvent::Blamed { offence, .. })) => {
                 self.event_log.offence("kgc", &offence);

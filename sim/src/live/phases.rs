@@ -192,7 +192,7 @@ impl<'w, S: Suite> Run<'w, S> {
         self.check_keys(gone);
         self.expect_all_reached(Invariant::Convergence, "does not hold the newest key", &reached)?;
         self.checker.that(Invariant::Convergence, acknowledged, || {
-            "the leader did not hear an acknowledgement from every member".into()
+            "the leader did not receive an acknowledgement from every member".into()
         });
         Ok(())
     }

@@ -28,6 +28,22 @@ fn no_drones_is_a_clear_error() {
 }
 
 #[test]
+fn negative_value_is_named_with_its_option() {
+    for (words, named) in [
+        (&["-n", "-5"][..], "invalid value '-5' for '--drones <N>': -5 is not in"),
+        (&["run", "-n", "-5"], "invalid value '-5' for '--drones <N>'"),
+        (&["scale", "-n", "-5"], "'-5'"),
+        (&["--leave-percent", "-5"], "-5 % of the drones cannot leave"),
+        (&["--expiry", "-5m"], "invalid value '-5m' for '--expiry <DURATION>': it is negative"),
+        (&["--timeout", "10"], "it has no unit; write 10s or 10m"),
+        (&["check", "--seeds", "-1"], "invalid value '-1' for '--seeds <COUNT>'"),
+    ] {
+        let said = refusal(words);
+        assert!(said.contains(named) && !said.contains("unexpected argument"), "{words:?}: {said}");
+    }
+}
+
+#[test]
 fn too_many_drones_is_a_clear_error() {
     assert!(refusal(&["-n", "1000000"]).contains("at most 50000"));
     assert!(refusal(&["-n", "30000", "--transport", "tcp"]).contains("--transport memory"));

@@ -138,7 +138,9 @@ class Edge:
     def next_event(self, timeout: Optional[float] = None) -> Optional[Event]:
         """The next event; ``None`` if there is none in this time."""
     def send(self, channel: str, data: bytes, *, signed: bool = True, timeout: Optional[float] = None) -> None:
-        """Sends at most ``MAX_MESSAGE`` bytes; returns once they were handed to the network. Nobody acknowledges."""
+        """Sends at most ``MAX_MESSAGE`` bytes; returns once they were handed to the leader's connection."""
+    def flush(self, timeout: Optional[float] = None) -> None:
+        """Waits until the leader has answered after every message sent since the last call: one round trip."""
     def export_key(self, name: str, timeout: Optional[float] = None) -> ExportedKey:
         """A key of 32 bytes that every member derives under this name, another one in each epoch."""
     def status(self) -> Status:

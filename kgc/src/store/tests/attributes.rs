@@ -15,7 +15,7 @@ use rand::rngs::OsRng;
 
 use super::*;
 use crate::changes::{Changes, Secrets};
-use crate::serving::Change;
+use crate::kgc_machine::Change;
 
 fn authority(name: &str) -> VerifiedAuthority<Ristretto255> {
     let master = MasterSecret::generate(&mut OsRng);

@@ -227,7 +227,9 @@ fn kgc_put_back_from_a_backup_adopts_the_list_that_a_peer_holds_and_signs_none_b
     bench.revoke([edge(3, u64::MAX)]);
     assert!(matches!(bench.events.last(), Some(KgcEvent::RevocationDeferred { .. })));
     assert_eq!(bench.kgc.revocation_number(), START);
+    assert!(bench.kgc.awaits_revocation(&serial(3)) && !bench.kgc.awaits_revocation(&serial(2)));
     bench.tell(Peer(4), newer);
+    assert!(!bench.kgc.awaits_revocation(&serial(3)));
     assert!(bench.events.contains(&KgcEvent::RevocationListAdopted { number: lost.number }));
     let list = bench.list();
     assert!([1, 2, 3].iter().all(|n| list.names_serial(&serial(*n))) && list.number > lost.number);

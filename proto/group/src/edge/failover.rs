@@ -17,6 +17,8 @@ use crate::refused::Refused;
 pub struct Leaders {
     /// The one to ask first in front.
     connected: Vec<Peer>,
+    /// The connected one that last proved to lead the epoch held.
+    leading: Option<Peer>,
     pub(crate) refused: Refused,
 }
 
@@ -30,7 +32,7 @@ impl Leaders {
     /// No leader connected, none refused.
     #[must_use]
     pub fn new() -> Self {
-        Self { connected: Vec::new(), refused: Refused::new() }
+        Self { connected: Vec::new(), leading: None, refused: Refused::new() }
     }
 
     /// A leader is connected; it is asked last.
@@ -43,6 +45,7 @@ impl Leaders {
     /// A connection is gone.
     pub fn disconnected(&mut self, peer: Peer) {
         self.connected.retain(|leader| *leader != peer);
+        self.leading = self.leading.filter(|leader| *leader != peer);
     }
 
     /// The leader to ask first.
@@ -63,6 +66,17 @@ impl Leaders {
 
     pub(super) fn are_several(&self) -> bool {
         self.connected.len() > 1
+    }
+
+    /// This peer has proven that it leads: it answered our own nonce (§11.1).
+    pub(super) fn proven(&mut self, leader: Peer) {
+        self.leading = Some(leader).filter(|leader| self.connected.contains(leader));
+    }
+
+    /// The connected leader that last proved to lead.
+    #[must_use]
+    pub const fn leading(&self) -> Option<Peer> {
+        self.leading
     }
 
     /// Asks this leader first: it leads.

@@ -109,6 +109,8 @@ pub struct EdgeStatus {
     /// On the monotonic clock: when a leader last answered a question of ours, so that the answer cannot be
     /// older than it.
     pub answered: Option<Duration>,
+    /// The connected leader that last proved to lead the group, of which this drone is a member.
+    pub leader: Option<Peer>,
     /// The newest revocation list held, 0 for none.
     pub revocation_number: u64,
     /// Time at which that list becomes stale; `None` without a list.

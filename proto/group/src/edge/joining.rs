@@ -58,13 +58,18 @@ impl<S: Suite> Joining<S> {
         self.attempt.as_ref().is_some_and(|attempt| attempt.leader == leader)
     }
 
-    /// §6.1: sends a hello to the first connected leader, unless an attempt is under way.
+    /// §6.1: sends a hello to the first connected leader, unless an attempt is under way. §12.3: a drone that
+    /// the revocation list names asks no more.
     pub(super) fn begin(&mut self, cx: &mut EdgeContext<'_, S>) {
         let (None, Some(keypair), Some(group), Some(leader)) =
             (&self.attempt, cx.keypair, cx.group, cx.leaders.first())
         else {
             return;
         };
+        if cx.revocations.names(keypair.public()) {
+            self.retry = None;
+            return;
+        }
         let mut nonce = [0; 16];
         cx.rng.fill_bytes(&mut nonce);
         let hello = JoinHello { group: group.clone(), drone: keypair.public().encode(), nonce };
@@ -192,6 +197,11 @@ impl<S: Suite> Joining<S> {
             (self.backoff.next(cx.rng) * patience).max(told.min(timing.retry_max * 8))
         };
         (self.attempt, self.retry) = (None, Some(cx.now.monotonic + wait));
+        if refusal.reason == Reason::Revoked {
+            // §12.3: the list that says so is signed.
+            let query = Message::RevocationQuery(cx.revocations.query());
+            cx.send(from, &query);
+        }
         cx.event(EdgeEvent::Refused(refusal.reason));
     }
 }

@@ -104,6 +104,7 @@ impl<S: Suite> GroupMember<S> {
             synced: member.is_some_and(Member::synced),
             valid_until: member.and_then(|member| member.valid_until),
             answered: member.and_then(|member| member.catch_up.answered),
+            leader: None,
             revocation_number: revocations.number(),
             revocations_next_update: revocations.next_update(),
             boot_no,
@@ -114,6 +115,12 @@ impl<S: Suite> GroupMember<S> {
     #[must_use]
     pub fn key_issued_at(&self, deployment: &Deployment<S>) -> Option<UnixTime> {
         Some(self.member.as_ref()?.header.header(deployment)?.core.issued_at)
+    }
+
+    /// The leader of the epoch held.
+    #[must_use]
+    pub fn leader_name(&self, deployment: &Deployment<S>) -> Option<Name> {
+        Some(self.member.as_ref()?.header.header(deployment)?.core.leader.identity.name.clone())
     }
 
     /// A secret that all synced members of the epoch can derive under this name; `None` unless synced.
@@ -155,6 +162,7 @@ impl<S: Suite> GroupMember<S> {
         self.spare_points.delivered();
         self.activate(cx, from, header, false);
         cx.leaders.prefer(from);
+        cx.leaders.proven(from);
         self.introduce_soon(cx);
     }
 
@@ -375,6 +383,7 @@ impl<S: Suite> GroupMember<S> {
         }
         let comes_into_use = !member.anchored && member.membership.group_key().is_some();
         member.anchored = true;
+        cx.leaders.proven(from);
         member.catch_up.answered(cx.now, cx.timing.probe);
         member.catch_up.settle();
         let completed = matches!(step, Step::Completed(_));

@@ -4,14 +4,13 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use quiver_machine::{Destination, Finished, Input, Machine, Misdeed, Output, Peer, Route, Via};
-use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tracing::Span;
 
 use super::Driver;
 use crate::clock_sync::ClockReply;
 use crate::frame::Frame;
-use crate::handle::Order;
+use crate::handle::{Done, Order};
 use crate::host::Host;
 use crate::network::{Answer, ClockAnswer, ClockQuestion, Incoming};
 use crate::request::RequestId;
@@ -22,7 +21,7 @@ const SHORTEST_TIMEOUT: Duration = Duration::from_millis(1);
 /// An input, owned.
 pub(super) enum Arrival<C> {
     Timeout,
-    Connected { peer: Peer, route: Route },
+    Connected { peer: Peer, route: Route, place: String },
     Disconnected { peer: Peer },
     Resumed,
     Message { from: Peer, via: Via, bytes: Vec<u8>, request: Option<RequestId>, answer: Option<Answer> },
@@ -59,7 +58,7 @@ pub(super) enum Action<E> {
     /// With its request.
     Event(E, Option<RequestId>),
     /// Reports that all outputs of an earlier command are carried out.
-    Done(oneshot::Sender<()>),
+    Done(Done),
 }
 
 /// The request that caused an input, and the channel for its answer.
@@ -97,6 +96,13 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
         }
     }
 
+    /// What they shall be behind was carried out before they were asked for.
+    pub(super) fn take_confirmations(&mut self, cx: &mut Context<'_>) {
+        while let Poll::Ready(Some((peer, waiting))) = self.requests.confirmations.poll_recv(cx) {
+            self.network.confirm(peer, waiting);
+        }
+    }
+
     pub(super) fn take_commands(&mut self, cx: &mut Context<'_>) {
         while self.arrivals.len() < self.batch
             && let Poll::Ready(Some(order)) = self.requests.commands.poll_recv(cx)
@@ -126,7 +132,7 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
 
     pub(super) fn take_incoming(&mut self, incoming: Incoming) {
         self.arrivals.push(match incoming {
-            Incoming::Connected { peer, route } => Arrival::Connected { peer, route },
+            Incoming::Connected { peer, route, place } => Arrival::Connected { peer, route, place },
             Incoming::Disconnected { peer } => Arrival::Disconnected { peer },
             Incoming::Message { from, via, bytes, request, answer } => {
                 Arrival::Message { from, via, bytes, request, answer }
@@ -138,7 +144,7 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
                 return self.network.name_duplicate(peer, drone);
             }
             Incoming::Listening { address } => {
-                tracing::info!(%address, "listening");
+                tracing::debug!(%address, "listening");
                 self.host.listening(&address);
                 self.requests.listening.send_modify(|addresses| addresses.push(address));
                 return;
@@ -206,8 +212,8 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
         let received;
         let input = match arrival {
             Arrival::Timeout => Input::Timeout,
-            Arrival::Connected { peer, route } => {
-                self.host.connected(peer, route);
+            Arrival::Connected { peer, route, place } => {
+                self.host.connected(peer, route, &place);
                 Input::Connected { peer, route }
             }
             Arrival::Disconnected { peer } => {
@@ -286,6 +292,8 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
     /// Carries out what the machine wants done. Its records are durable.
     pub(super) fn perform(&mut self) {
         let mut actions = std::mem::take(&mut self.actions);
+        // Of the message to the group that was published last, until its command is done.
+        let mut handed_to = 0;
         for action in actions.drain(..) {
             match action {
                 Action::Answer { to, answer, request, message } => {
@@ -306,7 +314,7 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
                 }
                 Action::Publish { message } => {
                     self.host.frame(None, &[], &message);
-                    self.network.publish(&message);
+                    handed_to = self.network.publish(&message);
                 }
                 Action::Block { peer } => self.network.block(peer),
                 Action::Relay { peer, allowed } => self.network.set_relayed(peer, allowed),
@@ -316,9 +324,14 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
                     let _within = span.as_ref().map(Span::enter);
                     self.host.event(&self.machine, event);
                 }
-                Action::Done(waiting) => {
-                    // The sender of the command may have stopped waiting.
+                // The sender of the command may have stopped waiting.
+                Action::Done(Done::CarriedOut(waiting)) => {
                     let _ = waiting.send(());
+                }
+                Action::Done(Done::Published { to, answer }) => {
+                    let handed_to = std::mem::take(&mut handed_to);
+                    let counts = to.is_none_or(|to| self.network.is_subscribed(to));
+                    let _ = answer.send(if counts { handed_to } else { 0 });
                 }
             }
         }

@@ -3,17 +3,18 @@
 use std::error::Error;
 
 use libp2p::core::ConnectedPoint;
-use libp2p::request_response::{self, Message};
+use libp2p::request_response::{self, Message, OutboundRequestId};
 use libp2p::swarm::{ConnectionError, ConnectionId, SwarmEvent};
-use libp2p::{Multiaddr, PeerId, gossipsub, ping};
+use libp2p::{Multiaddr, PeerId, gossipsub, identify, ping};
 use quiver_machine::{Route, Via};
 use tokio::time::Instant;
 
-use super::{Answer, ClockAnswer, ClockQuestion, Incoming, Network};
+use super::{Answer, ClockAnswer, ClockQuestion, Incoming, MAX_ASTRAY, Network};
 use crate::addresses::Prefix;
 use crate::behaviour::{NONCE_LEN, NodeEvent};
 use crate::clock_sync::{self, ClockReply};
 use crate::config::Tuning;
+use crate::dial::readable;
 use crate::error::NetError;
 use crate::frame::Frame;
 use crate::peers::Arrived;
@@ -26,7 +27,8 @@ impl Network {
             SwarmEvent::ConnectionEstablished {
                 peer_id, connection_id, num_established, endpoint, ..
             } => {
-                self.on_opened(peer_id, connection_id, num_established.get());
+                let place = readable(endpoint.get_remote_address());
+                self.on_opened(peer_id, connection_id, num_established.get(), &place);
                 if let ConnectedPoint::Listener { send_back_addr, .. } = endpoint
                     && let Some(source) = Prefix::of(&send_back_addr)
                 {
@@ -55,7 +57,7 @@ impl Network {
         Ok(())
     }
 
-    fn on_opened(&mut self, id: PeerId, connection: ConnectionId, established: u32) {
+    fn on_opened(&mut self, id: PeerId, connection: ConnectionId, established: u32, place: &str) {
         self.metrics.connections_opened.inc();
         let dialled = self.dialler.established(connection, Instant::now());
         let route = match self.members.get(&id) {
@@ -71,14 +73,17 @@ impl Network {
         };
         self.poll.connected(route, Instant::now());
         self.duplicates.poll.connected(route, Instant::now());
-        match self.peers.arrived(id, route) {
-            Arrived::New(peer) => self.incoming.push_back(Incoming::Connected { peer, route }),
+        let arrived = self.peers.arrived(id, route);
+        let peer = match arrived {
+            Arrived::New(peer) => peer,
             Arrived::Better { old, new } => {
                 self.incoming.push_back(Incoming::Disconnected { peer: old });
-                self.incoming.push_back(Incoming::Connected { peer: new, route });
+                new
             }
-            Arrived::Again => {}
-        }
+            Arrived::Again => return,
+        };
+        self.peers.set_place(&id, place);
+        self.incoming.push_back(Incoming::Connected { peer, route, place: place.into() });
     }
 
     fn on_closed(
@@ -89,7 +94,12 @@ impl Network {
         cause: Option<ConnectionError>,
     ) {
         self.metrics.connections_closed.inc();
-        let reason = cause.map_or_else(|| "closed".to_owned(), |cause| Chain(&cause).to_string());
+        let objection = self.objections.remove(&connection);
+        let reason = match (objection, &cause) {
+            (Some(objection), _) => objection,
+            (None, Some(cause)) => Chain(cause).to_string(),
+            (None, None) => "closed".into(),
+        };
         self.dialler.lost(connection, Instant::now(), &reason);
         if remaining == 0
             && let Some(partner) = self.peers.left(&id)
@@ -116,7 +126,27 @@ impl Network {
                     self.swarm.close_connection(connection);
                 }
             }
+            NodeEvent::Identify(identify::Event::Received { connection_id, peer_id, info }) => {
+                self.on_introduction(peer_id, connection_id, &info.agent_version);
+            }
             NodeEvent::Ping(_) | NodeEvent::Identify(_) => {}
+        }
+    }
+
+    /// A node that was dialled and is not what was looked for is of no use: the address is one that cannot be
+    /// reached. One that has dialled by mistake learns that itself, and operators here are told.
+    fn on_introduction(&mut self, id: PeerId, connection: ConnectionId, agent: &str) {
+        let Some(own) = self.introduction else { return };
+        if let Some(route) = self.dialler.route(connection) {
+            if let Some(objection) = own.objection(route, agent) {
+                self.objections.insert(connection, objection);
+                self.swarm.close_connection(connection);
+            }
+        } else if let Some(mistake) = own.astray(agent)
+            && self.astray.len() < MAX_ASTRAY
+            && self.astray.insert(id)
+        {
+            tracing::warn!("{}: {mistake}", self.peers.place(&id));
         }
     }
 
@@ -156,6 +186,9 @@ impl Network {
                 self.incoming.push_back(Incoming::ClockAsked(question));
             }
             Event::Message { peer, message: Message::Response { request_id, response }, .. } => {
+                if self.confirmation_ended((peer, request_id), true) {
+                    return;
+                }
                 let (Some(nonce), Some(route)) = (self.poll.answered(request_id), self.peers.route(&peer))
                 else {
                     return;
@@ -169,10 +202,17 @@ impl Network {
             }
             Event::OutboundFailure { peer, request_id, error, .. } => {
                 tracing::debug!(%peer, "did not say what time it is: {error}");
-                self.poll.answered(request_id);
+                if !self.confirmation_ended((peer, request_id), false) {
+                    self.poll.answered(request_id);
+                }
             }
             Event::InboundFailure { .. } | Event::ResponseSent { .. } => {}
         }
+    }
+
+    fn confirmation_ended(&mut self, question: (PeerId, OutboundRequestId), answered: bool) -> bool {
+        let clocks = self.swarm.behaviour_mut().clocks.as_mut();
+        clocks.is_some_and(|clocks| self.confirmations.ended(question, answered, clocks))
     }
 
     fn on_group_event(&mut self, event: gossipsub::Event) {
@@ -257,7 +297,7 @@ impl Network {
         }
     }
 
-    fn finished(&mut self, peer: PeerId, request: request_response::OutboundRequestId) {
+    fn finished(&mut self, peer: PeerId, request: OutboundRequestId) {
         let streams = &mut self.swarm.behaviour_mut().messages;
         self.outbox.finished(&mut self.peers, streams, peer, request);
     }

@@ -164,7 +164,7 @@ impl Host<Toy> for Recorder {
         let _ = self.events.send(event);
     }
 
-    fn connected(&mut self, peer: Peer, route: Route) {
+    fn connected(&mut self, peer: Peer, route: Route, _: &str) {
         self.connections.lock().unwrap().push(ToyEvent::Connected(peer, route));
     }
 

@@ -59,7 +59,7 @@ impl CredentialState {
             Self::NotYet => "not valid yet; is the clock right?".into(),
             Self::SlotKeysOnly => "slot keys only".into(),
             Self::Nothing => "none".into(),
-            Self::Broken(why) => format!("does not hold: {why}"),
+            Self::Broken(why) => format!("invalid: {why}"),
         }
     }
 }

@@ -71,12 +71,10 @@ pub enum Error {
         reason: String,
     },
     /// There is nothing to draw on.
-    #[error(
-        "--watch draws on a terminal, and {0} is none; without --watch, `leader status --json` is for scripts"
-    )]
+    #[error("--watch needs a terminal, and {0} is not one; `leader status --json` is for scripts")]
     NoTerminal(&'static str),
     /// The stored keyring is not what was stored.
-    #[error("the stored attribute keys do not hold: {0}; restore the state file from a backup")]
+    #[error("the stored attribute keys are invalid: {0}; restore the state file from a backup")]
     Keyring(quiver_ainq::Error),
     /// The drone has no key of its own yet.
     #[error("this drone has not enrolled yet: {0}")]

@@ -283,8 +283,8 @@ impl Collected {
                         self.last_refusal = Some(reason);
                     }
                 }
-                FetchEvent::Blamed { peer, offence } => {
-                    tracing::warn!(peer = peer.0, %offence, "peer blamed");
+                FetchEvent::Blamed { offence, .. } => {
+                    tracing::warn!("rejected a message from the KGC: {offence}");
                 }
                 FetchEvent::Done { .. } => return Ok(()),
                 _ => {}

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::clock;
 use crate::monitoring::{self, Monitor, Readiness};
 use prometheus_client::registry::Registry;
-use quiver_machine::{Machine, Route};
+use quiver_machine::Machine;
 use quiver_net::{Handle, Unreached};
 
 /// Troubles that are not over, one text for each kind. Clones are of the same.
@@ -42,18 +42,8 @@ impl Troubles {
     }
 }
 
-/// In words.
-pub fn describe(unreached: &Unreached) -> String {
-    let whom = match unreached.route {
-        Route::Kgc | Route::Member(_) => "KGC",
-        Route::Leader => "leader",
-        _ => "peer",
-    };
-    format!("no connection to the {whom} at {}: {}", unreached.address, unreached.reason)
-}
-
 /// Why this machine's clock is in doubt, if most of those it asked have another time.
-fn disagreement<M: Machine>(handle: &Handle<M>) -> Option<String> {
+pub fn disagreement<M: Machine>(handle: &Handle<M>) -> Option<String> {
     let others = handle.other_clocks();
     let apart = (others.apart, others.answered);
     others.differ().then(|| clock::disagreement(clock::unix_now(), apart, others.ahead))
@@ -88,7 +78,7 @@ where
                 return Readiness::not_ready("the service is ending");
             };
             if !readiness.is_ready() {
-                readiness.reasons.extend(unreached.iter().map(describe));
+                readiness.reasons.extend(unreached.iter().map(Unreached::to_string));
                 readiness.reasons.extend(troubles.all());
             }
             readiness.reasons.extend(handle.metrics().trouble());

@@ -174,7 +174,7 @@ fn chosen<R: Read>(sealed: &Sealed<R>, files: &[PathBuf]) -> Result<Identity> {
         let garbled = |error| Error::AgeFile { file: path.display().to_string(), error };
         let text = std::str::from_utf8(&content);
         let text =
-            text.map_err(|_| ServiceError::Garbled { path: path.clone(), what: "it is no text".into() })?;
+            text.map_err(|_| ServiceError::Garbled { path: path.clone(), what: "it is not text".into() })?;
         for identity in identity_file::parse(text).map_err(garbled)? {
             if sealed.keys().iter().any(|key| identity.opens(key)) {
                 return Ok(identity);

@@ -44,6 +44,20 @@ pub enum KeyRequest {
     Envelope(Job),
 }
 
+impl KeyRequest {
+    /// What others have to answer, if they have to.
+    #[must_use]
+    pub fn awaited(&self) -> Option<String> {
+        match self {
+            Self::Fetch | Self::Ibe(KeyCall::Authority) => {
+                Some("an answer of the KGC: is `kgc serve` running, and reachable?".into())
+            }
+            Self::Ibe(KeyCall::Key { condition, .. }) => Some(format!("the key of {condition} from the KGC")),
+            Self::Ibe(KeyCall::List) | Self::List | Self::Certified | Self::Envelope(_) => None,
+        }
+    }
+}
+
 impl<Q> TimeLimit for Request<Q> {
     fn time_limit(&self) -> Duration {
         match self {
@@ -84,7 +98,7 @@ impl KeyAnswer {
     pub fn unexpected(self) -> Error {
         match self {
             Self::Failed(reason, code) => Error::Answered(reason, code),
-            other => Error::Answered(format!("the service is of another version: {other:?}"), 1),
+            _ => Error::Answered("the running service is of another version: restart it".into(), 1),
         }
     }
 }

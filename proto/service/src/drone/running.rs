@@ -15,6 +15,7 @@ use tokio::task::JoinSet;
 use super::envelope::{Holder, SendJob, attribute_keys};
 use super::fetch::{KeyClient, copy};
 use super::request::{Answered, KeyAnswer, KeyRequest, Request, json};
+use super::send::Relay;
 use super::{Error, Result};
 use crate::control::{Call, Server};
 
@@ -55,10 +56,12 @@ pub struct Running<P: Primary> {
     pub machine: Handle<Drone<P>>,
     /// The client.
     pub client: KeyClient<P::Suite>,
+    /// Who passes its messages on.
+    pub(super) relay: fn(&P) -> Relay,
     /// Reasons why something was not sent, from the host.
-    failures: broadcast::Sender<&'static str>,
+    pub(super) failures: broadcast::Sender<&'static str>,
     /// One sends at a time, so that a failure belongs to what was just sent.
-    sending: Arc<Mutex<()>>,
+    pub(super) sending: Arc<Mutex<()>>,
 }
 
 impl<P: Primary> Clone for Running<P> {
@@ -66,6 +69,7 @@ impl<P: Primary> Clone for Running<P> {
         Self {
             machine: self.machine.clone(),
             client: self.client.clone(),
+            relay: self.relay,
             failures: self.failures.clone(),
             sending: Arc::clone(&self.sending),
         }
@@ -75,15 +79,17 @@ impl<P: Primary> Clone for Running<P> {
 impl<P> Running<P>
 where
     P: Primary + Send + Sync + 'static,
-    Command<P>: Send,
+    Command<P>: Clone + Send,
 {
-    /// Makes the running drone. The machine's host reports over `failures` why something was not sent.
+    /// Makes the running drone. `relay`: who passes its messages on; its host reports over `failures` why
+    /// something was not sent.
     pub fn new(
         machine: Handle<Drone<P>>,
         client: KeyClient<P::Suite>,
+        relay: fn(&P) -> Relay,
         failures: broadcast::Sender<&'static str>,
     ) -> Self {
-        Self { machine, client, failures, sending: Arc::default() }
+        Self { machine, client, relay, failures, sending: Arc::default() }
     }
 
     /// The drone's current identity.
@@ -181,18 +187,7 @@ where
         let holder = async { Holder::new(self.client.keys(), self.identity().await?) };
         let command =
             holder.await.and_then(|holder| holder.command(job)).map_err(|error| error.to_string())?;
-        self.send(Either::Right(command)).await
-    }
-
-    /// Gives a command, and says whether something was sent.
-    ///
-    /// # Errors
-    /// In words.
-    pub async fn send(&self, command: Command<P>) -> Answered {
-        let _turn = self.sending.lock().await;
-        let mut failures = self.failures.subscribe();
-        self.machine.carry_out(command).await.map_err(|_| ENDING)?;
-        failures.try_recv().map_or_else(|_| Ok("sent".into()), |reason| Err(format!("not sent: {reason}")))
+        self.send_and_report(Either::Right(command)).await
     }
 }
 

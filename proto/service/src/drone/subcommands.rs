@@ -2,6 +2,7 @@
 //! by itself where none runs.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Subcommand;
 use quiver_enrolment::QuorumSuite;
@@ -16,6 +17,7 @@ use super::ibe::{self, KeySource};
 use super::release::{IbeCommand, IbeOptions, KeyCall, KeyReport, read_authority};
 use super::request::{KeyAnswer, KeyRequest, Request};
 use super::running::Identity;
+use super::send::SendReport;
 use super::{DroneService, Program, Result};
 use crate::arguments::HealthArgs;
 use crate::config::Layers;
@@ -24,6 +26,9 @@ use crate::deployment_file::DeploymentFile;
 use crate::node_state::{Missing, NodeState};
 use crate::secrets::ProtectionArgs;
 use crate::{monitoring, terminal, with_suite};
+
+/// Time after which a subcommand says what it waits for.
+const SILENCE: Duration = Duration::from_secs(3);
 
 /// Subcommands that every drone's program has.
 #[derive(Debug, Subcommand)]
@@ -119,10 +124,9 @@ impl<'a, P: Program> Subcommands<'a, P> {
             DroneCommand::Envelope(EnvelopeArgs::Seal(args)) => self.perform(args.job()?).await,
             DroneCommand::Envelope(EnvelopeArgs::Open(args)) => self.perform(args.job()?).await,
             DroneCommand::Envelope(EnvelopeArgs::Send(args)) => {
-                let request = Request::<()>::Seal(args.job());
-                let sent: String =
-                    call(&self.program.settings().data_dir, P::NAME, P::SERVE, &request).await?;
-                Ok(terminal::line(&sent)?)
+                let (json, request) = (args.json, Request::<()>::Seal(args.job()));
+                let sent = call(&self.program.settings().data_dir, P::NAME, P::SERVE, &request).await?;
+                print_status(&sent, json, SendReport::describe)
             }
         }
     }
@@ -176,8 +180,23 @@ impl<'a, P: Program> Subcommands<'a, P> {
         }
     }
 
-    /// The answer of the running service, or of the state file if none runs.
+    /// The answer to a request; what is waited for is said after a while.
     async fn ask(&self, request: KeyRequest) -> Result<KeyAnswer> {
+        let awaited = request.awaited();
+        let answer = self.answer(request);
+        let Some(awaited) = awaited else { return answer.await };
+        tokio::pin!(answer);
+        tokio::select! {
+            answer = &mut answer => answer,
+            () = tokio::time::sleep(SILENCE) => {
+                tracing::info!("still waiting for {awaited}");
+                answer.await
+            }
+        }
+    }
+
+    /// The answer of the running service, or of the state file if none runs.
+    async fn answer(&self, request: KeyRequest) -> Result<KeyAnswer> {
         let settings = self.program.settings();
         let asked = Request::<()>::Keys(request.clone());
         if let Some(answer) = call_if_running(&settings.data_dir, &asked).await? {

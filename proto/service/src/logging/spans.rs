@@ -210,7 +210,7 @@ fn post(request: &Request<Bytes>) -> io::Result<Response<Bytes>> {
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut head = format!("POST {} HTTP/1.1\r\nhost: {host}:{port}\r\nconnection: close\r\n", uri.path());
     for (name, value) in request.headers() {
-        let value = value.to_str().map_err(|_| invalid("a header that is no text"))?;
+        let value = value.to_str().map_err(|_| invalid("a header that is not text"))?;
         head.push_str(&format!("{name}: {value}\r\n"));
     }
     head.push_str(&format!("content-length: {}\r\n\r\n", request.body().len()));

@@ -8,11 +8,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::SOCKET;
-use crate::{Error, Result};
+use crate::{Error, Result, control};
 
 /// Time for everything.
 const PATIENCE: Duration = Duration::from_secs(8);
@@ -40,7 +40,12 @@ pub async fn ask(
         }
         None => {
             let socket = data_dir.join(SOCKET);
-            let Ok(stream) = UnixStream::connect(&socket).await else {
+            let no_answer = |error: io::Error| Error::NoAnswer {
+                role: role.into(),
+                address: socket.display().to_string(),
+                reason: error.to_string(),
+            };
+            let Some(stream) = control::connect(&socket).await.map_err(no_answer)? else {
                 return Err(Error::NotRunning {
                     role: role.into(),
                     directory: data_dir.into(),

@@ -84,7 +84,7 @@ impl CompareArgs {
 /// Measures, prints and writes the comparison.
 pub(super) fn compare(args: &CompareArgs) -> Result<()> {
     let plan = args.plan()?;
-    let mut bars = args.output.begin()?;
+    let mut bars = args.output.begin().map_err(LabError::Usage)?;
     let comparison = measure(&plan, &mut bars)?;
     drop(bars);
     present(&args.output, &[report(&comparison, making(&args.command()))])

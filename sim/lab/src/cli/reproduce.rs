@@ -5,7 +5,7 @@ use quiver_report::{Bars, OutputArgs, Report};
 
 use super::{making, present};
 use crate::heap::Heap;
-use crate::{Result, abe, abke, ainq, board, ibe};
+use crate::{LabError, Result, abe, abke, ainq, board, ibe};
 
 const EXAMPLES: &str = "\
 Each evaluation gets a folder of its own under results/: report.html to read, report.json, a CSV \
@@ -119,7 +119,7 @@ impl Options {
 /// Measures, prints and writes the chosen experiments.
 pub(super) fn reproduce(args: &ReproduceArgs, heap: &dyn Heap) -> Result<()> {
     let options = args.evaluation.options();
-    let mut bars = options.output.begin()?;
+    let mut bars = options.output.begin().map_err(LabError::Usage)?;
     let reports = args.evaluation.reports(heap, &mut bars)?;
     drop(bars);
     present(&options.output, &reports)

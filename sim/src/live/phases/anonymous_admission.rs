@@ -125,7 +125,7 @@ impl<S: Suite> Run<'_, S> {
         self.world.event_log().with_logs(|logs| {
             let nobodys = logs.leader.epochs.iter().map(|epoch| epoch.anonymous.len()).sum::<usize>();
             checker.that(Invariant::Admission, nobodys == 0, || {
-                format!("the leader's epochs have {nobodys} anonymous members that no drone was")
+                format!("the leader's epochs have {nobodys} anonymous members that are none of the drones")
             });
         });
     }

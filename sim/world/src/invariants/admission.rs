@@ -115,7 +115,7 @@ impl<S: Suite> Invariants<S> {
         });
         let stranger = |event: &NodeEvent| matches!(event, NodeEvent::Leader(LeaderEvent::Joined { .. }));
         self.require(Invariant::NoUnauthorisedMember, step, !step.events().any(stranger), || {
-            "let somebody in by name, and a policy is demanded".into()
+            "admitted a drone by name although the group demands a policy".into()
         });
     }
 

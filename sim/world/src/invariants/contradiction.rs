@@ -115,6 +115,6 @@ impl<S: Suite> Invariants<S> {
         let traffic = world.traffic();
         let spared = traffic.lost == 0 && traffic.corrupted == 0;
         let pending = self.contradiction.kept && !heard && spared;
-        pending.then(|| (NodeId::Kgc(1), "has not heard of the proof that there is against a leader".into()))
+        pending.then(|| (NodeId::Kgc(1), "has not received the proof against a leader".into()))
     }
 }

@@ -26,7 +26,7 @@ impl<S: Suite> Invariants<S> {
             .filter_map(|ordinal| Some((world.leader(ordinal)?.status().epoch?, ordinal)))
             .max();
         let Some((newest, ordinal)) = leading else {
-            return vec![(NodeId::Leader(0), "nobody leads".into())];
+            return vec![(NodeId::Leader(0), "no node leads".into())];
         };
         let key = world.leader(ordinal).and_then(|leader| leader.export(&self.channel));
         let key = key.map(|key| *key.expose());

@@ -34,7 +34,9 @@ impl<S: Suite> Invariants<S> {
                 continue;
             }
             let said = message_number(data).filter(|number| self.group_messages.said.contains(number));
-            self.require(Invariant::Delivery, step, said.is_some(), || "heard what nobody said".into());
+            self.require(Invariant::Delivery, step, said.is_some(), || {
+                "received a message that nobody sent".into()
+            });
             let Some(number) = said else { continue };
             let first = self.group_messages.heard.entry(step.node).or_default().insert(number);
             self.require(Invariant::Delivery, step, first, || format!("received message {number} twice"));

@@ -45,7 +45,9 @@ impl<S: Suite> Invariants<S> {
 
     pub(super) fn observe_order(&mut self, world: &World<S>, step: &Step, data: &[u8]) {
         let number = self.orders.sealed.get(data).copied();
-        self.require(Invariant::Delivery, step, number.is_some(), || "has an order that nobody gave".into());
+        self.require(Invariant::Delivery, step, number.is_some(), || {
+            "has an order that was never sent".into()
+        });
         if let (NodeId::Edge(edge), Some(number)) = (step.node, number) {
             let authorised = world.fleet().authorises(edge);
             self.require(Invariant::NoUnauthorisedMember, step, authorised, || format!("has order {number}"));

@@ -16,7 +16,7 @@ impl<S: Suite> Invariants<S> {
         let mut wrong = Vec::new();
         for (_, name) in leader.members() {
             let Some(edge) = number(name.as_str()) else {
-                wrong.push((name.to_string(), "is no drone of this world"));
+                wrong.push((name.to_string(), "is not a drone of this world"));
                 continue;
             };
             let evicted = self.evicted.get(&(ordinal, edge)).is_some_and(|since| *since < epoch);

@@ -37,7 +37,7 @@ impl Census {
             nodes.extend(named);
         }
         if nodes.is_empty() {
-            return Err(source.at(names.span(), "names nobody"));
+            return Err(source.at(names.span(), "names no node"));
         }
         Ok(nodes)
     }
@@ -94,7 +94,7 @@ impl Census {
         }
         let Some(numbers) = name.strip_prefix("edge-") else {
             return Err(format!(
-                "{name:?} is nobody: expected kgc, kgc-1, kgcs, leader-0, leaders, edge-7, edge-0..9, edges or everyone"
+                "unknown node {name:?}: expected kgc, kgc-1, kgcs, leader-0, leaders, edge-7, edge-0..9, edges or everyone"
             ));
         };
         let (first, last) = numbers.split_once("..").unwrap_or((numbers, numbers));

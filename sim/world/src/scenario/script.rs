@@ -163,7 +163,8 @@ impl Scripter<'_> {
             .map_or(Ok(Duration::ZERO), |over| time(self.source, over, Duration::ZERO..=self.duration))?;
         let last = every.checked_mul(times - 1).and_then(|last| last.checked_add(at + over));
         if last.is_none_or(|last| last > self.duration) {
-            let what = format!("goes on after the duration of {}", humantime::format_duration(self.duration));
+            let what =
+                format!("continues after the duration of {}", humantime::format_duration(self.duration));
             return Err(self.source.at(table.repeat.as_ref().map_or(table.at.span(), Spanned::span), what));
         }
         for time in 0..times {

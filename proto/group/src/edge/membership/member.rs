@@ -175,6 +175,7 @@ impl<S: Suite> Member<S> {
         // not.
         let waits_for_key = self.membership.group_key().is_none();
         self.anchored = true;
+        cx.leaders.proven(from);
         let valid_until = reply.header.core.valid_until;
         let void = cx.now.unix >= valid_until;
         self.catch_up.confirmed(cx.now, cx.timing.probe, (waits_for_key, void));

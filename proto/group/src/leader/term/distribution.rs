@@ -9,7 +9,7 @@ use core::time::Duration;
 
 use quiver_ainq::{Anonymous, EpochOutput, Part, PathNonce, Slot, Suite};
 use quiver_machine::{Now, Peer, due, earlier};
-use quiver_message::{Message, Nonce, Welcome};
+use quiver_message::{Message, Nonce, RevocationList, Welcome};
 
 use super::Term;
 use super::rekey::Changes;
@@ -33,6 +33,8 @@ const PAUSE: Duration = Duration::from_millis(2);
 const FEW: usize = 256;
 /// Nor does one that all but one in so many have: some are always slow, and a few may never answer.
 const STRAGGLERS: usize = 8;
+/// A revocation list of so few bytes, some 680 drones, is sent to those that it names as they are dismissed.
+const SHORT_LIST: usize = 16 * 1024;
 
 /// Distribution of the newest epoch.
 #[derive(Debug)]
@@ -123,7 +125,8 @@ impl<S: Suite> Term<S> {
         (missing > FEW.max(connected / STRAGGLERS)).then(|| self.distribution.moved + timing.batching_max)
     }
 
-    /// Sends the header to the removed members, and forgets them. Revoked ones are disconnected for good.
+    /// Sends the header to the removed members, and forgets them. Revoked ones are also sent the list that says
+    /// so, unless it is long, and disconnected for good.
     pub(super) fn dismiss(
         &mut self,
         cx: &mut LeaderContext<'_, S>,
@@ -151,6 +154,13 @@ impl<S: Suite> Term<S> {
         for peer in revoked {
             // A gateway that still carries others is not cut off for one of its drones.
             if !self.acknowledgements.carries(peer) {
+                // §12.3: a drone that knows asks no more.
+                if let Some(list) =
+                    cx.store.revocations.signed_bytes().filter(|list| list.len() <= SHORT_LIST)
+                {
+                    let list = RevocationList { list: list.to_vec() };
+                    cx.send(peer, &Message::RevocationList(list));
+                }
                 cx.out.block(peer);
             }
         }

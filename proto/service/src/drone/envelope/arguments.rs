@@ -96,6 +96,9 @@ pub struct SendArgs {
     /// To whom.
     #[command(flatten)]
     pub to: TargetArgs,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
     /// The text
     pub text: String,
 }

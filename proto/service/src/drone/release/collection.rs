@@ -98,10 +98,12 @@ async fn listen<S: Suite>(
             }
             CollectEvent::UpToDate => return Ok(()),
             CollectEvent::NotCollected(shortfall) => return Err(short_of(&shortfall)),
-            CollectEvent::Culprit { kgc, peer, condition, fault } => {
-                tracing::warn!(kgc, peer = peer.0, %condition, %fault, "a KGC sent a wrong key share");
+            CollectEvent::Culprit { kgc, condition, fault, .. } => {
+                tracing::warn!(%condition, "KGC {kgc} sent a wrong key share: {fault}");
             }
-            CollectEvent::Blamed { peer, offence } => tracing::warn!(peer = peer.0, %offence, "peer blamed"),
+            CollectEvent::Blamed { offence, .. } => {
+                tracing::warn!("rejected a message from a KGC: {offence}");
+            }
             _ => {}
         }
     }

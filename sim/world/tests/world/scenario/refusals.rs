@@ -60,8 +60,11 @@ fn impossible_values_are_refused_with_file_line_and_key() {
             "[[event]]\nat = \"5s\"\nstop = [\"leader-2\"]\n",
             "dir/test.toml:10:9: event.stop: leader-2: there are 2 leaders",
         ),
-        ("[[event]]\nat = \"5s\"\nstop = [\"bob\"]\n", "dir/test.toml:10:9: event.stop: \"bob\" is nobody"),
-        ("[[event]]\nat = \"5s\"\nstop = []\n", "dir/test.toml:10:8: event.stop: names nobody"),
+        (
+            "[[event]]\nat = \"5s\"\nstop = [\"bob\"]\n",
+            "dir/test.toml:10:9: event.stop: unknown node \"bob\"",
+        ),
+        ("[[event]]\nat = \"5s\"\nstop = []\n", "dir/test.toml:10:8: event.stop: names no node"),
         ("[[event]]\nat = \"5s\"\n", "dir/test.toml:8:1: event: does nothing"),
         (
             "[[event]]\nat = \"5s\"\nrekey = true\nheal = true\n",
@@ -69,7 +72,7 @@ fn impossible_values_are_refused_with_file_line_and_key() {
         ),
         (
             "[[event]]\nat = \"90s\"\nrepeat = { every = \"20s\", times = 3 }\nrekey = true\n",
-            "dir/test.toml:10:10: event.repeat: goes on after the duration of 2m",
+            "dir/test.toml:10:10: event.repeat: continues after the duration of 2m",
         ),
         (
             "[[event]]\nat = \"5s\"\ndisk = { nodes = [\"kgc\"], state = \"failing\" }\n",

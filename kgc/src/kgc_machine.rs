@@ -20,9 +20,9 @@ pub(crate) enum Change<S: Suite> {
 
 /// The machine.
 #[derive(Debug)]
-pub(crate) struct ServingKgc<S: Suite>(KgcNode<S>);
+pub(crate) struct KgcMachine<S: Suite>(KgcNode<S>);
 
-impl<S: Suite> ServingKgc<S> {
+impl<S: Suite> KgcMachine<S> {
     pub(crate) const fn new(node: KgcNode<S>) -> Self {
         Self(node)
     }
@@ -46,7 +46,7 @@ fn add_authority<S: Suite>(node: &mut KgcNode<S>, authority: Authority<S>) {
     }
 }
 
-impl<S: Suite> Machine for ServingKgc<S> {
+impl<S: Suite> Machine for KgcMachine<S> {
     type Command = Change<S>;
     type Event = KgcNodeEvent;
     type Record = KgcNodeRecord;

@@ -1,0 +1,59 @@
+//! What was handed to the leader's connection and is not confirmed yet.
+
+use quiver_service::drone::send::Handed;
+
+use super::{Error, ErrorKind, Result};
+
+/// All messages since the last confirmation.
+#[derive(Debug, Default)]
+pub(super) struct Unconfirmed {
+    newest: Option<Handed>,
+    /// Whether earlier ones went over another connection, which can confirm nothing any more.
+    elsewhere: bool,
+}
+
+impl Unconfirmed {
+    /// A message was handed over.
+    pub(super) fn note(&mut self, handed: Handed) {
+        self.elsewhere |= self.newest.is_some_and(|newest| newest.leader != handed.leader);
+        self.newest = Some(handed);
+    }
+
+    /// What is to be confirmed, if anything; from here on it is no more.
+    ///
+    /// # Errors
+    /// If some of it cannot be.
+    pub(super) fn take(&mut self) -> Result<Option<Handed>> {
+        let Self { newest, elsewhere } = std::mem::take(self);
+        if elsewhere {
+            let text = "the connection to the leader has changed: messages sent before that may be lost";
+            return Err(Error::new(ErrorKind::Failed, text));
+        }
+        Ok(newest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quiver_machine::Peer;
+
+    use super::*;
+
+    const fn handed(leader: u64) -> Handed {
+        Handed { connections: 1, leader: Some(Peer(leader)) }
+    }
+
+    #[test]
+    fn newest_message_stands_for_all_over_its_connection_and_for_none_over_another() {
+        let mut unconfirmed = Unconfirmed::default();
+        assert_eq!(unconfirmed.take().expect("nothing"), None);
+        unconfirmed.note(handed(1));
+        unconfirmed.note(handed(1));
+        assert_eq!(unconfirmed.take().expect("one connection"), Some(handed(1)));
+        assert_eq!(unconfirmed.take().expect("nothing"), None, "it was taken");
+        unconfirmed.note(handed(1));
+        unconfirmed.note(handed(2));
+        assert_eq!(unconfirmed.take().expect_err("lost").kind(), ErrorKind::Failed);
+        assert_eq!(unconfirmed.take().expect("nothing"), None, "it was told");
+    }
+}

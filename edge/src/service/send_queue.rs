@@ -1,0 +1,216 @@
+//! Keeps messages that no leader was there to take, and sends them when one is.
+//!
+//! They stand in the drone's encrypted state, durable before anybody is told that they are queued. A message
+//! goes when the leader has confirmed it, or when its time is over; one that was sent right before a crash
+//! may be sent twice.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use quiver_admission::AnyEdge;
+use quiver_ainq::{Name, Suite};
+use quiver_group::EdgeCommand;
+use quiver_machine::{Either, Peer};
+use quiver_service::clock;
+use quiver_service::drone::{Running, Store};
+use serde::{Deserialize, Serialize};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep};
+use zeroize::Zeroizing;
+
+/// Attachment: the messages.
+const ATTACHMENT: &str = "queued messages";
+/// Maximum number of messages kept.
+const MOST: usize = 64;
+/// Maximum length of all texts kept, in bytes.
+const MOST_BYTES: usize = 128 * 1024;
+/// Time after which a message is dropped, in seconds.
+const LIFETIME: u64 = 24 * 3600;
+/// Interval of attempts.
+const LOOK: Duration = Duration::from_millis(500);
+/// Time for other members to come back to a leader that has just returned, before messages are sent that
+/// only those receive who are there.
+const SETTLING: Duration = Duration::from_secs(3);
+
+/// A message that waits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct QueuedMessage {
+    /// The channel.
+    #[serde(with = "channel")]
+    pub(crate) channel: Name,
+    /// The text.
+    pub(crate) text: String,
+    /// Whether to sign it.
+    pub(crate) signed: bool,
+    /// When it was queued, seconds since 1970.
+    pub(crate) at: u64,
+}
+
+/// A channel as text.
+mod channel {
+    use quiver_ainq::Name;
+    use serde::de::{Deserialize, Deserializer, Error};
+    use serde::ser::Serializer;
+
+    pub(super) fn serialize<S: Serializer>(name: &Name, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(name.as_str())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Name, D::Error> {
+        Name::new(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+}
+
+impl QueuedMessage {
+    /// The command that sends it.
+    pub(crate) fn command(&self) -> EdgeCommand {
+        let data = self.text.clone().into_bytes();
+        EdgeCommand::Send { channel: self.channel.clone(), data, signed: self.signed }
+    }
+}
+
+/// The queue. Clones are of the same.
+#[derive(Clone, Debug)]
+pub(crate) struct SendQueue {
+    store: Store,
+    messages: Arc<Mutex<Vec<QueuedMessage>>>,
+    pushed: Arc<Notify>,
+}
+
+impl SendQueue {
+    /// The queue as it was stored.
+    pub(crate) fn open(store: &Store) -> Self {
+        let stored = store.attachment(ATTACHMENT).map(Zeroizing::new);
+        let messages = stored.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
+        Self { store: store.clone(), messages: Arc::new(Mutex::new(messages)), pushed: Arc::default() }
+    }
+
+    fn messages(&self) -> MutexGuard<'_, Vec<QueuedMessage>> {
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Number of messages that wait.
+    pub(crate) fn len(&self) -> usize {
+        self.messages().len()
+    }
+
+    /// Keeps a message, durably; or says why not. Returns how many wait.
+    pub(crate) fn push(&self, message: QueuedMessage) -> Result<usize, String> {
+        let mut messages = self.messages();
+        if let Some(bound) = full(&messages, &message) {
+            return Err(format!("not sent: no leader is there, and {bound} messages wait already"));
+        }
+        let mut more = messages.clone();
+        more.push(message);
+        self.keep(&mut messages, more).map_err(|error| format!("not sent, and not queued: {error}"))?;
+        self.pushed.notify_one();
+        Ok(messages.len())
+    }
+
+    fn keep(
+        &self,
+        messages: &mut Vec<QueuedMessage>,
+        changed: Vec<QueuedMessage>,
+    ) -> quiver_service::Result<()> {
+        // Names, texts and numbers always serialise.
+        let bytes = Zeroizing::new(serde_json::to_vec(&changed).unwrap_or_default());
+        tokio::task::block_in_place(|| self.store.attach(ATTACHMENT, &bytes))?;
+        *messages = changed;
+        Ok(())
+    }
+
+    /// Drops the first message, which was sent or cannot be.
+    fn pop(&self) {
+        let mut messages = self.messages();
+        let rest = messages.iter().skip(1).cloned().collect();
+        if let Err(error) = self.keep(&mut messages, rest) {
+            tracing::error!("a message that was sent stays queued, and may be sent again: {error}");
+        }
+    }
+
+    /// Drops messages whose time is over.
+    fn expire(&self, now: u64) {
+        let mut messages = self.messages();
+        let rest: Vec<_> = messages.iter().filter(|message| !is_over(message, now)).cloned().collect();
+        let expired = messages.len() - rest.len();
+        if expired > 0 {
+            tracing::warn!("{expired} queued messages expired: no leader was there to take them for 24 h");
+            if let Err(error) = self.keep(&mut messages, rest) {
+                tracing::error!("expired messages stay queued: {error}");
+            }
+        }
+    }
+
+    /// Sends what waits, one after the other, whenever the leader is there.
+    pub(crate) async fn deliver<S: Suite>(self, running: Running<AnyEdge<S>>) {
+        let mut there: Option<(Peer, Instant)> = None;
+        loop {
+            self.expire(clock::unix_now());
+            let Some(message) = self.messages().first().cloned() else {
+                self.pushed.notified().await;
+                continue;
+            };
+            let Ok(status) = running.machine.inspect(|machine| machine.status()).await else { return };
+            let leader = status.leader.filter(|_| status.synced);
+            let since = there.filter(|(known, _)| Some(*known) == leader).map(|(_, since)| since);
+            there = leader.map(|leader| (leader, since.unwrap_or_else(Instant::now)));
+            if there.is_none_or(|(_, since)| since.elapsed() < SETTLING) {
+                sleep(LOOK).await;
+                continue;
+            }
+            let at = clock::format(message.at);
+            match running.send(Either::Left(message.command())).await {
+                Ok(Some(handed)) if running.is_confirmed(handed).await => {
+                    tracing::info!("sent the message queued at {at}");
+                }
+                Ok(_) => {
+                    sleep(LOOK).await;
+                    continue;
+                }
+                Err(reason) => tracing::warn!("the message queued at {at} is dropped: {reason}"),
+            }
+            self.pop();
+        }
+    }
+}
+
+/// The bound that one more message would exceed.
+fn full(messages: &[QueuedMessage], more: &QueuedMessage) -> Option<String> {
+    let bytes: usize = messages.iter().map(|message| message.text.len()).sum();
+    if messages.len() >= MOST {
+        Some(format!("{MOST}"))
+    } else if bytes + more.text.len() > MOST_BYTES {
+        Some(format!("{} KiB of", MOST_BYTES / 1024))
+    } else {
+        None
+    }
+}
+
+const fn is_over(message: &QueuedMessage, now: u64) -> bool {
+    now.saturating_sub(message.at) >= LIFETIME
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(length: usize) -> QueuedMessage {
+        let channel = Name::new("chat").expect("name");
+        QueuedMessage { channel, text: "x".repeat(length), signed: true, at: 1_000_000 }
+    }
+
+    #[test]
+    fn queue_is_bounded_in_number_and_bytes() {
+        assert_eq!(full(&[], &message(MOST_BYTES)), None);
+        assert_eq!(full(&[], &message(MOST_BYTES + 1)).as_deref(), Some("128 KiB of"));
+        assert_eq!(full(&vec![message(1); MOST - 1], &message(1)), None);
+        assert_eq!(full(&vec![message(1); MOST], &message(1)).as_deref(), Some("64"));
+    }
+
+    #[test]
+    fn message_is_over_after_a_day_and_not_because_a_clock_went_back() {
+        assert!(!is_over(&message(1), 1_000_000 + LIFETIME - 1));
+        assert!(is_over(&message(1), 1_000_000 + LIFETIME));
+        assert!(!is_over(&message(1), 0));
+    }
+}

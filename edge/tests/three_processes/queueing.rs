@@ -1,0 +1,45 @@
+//! What `edge send` says is true: sent, queued or refused; and what is queued arrives.
+
+use quiver_service_testing::{Process, eventually};
+use serde_json::Value;
+
+use crate::swarm::{Swarm, socket_of};
+
+fn send(swarm: &Swarm, text: &str) -> Value {
+    let answer = swarm.bench.ok("edge", &["send", "-d", "edge-1-data", "--json", text]);
+    serde_json::from_str(&answer).expect("json")
+}
+
+fn count(process: &Process, text: &str) -> usize {
+    std::fs::read_to_string(&process.out).expect("read").matches(text).count()
+}
+
+#[test]
+fn message_to_a_dead_leader_is_queued_and_arrives_after_both_were_killed() {
+    let mut swarm = Swarm::new();
+    swarm.in_sync((0, 0));
+    assert_eq!(send(&swarm, "FIRST-1")["outcome"], "sent");
+    swarm.edges[1].line("FIRST-1");
+    swarm.leader.kill();
+    let answer = swarm.bench.ok("edge", &["send", "-d", "edge-1-data", "LATER-1"]);
+    assert!(answer.starts_with("queued: no leader"), "{answer}");
+    swarm.edges[0].kill();
+    swarm.edges[0] = swarm.bench.edge("edge-1", &swarm.kgc_at, &swarm.leader_at);
+    let status = eventually("the edge is back", || swarm.bench.edge_status("edge-1"));
+    assert_eq!((&status["queued"], &status["synced"]), (&1.into(), &false.into()), "{status}");
+    let report = swarm.bench.ok("edge", &["status", "-d", "edge-1-data"]);
+    assert!(report.contains("connection refused") && report.contains("queued       1"), "{report}");
+    swarm.edges[0].logged("no connection to the leader at 127.0.0.1:");
+    // What waits is bounded.
+    let long = "x".repeat(65_536);
+    assert_eq!(send(&swarm, &long)["outcome"], "queued");
+    swarm.bench.refused("edge", &["send", "-d", "edge-1-data", &long], 3, &["128 KiB", "wait already"]);
+    swarm.leader = swarm.bench.leader(&swarm.kgc_at, socket_of(&swarm.leader_at), None, &[]);
+    swarm.edges[1].line("LATER-1");
+    eventually("nothing waits any more", || {
+        swarm.bench.edge_status("edge-1").filter(|status| status["queued"] == 0)
+    });
+    assert_eq!(count(&swarm.edges[1], "LATER-1"), 1);
+    assert_eq!(send(&swarm, "LAST-1")["outcome"], "sent");
+    swarm.edges[1].line("LAST-1");
+}

@@ -1,0 +1,173 @@
+//! What `edge status` says of a drone: its connection, its standing, why, and what to do next; and what both ends
+//! say of an address that is another's.
+
+use quiver_service_testing::deployment::ANY;
+use quiver_service_testing::{Process, TestDeployment, eventually};
+use serde_json::Value;
+
+use crate::swarm::{Swarm, place_of, socket_of};
+
+fn report(bench: &TestDeployment, name: &str) -> String {
+    bench.ok("edge", &["status", "-d", &format!("{name}-data")])
+}
+
+/// Waits until the drone has this standing.
+fn becomes(bench: &TestDeployment, name: &str, standing: &str) -> Value {
+    eventually(&format!("{name} is {standing}"), || {
+        bench.edge_status(name).filter(|status| status["standing"] == standing)
+    })
+}
+
+#[test]
+fn connection_is_told_with_the_leaders_name_and_without_one_why_there_is_none() {
+    let swarm = Swarm::new();
+    let at = place_of(&swarm.leader_at);
+    let told = report(&swarm.bench, "edge-1");
+    assert!(told.contains("standing     member, in sync\n"), "{told}");
+    assert!(told.contains(&format!("connection   leader-1 at {at}, since 2")), "{told}");
+    assert!(told.contains("epoch        1-1."), "{told}");
+    let status = swarm.bench.edge_status("edge-1").expect("status");
+    assert_eq!(status["connection"]["leaders"][0]["leads_as"], "leader-1", "{status}");
+    assert_eq!((&status["standing"], &status["reason"]), (&"member".into(), &Value::Null), "{status}");
+    swarm.leader.kill();
+    let status = eventually("the connection is refused", || {
+        let status = swarm.bench.edge_status("edge-1")?;
+        (status["connection"]["unreached"][0]["reason"] == "connection refused").then_some(status)
+    });
+    assert_eq!(status["connection"]["unreached"][0]["address"], *at, "{status}");
+    assert!(status["connection"]["none_since"].is_string(), "{status}");
+    let told = report(&swarm.bench, "edge-1");
+    assert!(told.contains("connection   none, since 2"), "{told}");
+    assert!(told.contains(&format!("{at}: connection refused, trying again")), "{told}");
+}
+
+#[test]
+fn revoked_drone_learns_it_from_the_signed_list_says_so_and_asks_no_more() {
+    let mut swarm = Swarm::new();
+    swarm.bench.ok("kgc", &["drone", "revoke", "edge-1"]);
+    let status = becomes(&swarm.bench, "edge-1", "revoked");
+    assert_eq!(status["reason"], "the KGC's revocation list names it", "{status}");
+    let next = status["next"].as_str().expect("advice");
+    assert!(status["since"].is_string() && next.contains("fresh token"), "{status}");
+    let told = report(&swarm.bench, "edge-1");
+    assert!(told.contains("standing     revoked: the KGC's revocation list names it, since 2"), "{told}");
+    swarm.bench.refused(
+        "edge",
+        &["send", "-d", "edge-1-data", "hello?"],
+        3,
+        &["not sent: this drone is not a member (revoked", "edge status"],
+    );
+    // It knows by itself after a restart, and asks nobody.
+    swarm.edges[0].kill();
+    swarm.leader.kill();
+    swarm.edges[0] = swarm.bench.edge("edge-1", &swarm.kgc_at, &swarm.leader_at);
+    let status = becomes(&swarm.bench, "edge-1", "revoked");
+    assert_eq!(status["reason"], "the KGC's revocation list names it", "{status}");
+    swarm.leader = swarm.bench.leader(&swarm.kgc_at, socket_of(&swarm.leader_at), None, &[]);
+    let connected = eventually("it is connected", || {
+        let status = swarm.bench.edge_status("edge-1")?;
+        (status["connection"]["leaders"][0]["leads_as"] == Value::Null
+            && status["connection"]["none_since"] == Value::Null)
+            .then_some(status)
+    });
+    assert_eq!(connected["standing"], "revoked", "{connected}");
+}
+
+#[test]
+fn evicted_drone_says_since_when_and_comes_back_under_its_name_with_a_new_key() {
+    let swarm = Swarm::new();
+    swarm.bench.ok("leader", &["evict", "edge-2"]);
+    let status = becomes(&swarm.bench, "edge-2", "evicted");
+    assert!(status["since"].is_string() && status["next"].is_string(), "{status}");
+    assert_eq!(swarm.edges[1].terminate().code(), Some(0));
+    swarm.bench.ok("kgc", &["drone", "revoke", "edge-2"]);
+    let token = swarm.bench.token("edge-2", &["--group", "alpha"]);
+    let run = [
+        "run",
+        "--json",
+        "-d",
+        "edge-2-again-data",
+        "--kgc",
+        &swarm.kgc_at,
+        "--leader",
+        &swarm.leader_at,
+        "--deployment",
+        "kgc-data/deployment.toml",
+        "--token",
+        &token,
+    ];
+    let _again = swarm.bench.start("edge", &run);
+    becomes(&swarm.bench, "edge-2-again", "member");
+}
+
+#[test]
+fn address_that_is_a_kgcs_or_anothers_is_told_at_both_ends() {
+    let swarm = Swarm::new();
+    // The KGC's address in place of a leader's.
+    let lost = swarm.bench.token("lost", &["--group", "alpha"]);
+    let run = |data: &'static str, kgc: &str, leader: &str, token: &str| {
+        let places = ["run", "-d", data, "--kgc", kgc, "--leader", leader];
+        let rest = ["--deployment", "kgc-data/deployment.toml", "--token", token];
+        swarm.bench.start("edge", &[&places[..], &rest].concat())
+    };
+    let edge = run("lost-data", &swarm.kgc_at, &swarm.kgc_at, &lost);
+    edge.logged("no connection to the leader at 127.0.0.1:");
+    edge.logged("a KGC answers there, not a leader");
+    swarm.kgc.logged("an edge that looks for a leader dials a KGC: check its --leader");
+    let status = eventually("it says why", || {
+        let status = swarm.bench.edge_status("lost")?;
+        (status["connection"]["unreached"][0]["reason"] == "a KGC answers there, not a leader")
+            .then_some(status)
+    });
+    assert!(status["next"].as_str().expect("advice").contains("--leader"), "{status}");
+    // A leader's address in place of a KGC's.
+    let astray = swarm.bench.token("astray", &["--group", "alpha"]);
+    let enrol = ["enrol", "-d", "astray-data", "--kgc", &swarm.leader_at, "--enrol-timeout", "3s"];
+    let rest = ["--deployment", "kgc-data/deployment.toml", "--token", &astray];
+    let parts = ["no connection to the KGC at 127.0.0.1:", "a leader answers there, not a KGC"];
+    swarm.bench.refused("edge", &[&enrol[..], &rest].concat(), 8, &parts);
+    swarm.leader.logged("an edge that looks for a KGC dials a leader: check its --kgc");
+    // A leader of another deployment.
+    let other = Foreign::new();
+    let edge = run(
+        "stray-data",
+        &swarm.kgc_at,
+        &other.leader_at,
+        &swarm.bench.token("stray", &["--group", "alpha"]),
+    );
+    edge.logged("a leader of another deployment answers there");
+    other.leader.logged("an edge of another deployment dials this one");
+}
+
+/// Another deployment with a leader.
+struct Foreign {
+    _bench: TestDeployment,
+    _kgc: Process,
+    leader: Process,
+    leader_at: String,
+}
+
+impl Foreign {
+    fn new() -> Self {
+        let bench = TestDeployment::new();
+        let token = bench.token("leader-9", &["--leads", "alpha"]);
+        let kgc = bench.kgc(ANY);
+        let leader = bench.leader(&kgc.address(), ANY, Some(&token), &[]);
+        let leader_at = leader.address();
+        Self { _bench: bench, _kgc: kgc, leader, leader_at }
+    }
+}
+
+#[test]
+fn leader_without_members_refuses_to_send_and_with_some_says_to_how_many() {
+    let swarm = Swarm::new();
+    let sent: Value =
+        serde_json::from_str(&swarm.bench.ok("leader", &["send", "--json", "COUNTED-1"])).expect("json");
+    assert_eq!((&sent["outcome"], &sent["connections"]), (&"sent".into(), &2.into()), "{sent}");
+    assert_eq!(swarm.bench.ok("leader", &["send", "COUNTED-2"]).trim(), "sent to 2 connections");
+    swarm.edges.iter().for_each(Process::kill);
+    eventually("nobody is connected", || {
+        swarm.bench.leader_status().filter(|status| status["connected"] == 0)
+    });
+    swarm.bench.refused("leader", &["send", "NOBODY"], 3, &["not sent: no member is connected"]);
+}

@@ -1,0 +1,143 @@
+//! Sends messages to the group: to whose connections one was handed, whether the leader confirms it, and what is
+//! said about it.
+
+use std::time::Duration;
+
+use quiver_machine::{Peer, Primary};
+use serde::{Deserialize, Serialize};
+use tokio::time::{sleep, timeout};
+
+use super::request::{Answered, json};
+use super::running::{Command, ENDING, Running};
+
+/// Time for the leader to confirm a message.
+const CONFIRMATION: Duration = Duration::from_secs(5);
+/// Attempts while nobody takes the group's messages: who has just connected is about to say that it does.
+const ATTEMPTS: usize = 6;
+/// Pause between them.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Who passes a drone's messages on to its group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Relay {
+    /// The leader, which confirms them; `None` while none that leads is connected.
+    Leader(Option<Peer>),
+    /// The connected peers, and nobody confirms: this drone is the leader, or anonymous, and what it asks could
+    /// make it known again.
+    Peers,
+}
+
+/// A message that was handed to connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handed {
+    /// Number of connections.
+    pub connections: usize,
+    /// The leader that passes it on and can confirm it.
+    pub leader: Option<Peer>,
+}
+
+/// What became of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// The leader confirmed it; or, by a leader or an anonymous drone, it was handed to connections.
+    Sent,
+    /// It is kept, durably, until a leader is there.
+    Queued,
+}
+
+/// The answer to whoever sends a message, unless it is refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SendReport {
+    /// What became of it.
+    pub outcome: Outcome,
+    /// To how many connections it was handed.
+    pub connections: Option<usize>,
+    /// How many wait, with this one, if it is queued.
+    pub queued: Option<usize>,
+    /// Why it is queued.
+    pub reason: Option<String>,
+}
+
+impl SendReport {
+    /// It was handed to so many connections.
+    #[must_use]
+    pub const fn sent(connections: usize) -> Self {
+        Self { outcome: Outcome::Sent, connections: Some(connections), queued: None, reason: None }
+    }
+
+    /// It is kept.
+    #[must_use]
+    pub const fn queued(waiting: usize, reason: String) -> Self {
+        Self { outcome: Outcome::Queued, connections: None, queued: Some(waiting), reason: Some(reason) }
+    }
+
+    /// For people.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        match self {
+            Self { outcome: Outcome::Queued, queued, reason, .. } => {
+                let (waiting, reason) = (queued.unwrap_or_default(), reason.as_deref().unwrap_or_default());
+                format!("queued: {reason} ({waiting} waiting)")
+            }
+            Self { connections: Some(connections), .. } if *connections > 1 => {
+                format!("sent to {connections} connections")
+            }
+            Self { .. } => "sent".into(),
+        }
+    }
+}
+
+impl<P> Running<P>
+where
+    P: Primary + Send + Sync + 'static,
+    Command<P>: Clone + Send,
+{
+    /// Hands what this command makes to the connection of the leader, or of whoever takes the group's messages.
+    /// `None` if there is none.
+    ///
+    /// # Errors
+    /// In words, why it can never be sent.
+    pub async fn send(&self, command: Command<P>) -> Result<Option<Handed>, String> {
+        let _turn = self.sending.lock().await;
+        for attempt in 0..ATTEMPTS {
+            if attempt > 0 {
+                sleep(PAUSE).await;
+            }
+            let relay = self.relay;
+            let relay = self.machine.inspect(move |machine| relay(machine)).await.map_err(|_| ENDING)?;
+            let leader = match relay {
+                Relay::Leader(None) => return Ok(None),
+                Relay::Leader(leader) => leader,
+                Relay::Peers => None,
+            };
+            let mut failures = self.failures.subscribe();
+            let published = self.machine.publish(command.clone(), leader).await.map_err(|_| ENDING)?;
+            if let Ok(reason) = failures.try_recv() {
+                return Err(format!("not sent: {reason}"));
+            }
+            if published > 0 {
+                return Ok(Some(Handed { connections: published, leader }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether the leader has answered after what was handed to its connection; `true` if nobody is to confirm.
+    pub async fn is_confirmed(&self, handed: Handed) -> bool {
+        let Some(leader) = handed.leader else { return true };
+        let confirmed = timeout(CONFIRMATION, self.machine.confirm(leader)).await;
+        confirmed.is_ok_and(|confirmed| confirmed == Ok(true))
+    }
+
+    /// Sends, and says that it was sent or why not.
+    pub async fn send_and_report(&self, command: Command<P>) -> Answered {
+        match self.send(command).await? {
+            None => Err("not sent: nobody is connected who passes it on to the group; try again".into()),
+            Some(handed) if self.is_confirmed(handed).await => json(&SendReport::sent(handed.connections)),
+            Some(_) => {
+                Err("not confirmed: the leader does not answer, and may have lost it; try again".into())
+            }
+        }
+    }
+}
