@@ -147,6 +147,11 @@ impl<S: Suite> Edge<S> {
         self.membership.key_issued_at(&self.config.deployment)
     }
 
+    /// Whether a leader is connected, one that leads or not.
+    pub fn has_leader(&self) -> bool {
+        self.leaders.first().is_some()
+    }
+
     /// The leader of the epoch held.
     pub fn leader_name(&self) -> Option<Name> {
         self.membership.leader_name(&self.config.deployment)

@@ -138,7 +138,9 @@ impl Network {
     fn on_introduction(&mut self, id: PeerId, connection: ConnectionId, agent: &str) {
         let Some(own) = self.introduction else { return };
         if let Some(route) = self.dialler.route(connection) {
-            if let Some(objection) = own.objection(route, agent) {
+            let objection = own.objection(route, agent);
+            self.dialler.introduced(connection, objection.is_none());
+            if let Some(objection) = objection {
                 self.objections.insert(connection, objection);
                 self.swarm.close_connection(connection);
             }
