@@ -55,6 +55,12 @@ fn a_revoked_member_is_put_out_blocked_and_everybody_learns_the_list() {
     assert!(world.agree([0, 1, 3]));
     assert_ne!(world.key(2), Some(world.leader_key()));
     assert!(world.blocked.contains(&(Node::Leader, Node::Edge(2))));
+    // It was sent the list before, and after a restart it knows by itself that it need not ask.
+    assert!(world.edge(2).is_revoked());
+    world.restart_edge(2);
+    let asked = world.edge_events(2).len();
+    world.run_for(Duration::from_secs(600));
+    assert!(world.edge(2).is_revoked() && world.edge_events(2).len() == asked);
     for edge in [0, 1, 3] {
         assert!(heard_of_list(world.edge_events(edge)), "edge {edge}");
     }
