@@ -118,9 +118,9 @@ pub(crate) struct UnreachedLeader {
 }
 
 impl Connection {
-    fn of(situation: &Situation, unreached: &[Unreached], leading: Option<(Peer, Name)>) -> Self {
+    fn of(situation: &Situation, unreached: &[Unreached], leading: Option<(Peer, &Name)>) -> Self {
         let (leaders, alone_since) = situation.connections();
-        let leads = |peer: Peer| leading.as_ref().filter(|(leader, _)| *leader == peer);
+        let leads = |peer: Peer| leading.filter(|(leader, _)| *leader == peer);
         Self {
             none_since: leaders.is_empty().then_some(alone_since),
             leaders: leaders
@@ -142,7 +142,7 @@ impl Connection {
     fn describe(&self) -> String {
         let since = |at: Option<u64>| at.map_or(String::new(), |at| format!(", since {}", clock::format(at)));
         let connected = self.leaders.iter().map(|leader| {
-            let who = leader.leads_as.as_deref().unwrap_or("a leader that has not shown that it leads");
+            let who = leader.leads_as.as_deref().unwrap_or("a leader");
             format!("{who} at {}{}", leader.address, since(leader.since))
         });
         let none = self.none_since.map(|at| format!("none{}", since(Some(at))));
@@ -226,7 +226,7 @@ impl Status {
             None if status.slot.is_some() => Standing::Behind,
             None => Standing::Joining,
         };
-        let connection = Connection::of(situation, unreached, status.leader.zip(machine.leader.clone()));
+        let connection = Connection::of(situation, unreached, status.leader.zip(machine.leader.as_ref()));
         let waits = matches!(standing, Standing::Behind | Standing::Joining) && connection.leaders.is_empty();
         let next = match &trouble {
             Some(trouble) => Some(trouble.next),

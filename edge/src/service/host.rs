@@ -128,7 +128,7 @@ impl EdgeHost {
                 );
             }
             EdgeEvent::RevocationList { number } => {
-                tracing::info!(number, "revocation list {number} is in force")
+                tracing::info!(number, "revocation list {number} is in force");
             }
             EdgeEvent::MembershipDropped { error } => tracing::warn!(
                 "the stored membership cannot be restored and is dropped: the drone keeps its key and joins its group \

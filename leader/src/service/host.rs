@@ -110,10 +110,10 @@ impl LeaderHost {
                 tracing::info!(%pseudonym, slot, until = clock::format(*until), "{pseudonym} admitted anonymously");
             }
             LeaderEvent::Parted { pseudonym, slot } => {
-                tracing::info!(%pseudonym, slot, "{pseudonym} removed")
+                tracing::info!(%pseudonym, slot, "{pseudonym} removed");
             }
             LeaderEvent::Removed { name, slot, evicted: true } => {
-                tracing::info!(%name, slot, "{name} evicted")
+                tracing::info!(%name, slot, "{name} evicted");
             }
             LeaderEvent::Removed { name, slot, evicted: false } => tracing::info!(%name, slot, "{name} left"),
             LeaderEvent::Barred(name) => tracing::info!(%name, "{name} evicted while it is away"),

@@ -120,7 +120,7 @@ impl<S: Suite> GroupMember<S> {
     /// The leader of the epoch held.
     #[must_use]
     pub fn leader_name(&self, deployment: &Deployment<S>) -> Option<Name> {
-        Some(self.member.as_ref()?.header.header(deployment)?.core.leader.identity.name.clone())
+        Some(self.member.as_ref()?.header.header(deployment)?.core.leader.identity.name)
     }
 
     /// A secret that all synced members of the epoch can derive under this name; `None` unless synced.

@@ -95,11 +95,8 @@ impl Network {
     ) {
         self.metrics.connections_closed.inc();
         let objection = self.objections.remove(&connection);
-        let reason = match (objection, &cause) {
-            (Some(objection), _) => objection,
-            (None, Some(cause)) => Chain(cause).to_string(),
-            (None, None) => "closed".into(),
-        };
+        let told = cause.map_or_else(|| "closed".to_owned(), |cause| Chain(&cause).to_string());
+        let reason = objection.unwrap_or(told);
         self.dialler.lost(connection, Instant::now(), &reason);
         if remaining == 0
             && let Some(partner) = self.peers.left(&id)

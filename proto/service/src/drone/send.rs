@@ -57,10 +57,13 @@ pub struct SendReport {
     /// What became of it.
     pub outcome: Outcome,
     /// To how many connections it was handed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<usize>,
     /// How many wait, with this one, if it is queued.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queued: Option<usize>,
     /// Why it is queued.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
