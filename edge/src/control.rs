@@ -6,10 +6,10 @@ use quiver_group::edge::EdgeStatus;
 use quiver_machine::{Either, Peer, Primary};
 use quiver_net::{Unreached, readable};
 use quiver_service::clock;
-use quiver_service::drone::health;
 use quiver_service::drone::request::{Answered, json};
 use quiver_service::drone::running::{ENDING, Running};
 use quiver_service::drone::send::SendReport;
+use quiver_service::drone::{Error, health};
 use serde::{Deserialize, Serialize};
 
 use crate::service::EdgeNode;
@@ -212,9 +212,19 @@ impl MachineState {
 }
 
 impl Status {
-    /// The status while it joins this group.
-    pub(crate) fn idle(group: &Name) -> Self {
-        Self { group: Some(group.to_string()), ..Self::default() }
+    /// The status of an anonymous drone between two memberships in this group.
+    pub(crate) fn idle(group: &Name, situation: &Situation) -> Self {
+        let trouble = situation.trouble();
+        let waits = "it waits for a credential of this period; see `edge abke status`";
+        Self {
+            group: Some(group.to_string()),
+            standing: trouble.as_ref().map_or(Standing::Joining, |trouble| trouble.standing),
+            next: Some(trouble.as_ref().map_or(waits, |trouble| trouble.next).into()),
+            since: trouble.as_ref().map(|trouble| trouble.since),
+            reason: trouble.map(|trouble| trouble.reason),
+            connection: Connection::of(situation, &[], None),
+            ..Self::default()
+        }
     }
 
     fn of(machine: &MachineState, surroundings: &Surroundings, unreached: &[Unreached]) -> Self {
@@ -319,6 +329,7 @@ async fn send<S: Suite>(
     surroundings: &Surroundings,
     message: QueuedMessage,
 ) -> Answered {
+    Error::check_message(&message.text).map_err(|error| error.to_string())?;
     let machine = MachineState::read(running).await?;
     if let Some(Trouble { standing, reason, .. }) = machine.trouble(&surroundings.situation) {
         return Err(format!(
@@ -332,10 +343,10 @@ async fn send<S: Suite>(
         }
         return running.send_and_report(command).await;
     };
-    // What waits goes first.
+    // What waits goes first. What hinders a message of this length passes, such as a key that has run out.
     if machine.status.synced
         && queue.len() == 0
-        && let Some(handed) = running.send(command).await?
+        && let Ok(Some(handed)) = running.send(command).await
         && running.is_confirmed(handed).await
     {
         return json(&SendReport::sent(handed.connections));

@@ -144,7 +144,9 @@ impl EdgeHost {
     }
 
     fn ended(&self, why: Ending) {
-        tracing::info!("this anonymous membership is over: {}", describe(&why));
+        let reason = describe(&why);
+        tracing::info!("this anonymous membership is over: {reason}");
+        self.situation.note_ending(&why, reason, clock::unix_now());
         if let Keeping::Anonymous(ended) = &self.keeping {
             // It is over once.
             let _ = ended.try_send(why);
