@@ -108,6 +108,9 @@
 // It was evicted.
 #define QUIVER_STANDING_EVICTED 4
 
+// The KGC has revoked it: it is not admitted again under its key.
+#define QUIVER_STANDING_REVOKED 5
+
 // A drone.
 typedef struct quiver_edge quiver_edge;
 

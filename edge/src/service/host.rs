@@ -158,6 +158,9 @@ impl EdgeHost {
             // One refusal is enough to end, and how it ends is said then.
             let _ = self.refused.try_send(reason);
         } else {
+            if reason == Reason::Revoked {
+                return tracing::warn!("revoked by the KGC: this drone is not admitted again under its key");
+            }
             let whom = if by == "kgc" { "KGC" } else { by };
             tracing::warn!(by, %reason, "refused by the {whom}: {reason}");
         }

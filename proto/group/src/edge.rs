@@ -236,6 +236,9 @@ impl<S: Suite> Edge<S> {
             self.wanted.clone_from(&self.config.group);
         }
         self.out.persist(StateChanged);
+        if self.is_revoked() {
+            self.out.event(EdgeEvent::Refused(Reason::Revoked));
+        }
     }
 
     /// §13.9: as after a start: a new boot number, durable first, and unsynced until a leader's answer proves
