@@ -108,6 +108,9 @@
 // It was evicted.
 #define QUIVER_STANDING_EVICTED 4
 
+// The KGC has revoked it: it is not admitted again under its key.
+#define QUIVER_STANDING_REVOKED 5
+
 // A drone.
 typedef struct quiver_edge quiver_edge;
 
@@ -253,7 +256,8 @@ void quiver_event_free(struct quiver_event *event);
 
 // Sends `data_len` bytes, at most QUIVER_MAX_MESSAGE, to the group on a channel of the application's (1 to 64
 // characters out of `A-Z a-z 0-9 . _ -`); signed if the others shall know who sent it. Returns once the
-// message was handed to the network; nobody acknowledges it.
+// message was handed to the connection of the leader, without waiting for an answer: that is `quiver_flush`.
+// Members do not acknowledge messages.
 //
 // # Safety
 // As `quiver_join`; `channel` is NULL or a string, `data` NULL or so many bytes.
@@ -263,6 +267,14 @@ int32_t quiver_send(const struct quiver_edge *edge,
                     size_t data_len,
                     bool is_signed,
                     int64_t timeout_ms);
+
+// Waits until the leader has answered after every message that was sent since the last call: one round trip,
+// at most five seconds, however many messages. QUIVER_ERROR_FAILED if some of them may be lost.
+//
+// # Safety
+// As `quiver_join`.
+int32_t quiver_flush(const struct quiver_edge *edge,
+                     int64_t timeout_ms);
 
 // Writes a key of QUIVER_KEY_LEN bytes that every member that is in step derives under this name (1 to 64
 // characters out of `A-Z a-z 0-9 . _ -`), another one in each epoch, and the epoch's term and counter, where

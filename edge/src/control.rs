@@ -6,10 +6,10 @@ use quiver_group::edge::EdgeStatus;
 use quiver_machine::{Either, Peer, Primary};
 use quiver_net::{Unreached, readable};
 use quiver_service::clock;
-use quiver_service::drone::health;
 use quiver_service::drone::request::{Answered, json};
 use quiver_service::drone::running::{ENDING, Running};
 use quiver_service::drone::send::SendReport;
+use quiver_service::drone::{Error, health};
 use serde::{Deserialize, Serialize};
 
 use crate::service::EdgeNode;
@@ -118,9 +118,9 @@ pub(crate) struct UnreachedLeader {
 }
 
 impl Connection {
-    fn of(situation: &Situation, unreached: &[Unreached], leading: Option<(Peer, Name)>) -> Self {
+    fn of(situation: &Situation, unreached: &[Unreached], leading: Option<(Peer, &Name)>) -> Self {
         let (leaders, alone_since) = situation.connections();
-        let leads = |peer: Peer| leading.as_ref().filter(|(leader, _)| *leader == peer);
+        let leads = |peer: Peer| leading.filter(|(leader, _)| *leader == peer);
         Self {
             none_since: leaders.is_empty().then_some(alone_since),
             leaders: leaders
@@ -142,7 +142,7 @@ impl Connection {
     fn describe(&self) -> String {
         let since = |at: Option<u64>| at.map_or(String::new(), |at| format!(", since {}", clock::format(at)));
         let connected = self.leaders.iter().map(|leader| {
-            let who = leader.leads_as.as_deref().unwrap_or("a leader that has not shown that it leads");
+            let who = leader.leads_as.as_deref().unwrap_or("a leader");
             format!("{who} at {}{}", leader.address, since(leader.since))
         });
         let none = self.none_since.map(|at| format!("none{}", since(Some(at))));
@@ -212,9 +212,19 @@ impl MachineState {
 }
 
 impl Status {
-    /// The status while it joins this group.
-    pub(crate) fn idle(group: &Name) -> Self {
-        Self { group: Some(group.to_string()), ..Self::default() }
+    /// The status of an anonymous drone between two memberships in this group.
+    pub(crate) fn idle(group: &Name, situation: &Situation) -> Self {
+        let trouble = situation.trouble();
+        let waits = "it waits for a credential of this period; see `edge abke status`";
+        Self {
+            group: Some(group.to_string()),
+            standing: trouble.as_ref().map_or(Standing::Joining, |trouble| trouble.standing),
+            next: Some(trouble.as_ref().map_or(waits, |trouble| trouble.next).into()),
+            since: trouble.as_ref().map(|trouble| trouble.since),
+            reason: trouble.map(|trouble| trouble.reason),
+            connection: Connection::of(situation, &[], None),
+            ..Self::default()
+        }
     }
 
     fn of(machine: &MachineState, surroundings: &Surroundings, unreached: &[Unreached]) -> Self {
@@ -226,7 +236,7 @@ impl Status {
             None if status.slot.is_some() => Standing::Behind,
             None => Standing::Joining,
         };
-        let connection = Connection::of(situation, unreached, status.leader.zip(machine.leader.clone()));
+        let connection = Connection::of(situation, unreached, status.leader.zip(machine.leader.as_ref()));
         let waits = matches!(standing, Standing::Behind | Standing::Joining) && connection.leaders.is_empty();
         let next = match &trouble {
             Some(trouble) => Some(trouble.next),
@@ -319,6 +329,7 @@ async fn send<S: Suite>(
     surroundings: &Surroundings,
     message: QueuedMessage,
 ) -> Answered {
+    Error::check_message(&message.text).map_err(|error| error.to_string())?;
     let machine = MachineState::read(running).await?;
     if let Some(Trouble { standing, reason, .. }) = machine.trouble(&surroundings.situation) {
         return Err(format!(
@@ -332,10 +343,10 @@ async fn send<S: Suite>(
         }
         return running.send_and_report(command).await;
     };
-    // What waits goes first.
+    // What waits goes first. What hinders a message of this length passes, such as a key that has run out.
     if machine.status.synced
         && queue.len() == 0
-        && let Some(handed) = running.send(command).await?
+        && let Ok(Some(handed)) = running.send(command).await
         && running.is_confirmed(handed).await
     {
         return json(&SendReport::sent(handed.connections));

@@ -123,9 +123,11 @@ fn unanswered(unreached: &[Unreached], deployment: &Name) -> String {
 
 /// Who passes a drone's messages on to its group.
 fn relay<S: Suite>(edge: &AnyEdge<S>) -> Relay {
-    match edge.named() {
-        Some(edge) => Relay::Leader(edge.status().leader),
-        None => Relay::Peers,
+    let Some(edge) = edge.named() else { return Relay::Peers };
+    match edge.status().leader {
+        Some(leader) => Relay::Leader(leader),
+        None if edge.has_leader() => Relay::Awaited,
+        None => Relay::Nobody,
     }
 }
 

@@ -158,6 +158,19 @@ fn drone_goes_on_after_a_restart_and_hears_that_it_is_evicted() {
     next(&edge, |event| *event == Event::Evicted);
     assert_eq!(edge.join(MINUTE).expect_err("evicted").kind(), ErrorKind::Refused);
     assert_eq!(edge.status().expect("status").standing, Standing::Evicted);
+    // A drone that is revoked learns it, and knows it from its start the next time.
+    let revoked = group.joined("edge-2");
+    group.bench.ok("kgc", &["drone", "revoke", "edge-2"]);
+    eventually("it learns that it is revoked", || {
+        (revoked.status().expect("status").standing == Standing::Revoked).then_some(())
+    });
+    drop(revoked);
+    let revoked = Edge::open(group.options("edge-2")).expect("it opens");
+    let error = revoked.join(MINUTE).expect_err("revoked");
+    assert_eq!(
+        (error.kind(), error.to_string()),
+        (ErrorKind::Refused, "this drone was revoked by the KGC".into())
+    );
 }
 
 #[test]

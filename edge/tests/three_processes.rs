@@ -188,11 +188,16 @@ fn secrets_of_a_drone(bench: &TestDeployment, data: &str, role: &str) -> Vec<Sec
 fn evicted_and_revoked_drones_are_put_out_and_stay_out() {
     let mut swarm = Swarm::new();
     let bench = &swarm.bench;
-    bench.refused("leader", &["evict", "edge-9"], 3, &["edge-9 is no member"]);
+    bench.refused(
+        "leader",
+        &["evict", "edge-9"],
+        3,
+        &["edge-9 is not a member of the group; see `leader status`"],
+    );
     bench.ok("leader", &["evict", "edge-2"]);
     swarm.edges[1].line("\"evicted\"");
     bench.served(1, (0, 0));
-    bench.refused("edge", &["send", "-d", "edge-2-data", "hello?"], 3, &["not in sync"]);
+    bench.refused("edge", &["send", "-d", "edge-2-data", "hello?"], 3, &["not a member (evicted"]);
     bench.ok("kgc", &["drone", "revoke", "edge-1"]);
     bench.refused("kgc", &["drone", "revoke", "edge-1"], 3, &["revoked already"]);
     bench.served(0, (0, 0));
@@ -308,8 +313,13 @@ fn garbled_foreign_and_readable_tokens_are_told_without_asking_the_kgc() {
         &["`kgc`: 127.0.0.1:9", "write /ip4/127.0.0.1/tcp/9"],
     );
     let foreign = [&enrol("one", &token, &at)[..], &["--enrol-timeout", "2s"]].concat();
-    bench.refused("edge", &foreign, 8, &["the KGC is connected and has not answered", "deployment alps"]);
-    theirs.logged("another deployment");
+    bench.refused(
+        "edge",
+        &foreign,
+        8,
+        &["no connection to the KGC at", "a KGC of another deployment answers there"],
+    );
+    theirs.logged("an edge of another deployment dials this one");
     // A log that cannot be written changes nothing.
     let full = fs::File::options().write(true).open("/dev/full").expect("open");
     let unheard = bench.command("edge", &patient).stderr(full).status().expect("run");

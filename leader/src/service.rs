@@ -133,8 +133,8 @@ impl<S: QuorumSuite> LeaderService<'_, S> {
             machine = machine.demanding(demand, clock::unix_now()).map_err(|error| wanted.wrong(error))?;
         }
         match machine.status().members {
-            0 => tracing::info!("leading {group}, a group without members yet"),
-            members => tracing::info!("leading {group}, with {members} on the roster"),
+            0 => tracing::info!("the group is {group}, without members yet"),
+            members => tracing::info!("the group is {group}, with {members} on the roster"),
         }
         if let Some(told) = terminal::not_reachable(&self.config.leader.listen).filter(|_| !self.output.json)
         {

@@ -71,6 +71,8 @@ pub const QUIVER_STANDING_MEMBER: u32 = 2;
 pub const QUIVER_STANDING_LEFT: u32 = 3;
 /// It was evicted.
 pub const QUIVER_STANDING_EVICTED: u32 = 4;
+/// The KGC has revoked it: it is not admitted again under its key.
+pub const QUIVER_STANDING_REVOKED: u32 = 5;
 
 #[cfg(test)]
 mod tests {
@@ -100,6 +102,7 @@ mod tests {
             (QUIVER_STANDING_MEMBER, Standing::Member),
             (QUIVER_STANDING_LEFT, Standing::Left),
             (QUIVER_STANDING_EVICTED, Standing::Evicted),
+            (QUIVER_STANDING_REVOKED, Standing::Revoked),
         ];
         standings.iter().for_each(|(code, standing)| assert_eq!(*code, *standing as u32));
         assert_eq!(QUIVER_MAX_MESSAGE, MAX_MESSAGE);

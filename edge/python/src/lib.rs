@@ -281,6 +281,7 @@ impl From<quiver_edge::Status> for Status {
                 Standing::Member => "member",
                 Standing::Left => "left",
                 Standing::Evicted => "evicted",
+                Standing::Revoked => "revoked",
                 _ => "other",
             },
             name: status.name,

@@ -10,7 +10,7 @@ use quiver_admission::AnonymousEvent;
 use quiver_ainq::Name;
 use quiver_group::EdgeEvent;
 use quiver_group::edge::EdgeStatus;
-use quiver_machine::{Either, Route};
+use quiver_machine::{Either, Reason, Route};
 
 use super::queue::EventQueue;
 use super::{Error, ErrorKind, Event, Result, Service, Standing, Status};
@@ -171,6 +171,7 @@ impl Shared {
             (Phase::Ended(error), _) => Some(Err(error.clone())),
             (Phase::Running(_), Standing::Member) => Some(Ok(())),
             (_, Standing::Evicted) => refused("this drone was evicted from the group".into()),
+            (_, Standing::Revoked) => refused("this drone was revoked by the KGC".into()),
             // Told once: the leader is asked again.
             _ => state.refusal.take().map(|reason| {
                 Err(Error::new(
@@ -184,7 +185,7 @@ impl Shared {
     pub(super) fn wait_until_left(&self, deadline: Deadline) -> Result<()> {
         self.wait(deadline, |state| match (&state.phase, state.standing) {
             (Phase::Ended(error), _) => Some(Err(error.clone())),
-            (_, Standing::Left | Standing::Evicted) => Some(Ok(())),
+            (_, Standing::Left | Standing::Evicted | Standing::Revoked) => Some(Ok(())),
             _ => None,
         })
     }
@@ -316,9 +317,11 @@ impl Observer for Shared {
         if matches!(event, EdgeEvent::MembershipDropped { .. }) {
             return self.change(|state| state.standing = Standing::Joining);
         }
+        let revoked = status.name.is_some() && *event == EdgeEvent::Refused(Reason::Revoked);
         let Some(event) = Event::of(status, event) else { return };
         self.change(|state| {
             match &event {
+                Event::Refused { .. } if revoked => state.standing = Standing::Revoked,
                 Event::Enrolled { name } => {
                     (state.name, state.standing) = (Some(name.clone()), Standing::Joining);
                 }

@@ -40,4 +40,6 @@ pub enum Standing {
     Left = 3,
     /// It was evicted.
     Evicted = 4,
+    /// The KGC has revoked it: it is not admitted again under its key.
+    Revoked = 5,
 }

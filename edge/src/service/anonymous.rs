@@ -227,7 +227,7 @@ async fn answer<S: QuorumSuite>(
                     Some(running) => control::answer(running, around.clone(), request).await.ok(),
                     None => None,
                 };
-                known.map_or_else(|| json(&Status::idle(&group)), Ok)
+                known.map_or_else(|| json(&Status::idle(&group, &around.situation)), Ok)
             }
             (Request::Role(request), Some(running)) => {
                 control::answer(running, around.clone(), request).await

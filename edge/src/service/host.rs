@@ -107,14 +107,14 @@ impl EdgeHost {
         self.situation.note(&event, clock::unix_now());
         match event {
             EdgeEvent::Enrolled { name } => {
-                tracing::info!("enrolled as {name}");
+                tracing::info!(%name, "enrolled as {name}");
                 // Only an enrolment waits for it.
                 let _ = self.enrolled.try_send(());
             }
             EdgeEvent::KeyActivated { epoch, slot, .. } => tracing::info!(%epoch, slot, "key activated"),
             EdgeEvent::Message { .. } => {}
             EdgeEvent::SendFailed(reason) => {
-                tracing::warn!("message not sent: {reason}");
+                tracing::warn!(reason, "message not sent: {reason}");
                 // There may be no waiting caller.
                 let _ = self.failures.send(reason);
             }
@@ -127,7 +127,9 @@ impl EdgeHost {
                     "not joining under a revocation list that is past its next update; asked the leader for a newer one"
                 );
             }
-            EdgeEvent::RevocationList { number } => tracing::info!("revocation list {number} is in force"),
+            EdgeEvent::RevocationList { number } => {
+                tracing::info!(number, "revocation list {number} is in force");
+            }
             EdgeEvent::MembershipDropped { error } => tracing::warn!(
                 "the stored membership cannot be restored and is dropped: the drone keeps its key and joins its group \
                  anew ({error})"
@@ -136,13 +138,15 @@ impl EdgeHost {
                 "the leader {leader} signed two headers for epoch {epoch} and is refused for good"
             ),
             EdgeEvent::Blamed { peer, offence } => {
-                tracing::warn!("rejected a message from {}: {offence}", self.connections.place(peer));
+                tracing::warn!(%offence, "rejected a message from {}: {offence}", self.connections.place(peer));
             }
         }
     }
 
     fn ended(&self, why: Ending) {
-        tracing::info!("this anonymous membership is over: {}", describe(&why));
+        let reason = describe(&why);
+        tracing::info!("this anonymous membership is over: {reason}");
+        self.situation.note_ending(&why, reason, clock::unix_now());
         if let Keeping::Anonymous(ended) = &self.keeping {
             // It is over once.
             let _ = ended.try_send(why);
@@ -154,7 +158,11 @@ impl EdgeHost {
             // One refusal is enough to end, and how it ends is said then.
             let _ = self.refused.try_send(reason);
         } else {
-            tracing::warn!("refused by the {}: {reason}", if by == "kgc" { "KGC" } else { by });
+            if reason == Reason::Revoked {
+                return tracing::warn!("revoked by the KGC: this drone is not admitted again under its key");
+            }
+            let whom = if by == "kgc" { "KGC" } else { by };
+            tracing::warn!(by, %reason, "refused by the {whom}: {reason}");
         }
     }
 }

@@ -81,7 +81,12 @@ impl SendQueue {
     /// The queue as it was stored.
     pub(crate) fn open(store: &Store) -> Self {
         let stored = store.attachment(ATTACHMENT).map(Zeroizing::new);
-        let messages = stored.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
+        let messages = stored.map_or_else(Vec::new, |bytes| {
+            serde_json::from_slice(&bytes).unwrap_or_else(|error| {
+                tracing::error!("the queued messages cannot be read, and are dropped: {error}");
+                Vec::new()
+            })
+        });
         Self { store: store.clone(), messages: Arc::new(Mutex::new(messages)), pushed: Arc::default() }
     }
 
@@ -119,12 +124,15 @@ impl SendQueue {
         Ok(())
     }
 
-    /// Drops the first message, which was sent or cannot be.
+    /// Drops the first message, which was sent.
     fn pop(&self) {
         let mut messages = self.messages();
-        let rest = messages.iter().skip(1).cloned().collect();
-        if let Err(error) = self.keep(&mut messages, rest) {
-            tracing::error!("a message that was sent stays queued, and may be sent again: {error}");
+        let rest: Vec<_> = messages.iter().skip(1).cloned().collect();
+        if let Err(error) = self.keep(&mut messages, rest.clone()) {
+            tracing::error!(
+                "a message that was sent stays on the disk, and is sent again after a restart: {error}"
+            );
+            *messages = rest;
         }
     }
 
@@ -159,17 +167,15 @@ impl SendQueue {
                 continue;
             }
             let at = clock::format(message.at);
-            match running.send(Either::Left(message.command())).await {
-                Ok(Some(handed)) if running.is_confirmed(handed).await => {
-                    tracing::info!("sent the message queued at {at}");
-                }
-                Ok(_) => {
-                    sleep(LOOK).await;
-                    continue;
-                }
-                Err(reason) => tracing::warn!("the message queued at {at} is dropped: {reason}"),
+            if let Ok(Some(handed)) = running.send(Either::Left(message.command())).await
+                && running.is_confirmed(handed).await
+            {
+                tracing::info!("sent the message queued at {at}");
+                self.pop();
+            } else {
+                // Whatever hinders it passes, or its time does.
+                sleep(LOOK).await;
             }
-            self.pop();
         }
     }
 }

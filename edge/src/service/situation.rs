@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use quiver_admission::Ending;
 use quiver_group::EdgeEvent;
 use quiver_machine::{Peer, Reason, Route};
 use serde::{Deserialize, Serialize};
@@ -142,6 +143,22 @@ impl Situation {
             self.known().trouble = None;
         }
         let Some(trouble) = Trouble::of(event, now) else { return };
+        self.keep(trouble);
+    }
+
+    /// Takes note of why an anonymous membership has ended, if it is not followed by another soon.
+    pub(crate) fn note_ending(&self, why: &Ending, reason: String, now: u64) {
+        let standing = match why {
+            Ending::Denied(_) => Standing::Refused,
+            Ending::Evicted => Standing::Evicted,
+            _ => return,
+        };
+        let next =
+            "it asks again, at the latest with the credential of the next period; see `edge abke status`";
+        self.keep(Trouble { standing, reason, next, since: now });
+    }
+
+    fn keep(&self, trouble: Trouble) {
         let mut known = self.known();
         // What the leader signed outlasts refusals, which nothing authenticates; and what was told first says
         // since when.

@@ -105,7 +105,9 @@ fn two_of_three_drones_satisfy_the_policy_and_nobody_learns_which() {
     for name in ["edge-1", "edge-2"] {
         bench.synced(name, epoch);
     }
-    assert_eq!(bench.edge_status("edge-3").expect("status")["synced"], false);
+    let status = bench.edge_status("edge-3").expect("status");
+    assert_eq!((&status["synced"], &status["standing"]), (&false.into(), &"refused".into()), "{status}");
+    assert_eq!(status["reason"], "not admitted: the policy is not satisfied", "{status}");
     bench.ok("edge", &["send", "-d", "edge-1-data", "--unsigned", "hello without a name"]);
     let line = edges[1].line("hello without a name");
     assert_eq!(serde_json::from_str::<Value>(&line).expect("json")["signed"], false, "{line}");

@@ -114,6 +114,17 @@ fn leader_alone_and_edge_whose_clock_is_off_say_so() {
         let command = edge(&bench, name, "beta", (&at, &right));
         let wrong = bench.begin("edge", off(command, library, by));
         becomes_unready(&bench, "edge", &wrong, &[SAYS, "set the clocks right"]);
+        // Both ends say by how much.
+        let way = if by == "+1h" { "ahead of" } else { "behind" };
+        let at_the_edge = wrong.logged(&format!("{way} that of the leader at 127.0.0.1:"));
+        let at_the_leader = right.logged(&format!("the clock of {name} at 127.0.0.1:"));
+        assert!(at_the_leader.contains(&format!("{way} this one: set the clocks right")), "{at_the_leader}");
+        // Seconds are cut off on either side.
+        for line in [at_the_edge, at_the_leader] {
+            assert!(line.contains(" is 1 h ") || line.contains(" is 59 min 59 s "), "{line}");
+        }
+        let told = bench.ok("edge", &["status", "-d", &format!("{name}-data")]);
+        assert!(told.contains("clock        1 of 1 clocks heard of say"), "{told}");
     }
 }
 

@@ -32,7 +32,10 @@ fn line(process: &quiver_service_testing::Process, part: &str) -> Value {
 fn sealed_orders_reach_those_they_are_for_and_tell_others_nothing() {
     let swarm = swarm();
     let send = ["envelope", "send", "--policy", "scout and sector:7"];
-    assert_eq!(swarm.bench.ok("leader", &[&send[..], &["go north"]].concat()).trim(), "sent");
+    assert_eq!(
+        swarm.bench.ok("leader", &[&send[..], &["go north"]].concat()).trim(),
+        "sent to 2 connections"
+    );
     let opened = line(&swarm.edges[0], "go north");
     assert_eq!((&opened["from"], &opened["signed"]), (&"leader-1".into(), &true.into()), "{opened}");
     assert_eq!((&opened["event"], &opened["number"]), (&"envelope".into(), &0.into()), "{opened}");

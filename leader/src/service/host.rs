@@ -99,25 +99,29 @@ impl<S: Suite> Host<LeaderNode<S>> for LeaderHost {
 impl LeaderHost {
     fn log<S: Suite>(&self, machine: &LeaderNode<S>, event: &LeaderEvent) {
         match event {
-            LeaderEvent::Enrolled { name } => tracing::info!("enrolled as {name}"),
+            LeaderEvent::Enrolled { name } => tracing::info!(%name, "enrolled as {name}"),
             LeaderEvent::EpochActivated { epoch, kind, members, added, removed } => {
                 let what = if *kind == Kind::Open { "term opened" } else { "re-keyed" };
                 tracing::info!(%epoch, members, added, removed, "{what}");
             }
             LeaderEvent::Delivered { epoch, members } => tracing::info!(%epoch, members, "epoch delivered"),
-            LeaderEvent::Joined { name, slot } => tracing::info!(slot, "{name} joined"),
+            LeaderEvent::Joined { name, slot } => tracing::info!(%name, slot, "{name} joined"),
             LeaderEvent::Admitted { pseudonym, slot, until } => {
-                tracing::info!(slot, until = clock::format(*until), "{pseudonym} admitted anonymously");
+                tracing::info!(%pseudonym, slot, until = clock::format(*until), "{pseudonym} admitted anonymously");
             }
-            LeaderEvent::Parted { pseudonym, slot } => tracing::info!(slot, "{pseudonym} removed"),
-            LeaderEvent::Removed { name, slot, evicted: true } => tracing::info!(slot, "{name} evicted"),
-            LeaderEvent::Removed { name, slot, evicted: false } => tracing::info!(slot, "{name} left"),
-            LeaderEvent::Barred(name) => tracing::info!("{name} evicted while it is away"),
+            LeaderEvent::Parted { pseudonym, slot } => {
+                tracing::info!(%pseudonym, slot, "{pseudonym} removed");
+            }
+            LeaderEvent::Removed { name, slot, evicted: true } => {
+                tracing::info!(%name, slot, "{name} evicted");
+            }
+            LeaderEvent::Removed { name, slot, evicted: false } => tracing::info!(%name, slot, "{name} left"),
+            LeaderEvent::Barred(name) => tracing::info!(%name, "{name} evicted while it is away"),
             LeaderEvent::NobodyInSlot(slot) => tracing::warn!("no member is in slot {slot}"),
-            LeaderEvent::NoSuchMember(name) => tracing::warn!("{name} is not a member"),
+            LeaderEvent::NoSuchMember(name) => tracing::warn!(%name, "{name} is not a member"),
             LeaderEvent::NotLeading => tracing::warn!("not done: this leader does not lead"),
             LeaderEvent::Refused { peer, reason } => {
-                tracing::warn!("refused {}: {reason}", self.peer(machine, *peer));
+                tracing::warn!(%reason, "refused {}: {reason}", self.peer(machine, *peer));
             }
             LeaderEvent::EnrolmentRefused(reason) => self.enrolment_refused(*reason),
             LeaderEvent::EnrolmentTrouble(trouble) => tracing::warn!("enrolment goes on: {trouble}"),
@@ -125,14 +129,14 @@ impl LeaderHost {
                 self.output.message(&self.group, channel, data, source);
             }
             LeaderEvent::SecondKey { name, handle, evident: true } => {
-                tracing::error!(%handle, "a second key was presented for {name} and refused: evidence against the KGC, kept");
+                tracing::error!(%name, %handle, "a second key was presented for {name} and refused: evidence against the KGC, kept");
             }
             LeaderEvent::SecondKey { name, handle, evident: false } => {
-                tracing::warn!(%handle, "a second key was presented for {name} and refused: revoke the drone if it goes on");
+                tracing::warn!(%name, %handle, "a second key was presented for {name} and refused: revoke the drone if it goes on");
             }
             LeaderEvent::RekeyFailed(error) => tracing::error!("no new key, trying again: {error}"),
             LeaderEvent::SendFailed(reason) => {
-                tracing::warn!("message not sent: {reason}");
+                tracing::warn!(reason, "message not sent: {reason}");
                 // There may be no waiting caller.
                 let _ = self.failures.send(reason);
             }
@@ -142,7 +146,7 @@ impl LeaderHost {
                 tracing::error!("stepped down: another leader opened a higher term with epoch {opened}");
             }
             LeaderEvent::StandingBy { leader, epoch, members } => {
-                tracing::info!(members, "standing by for {leader}, holding epoch {epoch}");
+                tracing::info!(%leader, %epoch, members, "standing by for {leader}, holding epoch {epoch}");
             }
             LeaderEvent::TookOver { from } => match from {
                 Some(epoch) => tracing::warn!(
@@ -164,7 +168,7 @@ impl LeaderHost {
             ),
             LeaderEvent::OwnHeader { epoch } => tracing::warn!(%epoch, "{}", crate::metrics::COPY_REASON),
             LeaderEvent::Blamed { peer, offence } => {
-                tracing::warn!("rejected a message from {}: {offence}", self.peer(machine, *peer));
+                tracing::warn!(%offence, "rejected a message from {}: {offence}", self.peer(machine, *peer));
             }
         }
     }
@@ -180,7 +184,7 @@ impl LeaderHost {
 
     fn enrolment_refused(&self, reason: Reason) {
         if reason.is_transient() {
-            tracing::warn!("the KGC refuses to enrol this leader for now: {reason}");
+            tracing::warn!(%reason, "the KGC refuses to enrol this leader for now: {reason}");
         } else {
             // One refusal is enough to end.
             let _ = self.refused.try_send(reason);

@@ -147,6 +147,11 @@ impl<S: Suite> Edge<S> {
         self.membership.key_issued_at(&self.config.deployment)
     }
 
+    /// Whether a leader is connected, one that leads or not.
+    pub fn has_leader(&self) -> bool {
+        self.leaders.first().is_some()
+    }
+
     /// The leader of the epoch held.
     pub fn leader_name(&self) -> Option<Name> {
         self.membership.leader_name(&self.config.deployment)
@@ -231,6 +236,9 @@ impl<S: Suite> Edge<S> {
             self.wanted.clone_from(&self.config.group);
         }
         self.out.persist(StateChanged);
+        if self.is_revoked() {
+            self.out.event(EdgeEvent::Refused(Reason::Revoked));
+        }
     }
 
     /// §13.9: as after a start: a new boot number, durable first, and unsynced until a leader's answer proves

@@ -49,6 +49,8 @@ struct Entry {
     address: Multiaddr,
     state: State,
     failures: u32,
+    /// Whether what answered there last was of no use, and nothing else has introduced itself since.
+    objectionable: bool,
 }
 
 /// A configured address to which there is no connection although it was tried.
@@ -94,6 +96,7 @@ impl Dialler {
             address: address.clone(),
             state: State::Waiting { until: now },
             failures: 0,
+            objectionable: false,
         };
         Self {
             entries: config.dial.iter().map(entry).collect(),
@@ -151,10 +154,22 @@ impl Dialler {
         let index = self.position(connection)?;
         let entry = self.entries.get_mut(index)?;
         entry.state = State::Up { connection, since: now };
-        self.unreached.send_modify(|unreached| {
-            unreached.retain(|other| (other.route, &other.address) != (entry.route, &entry.address));
-        });
+        if !entry.objectionable {
+            reached(&self.unreached, entry);
+        }
         Some(entry.route)
+    }
+
+    /// What is at the other end of a connection has introduced itself: `accepted` says whether it is what was
+    /// looked for. Otherwise the connection is about to be closed.
+    pub(crate) fn introduced(&mut self, connection: ConnectionId, accepted: bool) {
+        let Some(index) = self.position(connection) else { return };
+        if let Some(entry) = self.entries.get_mut(index) {
+            entry.objectionable = !accepted;
+            if accepted {
+                reached(&self.unreached, entry);
+            }
+        }
     }
 
     /// An attempt failed, or a connection is gone. Returns whether it is one of ours.
@@ -260,6 +275,13 @@ fn plain(reason: &str) -> String {
         (Some(first), Some(second)) if second.is_lowercase() => first.to_lowercase().chain(letters).collect(),
         _ => last.into(),
     }
+}
+
+/// Notes an address as reached.
+fn reached(unreached: &watch::Sender<Vec<Unreached>>, entry: &Entry) {
+    unreached.send_modify(|unreached| {
+        unreached.retain(|other| (other.route, &other.address) != (entry.route, &entry.address));
+    });
 }
 
 /// Notes an address as not reached.
@@ -397,6 +419,28 @@ mod tests {
         assert!(unreached.borrow().is_empty());
         dialler.lost(connection, later, &"closed");
         assert_eq!(unreached.borrow().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn address_of_another_stays_unreached_until_the_right_one_answers() {
+        let mut now = Instant::now();
+        let mut dialler = dialler("/ip4/127.0.0.1/tcp/1", now);
+        let unreached = dialler.unreached();
+        let mut cx = Context::from_waker(Waker::noop());
+        for (number, accepted, lost) in [(1, false, 0), (2, false, 1), (3, true, 1)] {
+            let connection = ConnectionId::new_unchecked(number);
+            let Poll::Ready(attempt) = dialler.poll(&mut cx, now) else { panic!("due") };
+            dialler.dialling(attempt, connection);
+            dialler.established(connection, now);
+            assert_eq!(unreached.borrow().len(), lost, "connection {number}");
+            dialler.introduced(connection, accepted);
+            if accepted {
+                assert!(unreached.borrow().is_empty());
+            } else {
+                dialler.lost(connection, now, &"a KGC answers there");
+            }
+            now += Duration::from_secs(60);
+        }
     }
 
     #[tokio::test]

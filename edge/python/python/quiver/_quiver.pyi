@@ -99,7 +99,7 @@ class ExportedKey:
 class Status:
     """How a drone is doing."""
 
-    standing: Literal["enrolling", "joining", "member", "left", "evicted"]
+    standing: Literal["enrolling", "joining", "member", "left", "evicted", "revoked"]
     name: Optional[str]
     group: Optional[str]
     term: Optional[int]

@@ -120,7 +120,7 @@ impl<S: Suite> GroupMember<S> {
     /// The leader of the epoch held.
     #[must_use]
     pub fn leader_name(&self, deployment: &Deployment<S>) -> Option<Name> {
-        Some(self.member.as_ref()?.header.header(deployment)?.core.leader.identity.name.clone())
+        Some(self.member.as_ref()?.header.header(deployment)?.core.leader.identity.name)
     }
 
     /// A secret that all synced members of the epoch can derive under this name; `None` unless synced.
@@ -527,6 +527,7 @@ impl<S: Suite> GroupMember<S> {
         // §7.3, 6: durable before it is in use or acknowledged.
         cx.persist();
         let Some(member) = &mut self.member else { return };
+        let asked = member.catch_up.asked_with().is_some();
         member.catch_up.succeed();
         member.set_validity(cx.now, core.valid_until);
         // §13.10: a sender switches at once; the former key may go on receiving.
@@ -539,6 +540,10 @@ impl<S: Suite> GroupMember<S> {
         member.acknowledge(cx, from);
         if member.anchored {
             cx.event(member.key_activated());
+            if asked && cx.leaders.leading().is_none() {
+                // §11.1: the answer would have shown who leads, and is not waited for any more.
+                member.request_catch_up(cx);
+            }
         } else {
             // §11.1: signed, but perhaps not the newest there is: find out before using it.
             member.request_catch_up(cx);

@@ -55,6 +55,13 @@ fn a_revoked_member_is_put_out_blocked_and_everybody_learns_the_list() {
     assert!(world.agree([0, 1, 3]));
     assert_ne!(world.key(2), Some(world.leader_key()));
     assert!(world.blocked.contains(&(Node::Leader, Node::Edge(2))));
+    // It was sent the list before, and after a restart it knows by itself that it need not ask.
+    assert!(world.edge(2).is_revoked());
+    world.restart_edge(2);
+    world.run_for(Duration::from_secs(600));
+    let again = world.edge_events(2).iter().rev().take_while(|event| matches!(event, EdgeEvent::Refused(_)));
+    assert_eq!(again.count(), 2, "told of the list, and at the start; it was refused by nobody");
+    assert!(world.edge(2).is_revoked());
     for edge in [0, 1, 3] {
         assert!(heard_of_list(world.edge_events(edge)), "edge {edge}");
     }

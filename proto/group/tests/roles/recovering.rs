@@ -25,6 +25,7 @@ fn a_drone_revoked_while_it_waits_is_not_let_in() {
     let held = world.leader().status().revocation_number;
     assert_eq!(held, world.kgc().revocation_number());
     assert!(!in_it && world.key(late) != Some(world.leader_key()), "a revoked drone is a member");
+    assert!(world.edge(late).is_revoked(), "refused as revoked, it asks for the list that says so");
 }
 
 #[test]

@@ -95,11 +95,8 @@ impl Network {
     ) {
         self.metrics.connections_closed.inc();
         let objection = self.objections.remove(&connection);
-        let reason = match (objection, &cause) {
-            (Some(objection), _) => objection,
-            (None, Some(cause)) => Chain(cause).to_string(),
-            (None, None) => "closed".into(),
-        };
+        let told = cause.map_or_else(|| "closed".to_owned(), |cause| Chain(&cause).to_string());
+        let reason = objection.unwrap_or(told);
         self.dialler.lost(connection, Instant::now(), &reason);
         if remaining == 0
             && let Some(partner) = self.peers.left(&id)
@@ -138,7 +135,9 @@ impl Network {
     fn on_introduction(&mut self, id: PeerId, connection: ConnectionId, agent: &str) {
         let Some(own) = self.introduction else { return };
         if let Some(route) = self.dialler.route(connection) {
-            if let Some(objection) = own.objection(route, agent) {
+            let objection = own.objection(route, agent);
+            self.dialler.introduced(connection, objection.is_none());
+            if let Some(objection) = objection {
                 self.objections.insert(connection, objection);
                 self.swarm.close_connection(connection);
             }

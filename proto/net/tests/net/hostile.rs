@@ -117,6 +117,10 @@ async fn oversized_and_malformed_frames_are_refused_and_nothing_dies() {
 async fn blocked_peer_is_disconnected_and_stays_out() {
     let (mut leader, mut edge) = pair(Transport::Memory).await;
     edge.order(Order::Tell(Route::Leader, b"block me".to_vec())).await;
+    // Not before it has all that it was sent.
+    for word in [b"because", b"of it..", b"go away"] {
+        edge.receives_message(word).await;
+    }
     leader.disconnects().await;
     edge.disconnects().await;
     sleep(Duration::from_millis(1500)).await;

@@ -94,6 +94,9 @@ impl Toy {
             self.outputs.push_back(Output::Penalize { peer: from, misdeed: Misdeed::Forgery });
         }
         if bytes == b"block me" {
+            for word in [b"because", b"of it..", b"go away"] {
+                self.send(Destination::Peer(from), word.to_vec());
+            }
             self.outputs.push_back(Output::Block(from));
         }
     }

@@ -12,7 +12,8 @@ use super::running::{Command, ENDING, Running};
 
 /// Time for the leader to confirm a message.
 const CONFIRMATION: Duration = Duration::from_secs(5);
-/// Attempts while nobody takes the group's messages: who has just connected is about to say that it does.
+/// Attempts while nobody takes the group's messages: who has just connected is about to prove that it leads, and
+/// to say that it does.
 const ATTEMPTS: usize = 6;
 /// Pause between them.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -20,8 +21,12 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// Who passes a drone's messages on to its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relay {
-    /// The leader, which confirms them; `None` while none that leads is connected.
-    Leader(Option<Peer>),
+    /// The leader, which confirms them.
+    Leader(Peer),
+    /// A leader that is connected and has not proven yet that it leads.
+    Awaited,
+    /// Nobody: no leader is connected.
+    Nobody,
     /// The connected peers, and nobody confirms: this drone is the leader, or anonymous, and what it asks could
     /// make it known again.
     Peers,
@@ -52,10 +57,13 @@ pub struct SendReport {
     /// What became of it.
     pub outcome: Outcome,
     /// To how many connections it was handed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<usize>,
     /// How many wait, with this one, if it is queued.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queued: Option<usize>,
     /// Why it is queued.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
@@ -107,8 +115,9 @@ where
             let relay = self.relay;
             let relay = self.machine.inspect(move |machine| relay(machine)).await.map_err(|_| ENDING)?;
             let leader = match relay {
-                Relay::Leader(None) => return Ok(None),
-                Relay::Leader(leader) => leader,
+                Relay::Nobody => return Ok(None),
+                Relay::Awaited => continue,
+                Relay::Leader(leader) => Some(leader),
                 Relay::Peers => None,
             };
             let mut failures = self.failures.subscribe();
