@@ -1,4 +1,5 @@
-//! Logs what drones and other KGCs do, and names who did it.
+//! Logs what drones and other KGCs do, and names who did it. What a sentence says is in the fields as well, for
+//! JSON; a line for people does not repeat it.
 
 use std::collections::BTreeMap;
 
@@ -60,11 +61,12 @@ impl EventLog {
                 tracing::info!(serial = hex::encode(token_id), "reply repeated");
             }
             KgcEvent::Refused { peer, token_id: Some(token_id), reason } => {
-                let token = hex::encode(token_id);
-                tracing::warn!(token, "refused to enrol {}: {reason}", self.name(peer));
+                let (token, peer) = (hex::encode(token_id), self.name(peer));
+                tracing::warn!(token, peer, %reason, "refused to enrol {peer}: {reason}");
             }
             KgcEvent::Refused { peer, token_id: None, reason } => {
-                tracing::warn!("refused to enrol {}: {reason}", self.name(peer));
+                let peer = self.name(peer);
+                tracing::warn!(peer, %reason, "refused to enrol {peer}: {reason}");
             }
             KgcEvent::RevocationListSigned { number } => tracing::info!(number, "revocation list signed"),
             KgcEvent::RevocationListClaimed { peer, claimed, held } => tracing::warn!(
@@ -91,7 +93,7 @@ impl EventLog {
                 "no revocation list could be signed, which is tried again with the next revocation or renewal: {error}"
             ),
             KgcEvent::Equivocation { name, handle, epoch } => {
-                tracing::error!(%handle, %epoch, "the leader {name} signed two headers for one epoch: revoked");
+                tracing::error!(%name, %handle, %epoch, "the leader {name} signed two headers for one epoch: revoked");
             }
             KgcEvent::Blamed { peer, offence } => self.log_offence(peer, &offence),
         }
@@ -109,16 +111,17 @@ impl EventLog {
                 tracing::debug!(%name, %authority, "public part of this period sent to a leader");
             }
             IssuerEvent::Withdrawn { authority, name } => {
-                tracing::info!(%authority, "{name} asked for an attribute key: its grant is withdrawn");
+                tracing::info!(%name, %authority, "{name} asked for an attribute key: its grant is withdrawn");
             }
             IssuerEvent::NothingGranted { authority, name } => {
-                tracing::info!(%authority, "{name} asked for an attribute key: nothing is granted to it");
+                tracing::info!(%name, %authority, "{name} asked for an attribute key: nothing is granted to it");
             }
             IssuerEvent::NotMade { authority, name, error } => {
-                tracing::error!(%authority, "no attribute key of {name} can be made for its grant: {error}");
+                tracing::error!(%name, %authority, %error, "no attribute key of {name} can be made for its grant: {error}");
             }
             IssuerEvent::Refused { peer, reason } => {
-                tracing::warn!("refused {} an attribute key: {reason}", self.name(peer));
+                let peer = self.name(peer);
+                tracing::warn!(peer, %reason, "refused {peer} an attribute key: {reason}");
             }
             IssuerEvent::Blamed { peer, offence } => self.log_offence(peer, &offence),
             _ => {}
@@ -131,10 +134,11 @@ impl EventLog {
                 tracing::info!(%name, %condition, "key share released");
             }
             ReleaseEvent::Denied { condition, name, why } => {
-                tracing::info!(%condition, "refused {name} a key share: {why}");
+                tracing::info!(%name, %condition, why, "refused {name} a key share: {why}");
             }
             ReleaseEvent::Refused { peer, reason } => {
-                tracing::warn!("refused {} a key share: {reason}", self.name(peer));
+                let peer = self.name(peer);
+                tracing::warn!(peer, %reason, "refused {peer} a key share: {reason}");
             }
             ReleaseEvent::Blamed { peer, offence } => self.log_offence(peer, &offence),
             _ => {}
@@ -142,7 +146,8 @@ impl EventLog {
     }
 
     fn log_offence(&self, peer: Peer, offence: &Offence) {
-        tracing::warn!("rejected a message from {}: {offence}", self.name(peer));
+        let peer = self.name(peer);
+        tracing::warn!(peer, %offence, "rejected a message from {peer}: {offence}");
     }
 
     /// Logs that a peer which is no member sent a message for members alone.

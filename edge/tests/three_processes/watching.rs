@@ -93,6 +93,6 @@ fn watching_without_a_terminal_is_refused() {
         "leader",
         &["status", "--watch"],
         2,
-        &["draws on a terminal", "standard input is none", "--json"],
+        &["needs a terminal", "standard input is not one", "--json"],
     );
 }

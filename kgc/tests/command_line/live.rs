@@ -148,7 +148,8 @@ fn second_leader_of_an_ordinal_is_refused_by_the_kgc_and_both_ends_say_why() {
     drop(leader);
     let other = bench.leader(&address, ANY, Some(&second), &["-d", "two"]);
     let reason = "another leader of the group has this ordinal";
-    kgc.logged(reason);
+    let line = kgc.logged(reason);
+    assert!(line.contains("refused to enrol 127.0.0.1:") && line.matches(reason).count() == 1, "{line}");
     other.logged(reason);
     drop(other);
     bench.ok("kgc", &["drone", "revoke", "leader-1"]);
