@@ -57,6 +57,9 @@ pub(crate) struct Status {
     pub(crate) revocations_next_update: Option<u64>,
     /// Number of starts.
     pub(crate) starts: u32,
+    /// MAVLink programs beside it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) mavlink: Option<quiver_bridge::Status>,
 }
 
 impl Status {
@@ -79,6 +82,7 @@ impl Status {
             revocation_list: status.revocation_number,
             revocations_next_update: status.revocations_next_update,
             starts: status.boot_no,
+            mavlink: None,
         }
     }
 
@@ -88,6 +92,7 @@ impl Status {
         let epoch =
             self.term.zip(self.counter).map(|(term, counter)| format!("term {term}, counter {counter}"));
         let standing = if self.synced { "member, in sync" } else { "not in sync" };
+        let mavlink = self.mavlink.as_ref().map(|status| ("mavlink", status.describe()));
         let rows = [
             ("drone", or_dash(self.name.clone())),
             ("group", or_dash(self.group.clone())),
@@ -99,7 +104,11 @@ impl Status {
             ("revocations", clock::describe_list(self.revocation_list, self.revocations_next_update)),
             ("starts", self.starts.to_string()),
         ];
-        rows.iter().map(|(key, value)| format!("{key:<12} {value}")).collect::<Vec<_>>().join("\n")
+        rows.into_iter()
+            .chain(mavlink)
+            .map(|(key, value)| format!("{key:<12} {value}"))
+            .collect::<Vec<_>>()
+            .join("\n")
     }
 }
 

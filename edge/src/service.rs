@@ -22,6 +22,7 @@ use quiver_net::{
     Clocks, Driver, Handle, Multiaddr, NodeConfig, NodeKey, Transport, Unreached, group_topic, readable,
 };
 use quiver_service::deployment_file::DeploymentFile;
+use quiver_service::drone::mavlink::with_status;
 use quiver_service::drone::service::{CALL_TIME, run_until};
 use quiver_service::drone::{Drone, DroneService, Error, Result, Running, health};
 use quiver_service::monitoring::Monitor;
@@ -40,6 +41,7 @@ use self::host::{Connections, EdgeHost, Keeping};
 pub(crate) use self::observer::{NodeEvent, Observer, Printer, RunningEdge};
 use crate::config::{Config, newest};
 use crate::control;
+use crate::mavlink::{self, EdgeGroup};
 use crate::metrics::Metrics;
 
 /// The machine of this service.
@@ -224,9 +226,18 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
         }
         let former = before.group;
         let (failures, _) = broadcast::channel(FAILURES);
-        let host = EdgeHost { failures: failures.clone(), ..self.host() };
-        let (driver, handle) =
+        let mut host = EdgeHost { failures: failures.clone(), ..self.host() };
+        let bridge = self.config.mavlink.open(&self.drone.deployment).await?;
+        if let Some(bridge) = &bridge {
+            self.metrics.mavlink = Some(bridge.report.clone());
+            let feed = Arc::clone(&bridge.feed);
+            host.tell_table = Some(Box::new(move |table| feed.set_table(table)));
+        }
+        let (mut driver, handle) =
             Driver::new(&node, Node::new(machine.into(), Envelopes::default()), host, OsRng)?;
+        if let Some(bridge) = &bridge {
+            driver = mavlink::watched(driver, Arc::clone(&bridge.feed));
+        }
         let leaders = Some(node.dial.len());
         let _monitor = self.monitor(self.config.drone.metrics, handle.clone(), leaders).await?;
         if former.is_some_and(|former| former != group) {
@@ -237,7 +248,15 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
         self.observer.opened();
         self.observer.running(status, Arc::new(running.clone()));
         let mut tasks = JoinSet::new();
-        let _control = running.serve(&mut tasks, &self.config.drone.data_dir, control::answer)?;
+        let report = self.metrics.mavlink.clone();
+        let answer = move |running, request| {
+            let report = report.clone().filter(|_| request == control::Request::Status);
+            async move { with_status(control::answer(running, request).await, report.as_ref()) }
+        };
+        let _control = running.serve(&mut tasks, &self.config.drone.data_dir, answer)?;
+        if let Some(bridge) = bridge {
+            bridge.start(&mut tasks, EdgeGroup(running.clone()));
+        }
         if self.config.drone.attributes {
             tasks.spawn(running.keep_fetched());
         }
@@ -267,6 +286,7 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
             refused: mpsc::channel(1).0,
             failures: broadcast::channel(FAILURES).0,
             metrics: self.metrics.clone(),
+            tell_table: None,
         }
     }
 

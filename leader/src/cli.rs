@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use quiver_ainq::{Name, StrategyKind};
 use quiver_service::EXIT_CODES_HELP;
 use quiver_service::arguments::{CommonArgs, MonitoringArgs};
+use quiver_service::drone::mavlink::MavlinkArgs;
 use quiver_service::drone::subcommands::DroneCommand;
 use serde::Serialize;
 
@@ -20,6 +21,7 @@ Examples:
   leader serve --admission geofence.policy               # who satisfies it joins, nobody else
   leader serve --serial /dev/ttyACM0                     # also a gateway for boards on this line
   leader serve --metrics 127.0.0.1:9465                  # /metrics, /healthz, /readyz
+  leader serve --system-id edge-1=1 --carrier relay:0.0.0.0:14800   # MAVLink, as a star
   leader health                                          # ready, or why not
   leader status
   leader status --watch                                  # live: the re-key wave, who is behind
@@ -62,7 +64,7 @@ pub(crate) struct EvictArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Lead the group until SIGTERM or SIGINT; enrols first if need be
-    Serve(ServeArgs),
+    Serve(Box<ServeArgs>),
     /// How the running leader and its group are doing
     Status(StatusArgs),
     /// Evict a drone from the group, at once and for good
@@ -163,6 +165,13 @@ pub(crate) struct ServeArgs {
     /// Bits per second on devices of --serial; USB ignores it [default: 115200]
     #[arg(long, value_name = "BITS", value_parser = clap::value_parser!(u32).range(1200..=4_000_000))]
     pub(crate) baud: Option<u32>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(crate) mavlink: MavlinkArgs,
+    /// The MAVLink system id of a member, or of this leader, from 1 to 255; may be repeated. Nobody else's frames
+    /// pass under it, and a member without one sends none
+    #[arg(long, value_name = "NAME=ID", help_heading = "MAVLink")]
+    pub(crate) system_id: Vec<String>,
     #[command(flatten)]
     #[serde(flatten)]
     pub(crate) monitoring: MonitoringArgs,

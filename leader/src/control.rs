@@ -104,6 +104,9 @@ pub(crate) struct Status {
     pub(crate) laggards: Vec<LaggardRow>,
     /// Addresses it listens on.
     pub(crate) listening: Vec<String>,
+    /// MAVLink programs beside it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) mavlink: Option<quiver_bridge::Status>,
 }
 
 /// A member with a name.
@@ -181,6 +184,7 @@ impl Status {
                 .map(LaggardRow::from)
                 .collect(),
             listening: Vec::new(),
+            mavlink: None,
         }
     }
 
@@ -217,7 +221,9 @@ impl Status {
             ("revocation list", clock::describe_list(self.revocation_list, self.revocations_next_update)),
             ("listening", self.listening.join(" ")),
         ];
-        let mut lines: Vec<_> = rows.iter().map(|(key, value)| format!("{key:<16} {value}")).collect();
+        let mavlink = self.mavlink.as_ref().map(|status| ("mavlink", status.describe()));
+        let rows = rows.into_iter().chain(mavlink);
+        let mut lines: Vec<_> = rows.map(|(key, value)| format!("{key:<16} {value}")).collect();
         let members: Vec<_> =
             self.roster.iter().map(|member| [member.slot.to_string(), member.name.clone()]).collect();
         if !members.is_empty() {

@@ -10,6 +10,7 @@ mod cli;
 mod config;
 mod control;
 mod gateway;
+mod mavlink;
 mod metrics;
 mod service;
 mod store;

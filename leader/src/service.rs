@@ -2,6 +2,8 @@
 
 mod host;
 
+use std::sync::Arc;
+
 use quiver_admission::AdmittingLeader;
 use quiver_ainq::{IssuedToken, Name, Role, Suite};
 use quiver_enrolment::QuorumSuite;
@@ -11,6 +13,7 @@ use quiver_machine::{Either, Node, Reason, Route};
 use quiver_net::{Clocks, Driver, Handle, NodeConfig, NodeKey, Transport, group_topic};
 use quiver_service::config::parse_addresses;
 use quiver_service::deployment_file::DeploymentFile;
+use quiver_service::drone::mavlink::with_status;
 use quiver_service::drone::output::Output;
 use quiver_service::drone::service::{CALL_TIME, run_until};
 use quiver_service::drone::{Drone, DroneService, Error, Result, Running, health};
@@ -28,6 +31,7 @@ use crate::admission::{self, PolicyFile};
 use crate::config::Config;
 use crate::control;
 use crate::gateway;
+use crate::mavlink::{self, LeaderGroup};
 use crate::metrics::{Metrics, Wave};
 use crate::store;
 
@@ -134,7 +138,16 @@ impl<S: QuorumSuite> LeaderService<'_, S> {
         }
         let node = self.node(&group)?;
         let boards = gateway::config(self.config, &node, &group)?;
-        let (driver, running) = self.driver(&node, machine)?;
+        let (mut driver, running) = self.driver(&node, machine)?;
+        let bridge = self.config.mavlink.open(&self.drone.deployment).await?;
+        self.metrics.mavlink = bridge.as_ref().map(|bridge| bridge.report.clone());
+        let grants = mavlink::grants(&self.config.leader.system_id)?;
+        // The table is spread also by a leader without MAVLink programs.
+        let feed = bridge.as_ref().map(|bridge| Arc::clone(&bridge.feed));
+        let feed = feed.or_else(|| (!grants.is_empty()).then(|| Arc::new(quiver_bridge::feed().0)));
+        if let Some(feed) = &feed {
+            driver = mavlink::watched(driver, Arc::clone(feed), grants);
+        }
         let (metrics, troubles) = (self.metrics.clone(), self.metrics.troubles.clone());
         let look = move |machine: &LeaderNode<S>, unreached: &[_]| metrics.refresh(machine, unreached);
         let drone = &self.config.drone;
@@ -144,9 +157,20 @@ impl<S: QuorumSuite> LeaderService<'_, S> {
         running.hand_over().await;
         let mut tasks = JoinSet::new();
         let events = self.events.clone();
-        let answer = move |running, request| control::answer(running, events.clone(), request);
+        let report = self.metrics.mavlink.clone();
+        let answer = move |running, request| {
+            let (events, is_status) = (events.clone(), matches!(request, control::Request::Status { .. }));
+            let report = report.clone().filter(|_| is_status);
+            async move { with_status(control::answer(running, events, request).await, report.as_ref()) }
+        };
         let _control = running.serve(&mut tasks, &self.config.drone.data_dir, answer)?;
         tasks.spawn(confirm_clock(running.machine.clone()));
+        if let Some(bridge) = bridge {
+            bridge.start(&mut tasks, LeaderGroup(running.clone()));
+        }
+        if let Some(feed) = feed {
+            tasks.spawn(mavlink::spread(running.machine.clone(), feed));
+        }
         if let Some(boards) = boards {
             tasks.spawn(gateway::serve(boards, running.machine.clone()));
         }

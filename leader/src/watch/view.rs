@@ -176,6 +176,7 @@ mod tests {
             roster: Vec::new(),
             laggards,
             listening: Vec::new(),
+            mavlink: None,
         }
     }
 
