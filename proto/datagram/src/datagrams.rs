@@ -140,7 +140,8 @@ impl<S: Suite> Datagrams<S> {
             self.current = Some(DatagramEpoch::new(keys, start, Senders::new(limit), due));
             return;
         };
-        let senders = Senders::following(limit, &before.senders, &keys.traffic);
+        let older = self.former.as_ref().map(|(older, _)| (&older.senders, older.hint()));
+        let senders = Senders::following(limit, (&before.senders, before.hint()), older, &keys.traffic);
         // §13.10, §20.8: a removed member could still send as anyone under the former key. What was received
         // under it stays known.
         if keys.continues != Some(before.digest) {

@@ -61,10 +61,4 @@ impl Held {
     pub(crate) fn deadline(&self) -> Option<Duration> {
         self.datagrams.iter().map(|held| held.until).min()
     }
-
-    /// Number of datagrams, and their bytes.
-    #[cfg(test)]
-    pub(crate) fn sizes(&self) -> (usize, usize) {
-        (self.datagrams.len(), self.bytes)
-    }
 }

@@ -163,11 +163,6 @@ impl Queue {
         let oldest = telemetry.into_iter().chain(signed.map(|queued| queued.at)).min()?;
         Some(oldest.saturating_add(config.telemetry_for))
     }
-
-    #[cfg(test)]
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes
-    }
 }
 
 /// A token bucket for the carrier's bit rate.

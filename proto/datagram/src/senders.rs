@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_ainq::traffic::{REMEMBERED_PER_SENDER, SALT_LEN, Start, TrafficKey, Window};
@@ -9,6 +10,10 @@ use quiver_ainq::{DronePublicKey, Handle, Name, Slot, Suite};
 use quiver_crypto::Secret;
 
 use crate::body::{Hash, Manifest};
+use crate::header::Hint;
+
+/// Number of epochs before this one of which the last numbers stay known.
+const PAST: usize = 3;
 
 /// Numbers of datagrams of one kind that came from a sender.
 #[derive(Clone, Debug)]
@@ -38,6 +43,15 @@ impl Numbers {
         self.expected = self.expected.max(counter.saturating_add(1));
     }
 
+    /// Marks a number; whether it is new.
+    pub(crate) fn take(&mut self, counter: u32) -> bool {
+        let new = self.accepts(counter);
+        if new {
+            self.mark(counter);
+        }
+        new
+    }
+
     /// The sender itself says where it is.
     fn expect(&mut self, next: u32) {
         self.expected = next;
@@ -46,6 +60,44 @@ impl Numbers {
     fn next(&self) -> u32 {
         u32::try_from(self.window.next()).unwrap_or(u32::MAX)
     }
+
+    fn last(&self) -> LastNumbers {
+        let next = self.next();
+        let seen = |back: u32| next.checked_sub(back + 1).is_none_or(|counter| !self.accepts(counter));
+        LastNumbers { next, seen: (0..64).filter(|back| seen(*back)).fold(0, |bits, back| bits | 1 << back) }
+    }
+}
+
+/// The last 64 numbers of an epoch that is over.
+#[derive(Clone, Copy, Debug)]
+struct LastNumbers {
+    next: u32,
+    /// The number n below `next` is at bit n.
+    seen: u64,
+}
+
+impl LastNumbers {
+    /// Marks a number; whether it is new. Numbers too old to tell are not.
+    fn take(&mut self, counter: u32) -> bool {
+        if let Some(ahead) = counter.checked_sub(self.next) {
+            // By one more, so that bit 0 is this number's.
+            self.seen = self.seen.checked_shl(ahead.saturating_add(1)).unwrap_or_default() | 1;
+            self.next = counter.saturating_add(1);
+            return true;
+        }
+        let bit = 1_u64.checked_shl(self.next - counter - 1).unwrap_or_default();
+        let new = bit != 0 && self.seen & bit == 0;
+        self.seen |= bit;
+        new
+    }
+}
+
+/// What came from a sender in an epoch that is over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Past {
+    hint: Hint,
+    unsigned: LastNumbers,
+    signed: LastNumbers,
 }
 
 /// The number closest to `expected` with these low bits.
@@ -95,6 +147,8 @@ pub(crate) struct Sender<S: Suite> {
     pub(crate) reported: bool,
     /// What came since, unsigned.
     pub(crate) hashes: VecDeque<(u32, Hash)>,
+    /// What came from this start in the epochs before, the newest first.
+    past: [Option<Past>; PAST],
     pub(crate) heard: Option<Duration>,
     pub(crate) received: u64,
     /// Order of the last datagrams of all senders.
@@ -115,6 +169,7 @@ impl<S: Suite> Sender<S> {
             unvouched: None,
             reported: false,
             hashes: VecDeque::new(),
+            past: [None; PAST],
             heard: None,
             received: 0,
             recency: 0,
@@ -123,6 +178,19 @@ impl<S: Suite> Sender<S> {
 
     pub(crate) fn numbers(&mut self, signed: bool) -> &mut Numbers {
         if signed { &mut self.signed } else { &mut self.unsigned }
+    }
+
+    fn past(&self, hint: Hint) -> Past {
+        Past { hint, unsigned: self.unsigned.last(), signed: self.signed.last() }
+    }
+
+    /// §20.8: marks a number of an epoch before; whether nothing came under it.
+    pub(crate) fn take_past(&mut self, hint: Hint, signed: bool, counter: u32) -> bool {
+        let past = self.past.iter_mut().flatten().find(|past| past.hint == hint);
+        past.is_none_or(|past| {
+            let numbers = if signed { &mut past.signed } else { &mut past.unsigned };
+            numbers.take(counter)
+        })
     }
 
     /// A newer announcement of the same start.
@@ -203,8 +271,10 @@ impl Floor {
 pub(crate) struct Senders<S: Suite> {
     limit: usize,
     clock: u64,
-    recent: BTreeMap<Slot, Sender<S>>,
-    floors: BTreeMap<Slot, Floor>,
+    /// In boxes: a map makes room for eleven at once.
+    recent: BTreeMap<Slot, Box<Sender<S>>>,
+    /// Ascending.
+    floors: Vec<(Slot, Floor)>,
 }
 
 /// There is no memory for another sender.
@@ -217,38 +287,51 @@ pub(crate) struct Outdated;
 
 impl<S: Suite> Senders<S> {
     pub(crate) const fn new(limit: usize) -> Self {
-        Self { limit, clock: 0, recent: BTreeMap::new(), floors: BTreeMap::new() }
+        Self { limit, clock: 0, recent: BTreeMap::new(), floors: Vec::new() }
     }
 
     /// §20.7: the senders of the epoch before are expected in this one, under the same start. Nothing is taken
     /// for certain of them.
-    pub(crate) fn following(limit: usize, before: &Self, traffic: &TrafficKey) -> Self {
+    /// `older` are those of the epoch before that, as long as it opens: more may have come meanwhile.
+    pub(crate) fn following(
+        limit: usize,
+        (before, hint): (&Self, Hint),
+        older: Option<(&Self, Hint)>,
+        traffic: &TrafficKey,
+    ) -> Self {
         let mut senders = Self::new(limit);
         for (slot, known) in &before.recent {
             let mut sender = Sender::new(known.start, traffic);
+            let [mut second, third, _] = known.past;
+            if let Some((older, hint)) = older
+                && let Some(older) = older.recent.get(slot).filter(|older| older.start == known.start)
+            {
+                second = Some(older.past(hint));
+            }
+            sender.past = [Some(known.past(hint)), second, third];
             sender.recency = known.recency;
             sender.signer = known.signer.clone();
             sender.manifests = known.manifests;
-            senders.recent.insert(*slot, sender);
+            senders.recent.insert(*slot, Box::new(sender));
         }
         senders.clock = before.clock;
         senders
     }
 
     pub(crate) fn get(&self, slot: Slot) -> Option<&Sender<S>> {
-        self.recent.get(&slot)
+        self.recent.get(&slot).map(|sender| &**sender)
     }
 
     pub(crate) fn get_mut(&mut self, slot: Slot) -> Option<&mut Sender<S>> {
-        self.recent.get_mut(&slot)
+        self.recent.get_mut(&slot).map(|sender| &mut **sender)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Slot, &Sender<S>)> {
-        self.recent.iter().map(|(slot, sender)| (*slot, sender))
+        self.recent.iter().map(|(slot, sender)| (*slot, &**sender))
     }
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Sender<S>> {
-        self.recent.values_mut()
+        self.recent.values_mut().map(|sender| &mut **sender)
     }
 
     /// Erases or makes anew the keys of all senders.
@@ -272,10 +355,26 @@ impl<S: Suite> Senders<S> {
     /// §20.7: whether a start is older than what the slot had before. What any member can say of the slot
     /// keeps out no signer.
     pub(crate) fn check_floor(&self, start: &Start, signed: bool) -> Result<(), Outdated> {
-        match self.floors.get(&start.slot).filter(|floor| floor.by_signer || !signed) {
+        match self.floor(start.slot).filter(|floor| floor.by_signer || !signed) {
             Some(floor) if start.boot_no < floor.boot_no => Err(Outdated),
             Some(floor) if start.boot_no == floor.boot_no && start.salt != floor.salt => Err(Outdated),
             _ => Ok(()),
+        }
+    }
+
+    fn floor(&self, slot: Slot) -> Option<&Floor> {
+        let place = self.floors.binary_search_by_key(&slot, |(slot, _)| *slot).ok()?;
+        self.floors.get(place).map(|(_, floor)| floor)
+    }
+
+    fn keep_floor(&mut self, slot: Slot, floor: Floor) {
+        match self.floors.binary_search_by_key(&slot, |(slot, _)| *slot) {
+            Ok(place) => {
+                if let Some((_, known)) = self.floors.get_mut(place) {
+                    *known = floor;
+                }
+            }
+            Err(place) => self.floors.insert(place, (slot, floor)),
         }
     }
 
@@ -286,20 +385,20 @@ impl<S: Suite> Senders<S> {
             self.forget_one()?;
         }
         let mut sender = Sender::new(start, traffic);
-        let replaced = self.recent.get(&slot).filter(|known| known.confirmed).map(Floor::of);
-        if let Some(floor) = self.floors.get(&slot)
+        let replaced = self.recent.get(&slot).filter(|known| known.confirmed).map(|known| Floor::of(known));
+        if let Some(floor) = self.floor(slot)
             && (floor.boot_no, floor.salt) == (start.boot_no, start.salt)
         {
             sender.unsigned = Numbers::from(floor.unsigned);
             sender.signed = Numbers::from(floor.signed);
         }
         if let Some(floor) = replaced {
-            self.floors.insert(slot, floor);
+            self.keep_floor(slot, floor);
         }
         self.clock += 1;
         sender.recency = self.clock;
-        self.recent.insert(slot, sender);
-        self.recent.get_mut(&slot).ok_or(Full)
+        self.recent.insert(slot, Box::new(sender));
+        self.get_mut(slot).ok_or(Full)
     }
 
     /// Forgets one sender, but for its floor: one that nothing came from, else one whose key is not known,
@@ -315,15 +414,9 @@ impl<S: Suite> Senders<S> {
             return Err(Full);
         }
         if let Some(sender) = self.recent.remove(&slot).filter(|sender| sender.confirmed) {
-            self.floors.insert(slot, Floor::of(&sender));
+            self.keep_floor(slot, Floor::of(&sender));
         }
         Ok(())
-    }
-
-    /// Number of senders remembered, and of floors.
-    #[cfg(test)]
-    pub(crate) fn sizes(&self) -> (usize, usize) {
-        (self.recent.len(), self.floors.len())
     }
 }
 
@@ -332,6 +425,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    extern crate std;
 
     proptest! {
         #[test]
@@ -345,6 +440,23 @@ mod tests {
         #[test]
         fn a_number_has_the_low_bits_that_came(expected in any::<u32>(), low in any::<u16>()) {
             prop_assert_eq!(reconstruct(expected, low) as u16, low);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn of_an_epoch_that_is_over_each_of_the_last_numbers_is_taken_once(
+            before in prop::collection::vec(0..200_u32, 0..80), after in prop::collection::vec(0..300_u32, 1..60),
+        ) {
+            let (mut numbers, mut taken) = (Numbers::from(0), std::collections::BTreeSet::new());
+            for counter in before.into_iter().filter(|counter| taken.insert(*counter)) {
+                numbers.mark(counter);
+            }
+            let mut last = numbers.last();
+            for counter in after {
+                let recent = taken.last().is_none_or(|highest| counter + 64 > *highest);
+                prop_assert_eq!(last.take(counter), taken.insert(counter) && recent);
+            }
         }
     }
 

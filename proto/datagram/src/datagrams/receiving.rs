@@ -16,7 +16,7 @@ use crate::announcement::{Announcement, MAX_WANTED, Wanted, announced, interval,
 use crate::body::{Manifest, Payloads, manifest_hash, statement};
 use crate::cipher::{Nonce, open, open_full};
 use crate::epoch::DatagramEpoch;
-use crate::header::{Datagram, Kind, Number};
+use crate::header::{Datagram, Hint, Kind, Number};
 use crate::held::HeldDatagram;
 use crate::senders::{Signer, Standing, reconstruct};
 use crate::{Counters, Event, Source, Suspicion};
@@ -467,17 +467,10 @@ impl<S: Suite> Datagrams<S> {
         let Ok(Payloads { payloads, before }) = Payloads::read(kind, body) else {
             return Err(Drop(|counters| &mut counters.malformed));
         };
-        if let (Some((hint, counter)), Some((epoch, Some(former)))) = (before, self.split(of))
-            && former.hint() == hint
-            && let Some(start) = epoch.senders.get(slot).map(|sender| sender.start)
-            && let Some(sender) = former.senders.get_mut(slot).filter(|sender| sender.start == start)
+        if let Some((hint, counter)) = before
+            && !self.take_before(of, slot, kind.is_signed(), (hint, counter))
         {
-            // §20.8: what came under the former key does not come again.
-            let numbers = sender.numbers(kind.is_signed());
-            if !numbers.accepts(counter) {
-                return Err(Drop(|counters| &mut counters.repeated));
-            }
-            numbers.mark(counter);
+            return Err(Drop(|counters| &mut counters.repeated));
         }
         self.counters.received += 1;
         self.counters.received_payloads += payloads.len() as u64;
@@ -487,5 +480,29 @@ impl<S: Suite> Datagrams<S> {
             source: source.clone(),
         }));
         Ok(())
+    }
+
+    /// §20.8: whether nothing came under the number that payloads had under a former key. It is marked there,
+    /// so that they do not come again.
+    fn take_before(&mut self, of: Of, slot: Slot, signed: bool, (hint, counter): (Hint, u32)) -> bool {
+        let Some((epoch, _)) = self.split(of) else { return false };
+        let Some(start) = epoch.senders.get(slot).map(|sender| sender.start) else { return false };
+        let mut new = true;
+        let current = self.current.as_mut().map(|current| (current, false));
+        let former = self.former.as_mut().map(|(former, _)| {
+            let is_that_epoch = former.hint() == hint;
+            (former, is_that_epoch)
+        });
+        for (epoch, is_that_epoch) in current.into_iter().chain(former) {
+            let sender = epoch.senders.get_mut(slot).filter(|sender| sender.start == start);
+            let Some(sender) = sender else { continue };
+            new &= if is_that_epoch {
+                // More may have come than when the next epoch began.
+                sender.numbers(signed).take(counter)
+            } else {
+                sender.take_past(hint, signed, counter)
+            };
+        }
+        new
     }
 }

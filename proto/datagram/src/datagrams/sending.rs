@@ -252,7 +252,8 @@ impl<S: Suite> Datagrams<S> {
         let again: Vec<SentCommand> = core::mem::take(&mut self.sent).into_iter().filter(recent).collect();
         for SentCommand { mut queued, signed, number, .. } in again.into_iter().rev() {
             self.counters.sealed_again += 1;
-            queued.before = Some(number);
+            // However often it is sealed again, receivers know it by its first number.
+            queued.before = queued.before.or(Some(number));
             self.queue.push_front(queued, signed);
         }
     }

@@ -8,7 +8,6 @@ use quiver_ainq::{
     Deployment, DroneKeypair, Epoch, EpochKeys, GroupContext, Identity, LEADER_SLOT, Label, Leadership,
     MAX_SLOTS, MasterSecret, Ristretto255, Role, Roster, Slot, StrategyKind, Times, TrafficKey,
 };
-use quiver_crypto::Secret;
 use quiver_datagram::{Config, Datagrams, Event, Payload, Priority, Refusal, Source, Suspicion};
 use quiver_testbed::{issue_keypair, name};
 use rand_chacha::ChaCha20Rng;
@@ -76,7 +75,6 @@ pub(crate) struct Faults {
 
 pub(crate) struct Swarm {
     pub(crate) deployment: Deployment<S>,
-    pub(crate) master: MasterSecret<S>,
     leadership: Leadership<S>,
     leader: quiver_ainq::Handle,
     pub(crate) nodes: Vec<Node>,
@@ -147,7 +145,6 @@ impl Swarm {
         let nodes = nodes.collect();
         Self {
             deployment,
-            master,
             leadership,
             leader,
             nodes,
@@ -321,9 +318,4 @@ impl Swarm {
         let public = self.nodes[node].keypair.public();
         Source::Signed { name: public.identity.name.clone(), handle: public.handle() }
     }
-}
-
-/// A key for whom nothing here is meant.
-pub(crate) fn foreign_key() -> Secret<16> {
-    Secret::new([9; 16])
 }
