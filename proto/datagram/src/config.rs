@@ -18,8 +18,8 @@ pub struct Config {
     pub queue_bytes: usize,
     /// Time after which telemetry that did not leave is dropped.
     pub telemetry_for: Duration,
-    /// Number of senders with replay windows in an epoch, some 500 bytes each. Of eight times as many the last
-    /// number is remembered, 24 bytes each. Twice that during the overlap of two epochs.
+    /// Number of senders with replay windows in an epoch, some 600 bytes each. Of eight times as many the last
+    /// numbers are remembered, 28 bytes each. Twice that during the overlap of two epochs.
     pub max_senders: usize,
     /// Time for which a datagram is held that cannot be opened yet: of an epoch or of a sender not known yet.
     pub hold_for: Duration,
@@ -63,7 +63,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// For a board with a radio of 57,600 bits per second: datagrams of 255 bytes, 32 senders, some 32 KB.
+    /// For a board with a radio of 57,600 bits per second: datagrams of 255 bytes, 32 senders, 64 KB at most.
     #[must_use]
     pub fn board() -> Self {
         Self {

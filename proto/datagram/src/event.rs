@@ -46,6 +46,17 @@ pub enum Refusal {
     /// It is to be signed by an anonymous member, which has no key for that.
     #[error("an anonymous member cannot sign")]
     NoSigner,
+    /// It is to be signed, but the announcement with this member's key, without which nobody can verify that,
+    /// fits no datagram.
+    #[error(
+        "nothing can be signed: the announcement of this member's key needs {needed} bytes, the carrier takes {mtu}"
+    )]
+    AnnouncementTooLong {
+        /// Bytes that it needs.
+        needed: usize,
+        /// Bytes that the carrier takes.
+        mtu: usize,
+    },
     /// So many datagrams were sealed under this epoch's key that none may follow.
     #[error("this epoch's datagram counter is used up")]
     Exhausted,

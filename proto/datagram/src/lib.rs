@@ -25,10 +25,18 @@
 
 extern crate alloc;
 
+mod announcement;
+mod body;
+mod cipher;
 mod config;
 mod counters;
 mod datagrams;
+mod epoch;
 mod event;
+mod header;
+mod held;
+mod queue;
+mod senders;
 
 pub use config::Config;
 pub use counters::Counters;
