@@ -320,3 +320,15 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_files_that_are_shipped_are_read() {
+    let vehicle = parse(include_str!("../../../../deploy/mavlink/quiver.conf"));
+    assert_eq!(vehicle.endpoints.len(), 2);
+    let quiver = vehicle.quiver.unwrap();
+    assert_eq!(quiver.carriers[0].0, "serial:/dev/ttyUSB0:57600");
+    assert!(!quiver.filters.outgoing.messages.passes(110) && quiver.filters.outgoing.messages.passes(0));
+    let ground = parse(include_str!("../../../../deploy/mavlink/ground.conf"));
+    assert_eq!(ground.endpoints[1].endpoint.to_string(), "udpout:127.0.0.1:14550");
+    assert!(ground.quiver.is_some() && ground.ignored.is_empty());
+}
