@@ -2,7 +2,7 @@
 //!
 //! | field | bytes | |
 //! |---|---|---|
-//! | kind | 1 | version 1 (bit 7), another frame follows (6), bytes of the message id less one (2, 3), compatibility flags follow (1), signed (0) |
+//! | kind | 1 | below |
 //! | length of the payload | 0 or 1 | only if another frame follows: the last takes what is left |
 //! | compatibility flags | 0 or 1 | if not 0 |
 //! | sequence, component | 2 | |
@@ -11,9 +11,12 @@
 //! | check sum | 2 | travels, so that damage before the sender's end is found at the receiver's |
 //! | signature | 0 or 13 | |
 //!
-//! Start byte, length and system id do not travel: 3 bytes; most frames save 3 more by flags of 0 and message ids
-//! below 256. The system id is the one granted to the datagram's sender. Frames come out bit for bit as they went
-//! in. Each has one encoding only.
+//! Bits of the kind: 7 MAVLink 1, 6 another frame follows, 3 and 2 bytes of the message id less one, 1
+//! compatibility flags follow, 0 signed; the others are 0.
+//!
+//! Start byte, length and system id do not travel: 3 bytes; most frames save 3 more by flags of 0 and message
+//! ids below 256. The system id is the one granted to the datagram's sender. Frames come out bit for bit as
+//! they went in. Each has one encoding only.
 
 use alloc::vec::Vec;
 
@@ -46,8 +49,8 @@ impl Batch {
         Self::default()
     }
 
-    /// Adds a frame if the batch is then no longer than `max` bytes; says whether it did. All frames of a batch have to
-    /// come from one system: its id does not travel.
+    /// Adds a frame if the batch is then no longer than `max` bytes; says whether it did. All frames of a
+    /// batch have to come from one system: its id does not travel.
     pub fn push(&mut self, frame: Frame<'_>, max: usize) -> bool {
         let encoded = encode(frame);
         let payload_len = u8::try_from(frame.payload().len()).unwrap_or(u8::MAX);
@@ -106,8 +109,8 @@ pub fn encoded_len(frame: Frame<'_>) -> usize {
     }
 }
 
-/// The frames of a datagram's payload, each as its sender's endpoint received it. `system_id` is that granted to
-/// the sender.
+/// The frames of a datagram's payload, each as its sender's endpoint received it. `system_id` is that granted
+/// to the sender.
 ///
 /// # Errors
 /// The payload is not what [`Batch`] writes: then none of its frames is used.

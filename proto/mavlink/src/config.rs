@@ -18,9 +18,9 @@
 //! Carrier = serial:/dev/ttyUSB0:57600
 //! ```
 //!
-//! Names of sections and keys are taken in capitals or not, as mavlink-router takes them. Unlike there, an unknown key
-//! is an error, and nothing listens that the file does not name: without `TcpServerPort` there is no TCP server, and
-//! with it the server listens on this machine alone.
+//! Names of sections and keys are taken in capitals or not, as mavlink-router takes them. Unlike there, an
+//! unknown key is an error, and nothing listens that the file does not name: without `TcpServerPort` there is
+//! no TCP server, and with it the server listens on this machine alone.
 
 mod document;
 
@@ -190,7 +190,8 @@ impl Config {
             return Err(section.fault("this section has no name: write [General]"));
         }
         if let Some(value) = section.take("DeduplicationPeriod") {
-            self.deduplication = Duration::from_millis(value.number(0..=60_000, "milliseconds")?.into());
+            self.deduplication =
+                Duration::from_millis(value.number(0..=60_000, "number of milliseconds")?.into());
         }
         if let Some(value) = section.take("SnifferSysid") {
             self.sniffer = u8::try_from(value.number(0..=255, "system id")?).ok().filter(|id| *id != 0);

@@ -9,8 +9,8 @@
 //! | `tcpin:HOST:PORT` | listens on TCP, several clients; without port 5760 |
 //! | `serial:DEVICE:BAUD` | a serial device; without rate 57600 |
 //!
-//! `//` behind the colon, as MAVSDK writes it, changes nothing. A listener without a host (`udpin::14550`) listens on
-//! every interface. IPv6 addresses stand in brackets.
+//! `//` behind the colon, as MAVSDK writes it, changes nothing. A listener without a host (`udpin::14550`)
+//! listens on every interface. IPv6 addresses stand in brackets.
 
 use alloc::{
     borrow::ToOwned as _,
@@ -137,7 +137,8 @@ impl HostPort {
         self.host.parse::<IpAddr>().is_ok_and(|address| address.is_unspecified())
     }
 
-    /// Reads `HOST:PORT`, `[IPv6]:PORT`, or a host alone if there is a default port. Without a host it is `empty`.
+    /// Reads `HOST:PORT`, `[IPv6]:PORT`, or a host alone if there is a default port. Without a host it is
+    /// `empty`.
     ///
     /// # Errors
     /// Says what is wrong.

@@ -40,8 +40,8 @@ pub struct Target {
     pub component: u8,
 }
 
-/// One frame, borrowed: its length fits its header, its flags are known, its system id is not 0. Its check sum may
-/// be wrong ([`Frame::is_proven`]), because that of an unknown dialect cannot be told.
+/// One frame, borrowed: its length fits its header, its flags are known, its system id is not 0. Its check
+/// sum may be wrong ([`Frame::is_proven`]), because that of an unknown dialect cannot be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Frame<'a> {
     bytes: &'a [u8],
@@ -147,7 +147,8 @@ impl<'a> Frame<'a> {
         self.incompatibility_flags() & SIGNED != 0
     }
 
-    /// Whether the message is known and the check sum right. What is not may be damaged, or of another dialect.
+    /// Whether the message is known and the check sum right. What is not may be damaged, or of another
+    /// dialect.
     #[must_use]
     pub fn is_proven(&self) -> bool {
         self.layout().is_some()
@@ -234,8 +235,8 @@ pub(crate) fn frame_len(bytes: &[u8]) -> Result<usize, MavlinkError> {
     }
 }
 
-/// Sets the incompatibility flags of an unsigned MAVLink 2 frame. The check sum covers them; it is changed by what
-/// the difference makes of it, so that no dialect need be known.
+/// Sets the incompatibility flags of an unsigned MAVLink 2 frame. The check sum covers them; it is changed by
+/// what the difference makes of it, so that no dialect need be known.
 fn set_flags(unsigned: &mut [u8], flags: u8) {
     let len = unsigned.len();
     let [_, _, old, .., low, high] = unsigned else { return };

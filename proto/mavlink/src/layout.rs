@@ -1,7 +1,8 @@
 //! What is known of messages: the seed of their check sum and where their target stands.
 //!
-//! Frames of every dialect pass, known or not. This table only proves what a frame is: a check sum that fits a
-//! known message's seed (`CRC_EXTRA`, a hash of its fields) says that its fields stand where the table has them.
+//! Frames of every dialect pass, known or not. This table only proves what a frame is: a check sum that fits
+//! a known message's seed (`CRC_EXTRA`, a hash of its fields) says that its fields stand where the table has
+//! them.
 
 mod table;
 

@@ -71,7 +71,8 @@ pub fn tunnelled(frame: Frame<'_>) -> Option<Vec<u8>> {
     Some(whole)
 }
 
-/// A `STATUSTEXT` frame for the programs at local endpoints. A text longer than [`MAX_STATUS_TEXT`] bytes is cut.
+/// A `STATUSTEXT` frame for the programs at local endpoints. A text longer than [`MAX_STATUS_TEXT`] bytes is
+/// cut.
 #[must_use]
 pub fn status_text(origin: Origin, severity: Severity, text: &str) -> Vec<u8> {
     let mut payload = [0; 1 + MAX_STATUS_TEXT];

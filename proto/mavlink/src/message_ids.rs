@@ -4,23 +4,23 @@ use alloc::collections::BTreeSet;
 
 use crate::frame::Frame;
 
-/// Messages by which one system makes another act: signed by their sender unless configured otherwise, because the
-/// group's key only says that a member sent them.
+/// Messages by which one system makes another act: signed by their sender unless configured otherwise,
+/// because the group's key only says that a member sent them.
 ///
-/// Commands and modes (`COMMAND_INT`, `COMMAND_LONG`, `COMMAND_CANCEL`, `SET_MODE`, `CHANGE_OPERATOR_CONTROL`);
-/// parameters (`PARAM_SET`, `PARAM_EXT_SET`, `PARAM_MAP_RC`); missions, fences and rally points (`MISSION_*` that
-/// write, `FENCE_POINT`, `RALLY_POINT`, `SAFETY_SET_ALLOWED_AREA`); set points and sticks (`MANUAL_CONTROL`,
-/// `RC_CHANNELS_OVERRIDE`, `SET_ATTITUDE_TARGET`, `SET_POSITION_TARGET_*`, `SET_ACTUATOR_CONTROL_TARGET`); origin and
-/// home; files, shells, logs and keys (`FILE_TRANSFER_PROTOCOL`, `SERIAL_CONTROL`, `LOG_ERASE`, `DEVICE_OP_WRITE`,
-/// `SETUP_SIGNING`).
+/// Commands and modes (`COMMAND_INT`, `COMMAND_LONG`, `COMMAND_CANCEL`, `SET_MODE`,
+/// `CHANGE_OPERATOR_CONTROL`); parameters (`PARAM_SET`, `PARAM_EXT_SET`, `PARAM_MAP_RC`); missions, fences
+/// and rally points (`MISSION_*` that write, `FENCE_POINT`, `RALLY_POINT`, `SAFETY_SET_ALLOWED_AREA`); set
+/// points and sticks (`MANUAL_CONTROL`, `RC_CHANNELS_OVERRIDE`, `SET_ATTITUDE_TARGET`,
+/// `SET_POSITION_TARGET_*`, `SET_ACTUATOR_CONTROL_TARGET`); origin and home; files, shells, logs and keys
+/// (`FILE_TRANSFER_PROTOCOL`, `SERIAL_CONTROL`, `LOG_ERASE`, `DEVICE_OP_WRITE`, `SETUP_SIGNING`).
 pub const SIGNED_BY_DEFAULT: [u32; 30] = [
     5, 11, 23, 38, 39, 41, 44, 45, 48, 50, 54, 69, 70, 73, 75, 76, 80, 82, 84, 86, 110, 121, 126, 139, 160,
     175, 243, 256, 323, 11_002,
 ];
 
-/// Messages that are not commands and still wait for nothing: what a command, a mission or a parameter waits for, and
-/// the heartbeat, without which a vehicle goes into its failsafe (`HEARTBEAT`, `PARAM_REQUEST_*`, `MISSION_REQUEST*`,
-/// `MISSION_ACK`, `COMMAND_ACK`, `PARAM_EXT_ACK`).
+/// Messages that are not commands and still wait for nothing: what a command, a mission or a parameter waits
+/// for, and the heartbeat, without which a vehicle goes into its failsafe (`HEARTBEAT`, `PARAM_REQUEST_*`,
+/// `MISSION_REQUEST*`, `MISSION_ACK`, `COMMAND_ACK`, `PARAM_EXT_ACK`).
 const URGENT: [u32; 10] = [0, 20, 21, 40, 43, 47, 51, 77, 324, 320];
 
 /// What is dropped first when more is to be sent than the air takes.

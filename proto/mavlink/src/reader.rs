@@ -20,10 +20,11 @@ pub struct ReaderCounters {
 
 /// Reads frames of any dialect from a stream: UART, TCP, or datagrams one by one.
 ///
-/// A frame whose check sum proves it ([`Frame::is_proven`]) is taken. One that is not proven, of a dialect that is not
-/// known or damaged, is taken if it ends where the bytes end or where the next start byte stands; otherwise its start
-/// byte is skipped and the search goes on behind it, so that a damaged length does not swallow the frames behind it.
-/// A damaged frame that is taken travels with its wrong check sum, and its receiver drops it.
+/// A frame whose check sum proves it ([`Frame::is_proven`]) is taken. One that is not proven, of a dialect
+/// that is not known or damaged, is taken if it ends where the bytes end or where the next start byte stands;
+/// otherwise its start byte is skipped and the search goes on behind it, so that a damaged length does not
+/// swallow the frames behind it. A damaged frame that is taken travels with its wrong check sum, and its
+/// receiver drops it.
 ///
 /// Holds fewer than 280 bytes between calls.
 #[derive(Clone, Debug, Default)]

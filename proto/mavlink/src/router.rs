@@ -38,8 +38,8 @@ pub enum Dropped {
 
 /// Routes frames between endpoints as mavlink-router does.
 ///
-/// * A frame goes to every other endpoint if it is for everybody or of an unknown dialect, otherwise to those behind
-///   which its target was heard or granted.
+/// * A frame goes to every other endpoint if it is for everybody or of an unknown dialect, otherwise to those
+///   behind which its target was heard or granted.
 /// * It never goes to an endpoint behind which its sender was heard: two ways to one vehicle make no loop.
 /// * Endpoints of one group share what they heard, and send each other nothing.
 #[derive(Clone, Debug, Default)]
@@ -63,8 +63,8 @@ struct Routed {
 }
 
 impl Router {
-    /// A router that drops what comes twice within `deduplication` (zero: nothing), and sends everything to the endpoint
-    /// behind which the system `sniffer` is.
+    /// A router that drops what comes twice within `deduplication` (zero: nothing), and sends everything to
+    /// the endpoint behind which the system `sniffer` is.
     #[must_use]
     pub fn new(deduplication: Duration, sniffer: Option<u8>) -> Self {
         Self { period: deduplication, sniffer, ..Self::default() }
@@ -83,8 +83,8 @@ impl Router {
         self.endpoints.remove(&id);
     }
 
-    /// Says which systems are behind an endpoint although they may not have been heard yet, in place of what was said
-    /// before: those of the table of system ids, behind the group's datagrams.
+    /// Says which systems are behind an endpoint although they may not have been heard yet, in place of what
+    /// was said before: those of the table of system ids, behind the group's datagrams.
     pub fn grant(&mut self, id: EndpointId, systems: impl IntoIterator<Item = u8>) {
         if let Some(endpoint) = self.endpoints.get_mut(&id) {
             endpoint.granted = systems.into_iter().collect();

@@ -1,11 +1,11 @@
 //! MAVLink 2 signing between one endpoint and the program behind it, with a key that both were given.
 //!
-//! It protects the wire to the autopilot and nothing else: on the air the group's datagrams do. Nothing here ever sends
-//! `SETUP_SIGNING`; the key stays what it is while epochs change.
+//! It protects the wire to the autopilot and nothing else: on the air the group's datagrams do. Nothing here
+//! ever sends `SETUP_SIGNING`; the key stays what it is while epochs change.
 //!
-//! A signature is the first 48 bits of SHA-256 over key, frame with check sum, link id and timestamp (mavlink.io,
-//! "Message Signing"). A timestamp counts 10 µs since 2015, grows with each frame of a link, and must not be received
-//! twice.
+//! A signature is the first 48 bits of SHA-256 over key, frame with check sum, link id and timestamp
+//! (mavlink.io, "Message Signing"). A timestamp counts 10 µs since 2015, grows with each frame of a link, and
+//! must not be received twice.
 
 use alloc::{collections::BTreeMap, vec::Vec};
 use core::{fmt, time::Duration};
@@ -54,8 +54,8 @@ impl SigningKey {
         Self(key)
     }
 
-    /// Reads a key written as 64 hexadecimal digits; white space around them does not count. Programs that ask for a
-    /// passphrase use its SHA-256.
+    /// Reads a key written as 64 hexadecimal digits; white space around them does not count. Programs that
+    /// ask for a passphrase use its SHA-256.
     ///
     /// # Errors
     /// Anything else; what it is is not repeated.
@@ -84,8 +84,9 @@ impl Signing {
         Self { key, link_id, newest: 0, streams: BTreeMap::new() }
     }
 
-    /// The frame with a signature of the local key, in place of the one it may have. A MAVLink 1 frame cannot be signed
-    /// and stays as it is. `since_1970` is the clock's time; a clock that goes back does no harm while this lives.
+    /// The frame with a signature of the local key, in place of the one it may have. A MAVLink 1 frame cannot
+    /// be signed and stays as it is. `since_1970` is the clock's time; a clock that goes back does no harm
+    /// while this lives.
     #[must_use]
     pub fn sign(&mut self, since_1970: Duration, frame: Frame<'_>) -> Vec<u8> {
         if frame.version() == crate::Version::V1 {
@@ -100,8 +101,8 @@ impl Signing {
         bytes
     }
 
-    /// The frame without its signature, if that is of the local key and new. `RADIO_STATUS` needs none: radios have no
-    /// key.
+    /// The frame without its signature, if that is of the local key and new. `RADIO_STATUS` needs none:
+    /// radios have no key.
     ///
     /// # Errors
     /// No signature, another key's, or one that was received before.

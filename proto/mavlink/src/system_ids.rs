@@ -30,8 +30,8 @@ pub enum Misuse {
 
 /// Which member speaks as which system.
 ///
-/// The leader grants by name. A slot is a member's place in the group: it changes when the member joins anew, so it
-/// is set beside the name whenever the leader knows it, and the table is spread again.
+/// The leader grants by name. A slot is a member's place in the group: it changes when the member joins anew,
+/// so it is set beside the name whenever the leader knows it, and the table is spread again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SystemIds {
     by_name: BTreeMap<String, Grant>,
@@ -156,8 +156,8 @@ impl SystemIds {
         if granted == claimed { Ok(()) } else { Err(Misuse::OtherSystem { granted, claimed }) }
     }
 
-    /// The table as it is spread to the group: version (1), number (2), and for each grant by name: system id (1), slot
-    /// (4), length (1) and bytes of the name; numbers are big-endian.
+    /// The table as it is spread to the group: version (1), number (2), and for each grant by name: system id
+    /// (1), slot (4), length (1) and bytes of the name; numbers are big-endian.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let count = u16::try_from(self.by_name.len()).unwrap_or(u16::MAX);

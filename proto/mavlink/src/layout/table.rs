@@ -1,4 +1,4 @@
-//! Check sums' seeds and where the target stands, of 353 messages: made by `vectors/layouts.py` from
+//! Check sums' seeds and where the target stands, of 353 messages: made by `tests/vectors/layouts.py` from
 //! pymavlink 2.4.50, dialect `all`. Not written by hand.
 
 /// Number, `CRC_EXTRA`, offset of `target_system`, offset of `target_component` (255: has none), by number.

@@ -2,7 +2,7 @@
 """Writes src/layout/table.rs: what of each known message is needed to route it.
 
     python3 -m venv venv && venv/bin/pip install pymavlink==2.4.50
-    venv/bin/python proto/mavlink/vectors/layouts.py > proto/mavlink/src/layout/table.rs
+    venv/bin/python proto/mavlink/tests/vectors/layouts.py > proto/mavlink/src/layout/table.rs
 
 The messages are those of the dialect `all`, MAVLink 2. Offsets are into the payload as it travels: fields ordered
 by size, extensions last.
@@ -33,7 +33,7 @@ for number, message in sorted(dialect.mavlink_map.items()):
     at = offsets(message)
     rows.append((number, message.crc_extra, at.get("target_system", NONE), at.get("target_component", NONE)))
 
-print(f"""//! Check sums' seeds and where the target stands, of {len(rows)} messages: made by `vectors/layouts.py` from
+print(f"""//! Check sums' seeds and where the target stands, of {len(rows)} messages: made by `tests/vectors/layouts.py` from
 //! pymavlink {version("pymavlink")}, dialect `all`. Not written by hand.
 
 /// Number, `CRC_EXTRA`, offset of `target_system`, offset of `target_component` (255: has none), by number.
