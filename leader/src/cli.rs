@@ -21,7 +21,8 @@ Examples:
   leader serve --admission geofence.policy               # who satisfies it joins, nobody else
   leader serve --serial /dev/ttyACM0                     # also a gateway for boards on this line
   leader serve --metrics 127.0.0.1:9465                  # /metrics, /healthz, /readyz
-  leader serve --system-id edge-1=1 --carrier relay:0.0.0.0:14800   # MAVLink, as a star
+  leader serve --carrier relay:0.0.0.0:14800             # carries MAVLink between members: a star
+  leader system-id grant edge-1 1                        # this member's vehicle is system 1
   leader health                                          # ready, or why not
   leader status
   leader status --watch                                  # live: the re-key wave, who is behind
@@ -79,9 +80,36 @@ pub(crate) enum Command {
         /// The text
         text: String,
     },
+    /// MAVLink's system ids: which member speaks as which
+    #[command(subcommand)]
+    SystemId(SystemIdCommand),
     /// What edges can do as well
     #[command(flatten)]
     Drone(DroneCommand),
+}
+
+/// Subcommands of `system-id`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SystemIdCommand {
+    /// Let a member, or this leader, speak as this system; kept across restarts
+    Grant {
+        /// Its name
+        name: Name,
+        /// The system id, 1 to 255; nobody else's
+        #[arg(value_name = "ID", value_parser = clap::value_parser!(u32).range(1..=255))]
+        id: u32,
+    },
+    /// Take a member's system id away: its frames pass no longer
+    Withdraw {
+        /// Its name
+        name: Name,
+    },
+    /// All that are granted, and whether their holders are members
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// Arguments of `status`.

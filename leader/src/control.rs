@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 use tokio::time::timeout;
 
+use crate::mavlink::{Granted, SystemIdRequest};
 use crate::service::LeaderNode;
 
 /// Time limit of a new epoch.
@@ -42,6 +43,8 @@ pub(crate) enum Request {
     EvictSlot(u32),
     /// Make a new key.
     Rekey,
+    /// MAVLink's system ids.
+    SystemIds(SystemIdRequest),
     /// Send a message to the group.
     Send {
         /// The channel.
@@ -268,11 +271,15 @@ pub(crate) fn span(seconds: u64) -> String {
 pub(crate) async fn answer<S: Suite>(
     running: Running<AdmittingLeader<S>>,
     events: broadcast::Sender<LeaderEvent>,
+    granted: Granted<S>,
     request: Request,
 ) -> Answered {
     let (machine, events) = (&running.machine, events.subscribe());
     if let Request::Status { roster, laggards } = request {
         return status(machine, roster, laggards).await;
+    }
+    if let Request::SystemIds(request) = request {
+        return granted.answer(machine, request).await;
     }
     serving(machine).await?;
     match request {
@@ -284,7 +291,7 @@ pub(crate) async fn answer<S: Suite>(
             let command = LeaderCommand::Send { channel, data: text.into_bytes() };
             running.send(Either::Left(command.into())).await
         }
-        Request::Status { .. } => Err(ENDING.into()),
+        Request::Status { .. } | Request::SystemIds(_) => Err(ENDING.into()),
     }
 }
 

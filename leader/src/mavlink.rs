@@ -1,12 +1,14 @@
 //! MAVLink programs beside a leader, and the group's table of system ids: grants by name, spread signed.
 
+mod granted;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use quiver_admission::AdmittingLeader;
-use quiver_ainq::{DronePublicKey, LEADER_SLOT, Name, Signature, Slot, Suite};
+use quiver_ainq::{DronePublicKey, Name, Signature, Slot, Suite};
 use quiver_bridge::{Feed, Group, SYSTEM_IDS_CHANNEL};
-use quiver_group::{Leader, LeaderCommand};
+use quiver_group::LeaderCommand;
 use quiver_machine::{Either, Now};
 use quiver_mavlink::SystemIds;
 use quiver_net::{Driver, Handle, Host};
@@ -15,6 +17,7 @@ use quiver_service::drone::{Error, Result, Running};
 use rand::rngs::OsRng;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
+pub(crate) use self::granted::{GrantRow, Granted, SystemIdRequest};
 use crate::service::LeaderNode;
 
 /// How often is looked whether somebody lacks the table.
@@ -79,10 +82,8 @@ pub(crate) fn grants(texts: &[String]) -> Result<SystemIds> {
 /// and in which slots those are to whom system ids are granted.
 pub(crate) fn watched<S: Suite, H: Host<LeaderNode<S>>>(
     driver: Driver<LeaderNode<S>, H>,
-    feed: Arc<Feed<S>>,
-    grants: SystemIds,
+    granted: Granted<S>,
 ) -> Driver<LeaderNode<S>, H> {
-    let mut table = grants;
     let mut seen = None;
     driver.with_inspector(move |now, machine, durable| {
         let keys = machine.epoch_keys(now);
@@ -90,23 +91,10 @@ pub(crate) fn watched<S: Suite, H: Host<LeaderNode<S>>>(
         let digest = keys.as_ref().map(|keys| keys.digest);
         if digest.is_some() && digest != seen {
             seen = digest;
-            place(&mut table, machine);
-            feed.set_table(table.clone());
+            granted.place(machine);
         }
-        feed.set_keys(keys, durable);
+        granted.feed.set_keys(keys, durable);
     })
-}
-
-/// Notes the slots of those to whom system ids are granted.
-fn place<S: Suite>(table: &mut SystemIds, leader: &Leader<S>) {
-    let granted: Vec<_> = table.iter().map(|(name, _)| name.to_owned()).collect();
-    let own = leader.status().name;
-    for name in granted {
-        let is_own = own.as_ref().is_some_and(|own| own.as_str() == name);
-        let slot = || leader.members().find(|(_, member)| member.as_str() == name).map(|(slot, _)| slot);
-        let slot = if is_own { Some(LEADER_SLOT) } else { slot() };
-        table.set_slot(&name, slot);
-    }
 }
 
 /// What was spread, and to whom.
@@ -126,9 +114,12 @@ pub(crate) async fn spread<S: Suite>(machine: Handle<LeaderNode<S>>, feed: Arc<F
     let (mut last, mut repeats, mut at) = (None, 0, Instant::now());
     loop {
         looking.tick().await;
-        let Ok(status) = machine.inspect(|machine| machine.status()).await else { return };
         let table = feed.table();
-        if status.epoch.is_none() || status.connected == 0 || table.is_empty() {
+        if table.is_empty() && last.is_none() {
+            continue;
+        }
+        let Ok(status) = machine.inspect(|machine| machine.status()).await else { return };
+        if status.epoch.is_none() || status.connected == 0 {
             continue;
         }
         let now = Spread { table, digest: status.digest, connected: status.connected };

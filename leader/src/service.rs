@@ -31,7 +31,7 @@ use crate::admission::{self, PolicyFile};
 use crate::config::Config;
 use crate::control;
 use crate::gateway;
-use crate::mavlink::{self, LeaderGroup};
+use crate::mavlink::{self, Granted, LeaderGroup};
 use crate::metrics::{Metrics, Wave};
 use crate::store;
 
@@ -141,13 +141,12 @@ impl<S: QuorumSuite> LeaderService<'_, S> {
         let (mut driver, running) = self.driver(&node, machine)?;
         let bridge = self.config.mavlink.open(&self.drone.deployment).await?;
         self.metrics.mavlink = bridge.as_ref().map(|bridge| bridge.report.clone());
-        let grants = mavlink::grants(&self.config.leader.system_id)?;
-        // The table is spread also by a leader without MAVLink programs.
         let feed = bridge.as_ref().map(|bridge| Arc::clone(&bridge.feed));
-        let feed = feed.or_else(|| (!grants.is_empty()).then(|| Arc::new(quiver_bridge::feed().0)));
-        if let Some(feed) = &feed {
-            driver = mavlink::watched(driver, Arc::clone(feed), grants);
-        }
+        // The table of system ids is spread also by a leader without MAVLink programs.
+        let feed = feed.unwrap_or_else(|| Arc::new(quiver_bridge::feed().0));
+        let given = mavlink::grants(&self.config.leader.system_id)?;
+        let granted = Granted::open(given, &self.drone.store, Arc::clone(&feed))?;
+        driver = mavlink::watched(driver, granted.clone());
         let (metrics, troubles) = (self.metrics.clone(), self.metrics.troubles.clone());
         let look = move |machine: &LeaderNode<S>, unreached: &[_]| metrics.refresh(machine, unreached);
         let drone = &self.config.drone;
@@ -161,16 +160,15 @@ impl<S: QuorumSuite> LeaderService<'_, S> {
         let answer = move |running, request| {
             let (events, is_status) = (events.clone(), matches!(request, control::Request::Status { .. }));
             let report = report.clone().filter(|_| is_status);
-            async move { with_status(control::answer(running, events, request).await, report.as_ref()) }
+            let granted = granted.clone();
+            async move { with_status(control::answer(running, events, granted, request).await, report.as_ref()) }
         };
         let _control = running.serve(&mut tasks, &self.config.drone.data_dir, answer)?;
         tasks.spawn(confirm_clock(running.machine.clone()));
         if let Some(bridge) = bridge {
             bridge.start(&mut tasks, LeaderGroup(running.clone()));
         }
-        if let Some(feed) = feed {
-            tasks.spawn(mavlink::spread(running.machine.clone(), feed));
-        }
+        tasks.spawn(mavlink::spread(running.machine.clone(), feed));
         if let Some(boards) = boards {
             tasks.spawn(gateway::serve(boards, running.machine.clone()));
         }
