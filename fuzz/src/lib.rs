@@ -9,6 +9,7 @@
 //! | [`targets`] | the list of targets: name, body, valid inputs to start from |
 //! | [`mutation`] | small changes to valid inputs |
 //! | [`scene`] | a deployment with tokens and keys, the same in every run |
+//! | [`datagrams`] | datagrams of a group, from strangers, relays and a hostile member |
 //! | [`decoders`] | messages and keys: a decoded value encodes to the same bytes |
 //! | [`admission`] | certified fields, policies over them, the ledger of answers |
 //! | [`abe`] | attribute-based encryption: one encoding each, and keys open only what their policy allows |
@@ -33,6 +34,7 @@ pub mod abke;
 pub mod admission;
 pub mod age_files;
 pub mod attribute_delivery;
+pub mod datagrams;
 pub mod decoders;
 pub mod envelopes;
 pub mod files;

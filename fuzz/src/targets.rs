@@ -3,8 +3,8 @@
 use quiver_ainq::{Bls12381G1, Ristretto255};
 
 use crate::{
-    abe, abke, admission, age_files, attribute_delivery, decoders, envelopes, files, ibe, links, machines,
-    mavlink, policies, provisioning, quorum, quorum_member, share_release,
+    abe, abke, admission, age_files, attribute_delivery, datagrams, decoders, envelopes, files, ibe, links,
+    machines, mavlink, policies, provisioning, quorum, quorum_member, share_release,
 };
 
 /// Something to feed with bytes.
@@ -106,6 +106,8 @@ pub const TARGETS: &[Target] = targets! {
     "member_records": quorum_member::records, quorum_member::record_seeds;
     "member_input": quorum_member::input, quorum_member::input_seeds;
     "envelope_header": envelopes::header, envelopes::envelope_seeds;
+    "datagram_input": datagrams::input, datagrams::input_seeds;
+    "datagram_member_input": datagrams::member, datagrams::member_seeds;
     "abe_envelope": envelopes::envelope, envelopes::envelope_seeds;
 };
 

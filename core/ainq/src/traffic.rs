@@ -241,3 +241,44 @@ fn associated_data(digest: &Digest, frame: &Frame, channel: &Name, signer: Optio
     };
     writer.finish()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Ristretto255, Suite};
+
+    /// Made by `proto/datagram/tests/vectors/make.py`.
+    #[test]
+    fn keys_of_datagrams_are_those_of_another_implementation() {
+        let traffic =
+            TrafficKey::new(Ristretto255::ID, Secret::new(core::array::from_fn(|place| place as u8)));
+        for (slot, boot_no, salt, datagrams, announcements) in [
+            (
+                0,
+                1,
+                "0000000000000000",
+                "dd0db44b0bf284af47635465c6511dfb",
+                "17c1bb95d4efb5008bbf19541774d5d1",
+            ),
+            (
+                5,
+                16909060,
+                "0001020304050607",
+                "580ab9d9a56937641a9abbbfe54e1cd6",
+                "c43eaf1fca284fb229a525019c46028b",
+            ),
+            (
+                1048576,
+                7,
+                "ffffffffffffffff",
+                "416ed1d74b4233c8a147020b006213e5",
+                "61c6baf0bcfa75feace58a42d4a59545",
+            ),
+        ] {
+            let salt = hex::decode(salt).unwrap().try_into().unwrap();
+            let start = Start { slot, boot_no, salt };
+            assert_eq!(hex::encode(traffic.datagram_key(&start).expose()), datagrams);
+            assert_eq!(hex::encode(traffic.announcement_key(&start).expose()), announcements);
+        }
+    }
+}

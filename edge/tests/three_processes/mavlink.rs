@@ -51,6 +51,12 @@ impl Program {
         bytes
     }
 
+    /// A text, for its own end to know it by.
+    fn hello(&self) -> Vec<u8> {
+        let origin = Origin { system: self.system, component: 1, sequence: 0 };
+        message::status_text(origin, message::Severity::Info, "here")
+    }
+
     fn heartbeat(&mut self) -> Vec<u8> {
         let custom_mode = [7, 0, 0, self.sequence];
         self.frame(0, 50, &[&custom_mode[..], &[2, 3, 81, 4, 3]].concat())
@@ -89,6 +95,8 @@ impl Program {
     fn reaches(&mut self, other: &Self, make: impl Fn(&mut Self) -> Vec<u8>) {
         let mut sent = Vec::new();
         eventually(&format!("a frame of system {} at system {}", self.system, other.system), || {
+            // Its end answers those who have sent lately.
+            other.send(&other.hello());
             let frame = make(self);
             self.send(&frame);
             sent.push(frame);

@@ -39,6 +39,10 @@ const PUBLISH_EVERY: Duration = Duration::from_secs(1);
 const IDLE: Duration = Duration::from_secs(3600);
 /// The shortest sleep, while datagrams wait for a carrier that is full.
 const SHORTEST: Duration = Duration::from_millis(1);
+/// Payload that shows the leader's relay where a member is which has nothing to say; no batch begins so.
+const KEEPALIVE: &[u8] = &[0xff];
+/// How often it is sent unless something else is. A relay forgets in 30 s.
+const KEEPALIVE_EVERY: Duration = Duration::from_secs(5);
 /// Bytes of the longest payload with one frame.
 const LONGEST_BATCH: usize = 320;
 
@@ -98,6 +102,8 @@ pub struct Bridge<S: Suite> {
     /// This member's slot, while there is a valid key.
     slot: Option<Slot>,
     questions: Vec<Question<S>>,
+    /// Number of datagrams sent when the last keepalive was due, and when the next is; `None` without a relay.
+    keepalive: Option<(u64, Instant)>,
     speech: Speech,
     trouble: Option<&'static str>,
     report: Report,
@@ -155,6 +161,7 @@ impl<S: Suite> Bridge<S> {
         for (index, config) in settings.endpoints.iter().enumerate() {
             endpoint::open(config, index, opened_links.clone(), Arc::clone(&next), &mut tasks).await?;
         }
+        let is_star = settings.carriers.iter().any(|carrier| matches!(carrier, carrier::Carrier::Star(_)));
         let config = datagram_config(&settings);
         let mut router = Router::new(settings.deduplication, settings.sniffer);
         let group = router.add(settings.filters, None);
@@ -174,6 +181,7 @@ impl<S: Suite> Bridge<S> {
             members: HashMap::new(),
             slot: None,
             questions: Vec::new(),
+            keepalive: is_star.then(|| (0, Instant::now())),
             speech: Speech::default(),
             trouble: None,
             report,
@@ -222,7 +230,10 @@ impl<S: Suite> Bridge<S> {
                     let now = self.now();
                     self.datagrams.handle_timeout(now);
                 }
-                _ = publishing.tick() => self.publish(),
+                _ = publishing.tick() => {
+                    self.keep_alive();
+                    self.publish();
+                }
             }
         }
     }
@@ -254,8 +265,29 @@ impl<S: Suite> Bridge<S> {
             // A carrier that is full is told when its senders' time is over.
             let _ = carrier.orders.try_send(Order::KeyChanged);
         }
+        if let Some((sent, at)) = &mut self.keepalive {
+            // A relay is to be shown anew under each key.
+            (*sent, *at) = (self.datagrams.counters().sent, Instant::now());
+        }
+        self.keep_alive();
         self.grant();
         self.publish();
+    }
+
+    /// Shows the leader's relay where this member is, if it has sent nothing for a while.
+    fn keep_alive(&mut self) {
+        let (sent, now) = (self.datagrams.counters().sent, Instant::now());
+        let Some((before, at)) = &mut self.keepalive else { return };
+        if now < *at || self.slot.is_none() {
+            return;
+        }
+        let is_silent = *before == sent;
+        (*before, *at) = (sent, now + KEEPALIVE_EVERY);
+        if is_silent || sent == 0 {
+            let payload = Payload { bytes: KEEPALIVE.into(), priority: Priority::Telemetry, sign: false };
+            // Without a key there is nobody to show it to.
+            let _ = self.datagrams.send(self.now(), payload);
+        }
     }
 
     fn take_table(&mut self, table: Arc<SystemIds>) {
@@ -452,6 +484,9 @@ impl<S: Suite> Bridge<S> {
     fn receive(&mut self, slot: Slot, bytes: &[u8], source: &Source) {
         let (report, now) = (self.report.clone(), self.now());
         let drop = |reason| report.count(Way::FromGroup, reason);
+        if bytes == KEEPALIVE {
+            return;
+        }
         let Some((system, name)) = self.members.get(&slot).cloned() else { return drop("no system id") };
         let signed = match source {
             Source::Member => false,

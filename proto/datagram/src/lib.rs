@@ -37,6 +37,8 @@ mod header;
 mod held;
 mod queue;
 mod senders;
+#[cfg(test)]
+mod vectors;
 
 pub use config::Config;
 pub use counters::Counters;

@@ -147,7 +147,7 @@ pub(crate) struct Sender<S: Suite> {
     pub(crate) reported: bool,
     /// What came since, unsigned.
     pub(crate) hashes: VecDeque<(u32, Hash)>,
-    /// What came from this start in the epochs before, the newest first.
+    /// What came from this start in the epochs before.
     past: [Option<Past>; PAST],
     pub(crate) heard: Option<Duration>,
     pub(crate) received: u64,
@@ -180,14 +180,43 @@ impl<S: Suite> Sender<S> {
         if signed { &mut self.signed } else { &mut self.unsigned }
     }
 
+    /// The same start as it is expected in the next epoch.
+    fn expected(&self, traffic: &TrafficKey, past: [Option<Past>; PAST]) -> Self {
+        Self {
+            signer: self.signer.clone(),
+            manifests: self.manifests,
+            past,
+            recency: self.recency,
+            ..Self::new(self.start, traffic)
+        }
+    }
+
+    /// What stays known in the next epoch: of the epochs just over, and of those before them.
+    fn past_of_next(&self, over: [Option<Past>; 2]) -> [Option<Past>; PAST] {
+        let mut known: [Option<Past>; PAST] = [None; PAST];
+        for past in over.into_iter().chain(self.past).flatten() {
+            let twice = known.iter().flatten().any(|other| other.hint == past.hint);
+            if let Some(place) = known.iter_mut().find(|place| place.is_none()).filter(|_| !twice) {
+                *place = Some(past);
+            }
+        }
+        known
+    }
+
     fn past(&self, hint: Hint) -> Past {
         Past { hint, unsigned: self.unsigned.last(), signed: self.signed.last() }
     }
 
     /// §20.8: marks a number of an epoch before; whether nothing came under it.
     pub(crate) fn take_past(&mut self, hint: Hint, signed: bool, counter: u32) -> bool {
+        if !self.past.iter().flatten().any(|past| past.hint == hint) {
+            // Of an epoch that this receiver was not in, or in which it did not know the sender.
+            let none = LastNumbers { next: 0, seen: 0 };
+            let here = Past { hint, unsigned: none, signed: none };
+            self.past = self.past_of_next([Some(here), None]);
+        }
         let past = self.past.iter_mut().flatten().find(|past| past.hint == hint);
-        past.is_none_or(|past| {
+        past.is_some_and(|past| {
             let numbers = if signed { &mut past.signed } else { &mut past.unsigned };
             numbers.take(counter)
         })
@@ -300,21 +329,24 @@ impl<S: Suite> Senders<S> {
         traffic: &TrafficKey,
     ) -> Self {
         let mut senders = Self::new(limit);
-        for (slot, known) in &before.recent {
-            let mut sender = Sender::new(known.start, traffic);
-            let [mut second, third, _] = known.past;
-            if let Some((older, hint)) = older
-                && let Some(older) = older.recent.get(slot).filter(|older| older.start == known.start)
-            {
-                second = Some(older.past(hint));
-            }
-            sender.past = [Some(known.past(hint)), second, third];
-            sender.recency = known.recency;
-            sender.signer = known.signer.clone();
-            sender.manifests = known.manifests;
-            senders.recent.insert(*slot, Box::new(sender));
-        }
         senders.clock = before.clock;
+        for (slot, known) in &before.recent {
+            let same = |(older, hint): (&Self, Hint)| {
+                let older = older.recent.get(slot).filter(|older| older.start == known.start)?;
+                Some(older.past(hint))
+            };
+            let past = known.past_of_next([Some(known.past(hint)), older.and_then(same)]);
+            senders.recent.insert(*slot, Box::new(known.expected(traffic, past)));
+        }
+        // Announced after the key had changed here.
+        if let Some((older, hint)) = older {
+            for (slot, known) in &older.recent {
+                if senders.recent.len() < limit && !senders.recent.contains_key(slot) {
+                    let past = known.past_of_next([Some(known.past(hint)), None]);
+                    senders.recent.insert(*slot, Box::new(known.expected(traffic, past)));
+                }
+            }
+        }
         senders
     }
 
