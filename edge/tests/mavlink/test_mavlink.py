@@ -27,26 +27,32 @@ only_quiver = unittest.skipIf(PLAIN, "there is no group")
 
 
 class Quiver(Deployment):
-    """A KGC, a leader, a vehicle's edge, and a ground station's; between the two edges is the air."""
+    """A KGC, a leader, a vehicle's edge, and the ground station's end: an edge too, or the leader. The air is between."""
 
-    def __init__(self, air):
+    def __init__(self, air, at_leader):
         super().__init__()
-        self.air, self.ports = air, {}
-        self.serve("--system-id", "edge-1=7", "--system-id", "gcs=255")
-        self.vehicle = self.bridge("edge-1", "udpin")
-        self.ground = self.bridge("gcs", "udpout")
+        self.air = air
+        self.ground, ground = self.flags("udpout")
+        self.vehicle, vehicle = self.flags("udpin")
+        if at_leader:
+            self.serve("--system-id", "edge-1=7", "--system-id", "leader-1=255", *ground)
+        else:
+            self.serve("--system-id", "edge-1=7", "--system-id", "gcs=255")
+            self.bridge("gcs", ground)
+        self.bridge("edge-1", vehicle)
         self.air.start()
-        self.members(2)
+        self.others = 0 if at_leader else 1
+        self.members(1 + self.others)
 
-    def bridge(self, name, way):
-        """An edge with a MAVLink endpoint; the port of its program."""
+    def flags(self, way):
+        """A port for a program, and the flags of its end."""
         port, (mine, peer) = free_port(), self.air.member()
-        self.ports[name] = mine
+        return port, ["--mavlink", f"{way}:127.0.0.1:{port}", "--carrier", f"udp:127.0.0.1:{mine}+127.0.0.1:{peer}"]
+
+    def bridge(self, name, flags):
         token = self.token(name, "--group", "alpha")
-        run = ["run", "--json", "-d", f"{name}-data", "--kgc", self.kgc, "--leader", self.leader]
-        run += ["--mavlink", f"{way}:127.0.0.1:{port}", "--carrier", f"udp:127.0.0.1:{mine}+127.0.0.1:{peer}"]
+        run = ["run", "--json", "-d", f"{name}-data", "--kgc", self.kgc, "--leader", self.leader, *flags]
         self.start("edge", *run, "--deployment", self.file, "--token", token).line('"event":"key"')
-        return port
 
     def close(self):
         self.air.close()
@@ -56,13 +62,13 @@ class Quiver(Deployment):
 class Through:
     """What is between a vehicle and a ground station."""
 
-    def __init__(self, **air):
+    def __init__(self, at_leader=False, **air):
         if PLAIN:
             self.vehicle, self.ground = free_port(), free_port()
             self.between = Plain(self.vehicle, self.ground)
         else:
             self.air = Air(**air)
-            self.between = Quiver(self.air)
+            self.between = Quiver(self.air, at_leader)
             self.vehicle, self.ground = self.between.vehicle, self.between.ground
 
     def close(self):
@@ -137,6 +143,23 @@ class OneVehicle(unittest.TestCase):
         self.assertNotIn(9, seen)
 
 
+class LeaderOnTheGround(unittest.TestCase):
+    """The leader itself is the ground station's end."""
+
+    @only_quiver
+    def test_a_ground_station_at_the_leader_sees_uploads_writes_arms_and_commands(self):
+        through = Through(at_leader=True)
+        self.addCleanup(through.close)
+        vehicle = Vehicle(f"udpout:127.0.0.1:{through.vehicle}")
+        self.addCleanup(vehicle.close)
+        station = Pymavlink(through.ground)
+        self.addCleanup(station.close)
+        station.everything(5.5)
+        self.assertTrue(vehicle.armed)
+        self.assertEqual(vehicle.parameters[ground.PARAMETER], 5.5)
+        self.assertEqual(len(vehicle.mission), len(MISSION))
+
+
 class BadRadio(unittest.TestCase):
     """Datagrams get lost, come twice and out of order."""
 
@@ -171,7 +194,7 @@ class Eviction(unittest.TestCase):
         self.addCleanup(station.close)
         station.arm()
         through.between.run("leader", "evict", "edge-1")
-        through.between.members(1)
+        through.between.members(through.between.others)
         # What was under way when the key changed has arrived by now.
         time.sleep(1)
         while station.link.recv_match() is not None:
