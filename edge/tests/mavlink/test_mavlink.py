@@ -37,7 +37,9 @@ class Quiver(Deployment):
         if at_leader:
             self.serve("--system-id", "edge-1=7", "--system-id", "leader-1=255", *ground)
         else:
-            self.serve("--system-id", "edge-1=7", "--system-id", "gcs=255")
+            self.serve()
+            self.run("leader", "system-id", "grant", "edge-1", "7")
+            self.run("leader", "system-id", "grant", "gcs", "255")
             self.bridge("gcs", ground)
         self.bridge("edge-1", vehicle)
         self.air.start()
