@@ -12,15 +12,16 @@ from pymavlink import mavutil
 from pymavlink.dialects.v20 import common as m
 
 MARK = "seen by nobody on the air"
-RATE = 0.05
 
 
 class Vehicle(threading.Thread):
-    """Sends to ``endpoint`` until it is closed; remembers what it was told."""
+    """Sends to ``endpoint`` until it is closed: three frames of telemetry ``every`` so many seconds, and three each second.
+    Remembers what it was told."""
 
-    def __init__(self, endpoint, system=7):
+    def __init__(self, endpoint, system=7, every=0.05):
         super().__init__(daemon=True)
-        self.link = mavutil.mavlink_connection(endpoint, source_system=system, source_component=1, dialect="common")
+        self.every = every
+        self.link = mavutil.mavlink_connection(endpoint, source_system=system, source_component=1, baud=57600)
         self.lock = threading.Lock()
         self.running = True
         self.armed = False
@@ -43,9 +44,9 @@ class Vehicle(threading.Thread):
                 beat = now + 1.0
                 self.beat()
             if now >= telemetry:
-                telemetry = now + RATE
+                telemetry = now + self.every
                 self.report(now)
-            message = self.link.recv_match(blocking=True, timeout=RATE / 2)
+            message = self.link.recv_match(blocking=True, timeout=self.every / 2)
             if message is not None:
                 self.answer(message)
             # A request for an item that got lost is repeated.

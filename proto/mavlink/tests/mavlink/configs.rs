@@ -325,6 +325,8 @@ proptest! {
 fn the_files_that_are_shipped_are_read() {
     let vehicle = parse(include_str!("../../../../deploy/mavlink/quiver.conf"));
     assert_eq!(vehicle.endpoints.len(), 2);
+    let to_autopilot = &vehicle.endpoints[0].filters.outgoing.systems;
+    assert!(to_autopilot.passes(255) && !to_autopilot.passes(7));
     let quiver = vehicle.quiver.unwrap();
     assert_eq!(quiver.carriers[0].0, "serial:/dev/ttyUSB0:57600");
     assert!(!quiver.filters.outgoing.messages.passes(110) && quiver.filters.outgoing.messages.passes(0));

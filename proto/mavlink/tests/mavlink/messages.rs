@@ -7,7 +7,7 @@ use quiver_mavlink::{
     priority,
 };
 
-use crate::vectors::{any_frame, frame, frames, tunnels};
+use crate::vectors::{any_frame, frame, frames, other_tunnels, tunnels};
 
 fn origin(sequence: u8) -> Origin {
     Origin { system: 42, component: 191, sequence }
@@ -33,6 +33,10 @@ fn a_tunnel_costs_seventeen_bytes_and_carries_no_more_than_it_can() {
 fn tunnels_of_others_and_damaged_ones_carry_no_datagram() {
     for vector in frames() {
         assert_eq!(message::tunnelled(Frame::parse(&vector.bytes).unwrap()), None);
+    }
+    for bytes in other_tunnels() {
+        let frame = Frame::parse(&bytes).unwrap();
+        assert!(frame.is_proven() && message::tunnelled(frame).is_none(), "{bytes:02x?}");
     }
     let good = message::tunnel(origin(9), b"datagram").unwrap();
     for at in 5..good.len() {

@@ -96,6 +96,13 @@ pub(crate) fn tunnels() -> Vec<(Vec<u8>, Vec<u8>)> {
     pairs
 }
 
+/// `TUNNEL` frames that carry no datagram.
+pub(crate) fn other_tunnels() -> Vec<Vec<u8>> {
+    let frames: Vec<_> = lines("other").map(|line| bytes(line[0])).collect();
+    assert_eq!(frames.len(), 3);
+    frames
+}
+
 /// Frames of any dialect: every field is anything, so that check sums are mostly wrong.
 pub(crate) fn any_frame() -> impl Strategy<Value = Vec<u8>> {
     let header = (any::<bool>(), any::<bool>(), any::<u8>(), any::<u8>(), 1..=255_u8, any::<u8>());

@@ -34,8 +34,9 @@ def messages(dialect):
     ]
 
 
-def tunnel(datagram):
-    return v20.MAVLink_tunnel_message(0, 0, 0xD156, len(datagram), list(datagram.ljust(128, b"\0")))
+def tunnel(datagram, kind=0xD156, length=None):
+    length = len(datagram) if length is None else length
+    return v20.MAVLink_tunnel_message(0, 0, kind, length, list(datagram.ljust(128, b"\0")))
 
 
 def pack(dialect, message, mavlink1, sequence, sign=False):
@@ -80,3 +81,6 @@ for sequence, message in enumerate(messages(v20)):
 print("# tunnel: datagram, frame of sequence 9")
 for datagram in (b"\x01", b"a datagram that ends in zeros" + bytes(5), bytes(range(128)), bytes(3)):
     print("tunnel", datagram.hex(), pack(v20, tunnel(datagram), False, 9).hex())
+print("# other: tunnels that carry no datagram: of another type, longer than it can be, shorter than what is in it")
+for message in (tunnel(b"one", kind=0x8001), tunnel(b"one", length=129), tunnel(b"one", length=2)):
+    print("other", pack(v20, message, False, 9).hex())
