@@ -310,6 +310,8 @@ impl<S: Suite> Bridge<S> {
 
     /// Tells the router which systems are behind the group.
     fn grant(&mut self) {
+        // What kept the last frame from passing may be over.
+        self.trouble = None;
         let own = self.own_system();
         let others = self.members.values().map(|(system, _)| *system).filter(|system| Some(*system) != own);
         self.router.grant(self.group, others.collect::<Vec<_>>());

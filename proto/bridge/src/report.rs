@@ -152,9 +152,9 @@ impl Status {
     #[must_use]
     pub fn describe(&self) -> String {
         let passing = match (&self.trouble, self.open) {
-            (Some(trouble), _) => format!("nothing passes: {trouble}"),
+            (Some(trouble), _) => format!("not passing ({})", trouble.trim_start_matches("Quiver: ")),
             (None, true) => "passing".into(),
-            (None, false) => "nothing passes: no valid group key".into(),
+            (None, false) => "not passing (no valid group key)".into(),
         };
         let id = self.system_id.map_or_else(|| "no system id".into(), |id| format!("system {id}"));
         let passed = |way: Way| self.frames.get(&key(way, "passed")).copied().unwrap_or(0);
