@@ -1,9 +1,10 @@
 //! Which system ids are granted: those of the settings, and those granted while the leader runs, which it
 //! stores.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use quiver_ainq::{LEADER_SLOT, Suite};
+use quiver_ainq::{LEADER_SLOT, Name, Suite};
 use quiver_bridge::Feed;
 use quiver_group::Leader;
 use quiver_mavlink::SystemIds;
@@ -125,13 +126,16 @@ impl<S: Suite> Granted<S> {
     /// Notes in which slots those are to whom system ids are granted, and tells the bridge.
     pub(crate) fn place(&self, leader: &Leader<S>) {
         let mut tables = self.tables();
-        let own = leader.status().name;
-        let granted: Vec<_> = tables.all.iter().map(|(name, _)| name.to_owned()).collect();
-        for name in granted {
-            let is_own = own.as_ref().is_some_and(|own| own.as_str() == name);
-            let slot = || leader.members().find(|(_, member)| member.as_str() == name).map(|(slot, _)| slot);
-            let slot = if is_own { Some(LEADER_SLOT) } else { slot() };
-            tables.all.set_slot(&name, slot);
+        if !tables.all.is_empty() {
+            let has_id = |name: &Name| tables.all.of_name(name.as_str()).is_some();
+            let members = leader.members().filter(|(_, name)| has_id(name));
+            let mut slots: BTreeMap<_, _> =
+                members.map(|(slot, name)| (name.as_str().to_owned(), slot)).collect();
+            slots.extend(leader.status().name.map(|own| (own.to_string(), LEADER_SLOT)));
+            let granted: Vec<_> = tables.all.iter().map(|(name, _)| name.to_owned()).collect();
+            for name in granted {
+                tables.all.set_slot(&name, slots.get(&name).copied());
+            }
         }
         self.feed.set_table(tables.all.clone());
     }

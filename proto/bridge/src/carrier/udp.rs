@@ -7,6 +7,7 @@ use std::time::Duration;
 use quiver_mavlink::HostPort;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{UdpSocket, lookup_host};
+use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use super::{LONGEST, Order, Port};
@@ -53,24 +54,48 @@ fn shared(port: u16) -> io::Result<Socket> {
 }
 
 /// Sends to each of a list, and receives from anywhere: a datagram's tag says whether it is a member's.
-pub(super) async fn serve(mut port: Port, socket: UdpSocket, peers: Vec<HostPort>) {
-    let mut addresses: Vec<Option<SocketAddr>> = vec![None; peers.len()];
+pub(super) async fn serve(port: Port, socket: UdpSocket, peers: Vec<HostPort>) {
+    let (addresses, found) = watch::channel(vec![None; peers.len()]);
+    // Neither ends before the other's side of the channel is gone.
+    tokio::join!(keep_resolved(&socket, &peers, addresses), exchange(port, &socket, found));
+}
+
+/// Looks names up, at once and again and again, until nobody wants them.
+async fn keep_resolved(
+    socket: &UdpSocket,
+    peers: &[HostPort],
+    addresses: watch::Sender<Vec<Option<SocketAddr>>>,
+) {
     let mut resolving = interval(RESOLVE_EVERY);
     resolving.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = resolving.tick() => {}
+            () = addresses.closed() => return,
+        }
+        for (index, peer) in peers.iter().enumerate() {
+            // One that is not found now may have been found before.
+            if let Some(found) = resolve(peer, socket).await {
+                addresses.send_modify(|addresses| {
+                    if let Some(address) = addresses.get_mut(index) {
+                        *address = Some(found);
+                    }
+                });
+            }
+        }
+    }
+}
+
+async fn exchange(mut port: Port, socket: &UdpSocket, addresses: watch::Receiver<Vec<Option<SocketAddr>>>) {
     let mut buffer = [0; LONGEST];
     loop {
         tokio::select! {
-            _ = resolving.tick() => {
-                for (address, peer) in addresses.iter_mut().zip(&peers) {
-                    // One that is not found now may have been found before.
-                    *address = resolve(peer, &socket).await.or(*address);
-                }
-            }
             received = socket.recv_from(&mut buffer) => receive(&port, &buffer, received.map(|(len, _)| len)),
             order = port.order() => match order {
                 Some(Order::Send(datagram)) => {
-                    for address in addresses.iter().flatten() {
-                        send(&port, &socket, &datagram, *address).await;
+                    let addresses = addresses.borrow().clone();
+                    for address in addresses.into_iter().flatten() {
+                        send(&port, socket, &datagram, address).await;
                     }
                 }
                 Some(_) => {}
