@@ -105,7 +105,7 @@ impl<S: Suite> Datagrams<S> {
         }
     }
 
-    /// §20.3: a tag of 8 bytes can be guessed: the guesses are counted.
+    /// §20.10: a tag of 8 bytes can be guessed: the guesses are counted.
     fn note_forged(&mut self) {
         self.counters.forged += 1;
         let Some(current) = &mut self.current else { return };

@@ -28,6 +28,9 @@ const ANSWERS: Duration = Duration::from_millis(250);
 /// Pause between questions to others.
 const QUESTIONS: Duration = Duration::from_millis(500);
 
+/// Number of hashes that wait for a manifest to be signed.
+const MAX_HASHES: usize = 4_096;
+
 /// A command that left under the current key a moment ago.
 pub(super) struct SentCommand {
     pub(super) at: Duration,
@@ -206,6 +209,9 @@ impl<S: Suite> Datagrams<S> {
         if self.config.manifest_every.is_some() && current.own.signer.is_some() {
             let own = &mut current.own;
             // §20.6: hashes of consecutive numbers.
+            if own.hashes.len() >= MAX_HASHES {
+                own.hashes.clear();
+            }
             if own.hashes.is_empty() {
                 own.hashes_from = counter;
             }
@@ -235,9 +241,9 @@ impl<S: Suite> Datagrams<S> {
         }
     }
 
-    /// §20.8: the key changes. What is sealed or being signed and did not leave goes back to what waits, and
-    /// commands that left in the last moments are sent again.
-    pub(super) fn give_back(&mut self, now: Duration) {
+    /// §20.8: the key changes. What is sealed or being signed and did not leave goes back to what waits; and
+    /// commands that left in the last moments, if they are to be sent again.
+    pub(super) fn give_back(&mut self, now: Duration, again: bool) {
         for pending in core::mem::take(&mut self.pending).into_iter().rev() {
             if let Purpose::Datagram { queued: Some(queued), .. } = pending.purpose {
                 self.queue.push_front(queued, true);
@@ -248,7 +254,7 @@ impl<S: Suite> Datagrams<S> {
                 self.queue.push_front(queued, true);
             }
         }
-        let recent = |sent: &SentCommand| sent.at.saturating_add(self.config.hold_for) > now;
+        let recent = |sent: &SentCommand| again && sent.at.saturating_add(self.config.hold_for) > now;
         let again: Vec<SentCommand> = core::mem::take(&mut self.sent).into_iter().filter(recent).collect();
         for SentCommand { mut queued, signed, number, .. } in again.into_iter().rev() {
             self.counters.sealed_again += 1;
