@@ -6,7 +6,7 @@ use core::time::Duration;
 use quiver_ainq::{Signature, Suite};
 
 use super::Datagrams;
-use crate::announcement::{Announcement, MAX_WANTED, Wanted, announced, interval_code, signed_part};
+use crate::announcement::{Announcement, Wanted, announced, interval_code, signed_part};
 use crate::body::{
     AGAIN_LEN, HASH_LEN, Manifest, batch_len, manifest_hash, statement, write_again, write_batch,
 };
@@ -165,7 +165,8 @@ impl<S: Suite> Datagrams<S> {
         let (hint, own) = (current.hint(), &mut current.own);
         let number = own.take_announcement()?;
         let part = own.signed_part.as_deref().filter(|_| own.key_due);
-        let wanted: Vec<Wanted> = self.wanted.drain(..).collect();
+        // With the key there is no room for questions on the smallest carriers: they follow.
+        let wanted: Vec<Wanted> = if part.is_some() { Vec::new() } else { self.wanted.drain(..).collect() };
         if !wanted.is_empty() {
             self.ask = now.saturating_add(QUESTIONS);
         }
@@ -377,10 +378,9 @@ fn room<S: Suite>(config: &Config, current: &DatagramEpoch<S>, signed: bool) -> 
     config.mtu.saturating_sub(overhead(current) + signature)
 }
 
-/// Longest announcement with a key of this encoded length: 20 bytes of header, 7 and what it asks for, the
-/// signature, the tag.
+/// Longest announcement with a key of this encoded length: 20 bytes of header, 7, the signature, the tag.
 fn announcement_len<S: Suite>(encoded: usize) -> usize {
-    20 + 7 + 4 * MAX_WANTED + Signature::<S>::LEN + encoded + FULL_TAG_LEN
+    20 + 7 + Signature::<S>::LEN + encoded + FULL_TAG_LEN
 }
 
 /// Whether payloads of these lengths fit so many bytes.
