@@ -5,8 +5,8 @@ use core::time::Duration;
 /// Settings of datagrams: what the carrier takes, and how much memory and time they may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Bytes that the carrier takes in one datagram. Below some 300 a sender's announcement cannot carry its
-    /// key, so that nothing can be signed.
+    /// Bytes that the carrier takes in one datagram. Below some 230, and more for long names, a sender's
+    /// announcement cannot carry its key, so that nothing can be signed.
     pub mtu: usize,
     /// Bits per second that the carrier takes; `None` if it takes what it is given.
     pub bit_rate: Option<u32>,

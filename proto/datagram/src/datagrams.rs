@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_ainq::traffic::{SALT_LEN, Start};
-use quiver_ainq::{Deployment, EpochKeys, Handle, Name, Slot, Suite};
+use quiver_ainq::{Deployment, DronePublicKey, EpochKeys, Handle, Name, Slot, Suite};
 use rand_core::CryptoRngCore;
 
 use self::sending::{PendingSignature, SentCommand};
@@ -80,6 +80,9 @@ pub struct Datagrams<S: Suite> {
 
 impl<S: Suite> Datagrams<S> {
     /// Closed: nothing passes before the first epoch is [set](Self::set_epoch).
+    ///
+    /// A process has one, for all epochs. An anonymous member makes another for each membership: the salt of one
+    /// would tell that it is the same drone.
     #[must_use]
     pub fn new(config: Config, deployment: Deployment<S>) -> Self {
         Self {
@@ -118,7 +121,8 @@ impl<S: Suite> Datagrams<S> {
         let start = same.unwrap_or_else(|| fresh_start(keys.slot, keys.boot_no, rng));
         self.expires = now.saturating_add(keys.valid_for);
         self.ask_epoch = None;
-        self.give_back(now);
+        // Their numbers are of the same start in the epoch before, or receivers could not tell them.
+        self.give_back(now, !is_current && same.is_some());
         match &mut self.current {
             Some(current) if is_current => {
                 // §20.2: numbers go on where they were, and so do windows.
@@ -207,6 +211,13 @@ impl<S: Suite> Datagrams<S> {
                 signer.standing = Standing::Forbidden;
             }
         }
+    }
+
+    /// The drones that signed that they send from these slots, allowed or not: to be looked at again when there
+    /// is a newer revocation list.
+    pub fn signers(&self) -> impl Iterator<Item = (Slot, &DronePublicKey<S>)> {
+        let senders = self.current.iter().flat_map(|current| current.senders.iter());
+        senders.filter_map(|(slot, sender)| Some((slot, &sender.signer.as_ref()?.drone)))
     }
 
     /// Says which drone has this slot, as far as that is known from the roster or a signed table: nobody

@@ -319,7 +319,7 @@ impl<S: Suite> Senders<S> {
         Self { limit, clock: 0, recent: BTreeMap::new(), floors: Vec::new() }
     }
 
-    /// §20.7: the senders of the epoch before are expected in this one, under the same start. Nothing is taken
+    /// §20.8: the senders of the epoch before are expected in this one, under the same start. Nothing is taken
     /// for certain of them.
     /// `older` are those of the epoch before that, as long as it opens: more may have come meanwhile.
     pub(crate) fn following(

@@ -58,6 +58,8 @@ impl<S: Suite> Datagrams<S> {
             self.counters.closed += 1;
             return;
         }
+        // §20.8: the former key opens nothing when its overlap is over.
+        self.former.take_if(|(_, until)| *until <= now);
         let until = now.saturating_add(self.config.hold_for);
         self.receive(now, datagram, until);
     }
@@ -105,7 +107,7 @@ impl<S: Suite> Datagrams<S> {
         }
     }
 
-    /// §20.3: a tag of 8 bytes can be guessed: the guesses are counted.
+    /// §20.10: a tag of 8 bytes can be guessed: the guesses are counted.
     fn note_forged(&mut self) {
         self.counters.forged += 1;
         let Some(current) = &mut self.current else { return };
@@ -240,9 +242,12 @@ impl<S: Suite> Datagrams<S> {
             return Err(Drop(|counters| &mut counters.old_start));
         }
         // §20.4, 3: the signature, unless it is known.
-        let signer = match signed {
-            None => None,
-            Some(part) => Some(self.signer(now, of, &start, announcement.interval, part)?),
+        let (signer, verified) = match signed {
+            None => (None, false),
+            Some(part) => {
+                let (signer, verified) = self.signer(now, of, &start, announcement.interval, part)?;
+                (Some(signer), verified)
+            }
         };
         self.begin(of, start, signer)?;
         let own = self.split(of).map(|(epoch, _)| epoch.own.start.slot);
@@ -250,7 +255,7 @@ impl<S: Suite> Datagrams<S> {
             return Err(UnknownEpoch);
         };
         sender.announce(number, announcement.next);
-        if signed.is_some() {
+        if verified {
             sender.manifests = interval(announcement.interval);
         }
         self.counters.announcements += 1;
@@ -271,7 +276,8 @@ impl<S: Suite> Datagrams<S> {
         self.request_signatures(now);
     }
 
-    /// Verifies who signed an announcement.
+    /// Who signed an announcement, and whether that was verified here: a signer that is known is not verified
+    /// again, and then nothing else that the announcement says counts as signed.
     fn signer(
         &mut self,
         now: Duration,
@@ -279,7 +285,7 @@ impl<S: Suite> Datagrams<S> {
         start: &Start,
         interval: u8,
         part: &[u8],
-    ) -> Result<Signer<S>, Verdict> {
+    ) -> Result<(Signer<S>, bool), Verdict> {
         let slot = start.slot;
         let Ok((signature, encoded)) = split_signed_part::<S>(part) else {
             return Err(Drop(|counters| &mut counters.malformed));
@@ -290,7 +296,7 @@ impl<S: Suite> Datagrams<S> {
         let known = epoch.senders.get(slot).filter(|sender| sender.start == *start);
         let known = known.and_then(|sender| sender.signer.as_ref()).filter(|signer| signer.handle == handle);
         if let Some(known) = known {
-            return Ok((**known).clone());
+            return Ok(((**known).clone(), false));
         }
         // §20.5: nobody but the term's leader signs from the leader's slot.
         if slot == LEADER_SLOT && handle != leader {
@@ -316,7 +322,7 @@ impl<S: Suite> Datagrams<S> {
             self.suspect(slot, Suspicion::Signer);
             return Err(Drop(|counters| &mut counters.refused_signer));
         }
-        Ok(Signer { drone, handle, standing: Standing::Asked })
+        Ok((Signer { drone, handle, standing: Standing::Asked }, true))
     }
 
     /// §20.4: puts an announced start in the place of what is known of the slot, if it may stand there.

@@ -6,7 +6,7 @@ use core::time::Duration;
 use quiver_ainq::{Signature, Suite};
 
 use super::Datagrams;
-use crate::announcement::{Announcement, MAX_WANTED, Wanted, announced, interval_code, signed_part};
+use crate::announcement::{Announcement, Wanted, announced, interval_code, signed_part};
 use crate::body::{
     AGAIN_LEN, HASH_LEN, Manifest, batch_len, manifest_hash, statement, write_again, write_batch,
 };
@@ -27,6 +27,9 @@ const ANSWERS: Duration = Duration::from_millis(250);
 
 /// Pause between questions to others.
 const QUESTIONS: Duration = Duration::from_millis(500);
+
+/// Number of hashes that wait for a manifest to be signed.
+const MAX_HASHES: usize = 4_096;
 
 /// A command that left under the current key a moment ago.
 pub(super) struct SentCommand {
@@ -162,7 +165,8 @@ impl<S: Suite> Datagrams<S> {
         let (hint, own) = (current.hint(), &mut current.own);
         let number = own.take_announcement()?;
         let part = own.signed_part.as_deref().filter(|_| own.key_due);
-        let wanted: Vec<Wanted> = self.wanted.drain(..).collect();
+        // With the key there is no room for questions on the smallest carriers: they follow.
+        let wanted: Vec<Wanted> = if part.is_some() { Vec::new() } else { self.wanted.drain(..).collect() };
         if !wanted.is_empty() {
             self.ask = now.saturating_add(QUESTIONS);
         }
@@ -206,6 +210,9 @@ impl<S: Suite> Datagrams<S> {
         if self.config.manifest_every.is_some() && current.own.signer.is_some() {
             let own = &mut current.own;
             // §20.6: hashes of consecutive numbers.
+            if own.hashes.len() >= MAX_HASHES {
+                own.hashes.clear();
+            }
             if own.hashes.is_empty() {
                 own.hashes_from = counter;
             }
@@ -235,9 +242,9 @@ impl<S: Suite> Datagrams<S> {
         }
     }
 
-    /// §20.8: the key changes. What is sealed or being signed and did not leave goes back to what waits, and
-    /// commands that left in the last moments are sent again.
-    pub(super) fn give_back(&mut self, now: Duration) {
+    /// §20.8: the key changes. What is sealed or being signed and did not leave goes back to what waits; and
+    /// commands that left in the last moments, if they are to be sent again.
+    pub(super) fn give_back(&mut self, now: Duration, again: bool) {
         for pending in core::mem::take(&mut self.pending).into_iter().rev() {
             if let Purpose::Datagram { queued: Some(queued), .. } = pending.purpose {
                 self.queue.push_front(queued, true);
@@ -248,7 +255,7 @@ impl<S: Suite> Datagrams<S> {
                 self.queue.push_front(queued, true);
             }
         }
-        let recent = |sent: &SentCommand| sent.at.saturating_add(self.config.hold_for) > now;
+        let recent = |sent: &SentCommand| again && sent.at.saturating_add(self.config.hold_for) > now;
         let again: Vec<SentCommand> = core::mem::take(&mut self.sent).into_iter().filter(recent).collect();
         for SentCommand { mut queued, signed, number, .. } in again.into_iter().rev() {
             self.counters.sealed_again += 1;
@@ -371,10 +378,9 @@ fn room<S: Suite>(config: &Config, current: &DatagramEpoch<S>, signed: bool) -> 
     config.mtu.saturating_sub(overhead(current) + signature)
 }
 
-/// Longest announcement with a key of this encoded length: 20 bytes of header, 7 and what it asks for, the
-/// signature, the tag.
+/// Longest announcement with a key of this encoded length: 20 bytes of header, 7, the signature, the tag.
 fn announcement_len<S: Suite>(encoded: usize) -> usize {
-    20 + 7 + 4 * MAX_WANTED + Signature::<S>::LEN + encoded + FULL_TAG_LEN
+    20 + 7 + Signature::<S>::LEN + encoded + FULL_TAG_LEN
 }
 
 /// Whether payloads of these lengths fit so many bytes.

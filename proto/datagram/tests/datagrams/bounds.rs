@@ -81,3 +81,21 @@ fn telemetry_that_is_too_old_does_not_leave() {
     swarm.settle();
     assert_eq!(swarm.nodes[0].payloads(), [b"command"]);
 }
+
+/// An ordinary stream of telemetry: 18 frames and 744 bytes a second.
+#[test]
+fn a_stream_of_744_bytes_a_second_stays_below_a_thousand() {
+    let mut swarm = Swarm::new(2, Config::board());
+    let seconds = 60;
+    for round in 0..18 * seconds {
+        // Frames of 21 to 63 bytes, 41 and a third on average.
+        let frame = [21, 40, 63][round % 3];
+        swarm.telemetry(1, &vec![7; frame]);
+        swarm.run_for(Duration::from_micros(1_000_000 / 18), Duration::from_micros(1_000_000 / 18));
+    }
+    let bytes: usize = swarm.air.iter().map(|(_, datagram)| datagram.len()).sum();
+    let payload: usize = swarm.nodes[0].inbox.iter().map(|(_, bytes, _)| bytes.len()).sum();
+    assert_eq!(payload / seconds, 744);
+    assert!(bytes / seconds < 1_000, "{} bytes a second", bytes / seconds);
+    assert_eq!(swarm.nodes[1].datagrams.counters().dropped_telemetry, 0);
+}

@@ -102,6 +102,20 @@ fn nothing_is_signed_over_a_carrier_whose_datagrams_cannot_carry_the_key() {
 }
 
 #[test]
+fn a_board_signs_over_its_radio() {
+    let mut swarm = Swarm::new(3, Config::board());
+    for node in 0..3 {
+        swarm.command(node, b"land", true);
+    }
+    swarm.settle();
+    swarm.run_for(Duration::from_secs(2), Duration::from_millis(50));
+    for node in &swarm.nodes {
+        assert_eq!(node.payloads(), [b"land"; 2], "slot {}", node.slot);
+    }
+    assert!(swarm.air.iter().all(|(_, datagram)| datagram.len() <= 255));
+}
+
+#[test]
 fn the_longest_payload_is_taken_and_fits_and_no_longer_one() {
     for (priority, sign) in
         [(Priority::Telemetry, false), (Priority::Command, false), (Priority::Command, true)]

@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
+use aes::Aes128;
+use ccm::consts::{U13, U16};
+use ccm::{AeadInOut, Ccm, KeyInit};
 use quiver_ainq::instrumented::{decodings, multiplications, reset};
+use quiver_ainq::traffic::Start;
 use quiver_ainq::{Epoch, LEADER_SLOT};
 use quiver_datagram::{Config, Priority, Source, Suspicion};
 use quiver_testbed::name;
@@ -300,6 +304,43 @@ fn a_sender_whose_manifests_end_is_reported() {
     swarm.command(1, b"hello", true);
     swarm.settle();
     // From now on it cannot sign: somebody else sends in its place.
+    swarm.nodes[1].signs = false;
+    for round in 0..250_u8 {
+        swarm.telemetry(1, &[round]);
+        swarm.run_for(STEP, STEP);
+    }
+    assert_eq!(swarm.nodes[0].impostors, [(1, Suspicion::Unvouched)]);
+}
+
+#[test]
+fn a_member_cannot_take_back_that_another_sends_manifests() {
+    let config = Config { manifest_every: Some(Duration::from_secs(1)), ..Config::default() };
+    let mut swarm = Swarm::new(2, config);
+    swarm.command(1, b"hello", true);
+    swarm.settle();
+    // It knows the key of announcements, repeats the signature, and says that there are none.
+    let (_, signed) = swarm.air.iter().find(|(from, datagram)| *from == 1 && datagram.len() > 200).unwrap();
+    let (header, sealed) = signed.split_at(18);
+    let start = Start {
+        slot: 1,
+        boot_no: u32::from_be_bytes(header[2..6].try_into().unwrap()),
+        salt: header[6..14].try_into().unwrap(),
+    };
+    let key = swarm.traffic(swarm.epoch).announcement_key(&start);
+    let cipher = Ccm::<Aes128, U16, U13>::new(key.expose().into());
+    let (body, tag) = sealed.split_at(sealed.len() - 16);
+    let (mut header, mut body, mut nonce) = (header.to_vec(), body.to_vec(), [0; 13]);
+    nonce[9..].copy_from_slice(&header[14..]);
+    let opened = body.as_mut_slice().into();
+    cipher.decrypt_inout_detached(&nonce.into(), &header, opened, tag.try_into().unwrap()).unwrap();
+    assert_eq!(body[1], 10);
+    body[1] = 0;
+    header[14..].copy_from_slice(&1_000_u32.to_be_bytes());
+    nonce[9..].copy_from_slice(&header[14..]);
+    let tag = cipher.encrypt_inout_detached(&nonce.into(), &header, body.as_mut_slice().into()).unwrap();
+    let before = swarm.nodes[0].datagrams.counters().announcements;
+    swarm.deliver(0, &[&header[..], &body, &tag].concat());
+    assert_eq!(swarm.nodes[0].datagrams.counters().announcements, before + 1);
     swarm.nodes[1].signs = false;
     for round in 0..250_u8 {
         swarm.telemetry(1, &[round]);

@@ -136,3 +136,21 @@ fn a_copy_of_a_running_sender_is_noticed_by_whichever_of_the_two_hears_the_other
     copied.iter().for_each(|datagram| swarm.deliver(1, datagram));
     assert_eq!(swarm.nodes[1].impostors, [(1, Suspicion::Own)]);
 }
+
+#[test]
+fn a_command_of_an_epoch_that_closes_and_opens_again_is_received_once() {
+    let config = Config::default();
+    let mut swarm = Swarm::new(2, config);
+    swarm.command(1, b"arm", false);
+    swarm.settle();
+    swarm.nodes[1].datagrams.close();
+    swarm.open(1, None);
+    swarm.command(1, b"land", false);
+    swarm.settle();
+    // As after a jump of the clock: another start in the same epoch.
+    swarm.nodes[1].boot_no += 1;
+    swarm.open(1, None);
+    swarm.command(1, b"disarm", false);
+    swarm.settle();
+    assert_eq!(swarm.nodes[0].payloads(), [&b"arm"[..], b"land", b"disarm"]);
+}
