@@ -54,6 +54,11 @@ class Pymavlink:
                 return message
         raise AssertionError(f"no {kinds} of system {self.target} within {patience:.0f} s")
 
+    def drain(self):
+        """Forgets what has arrived."""
+        while self.link.recv_match() is not None:
+            pass
+
     def beat(self):
         # Answers go to whoever sent: there is nobody before the first frame.
         if time.monotonic() > self.beaten + 1 and self.link.target_system:
@@ -67,17 +72,18 @@ class Pymavlink:
         self.receive("ATTITUDE")
 
     def upload_mission(self):
-        mav, target = self.link.mav, self.target
-        ask = lambda: mav.mission_count_send(target, 1, len(MISSION))
-        message = self.receive("MISSION_REQUEST_INT", "MISSION_REQUEST", again=ask)
+        answers = ("MISSION_REQUEST_INT", "MISSION_REQUEST", "MISSION_ACK")
+        ask = lambda: self.link.mav.mission_count_send(self.target, 1, len(MISSION))
+        message = self.receive(*answers[:2], again=ask)
         while message.get_type() != "MISSION_ACK":
-            x, y, z = MISSION[message.seq]
-            frame = m.MAV_FRAME_GLOBAL_RELATIVE_ALT_INT
-            mav.mission_item_int_send(
-                target, 1, message.seq, frame, m.MAV_CMD_NAV_WAYPOINT, 0, 1, 0, 1, 0, 0, x, y, z
-            )
-            message = self.receive("MISSION_REQUEST_INT", "MISSION_REQUEST", "MISSION_ACK")
+            number = message.seq
+            message = self.receive(*answers, again=lambda: self.send_item(number))
         assert message.type == m.MAV_MISSION_ACCEPTED, message
+
+    def send_item(self, number):
+        x, y, z = MISSION[number]
+        frame, kind = m.MAV_FRAME_GLOBAL_RELATIVE_ALT_INT, m.MAV_CMD_NAV_WAYPOINT
+        self.link.mav.mission_item_int_send(self.target, 1, number, frame, kind, 0, 1, 0, 1, 0, 0, x, y, z)
 
     def write_parameter(self, value):
         name = PARAMETER.encode()

@@ -16,12 +16,15 @@ MARK = "seen by nobody on the air"
 
 class Vehicle(threading.Thread):
     """Sends to ``endpoint`` until it is closed: three frames of telemetry ``every`` so many seconds, and three each second.
-    Remembers what it was told."""
+    With ``key`` by MAVLink's signatures. Remembers what it was told."""
 
-    def __init__(self, endpoint, system=7, every=0.05):
+    def __init__(self, endpoint, system=7, every=0.05, key=None):
         super().__init__(daemon=True)
         self.every = every
         self.link = mavutil.mavlink_connection(endpoint, source_system=system, source_component=1, baud=57600)
+        if key is not None:
+            # It signs what it sends and takes nothing that is not signed.
+            self.link.setup_signing(key, sign_outgoing=True)
         self.lock = threading.Lock()
         self.running = True
         self.armed = False
@@ -128,8 +131,11 @@ class Vehicle(threading.Thread):
 
     def on_mission_item_int(self, message):
         if self.incoming is None:
+            # The last one again: its acknowledgement got lost.
+            if self.mission and message.seq == len(self.mission) - 1:
+                self.acknowledge_mission(message)
             return
-        system, component, count, items = self.incoming
+        _system, _component, count, items = self.incoming
         if message.seq != len(items):
             return
         items.append((message.command, message.x, message.y, message.z))
@@ -137,8 +143,11 @@ class Vehicle(threading.Thread):
             self.ask_for_item()
             return
         self.mission, self.incoming = items, None
-        self.link.mav.mission_ack_send(system, component, m.MAV_MISSION_ACCEPTED)
+        self.acknowledge_mission(message)
+
+    def acknowledge_mission(self, message):
+        self.link.mav.mission_ack_send(message.get_srcSystem(), message.get_srcComponent(), m.MAV_MISSION_ACCEPTED)
 
     def on_mission_clear_all(self, message):
         self.mission = []
-        self.link.mav.mission_ack_send(message.get_srcSystem(), message.get_srcComponent(), m.MAV_MISSION_ACCEPTED)
+        self.acknowledge_mission(message)
