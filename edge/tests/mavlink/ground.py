@@ -1,5 +1,5 @@
-"""Ground stations, unmodified: pymavlink, MAVSDK, MAVProxy. Each sees a vehicle, loads a mission, writes a parameter,
-arms and commands; what it was answered is asserted here, what arrived by the caller."""
+"""Ground stations, unmodified: pymavlink, MAVSDK, MAVProxy. Each sees a vehicle, loads a mission, writes a
+parameter, arms and commands; what it was answered is asserted here, what arrived by the caller."""
 
 import json
 import os
@@ -34,7 +34,8 @@ class Pymavlink:
     """A ground station of pymavlink, listening on a port."""
 
     def __init__(self, port, system=255, target=7):
-        self.link = mavutil.mavlink_connection(f"udpin:127.0.0.1:{port}", source_system=system, source_component=190)
+        endpoint = f"udpin:127.0.0.1:{port}"
+        self.link = mavutil.mavlink_connection(endpoint, source_system=system, source_component=190)
         self.target = target
         self.beaten = 0.0
 
@@ -112,9 +113,8 @@ class Pymavlink:
 
 def mavsdk(port, value):
     """MAVSDK in a process of its own: its native library ends with it, whatever happens."""
-    done = subprocess.run(
-        [sys.executable, __file__, "mavsdk", str(port), str(value)], capture_output=True, text=True, timeout=2 * PATIENCE
-    )
+    command = [sys.executable, __file__, "mavsdk", str(port), str(value)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=2 * PATIENCE)
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -178,7 +178,7 @@ def mavproxy(port, value, directory):
         raise error
 
     try:
-        eventually("a vehicle that MAVProxy sees", lambda: "Received 2 parameters" in said() or "Detected vehicle" in said())
+        eventually("a vehicle that MAVProxy sees", lambda: "Detected vehicle" in said())
         tell("param fetch", "Received 2 parameters")
         tell(f"wp load {waypoints}", f"Loaded {len(MISSION)} waypoints")
         tell(f"param set {PARAMETER} {value}", "")

@@ -1,7 +1,7 @@
 """Unmodified ground stations command a vehicle through two Quiver ends: the programs are in QUIVER_PROGRAMS.
 
-With MAVLINK_PLAIN=1 a proxy takes the place of the services, to tell whether a failure is of the programs and their
-vehicle or of what is between them; then what only Quiver does is skipped.
+With MAVLINK_PLAIN=1 a proxy takes the place of the services, to tell whether a failure is of the programs and
+their vehicle or of what is between them; then what only Quiver does is skipped.
 """
 
 import json
@@ -27,7 +27,8 @@ only_quiver = unittest.skipIf(PLAIN, "there is no group")
 
 
 class Quiver(Deployment):
-    """A KGC, a leader, a vehicle's edge, and the ground station's end: an edge too, or the leader. The air is between."""
+    """A KGC, a leader, a vehicle's edge, and the ground station's end: an edge too, or the leader. Between the
+    two ends is the air."""
 
     def __init__(self, air, at_leader, vehicle, ground):
         super().__init__()
@@ -107,8 +108,9 @@ class OneVehicle(unittest.TestCase):
         """What the vehicle was told is what the ground station said."""
         self.assertTrue(self.vehicle.armed)
         self.assertEqual(self.vehicle.parameters[ground.PARAMETER], value)
-        self.assertIn((m.MAV_CMD_COMPONENT_ARM_DISARM, 1.0), [(number, first) for number, first, _ in self.vehicle.commands])
-        self.assertIn(command, [number for number, _, _ in self.vehicle.commands])
+        commands = [(number, first) for number, first, _ in self.vehicle.commands]
+        self.assertIn((m.MAV_CMD_COMPONENT_ARM_DISARM, 1.0), commands)
+        self.assertIn(command, [number for number, _ in commands])
         points = [(x, y) for kind, x, y, _ in self.vehicle.mission if kind == m.MAV_CMD_NAV_WAYPOINT]
         for (x, y, _), (there_x, there_y) in zip(MISSION, points, strict=True):
             self.assertLessEqual(abs(x - there_x) + abs(y - there_y), 2)
@@ -152,7 +154,8 @@ class OneVehicle(unittest.TestCase):
         frames, plain = mav.total_packets_sent - before[1], mav.total_bytes_sent - before[2]
         sent = sum(map(len, air.kept[before[0] :]))
         self.assertGreater(frames, 200)
-        print(f"{frames} frames, {plain} bytes plain, {sent} on the air: {(sent - plain) / frames:+.1f} a frame")
+        each = (sent - plain) / frames
+        print(f"{frames} frames, {plain} bytes plain, {sent} on the air: {each:+.1f} a frame")
         self.assertGreater(sent, plain)
         self.assertLessEqual(sent, plain + 13 * frames)
 
@@ -218,7 +221,7 @@ class SignedCable(unittest.TestCase):
 
 
 class TwoRadios(unittest.TestCase):
-    """Pseudo-terminals: an autopilot on a cable, and a pair of radios of 57,600 baud that know nothing of MAVLink."""
+    """Pseudo-terminals: an autopilot on a cable, and a pair of radios of 57,600 baud that know no MAVLink."""
 
     def setUp(self):
         cable, self.radios = Line(rate=100_000), Line(rate=5_760)
@@ -256,7 +259,8 @@ class TwoRadios(unittest.TestCase):
         while time.monotonic() < began + 10:
             arrived += station.link.recv_match(blocking=True, timeout=0.05) is not None
         took = time.monotonic() - began
-        line, plain = (self.radios.sent[0] - before[0]) / took, (mav.total_bytes_sent - before[1]) / took
+        line = (self.radios.sent[0] - before[0]) / took
+        plain = (mav.total_bytes_sent - before[1]) / took
         sent = mav.total_packets_sent - before[2]
         print(f"{plain:.0f} bytes a second plain, {line:.0f} on the line; {arrived} of {sent} frames arrived")
         self.assertGreater(arrived, 0.9 * sent)
@@ -306,7 +310,8 @@ class Eviction(unittest.TestCase):
         with vehicle.lock:
             told = len(vehicle.commands)
         with self.assertRaises(AssertionError):
-            station.receive("HEARTBEAT", "ATTITUDE", "COMMAND_ACK", patience=5, again=lambda: self.command(station))
+            kinds = ("HEARTBEAT", "ATTITUDE", "COMMAND_ACK")
+            station.receive(*kinds, patience=5, again=lambda: self.command(station))
         self.assertEqual(len(vehicle.commands), told)
         # Its own end says why, to the autopilot beside it and to the operator.
         eventually("a status text", lambda: ("STATUSTEXT", 7) in vehicle.heard, patience=15)
