@@ -27,8 +27,8 @@ only_quiver = unittest.skipIf(PLAIN, "there is no group")
 
 
 class Quiver(Deployment):
-    """A KGC, a leader, a vehicle's edge, and the ground station's end: an edge too, or the leader. Between the
-    two ends is the air."""
+    """A KGC, a leader, a vehicle's edge, and the ground station's end: an edge too, or the leader. Between
+    the two ends is the air."""
 
     def __init__(self, air, at_leader, vehicle, ground):
         super().__init__()

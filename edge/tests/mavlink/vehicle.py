@@ -15,8 +15,8 @@ MARK = "seen by nobody on the air"
 
 
 class Vehicle(threading.Thread):
-    """Sends to ``endpoint`` until it is closed: three frames of telemetry ``every`` so many seconds, and three
-    each second. With ``key`` by MAVLink's signatures. Remembers what it was told."""
+    """Sends to ``endpoint`` until it is closed: three frames of telemetry ``every`` so many seconds, and
+    three each second. With ``key`` by MAVLink's signatures. Remembers what it was told."""
 
     def __init__(self, endpoint, system=7, every=0.05, key=None):
         super().__init__(daemon=True)
