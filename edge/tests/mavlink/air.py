@@ -1,5 +1,5 @@
-"""What is between the carriers: datagrams that get lost, come twice and out of order, or a pair of radios on serial lines.
-Everything is kept."""
+"""What is between the carriers: datagrams that get lost, come twice and out of order, or a pair of radios on
+serial lines. Everything is kept."""
 
 import os
 import pty
@@ -12,7 +12,8 @@ import tty
 
 
 class Air(threading.Thread):
-    """Forwards each member's datagrams to all others. A member sends to, and receives from, the port that is its own here."""
+    """Forwards each member's datagrams to all others. A member sends to, and receives from, the port that is
+    its own here."""
 
     def __init__(self, loss=0.0, doubled=0.0, late=0.0, seed=1):
         super().__init__(daemon=True)
@@ -67,8 +68,8 @@ class Air(threading.Thread):
 
 
 class Line(threading.Thread):
-    """Two serial lines with a pair of radios between them, or a cable: what goes in at one comes out at the other, no
-    faster than ``rate`` bytes a second."""
+    """Two serial lines with a pair of radios between them, or a cable: what goes in at one comes out at the
+    other, no faster than ``rate`` bytes a second."""
 
     STEP = 0.01
 

@@ -1,5 +1,5 @@
-"""Ground stations, unmodified: pymavlink, MAVSDK, MAVProxy. Each sees a vehicle, loads a mission, writes a parameter,
-arms and commands; what it was answered is asserted here, what arrived by the caller."""
+"""Ground stations, unmodified: pymavlink, MAVSDK, MAVProxy. Each sees a vehicle, loads a mission, writes a
+parameter, arms and commands; what it was answered is asserted here, what arrived by the caller."""
 
 import json
 import os
@@ -34,7 +34,8 @@ class Pymavlink:
     """A ground station of pymavlink, listening on a port."""
 
     def __init__(self, port, system=255, target=7):
-        self.link = mavutil.mavlink_connection(f"udpin:127.0.0.1:{port}", source_system=system, source_component=190)
+        endpoint = f"udpin:127.0.0.1:{port}"
+        self.link = mavutil.mavlink_connection(endpoint, source_system=system, source_component=190)
         self.target = target
         self.beaten = 0.0
 
@@ -54,6 +55,11 @@ class Pymavlink:
                 return message
         raise AssertionError(f"no {kinds} of system {self.target} within {patience:.0f} s")
 
+    def drain(self):
+        """Forgets what has arrived."""
+        while self.link.recv_match() is not None:
+            pass
+
     def beat(self):
         # Answers go to whoever sent: there is nobody before the first frame.
         if time.monotonic() > self.beaten + 1 and self.link.target_system:
@@ -67,17 +73,18 @@ class Pymavlink:
         self.receive("ATTITUDE")
 
     def upload_mission(self):
-        mav, target = self.link.mav, self.target
-        ask = lambda: mav.mission_count_send(target, 1, len(MISSION))
-        message = self.receive("MISSION_REQUEST_INT", "MISSION_REQUEST", again=ask)
+        answers = ("MISSION_REQUEST_INT", "MISSION_REQUEST", "MISSION_ACK")
+        ask = lambda: self.link.mav.mission_count_send(self.target, 1, len(MISSION))
+        message = self.receive(*answers[:2], again=ask)
         while message.get_type() != "MISSION_ACK":
-            x, y, z = MISSION[message.seq]
-            frame = m.MAV_FRAME_GLOBAL_RELATIVE_ALT_INT
-            mav.mission_item_int_send(
-                target, 1, message.seq, frame, m.MAV_CMD_NAV_WAYPOINT, 0, 1, 0, 1, 0, 0, x, y, z
-            )
-            message = self.receive("MISSION_REQUEST_INT", "MISSION_REQUEST", "MISSION_ACK")
+            number = message.seq
+            message = self.receive(*answers, again=lambda: self.send_item(number))
         assert message.type == m.MAV_MISSION_ACCEPTED, message
+
+    def send_item(self, number):
+        x, y, z = MISSION[number]
+        frame, kind = m.MAV_FRAME_GLOBAL_RELATIVE_ALT_INT, m.MAV_CMD_NAV_WAYPOINT
+        self.link.mav.mission_item_int_send(self.target, 1, number, frame, kind, 0, 1, 0, 1, 0, 0, x, y, z)
 
     def write_parameter(self, value):
         name = PARAMETER.encode()
@@ -106,9 +113,8 @@ class Pymavlink:
 
 def mavsdk(port, value):
     """MAVSDK in a process of its own: its native library ends with it, whatever happens."""
-    done = subprocess.run(
-        [sys.executable, __file__, "mavsdk", str(port), str(value)], capture_output=True, text=True, timeout=2 * PATIENCE
-    )
+    command = [sys.executable, __file__, "mavsdk", str(port), str(value)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=2 * PATIENCE)
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -172,7 +178,7 @@ def mavproxy(port, value, directory):
         raise error
 
     try:
-        eventually("a vehicle that MAVProxy sees", lambda: "Received 2 parameters" in said() or "Detected vehicle" in said())
+        eventually("a vehicle that MAVProxy sees", lambda: "Detected vehicle" in said())
         tell("param fetch", "Received 2 parameters")
         tell(f"wp load {waypoints}", f"Loaded {len(MISSION)} waypoints")
         tell(f"param set {PARAMETER} {value}", "")

@@ -1,5 +1,5 @@
-"""A proxy in place of the services: MAVLink from the vehicle's end to the ground station's and back, without Quiver. To
-tell whether a failure is of the programs and their vehicle, or of what is between them."""
+"""A proxy in place of the services: MAVLink from the vehicle's end to the ground station's and back, without
+Quiver. To tell whether a failure is of the programs and their vehicle, or of what is between them."""
 
 import select
 import socket

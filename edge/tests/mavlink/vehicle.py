@@ -1,4 +1,4 @@
-"""A vehicle of pymavlink: heartbeats, telemetry, parameters, missions, commands, as an autopilot answers them."""
+"""A vehicle of pymavlink: heartbeats, telemetry, parameters, missions, commands, as an autopilot has them."""
 
 import math
 import os
@@ -15,13 +15,16 @@ MARK = "seen by nobody on the air"
 
 
 class Vehicle(threading.Thread):
-    """Sends to ``endpoint`` until it is closed: three frames of telemetry ``every`` so many seconds, and three each second.
-    Remembers what it was told."""
+    """Sends to ``endpoint`` until it is closed: three frames of telemetry ``every`` so many seconds, and
+    three each second. With ``key`` by MAVLink's signatures. Remembers what it was told."""
 
-    def __init__(self, endpoint, system=7, every=0.05):
+    def __init__(self, endpoint, system=7, every=0.05, key=None):
         super().__init__(daemon=True)
         self.every = every
         self.link = mavutil.mavlink_connection(endpoint, source_system=system, source_component=1, baud=57600)
+        if key is not None:
+            # It signs what it sends and takes nothing that is not signed.
+            self.link.setup_signing(key, sign_outgoing=True)
         self.lock = threading.Lock()
         self.running = True
         self.armed = False
@@ -56,7 +59,8 @@ class Vehicle(threading.Thread):
     def beat(self):
         armed = m.MAV_MODE_FLAG_SAFETY_ARMED if self.armed else 0
         mode = armed | m.MAV_MODE_FLAG_CUSTOM_MODE_ENABLED | m.MAV_MODE_FLAG_AUTO_ENABLED
-        self.link.mav.heartbeat_send(m.MAV_TYPE_QUADROTOR, m.MAV_AUTOPILOT_PX4, mode, 4 << 16, m.MAV_STATE_ACTIVE)
+        kind, autopilot = m.MAV_TYPE_QUADROTOR, m.MAV_AUTOPILOT_PX4
+        self.link.mav.heartbeat_send(kind, autopilot, mode, 4 << 16, m.MAV_STATE_ACTIVE)
         self.link.mav.statustext_send(m.MAV_SEVERITY_INFO, MARK.encode())
         self.link.mav.home_position_send(473977418, 85455939, 488000, 0, 0, 0, [1, 0, 0, 0], 0, 0, 0)
 
@@ -86,7 +90,8 @@ class Vehicle(threading.Thread):
             result = m.MAV_RESULT_ACCEPTED
         elif message.command not in (m.MAV_CMD_NAV_RETURN_TO_LAUNCH, m.MAV_CMD_DO_SET_MODE):
             result = m.MAV_RESULT_UNSUPPORTED
-        self.link.mav.command_ack_send(message.command, result, 0, 0, message.get_srcSystem(), message.get_srcComponent())
+        asker = message.get_srcSystem(), message.get_srcComponent()
+        self.link.mav.command_ack_send(message.command, result, 0, 0, *asker)
         if message.command == m.MAV_CMD_COMPONENT_ARM_DISARM:
             self.beat()
 
@@ -95,7 +100,8 @@ class Vehicle(threading.Thread):
             return m.MAV_RESULT_UNSUPPORTED
         abilities = m.MAV_PROTOCOL_CAPABILITY_MISSION_INT | m.MAV_PROTOCOL_CAPABILITY_MAVLINK2
         abilities |= m.MAV_PROTOCOL_CAPABILITY_PARAM_ENCODE_BYTEWISE
-        self.link.mav.autopilot_version_send(abilities, 0x010F0000, 0, 0, 0, bytes(8), bytes(8), bytes(8), 0, 0, 1)
+        none = bytes(8)
+        self.link.mav.autopilot_version_send(abilities, 0x010F0000, 0, 0, 0, none, none, none, 0, 0, 1)
         return m.MAV_RESULT_ACCEPTED
 
     def on_param_request_list(self, _message):
@@ -115,7 +121,8 @@ class Vehicle(threading.Thread):
     def send_parameter(self, name):
         names = list(self.parameters)
         value = self.parameters[name]
-        self.link.mav.param_value_send(name.encode(), value, m.MAV_PARAM_TYPE_REAL32, len(names), names.index(name))
+        kind, index = m.MAV_PARAM_TYPE_REAL32, names.index(name)
+        self.link.mav.param_value_send(name.encode(), value, kind, len(names), index)
 
     def on_mission_count(self, message):
         self.incoming = (message.get_srcSystem(), message.get_srcComponent(), message.count, [])
@@ -128,8 +135,11 @@ class Vehicle(threading.Thread):
 
     def on_mission_item_int(self, message):
         if self.incoming is None:
+            # The last one again: its acknowledgement got lost.
+            if self.mission and message.seq == len(self.mission) - 1:
+                self.acknowledge_mission(message)
             return
-        system, component, count, items = self.incoming
+        _system, _component, count, items = self.incoming
         if message.seq != len(items):
             return
         items.append((message.command, message.x, message.y, message.z))
@@ -137,8 +147,12 @@ class Vehicle(threading.Thread):
             self.ask_for_item()
             return
         self.mission, self.incoming = items, None
-        self.link.mav.mission_ack_send(system, component, m.MAV_MISSION_ACCEPTED)
+        self.acknowledge_mission(message)
+
+    def acknowledge_mission(self, message):
+        asker = message.get_srcSystem(), message.get_srcComponent()
+        self.link.mav.mission_ack_send(*asker, m.MAV_MISSION_ACCEPTED)
 
     def on_mission_clear_all(self, message):
         self.mission = []
-        self.link.mav.mission_ack_send(message.get_srcSystem(), message.get_srcComponent(), m.MAV_MISSION_ACCEPTED)
+        self.acknowledge_mission(message)

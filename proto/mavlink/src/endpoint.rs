@@ -38,8 +38,8 @@ const MAX_NAME_LEN: usize = 255;
 /// Rates beyond these are no serial line's.
 const BAUDS: core::ops::RangeInclusive<u32> = 1_200..=4_000_000;
 /// Shown where an endpoint is not understood.
-const EXAMPLES: &str = "write udpin:127.0.0.1:14550, udpout:127.0.0.1:14550, tcp:127.0.0.1:5760, tcpin:127.0.0.1:5760 \
-                        or serial:/dev/ttyACM0:57600";
+const EXAMPLES: &str = "write udpin:127.0.0.1:14550, udpout:127.0.0.1:14550, tcp:127.0.0.1:5760, \
+                        tcpin:127.0.0.1:5760 or serial:/dev/ttyACM0:57600";
 
 /// A host and a port.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | frame | one frame of MAVLink 1 or 2, any dialect | [`Frame`] |
 //! | reader | frames in a stream of bytes, again behind damage | [`FrameReader`] |
-//! | batch | frames in a datagram, without start byte, length and system id | [`Batch`], [`decode`](batch::decode) |
+//! | batch | frames in a datagram, without what its receiver knows | [`Batch`], [`decode`](batch::decode) |
 //! | endpoint | where a program is connected, as pymavlink and MAVSDK spell it | [`Endpoint`] |
 //! | configuration | a file in mavlink-router's format | [`Config`] |
 //! | routing | which endpoints a frame goes to | [`Router`], [`Filters`] |

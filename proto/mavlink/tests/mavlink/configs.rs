@@ -279,6 +279,7 @@ fn every_wrong_line_is_named_with_what_to_write() {
 fn a_file_is_bounded() {
     let error = Config::parse(&"#".repeat(MAX_CONFIG_LEN + 1), "q.conf").unwrap_err();
     assert!(error.to_string().contains("longer than 262144 bytes"), "{error}");
+    assert_eq!(parse(&"#".repeat(MAX_CONFIG_LEN)), Config::default());
     let many: String = (0..65).map(|n| format!("[UartEndpoint e{n}]\nDevice = /dev/ttyS{n}\n")).collect();
     let error = Config::parse(&many, "q.conf").unwrap_err();
     assert_eq!(error.to_string(), "q.conf:129: [UartEndpoint e64]: more than 64 endpoints");
