@@ -8,6 +8,7 @@ use quiver_ainq::Name;
 use quiver_service::EXIT_CODES_HELP;
 use quiver_service::arguments::{CommonArgs, MonitoringArgs};
 use quiver_service::drone::abke::AbkeCommand;
+use quiver_service::drone::mavlink::MavlinkArgs;
 use quiver_service::drone::subcommands::DroneCommand;
 use serde::Serialize;
 
@@ -20,6 +21,7 @@ Examples:
   edge run --leader /ip4/10.0.0.1/udp/7001/quic-v1 --group alpha --json
   edge run --leader … --anonymous           # prove what the leader demands, not who one is
   edge run --leader … --metrics 127.0.0.1:9466                    # /metrics, /healthz, /readyz
+  edge run --leader … --mavlink udpin:127.0.0.1:14550 --carrier star:10.0.0.1:14800   # MAVLink
   edge health                                                     # ready, or why not
   edge status
   edge send --channel chat 'hello, group'
@@ -141,6 +143,9 @@ pub(crate) struct RunArgs {
     /// 8]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) answers: Option<u32>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(crate) mavlink: MavlinkArgs,
     #[command(flatten)]
     #[serde(flatten)]
     pub(crate) monitoring: MonitoringArgs,

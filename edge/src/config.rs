@@ -10,6 +10,7 @@ use quiver_group::{Edge, EdgeConfig};
 use quiver_machine::{Primary, Snapshot};
 use quiver_net::Multiaddr;
 use quiver_service::config::{Layers, parse_addresses};
+use quiver_service::drone::mavlink::MavlinkSettings;
 use quiver_service::drone::{DroneService, DroneSettings, Error, Program, Result};
 use quiver_service::state_file::Records;
 use serde::{Deserialize, Serialize};
@@ -24,6 +25,8 @@ pub(crate) struct Config {
     pub(crate) drone: DroneSettings,
     /// Settings of an edge.
     pub(crate) edge: EdgeSettings,
+    /// MAVLink programs beside it.
+    pub(crate) mavlink: MavlinkSettings,
 }
 
 /// The settings of an edge.
@@ -82,11 +85,18 @@ impl Config {
     /// Takes the settings out of their layers.
     pub(crate) fn read(mut layers: Layers) -> Result<Self> {
         let drone = layers.part(DroneSettings::of(Self::NAME))?;
-        let config = Self { drone, edge: layers.part(EdgeSettings::default())? };
+        let mavlink = layers.part(MavlinkSettings::default())?;
+        let config = Self { drone, edge: layers.part(EdgeSettings::default())?, mavlink };
         layers.end()?;
         if config.edge.answers == 0 {
             return Err(Error::config("`answers` must be at least 1"));
         }
+        if config.edge.anonymous && config.mavlink.is_given() {
+            let text = "`mavlink`: not with `anonymous`: a system id is granted to a name";
+            return Err(Error::config(text));
+        }
+        // Now rather than once it has enrolled.
+        config.mavlink.read()?;
         Ok(config)
     }
 

@@ -82,6 +82,9 @@ pub(crate) struct Status {
     /// Messages that wait for a leader.
     #[serde(default)]
     pub(crate) queued: usize,
+    /// MAVLink programs beside it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) mavlink: Option<quiver_bridge::Status>,
 }
 
 /// A drone's connections with leaders.
@@ -262,6 +265,7 @@ impl Status {
             connection,
             clock: None,
             queued: surroundings.queue.as_ref().map_or(0, SendQueue::len),
+            mavlink: None,
         }
     }
 
@@ -298,6 +302,7 @@ impl Status {
         }
         rows.extend(self.clock.clone().map(|clock| ("clock", clock)));
         rows.extend(self.next.clone().map(|next| ("next", next)));
+        rows.extend(self.mavlink.as_ref().map(|status| ("mavlink", status.describe())));
         rows.iter().map(|(key, value)| format!("{key:<12} {value}")).collect::<Vec<_>>().join("\n")
     }
 }

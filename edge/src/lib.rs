@@ -38,6 +38,7 @@ mod blocking;
 mod cli;
 mod config;
 mod control;
+mod mavlink;
 mod metrics;
 mod program;
 mod provision;

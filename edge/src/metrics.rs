@@ -7,6 +7,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use quiver_admission::AnyEdge;
 use quiver_ainq::Suite;
+use quiver_bridge::Report;
 use quiver_group::EdgeEvent;
 use quiver_group::edge::EdgeStatus;
 use quiver_machine::{Offence, Route};
@@ -33,6 +34,8 @@ pub(crate) struct Metrics {
     counters: Counters,
     gauges: Gauges,
     pub(crate) troubles: Troubles,
+    /// Those of MAVLink programs, if there are any.
+    pub(crate) mavlink: Option<Report>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -58,6 +61,9 @@ struct Gauges {
 impl Metrics {
     /// Registers everything, under `edge`.
     pub(crate) fn register(&self, registry: &mut Registry) {
+        if let Some(mavlink) = &self.mavlink {
+            mavlink.register(registry);
+        }
         let registry = registry.sub_registry_with_prefix("edge");
         registry.register("refusals", "Refusals, by whom and why", self.refusals.clone());
         let counters = [

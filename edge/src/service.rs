@@ -25,6 +25,7 @@ use quiver_net::{
     group_topic,
 };
 use quiver_service::deployment_file::DeploymentFile;
+use quiver_service::drone::mavlink::with_status;
 use quiver_service::drone::send::Relay;
 use quiver_service::drone::service::{CALL_TIME, run_until};
 use quiver_service::drone::{Drone, DroneService, Error, Result, Running, health};
@@ -46,6 +47,7 @@ use self::send_queue::SendQueue;
 use self::situation::Situation;
 use crate::config::{Config, newest};
 use crate::control::{self, Surroundings};
+use crate::mavlink::{self, EdgeGroup};
 use crate::metrics::Metrics;
 
 /// The machine of this service.
@@ -240,9 +242,18 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
         }
         let former = before.group;
         let (failures, _) = broadcast::channel(FAILURES);
-        let host = EdgeHost { failures: failures.clone(), ..self.host() };
-        let (driver, handle) =
+        let mut host = EdgeHost { failures: failures.clone(), ..self.host() };
+        let bridge = self.config.mavlink.open(&self.drone.deployment).await?;
+        if let Some(bridge) = &bridge {
+            self.metrics.mavlink = Some(bridge.report.clone());
+            let feed = Arc::clone(&bridge.feed);
+            host.tell_table = Some(Box::new(move |table| feed.set_table(table)));
+        }
+        let (mut driver, handle) =
             Driver::new(&node, Node::new(machine.into(), Envelopes::default()), host, OsRng)?;
+        if let Some(bridge) = &bridge {
+            driver = mavlink::watched(driver, Arc::clone(&bridge.feed));
+        }
         let leaders = Some(node.dial.len());
         let _monitor = self.monitor(self.config.drone.metrics, handle.clone(), leaders).await?;
         if former.is_some_and(|former| former != group) {
@@ -255,9 +266,17 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
         let mut tasks = JoinSet::new();
         let queue = SendQueue::open(&self.drone.store);
         let around = Surroundings { situation: self.situation.clone(), queue: Some(queue.clone()) };
-        let answer = move |running, request| control::answer(running, around.clone(), request);
+        let report = self.metrics.mavlink.clone();
+        let answer = move |running, request| {
+            let report = report.clone().filter(|_| request == control::Request::Status);
+            let answer = control::answer(running, around.clone(), request);
+            async move { with_status(answer.await, report.as_ref()) }
+        };
         let _control = running.serve(&mut tasks, &self.config.drone.data_dir, answer)?;
         tasks.spawn(queue.deliver(running.clone()));
+        if let Some(bridge) = bridge {
+            bridge.start(&mut tasks, EdgeGroup(running.clone()));
+        }
         if self.config.drone.attributes {
             tasks.spawn(running.keep_fetched());
         }
@@ -289,6 +308,7 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
             failures: broadcast::channel(FAILURES).0,
             metrics: self.metrics.clone(),
             situation: self.situation.clone(),
+            tell_table: None,
         }
     }
 

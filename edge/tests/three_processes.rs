@@ -24,6 +24,8 @@ mod failover;
 mod guide;
 #[path = "three_processes/ibe.rs"]
 mod ibe;
+#[path = "three_processes/mavlink.rs"]
+mod mavlink;
 #[path = "three_processes/monitoring.rs"]
 mod monitoring;
 #[path = "three_processes/queueing.rs"]

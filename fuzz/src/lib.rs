@@ -9,6 +9,7 @@
 //! | [`targets`] | the list of targets: name, body, valid inputs to start from |
 //! | [`mutation`] | small changes to valid inputs |
 //! | [`scene`] | a deployment with tokens and keys, the same in every run |
+//! | [`datagrams`] | datagrams of a group, from strangers, relays and a hostile member |
 //! | [`decoders`] | messages and keys: a decoded value encodes to the same bytes |
 //! | [`admission`] | certified fields, policies over them, the ledger of answers |
 //! | [`abe`] | attribute-based encryption: one encoding each, and keys open only what their policy allows |
@@ -23,6 +24,7 @@
 //! | [`quorum_member`] | the KGCs of a quorum: messages, records, and their machine |
 //! | [`provisioning`] | provisioning blocks of boards |
 //! | [`links`] | frames and messages between boards and gateways |
+//! | [`mavlink`] | streams of frames, batches, configuration files, endpoints, system ids |
 //! | [`machines`] | the roles, brought into some state and then fed with anything |
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -32,12 +34,14 @@ pub mod abke;
 pub mod admission;
 pub mod age_files;
 pub mod attribute_delivery;
+pub mod datagrams;
 pub mod decoders;
 pub mod envelopes;
 pub mod files;
 pub mod ibe;
 pub mod links;
 pub mod machines;
+pub mod mavlink;
 pub mod mutation;
 pub mod policies;
 pub mod provisioning;

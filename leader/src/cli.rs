@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use quiver_ainq::{Name, StrategyKind};
 use quiver_service::EXIT_CODES_HELP;
 use quiver_service::arguments::{CommonArgs, MonitoringArgs};
+use quiver_service::drone::mavlink::MavlinkArgs;
 use quiver_service::drone::subcommands::DroneCommand;
 use serde::Serialize;
 
@@ -20,6 +21,8 @@ Examples:
   leader serve --admission geofence.policy               # who satisfies it joins, nobody else
   leader serve --serial /dev/ttyACM0                     # also a gateway for boards on this line
   leader serve --metrics 127.0.0.1:9465                  # /metrics, /healthz, /readyz
+  leader serve --carrier relay:0.0.0.0:14800             # carries MAVLink between members: a star
+  leader system-id grant edge-1 1                        # this member's vehicle is system 1
   leader health                                          # ready, or why not
   leader status
   leader status --watch                                  # live: the re-key wave, who is behind
@@ -61,7 +64,7 @@ pub(crate) struct EvictArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Lead the group until SIGTERM or SIGINT; enrols first if need be
-    Serve(ServeArgs),
+    Serve(Box<ServeArgs>),
     /// How the running leader and its group are doing
     Status(StatusArgs),
     /// Evict a drone from the group, at once and for good
@@ -82,9 +85,36 @@ pub(crate) enum Command {
         /// The text
         text: String,
     },
+    /// MAVLink's system ids: which member speaks as which
+    #[command(subcommand)]
+    SystemId(SystemIdCommand),
     /// What edges can do as well
     #[command(flatten)]
     Drone(DroneCommand),
+}
+
+/// Subcommands of `system-id`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SystemIdCommand {
+    /// Let a member, or this leader, speak as this system; kept across restarts
+    Grant {
+        /// Its name
+        name: Name,
+        /// The system id, 1 to 255; nobody else's
+        #[arg(value_name = "ID", value_parser = clap::value_parser!(u32).range(1..=255))]
+        id: u32,
+    },
+    /// Take a member's system id away: its frames pass no longer
+    Withdraw {
+        /// Its name
+        name: Name,
+    },
+    /// All that are granted, and whether their holders are members
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// Arguments of `status`.
@@ -168,6 +198,13 @@ pub(crate) struct ServeArgs {
     /// Bits per second on devices of --serial; USB ignores it [default: 115200]
     #[arg(long, value_name = "BITS", value_parser = clap::value_parser!(u32).range(1200..=4_000_000))]
     pub(crate) baud: Option<u32>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(crate) mavlink: MavlinkArgs,
+    /// The MAVLink system id of a member, or of this leader, from 1 to 255; may be repeated. Nobody else's frames
+    /// pass under it, and a member without one sends none
+    #[arg(long, value_name = "NAME=ID", help_heading = "MAVLink")]
+    pub(crate) system_id: Vec<String>,
     #[command(flatten)]
     #[serde(flatten)]
     pub(crate) monitoring: MonitoringArgs,

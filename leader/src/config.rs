@@ -11,11 +11,12 @@ use quiver_group::leader::LeaderTiming;
 use quiver_group::{Leader, LeaderConfig};
 use quiver_machine::Primary;
 use quiver_service::config::{Layers, parse_all};
+use quiver_service::drone::mavlink::MavlinkSettings;
 use quiver_service::drone::{DroneService, DroneSettings, Error, Program, Result};
 use quiver_service::state_file::Records;
 use serde::{Deserialize, Serialize};
 
-use crate::store;
+use crate::{mavlink, store};
 
 /// Prefix of the environment variables: `QUIVER_LEADER_DATA_DIR`, `QUIVER_LEADER_LISTEN`, …
 pub(crate) const VARIABLES: &str = "QUIVER_LEADER_";
@@ -27,6 +28,8 @@ pub(crate) struct Config {
     pub(crate) drone: DroneSettings,
     /// Settings of a leader.
     pub(crate) leader: LeaderSettings,
+    /// MAVLink programs beside it.
+    pub(crate) mavlink: MavlinkSettings,
 }
 
 /// The settings of a leader.
@@ -73,6 +76,9 @@ pub(crate) struct LeaderSettings {
     pub(crate) serial: Vec<String>,
     /// Bits per second on those that are devices.
     pub(crate) baud: u32,
+    /// MAVLink system ids, each `NAME=ID`.
+    #[serde(deserialize_with = "quiver_service::config::list")]
+    pub(crate) system_id: Vec<String>,
 }
 
 impl Default for LeaderSettings {
@@ -94,6 +100,7 @@ impl Default for LeaderSettings {
             silence: Duration::from_secs(10),
             serial: Vec::new(),
             baud: 115_200,
+            system_id: Vec::new(),
         }
     }
 }
@@ -144,9 +151,13 @@ impl Config {
     /// Takes the settings out of their layers.
     pub(crate) fn read(mut layers: Layers) -> Result<Self> {
         let drone = layers.part(DroneSettings::of(Self::NAME))?;
-        let config = Self { drone, leader: layers.part(LeaderSettings::default())? };
+        let mavlink = layers.part(MavlinkSettings::default())?;
+        let config = Self { drone, leader: layers.part(LeaderSettings::default())?, mavlink };
         layers.end()?;
         config.leader.check()?;
+        mavlink::grants(&config.leader.system_id)?;
+        // Now rather than once it has enrolled.
+        config.mavlink.read()?;
         Ok(config)
     }
 

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 use tokio::time::timeout;
 
+use crate::mavlink::{Granted, SystemIdRequest};
 use crate::service::LeaderNode;
 
 /// Time limit of a new epoch.
@@ -43,6 +44,8 @@ pub(crate) enum Request {
     EvictSlot(u32),
     /// Make a new key.
     Rekey,
+    /// MAVLink's system ids.
+    SystemIds(SystemIdRequest),
     /// Send a message to the group.
     Send {
         /// The channel.
@@ -105,6 +108,9 @@ pub(crate) struct Status {
     pub(crate) laggards: Vec<LaggardRow>,
     /// Addresses it listens on.
     pub(crate) listening: Vec<String>,
+    /// MAVLink programs beside it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) mavlink: Option<quiver_bridge::Status>,
 }
 
 /// A member with a name.
@@ -182,6 +188,7 @@ impl Status {
                 .map(LaggardRow::from)
                 .collect(),
             listening: Vec::new(),
+            mavlink: None,
         }
     }
 
@@ -217,7 +224,9 @@ impl Status {
             ("revocation list", clock::describe_list(self.revocation_list, self.revocations_next_update)),
             ("listening", self.listening.join(" ")),
         ];
-        let mut lines: Vec<_> = rows.iter().map(|(key, value)| format!("{key:<16} {value}")).collect();
+        let mavlink = self.mavlink.as_ref().map(|status| ("mavlink", status.describe()));
+        let rows = rows.into_iter().chain(mavlink);
+        let mut lines: Vec<_> = rows.map(|(key, value)| format!("{key:<16} {value}")).collect();
         let members: Vec<_> =
             self.roster.iter().map(|member| [member.slot.to_string(), member.name.clone()]).collect();
         if !members.is_empty() {
@@ -262,11 +271,15 @@ pub(crate) fn span(seconds: u64) -> String {
 pub(crate) async fn answer<S: Suite>(
     running: Running<AdmittingLeader<S>>,
     events: broadcast::Sender<LeaderEvent>,
+    granted: Granted<S>,
     request: Request,
 ) -> Answered {
     let (machine, events) = (&running.machine, events.subscribe());
     if let Request::Status { roster, laggards } = request {
         return status(machine, roster, laggards).await;
+    }
+    if let Request::SystemIds(request) = request {
+        return granted.answer(machine, request).await;
     }
     serving(machine).await?;
     match request {
@@ -281,7 +294,7 @@ pub(crate) async fn answer<S: Suite>(
                 Some(handed) => json(&SendReport::sent(handed.connections)),
             }
         }
-        Request::Status { .. } => Err(ENDING.into()),
+        Request::Status { .. } | Request::SystemIds(_) => Err(ENDING.into()),
     }
 }
 

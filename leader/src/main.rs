@@ -10,6 +10,7 @@ mod cli;
 mod config;
 mod control;
 mod gateway;
+mod mavlink;
 mod metrics;
 mod service;
 mod store;
@@ -24,9 +25,10 @@ use quiver_service::drone::{Error, Result};
 use quiver_service::shutdown::end_on_signal;
 use quiver_service::{arguments, exit, logging};
 
-use crate::cli::{Cli, Command, EvictArgs};
+use crate::cli::{Cli, Command, EvictArgs, SystemIdCommand};
 use crate::config::Config;
 use crate::control::{MEMBERS_SHOWN, Request, Status};
+use crate::mavlink::{GrantRow, SystemIdRequest};
 
 fn main() -> ExitCode {
     exit::end("leader", run(arguments::parse()), Error::exit)
@@ -36,7 +38,7 @@ fn main() -> ExitCode {
 const fn after_a_signal(command: &Command) -> &'static str {
     match command {
         Command::Serve(_) => "what was begun is kept: give the same command again",
-        Command::Evict(_) | Command::Rekey | Command::Send { .. } => {
+        Command::Evict(_) | Command::Rekey | Command::Send { .. } | Command::SystemId(_) => {
             "the running leader may have done it all the same"
         }
         Command::Drone(_) => "what was fetched is kept: give the same command again",
@@ -76,7 +78,23 @@ fn run(cli: Cli) -> Result<()> {
                 let request = Request::Send { channel: channel.to_string(), text };
                 print_status(&ask(&config, request).await?, json, SendReport::describe)
             }
+            Command::SystemId(command) => system_id(&config, command).await,
             Command::Drone(command) => Subcommands::new(&config, &protection).run(command).await,
         }
     })
+}
+
+async fn system_id(config: &Config, command: SystemIdCommand) -> Result<()> {
+    let (request, json) = match command {
+        SystemIdCommand::Grant { name, id } => (SystemIdRequest::Grant { name: name.to_string(), id }, None),
+        SystemIdCommand::Withdraw { name } => (SystemIdRequest::Withdraw(name.to_string()), None),
+        SystemIdCommand::List { json } => (SystemIdRequest::List, Some(json)),
+    };
+    let request = Request::SystemIds(request);
+    match json {
+        None => ask_and_print(config, request).await,
+        Some(json) => {
+            print_status(&ask::<_, Vec<GrantRow>>(config, request).await?, json, |rows| GrantRow::table(rows))
+        }
+    }
 }

@@ -12,6 +12,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 use quiver_ainq::{Epoch, Kind, Name, Suite};
+use quiver_bridge::Report;
 use quiver_group::leader::{ClockDoubt, ClockWitness, Stance};
 use quiver_group::{Leader, LeaderEvent};
 use quiver_machine::Reason;
@@ -69,6 +70,8 @@ pub(crate) struct Metrics {
     counters: Counters,
     gauges: Gauges,
     pub(crate) troubles: Troubles,
+    /// Those of MAVLink programs, if there are any.
+    pub(crate) mavlink: Option<Report>,
     /// Time at which a header of the leader's own was seen that it does not remember.
     copy_seen: Arc<Mutex<Option<Instant>>>,
     joins: Arc<Mutex<RepeatedJoins>>,
@@ -112,6 +115,7 @@ impl Default for Metrics {
             counters: Counters::default(),
             gauges: Gauges::default(),
             troubles: Troubles::default(),
+            mavlink: None,
             copy_seen: Arc::default(),
             joins: Arc::default(),
         }
@@ -121,6 +125,9 @@ impl Default for Metrics {
 impl Metrics {
     /// Registers everything, under `leader`.
     pub(crate) fn register(&self, registry: &mut Registry) {
+        if let Some(mavlink) = &self.mavlink {
+            mavlink.register(registry);
+        }
         let registry = registry.sub_registry_with_prefix("leader");
         // There from the first, at 0: a rate over a counter that appears with its first count would miss that
         // one.

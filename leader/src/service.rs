@@ -3,6 +3,7 @@
 mod host;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use quiver_admission::AdmittingLeader;
 use quiver_ainq::{IssuedToken, Name, Role, Suite};
@@ -15,6 +16,7 @@ use quiver_net::{
 };
 use quiver_service::config::parse_addresses;
 use quiver_service::deployment_file::DeploymentFile;
+use quiver_service::drone::mavlink::with_status;
 use quiver_service::drone::output::Output;
 use quiver_service::drone::send::Relay;
 use quiver_service::drone::service::{CALL_TIME, run_until};
@@ -33,6 +35,7 @@ use crate::admission::{self, PolicyFile};
 use crate::config::Config;
 use crate::control;
 use crate::gateway;
+use crate::mavlink::{self, Granted, LeaderGroup};
 use crate::metrics::{Metrics, Wave};
 use crate::store;
 
@@ -142,7 +145,15 @@ impl<S: QuorumSuite> LeaderService<'_, S> {
         }
         let node = self.node(&group)?;
         let boards = gateway::config(self.config, &node, &group)?;
-        let (driver, running) = self.driver(&node, machine)?;
+        let (mut driver, running) = self.driver(&node, machine)?;
+        let bridge = self.config.mavlink.open(&self.drone.deployment).await?;
+        self.metrics.mavlink = bridge.as_ref().map(|bridge| bridge.report.clone());
+        let feed = bridge.as_ref().map(|bridge| Arc::clone(&bridge.feed));
+        // The table of system ids is spread also by a leader without MAVLink programs.
+        let feed = feed.unwrap_or_else(|| Arc::new(quiver_bridge::feed().0));
+        let given = mavlink::grants(&self.config.leader.system_id)?;
+        let granted = Granted::open(given, &self.drone.store, Arc::clone(&feed))?;
+        driver = mavlink::watched(driver, granted.clone());
         let (metrics, troubles) = (self.metrics.clone(), self.metrics.troubles.clone());
         let look = move |machine: &LeaderNode<S>, unreached: &[_]| metrics.refresh(machine, unreached);
         let drone = &self.config.drone;
@@ -152,9 +163,19 @@ impl<S: QuorumSuite> LeaderService<'_, S> {
         running.hand_over().await;
         let mut tasks = JoinSet::new();
         let events = self.events.clone();
-        let answer = move |running, request| control::answer(running, events.clone(), request);
+        let report = self.metrics.mavlink.clone();
+        let answer = move |running, request| {
+            let (events, is_status) = (events.clone(), matches!(request, control::Request::Status { .. }));
+            let report = report.clone().filter(|_| is_status);
+            let granted = granted.clone();
+            async move { with_status(control::answer(running, events, granted, request).await, report.as_ref()) }
+        };
         let _control = running.serve(&mut tasks, &self.config.drone.data_dir, answer)?;
         tasks.spawn(confirm_clock(running.machine.clone()));
+        if let Some(bridge) = bridge {
+            bridge.start(&mut tasks, LeaderGroup(running.clone()));
+        }
+        tasks.spawn(mavlink::spread(running.machine.clone(), feed));
         if let Some(boards) = boards {
             tasks.spawn(gateway::serve(boards, running.machine.clone()));
         }

@@ -61,10 +61,10 @@ class Deployment:
         self.run("kgc", "init", "--deployment", "alps", "--operator", "operator.pub")
         self.file = str(self.directory / "kgc-data/deployment.toml")
 
-    def serve(self):
+    def serve(self, *more):
         self.kgc = self.start("kgc", "serve", "--listen", ANY).address()
         token = self.token("leader-1", "--leads", "alpha")
-        serve = ["serve", "--kgc", self.kgc, "--listen", ANY, "--deployment", self.file, "--token", token]
+        serve = ["serve", "--kgc", self.kgc, "--listen", ANY, "--deployment", self.file, "--token", token, *more]
         self.leader = self.start("leader", *serve).address()
         return self
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use quiver_ainq::Name;
+use quiver_service::drone::mavlink::MavlinkSettings;
 use quiver_service::drone::{DroneSettings, Error as DroneError, Program};
 use quiver_service::secrets::{Protection, ProtectionArgs};
 use zeroize::Zeroizing;
@@ -102,7 +103,7 @@ impl Options {
             enrol_timeout: self.enrol_timeout,
             ..EdgeSettings::default()
         };
-        let config = Config { drone, edge };
+        let config = Config { drone, edge, mavlink: MavlinkSettings::default() };
         // Now rather than once it has enrolled.
         config.leader_addresses()?;
         Ok((config, self.unlock, text))

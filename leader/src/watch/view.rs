@@ -177,6 +177,7 @@ mod tests {
             roster: Vec::new(),
             laggards,
             listening: Vec::new(),
+            mavlink: None,
         }
     }
 

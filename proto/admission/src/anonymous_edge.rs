@@ -23,8 +23,8 @@ use core::time::Duration;
 
 use quiver_abke::Credential;
 use quiver_ainq::{
-    AgreedSecret, Deployment, Error, GroupContext, Membership, Name, Part, Pseudonym, Slot, Suite, UnixTime,
-    VerifiedAuthority, leave_tag,
+    AgreedSecret, Deployment, EpochKeys, Error, GroupContext, Membership, Name, Part, Pseudonym, Slot, Suite,
+    UnixTime, VerifiedAuthority, leave_tag,
 };
 use quiver_crypto::Secret;
 use quiver_crypto::canonical::{Malformed, Reader, Writer};
@@ -223,6 +223,11 @@ impl<S: Suite> AnonymousEdge<S> {
     /// A secret that all synced members of the epoch can derive under this name; `None` unless synced.
     pub fn export(&self, name: &Name) -> Option<Secret<32>> {
         self.membership.export(name)
+    }
+
+    /// As [`Edge::epoch_keys`](quiver_group::Edge::epoch_keys), without a key to sign with.
+    pub fn epoch_keys(&self, now: Now) -> Option<EpochKeys<S>> {
+        self.membership.epoch_keys(now, None)
     }
 
     /// As [`Edge::share_header`](quiver_group::Edge::share_header).
@@ -491,6 +496,7 @@ impl<S: Suite> AnonymousEdge<S> {
             EdgeCommand::Send { channel, data, signed } => {
                 self.follow(now, rng, |member, cx| member.send(cx, channel, &data, signed));
             }
+            EdgeCommand::CatchUp => self.follow(now, rng, GroupMember::request_catch_up),
             // Its group was chosen when it was made, and it has no key that opens envelopes.
             _ => {}
         }

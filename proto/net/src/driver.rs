@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use libp2p::PeerId;
-use quiver_machine::{Finished, Machine};
+use quiver_machine::{Finished, Machine, Now};
 use rand_core::CryptoRngCore;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -53,7 +53,11 @@ pub struct Driver<M: Machine, H> {
     /// Deadline of the machine.
     deadline: Option<Instant>,
     timer: Pin<Box<Sleep>>,
+    inspector: Option<Inspector<M>>,
 }
+
+/// Looks at the machine after each batch of inputs; told whether its records are durable.
+type Inspector<M> = Box<dyn FnMut(Now, &M, bool) + Send>;
 
 /// Why the loop goes on.
 enum Step {
@@ -113,8 +117,17 @@ where
             actions: Vec::new(),
             deadline: None,
             timer: Box::pin(sleep_until(Instant::now())),
+            inspector: None,
         };
         Ok((driver, handle))
+    }
+
+    /// Lets `inspect` look at the machine after each batch of inputs, and again once the records of that batch
+    /// are durable, if they were not: what it is told then. Called on the driver's task; it should be short.
+    #[must_use]
+    pub fn with_inspector(mut self, inspect: impl FnMut(Now, &M, bool) + Send + 'static) -> Self {
+        self.inspector = Some(Box::new(inspect));
+        self
     }
 
     /// The node's name on the transport.
@@ -130,15 +143,20 @@ where
     pub async fn run(mut self, shutdown: impl Future<Output = ()> + Send) -> Result<(), NetError> {
         let mut shutdown = pin!(shutdown);
         self.drain_initial();
+        self.inspect_machine();
         // §15: every record is durable before any message that depends on it leaves.
         while let Step::Work = self.persist(shutdown.as_mut()).await {
+            self.inspect_machine();
             self.perform();
             let step = poll_fn(|cx| match shutdown.as_mut().poll(cx) {
                 Poll::Ready(()) => Poll::Ready(Ok(Step::Stop)),
                 Poll::Pending => self.gather(cx),
             });
             match step.await? {
-                Step::Work => self.handle_arrivals(),
+                Step::Work => {
+                    self.handle_arrivals();
+                    self.inspect_machine();
+                }
                 Step::Stop => {
                     self.farewell().await;
                     break;
@@ -146,6 +164,13 @@ where
             }
         }
         Ok(())
+    }
+
+    /// §20.2: a key that is lost is used no more at once; a new one once it is durable.
+    fn inspect_machine(&mut self) {
+        if let Some(inspect) = &mut self.inspector {
+            inspect(self.clock.now(), &self.machine, self.records.is_empty());
+        }
     }
 
     /// Makes the records durable, however long it takes. Until then nothing is sent and no input is taken.

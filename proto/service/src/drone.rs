@@ -14,6 +14,7 @@
 //! | [`output`] | what a service prints: events, messages, envelopes |
 //! | [`health`] | how the running service is doing, for the endpoint of metrics and health |
 //! | [`metrics`] | gauges that both have |
+//! | [`mavlink`] | MAVLink programs, joined to the group's datagrams |
 //! | [`keys`], [`fetch`] | the keyring in the state file, and its client at the KGCs |
 //! | [`abe`], [`abke`] | attribute keys and certified fields as shown |
 //! | [`envelope`] | envelopes as files and messages |
@@ -28,6 +29,7 @@ pub mod fetch;
 pub mod health;
 pub mod ibe;
 pub mod keys;
+pub mod mavlink;
 pub mod metrics;
 pub mod output;
 pub mod program;

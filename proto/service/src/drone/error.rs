@@ -8,6 +8,7 @@ use crate::Exit;
 use quiver_abe::envelope::EnvelopeError;
 use quiver_age::Error as AgeError;
 use quiver_ainq::Name;
+use quiver_bridge::BridgeError;
 use quiver_machine::{Reason, RestoreError};
 use quiver_message::MAX_PAYLOAD_LEN;
 use quiver_net::{NetError, Stopped};
@@ -25,6 +26,9 @@ pub enum Error {
     /// The network.
     #[error(transparent)]
     Net(#[from] NetError),
+    /// MAVLink's endpoints and carriers.
+    #[error(transparent)]
+    Bridge(#[from] BridgeError),
     /// Standard output, or the runtime.
     #[error("{0}")]
     Io(#[from] std::io::Error),
@@ -179,6 +183,8 @@ impl Error {
         match self {
             Self::Service(error) => error.exit(),
             Self::Net(NetError::AddressInUse { .. }) => Exit::Busy,
+            Self::Bridge(error) if error.is_in_use() => Exit::Busy,
+            Self::Bridge(_) => Exit::Usage,
             Self::Keyring(_) | Self::Restore(_) | Self::OtherGroup { .. } => Exit::BadState,
             Self::MessageTooLong(_) => Exit::Usage,
             Self::NoToken | Self::NoTerminal(_) | Self::Policy { .. } => Exit::Usage,

@@ -1,0 +1,279 @@
+//! MAVLink frames from one program to another through real services: a star through the leader's relay, a
+//! wrong system id, a stranger, an eviction, and a drone without a key.
+
+use std::net::UdpSocket;
+use std::time::{Duration, Instant};
+
+use quiver_mavlink::{Frame, Origin, message};
+use quiver_service_testing::deployment::ANY;
+use quiver_service_testing::{Process, TestDeployment, eventually};
+use serde_json::Value;
+
+/// Time for which nothing may come.
+const SILENCE: Duration = Duration::from_secs(2);
+
+/// A port that was free a moment ago.
+fn free_port() -> u16 {
+    UdpSocket::bind("127.0.0.1:0").expect("bind").local_addr().expect("address").port()
+}
+
+/// A MAVLink program: an autopilot or a ground station.
+struct Program {
+    socket: UdpSocket,
+    to: u16,
+    system: u8,
+    sequence: u8,
+}
+
+impl Program {
+    /// Connected to an endpoint `udpin:127.0.0.1:TO`.
+    fn new(to: u16, system: u8) -> Self {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("bind");
+        socket.set_read_timeout(Some(Duration::from_millis(50))).expect("timeout");
+        Self { socket, to, system, sequence: 0 }
+    }
+
+    /// A frame with a payload; `crc_extra` belongs to the message.
+    fn frame(&mut self, id: u32, crc_extra: u8, payload: &[u8]) -> Vec<u8> {
+        self.sequence = self.sequence.wrapping_add(1);
+        let [id0, id1, id2, _] = id.to_le_bytes();
+        let len = u8::try_from(payload.len()).expect("short");
+        let mut bytes = vec![0xfd, len, 0, 0, self.sequence, self.system, 1, id0, id1, id2];
+        bytes.extend_from_slice(payload);
+        let sum = bytes[1..].iter().chain(&[crc_extra]).fold(0xffff_u16, |sum, byte| {
+            let mut low = byte ^ sum.to_le_bytes()[0];
+            low ^= low << 4;
+            let low = u16::from(low);
+            (sum >> 8) ^ (low << 8) ^ (low << 3) ^ (low >> 4)
+        });
+        bytes.extend_from_slice(&sum.to_le_bytes());
+        assert!(Frame::parse(&bytes).expect("frame").is_proven(), "message {id}");
+        bytes
+    }
+
+    /// A text, for its own end to know it by.
+    fn hello(&self) -> Vec<u8> {
+        let origin = Origin { system: self.system, component: 1, sequence: 0 };
+        message::status_text(origin, message::Severity::Info, "here")
+    }
+
+    fn heartbeat(&mut self) -> Vec<u8> {
+        let custom_mode = [7, 0, 0, self.sequence];
+        self.frame(0, 50, &[&custom_mode[..], &[2, 3, 81, 4, 3]].concat())
+    }
+
+    /// `COMMAND_LONG` to a system: arm.
+    fn command(&mut self, target: u8) -> Vec<u8> {
+        let mut payload = vec![0; 28];
+        payload[2] = 0x80;
+        payload[3] = 0x3f;
+        payload.extend_from_slice(&400_u16.to_le_bytes());
+        payload.extend_from_slice(&[target, 1, 1]);
+        self.frame(76, 152, &payload)
+    }
+
+    fn send(&self, frame: &[u8]) {
+        self.socket.send_to(frame, ("127.0.0.1", self.to)).expect("send");
+    }
+
+    fn receive(&self) -> Option<Vec<u8>> {
+        let mut buffer = [0; 2_048];
+        let len = self.socket.recv(&mut buffer).ok()?;
+        Some(buffer[..len].to_vec())
+    }
+
+    /// Sends frames until one arrives there, bit for bit.
+    fn reaches(&mut self, other: &Self, make: impl Fn(&mut Self) -> Vec<u8>) {
+        let mut sent = Vec::new();
+        eventually(&format!("a frame of system {} at system {}", self.system, other.system), || {
+            // Its end answers those who have sent lately.
+            other.send(&other.hello());
+            let frame = make(self);
+            self.send(&frame);
+            sent.push(frame);
+            std::iter::from_fn(|| other.receive()).find(|received| sent.contains(received)).map(drop)
+        });
+    }
+
+    /// Sends for a while; nothing of it arrives there. What was under way before is read first.
+    fn does_not_reach(&mut self, other: &Self, make: impl Fn(&mut Self) -> Vec<u8>) {
+        while other.receive().is_some() {}
+        let until = Instant::now() + SILENCE;
+        while Instant::now() < until {
+            let frame = make(self);
+            self.send(&frame);
+            while let Some(received) = other.receive() {
+                assert_ne!(received, frame, "it must not pass");
+                let system = Frame::parse(&received).expect("frame").system_id();
+                assert_ne!(system, self.system, "nothing of it must pass");
+            }
+        }
+    }
+}
+
+/// An edge with a program at a port, on a star.
+fn edge(
+    bench: &TestDeployment,
+    name: &str,
+    (kgc, leader): (&str, &str),
+    (port, relay): (u16, u16),
+) -> Process {
+    let (data, token) = (format!("{name}-data"), format!("{name}.token"));
+    let (mavlink, carrier) = (format!("udpin:127.0.0.1:{port}"), format!("star:127.0.0.1:{relay}"));
+    let run = ["run", "--json", "-d", &data, "--kgc", kgc, "--leader", leader, "--token", &token];
+    let more = ["--deployment", "kgc-data/deployment.toml", "--mavlink", &mavlink, "--carrier", &carrier];
+    bench.start("edge", &[&run[..], &more].concat())
+}
+
+fn mavlink(status: Option<Value>) -> Value {
+    status.expect("status")["mavlink"].clone()
+}
+
+#[test]
+fn mavlink_passes_between_members_and_nothing_without_a_key() {
+    let bench = TestDeployment::new();
+    let token = bench.token("leader-1", &["--leads", "alpha"]);
+    for name in ["edge-1", "gcs"] {
+        bench.token(name, &["--group", "alpha"]);
+    }
+    let kgc = bench.kgc(ANY);
+    let kgc_at = kgc.address();
+    let relay = free_port();
+    let carrier = format!("relay:127.0.0.1:{relay}");
+    let own = free_port();
+    let endpoint = format!("udpin:127.0.0.1:{own}");
+    let leader = bench.leader(
+        &kgc_at,
+        ANY,
+        Some(&token),
+        &["--system-id", "leader-1=254", "--mavlink", &endpoint, "--carrier", &carrier],
+    );
+    let leader_at = leader.address();
+    bench.ok("leader", &["system-id", "grant", "edge-1", "1"]);
+    bench.ok("leader", &["system-id", "grant", "gcs", "255"]);
+    bench.refused("leader", &["system-id", "grant", "edge-9", "1"], 3, &["granted to `edge-1`"]);
+
+    let ports = [free_port(), free_port()];
+    let edges = [("edge-1", ports[0]), ("gcs", ports[1])]
+        .map(|(name, port)| edge(&bench, name, (&kgc_at, &leader_at), (port, relay)));
+    let epoch = bench.served(2, (0, 0));
+    bench.synced("edge-1", epoch);
+    let (mut vehicle, mut ground, mut chief) =
+        (Program::new(ports[0], 1), Program::new(ports[1], 255), Program::new(own, 254));
+    // An endpoint that listens knows its programs once they have sent.
+    for program in [&mut vehicle, &mut ground, &mut chief] {
+        let frame = program.heartbeat();
+        program.send(&frame);
+    }
+
+    // Both ways, bit for bit; the leader is a member like others.
+    vehicle.reaches(&ground, Program::heartbeat);
+    ground.reaches(&vehicle, Program::heartbeat);
+    chief.reaches(&vehicle, Program::heartbeat);
+    vehicle.reaches(&chief, Program::heartbeat);
+    // Commands are signed by their sender.
+    ground.reaches(&vehicle, |ground| ground.command(1));
+    let status = eventually("the vehicle's end has counted", || {
+        let status = mavlink(bench.edge_status("edge-1"));
+        (status["frames"]["to group: passed"].as_u64() > Some(0)).then_some(status)
+    });
+    assert_eq!((&status["open"], &status["system_id"]), (&true.into(), &1.into()), "{status}");
+    assert!(status["frames"]["from group: passed"].as_u64() > Some(0), "{status}");
+    let shown = bench.ok("edge", &["status", "-d", "edge-1-data"]);
+    assert!(shown.contains("passing, system 1"), "{shown}");
+
+    // Another's system id.
+    vehicle.system = 9;
+    vehicle.does_not_reach(&ground, Program::heartbeat);
+    while vehicle.receive().is_some() {}
+    let told = vehicle_is_told(&mut vehicle);
+    assert!(told.contains("not the system id"), "{told}");
+    vehicle.system = 1;
+    assert!(mavlink(bench.edge_status("edge-1"))["frames"]["to group: other system"].as_u64() > Some(0));
+
+    // A stranger at the relay is neither forwarded nor answered.
+    let stranger = UdpSocket::bind("127.0.0.1:0").expect("bind");
+    stranger.set_read_timeout(Some(Duration::from_millis(500))).expect("timeout");
+    for length in 1..200_u8 {
+        let bytes: Vec<u8> = (0..length).map(|byte| byte.wrapping_mul(31).wrapping_add(length)).collect();
+        stranger.send_to(&bytes, ("127.0.0.1", relay)).expect("send");
+    }
+    assert!(stranger.recv(&mut [0; 100]).is_err(), "nobody answers");
+    let refused = || mavlink(bench.leader_status())["carriers"][0]["forwarded"][1].as_u64();
+    eventually("strangers are counted", || (refused() >= Some(100)).then_some(()));
+    vehicle.reaches(&ground, Program::heartbeat);
+
+    // Evicted: it reads nothing, and nobody takes anything from it.
+    bench.ok("leader", &["evict", "edge-1"]);
+    edges[0].line("\"evicted\"");
+    bench.served(1, epoch);
+    ground.reaches(&chief, Program::heartbeat);
+    vehicle.does_not_reach(&ground, Program::heartbeat);
+    ground.does_not_reach(&vehicle, |ground| ground.command(1));
+    chief.reaches(&ground, Program::heartbeat);
+    while vehicle.receive().is_some() {}
+    let told = vehicle_is_told(&mut vehicle);
+    assert!(told.contains("no valid group key"), "{told}");
+    assert_eq!(mavlink(bench.edge_status("edge-1"))["open"], false);
+    let rows: Vec<Value> =
+        serde_json::from_str(&bench.ok("leader", &["system-id", "list", "--json"])).expect("json");
+    let members: Vec<_> = rows.iter().map(|row| (row["name"].as_str(), row["member"].as_bool())).collect();
+    assert_eq!(
+        members,
+        [(Some("edge-1"), Some(false)), (Some("leader-1"), Some(true)), (Some("gcs"), Some(true))]
+    );
+}
+
+/// The text that the vehicle's end tells it when it sends.
+fn vehicle_is_told(vehicle: &mut Program) -> String {
+    eventually("a STATUSTEXT", || {
+        let frame = vehicle.heartbeat();
+        vehicle.send(&frame);
+        let bytes = vehicle.receive()?;
+        let frame = Frame::parse(&bytes).expect("frame");
+        assert_eq!(frame.component_id(), message::BRIDGE_COMPONENT, "nothing but the end itself speaks");
+        (frame.message_id() == 253).then(|| String::from_utf8_lossy(&frame.payload()[1..]).into_owned())
+    })
+}
+
+#[test]
+fn nothing_leaves_before_there_is_a_key_and_the_program_is_told() {
+    let bench = TestDeployment::new();
+    bench.token("edge-1", &["--group", "alpha"]);
+    let kgc = bench.kgc(ANY);
+    let (port, relay) = (free_port(), UdpSocket::bind("127.0.0.1:0").expect("bind"));
+    relay.set_read_timeout(Some(Duration::from_millis(100))).expect("timeout");
+    let relay_port = relay.local_addr().expect("address").port();
+    let nobody = "/ip4/127.0.0.1/tcp/9";
+    let edge = edge(&bench, "edge-1", (&kgc.address(), nobody), (port, relay_port));
+    edge.line("\"enrolled\"");
+    let mut vehicle = Program::new(port, 1);
+    let told = vehicle_is_told(&mut vehicle);
+    assert!(told.contains("no valid group key"), "{told}");
+    let origin = Origin { system: 1, component: 1, sequence: 0 };
+    for _ in 0..20 {
+        vehicle.send(&message::status_text(origin, message::Severity::Info, "plain"));
+        assert!(relay.recv(&mut [0; 2_048]).is_err(), "nothing may leave");
+    }
+    assert_eq!(
+        mavlink(bench.edge_status("edge-1"))["frames"]["to group: no key"].as_u64().map(|n| n > 0),
+        Some(true)
+    );
+}
+
+#[test]
+fn mistakes_about_endpoints_and_carriers_name_what_to_write() {
+    let bench = TestDeployment::new();
+    let run = ["run", "--leader", "/ip4/127.0.0.1/tcp/9"];
+    let refused = |more: &[&str], parts: &[&str]| bench.refused("edge", &[&run[..], more].concat(), 2, parts);
+    refused(&["--mavlink", "udp:14550"], &["udpin: listens"]);
+    refused(&["--mavlink", "udpin:127.0.0.1:14550"], &["give --carrier"]);
+    refused(&["--carrier", "star:127.0.0.1:1"], &["give --mavlink"]);
+    refused(&["--mavlink", "udpin::1", "--carrier", "air:x"], &["`air:x` is not a carrier", "star:"]);
+    refused(&["--mavlink", "udpin::1", "--carrier", "star:h:1", "--anonymous"], &["anonymous"]);
+    refused(&["--mavlink-config", "none.conf"], &["none.conf"]);
+    std::fs::write(bench.path("m.conf"), "[UdpEndpoint a]\nMode = Sideways\nAddress = 127.0.0.1\n")
+        .expect("write");
+    refused(&["--mavlink-config", "m.conf"], &["m.conf:2", "Normal or Server"]);
+    bench.refused("leader", &["serve", "--system-id", "edge-1"], 2, &["NAME=ID"]);
+}

@@ -1,0 +1,163 @@
+//! MAVLink programs beside a leader, and the group's table of system ids: grants by name, spread signed.
+
+mod granted;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quiver_admission::AdmittingLeader;
+use quiver_ainq::{DronePublicKey, Name, Signature, Slot, Suite};
+use quiver_bridge::{Feed, Group, SYSTEM_IDS_CHANNEL};
+use quiver_group::LeaderCommand;
+use quiver_machine::{Either, Now};
+use quiver_mavlink::SystemIds;
+use quiver_net::{Driver, Handle, Host};
+use quiver_service::clock;
+use quiver_service::drone::{Error, Result, Running};
+use rand::rngs::OsRng;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+pub(crate) use self::granted::{GrantRow, Granted, SystemIdRequest};
+use crate::service::LeaderNode;
+
+/// How often is looked whether somebody lacks the table.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// How often the table is spread although nothing has changed: a member may have lost it. Longer by
+/// [`PER_GRANT`] for each grant, because everybody receives all of it.
+const SPREAD_EVERY: Duration = Duration::from_secs(5);
+/// See [`SPREAD_EVERY`].
+const PER_GRANT: Duration = Duration::from_millis(100);
+/// Times that a change is spread: whoever activates the epoch a moment later cannot open the first.
+const REPEATS: u8 = 3;
+
+/// The leader's machine, as its bridge asks it.
+pub(crate) struct LeaderGroup<S: Suite>(pub(crate) Running<AdmittingLeader<S>>);
+
+impl<S: Suite> Clone for LeaderGroup<S> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<S: Suite> Group<S> for LeaderGroup<S> {
+    async fn sign(&self, statement: Vec<u8>) -> Option<Signature<S>> {
+        let sign = move |machine: &LeaderNode<S>| machine.sign_datagram(&statement, &mut OsRng);
+        self.0.machine.inspect(sign).await.ok().flatten()
+    }
+
+    async fn may_sign(&self, slot: Slot, drone: DronePublicKey<S>) -> bool {
+        // Only the wall clock is asked: for the end of the drone's identity.
+        let now = Now { monotonic: Duration::ZERO, unix: clock::unix_now() };
+        let may = move |machine: &LeaderNode<S>| machine.may_sign_datagrams(now, slot, &drone).is_ok();
+        self.0.machine.inspect(may).await.unwrap_or(false)
+    }
+
+    async fn want_epoch(&self) {
+        // The leader makes them.
+    }
+
+    async fn forgeries(&self, count: u64) {
+        tracing::warn!(count, "a new group key, because datagrams are forged under this one");
+        // If the machine has stopped, nobody needs keys.
+        let _ = self.0.machine.command(Either::Left(LeaderCommand::Rekey.into())).await;
+    }
+}
+
+/// Reads the grants, each `NAME=ID`.
+pub(crate) fn grants(texts: &[String]) -> Result<SystemIds> {
+    let mut table = SystemIds::new();
+    for text in texts {
+        let wrong = |what: &str| Error::config(format!("`system_id`: {text}: {what}"));
+        let (name, id) = text.split_once('=').ok_or_else(|| wrong("write NAME=ID, such as edge-1=1"))?;
+        let id = id.parse().map_err(|_| wrong("behind = a number from 1 to 255 is expected"))?;
+        if table.of_name(name).is_some() {
+            return Err(wrong("this name has a system id already"));
+        }
+        table.grant(name, id).map_err(|error| wrong(&error.to_string()))?;
+    }
+    Ok(table)
+}
+
+/// Lets the driver tell the bridge each key, as soon as it is durable, that there is none any more, at once,
+/// and in which slots those are to whom system ids are granted.
+pub(crate) fn watched<S: Suite, H: Host<LeaderNode<S>>>(
+    driver: Driver<LeaderNode<S>, H>,
+    granted: Granted<S>,
+) -> Driver<LeaderNode<S>, H> {
+    let mut seen = None;
+    driver.with_inspector(move |now, machine, durable| {
+        let keys = machine.epoch_keys(now);
+        // Members change with the epoch, and at no other time.
+        let digest = keys.as_ref().map(|keys| keys.digest);
+        if digest.is_some() && digest != seen {
+            seen = digest;
+            granted.place(machine);
+        }
+        granted.feed.set_keys(keys, durable);
+    })
+}
+
+/// What was spread, and to whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Spread {
+    table: Arc<SystemIds>,
+    digest: Option<[u8; 32]>,
+    connected: usize,
+}
+
+/// Spreads the table as a signed message: when it, the epoch, or the number of those who are connected has
+/// changed, and now and then.
+pub(crate) async fn spread<S: Suite>(machine: Handle<LeaderNode<S>>, feed: Arc<Feed<S>>) {
+    let Ok(channel) = Name::new(SYSTEM_IDS_CHANNEL) else { return };
+    let mut looking = interval(LOOK_EVERY);
+    looking.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let (mut last, mut repeats, mut at) = (None, 0, Instant::now());
+    loop {
+        looking.tick().await;
+        let table = feed.table();
+        if table.is_empty() && last.is_none() {
+            continue;
+        }
+        let Ok(status) = machine.inspect(|machine| machine.status()).await else { return };
+        if status.epoch.is_none() || status.connected == 0 {
+            continue;
+        }
+        let now = Spread { table, digest: status.digest, connected: status.connected };
+        if last.as_ref() != Some(&now) {
+            repeats = REPEATS;
+        }
+        let often = SPREAD_EVERY + PER_GRANT * u32::try_from(now.table.len()).unwrap_or(u32::MAX);
+        if repeats == 0 && at.elapsed() < often {
+            continue;
+        }
+        let command = LeaderCommand::Send { channel: channel.clone(), data: now.table.encode() };
+        if machine.command(Either::Left(command.into())).await.is_err() {
+            return;
+        }
+        (last, repeats, at) = (Some(now), repeats.saturating_sub(1), Instant::now());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grants_are_read_and_mistakes_say_what_to_write() {
+        let read = |texts: &[&str]| grants(&texts.iter().map(ToString::to_string).collect::<Vec<_>>());
+        let table = read(&["edge-1=1", "gcs=255"]).unwrap();
+        assert_eq!(table.holder(255), Some("gcs"));
+        for (texts, part) in [
+            (&["edge-1"][..], "write NAME=ID"),
+            (&["edge-1=x"], "from 1 to 255"),
+            (&["edge-1=0"], "from 1 to 255"),
+            (&["edge-1=256"], "from 1 to 255"),
+            (&["edge 1=1"], "not a member's name"),
+            (&["a=1", "a=2"], "already"),
+            (&["a=1", "b=1"], "granted to `a`"),
+        ] {
+            let error = read(texts).unwrap_err().to_string();
+            assert!(error.contains(part) && error.contains("system_id"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Which system ids are granted: those of the settings, and those granted while the leader runs, which it
+//! stores.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use quiver_ainq::{LEADER_SLOT, Name, Suite};
+use quiver_bridge::Feed;
+use quiver_group::Leader;
+use quiver_mavlink::SystemIds;
+use quiver_net::Handle;
+use quiver_service::drone::request::{Answered, json};
+use quiver_service::drone::running::ENDING;
+use quiver_service::drone::{Error, Result, Store};
+use quiver_service::terminal::table;
+use serde::{Deserialize, Serialize};
+
+use crate::service::LeaderNode;
+
+/// Attachment in the state file: an encoded table without slots.
+const ATTACHMENT: &str = "system-ids";
+
+/// What is asked about system ids.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum SystemIdRequest {
+    /// Grant one.
+    Grant {
+        /// The member's name.
+        name: String,
+        /// The system id.
+        id: u32,
+    },
+    /// Withdraw this name's.
+    Withdraw(String),
+    /// All that are granted.
+    List,
+}
+
+/// A system id that is granted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct GrantRow {
+    /// The system id.
+    pub(crate) system_id: u8,
+    /// The name that has it.
+    pub(crate) name: String,
+    /// Its slot, if it is a member; `None` for the leader as well.
+    pub(crate) slot: Option<u32>,
+    /// Whether it is a member, or the leader.
+    pub(crate) member: bool,
+}
+
+impl GrantRow {
+    /// For people.
+    pub(crate) fn table(rows: &[Self]) -> String {
+        let standing = |row: &Self| match (row.member, row.slot) {
+            (false, _) => "not a member".into(),
+            (true, Some(slot)) => format!("member in slot {slot}"),
+            (true, None) => "leader".into(),
+        };
+        let cells: Vec<_> =
+            rows.iter().map(|row| [row.system_id.to_string(), row.name.clone(), standing(row)]).collect();
+        table(["SYSTEM", "NAME", "STANDING"], &cells)
+    }
+}
+
+/// The table of system ids of a leader. Clones are of the same.
+#[derive(Debug)]
+pub(crate) struct Granted<S: Suite> {
+    tables: Arc<Mutex<Tables>>,
+    store: Store,
+    /// Takes the table to the bridge, and to whoever spreads it.
+    pub(crate) feed: Arc<Feed<S>>,
+}
+
+#[derive(Debug)]
+struct Tables {
+    /// Of the settings.
+    given: SystemIds,
+    /// Granted while the leader ran.
+    stored: SystemIds,
+    /// Both, with slots.
+    all: SystemIds,
+}
+
+impl Tables {
+    /// Both together; slots stay.
+    fn merge(&mut self) -> std::result::Result<(), quiver_mavlink::MavlinkError> {
+        let mut all = self.given.clone();
+        for (name, grant) in self.stored.iter().filter(|(name, _)| self.given.of_name(name).is_none()) {
+            all.grant(name, grant.system_id.into())?;
+        }
+        for (name, grant) in self.all.iter() {
+            all.set_slot(name, grant.slot);
+        }
+        self.all = all;
+        Ok(())
+    }
+}
+
+impl<S: Suite> Clone for Granted<S> {
+    fn clone(&self) -> Self {
+        Self { tables: Arc::clone(&self.tables), store: self.store.clone(), feed: Arc::clone(&self.feed) }
+    }
+}
+
+impl<S: Suite> Granted<S> {
+    /// Those of the settings, and those in the state file.
+    ///
+    /// # Errors
+    /// If both grant one id to different names, or the state file's are not what was stored.
+    pub(crate) fn open(given: SystemIds, store: &Store, feed: Arc<Feed<S>>) -> Result<Self> {
+        let wrong = |error: &dyn std::fmt::Display| Error::config(format!("`system_id`: {error}"));
+        let stored = store.attachment(ATTACHMENT).map(|bytes| SystemIds::decode(&bytes)).transpose();
+        let stored = stored.map_err(|error| wrong(&error))?.unwrap_or_default();
+        let mut tables = Tables { given, stored, all: SystemIds::new() };
+        tables.merge().map_err(|error| wrong(&error))?;
+        Ok(Self { tables: Arc::new(Mutex::new(tables)), store: store.clone(), feed })
+    }
+
+    fn tables(&self) -> MutexGuard<'_, Tables> {
+        // Each table is replaced as a whole.
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes in which slots those are to whom system ids are granted, and tells the bridge.
+    pub(crate) fn place(&self, leader: &Leader<S>) {
+        let mut tables = self.tables();
+        if !tables.all.is_empty() {
+            let has_id = |name: &Name| tables.all.of_name(name.as_str()).is_some();
+            let members = leader.members().filter(|(_, name)| has_id(name));
+            let mut slots: BTreeMap<_, _> =
+                members.map(|(slot, name)| (name.as_str().to_owned(), slot)).collect();
+            slots.extend(leader.status().name.map(|own| (own.to_string(), LEADER_SLOT)));
+            let granted: Vec<_> = tables.all.iter().map(|(name, _)| name.to_owned()).collect();
+            for name in granted {
+                tables.all.set_slot(&name, slots.get(&name).copied());
+            }
+        }
+        self.feed.set_table(tables.all.clone());
+    }
+
+    /// Answers a subcommand.
+    pub(crate) async fn answer(&self, machine: &Handle<LeaderNode<S>>, request: SystemIdRequest) -> Answered {
+        let said = match request {
+            SystemIdRequest::List => return json(&self.rows()),
+            SystemIdRequest::Grant { name, id } => self.grant(&name, id)?,
+            SystemIdRequest::Withdraw(name) => self.withdraw(&name)?,
+        };
+        let granted = self.clone();
+        machine.inspect(move |machine| granted.place(machine)).await.map_err(|_| ENDING)?;
+        Ok(said.into())
+    }
+
+    fn rows(&self) -> Vec<GrantRow> {
+        let tables = self.tables();
+        let mut rows: Vec<_> = tables
+            .all
+            .iter()
+            .map(|(name, grant)| GrantRow {
+                system_id: grant.system_id,
+                name: name.into(),
+                slot: grant.slot.filter(|slot| *slot != LEADER_SLOT),
+                member: grant.slot.is_some(),
+            })
+            .collect();
+        rows.sort_by_key(|row| row.system_id);
+        rows
+    }
+
+    fn grant(&self, name: &str, id: u32) -> std::result::Result<String, String> {
+        let mut tables = self.tables();
+        let mut stored = tables.stored.clone();
+        if tables.given.of_name(name).is_some_and(|given| u32::from(given.system_id) != id) {
+            return Err(format!("the settings grant {name} another one: change `system_id` there"));
+        }
+        let mut all = tables.all.clone();
+        all.grant(name, id).map_err(|error| error.to_string())?;
+        stored.grant(name, id).map_err(|error| error.to_string())?;
+        self.keep(&mut tables, stored)?;
+        Ok(format!("{name} speaks as system {id}"))
+    }
+
+    fn withdraw(&self, name: &str) -> std::result::Result<String, String> {
+        let mut tables = self.tables();
+        if tables.given.of_name(name).is_some() {
+            return Err(format!("the settings grant {name} its system id: change `system_id` there"));
+        }
+        let mut stored = tables.stored.clone();
+        if !stored.withdraw(name) {
+            return Err(format!("{name} has no system id; see `leader system-id list`"));
+        }
+        self.keep(&mut tables, stored)?;
+        Ok(format!("{name} has no system id any more"))
+    }
+
+    /// Durable before it holds.
+    fn keep(&self, tables: &mut Tables, stored: SystemIds) -> std::result::Result<(), String> {
+        let attach = || self.store.attach(ATTACHMENT, &stored.encode());
+        tokio::task::block_in_place(attach).map_err(|error| error.to_string())?;
+        tables.stored = stored;
+        tables.merge().map_err(|error| error.to_string())
+    }
+}

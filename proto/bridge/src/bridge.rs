@@ -1,0 +1,599 @@
+//! The task between endpoints and carriers: routes frames, checks system ids, and drives [`Datagrams`].
+
+mod links;
+mod speech;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use quiver_ainq::{Deployment, DronePublicKey, EpochKeys, LEADER_SLOT, Signature, Slot, Suite};
+use quiver_datagram::{
+    Config, Datagrams, Event, Payload, Priority, Refusal, SigningRequest, Source, Suspicion,
+};
+use quiver_mavlink::{Batch, EndpointId, Frame, Router, SignedMessages, SystemIds, batch, message, priority};
+use rand::rngs::OsRng;
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+
+use self::links::Links;
+use self::speech::Speech;
+use crate::carrier::{self, Arrived, MemoryCarrier, OpenCarrier, Order};
+use crate::endpoint::{self, LinkEvent};
+use crate::error::BridgeError;
+use crate::feed::{Group, Inputs};
+use crate::report::{CarrierStatus, EndpointStatus, Report, SenderReport, Status, Way};
+use crate::settings::Settings;
+
+/// Events of endpoints that wait for the bridge.
+const EVENTS: usize = 256;
+/// Datagrams of carriers that wait for it; more are lost, as in a network.
+const ARRIVED: usize = 1_024;
+/// Questions to the group's machine under way; more are not asked.
+const QUESTIONS: usize = 64;
+/// How often status and metrics are published.
+const PUBLISH_EVERY: Duration = Duration::from_secs(1);
+/// Sleep while nothing is due.
+const IDLE: Duration = Duration::from_secs(3600);
+/// The shortest sleep, while datagrams wait for a carrier that is full.
+const SHORTEST: Duration = Duration::from_millis(1);
+/// Payload that shows the leader's relay where a member is which has nothing to say; no batch begins so.
+const KEEPALIVE: &[u8] = &[0xff];
+/// How often it is sent unless something else is. A relay forgets in 30 s.
+const KEEPALIVE_EVERY: Duration = Duration::from_secs(5);
+/// Bytes of the longest payload with one frame.
+const LONGEST_BATCH: usize = 320;
+
+/// Answer of the group's machine.
+enum Answer<S: Suite> {
+    Signed(u64, Option<Signature<S>>),
+    MaySign(Slot, Box<DronePublicKey<S>>, bool),
+    Done,
+}
+
+/// Question to it.
+enum Question<S: Suite> {
+    Sign(SigningRequest),
+    MaySign(Slot, Box<DronePublicKey<S>>),
+    WantEpoch,
+    Forgeries(u64),
+}
+
+impl<S: Suite> Question<S> {
+    async fn ask(self, group: impl Group<S>) -> Answer<S> {
+        match self {
+            Self::Sign(request) => Answer::Signed(request.id, group.sign(request.statement).await),
+            Self::MaySign(slot, drone) => {
+                let may = group.may_sign(slot, (*drone).clone()).await;
+                Answer::MaySign(slot, drone, may)
+            }
+            Self::WantEpoch => {
+                group.want_epoch().await;
+                Answer::Done
+            }
+            Self::Forgeries(count) => {
+                group.forgeries(count).await;
+                Answer::Done
+            }
+        }
+    }
+}
+
+/// Joins MAVLink endpoints to the group's datagrams.
+pub struct Bridge<S: Suite> {
+    begun: Instant,
+    datagrams: Datagrams<S>,
+    router: Router,
+    /// The group, among the router's endpoints.
+    group: EndpointId,
+    links: Links,
+    signed: SignedMessages,
+    carriers: Vec<OpenCarrier>,
+    events: mpsc::Receiver<LinkEvent>,
+    arrived: mpsc::Receiver<Arrived>,
+    room: Arc<Notify>,
+    /// Endpoints and carriers; they end with the bridge.
+    _tasks: JoinSet<()>,
+    table: Arc<SystemIds>,
+    /// The table, by slot.
+    members: HashMap<Slot, (u8, String)>,
+    /// This member's slot, while there is a valid key.
+    slot: Option<Slot>,
+    questions: Vec<Question<S>>,
+    /// Number of datagrams sent when the last keepalive was due, and when the next is; `None` without a relay.
+    keepalive: Option<(u64, Instant)>,
+    speech: Speech,
+    trouble: Option<&'static str>,
+    report: Report,
+}
+
+impl<S: Suite> Bridge<S> {
+    /// Opens endpoints and carriers. Must be called inside a tokio runtime with its I/O and time enabled.
+    /// `clock` is the time since 1970, for MAVLink's own signatures.
+    ///
+    /// # Errors
+    /// [`BridgeError::Open`] if a port is taken.
+    pub async fn open(
+        settings: Settings,
+        deployment: Deployment<S>,
+        clock: fn() -> Duration,
+        report: Report,
+    ) -> Result<Self, BridgeError> {
+        let (arrivals, arrived) = mpsc::channel(ARRIVED);
+        let (room, mut tasks) = (Arc::new(Notify::new()), JoinSet::new());
+        let mut carriers = Vec::new();
+        for (index, carrier) in settings.carriers.iter().enumerate() {
+            let opened = carrier::open(carrier, index, arrivals.clone(), Arc::clone(&room), &mut tasks);
+            carriers.push(opened.await?);
+        }
+        Self::with_carriers(settings, deployment, clock, report, (carriers, arrived, room, tasks)).await
+    }
+
+    /// The same on a medium in memory, in place of the settings' carriers.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub async fn open_in_memory(
+        settings: Settings,
+        deployment: Deployment<S>,
+        clock: fn() -> Duration,
+        report: Report,
+        carrier: MemoryCarrier,
+    ) -> Result<Self, BridgeError> {
+        let (arrivals, arrived) = mpsc::channel(ARRIVED);
+        let (room, mut tasks) = (Arc::new(Notify::new()), JoinSet::new());
+        let carriers = vec![carrier.open(arrivals, Arc::clone(&room), &mut tasks)];
+        Self::with_carriers(settings, deployment, clock, report, (carriers, arrived, room, tasks)).await
+    }
+
+    async fn with_carriers(
+        settings: Settings,
+        deployment: Deployment<S>,
+        clock: fn() -> Duration,
+        report: Report,
+        opened: (Vec<OpenCarrier>, mpsc::Receiver<Arrived>, Arc<Notify>, JoinSet<()>),
+    ) -> Result<Self, BridgeError> {
+        let (carriers, arrived, room, mut tasks) = opened;
+        let (opened_links, events) = mpsc::channel(EVENTS);
+        let next = Arc::new(AtomicU64::new(0));
+        for (index, config) in settings.endpoints.iter().enumerate() {
+            endpoint::open(config, index, opened_links.clone(), Arc::clone(&next), &mut tasks).await?;
+        }
+        let is_star = settings.carriers.iter().any(|carrier| matches!(carrier, carrier::Carrier::Star(_)));
+        let config = datagram_config(&settings);
+        let mut router = Router::new(settings.deduplication, settings.sniffer);
+        let group = router.add(settings.filters, None);
+        Ok(Self {
+            begun: Instant::now(),
+            datagrams: Datagrams::new(config, deployment),
+            router,
+            group,
+            links: Links::new(settings.endpoints, settings.signing, clock),
+            signed: settings.signed,
+            carriers,
+            events,
+            arrived,
+            room,
+            _tasks: tasks,
+            table: Arc::default(),
+            members: HashMap::new(),
+            slot: None,
+            questions: Vec::new(),
+            keepalive: is_star.then(|| (0, Instant::now())),
+            speech: Speech::default(),
+            trouble: None,
+            report,
+        })
+    }
+
+    /// Works until the feed is gone. Dropping the future closes everything.
+    pub async fn run(mut self, mut inputs: Inputs<S>, group: impl Group<S>) {
+        let mut answers = JoinSet::new();
+        let mut publishing = interval(PUBLISH_EVERY);
+        publishing.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        inputs.keys.mark_changed();
+        inputs.table.mark_changed();
+        loop {
+            self.flush();
+            for question in self.questions.drain(..) {
+                if answers.len() < QUESTIONS {
+                    answers.spawn(question.ask(group.clone()));
+                }
+            }
+            let wake_at = self.wake_at();
+            tokio::select! {
+                changed = inputs.keys.changed() => match changed {
+                    Ok(()) => {
+                        let keys = inputs.keys.borrow_and_update().clone();
+                        self.take_keys(keys.as_deref());
+                    }
+                    Err(_) => return,
+                },
+                changed = inputs.table.changed() => match changed {
+                    Ok(()) => {
+                        let table = Arc::clone(&inputs.table.borrow_and_update());
+                        self.take_table(table);
+                    }
+                    Err(_) => return,
+                },
+                Some(event) = self.events.recv() => self.handle_link(event),
+                Some(arrived) = self.arrived.recv() => self.handle_arrived(&arrived),
+                Some(answer) = answers.join_next() => {
+                    if let Ok(answer) = answer {
+                        self.handle_answer(answer);
+                    }
+                }
+                () = self.room.notified() => {}
+                () = sleep_until(wake_at) => {
+                    let now = self.now();
+                    self.datagrams.handle_timeout(now);
+                }
+                _ = publishing.tick() => {
+                    self.keep_alive();
+                    self.publish();
+                }
+            }
+        }
+    }
+
+    fn now(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    fn wake_at(&self) -> Instant {
+        let now = Instant::now();
+        let at = self.datagrams.timeout().map_or(now + IDLE, |at| self.begun + at);
+        // What is due while no carrier has room is done as soon as one has.
+        if self.has_room() { at } else { at.max(now + SHORTEST) }
+    }
+
+    fn has_room(&self) -> bool {
+        self.carriers.iter().any(|carrier| carrier.orders.capacity() > 0)
+    }
+
+    /// Takes the epoch into use, or closes.
+    fn take_keys(&mut self, keys: Option<&EpochKeys<S>>) {
+        let now = self.now();
+        self.slot = keys.map(|keys| keys.slot);
+        match keys {
+            Some(keys) => self.datagrams.set_epoch(now, keys.clone(), &mut OsRng),
+            None => self.datagrams.close(),
+        }
+        for carrier in &self.carriers {
+            // A carrier that is full is told when its senders' time is over.
+            let _ = carrier.orders.try_send(Order::KeyChanged);
+        }
+        if let Some((sent, at)) = &mut self.keepalive {
+            // A relay is to be shown anew under each key.
+            (*sent, *at) = (self.datagrams.counters().sent, Instant::now());
+        }
+        self.keep_alive();
+        self.grant();
+        self.publish();
+    }
+
+    /// Shows the leader's relay where this member is, if it has sent nothing for a while.
+    fn keep_alive(&mut self) {
+        let (sent, now) = (self.datagrams.counters().sent, Instant::now());
+        let Some((before, at)) = &mut self.keepalive else { return };
+        if now < *at || self.slot.is_none() {
+            return;
+        }
+        let is_silent = *before == sent;
+        (*before, *at) = (sent, now + KEEPALIVE_EVERY);
+        if is_silent || sent == 0 {
+            let payload = Payload { bytes: KEEPALIVE.into(), priority: Priority::Telemetry, sign: false };
+            // Without a key there is nobody to show it to.
+            let _ = self.datagrams.send(self.now(), payload);
+        }
+    }
+
+    fn take_table(&mut self, table: Arc<SystemIds>) {
+        let former = std::mem::take(&mut self.members);
+        self.table = table;
+        for (name, grant) in self.table.iter() {
+            if let Some(slot) = grant.slot {
+                self.members.insert(slot, (grant.system_id, name.into()));
+            }
+        }
+        for (slot, (_, name)) in &self.members {
+            self.datagrams.assign_slot(*slot, name.parse().ok());
+        }
+        for slot in former.keys().filter(|slot| !self.members.contains_key(slot)) {
+            self.datagrams.assign_slot(*slot, None);
+        }
+        self.grant();
+        self.publish();
+    }
+
+    /// Tells the router which systems are behind the group.
+    fn grant(&mut self) {
+        // What kept the last frame from passing may be over.
+        self.trouble = None;
+        let own = self.own_system();
+        let others = self.members.values().map(|(system, _)| *system).filter(|system| Some(*system) != own);
+        self.router.grant(self.group, others.collect::<Vec<_>>());
+    }
+
+    fn own_system(&self) -> Option<u8> {
+        self.members.get(&self.slot?).map(|(system, _)| *system)
+    }
+
+    fn handle_link(&mut self, event: LinkEvent) {
+        match event {
+            LinkEvent::Opened { endpoint, link, out } => {
+                self.links.open(&mut self.router, endpoint, link, out);
+            }
+            LinkEvent::Closed { link } => self.links.close(&mut self.router, link),
+            LinkEvent::Bytes { link, bytes, whole, at } => {
+                for received in self.links.read(link, &bytes, whole) {
+                    match received {
+                        Ok((from, frame)) => self.handle_local(from, &frame, at),
+                        Err(reason) => self.report.count(Way::Local, reason),
+                    }
+                }
+            }
+        }
+    }
+
+    /// A frame of a local program.
+    fn handle_local(&mut self, from: EndpointId, bytes: &[u8], at: Instant) {
+        let Ok(frame) = Frame::parse(bytes) else { return };
+        let now = self.now();
+        let receivers = match self.router.route(now, from, frame) {
+            Ok(receivers) => receivers,
+            Err(dropped) => return self.report.count(Way::Local, links::reason(dropped)),
+        };
+        for to in receivers {
+            if to != self.group {
+                self.deliver(Way::Local, to, bytes);
+            } else if !message::is_radio_status(frame) {
+                self.send_to_group(now, frame);
+                self.report.delayed(Way::ToGroup, at.elapsed());
+            }
+        }
+    }
+
+    fn send_to_group(&mut self, now: Duration, frame: Frame<'_>) {
+        let result = self.try_send(now, frame);
+        self.report.count(Way::ToGroup, result.err().unwrap_or("passed"));
+        self.trouble = result.err().and_then(speech::trouble);
+        if let Some(trouble) = self.trouble
+            && let Some(told) =
+                self.speech.tell(Instant::now(), self.own_system().unwrap_or(frame.system_id()), trouble)
+        {
+            tracing::warn!(reason = trouble, "MAVLink does not pass to the group: {trouble}");
+            for to in self.links.ids() {
+                self.deliver(Way::Local, to, &told);
+            }
+        }
+    }
+
+    /// Why a frame does not go to the group, if it does not.
+    fn try_send(&mut self, now: Duration, frame: Frame<'_>) -> Result<(), &'static str> {
+        if self.slot.is_none() || !self.datagrams.is_open() {
+            return Err("no key");
+        }
+        let own = self.own_system().ok_or("no system id")?;
+        if own != frame.system_id() {
+            return Err("other system");
+        }
+        let mut batch = Batch::new();
+        if !batch.push(frame, LONGEST_BATCH) {
+            return Err("too long");
+        }
+        let priority = match priority(frame) {
+            quiver_mavlink::Priority::Command => Priority::Command,
+            quiver_mavlink::Priority::Telemetry => Priority::Telemetry,
+        };
+        let payload = Payload { bytes: batch.take(), priority, sign: self.signed.contains(frame) };
+        self.datagrams.send(now, payload).map_err(|refusal| match refusal {
+            Refusal::Closed => "no key",
+            Refusal::TooLong { .. } => "too long",
+            Refusal::NoSigner => "no signer",
+            _ => "refused",
+        })
+    }
+
+    /// A datagram that a carrier received.
+    fn handle_arrived(&mut self, arrived: &Arrived) {
+        let (now, before) = (self.now(), self.accepted());
+        self.datagrams.handle_datagram(now, &arrived.datagram);
+        if let Some(from) = arrived.from
+            && let Some(carrier) = self.carriers.get(arrived.carrier)
+        {
+            let proven = self.accepted() > before;
+            let order = Order::Forward { from, datagram: arrived.datagram.clone(), proven };
+            // A relay that is behind loses it, as any network.
+            if carrier.orders.try_send(order).is_err() {
+                carrier.counters.refused.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        self.handle_events(Some(arrived.at));
+    }
+
+    /// Number of datagrams that opened under the group's key.
+    fn accepted(&self) -> u64 {
+        let counters = self.datagrams.counters();
+        counters.received + counters.announcements + counters.manifests
+    }
+
+    fn handle_answer(&mut self, answer: Answer<S>) {
+        let now = self.now();
+        match answer {
+            Answer::Signed(id, Some(signature)) => self.datagrams.provide_signature(now, id, &signature),
+            Answer::MaySign(slot, drone, true) => self.datagrams.allow_signer(now, slot, &drone.handle()),
+            // The machine gives up by itself what is not answered.
+            Answer::Signed(_, None) | Answer::MaySign(_, _, false) | Answer::Done => {}
+        }
+    }
+
+    /// Handles what the machine has to say, and gives the carriers what may leave.
+    fn flush(&mut self) {
+        self.handle_events(None);
+        let now = self.now();
+        while self.has_room()
+            && let Some(datagram) = self.datagrams.poll_datagram(now)
+        {
+            for carrier in &self.carriers {
+                if carrier.orders.try_send(Order::Send(datagram.clone())).is_err() {
+                    carrier.counters.dropped.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        }
+        self.handle_events(None);
+    }
+
+    fn handle_events(&mut self, at: Option<Instant>) {
+        while let Some(event) = self.datagrams.poll_event() {
+            match event {
+                Event::Received { slot, bytes, source } => {
+                    self.receive(slot, &bytes, &source);
+                    if let Some(at) = at {
+                        self.report.delayed(Way::FromGroup, at.elapsed());
+                    }
+                }
+                Event::SignatureWanted(request) => self.questions.push(Question::Sign(request)),
+                Event::SignerAnnounced { slot, drone } => self.questions.push(Question::MaySign(slot, drone)),
+                Event::EpochWanted => self.questions.push(Question::WantEpoch),
+                Event::TooManyForgeries { count } => {
+                    tracing::error!(count, "{count} datagrams were forged in this epoch: somebody guesses");
+                    self.questions.push(Question::Forgeries(count));
+                }
+                Event::Impostor { slot, suspicion } => self.suspect(slot, suspicion),
+            }
+        }
+    }
+
+    fn suspect(&self, slot: Slot, suspicion: Suspicion) {
+        let name = self.members.get(&slot).map_or("a member without a system id", |(_, name)| name.as_str());
+        match suspicion {
+            Suspicion::Own => tracing::error!(
+                "another process sends datagrams as this drone: a copy of its memory runs, or a member pretends; restart it"
+            ),
+            _ => tracing::error!(
+                slot,
+                name,
+                ?suspicion,
+                "perhaps another member sends as {name}; evict one of them"
+            ),
+        }
+    }
+
+    /// A payload of a member.
+    fn receive(&mut self, slot: Slot, bytes: &[u8], source: &Source) {
+        let (report, now) = (self.report.clone(), self.now());
+        let drop = |reason| report.count(Way::FromGroup, reason);
+        if bytes == KEEPALIVE {
+            return;
+        }
+        let Some((system, name)) = self.members.get(&slot).cloned() else { return drop("no system id") };
+        let signed = match source {
+            Source::Member => false,
+            // A slot is its sender's claim; a signature is not.
+            Source::Signed { name: signer, .. } if signer.as_str() == name => true,
+            Source::Signed { .. } => return drop("other signer"),
+        };
+        let Ok(frames) = batch::decode(bytes, system) else { return drop("malformed") };
+        for bytes in frames {
+            let Ok(frame) = Frame::parse(&bytes) else {
+                drop("malformed");
+                continue;
+            };
+            if self.signed.contains(frame) && !signed {
+                drop("unsigned command");
+                continue;
+            }
+            match self.router.route(now, self.group, frame) {
+                Ok(receivers) => {
+                    for to in receivers {
+                        self.deliver(Way::FromGroup, to, &bytes);
+                    }
+                }
+                Err(dropped) => drop(links::reason(dropped)),
+            }
+        }
+    }
+
+    fn deliver(&mut self, way: Way, to: EndpointId, bytes: &[u8]) {
+        let result = if self.links.deliver(to, bytes) { "passed" } else { "program is behind" };
+        self.report.count(way, result);
+    }
+
+    fn publish(&mut self) {
+        let counters = *self.datagrams.counters();
+        let now = self.now();
+        let senders = self.datagrams.senders().map(|sender| SenderReport {
+            slot: (sender.slot != LEADER_SLOT).then_some(sender.slot),
+            name: sender.name.map(|name| name.to_string()),
+            system_id: self.members.get(&sender.slot).map(|(system, _)| *system),
+            received: sender.received,
+            heard_ago: sender
+                .heard
+                .map(|at| now.saturating_sub(at).as_millis().try_into().unwrap_or(u64::MAX)),
+        });
+        let trouble = match self.slot {
+            Some(_) if self.own_system().is_none() => speech::trouble("no system id"),
+            _ => self.trouble,
+        };
+        let status = Status {
+            open: self.slot.is_some() && self.datagrams.is_open(),
+            system_id: self.own_system(),
+            system_ids: self.table.len(),
+            trouble: trouble.map(String::from),
+            senders: senders.collect(),
+            endpoints: self.endpoint_status(),
+            carriers: self.carriers.iter().map(carrier_status).collect(),
+            frames: BTreeMap::new(),
+            datagrams: BTreeMap::new(),
+        };
+        self.report.publish(status, &counters);
+    }
+
+    fn endpoint_status(&self) -> Vec<EndpointStatus> {
+        let status = |(endpoint, ids): (String, Vec<EndpointId>)| {
+            let mut systems: Vec<u8> = ids.iter().flat_map(|id| self.router.systems(*id)).collect();
+            systems.sort_unstable();
+            systems.dedup();
+            EndpointStatus { endpoint, links: ids.len(), systems }
+        };
+        self.links.by_endpoint().map(status).collect()
+    }
+}
+
+impl<S: Suite> std::fmt::Debug for Bridge<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Bridge").field("carriers", &self.carriers).finish_non_exhaustive()
+    }
+}
+
+fn carrier_status(open: &OpenCarrier) -> CarrierStatus {
+    let counters = &open.counters;
+    let of = |number: &AtomicU64| number.load(Ordering::Relaxed);
+    CarrierStatus {
+        carrier: open.carrier.clone(),
+        sent: (of(&counters.sent), of(&counters.sent_bytes)),
+        received: (of(&counters.received), of(&counters.received_bytes)),
+        dropped: of(&counters.dropped),
+        forwarded: (of(&counters.forwarded), of(&counters.refused)),
+    }
+}
+
+/// What all carriers take: the shortest datagrams and the lowest rate of any.
+fn datagram_config(settings: &Settings) -> Config {
+    let defaults = Config::default();
+    let carriers = &settings.carriers;
+    let mtu = carriers.iter().map(carrier::Carrier::mtu).min().unwrap_or(defaults.mtu);
+    let slowest =
+        carriers.iter().filter(|carrier| carrier.bit_rate().is_some()).min_by_key(|one| one.bit_rate());
+    Config {
+        mtu,
+        bit_rate: slowest.and_then(carrier::Carrier::bit_rate),
+        framing: slowest.map_or(0, carrier::Carrier::framing),
+        burst: 2 * mtu,
+        manifest_every: settings.manifest.then(|| Duration::from_secs(1)),
+        ..defaults
+    }
+}

@@ -1,0 +1,156 @@
+//! Datagrams on a serial line with a transparent radio modem (SiK, RFD900): COBS marks where each ends.
+//!
+//! There is no check sum: a datagram's tag stands in its place. The line is opened again for as long as the
+//! bridge runs.
+
+use std::io;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio_serial::SerialPortBuilderExt;
+
+use super::{Order, Port, SERIAL_MTU};
+use crate::pause::{Pause, closed};
+
+/// Stands between datagrams.
+const DELIMITER: u8 = 0;
+/// Bytes of the longest datagram encoded.
+const LONGEST: usize = SERIAL_MTU + SERIAL_MTU / 254 + 2;
+/// The longest wait between attempts to open the line.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+
+/// Finds datagrams between delimiters.
+#[derive(Debug, Default)]
+struct Decoder {
+    held: Vec<u8>,
+    /// What is held is longer than any datagram: skip to the next delimiter.
+    overrun: bool,
+}
+
+impl Decoder {
+    /// Takes received bytes and hands over each datagram that they complete. Damage costs the datagram that it
+    /// is in, and the next one if it hit the delimiter.
+    fn push(&mut self, bytes: &[u8], mut each: impl FnMut(&[u8])) {
+        for &byte in bytes {
+            if byte != DELIMITER {
+                self.overrun |= self.held.len() >= LONGEST;
+                if !self.overrun {
+                    self.held.push(byte);
+                }
+                continue;
+            }
+            if !self.overrun
+                && !self.held.is_empty()
+                && let Ok(len) = cobs::decode_in_place(&mut self.held)
+            {
+                each(self.held.get(..len).unwrap_or_default());
+            }
+            self.held.clear();
+            self.overrun = false;
+        }
+    }
+}
+
+/// A datagram as it is on the line.
+fn encode(datagram: &[u8]) -> Vec<u8> {
+    let mut line = cobs::encode_vec(datagram);
+    line.push(DELIMITER);
+    line
+}
+
+/// Opens the line again and again, until the bridge is gone.
+pub(super) async fn serve(mut port: Port, device: String, baud: u32) {
+    let mut pause = Pause::new(format!("serial:{device}:{baud}"), LONGEST_WAIT);
+    loop {
+        tokio::select! {
+            () = pause.wait() => {}
+            order = port.order() => match order {
+                Some(_) => {
+                    port.counters.dropped();
+                    continue;
+                }
+                None => return,
+            },
+        }
+        let mut line = match tokio_serial::new(device.as_str(), baud).open_native_async() {
+            Ok(line) => line,
+            Err(error) => {
+                pause.failed(&error.into());
+                continue;
+            }
+        };
+        pause.opened();
+        match exchange(&mut port, &mut line).await {
+            Ok(()) => return,
+            Err(error) => pause.failed(&error),
+        }
+    }
+}
+
+/// Reads and writes until the line ends, which is an error, or the bridge is gone.
+async fn exchange(port: &mut Port, line: &mut tokio_serial::SerialStream) -> io::Result<()> {
+    let (mut reading, mut writing) = tokio::io::split(line);
+    let mut decoder = Decoder::default();
+    let mut buffer = [0; 512];
+    // What the modem got of an earlier datagram ends here.
+    writing.write_all(&[DELIMITER]).await?;
+    loop {
+        tokio::select! {
+            read = reading.read(&mut buffer) => {
+                let read = read?;
+                if read == 0 {
+                    return Err(closed());
+                }
+                decoder.push(buffer.get(..read).unwrap_or_default(), |datagram| port.receive(None, datagram));
+            }
+            order = port.order() => match order {
+                Some(Order::Send(datagram)) => {
+                    writing.write_all(&encode(&datagram)).await?;
+                    writing.flush().await?;
+                    port.counters.sent(datagram.len());
+                }
+                Some(_) => {}
+                None => return Ok(()),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decode(bytes: &[u8]) -> Vec<Vec<u8>> {
+        let (mut decoder, mut found) = (Decoder::default(), Vec::new());
+        // Bytes come as the line delivers them.
+        for piece in bytes.chunks(7) {
+            decoder.push(piece, |datagram| found.push(datagram.to_vec()));
+        }
+        found
+    }
+
+    #[test]
+    fn datagrams_come_off_the_line_as_they_went_on_it() {
+        let datagrams: Vec<Vec<u8>> =
+            [&[0][..], &[0; 300], &[7; SERIAL_MTU], b"plain", &[0, 1, 0]].map(<[u8]>::to_vec).into();
+        let line: Vec<u8> = datagrams.iter().flat_map(|datagram| encode(datagram)).collect();
+        assert_eq!(decode(&line), datagrams);
+        let longest = datagrams.iter().map(|datagram| encode(datagram).len() - datagram.len()).max();
+        assert!(longest <= Some(4), "{longest:?}");
+    }
+
+    #[test]
+    fn damage_costs_no_more_than_what_it_hit() {
+        let mut line = [b"boot of the modem\r\n".to_vec(), vec![0]].concat();
+        line.extend(vec![0x55; 5_000]);
+        line.extend([0]);
+        line.extend(encode(b"whole"));
+        let damaged = line.len();
+        line.extend(encode(b"damaged"));
+        line.extend(encode(b"whole too"));
+        line[damaged] = 200;
+        let found = decode(&line);
+        assert!(found.contains(&b"whole".to_vec()) && found.contains(&b"whole too".to_vec()), "{found:?}");
+        assert!(!found.contains(&b"damaged".to_vec()));
+    }
+}

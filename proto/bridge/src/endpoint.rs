@@ -1,0 +1,134 @@
+//! Endpoints: where MAVLink programs on this machine, autopilots and ground stations, are connected.
+//!
+//! Each connection is a *link*: one of a serial line, of a UDP endpoint, of each client of a TCP server.
+//! Whatever goes away is opened again.
+
+mod serial;
+mod tcp;
+mod udp;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use quiver_mavlink::{Endpoint, EndpointConfig};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use crate::error::BridgeError;
+
+/// Frames that wait for one program; beyond they are lost.
+const WAITING: usize = 256;
+/// Bytes read at a time.
+const CHUNK: usize = 4_096;
+
+/// Names a link; never used again for another.
+pub(crate) type LinkId = u64;
+
+/// What happens at endpoints.
+#[derive(Debug)]
+pub(crate) enum LinkEvent {
+    /// There is a link.
+    Opened {
+        /// The endpoint, by its number.
+        endpoint: usize,
+        /// The link.
+        link: LinkId,
+        /// Takes what is sent to the program.
+        out: mpsc::Sender<Vec<u8>>,
+    },
+    /// Bytes came.
+    Bytes {
+        /// The link.
+        link: LinkId,
+        /// The bytes.
+        bytes: Vec<u8>,
+        /// Whether they are whole frames.
+        whole: bool,
+        /// When.
+        at: Instant,
+    },
+    /// The link is gone.
+    Closed {
+        /// The link.
+        link: LinkId,
+    },
+}
+
+/// An endpoint's side towards the bridge.
+#[derive(Clone, Debug)]
+struct Port {
+    endpoint: usize,
+    events: mpsc::Sender<LinkEvent>,
+    next: Arc<AtomicU64>,
+}
+
+/// One link's side towards the bridge.
+#[derive(Debug)]
+struct Link {
+    link: LinkId,
+    events: mpsc::Sender<LinkEvent>,
+    out: mpsc::Receiver<Vec<u8>>,
+}
+
+/// The bridge is gone.
+#[derive(Debug)]
+struct Gone;
+
+impl Port {
+    async fn open(&self) -> Result<Link, Gone> {
+        let (out, receiver) = mpsc::channel(WAITING);
+        let link = self.next.fetch_add(1, Ordering::Relaxed);
+        let opened = LinkEvent::Opened { endpoint: self.endpoint, link, out };
+        self.events.send(opened).await.map_err(|_| Gone)?;
+        Ok(Link { link, events: self.events.clone(), out: receiver })
+    }
+}
+
+impl Link {
+    /// Hands bytes to the bridge, and waits while it is behind: the system's buffers hold them meanwhile.
+    async fn receive(&self, bytes: &[u8], whole: bool) -> Result<(), Gone> {
+        let event = LinkEvent::Bytes { link: self.link, bytes: bytes.to_vec(), whole, at: Instant::now() };
+        self.events.send(event).await.map_err(|_| Gone)
+    }
+
+    async fn close(self) {
+        // The bridge may be gone, and then knows.
+        let _ = self.events.send(LinkEvent::Closed { link: self.link }).await;
+    }
+}
+
+/// Opens an endpoint; its tasks end with `tasks`.
+pub(crate) async fn open(
+    config: &EndpointConfig,
+    endpoint: usize,
+    events: mpsc::Sender<LinkEvent>,
+    next: Arc<AtomicU64>,
+    tasks: &mut JoinSet<()>,
+) -> Result<(), BridgeError> {
+    let port = Port { endpoint, events, next };
+    let failed = |source| BridgeError::Open { place: config.endpoint.to_string(), source };
+    match &config.endpoint {
+        Endpoint::UdpIn(at) => {
+            let socket = crate::carrier::bind(at).await.map_err(failed)?;
+            tasks.spawn(udp::serve_in(port, socket));
+        }
+        Endpoint::UdpOut(to) => {
+            tasks.spawn(udp::serve_out(port, to.clone()));
+        }
+        Endpoint::UdpBroadcast(to) => {
+            tasks.spawn(udp::serve_broadcast(port, to.clone()));
+        }
+        Endpoint::TcpIn(at) => {
+            let listener = tcp::listen(at).await.map_err(failed)?;
+            tasks.spawn(tcp::serve_in(port, listener));
+        }
+        Endpoint::Tcp(to) => {
+            tasks.spawn(tcp::serve_out(port, to.clone(), config.retry_after));
+        }
+        Endpoint::Serial { device, baud } => {
+            tasks.spawn(serial::serve(port, device.clone(), *baud, config.flow_control));
+        }
+    }
+    Ok(())
+}

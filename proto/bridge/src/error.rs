@@ -1,0 +1,70 @@
+//! Errors of a bridge's settings and of opening it, in words that say what to write instead.
+
+use std::io;
+
+use quiver_mavlink::MavlinkError;
+
+/// An error of a bridge.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BridgeError {
+    /// An endpoint or a file's line is wrong.
+    #[error(transparent)]
+    Mavlink(#[from] MavlinkError),
+    /// A carrier is not written as one.
+    #[error("`{given}` is not a carrier: {reason}")]
+    Carrier {
+        /// What was given.
+        given: String,
+        /// What is wrong with it, and what to write.
+        reason: String,
+    },
+    /// Endpoints without a carrier, or the other way round.
+    #[error("{0}")]
+    Incomplete(&'static str),
+    /// Two carriers, or a carrier and an endpoint, need the same port or device.
+    #[error("`{first}` and `{second}` both need {what}: give each its own")]
+    Conflict {
+        /// The one given first.
+        first: String,
+        /// The one given second.
+        second: String,
+        /// The port or device.
+        what: String,
+    },
+    /// The system has no room for an endpoint or a carrier.
+    #[error("{place}: {source}{}", advice(.source))]
+    Open {
+        /// The endpoint or carrier.
+        place: String,
+        /// The reason given.
+        source: io::Error,
+    },
+    /// A file with a key for MAVLink signing cannot be used.
+    #[error("{path}: {reason}")]
+    SigningKey {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+impl BridgeError {
+    /// Whether an address is taken by another program.
+    #[must_use]
+    pub fn is_in_use(&self) -> bool {
+        matches!(self, Self::Open { source, .. } if source.kind() == io::ErrorKind::AddrInUse)
+    }
+}
+
+fn advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => ": another program listens there; end it, or choose another port",
+        io::ErrorKind::AddrNotAvailable => {
+            ": this machine has no such address; write one of its own, or 0.0.0.0"
+        }
+        io::ErrorKind::PermissionDenied => ": choose a port above 1023",
+        _ => "",
+    }
+}

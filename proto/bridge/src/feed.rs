@@ -1,0 +1,92 @@
+//! What a bridge is told of the group, and what it asks it: keys of the epoch, the table of system ids,
+//! signatures.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use quiver_ainq::{DronePublicKey, EpochKeys, Signature, Slot, Suite};
+use quiver_mavlink::SystemIds;
+use tokio::sync::watch;
+
+/// The channel of group messages by which a leader spreads the table of system ids, signed.
+pub const SYSTEM_IDS_CHANNEL: &str = "quiver.system-ids";
+
+/// What the group's machine does for a bridge.
+pub trait Group<S: Suite>: Clone + Send + Sync + 'static {
+    /// Signs a statement of this member's datagrams; `None` if it cannot.
+    fn sign(&self, statement: Vec<u8>) -> impl Future<Output = Option<Signature<S>>> + Send;
+
+    /// Whether this drone may sign datagrams from this slot.
+    fn may_sign(&self, slot: Slot, drone: DronePublicKey<S>) -> impl Future<Output = bool> + Send;
+
+    /// There is perhaps a newer epoch: asks the leader.
+    fn want_epoch(&self) -> impl Future<Output = ()> + Send;
+
+    /// Somebody guesses tags: a leader makes a new key.
+    fn forgeries(&self, count: u64) -> impl Future<Output = ()> + Send;
+}
+
+/// Tells a bridge of the group. The driver's side.
+#[derive(Debug)]
+pub struct Feed<S: Suite> {
+    keys: watch::Sender<Option<Arc<EpochKeys<S>>>>,
+    table: watch::Sender<Arc<SystemIds>>,
+}
+
+/// The bridge's side.
+#[derive(Debug)]
+pub struct Inputs<S: Suite> {
+    pub(crate) keys: watch::Receiver<Option<Arc<EpochKeys<S>>>>,
+    pub(crate) table: watch::Receiver<Arc<SystemIds>>,
+}
+
+/// A feed and the bridge's side of it.
+#[must_use]
+pub fn feed<S: Suite>() -> (Feed<S>, Inputs<S>) {
+    let (keys, keys_out) = watch::channel(None);
+    let (table, table_out) = watch::channel(Arc::default());
+    (Feed { keys, table }, Inputs { keys: keys_out, table: table_out })
+}
+
+impl<S: Suite> Feed<S> {
+    /// Tells the epoch's keys, after each input of the machine. `durable`: whether all is stored that the
+    /// machine did so far. A new key is used once it is, the former one no longer at once.
+    pub fn set_keys(&self, keys: Option<EpochKeys<S>>, durable: bool) {
+        self.keys.send_if_modified(|held| {
+            let same = match (&*held, &keys) {
+                (None, None) => true,
+                (Some(held), Some(keys)) => is_same(held, keys),
+                _ => false,
+            };
+            if same {
+                return false;
+            }
+            let had = held.is_some();
+            *held = keys.filter(|_| durable).map(Arc::new);
+            had || held.is_some()
+        });
+    }
+
+    /// Tells the table of system ids.
+    pub fn set_table(&self, table: SystemIds) {
+        self.table.send_if_modified(|held| {
+            let changed = **held != table;
+            if changed {
+                *held = Arc::new(table);
+            }
+            changed
+        });
+    }
+
+    /// The table that was told last.
+    #[must_use]
+    pub fn table(&self) -> Arc<SystemIds> {
+        Arc::clone(&self.table.borrow())
+    }
+}
+
+/// Whether both are of one epoch and one start of the same member.
+fn is_same<S: Suite>(one: &EpochKeys<S>, other: &EpochKeys<S>) -> bool {
+    let of = |keys: &EpochKeys<S>| (keys.epoch, keys.digest, keys.slot, keys.boot_no);
+    of(one) == of(other)
+}

@@ -1,0 +1,30 @@
+//! Joins MAVLink programs on this machine to a group's datagrams, and carries those over UDP and radios.
+//!
+//! An autopilot or a ground station is connected to an *endpoint* and sees plain MAVLink. What it sends
+//! leaves this machine only as datagrams of the group (docs/protocol.md, section 20), over one or several
+//! *carriers*. Without a valid key of the group nothing passes, in either direction.
+//!
+//! | module | what it has |
+//! |---|---|
+//! | `settings` | which endpoints and carriers: from flags, or from a file in mavlink-router's format |
+//! | `endpoint` | UDP, TCP and serial lines with MAVLink programs behind them |
+//! | `carrier` | UDP (unicast, multicast, broadcast), serial radios, the star through the leader, memory |
+//! | `bridge` | the task between them |
+//! | `feed` | what the task is told of the group: keys of the epoch, system ids |
+//! | `report` | what became of frames and datagrams: status and metrics |
+
+mod bridge;
+mod carrier;
+mod endpoint;
+mod error;
+mod feed;
+mod pause;
+mod report;
+mod settings;
+
+pub use bridge::Bridge;
+pub use carrier::{Carrier, MemoryCarrier, memory};
+pub use error::BridgeError;
+pub use feed::{Feed, Group, Inputs, SYSTEM_IDS_CHANNEL, feed};
+pub use report::{CarrierStatus, EndpointStatus, Report, SenderReport, Status};
+pub use settings::{Given, Settings};

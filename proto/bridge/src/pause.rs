@@ -1,0 +1,58 @@
+//! Waits between attempts to open what is not there, and complaints that are not repeated.
+
+use std::io;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+/// The wait after a first failure; doubles with each further one.
+const FIRST: Duration = Duration::from_millis(250);
+/// What was open for so long forgives the failures before it.
+const PROVEN: Duration = Duration::from_secs(5);
+
+/// Waits longer from failure to failure.
+#[derive(Debug)]
+pub(crate) struct Pause {
+    place: String,
+    longest: Duration,
+    wait: Duration,
+    opened: Option<Instant>,
+    complaint: String,
+}
+
+impl Pause {
+    /// Never waits longer than `longest`.
+    pub(crate) fn new(place: String, longest: Duration) -> Self {
+        Self { place, longest, wait: Duration::ZERO, opened: None, complaint: String::new() }
+    }
+
+    /// Waits until another attempt is due; not before the first.
+    pub(crate) async fn wait(&mut self) {
+        if self.opened.take().is_some_and(|at| at.elapsed() >= PROVEN) {
+            self.wait = Duration::ZERO;
+        }
+        sleep(self.wait).await;
+        self.wait = (self.wait * 2).max(FIRST).min(self.longest);
+    }
+
+    /// The attempt has succeeded.
+    pub(crate) fn opened(&mut self) {
+        tracing::info!(place = %self.place, "open");
+        self.opened = Some(Instant::now());
+        self.complaint.clear();
+    }
+
+    /// It failed, or what was open has ended.
+    pub(crate) fn failed(&mut self, reason: &io::Error) {
+        let reason = reason.to_string();
+        if self.complaint != reason {
+            tracing::warn!(place = %self.place, "not open: {reason}; trying again");
+            self.complaint = reason;
+        }
+    }
+}
+
+/// A stream that its other end has closed.
+pub(crate) fn closed() -> io::Error {
+    io::Error::new(io::ErrorKind::UnexpectedEof, "the other end closed it")
+}

@@ -1,0 +1,251 @@
+//! What became of frames and datagrams: the status of a bridge, and its metrics.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+use quiver_datagram::Counters;
+use serde::{Deserialize, Serialize};
+
+/// Bounds of the histogram of delays, in seconds.
+const DELAYS: [f64; 9] = [0.000_1, 0.000_25, 0.000_5, 0.001, 0.002, 0.005, 0.01, 0.05, 0.25];
+
+/// Way of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Way {
+    /// From a local program to the group.
+    ToGroup,
+    /// From the group to a local program.
+    FromGroup,
+    /// Between local programs.
+    Local,
+}
+
+impl Way {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::ToGroup => "to group",
+            Self::FromGroup => "from group",
+            Self::Local => "local",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct FrameLabels {
+    way: &'static str,
+    result: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct DatagramLabels {
+    what: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CarrierLabels {
+    carrier: String,
+    what: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct WayLabels {
+    way: &'static str,
+}
+
+/// Status and metrics of a bridge. Clones are of the same.
+#[derive(Clone, Debug)]
+pub struct Report {
+    status: Arc<Mutex<Status>>,
+    frames: Family<FrameLabels, Counter>,
+    datagrams: Family<DatagramLabels, Counter>,
+    carriers: Family<CarrierLabels, Counter>,
+    delays: Family<WayLabels, Histogram, fn() -> Histogram>,
+    open: Gauge,
+}
+
+impl Default for Report {
+    fn default() -> Self {
+        Self {
+            status: Arc::default(),
+            frames: Family::default(),
+            datagrams: Family::default(),
+            carriers: Family::default(),
+            delays: Family::new_with_constructor(|| Histogram::new(DELAYS)),
+            open: Gauge::default(),
+        }
+    }
+}
+
+/// How a bridge is doing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Status {
+    /// Whether there is a valid key: otherwise nothing passes.
+    pub open: bool,
+    /// The system id granted to this drone.
+    pub system_id: Option<u8>,
+    /// System ids granted in the group.
+    pub system_ids: usize,
+    /// What keeps frames from passing, for people.
+    pub trouble: Option<String>,
+    /// Where programs are connected.
+    pub endpoints: Vec<EndpointStatus>,
+    /// What carries datagrams.
+    pub carriers: Vec<CarrierStatus>,
+    /// Members that datagrams come from.
+    pub senders: Vec<SenderReport>,
+    /// Numbers of frames by way and result.
+    pub frames: BTreeMap<String, u64>,
+    /// Numbers of datagrams by what became of them, those that are not 0.
+    pub datagrams: BTreeMap<String, u64>,
+}
+
+/// An endpoint.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndpointStatus {
+    /// How it is spelled.
+    pub endpoint: String,
+    /// Connections.
+    pub links: usize,
+    /// Systems heard behind it.
+    pub systems: Vec<u8>,
+}
+
+/// A carrier.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CarrierStatus {
+    /// How it is spelled.
+    pub carrier: String,
+    /// Datagrams sent, by number and bytes.
+    pub sent: (u64, u64),
+    /// Datagrams received, by number and bytes.
+    pub received: (u64, u64),
+    /// Datagrams that it did not take.
+    pub dropped: u64,
+    /// Datagrams forwarded, and not: of a relay.
+    pub forwarded: (u64, u64),
+}
+
+/// A member that datagrams come from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SenderReport {
+    /// Its slot; `None` for the leader.
+    pub slot: Option<u32>,
+    /// Its name, if it signed it.
+    pub name: Option<String>,
+    /// The system id granted to it.
+    pub system_id: Option<u8>,
+    /// Number of datagrams in this epoch.
+    pub received: u64,
+    /// Milliseconds since the last.
+    pub heard_ago: Option<u64>,
+}
+
+impl Status {
+    /// For people, in one line.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let passing = match (&self.trouble, self.open) {
+            (Some(trouble), _) => format!("not passing ({})", trouble.trim_start_matches("Quiver: ")),
+            (None, true) => "passing".into(),
+            (None, false) => "not passing (no valid group key)".into(),
+        };
+        let id = self.system_id.map_or_else(|| "no system id".into(), |id| format!("system {id}"));
+        let passed = |way: Way| self.frames.get(&key(way, "passed")).copied().unwrap_or(0);
+        let dropped: u64 =
+            self.frames.iter().filter(|(key, _)| !key.ends_with(": passed")).map(|(_, number)| number).sum();
+        format!(
+            "{passing}, {id}, {} endpoints, {} carriers, {} senders; frames: {} to the group, {} from it, {dropped} dropped",
+            self.endpoints.len(),
+            self.carriers.len(),
+            self.senders.len(),
+            passed(Way::ToGroup),
+            passed(Way::FromGroup),
+        )
+    }
+}
+
+fn key(way: Way, result: &str) -> String {
+    format!("{}: {result}", way.name())
+}
+
+impl Report {
+    /// Registers the metrics, under `mavlink`.
+    pub fn register(&self, registry: &mut Registry) {
+        let registry = registry.sub_registry_with_prefix("mavlink");
+        registry.register("frames", "MAVLink frames, by way and result", self.frames.clone());
+        registry.register(
+            "datagrams",
+            "Datagrams and payloads, by what became of them",
+            self.datagrams.clone(),
+        );
+        registry.register("carriers", "Datagrams and bytes of each carrier", self.carriers.clone());
+        let help = "Time that frames spend in this process";
+        registry.register_with_unit("delay", help, Unit::Seconds, self.delays.clone());
+        registry.register(
+            "open",
+            "1 while there is a valid group key; otherwise nothing passes",
+            self.open.clone(),
+        );
+    }
+
+    /// The status, not older than a second.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn count(&self, way: Way, result: &'static str) {
+        self.frames.get_or_create(&FrameLabels { way: way.name(), result }).inc();
+        let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
+        match status.frames.get_mut(&key(way, result)) {
+            Some(number) => *number += 1,
+            None => {
+                status.frames.insert(key(way, result), 1);
+            }
+        }
+    }
+
+    pub(crate) fn delayed(&self, way: Way, delay: Duration) {
+        self.delays.get_or_create(&WayLabels { way: way.name() }).observe(delay.as_secs_f64());
+    }
+
+    /// Publishes the rest of a status, and what counters have grown by.
+    pub(crate) fn publish(&self, status: Status, counters: &Counters) {
+        self.open.set(i64::from(status.open));
+        for (what, number) in counters.iter() {
+            raise(&self.datagrams.get_or_create(&DatagramLabels { what }), number);
+        }
+        for carrier in &status.carriers {
+            let numbers = [
+                ("sent", carrier.sent.0),
+                ("sent bytes", carrier.sent.1),
+                ("received", carrier.received.0),
+                ("received bytes", carrier.received.1),
+                ("dropped", carrier.dropped),
+                ("forwarded", carrier.forwarded.0),
+                ("refused", carrier.forwarded.1),
+            ];
+            for (what, number) in numbers {
+                let labels = CarrierLabels { carrier: carrier.carrier.clone(), what };
+                raise(&self.carriers.get_or_create(&labels), number);
+            }
+        }
+        let datagrams = counters.iter().filter(|(_, number)| *number > 0);
+        let datagrams = datagrams.map(|(what, number)| (what.into(), number)).collect();
+        let mut held = self.status.lock().unwrap_or_else(PoisonError::into_inner);
+        let frames = std::mem::take(&mut held.frames);
+        *held = Status { frames, datagrams, ..status };
+    }
+}
+
+/// Raises a counter to this number.
+fn raise(counter: &Counter, to: u64) {
+    counter.inc_by(to.saturating_sub(counter.get()));
+}

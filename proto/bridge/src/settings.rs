@@ -1,0 +1,214 @@
+//! Which endpoints and carriers a bridge has: from flags, or from a file in mavlink-router's format.
+
+use std::fmt;
+use std::time::Duration;
+
+use quiver_mavlink::{
+    Config, Endpoint, EndpointConfig, Filters, MAX_ENDPOINTS, MavlinkError, Resource, SignedMessages,
+    SigningKey,
+};
+use zeroize::Zeroizing;
+
+use crate::carrier::Carrier;
+use crate::error::BridgeError;
+
+/// Carriers of one bridge.
+const MAX_CARRIERS: usize = 16;
+
+/// What an operator gave.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Given<'a> {
+    /// Endpoints, each as a text.
+    pub endpoints: &'a [String],
+    /// Carriers, each as a text.
+    pub carriers: &'a [String],
+    /// A file's path, for errors, and its text.
+    pub file: Option<(&'a str, &'a str)>,
+}
+
+/// Settings of a bridge.
+pub struct Settings {
+    pub(crate) endpoints: Vec<EndpointConfig>,
+    /// For each endpoint, the key for MAVLink signing towards its program.
+    pub(crate) signing: Vec<Option<SigningKey>>,
+    pub(crate) carriers: Vec<Carrier>,
+    /// What passes to and from the group.
+    pub(crate) filters: Filters,
+    pub(crate) signed: SignedMessages,
+    pub(crate) manifest: bool,
+    pub(crate) deduplication: Duration,
+    pub(crate) sniffer: Option<u8>,
+}
+
+impl Settings {
+    /// Reads what was given; `None` if nothing was. `read_key` reads a file with a key for MAVLink signing,
+    /// whose text is 64 hexadecimal digits.
+    ///
+    /// # Errors
+    /// Says what is wrong, where, and what to write.
+    pub fn read(
+        given: Given<'_>,
+        read_key: impl Fn(&str) -> Result<Zeroizing<Vec<u8>>, String>,
+    ) -> Result<Option<Self>, BridgeError> {
+        let Given { endpoints, carriers, file } = given;
+        if endpoints.is_empty() && carriers.is_empty() && file.is_none() {
+            return Ok(None);
+        }
+        let mut config = match file {
+            Some((path, text)) => Config::parse(text, path)?,
+            None => Config::default(),
+        };
+        for ignored in &config.ignored {
+            tracing::info!("{}: {ignored}", file.map_or("", |(path, _)| path));
+        }
+        for (number, text) in (1..).zip(endpoints) {
+            let endpoint = text.parse::<Endpoint>()?;
+            config.endpoints.push(EndpointConfig::new(format!("endpoint {number}"), endpoint));
+        }
+        let mut all = Vec::new();
+        let quiver = config.quiver.take();
+        for (text, line) in quiver.iter().flat_map(|quiver| &quiver.carriers) {
+            all.push(text.parse().map_err(|error| at_line(file, *line, &error))?);
+        }
+        for text in carriers {
+            all.push(text.parse()?);
+        }
+        let signing = config.endpoints.iter().map(|endpoint| signing_key(endpoint, &read_key));
+        let settings = Self {
+            signing: signing.collect::<Result<_, _>>()?,
+            endpoints: config.endpoints,
+            carriers: all,
+            filters: quiver.as_ref().map(|quiver| quiver.filters.clone()).unwrap_or_default(),
+            manifest: quiver.as_ref().is_some_and(|quiver| quiver.manifest),
+            signed: quiver.map(|quiver| quiver.signed).unwrap_or_default(),
+            deduplication: config.deduplication,
+            sniffer: config.sniffer,
+        };
+        settings.check()?;
+        Ok(Some(settings))
+    }
+
+    fn check(&self) -> Result<(), BridgeError> {
+        let incomplete = |what| Err(BridgeError::Incomplete(what));
+        if self.carriers.is_empty() {
+            return incomplete("endpoints without a carrier: give --carrier as well, such as star:HOST:PORT");
+        }
+        let relays = self.carriers.iter().any(|carrier| matches!(carrier, Carrier::Relay(_)));
+        if self.endpoints.is_empty() && !relays {
+            return incomplete(
+                "a carrier without an endpoint: give --mavlink as well, such as udpin:127.0.0.1:14550",
+            );
+        }
+        if self.endpoints.len() > MAX_ENDPOINTS || self.carriers.len() > MAX_CARRIERS {
+            return incomplete("too many: at most 64 endpoints and 16 carriers");
+        }
+        Endpoint::check_conflicts(self.endpoints.iter().map(|endpoint| &endpoint.endpoint))?;
+        let endpoints = self.endpoints.iter().map(|endpoint| {
+            let endpoint = &endpoint.endpoint;
+            (endpoint.to_string(), endpoint.resource())
+        });
+        let carriers = self.carriers.iter().map(|carrier| (carrier.to_string(), carrier.resource()));
+        let mut taken: Vec<(String, Resource)> = Vec::new();
+        for (second, resource) in endpoints.chain(carriers) {
+            let Some(resource) = resource else { continue };
+            if let Some((first, _)) = taken.iter().find(|(_, held)| held.overlaps(&resource)) {
+                let (first, what) = (first.clone(), resource.to_string());
+                return Err(BridgeError::Conflict { first, second, what });
+            }
+            taken.push((second, resource));
+        }
+        Ok(())
+    }
+}
+
+fn at_line(file: Option<(&str, &str)>, line: usize, error: &BridgeError) -> BridgeError {
+    let path = file.map_or_else(String::new, |(path, _)| path.into());
+    let (place, reason) = ("QuiverEndpoint: Carrier".into(), error.to_string());
+    MavlinkError::Config { path, line, place, reason }.into()
+}
+
+fn signing_key(
+    endpoint: &EndpointConfig,
+    read_key: impl Fn(&str) -> Result<Zeroizing<Vec<u8>>, String>,
+) -> Result<Option<SigningKey>, BridgeError> {
+    let Some(path) = &endpoint.signing_key_file else { return Ok(None) };
+    let failed = |reason: String| BridgeError::SigningKey { path: path.clone(), reason };
+    let text = read_key(path).map_err(failed)?;
+    let text = std::str::from_utf8(&text).map_err(|_| failed(MavlinkError::SigningKey.to_string()))?;
+    SigningKey::from_hex(text).map(Some).map_err(|error| failed(error.to_string()))
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings")
+            .field("endpoints", &self.endpoints)
+            .field("carriers", &self.carriers)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(
+        endpoints: &[&str],
+        carriers: &[&str],
+        file: Option<&str>,
+    ) -> Result<Option<Settings>, BridgeError> {
+        let texts = |texts: &[&str]| texts.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let (endpoints, carriers) = (texts(endpoints), texts(carriers));
+        let file = file.map(|text| ("m.conf", text));
+        let key = |path: &str| match path {
+            "good.key" => Ok(Zeroizing::new("ab".repeat(32).into_bytes())),
+            "bad.key" => Ok(Zeroizing::new(b"secret words".to_vec())),
+            _ => Err("there is no such file".to_owned()),
+        };
+        Settings::read(Given { endpoints: &endpoints, carriers: &carriers, file }, key)
+    }
+
+    #[test]
+    fn nothing_given_is_no_bridge_and_half_of_one_is_refused() {
+        assert!(read(&[], &[], None).unwrap().is_none());
+        for (endpoints, carriers, part) in [
+            (&["udpin:127.0.0.1:14550"][..], &[][..], "give --carrier"),
+            (&[], &["star:h:1"], "give --mavlink"),
+            (&["udpin:0.0.0.0:14800"], &["udp:127.0.0.1:14800+h:1"], "UDP port 14800"),
+            (&["serial:/dev/a:57600"], &["serial:/dev/a:57600"], "/dev/a"),
+            (&["udpin:127.0.0.1:1", "udpin:127.0.0.1:1"], &["star:h:1"], "UDP port 1"),
+        ] {
+            let error = read(endpoints, carriers, None).unwrap_err().to_string();
+            assert!(error.contains(part), "{error}");
+        }
+        assert!(read(&[], &["relay:0.0.0.0:14800"], None).unwrap().is_some(), "a relay alone is of use");
+    }
+
+    #[test]
+    fn file_and_flags_add_up_and_mistakes_name_file_and_line() {
+        let file = "[UdpEndpoint ground]\nMode = Server\nAddress = 127.0.0.1\nPort = 14550\n\n\
+                    [QuiverEndpoint group]\nCarrier = star:leader.example:14800\nManifest = true\n";
+        let settings =
+            read(&["tcpin:127.0.0.1:5760"], &["broadcast:10.0.0.255:1"], Some(file)).unwrap().unwrap();
+        assert_eq!((settings.endpoints.len(), settings.carriers.len(), settings.manifest), (2, 2, true));
+        let wrong = file.replace("star:leader.example:14800", "air:1");
+        let error = read(&[], &[], Some(&wrong)).unwrap_err().to_string();
+        assert!(error.starts_with("m.conf:7: QuiverEndpoint: Carrier: `air:1` is not a carrier"), "{error}");
+    }
+
+    #[test]
+    fn keys_for_signing_are_read_and_never_shown() {
+        let file = |key: &str| {
+            format!(
+                "[UartEndpoint fc]\nDevice = /dev/ttyACM0\nSigningKeyFile = {key}\n[QuiverEndpoint g]\nCarrier = star:h:1\n"
+            )
+        };
+        let settings = read(&[], &[], Some(&file("good.key"))).unwrap().unwrap();
+        assert!(settings.signing[0].is_some() && !format!("{settings:?}").contains("abab"));
+        let error = read(&[], &[], Some(&file("bad.key"))).unwrap_err().to_string();
+        assert!(error.starts_with("bad.key: ") && !error.contains("secret words"), "{error}");
+        assert_eq!(
+            read(&[], &[], Some(&file("no.key"))).unwrap_err().to_string(),
+            "no.key: there is no such file"
+        );
+    }
+}

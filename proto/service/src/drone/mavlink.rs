@@ -1,0 +1,128 @@
+//! MAVLink programs beside a drone, joined to its group's datagrams: settings, and the bridge of a service.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use quiver_ainq::{Deployment, Suite};
+use quiver_bridge::{Bridge, Feed, Given, Group, Inputs, Report, Settings, feed};
+use serde::{Deserialize, Serialize};
+use tokio::task::JoinSet;
+
+use super::request::Answered;
+use super::{Error, Result};
+use crate::{clock, private_file};
+
+/// The longest file in mavlink-router's format, in bytes.
+const LONGEST_FILE: u64 = 256 * 1024;
+/// The longest file with a key for MAVLink signing: 64 digits, and white space.
+const LONGEST_KEY: u64 = 256;
+
+/// Flags of a service with MAVLink programs beside it.
+#[derive(Args, Clone, Debug, Default, Serialize)]
+pub struct MavlinkArgs {
+    /// Where a MAVLink program (autopilot, ground station) is connected: udpin:HOST:PORT listens,
+    /// udpout:HOST:PORT sends, tcp:HOST:PORT, tcpin:HOST:PORT, serial:/dev/ttyACM0:57600; may be repeated. What
+    /// it sends goes to the group as encrypted datagrams; without a valid group key nothing passes
+    #[arg(long, value_name = "ENDPOINT", help_heading = "MAVLink")]
+    pub mavlink: Vec<String>,
+    /// What carries these datagrams: star:HOST:PORT (the leader's relay), relay:HOST:PORT (is that relay),
+    /// udp:LISTEN+PEER+PEER, multicast:GROUP:PORT, broadcast:ADDRESS:PORT, serial:/dev/ttyUSB0:57600 (a radio
+    /// modem); may be repeated
+    #[arg(long, value_name = "CARRIER", help_heading = "MAVLink")]
+    pub carrier: Vec<String>,
+    /// Endpoints, filters and carriers in mavlink-router's format, with carriers under [QuiverEndpoint NAME]
+    #[arg(long, value_name = "FILE", help_heading = "MAVLink")]
+    pub mavlink_config: Option<PathBuf>,
+}
+
+/// Settings of the same.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MavlinkSettings {
+    /// Endpoints.
+    #[serde(deserialize_with = "crate::config::list")]
+    pub mavlink: Vec<String>,
+    /// Carriers.
+    #[serde(deserialize_with = "crate::config::list")]
+    pub carrier: Vec<String>,
+    /// A file in mavlink-router's format.
+    pub mavlink_config: Option<PathBuf>,
+}
+
+/// A bridge that is open, and waits for its group.
+#[derive(Debug)]
+pub struct OpenBridge<S: Suite> {
+    bridge: Bridge<S>,
+    inputs: Inputs<S>,
+    /// Tells it of the group.
+    pub feed: Arc<Feed<S>>,
+    /// How it is doing.
+    pub report: Report,
+}
+
+impl MavlinkSettings {
+    /// Whether there is to be a bridge.
+    #[must_use]
+    pub fn is_given(&self) -> bool {
+        !self.mavlink.is_empty() || !self.carrier.is_empty() || self.mavlink_config.is_some()
+    }
+
+    /// Reads them, and the files that they name; `None` if nothing is given.
+    ///
+    /// # Errors
+    /// [`Error::Bridge`] with what to write instead; those of the files.
+    pub fn read(&self) -> Result<Option<Settings>> {
+        let file = self.mavlink_config.as_deref().map(read_text).transpose()?;
+        let file = file.as_ref().map(|(path, text)| (path.as_str(), text.as_str()));
+        let given = Given { endpoints: &self.mavlink, carriers: &self.carrier, file };
+        let read_key =
+            |path: &str| private_file::read(Path::new(path), LONGEST_KEY).map_err(|error| error.to_string());
+        Ok(Settings::read(given, read_key)?)
+    }
+
+    /// Opens endpoints and carriers; `None` if nothing is given.
+    ///
+    /// # Errors
+    /// Those of [`read`](Self::read); [`Error::Bridge`] if a port is taken.
+    pub async fn open<S: Suite>(&self, deployment: &Deployment<S>) -> Result<Option<OpenBridge<S>>> {
+        let Some(settings) = self.read()? else { return Ok(None) };
+        let report = Report::default();
+        let bridge = Bridge::open(settings, deployment.clone(), since_1970, report.clone()).await?;
+        let (feed, inputs) = feed();
+        Ok(Some(OpenBridge { bridge, inputs, feed: Arc::new(feed), report }))
+    }
+}
+
+impl<S: Suite> OpenBridge<S> {
+    /// Lets it work until `tasks` are dropped or the feed is gone.
+    pub fn start(self, tasks: &mut JoinSet<()>, group: impl Group<S>) {
+        tasks.spawn(self.bridge.run(self.inputs, group));
+    }
+}
+
+/// Adds the bridge's status to that of its drone, under `mavlink`.
+///
+/// # Errors
+/// The error that was answered.
+pub fn with_status(answered: Answered, report: Option<&Report>) -> Answered {
+    let mut status = answered?;
+    if let Some(report) = report
+        && let Some(status) = status.as_object_mut()
+    {
+        let mavlink = serde_json::to_value(report.status()).map_err(|error| error.to_string())?;
+        status.insert("mavlink".into(), mavlink);
+    }
+    Ok(status)
+}
+
+fn read_text(path: &Path) -> Result<(String, String)> {
+    let shown = path.display().to_string();
+    let text = private_file::read_public(path, LONGEST_FILE)?;
+    let text = String::from_utf8(text).map_err(|_| Error::config(format!("{shown}: not a text")))?;
+    Ok((shown, text))
+}
+
+fn since_1970() -> Duration {
+    Duration::from_secs(clock::unix_now())
+}
