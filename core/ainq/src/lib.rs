@@ -103,5 +103,5 @@ pub use pairwise::{
 pub use roster::Roster;
 pub use slots::{LEADER_SLOT, MAX_SLOTS, Run, Slot, SlotSet};
 pub use spare::{SparePair, SpareStatement};
-pub use traffic::{Ceiling, Frame, MAX_FRAMES, Opened, Receiver, Sender, TrafficKey};
+pub use traffic::{Ceiling, EpochKeys, Frame, MAX_FRAMES, Opened, Receiver, Sender, TrafficKey};
 pub use tree::{Delta, MAX_TREE_REMOVALS, Part, PathMessage, PathNonce};

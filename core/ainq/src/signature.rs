@@ -38,6 +38,8 @@ pub enum Label {
     Envelope,
     /// A group message, by a leader or an edge.
     Command,
+    /// A datagram, the manifest of several, or the announcement of their sender.
+    Datagram,
     /// A deputy's question to its leader.
     StandBy,
     /// A leader's answer to a deputy: that it is there, and what changed.
@@ -69,6 +71,7 @@ impl Label {
             Self::Evict => "evict",
             Self::Envelope => "envelope",
             Self::Command => "command",
+            Self::Datagram => "datagram",
             Self::StandBy => "stand-by",
             Self::Replica => "replica",
             Self::Attributes => "attributes",

@@ -22,17 +22,20 @@
 //! with a frame in its name that claims a later start; nothing short of a signature on every frame would
 //! prevent that. Signed ones are counted by signer, apart.
 
+mod epoch_keys;
 mod receiver;
 mod senders;
 mod window;
 
 use alloc::vec::Vec;
 
-use quiver_crypto::{Digest, Secret, aead, prf};
+use quiver_crypto::{Digest, Secret, Zeroizing, aead, prf};
 use rand_core::CryptoRngCore;
 
+pub use self::epoch_keys::EpochKeys;
 pub use self::receiver::{Opened, Receiver};
 pub use self::senders::{Ceiling, MAX_SENDERS, REMEMBERED_PER_SENDER, SenderId};
+pub use self::window::{WINDOW, Window};
 use crate::slots::Slot;
 use crate::{Error, Handle, Name};
 
@@ -68,11 +71,30 @@ impl TrafficKey {
         self.of_start("hedge", start)
     }
 
+    /// The key of a sender's datagrams (§20.2).
+    #[must_use]
+    pub fn datagram_key(&self, start: &Start) -> Secret<16> {
+        first_half(&self.of_start("datagram", start))
+    }
+
+    /// The key of a sender's announcements (§20.2).
+    #[must_use]
+    pub fn announcement_key(&self, start: &Start) -> Secret<16> {
+        first_half(&self.of_start("announcement", start))
+    }
+
     fn of_start(&self, label: &str, start: &Start) -> Secret<32> {
         let Start { slot, boot_no, salt } = start;
         // §13.1: one key per slot, boot number and salt.
         prf(&self.key, self.suite, label, &[&slot.to_be_bytes(), &boot_no.to_be_bytes(), salt])
     }
+}
+
+/// The first 16 bytes, in a place that is erased.
+fn first_half(key: &Secret<32>) -> Secret<16> {
+    let mut half = Zeroizing::new([0; 16]);
+    half.iter_mut().zip(key.expose()).for_each(|(to, from)| *to = *from);
+    Secret::new(*half)
 }
 
 /// A sealed message.
@@ -108,12 +130,15 @@ impl Frame {
     }
 }
 
-/// One start of a sender in one epoch: what K_snd is made for.
+/// One start of a sender: what K_snd and the keys of its datagrams are made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Start {
-    slot: Slot,
-    boot_no: u32,
-    salt: [u8; SALT_LEN],
+pub struct Start {
+    /// A member's slot, or [`LEADER_SLOT`](crate::LEADER_SLOT).
+    pub slot: Slot,
+    /// Counts the sender's starts.
+    pub boot_no: u32,
+    /// Random, so that a start whose number was rolled back is another start.
+    pub salt: [u8; SALT_LEN],
 }
 
 /// Seals one member's messages in one epoch. Not to be copied: a receiver takes of two copies' messages one

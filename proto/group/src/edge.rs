@@ -21,7 +21,9 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{Deployment, DroneKeypair, Name, Suite, UnixTime};
+use quiver_ainq::{
+    Deployment, DroneKeypair, DronePublicKey, EpochKeys, Label, Name, Signature, Slot, Suite, UnixTime,
+};
 use quiver_crypto::Secret;
 pub use quiver_machine::RestoreError;
 use quiver_machine::{
@@ -30,6 +32,8 @@ use quiver_machine::{
 };
 use quiver_message::{Message, MessageError};
 use rand_core::CryptoRngCore;
+
+use crate::group_channel::SenderPolicy;
 
 #[cfg(feature = "compromise")]
 pub use self::compromise::CompromisedState;
@@ -150,6 +154,37 @@ impl<S: Suite> Edge<S> {
     /// A secret that all synced members of the epoch can derive under this name; `None` unless synced.
     pub fn export(&self, name: &Name) -> Option<Secret<32>> {
         self.membership.export(name)
+    }
+
+    /// What the group's datagrams need of the epoch held (§20.2): its traffic key above all. `None` unless
+    /// synced, and from the input on with which this drone is no member any more: who sends datagrams asks
+    /// after each.
+    pub fn epoch_keys(&self, now: Now) -> Option<EpochKeys<S>> {
+        self.membership.epoch_keys(now, self.keypair())
+    }
+
+    /// Signs a statement of this member's datagrams (§20.5); `None` unless it is synced and has a key of its
+    /// own.
+    pub fn sign_datagram(&self, statement: &[u8], rng: &mut dyn CryptoRngCore) -> Option<Signature<S>> {
+        let keypair = self.keypair().filter(|_| self.membership.is_synced())?;
+        Some(keypair.sign(&self.config.deployment, Label::Datagram, statement, rng))
+    }
+
+    /// Whether this drone may sign datagrams from this slot, as far as an edge knows (§13.4): not revoked, not
+    /// refused, not expired, and an edge unless the slot is the leader's. The signature is the caller's to
+    /// verify, and that the leader is the term's.
+    ///
+    /// # Errors
+    /// What is against it.
+    pub fn may_sign_datagrams(&self, now: Now, slot: Slot, drone: &DronePublicKey<S>) -> Result<(), Offence> {
+        let policy = SenderPolicy {
+            deployment: &self.config.deployment,
+            revocations: &self.revocations,
+            refused: &self.leaders.refused,
+            expected: None,
+            roster: None,
+        };
+        policy.may_sign(now, slot, drone)
     }
 
     /// Lets the edge keep its newest header where others keep the same: all members of a group have an equal
@@ -391,6 +426,10 @@ impl<S: Suite> Edge<S> {
                 self.out.persist(StateChanged);
                 let (mut cx, _, membership) = self.parts(now, rng);
                 membership.leave(&mut cx);
+            }
+            EdgeCommand::CatchUp => {
+                let (mut cx, _, membership) = self.parts(now, rng);
+                membership.request_catch_up(&mut cx);
             }
             EdgeCommand::Send { channel, data, signed } => {
                 let (mut cx, _, membership) = self.parts(now, rng);

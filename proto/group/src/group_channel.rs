@@ -8,8 +8,9 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_ainq::{
-    Deployment, DroneKeypair, DronePublicKey, Epoch, Error, Handle, Header, LEADER_SLOT, Label, MAX_SLOTS,
-    Name, Receiver, Role, Roster, Sender, Slot, StrategyKind, Suite, TrafficKey, traffic::SALT_LEN,
+    Deployment, DroneKeypair, DronePublicKey, Epoch, EpochKeys, Error, Handle, Header, LEADER_SLOT, Label,
+    MAX_SLOTS, Name, Receiver, Role, Roster, Sender, Slot, StrategyKind, Suite, TrafficKey,
+    traffic::SALT_LEN,
 };
 use quiver_crypto::{Hasher, canonical::Writer};
 use quiver_machine::{Now, Offence, Revocations};
@@ -53,6 +54,11 @@ pub(crate) struct GroupChannel {
     receiver: Receiver,
     /// In a box, because it goes soon.
     former: Option<Box<Former>>,
+    /// The slots that members can have.
+    slots: Slot,
+    leader: Handle,
+    /// D of the epoch before, if messages of it are accepted for a while. Stays when that time is over.
+    continues: Option<[u8; 32]>,
 }
 
 /// The epoch before, for messages that were under way when the key changed.
@@ -124,7 +130,20 @@ impl GroupChannel {
         rng.fill_bytes(&mut salt);
         let ChannelEpoch { epoch, digest, valid_until, leader, slots, senders } = parameters;
         let receiver = Receiver::new(traffic.clone(), digest, leader).with_slots(slots).with_senders(senders);
-        Self { epoch, digest, valid_until, id, salt, traffic, sender: None, receiver, former: None }
+        Self {
+            epoch,
+            digest,
+            valid_until,
+            id,
+            salt,
+            traffic,
+            sender: None,
+            receiver,
+            former: None,
+            slots,
+            leader,
+            continues: None,
+        }
     }
 
     /// The sender of this epoch. §13.2: there is one per channel, and it counts, so no nonce repeats.
@@ -140,6 +159,31 @@ impl GroupChannel {
             let Self { epoch, digest, receiver, .. } = former;
             Box::new(Former { epoch, digest, receiver, until })
         });
+        self.continues = self.former.as_ref().map(|former| former.digest);
+    }
+
+    /// What the group's datagrams need of this epoch; `None` once its key is no longer valid. `signer` is the
+    /// key that the member signs with.
+    pub(crate) fn epoch_keys<S: Suite>(
+        &self,
+        now: Now,
+        signer: Option<&DronePublicKey<S>>,
+    ) -> Option<EpochKeys<S>> {
+        // §20.2: an expired key seals and opens no datagram either.
+        let valid_for = self.valid_until.checked_sub(now.unix).filter(|left| *left > 0)?;
+        let Self { epoch, digest, slots, leader, continues, .. } = *self;
+        Some(EpochKeys {
+            epoch,
+            digest,
+            traffic: self.traffic.clone(),
+            slot: self.id.slot,
+            boot_no: self.id.boot_no,
+            leader,
+            slots,
+            signer: signer.cloned(),
+            continues,
+            valid_for: Duration::from_secs(valid_for),
+        })
     }
 
     pub(crate) fn deadline(&self) -> Option<Duration> {
@@ -240,7 +284,7 @@ impl<S: Suite> SenderPolicy<'_, S> {
     ///
     /// A receiver without a roster accepts any signer whose message a member sealed: any drone of the
     /// deployment that is neither revoked nor expired, but no leader other than the term's.
-    fn may_sign(&self, now: Now, slot: Slot, drone: &DronePublicKey<S>) -> Result<(), Offence> {
+    pub(crate) fn may_sign(&self, now: Now, slot: Slot, drone: &DronePublicKey<S>) -> Result<(), Offence> {
         // §13.4, 3: revoked, refused, expired, role.
         if self.revocations.names(drone) {
             return Err(Error::Revoked.into());

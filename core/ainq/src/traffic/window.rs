@@ -1,13 +1,13 @@
 //! The replay window of a sender: which of its last 1,024 messages were received.
 
 /// Number of message numbers below the highest that are remembered.
-pub(super) const WINDOW: u64 = 1024;
+pub const WINDOW: u64 = 1024;
 
 const WORDS: usize = 16;
 
 /// The highest number received and a bit for each of the last [`WINDOW`].
 #[derive(Clone, Debug)]
-pub(super) struct Window {
+pub struct Window {
     /// One more than the highest number received; numbers from here on are new.
     next: u64,
     /// Numbers below this are never accepted.
@@ -18,12 +18,14 @@ pub(super) struct Window {
 
 impl Window {
     /// A window that accepts `floor` and above.
-    pub(super) const fn from(floor: u64) -> Self {
+    #[must_use]
+    pub const fn from(floor: u64) -> Self {
         Self { next: floor, floor, seen: [0; WORDS] }
     }
 
     /// Whether a number is new, as far as the window records.
-    pub(super) fn accepts(&self, number: u64) -> bool {
+    #[must_use]
+    pub fn accepts(&self, number: u64) -> bool {
         if number >= self.next {
             return true;
         }
@@ -33,7 +35,7 @@ impl Window {
     }
 
     /// Remembers a number that was accepted.
-    pub(super) fn mark(&mut self, number: u64) {
+    pub fn mark(&mut self, number: u64) {
         if number >= self.next {
             let skipped = (number - self.next).min(WINDOW);
             // Bits of numbers that fell out of the window now stand for the skipped ones.
@@ -44,7 +46,8 @@ impl Window {
     }
 
     /// One more than the highest number received.
-    pub(super) const fn next(&self) -> u64 {
+    #[must_use]
+    pub const fn next(&self) -> u64 {
         self.next
     }
 

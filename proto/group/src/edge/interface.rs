@@ -78,6 +78,9 @@ pub enum EdgeCommand {
     Join(Name),
     /// Leave the group.
     Leave,
+    /// Ask a leader which epoch is current, unless a question is under way: what came under another key says
+    /// that there may be a newer one.
+    CatchUp,
     /// Send something to the group.
     Send {
         /// The application's channel.

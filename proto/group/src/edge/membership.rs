@@ -15,10 +15,11 @@ use core::time::Duration;
 
 use quiver_ainq::traffic::MAX_SENDERS;
 use quiver_ainq::{
-    Deployment, DronePublicKey, EquivocationProof, Error, Header, Membership, Name, Part, Suite, UnixTime,
+    Deployment, DroneKeypair, DronePublicKey, EpochKeys, EquivocationProof, Error, Header, Membership, Name,
+    Part, Suite, UnixTime,
 };
 use quiver_crypto::Secret;
-use quiver_machine::{Backoff, Offence, Peer, Revocations, Via, earlier};
+use quiver_machine::{Backoff, Now, Offence, Peer, Revocations, Via, earlier};
 use quiver_message::{CatchUpReply, EvictionNotice, Message, Rekey, SpareAck};
 
 use self::history::{History, KeptHeader};
@@ -121,6 +122,20 @@ impl<S: Suite> GroupMember<S> {
     pub fn export(&self, name: &Name) -> Option<Secret<32>> {
         let member = self.member.as_ref().filter(|member| member.synced())?;
         Some(member.membership.group_key()?.export(name, member.membership.digest()))
+    }
+
+    /// Whether the drone holds the key of an epoch that it knows to be current.
+    #[must_use]
+    pub fn is_synced(&self) -> bool {
+        self.member.as_ref().is_some_and(Member::synced)
+    }
+
+    /// What datagrams need of the epoch; `None` unless synced, and as soon as the drone is no member.
+    #[must_use]
+    pub fn epoch_keys(&self, now: Now, keypair: Option<&DroneKeypair<S>>) -> Option<EpochKeys<S>> {
+        // §20.2: fails closed: an epoch that is perhaps not the newest protects nothing.
+        let member = self.member.as_ref().filter(|member| member.synced())?;
+        member.messages.epoch_keys(now, keypair.map(DroneKeypair::public))
     }
 
     /// The key that is most likely to have signed what comes next.

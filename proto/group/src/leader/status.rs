@@ -4,14 +4,18 @@ use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-use quiver_ainq::{Anonymous, DroneKeypair, Epoch, Name, Slot, Suite, UnixTime};
+use quiver_ainq::{
+    Anonymous, DroneKeypair, DronePublicKey, Epoch, EpochKeys, Label, Name, Signature, Slot, Suite, UnixTime,
+};
 use quiver_crypto::Secret;
-use quiver_machine::Peer;
+use quiver_machine::{Now, Offence, Peer};
+use rand_core::CryptoRngCore;
 
 use super::Leader;
 use super::context::Base;
 use super::failover::standby::stands_by;
 use super::term::Term;
+use crate::group_channel::SenderPolicy;
 
 /// State of a leader.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -138,6 +142,35 @@ impl<S: Suite> Leader<S> {
     /// A secret that all synced members of the epoch can derive under this name.
     pub fn export(&self, name: &Name) -> Option<Secret<32>> {
         Some(self.term.as_ref()?.export(name))
+    }
+
+    /// What the group's datagrams need of the epoch in force (§20.2). `None` unless this leader leads, and
+    /// while a member that is to be evicted holds the key: who sends datagrams asks after each input.
+    pub fn epoch_keys(&self, now: Now) -> Option<EpochKeys<S>> {
+        self.term.as_ref()?.epoch_keys(now, self.keypair()?)
+    }
+
+    /// Signs a statement of this leader's datagrams (§20.5); `None` unless it leads.
+    pub fn sign_datagram(&self, statement: &[u8], rng: &mut dyn CryptoRngCore) -> Option<Signature<S>> {
+        let keypair = self.keypair().filter(|_| self.term.is_some())?;
+        Some(keypair.sign(&self.base.config.deployment, Label::Datagram, statement, rng))
+    }
+
+    /// Whether this drone may sign datagrams from this slot: its own on the roster, not revoked, refused or
+    /// expired (§13.4). The signature is the caller's to verify.
+    ///
+    /// # Errors
+    /// What is against it.
+    pub fn may_sign_datagrams(&self, now: Now, slot: Slot, drone: &DronePublicKey<S>) -> Result<(), Offence> {
+        let store = &self.base.store;
+        let policy = SenderPolicy {
+            deployment: &self.base.config.deployment,
+            revocations: &store.revocations,
+            refused: &store.refused,
+            expected: None,
+            roster: Some(self.roster()),
+        };
+        policy.may_sign(now, slot, drone)
     }
 
     /// The members by name.

@@ -26,9 +26,9 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{Epoch, Leadership, Roster, Slot, Suite, UnixTime};
+use quiver_ainq::{DroneKeypair, Epoch, EpochKeys, Leadership, Roster, Slot, Suite, UnixTime};
 use quiver_crypto::Secret;
-use quiver_machine::{Peer, due, earlier};
+use quiver_machine::{Now, Peer, due, earlier};
 
 use self::acknowledgements::Acknowledgements;
 use self::distribution::Distribution;
@@ -93,6 +93,15 @@ impl<S: Suite> Term<S> {
     /// A secret that all synced members of the epoch derive under this name.
     pub(super) fn export(&self, name: &quiver_ainq::Name) -> Secret<32> {
         self.leadership.group_key().export(name, self.leadership.digest())
+    }
+
+    /// What datagrams need of the epoch in force.
+    pub(super) fn epoch_keys(&self, now: Now, keypair: &DroneKeypair<S>) -> Option<EpochKeys<S>> {
+        // §20.2: nothing is sent under a key that a drone to be evicted holds.
+        if self.pending.evicts() {
+            return None;
+        }
+        self.channel.epoch_keys(now, Some(keypair.public()))
     }
 
     /// Does what the last epoch left: its outputs are out by now.

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use quiver_ainq::{DronePublicKey, Header, Membership, Name, Suite, TrafficKey};
+use quiver_ainq::{DronePublicKey, EpochKeys, Header, Membership, Name, Suite, TrafficKey};
 use quiver_machine::{Now, Offence};
 use quiver_message::GroupMessage;
 
@@ -50,6 +50,15 @@ impl Messages {
         // §13.3: a sender may add its signature.
         let signing = cx.keypair.filter(|_| signed).map(|keypair| (cx.deployment, keypair));
         channel.seal(cx.now, topic, data, signing, cx.rng)
+    }
+
+    /// What datagrams need of the epoch; `None` without a valid key.
+    pub(super) fn epoch_keys<S: Suite>(
+        &self,
+        now: Now,
+        signer: Option<&DronePublicKey<S>>,
+    ) -> Option<EpochKeys<S>> {
+        self.0.as_ref()?.epoch_keys(now, signer)
     }
 
     /// §13.4: opens a message; errors blame the sender; `None` for another epoch's.

@@ -1,0 +1,145 @@
+//! Announcements: a sender's start, what it asks for, and with its signature its key. §20.4.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_ainq::traffic::Start;
+use quiver_ainq::{DronePublicKey, Signature, Slot, Suite};
+use quiver_crypto::Digest;
+use quiver_crypto::canonical::{Malformed, Reader};
+
+use crate::body::statement;
+use crate::header::{Kind, read_slot, write_slot};
+
+/// Most slots that one announcement asks for.
+pub(crate) const MAX_WANTED: usize = 8;
+
+/// Unit of the time between manifests.
+const INTERVAL_UNIT: Duration = Duration::from_millis(100);
+
+const SIGNED: u8 = 1;
+
+/// A sender that is asked to announce itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub(crate) slot: Slot,
+    /// Whether with its key and signature.
+    pub(crate) key: bool,
+}
+
+/// What is sealed in an announcement, but for key and signature.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Announcement {
+    /// Time between manifests in tenths of a second; 0 if there are none.
+    pub(crate) interval: u8,
+    /// The number of the sender's next unsigned datagram.
+    pub(crate) next: u32,
+    pub(crate) wanted: Vec<Wanted>,
+}
+
+impl Announcement {
+    /// Adds it to a datagram, with what [`signed_part`] gives if it is to be signed.
+    pub(crate) fn write(&self, bytes: &mut Vec<u8>, signed: Option<&[u8]>) {
+        bytes.push(if signed.is_some() { SIGNED } else { 0 });
+        bytes.push(self.interval);
+        bytes.extend_from_slice(&self.next.to_be_bytes());
+        bytes.push(u8::try_from(self.wanted.len()).unwrap_or(u8::MAX));
+        for wanted in &self.wanted {
+            bytes.push(wanted.key.into());
+            write_slot(bytes, wanted.slot);
+        }
+        bytes.extend_from_slice(signed.unwrap_or_default());
+    }
+
+    /// Reads it; the second is what [`signed_part`] made.
+    pub(crate) fn read(body: &[u8]) -> Result<(Self, Option<&[u8]>), Malformed> {
+        let mut reader = Reader::new(body);
+        let flags = reader.u8()?;
+        let (interval, next) = (reader.u8()?, reader.u32()?);
+        let count = usize::from(reader.u8()?);
+        if flags > SIGNED || count > MAX_WANTED {
+            return Err(Malformed("announcement"));
+        }
+        let mut wanted = Vec::with_capacity(count);
+        for _ in 0..count {
+            let key = match reader.u8()? {
+                flag @ 0..=1 => flag == 1,
+                _ => return Err(Malformed("announcement")),
+            };
+            wanted.push(Wanted { slot: read_slot(&mut reader)?, key });
+        }
+        let rest = reader.take(reader.remaining())?;
+        if rest.is_empty() != (flags == 0) {
+            return Err(Malformed("announcement"));
+        }
+        Ok((Self { interval, next, wanted }, (flags == SIGNED).then_some(rest)))
+    }
+}
+
+/// The time between manifests as an announcement says it, rounded up.
+pub(crate) fn interval_code(every: Option<Duration>) -> u8 {
+    let code = every.map_or(0, |every| every.as_millis().div_ceil(INTERVAL_UNIT.as_millis()).max(1));
+    u8::try_from(code).unwrap_or(u8::MAX)
+}
+
+/// The same as a time.
+pub(crate) fn interval(code: u8) -> Option<Duration> {
+    (code > 0).then(|| INTERVAL_UNIT * u32::from(code))
+}
+
+/// §20.4: what a sender signs of its announcement: D, its slot and start, and how often manifests come.
+pub(crate) fn announced(digest: &Digest, start: &Start, interval: u8) -> Vec<u8> {
+    statement(digest, start, Kind::Announcement, 0, &[interval])
+}
+
+/// The signature and the key of a signed announcement.
+pub(crate) fn signed_part<S: Suite>(signer: &DronePublicKey<S>, signature: &Signature<S>) -> Vec<u8> {
+    let mut bytes = signature.encode();
+    bytes.extend_from_slice(&signer.encode());
+    bytes
+}
+
+/// Takes apart what [`signed_part`] made: the signature, and the encoded key.
+pub(crate) fn split_signed_part<S: Suite>(bytes: &[u8]) -> Result<(&[u8], &[u8]), Malformed> {
+    bytes.split_at_checked(Signature::<S>::LEN).ok_or(Malformed("announcement"))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use quiver_ainq::MAX_SLOTS;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn an_announcement_is_read_as_it_was_written(
+            interval in any::<u8>(), next in any::<u32>(),
+            wanted in prop::collection::vec((0..=MAX_SLOTS, any::<bool>()), 0..=MAX_WANTED),
+            signed in prop::option::of(prop::collection::vec(any::<u8>(), 1..40)),
+        ) {
+            let wanted = wanted.into_iter().map(|(slot, key)| Wanted { slot, key }).collect();
+            let announcement = Announcement { interval, next, wanted };
+            let mut bytes = Vec::new();
+            announcement.write(&mut bytes, signed.as_deref());
+            prop_assert_eq!(Announcement::read(&bytes), Ok((announcement, signed.as_deref())));
+        }
+
+        #[test]
+        fn whatever_is_read_is_written_the_same(bytes in prop::collection::vec(0..3_u8, 0..30)) {
+            if let Ok((announcement, signed)) = Announcement::read(&bytes) {
+                let mut again = Vec::new();
+                announcement.write(&mut again, signed);
+                prop_assert_eq!(again, bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn times_between_manifests_are_tenths_of_a_second() {
+        let code = |millis| interval_code(Some(Duration::from_millis(millis)));
+        assert_eq!([code(1), code(100), code(101), code(1_000), code(60_000)], [1, 1, 2, 10, 255]);
+        assert_eq!((interval_code(None), interval(0)), (0, None));
+        assert_eq!(interval(10), Some(Duration::from_secs(1)));
+    }
+}

@@ -1,0 +1,295 @@
+//! Sends and receives a member's datagrams: the machine.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`receiving`] | opens datagrams and announcements, in the order of §20.7 |
+//! | [`sending`] | seals payloads, announcements and manifests, at the carrier's pace |
+
+mod receiving;
+mod sending;
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_ainq::traffic::{SALT_LEN, Start};
+use quiver_ainq::{Deployment, EpochKeys, Handle, Name, Slot, Suite};
+use rand_core::CryptoRngCore;
+
+use self::sending::{PendingSignature, SentCommand};
+use crate::announcement::Wanted;
+use crate::epoch::DatagramEpoch;
+use crate::held::Held;
+use crate::queue::{Queue, Sealed, Shaper};
+use crate::senders::{Senders, Standing};
+use crate::{Config, Counters, Event};
+
+/// Pause between two questions about the epoch.
+const EPOCH_QUESTIONS: Duration = Duration::from_secs(2);
+
+/// Over this time the members' announcements after a re-key are spread.
+const ANNOUNCEMENT_SPREAD: u32 = 1_000;
+
+/// A sender of datagrams, as a receiver knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SenderStatus {
+    /// Its slot, or [`LEADER_SLOT`](quiver_ainq::LEADER_SLOT).
+    pub slot: Slot,
+    /// Its name, if it signed its announcement and may.
+    pub name: Option<Name>,
+    /// Time of its last datagram in this epoch.
+    pub heard: Option<Duration>,
+    /// Number of datagrams received from it in this epoch.
+    pub received: u64,
+}
+
+/// Sends and receives a member's datagrams.
+#[derive(derive_more::Debug)]
+#[debug("Datagrams {{ epoch: {:?}, open: {}, .. }}", current.as_ref().map(|current| current.epoch), self.is_open())]
+pub struct Datagrams<S: Suite> {
+    config: Config,
+    deployment: Deployment<S>,
+    counters: Counters,
+    events: VecDeque<Event<S>>,
+    /// The newest epoch that was set; without keys while closed.
+    current: Option<DatagramEpoch<S>>,
+    /// When the key of it is no longer valid.
+    expires: Duration,
+    /// The epoch before, and until when it is remembered. It has keys if it still opens.
+    former: Option<(DatagramEpoch<S>, Duration)>,
+    queue: Queue,
+    /// Signed datagrams, ready to leave.
+    sealed: VecDeque<Sealed>,
+    shaper: Shaper,
+    /// Commands that left under the current key in the last moments.
+    sent: VecDeque<SentCommand>,
+    pending: Vec<PendingSignature>,
+    next_id: u64,
+    held: Held,
+    /// Which drone has which slot, as far as the application knows.
+    assigned: BTreeMap<Slot, Name>,
+    /// Senders that are to announce themselves, and when they are asked next.
+    wanted: Vec<Wanted>,
+    ask: Duration,
+    /// When to ask about the epoch, and when again at the earliest.
+    ask_epoch: Option<Duration>,
+    next_epoch_question: Duration,
+    /// When signatures of announcements may be verified at the full rate again.
+    verified: Duration,
+}
+
+impl<S: Suite> Datagrams<S> {
+    /// Closed: nothing passes before the first epoch is [set](Self::set_epoch).
+    #[must_use]
+    pub fn new(config: Config, deployment: Deployment<S>) -> Self {
+        Self {
+            config,
+            deployment,
+            counters: Counters::default(),
+            events: VecDeque::new(),
+            current: None,
+            expires: Duration::ZERO,
+            former: None,
+            queue: Queue::default(),
+            sealed: VecDeque::new(),
+            shaper: Shaper::default(),
+            sent: VecDeque::new(),
+            pending: Vec::new(),
+            next_id: 0,
+            held: Held::default(),
+            assigned: BTreeMap::new(),
+            wanted: Vec::new(),
+            ask: Duration::ZERO,
+            ask_epoch: None,
+            next_epoch_question: Duration::ZERO,
+            verified: Duration::ZERO,
+        }
+    }
+
+    /// Takes an epoch into use. The one in use again, under the same start, changes nothing.
+    pub fn set_epoch(&mut self, now: Duration, keys: EpochKeys<S>, rng: &mut dyn CryptoRngCore) {
+        let known = self.current.as_ref().map(|current| current.own.start);
+        let same = known.filter(|start| (start.slot, start.boot_no) == (keys.slot, keys.boot_no));
+        let is_current = self.current.as_ref().is_some_and(|current| current.digest == keys.digest);
+        if is_current && same.is_some() && self.is_open_at(now) {
+            return;
+        }
+        // §20.2: a salt for each start; not for each epoch, because each has a key of its own.
+        let start = same.unwrap_or_else(|| fresh_start(keys.slot, keys.boot_no, rng));
+        self.expires = now.saturating_add(keys.valid_for);
+        self.ask_epoch = None;
+        self.give_back(now);
+        match &mut self.current {
+            Some(current) if is_current => {
+                // §20.2: numbers go on where they were, and so do windows.
+                current.reopen(keys, start, now);
+            }
+            _ => self.follow(now, keys, start, same.is_some()),
+        }
+        self.retry_held(now);
+        self.request_signatures(now);
+    }
+
+    /// A newer epoch follows the one held.
+    fn follow(&mut self, now: Duration, keys: EpochKeys<S>, start: Start, announced: bool) {
+        let limit = self.config.max_senders;
+        let spread = Duration::from_millis((start.slot.wrapping_mul(61) % ANNOUNCEMENT_SPREAD).into());
+        // Who knew this start before knows it still.
+        let due = if announced { (now + spread, false) } else { (now, true) };
+        let Some(mut before) = self.current.take() else {
+            self.current = Some(DatagramEpoch::new(keys, start, Senders::new(limit), due));
+            return;
+        };
+        let older = self.former.as_ref().map(|(older, _)| (&older.senders, older.hint()));
+        let senders = Senders::following(limit, (&before.senders, before.hint()), older, &keys.traffic);
+        // §13.10, §20.8: a removed member could still send as anyone under the former key. What was received
+        // under it stays known.
+        if keys.continues != Some(before.digest) {
+            before.close();
+        }
+        self.former = Some((before, now.saturating_add(self.config.overlap)));
+        self.current = Some(DatagramEpoch::new(keys, start, senders, due));
+    }
+
+    /// There is no valid key: nothing passes, and all secrets are erased. What waited to be sent is dropped.
+    pub fn close(&mut self) {
+        if let Some(current) = &mut self.current {
+            current.close();
+        }
+        if let Some((former, _)) = &mut self.former {
+            former.close();
+        }
+        for sealed in self.sealed.drain(..) {
+            self.counters.dropped_commands += sealed.queued.map_or(0, |queued| queued.payloads.len() as u64);
+        }
+        for pending in self.pending.drain(..) {
+            self.counters.dropped_commands += pending.payloads();
+        }
+        self.queue.clear(&mut self.counters);
+        self.held.clear();
+        self.wanted.clear();
+        self.ask_epoch = None;
+    }
+
+    /// Whether there is a valid key.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.current.as_ref().is_some_and(|current| current.keys.is_some())
+    }
+
+    fn is_open_at(&self, now: Duration) -> bool {
+        self.is_open() && now < self.expires
+    }
+
+    /// The next event.
+    pub fn poll_event(&mut self) -> Option<Event<S>> {
+        self.events.pop_front()
+    }
+
+    /// Answers an [`Event::SignerAnnounced`]: the drone with this key may sign datagrams from this slot.
+    pub fn allow_signer(&mut self, now: Duration, slot: Slot, handle: &Handle) {
+        let epochs = [self.current.as_mut(), self.former.as_mut().map(|(former, _)| former)];
+        for epoch in epochs.into_iter().flatten() {
+            let signer = epoch.senders.get_mut(slot).and_then(|sender| sender.signer.as_mut());
+            if let Some(signer) = signer.filter(|signer| signer.handle == *handle) {
+                signer.standing = Standing::Allowed;
+            }
+        }
+        self.retry_held(now);
+    }
+
+    /// The drone with this key may sign datagrams no longer, or may not: it is revoked, for instance.
+    pub fn forbid_signer(&mut self, handle: &Handle) {
+        let epochs = [self.current.as_mut(), self.former.as_mut().map(|(former, _)| former)];
+        for epoch in epochs.into_iter().flatten() {
+            let signers = epoch.senders.iter_mut().filter_map(|sender| sender.signer.as_mut());
+            for signer in signers.filter(|signer| signer.handle == *handle) {
+                signer.standing = Standing::Forbidden;
+            }
+        }
+    }
+
+    /// Says which drone has this slot, as far as that is known from the roster or a signed table: nobody
+    /// else's signed announcement is accepted for it. It holds until it is said otherwise.
+    pub fn assign_slot(&mut self, slot: Slot, name: Option<Name>) {
+        let sender = self.current.as_mut().and_then(|current| current.senders.get_mut(slot));
+        if let (Some(sender), Some(name)) = (sender, &name)
+            && sender.signer.as_ref().is_some_and(|signer| signer.drone.identity.name != *name)
+        {
+            // Whoever has it may announce itself now.
+            (sender.signer, sender.confirmed) = (None, false);
+        }
+        match name {
+            Some(name) => self.assigned.insert(slot, name),
+            None => self.assigned.remove(&slot),
+        };
+    }
+
+    /// Time of the next [`handle_timeout`](Self::handle_timeout), or of the next datagram that may leave.
+    #[must_use]
+    pub fn timeout(&self) -> Option<Duration> {
+        if !self.is_open() {
+            return self.former.as_ref().map(|(_, until)| *until);
+        }
+        let leaves = self.next_departure().map(|at| at.max(self.shaper.ready(&self.config)));
+        [
+            Some(self.expires),
+            self.former.as_ref().map(|(_, until)| *until),
+            self.held.deadline(),
+            self.queue.deadline(&self.config),
+            self.pending.iter().map(|pending| pending.until).min(),
+            self.current.as_ref().and_then(|current| current.own.manifest),
+            self.ask_epoch,
+            leaves,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    /// Does what is due.
+    pub fn handle_timeout(&mut self, now: Duration) {
+        // §20.2: an expired key seals and opens nothing.
+        if self.is_open() && now >= self.expires {
+            self.close();
+        }
+        // §20.8: the former key is erased when its overlap is over.
+        self.former.take_if(|(_, until)| *until <= now);
+        self.counters.unknown += self.held.expire(now);
+        self.queue.expire(&self.config, &mut self.counters, now);
+        self.sent.retain(|sent| sent.at.saturating_add(self.config.hold_for) > now);
+        self.expire_signatures(now);
+        if self.ask_epoch.is_some_and(|at| at <= now) {
+            self.ask_epoch = None;
+            self.next_epoch_question = now.saturating_add(EPOCH_QUESTIONS);
+            self.events.push_back(Event::EpochWanted);
+        }
+        if self.is_open() {
+            self.request_signatures(now);
+        }
+    }
+
+    /// What became of datagrams and payloads since the start.
+    #[must_use]
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// The senders known in this epoch; of those not received from yet, where the epoch before knew them.
+    pub fn senders(&self) -> impl Iterator<Item = SenderStatus> {
+        let senders = self.current.iter().flat_map(|current| current.senders.iter());
+        senders.map(|(slot, sender)| SenderStatus {
+            slot,
+            name: sender.name().cloned(),
+            heard: sender.heard,
+            received: sender.received,
+        })
+    }
+}
+
+/// §20.2: 8 random bytes for each start: a start whose number was rolled back is another.
+fn fresh_start(slot: Slot, boot_no: u32, rng: &mut dyn CryptoRngCore) -> Start {
+    let mut salt = [0; SALT_LEN];
+    rng.fill_bytes(&mut salt);
+    Start { slot, boot_no, salt }
+}

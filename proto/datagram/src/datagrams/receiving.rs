@@ -1,0 +1,508 @@
+//! Opens datagrams and announcements. §20.4 to §20.8.
+//!
+//! In the order of cost: what it claims, the tag, which a stranger cannot make, then the signature. A window
+//! is marked last, so that nobody moves that of a signer in its name. What is wrong is counted, never
+//! answered.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_ainq::traffic::Start;
+use quiver_ainq::{DronePublicKey, Handle, LEADER_SLOT, Label, Role, Signature, Slot, Suite};
+
+use super::Datagrams;
+use crate::announcement::{Announcement, MAX_WANTED, Wanted, announced, interval, split_signed_part};
+use crate::body::{Manifest, Payloads, manifest_hash, statement};
+use crate::cipher::{Nonce, open, open_full};
+use crate::epoch::DatagramEpoch;
+use crate::header::{Datagram, Hint, Kind, Number};
+use crate::held::HeldDatagram;
+use crate::senders::{Signer, Standing, reconstruct};
+use crate::{Counters, Event, Source, Suspicion};
+
+/// Numbers that are this far ahead of a sender's manifest are not its own.
+const FAR: u32 = 1_024;
+
+/// Announcements whose signatures are verified at once, and the time for each further one.
+const VERIFICATIONS: u32 = 256;
+const VERIFICATION: Duration = Duration::from_millis(20);
+
+/// Why a datagram was not received.
+enum Verdict {
+    /// Counted here.
+    Drop(fn(&mut Counters) -> &mut u64),
+    /// The tag does not hold; perhaps its sender has another start by now.
+    Forged(Slot),
+    /// Its epoch is not known yet.
+    UnknownEpoch,
+    /// Its sender's start, or its key, is not known yet.
+    UnknownSender(Wanted),
+    /// The application has not yet allowed its signer.
+    Undecided,
+}
+
+use Verdict::{Drop, Forged, Undecided, UnknownEpoch, UnknownSender};
+
+/// Which epoch a datagram is of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Of {
+    Current,
+    Former,
+}
+
+impl<S: Suite> Datagrams<S> {
+    /// Takes what the carrier received. What is wrong with it is counted, and never answered.
+    pub fn handle_datagram(&mut self, now: Duration, datagram: &[u8]) {
+        if !self.is_open_at(now) {
+            self.counters.closed += 1;
+            return;
+        }
+        let until = now.saturating_add(self.config.hold_for);
+        self.receive(now, datagram, until);
+    }
+
+    /// Something is known that was not: what was held is tried again.
+    pub(super) fn retry_held(&mut self, now: Duration) {
+        if !self.is_open_at(now) {
+            return;
+        }
+        for held in self.held.take() {
+            self.receive(now, &held.bytes, held.until);
+        }
+    }
+
+    fn receive(&mut self, now: Duration, bytes: &[u8], until: Duration) {
+        let verdict = match Datagram::read(bytes) {
+            Err(_) => Err(Drop(|counters| &mut counters.malformed)),
+            Ok(datagram) => self.open(now, &datagram),
+        };
+        match verdict {
+            Ok(()) => return,
+            Err(Drop(counter)) => {
+                *counter(&mut self.counters) += 1;
+                return;
+            }
+            Err(Forged(slot)) => {
+                self.note_forged();
+                // §20.4: asks at a bounded rate: its sender may have started anew.
+                self.want(now, Wanted { slot, key: false });
+                return;
+            }
+            Err(Undecided) => {}
+            Err(UnknownEpoch) => {
+                // §20.8: asks when the epoch should have arrived by itself.
+                let due = now.saturating_add(self.config.hold_for / 2);
+                self.ask_epoch = self.ask_epoch.or(Some(due.max(self.next_epoch_question)));
+            }
+            Err(UnknownSender(wanted)) => self.want(now, wanted),
+        }
+        if until > now {
+            let held = HeldDatagram { until, bytes: bytes.to_vec() };
+            self.counters.overflowed += self.held.push(&self.config, held);
+        } else {
+            self.counters.unknown += 1;
+        }
+    }
+
+    /// §20.3: a tag of 8 bytes can be guessed: the guesses are counted.
+    fn note_forged(&mut self) {
+        self.counters.forged += 1;
+        let Some(current) = &mut self.current else { return };
+        current.forged += 1;
+        if current.forged == self.config.forgery_limit.saturating_add(1) {
+            self.events.push_back(Event::TooManyForgeries { count: current.forged });
+        }
+    }
+
+    /// A sender is to announce itself.
+    fn want(&mut self, now: Duration, wanted: Wanted) {
+        if self.wanted.is_empty() {
+            self.ask = self.ask.max(now);
+        }
+        let room = self.wanted.len() < MAX_WANTED;
+        match self.wanted.iter_mut().find(|known| known.slot == wanted.slot) {
+            Some(known) => known.key |= wanted.key,
+            None if room => self.wanted.push(wanted),
+            None => {}
+        }
+    }
+
+    fn open(&mut self, now: Duration, datagram: &Datagram<'_>) -> Result<(), Verdict> {
+        let of = self.epoch_of(datagram)?;
+        let Some((epoch, _)) = self.split(of) else { return Err(UnknownEpoch) };
+        if !epoch.has_slot(datagram.slot) {
+            return Err(Drop(|counters| &mut counters.wrong_slot));
+        }
+        match datagram.number {
+            _ if datagram.slot == epoch.own.start.slot => self.own(of, datagram),
+            Number::Announcement { start, number } => self.announcement(now, of, datagram, (start, number)),
+            Number::Payloads(low) => self.payloads(now, of, datagram, low),
+        }
+    }
+
+    /// §20.8: the current epoch, or the one before as long as it opens.
+    fn epoch_of(&self, datagram: &Datagram<'_>) -> Result<Of, Verdict> {
+        let Some(current) = &self.current else { return Err(UnknownEpoch) };
+        if current.hint() == datagram.hint {
+            return Ok(Of::Current);
+        }
+        let former = self.former.as_ref().filter(|(former, _)| former.hint() == datagram.hint);
+        match former {
+            Some((former, _)) if former.keys.is_some() => Ok(Of::Former),
+            Some(_) => Err(Drop(|counters| &mut counters.old_epoch)),
+            None if datagram.hint.precedes(current.hint()) => Err(Drop(|counters| &mut counters.old_epoch)),
+            None => Err(UnknownEpoch),
+        }
+    }
+
+    /// The epoch, and the one before it.
+    fn split(&mut self, of: Of) -> Option<(&mut DatagramEpoch<S>, Option<&mut DatagramEpoch<S>>)> {
+        let former = self.former.as_mut().map(|(former, _)| former);
+        match of {
+            Of::Current => Some((self.current.as_mut()?, former)),
+            Of::Former => Some((former?, None)),
+        }
+    }
+
+    /// In this member's own slot: its own, come back, or of somebody who has no right to it.
+    fn own(&mut self, of: Of, datagram: &Datagram<'_>) -> Result<(), Verdict> {
+        let own = Drop(|counters: &mut Counters| &mut counters.own);
+        let Some((epoch, _)) = self.split(of) else { return Err(own) };
+        let (slot, ours) = (datagram.slot, epoch.own.start);
+        let Some(keys) = epoch.keys.as_ref().filter(|_| of == Of::Current) else { return Err(own) };
+        let opens = match datagram.number {
+            Number::Payloads(low) => {
+                let signed = datagram.kind.is_signed();
+                let next = epoch.own.next(signed);
+                let counter = reconstruct(next, low);
+                if counter < next {
+                    return Err(own);
+                }
+                open(&keys.own, Nonce { signed, counter }, datagram.header, datagram.sealed).is_some()
+            }
+            Number::Announcement { start, number } => {
+                if start == ours && number < epoch.own.announced() || start.boot_no < ours.boot_no {
+                    return Err(own);
+                }
+                let key = keys.traffic.announcement_key(&start);
+                let nonce = Nonce { signed: false, counter: number };
+                open_full(&key, nonce, datagram.header, datagram.sealed).is_some()
+            }
+        };
+        if !opens {
+            return Err(Drop(|counters| {
+                counters.own += 1;
+                &mut counters.forged
+            }));
+        }
+        // §20.2: it holds, and this process did not make it.
+        self.suspect(slot, Suspicion::Own);
+        Ok(())
+    }
+
+    fn suspect(&mut self, slot: Slot, suspicion: Suspicion) {
+        self.events.push_back(Event::Impostor { slot, suspicion });
+    }
+
+    /// §20.4: takes a sender's announcement of its start.
+    fn announcement(
+        &mut self,
+        now: Duration,
+        of: Of,
+        datagram: &Datagram<'_>,
+        (start, number): (Start, u32),
+    ) -> Result<(), Verdict> {
+        let slot = start.slot;
+        let Some((epoch, _)) = self.split(of) else { return Err(UnknownEpoch) };
+        let Some(keys) = &epoch.keys else { return Err(UnknownEpoch) };
+        let known = epoch.senders.get(slot).filter(|sender| sender.confirmed);
+        // §20.4, 1: whether it is news.
+        if let Some(known) = known {
+            let same = known.start == start;
+            if same && known.announced.is_some_and(|announced| announced >= number) {
+                return Err(Drop(|counters| &mut counters.replayed));
+            }
+            // A signer's word counts more than that of an unsigned sender, whichever start it is of.
+            if !same && start.boot_no < known.start.boot_no && known.signer.is_some() {
+                return Err(Drop(|counters| &mut counters.old_start));
+            }
+        }
+        // §20.4, 2: the tag, of 16 bytes.
+        let nonce = Nonce { signed: false, counter: number };
+        let key = keys.traffic.announcement_key(&start);
+        let body = open_full(&key, nonce, datagram.header, datagram.sealed).ok_or(Forged(slot))?;
+        let malformed = Drop(|counters| &mut counters.malformed);
+        let Ok((announcement, signed)) = Announcement::read(&body) else { return Err(malformed) };
+        if known.is_none_or(|known| known.start != start)
+            && epoch.senders.check_floor(&start, signed.is_some()).is_err()
+        {
+            return Err(Drop(|counters| &mut counters.old_start));
+        }
+        // §20.4, 3: the signature, unless it is known.
+        let signer = match signed {
+            None => None,
+            Some(part) => Some(self.signer(now, of, &start, announcement.interval, part)?),
+        };
+        self.begin(of, start, signer)?;
+        let own = self.split(of).map(|(epoch, _)| epoch.own.start.slot);
+        let Some(sender) = self.split(of).and_then(|(epoch, _)| epoch.senders.get_mut(slot)) else {
+            return Err(UnknownEpoch);
+        };
+        sender.announce(number, announcement.next);
+        if signed.is_some() {
+            sender.manifests = interval(announcement.interval);
+        }
+        self.counters.announcements += 1;
+        self.answer(now, own, &announcement.wanted);
+        self.retry_held(now);
+        Ok(())
+    }
+
+    /// Somebody asks for announcements, perhaps for this member's.
+    fn answer(&mut self, now: Duration, own: Option<Slot>, wanted: &[Wanted]) {
+        let (Some(wanted), Some(current)) =
+            (wanted.iter().find(|wanted| Some(wanted.slot) == own), &mut self.current)
+        else {
+            return;
+        };
+        current.own.asked = true;
+        current.own.key_due |= wanted.key;
+        self.request_signatures(now);
+    }
+
+    /// Verifies who signed an announcement.
+    fn signer(
+        &mut self,
+        now: Duration,
+        of: Of,
+        start: &Start,
+        interval: u8,
+        part: &[u8],
+    ) -> Result<Signer<S>, Verdict> {
+        let slot = start.slot;
+        let Ok((signature, encoded)) = split_signed_part::<S>(part) else {
+            return Err(Drop(|counters| &mut counters.malformed));
+        };
+        let handle = Handle::of_encoded::<S>(encoded);
+        let Some((epoch, _)) = self.split(of) else { return Err(UnknownEpoch) };
+        let (digest, leader) = (epoch.digest, epoch.leader);
+        let known = epoch.senders.get(slot).filter(|sender| sender.start == *start);
+        let known = known.and_then(|sender| sender.signer.as_ref()).filter(|signer| signer.handle == handle);
+        if let Some(known) = known {
+            return Ok((**known).clone());
+        }
+        // §20.5: nobody but the term's leader signs from the leader's slot.
+        if slot == LEADER_SLOT && handle != leader {
+            return Err(Drop(|counters| &mut counters.refused_signer));
+        }
+        // A member may announce itself under ever new starts: verifying costs more than that.
+        let full = self.verified.max(now).saturating_add(VERIFICATION);
+        if full > now.saturating_add(VERIFICATION * VERIFICATIONS) {
+            return Err(Drop(|counters| &mut counters.unverified));
+        }
+        self.verified = full;
+        let bad = || Drop(|counters: &mut Counters| &mut counters.bad_signature);
+        let mut drone = DronePublicKey::<S>::decode(encoded).map_err(|_| bad())?;
+        let is_edge = drone.identity.role == Role::Edge;
+        if is_edge == (slot == LEADER_SLOT) {
+            return Err(Drop(|counters| &mut counters.refused_signer));
+        }
+        drone.remember_implicit(&self.deployment).map_err(|_| bad())?;
+        let signature = Signature::<S>::decode(signature).map_err(|_| bad())?;
+        let statement = announced(&digest, start, interval);
+        signature.verify(&self.deployment, &drone, Label::Datagram, &statement).map_err(|_| bad())?;
+        if self.assigned.get(&slot).is_some_and(|name| *name != drone.identity.name) {
+            self.suspect(slot, Suspicion::Signer);
+            return Err(Drop(|counters| &mut counters.refused_signer));
+        }
+        Ok(Signer { drone, handle, standing: Standing::Asked })
+    }
+
+    /// §20.4: puts an announced start in the place of what is known of the slot, if it may stand there.
+    fn begin(&mut self, of: Of, start: Start, signer: Option<Signer<S>>) -> Result<(), Verdict> {
+        let slot = start.slot;
+        let Some((epoch, _)) = self.split(of) else { return Err(UnknownEpoch) };
+        let Some(keys) = &epoch.keys else { return Err(UnknownEpoch) };
+        let old_start = || Drop(|counters: &mut Counters| &mut counters.old_start);
+        let mut kept = None;
+        let mut same = false;
+        if let Some(known) = epoch.senders.get(slot) {
+            same = known.start == start;
+            let by_known = match (&known.signer, &signer) {
+                (Some(known), Some(signer)) => known.handle == signer.handle,
+                _ => false,
+            };
+            match (&known.signer, &signer) {
+                // The start known is announced once more.
+                _ if same => {}
+                // Nothing came from it in this epoch: the slot may have another holder by now.
+                _ if !known.confirmed => {}
+                // §20.4: a signer's start is followed by one that the same drone signed, and by no other.
+                (Some(_), Some(_)) if by_known && start.boot_no > known.start.boot_no => {}
+                (Some(_), Some(_)) if by_known => return Err(old_start()),
+                (Some(_), Some(_)) => {
+                    self.suspect(slot, Suspicion::Signer);
+                    return Err(Drop(|counters| &mut counters.refused_signer));
+                }
+                (Some(_), None) => return Err(UnknownSender(Wanted { slot, key: true })),
+                // What is signed counts more than what any member can say.
+                (None, Some(_)) => {}
+                (None, None) if start.boot_no > known.start.boot_no => {}
+                (None, None) => return Err(old_start()),
+            }
+            if by_known {
+                kept = known.signer.as_ref().map(|signer| signer.standing);
+            }
+        }
+        if !same && epoch.senders.begin(start, &keys.traffic).is_err() {
+            return Err(Drop(|counters| &mut counters.too_many_senders));
+        }
+        let (Some(sender), Some(mut signer)) = (epoch.senders.get_mut(slot), signer) else { return Ok(()) };
+        // The application said of this drone already what it thinks.
+        signer.standing = kept.unwrap_or(Standing::Asked);
+        let asks = kept.is_none().then(|| Box::new(signer.drone.clone()));
+        if same
+            && sender.confirmed
+            && sender.signer.as_ref().is_some_and(|known| known.handle != signer.handle)
+        {
+            self.suspect(slot, Suspicion::Signer);
+            return Err(Drop(|counters| &mut counters.refused_signer));
+        }
+        sender.signer = Some(Box::new(signer));
+        if let Some(drone) = asks {
+            self.events.push_back(Event::SignerAnnounced { slot, drone });
+        }
+        Ok(())
+    }
+
+    /// §20.7: opens a datagram with payloads, or a manifest.
+    fn payloads(&mut self, now: Duration, of: Of, datagram: &Datagram<'_>, low: u16) -> Result<(), Verdict> {
+        let (kind, slot) = (datagram.kind, datagram.slot);
+        let deployment = self.deployment.clone();
+        let (memory, slack) = (self.config.manifest_memory, self.config.hold_for);
+        let Some((epoch, _)) = self.split(of) else { return Err(UnknownEpoch) };
+        let digest = epoch.digest;
+        let unknown = || UnknownSender(Wanted { slot, key: kind.is_signed() });
+        let Some(sender) = epoch.senders.get_mut(slot) else { return Err(unknown()) };
+        // §20.7, 1: number and window.
+        let signed = kind.is_signed();
+        let counter = sender.numbers(signed).reconstruct(low);
+        if !sender.numbers(signed).accepts(counter) {
+            return Err(Drop(|counters| &mut counters.replayed));
+        }
+        // §20.7, 2: the tag.
+        let Some(key) = &sender.key else { return Err(UnknownEpoch) };
+        let nonce = Nonce { signed, counter };
+        let Some(plaintext) = open(key, nonce, datagram.header, datagram.sealed) else {
+            // Known from the epoch before alone, its sender may have started since.
+            return Err(if sender.confirmed { Forged(slot) } else { unknown() });
+        };
+        // §20.7, 3: the signature.
+        let mut body: &[u8] = &plaintext;
+        let mut source = Source::Member;
+        if signed {
+            let Some(signer) = &sender.signer else { return Err(unknown()) };
+            match signer.standing {
+                Standing::Allowed => {}
+                Standing::Asked => return Err(Undecided),
+                Standing::Forbidden => return Err(Drop(|counters| &mut counters.refused_signer)),
+            }
+            let bad = || Drop(|counters: &mut Counters| &mut counters.bad_signature);
+            let split = body.len().checked_sub(Signature::<S>::LEN).ok_or_else(bad)?;
+            let (signed_body, signature) = body.split_at_checked(split).ok_or_else(bad)?;
+            let signature = Signature::<S>::decode(signature).map_err(|_| bad())?;
+            let statement = statement(&digest, &sender.start, kind, counter, signed_body);
+            signature.verify(&deployment, &signer.drone, Label::Datagram, &statement).map_err(|_| bad())?;
+            body = signed_body;
+            source = Source::Signed { name: signer.drone.identity.name.clone(), handle: signer.handle };
+        }
+        // §20.7, 4: the window, marked last.
+        sender.numbers(signed).mark(counter);
+        if kind == Kind::Manifest {
+            epoch.senders.note_heard(slot, now);
+            return self.manifest(of, slot, body);
+        }
+        let mut unvouched = false;
+        if !signed && memory > 0 && sender.manifests.is_some() {
+            sender.remember(counter, manifest_hash(kind, counter, body), memory);
+            unvouched = sender.is_unvouched(now, slack);
+        }
+        epoch.senders.note_heard(slot, now);
+        if unvouched {
+            self.suspect(slot, Suspicion::Unvouched);
+        }
+        self.deliver(of, datagram, body, &source)
+    }
+
+    /// §20.6: compares what came from a sender with what it signs that it sent.
+    fn manifest(&mut self, of: Of, slot: Slot, body: &[u8]) -> Result<(), Verdict> {
+        let Ok(manifest) = Manifest::read(body) else {
+            return Err(Drop(|counters| &mut counters.malformed));
+        };
+        self.counters.manifests += 1;
+        let Some(sender) = self.split(of).and_then(|(epoch, _)| epoch.senders.get_mut(slot)) else {
+            return Ok(());
+        };
+        let contradicts = sender.contradicts(&manifest);
+        let ahead = sender.settle(&manifest, FAR);
+        if contradicts {
+            self.suspect(slot, Suspicion::Manifest);
+        }
+        if ahead {
+            self.suspect(slot, Suspicion::Ahead);
+        }
+        Ok(())
+    }
+
+    /// Gives the payloads to the application.
+    fn deliver(
+        &mut self,
+        of: Of,
+        datagram: &Datagram<'_>,
+        body: &[u8],
+        source: &Source,
+    ) -> Result<(), Verdict> {
+        let (kind, slot) = (datagram.kind, datagram.slot);
+        let Ok(Payloads { payloads, before }) = Payloads::read(kind, body) else {
+            return Err(Drop(|counters| &mut counters.malformed));
+        };
+        if let Some((hint, counter)) = before
+            && !self.take_before(of, slot, kind.is_signed(), (hint, counter))
+        {
+            return Err(Drop(|counters| &mut counters.repeated));
+        }
+        self.counters.received += 1;
+        self.counters.received_payloads += payloads.len() as u64;
+        self.events.extend(payloads.into_iter().map(|payload| Event::Received {
+            slot,
+            bytes: Vec::from(payload),
+            source: source.clone(),
+        }));
+        Ok(())
+    }
+
+    /// §20.8: whether nothing came under the number that payloads had under a former key. It is marked there,
+    /// so that they do not come again.
+    fn take_before(&mut self, of: Of, slot: Slot, signed: bool, (hint, counter): (Hint, u32)) -> bool {
+        let Some((epoch, _)) = self.split(of) else { return false };
+        let Some(start) = epoch.senders.get(slot).map(|sender| sender.start) else { return false };
+        let mut new = true;
+        let current = self.current.as_mut().map(|current| (current, false));
+        let former = self.former.as_mut().map(|(former, _)| {
+            let is_that_epoch = former.hint() == hint;
+            (former, is_that_epoch)
+        });
+        for (epoch, is_that_epoch) in current.into_iter().chain(former) {
+            let sender = epoch.senders.get_mut(slot).filter(|sender| sender.start == start);
+            let Some(sender) = sender else { continue };
+            new &= if is_that_epoch {
+                // More may have come than when the next epoch began.
+                sender.numbers(signed).take(counter)
+            } else {
+                sender.take_past(hint, signed, counter)
+            };
+        }
+        new
+    }
+}

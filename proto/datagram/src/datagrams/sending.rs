@@ -1,0 +1,405 @@
+//! Seals payloads, announcements and manifests, at the carrier's pace. §20.3 to §20.6, §20.9.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_ainq::{Signature, Suite};
+
+use super::Datagrams;
+use crate::announcement::{Announcement, MAX_WANTED, Wanted, announced, interval_code, signed_part};
+use crate::body::{
+    AGAIN_LEN, HASH_LEN, Manifest, batch_len, manifest_hash, statement, write_again, write_batch,
+};
+use crate::cipher::{FULL_TAG_LEN, Nonce, TAG_LEN, seal, seal_full};
+use crate::epoch::DatagramEpoch;
+use crate::header::{Hint, Kind, begin, begin_announcement};
+use crate::queue::{Queued, Sealed};
+use crate::{Config, Event, Payload, Priority, Refusal, SigningRequest};
+
+/// Time after which a signature that did not come is given up.
+const SIGNING: Duration = Duration::from_secs(1);
+
+/// Pause between an epoch's first announcement and the second.
+const SECOND_ANNOUNCEMENT: Duration = Duration::from_secs(1);
+
+/// Pause between announcements that others ask for.
+const ANSWERS: Duration = Duration::from_millis(250);
+
+/// Pause between questions to others.
+const QUESTIONS: Duration = Duration::from_millis(500);
+
+/// A command that left under the current key a moment ago.
+pub(super) struct SentCommand {
+    pub(super) at: Duration,
+    queued: Queued,
+    signed: bool,
+    number: (Hint, u32),
+}
+
+/// Something that is being signed.
+pub(super) struct PendingSignature {
+    id: u64,
+    pub(super) until: Duration,
+    purpose: Purpose,
+}
+
+enum Purpose {
+    Announcement,
+    /// A datagram, with the number that it has by now.
+    Datagram {
+        kind: Kind,
+        counter: u32,
+        body: Vec<u8>,
+        queued: Option<Queued>,
+    },
+}
+
+impl PendingSignature {
+    /// Number of payloads that wait for it.
+    pub(super) fn payloads(&self) -> u64 {
+        match &self.purpose {
+            Purpose::Datagram { queued: Some(queued), .. } => queued.payloads.len() as u64,
+            _ => 0,
+        }
+    }
+
+    fn is_announcement(&self) -> bool {
+        matches!(self.purpose, Purpose::Announcement)
+    }
+
+    fn is_manifest(&self) -> bool {
+        matches!(self.purpose, Purpose::Datagram { kind: Kind::Manifest, .. })
+    }
+}
+
+impl<S: Suite> Datagrams<S> {
+    /// Takes a payload to be sent.
+    ///
+    /// # Errors
+    /// Why it is not taken.
+    pub fn send(&mut self, now: Duration, payload: Payload) -> Result<(), Refusal> {
+        let Some(current) = self.current.as_ref().filter(|_| self.is_open_at(now)) else {
+            return Err(Refusal::Closed);
+        };
+        let Payload { bytes, priority, sign } = payload;
+        if bytes.is_empty() {
+            return Err(Refusal::Empty);
+        }
+        if sign {
+            let signer = current.own.signer.as_ref().ok_or(Refusal::NoSigner)?;
+            let needed = announcement_len::<S>(signer.encode().len());
+            if needed > self.config.mtu {
+                return Err(Refusal::AnnouncementTooLong { needed, mtu: self.config.mtu });
+            }
+        }
+        // A command may have to be sealed again, with a few bytes more.
+        let again =
+            if priority == Priority::Command { AGAIN_LEN + batch_len(bytes.len()) - bytes.len() } else { 0 };
+        let max = room::<S>(&self.config, current, sign).saturating_sub(again);
+        if bytes.len() > max {
+            return Err(Refusal::TooLong { len: bytes.len(), max });
+        }
+        if current.own.next(sign) == u32::MAX {
+            return Err(Refusal::Exhausted);
+        }
+        let queued = Queued { at: now, priority, payloads: alloc::vec![bytes], before: None };
+        self.queue.push(&self.config, &mut self.counters, queued, sign);
+        if sign {
+            self.request_signatures(now);
+        }
+        Ok(())
+    }
+
+    /// The next datagram for the carrier, if its bit rate allows one.
+    pub fn poll_datagram(&mut self, now: Duration) -> Option<Vec<u8>> {
+        self.handle_timeout(now);
+        if !self.is_open() || self.shaper.ready(&self.config) > now {
+            return None;
+        }
+        let bytes = if self.announcement_due().is_some_and(|due| due <= now) {
+            self.announce(now)?
+        } else if let Some(sealed) = self.sealed.pop_front() {
+            self.release(now, sealed)
+        } else {
+            self.seal_unsigned(now)?
+        };
+        self.counters.sent += 1;
+        self.shaper.spend(&self.config, now, bytes.len());
+        Some(bytes)
+    }
+
+    /// Whether anything waits, be it for its signature.
+    fn has_payloads(&self) -> bool {
+        !self.queue.is_empty() || !self.sealed.is_empty() || !self.pending.is_empty()
+    }
+
+    /// When something may leave as far as this member is concerned.
+    pub(super) fn next_departure(&self) -> Option<Duration> {
+        if self.queue.has_unsigned() || !self.sealed.is_empty() {
+            return Some(Duration::ZERO);
+        }
+        self.announcement_due()
+    }
+
+    /// When the next announcement is due.
+    fn announcement_due(&self) -> Option<Duration> {
+        let own = &self.current.as_ref()?.own;
+        // §20.4: with a sender's first datagrams, and every few seconds while it sends.
+        let regular = self.has_payloads().then_some(own.announce);
+        // The key goes out as soon as it is signed.
+        let with_key = (own.key_due && own.signed_part.is_some()).then_some(Duration::ZERO);
+        // §20.4: when asked, at a bounded rate.
+        let last = own.last_announcement.map_or(Duration::ZERO, |last| last.saturating_add(ANSWERS));
+        let answer = own.asked.then_some(last);
+        let question = (!self.wanted.is_empty()).then_some(self.ask);
+        let with_key = with_key.map(|due| due.max(last));
+        [regular, with_key, answer, question].into_iter().flatten().min()
+    }
+
+    /// §20.4: announces this member's start, and asks for those of others.
+    fn announce(&mut self, now: Duration) -> Option<Vec<u8>> {
+        let current = self.current.as_mut()?;
+        let (hint, own) = (current.hint(), &mut current.own);
+        let number = own.take_announcement()?;
+        let part = own.signed_part.as_deref().filter(|_| own.key_due);
+        let wanted: Vec<Wanted> = self.wanted.drain(..).collect();
+        if !wanted.is_empty() {
+            self.ask = now.saturating_add(QUESTIONS);
+        }
+        let interval = interval_code(self.config.manifest_every);
+        let announcement = Announcement { interval, next: own.next(false), wanted };
+        let mut bytes = begin_announcement(hint, &own.start, number);
+        let header = bytes.len();
+        announcement.write(&mut bytes, part);
+        if part.is_some() {
+            own.key_due = false;
+        }
+        own.asked = false;
+        own.last_announcement = Some(now);
+        let pause = if own.announced() == 1 { SECOND_ANNOUNCEMENT } else { self.config.announce_every };
+        own.announce = now.saturating_add(pause);
+        let nonce = Nonce { signed: false, counter: number };
+        let key = &current.keys.as_ref()?.announcements;
+        self.counters.sent_announcements += 1;
+        Some(seal_full(key, nonce, bytes, header))
+    }
+
+    /// A signed datagram leaves.
+    fn release(&mut self, now: Duration, sealed: Sealed) -> Vec<u8> {
+        match sealed.queued {
+            None => self.counters.sent_manifests += 1,
+            Some(queued) => self.note_sent(now, queued, true, sealed.counter),
+        }
+        sealed.bytes
+    }
+
+    /// Seals what waits, as many payloads as fit.
+    fn seal_unsigned(&mut self, now: Duration) -> Option<Vec<u8>> {
+        let current = self.current.as_mut()?;
+        let room = room::<S>(&self.config, current, false);
+        let queued = self.queue.take(false, |lens| fits(lens, room))?;
+        let Some(counter) = current.own.take(false) else {
+            self.counters.dropped_telemetry += queued.payloads.len() as u64;
+            return None;
+        };
+        let (kind, body) = body_of(&queued, false);
+        if self.config.manifest_every.is_some() && current.own.signer.is_some() {
+            let own = &mut current.own;
+            // §20.6: hashes of consecutive numbers.
+            if own.hashes.is_empty() {
+                own.hashes_from = counter;
+            }
+            own.hashes.push(manifest_hash(kind, counter, &body));
+            own.manifest = own.manifest.or(self.config.manifest_every.map(|every| now.saturating_add(every)));
+        }
+        let mut bytes = begin(kind, current.hint(), current.own.start.slot, counter);
+        let header = bytes.len();
+        bytes.extend_from_slice(&body);
+        let bytes = seal(&current.keys.as_ref()?.own, Nonce { signed: false, counter }, bytes, header);
+        self.note_sent(now, queued, false, counter);
+        Some(bytes)
+    }
+
+    /// Counts what leaves, and remembers commands for a moment.
+    fn note_sent(&mut self, now: Duration, queued: Queued, signed: bool, counter: u32) {
+        self.counters.sent_payloads += queued.payloads.len() as u64;
+        let Some(hint) = self.current.as_ref().map(DatagramEpoch::hint) else { return };
+        if queued.priority == Priority::Command {
+            self.sent.push_back(SentCommand { at: now, queued, signed, number: (hint, counter) });
+            let bytes = |sent: &SentCommand| sent.queued.payloads.iter().map(Vec::len).sum::<usize>();
+            let mut total: usize = self.sent.iter().map(bytes).sum();
+            while total > self.config.hold_bytes || self.sent.len() > self.config.hold_datagrams {
+                let Some(oldest) = self.sent.pop_front() else { break };
+                total -= bytes(&oldest);
+            }
+        }
+    }
+
+    /// §20.8: the key changes. What is sealed or being signed and did not leave goes back to what waits, and
+    /// commands that left in the last moments are sent again.
+    pub(super) fn give_back(&mut self, now: Duration) {
+        for pending in core::mem::take(&mut self.pending).into_iter().rev() {
+            if let Purpose::Datagram { queued: Some(queued), .. } = pending.purpose {
+                self.queue.push_front(queued, true);
+            }
+        }
+        for sealed in core::mem::take(&mut self.sealed).into_iter().rev() {
+            if let Some(queued) = sealed.queued {
+                self.queue.push_front(queued, true);
+            }
+        }
+        let recent = |sent: &SentCommand| sent.at.saturating_add(self.config.hold_for) > now;
+        let again: Vec<SentCommand> = core::mem::take(&mut self.sent).into_iter().filter(recent).collect();
+        for SentCommand { mut queued, signed, number, .. } in again.into_iter().rev() {
+            self.counters.sealed_again += 1;
+            // However often it is sealed again, receivers know it by its first number.
+            queued.before = queued.before.or(Some(number));
+            self.queue.push_front(queued, signed);
+        }
+    }
+
+    /// Asks for the signatures that are wanted next: of the announcement, of a manifest, and of one datagram
+    /// at a time, into which meanwhile more payloads come together.
+    pub(super) fn request_signatures(&mut self, now: Duration) {
+        self.request_announcement(now);
+        self.request_manifest(now);
+        if self.pending.iter().any(|pending| !pending.is_announcement() && !pending.is_manifest()) {
+            return;
+        }
+        let Some(current) = &mut self.current else { return };
+        if current.keys.is_none() || current.own.signer.is_none() {
+            return;
+        }
+        let room = room::<S>(&self.config, current, true);
+        let Some(queued) = self.queue.take(true, |lens| fits(lens, room)) else { return };
+        let (kind, body) = body_of(&queued, true);
+        self.request_datagram(now, kind, body, Some(queued));
+    }
+
+    fn request_announcement(&mut self, now: Duration) {
+        let has_payloads = self.has_payloads();
+        let Some(current) = &self.current else { return };
+        let own = &current.own;
+        let wanted = own.key_due && own.signed_part.is_none() && (has_payloads || own.asked);
+        let fits = |encoded: usize| announcement_len::<S>(encoded) <= self.config.mtu;
+        if !wanted
+            || current.keys.is_none()
+            || own.signer.as_ref().is_none_or(|signer| !fits(signer.encode().len()))
+            || self.pending.iter().any(PendingSignature::is_announcement)
+        {
+            return;
+        }
+        let interval = interval_code(self.config.manifest_every);
+        let statement = announced(&current.digest, &own.start, interval);
+        self.request(now, statement, Purpose::Announcement);
+    }
+
+    fn request_manifest(&mut self, now: Duration) {
+        if self.pending.iter().any(PendingSignature::is_manifest) {
+            return;
+        }
+        let Some(current) = self.current.as_mut().filter(|current| current.keys.is_some()) else { return };
+        let most = room::<S>(&self.config, current, true).saturating_sub(4) / HASH_LEN;
+        let own = &mut current.own;
+        let due = own.manifest.is_some_and(|due| due <= now) || own.hashes.len() >= most;
+        if own.hashes.is_empty() || !due || most == 0 {
+            return;
+        }
+        let rest = own.hashes.split_off(most.min(own.hashes.len()));
+        let manifest = Manifest { from: own.hashes_from, hashes: core::mem::replace(&mut own.hashes, rest) };
+        own.hashes_from = manifest.end();
+        own.manifest = (!own.hashes.is_empty()).then_some(now);
+        self.request_datagram(now, Kind::Manifest, manifest.write(), None);
+    }
+
+    fn request_datagram(&mut self, now: Duration, kind: Kind, body: Vec<u8>, queued: Option<Queued>) {
+        let Some(current) = &mut self.current else { return };
+        let Some(counter) = current.own.take(true) else {
+            self.counters.dropped_commands += queued.map_or(0, |queued| queued.payloads.len() as u64);
+            return;
+        };
+        let statement = statement(&current.digest, &current.own.start, kind, counter, &body);
+        self.request(now, statement, Purpose::Datagram { kind, counter, body, queued });
+    }
+
+    fn request(&mut self, now: Duration, statement: Vec<u8>, purpose: Purpose) {
+        let id = self.next_id;
+        self.next_id += 1;
+        self.pending.push(PendingSignature { id, until: now.saturating_add(SIGNING), purpose });
+        self.events.push_back(Event::SignatureWanted(SigningRequest { id, statement }));
+    }
+
+    /// Answers an [`Event::SignatureWanted`]. Nothing happens if it comes too late.
+    pub fn provide_signature(&mut self, now: Duration, id: u64, signature: &Signature<S>) {
+        let Some(place) = self.pending.iter().position(|pending| pending.id == id) else { return };
+        let pending = self.pending.remove(place);
+        let Some(current) = &mut self.current else { return };
+        let Some(keys) = &current.keys else { return };
+        match pending.purpose {
+            Purpose::Announcement => {
+                current.own.signed_part =
+                    current.own.signer.as_ref().map(|signer| signed_part(signer, signature));
+            }
+            Purpose::Datagram { kind, counter, body, queued } => {
+                let mut bytes = begin(kind, Hint::of(&current.epoch), current.own.start.slot, counter);
+                let header = bytes.len();
+                bytes.extend_from_slice(&body);
+                bytes.extend_from_slice(&signature.encode());
+                let bytes = seal(&keys.own, Nonce { signed: true, counter }, bytes, header);
+                self.sealed.push_back(Sealed { bytes, counter, queued });
+            }
+        }
+        self.request_signatures(now);
+    }
+
+    /// Gives up signatures that did not come in time.
+    pub(super) fn expire_signatures(&mut self, now: Duration) {
+        for pending in self.pending.extract_if(.., |pending| pending.until <= now) {
+            self.counters.dropped_commands += pending.payloads();
+        }
+    }
+}
+
+/// Bytes of the header and the tag of a member's datagrams.
+fn overhead<S: Suite>(current: &DatagramEpoch<S>) -> usize {
+    begin(Kind::Single, current.hint(), current.own.start.slot, 0).len() + TAG_LEN
+}
+
+/// Bytes of a body that fit a datagram.
+fn room<S: Suite>(config: &Config, current: &DatagramEpoch<S>, signed: bool) -> usize {
+    let signature = if signed { Signature::<S>::LEN } else { 0 };
+    config.mtu.saturating_sub(overhead(current) + signature)
+}
+
+/// Longest announcement with a key of this encoded length: 20 bytes of header, 7 and what it asks for, the
+/// signature, the tag.
+fn announcement_len<S: Suite>(encoded: usize) -> usize {
+    20 + 7 + 4 * MAX_WANTED + Signature::<S>::LEN + encoded + FULL_TAG_LEN
+}
+
+/// Whether payloads of these lengths fit so many bytes.
+fn fits(lens: &[usize], room: usize) -> bool {
+    // They may have to be sealed again, with a few bytes more.
+    lens.iter().map(|len| batch_len(*len)).sum::<usize>() + AGAIN_LEN <= room
+}
+
+/// §20.3: one payload stands alone, several each behind its length.
+fn body_of(queued: &Queued, signed: bool) -> (Kind, Vec<u8>) {
+    let payloads = || queued.payloads.iter().map(Vec::as_slice);
+    let mut body = Vec::new();
+    let kind = match (queued.before, queued.payloads.as_slice()) {
+        (Some(before), _) => {
+            write_again(&mut body, before, payloads());
+            if signed { Kind::SignedAgain } else { Kind::Again }
+        }
+        (None, [payload]) => {
+            body.extend_from_slice(payload);
+            if signed { Kind::SignedSingle } else { Kind::Single }
+        }
+        (None, _) => {
+            write_batch(&mut body, payloads());
+            if signed { Kind::SignedBatch } else { Kind::Batch }
+        }
+    };
+    (kind, body)
+}

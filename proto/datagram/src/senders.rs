@@ -1,0 +1,470 @@
+//! The senders of an epoch as a receiver knows them: keys, replay windows, signers; bounded. §20.4, §20.7.
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_ainq::traffic::{REMEMBERED_PER_SENDER, SALT_LEN, Start, TrafficKey, Window};
+use quiver_ainq::{DronePublicKey, Handle, Name, Slot, Suite};
+use quiver_crypto::Secret;
+
+use crate::body::{Hash, Manifest};
+use crate::header::Hint;
+
+/// Number of epochs before this one of which the last numbers stay known.
+const PAST: usize = 3;
+
+/// Numbers of datagrams of one kind that came from a sender.
+#[derive(Clone, Debug)]
+pub(crate) struct Numbers {
+    window: Window,
+    /// Where the next one is expected.
+    expected: u32,
+}
+
+impl Numbers {
+    fn from(floor: u32) -> Self {
+        Self { window: Window::from(floor.into()), expected: floor }
+    }
+
+    /// The number closest to the one expected that has these low bits (as RFC 9147, 4.2.2).
+    pub(crate) fn reconstruct(&self, low: u16) -> u32 {
+        reconstruct(self.expected, low)
+    }
+
+    pub(crate) fn accepts(&self, counter: u32) -> bool {
+        // The last number is never sent: it says of a sender that is forgotten that nothing follows.
+        counter < u32::MAX && self.window.accepts(counter.into())
+    }
+
+    pub(crate) fn mark(&mut self, counter: u32) {
+        self.window.mark(counter.into());
+        self.expected = self.expected.max(counter.saturating_add(1));
+    }
+
+    /// Marks a number; whether it is new.
+    pub(crate) fn take(&mut self, counter: u32) -> bool {
+        let new = self.accepts(counter);
+        if new {
+            self.mark(counter);
+        }
+        new
+    }
+
+    /// The sender itself says where it is.
+    fn expect(&mut self, next: u32) {
+        self.expected = next;
+    }
+
+    fn next(&self) -> u32 {
+        u32::try_from(self.window.next()).unwrap_or(u32::MAX)
+    }
+
+    fn last(&self) -> LastNumbers {
+        let next = self.next();
+        let seen = |back: u32| next.checked_sub(back + 1).is_none_or(|counter| !self.accepts(counter));
+        LastNumbers { next, seen: (0..64).filter(|back| seen(*back)).fold(0, |bits, back| bits | 1 << back) }
+    }
+}
+
+/// The last 64 numbers of an epoch that is over.
+#[derive(Clone, Copy, Debug)]
+struct LastNumbers {
+    next: u32,
+    /// The number n below `next` is at bit n.
+    seen: u64,
+}
+
+impl LastNumbers {
+    /// Marks a number; whether it is new. Numbers too old to tell are not.
+    fn take(&mut self, counter: u32) -> bool {
+        if let Some(ahead) = counter.checked_sub(self.next) {
+            // By one more, so that bit 0 is this number's.
+            self.seen = self.seen.checked_shl(ahead.saturating_add(1)).unwrap_or_default() | 1;
+            self.next = counter.saturating_add(1);
+            return true;
+        }
+        let bit = 1_u64.checked_shl(self.next - counter - 1).unwrap_or_default();
+        let new = bit != 0 && self.seen & bit == 0;
+        self.seen |= bit;
+        new
+    }
+}
+
+/// What came from a sender in an epoch that is over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Past {
+    hint: Hint,
+    unsigned: LastNumbers,
+    signed: LastNumbers,
+}
+
+/// The number closest to `expected` with these low bits.
+pub(crate) fn reconstruct(expected: u32, low: u16) -> u32 {
+    let distance = low.wrapping_sub(expected as u16);
+    let ahead = expected.wrapping_add(distance.into());
+    // More than half of 2^16 ahead is rather behind.
+    if distance > 1 << 15 || ahead < expected { ahead.checked_sub(1 << 16).unwrap_or(ahead) } else { ahead }
+}
+
+/// Whether a drone may sign what comes from its slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// The application has not said yet.
+    Asked,
+    Allowed,
+    Forbidden,
+}
+
+/// Who signed an announcement.
+#[derive(Clone, Debug)]
+pub(crate) struct Signer<S: Suite> {
+    pub(crate) drone: DronePublicKey<S>,
+    pub(crate) handle: Handle,
+    pub(crate) standing: Standing,
+}
+
+/// A sender in one epoch.
+#[derive(Debug)]
+pub(crate) struct Sender<S: Suite> {
+    pub(crate) start: Start,
+    /// `None` once the epoch opens nothing any more.
+    pub(crate) key: Option<Secret<16>>,
+    /// Whether anything under this epoch's key came from this start: else it is known from the epoch before
+    /// and may be another by now.
+    pub(crate) confirmed: bool,
+    pub(crate) unsigned: Numbers,
+    pub(crate) signed: Numbers,
+    /// The number of the newest announcement.
+    pub(crate) announced: Option<u32>,
+    pub(crate) signer: Option<Box<Signer<S>>>,
+    /// Time between its manifests, as it signed.
+    pub(crate) manifests: Option<Duration>,
+    /// Time of the first unsigned datagram that no manifest was about yet.
+    pub(crate) unvouched: Option<Duration>,
+    /// Whether the application was told that manifests ended.
+    pub(crate) reported: bool,
+    /// What came since, unsigned.
+    pub(crate) hashes: VecDeque<(u32, Hash)>,
+    /// What came from this start in the epochs before, the newest first.
+    past: [Option<Past>; PAST],
+    pub(crate) heard: Option<Duration>,
+    pub(crate) received: u64,
+    /// Order of the last datagrams of all senders.
+    recency: u64,
+}
+
+impl<S: Suite> Sender<S> {
+    pub(crate) fn new(start: Start, traffic: &TrafficKey) -> Self {
+        Self {
+            start,
+            key: Some(traffic.datagram_key(&start)),
+            confirmed: false,
+            unsigned: Numbers::from(0),
+            signed: Numbers::from(0),
+            announced: None,
+            signer: None,
+            manifests: None,
+            unvouched: None,
+            reported: false,
+            hashes: VecDeque::new(),
+            past: [None; PAST],
+            heard: None,
+            received: 0,
+            recency: 0,
+        }
+    }
+
+    pub(crate) fn numbers(&mut self, signed: bool) -> &mut Numbers {
+        if signed { &mut self.signed } else { &mut self.unsigned }
+    }
+
+    fn past(&self, hint: Hint) -> Past {
+        Past { hint, unsigned: self.unsigned.last(), signed: self.signed.last() }
+    }
+
+    /// §20.8: marks a number of an epoch before; whether nothing came under it.
+    pub(crate) fn take_past(&mut self, hint: Hint, signed: bool, counter: u32) -> bool {
+        let past = self.past.iter_mut().flatten().find(|past| past.hint == hint);
+        past.is_none_or(|past| {
+            let numbers = if signed { &mut past.signed } else { &mut past.unsigned };
+            numbers.take(counter)
+        })
+    }
+
+    /// A newer announcement of the same start.
+    pub(crate) fn announce(&mut self, number: u32, next: u32) {
+        self.confirmed = true;
+        self.announced = self.announced.max(Some(number));
+        self.unsigned.expect(next);
+    }
+
+    /// Remembers the hash of an unsigned datagram, of so many at most.
+    pub(crate) fn remember(&mut self, counter: u32, hash: Hash, most: usize) {
+        if most == 0 {
+            return;
+        }
+        if self.hashes.len() >= most {
+            self.hashes.pop_front();
+        }
+        self.hashes.push_back((counter, hash));
+    }
+
+    /// Whether something came under a number that the sender sent something else under.
+    pub(crate) fn contradicts(&self, manifest: &Manifest) -> bool {
+        self.hashes.iter().any(|(counter, hash)| manifest.hash(*counter).is_some_and(|sent| sent != hash))
+    }
+
+    /// What comes after is for the next manifest. If numbers are this far ahead of what the sender sent, it
+    /// did not send them; then its numbers go on from where the manifest ends, or they would be refused.
+    pub(crate) fn settle(&mut self, manifest: &Manifest, far: u32) -> bool {
+        let end = manifest.end();
+        (self.unvouched, self.reported) = (None, false);
+        self.hashes.retain(|(counter, _)| *counter >= end);
+        let ahead = self.unsigned.next() > end.saturating_add(far);
+        if ahead {
+            self.hashes.clear();
+            self.unsigned = Numbers::from(end);
+        }
+        ahead
+    }
+
+    /// Whether datagrams come for longer than this without a manifest about them. True once.
+    pub(crate) fn is_unvouched(&mut self, now: Duration, slack: Duration) -> bool {
+        let Some(interval) = self.manifests.filter(|_| self.name().is_some() && !self.reported) else {
+            return false;
+        };
+        let since = *self.unvouched.get_or_insert(now);
+        // Two manifests may be lost.
+        self.reported = now.saturating_sub(since) > interval * 3 + slack;
+        self.reported
+    }
+
+    pub(crate) fn name(&self) -> Option<&Name> {
+        let signer = self.signer.as_ref().filter(|signer| signer.standing == Standing::Allowed)?;
+        Some(&signer.drone.identity.name)
+    }
+}
+
+/// What stays of a sender that is forgotten: nothing below is received again.
+#[derive(Clone, Copy, Debug)]
+struct Floor {
+    boot_no: u32,
+    salt: [u8; SALT_LEN],
+    unsigned: u32,
+    signed: u32,
+    /// Whether it had signed its announcement.
+    by_signer: bool,
+}
+
+impl Floor {
+    fn of<S: Suite>(sender: &Sender<S>) -> Self {
+        let Start { boot_no, salt, .. } = sender.start;
+        let (unsigned, signed) = (sender.unsigned.next(), sender.signed.next());
+        Self { boot_no, salt, unsigned, signed, by_signer: sender.signer.is_some() }
+    }
+}
+
+/// The senders of an epoch.
+#[derive(Debug)]
+pub(crate) struct Senders<S: Suite> {
+    limit: usize,
+    clock: u64,
+    /// In boxes: a map makes room for eleven at once.
+    recent: BTreeMap<Slot, Box<Sender<S>>>,
+    /// Ascending.
+    floors: Vec<(Slot, Floor)>,
+}
+
+/// There is no memory for another sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Full;
+
+/// The start is older than one that was heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Outdated;
+
+impl<S: Suite> Senders<S> {
+    pub(crate) const fn new(limit: usize) -> Self {
+        Self { limit, clock: 0, recent: BTreeMap::new(), floors: Vec::new() }
+    }
+
+    /// §20.7: the senders of the epoch before are expected in this one, under the same start. Nothing is taken
+    /// for certain of them.
+    /// `older` are those of the epoch before that, as long as it opens: more may have come meanwhile.
+    pub(crate) fn following(
+        limit: usize,
+        (before, hint): (&Self, Hint),
+        older: Option<(&Self, Hint)>,
+        traffic: &TrafficKey,
+    ) -> Self {
+        let mut senders = Self::new(limit);
+        for (slot, known) in &before.recent {
+            let mut sender = Sender::new(known.start, traffic);
+            let [mut second, third, _] = known.past;
+            if let Some((older, hint)) = older
+                && let Some(older) = older.recent.get(slot).filter(|older| older.start == known.start)
+            {
+                second = Some(older.past(hint));
+            }
+            sender.past = [Some(known.past(hint)), second, third];
+            sender.recency = known.recency;
+            sender.signer = known.signer.clone();
+            sender.manifests = known.manifests;
+            senders.recent.insert(*slot, Box::new(sender));
+        }
+        senders.clock = before.clock;
+        senders
+    }
+
+    pub(crate) fn get(&self, slot: Slot) -> Option<&Sender<S>> {
+        self.recent.get(&slot).map(|sender| &**sender)
+    }
+
+    pub(crate) fn get_mut(&mut self, slot: Slot) -> Option<&mut Sender<S>> {
+        self.recent.get_mut(&slot).map(|sender| &mut **sender)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Slot, &Sender<S>)> {
+        self.recent.iter().map(|(slot, sender)| (*slot, &**sender))
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Sender<S>> {
+        self.recent.values_mut().map(|sender| &mut **sender)
+    }
+
+    /// Erases or makes anew the keys of all senders.
+    pub(crate) fn set_keys(&mut self, traffic: Option<&TrafficKey>) {
+        for sender in self.recent.values_mut() {
+            sender.key = traffic.map(|traffic| traffic.datagram_key(&sender.start));
+        }
+    }
+
+    /// A datagram of this sender was received.
+    pub(crate) fn note_heard(&mut self, slot: Slot, now: Duration) {
+        self.clock += 1;
+        if let Some(sender) = self.recent.get_mut(&slot) {
+            sender.recency = self.clock;
+            sender.confirmed = true;
+            sender.heard = Some(now);
+            sender.received += 1;
+        }
+    }
+
+    /// §20.7: whether a start is older than what the slot had before. What any member can say of the slot
+    /// keeps out no signer.
+    pub(crate) fn check_floor(&self, start: &Start, signed: bool) -> Result<(), Outdated> {
+        match self.floor(start.slot).filter(|floor| floor.by_signer || !signed) {
+            Some(floor) if start.boot_no < floor.boot_no => Err(Outdated),
+            Some(floor) if start.boot_no == floor.boot_no && start.salt != floor.salt => Err(Outdated),
+            _ => Ok(()),
+        }
+    }
+
+    fn floor(&self, slot: Slot) -> Option<&Floor> {
+        let place = self.floors.binary_search_by_key(&slot, |(slot, _)| *slot).ok()?;
+        self.floors.get(place).map(|(_, floor)| floor)
+    }
+
+    fn keep_floor(&mut self, slot: Slot, floor: Floor) {
+        match self.floors.binary_search_by_key(&slot, |(slot, _)| *slot) {
+            Ok(place) => {
+                if let Some((_, known)) = self.floors.get_mut(place) {
+                    *known = floor;
+                }
+            }
+            Err(place) => self.floors.insert(place, (slot, floor)),
+        }
+    }
+
+    /// Puts a start in the place of what is known of its slot. It is the caller's to have checked it.
+    pub(crate) fn begin(&mut self, start: Start, traffic: &TrafficKey) -> Result<&mut Sender<S>, Full> {
+        let slot = start.slot;
+        if !self.recent.contains_key(&slot) && self.recent.len() >= self.limit {
+            self.forget_one()?;
+        }
+        let mut sender = Sender::new(start, traffic);
+        let replaced = self.recent.get(&slot).filter(|known| known.confirmed).map(|known| Floor::of(known));
+        if let Some(floor) = self.floor(slot)
+            && (floor.boot_no, floor.salt) == (start.boot_no, start.salt)
+        {
+            sender.unsigned = Numbers::from(floor.unsigned);
+            sender.signed = Numbers::from(floor.signed);
+        }
+        if let Some(floor) = replaced {
+            self.keep_floor(slot, floor);
+        }
+        self.clock += 1;
+        sender.recency = self.clock;
+        self.recent.insert(slot, Box::new(sender));
+        self.get_mut(slot).ok_or(Full)
+    }
+
+    /// Forgets one sender, but for its floor: one that nothing came from, else one whose key is not known,
+    /// else the one received least recently.
+    fn forget_one(&mut self) -> Result<(), Full> {
+        let rank = |sender: &Sender<S>| (sender.confirmed, sender.name().is_some(), sender.recency);
+        let least = self.recent.iter().min_by_key(|(_, sender)| rank(sender)).map(|(slot, _)| *slot);
+        let slot = least.ok_or(Full)?;
+        let confirmed = self.recent.get(&slot).is_some_and(|sender| sender.confirmed);
+        let room = self.limit.saturating_mul(REMEMBERED_PER_SENDER as usize);
+        // §20.7: full memory fails closed: no new sender rather than a replay.
+        if confirmed && self.floors.len() >= room {
+            return Err(Full);
+        }
+        if let Some(sender) = self.recent.remove(&slot).filter(|sender| sender.confirmed) {
+            self.keep_floor(slot, Floor::of(&sender));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    extern crate std;
+
+    proptest! {
+        #[test]
+        fn a_number_within_half_the_range_of_the_expected_one_is_found_again(expected in any::<u32>(), distance in -32_768..32_768_i64) {
+            let number = i64::from(expected) + distance;
+            if let Ok(number) = u32::try_from(number) {
+                prop_assert_eq!(reconstruct(expected, number as u16), number);
+            }
+        }
+
+        #[test]
+        fn a_number_has_the_low_bits_that_came(expected in any::<u32>(), low in any::<u16>()) {
+            prop_assert_eq!(reconstruct(expected, low) as u16, low);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn of_an_epoch_that_is_over_each_of_the_last_numbers_is_taken_once(
+            before in prop::collection::vec(0..200_u32, 0..80), after in prop::collection::vec(0..300_u32, 1..60),
+        ) {
+            let (mut numbers, mut taken) = (Numbers::from(0), std::collections::BTreeSet::new());
+            for counter in before.into_iter().filter(|counter| taken.insert(*counter)) {
+                numbers.mark(counter);
+            }
+            let mut last = numbers.last();
+            for counter in after {
+                let recent = taken.last().is_none_or(|highest| counter + 64 > *highest);
+                prop_assert_eq!(last.take(counter), taken.insert(counter) && recent);
+            }
+        }
+    }
+
+    #[test]
+    fn at_the_start_no_number_is_negative() {
+        assert_eq!(reconstruct(0, 65_535), 65_535);
+        assert_eq!(reconstruct(3, 65_535), 65_535);
+        assert_eq!(reconstruct(65_540, 65_535), 65_535);
+        assert_eq!(reconstruct(65_535, 3), 65_539);
+    }
+}

@@ -1,0 +1,324 @@
+//! Strangers, relays and hostile members.
+
+use std::time::Duration;
+
+use quiver_ainq::instrumented::{decodings, multiplications, reset};
+use quiver_ainq::{Epoch, LEADER_SLOT};
+use quiver_datagram::{Config, Priority, Source, Suspicion};
+use quiver_testbed::name;
+use rand_chacha::rand_core::RngCore;
+
+use crate::swarm::{Faults, Swarm};
+
+const STEP: Duration = Duration::from_millis(20);
+
+/// A group in which everybody knows everybody.
+fn acquainted(nodes: usize, config: Config) -> Swarm {
+    let mut swarm = Swarm::new(nodes, config);
+    for node in 0..nodes {
+        swarm.command(node, b"hello", true);
+    }
+    swarm.settle();
+    swarm.run_for(Duration::from_secs(2), STEP);
+    for node in &mut swarm.nodes {
+        node.inbox.clear();
+    }
+    swarm.air.clear();
+    swarm
+}
+
+#[test]
+fn nothing_altered_by_a_relay_is_received() {
+    let mut swarm = acquainted(2, Config::default());
+    swarm.telemetry(1, b"telemetry");
+    swarm.command(1, b"command", true);
+    let sent = swarm.take(1);
+    for datagram in &sent {
+        for bit in 0..datagram.len() * 8 {
+            let mut altered = datagram.clone();
+            altered[bit / 8] ^= 1 << (bit % 8);
+            swarm.deliver(0, &altered);
+        }
+        for len in 0..datagram.len() {
+            swarm.deliver(0, &datagram[..len]);
+        }
+        swarm.deliver(0, &[datagram, &[0][..]].concat());
+    }
+    assert!(swarm.nodes[0].inbox.is_empty());
+    // And none of it kept the genuine ones out.
+    sent.iter().for_each(|datagram| swarm.deliver(0, datagram));
+    assert_eq!(swarm.nodes[0].inbox.len(), 2);
+    assert_eq!(swarm.nodes[0].impostors, []);
+}
+
+#[test]
+fn replays_and_datagrams_of_another_epoch_or_group_are_not_received() {
+    let mut swarm = acquainted(2, Config::default());
+    swarm.telemetry(1, b"one");
+    swarm.command(1, b"two", true);
+    swarm.settle();
+    let air = swarm.air.clone();
+    for _ in 0..3 {
+        air.iter().for_each(|(_, datagram)| swarm.deliver(0, datagram));
+    }
+    assert_eq!(swarm.nodes[0].inbox.len(), 2);
+    swarm.run_for(Duration::from_secs(1), STEP);
+    // Eight epochs later the low bits are the same.
+    for _ in 0..8 {
+        swarm.rekey([0, 1], false);
+    }
+    air.iter().for_each(|(_, datagram)| swarm.deliver(0, datagram));
+    swarm.run_for(Duration::from_secs(1), STEP);
+    assert_eq!(swarm.nodes[0].inbox.len(), 2);
+}
+
+#[test]
+fn what_a_stranger_sends_costs_no_curve_arithmetic_and_is_not_answered() {
+    let mut swarm = acquainted(2, Config::default());
+    reset();
+    for _ in 0..2_000 {
+        let len = (swarm.rng.next_u32() % 200) as usize;
+        let mut noise = swarm.noise(len);
+        if let [first, slot, ..] = noise.as_mut_slice() {
+            // Of this version and epoch, from a sender that is known.
+            (*first, *slot) = (0x40 | *first & 0x38 | 1, 2);
+        }
+        swarm.deliver(0, &noise);
+    }
+    assert_eq!((multiplications(), decodings()), (0, 0));
+    assert!(swarm.nodes[0].inbox.is_empty());
+    let forged = swarm.nodes[0].datagrams.counters().forged;
+    assert!(forged > 1_500, "{forged}");
+    // One request for an announcement, because that sender may have started anew.
+    assert_eq!(swarm.take(0).iter().map(Vec::len).collect::<Vec<_>>(), [41 + 2]);
+    assert!(swarm.take(0).is_empty());
+}
+
+#[test]
+fn a_flood_of_forgeries_is_reported_once_per_epoch_and_keeps_nobody_out() {
+    let mut swarm = acquainted(2, Config { forgery_limit: 1_000, ..Config::default() });
+    let flood = |swarm: &mut Swarm| {
+        for number in 0..2_500_u16 {
+            let mut forged = vec![0x40 | (swarm.epoch.counter & 7) as u8, 2];
+            forged.extend_from_slice(&number.to_be_bytes());
+            forged.extend_from_slice(&[0; 30]);
+            swarm.deliver(0, &forged);
+        }
+    };
+    flood(&mut swarm);
+    assert_eq!(swarm.nodes[0].forgeries, [1_001]);
+    swarm.telemetry(1, b"genuine");
+    swarm.settle();
+    assert_eq!(swarm.nodes[0].payloads(), [b"genuine"]);
+    swarm.rekey([0, 1], false);
+    swarm.telemetry(1, b"under the next key");
+    swarm.settle();
+    flood(&mut swarm);
+    assert_eq!(swarm.nodes[0].forgeries, [1_001, 1_001]);
+}
+
+#[test]
+fn requests_for_announcements_are_bounded_whatever_comes() {
+    let mut swarm = acquainted(2, Config::default());
+    let (mut announcements, seconds) = (0, 10);
+    for _ in 0..seconds * 50 {
+        swarm.now += STEP;
+        for slot in 3..60_u8 {
+            swarm.deliver(0, &[0x41, slot, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        }
+        announcements += swarm.take(0).len();
+    }
+    assert_eq!(announcements, seconds * 2);
+}
+
+#[test]
+fn a_captured_member_cannot_sign_as_another() {
+    let mut swarm = acquainted(3, Config::default());
+    // Node 2 takes node 1's slot and signs with its own key.
+    swarm.nodes[2].slot = 1;
+    swarm.nodes[2].boot_no = 7;
+    swarm.open(2, None);
+    swarm.command(2, b"fire", true);
+    swarm.take(2).iter().for_each(|datagram| swarm.deliver(0, datagram));
+    assert!(swarm.nodes[0].inbox.is_empty());
+    assert_eq!(swarm.nodes[0].impostors, [(1, Suspicion::Signer)]);
+    // Node 1 notices too, and is heard as before.
+    swarm.telemetry(1, b"genuine");
+    swarm.command(1, b"land", true);
+    swarm.settle();
+    let source = swarm.source_of(1);
+    assert_eq!(swarm.nodes[0].inbox[0], (1, b"land".to_vec(), source));
+    assert_eq!(swarm.nodes[0].inbox[1], (1, b"genuine".to_vec(), Source::Member));
+}
+
+#[test]
+fn nobody_but_the_leader_signs_from_its_slot_and_no_leader_from_another() {
+    let mut swarm = Swarm::new(3, Config::default());
+    swarm.nodes[2].slot = LEADER_SLOT;
+    swarm.open(2, None);
+    swarm.command(2, b"fire", true);
+    swarm.take(2).iter().for_each(|datagram| swarm.deliver(1, datagram));
+    swarm.nodes[0].slot = 5;
+    swarm.open(0, None);
+    swarm.command(0, b"fire", true);
+    swarm.take(0).iter().for_each(|datagram| swarm.deliver(1, datagram));
+    assert!(swarm.nodes[1].inbox.is_empty());
+    assert_eq!(swarm.nodes[1].datagrams.counters().refused_signer, 2);
+}
+
+#[test]
+fn a_slot_that_is_assigned_is_not_taken_by_another_signer() {
+    let mut swarm = Swarm::new(3, Config::default());
+    swarm.nodes[0].datagrams.assign_slot(1, Some(name("drone-1")));
+    swarm.nodes[2].slot = 1;
+    swarm.open(2, None);
+    swarm.command(2, b"fire", true);
+    swarm.take(2).iter().for_each(|datagram| swarm.deliver(0, datagram));
+    assert!(swarm.nodes[0].inbox.is_empty());
+    assert_eq!(swarm.nodes[0].impostors, [(1, Suspicion::Signer)]);
+    swarm.command(1, b"land", true);
+    swarm.settle();
+    swarm.run_for(Duration::from_secs(1), STEP);
+    assert_eq!(swarm.nodes[0].inbox, [(1, b"land".to_vec(), swarm.source_of(1))]);
+}
+
+#[test]
+fn a_slot_assigned_later_goes_to_its_holder() {
+    let mut swarm = Swarm::new(3, Config::default());
+    swarm.nodes[2].slot = 1;
+    swarm.open(2, None);
+    swarm.command(2, b"fire", true);
+    swarm.take(2).iter().for_each(|datagram| swarm.deliver(0, datagram));
+    // Without a roster, whoever signs first has the slot until it is assigned.
+    assert_eq!(swarm.nodes[0].payloads(), [b"fire"]);
+    swarm.nodes[0].datagrams.assign_slot(1, Some(name("drone-1")));
+    swarm.command(1, b"land", true);
+    swarm.settle();
+    swarm.run_for(Duration::from_secs(1), STEP);
+    assert_eq!(swarm.nodes[0].payloads(), [&b"fire"[..], b"land"]);
+}
+
+#[test]
+fn a_hostile_member_cannot_silence_what_another_signs() {
+    let mut swarm = acquainted(3, Config::default());
+    // It knows the shared key: it announces a later start in that slot, and sends far ahead in numbers.
+    swarm.nodes[2].slot = 1;
+    swarm.nodes[2].boot_no = 99;
+    swarm.nodes[2].signs = false;
+    swarm.open(2, None);
+    for _ in 0..5 {
+        swarm.telemetry(2, b"as 1");
+        swarm.take(2).iter().for_each(|datagram| swarm.deliver(0, datagram));
+    }
+    assert!(swarm.nodes[0].inbox.is_empty(), "a signer's start was replaced by an unsigned one");
+    swarm.command(1, b"land", true);
+    swarm.telemetry(1, b"telemetry");
+    swarm.settle();
+    assert_eq!(swarm.nodes[0].payloads(), [&b"land"[..], b"telemetry"]);
+}
+
+/// A copy of node 1's machine that sends with its key and start: what a member that knows the shared key and
+/// node 1's announcement can make itself.
+fn impostor(swarm: &Swarm, config: Config) -> Swarm {
+    let mut copy = Swarm::new(swarm.nodes.len(), config);
+    copy.nodes[1].signs = false;
+    copy.now = swarm.now;
+    copy
+}
+
+#[test]
+fn a_member_that_speaks_as_another_is_found_out_by_its_manifest() {
+    let config = Config { manifest_every: Some(Duration::from_secs(1)), ..Config::default() };
+    let mut swarm = Swarm::new(2, config);
+    swarm.command(1, b"hello", true);
+    swarm.settle();
+    let mut copy = impostor(&swarm, config);
+    for round in 0..20_u8 {
+        swarm.telemetry(1, &[round; 9]);
+        if round == 10 {
+            // The genuine one is lost on the way to node 0, the impostor's has its number.
+            swarm.take(1);
+            for _ in 0..=round {
+                copy.telemetry(1, b"I am 1");
+                let forged = copy.take(1);
+                forged.iter().for_each(|datagram| swarm.deliver(0, datagram));
+            }
+        }
+        swarm.run_for(Duration::from_millis(50), STEP);
+    }
+    assert!(swarm.nodes[0].payloads().contains(&&b"I am 1"[..]), "unsigned, it is a member's");
+    swarm.run_for(Duration::from_millis(500), STEP);
+    assert_eq!(swarm.nodes[0].impostors, [(1, Suspicion::Manifest)]);
+}
+
+#[test]
+fn manifests_accuse_nobody_whatever_is_lost_doubled_or_reordered() {
+    let config = Config { manifest_every: Some(Duration::from_millis(500)), ..Config::default() };
+    let mut swarm = Swarm::new(3, config);
+    swarm.command(1, b"hello", true);
+    swarm.settle();
+    swarm.faults = Faults { loss: 20, doubles: 20, reorders: 20 };
+    for round in 0..1_000_u32 {
+        swarm.telemetry(1, &round.to_be_bytes());
+        if round % 300 == 299 {
+            swarm.rekey(0..3, round % 600 == 299);
+        }
+        swarm.run_for(STEP, STEP);
+    }
+    for node in [0, 2] {
+        assert_eq!(swarm.nodes[node].impostors, []);
+        assert!(swarm.nodes[node].datagrams.counters().manifests > 20);
+    }
+}
+
+#[test]
+fn a_member_that_speaks_far_ahead_as_another_is_found_out_and_does_not_silence_it() {
+    let config = Config { manifest_every: Some(Duration::from_secs(1)), ..Config::default() };
+    let mut swarm = Swarm::new(2, config);
+    swarm.command(1, b"hello", true);
+    swarm.settle();
+    let mut copy = impostor(&swarm, config);
+    for _ in 0..2_000 {
+        copy.telemetry(1, b"I am 1");
+        copy.take(1);
+    }
+    copy.telemetry(1, b"I am 1");
+    copy.take(1).iter().for_each(|datagram| swarm.deliver(0, datagram));
+    assert!(swarm.nodes[0].payloads().contains(&&b"I am 1"[..]));
+    for round in 0..100_u8 {
+        swarm.telemetry(1, &[round]);
+        swarm.run_for(STEP, STEP);
+    }
+    assert_eq!(swarm.nodes[0].impostors.first(), Some(&(1, Suspicion::Ahead)));
+    assert!(swarm.nodes[0].payloads().contains(&&[99][..]), "silenced");
+}
+
+#[test]
+fn a_sender_whose_manifests_end_is_reported() {
+    let config = Config { manifest_every: Some(Duration::from_secs(1)), ..Config::default() };
+    let mut swarm = Swarm::new(2, config);
+    swarm.command(1, b"hello", true);
+    swarm.settle();
+    // From now on it cannot sign: somebody else sends in its place.
+    swarm.nodes[1].signs = false;
+    for round in 0..250_u8 {
+        swarm.telemetry(1, &[round]);
+        swarm.run_for(STEP, STEP);
+    }
+    assert_eq!(swarm.nodes[0].impostors, [(1, Suspicion::Unvouched)]);
+}
+
+#[test]
+fn another_groups_datagrams_are_not_received() {
+    let mut swarm = acquainted(2, Config::default());
+    let mut other = Swarm::closed(2, Config::default());
+    // Another epoch's key stands for another group's: D is another.
+    other.epoch = Epoch { term: Epoch::term_of(77, 0), counter: 1 };
+    other.open(1, None);
+    other.send(1, b"foreign", Priority::Command, true).unwrap();
+    let datagrams = other.take(1);
+    assert!(datagrams.len() > 1);
+    datagrams.iter().for_each(|datagram| swarm.deliver(0, datagram));
+    swarm.run_for(Duration::from_secs(1), STEP);
+    assert!(swarm.nodes[0].inbox.is_empty());
+}
