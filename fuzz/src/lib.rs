@@ -23,6 +23,7 @@
 //! | [`quorum_member`] | the KGCs of a quorum: messages, records, and their machine |
 //! | [`provisioning`] | provisioning blocks of boards |
 //! | [`links`] | frames and messages between boards and gateways |
+//! | [`mavlink`] | streams of frames, batches, configuration files, endpoints, system ids |
 //! | [`machines`] | the roles, brought into some state and then fed with anything |
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -38,6 +39,7 @@ pub mod files;
 pub mod ibe;
 pub mod links;
 pub mod machines;
+pub mod mavlink;
 pub mod mutation;
 pub mod policies;
 pub mod provisioning;

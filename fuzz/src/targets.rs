@@ -4,7 +4,7 @@ use quiver_ainq::{Bls12381G1, Ristretto255};
 
 use crate::{
     abe, abke, admission, age_files, attribute_delivery, decoders, envelopes, files, ibe, links, machines,
-    policies, provisioning, quorum, quorum_member, share_release,
+    mavlink, policies, provisioning, quorum, quorum_member, share_release,
 };
 
 /// Something to feed with bytes.
@@ -97,6 +97,11 @@ pub const TARGETS: &[Target] = targets! {
     "link_line": links::line, links::line_seeds;
     "link_message": links::message, links::message_seeds;
     "link_endpoints": links::endpoints, links::endpoint_seeds;
+    "mavlink_stream": mavlink::stream, mavlink::stream_seeds;
+    "mavlink_batch": mavlink::batch, mavlink::batch_seeds;
+    "mavlink_config": mavlink::config, mavlink::config_seeds;
+    "mavlink_endpoint": mavlink::endpoint, mavlink::endpoint_seeds;
+    "mavlink_system_ids": mavlink::system_ids, mavlink::system_id_seeds;
     "member_message": quorum_member::message, quorum_member::message_seeds;
     "member_records": quorum_member::records, quorum_member::record_seeds;
     "member_input": quorum_member::input, quorum_member::input_seeds;

@@ -1,0 +1,52 @@
+//! Which frames an endpoint lets in and out, by mavlink-router's lists.
+
+use alloc::collections::BTreeSet;
+
+use crate::frame::Frame;
+
+/// An allow list and a block list; without either everything passes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct List {
+    /// If any, nothing else passes.
+    pub allow: Option<BTreeSet<u32>>,
+    /// What does not pass.
+    pub block: BTreeSet<u32>,
+}
+
+impl List {
+    /// Whether the number passes.
+    #[must_use]
+    pub fn passes(&self, number: u32) -> bool {
+        self.allow.as_ref().is_none_or(|allow| allow.contains(&number)) && !self.block.contains(&number)
+    }
+}
+
+/// What passes in one direction: each list has to let it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Message ids.
+    pub messages: List,
+    /// System ids of senders.
+    pub systems: List,
+    /// Component ids of senders.
+    pub components: List,
+}
+
+impl Filter {
+    /// Whether the frame passes.
+    #[must_use]
+    pub fn passes(&self, frame: Frame<'_>) -> bool {
+        self.messages.passes(frame.message_id())
+            && self.systems.passes(frame.system_id().into())
+            && self.components.passes(frame.component_id().into())
+    }
+}
+
+/// What passes through an endpoint.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filters {
+    /// What is taken from the endpoint.
+    pub incoming: Filter,
+    /// What is sent to the endpoint.
+    pub outgoing: Filter,
+}

@@ -1,0 +1,105 @@
+//! Finds frames in a stream of bytes, and finds the next one again behind damage.
+
+use alloc::vec::Vec;
+
+use crate::{
+    error::MavlinkError,
+    frame::{Frame, MAX_FRAME_LEN, STX_V1, STX_V2},
+};
+
+/// What a reader met, in all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReaderCounters {
+    /// Frames found.
+    pub frames: u64,
+    /// Bytes that belonged to no frame.
+    pub skipped_bytes: u64,
+    /// Frames with flags that nobody here knows.
+    pub unknown_flags: u64,
+}
+
+/// Reads frames of any dialect from a stream: UART, TCP, or datagrams one by one.
+///
+/// A frame whose check sum proves it ([`Frame::is_proven`]) is taken. One that is not proven, of a dialect
+/// that is not known or damaged, is taken if it ends where the bytes end or where the next start byte stands;
+/// otherwise its start byte is skipped and the search goes on behind it, so that a damaged length does not
+/// swallow the frames behind it. A damaged frame that is taken travels with its wrong check sum, and its
+/// receiver drops it.
+///
+/// Holds fewer than 280 bytes between calls.
+#[derive(Clone, Debug, Default)]
+pub struct FrameReader {
+    held: Vec<u8>,
+    counters: ReaderCounters,
+}
+
+impl FrameReader {
+    /// A reader at the start of a stream.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes received bytes and hands over each frame that they complete, in order.
+    pub fn push(&mut self, bytes: &[u8], mut each: impl FnMut(Frame<'_>)) {
+        let mut held = core::mem::take(&mut self.held);
+        // Without a cut frame in front the bytes are read where they stand.
+        let left = if held.is_empty() {
+            self.read(bytes, &mut each)
+        } else {
+            held.extend_from_slice(bytes);
+            self.read(&held, &mut each)
+        };
+        self.held = left.to_vec();
+        debug_assert!(self.held.len() < MAX_FRAME_LEN, "a whole frame was left unread");
+    }
+
+    /// Takes a datagram of whole frames; what it ends with of a frame is dropped.
+    pub fn push_datagram(&mut self, bytes: &[u8], mut each: impl FnMut(Frame<'_>)) {
+        self.reset();
+        let left = self.read(bytes, &mut each).len();
+        self.skip(left);
+    }
+
+    /// Forgets a frame that is cut: the line was opened anew.
+    pub fn reset(&mut self) {
+        let held = core::mem::take(&mut self.held);
+        self.skip(held.len());
+    }
+
+    /// What was met since the reader was made.
+    #[must_use]
+    pub const fn counters(&self) -> ReaderCounters {
+        self.counters
+    }
+
+    /// Hands over the frames in `bytes`; returns the start of a frame that goes on.
+    fn read<'a>(&mut self, mut bytes: &'a [u8], each: &mut impl FnMut(Frame<'_>)) -> &'a [u8] {
+        loop {
+            let start = bytes.iter().position(|byte| is_start(*byte)).unwrap_or(bytes.len());
+            self.skip(start);
+            bytes = bytes.get(start..).unwrap_or_default();
+            match Frame::split(bytes) {
+                Ok((frame, rest)) if frame.is_proven() || rest.first().is_none_or(|byte| is_start(*byte)) => {
+                    self.counters.frames += 1;
+                    each(frame);
+                    bytes = rest;
+                    continue;
+                }
+                Err(MavlinkError::Truncated { .. }) => return bytes,
+                Err(MavlinkError::UnknownFlags(_)) => self.counters.unknown_flags += 1,
+                Ok(_) | Err(_) => {}
+            }
+            self.skip(1);
+            bytes = bytes.get(1..).unwrap_or_default();
+        }
+    }
+
+    fn skip(&mut self, count: usize) {
+        self.counters.skipped_bytes += count as u64;
+    }
+}
+
+const fn is_start(byte: u8) -> bool {
+    byte == STX_V1 || byte == STX_V2
+}

@@ -1,0 +1,13 @@
+//! The crate from outside: what pymavlink writes, what programs send over lines and sockets, what people
+//! write into files.
+
+mod batches;
+mod configs;
+mod endpoints;
+mod frames;
+mod messages;
+mod reading;
+mod routing;
+mod signing;
+mod system_ids;
+mod vectors;

@@ -1,0 +1,107 @@
+//! The messages that an endpoint writes and reads itself, as pymavlink packs them.
+
+use proptest::prelude::*;
+use quiver_mavlink::{
+    Frame, MavlinkError, Origin, Priority, SignedMessages,
+    message::{self, MAX_TUNNELLED, RadioStatus, Severity, TUNNEL_OVERHEAD},
+    priority,
+};
+
+use crate::vectors::{any_frame, frame, frames, tunnels};
+
+fn origin(sequence: u8) -> Origin {
+    Origin { system: 42, component: 191, sequence }
+}
+
+#[test]
+fn tunnels_are_those_of_pymavlink() {
+    for (datagram, frame) in tunnels() {
+        assert_eq!(hex::encode(message::tunnel(origin(9), &datagram).unwrap()), hex::encode(&frame));
+        assert_eq!(message::tunnelled(Frame::parse(&frame).unwrap()), Some(datagram));
+    }
+}
+
+#[test]
+fn a_tunnel_costs_seventeen_bytes_and_carries_no_more_than_it_can() {
+    let frame = message::tunnel(origin(0), &[1; MAX_TUNNELLED]).unwrap();
+    assert_eq!(frame.len(), MAX_TUNNELLED + TUNNEL_OVERHEAD);
+    let refused = message::tunnel(origin(0), &[1; MAX_TUNNELLED + 1]);
+    assert_eq!(refused, Err(MavlinkError::TooLong { len: 129, max: 128 }));
+}
+
+#[test]
+fn tunnels_of_others_and_damaged_ones_carry_no_datagram() {
+    for vector in frames() {
+        assert_eq!(message::tunnelled(Frame::parse(&vector.bytes).unwrap()), None);
+    }
+    let good = message::tunnel(origin(9), b"datagram").unwrap();
+    for at in 5..good.len() {
+        let mut bad = good.clone();
+        bad[at] ^= 4;
+        assert_eq!(Frame::parse(&bad).map(message::tunnelled), Ok(None), "byte {at}");
+    }
+}
+
+#[test]
+fn status_texts_are_those_of_pymavlink() {
+    let text = "Quiver: no valid group key, nothing passes";
+    assert_eq!(message::status_text(origin(10), Severity::Critical, text), frame("STATUSTEXT"));
+    // Cut between characters, at 50 bytes at most.
+    let long = message::status_text(origin(0), Severity::Info, &"é".repeat(40));
+    assert_eq!(&Frame::parse(&long).unwrap().payload()[1..], "é".repeat(25).as_bytes());
+    let odd = message::status_text(origin(0), Severity::Info, &format!("x{}", "é".repeat(40)));
+    assert_eq!(Frame::parse(&odd).unwrap().payload().len(), 1 + 49);
+}
+
+#[test]
+fn a_radios_status_is_read_and_written_as_by_pymavlink() {
+    let status = RadioStatus {
+        rssi: 200,
+        remote_rssi: 190,
+        free_buffer: 73,
+        noise: 40,
+        remote_noise: 38,
+        receive_errors: 5,
+        corrected: 2,
+    };
+    let bytes = frame("RADIO_STATUS");
+    assert_eq!(status.to_frame(origin(11)), bytes);
+    assert_eq!(RadioStatus::from_frame(Frame::parse(&bytes).unwrap()), Some(status));
+    for vector in frames().iter().filter(|vector| vector.name != "RADIO_STATUS") {
+        assert_eq!(RadioStatus::from_frame(Frame::parse(&vector.bytes).unwrap()), None);
+    }
+    // MAVLink 2 leaves zeros away, down to one byte.
+    let nothing = RadioStatus::default().to_frame(origin(0));
+    assert_eq!(RadioStatus::from_frame(Frame::parse(&nothing).unwrap()), Some(RadioStatus::default()));
+}
+
+#[test]
+fn what_makes_a_vehicle_act_is_signed_and_what_it_says_of_itself_is_not() {
+    let signed = SignedMessages::default();
+    let expected = ["COMMAND_LONG", "PARAM_SET", "MISSION_COUNT", "SET_MODE", "DEVICE_OP_WRITE"];
+    for vector in frames() {
+        let frame = Frame::parse(&vector.bytes).unwrap();
+        assert_eq!(signed.contains(frame), expected.contains(&vector.name), "{}", vector.name);
+        let is_telemetry =
+            !expected.contains(&vector.name) && !["HEARTBEAT", "MISSION_REQUEST_LIST"].contains(&vector.name);
+        assert_eq!(priority(frame) == Priority::Telemetry, is_telemetry, "{}", vector.name);
+    }
+    let none = SignedMessages::of([]);
+    assert!(!none.contains(Frame::parse(&frame("COMMAND_LONG")).unwrap()));
+    assert_eq!(SignedMessages::of([76, 11, 76]).ids().collect::<Vec<_>>(), [11, 76]);
+}
+
+proptest! {
+    #[test]
+    fn what_is_tunnelled_comes_out(datagram in prop::collection::vec(any::<u8>(), 0..=MAX_TUNNELLED), sequence in any::<u8>()) {
+        let frame = message::tunnel(origin(sequence), &datagram).unwrap();
+        prop_assert!(frame.len() <= datagram.len() + TUNNEL_OVERHEAD);
+        prop_assert_eq!(message::tunnelled(Frame::parse(&frame).unwrap()), Some(datagram));
+    }
+
+    #[test]
+    fn no_frame_is_more_than_one_of_them(bytes in any_frame()) {
+        let frame = Frame::parse(&bytes).unwrap();
+        prop_assert!(message::tunnelled(frame).is_none() || RadioStatus::from_frame(frame).is_none());
+    }
+}
