@@ -104,6 +104,8 @@ pub struct Plan {
     pub join_percent: f64,
     /// Number of group messages.
     pub messages: u32,
+    /// Whether vehicles and a ground station exchange MAVLink in the group's datagrams.
+    pub mavlink: bool,
     /// Whether envelopes are sealed to drones with certain attributes.
     pub envelopes: bool,
     /// KGCs: one, or a quorum of which any `threshold` issue keys.
@@ -149,6 +151,7 @@ impl Default for Plan {
             leave_percent: 1.0,
             join_percent: 10.0,
             messages: 10,
+            mavlink: false,
             envelopes: false,
             kgcs: 1,
             threshold: 1,
@@ -246,9 +249,9 @@ impl Plan {
             }
             TransportKind::Memory => Err("workers are other processes: give --transport tcp or quic".into()),
             TransportKind::Tcp | TransportKind::Quic
-                if self.envelopes || self.orders || self.admission.is_some() =>
+                if self.mavlink || self.envelopes || self.orders || self.admission.is_some() =>
             {
-                Err("--envelopes, --orders and --admission are for drones in this process, not for those with workers"
+                Err("--mavlink, --envelopes, --orders and --admission are for drones in this process, not for those with workers"
                     .into())
             }
             TransportKind::Tcp | TransportKind::Quic => Ok(()),
@@ -263,6 +266,9 @@ impl Plan {
                 "--admission: {} drones are too many: each makes several runs of the exchange; at most {MAX_ANONYMOUS}",
                 self.drones
             ));
+        }
+        if self.mavlink {
+            return Err("--admission: the ground station of --mavlink knows vehicles by name".into());
         }
         if self.envelopes || self.orders {
             return Err("--admission: anonymous drones have no key to open --envelopes or to collect the keys of --orders with".into());

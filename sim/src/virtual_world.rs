@@ -49,6 +49,9 @@ pub(crate) fn run_plan(plan: &Plan) -> Result<RunPlan> {
     if plan.expiry.is_some() {
         return refuse("--expiry is for --world live".into());
     }
+    if plan.mavlink {
+        return refuse("--mavlink is for --world live".into());
+    }
     let newcomers = plan.newcomers().min(MAX_MEMBERS - plan.drones);
     let room = if plan.toy { ROOM_OF_TOY } else { ROOM };
     let needed = room * u64::from(plan.drones + newcomers);

@@ -67,6 +67,11 @@ pub(super) struct RunArgs {
     /// Number of group messages, by turns from the leader and from drones
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
     messages: u32,
+    /// Let up to 250 drones send MAVLink telemetry to a ground station, and it commands to them, in the group's
+    /// datagrams over a medium that loses 20 %; halfway evict one, and check that it reads and says nothing
+    /// from then on. In the live world
+    #[arg(long)]
+    mavlink: bool,
     /// Give the drones attributes, seal envelopes to some of them, and check that exactly those open them
     #[arg(long)]
     envelopes: bool,
@@ -128,6 +133,7 @@ impl RunArgs {
             leave_percent: self.leave_percent,
             join_percent: self.join_percent,
             messages: self.messages,
+            mavlink: self.mavlink,
             envelopes: self.envelopes,
             kgcs: self.kgcs,
             threshold: self.threshold.unwrap_or(self.kgcs / 2 + 1),

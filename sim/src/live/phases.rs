@@ -6,6 +6,7 @@ mod flood;
 mod ibe_orders;
 mod leader_loss;
 mod leader_restart;
+mod mavlink;
 mod membership;
 mod messages;
 
@@ -83,6 +84,8 @@ struct Run<'w, S: Suite> {
     operations: Vec<Operation>,
     /// The members of the group.
     members: BTreeSet<u32>,
+    /// Those that the leader evicted.
+    evicted: BTreeSet<u32>,
     /// Every message so far.
     sent: Vec<Sent>,
     rng: ChaCha20Rng,
@@ -102,6 +105,7 @@ impl<'w, S: Suite> Run<'w, S> {
             checker: Checker::default(),
             operations: operations.into_iter().collect(),
             members: BTreeSet::new(),
+            evicted: BTreeSet::new(),
             sent: Vec::new(),
             rng,
             choices: Vec::new(),
@@ -119,6 +123,9 @@ impl<'w, S: Suite> Run<'w, S> {
         self.drop_crashed();
         self.join().await?;
         self.send_messages(self.world.plan.messages).await?;
+        if self.world.plan.mavlink {
+            self.fly().await?;
+        }
         if self.world.plan.envelopes {
             self.seal_envelopes().await?;
         }
@@ -220,7 +227,7 @@ impl<'w, S: Suite> Run<'w, S> {
         let checker = &mut self.checker;
         self.world.event_log().with_logs(|logs| {
             checker.keys(logs, &authorised);
-            checker.evictions(logs);
+            checker.evictions(logs, &self.evicted);
         });
     }
 

@@ -22,6 +22,10 @@ pub enum Phase {
     Join,
     /// Members and leader send messages.
     Messages,
+    /// Vehicles and a ground station exchange MAVLink in the group's datagrams.
+    Mavlink,
+    /// The leader evicts a drone.
+    Evict,
     /// The leader seals envelopes to drones with certain attributes.
     Envelope,
     /// The leader hands on an order that is sealed to a condition.
@@ -54,6 +58,8 @@ impl Phase {
             Self::Leave => "leave",
             Self::Join => "join",
             Self::Messages => "messages",
+            Self::Mavlink => "MAVLink",
+            Self::Evict => "evict",
             Self::Envelope => "envelope",
             Self::Order => "order sealed to phase 2",
             Self::EarlyRequest => "phase 2 requested early",

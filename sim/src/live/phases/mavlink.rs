@@ -1,0 +1,511 @@
+//! The phase of MAVLink: telemetry of vehicles and commands of a ground station in the group's datagrams.
+//!
+//! Keys, signatures and the eviction are the live group's. The datagrams pass in a time of their own, which
+//! stands still meanwhile, over a medium that loses, doubles and reorders. The ground station is the leader's;
+//! a vehicle does not hear the others.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::time::{Duration, Instant};
+
+use quiver_ainq::{EpochKeys, LEADER_SLOT, Slot, Suite};
+use quiver_datagram::{Config, Datagrams, Event, Payload, Priority, SigningRequest};
+use quiver_group::LeaderCommand;
+use quiver_machine::{Either, Now};
+use quiver_mavlink::message::{Severity, status_text};
+use quiver_mavlink::{Batch, Frame, MAX_SYSTEM_IDS, Origin, batch};
+use quiver_world::Invariant;
+use quiver_world::run::{Operation, Phase};
+use rand::Rng;
+use rand_chacha::ChaCha20Rng;
+
+use super::{Run, Step};
+use crate::live::deployment::name;
+use crate::live::node::Node;
+use crate::live::{EdgeNode, LeaderNode, drone_name};
+use crate::measure;
+use crate::rng_stream::{self, RngStream};
+use crate::{Result, SimError};
+
+/// Time for which they fly; in the middle of it one is evicted.
+const FLIGHT: Duration = Duration::from_secs(10);
+/// Time from one of a vehicle's frames to the next: 18 in a second, 744 bytes with the text below.
+const FRAME_EVERY: Duration = Duration::from_nanos(1_000_000_000 / 18);
+/// Time from one command to the next, which all vehicles are sent, signed.
+const COMMAND_EVERY: Duration = Duration::from_secs(1);
+/// Resolution of the phase's time.
+const TICK: Duration = Duration::from_millis(1);
+/// Per cent of the datagrams that the medium loses, and that it doubles.
+const LOST: u32 = 20;
+const DOUBLED: u32 = 5;
+/// Milliseconds that a datagram takes; so later ones overtake it.
+const DELAYS: std::ops::Range<u64> = 2..40;
+/// Milliseconds within which members take the new key after the eviction.
+const TAKES_KEY: std::ops::Range<u64> = 0..200;
+/// Time for which no telemetry that arrives may fail to pass.
+const LONGEST_GAP: Duration = Duration::from_millis(250);
+/// The system id of the ground station.
+const STATION: u8 = 255;
+
+/// Who receives a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum To {
+    Station,
+    Vehicle(usize),
+}
+
+/// Datagrams on their way, by the time of their arrival.
+struct Medium {
+    rng: ChaCha20Rng,
+    flying: BinaryHeap<Reverse<(Duration, u64, To, Vec<u8>)>>,
+    number: u64,
+    datagrams: u64,
+    bytes: u64,
+}
+
+impl Medium {
+    /// Sends a datagram. Returns whether it will arrive.
+    fn send(&mut self, now: Duration, to: To, datagram: &[u8]) -> bool {
+        if self.rng.gen_ratio(LOST, 100) {
+            return false;
+        }
+        let copies = 1 + u32::from(self.rng.gen_ratio(DOUBLED, 100));
+        for _ in 0..copies {
+            let at = now + Duration::from_millis(self.rng.gen_range(DELAYS));
+            self.number += 1;
+            self.flying.push(Reverse((at, self.number, to, datagram.to_vec())));
+        }
+        true
+    }
+
+    fn arrived(&mut self, now: Duration) -> Option<(To, Vec<u8>)> {
+        self.flying.peek().filter(|Reverse((at, ..))| *at <= now)?;
+        self.flying.pop().map(|Reverse((_, _, to, datagram))| (to, datagram))
+    }
+}
+
+struct Vehicle<S: Suite> {
+    drone: u32,
+    slot: Slot,
+    system: u8,
+    datagrams: Datagrams<S>,
+    next: Duration,
+    frames: u32,
+    /// Frames that arrived at the station or will, and when they were sent.
+    arriving: BTreeMap<u32, Duration>,
+    /// Commands received.
+    commands: u32,
+    /// The next key, and when the vehicle takes it.
+    new_key: Option<(Duration, Box<EpochKeys<S>>)>,
+}
+
+/// A vehicle's frame: its text says whose it is, and which.
+fn telemetry(drone: u32, number: u32, system: u8) -> Vec<u8> {
+    let origin = Origin { system, component: 1, sequence: number.to_le_bytes()[0] };
+    // 29 bytes of payload, 41 of a frame.
+    status_text(origin, Severity::Info, &format!("drone {drone:06} frame {number:09}"))
+}
+
+/// All of a flight.
+struct Flight<S: Suite> {
+    station: Datagrams<S>,
+    vehicles: Vec<Vehicle<S>>,
+    by_slot: BTreeMap<Slot, usize>,
+    medium: Medium,
+    taken: BTreeSet<(usize, u32)>,
+    /// What should not have been taken.
+    wrong: Vec<String>,
+    /// Questions for the group's machines.
+    signatures: Vec<(To, SigningRequest)>,
+    signers: Vec<(To, Event<S>)>,
+    commands: u32,
+    next_command: Duration,
+    /// Time that sealing and opening took.
+    computed: Duration,
+    sealed: u64,
+    opened: u64,
+    evicted: Option<usize>,
+}
+
+impl<S: Suite> Flight<S> {
+    /// Everything that is due at this time.
+    fn tick(&mut self, now: Duration) {
+        let began = Instant::now();
+        for index in 0..self.vehicles.len() {
+            self.send_telemetry(now, index);
+        }
+        if now >= self.next_command {
+            self.next_command += COMMAND_EVERY;
+            let origin = Origin { system: STATION, component: 1, sequence: 0 };
+            let frame = status_text(origin, Severity::Notice, &format!("command {}", self.commands));
+            self.commands += u32::from(send(&mut self.station, now, &frame, Priority::Command, true));
+        }
+        while let Some((to, datagram)) = self.medium.arrived(now) {
+            self.opened += 1;
+            match to {
+                To::Station => self.station.handle_datagram(now, &datagram),
+                To::Vehicle(index) => {
+                    if let Some(vehicle) = self.vehicles.get_mut(index) {
+                        vehicle.datagrams.handle_datagram(now, &datagram);
+                    }
+                }
+            }
+            self.take(to);
+        }
+        self.poll_station(now);
+        for index in 0..self.vehicles.len() {
+            self.poll_vehicle(now, index);
+        }
+        self.computed += began.elapsed();
+    }
+
+    fn send_telemetry(&mut self, now: Duration, index: usize) {
+        let Some(vehicle) = self.vehicles.get_mut(index) else { return };
+        if let Some((_, keys)) = vehicle.new_key.take_if(|(at, _)| *at <= now) {
+            vehicle.datagrams.set_epoch(now, *keys, &mut self.medium.rng);
+        }
+        if now < vehicle.next {
+            return;
+        }
+        vehicle.next += FRAME_EVERY;
+        let frame = telemetry(vehicle.drone, vehicle.frames, vehicle.system);
+        if !send(&mut vehicle.datagrams, now, &frame, Priority::Telemetry, false) {
+            return;
+        }
+        let number = vehicle.frames;
+        vehicle.frames += 1;
+        while let Some(datagram) = {
+            let before = vehicle.datagrams.counters().sent_payloads;
+            let datagram = vehicle.datagrams.poll_datagram(now);
+            datagram.map(|datagram| (datagram, vehicle.datagrams.counters().sent_payloads > before))
+        } {
+            let (datagram, is_payload) = datagram;
+            let arrives = self.medium.send(now, To::Station, &datagram);
+            if is_payload {
+                self.sealed += 1;
+                self.medium.datagrams += 1;
+                self.medium.bytes += datagram.len() as u64;
+                if arrives {
+                    vehicle.arriving.insert(number, now);
+                }
+            }
+        }
+    }
+
+    fn poll_station(&mut self, now: Duration) {
+        if self.station.timeout().is_some_and(|at| at <= now) {
+            self.station.handle_timeout(now);
+        }
+        self.take(To::Station);
+        while let Some(datagram) = self.station.poll_datagram(now) {
+            for index in 0..self.vehicles.len() {
+                self.medium.send(now, To::Vehicle(index), &datagram);
+            }
+        }
+        self.take(To::Station);
+    }
+
+    fn poll_vehicle(&mut self, now: Duration, index: usize) {
+        let Some(vehicle) = self.vehicles.get_mut(index) else { return };
+        if vehicle.datagrams.timeout().is_some_and(|at| at <= now) {
+            vehicle.datagrams.handle_timeout(now);
+        }
+        while let Some(datagram) = vehicle.datagrams.poll_datagram(now) {
+            self.medium.send(now, To::Station, &datagram);
+        }
+        self.take(To::Vehicle(index));
+    }
+
+    /// Handles what a machine has to say.
+    fn take(&mut self, who: To) {
+        loop {
+            let event = match who {
+                To::Station => self.station.poll_event(),
+                To::Vehicle(index) => {
+                    self.vehicles.get_mut(index).and_then(|vehicle| vehicle.datagrams.poll_event())
+                }
+            };
+            match (event, who) {
+                (None, _) => return,
+                (Some(Event::Received { slot, bytes, .. }), To::Station) => self.take_telemetry(slot, &bytes),
+                (Some(Event::Received { slot, .. }), To::Vehicle(index)) => self.take_command(slot, index),
+                (Some(Event::SignatureWanted(request)), _) => self.signatures.push((who, request)),
+                (Some(event @ Event::SignerAnnounced { .. }), _) => self.signers.push((who, event)),
+                // Some may hear of a new epoch before they have it.
+                (Some(Event::EpochWanted), _) => {}
+                (Some(event), _) => self.wrong.push(format!("{who:?}: {event:?}")),
+            }
+        }
+    }
+
+    fn take_telemetry(&mut self, slot: Slot, bytes: &[u8]) {
+        let Some(index) = self.by_slot.get(&slot).copied() else {
+            return self.wrong.push(format!("telemetry of slot {slot}, which is no vehicle's"));
+        };
+        let Some(vehicle) = self.vehicles.get(index) else { return };
+        let frames = batch::decode(bytes, vehicle.system).unwrap_or_default();
+        for frame in &frames {
+            let text = Frame::parse(frame)
+                .ok()
+                .and_then(|frame| String::from_utf8(frame.payload().get(1..)?.to_vec()).ok());
+            let number = text.as_deref().and_then(|text| text.rsplit(' ').next()?.parse().ok());
+            let Some(number) =
+                number.filter(|number| *frame == telemetry(vehicle.drone, *number, vehicle.system))
+            else {
+                self.wrong.push(format!("a frame that drone {} did not send", vehicle.drone));
+                continue;
+            };
+            if !self.taken.insert((index, number)) {
+                self.wrong.push(format!("frame {number} of drone {} twice", vehicle.drone));
+            }
+            if self.evicted == Some(index) {
+                self.wrong.push(format!("frame {number} of drone {}, which is evicted", vehicle.drone));
+            }
+        }
+    }
+
+    fn take_command(&mut self, slot: Slot, index: usize) {
+        let Some(vehicle) = self.vehicles.get_mut(index) else { return };
+        vehicle.commands += 1;
+        if slot != LEADER_SLOT {
+            self.wrong.push(format!("drone {}: a command of slot {slot}", vehicle.drone));
+        }
+        if self.evicted == Some(index) {
+            self.wrong.push(format!("drone {} reads a command, and is evicted", vehicle.drone));
+        }
+    }
+
+    /// Frames sent since then that arrived and were not taken, and the longest time without one taken from the
+    /// first of them.
+    fn missed(&self, from: Duration) -> (usize, Duration) {
+        let (mut missed, mut longest) = (0, Duration::ZERO);
+        for (index, vehicle) in self.vehicles.iter().enumerate() {
+            let mut since = None;
+            for (number, at) in vehicle.arriving.iter().filter(|(_, at)| **at >= from) {
+                if self.taken.contains(&(index, *number)) {
+                    longest = since.take().map_or(longest, |since| longest.max(at.saturating_sub(since)));
+                } else if self.evicted != Some(index) {
+                    missed += 1;
+                    since.get_or_insert(*at);
+                }
+            }
+        }
+        (missed, longest)
+    }
+}
+
+/// Sends a frame. Returns whether the machine took it.
+fn send<S: Suite>(
+    datagrams: &mut Datagrams<S>,
+    now: Duration,
+    frame: &[u8],
+    priority: Priority,
+    sign: bool,
+) -> bool {
+    let mut batch = Batch::new();
+    let frame = Frame::parse(frame).ok();
+    let fits = frame.is_some_and(|frame| batch.push(frame, 300));
+    fits && datagrams.send(now, Payload { bytes: batch.take(), priority, sign }).is_ok()
+}
+
+impl<S: Suite> Run<'_, S> {
+    /// Lets up to 250 members send telemetry to the ground station; halfway one is evicted.
+    pub(super) async fn fly(&mut self) -> Step {
+        let drones: Vec<u32> = self.members.iter().copied().take(MAX_SYSTEM_IDS).collect();
+        let mut flight = self.take_off(&drones).await?;
+        let (mark, half) = (self.mark(), FLIGHT / 2);
+        self.fly_until(&mut flight, Duration::ZERO, half).await?;
+        let evicted = self.evict_vehicle(&mut flight, half).await?;
+        self.fly_until(&mut flight, half, FLIGHT).await?;
+
+        let (arrived, frames) = (
+            flight.vehicles.iter().map(|vehicle| vehicle.arriving.len()).sum::<usize>(),
+            flight.vehicles.iter().map(|vehicle| vehicle.frames as usize).sum::<usize>(),
+        );
+        // Before, the station did not know all senders yet.
+        let (missed, gap) = flight.missed(half - TICK * 50);
+        let passed = flight.taken.len();
+        self.checker.after(Phase::Mavlink.name());
+        self.checker.that(Invariant::Delivery, flight.wrong.is_empty(), || {
+            format!("datagrams passed that should not have: {}", flight.wrong.join("; "))
+        });
+        self.checker.that(Invariant::Delivery, gap <= LONGEST_GAP && passed > 0, || {
+            format!(
+                "after the eviction telemetry that arrived did not pass for {} ms ({missed} frames)",
+                gap.as_millis()
+            )
+        });
+        let deaf = flight.vehicles.iter().filter(|vehicle| vehicle.commands == 0).count();
+        self.checker.that(Invariant::Delivery, deaf == 0, || format!("{deaf} vehicles received no command"));
+        let on_air = flight.medium.bytes as f64 / flight.medium.datagrams.max(1) as f64;
+        let each = flight.computed.as_secs_f64() * 1e6 / (flight.sealed + flight.opened).max(1) as f64;
+        self.world.progress.note(&format!(
+            "MAVLink: {frames} frames of 41 bytes, {on_air:.1} bytes each as datagrams; {arrived} arrived over a medium that \
+             loses {LOST} %, {passed} passed; drone {evicted} was evicted, and others' telemetry missing for at most {} ms; \
+             {each:.1} µs to seal or open one",
+            gap.as_millis()
+        ));
+        let operation = Operation {
+            detail: format!("{} vehicles", drones.len()),
+            messages: Some(flight.medium.datagrams),
+            bytes: Some(flight.medium.bytes),
+            began: self.since_start(mark.at),
+            cpu: Some(measure::process_cpu().saturating_sub(mark.cpu)),
+            ..Operation::new(Phase::Mavlink, drones.len(), mark.at.elapsed())
+        };
+        self.operations.push(operation);
+        Ok(())
+    }
+
+    async fn take_off(&mut self, drones: &[u32]) -> Step<Flight<S>> {
+        let mut rng = rng_stream::generator(self.world.plan.seed, RngStream::Choices, 1, 0);
+        let deployment = self.world.setting.deployment.clone();
+        let mut station = Datagrams::new(Config::default(), deployment.clone());
+        station.set_epoch(Duration::ZERO, self.station_keys().await?, &mut rng);
+        let mut vehicles = Vec::new();
+        for (system, drone) in (1..).zip(drones) {
+            let keys = self.vehicle_keys(*drone).await?;
+            let mut datagrams = Datagrams::new(Config::default(), deployment.clone());
+            let slot = keys.slot;
+            datagrams.set_epoch(Duration::ZERO, keys, &mut rng);
+            let next = Duration::from_millis(rng.gen_range(0..55));
+            vehicles.push(Vehicle {
+                drone: *drone,
+                slot,
+                system,
+                datagrams,
+                next,
+                frames: 0,
+                arriving: BTreeMap::new(),
+                commands: 0,
+                new_key: None,
+            });
+        }
+        Ok(Flight {
+            station,
+            by_slot: vehicles.iter().enumerate().map(|(index, vehicle)| (vehicle.slot, index)).collect(),
+            vehicles,
+            medium: Medium { rng, flying: BinaryHeap::new(), number: 0, datagrams: 0, bytes: 0 },
+            taken: BTreeSet::new(),
+            wrong: Vec::new(),
+            signatures: Vec::new(),
+            signers: Vec::new(),
+            commands: 0,
+            next_command: COMMAND_EVERY / 2,
+            computed: Duration::ZERO,
+            sealed: 0,
+            opened: 0,
+            evicted: None,
+        })
+    }
+
+    async fn fly_until(&self, flight: &mut Flight<S>, from: Duration, until: Duration) -> Step {
+        let step = self.world.progress.step(Phase::Mavlink.name(), FLIGHT.as_secs() as usize);
+        let mut now = from;
+        while now < until {
+            now += TICK;
+            flight.tick(now);
+            self.answer(flight, now).await?;
+            step.done(now.as_secs() as usize);
+        }
+        Ok(())
+    }
+
+    /// Lets the group's machines answer what those of datagrams ask.
+    async fn answer(&self, flight: &mut Flight<S>, now: Duration) -> Step {
+        for (who, SigningRequest { id, statement }) in std::mem::take(&mut flight.signatures) {
+            let mut rng = rng_stream::generator(self.world.plan.seed, RngStream::Choices, 2, 0);
+            rng.set_stream(id);
+            match who {
+                To::Station => {
+                    let sign = move |leader: &LeaderNode<S>| leader.sign_datagram(&statement, &mut rng);
+                    if let Some(signature) = self.world.leader.inspect(sign).await? {
+                        flight.station.provide_signature(now, id, &signature);
+                    }
+                }
+                To::Vehicle(index) => {
+                    let Some(vehicle) = flight.vehicles.get_mut(index) else { continue };
+                    let signature = self
+                        .drone(vehicle.drone)?
+                        .inspect(move |edge| edge.named()?.sign_datagram(&statement, &mut rng))
+                        .await?;
+                    if let Some(signature) = signature {
+                        vehicle.datagrams.provide_signature(now, id, &signature);
+                    }
+                }
+            }
+        }
+        for (who, event) in std::mem::take(&mut flight.signers) {
+            let Event::SignerAnnounced { slot, drone } = event else { continue };
+            let (handle, at) = (drone.handle(), clock());
+            match who {
+                To::Station => {
+                    let may =
+                        move |leader: &LeaderNode<S>| leader.may_sign_datagrams(at, slot, &drone).is_ok();
+                    if self.world.leader.inspect(may).await? {
+                        flight.station.allow_signer(now, slot, &handle);
+                    }
+                }
+                To::Vehicle(index) => {
+                    let Some(vehicle) = flight.vehicles.get_mut(index) else { continue };
+                    let may = move |edge: &EdgeNode<S>| {
+                        edge.named().is_some_and(|edge| edge.may_sign_datagrams(at, slot, &drone).is_ok())
+                    };
+                    if self.drone(vehicle.drone)?.inspect(may).await? {
+                        vehicle.datagrams.allow_signer(now, slot, &handle);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Evicts a vehicle and gives the others the new key, each when it may have it.
+    async fn evict_vehicle(&mut self, flight: &mut Flight<S>, now: Duration) -> Step<u32> {
+        let index = self.rng.gen_range(0..flight.vehicles.len());
+        let Some(drone) = flight.vehicles.get(index).map(|vehicle| vehicle.drone) else {
+            return Ok(0);
+        };
+        self.choices.push(drone);
+        let mark = self.mark();
+        self.members.remove(&drone);
+        self.evicted.insert(drone);
+        self.expect_newer_key();
+        let evict = LeaderCommand::Evict(name(&drone_name(drone))?);
+        self.world.leader.command(Either::Left(evict.into())).await?;
+        self.synced(Phase::Evict, "1".into(), &mark, &BTreeSet::from([drone])).await?;
+        flight.station.set_epoch(now, self.station_keys().await?, &mut flight.medium.rng);
+        flight.evicted = Some(index);
+        for (number, vehicle) in flight.vehicles.iter_mut().enumerate() {
+            // Captured, it goes on with the key that it has.
+            if number != index {
+                let at = now + Duration::from_millis(flight.medium.rng.gen_range(TAKES_KEY));
+                vehicle.new_key = Some((at, Box::new(self.vehicle_keys(vehicle.drone).await?)));
+            }
+        }
+        Ok(drone)
+    }
+
+    fn drone(&self, drone: u32) -> Result<&Node<EdgeNode<S>>> {
+        let missing = || SimError::Stopped { who: drone_name(drone) };
+        self.world.swarm.here()?.get(drone as usize).ok_or_else(missing)?.node()
+    }
+
+    async fn station_keys(&self) -> Result<EpochKeys<S>> {
+        let now = clock();
+        let keys = self.world.leader.inspect(move |leader| leader.epoch_keys(now)).await?;
+        keys.ok_or_else(|| SimError::Usage("the leader holds no key for datagrams".into()))
+    }
+
+    async fn vehicle_keys(&self, drone: u32) -> Result<EpochKeys<S>> {
+        let now = clock();
+        let keys = self.drone(drone)?.inspect(move |edge| edge.named()?.epoch_keys(now)).await?;
+        keys.ok_or_else(|| SimError::Usage(format!("drone {drone} holds no key for datagrams")))
+    }
+}
+
+/// The machines' clock.
+fn clock() -> Now {
+    let since = measure::wall_clock().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Now { monotonic: since, unix: since.as_secs() }
+}
