@@ -2,11 +2,11 @@
 //! wrong system id, a stranger, an eviction, and a drone without a key.
 
 use std::net::UdpSocket;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use quiver_mavlink::{Frame, Origin, message};
 use quiver_service_testing::deployment::ANY;
-use quiver_service_testing::{Process, TestDeployment, eventually};
+use quiver_service_testing::{Process, TestDeployment, eventually, now};
 use serde_json::Value;
 
 /// Time for which nothing may come.
@@ -98,8 +98,8 @@ impl Program {
     /// Sends for a while; nothing of it arrives there. What was under way before is read first.
     fn does_not_reach(&mut self, other: &Self, make: impl Fn(&mut Self) -> Vec<u8>) {
         while other.receive().is_some() {}
-        let until = Instant::now() + SILENCE;
-        while Instant::now() < until {
+        let until = now() + SILENCE;
+        while now() < until {
             let frame = make(self);
             self.send(&frame);
             while let Some(received) = other.receive() {
