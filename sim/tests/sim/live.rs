@@ -91,6 +91,17 @@ fn sealed_orders_open_at_exactly_those_they_are_for() {
 }
 
 #[test]
+fn vehicles_speak_mavlink_with_a_ground_station_and_an_evicted_one_no_more() {
+    let report = pass(&Plan { mavlink: true, restart_leader: false, strategy: StrategyKind::Tree, ..plan(20) });
+    let named = |name: &str| report.operations.iter().find(|operation| operation.name() == name).unwrap();
+    let flight = named(&format!("MAVLink ({} vehicles)", named("evict (1)").drones + 1));
+    // 18 in a second, for ten seconds, each 41 bytes as a frame.
+    let (datagrams, bytes) = (flight.messages.unwrap(), flight.bytes.unwrap());
+    assert!((170..190).contains(&(datagrams / flight.drones as u64)), "{datagrams}");
+    assert!(bytes < datagrams * (41 + 13), "{bytes} bytes of {datagrams} datagrams");
+}
+
+#[test]
 fn twenty_drones_hold_every_invariant_over_tcp() {
     pass(&Plan { transport: TransportKind::Tcp, ..plan(20) });
 }

@@ -116,6 +116,13 @@ fn virtual_run_refuses_more_drones_than_a_group_has_places() {
 }
 
 #[test]
+fn virtual_run_flies_no_vehicles() {
+    let output = sim(&["run", "--world", "virtual", "--mavlink"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("--mavlink is for --world live"), "{output:?}");
+}
+
+#[test]
 fn virtual_run_says_why_a_radio_cannot_carry_it_and_runs_from_a_depot() {
     let words = ["run", "--world", "virtual", "-n", "5", "--toy", "--radio", "lora-sf7", "--no-results"];
     let refused = sim(&words);

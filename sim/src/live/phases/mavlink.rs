@@ -6,7 +6,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use quiver_ainq::{EpochKeys, LEADER_SLOT, Slot, Suite};
 use quiver_datagram::{Config, Datagrams, Event, Payload, Priority, SigningRequest};
@@ -54,10 +54,13 @@ enum To {
     Vehicle(usize),
 }
 
+/// A datagram on its way: when it arrives, its number, where, what.
+type Flying = (Duration, u64, To, Vec<u8>);
+
 /// Datagrams on their way, by the time of their arrival.
 struct Medium {
     rng: ChaCha20Rng,
-    flying: BinaryHeap<Reverse<(Duration, u64, To, Vec<u8>)>>,
+    flying: BinaryHeap<Reverse<Flying>>,
     number: u64,
     datagrams: u64,
     bytes: u64,
@@ -130,7 +133,7 @@ struct Flight<S: Suite> {
 impl<S: Suite> Flight<S> {
     /// Everything that is due at this time.
     fn tick(&mut self, now: Duration) {
-        let began = Instant::now();
+        let began = measure::now();
         for index in 0..self.vehicles.len() {
             self.send_telemetry(now, index);
         }
@@ -275,18 +278,19 @@ impl<S: Suite> Flight<S> {
         }
     }
 
-    /// Frames sent since then that arrived and were not taken, and the longest time without one taken from the
-    /// first of them.
+    /// Frames sent since then that arrived and were not taken, and the longest time from the first to the last of
+    /// them without one between that was.
     fn missed(&self, from: Duration) -> (usize, Duration) {
         let (mut missed, mut longest) = (0, Duration::ZERO);
-        for (index, vehicle) in self.vehicles.iter().enumerate() {
-            let mut since = None;
+        let others = self.vehicles.iter().enumerate().filter(|(index, _)| self.evicted != Some(*index));
+        for (index, vehicle) in others {
+            let mut first = None;
             for (number, at) in vehicle.arriving.iter().filter(|(_, at)| **at >= from) {
                 if self.taken.contains(&(index, *number)) {
-                    longest = since.take().map_or(longest, |since| longest.max(at.saturating_sub(since)));
-                } else if self.evicted != Some(index) {
+                    first = None;
+                } else {
                     missed += 1;
-                    since.get_or_insert(*at);
+                    longest = longest.max(at.saturating_sub(*first.get_or_insert(*at)));
                 }
             }
         }
