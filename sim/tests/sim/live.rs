@@ -92,7 +92,8 @@ fn sealed_orders_open_at_exactly_those_they_are_for() {
 
 #[test]
 fn vehicles_speak_mavlink_with_a_ground_station_and_an_evicted_one_no_more() {
-    let report = pass(&Plan { mavlink: true, restart_leader: false, strategy: StrategyKind::Tree, ..plan(20) });
+    let report =
+        pass(&Plan { mavlink: true, restart_leader: false, strategy: StrategyKind::Tree, ..plan(20) });
     let named = |name: &str| report.operations.iter().find(|operation| operation.name() == name).unwrap();
     let flight = named(&format!("MAVLink ({} vehicles)", named("evict (1)").drones + 1));
     // 18 in a second, for ten seconds, each 41 bytes as a frame.
