@@ -228,6 +228,8 @@ fn leader_config(
         max_members: 2_000,
         strategy,
         timing,
+        // As over the boards' radio: wraps go to all, however many.
+        shared_medium: true,
         ..LeaderConfig::new(deployment.clone(), name(GROUP), token)
     }
 }

@@ -351,8 +351,7 @@ fn re_key_longer_than_a_board_takes_is_refused_counted_and_caught_up_with() {
     world.add_companions(700);
     world.until("agreement", World::agree);
     let refused = world.gateway.counters().too_long;
-    // Every second leaf of the tree goes: nearly all of its keys are new, and the message has two wraps of
-    // each.
+    // Every second leaf of the tree goes: nearly all of its keys are new, and the message has a wrap of each.
     world.revoke_every_second();
     world.until("refusal", |world| world.gateway.counters().too_long > refused);
     world.until("agreement", World::agree);
