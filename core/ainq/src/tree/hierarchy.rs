@@ -108,7 +108,8 @@ impl<A: Algebra> Hierarchy<A> {
             let mut rest = beneath.as_slice();
             for index in touched.refreshed(level).iter() {
                 let node = Node { level, index };
-                let behind = rest.partition_point(|(child, _)| child / 2 <= index);
+                // Two at most.
+                let behind = rest.iter().take_while(|(child, _)| child / 2 <= index).count();
                 let (children, after) = rest.split_at_checked(behind).unwrap_or_default();
                 rest = after;
                 // §8.2, 2: c* is the first child of R with a remaining member beneath.

@@ -34,17 +34,12 @@ impl<S: Suite> EpochMessage<S> {
         self.entries.get(found).filter(|entry| entry.q.is_some() || self.header.core.kind == Kind::Rekey)
     }
 
-    /// Whether the wraps go out for all members at once. On links of their own, more than twice what a path
-    /// has are not worth it: each member can use some of them only.
-    pub(in crate::leader) fn is_common(&self, shared_medium: bool) -> bool {
+    /// Whether a member is sent its path in place of the wraps: on a link of its own, of which more than twice
+    /// what a path has are not worth it. Each member can use some of them only.
+    pub(in crate::leader) fn is_by_path(&self, shared_medium: bool) -> bool {
         let Some(Part::Delta(delta)) = &self.delta else { return false };
         // §7.5: a path of its own where that is less than half.
-        shared_medium || delta.as_bytes().len() <= 2 * PathMessage::len_for(self.header.core.height)
-    }
-
-    /// Whether a member is sent its path in place of the wraps.
-    pub(in crate::leader) fn is_by_path(&self, shared_medium: bool) -> bool {
-        self.delta.is_some() && !self.is_common(shared_medium)
+        !shared_medium && delta.as_bytes().len() > 2 * PathMessage::len_for(self.header.core.height)
     }
 
     /// The encoded message for everybody, if there is one.
