@@ -4,20 +4,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quiver_admission::AnyEdge;
-use quiver_ainq::{DronePublicKey, Role, Signature, Slot, Suite};
-use quiver_bridge::{Feed, Group, SYSTEM_IDS_CHANNEL};
+use quiver_ainq::{DronePublicKey, Name, Role, Signature, Slot, Suite};
+use quiver_bridge::{FORGERIES_CHANNEL, Feed, Group, News, SYSTEM_IDS_CHANNEL};
 use quiver_group::{EdgeCommand, EdgeEvent, Source};
 use quiver_machine::{Either, Now};
-use quiver_mavlink::SystemIds;
+use quiver_mavlink::IssuedSystemIds;
 use quiver_net::Driver;
 use quiver_service::clock;
 use quiver_service::drone::Running;
+use rand::Rng as _;
 use rand::rngs::OsRng;
+use tokio::time::sleep;
 
 use crate::service::EdgeNode;
 
-/// Tells a bridge which system ids are granted.
-pub(crate) type TellTable = Box<dyn Fn(SystemIds) + Send>;
+/// Members that hear the same forger tell the leader within this time; once it made another key, the others
+/// need not.
+const TELL_FORGERIES_WITHIN: Duration = Duration::from_secs(5);
 
 /// The edge's machine, as its bridge asks it.
 pub(crate) struct EdgeGroup<S: Suite>(pub(crate) Running<AnyEdge<S>>);
@@ -48,8 +51,16 @@ impl<S: Suite> Group<S> for EdgeGroup<S> {
         let _ = self.0.machine.command(Either::Left(EdgeCommand::CatchUp)).await;
     }
 
-    async fn forgeries(&self, _: u64) {
-        // The bridge has said so. The leader, which hears the same radio, makes a new key.
+    async fn forgeries(&self, digest: [u8; 32]) {
+        sleep(OsRng.gen_range(Duration::ZERO..TELL_FORGERIES_WITHIN)).await;
+        let same = move |machine: &EdgeNode<S>| machine.status().digest == Some(digest);
+        if !self.0.machine.inspect(same).await.unwrap_or(false) {
+            return;
+        }
+        let Ok(channel) = Name::new(FORGERIES_CHANNEL) else { return };
+        let report = EdgeCommand::Send { channel, data: digest.into(), signed: true };
+        // If the machine has stopped, nobody needs keys.
+        let _ = self.0.machine.command(Either::Left(report)).await;
     }
 }
 
@@ -67,31 +78,62 @@ where
     })
 }
 
-/// Takes the leader's table of system ids out of an event; `true` if the event is of that channel, which is
-/// nobody's else.
-pub(crate) fn take_table(event: &EdgeEvent, tell: Option<&TellTable>) -> bool {
-    let EdgeEvent::Message { channel, data, source } = event else { return false };
-    if channel.as_str() != SYSTEM_IDS_CHANNEL {
-        return false;
+/// The channels of group messages that are between leader and bridges, and no program's.
+#[derive(Debug, Default)]
+pub(crate) struct ReservedChannels {
+    /// Tells the bridge, if there is one.
+    pub(crate) news: Option<News>,
+    /// Term and number of the table of system ids that was told last.
+    table: Option<(u64, u32)>,
+}
+
+impl ReservedChannels {
+    /// Takes an event of such a channel. `term`: of the epoch held. `false` if the event is another.
+    pub(crate) fn take(&mut self, event: &EdgeEvent, term: Option<u64>) -> bool {
+        match event {
+            EdgeEvent::Message { channel, data, source } if channel.as_str() == SYSTEM_IDS_CHANNEL => {
+                self.take_table(data, source, term);
+                true
+            }
+            // What other members tell the leader.
+            EdgeEvent::Message { channel, .. } => channel.as_str() == FORGERIES_CHANNEL,
+            EdgeEvent::RevocationList { number } => {
+                if let Some(news) = &self.news {
+                    news.set_revocation_list(*number);
+                }
+                false
+            }
+            _ => false,
+        }
     }
-    // The machine accepts the signature of one leader only, that of the term.
-    let Source::Signed { role: Role::Leader { .. }, .. } = source else {
-        tracing::warn!("a table of system ids that the leader did not sign is ignored");
-        return true;
-    };
-    match (SystemIds::decode(data), tell) {
-        (Ok(table), Some(tell)) => tell(table),
-        (Ok(_), None) => {}
-        (Err(error), _) => tracing::warn!(%error, "the leader's table of system ids is ignored: {error}"),
+
+    fn take_table(&mut self, data: &[u8], source: &Source, term: Option<u64>) {
+        // The machine accepts the signature of one leader only, that of the term.
+        let Source::Signed { role: Role::Leader { .. }, .. } = source else {
+            return tracing::warn!("a table of system ids that the leader did not sign is ignored");
+        };
+        let issued = match IssuedSystemIds::decode(data) {
+            Ok(issued) => issued,
+            Err(error) => {
+                return tracing::warn!(%error, "the leader's table of system ids is ignored: {error}");
+            }
+        };
+        // A table that was delayed does not replace a later one.
+        let held = self.table.filter(|(held, _)| *held == issued.term);
+        if term != Some(issued.term) || held.is_some_and(|(_, number)| issued.number <= number) {
+            return;
+        }
+        self.table = Some((issued.term, issued.number));
+        if let Some(news) = &self.news {
+            news.set_table(issued.table);
+        }
     }
-    true
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
-
-    use quiver_ainq::Name;
+    use quiver_bridge::feed;
+    use quiver_mavlink::SystemIds;
 
     use super::*;
 
@@ -103,21 +145,50 @@ mod tests {
         EdgeEvent::Message { channel: Name::new(channel).unwrap(), data: data.to_vec().into(), source }
     }
 
-    #[test]
-    fn only_the_leaders_table_is_taken_and_nothing_of_its_channel_is_a_message() {
-        let taken = Arc::new(Mutex::new(Vec::new()));
-        let into = Arc::clone(&taken);
-        let tell: TellTable = Box::new(move |table| into.lock().unwrap().push(table));
+    fn leader() -> Option<Role> {
+        Some(Role::Leader { group: Name::new("alpha").unwrap(), ordinal: 1 })
+    }
+
+    fn table(id: u32) -> SystemIds {
         let mut table = SystemIds::new();
-        table.grant("edge-1", 7).unwrap();
-        let leader = || Some(Role::Leader { group: Name::new("alpha").unwrap(), ordinal: 1 });
-        let bytes = table.encode();
-        assert!(!take_table(&message("chat", &bytes, leader()), Some(&tell)));
-        assert!(take_table(&message(SYSTEM_IDS_CHANNEL, &bytes, None), Some(&tell)));
-        assert!(take_table(&message(SYSTEM_IDS_CHANNEL, &bytes, Some(Role::Edge)), Some(&tell)));
-        assert!(take_table(&message(SYSTEM_IDS_CHANNEL, b"rubbish", leader()), Some(&tell)));
-        assert!(taken.lock().unwrap().is_empty());
-        assert!(take_table(&message(SYSTEM_IDS_CHANNEL, &bytes, leader()), Some(&tell)));
-        assert_eq!(*taken.lock().unwrap(), [table]);
+        table.grant("edge-1", id).unwrap();
+        table
+    }
+
+    fn channels() -> (ReservedChannels, News) {
+        let news = feed::<quiver_ainq::Ristretto255>().0.news;
+        (ReservedChannels { news: Some(news.clone()), table: None }, news)
+    }
+
+    #[test]
+    fn only_the_leaders_table_is_taken_and_nothing_of_reserved_channels_is_a_programs() {
+        let (mut channels, news) = channels();
+        let bytes = IssuedSystemIds { term: 1, number: 1, table: table(7) }.encode();
+        assert!(!channels.take(&message("chat", &bytes, leader()), Some(1)));
+        assert!(channels.take(&message(FORGERIES_CHANNEL, &[0; 32], Some(Role::Edge)), Some(1)));
+        assert!(channels.take(&message(SYSTEM_IDS_CHANNEL, &bytes, None), Some(1)));
+        assert!(channels.take(&message(SYSTEM_IDS_CHANNEL, &bytes, Some(Role::Edge)), Some(1)));
+        assert!(channels.take(&message(SYSTEM_IDS_CHANNEL, b"rubbish", leader()), Some(1)));
+        assert!(news.table().is_empty());
+        assert!(channels.take(&message(SYSTEM_IDS_CHANNEL, &bytes, leader()), Some(1)));
+        assert_eq!(*news.table(), table(7));
+    }
+
+    #[test]
+    fn table_that_was_delayed_does_not_replace_a_later_one() {
+        let (mut channels, news) = channels();
+        let mut hear = |term, number, id, held| {
+            let bytes = IssuedSystemIds { term, number, table: table(id) }.encode();
+            assert!(channels.take(&message(SYSTEM_IDS_CHANNEL, &bytes, leader()), held));
+            news.table().of_name("edge-1").map(|grant| grant.system_id)
+        };
+        assert_eq!(hear(7, 1, 1, None), None);
+        assert_eq!(hear(7, 5, 5, Some(7)), Some(5));
+        assert_eq!(hear(7, 4, 4, Some(7)), Some(5));
+        assert_eq!(hear(7, 6, 6, Some(7)), Some(6));
+        // Of another term than the one held: of the one before, or not yet.
+        assert_eq!(hear(9, 1, 8, Some(7)), Some(6));
+        assert_eq!(hear(9, 1, 9, Some(9)), Some(9));
+        assert_eq!(hear(7, 7, 7, Some(9)), Some(9));
     }
 }

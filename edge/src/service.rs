@@ -47,7 +47,7 @@ use self::send_queue::SendQueue;
 use self::situation::Situation;
 use crate::config::{Config, newest};
 use crate::control::{self, Surroundings};
-use crate::mavlink::{self, EdgeGroup};
+use crate::mavlink::{self, EdgeGroup, ReservedChannels};
 use crate::metrics::Metrics;
 
 /// The machine of this service.
@@ -246,8 +246,7 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
         let bridge = self.config.mavlink.open(&self.drone.deployment).await?;
         if let Some(bridge) = &bridge {
             self.metrics.mavlink = Some(bridge.report.clone());
-            let feed = Arc::clone(&bridge.feed);
-            host.tell_table = Some(Box::new(move |table| feed.set_table(table)));
+            host.reserved.news = Some(bridge.feed.news.clone());
         }
         let (mut driver, handle) =
             Driver::new(&node, Node::new(machine.into(), Envelopes::default()), host, OsRng)?;
@@ -308,7 +307,7 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
             failures: broadcast::channel(FAILURES).0,
             metrics: self.metrics.clone(),
             situation: self.situation.clone(),
-            tell_table: None,
+            reserved: ReservedChannels::default(),
         }
     }
 

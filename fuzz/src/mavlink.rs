@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use quiver_crypto::Secret;
 use quiver_mavlink::{
-    Batch, Config, Endpoint, Filters, Frame, FrameReader, MavlinkError, Router, Signing, SigningKey,
-    SystemIds, batch, message, priority,
+    Batch, Config, Endpoint, Filters, Frame, FrameReader, IssuedSystemIds, MavlinkError, Router, Signing,
+    SigningKey, SystemIds, batch, message, priority,
 };
 
 /// A heartbeat, a command and a tunnel, as pymavlink packs them.
@@ -101,6 +101,9 @@ fn reads_as_itself(endpoint: &Endpoint) {
 
 /// A table of system ids: one encoding, each id and slot once.
 pub fn system_ids(bytes: &[u8]) {
+    if let Ok(issued) = IssuedSystemIds::decode(bytes) {
+        assert_eq!(issued.encode(), bytes);
+    }
     let Ok(table) = SystemIds::decode(bytes) else { return };
     assert_eq!(table.encode(), bytes);
     for (name, grant) in table.iter() {
@@ -161,12 +164,13 @@ pub fn endpoint_seeds() -> Vec<Vec<u8>> {
     texts.map(|text| text.as_bytes().to_vec()).into()
 }
 
-/// Empty, and of two names.
+/// Empty, of two names, and the same as it is spread.
 pub fn system_id_seeds() -> Vec<Vec<u8>> {
     let mut table = SystemIds::new();
     let empty = table.encode();
     table.grant("edge-1", 1).expect("free");
     table.grant("gcs", 255).expect("free");
     table.set_slot("edge-1", Some(7));
-    vec![empty, table.encode()]
+    let stored = table.encode();
+    vec![empty, stored, IssuedSystemIds { term: 65_537, number: 2, table }.encode()]
 }

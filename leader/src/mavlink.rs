@@ -7,15 +7,16 @@ use std::time::Duration;
 
 use quiver_admission::AdmittingLeader;
 use quiver_ainq::{DronePublicKey, Name, Signature, Slot, Suite};
-use quiver_bridge::{Feed, Group, SYSTEM_IDS_CHANNEL};
-use quiver_group::LeaderCommand;
+use quiver_bridge::{FORGERIES_CHANNEL, Group, News, SYSTEM_IDS_CHANNEL};
+use quiver_group::{LeaderCommand, LeaderEvent, Source};
 use quiver_machine::{Either, Now};
-use quiver_mavlink::SystemIds;
+use quiver_mavlink::{IssuedSystemIds, SystemIds};
 use quiver_net::{Driver, Handle, Host};
 use quiver_service::clock;
 use quiver_service::drone::{Error, Result, Running};
 use rand::rngs::OsRng;
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::sync::watch;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 pub(crate) use self::granted::{GrantRow, Granted, SystemIdRequest};
 use crate::service::LeaderNode;
@@ -30,36 +31,85 @@ const PER_GRANT: Duration = Duration::from_millis(100);
 /// Times that a change is spread: whoever activates the epoch a moment later cannot open the first.
 const REPEATS: u8 = 3;
 
+/// Whoever floods a carrier with forged datagrams makes the group take no more than one new key in this time.
+const REKEY_AT_MOST_EVERY: Duration = Duration::from_secs(60);
+
+/// Where it is told that tags are guessed under the key of the epoch with this digest.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Forgeries(watch::Sender<Option<[u8; 32]>>);
+
+impl Forgeries {
+    fn tell(&self, digest: [u8; 32]) {
+        self.0.send_replace(Some(digest));
+    }
+
+    /// Takes a member's message on the channel for it; `false` if the event is another.
+    pub(crate) fn take(&self, event: &LeaderEvent) -> bool {
+        let LeaderEvent::Message { channel, data, source } = event else { return false };
+        if channel.as_str() != FORGERIES_CHANNEL {
+            return false;
+        }
+        match (source, data.as_slice().try_into()) {
+            (Source::Signed { name, .. }, Ok(digest)) => {
+                tracing::warn!(%name, "{name} hears datagrams with forged tags");
+                self.tell(digest);
+            }
+            _ => tracing::warn!(
+                "a message on the channel {FORGERIES_CHANNEL} is ignored: it is not signed, or no digest"
+            ),
+        }
+        true
+    }
+
+    /// Makes a new key if tags are guessed under the one in use.
+    pub(crate) async fn answer<S: Suite>(self, machine: Handle<LeaderNode<S>>) {
+        let mut told = self.0.subscribe();
+        while told.changed().await.is_ok() {
+            let guessed = *told.borrow_and_update();
+            let Ok(status) = machine.inspect(|machine| machine.status()).await else { return };
+            if status.digest.is_none() || status.digest != guessed {
+                continue;
+            }
+            tracing::warn!("a new group key, because tags of datagrams are guessed under this one");
+            if machine.command(Either::Left(LeaderCommand::Rekey.into())).await.is_err() {
+                return;
+            }
+            sleep(REKEY_AT_MOST_EVERY).await;
+        }
+    }
+}
+
 /// The leader's machine, as its bridge asks it.
-pub(crate) struct LeaderGroup<S: Suite>(pub(crate) Running<AdmittingLeader<S>>);
+pub(crate) struct LeaderGroup<S: Suite> {
+    pub(crate) running: Running<AdmittingLeader<S>>,
+    pub(crate) forgeries: Forgeries,
+}
 
 impl<S: Suite> Clone for LeaderGroup<S> {
     fn clone(&self) -> Self {
-        Self(self.0.clone())
+        Self { running: self.running.clone(), forgeries: self.forgeries.clone() }
     }
 }
 
 impl<S: Suite> Group<S> for LeaderGroup<S> {
     async fn sign(&self, statement: Vec<u8>) -> Option<Signature<S>> {
         let sign = move |machine: &LeaderNode<S>| machine.sign_datagram(&statement, &mut OsRng);
-        self.0.machine.inspect(sign).await.ok().flatten()
+        self.running.machine.inspect(sign).await.ok().flatten()
     }
 
     async fn may_sign(&self, slot: Slot, drone: DronePublicKey<S>) -> bool {
         // Only the wall clock is asked: for the end of the drone's identity.
         let now = Now { monotonic: Duration::ZERO, unix: clock::unix_now() };
         let may = move |machine: &LeaderNode<S>| machine.may_sign_datagrams(now, slot, &drone).is_ok();
-        self.0.machine.inspect(may).await.unwrap_or(false)
+        self.running.machine.inspect(may).await.unwrap_or(false)
     }
 
     async fn want_epoch(&self) {
         // The leader makes them.
     }
 
-    async fn forgeries(&self, count: u64) {
-        tracing::warn!(count, "a new group key, because datagrams are forged under this one");
-        // If the machine has stopped, nobody needs keys.
-        let _ = self.0.machine.command(Either::Left(LeaderCommand::Rekey.into())).await;
+    async fn forgeries(&self, digest: [u8; 32]) {
+        self.forgeries.tell(digest);
     }
 }
 
@@ -107,30 +157,32 @@ struct Spread {
 
 /// Spreads the table as a signed message: when it, the epoch, or the number of those who are connected has
 /// changed, and now and then.
-pub(crate) async fn spread<S: Suite>(machine: Handle<LeaderNode<S>>, feed: Arc<Feed<S>>) {
+pub(crate) async fn spread<S: Suite>(machine: Handle<LeaderNode<S>>, news: News) {
     let Ok(channel) = Name::new(SYSTEM_IDS_CHANNEL) else { return };
     let mut looking = interval(LOOK_EVERY);
     looking.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let (mut last, mut repeats, mut at) = (None, 0, Instant::now());
+    let (mut last, mut number, mut repeats, mut at) = (None::<Spread>, 0_u32, 0, Instant::now());
     loop {
         looking.tick().await;
-        let table = feed.table();
+        let table = news.table();
         if table.is_empty() && last.is_none() {
             continue;
         }
         let Ok(status) = machine.inspect(|machine| machine.status()).await else { return };
-        if status.epoch.is_none() || status.connected == 0 {
-            continue;
-        }
+        let Some(epoch) = status.epoch.filter(|_| status.connected > 0) else { continue };
         let now = Spread { table, digest: status.digest, connected: status.connected };
         if last.as_ref() != Some(&now) {
             repeats = REPEATS;
+        }
+        if last.as_ref().is_some_and(|last| last.table != now.table) {
+            number = number.saturating_add(1);
         }
         let often = SPREAD_EVERY + PER_GRANT * u32::try_from(now.table.len()).unwrap_or(u32::MAX);
         if repeats == 0 && at.elapsed() < often {
             continue;
         }
-        let command = LeaderCommand::Send { channel: channel.clone(), data: now.table.encode() };
+        let issued = IssuedSystemIds { term: epoch.term, number, table: SystemIds::clone(&now.table) };
+        let command = LeaderCommand::Send { channel: channel.clone(), data: issued.encode() };
         if machine.command(Either::Left(command.into())).await.is_err() {
             return;
         }

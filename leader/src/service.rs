@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use quiver_admission::AdmittingLeader;
 use quiver_ainq::{IssuedToken, Name, Role, Suite};
+use quiver_bridge::News;
 use quiver_enrolment::QuorumSuite;
 use quiver_envelope::Envelopes;
 use quiver_group::{Leader, LeaderCommand, LeaderEvent};
@@ -35,7 +36,7 @@ use crate::admission::{self, PolicyFile};
 use crate::config::Config;
 use crate::control;
 use crate::gateway;
-use crate::mavlink::{self, Granted, LeaderGroup};
+use crate::mavlink::{self, Forgeries, Granted, LeaderGroup};
 use crate::metrics::{Metrics, Wave};
 use crate::store;
 
@@ -145,12 +146,13 @@ impl<S: QuorumSuite> LeaderService<'_, S> {
         }
         let node = self.node(&group)?;
         let boards = gateway::config(self.config, &node, &group)?;
-        let (mut driver, running) = self.driver(&node, machine)?;
         let bridge = self.config.mavlink.open(&self.drone.deployment).await?;
         self.metrics.mavlink = bridge.as_ref().map(|bridge| bridge.report.clone());
         let feed = bridge.as_ref().map(|bridge| Arc::clone(&bridge.feed));
         // The table of system ids is spread also by a leader without MAVLink programs.
         let feed = feed.unwrap_or_else(|| Arc::new(quiver_bridge::feed().0));
+        let forgeries = Forgeries::default();
+        let (mut driver, running) = self.driver(&node, machine, &feed.news, &forgeries)?;
         let given = mavlink::grants(&self.config.leader.system_id)?;
         let granted = Granted::open(given, &self.drone.store, Arc::clone(&feed))?;
         driver = mavlink::watched(driver, granted.clone());
@@ -173,9 +175,10 @@ impl<S: QuorumSuite> LeaderService<'_, S> {
         let _control = running.serve(&mut tasks, &self.config.drone.data_dir, answer)?;
         tasks.spawn(confirm_clock(running.machine.clone()));
         if let Some(bridge) = bridge {
-            bridge.start(&mut tasks, LeaderGroup(running.clone()));
+            bridge.start(&mut tasks, LeaderGroup { running: running.clone(), forgeries: forgeries.clone() });
         }
-        tasks.spawn(mavlink::spread(running.machine.clone(), feed));
+        tasks.spawn(mavlink::spread(running.machine.clone(), feed.news.clone()));
+        tasks.spawn(forgeries.answer(running.machine.clone()));
         if let Some(boards) = boards {
             tasks.spawn(gateway::serve(boards, running.machine.clone()));
         }
@@ -193,6 +196,8 @@ impl<S: QuorumSuite> LeaderService<'_, S> {
         &self,
         node: &NodeConfig,
         machine: AdmittingLeader<S>,
+        news: &News,
+        forgeries: &Forgeries,
     ) -> Result<(LeaderDriver<S>, Running<AdmittingLeader<S>>)> {
         let (failures, _) = broadcast::channel(EVENTS);
         let host = LeaderHost {
@@ -206,6 +211,8 @@ impl<S: QuorumSuite> LeaderService<'_, S> {
             failures: failures.clone(),
             refused: self.refused.clone(),
             metrics: self.metrics.clone(),
+            forgeries: forgeries.clone(),
+            news: news.clone(),
             wave: Wave::default(),
         };
         let (driver, handle) = Driver::new(node, Node::new(machine, Envelopes::default()), host, OsRng)?;
@@ -218,7 +225,7 @@ impl<S: QuorumSuite> LeaderService<'_, S> {
         let mut node = self.node(&machine.status().group)?;
         (node.listen, node.topic) = (Vec::new(), None);
         node.dial.retain(|(route, _)| *route == Route::Kgc);
-        let (driver, running) = self.driver(&node, machine)?;
+        let (driver, running) = self.driver(&node, machine, &News::default(), &Forgeries::default())?;
         let asking = async move {
             let keypair = running.enrolled().await;
             running.client.fetch(&keypair).await.map(drop)

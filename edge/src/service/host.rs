@@ -19,7 +19,7 @@ use tokio::sync::{broadcast, mpsc};
 use super::EdgeNode;
 use super::observer::{NodeEvent, Observer, describe, refuser};
 use super::situation::Situation;
-use crate::mavlink::{self, TellTable};
+use crate::mavlink::ReservedChannels;
 use crate::metrics::Metrics;
 
 /// Attachment: what an anonymous edge persists. Named so since the first version.
@@ -47,8 +47,7 @@ pub(super) struct EdgeHost {
     pub(super) failures: broadcast::Sender<&'static str>,
     pub(super) metrics: Metrics,
     pub(super) situation: Situation,
-    /// Tells the bridge with MAVLink programs which system ids are granted.
-    pub(super) tell_table: Option<TellTable>,
+    pub(super) reserved: ReservedChannels,
 }
 
 impl EdgeHost {
@@ -87,7 +86,7 @@ impl<S: Suite> Host<EdgeNode<S>> for EdgeHost {
 
     fn event(&mut self, machine: &EdgeNode<S>, event: NodeEvent) {
         if let Either::Left(AnonymousEvent::Edge(event)) = &event
-            && mavlink::take_table(event, self.tell_table.as_ref())
+            && self.reserved.take(event, machine.status().epoch.map(|epoch| epoch.term))
         {
             return;
         }

@@ -1,5 +1,5 @@
 //! MAVLink frames from one program to another through real services: a star through the leader's relay, a
-//! wrong system id, a stranger, an eviction, and a drone without a key.
+//! wrong system id, a stranger, an eviction, a drone without a key, and a flood of forged tags.
 
 use std::net::UdpSocket;
 use std::time::Duration;
@@ -112,16 +112,21 @@ impl Program {
 }
 
 /// An edge with a program at a port, on a star.
-fn edge(
+fn edge(bench: &TestDeployment, name: &str, services: (&str, &str), (port, relay): (u16, u16)) -> Process {
+    edge_on(bench, name, services, (port, &format!("star:127.0.0.1:{relay}")))
+}
+
+/// The same on any carrier.
+fn edge_on(
     bench: &TestDeployment,
     name: &str,
     (kgc, leader): (&str, &str),
-    (port, relay): (u16, u16),
+    (port, carrier): (u16, &str),
 ) -> Process {
     let (data, token) = (format!("{name}-data"), format!("{name}.token"));
-    let (mavlink, carrier) = (format!("udpin:127.0.0.1:{port}"), format!("star:127.0.0.1:{relay}"));
+    let mavlink = format!("udpin:127.0.0.1:{port}");
     let run = ["run", "--json", "-d", &data, "--kgc", kgc, "--leader", leader, "--token", &token];
-    let more = ["--deployment", "kgc-data/deployment.toml", "--mavlink", &mavlink, "--carrier", &carrier];
+    let more = ["--deployment", "kgc-data/deployment.toml", "--mavlink", &mavlink, "--carrier", carrier];
     bench.start("edge", &[&run[..], &more].concat())
 }
 
@@ -259,6 +264,60 @@ fn nothing_leaves_before_there_is_a_key_and_the_program_is_told() {
         mavlink(bench.edge_status("edge-1"))["frames"]["to group: no key"].as_u64().map(|n| n > 0),
         Some(true)
     );
+}
+
+/// An announcement of the leader's slot (§20.4) that somebody without the group's key made.
+fn forged_announcement(epoch_counter: u64, number: u32) -> Vec<u8> {
+    const VERSION_1_ANNOUNCEMENT: u8 = 1 << 6 | 7 << 3;
+    let low = u8::try_from(epoch_counter % 8).expect("three bits");
+    let (boot_no, salt, sealed_and_tag) = ([0, 0, 0, 1], [7; 8], [7; 7 + 16]);
+    [&[VERSION_1_ANNOUNCEMENT | low, 0], &boot_no[..], &salt, &number.to_be_bytes(), &sealed_and_tag].concat()
+}
+
+#[test]
+fn flood_of_forged_tags_at_a_drone_makes_the_leader_take_one_new_key() {
+    let bench = TestDeployment::new();
+    let token = bench.token("leader-1", &["--leads", "alpha"]);
+    bench.token("edge-1", &["--group", "alpha"]);
+    let (kgc, carrier, nobody) = (bench.kgc(ANY), free_port(), free_port());
+    let kgc_at = kgc.address();
+    let leader = bench.leader(&kgc_at, ANY, Some(&token), &["--system-id", "edge-1=1"]);
+    let on = format!("udp:127.0.0.1:{carrier}+127.0.0.1:{nobody}");
+    let leader_at = leader.address();
+    let edge = edge_on(&bench, "edge-1", (&kgc_at, &leader_at), (free_port(), &on));
+    let (term, counter) = bench.served(1, (0, 0));
+    bench.synced("edge-1", (term, counter));
+
+    let forger = UdpSocket::bind("127.0.0.1:0").expect("bind");
+    let mut number = 0;
+    let mut flood = |counter| {
+        for _ in 0..1_000 {
+            forger.send_to(&forged_announcement(counter, number), ("127.0.0.1", carrier)).expect("send");
+            number += 1;
+        }
+        // The drone's socket loses some.
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    eventually("forged datagrams are counted", || {
+        flood(counter);
+        let status = mavlink(bench.edge_status("edge-1"));
+        (status["datagrams"]["forged"].as_u64() > Some(1 << 16)).then_some(())
+    });
+    edge.logged("were forged in this epoch");
+    leader.logged("edge-1 hears datagrams with forged tags");
+    leader.logged("a new group key, because tags of datagrams are guessed");
+    let next = bench.served(1, (term, counter));
+    assert_eq!(next, (term, counter + 1));
+    bench.synced("edge-1", next);
+    // It goes on: the drone says so again, and the leader takes its time.
+    let before = mavlink(bench.edge_status("edge-1"))["datagrams"]["forged"].as_u64().expect("number");
+    eventually("they are counted under the new key too", || {
+        flood(counter + 1);
+        let status = mavlink(bench.edge_status("edge-1"));
+        (status["datagrams"]["forged"].as_u64() > Some(before + (1 << 16))).then_some(())
+    });
+    leader.logged_times("edge-1 hears datagrams with forged tags", 2);
+    assert_eq!(bench.served(1, (0, 0)), next);
 }
 
 #[test]

@@ -137,7 +137,7 @@ impl<S: Suite> Granted<S> {
                 tables.all.set_slot(&name, slots.get(&name).copied());
             }
         }
-        self.feed.set_table(tables.all.clone());
+        self.feed.news.set_table(tables.all.clone());
     }
 
     /// Answers a subcommand.

@@ -5,6 +5,7 @@ use std::convert::Infallible;
 
 use quiver_admission::AdmittingLeaderEvent;
 use quiver_ainq::{Epoch, Kind, Name, Suite};
+use quiver_bridge::News;
 use quiver_envelope::EnvelopeEvent;
 use quiver_group::{LeaderEvent, LeaderRecord};
 use quiver_machine::{Either, Peer, Reason, Route};
@@ -16,6 +17,7 @@ use rand::rngs::OsRng;
 use tokio::sync::{broadcast, mpsc};
 
 use super::LeaderNode;
+use crate::mavlink::Forgeries;
 use crate::metrics::{Metrics, Wave};
 use crate::store;
 
@@ -38,6 +40,9 @@ pub(super) struct LeaderHost {
     /// The KGC refuses, and no retry will change that.
     pub(super) refused: mpsc::Sender<Reason>,
     pub(super) metrics: Metrics,
+    pub(super) forgeries: Forgeries,
+    /// Tells the bridge.
+    pub(super) news: News,
     pub(super) wave: Wave,
 }
 
@@ -63,6 +68,12 @@ impl<S: Suite> Host<LeaderNode<S>> for LeaderHost {
             Either::Right(EnvelopeEvent::NotSent(reason)) => LeaderEvent::SendFailed(reason),
             Either::Right(event) => return self.output.envelope(&self.group, &event),
         };
+        if self.forgeries.take(&event) {
+            return;
+        }
+        if let LeaderEvent::RevocationList { number } = &event {
+            self.news.set_revocation_list(*number);
+        }
         self.log(machine, &event);
         self.wave.follow(&event, &self.metrics);
         self.metrics.count(&event);

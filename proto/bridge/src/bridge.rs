@@ -3,7 +3,7 @@
 mod links;
 mod speech;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -31,8 +31,10 @@ use crate::settings::Settings;
 const EVENTS: usize = 256;
 /// Datagrams of carriers that wait for it; more are lost, as in a network.
 const ARRIVED: usize = 1_024;
-/// Questions to the group's machine under way; more are not asked.
+/// Questions to the group's machine under way.
 const QUESTIONS: usize = 64;
+/// Questions that wait; more are not asked.
+const WAITING_QUESTIONS: usize = 1_024;
 /// How often status and metrics are published.
 const PUBLISH_EVERY: Duration = Duration::from_secs(1);
 /// Sleep while nothing is due.
@@ -58,7 +60,8 @@ enum Question<S: Suite> {
     Sign(SigningRequest),
     MaySign(Slot, Box<DronePublicKey<S>>),
     WantEpoch,
-    Forgeries(u64),
+    /// With the epoch's digest.
+    Forgeries([u8; 32]),
 }
 
 impl<S: Suite> Question<S> {
@@ -73,8 +76,8 @@ impl<S: Suite> Question<S> {
                 group.want_epoch().await;
                 Answer::Done
             }
-            Self::Forgeries(count) => {
-                group.forgeries(count).await;
+            Self::Forgeries(digest) => {
+                group.forgeries(digest).await;
                 Answer::Done
             }
         }
@@ -99,9 +102,10 @@ pub struct Bridge<S: Suite> {
     table: Arc<SystemIds>,
     /// The table, by slot.
     members: HashMap<Slot, (u8, String)>,
-    /// This member's slot, while there is a valid key.
+    /// This member's slot and the epoch's digest, while there is a valid key.
     slot: Option<Slot>,
-    questions: Vec<Question<S>>,
+    digest: Option<[u8; 32]>,
+    questions: VecDeque<Question<S>>,
     /// Number of datagrams sent when the last keepalive was due, and when the next is; `None` without a relay.
     keepalive: Option<(u64, Instant)>,
     speech: Speech,
@@ -180,7 +184,8 @@ impl<S: Suite> Bridge<S> {
             table: Arc::default(),
             members: HashMap::new(),
             slot: None,
-            questions: Vec::new(),
+            digest: None,
+            questions: VecDeque::new(),
             keepalive: is_star.then(|| (0, Instant::now())),
             speech: Speech::default(),
             trouble: None,
@@ -197,10 +202,10 @@ impl<S: Suite> Bridge<S> {
         inputs.table.mark_changed();
         loop {
             self.flush();
-            for question in self.questions.drain(..) {
-                if answers.len() < QUESTIONS {
-                    answers.spawn(question.ask(group.clone()));
-                }
+            while answers.len() < QUESTIONS
+                && let Some(question) = self.questions.pop_front()
+            {
+                answers.spawn(question.ask(group.clone()));
             }
             let wake_at = self.wake_at();
             tokio::select! {
@@ -216,6 +221,10 @@ impl<S: Suite> Bridge<S> {
                         let table = Arc::clone(&inputs.table.borrow_and_update());
                         self.take_table(table);
                     }
+                    Err(_) => return,
+                },
+                changed = inputs.revocation_list.changed() => match changed {
+                    Ok(()) => self.look_at_signers(),
                     Err(_) => return,
                 },
                 Some(event) = self.events.recv() => self.handle_link(event),
@@ -257,6 +266,7 @@ impl<S: Suite> Bridge<S> {
     fn take_keys(&mut self, keys: Option<&EpochKeys<S>>) {
         let now = self.now();
         self.slot = keys.map(|keys| keys.slot);
+        self.digest = keys.map(|keys| keys.digest);
         match keys {
             Some(keys) => self.datagrams.set_epoch(now, keys.clone(), &mut OsRng),
             None => self.datagrams.close(),
@@ -319,6 +329,21 @@ impl<S: Suite> Bridge<S> {
 
     fn own_system(&self) -> Option<u8> {
         self.members.get(&self.slot?).map(|(system, _)| *system)
+    }
+
+    fn ask(&mut self, question: Question<S>) {
+        if self.questions.len() < WAITING_QUESTIONS {
+            self.questions.push_back(question);
+        }
+    }
+
+    /// Asks again whether those may sign whose signatures are known.
+    fn look_at_signers(&mut self) {
+        let signers: Vec<_> =
+            self.datagrams.signers().map(|(slot, drone)| (slot, Box::new(drone.clone()))).collect();
+        for (slot, drone) in signers {
+            self.ask(Question::MaySign(slot, drone));
+        }
     }
 
     fn handle_link(&mut self, event: LinkEvent) {
@@ -425,8 +450,9 @@ impl<S: Suite> Bridge<S> {
         match answer {
             Answer::Signed(id, Some(signature)) => self.datagrams.provide_signature(now, id, &signature),
             Answer::MaySign(slot, drone, true) => self.datagrams.allow_signer(now, slot, &drone.handle()),
-            // The machine gives up by itself what is not answered.
-            Answer::Signed(_, None) | Answer::MaySign(_, _, false) | Answer::Done => {}
+            Answer::MaySign(_, drone, false) => self.datagrams.forbid_signer(&drone.handle()),
+            // The machine gives up by itself what is not signed.
+            Answer::Signed(_, None) | Answer::Done => {}
         }
     }
 
@@ -455,12 +481,14 @@ impl<S: Suite> Bridge<S> {
                         self.report.delayed(Way::FromGroup, at.elapsed());
                     }
                 }
-                Event::SignatureWanted(request) => self.questions.push(Question::Sign(request)),
-                Event::SignerAnnounced { slot, drone } => self.questions.push(Question::MaySign(slot, drone)),
-                Event::EpochWanted => self.questions.push(Question::WantEpoch),
+                Event::SignatureWanted(request) => self.ask(Question::Sign(request)),
+                Event::SignerAnnounced { slot, drone } => self.ask(Question::MaySign(slot, drone)),
+                Event::EpochWanted => self.ask(Question::WantEpoch),
                 Event::TooManyForgeries { count } => {
                     tracing::error!(count, "{count} datagrams were forged in this epoch: somebody guesses");
-                    self.questions.push(Question::Forgeries(count));
+                    if let Some(digest) = self.digest {
+                        self.ask(Question::Forgeries(digest));
+                    }
                 }
                 Event::Impostor { slot, suspicion } => self.suspect(slot, suspicion),
             }

@@ -8,8 +8,12 @@ use quiver_ainq::{DronePublicKey, EpochKeys, Signature, Slot, Suite};
 use quiver_mavlink::SystemIds;
 use tokio::sync::watch;
 
-/// The channel of group messages by which a leader spreads the table of system ids, signed.
+/// The channel of group messages by which a leader spreads the table of system ids
+/// ([`IssuedSystemIds`](quiver_mavlink::IssuedSystemIds)), signed.
 pub const SYSTEM_IDS_CHANNEL: &str = "quiver.system-ids";
+/// The channel of group messages by which a member says, signed, that tags are guessed under the group's key:
+/// the digest of the epoch, 32 bytes.
+pub const FORGERIES_CHANNEL: &str = "quiver.forgeries";
 
 /// What the group's machine does for a bridge.
 pub trait Group<S: Suite>: Clone + Send + Sync + 'static {
@@ -22,15 +26,24 @@ pub trait Group<S: Suite>: Clone + Send + Sync + 'static {
     /// There is perhaps a newer epoch: asks the leader.
     fn want_epoch(&self) -> impl Future<Output = ()> + Send;
 
-    /// Somebody guesses tags: a leader makes a new key.
-    fn forgeries(&self, count: u64) -> impl Future<Output = ()> + Send;
+    /// Somebody guesses tags under the key of the epoch with this digest: a leader makes a new one, a member
+    /// tells the leader.
+    fn forgeries(&self, digest: [u8; 32]) -> impl Future<Output = ()> + Send;
 }
 
 /// Tells a bridge of the group. The driver's side.
 #[derive(Debug)]
 pub struct Feed<S: Suite> {
     keys: watch::Sender<Option<Arc<EpochKeys<S>>>>,
+    /// What others may tell it as well.
+    pub news: News,
+}
+
+/// Tells a bridge what is not secret: the table of system ids, and that there is a newer revocation list.
+#[derive(Clone, Debug, Default)]
+pub struct News {
     table: watch::Sender<Arc<SystemIds>>,
+    revocation_list: watch::Sender<u64>,
 }
 
 /// The bridge's side.
@@ -38,14 +51,16 @@ pub struct Feed<S: Suite> {
 pub struct Inputs<S: Suite> {
     pub(crate) keys: watch::Receiver<Option<Arc<EpochKeys<S>>>>,
     pub(crate) table: watch::Receiver<Arc<SystemIds>>,
+    pub(crate) revocation_list: watch::Receiver<u64>,
 }
 
 /// A feed and the bridge's side of it.
 #[must_use]
 pub fn feed<S: Suite>() -> (Feed<S>, Inputs<S>) {
     let (keys, keys_out) = watch::channel(None);
-    let (table, table_out) = watch::channel(Arc::default());
-    (Feed { keys, table }, Inputs { keys: keys_out, table: table_out })
+    let news = News::default();
+    let (table, revocation_list) = (news.table.subscribe(), news.revocation_list.subscribe());
+    (Feed { keys, news }, Inputs { keys: keys_out, table, revocation_list })
 }
 
 impl<S: Suite> Feed<S> {
@@ -66,7 +81,9 @@ impl<S: Suite> Feed<S> {
             had || held.is_some()
         });
     }
+}
 
+impl News {
     /// Tells the table of system ids.
     pub fn set_table(&self, table: SystemIds) {
         self.table.send_if_modified(|held| {
@@ -76,6 +93,11 @@ impl<S: Suite> Feed<S> {
             }
             changed
         });
+    }
+
+    /// Tells that a revocation list is in force: who may sign is asked again.
+    pub fn set_revocation_list(&self, number: u64) {
+        self.revocation_list.send_replace(number);
     }
 
     /// The table that was told last.

@@ -25,6 +25,6 @@ mod settings;
 pub use bridge::Bridge;
 pub use carrier::{Carrier, MemoryCarrier, memory};
 pub use error::BridgeError;
-pub use feed::{Feed, Group, Inputs, SYSTEM_IDS_CHANNEL, feed};
+pub use feed::{FORGERIES_CHANNEL, Feed, Group, Inputs, News, SYSTEM_IDS_CHANNEL, feed};
 pub use report::{CarrierStatus, EndpointStatus, Report, SenderReport, Status};
 pub use settings::{Given, Settings};

@@ -97,4 +97,4 @@ pub use message_ids::{Priority, SIGNED_BY_DEFAULT, SignedMessages, priority};
 pub use reader::{FrameReader, ReaderCounters};
 pub use router::{Dropped, EndpointId, Router};
 pub use signing::{Signing, SigningKey};
-pub use system_ids::{Grant, MAX_SYSTEM_IDS, MAX_TABLE_LEN, Misuse, SystemIds};
+pub use system_ids::{Grant, IssuedSystemIds, MAX_SYSTEM_IDS, MAX_TABLE_LEN, Misuse, SystemIds};

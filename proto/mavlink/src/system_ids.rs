@@ -6,11 +6,12 @@ use crate::{endpoint::shown, error::MavlinkError, frame::Frame};
 
 /// System ids that are granted at once: a ground station tells no more vehicles apart.
 pub const MAX_SYSTEM_IDS: usize = 250;
-/// Bytes of the longest encoded table.
-pub const MAX_TABLE_LEN: usize = 3 + MAX_SYSTEM_IDS * (1 + 5 + 1 + MAX_NAME_LEN);
+/// Bytes of the longest encoded table, as it is spread.
+pub const MAX_TABLE_LEN: usize = 13 + 3 + MAX_SYSTEM_IDS * (1 + 5 + 1 + MAX_NAME_LEN);
 
 const MAX_NAME_LEN: usize = 64;
 const TABLE_VERSION: u8 = 1;
+const ISSUE_VERSION: u8 = 2;
 /// Stands for a slot in the encoding of a name that has none.
 const NO_SLOT: u32 = u32::MAX;
 
@@ -156,7 +157,7 @@ impl SystemIds {
         if granted == claimed { Ok(()) } else { Err(Misuse::OtherSystem { granted, claimed }) }
     }
 
-    /// The table as it is spread to the group: version (1), number (2), and for each grant by name: system id
+    /// The table as it is stored: version (1), number of grants (2), and for each grant by name: system id
     /// (1), slot (4), length (1) and bytes of the name; numbers are big-endian.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
@@ -211,6 +212,46 @@ impl SystemIds {
             self.set_slot(name, Some(slot));
         }
         Ok(left)
+    }
+}
+
+/// A table as a leader spreads it: the later one of a term holds, in that term.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IssuedSystemIds {
+    /// The leader's term.
+    pub term: u64,
+    /// How many other tables the leader spread before this one.
+    pub number: u32,
+    /// The table.
+    pub table: SystemIds,
+}
+
+impl IssuedSystemIds {
+    /// Version (1), term (8), number (4), all big-endian, and the table as [`SystemIds::encode`] writes it.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        bytes.push(ISSUE_VERSION);
+        bytes.extend_from_slice(&self.term.to_be_bytes());
+        bytes.extend_from_slice(&self.number.to_be_bytes());
+        bytes.extend(self.table.encode());
+        bytes
+    }
+
+    /// Reads what [`IssuedSystemIds::encode`] wrote.
+    ///
+    /// # Errors
+    /// Other bytes; those of [`SystemIds::decode`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, MavlinkError> {
+        let short = || MavlinkError::Table("it is cut short");
+        let (version, left) = bytes.split_first().ok_or_else(short)?;
+        if *version != ISSUE_VERSION {
+            return Err(MavlinkError::Table("it is of another version"));
+        }
+        let (term, left) = left.split_first_chunk().ok_or_else(short)?;
+        let (number, left) = left.split_first_chunk().ok_or_else(short)?;
+        let (term, number) = (u64::from_be_bytes(*term), u32::from_be_bytes(*number));
+        Ok(Self { term, number, table: SystemIds::decode(left)? })
     }
 }
 

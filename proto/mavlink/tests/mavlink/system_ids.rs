@@ -1,7 +1,9 @@
 //! The table of system ids: one id a name, one name an id, and what is spread is what was granted.
 
 use proptest::prelude::*;
-use quiver_mavlink::{Frame, Grant, MAX_SYSTEM_IDS, MAX_TABLE_LEN, MavlinkError, Misuse, SystemIds};
+use quiver_mavlink::{
+    Frame, Grant, IssuedSystemIds, MAX_SYSTEM_IDS, MAX_TABLE_LEN, MavlinkError, Misuse, SystemIds,
+};
 
 use crate::vectors::frame_from;
 
@@ -57,7 +59,8 @@ fn a_ground_station_sees_250_at_once_and_another_takes_the_place_of_one_of_them(
     assert_eq!(table.grant("late", 255), Err(MavlinkError::SystemIdsFull(250)));
     table.withdraw("edge-7");
     assert_eq!(table.grant_next("late"), Ok(7));
-    assert!(table.encode().len() <= MAX_TABLE_LEN);
+    let issued = IssuedSystemIds { term: u64::MAX, number: u32::MAX, table: table.clone() };
+    assert!(issued.encode().len() <= MAX_TABLE_LEN);
     assert_eq!(SystemIds::decode(&table.encode()), Ok(table));
 }
 
@@ -112,7 +115,33 @@ fn a_table_that_contradicts_itself_is_refused() {
     }
 }
 
+#[test]
+fn what_is_spread_names_its_term_and_its_number() {
+    let mut table = SystemIds::new();
+    table.grant("a", 255).unwrap();
+    let issued = IssuedSystemIds { term: 0x1_0002, number: 3, table };
+    let bytes = issued.encode();
+    assert_eq!(hex::encode(&bytes), "02000000000001000200000003010001ffffffffff0161");
+    assert_eq!(IssuedSystemIds::decode(&bytes), Ok(issued.clone()));
+    // What is stored is not what is spread.
+    let other = Err(MavlinkError::Table("it is of another version"));
+    assert_eq!(IssuedSystemIds::decode(&issued.table.encode()), other);
+    for end in 0..bytes.len() {
+        assert!(IssuedSystemIds::decode(&bytes[..end]).is_err());
+    }
+}
+
 proptest! {
+    #[test]
+    fn any_bytes_are_an_issued_table_of_one_encoding_or_refused(
+        head in any::<[u8; 12]>(), rest in prop::collection::vec(any::<u8>(), 0..60),
+    ) {
+        let bytes = [&[2], &head[..], &rest].concat();
+        if let Ok(issued) = IssuedSystemIds::decode(&bytes) {
+            prop_assert_eq!(issued.encode(), bytes);
+        }
+    }
+
     #[test]
     fn any_bytes_are_a_table_of_one_encoding_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
         if let Ok(table) = SystemIds::decode(&bytes) {
