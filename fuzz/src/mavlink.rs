@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use quiver_crypto::Secret;
 use quiver_mavlink::{
-    Batch, Config, Endpoint, Filters, Frame, FrameReader, IssuedSystemIds, MavlinkError, Router, Signing,
-    SigningKey, SystemIds, batch, message, priority,
+    Batch, Config, Endpoint, Filters, Frame, FrameReader, IssuedSystemIds, MAX_TUNNELLED, MavlinkError,
+    Origin, Router, Signing, SigningKey, SystemIds, TunnelReader, TunnelWriter, batch, message, priority,
 };
 
 /// A heartbeat, a command and a tunnel, as pymavlink packs them.
@@ -26,12 +26,13 @@ pub fn stream(bytes: &[u8]) {
     let mut reader = FrameReader::new();
     let mut router = Router::new(Duration::from_millis(100), Some(254));
     let endpoints = [router.add(Filters::default(), None), router.add(Filters::default(), None)];
-    let (mut taken, mut signing) = (0, signing(7));
+    let (mut taken, mut signing, mut tunnels) = (0, signing(7), TunnelReader::new());
     let (head, tail) = bytes.split_at(bytes.len() / 3);
     for part in [head, tail] {
         reader.push(part, |frame| {
             taken += frame.bytes().len();
             use_frame(frame, &mut signing);
+            assert!(tunnels.read(frame).is_none_or(|datagram| datagram.len() <= MAX_TUNNELLED));
             let routed = router.route(NOW, endpoints[taken % 2], frame);
             assert!(!routed.unwrap_or_default().contains(&endpoints[taken % 2]), "sent back");
         });
@@ -49,7 +50,7 @@ pub fn stream(bytes: &[u8]) {
 
 fn use_frame(frame: Frame<'_>, signing: &mut Signing) {
     assert_eq!(Frame::parse(frame.bytes()), Ok(frame));
-    let _ = (priority(frame), message::tunnelled(frame), message::RadioStatus::from_frame(frame));
+    let _ = (priority(frame), message::RadioStatus::from_frame(frame));
     assert!(frame.is_proven() == frame.target().is_some());
     if let Ok(plain) = signing.verify(NOW, frame) {
         assert!(frame.message_id() == 109 && plain == frame.bytes(), "a signature of nobody");
@@ -112,12 +113,14 @@ pub fn system_ids(bytes: &[u8]) {
     }
 }
 
-/// Frames with garbage between them, signed ones, and of no known dialect.
+/// Frames with garbage between them, signed ones, of no known dialect, and parts of a datagram.
 pub fn stream_seeds() -> Vec<Vec<u8>> {
     let mut unknown = HEARTBEAT.to_vec();
     unknown[9] = 0x55;
     let signed = signing(8).sign(NOW, Frame::parse(HEARTBEAT).expect("a frame"));
-    let frames = [HEARTBEAT, RADIO_STATUS, TUNNEL, &unknown, &signed];
+    let origin = Origin { system: 42, component: 191, sequence: 0 };
+    let parts = TunnelWriter::new(origin).write(&[7; 300]).expect("short");
+    let frames = [HEARTBEAT, RADIO_STATUS, TUNNEL, &parts, &unknown, &signed];
     let mixed = frames.join(&b"\xfdgarbage"[..]);
     frames.into_iter().map(<[u8]>::to_vec).chain([mixed]).collect()
 }

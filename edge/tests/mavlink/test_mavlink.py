@@ -15,7 +15,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "python/tests"))
 
 import ground
-from air import Air, Line, free_port
+from air import Air, Line, MavlinkLine, free_port
 from ground import MISSION, Pymavlink, eventually
 from plain import Plain
 from pymavlink.dialects.v20 import common as m
@@ -254,12 +254,12 @@ class TwoRadios(unittest.TestCase):
         self.addCleanup(station.close)
         time.sleep(2)
         station.drain()
-        before, began = (self.radios.sent[0], mav.total_bytes_sent, mav.total_packets_sent), time.monotonic()
+        before, began = (len(self.radios.sent[0]), mav.total_bytes_sent, mav.total_packets_sent), time.monotonic()
         arrived = 0
         while time.monotonic() < began + 10:
             arrived += station.link.recv_match(blocking=True, timeout=0.05) is not None
         took = time.monotonic() - began
-        line = (self.radios.sent[0] - before[0]) / took
+        line = (len(self.radios.sent[0]) - before[0]) / took
         plain = (mav.total_bytes_sent - before[1]) / took
         sent = mav.total_packets_sent - before[2]
         print(f"{plain:.0f} bytes a second plain, {line:.0f} on the line; {arrived} of {sent} frames arrived")
@@ -267,6 +267,35 @@ class TwoRadios(unittest.TestCase):
         self.assertGreater(plain, 600)
         # A kilobyte for the 744 bytes that a usual stream has.
         self.assertLess(line, plain * 1_000 / 744)
+
+
+class MavlinkRadios(unittest.TestCase):
+    """A pair of radios on serial lines that take nothing but MAVLink."""
+
+    @only_quiver
+    def test_everything_goes_in_mavlink_frames_that_show_nothing(self):
+        radios = MavlinkLine(rate=5_760)
+        through = Through(radios, at_leader=True)
+        self.addCleanup(through.close)
+        vehicle = Vehicle(through.vehicle, every=0.17)
+        self.addCleanup(vehicle.close)
+        station = Pymavlink(through.ground)
+        self.addCleanup(station.close)
+        station.everything(2.5)
+        self.assertTrue(vehicle.armed)
+        self.assertEqual(vehicle.parameters[ground.PARAMETER], 2.5)
+        self.assertEqual(len(vehicle.mission), len(MISSION))
+        # Each radio's word stays at its end, and nothing else of the radio's line is a frame there.
+        eventually("RADIO_STATUS at the vehicle", lambda: ("RADIO_STATUS", 51) in vehicle.heard)
+        word = station.link.recv_match(type="RADIO_STATUS", blocking=True, timeout=20)
+        self.assertEqual((word.get_srcSystem(), word.rssi), (51, 180))
+        self.assertNotIn("TUNNEL", {kind for kind, _ in vehicle.heard})
+        # Whatever is on the air is a frame of MAVLink with a datagram, or a part of one.
+        for sent in map(bytes, radios.sent):
+            whole = [message.get_type() for message in m.MAVLink(None).parse_buffer(sent)]
+            self.assertGreater(len(whole), 20)
+            self.assertEqual(set(whole), {"TUNNEL"})
+            self.assertNotIn(MARK.encode(), sent)
 
 
 class BadRadio(unittest.TestCase):

@@ -5,7 +5,7 @@ mod speech;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 use quiver_ainq::{Deployment, DronePublicKey, EpochKeys, LEADER_SLOT, Signature, Slot, Suite};
@@ -20,7 +20,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use self::links::Links;
 use self::speech::Speech;
-use crate::carrier::{self, Arrived, MemoryCarrier, OpenCarrier, Order};
+use crate::carrier::{self, Arrived, Content, MemoryCarrier, OpenCarrier, Order, Shared};
 use crate::endpoint::{self, LinkEvent};
 use crate::error::BridgeError;
 use crate::feed::{Group, Inputs};
@@ -97,6 +97,8 @@ pub struct Bridge<S: Suite> {
     events: mpsc::Receiver<LinkEvent>,
     arrived: mpsc::Receiver<Arrived>,
     room: Arc<Notify>,
+    /// Tells the carriers this end's system id.
+    system: Arc<AtomicU8>,
     /// Endpoints and carriers; they end with the bridge.
     _tasks: JoinSet<()>,
     table: Arc<SystemIds>,
@@ -125,14 +127,12 @@ impl<S: Suite> Bridge<S> {
         clock: fn() -> Duration,
         report: Report,
     ) -> Result<Self, BridgeError> {
-        let (arrivals, arrived) = mpsc::channel(ARRIVED);
-        let (room, mut tasks) = (Arc::new(Notify::new()), JoinSet::new());
-        let mut carriers = Vec::new();
+        let (shared, arrived) = shared();
+        let (mut carriers, mut tasks) = (Vec::new(), JoinSet::new());
         for (index, carrier) in settings.carriers.iter().enumerate() {
-            let opened = carrier::open(carrier, index, arrivals.clone(), Arc::clone(&room), &mut tasks);
-            carriers.push(opened.await?);
+            carriers.push(carrier::open(carrier, index, &shared, &mut tasks).await?);
         }
-        Self::with_carriers(settings, deployment, clock, report, (carriers, arrived, room, tasks)).await
+        Self::with_carriers(settings, deployment, clock, report, (carriers, arrived, shared, tasks)).await
     }
 
     /// The same on a medium in memory, in place of the settings' carriers.
@@ -146,10 +146,9 @@ impl<S: Suite> Bridge<S> {
         report: Report,
         carrier: MemoryCarrier,
     ) -> Result<Self, BridgeError> {
-        let (arrivals, arrived) = mpsc::channel(ARRIVED);
-        let (room, mut tasks) = (Arc::new(Notify::new()), JoinSet::new());
-        let carriers = vec![carrier.open(arrivals, Arc::clone(&room), &mut tasks)];
-        Self::with_carriers(settings, deployment, clock, report, (carriers, arrived, room, tasks)).await
+        let ((shared, arrived), mut tasks) = (shared(), JoinSet::new());
+        let carriers = vec![carrier.open(&shared, &mut tasks)];
+        Self::with_carriers(settings, deployment, clock, report, (carriers, arrived, shared, tasks)).await
     }
 
     async fn with_carriers(
@@ -157,9 +156,9 @@ impl<S: Suite> Bridge<S> {
         deployment: Deployment<S>,
         clock: fn() -> Duration,
         report: Report,
-        opened: (Vec<OpenCarrier>, mpsc::Receiver<Arrived>, Arc<Notify>, JoinSet<()>),
+        opened: (Vec<OpenCarrier>, mpsc::Receiver<Arrived>, Shared, JoinSet<()>),
     ) -> Result<Self, BridgeError> {
-        let (carriers, arrived, room, mut tasks) = opened;
+        let (carriers, arrived, shared, mut tasks) = opened;
         let (opened_links, events) = mpsc::channel(EVENTS);
         let next = Arc::new(AtomicU64::new(0));
         for (index, config) in settings.endpoints.iter().enumerate() {
@@ -179,7 +178,8 @@ impl<S: Suite> Bridge<S> {
             carriers,
             events,
             arrived,
-            room,
+            room: shared.room,
+            system: shared.system,
             _tasks: tasks,
             table: Arc::default(),
             members: HashMap::new(),
@@ -323,6 +323,7 @@ impl<S: Suite> Bridge<S> {
         // What kept the last frame from passing may be over.
         self.trouble = None;
         let own = self.own_system();
+        self.system.store(own.unwrap_or(0), Ordering::Relaxed);
         let others = self.members.values().map(|(system, _)| *system).filter(|system| Some(*system) != own);
         self.router.grant(self.group, others.collect::<Vec<_>>());
     }
@@ -422,15 +423,25 @@ impl<S: Suite> Bridge<S> {
         })
     }
 
-    /// A datagram that a carrier received.
+    /// What a carrier received.
     fn handle_arrived(&mut self, arrived: &Arrived) {
+        let datagram = match &arrived.content {
+            Content::Datagram(datagram) => datagram,
+            // About this end's radio; anybody on the same radio could have said it.
+            Content::RadioStatus(frame) => {
+                for to in self.links.ids() {
+                    self.deliver(Way::Local, to, frame);
+                }
+                return;
+            }
+        };
         let (now, before) = (self.now(), self.accepted());
-        self.datagrams.handle_datagram(now, &arrived.datagram);
+        self.datagrams.handle_datagram(now, datagram);
         if let Some(from) = arrived.from
             && let Some(carrier) = self.carriers.get(arrived.carrier)
         {
             let proven = self.accepted() > before;
-            let order = Order::Forward { from, datagram: arrived.datagram.clone(), proven };
+            let order = Order::Forward { from, datagram: datagram.clone(), proven };
             // A relay that is behind loses it, as any network.
             if carrier.orders.try_send(order).is_err() {
                 carrier.counters.refused.fetch_add(1, Ordering::Relaxed);
@@ -607,6 +618,12 @@ fn carrier_status(open: &OpenCarrier) -> CarrierStatus {
         dropped: of(&counters.dropped),
         forwarded: (of(&counters.forwarded), of(&counters.refused)),
     }
+}
+
+/// The carriers' side of a bridge, and what they receive.
+fn shared() -> (Shared, mpsc::Receiver<Arrived>) {
+    let (arrived, arrivals) = mpsc::channel(ARRIVED);
+    (Shared { arrived, room: Arc::new(Notify::new()), system: Arc::default() }, arrivals)
 }
 
 /// What all carriers take: the shortest datagrams and the lowest rate of any.

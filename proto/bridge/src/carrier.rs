@@ -6,6 +6,7 @@
 //! | `multicast:GROUP:PORT`, `…@INTERFACE` | an IPv4 multicast group, on the interface with that address |
 //! | `broadcast:ADDRESS:PORT` | an IPv4 broadcast address |
 //! | `serial:DEVICE:BAUD` | a transparent radio modem: SiK, RFD900; COBS marks where datagrams end |
+//! | `tunnel:DEVICE:BAUD` | a radio modem that takes nothing but MAVLink: datagrams in `TUNNEL` messages |
 //! | `star:HOST:PORT` | the leader, which forwards to everybody: the drone's side |
 //! | `relay:HOST:PORT` | listens, and forwards what members send: the leader's side |
 //!
@@ -14,20 +15,23 @@
 mod memory;
 mod relay;
 mod serial;
+mod tunnel;
 mod udp;
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::str::FromStr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-use quiver_mavlink::{Endpoint, HostPort, Resource};
+use quiver_mavlink::{Endpoint, HostPort, MAX_TUNNELLED, Resource, TUNNEL_OVERHEAD};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 pub use self::memory::{MemoryCarrier, memory};
+use self::serial::Cobs;
+use self::tunnel::Tunnel;
 pub(crate) use self::udp::{bind, connect};
 use crate::error::BridgeError;
 
@@ -68,6 +72,13 @@ pub enum Carrier {
         /// Bits per second of the line.
         baud: u32,
     },
+    /// A radio modem on a serial line that takes nothing but MAVLink.
+    Tunnel {
+        /// Its device.
+        device: String,
+        /// Bits per second of the line.
+        baud: u32,
+    },
     /// The leader's relay.
     Star(HostPort),
     /// A relay for everybody's.
@@ -80,6 +91,7 @@ impl Carrier {
     pub const fn mtu(&self) -> usize {
         match self {
             Self::Serial { .. } => SERIAL_MTU,
+            Self::Tunnel { .. } => MAX_TUNNELLED,
             _ => UDP_MTU,
         }
     }
@@ -89,7 +101,7 @@ impl Carrier {
     pub const fn bit_rate(&self) -> Option<u32> {
         match self {
             // A byte takes ten bits on the line: start and stop besides its own.
-            Self::Serial { baud, .. } => Some(*baud / 10 * 8),
+            Self::Serial { baud, .. } | Self::Tunnel { baud, .. } => Some(*baud / 10 * 8),
             _ => None,
         }
     }
@@ -100,6 +112,8 @@ impl Carrier {
         match self {
             // COBS: a code byte for each 254, and the delimiter.
             Self::Serial { .. } => 4,
+            // Of one part. What waits for more of them does so in front of the line.
+            Self::Tunnel { .. } => TUNNEL_OVERHEAD,
             _ => 0,
         }
     }
@@ -108,7 +122,9 @@ impl Carrier {
     pub(crate) fn resource(&self) -> Option<Resource> {
         match self {
             Self::Udp { listen: at, .. } | Self::Relay(at) => Some(Resource::UdpPort(at.clone())),
-            Self::Serial { device, .. } => Some(Resource::Device(device.clone())),
+            Self::Serial { device, .. } | Self::Tunnel { device, .. } => {
+                Some(Resource::Device(device.clone()))
+            }
             Self::Multicast { .. } | Self::Broadcast(_) | Self::Star(_) => None,
         }
     }
@@ -124,8 +140,8 @@ impl FromStr for Carrier {
 
 fn parse(text: &str) -> Result<Carrier, String> {
     const EXAMPLES: &str = "write udp:0.0.0.0:14800+10.0.0.2:14800, multicast:239.255.14.80:14800, \
-                            broadcast:10.0.0.255:14800, serial:/dev/ttyUSB0:57600, star:leader.example:14800 or \
-                            relay:0.0.0.0:14800";
+                            broadcast:10.0.0.255:14800, serial:/dev/ttyUSB0:57600, tunnel:/dev/ttyUSB0:57600, \
+                            star:leader.example:14800 or relay:0.0.0.0:14800";
     let (scheme, rest) = text.split_once(':').ok_or(EXAMPLES)?;
     match scheme {
         "udp" => {
@@ -151,15 +167,21 @@ fn parse(text: &str) -> Result<Carrier, String> {
             Ok(Carrier::Multicast { group, interface })
         }
         "broadcast" => Ok(Carrier::Broadcast(v4(rest)?)),
-        "serial" => match text.parse() {
-            Ok(Endpoint::Serial { device, baud }) => Ok(Carrier::Serial { device, baud }),
-            Ok(_) => Err(EXAMPLES.into()),
-            Err(quiver_mavlink::MavlinkError::Endpoint { reason, .. }) => Err(reason),
-            Err(error) => Err(error.to_string()),
-        },
+        "serial" => line(rest).map(|(device, baud)| Carrier::Serial { device, baud }),
+        "tunnel" => line(rest).map(|(device, baud)| Carrier::Tunnel { device, baud }),
         "star" => HostPort::parse(rest, None, None).map(Carrier::Star),
         "relay" => HostPort::parse(rest, Some("0.0.0.0"), None).map(Carrier::Relay),
         _ => Err(EXAMPLES.into()),
+    }
+}
+
+/// A serial line, as endpoints spell it.
+fn line(rest: &str) -> Result<(String, u32), String> {
+    match format!("serial:{rest}").parse() {
+        Ok(Endpoint::Serial { device, baud }) => Ok((device, baud)),
+        Ok(_) => Err("a device and its rate are expected".into()),
+        Err(quiver_mavlink::MavlinkError::Endpoint { reason, .. }) => Err(reason),
+        Err(error) => Err(error.to_string()),
     }
 }
 
@@ -181,13 +203,23 @@ impl fmt::Display for Carrier {
             Self::Multicast { group, interface } => write!(f, "multicast:{group}@{interface}"),
             Self::Broadcast(to) => write!(f, "broadcast:{to}"),
             Self::Serial { device, baud } => write!(f, "serial:{device}:{baud}"),
+            Self::Tunnel { device, baud } => write!(f, "tunnel:{device}:{baud}"),
             Self::Star(at) => write!(f, "star:{at}"),
             Self::Relay(at) => write!(f, "relay:{at}"),
         }
     }
 }
 
-/// A datagram that a carrier received.
+/// What a carrier received.
+#[derive(Debug)]
+pub(crate) enum Content {
+    /// A datagram.
+    Datagram(Vec<u8>),
+    /// A frame in which the radio at this end says how it is doing.
+    RadioStatus(Vec<u8>),
+}
+
+/// What a carrier received, and how.
 #[derive(Debug)]
 pub(crate) struct Arrived {
     /// Which carrier.
@@ -196,8 +228,8 @@ pub(crate) struct Arrived {
     pub(crate) from: Option<SocketAddr>,
     /// When.
     pub(crate) at: Instant,
-    /// The bytes.
-    pub(crate) datagram: Vec<u8>,
+    /// What.
+    pub(crate) content: Content,
 }
 
 /// What a carrier is to do.
@@ -270,13 +302,19 @@ struct Port {
     /// Told after each datagram that left: there is room.
     room: Arc<Notify>,
     counters: Arc<CarrierCounters>,
+    /// The system id of this end, 0 while none is granted.
+    system: Arc<AtomicU8>,
 }
 
 impl Port {
     /// Hands a received datagram to the bridge, which loses it if it is behind.
     fn receive(&self, from: Option<SocketAddr>, datagram: &[u8]) {
         self.counters.received(datagram.len());
-        let arrived = Arrived { carrier: self.index, from, at: Instant::now(), datagram: datagram.to_vec() };
+        self.hand_over(from, Content::Datagram(datagram.to_vec()));
+    }
+
+    fn hand_over(&self, from: Option<SocketAddr>, content: Content) {
+        let arrived = Arrived { carrier: self.index, from, at: Instant::now(), content };
         if self.arrived.try_send(arrived).is_err() {
             self.counters.dropped();
         }
@@ -289,18 +327,43 @@ impl Port {
     }
 }
 
+/// The bridge's side of all carriers, which they share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    /// Takes what they receive.
+    pub(crate) arrived: mpsc::Sender<Arrived>,
+    /// Told after each datagram that left: there is room.
+    pub(crate) room: Arc<Notify>,
+    /// The system id of this end, 0 while none is granted.
+    pub(crate) system: Arc<AtomicU8>,
+}
+
+impl Shared {
+    /// A port for a carrier with room for so many orders, and the bridge's side of it.
+    fn port(&self, index: usize, carrier: String, waiting: usize) -> (Port, OpenCarrier) {
+        let (orders, port) = mpsc::channel(waiting);
+        let counters = Arc::new(CarrierCounters::default());
+        let port = Port {
+            index,
+            orders: port,
+            arrived: self.arrived.clone(),
+            room: Arc::clone(&self.room),
+            counters: Arc::clone(&counters),
+            system: Arc::clone(&self.system),
+        };
+        (port, OpenCarrier { carrier, orders, counters })
+    }
+}
+
 /// Opens a carrier; its task ends with `tasks`, or when the bridge is gone.
 pub(crate) async fn open(
     carrier: &Carrier,
     index: usize,
-    arrived: mpsc::Sender<Arrived>,
-    room: Arc<Notify>,
+    shared: &Shared,
     tasks: &mut JoinSet<()>,
 ) -> Result<OpenCarrier, BridgeError> {
     let waiting = if carrier.bit_rate().is_some() { WAITING_FOR_LINE } else { WAITING };
-    let (orders, port) = mpsc::channel(waiting);
-    let counters = Arc::new(CarrierCounters::default());
-    let port = Port { index, orders: port, arrived, room, counters: Arc::clone(&counters) };
+    let (port, opened) = shared.port(index, carrier.to_string(), waiting);
     let failed = |source| BridgeError::Open { place: carrier.to_string(), source };
     match carrier {
         Carrier::Udp { listen, peers } => {
@@ -316,7 +379,11 @@ pub(crate) async fn open(
             tasks.spawn(udp::serve_one(port, socket, SocketAddr::V4(*to)));
         }
         Carrier::Serial { device, baud } => {
-            tasks.spawn(serial::serve(port, device.clone(), *baud));
+            tasks.spawn(serial::serve(port, device.clone(), *baud, Cobs::default()));
+        }
+        Carrier::Tunnel { device, baud } => {
+            let framing = Tunnel::new(Arc::clone(&port.system));
+            tasks.spawn(serial::serve(port, device.clone(), *baud, framing));
         }
         Carrier::Star(at) => {
             tasks.spawn(udp::serve_star(port, at.clone()));
@@ -326,7 +393,7 @@ pub(crate) async fn open(
             tasks.spawn(relay::serve(port, socket));
         }
     }
-    Ok(OpenCarrier { carrier: carrier.to_string(), orders, counters })
+    Ok(opened)
 }
 
 #[cfg(test)]
@@ -342,6 +409,7 @@ mod tests {
             "multicast:239.255.14.80:14800@127.0.0.1",
             "broadcast:10.0.0.255:14800",
             "serial:/dev/ttyUSB0:57600",
+            "tunnel:/dev/ttyUSB0:57600",
             "star:leader.example:14800",
             "relay:0.0.0.0:14800",
         ] {
@@ -363,6 +431,7 @@ mod tests {
             ("broadcast:10.0.0.255", "an IPv4 address and a port"),
             ("serial:", "device is missing"),
             ("serial:/dev/ttyUSB0:fast", "rate"),
+            ("tunnel:", "device is missing"),
             ("star:", "a port is missing"),
         ] {
             let error = text.parse::<Carrier>().unwrap_err().to_string();

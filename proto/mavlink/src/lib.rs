@@ -15,7 +15,8 @@
 //! | message ids | what is signed by its sender, what is dropped last | [`SignedMessages`], [`priority`] |
 //! | system ids | which member speaks as which system | [`SystemIds`] |
 //! | signing | MAVLink 2 signatures between an endpoint and its program | [`Signing`] |
-//! | messages | `TUNNEL`, `STATUSTEXT`, `RADIO_STATUS` | [`message`] |
+//! | messages | `STATUSTEXT`, `RADIO_STATUS` | [`message`] |
+//! | tunnel | datagrams in `TUNNEL` messages | [`TunnelWriter`], [`TunnelReader`] |
 //!
 //! # The way of a frame
 //! At the sender: [`FrameReader::push`], [`Signing::verify`] if the endpoint has a key, [`Router::route`],
@@ -63,7 +64,8 @@
 //!
 //! # Bounds
 //! A reader holds less than a frame (280 bytes). A router remembers 4,096 sources an endpoint and 16,384
-//! frames. A table has 250 grants, a file 64 endpoints and 256 KiB, signing 1,024 streams.
+//! frames. A table has 250 grants, a file 64 endpoints and 256 KiB, signing 1,024 streams. A reader of tunnels
+//! holds 16 datagrams that are not whole, 384 bytes each.
 #![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(
     not(test),
@@ -86,6 +88,7 @@ mod reader;
 mod router;
 mod signing;
 mod system_ids;
+mod tunnel;
 
 pub use batch::Batch;
 pub use config::{Config, EndpointConfig, MAX_CONFIG_LEN, MAX_ENDPOINTS, QuiverConfig};
@@ -98,3 +101,4 @@ pub use reader::{FrameReader, ReaderCounters};
 pub use router::{Dropped, EndpointId, Router};
 pub use signing::{Signing, SigningKey};
 pub use system_ids::{Grant, IssuedSystemIds, MAX_SYSTEM_IDS, MAX_TABLE_LEN, Misuse, SystemIds};
+pub use tunnel::{MAX_TUNNELLED, TUNNEL_OVERHEAD, TUNNEL_PAYLOAD, TunnelReader, TunnelWriter};

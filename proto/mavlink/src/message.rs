@@ -1,24 +1,14 @@
-//! The few messages that an endpoint writes or reads itself: `TUNNEL`, `STATUSTEXT`, `RADIO_STATUS`.
+//! The few messages that an endpoint writes or reads itself: `STATUSTEXT`, `RADIO_STATUS`.
 
 use alloc::vec::Vec;
 
-use crate::{
-    error::MavlinkError,
-    frame::{Frame, Origin, build},
-};
+use crate::frame::{Frame, Origin, build};
 
 /// Component id for a bridge between MAVLink links (`MAV_COMP_ID_UDP_BRIDGE`).
 pub const BRIDGE_COMPONENT: u8 = 240;
-/// Bytes of the longest datagram that a `TUNNEL` carries.
-pub const MAX_TUNNELLED: usize = 128;
-/// Bytes that `TUNNEL` puts around a datagram: 12 of a frame, 5 of fields.
-pub const TUNNEL_OVERHEAD: usize = 17;
 /// Bytes of the longest text of one `STATUSTEXT`.
 pub const MAX_STATUS_TEXT: usize = 50;
 
-/// `payload_type` of a group's datagram. From 0x8000 on types are private.
-const TUNNEL_TYPE: u16 = 0xd156;
-const TUNNEL: (u32, u8) = (385, 147);
 const STATUSTEXT: (u32, u8) = (253, 83);
 const RADIO_STATUS: (u32, u8) = (109, 185);
 
@@ -36,39 +26,6 @@ pub enum Severity {
     Notice = 5,
     /// What is usual.
     Info = 6,
-}
-
-/// A `TUNNEL` frame that carries a datagram to everybody, for radios that take nothing but MAVLink:
-/// [`TUNNEL_OVERHEAD`] bytes more, less if the datagram ends in zeros.
-///
-/// # Errors
-/// A datagram longer than [`MAX_TUNNELLED`].
-pub fn tunnel(origin: Origin, datagram: &[u8]) -> Result<Vec<u8>, MavlinkError> {
-    let too_long = MavlinkError::TooLong { len: datagram.len(), max: MAX_TUNNELLED };
-    let len =
-        u8::try_from(datagram.len()).ok().filter(|len| usize::from(*len) <= MAX_TUNNELLED).ok_or(too_long)?;
-    let [low, high] = TUNNEL_TYPE.to_le_bytes();
-    let mut payload = Vec::with_capacity(5 + datagram.len());
-    payload.extend_from_slice(&[low, high, 0, 0, len]);
-    payload.extend_from_slice(datagram);
-    Ok(build(TUNNEL.0, TUNNEL.1, origin, &payload))
-}
-
-/// The datagram in a `TUNNEL` frame of [`tunnel`]; `None` for every other frame.
-#[must_use]
-pub fn tunnelled(frame: Frame<'_>) -> Option<Vec<u8>> {
-    if frame.message_id() != TUNNEL.0 || !frame.is_proven() {
-        return None;
-    }
-    let (&[low, high, _, _, len], datagram) = frame.payload().split_first_chunk()?;
-    let len = usize::from(len);
-    if u16::from_le_bytes([low, high]) != TUNNEL_TYPE || len > MAX_TUNNELLED || datagram.len() > len {
-        return None;
-    }
-    // Zeros at its end were left away.
-    let mut whole = datagram.to_vec();
-    whole.resize(len, 0);
-    Some(whole)
 }
 
 /// A `STATUSTEXT` frame for the programs at local endpoints. A text longer than [`MAX_STATUS_TEXT`] bytes is

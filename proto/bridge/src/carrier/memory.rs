@@ -3,9 +3,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::mpsc;
 
-use super::{Arrived, CarrierCounters, OpenCarrier, Order, WAITING};
+use super::{OpenCarrier, Order, Shared, WAITING};
 
 /// Decides about a datagram from one member to another, by number: 0 loses it, 2 doubles it.
 type Filter = dyn FnMut(usize, usize, &[u8]) -> usize + Send;
@@ -47,17 +47,10 @@ impl MemoryCarrier {
         self.inbox.recv().await
     }
 
-    pub(crate) fn open(
-        self,
-        arrived: mpsc::Sender<Arrived>,
-        room: Arc<Notify>,
-        tasks: &mut tokio::task::JoinSet<()>,
-    ) -> OpenCarrier {
-        let (orders, port) = mpsc::channel(WAITING);
-        let counters = Arc::new(CarrierCounters::default());
-        let port = super::Port { index: 0, orders: port, arrived, room, counters: Arc::clone(&counters) };
+    pub(crate) fn open(self, shared: &Shared, tasks: &mut tokio::task::JoinSet<()>) -> OpenCarrier {
+        let (port, opened) = shared.port(0, "memory".into(), WAITING);
         tasks.spawn(serve(port, self));
-        OpenCarrier { carrier: "memory".into(), orders, counters }
+        opened
     }
 }
 

@@ -1,7 +1,7 @@
-//! Datagrams on a serial line with a transparent radio modem (SiK, RFD900): COBS marks where each ends.
+//! Datagrams on a serial line with a radio modem, which is opened again for as long as the bridge runs.
 //!
-//! There is no check sum: a datagram's tag stands in its place. The line is opened again for as long as the
-//! bridge runs.
+//! On a transparent modem (SiK, RFD900) COBS marks where each ends. There is no check sum: a datagram's tag
+//! stands in its place.
 
 use std::io;
 use std::time::Duration;
@@ -9,8 +9,20 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_serial::SerialPortBuilderExt;
 
-use super::{Order, Port, SERIAL_MTU};
+use super::{Content, Order, Port, SERIAL_MTU};
 use crate::pause::{Pause, closed};
+
+/// How datagrams stand on a line.
+pub(super) trait Framing: Send + 'static {
+    /// What is written first when the line was opened.
+    const FIRST: &'static [u8];
+
+    /// A datagram as it is on the line.
+    fn encode(&mut self, datagram: &[u8]) -> Vec<u8>;
+
+    /// Takes received bytes and hands over what they complete.
+    fn decode(&mut self, bytes: &[u8], each: impl FnMut(Content));
+}
 
 /// Stands between datagrams.
 const DELIMITER: u8 = 0;
@@ -19,18 +31,26 @@ const LONGEST: usize = SERIAL_MTU + SERIAL_MTU / 254 + 2;
 /// The longest wait between attempts to open the line.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
-/// Finds datagrams between delimiters.
+/// Datagrams between delimiters.
 #[derive(Debug, Default)]
-struct Decoder {
+pub(super) struct Cobs {
     held: Vec<u8>,
     /// What is held is longer than any datagram: skip to the next delimiter.
     overrun: bool,
 }
 
-impl Decoder {
-    /// Takes received bytes and hands over each datagram that they complete. Damage costs the datagram that it
-    /// is in, and the next one if it hit the delimiter.
-    fn push(&mut self, bytes: &[u8], mut each: impl FnMut(&[u8])) {
+impl Framing for Cobs {
+    /// What the modem got of an earlier datagram ends here.
+    const FIRST: &'static [u8] = &[DELIMITER];
+
+    fn encode(&mut self, datagram: &[u8]) -> Vec<u8> {
+        let mut line = cobs::encode_vec(datagram);
+        line.push(DELIMITER);
+        line
+    }
+
+    /// Damage costs the datagram that it is in, and the next one if it hit the delimiter.
+    fn decode(&mut self, bytes: &[u8], mut each: impl FnMut(Content)) {
         for &byte in bytes {
             if byte != DELIMITER {
                 self.overrun |= self.held.len() >= LONGEST;
@@ -43,7 +63,7 @@ impl Decoder {
                 && !self.held.is_empty()
                 && let Ok(len) = cobs::decode_in_place(&mut self.held)
             {
-                each(self.held.get(..len).unwrap_or_default());
+                each(Content::Datagram(self.held.get(..len).unwrap_or_default().to_vec()));
             }
             self.held.clear();
             self.overrun = false;
@@ -51,15 +71,8 @@ impl Decoder {
     }
 }
 
-/// A datagram as it is on the line.
-fn encode(datagram: &[u8]) -> Vec<u8> {
-    let mut line = cobs::encode_vec(datagram);
-    line.push(DELIMITER);
-    line
-}
-
 /// Opens the line again and again, until the bridge is gone.
-pub(super) async fn serve(mut port: Port, device: String, baud: u32) {
+pub(super) async fn serve<F: Framing>(mut port: Port, device: String, baud: u32, mut framing: F) {
     let mut pause = Pause::new(format!("serial:{device}:{baud}"), LONGEST_WAIT);
     loop {
         tokio::select! {
@@ -80,7 +93,7 @@ pub(super) async fn serve(mut port: Port, device: String, baud: u32) {
             }
         };
         pause.opened();
-        match exchange(&mut port, &mut line).await {
+        match exchange(&mut port, &mut line, &mut framing).await {
             Ok(()) => return,
             Err(error) => pause.failed(&error),
         }
@@ -88,12 +101,14 @@ pub(super) async fn serve(mut port: Port, device: String, baud: u32) {
 }
 
 /// Reads and writes until the line ends, which is an error, or the bridge is gone.
-async fn exchange(port: &mut Port, line: &mut tokio_serial::SerialStream) -> io::Result<()> {
+async fn exchange<F: Framing>(
+    port: &mut Port,
+    line: &mut tokio_serial::SerialStream,
+    framing: &mut F,
+) -> io::Result<()> {
     let (mut reading, mut writing) = tokio::io::split(line);
-    let mut decoder = Decoder::default();
     let mut buffer = [0; 512];
-    // What the modem got of an earlier datagram ends here.
-    writing.write_all(&[DELIMITER]).await?;
+    writing.write_all(F::FIRST).await?;
     loop {
         tokio::select! {
             read = reading.read(&mut buffer) => {
@@ -101,11 +116,14 @@ async fn exchange(port: &mut Port, line: &mut tokio_serial::SerialStream) -> io:
                 if read == 0 {
                     return Err(closed());
                 }
-                decoder.push(buffer.get(..read).unwrap_or_default(), |datagram| port.receive(None, datagram));
+                framing.decode(buffer.get(..read).unwrap_or_default(), |content| match content {
+                    Content::Datagram(datagram) => port.receive(None, &datagram),
+                    status @ Content::RadioStatus(_) => port.hand_over(None, status),
+                });
             }
             order = port.order() => match order {
                 Some(Order::Send(datagram)) => {
-                    writing.write_all(&encode(&datagram)).await?;
+                    writing.write_all(&framing.encode(&datagram)).await?;
                     writing.flush().await?;
                     port.counters.sent(datagram.len());
                 }
@@ -121,12 +139,19 @@ mod tests {
     use super::*;
 
     fn decode(bytes: &[u8]) -> Vec<Vec<u8>> {
-        let (mut decoder, mut found) = (Decoder::default(), Vec::new());
+        let (mut cobs, mut found) = (Cobs::default(), Vec::new());
         // Bytes come as the line delivers them.
         for piece in bytes.chunks(7) {
-            decoder.push(piece, |datagram| found.push(datagram.to_vec()));
+            cobs.decode(piece, |content| match content {
+                Content::Datagram(datagram) => found.push(datagram),
+                Content::RadioStatus(_) => unreachable!("a transparent modem says nothing"),
+            });
         }
         found
+    }
+
+    fn encode(datagram: &[u8]) -> Vec<u8> {
+        Cobs::default().encode(datagram)
     }
 
     #[test]

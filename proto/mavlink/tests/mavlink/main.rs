@@ -10,4 +10,5 @@ mod reading;
 mod routing;
 mod signing;
 mod system_ids;
+mod tunnels;
 mod vectors;

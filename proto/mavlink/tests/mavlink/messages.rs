@@ -1,49 +1,15 @@
 //! The messages that an endpoint writes and reads itself, as pymavlink packs them.
 
-use proptest::prelude::*;
 use quiver_mavlink::{
-    Frame, MavlinkError, Origin, Priority, SignedMessages,
-    message::{self, MAX_TUNNELLED, RadioStatus, Severity, TUNNEL_OVERHEAD},
+    Frame, Origin, Priority, SignedMessages,
+    message::{self, RadioStatus, Severity},
     priority,
 };
 
-use crate::vectors::{any_frame, frame, frames, other_tunnels, tunnels};
+use crate::vectors::{frame, frames};
 
 fn origin(sequence: u8) -> Origin {
     Origin { system: 42, component: 191, sequence }
-}
-
-#[test]
-fn tunnels_are_those_of_pymavlink() {
-    for (datagram, frame) in tunnels() {
-        assert_eq!(hex::encode(message::tunnel(origin(9), &datagram).unwrap()), hex::encode(&frame));
-        assert_eq!(message::tunnelled(Frame::parse(&frame).unwrap()), Some(datagram));
-    }
-}
-
-#[test]
-fn a_tunnel_costs_seventeen_bytes_and_carries_no_more_than_it_can() {
-    let frame = message::tunnel(origin(0), &[1; MAX_TUNNELLED]).unwrap();
-    assert_eq!(frame.len(), MAX_TUNNELLED + TUNNEL_OVERHEAD);
-    let refused = message::tunnel(origin(0), &[1; MAX_TUNNELLED + 1]);
-    assert_eq!(refused, Err(MavlinkError::TooLong { len: 129, max: 128 }));
-}
-
-#[test]
-fn tunnels_of_others_and_damaged_ones_carry_no_datagram() {
-    for vector in frames() {
-        assert_eq!(message::tunnelled(Frame::parse(&vector.bytes).unwrap()), None);
-    }
-    for bytes in other_tunnels() {
-        let frame = Frame::parse(&bytes).unwrap();
-        assert!(frame.is_proven() && message::tunnelled(frame).is_none(), "{bytes:02x?}");
-    }
-    let good = message::tunnel(origin(9), b"datagram").unwrap();
-    for at in 5..good.len() {
-        let mut bad = good.clone();
-        bad[at] ^= 4;
-        assert_eq!(Frame::parse(&bad).map(message::tunnelled), Ok(None), "byte {at}");
-    }
 }
 
 #[test]
@@ -93,19 +59,4 @@ fn what_makes_a_vehicle_act_is_signed_and_what_it_says_of_itself_is_not() {
     let none = SignedMessages::of([]);
     assert!(!none.contains(Frame::parse(&frame("COMMAND_LONG")).unwrap()));
     assert_eq!(SignedMessages::of([76, 11, 76]).ids().collect::<Vec<_>>(), [11, 76]);
-}
-
-proptest! {
-    #[test]
-    fn what_is_tunnelled_comes_out(datagram in prop::collection::vec(any::<u8>(), 0..=MAX_TUNNELLED), sequence in any::<u8>()) {
-        let frame = message::tunnel(origin(sequence), &datagram).unwrap();
-        prop_assert!(frame.len() <= datagram.len() + TUNNEL_OVERHEAD);
-        prop_assert_eq!(message::tunnelled(Frame::parse(&frame).unwrap()), Some(datagram));
-    }
-
-    #[test]
-    fn no_frame_is_more_than_one_of_them(bytes in any_frame()) {
-        let frame = Frame::parse(&bytes).unwrap();
-        prop_assert!(message::tunnelled(frame).is_none() || RadioStatus::from_frame(frame).is_none());
-    }
 }

@@ -58,23 +58,32 @@ pub(crate) fn frame_from(name: &str, system: u8, component: u8) -> Vec<u8> {
     frame
 }
 
-/// The same check sum, from the crate `crc`'s definition: the frame's own seed is found by trying all 256.
+/// The frame's check sum if it came from another: the frame's own seed is found by trying all 256.
 fn crc(frame: &[u8], system: u8, component: u8) -> u16 {
-    let sum = |bytes: &[u8], seed: u8| {
-        bytes.iter().chain([&seed]).fold(0xffff_u16, |mut crc, byte| {
-            crc ^= u16::from(*byte);
-            for _ in 0..8 {
-                crc = if crc & 1 == 1 { crc >> 1 ^ 0x8408 } else { crc >> 1 };
-            }
-            crc
-        })
-    };
     let covered = &frame[1..frame.len() - 2];
     let told = u16::from_le_bytes([frame[frame.len() - 2], frame[frame.len() - 1]]);
-    let seed = (0..=255).find(|seed| sum(covered, *seed) == told).unwrap();
+    let seed = (0..=255).find(|seed| checksum(covered, *seed) == told).unwrap();
     let mut changed = covered.to_vec();
     (changed[4], changed[5]) = (system, component);
-    sum(&changed, seed)
+    checksum(&changed, seed)
+}
+
+/// CRC-16/MCRF4XX, bit by bit.
+fn checksum(bytes: &[u8], seed: u8) -> u16 {
+    bytes.iter().chain([&seed]).fold(0xffff_u16, |mut crc, byte| {
+        crc ^= u16::from(*byte);
+        for _ in 0..8 {
+            crc = if crc & 1 == 1 { crc >> 1 ^ 0x8408 } else { crc >> 1 };
+        }
+        crc
+    })
+}
+
+/// Makes the check sum of a frame that was changed anew.
+pub(crate) fn seal(frame: &mut [u8], seed: u8) {
+    let end = frame.len();
+    let sum = checksum(&frame[1..end - 2], seed);
+    frame[end - 2..].copy_from_slice(&sum.to_le_bytes());
 }
 
 /// Unsigned frames and what pymavlink made of them with [`key`], link 3 and [`TIMESTAMP`].

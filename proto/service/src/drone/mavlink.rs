@@ -29,7 +29,7 @@ pub struct MavlinkArgs {
     pub mavlink: Vec<String>,
     /// What carries these datagrams: star:HOST:PORT (the leader's relay), relay:HOST:PORT (is that relay),
     /// udp:LISTEN+PEER+PEER, multicast:GROUP:PORT, broadcast:ADDRESS:PORT, serial:/dev/ttyUSB0:57600 (a radio
-    /// modem); may be repeated
+    /// modem), tunnel:/dev/ttyUSB0:57600 (one that takes MAVLink alone); may be repeated
     #[arg(long, value_name = "CARRIER", help_heading = "MAVLink")]
     pub carrier: Vec<String>,
     /// Endpoints, filters and carriers in mavlink-router's format, with carriers under [QuiverEndpoint NAME]
