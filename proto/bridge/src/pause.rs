@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep_until};
 
 /// The wait after a first failure; doubles with each further one.
 const FIRST: Duration = Duration::from_millis(250);
@@ -16,6 +16,8 @@ pub(crate) struct Pause {
     place: String,
     longest: Duration,
     wait: Duration,
+    /// When the next attempt is due, once somebody waits for it.
+    due: Option<Instant>,
     opened: Option<Instant>,
     complaint: String,
 }
@@ -23,15 +25,21 @@ pub(crate) struct Pause {
 impl Pause {
     /// Never waits longer than `longest`.
     pub(crate) fn new(place: String, longest: Duration) -> Self {
-        Self { place, longest, wait: Duration::ZERO, opened: None, complaint: String::new() }
+        Self { place, longest, wait: Duration::ZERO, due: None, opened: None, complaint: String::new() }
     }
 
-    /// Waits until another attempt is due; not before the first.
+    /// Waits until another attempt is due; not before the first. Whoever is interrupted, by datagrams that
+    /// nobody can take meanwhile for instance, waits no longer for that.
     pub(crate) async fn wait(&mut self) {
         if self.opened.take().is_some_and(|at| at.elapsed() >= PROVEN) {
             self.wait = Duration::ZERO;
         }
-        sleep(self.wait).await;
+        let due = *self.due.get_or_insert_with(|| Instant::now() + self.wait);
+        // A sleep takes a millisecond even if it is over.
+        if due > Instant::now() {
+            sleep_until(due).await;
+        }
+        self.due = None;
         self.wait = (self.wait * 2).max(FIRST).min(self.longest);
     }
 
@@ -55,4 +63,24 @@ impl Pause {
 /// A stream that its other end has closed.
 pub(crate) fn closed() -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, "the other end closed it")
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::timeout;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn interruptions_do_not_make_a_wait_longer() {
+        let mut pause = Pause::new("a line".into(), Duration::from_secs(10));
+        pause.wait().await;
+        pause.failed(&closed());
+        // Frames that nobody can take meanwhile, ten in the time of the wait.
+        let mut interruptions = 0;
+        while timeout(FIRST / 10, pause.wait()).await.is_err() {
+            interruptions += 1;
+            assert!(interruptions < 100, "the wait begins anew each time");
+        }
+    }
 }

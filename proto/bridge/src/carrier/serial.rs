@@ -7,6 +7,7 @@ use std::io;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::timeout;
 use tokio_serial::SerialPortBuilderExt;
 
 use super::{Content, Order, Port, SERIAL_MTU};
@@ -28,6 +29,8 @@ pub(super) trait Framing: Send + 'static {
 const DELIMITER: u8 = 0;
 /// Bytes of the longest datagram encoded.
 const LONGEST: usize = SERIAL_MTU + SERIAL_MTU / 254 + 2;
+/// The longest wait for a line that takes nothing.
+const WRITE_TIME: Duration = Duration::from_secs(5);
 /// The longest wait between attempts to open the line.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
@@ -123,8 +126,13 @@ async fn exchange<F: Framing>(
             }
             order = port.order() => match order {
                 Some(Order::Send(datagram)) => {
-                    writing.write_all(&framing.encode(&datagram)).await?;
-                    writing.flush().await?;
+                    let line = framing.encode(&datagram);
+                    let writes = async {
+                        writing.write_all(&line).await?;
+                        writing.flush().await
+                    };
+                    let written = timeout(WRITE_TIME, writes).await;
+                    written.map_err(|_| io::Error::new(io::ErrorKind::TimedOut, "it takes nothing"))??;
                     port.counters.sent(datagram.len());
                 }
                 Some(_) => {}
