@@ -21,7 +21,7 @@ use crate::clock_sync::{self, Clocks};
 use crate::config::{NodeConfig, Tuning};
 use crate::duplicate_identity::gossip;
 use crate::error::NetError;
-use crate::frame::{Frames, MESSAGE_PROTOCOLS};
+use crate::frame::{Frames, MESSAGES};
 use crate::introduction::AGENT;
 use crate::metrics::NetMetrics;
 
@@ -98,8 +98,7 @@ fn messages(config: &NodeConfig, metrics: &NetMetrics) -> request_response::Beha
         .with_request_timeout(config.request_timeout)
         .with_max_concurrent_streams(config.limits.streams);
     let frames = Frames::new(metrics.refused.clone());
-    let protocols = MESSAGE_PROTOCOLS.map(|protocol| (protocol, ProtocolSupport::Full));
-    request_response::Behaviour::with_codec(frames, protocols, settings)
+    request_response::Behaviour::with_codec(frames, [(MESSAGES, ProtocolSupport::Full)], settings)
 }
 
 fn identify(config: &NodeConfig) -> identify::Behaviour {

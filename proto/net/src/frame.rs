@@ -1,5 +1,5 @@
 //! Frames of messages on a stream: its length in four bytes, big endian, the id of the request that it
-//! belongs to, then its bytes. Nodes without ids use a protocol of another name, without them.
+//! belongs to, then its bytes.
 
 use std::io;
 
@@ -11,10 +11,9 @@ use quiver_machine::MAX_MESSAGE_LEN;
 
 use crate::request::RequestId;
 
-/// The protocols on which messages to one peer travel, the preferred one first.
-pub(crate) const MESSAGE_PROTOCOLS: [StreamProtocol; 2] = [WITH_ID, WITHOUT_ID];
-const WITH_ID: StreamProtocol = StreamProtocol::new("/quiver/1/request");
-const WITHOUT_ID: StreamProtocol = StreamProtocol::new("/quiver/1/message");
+/// The protocol on which messages to one peer travel. With a second one on offer each message would wait until
+/// one is accepted.
+pub(crate) const MESSAGES: StreamProtocol = StreamProtocol::new("/quiver/1/request");
 
 /// Number of bytes allocated for an announced length before any of them has come.
 const TRUSTED_LEN: usize = 4096;
@@ -38,12 +37,8 @@ impl Frames {
         Self { refused }
     }
 
-    async fn read(
-        &self,
-        protocol: &StreamProtocol,
-        io: &mut (impl AsyncRead + Unpin + Send),
-    ) -> io::Result<Frame> {
-        let frame = read_frame(protocol, io).await;
+    async fn read(&self, io: &mut (impl AsyncRead + Unpin + Send)) -> io::Result<Frame> {
+        let frame = read_frame(io).await;
         if let Err(error) = &frame
             && error.kind() == io::ErrorKind::InvalidData
         {
@@ -59,50 +54,37 @@ impl Codec for Frames {
     type Request = Frame;
     type Response = Frame;
 
-    async fn read_request<T>(&mut self, protocol: &StreamProtocol, io: &mut T) -> io::Result<Frame>
+    async fn read_request<T>(&mut self, _: &StreamProtocol, io: &mut T) -> io::Result<Frame>
     where
         T: AsyncRead + Unpin + Send,
     {
-        self.read(protocol, io).await
+        self.read(io).await
     }
 
-    async fn read_response<T>(&mut self, protocol: &StreamProtocol, io: &mut T) -> io::Result<Frame>
+    async fn read_response<T>(&mut self, _: &StreamProtocol, io: &mut T) -> io::Result<Frame>
     where
         T: AsyncRead + Unpin + Send,
     {
-        self.read(protocol, io).await
+        self.read(io).await
     }
 
-    async fn write_request<T>(
-        &mut self,
-        protocol: &StreamProtocol,
-        io: &mut T,
-        frame: Frame,
-    ) -> io::Result<()>
+    async fn write_request<T>(&mut self, _: &StreamProtocol, io: &mut T, frame: Frame) -> io::Result<()>
     where
         T: AsyncWrite + Unpin + Send,
     {
-        write_frame(protocol, io, &frame).await
+        write_frame(io, &frame).await
     }
 
-    async fn write_response<T>(
-        &mut self,
-        protocol: &StreamProtocol,
-        io: &mut T,
-        frame: Frame,
-    ) -> io::Result<()>
+    async fn write_response<T>(&mut self, _: &StreamProtocol, io: &mut T, frame: Frame) -> io::Result<()>
     where
         T: AsyncWrite + Unpin + Send,
     {
-        write_frame(protocol, io, &frame).await
+        write_frame(io, &frame).await
     }
 }
 
-async fn read_frame(
-    protocol: &StreamProtocol,
-    io: &mut (impl AsyncRead + Unpin + Send),
-) -> io::Result<Frame> {
-    // Length (4 bytes) ‖ number of the request, if the protocol has one ‖ message.
+async fn read_frame(io: &mut (impl AsyncRead + Unpin + Send)) -> io::Result<Frame> {
+    // Length (4 bytes) ‖ number of the request ‖ message.
     let mut announced = [0; 4];
     io.read_exact(&mut announced).await?;
     let announced = u32::from_be_bytes(announced);
@@ -112,14 +94,9 @@ async fn read_frame(
         let reason = format!("a frame of {length} bytes is longer than the {MAX_MESSAGE_LEN} allowed");
         return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
     }
-    let request = if *protocol == WITH_ID {
-        let mut id = [0; RequestId::LEN];
-        io.read_exact(&mut id).await?;
-        RequestId::new(id)
-    } else {
-        // For our own log.
-        RequestId::random()
-    };
+    let mut id = [0; RequestId::LEN];
+    io.read_exact(&mut id).await?;
+    let request = RequestId::new(id);
     // An announced length is believed for 4 KiB: memory grows with what has come.
     let mut message = Vec::with_capacity(length.min(TRUSTED_LEN));
     io.take(u64::from(announced)).read_to_end(&mut message).await?;
@@ -131,7 +108,6 @@ async fn read_frame(
 }
 
 async fn write_frame(
-    protocol: &StreamProtocol,
     io: &mut (impl AsyncWrite + Unpin + Send),
     Frame { request, message }: &Frame,
 ) -> io::Result<()> {
@@ -140,9 +116,7 @@ async fn write_frame(
     // One write, so that a small message is one packet.
     let mut bytes = Vec::with_capacity(message.len().saturating_add(4 + RequestId::LEN));
     bytes.extend_from_slice(&length.to_be_bytes());
-    if *protocol == WITH_ID {
-        bytes.extend_from_slice(request.as_bytes());
-    }
+    bytes.extend_from_slice(request.as_bytes());
     bytes.extend_from_slice(message);
     io.write_all(&bytes).await?;
     io.flush().await
@@ -155,13 +129,13 @@ mod tests {
 
     use super::*;
 
-    fn read(protocol: &StreamProtocol, bytes: &[u8]) -> io::Result<Frame> {
-        block_on(read_frame(protocol, &mut Cursor::new(bytes)))
+    fn read(bytes: &[u8]) -> io::Result<Frame> {
+        block_on(read_frame(&mut Cursor::new(bytes)))
     }
 
-    fn written(protocol: &StreamProtocol, frame: &Frame) -> Vec<u8> {
+    fn written(frame: &Frame) -> Vec<u8> {
         let mut io = Cursor::new(Vec::new());
-        block_on(write_frame(protocol, &mut io, frame)).unwrap();
+        block_on(write_frame(&mut io, frame)).unwrap();
         io.into_inner()
     }
 
@@ -169,34 +143,31 @@ mod tests {
     fn frame_reads_back_what_was_written() {
         for message in [vec![], vec![7], vec![9; MAX_MESSAGE_LEN]] {
             let frame = Frame { request: RequestId::random(), message };
-            assert_eq!(read(&WITH_ID, &written(&WITH_ID, &frame)).unwrap(), frame);
+            assert_eq!(read(&written(&frame)).unwrap(), frame);
         }
     }
 
     #[test]
-    fn frame_without_an_id_is_what_it_was_before_there_were_ids() {
-        let frame = Frame { request: RequestId::random(), message: vec![1, 2, 3] };
-        let bytes = written(&WITHOUT_ID, &frame);
-        assert_eq!(bytes, [0, 0, 0, 3, 1, 2, 3]);
-        assert_eq!(read(&WITHOUT_ID, &bytes).unwrap().message, frame.message);
+    fn frame_is_length_id_and_message() {
+        let frame = Frame { request: RequestId::new([8; RequestId::LEN]), message: vec![1, 2, 3] };
+        let id = [8; RequestId::LEN];
+        assert_eq!(written(&frame), [&[0, 0, 0, 3][..], &id, &[1, 2, 3]].concat());
     }
 
     #[test]
     fn frame_over_the_limit_is_refused_before_its_body() {
         let announced = u32::try_from(MAX_MESSAGE_LEN + 1).unwrap().to_be_bytes();
-        for protocol in &MESSAGE_PROTOCOLS {
-            assert_eq!(read(protocol, &announced).unwrap_err().kind(), io::ErrorKind::InvalidData);
-            assert_eq!(read(protocol, &[0xff; 4]).unwrap_err().kind(), io::ErrorKind::InvalidData);
-        }
+        assert_eq!(read(&announced).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert_eq!(read(&[0xff; 4]).unwrap_err().kind(), io::ErrorKind::InvalidData);
     }
 
     #[test]
     fn truncated_frame_is_malformed() {
-        let truncated = read(&WITHOUT_ID, &[0, 0, 0, 3, 1, 2]).unwrap_err();
+        let bytes = written(&Frame { request: RequestId::random(), message: vec![1, 2, 3] });
+        let truncated = read(&bytes[..bytes.len() - 1]).unwrap_err();
         assert_eq!(truncated.kind(), io::ErrorKind::InvalidData);
         for length in [0, 2, 4, 19] {
-            let bytes = written(&WITH_ID, &Frame { request: RequestId::random(), message: vec![5] });
-            let truncated = read(&WITH_ID, &bytes[..length]).unwrap_err();
+            let truncated = read(&bytes[..length]).unwrap_err();
             assert_eq!(truncated.kind(), io::ErrorKind::UnexpectedEof);
         }
     }

@@ -87,9 +87,11 @@ async fn oversized_and_malformed_frames_are_refused_and_nothing_dies() {
     let address = leader.address().await;
     let mut edge = start(&spoke(Transport::Memory, &address)).unwrap();
     edge.connects(Route::Leader).await;
-    let mut hostile = hostile_node("/quiver/1/message");
+    let mut hostile = hostile_node("/quiver/1/request");
     hostile.dial(address).unwrap();
-    let frames: [&[u8]; 4] = [&[0xff; 4], &[0, 0x10, 0, 1, 9], &[0, 0, 0, 9, 1], &[1]];
+    // The third has the id of its request, and one byte of nine.
+    let short = [&[0, 0, 0, 9][..], &[7; 16], &[1]].concat();
+    let frames: [&[u8]; 4] = [&[0xff; 4], &[0, 0x10, 0, 1, 9], &short, &[1]];
     let mut failures = 0;
     while failures < frames.len() {
         match hostile.select_next_some().await {
