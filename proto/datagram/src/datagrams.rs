@@ -2,11 +2,11 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`receiving`] | opens datagrams and announcements, in the order of §20.7 |
-//! | [`sending`] | seals payloads, announcements and manifests, at the carrier's pace |
+//! | [`receiver`] | opens datagrams and announcements, in the order of §20.7 |
+//! | [`sender`] | seals payloads, announcements and manifests, at the carrier's pace |
 
-mod receiving;
-mod sending;
+mod receiver;
+mod sender;
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -16,7 +16,7 @@ use quiver_ainq::traffic::{SALT_LEN, Start};
 use quiver_ainq::{Deployment, DronePublicKey, EpochKeys, Handle, Name, Slot, Suite};
 use rand_core::CryptoRngCore;
 
-use self::sending::{PendingSignature, SentCommand};
+use self::sender::{PendingSignature, SentCommand};
 use crate::announcement::Wanted;
 use crate::epoch::DatagramEpoch;
 use crate::held::Held;

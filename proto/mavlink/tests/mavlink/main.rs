@@ -6,7 +6,7 @@ mod configs;
 mod endpoints;
 mod frames;
 mod messages;
-mod reading;
+mod reader;
 mod routing;
 mod signing;
 mod system_ids;
