@@ -7,7 +7,7 @@ use ccm::consts::{U13, U16};
 use ccm::{AeadInOut, Ccm, KeyInit};
 use quiver_ainq::instrumented::{decodings, multiplications, reset};
 use quiver_ainq::traffic::Start;
-use quiver_ainq::{Epoch, LEADER_SLOT};
+use quiver_ainq::{Epoch, LEADER_SLOT, Slot};
 use quiver_datagram::{Config, Priority, Source, Suspicion};
 use quiver_testbed::name;
 use rand_chacha::rand_core::RngCore;
@@ -28,6 +28,27 @@ fn acquainted(nodes: usize, config: Config) -> Swarm {
         node.inbox.clear();
     }
     swarm.air.clear();
+    swarm
+}
+
+/// A node takes a slot, and what it signs there comes to another.
+fn command_from_slot(swarm: &mut Swarm, (node, slot): (usize, Slot), to: usize, command: &[u8]) {
+    swarm.nodes[node].slot = slot;
+    swarm.open(node, None);
+    swarm.command(node, command, true);
+    swarm.take(node).iter().for_each(|datagram| swarm.deliver(to, datagram));
+}
+
+/// Members send a manifest every second.
+fn manifests() -> Config {
+    Config { manifest_every: Some(Duration::from_secs(1)), ..Config::default() }
+}
+
+/// Two members, one of which vouches every second for what it sent; the other knows it.
+fn vouched() -> Swarm {
+    let mut swarm = Swarm::new(2, manifests());
+    swarm.command(1, b"hello", true);
+    swarm.settle();
     swarm
 }
 
@@ -139,11 +160,8 @@ fn requests_for_announcements_are_bounded_whatever_comes() {
 fn a_captured_member_cannot_sign_as_another() {
     let mut swarm = acquainted(3, Config::default());
     // Node 2 takes node 1's slot and signs with its own key.
-    swarm.nodes[2].slot = 1;
     swarm.nodes[2].boot_no = 7;
-    swarm.open(2, None);
-    swarm.command(2, b"fire", true);
-    swarm.take(2).iter().for_each(|datagram| swarm.deliver(0, datagram));
+    command_from_slot(&mut swarm, (2, 1), 0, b"fire");
     assert!(swarm.nodes[0].inbox.is_empty());
     assert_eq!(swarm.nodes[0].impostors, [(1, Suspicion::Signer)]);
     // Node 1 notices too, and is heard as before.
@@ -158,14 +176,8 @@ fn a_captured_member_cannot_sign_as_another() {
 #[test]
 fn nobody_but_the_leader_signs_from_its_slot_and_no_leader_from_another() {
     let mut swarm = Swarm::new(3, Config::default());
-    swarm.nodes[2].slot = LEADER_SLOT;
-    swarm.open(2, None);
-    swarm.command(2, b"fire", true);
-    swarm.take(2).iter().for_each(|datagram| swarm.deliver(1, datagram));
-    swarm.nodes[0].slot = 5;
-    swarm.open(0, None);
-    swarm.command(0, b"fire", true);
-    swarm.take(0).iter().for_each(|datagram| swarm.deliver(1, datagram));
+    command_from_slot(&mut swarm, (2, LEADER_SLOT), 1, b"fire");
+    command_from_slot(&mut swarm, (0, 5), 1, b"fire");
     assert!(swarm.nodes[1].inbox.is_empty());
     assert_eq!(swarm.nodes[1].datagrams.counters().refused_signer, 2);
 }
@@ -174,10 +186,7 @@ fn nobody_but_the_leader_signs_from_its_slot_and_no_leader_from_another() {
 fn a_slot_that_is_assigned_is_not_taken_by_another_signer() {
     let mut swarm = Swarm::new(3, Config::default());
     swarm.nodes[0].datagrams.assign_slot(1, Some(name("drone-1")));
-    swarm.nodes[2].slot = 1;
-    swarm.open(2, None);
-    swarm.command(2, b"fire", true);
-    swarm.take(2).iter().for_each(|datagram| swarm.deliver(0, datagram));
+    command_from_slot(&mut swarm, (2, 1), 0, b"fire");
     assert!(swarm.nodes[0].inbox.is_empty());
     assert_eq!(swarm.nodes[0].impostors, [(1, Suspicion::Signer)]);
     swarm.command(1, b"land", true);
@@ -189,10 +198,7 @@ fn a_slot_that_is_assigned_is_not_taken_by_another_signer() {
 #[test]
 fn a_slot_assigned_later_goes_to_its_holder() {
     let mut swarm = Swarm::new(3, Config::default());
-    swarm.nodes[2].slot = 1;
-    swarm.open(2, None);
-    swarm.command(2, b"fire", true);
-    swarm.take(2).iter().for_each(|datagram| swarm.deliver(0, datagram));
+    command_from_slot(&mut swarm, (2, 1), 0, b"fire");
     // Without a roster, whoever signs first has the slot until it is assigned.
     assert_eq!(swarm.nodes[0].payloads(), [b"fire"]);
     swarm.nodes[0].datagrams.assign_slot(1, Some(name("drone-1")));
@@ -223,8 +229,8 @@ fn a_hostile_member_cannot_silence_what_another_signs() {
 
 /// A copy of node 1's machine that sends with its key and start: what a member that knows the shared key and
 /// node 1's announcement can make itself.
-fn impostor(swarm: &Swarm, config: Config) -> Swarm {
-    let mut copy = Swarm::new(swarm.nodes.len(), config);
+fn impostor(swarm: &Swarm) -> Swarm {
+    let mut copy = Swarm::new(swarm.nodes.len(), manifests());
     copy.nodes[1].signs = false;
     copy.now = swarm.now;
     copy
@@ -232,11 +238,8 @@ fn impostor(swarm: &Swarm, config: Config) -> Swarm {
 
 #[test]
 fn a_member_that_speaks_as_another_is_found_out_by_its_manifest() {
-    let config = Config { manifest_every: Some(Duration::from_secs(1)), ..Config::default() };
-    let mut swarm = Swarm::new(2, config);
-    swarm.command(1, b"hello", true);
-    swarm.settle();
-    let mut copy = impostor(&swarm, config);
+    let mut swarm = vouched();
+    let mut copy = impostor(&swarm);
     for round in 0..20_u8 {
         swarm.telemetry(1, &[round; 9]);
         if round == 10 {
@@ -277,11 +280,8 @@ fn manifests_accuse_nobody_whatever_is_lost_doubled_or_reordered() {
 
 #[test]
 fn a_member_that_speaks_far_ahead_as_another_is_found_out_and_does_not_silence_it() {
-    let config = Config { manifest_every: Some(Duration::from_secs(1)), ..Config::default() };
-    let mut swarm = Swarm::new(2, config);
-    swarm.command(1, b"hello", true);
-    swarm.settle();
-    let mut copy = impostor(&swarm, config);
+    let mut swarm = vouched();
+    let mut copy = impostor(&swarm);
     for _ in 0..2_000 {
         copy.telemetry(1, b"I am 1");
         copy.take(1);
@@ -299,10 +299,7 @@ fn a_member_that_speaks_far_ahead_as_another_is_found_out_and_does_not_silence_i
 
 #[test]
 fn a_sender_whose_manifests_end_is_reported() {
-    let config = Config { manifest_every: Some(Duration::from_secs(1)), ..Config::default() };
-    let mut swarm = Swarm::new(2, config);
-    swarm.command(1, b"hello", true);
-    swarm.settle();
+    let mut swarm = vouched();
     // From now on it cannot sign: somebody else sends in its place.
     swarm.nodes[1].signs = false;
     for round in 0..250_u8 {
@@ -314,10 +311,7 @@ fn a_sender_whose_manifests_end_is_reported() {
 
 #[test]
 fn a_member_cannot_take_back_that_another_sends_manifests() {
-    let config = Config { manifest_every: Some(Duration::from_secs(1)), ..Config::default() };
-    let mut swarm = Swarm::new(2, config);
-    swarm.command(1, b"hello", true);
-    swarm.settle();
+    let mut swarm = vouched();
     // It knows the key of announcements, repeats the signature, and says that there are none.
     let (_, signed) = swarm.air.iter().find(|(from, datagram)| *from == 1 && datagram.len() > 200).unwrap();
     let (header, sealed) = signed.split_at(18);
