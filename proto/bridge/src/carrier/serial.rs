@@ -79,6 +79,8 @@ pub(super) async fn serve<F: Framing>(mut port: Port, device: String, baud: u32,
     let mut pause = Pause::new(format!("serial:{device}:{baud}"), LONGEST_WAIT);
     loop {
         tokio::select! {
+            // What comes before the first attempt waits for it.
+            biased;
             () = pause.wait() => {}
             order = port.order() => match order {
                 Some(_) => {

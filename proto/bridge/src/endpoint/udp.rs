@@ -110,6 +110,8 @@ pub(super) async fn serve_out(port: Port, to: HostPort) {
     let Ok(mut link) = port.open().await else { return };
     loop {
         tokio::select! {
+            // What comes before the first attempt waits for it.
+            biased;
             () = pause.wait() => {}
             frame = link.out.recv() => match frame {
                 // Nobody is there to receive it.
