@@ -12,7 +12,9 @@ use quiver_ainq::{Deployment, DronePublicKey, EpochKeys, LEADER_SLOT, Signature,
 use quiver_datagram::{
     Config, Datagrams, Event, Payload, Priority, Refusal, SigningRequest, Source, Suspicion,
 };
-use quiver_mavlink::{Batch, EndpointId, Frame, Router, SignedMessages, SystemIds, batch, message, priority};
+use quiver_mavlink::{
+    Batch, Dropped, EndpointId, Frame, Router, SignedMessages, SystemIds, batch, message, priority,
+};
 use rand::rngs::OsRng;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
@@ -370,8 +372,14 @@ impl<S: Suite> Bridge<S> {
         let now = self.now();
         let receivers = match self.router.route(now, from, frame) {
             Ok(receivers) => receivers,
+            Err(Dropped::NoReceiver) => Vec::new(),
             Err(dropped) => return self.report.count(Way::Local, links::reason(dropped)),
         };
+        if !receivers.contains(&self.group) && self.is_misnumbered(from, frame) {
+            self.note_sent(frame, Err("other system"));
+        } else if receivers.is_empty() {
+            self.report.count(Way::Local, links::reason(Dropped::NoReceiver));
+        }
         for to in receivers {
             if to != self.group {
                 self.deliver(Way::Local, to, bytes);
@@ -382,8 +390,23 @@ impl<S: Suite> Bridge<S> {
         }
     }
 
+    /// Whether a program that never spoke as this drone's system speaks as another member's: the router keeps
+    /// from the group what says that it comes from there. Of a program that did, it is an echo: autopilots
+    /// forward between their lines.
+    fn is_misnumbered(&self, from: EndpointId, frame: Frame<'_>) -> bool {
+        let (system, own) = (frame.system_id(), self.own_system());
+        own.is_some_and(|own| own != system && !self.router.systems(from).contains(&own))
+            && self.members.values().any(|(member, _)| *member == system)
+            && !message::is_radio_status(frame)
+    }
+
     fn send_to_group(&mut self, now: Duration, frame: Frame<'_>) {
         let result = self.try_send(now, frame);
+        self.note_sent(frame, result);
+    }
+
+    /// Counts a frame for the group, and tells local programs why it does not pass.
+    fn note_sent(&mut self, frame: Frame<'_>, result: Result<(), &'static str>) {
         self.report.count(Way::ToGroup, result.err().unwrap_or("passed"));
         self.trouble = result.err().and_then(speech::trouble);
         if let Some(trouble) = self.trouble
