@@ -1,0 +1,111 @@
+//! Endpoints over TCP: programs that listen or connect, vanish and come back.
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
+
+use crate::group::{
+    ATTITUDE, HEARTBEAT, Message, Node, PATIENCE, Program, TestGroup, eventually, flags, port, udp,
+};
+
+/// The station's first frame, which may come before the vehicle's program is connected.
+const HELLO: Message = ATTITUDE;
+
+/// A vehicle with this endpoint, and a ground station.
+struct Flight {
+    vehicle: Node,
+    _ground: Node,
+    ground: Program,
+}
+
+impl Flight {
+    async fn new(endpoint: &str) -> Self {
+        let (group, ports, at) = (TestGroup::new(2), [port(), port()], port());
+        let vehicle = group.open(0, flags(&[endpoint], &[&udp(ports[0], ports[1])])).await;
+        let endpoint = format!("udpin:127.0.0.1:{at}");
+        let ground = group.open(1, flags(&[&endpoint], &[&udp(ports[1], ports[0])])).await;
+        let program = Program::at(at).await;
+        // So that it is answered.
+        program.send(&HELLO.of(2, 999)).await;
+        let of = |result: &str| vehicle.frames(&format!("from group: {result}"));
+        eventually("it is heard", || of("passed") + of("no receiver") == 1).await;
+        Self { vehicle, _ground: ground, ground: program }
+    }
+
+    /// Frames cross in both directions, in spite of how the stream is cut.
+    async fn exchange(&self, stream: &mut TcpStream, number: u32) {
+        let (up, down) = (HEARTBEAT.of(1, number), ATTITUDE.of(2, number));
+        for byte in &up {
+            stream.write_all(&[*byte]).await.expect("written");
+            stream.flush().await.expect("written");
+        }
+        stream
+            .write_all(&[ATTITUDE.of(1, number), ATTITUDE.of(1, number + 1)].concat())
+            .await
+            .expect("written");
+        assert_eq!(self.ground.receive().await, up);
+        assert_eq!(self.ground.receive().await, ATTITUDE.of(1, number));
+        assert_eq!(self.ground.receive().await, ATTITUDE.of(1, number + 1));
+        self.ground.send(&down).await;
+        let mut read_down = read(stream, down.len()).await;
+        if read_down == HELLO.of(2, 999) {
+            read_down = read(stream, down.len()).await;
+        }
+        assert_eq!(read_down, down);
+    }
+
+    async fn vanished(&self) {
+        eventually("the link is gone", || self.vehicle.links() == 0).await;
+        // Without a link nothing waits for the next one.
+        let before = self.vehicle.frames("from group: no receiver");
+        self.ground.send(&ATTITUDE.of(2, 1_000)).await;
+        let dropped = || self.vehicle.frames("from group: no receiver") > before;
+        eventually("a frame that nobody takes is dropped", dropped).await;
+    }
+}
+
+async fn read(stream: &mut TcpStream, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    timeout(PATIENCE, stream.read_exact(&mut bytes)).await.expect("nothing came").expect("read");
+    bytes
+}
+
+async fn accept(listener: &TcpListener) -> TcpStream {
+    timeout(PATIENCE, listener.accept()).await.expect("nobody connects").expect("accepted").0
+}
+
+#[tokio::test]
+async fn a_program_that_listens_on_tcp_is_found_again_after_it_vanished() {
+    let port = port();
+    let listener = TcpListener::bind(("127.0.0.1", port)).await.expect("bind");
+    let flight = Flight::new(&format!("tcp:127.0.0.1:{port}")).await;
+    let mut stream = accept(&listener).await;
+    flight.exchange(&mut stream, 0).await;
+    // It ends in the middle of a frame, and does not listen for a while.
+    stream.write_all(&ATTITUDE.of(1, 500)[..20]).await.expect("written");
+    drop((stream, listener));
+    flight.vanished().await;
+    let listener = TcpListener::bind(("127.0.0.1", port)).await.expect("bind again");
+    let mut stream = accept(&listener).await;
+    flight.exchange(&mut stream, 10).await;
+    // It ends the connection and goes on listening.
+    drop(stream);
+    flight.exchange(&mut accept(&listener).await, 20).await;
+}
+
+#[tokio::test]
+async fn programs_that_connect_by_tcp_come_and_go() {
+    let port = port();
+    let flight = Flight::new(&format!("tcpin:127.0.0.1:{port}")).await;
+    let connect = || TcpStream::connect(("127.0.0.1", port));
+    let mut stream = connect().await.expect("connected");
+    flight.exchange(&mut stream, 0).await;
+    stream.write_all(&ATTITUDE.of(1, 500)[..20]).await.expect("written");
+    drop(stream);
+    flight.vanished().await;
+    let (mut one, mut other) = (connect().await.expect("connected"), connect().await.expect("connected"));
+    flight.exchange(&mut one, 10).await;
+    // Both are links: each sees what the other sends, and what comes from the group.
+    let seen = [HEARTBEAT.of(1, 10), ATTITUDE.of(1, 10), ATTITUDE.of(1, 11), ATTITUDE.of(2, 10)].concat();
+    assert_eq!(read(&mut other, seen.len()).await, seen);
+}

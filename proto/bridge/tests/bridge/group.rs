@@ -1,0 +1,362 @@
+//! A group's members with their bridges, and MAVLink programs at the bridges' endpoints, on real sockets.
+
+use std::collections::BTreeMap;
+use std::net::{TcpListener, UdpSocket as StdUdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use quiver_ainq::{
+    Deployment, DroneKeypair, DronePublicKey, Epoch, EpochKeys, GroupContext, Handle, Identity, Label,
+    Leadership, MasterSecret, Ristretto255 as S, Role, Roster, Signature, Slot, StrategyKind, Times,
+    TrafficKey,
+};
+use quiver_bridge::{Bridge, Feed, Given, Group, MemoryCarrier, Report, Settings, feed};
+use quiver_mavlink::{Frame, SystemIds};
+use quiver_testbed::{issue_keypair, name};
+use rand::SeedableRng;
+use rand::rngs::{OsRng, StdRng};
+use tokio::net::UdpSocket;
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+use zeroize::Zeroizing;
+
+/// Time after which a test gives up. Nothing is said about how long what happens takes.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+const EPOCH: Epoch = Epoch { term: 1 << 16, counter: 1 };
+const DIGEST: [u8; 32] = [1; 32];
+/// The time that bridges take for now: that of the signatures in proto/mavlink/tests/vectors/frames.txt.
+pub(crate) const NOW: Duration = Duration::from_micros(20_015_998_343_868 * 10 + 1_420_070_400_000_000);
+/// The key of those signatures.
+pub(crate) const SIGNING_KEY: &str = "9f0cb2a9a5692a5ac007acb3db3d7b8d5eaf68e0ab4f671af3aaf102e9c31b10";
+
+/// Members with their keys; member i is in slot i, and speaks as system i + 1.
+pub(crate) struct TestGroup {
+    pub(crate) deployment: Deployment<S>,
+    traffic: TrafficKey,
+    leader: Handle,
+    members: Vec<Arc<DroneKeypair<S>>>,
+}
+
+/// One member's machine, as its bridge asks it.
+#[derive(Clone)]
+struct Machine {
+    deployment: Deployment<S>,
+    keypair: Arc<DroneKeypair<S>>,
+    asked: Arc<Asked>,
+}
+
+/// What a bridge asked of its machine.
+#[derive(Default)]
+pub(crate) struct Asked {
+    pub(crate) signatures: AtomicUsize,
+    pub(crate) forgery_reports: AtomicUsize,
+}
+
+impl Group<S> for Machine {
+    async fn sign(&self, statement: Vec<u8>) -> Option<Signature<S>> {
+        self.asked.signatures.fetch_add(1, Ordering::Relaxed);
+        Some(self.keypair.sign(&self.deployment, Label::Datagram, &statement, &mut OsRng))
+    }
+
+    async fn may_sign(&self, slot: Slot, drone: DronePublicKey<S>) -> bool {
+        drone.identity.name == name(&format!("drone-{slot}"))
+    }
+
+    async fn want_epoch(&self) {}
+
+    async fn forgeries(&self, _: u64) {
+        self.asked.forgery_reports.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A running bridge; it ends when it is dropped.
+pub(crate) struct Node {
+    pub(crate) feed: Feed<S>,
+    pub(crate) report: Report,
+    pub(crate) asked: Arc<Asked>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Node {
+    /// Number of frames of which this became.
+    pub(crate) fn frames(&self, what: &str) -> u64 {
+        self.report.status().frames.get(what).copied().unwrap_or(0)
+    }
+
+    /// Number of datagrams of which this became, as published last.
+    pub(crate) fn datagrams(&self, what: &str) -> u64 {
+        self.report.status().datagrams.get(what).copied().unwrap_or(0)
+    }
+
+    /// Links of all endpoints, as published last.
+    pub(crate) fn links(&self) -> usize {
+        self.report.status().endpoints.iter().map(|endpoint| endpoint.links).sum()
+    }
+}
+
+impl TestGroup {
+    pub(crate) fn new(members: usize) -> Self {
+        let mut rng = StdRng::seed_from_u64(7);
+        let master = MasterSecret::<S>::generate(&mut rng);
+        let deployment = Deployment::new(name("test"), master.public());
+        let mut drone = |named: &str, serial: u16, role| {
+            let mut bytes = [0; 16];
+            bytes[..2].copy_from_slice(&serial.to_be_bytes());
+            let groups = vec![name("alpha")];
+            let identity = Identity { serial: bytes, name: name(named), role, groups, not_after: 1 << 40 };
+            issue_keypair(&master, &deployment, &identity, &mut rng)
+        };
+        let leader = drone("leader", u16::MAX, Role::Leader { group: name("alpha"), ordinal: 0 });
+        let number = |member: usize| u16::try_from(member).expect("few members");
+        let members = (0..members)
+            .map(|member| Arc::new(drone(&format!("drone-{member}"), number(member), Role::Edge)))
+            .collect();
+        let context = GroupContext {
+            deployment: deployment.clone(),
+            group: name("alpha"),
+            leader: leader.public().clone(),
+        };
+        let times = Times { issued_at: 1, valid_until: 1_000, revocation_number: 0 };
+        let (leadership, _) = Leadership::open_term(
+            context,
+            &leader,
+            Roster::new(),
+            &BTreeMap::new(),
+            EPOCH.term,
+            [0; 32],
+            &times,
+            StrategyKind::Flat,
+            &mut OsRng,
+        )
+        .expect("a term");
+        let traffic = leadership.group_key().traffic(&DIGEST);
+        Self { deployment, traffic, leader: leader.public().handle(), members }
+    }
+
+    /// The epoch's keys of a member, or those that it needs to send from another's slot.
+    pub(crate) fn keys(&self, member: usize, slot: Slot) -> EpochKeys<S> {
+        EpochKeys {
+            epoch: EPOCH,
+            digest: DIGEST,
+            traffic: self.traffic.clone(),
+            slot,
+            boot_no: 1,
+            leader: self.leader,
+            slots: 1_024,
+            signer: Some(self.members[member].public().clone()),
+            continues: None,
+            valid_for: Duration::from_secs(3_600),
+        }
+    }
+
+    /// Grants the first members system ids.
+    pub(crate) fn table(&self, granted: usize) -> SystemIds {
+        let mut table = SystemIds::new();
+        for member in 0..granted.min(self.members.len()) {
+            let (named, slot) = (format!("drone-{member}"), u32::try_from(member).expect("few members"));
+            table.grant(&named, slot + 1).expect("free");
+            table.set_slot(&named, Some(slot));
+        }
+        table
+    }
+
+    /// Starts a member's bridge, without a key.
+    pub(crate) async fn start(&self, member: usize, settings: Settings) -> Node {
+        let report = Report::default();
+        let bridge = Bridge::open(settings, self.deployment.clone(), || NOW, report.clone()).await;
+        self.run(member, bridge.expect("ports are free"), report)
+    }
+
+    fn run(&self, member: usize, bridge: Bridge<S>, report: Report) -> Node {
+        let (feed, inputs) = feed();
+        let asked = Arc::<Asked>::default();
+        let machine = Machine {
+            deployment: self.deployment.clone(),
+            keypair: Arc::clone(&self.members[member]),
+            asked: Arc::clone(&asked),
+        };
+        Node { feed, report, asked, task: tokio::spawn(bridge.run(inputs, machine)) }
+    }
+
+    /// Gives a bridge its key and the table of all members, and waits until it has them.
+    pub(crate) async fn admit(&self, member: usize, node: &Node) {
+        node.feed.set_table(self.table(self.members.len()));
+        node.feed.set_keys(Some(self.keys(member, member.try_into().expect("a slot"))), true);
+        let granted = self.members.len();
+        eventually("the bridge has a key", || {
+            let status = node.report.status();
+            status.open && status.system_ids == granted
+        })
+        .await;
+    }
+
+    /// A member's bridge that passes frames.
+    pub(crate) async fn open(&self, member: usize, settings: Settings) -> Node {
+        let node = self.start(member, settings).await;
+        self.admit(member, &node).await;
+        node
+    }
+
+    /// The same on a medium in memory.
+    pub(crate) async fn open_in_memory(
+        &self,
+        member: usize,
+        settings: Settings,
+        carrier: MemoryCarrier,
+    ) -> Node {
+        let report = Report::default();
+        let (deployment, clock) = (self.deployment.clone(), || NOW);
+        let bridge = Bridge::open_in_memory(settings, deployment, clock, report.clone(), carrier).await;
+        let node = self.run(member, bridge.expect("ports are free"), report);
+        self.admit(member, &node).await;
+        node
+    }
+}
+
+/// Settings by flags.
+pub(crate) fn flags(endpoints: &[&str], carriers: &[&str]) -> Settings {
+    let texts = |texts: &[&str]| texts.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let (endpoints, carriers) = (texts(endpoints), texts(carriers));
+    read(Given { endpoints: &endpoints, carriers: &carriers, file: None })
+}
+
+/// Settings by a file.
+pub(crate) fn file(text: &str) -> Settings {
+    read(Given { endpoints: &[], carriers: &[], file: Some(("test.conf", text)) })
+}
+
+fn read(given: Given<'_>) -> Settings {
+    let key = |_: &str| Ok(Zeroizing::new(SIGNING_KEY.as_bytes().to_vec()));
+    Settings::read(given, key).expect("settings").expect("given")
+}
+
+/// A port that is free for UDP and TCP, and that the system gives nobody by itself: below the ephemeral ones.
+pub(crate) fn port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let begin = (std::process::id() * 97 % 10_000) as u16;
+    loop {
+        let port = 20_000 + (begin + NEXT.fetch_add(1, Ordering::Relaxed)) % 12_000;
+        let udp = StdUdpSocket::bind(("0.0.0.0", port));
+        let tcp = TcpListener::bind(("0.0.0.0", port));
+        if udp.is_ok() && tcp.is_ok() {
+            return port;
+        }
+    }
+}
+
+/// Spelling of a UDP carrier from one port to another.
+pub(crate) fn udp(listen: u16, peer: u16) -> String {
+    format!("udp:127.0.0.1:{listen}+127.0.0.1:{peer}")
+}
+
+/// Waits for something that is to come.
+pub(crate) async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let wait = async {
+        while !holds() {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    assert!(timeout(PATIENCE, wait).await.is_ok(), "in vain: {what}");
+}
+
+/// A MAVLink program, an autopilot or a ground station, at a UDP endpoint.
+pub(crate) struct Program {
+    socket: UdpSocket,
+}
+
+impl Program {
+    /// At an endpoint `udpin:127.0.0.1:PORT`.
+    pub(crate) async fn at(port: u16) -> Self {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.expect("bind");
+        socket.connect(("127.0.0.1", port)).await.expect("connect");
+        Self { socket }
+    }
+
+    pub(crate) async fn send(&self, frame: &[u8]) {
+        self.socket.send(frame).await.expect("send");
+    }
+
+    /// The next frame.
+    pub(crate) async fn receive(&self) -> Vec<u8> {
+        let mut buffer = [0; 512];
+        let received = timeout(PATIENCE, self.socket.recv(&mut buffer)).await.expect("nothing came");
+        buffer[..received.expect("received")].to_vec()
+    }
+
+    /// Receives until this frame comes, which is the last; all before it.
+    pub(crate) async fn receive_until(&self, last: &[u8]) -> Vec<Vec<u8>> {
+        let mut before = Vec::new();
+        loop {
+            match self.receive().await {
+                frame if frame == last => return before,
+                frame => before.push(frame),
+            }
+        }
+    }
+}
+
+/// An unsigned frame of system 42 in proto/mavlink/tests/vectors, and the same signed by pymavlink with
+/// [`SIGNING_KEY`], at the time that bridges take for now.
+pub(crate) fn signed(message: &str) -> (Vec<u8>, Vec<u8>) {
+    let text = include_str!("../../../mavlink/tests/vectors/frames.txt");
+    let line = text.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+    let line = line.clone().find(|line| line[..2] == ["signed", message]).expect("a message of the file");
+    (hex(line[2]), hex(line[3]))
+}
+
+fn hex(digits: &str) -> Vec<u8> {
+    let byte = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).expect("digits");
+    (0..digits.len()).step_by(2).map(byte).collect()
+}
+
+/// What is told apart in frames of one message: a payload's seed, and the seed of the message's check sum.
+pub(crate) struct Message {
+    id: u32,
+    crc_extra: u8,
+    len: usize,
+    /// Where target system and component stand.
+    target: Option<usize>,
+}
+
+pub(crate) const HEARTBEAT: Message = Message { id: 0, crc_extra: 50, len: 9, target: None };
+pub(crate) const ATTITUDE: Message = Message { id: 30, crc_extra: 39, len: 28, target: None };
+pub(crate) const COMMAND_LONG: Message = Message { id: 76, crc_extra: 152, len: 33, target: Some(30) };
+pub(crate) const RADIO_STATUS: Message = Message { id: 109, crc_extra: 185, len: 9, target: None };
+
+impl Message {
+    /// A frame of a system's first component, for everybody; equal numbers make equal frames.
+    pub(crate) fn of(&self, system: u8, number: u32) -> Vec<u8> {
+        self.to(system, 0, number)
+    }
+
+    /// The same for one system.
+    pub(crate) fn to(&self, system: u8, target: u8, number: u32) -> Vec<u8> {
+        let mut payload = vec![1; self.len];
+        payload[..4].copy_from_slice(&number.to_le_bytes());
+        if let Some(at) = self.target {
+            payload[at..at + 2].copy_from_slice(&[target, 0]);
+        }
+        let (len, [id0, id1, id2, _]) = (self.len.try_into().expect("short"), self.id.to_le_bytes());
+        let mut bytes = vec![0xfd, len, 0, 0, number as u8, system, 1, id0, id1, id2];
+        bytes.extend(payload);
+        // X.25, as MAVLink's own documentation has it.
+        let sum = bytes[1..].iter().chain([&self.crc_extra]).fold(0xffff_u16, |mut sum, byte| {
+            sum ^= u16::from(*byte);
+            for _ in 0..8 {
+                sum = if sum & 1 == 1 { sum >> 1 ^ 0x8408 } else { sum >> 1 };
+            }
+            sum
+        });
+        bytes.extend_from_slice(&sum.to_le_bytes());
+        assert!(Frame::parse(&bytes).expect("a frame").is_proven(), "message {}", self.id);
+        bytes
+    }
+}

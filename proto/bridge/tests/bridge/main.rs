@@ -1,0 +1,9 @@
+//! Frames through two bridges on real sockets: every carrier and endpoint that this machine has, and what does
+//! not pass.
+
+mod carriers;
+mod endpoints;
+mod filters;
+mod group;
+mod rules;
+mod signing;
