@@ -9,7 +9,6 @@ use std::time::Duration;
 use quiver_ainq::{
     Deployment, DroneKeypair, DronePublicKey, Epoch, EpochKeys, GroupContext, Handle, Identity, Label,
     Leadership, MasterSecret, Ristretto255 as S, Role, Roster, Signature, Slot, StrategyKind, Times,
-    TrafficKey,
 };
 use quiver_bridge::{Bridge, Feed, Given, Group, MemoryCarrier, Report, Settings, feed};
 use quiver_mavlink::{Frame, SystemIds};
@@ -24,8 +23,7 @@ use zeroize::Zeroizing;
 /// Time after which a test gives up. Nothing is said about how long what happens takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-const EPOCH: Epoch = Epoch { term: 1 << 16, counter: 1 };
-const DIGEST: [u8; 32] = [1; 32];
+const TERM: u64 = 1 << 16;
 /// The time that bridges take for now: that of the signatures in proto/mavlink/tests/vectors/frames.txt.
 pub(crate) const NOW: Duration = Duration::from_micros(20_015_998_343_868 * 10 + 1_420_070_400_000_000);
 /// The key of those signatures.
@@ -34,7 +32,7 @@ pub(crate) const SIGNING_KEY: &str = "9f0cb2a9a5692a5ac007acb3db3d7b8d5eaf68e0ab
 /// Members with their keys; member i is in slot i, and speaks as system i + 1.
 pub(crate) struct TestGroup {
     pub(crate) deployment: Deployment<S>,
-    traffic: TrafficKey,
+    leadership: Leadership<S>,
     leader: Handle,
     members: Vec<Arc<DroneKeypair<S>>>,
 }
@@ -86,6 +84,12 @@ impl Drop for Node {
 }
 
 impl Node {
+    /// Ends the bridge, and waits until its ports are free.
+    pub(crate) async fn stop(&mut self) {
+        self.task.abort();
+        assert!(timeout(PATIENCE, &mut self.task).await.is_ok(), "it does not end");
+    }
+
     /// Number of frames of which this became.
     pub(crate) fn frames(&self, what: &str) -> u64 {
         self.report.status().frames.get(what).copied().unwrap_or(0)
@@ -130,23 +134,28 @@ impl TestGroup {
             &leader,
             Roster::new(),
             &BTreeMap::new(),
-            EPOCH.term,
+            TERM,
             [0; 32],
             &times,
             StrategyKind::Flat,
             &mut OsRng,
         )
         .expect("a term");
-        let traffic = leadership.group_key().traffic(&DIGEST);
-        Self { deployment, traffic, leader: leader.public().handle(), members }
+        Self { deployment, leadership, leader: leader.public().handle(), members }
     }
 
-    /// The epoch's keys of a member, or those that it needs to send from another's slot.
+    /// A member's keys of the first epoch, or those that it needs to send from another's slot.
     pub(crate) fn keys(&self, member: usize, slot: Slot) -> EpochKeys<S> {
+        self.keys_of(1, member, slot)
+    }
+
+    /// The same of another epoch, before which somebody was removed.
+    pub(crate) fn keys_of(&self, counter: u8, member: usize, slot: Slot) -> EpochKeys<S> {
+        let digest = [counter; 32];
         EpochKeys {
-            epoch: EPOCH,
-            digest: DIGEST,
-            traffic: self.traffic.clone(),
+            epoch: Epoch { term: TERM, counter: counter.into() },
+            digest,
+            traffic: self.leadership.group_key().traffic(&digest),
             slot,
             boot_no: 1,
             leader: self.leader,

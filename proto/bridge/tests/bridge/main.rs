@@ -5,5 +5,6 @@ mod carriers;
 mod endpoints;
 mod filters;
 mod group;
+mod rekeys;
 mod rules;
 mod signing;
