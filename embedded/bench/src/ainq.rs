@@ -22,6 +22,7 @@ mod keys;
 mod replay;
 mod script;
 
+pub(crate) use self::replay::member;
 pub use self::script::{Cue, Script, ScriptError, Step};
 
 use self::replay::Part;

@@ -42,6 +42,8 @@ impl Mix {
         match benchmark.split(' ').next() {
             Some("aes-ecb" | "aes-cbc" | "sha" | "aead") => Self::Words,
             Some("ainq") => Self::Curve25519,
+            Some("datagram") if benchmark.ends_with("-signed") => Self::Curve25519,
+            Some("datagram") => Self::Words,
             Some("rsa") => Self::Rsa,
             _ if benchmark.starts_with("abe yct14") => Self::Curve25519,
             _ => Self::Bls12381,
@@ -109,6 +111,8 @@ mod tests {
     fn every_kind_of_benchmark_has_its_mix() {
         assert_eq!(Mix::of("aes-cbc"), Mix::Words);
         assert_eq!(Mix::of("ainq rekey-flat"), Mix::Curve25519);
+        assert_eq!(Mix::of("datagram open"), Mix::Words);
+        assert_eq!(Mix::of("datagram open-signed"), Mix::Curve25519);
         assert_eq!(Mix::of("abe yct14 encrypt"), Mix::Curve25519);
         assert_eq!(Mix::of("abe gpsw06 encrypt"), Mix::Bls12381);
         assert_eq!(Mix::of("pairing"), Mix::Bls12381);

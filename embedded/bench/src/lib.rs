@@ -49,6 +49,7 @@ pub mod ainq;
 mod arguments;
 #[cfg(feature = "abe")]
 mod attributes;
+mod datagrams;
 pub mod error;
 pub mod estimate;
 #[cfg(feature = "std")]

@@ -5,7 +5,7 @@ use core::fmt::Write;
 use crate::arguments::{Arguments, ITERATIONS};
 use crate::error::{BenchError, Result};
 use crate::runner::Runner;
-use crate::{About, Host, ainq, symmetric};
+use crate::{About, Host, ainq, datagrams, symmetric};
 
 /// Usage, as it is printed.
 const USAGE: &str = "\
@@ -17,6 +17,7 @@ usage: bench <benchmark> <iterations> […]
   ainq <iterations> [operation]        an edge's keys and what an epoch costs it:
     secret keygen partial-key sign verify header-flat header-tree first-key-flat first-key-tree
     rekey-flat rekey-tree evict-flat evict-tree, and these four with -unsigned
+  datagram <iterations> [bytes]        the group's datagrams: sealed, opened, signed, announced
 ";
 
 #[cfg(feature = "rsa")]
@@ -76,6 +77,7 @@ async fn start<H: Host>(line: &str, about: &About<'_>, host: &mut H, out: &mut d
         "sha" => symmetric::sha(runner, words).await,
         "aead" => symmetric::aead(runner, words).await,
         "ainq" => ainq::ainq(runner, words).await,
+        "datagram" => datagrams::datagram(runner, words).await,
         #[cfg(feature = "pairing")]
         "group" => crate::groups::group(runner, words).await,
         #[cfg(feature = "pairing")]
@@ -89,7 +91,8 @@ async fn start<H: Host>(line: &str, about: &About<'_>, host: &mut H, out: &mut d
 }
 
 /// All benchmarks, whether this image has them or not.
-const KNOWN: [&str; 9] = ["aes-ecb", "aes-cbc", "rsa", "sha", "aead", "ainq", "group", "pairing", "abe"];
+const KNOWN: [&str; 10] =
+    ["aes-ecb", "aes-cbc", "rsa", "sha", "aead", "ainq", "datagram", "group", "pairing", "abe"];
 
 fn usage(out: &mut dyn Write) -> Result<()> {
     out.write_str(USAGE)?;

@@ -109,6 +109,8 @@ fn wrong_line_gets_the_usage_and_measures_nothing() {
         "bench aes-ecb 1 1 1",
         "bench sha 1 65537",
         "bench aead 1 1 1",
+        "bench datagram 1 0",
+        "bench datagram 1 171",
         "bench aes-cbc 1 \u{1F681}",
         "bench\u{0}aes-ecb 1",
     ];

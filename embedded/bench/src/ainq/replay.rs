@@ -4,7 +4,7 @@ use alloc::format;
 
 use quiver_ainq::{Error, Header, Label, RevocationList, Ristretto255, Signature, VerifiedHeader};
 use quiver_group::{Edge, EdgeConfig, EdgeEvent};
-use quiver_machine::{Input, Machine, Output, Peer, Route, Via};
+use quiver_machine::{Input, Machine, Now, Output, Peer, Route, Via};
 use quiver_message::Message;
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
@@ -55,6 +55,18 @@ pub(super) async fn measure<H: Host>(
     let subject = Subject { benchmark: &benchmark, parameters: &parameters };
     let mut replay = Replay::new(&script)?;
     runner.measure(subject, |probe| replay.next(&script, part, probe)).await
+}
+
+/// The edge of a script once it has its first key, and the time then.
+pub(crate) fn member(script: &Script<'_>) -> Result<(Edge<S>, Now)> {
+    let mut replay = Replay::new(script)?;
+    for step in &script.steps {
+        replay.take(script, step);
+        if replay.drain() {
+            return Ok((replay.edge, script.now(step)));
+        }
+    }
+    Err(BenchError::Failed("the script has no key"))
 }
 
 struct Replay {
