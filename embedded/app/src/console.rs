@@ -19,6 +19,14 @@ seal <authority> '<policy or attributes>' <text>
 open <hex>           open an envelope that came as a file
 ";
 
+/// Help for the console commands of an image with the group's datagrams.
+#[cfg(feature = "datagrams")]
+pub(crate) const DATAGRAMS: &str = "\
+datagram <text>      say something to whoever of the group is in range, unsigned
+datagram-signed <text>
+                     the same, signed
+";
+
 /// Help for the console commands.
 pub(crate) const HELP: &str = "\
 help                 this
@@ -87,6 +95,10 @@ pub(crate) enum Command<'a> {
     Join(Name),
     Leave,
     Send(&'a str),
+    #[cfg(feature = "datagrams")]
+    Datagram(&'a str),
+    #[cfg(feature = "datagrams")]
+    SignedDatagram(&'a str),
     #[cfg(feature = "envelopes")]
     Fetch,
     #[cfg(feature = "envelopes")]
@@ -147,6 +159,12 @@ impl<'a> Command<'a> {
             }
             #[cfg(feature = "envelopes")]
             "open" if !rest.is_empty() => Ok(Self::Open(rest)),
+            #[cfg(feature = "datagrams")]
+            "datagram" | "datagram-signed" if rest.is_empty() => Err("this command takes something"),
+            #[cfg(feature = "datagrams")]
+            "datagram" => Ok(Self::Datagram(rest)),
+            #[cfg(feature = "datagrams")]
+            "datagram-signed" => Ok(Self::SignedDatagram(rest)),
             "provision" | "send" | "join" if rest.is_empty() => Err("this command takes something"),
             "provision" => Ok(Self::Provision(rest)),
             "send" => Ok(Self::Send(rest)),
@@ -192,6 +210,16 @@ mod tests {
         assert_eq!(Command::parse(b"join alpha"), Ok(Command::Join(Name::new("alpha").unwrap())));
         assert_eq!(Command::parse(b"bench sha 3"), Ok(Command::Bench("bench sha 3")));
         for wrong in [&b"wipe it"[..], b"send", b"join a/b", b"Status", b"\xff", b"wipex"] {
+            assert!(Command::parse(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[cfg(feature = "datagrams")]
+    #[test]
+    fn datagrams_take_all_of_the_text() {
+        assert_eq!(Command::parse(b"datagram  two  words "), Ok(Command::Datagram("two  words")));
+        assert_eq!(Command::parse(b"datagram-signed go"), Ok(Command::SignedDatagram("go")));
+        for wrong in [&b"datagram"[..], b"datagram-signed ", b"datagrams x", b"datagram-unsigned x"] {
             assert!(Command::parse(wrong).is_err(), "{wrong:?}");
         }
     }

@@ -1,4 +1,5 @@
-//! The link to the gateway, as the node sees it: whole datagrams that may get lost.
+//! The link to the gateway, as the node sees it: whole datagrams that may get lost. The group's own travel
+//! beside them.
 
 use core::fmt::Debug;
 
@@ -26,6 +27,14 @@ pub trait Datagrams {
     /// # Errors
     /// Whatever the device reports. The datagram counts as lost.
     async fn send(&mut self, datagram: &[u8]) -> Result<(), Self::Error>;
+
+    /// Sends a datagram to everybody who listens on the medium, or drops it. On a line that is its other end.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    async fn broadcast(&mut self, datagram: &[u8]) -> Result<(), Self::Error> {
+        self.send(datagram).await
+    }
 
     /// The longest datagram in bytes: about 1,024 on a line, about 100 by radio.
     fn mtu(&self) -> usize;

@@ -7,8 +7,12 @@ mod connections;
 mod console_commands;
 #[cfg(feature = "envelopes")]
 mod envelopes;
+#[cfg(feature = "datagrams")]
+mod group_datagrams;
 #[cfg(not(feature = "envelopes"))]
 mod no_attributes;
+#[cfg(not(feature = "datagrams"))]
+mod no_group_datagrams;
 mod persistence;
 mod reports;
 
@@ -20,7 +24,7 @@ use core::time::Duration;
 use embedded_storage_async::nor_flash::MultiwriteNorFlash;
 use quiver_ainq::Ristretto255;
 use quiver_enrolment::Kgcs;
-use quiver_group::edge::{EdgeStatus, EdgeTiming, Provisioning};
+use quiver_group::edge::{EdgeCommand, EdgeStatus, EdgeTiming, Provisioning};
 use quiver_group::{Edge, EdgeConfig};
 use quiver_link::{BoardEndpoint, BoardEvent, Limits, Report, Route as LinkRoute, Wants};
 use quiver_machine::{Destination, Either, Input, Machine, Now, Output, Peer, Route, Snapshot, Via};
@@ -29,8 +33,12 @@ use rand_core::CryptoRngCore;
 #[cfg(feature = "envelopes")]
 use self::attributes::{Attributes, Parts, parts};
 use self::connections::Connections;
+#[cfg(feature = "datagrams")]
+use self::group_datagrams::GroupDatagrams;
 #[cfg(not(feature = "envelopes"))]
 use self::no_attributes::{Attributes, Parts, parts};
+#[cfg(not(feature = "datagrams"))]
+use self::no_group_datagrams::GroupDatagrams;
 use crate::clock::Clock;
 use crate::console::LineReader;
 use crate::randomness::Randomness;
@@ -87,6 +95,7 @@ pub(crate) struct Node<F, R> {
     machine: Option<Box<EdgeNode>>,
     deadline: Option<Duration>,
     attributes: Attributes,
+    group_datagrams: GroupDatagrams,
     /// Snapshot that must be durable before the held message is sent.
     unsaved: Option<Snapshot>,
     held: Option<(Destination, Vec<u8>)>,
@@ -125,6 +134,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
             machine: None,
             deadline: None,
             attributes: Attributes::none(),
+            group_datagrams: GroupDatagrams::none(),
             unsaved: None,
             held: None,
             endpoint,
@@ -150,8 +160,16 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
             return;
         }
         self.endpoint = BoardEndpoint::new(limits(mtu), self.random.number(), Wants::default());
+        self.group_datagrams = GroupDatagrams::none();
         self.want();
         self.part_with_all(now).await;
+    }
+
+    /// Takes a datagram from the medium: the gateway's, or the group's.
+    pub(crate) fn handle_datagram(&mut self, now: Duration, datagram: &[u8]) {
+        if !self.take_group_datagram(now, datagram) {
+            self.endpoint.handle_datagram(now, datagram);
+        }
     }
 
     /// Does everything that is due. At most a handful of operations of the machine, with the watchdog fed
@@ -166,10 +184,13 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
             self.handle_gateway_event(now, event).await;
             hooks.alive();
         }
-        if self.deadline.is_some_and(|at| at <= now) && self.is_fit(now).await {
-            self.input(now, Input::Timeout).await;
+        if let Some(input) = self.due_input(now)
+            && self.is_fit(now).await
+        {
+            self.input(now, input).await;
         }
         self.step_attributes(now).await;
+        self.step_group_datagrams(now);
         self.want();
         self.endpoint.set_served(now, self.is_served(now));
         if self.next_report <= now && self.endpoint.has_session() {
@@ -183,8 +204,18 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         let blocked = !self.loaded || self.unsaved.is_some();
         let machine = if blocked { Some(self.retry_at) } else { self.deadline };
         let attributes = self.attributes.due().filter(|_| !blocked && self.can_fetch());
+        let datagrams = self.group_datagrams.due();
         let report = self.endpoint.has_session().then_some(self.next_report);
-        [machine, attributes, report, self.endpoint.timeout()].into_iter().flatten().min()
+        [machine, attributes, datagrams, report, self.endpoint.timeout()].into_iter().flatten().min()
+    }
+
+    /// What the machine is to be given now: its deadline has come, or datagrams come under a key that is not
+    /// known.
+    fn due_input(&mut self, now: Duration) -> Option<Input<'static, EdgeNodeCommand>> {
+        if self.group_datagrams.take_question() {
+            return Some(Input::Command(Either::Left(EdgeCommand::CatchUp)));
+        }
+        self.deadline.filter(|at| *at <= now).map(|_| Input::Timeout)
     }
 
     /// Whether an input can be taken: the state before is durable, and there is randomness.
@@ -215,6 +246,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         let times = Now { monotonic: now, unix: self.clock.unix(now) };
         if let (Some(machine), Some(rng)) = (&mut self.machine, self.random.generator(now)) {
             machine.handle_input(times, input, rng);
+            self.group_datagrams.machine_changed();
         }
     }
 
@@ -325,6 +357,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         self.moved = Some(settings.radio.map(|place| RadioAddress { pan: place.pan, short: place.address }));
         self.settings = Some(settings);
         self.take_attributes(&keyring, state.as_ref());
+        self.group_datagrams.machine_changed();
         match Edge::new(config, state.as_ref()) {
             Ok(machine) => {
                 let machine = machine.with_senders(SENDERS).with_list_limit(MAX_LIST);

@@ -125,8 +125,14 @@ impl<L: Datagrams, C: Read + Write, F: MultiwriteNorFlash, R: CryptoRngCore, H: 
     /// Sends what there is to send; true if there is more.
     async fn send(&mut self) -> bool {
         for _ in 0..BURST {
-            let Some(datagram) = self.node.endpoint.poll_datagram(now()) else { return false };
-            if !matches!(with_timeout(SENDING, self.link.send(&datagram)).await, Ok(Ok(()))) {
+            let sent = if let Some(datagram) = self.node.endpoint.poll_datagram(now()) {
+                with_timeout(SENDING, self.link.send(&datagram)).await
+            } else if let Some(datagram) = self.node.poll_group_datagram(now()) {
+                with_timeout(SENDING, self.link.broadcast(&datagram)).await
+            } else {
+                return false;
+            };
+            if !matches!(sent, Ok(Ok(()))) {
                 self.node.link_errors = self.node.link_errors.saturating_add(1);
             }
             self.hooks.alive();
@@ -162,7 +168,7 @@ impl<L: Datagrams, C: Read + Write, F: MultiwriteNorFlash, R: CryptoRngCore, H: 
             Woken::Time | Woken::Link(Ok(None)) => {}
             Woken::Link(Ok(Some(len))) => {
                 let datagram = self.buffer.get(..len).unwrap_or_default();
-                self.node.endpoint.handle_datagram(at, datagram);
+                self.node.handle_datagram(at, datagram);
             }
             Woken::Link(Err(_)) => {
                 self.node.link_errors = self.node.link_errors.saturating_add(1);

@@ -3,6 +3,8 @@
 
 #[path = "nrf52840/bench.rs"]
 mod bench;
+#[path = "nrf52840/datagrams.rs"]
+mod datagrams;
 #[path = "nrf52840/envelopes.rs"]
 mod envelopes;
 #[path = "nrf52840/faults.rs"]

@@ -2,7 +2,7 @@
 
 use embassy_time::{Duration, with_timeout};
 use quiver_firmware::{Datagrams, FrameErrors, RadioAddress};
-use quiver_link::{MAX_RADIO_DATAGRAM, RadioFrame};
+use quiver_link::{BROADCAST, MAX_RADIO_DATAGRAM, RadioFrame, is_of_group};
 
 use crate::bridge::GATEWAY;
 use crate::radio;
@@ -41,12 +41,13 @@ impl<Line: Datagrams> Medium<Line> {
     async fn by_radio(
         &mut self,
         address: RadioAddress,
+        destination: u16,
         datagram: &[u8],
     ) -> Result<(), MediumError<Line::Error>> {
         let frame = RadioFrame {
             sequence: self.sequence,
             network: address.pan,
-            destination: GATEWAY,
+            destination,
             source: address.short,
             datagram,
         };
@@ -65,10 +66,10 @@ impl<Line: Datagrams> Datagrams for Medium<Line> {
             return self.line.receive(buffer).await.map_err(MediumError::Line);
         }
         let frame = radio::receive().await;
-        // The radio's task has looked at network and destination.
+        // The radio's task has looked at network and destination. The group's own come from any of its members.
         let datagram = RadioFrame::parse(frame.bytes())
             .ok()
-            .filter(|frame| frame.source == GATEWAY)
+            .filter(|frame| frame.source == GATEWAY || is_of_group(frame.datagram))
             .map(|frame| frame.datagram);
         let taken = datagram.and_then(|datagram| {
             buffer.get_mut(..datagram.len())?.copy_from_slice(datagram);
@@ -79,8 +80,15 @@ impl<Line: Datagrams> Datagrams for Medium<Line> {
 
     async fn send(&mut self, datagram: &[u8]) -> Result<(), Self::Error> {
         match self.address {
-            Some(address) => self.by_radio(address, datagram).await,
+            Some(address) => self.by_radio(address, GATEWAY, datagram).await,
             None => self.line.send(datagram).await.map_err(MediumError::Line),
+        }
+    }
+
+    async fn broadcast(&mut self, datagram: &[u8]) -> Result<(), Self::Error> {
+        match self.address {
+            Some(address) => self.by_radio(address, BROADCAST, datagram).await,
+            None => self.line.broadcast(datagram).await.map_err(MediumError::Line),
         }
     }
 

@@ -13,7 +13,9 @@ use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use embassy_sync::channel::Channel;
 use embassy_sync::signal::Signal;
 use embassy_time::{Duration, Instant, Timer, with_timeout};
-use quiver_link::{MAX_PSDU, RadioFrame};
+use quiver_link::{BROADCAST, MAX_PSDU, RadioFrame, is_of_group};
+
+use crate::bridge::GATEWAY;
 
 /// The channel, 2,475 MHz: above the three usual Wi-Fi channels.
 const CHANNEL: u8 = 25;
@@ -134,8 +136,15 @@ pub fn listen(network: u16, address: u16) {
 }
 
 fn is_wanted(frame: &[u8]) -> bool {
-    let wanted = WANTED.lock(Cell::get);
-    RadioFrame::parse(frame).is_ok_and(|frame| wanted == Some((frame.network, frame.destination)))
+    let (Some((network, address)), Ok(frame)) = (WANTED.lock(Cell::get), RadioFrame::parse(frame)) else {
+        return false;
+    };
+    // The group's datagrams are for all boards that have its keys; a gateway has none.
+    let for_all = cfg!(feature = "datagrams")
+        && frame.destination == BROADCAST
+        && address != GATEWAY
+        && is_of_group(frame.datagram);
+    frame.network == network && (frame.destination == address || for_all)
 }
 
 /// Runs the radio for ever, once [`listen`] was called. `seed` only spreads waiting times.

@@ -2,7 +2,7 @@
 
 use quiver_link::{
     Destination, GatewayEndpoint, GatewayEvent, Limits, LineDecoder, Route as LinkRoute, ToBoard, Wants,
-    encode_line,
+    encode_line, is_of_group,
 };
 use quiver_machine::{Peer, Route, Via};
 use quiver_testbed::{Puppet, PuppetEvent};
@@ -15,11 +15,16 @@ impl TestNetwork {
         if !self.gateway_up {
             return false;
         }
-        let (now, mut busy) = (self.net.time(), !heard.is_empty());
+        let (now, mut busy, mut broadcast) = (self.net.time(), !heard.is_empty(), Vec::new());
         while let Some(frame) = self.decoder.next_frame(&mut heard) {
             self.sent.extend(frame.datagram);
-            self.gateway.handle_datagram(now, frame.datagram);
+            if is_of_group(frame.datagram) {
+                broadcast.push(frame.datagram.to_vec());
+            } else {
+                self.gateway.handle_datagram(now, frame.datagram);
+            }
         }
+        broadcast.iter().for_each(|datagram| self.take_board_datagram(datagram));
         self.gateway.handle_timeout(now);
         while let Some(event) = self.gateway.poll_event() {
             busy = true;

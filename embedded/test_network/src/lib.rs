@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod companions;
+mod datagrams;
 mod gateway;
 
 use std::time::Duration;
@@ -24,6 +25,8 @@ pub use quiver_testbed::{EPOCH_START, name};
 use quiver_testbed::{Net, NodeSet, Partition, Puppet, token_grant};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
+
+use self::datagrams::Listener;
 
 type S = Ristretto255;
 
@@ -59,6 +62,12 @@ pub struct TestNetwork {
     pub report: Option<Report>,
     /// All datagrams that ever came from the board.
     pub sent: Vec<u8>,
+    /// The group's datagrams that ever came from the board.
+    pub board_datagrams: Vec<Vec<u8>>,
+    /// The group's datagrams that ever came from companions.
+    pub member_datagrams: Vec<Vec<u8>>,
+    /// Companions that exchange datagrams.
+    listeners: Vec<Listener>,
     /// Bytes that wait for the board's line.
     for_board: Vec<u8>,
 }
@@ -100,6 +109,9 @@ impl TestNetwork {
             wants: Wants::default(),
             report: None,
             sent: Vec::new(),
+            board_datagrams: Vec::new(),
+            member_datagrams: Vec::new(),
+            listeners: Vec::new(),
             for_board: Vec::new(),
         }
     }
@@ -198,7 +210,7 @@ impl TestNetwork {
     #[must_use]
     pub fn due(&self) -> Option<Duration> {
         let gateway = self.gateway.timeout().filter(|_| self.gateway_up);
-        [gateway, self.net.due()].into_iter().flatten().min()
+        [gateway, self.net.due(), self.datagrams_due()].into_iter().flatten().min()
     }
 
     /// Handles bytes from the board's line, and all that is due. Returns whether there was anything, and so
@@ -208,7 +220,7 @@ impl TestNetwork {
         while self.net.step(now) {
             busy = true;
         }
-        busy | self.send_to_board()
+        busy | self.work_datagrams() | self.send_to_board()
     }
 
     /// Takes the bytes for the board's line.

@@ -158,8 +158,35 @@ pub fn refusal(datagram: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
+/// Whether a datagram is the group's own (docs/protocol.md, §20.1) and not of the link: it begins with the
+/// bits 0 and 1. It belongs to no session; endpoints take it for malformed.
+pub const fn is_of_group(datagram: &[u8]) -> bool {
+    matches!(datagram, [0x40..=0x7f, ..])
+}
+
 /// Whether a datagram begins a session: a gateway makes a [`GatewayEndpoint`](crate::GatewayEndpoint) for its
 /// sender.
 pub fn is_hello(datagram: &[u8]) -> bool {
     matches!(Datagram::decode(datagram), Ok(Datagram::Hello(_)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn link_and_group_tell_their_datagrams_apart() {
+        let ours = [
+            Datagram::Ping { session: 0x4041_4243 },
+            Datagram::Lost { session: 0x7f7f_7f7f },
+            Datagram::Have { session: 1, id: 0x4040, bitmap: &[0x40] },
+            Datagram::Done { session: 1, id: 1, checksum: u32::MAX },
+        ];
+        assert!(ours.iter().all(|datagram| !is_of_group(&datagram.encode())));
+        for first in 0x40..=0x7f {
+            assert!(is_of_group(&[first, 1, 2]));
+            assert_eq!(Datagram::decode(&[first, 0, 0, 0, 1]), Err(LinkError::MalformedDatagram));
+        }
+        assert!([&[][..], &[0x3f], &[0x80]].iter().all(|bytes| !is_of_group(bytes)));
+    }
 }

@@ -11,7 +11,7 @@
 //! |---|---|---|
 //! | line | frames with a check sum on a stream of bytes: UART, USB, TCP | [`LineDecoder`], [`encode_line`] |
 //! | radio | data frames of IEEE 802.15.4-2006 | [`RadioFrame`] |
-//! | datagram | at most [`MAX_DATAGRAM`] bytes; lost, repeated, reordered at will | [`refusal`], [`is_hello`] |
+//! | datagram | at most [`MAX_DATAGRAM`] bytes; lost, repeated, reordered at will | [`refusal`], [`is_hello`], [`is_of_group`] |
 //! | endpoint | messages: whole, in order, at most once, or given up within bounds | [`BoardEndpoint`], [`GatewayEndpoint`] |
 //!
 //! An endpoint is driven like this, on either side:
@@ -66,7 +66,7 @@ mod radio;
 mod report;
 
 pub use board::{BoardEndpoint, BoardEvent};
-pub use datagram::{is_hello, refusal};
+pub use datagram::{is_hello, is_of_group, refusal};
 pub use error::LinkError;
 pub use gateway::{GatewayEndpoint, GatewayEvent};
 pub use hello::{Hello, MAX_GROUP_LEN, Wants, Welcome};

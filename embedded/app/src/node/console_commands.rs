@@ -46,6 +46,8 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
             Command::Help => {
                 #[cfg(feature = "envelopes")]
                 crate::console::ENVELOPES.lines().for_each(|line| self.print_line(format_args!("{line}")));
+                #[cfg(feature = "datagrams")]
+                crate::console::DATAGRAMS.lines().for_each(|line| self.print_line(format_args!("{line}")));
                 HELP.lines().for_each(|line| self.print_line(format_args!("{line}")));
             }
             Command::Status => self.print_status(now, hooks),
@@ -59,6 +61,10 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
                 let command = EdgeCommand::Send { channel, data, signed: true };
                 self.command(now, Either::Left(command)).await;
             }
+            #[cfg(feature = "datagrams")]
+            Command::Datagram(text) => self.send_datagram(now, text, false),
+            #[cfg(feature = "datagrams")]
+            Command::SignedDatagram(text) => self.send_datagram(now, text, true),
             #[cfg(feature = "envelopes")]
             Command::Fetch => self.fetch(now),
             #[cfg(feature = "envelopes")]

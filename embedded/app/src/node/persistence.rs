@@ -9,7 +9,7 @@ use quiver_group::edge::Provisioning;
 use quiver_link::Counter;
 use rand_core::CryptoRngCore;
 
-use super::{Attributes, Node, RETRY, RETRY_MAX, S};
+use super::{Attributes, GroupDatagrams, Node, RETRY, RETRY_MAX, S};
 use crate::StorageError;
 use crate::stored_state;
 
@@ -82,6 +82,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
     fn give_up(&mut self, now: Duration) {
         (self.machine, self.unsaved, self.held, self.deadline) = (None, None, None, None);
         self.attributes = Attributes::none();
+        self.group_datagrams.machine_changed();
         self.loaded = false;
         self.retry_at = now.saturating_add(self.relapse);
         self.relapse = (2 * self.relapse).min(RETRY_MAX);
@@ -110,6 +111,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
     pub(super) async fn wipe(&mut self) {
         (self.machine, self.settings, self.unsaved, self.held) = (None, None, None, None);
         self.attributes = Attributes::none();
+        self.group_datagrams = GroupDatagrams::none();
         self.deadline = None;
         self.moved = Some(None);
         match self.storage.wipe().await {

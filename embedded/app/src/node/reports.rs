@@ -70,7 +70,10 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
             EdgeEvent::EnrolmentTrouble(trouble) if cfg!(feature = "quorum") => {
                 self.print_line(format_args!("trouble {trouble:?}"));
             }
-            EdgeEvent::RevocationList { number } => self.print_line(format_args!("revocations {number}")),
+            EdgeEvent::RevocationList { number } => {
+                self.group_datagrams.list_changed();
+                self.print_line(format_args!("revocations {number}"));
+            }
             EdgeEvent::MembershipDropped { error } => {
                 self.print_line(format_args!("fault membership dropped: {error}"));
             }
@@ -197,6 +200,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
                 self.print_line(format_args!("key {term}.{counter} slot {slot} digest {digest}"));
             }
         }
+        self.print_datagrams();
         let stored = self.storage.counters();
         self.print_line(format_args!("flash stored {} erased {}", stored.stored, stored.erased));
         let memory = hooks.memory();

@@ -185,7 +185,7 @@ fn each_bad_input_is_counted_under_its_name_on_the_console_and_over_the_link() {
             assert!(said.contains(&format!("{}=", counter.name())), "{counter:?}: {said}");
         }
     };
-    let nonsense = encode_line(0, b"\x77nonsense").unwrap();
+    let nonsense = encode_line(0, b"\xf7nonsense").unwrap();
     let mut changed = nonsense.clone();
     changed[6] ^= 1;
     world.wire.say(&frame_of_version(2));

@@ -8,7 +8,7 @@
 //! `QUIVER_SOAK_HOURS` says otherwise; the long form, which is ignored by default, is a day.
 
 #[path = "soak/virtual_board.rs"]
-mod virtual_board;
+pub(crate) mod virtual_board;
 
 use std::collections::BTreeMap;
 use std::fmt;

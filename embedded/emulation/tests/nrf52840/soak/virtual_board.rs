@@ -1,6 +1,7 @@
 //! A board whose image runs in its model, and its network, on one virtual time: the chip's own.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::Duration;
 
 use quiver_ainq::StrategyKind;
@@ -33,9 +34,14 @@ pub(crate) struct VirtualBoard {
 impl VirtualBoard {
     /// A board as it comes from flashing, and its network.
     pub(crate) fn new(seed: u64) -> Self {
+        Self::with(&edge(), seed)
+    }
+
+    /// The same with another image.
+    pub(crate) fn with(image: &Path, seed: u64) -> Self {
         let directory = tempfile::tempdir().expect("tempdir");
         let setup = Setup { seed, ..Setup::default() };
-        let chip = LockstepChip::start(&directory.path().join("model"), &edge(), &setup);
+        let chip = LockstepChip::start(&directory.path().join("model"), image, &setup);
         Self {
             network: TestNetwork::new(seed, StrategyKind::Tree, LeaderTiming::default(), Duration::ZERO),
             chip,
