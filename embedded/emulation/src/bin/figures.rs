@@ -37,7 +37,7 @@ struct Budget {
     static_ram: u64,
 }
 
-const IMAGES: [Budget; 4] = [
+const IMAGES: [Budget; 6] = [
     Budget {
         name: "mps2-edge",
         package: "quiver-mps2",
@@ -45,6 +45,15 @@ const IMAGES: [Budget; 4] = [
         features: "edge",
         profile: "release",
         flash: 256 * 1024,
+        static_ram: 64 * 1024,
+    },
+    Budget {
+        name: "mps2-datagrams",
+        package: "quiver-mps2",
+        binary: "mps2-edge",
+        features: "edge,datagrams",
+        profile: "release",
+        flash: 312 * 1024,
         static_ram: 64 * 1024,
     },
     Budget {
@@ -65,6 +74,15 @@ const IMAGES: [Budget; 4] = [
         features: "",
         profile: "release",
         flash: 256 * 1024,
+        static_ram: 64 * 1024,
+    },
+    Budget {
+        name: "nrf52840-datagrams",
+        package: "quiver-nrf52840",
+        binary: "edge",
+        features: "datagrams",
+        profile: "release",
+        flash: 312 * 1024,
         static_ram: 64 * 1024,
     },
     Budget {
