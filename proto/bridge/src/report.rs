@@ -55,6 +55,11 @@ struct CarrierLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct EndpointLabels {
+    endpoint: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct WayLabels {
     way: &'static str,
 }
@@ -68,6 +73,8 @@ pub struct Report {
     carriers: Family<CarrierLabels, Counter>,
     delays: Family<WayLabels, Histogram, fn() -> Histogram>,
     open: Gauge,
+    links: Family<EndpointLabels, Gauge>,
+    senders: Gauge,
 }
 
 impl Default for Report {
@@ -79,6 +86,8 @@ impl Default for Report {
             carriers: Family::default(),
             delays: Family::new_with_constructor(|| Histogram::new(DELAYS)),
             open: Gauge::default(),
+            links: Family::default(),
+            senders: Gauge::default(),
         }
     }
 }
@@ -193,6 +202,8 @@ impl Report {
             "1 while there is a valid group key; otherwise nothing passes",
             self.open.clone(),
         );
+        registry.register("links", "Connections of each endpoint", self.links.clone());
+        registry.register("senders", "Members that datagrams come from", self.senders.clone());
     }
 
     /// The status, not older than a second.
@@ -219,6 +230,12 @@ impl Report {
     /// Publishes the rest of a status, and what counters have grown by.
     pub(crate) fn publish(&self, status: Status, counters: &Counters) {
         self.open.set(i64::from(status.open));
+        self.senders.set(i64::try_from(status.senders.len()).unwrap_or(i64::MAX));
+        for endpoint in &status.endpoints {
+            let labels = EndpointLabels { endpoint: endpoint.endpoint.clone() };
+            let links = i64::try_from(endpoint.links).unwrap_or(i64::MAX);
+            self.links.get_or_create(&labels).set(links);
+        }
         for (what, number) in counters.iter() {
             raise(&self.datagrams.get_or_create(&DatagramLabels { what }), number);
         }
