@@ -27,6 +27,9 @@ pub(crate) const MEMBERS_SHOWN: usize = 10_000;
 /// Members that are behind and that a status names.
 pub(crate) const LAGGARDS_SHOWN: usize = 1_000;
 
+/// The stance of a leader that stands by.
+pub(crate) const STANDING_BY: &str = "standing by";
+
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -152,7 +155,7 @@ impl Status {
             Stance::Enrolling => ("enrolling", None, None),
             Stance::Leading => ("leading", None, None),
             Stance::StandingBy { leader, held } => {
-                ("standing by", leader.as_ref().map(Name::to_string), held.map(|epoch| epoch.to_string()))
+                (STANDING_BY, leader.as_ref().map(Name::to_string), held.map(|epoch| epoch.to_string()))
             }
             Stance::Retired => ("retired", None, None),
         };

@@ -13,12 +13,14 @@ use quiver_machine::{Either, Now};
 use quiver_mavlink::{IssuedSystemIds, SystemIds};
 use quiver_net::{Driver, Handle, Host};
 use quiver_service::clock;
+use quiver_service::drone::request::Answered;
 use quiver_service::drone::{Error, Result, Running};
 use rand::rngs::OsRng;
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 pub(crate) use self::granted::{GrantRow, Granted, SystemIdRequest};
+use crate::control::STANDING_BY;
 use crate::service::LeaderNode;
 
 /// How often is looked whether somebody lacks the table.
@@ -113,6 +115,16 @@ impl<S: Suite> Group<S> for LeaderGroup<S> {
     }
 }
 
+/// Lets the status of a bridge say, while its leader stands by, that this is why nothing passes.
+pub(crate) fn with_stance(answered: Answered) -> Answered {
+    let mut status = answered?;
+    let stands_by = status.get("stance").is_some_and(|stance| stance == STANDING_BY);
+    if stands_by && let Some(bridge) = status.get_mut("mavlink") {
+        bridge["trouble"] = "this leader stands by: nothing passes here until it leads".into();
+    }
+    Ok(status)
+}
+
 /// Reads the grants, each `NAME=ID`.
 pub(crate) fn grants(texts: &[String]) -> Result<SystemIds> {
     let mut table = SystemIds::new();
@@ -192,7 +204,22 @@ pub(crate) async fn spread<S: Suite>(machine: Handle<LeaderNode<S>>, news: News)
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn status_says_that_nothing_passes_because_the_leader_stands_by() {
+        let trouble = |status| with_stance(Ok(status)).unwrap()["mavlink"]["trouble"].clone();
+        let bridge = || json!({ "trouble": null });
+        assert!(
+            trouble(json!({ "stance": STANDING_BY, "mavlink": bridge() })).to_string().contains("stands by")
+        );
+        assert!(trouble(json!({ "stance": "leading", "mavlink": bridge() })).is_null());
+        let without = json!({ "stance": STANDING_BY });
+        assert_eq!(with_stance(Ok(without.clone())), Ok(without));
+        assert_eq!(with_stance(Err("why".into())), Err("why".into()));
+    }
 
     #[test]
     fn grants_are_read_and_mistakes_say_what_to_write() {

@@ -170,7 +170,10 @@ impl<S: QuorumSuite> LeaderService<'_, S> {
             let (events, is_status) = (events.clone(), matches!(request, control::Request::Status { .. }));
             let report = report.clone().filter(|_| is_status);
             let granted = granted.clone();
-            async move { with_status(control::answer(running, events, granted, request).await, report.as_ref()) }
+            async move {
+                let answered = control::answer(running, events, granted, request).await;
+                mavlink::with_stance(with_status(answered, report.as_ref()))
+            }
         };
         let _control = running.serve(&mut tasks, &self.config.drone.data_dir, answer)?;
         tasks.spawn(confirm_clock(running.machine.clone()));

@@ -19,17 +19,24 @@ pub(crate) struct LeaderPair {
     pub(crate) leaders: Vec<Process>,
     /// The KGC and the edges.
     pub(crate) running: Vec<Process>,
+    /// More flags of each leader.
+    flags: [Vec<String>; 2],
 }
 
 impl LeaderPair {
     pub(crate) fn start() -> Self {
+        Self::start_with([vec![], vec![]])
+    }
+
+    /// The same, with more flags for each leader.
+    pub(crate) fn start_with(flags: [Vec<String>; 2]) -> Self {
         let bench = TestDeployment::new();
         bench.token("leader-0", &["--leads", "alpha", "--ordinal", "0"]);
         bench.token("leader-1", &["--leads", "alpha", "--ordinal", "1"]);
         let kgc = bench.kgc(ANY);
         let kgc_at = kgc.address();
         let sockets = [free_port(), free_port()].map(|port| format!("/ip4/127.0.0.1/tcp/{port}"));
-        let mut pair = Self { bench, kgc_at, sockets, leaders: Vec::new(), running: vec![kgc] };
+        let mut pair = Self { bench, kgc_at, sockets, leaders: Vec::new(), running: vec![kgc], flags };
         let first = pair.leader(0);
         pair.leaders.push(first);
         // The first to start leads; on a busy machine that could be either.
@@ -58,7 +65,8 @@ impl LeaderPair {
         let (own, other) = (&self.sockets[leader], &self.sockets[1 - leader]);
         let places = ["serve", "-d", &data, "--kgc", &self.kgc_at, "--listen", own, "--peer", other];
         let rest = ["--silence", "2s", "--deployment", "kgc-data/deployment.toml", "--token", &token];
-        self.bench.command("leader", &[&places[..], &rest, &MONITORED].concat())
+        let flags: Vec<_> = self.flags[leader].iter().map(String::as_str).collect();
+        self.bench.command("leader", &[&places[..], &rest, &MONITORED, &flags].concat())
     }
 
     pub(crate) fn status(&self, leader: usize) -> Option<Value> {
@@ -76,7 +84,7 @@ impl LeaderPair {
 
     /// Waits until a leader hears of this one that it is there: on a busy machine it may ask anew now and
     /// then.
-    fn stands_by(&self, leader: usize, other: &str) -> Value {
+    pub(crate) fn stands_by(&self, leader: usize, other: &str) -> Value {
         eventually(&format!("leader {leader} stands by for {other}"), || {
             self.status(leader).filter(|status| status["stands_by_for"] == other)
         })

@@ -9,6 +9,8 @@ use quiver_service_testing::deployment::ANY;
 use quiver_service_testing::{Process, TestDeployment, eventually, now};
 use serde_json::Value;
 
+use crate::failover::{EDGES, LeaderPair};
+
 /// Time for which nothing may come.
 const SILENCE: Duration = Duration::from_secs(2);
 
@@ -264,6 +266,87 @@ fn nothing_leaves_before_there_is_a_key_and_the_program_is_told() {
         mavlink(bench.edge_status("edge-1"))["frames"]["to group: no key"].as_u64().map(|n| n > 0),
         Some(true)
     );
+}
+
+#[test]
+fn grants_of_a_running_leader_survive_its_loss() {
+    let bench = TestDeployment::new();
+    let token = bench.token("leader-1", &["--leads", "alpha"]);
+    let kgc = bench.kgc(ANY);
+    let kgc_at = kgc.address();
+    let leader = bench.leader(&kgc_at, ANY, Some(&token), &["--system-id", "gcs=255"]);
+    bench.served(0, (0, 0));
+    for (name, id) in [("edge-1", "1"), ("edge-2", "2"), ("edge-3", "3")] {
+        bench.ok("leader", &["system-id", "grant", name, id]);
+    }
+    bench.ok("leader", &["system-id", "withdraw", "edge-2"]);
+    bench.ok("leader", &["system-id", "grant", "edge-3", "4"]);
+    let granted = || -> Vec<(String, u64)> {
+        let listed = bench.ok("leader", &["system-id", "list", "--json"]);
+        let rows: Vec<Value> = serde_json::from_str(&listed).expect("json");
+        let row = |row: &Value| Some((row["name"].as_str()?.to_owned(), row["system_id"].as_u64()?));
+        rows.iter().map(|one| row(one).expect("a row")).collect()
+    };
+    let grants = granted();
+    assert_eq!(grants, [("edge-1".into(), 1), ("edge-3".into(), 4), ("gcs".into(), 255)]);
+
+    leader.kill();
+    // What the state file has, the settings cannot grant to another.
+    let clash = ["serve", "--listen", ANY, "--kgc", &kgc_at, "--system-id", "edge-9=1"];
+    let clash = [&clash[..], &["--deployment", "kgc-data/deployment.toml"]].concat();
+    bench.refused("leader", &clash, 2, &["system_id", "edge-"]);
+    let _again = bench.leader(&kgc_at, ANY, None, &["--system-id", "gcs=255"]);
+    bench.served(0, (0, 0));
+    assert_eq!(granted(), grants);
+}
+
+#[test]
+fn leader_that_stands_by_says_so_and_carries_mavlink_once_it_leads() {
+    let carriers = [free_port(), free_port(), free_port()];
+    let own = [free_port(), free_port()];
+    let flags = [0, 1].map(|leader| {
+        let carrier = format!("udp:127.0.0.1:{}+127.0.0.1:{}", carriers[leader], carriers[2]);
+        let endpoint = format!("udpin:127.0.0.1:{}", own[leader]);
+        let flags =
+            ["--system-id", "leader-0=254", "--system-id", "leader-1=253", "--system-id", "vehicle=1"];
+        let bridge = ["--mavlink", &endpoint, "--carrier", &carrier];
+        flags.iter().chain(&bridge).map(ToString::to_string).collect()
+    });
+    let pair = LeaderPair::start_with(flags);
+    let token = pair.bench.token("vehicle", &["--group", "alpha"]);
+    let leaders = [pair.leaders[0].address(), pair.leaders[1].address()];
+    let port = free_port();
+    let endpoint = format!("udpin:127.0.0.1:{port}");
+    let [first, second, of_vehicle] = carriers;
+    let carrier = format!("udp:127.0.0.1:{of_vehicle}+127.0.0.1:{first}+127.0.0.1:{second}");
+    let run = ["run", "--json", "-d", "vehicle-data", "--kgc", &pair.kgc_at, "--token", &token];
+    let rest = ["--deployment", "kgc-data/deployment.toml", "--leader", &leaders[0], "--leader", &leaders[1]];
+    let bridge = ["--mavlink", &endpoint, "--carrier", &carrier];
+    let _edge = pair.bench.start("edge", &[&run[..], &rest, &bridge].concat());
+    let members = [&EDGES[..], &["vehicle"]].concat();
+    pair.follow(0, &members);
+    pair.stands_by(1, "leader-0");
+    let mut vehicle = Program::new(port, 1);
+    let [mut chief, mut deputy] = [Program::new(own[0], 254), Program::new(own[1], 253)];
+
+    vehicle.reaches(&chief, Program::heartbeat);
+    chief.reaches(&vehicle, |chief| chief.command(1));
+    deputy.send(&deputy.hello());
+    vehicle.does_not_reach(&deputy, Program::heartbeat);
+    deputy.does_not_reach(&vehicle, Program::heartbeat);
+    pair.leaders[1].logged("MAVLink does not pass here until this leader leads");
+    let status = mavlink(pair.status(1));
+    assert_eq!(status["open"], false, "{status}");
+    let shown = pair.bench.ok("leader", &["status", "-d", "leader-1-data"]);
+    assert!(shown.contains("not passing (this leader stands by"), "{shown}");
+
+    pair.leaders[0].kill();
+    pair.follow(1, &members);
+    vehicle.reaches(&deputy, Program::heartbeat);
+    deputy.reaches(&vehicle, |deputy| deputy.command(1));
+    let shown = pair.bench.ok("leader", &["status", "-d", "leader-1-data"]);
+    assert!(shown.contains("passing, system 253"), "{shown}");
+    assert!(!shown.contains("not passing"), "{shown}");
 }
 
 /// An announcement of the leader's slot (§20.4) that somebody without the group's key made.

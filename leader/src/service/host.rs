@@ -157,7 +157,11 @@ impl LeaderHost {
                 tracing::error!("stepped down: another leader opened a higher term with epoch {opened}");
             }
             LeaderEvent::StandingBy { leader, epoch, members } => {
-                tracing::info!(%leader, %epoch, members, "standing by for {leader}, holding epoch {epoch}");
+                let mavlink = match self.metrics.mavlink {
+                    Some(_) => "; MAVLink does not pass here until this leader leads",
+                    None => "",
+                };
+                tracing::info!(%leader, %epoch, members, "standing by for {leader}, holding epoch {epoch}{mavlink}");
             }
             LeaderEvent::TookOver { from } => match from {
                 Some(epoch) => tracing::warn!(
