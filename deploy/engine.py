@@ -51,7 +51,7 @@ def why_not(programs, tools):
 class Engine:
     """A container engine of our own."""
 
-    def __init__(self, folder, edges):
+    def __init__(self, folder, edges, **settings):
         self.folder = folder
         self.socket = f"unix://{folder}/docker.sock"
         self.environment = {
@@ -68,6 +68,7 @@ class Engine:
             "QUIVER_EDGE_TOKENS": str(edges + 20),
             # Dozens of containers at once take the engine some time.
             "COMPOSE_HTTP_TIMEOUT": "300",
+            **settings,
         }
 
     def __enter__(self):
@@ -287,16 +288,19 @@ def arguments(description):
     return parser
 
 
-def hosted(name, options, live, tools=()):
-    """Calls `live`, which needs these tools, with a stack whose images are built and that does not run yet; returns the exit code."""
+def hosted(name, options, live, tools=(), besides=lambda: None, **settings):
+    """Calls `live`, which needs these tools, with a stack whose images are built and that does not run yet; returns the exit code.
+
+    `besides` tells why `live` cannot run, if so; `settings` are variables of the Compose file.
+    """
     programs = options.programs.resolve()
-    reason = why_not(programs, tools)
+    reason = why_not(programs, tools) or besides()
     if reason:
         print(f"{name}: skipped: {reason}", file=sys.stderr)
         return 1 if os.environ.get("CI") else 0
     folder = Path(tempfile.mkdtemp(prefix="quiver-deploy-"))
     try:
-        with Engine(folder, options.edges) as engine:
+        with Engine(folder, options.edges, **settings) as engine:
             try:
                 with step("images"):
                     build(engine, programs)

@@ -191,5 +191,33 @@ def mavproxy(port, value, directory):
     return said()
 
 
+def watch(port, target):
+    """Prints, each second, how many messages of each kind came from the vehicle and how many of the commands sent
+    to it were accepted so far, as JSON; in between asks it for its version."""
+    station = Pymavlink(port, target=target)
+    accepted = 0
+    while True:
+        until, seen = time.monotonic() + 1, {}
+        ask = (m.MAV_CMD_REQUEST_MESSAGE, 0, m.MAVLINK_MSG_ID_AUTOPILOT_VERSION, *[0] * 6)
+        if station.link.target_system:
+            station.link.mav.command_long_send(target, 1, *ask)
+        while (left := until - time.monotonic()) > 0:
+            station.beat()
+            message = station.link.recv_match(blocking=True, timeout=left)
+            # The end beside the station speaks under the vehicle's number, as another component.
+            if message is None or (message.get_srcSystem(), message.get_srcComponent()) != (target, 1):
+                continue
+            kind = message.get_type()
+            seen[kind] = seen.get(kind, 0) + 1
+            accepted += kind == "COMMAND_ACK" and message.result == m.MAV_RESULT_ACCEPTED
+        print(json.dumps({"system": target, "messages": seen, "accepted": accepted}), flush=True)
+
+
 if __name__ == "__main__":
-    run_mavsdk(int(sys.argv[2]), float(sys.argv[3]))
+    what, *words = sys.argv[1:]
+    if what == "mavsdk":
+        run_mavsdk(int(words[0]), float(words[1]))
+    elif what == "watch":
+        watch(int(words[0]), int(words[1]))
+    else:
+        sys.exit("ground.py mavsdk PORT VALUE | ground.py watch PORT SYSTEM")

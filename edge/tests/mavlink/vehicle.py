@@ -2,6 +2,7 @@
 
 import math
 import os
+import sys
 import threading
 import time
 
@@ -156,3 +157,8 @@ class Vehicle(threading.Thread):
     def on_mission_clear_all(self, message):
         self.mission = []
         self.acknowledge_mission(message)
+
+
+if __name__ == "__main__":
+    # `vehicle.py ENDPOINT SYSTEM`: until it is ended.
+    Vehicle(sys.argv[1], system=int(sys.argv[2])).join()
