@@ -1,8 +1,11 @@
 //! Writes the summary of a scenario as one JSON object: times in seconds, energy in joules.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use quiver_world::MavlinkReport;
 use quiver_world::radio::{Energy, Spread, Summary};
+use quiver_world::scenario::ScenarioRun;
 use serde::Serialize;
 
 use super::ScenarioReport;
@@ -39,8 +42,69 @@ struct Whole<'a> {
     channel_s: f64,
     per_drone: Costs,
     per_rekey: Costs,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mavlink: Option<Telemetry<'a>>,
     trace: String,
     again: &'a str,
+}
+
+/// What became of MAVLink telemetry: frames, their copies at the other members, what the air carried.
+#[derive(Serialize)]
+struct Telemetry<'a> {
+    frames_sent: u64,
+    frames_shaped: u64,
+    frames_without_key: u64,
+    frame_bytes: u64,
+    datagrams: u64,
+    datagram_bytes: u64,
+    announcements: u64,
+    announcement_bytes: u64,
+    added_bytes: f64,
+    copies_delivered: u64,
+    copies_lost: u64,
+    copies_unopened: u64,
+    copies_unopened_at_first: u64,
+    outage_s: f64,
+    outage_at_removal_s: f64,
+    outage_at_first_s: f64,
+    hostile: u64,
+    refused: &'a BTreeMap<&'static str, u64>,
+    suspicions: u64,
+    datagrams_air: f64,
+    announcements_air: f64,
+    datagrams_j: f64,
+    announcements_j: f64,
+}
+
+impl<'a> Telemetry<'a> {
+    fn of(run: &'a ScenarioRun, report: &'a MavlinkReport) -> Self {
+        let (datagrams_air, announcements_air) = run.datagram_air();
+        Self {
+            frames_sent: report.sent,
+            frames_shaped: report.shaped,
+            frames_without_key: report.without_key,
+            frame_bytes: report.frame_bytes,
+            datagrams: report.datagrams,
+            datagram_bytes: report.datagram_bytes,
+            announcements: report.announcements,
+            announcement_bytes: report.announcement_bytes,
+            added_bytes: report.added_bytes(),
+            copies_delivered: report.delivered,
+            copies_lost: report.lost,
+            copies_unopened: report.unopened,
+            copies_unopened_at_first: report.unopened_at_first,
+            outage_s: report.outage.as_secs_f64(),
+            outage_at_removal_s: report.outage_at_removal.as_secs_f64(),
+            outage_at_first_s: report.outage_at_first.as_secs_f64(),
+            hostile: report.hostile,
+            refused: &report.refused,
+            suspicions: report.suspicions,
+            datagrams_air,
+            announcements_air,
+            datagrams_j: run.ledger.datagrams().energy().joules(),
+            announcements_j: run.ledger.announcements().energy().joules(),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -115,6 +179,7 @@ pub(super) fn render(report: &ScenarioReport) -> String {
         channel_s: run.channel.as_secs_f64(),
         per_drone: run.ledger.per_drone().into(),
         per_rekey: run.ledger.per_rekey().into(),
+        mavlink: run.mavlink.as_ref().map(|report| Telemetry::of(run, report)),
         trace: hex::encode(run.trace),
         again: &report.again,
     };

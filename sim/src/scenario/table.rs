@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use quiver_report::{Unit, counted, grid};
+use quiver_world::MavlinkReport;
 use quiver_world::radio::{Spread, Summary};
 
 use super::ScenarioReport;
@@ -22,7 +23,8 @@ pub(super) fn render(report: &ScenarioReport) -> String {
     ];
     let rows = rows(&drones).into_iter().zip(rows(&rekeys));
     let rows = rows.map(|((name, a), (_, b))| std::iter::once(name.into()).chain(a).chain(b).collect());
-    format!("{}\n{}\n{}", head(report), grid(head_row, rows), foot(report))
+    let telemetry = report.run.mavlink.as_ref().map(|mavlink| telemetry(report, mavlink)).unwrap_or_default();
+    format!("{}\n{}\n{telemetry}{}", head(report), grid(head_row, rows), foot(report))
 }
 
 /// Name and mean, 99th percentile and maximum of each quantity.
@@ -58,6 +60,86 @@ fn head(report: &ScenarioReport) -> String {
         report.suite,
         scenario.setup.seed
     )
+}
+
+/// What became of MAVLink telemetry in the group's datagrams.
+fn telemetry(report: &ScenarioReport, mavlink: &MavlinkReport) -> String {
+    let (datagrams, announcements) = report.run.datagram_air();
+    let ledger = &report.run.ledger;
+    let copies = mavlink.lost + mavlink.arrived;
+    let percent = |part: u64| format!("{:.3} %", part as f64 * 100.0 / (copies as f64).max(1.0));
+    let rows = [
+        (
+            "MAVLink frames",
+            format!(
+                "{} sent in {}; {} dropped by shaping, {} while there was no key",
+                mavlink.sent,
+                counted(mavlink.datagrams, "datagram"),
+                mavlink.shaped,
+                mavlink.without_key
+            ),
+        ),
+        (
+            "bytes",
+            format!(
+                "{} of frames, {} of datagrams: {:.1} more for each frame; {} of {}",
+                Unit::bytes(mavlink.frame_bytes),
+                Unit::bytes(mavlink.datagram_bytes),
+                mavlink.added_bytes(),
+                Unit::bytes(mavlink.announcement_bytes),
+                counted(mavlink.announcements, "announcement")
+            ),
+        ),
+        (
+            "copies",
+            format!(
+                "{copies}: {} delivered, {} lost by the radio, {} not opened, {} before the sender was known",
+                percent(mavlink.delivered),
+                percent(mavlink.lost),
+                percent(mavlink.unopened),
+                percent(mavlink.unopened_at_first)
+            ),
+        ),
+        (
+            "without telemetry",
+            format!(
+                "at most {} although it arrived, {} after a removal, {} before the sender was known",
+                Unit::duration(mavlink.outage),
+                Unit::duration(mavlink.outage_at_removal),
+                Unit::duration(mavlink.outage_at_first)
+            ),
+        ),
+        (
+            "hostile",
+            format!(
+                "{} of captured vehicles; {} not taken{}",
+                counted(mavlink.hostile, "datagram"),
+                mavlink.total_refused(),
+                refusals(mavlink)
+            ),
+        ),
+        (
+            "air",
+            format!(
+                "{:.1} % of the time telemetry, {:.2} % announcements; {} and {}",
+                datagrams * 100.0,
+                announcements * 100.0,
+                ledger.datagrams().energy(),
+                ledger.announcements().energy()
+            ),
+        ),
+    ];
+    rows.iter().map(|(name, text)| format!("{name:17} {text}\n")).collect()
+}
+
+/// The reasons for which datagrams were not taken, in parentheses.
+fn refusals(mavlink: &MavlinkReport) -> String {
+    let reasons: Vec<String> = mavlink
+        .refused
+        .iter()
+        .map(|(reason, count)| format!("{count} {}", reason.replace('_', " ")))
+        .collect();
+    if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join(", ")) }
 }
 
 fn foot(report: &ScenarioReport) -> String {

@@ -32,12 +32,23 @@ pub struct AirSetup {
     pub arithmetic: Arithmetic,
 }
 
+/// What a transmission is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    /// A message of the protocol.
+    Message,
+    /// A datagram of the group.
+    Datagram,
+}
+
 /// A broadcast on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Broadcast {
     transmission: Transmission,
     from: NodeId,
     rekey: Option<u64>,
+    /// Whether it is the announcement of a sender of datagrams.
+    announcement: bool,
     /// From the sending until the end of the last frame.
     pub(crate) after: Duration,
 }
@@ -48,6 +59,8 @@ pub struct Air {
     setup: AirSetup,
     /// The radio of the nodes that are no edges.
     gateway: Profile,
+    /// The radio as datagrams use it: each goes out once.
+    once: Profile,
     medium: Medium,
     ledger: Ledger,
     links: BTreeMap<(NodeId, NodeId), LossState>,
@@ -61,6 +74,7 @@ impl Air {
     pub(crate) fn new(setup: AirSetup, edges: u32, rng: ChaCha8Rng) -> Self {
         Self {
             gateway: setup.profile.clone().at_gateway(),
+            once: setup.profile.clone().with_rounds(1),
             setup,
             medium: Medium::new(),
             ledger: Ledger::new(edges as usize),
@@ -94,6 +108,7 @@ impl Air {
     /// Changes the radio of all nodes.
     pub(crate) fn retune(&mut self, setup: AirSetup) {
         self.gateway = setup.profile.clone().at_gateway();
+        self.once = setup.profile.clone().with_rounds(1);
         self.setup = setup;
         self.links.clear();
         self.silent_until.clear();
@@ -130,7 +145,8 @@ impl Air {
         payload: &[u8],
     ) -> Option<Duration> {
         let mut link = self.take_link(from, to);
-        let (transmission, after) = self.send(at, from, Cast::Unicast, payload.len(), &mut link);
+        let (transmission, after) =
+            self.send(at, from, (Cast::Unicast, Purpose::Message), payload.len(), &mut link);
         self.keep_link(from, to, link);
         let rekey = self.rekey(payload);
         let power = self.setup.profile.power();
@@ -141,11 +157,16 @@ impl Air {
 
     /// Sends a message to every node in range.
     pub(crate) fn broadcast(&mut self, at: Duration, from: NodeId, payload: &[u8]) -> Broadcast {
-        let (transmission, after) =
-            self.send(at, from, Cast::Broadcast, payload.len(), &mut LossState::default());
+        let (transmission, after) = self.send(
+            at,
+            from,
+            (Cast::Broadcast, Purpose::Message),
+            payload.len(),
+            &mut LossState::default(),
+        );
         let rekey = self.rekey(payload);
         self.ledger.book(payer(from), rekey, &Account::sending(&transmission, self.setup.profile.power()));
-        Broadcast { transmission, from, rekey, after }
+        Broadcast { transmission, from, rekey, announcement: false, after }
     }
 
     /// Whether a node receives the whole broadcast; it pays for listening either way.
@@ -158,17 +179,48 @@ impl Air {
         heard
     }
 
+    /// Sends a datagram of the group to every node in range, once.
+    pub(crate) fn datagram(
+        &mut self,
+        at: Duration,
+        from: NodeId,
+        len: usize,
+        announcement: bool,
+    ) -> Broadcast {
+        let how = (Cast::Broadcast, Purpose::Datagram);
+        let (transmission, after) = self.send(at, from, how, len, &mut LossState::default());
+        let account = Account::sending(&transmission, self.setup.profile.power());
+        self.ledger.book(payer(from), None, &account);
+        self.ledger.book_datagram(announcement, &account);
+        Broadcast { transmission, from, rekey: None, announcement, after }
+    }
+
+    /// Whether a node receives the datagram; it pays for listening either way.
+    pub(crate) fn datagram_reaches(&mut self, flight: &Broadcast, to: NodeId) -> bool {
+        let account = Account::hearing(&flight.transmission, self.setup.profile.power());
+        self.ledger.book(payer(to), None, &account);
+        self.ledger.book_datagram(flight.announcement, &account);
+        let mut link = self.take_link(flight.from, to);
+        let heard = self.once.receive(flight.transmission.frames, &mut link, &mut self.rng);
+        self.keep_link(flight.from, to, link);
+        heard
+    }
+
     /// Waits for the sender's duty cycle and the channel, then sends.
     fn send(
         &mut self,
         at: Duration,
         from: NodeId,
-        cast: Cast,
+        (cast, purpose): (Cast, Purpose),
         bytes: usize,
         link: &mut LossState,
     ) -> (Transmission, Duration) {
         let ready = self.silent_until.get(&from).copied().unwrap_or_default().max(at);
-        let profile = if let NodeId::Edge(_) = from { &self.setup.profile } else { &self.gateway };
+        let profile = match (purpose, from) {
+            (Purpose::Datagram, _) => &self.once,
+            (Purpose::Message, NodeId::Edge(_)) => &self.setup.profile,
+            (Purpose::Message, _) => &self.gateway,
+        };
         let transmission = profile.send(bytes, cast, link, &mut self.rng);
         let slot = self.medium.reserve(ready, profile, cast, &transmission, &mut self.rng);
         if !transmission.silence.is_zero() {

@@ -15,6 +15,10 @@ pub(crate) enum Event {
     Connected { other: u32, connection: u32, route: Route },
     /// A connection is gone.
     Disconnected { other: u32, connection: u32 },
+    /// The radio brings a datagram of the group, whose number the world knows.
+    Datagram { number: u64, bytes: Arc<[u8]> },
+    /// The node's station for datagrams may have something to do.
+    Station,
     /// The world does something; the node is the number of the scheduled action.
     ScheduledAction,
 }
@@ -41,6 +45,13 @@ impl EventQueue {
     /// Time of the next event.
     pub(crate) fn next_at(&self) -> Option<u64> {
         self.0.next_at()
+    }
+
+    /// Whether the next event is about a station's datagrams.
+    pub(crate) fn datagram_is_next(&self) -> bool {
+        let is_datagram =
+            |planned: &PlannedEvent| matches!(planned.event, Event::Datagram { .. } | Event::Station);
+        self.0.peek().is_some_and(is_datagram)
     }
 
     /// Whether the next event is a scheduled action of the world.

@@ -7,6 +7,7 @@ mod admission;
 mod compromise;
 mod contradiction;
 mod convergence;
+mod datagrams;
 mod durability;
 mod forgeries;
 mod group_messages;
@@ -26,13 +27,14 @@ use self::admission::AnonymousMembers;
 use self::compromise::CompromisedNodes;
 use self::contradiction::Contradiction;
 pub use self::convergence::bound;
+use self::datagrams::Datagrams;
 use self::durability::Durability;
 use self::forgeries::Forgeries;
 use self::group_messages::GroupMessages;
 use self::ibe_orders::Orders;
 use self::masks::Masks;
 use self::quorum::Quorum;
-use crate::{Action, Cause, Effect, NodeEvent, NodeId, Step, StepObserver, World};
+use crate::{Action, Cause, DatagramEvent, Effect, NodeEvent, NodeId, Step, StepObserver, World};
 
 /// A property that must hold at all times.
 ///
@@ -96,6 +98,10 @@ pub enum Invariant {
     /// No message of a sender without an identity ends a membership.
     #[display("no membership ended by a forgery")]
     NoForgedEnd,
+    /// What a member opens of the group's datagrams was sealed by the member in that slot, under an epoch in
+    /// which both are; none is opened twice, and none of a member that the receiver knows to be removed.
+    #[display("datagrams")]
+    Datagrams,
     /// A node that sees a leader sign two headers for one epoch, under whichever of its keys, follows none of
     /// its keys from then on, and the KGC revokes it.
     #[display("refused for good")]
@@ -179,6 +185,7 @@ pub struct Invariants<S: Suite> {
     orders: Orders,
     forgeries: Forgeries,
     contradiction: Contradiction,
+    datagrams: Datagrams,
 }
 
 impl<S: Suite> Invariants<S> {
@@ -211,6 +218,7 @@ impl<S: Suite> Invariants<S> {
             orders: Orders::default(),
             forgeries: Forgeries::default(),
             contradiction: Contradiction::default(),
+            datagrams: Datagrams::default(),
         }
     }
 
@@ -275,6 +283,10 @@ impl<S: Suite> StepObserver<S> for Invariants<S> {
             Action::Lie { kgc, lies: true } => self.lied(*kgc),
             _ => {}
         }
+    }
+
+    fn on_datagram(&mut self, world: &World<S>, event: &DatagramEvent) {
+        self.observe_datagram(world, event);
     }
 
     fn stops(&self) -> bool {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use quiver_ainq::Suite;
 
-use crate::{Action, NodeId, Step, World};
+use crate::{Action, DatagramEvent, NodeId, Step, World};
 
 /// A message over one link: one of the two of a relayed message, one of the many of a broadcast.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +35,12 @@ pub trait StepObserver<S: Suite> {
     /// A message is under way, or lost. Only in worlds whose [`Setup`](crate::Setup) has `hops`.
     fn on_hop(&mut self, hop: &Hop) {
         let _ = hop;
+    }
+
+    /// A station sealed or opened datagrams of the group. Only in worlds whose [`Setup`](crate::Setup) has
+    /// `mavlink`.
+    fn on_datagram(&mut self, world: &World<S>, event: &DatagramEvent) {
+        let _ = (world, event);
     }
 
     /// Whether the world should stop at once, for instance because an invariant broke.

@@ -27,6 +27,8 @@ pub(crate) enum RngStream {
     Adversary,
     /// The radio's bad luck.
     Air,
+    /// The stations' salts, and what the adversary does with those that it has.
+    Datagrams,
     /// The attribute authority.
     AbeAuthority,
     /// The authority of the conditions' master key.
@@ -75,6 +77,7 @@ pub(crate) fn key(seed: u64, stream: RngStream) -> [u8; 32] {
             let place = [x.to_be_bytes(), y.to_be_bytes()].concat();
             hasher.u8(14).u32(drone).u64(period).fixed(&place).u8(battery)
         }
+        RngStream::Datagrams => hasher.u8(16),
         RngStream::Return(drone, life) => hasher.u8(15).u32(drone).u32(life),
     };
     hasher.finish()

@@ -33,10 +33,11 @@
 //! | `[radio]` | `preset`, `loss` or `burst = { rate, length }` of its frames, `rounds`, `ignore-duty-cycle`, `arithmetic` |
 //! | `[links]` | faults of whole messages, whatever the radio: `delay`, `jitter`, `loss`, `burst`, `duplicate`, `reorder`, `corrupt` |
 //! | `[admission]` | `policy` over `x`, `y` and `battery`, `period`, `answers`: edges then join anonymously |
+//! | `[mavlink]` | `frames-per-second`, `frame-bytes`, `bit-rate` of each: drones send MAVLink telemetry in the group's datagrams, leaders a heartbeat |
 //! | `[churn]` | `from`, `until`, `edges`, `leaves-per-minute`, `joins-per-minute`, `crashes-per-minute`, `down` |
 //! | `[mobility]` | `from`, `until`, `edges`, `side-metres`, `range-metres`, `metres-per-second`, `step` |
 //! | `[[event]]` | `at`, `over`, `repeat`, and one of `start`, `stop`, `crash`, `join`, `leave`, `evict`, `revoke`, `capture`, `rekey`, `talk`, `links`, `links-of`, `radio`, `part`, `heal`, `skew`, `disk`, `replay`, `usurp`, `lie`, `repent`, `seize`, `order`, `approve`, `certify = { edges, x, y, battery }`, `decertify` |
-//! | `[expect]` | `members`, `outside`, `min-terms`, `min-epochs`, `min-admitted`, `min-crashes`, `min-stalls`, `min-lost`, `min-blamed`, `enrolled`, `opened`, `liars` |
+//! | `[expect]` | `members`, `outside`, `min-terms`, `min-epochs`, `min-admitted`, `min-crashes`, `min-stalls`, `min-lost`, `min-blamed`, `enrolled`, `opened`, `liars`, `mavlink = { min-delivered, max-unopened, max-outage-at-removal, max-shaped, max-added-bytes, max-air, min-hostile, min-refused }` |
 //!
 //! Nodes are named `kgc` (if there is one), `kgc-1`, `kgcs`, `leader-0`, `leaders`, `edge-7`, `edge-0..9`
 //! (both included), `edges` and `everyone`.
@@ -59,7 +60,7 @@ mod shipped;
 use std::time::Duration;
 
 pub use self::error::ScenarioError;
-pub use self::expect::{Expectations, Tally};
+pub use self::expect::{Expectations, ExpectedTelemetry, Tally};
 pub use self::run::ScenarioRun;
 pub use self::shipped::{SHIPPED, shipped};
 use crate::radio::cycles::Arithmetic;

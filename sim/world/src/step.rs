@@ -154,6 +154,10 @@ pub enum Sabotage {
     HideGroup,
     /// Transmit no proof against a leader.
     KeepProofs,
+    /// Let the datagrams' former key go on opening after a re-key that removed somebody.
+    KeepDatagramKey,
+    /// Let a leader forget at each step which datagrams it has opened.
+    ForgetDatagrams,
 }
 
 /// Collects the effects of a step, and writes records as the sabotage has it.

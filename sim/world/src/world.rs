@@ -3,6 +3,7 @@
 mod actions;
 mod adversary;
 mod anonymous;
+mod datagrams;
 mod headers;
 mod links;
 mod parallel;
@@ -36,6 +37,7 @@ use crate::air::Air;
 use crate::drone_node::Drone;
 use crate::event_queue::EventQueue;
 use crate::kgc_node::KgcNode;
+use crate::mavlink::stations::Stations;
 use crate::node_id::NodeIndex;
 use crate::step::Sabotage;
 use crate::{Action, Fleet, Hop, Network, NodeId};
@@ -79,6 +81,8 @@ pub struct World<S: Suite> {
     /// Time for which nodes that are to crash stay down.
     returns: BTreeMap<NodeId, Duration>,
     air: Option<Air>,
+    /// Stations of MAVLink telemetry in the group's datagrams.
+    stations: Option<Box<Stations<S>>>,
     trace: Option<Sha256>,
     steps: u64,
     leader_cpu: Duration,

@@ -91,6 +91,8 @@ pub struct Ledger {
     drones: Vec<Account>,
     infrastructure: Account,
     rekeys: BTreeMap<u64, Account>,
+    datagrams: Account,
+    announcements: Account,
 }
 
 impl Ledger {
@@ -114,6 +116,21 @@ impl Ledger {
         if let Some(rekey) = rekey {
             *self.rekeys.entry(rekey).or_default() += spent;
         }
+    }
+
+    /// Books what was spent on a datagram of the group, beside what its payers are [booked](Self::book).
+    pub fn book_datagram(&mut self, announcement: bool, spent: &Account) {
+        *if announcement { &mut self.announcements } else { &mut self.datagrams } += spent;
+    }
+
+    /// Costs of the group's datagrams for all nodes, without announcements.
+    pub fn datagrams(&self) -> &Account {
+        &self.datagrams
+    }
+
+    /// Costs of the announcements of senders of datagrams for all nodes.
+    pub fn announcements(&self) -> &Account {
+        &self.announcements
     }
 
     /// The accounts of the drones, by number.
@@ -143,6 +160,8 @@ impl Ledger {
     /// Adds another ledger of the same world.
     pub fn merge(&mut self, other: &Self) {
         self.infrastructure += &other.infrastructure;
+        self.datagrams += &other.datagrams;
+        self.announcements += &other.announcements;
         if other.drones.len() > self.drones.len() {
             self.drones.resize(other.drones.len(), Account::default());
         }

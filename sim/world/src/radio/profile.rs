@@ -98,6 +98,19 @@ impl Profile {
         (link.capacity, link.capacity - link.fragment_header)
     }
 
+    /// Octets beside the payload of a frame that carries a whole message, with the PHY's header.
+    pub fn framing(&self, cast: Cast) -> usize {
+        self.link(cast).overhead + self.phy_octets()
+    }
+
+    /// Bits per second, headers included, of full frames one after the other; `None` if they take no time.
+    pub fn bit_rate(&self, cast: Cast) -> Option<u32> {
+        let octets = self.link(cast).capacity.checked_add(self.link(cast).overhead)?;
+        let on_air = self.airtime(octets).as_nanos();
+        let bits = (octets + self.phy_octets()) as u128 * 8;
+        (on_air > 0).then(|| u32::try_from(bits * 1_000_000_000 / on_air).unwrap_or(u32::MAX))
+    }
+
     /// Time on air of a frame of so many MAC octets (headers and checksums included), with the PHY's preamble
     /// and header.
     pub fn airtime(&self, octets: usize) -> Duration {

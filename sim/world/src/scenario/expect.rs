@@ -1,11 +1,14 @@
 //! Expectations of a scenario's end, beside the invariants.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use quiver_ainq::KgcId;
 
+use crate::MavlinkReport;
+
 /// Evidence that a scenario happened. Everything but the members is a lower bound.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Expectations {
     /// Number of edges that hold the newest key.
     pub members: Option<u32>,
@@ -31,6 +34,66 @@ pub struct Expectations {
     pub opened: Option<u32>,
     /// The KGCs that drones found to have sent them wrong shares, no more and no fewer.
     pub liars: Option<BTreeSet<KgcId>>,
+    /// Bounds of what becomes of telemetry.
+    pub mavlink: Option<ExpectedTelemetry>,
+}
+
+/// Bounds of what becomes of telemetry.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ExpectedTelemetry {
+    /// Least share of all copies of frames that are delivered.
+    pub min_delivered: Option<f64>,
+    /// Greatest share of the copies that the radio brings that the layer does not open, of senders known.
+    pub max_unopened: Option<f64>,
+    /// Longest time from the arrival of a frame that is not opened to the next of the same sender that is, of
+    /// frames that arrive within ten seconds after a removal.
+    pub max_outage_at_removal: Option<Duration>,
+    /// Most frames dropped by shaping.
+    pub max_shaped: Option<u64>,
+    /// Most bytes that a frame takes more on the air than alone, on average.
+    pub max_added_bytes: Option<f64>,
+    /// Greatest share of time that the air carries datagrams and announcements.
+    pub max_air: Option<f64>,
+    /// Least number of datagrams that captured vehicles send.
+    pub min_hostile: u64,
+    /// Least number of datagrams that are not taken.
+    pub min_refused: u64,
+}
+
+impl ExpectedTelemetry {
+    /// The bounds that are not kept, one sentence each. `air` is the share of time that the air carries datagrams
+    /// and announcements.
+    pub fn unmet(&self, report: &MavlinkReport, air: f64) -> Vec<String> {
+        let mut unmet = Vec::new();
+        let at_most = [
+            ("share of frames not opened", self.max_unopened, report.share_unopened()),
+            ("bytes added to a frame", self.max_added_bytes, report.added_bytes()),
+            ("share of the air", self.max_air, air),
+            ("frames dropped by shaping", self.max_shaped.map(|most| most as f64), report.shaped as f64),
+            (
+                "seconds without telemetry at a removal",
+                self.max_outage_at_removal.map(|most| most.as_secs_f64()),
+                report.outage_at_removal.as_secs_f64(),
+            ),
+        ];
+        for (what, most, counted) in at_most {
+            if let Some(most) = most.filter(|most| counted > *most) {
+                unmet.push(format!("{what}: {counted:.4}, expected at most {most}"));
+            }
+        }
+        if let Some(least) = self.min_delivered.filter(|least| report.share_delivered() < *least) {
+            let counted = report.share_delivered();
+            unmet.push(format!("share of frames delivered: {counted:.4}, expected at least {least}"));
+        }
+        let at_least = [
+            ("datagrams of captured vehicles", self.min_hostile, report.hostile),
+            ("datagrams not taken", self.min_refused, report.total_refused()),
+        ];
+        for (what, least, counted) in at_least.into_iter().filter(|(_, least, counted)| counted < least) {
+            unmet.push(format!("{what}: {counted}, expected at least {least}"));
+        }
+        unmet
+    }
 }
 
 /// Counts of a run, as far as [`Expectations`] name them.

@@ -40,6 +40,7 @@ pub(super) struct File {
     pub(super) links: Links,
     pub(super) radio: Option<Spanned<Radio>>,
     pub(super) admission: Option<Spanned<AdmissionTable>>,
+    pub(super) mavlink: Option<Spanned<MavlinkTable>>,
     pub(super) churn: Option<Spanned<Churn>>,
     pub(super) mobility: Option<Spanned<Mobility>>,
     #[serde(default)]
@@ -150,6 +151,18 @@ pub(super) struct AdmissionTable {
     pub(super) policy: Option<Spanned<String>>,
     pub(super) period: Option<Spanned<Span>>,
     pub(super) answers: Option<u32>,
+}
+
+/// Telemetry of the drones in the group's datagrams.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct MavlinkTable {
+    /// Of each vehicle; `None`: 18.
+    pub(super) frames_per_second: Option<Spanned<f64>>,
+    /// Bytes of the frames, in turn; `None`: those of 744 bytes per second.
+    pub(super) frame_bytes: Option<Spanned<Vec<usize>>>,
+    /// Bits per second of a station; `None`: an equal part of the radio's.
+    pub(super) bit_rate: Option<Spanned<u32>>,
 }
 
 /// Certified fields of some drones from now on.
@@ -342,4 +355,30 @@ pub(super) struct Expect {
     pub(super) opened: Option<u32>,
     /// The KGCs that drones found to have sent them wrong shares, no more and no fewer.
     pub(super) liars: Option<Names>,
+    /// Bounds of what becomes of telemetry.
+    pub(super) mavlink: Option<Spanned<ExpectMavlink>>,
+}
+
+/// Bounds of what becomes of telemetry.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct ExpectMavlink {
+    /// Share of all copies of frames that are delivered.
+    pub(super) min_delivered: Option<Spanned<f64>>,
+    /// Share of the copies that the radio brings and the layer does not open.
+    pub(super) max_unopened: Option<Spanned<f64>>,
+    /// The longest time for which what arrives of a sender is not opened, from a removal until ten seconds
+    /// later.
+    pub(super) max_outage_at_removal: Option<Spanned<Span>>,
+    /// Frames dropped by shaping.
+    pub(super) max_shaped: Option<u64>,
+    /// Bytes that a frame takes more on the air than alone.
+    pub(super) max_added_bytes: Option<f64>,
+    /// Share of the air's time that datagrams and announcements take.
+    pub(super) max_air: Option<Spanned<f64>>,
+    /// Datagrams that captured vehicles sent, and datagrams that were not taken.
+    #[serde(default)]
+    pub(super) min_hostile: u64,
+    #[serde(default)]
+    pub(super) min_refused: u64,
 }

@@ -55,7 +55,7 @@ fn message_bursts(source: &SourceText<'_>, table: &Spanned<BurstTable>) -> Resul
     }
 }
 
-fn probability(source: &SourceText<'_>, value: &Spanned<f64>) -> Result<f64, ScenarioError> {
+pub(super) fn probability(source: &SourceText<'_>, value: &Spanned<f64>) -> Result<f64, ScenarioError> {
     match *value.get_ref() {
         share if (0.0..=1.0).contains(&share) => Ok(share),
         share => Err(source.at(value.span(), format!("{share} is not a probability from 0 to 1"))),

@@ -14,8 +14,8 @@ use crate::radio::Ledger;
 use crate::suite::over;
 use crate::trace::{Trace, TraceRecorder};
 use crate::{
-    Action, Effect, Hop, Invariants, NodeEvent, NodeId, Setup, Step, StepObserver, Violation, World,
-    WorldError, WorldSuite,
+    Action, DatagramEvent, Effect, Hop, Invariants, MavlinkReport, NodeEvent, NodeId, Setup, Step,
+    StepObserver, Violation, World, WorldError, WorldSuite,
 };
 
 /// Interval between checks of convergence.
@@ -46,6 +46,8 @@ pub struct ScenarioRun {
     pub ledger: Ledger,
     /// Total time that the channel carried a signal.
     pub channel: Duration,
+    /// What became of the telemetry, if there was any.
+    pub mavlink: Option<MavlinkReport>,
     /// SHA-256 over every step: the same for the same file and seed.
     pub trace: [u8; 32],
 }
@@ -54,6 +56,12 @@ impl ScenarioRun {
     /// Whether all invariants held and all expectations were met.
     pub fn passed(&self) -> bool {
         self.violations.is_empty() && self.unmet.is_empty()
+    }
+
+    /// Shares of the time lived that the air carried datagrams with telemetry, and announcements.
+    pub fn datagram_air(&self) -> (f64, f64) {
+        let share = |air: Duration| air.as_secs_f64() / self.lived.as_secs_f64().max(f64::MIN_POSITIVE);
+        (share(self.ledger.datagrams().airtime), share(self.ledger.announcements().airtime))
     }
 
     /// What did not hold, with its time and its node, where it has one.
@@ -123,7 +131,7 @@ impl Scenario {
         let violations = invariants.violations().to_vec();
         // A world that was stopped early cannot have met its expectations.
         let unmet = if violations.is_empty() { self.expect.unmet(&tally) } else { Vec::new() };
-        ScenarioRun {
+        let mut run = ScenarioRun {
             violations,
             unmet,
             tally,
@@ -135,8 +143,14 @@ impl Scenario {
             traffic: world.traffic(),
             ledger: world.air().map(|air| air.ledger().clone()).unwrap_or_default(),
             channel: world.air().map(|air| air.medium().carried()).unwrap_or_default(),
+            mavlink: world.mavlink(),
             trace: world.trace_hash().unwrap_or_default(),
+        };
+        if let (Some(bounds), Some(report), true) = (&self.expect.mavlink, &run.mavlink, run.passed()) {
+            let (datagrams, announcements) = run.datagram_air();
+            run.unmet = bounds.unmet(report, datagrams + announcements);
         }
+        run
     }
 }
 
@@ -187,6 +201,10 @@ impl<S: Suite> StepObserver<S> for Counter<S> {
         if let Some(recorder) = &mut self.recorder {
             recorder.on_action(world, at, action);
         }
+    }
+
+    fn on_datagram(&mut self, world: &World<S>, event: &DatagramEvent) {
+        self.invariants.on_datagram(world, event);
     }
 
     fn on_hop(&mut self, hop: &Hop) {

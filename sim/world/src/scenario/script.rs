@@ -61,6 +61,9 @@ pub(super) fn read(source: &SourceText<'_>, raw: &format::File, reading: Reading
     let admission = settings::admission(source, raw.admission.as_ref())?;
     let leader_timing = settings::leader_timing(source, &raw.leader, leaders)?;
     let radio = settings::radio(source, raw.radio.as_ref())?;
+    let systems = u64::from(members) + u64::from(strangers) + u64::from(leaders);
+    let mavlink = settings::mavlink(source, raw, systems, radio)?;
+    let expect = settings::expectations(source, &raw.expect, census, mavlink.is_some())?;
     let setup = Setup {
         seed,
         members,
@@ -77,6 +80,7 @@ pub(super) fn read(source: &SourceText<'_>, raw: &format::File, reading: Reading
         edge_timing,
         faults,
         air: Some(radio.air()),
+        mavlink,
         traced: true,
         recording: true,
         ..Setup::default()
@@ -91,7 +95,7 @@ pub(super) fn read(source: &SourceText<'_>, raw: &format::File, reading: Reading
         places,
         duration,
         settle,
-        expect: settings::expectations(source, &raw.expect, census)?,
+        expect,
     })
 }
 

@@ -10,13 +10,16 @@ use quiver_group::leader::LeaderTiming;
 use toml::Spanned;
 
 use super::error::SourceText;
+use super::expect::ExpectedTelemetry;
 use super::format::{self, Span};
 use super::names::Census;
 use super::{Expectations, RadioPlan, Reading, ScenarioError, links};
+use crate::MavlinkSetup;
 use crate::admission::{FENCE, Fields, Rules, check};
 use crate::fleet::check_quorum;
-use crate::radio::Preset;
+use crate::mavlink::stations::MAX_STATIONS;
 use crate::radio::cycles::Arithmetic;
+use crate::radio::{Cast, Preset};
 
 /// The most members a group may have, and leaders a world may have.
 const MAX_MEMBERS: u64 = 1 << 20;
@@ -171,6 +174,89 @@ pub(super) fn radio(source: &SourceText<'_>, table: Option<&Spanned<format::Radi
     Ok(RadioPlan { preset, loss, rounds, ignore_duty_cycle: table.ignore_duty_cycle, arithmetic })
 }
 
+/// The shortest and the longest time from one frame to the next.
+const FRAMES_PER_SECOND: RangeInclusive<f64> = 0.01..=1_000.0;
+/// Most frames of a stream before it begins again.
+const MAX_FRAMES: usize = 64;
+/// Bytes that a datagram of a lone frame may have more than the frame: 14 of header and tag, less 3.
+const AROUND_FRAME: usize = 11;
+
+/// Telemetry of the drones: of vehicles with names and system ids, over a radio whose frames take theirs.
+pub(super) fn mavlink(
+    source: &SourceText<'_>,
+    raw: &format::File,
+    systems: u64,
+    radio: RadioPlan,
+) -> Read<Option<MavlinkSetup>> {
+    let Some(spanned) = &raw.mavlink else { return Ok(None) };
+    let table = spanned.get_ref();
+    if systems > MAX_STATIONS as u64 {
+        let what = format!("{systems} edges and leaders: MAVLink has {MAX_STATIONS} system ids");
+        return Err(source.at(spanned.span(), what));
+    }
+    if raw.admission.is_some() {
+        return Err(source.at(spanned.span(), "drones that join anonymously have no system ids"));
+    }
+    let mut setup = MavlinkSetup::default();
+    if let Some(rate) = &table.frames_per_second {
+        let frames = *rate.get_ref();
+        if !FRAMES_PER_SECOND.contains(&frames) {
+            return Err(source.at(rate.span(), format!("{frames} is not in 0.01 to 1000")));
+        }
+        setup.frame_every = Duration::from_secs_f64(1.0 / frames);
+    }
+    if let Some(bytes) = &table.frame_bytes {
+        let lens = bytes.get_ref();
+        let (least, most) = (MavlinkSetup::MIN_FRAME, MavlinkSetup::MAX_FRAME);
+        if lens.is_empty() || lens.len() > MAX_FRAMES || !lens.iter().all(|len| (least..=most).contains(len))
+        {
+            let what = format!("are not 1 to {MAX_FRAMES} lengths from {least} to {most}");
+            return Err(source.at(bytes.span(), what));
+        }
+        setup.frame_bytes.clone_from(lens);
+    }
+    let (capacity, longest) = (
+        radio.preset.profile().capacity(Cast::Broadcast).0,
+        setup.frame_bytes.iter().copied().max().unwrap_or_default(),
+    );
+    if capacity < longest + AROUND_FRAME {
+        let what = format!(
+            "{} carries {capacity} bytes in a frame; the longest of these in a datagram has {}",
+            radio.preset,
+            longest + AROUND_FRAME
+        );
+        let place = table.frame_bytes.as_ref().map_or(spanned.span(), Spanned::span);
+        return Err(source.at(place, what));
+    }
+    setup.bit_rate = match table.bit_rate.as_ref().map(|rate| (rate, *rate.get_ref())) {
+        None => None,
+        Some((_, rate @ 100..=1_000_000_000)) => Some(rate),
+        Some((place, rate)) => {
+            return Err(source.at(place.span(), format!("{rate} is not in 100 to 1000000000")));
+        }
+    };
+    Ok(Some(setup))
+}
+
+/// Bounds of what becomes of telemetry.
+fn expected_telemetry(source: &SourceText<'_>, table: &format::ExpectMavlink) -> Read<ExpectedTelemetry> {
+    let share = |value: &Option<Spanned<f64>>| {
+        value.as_ref().map(|value| links::probability(source, value)).transpose()
+    };
+    let bounds = Duration::from_millis(1)..=Duration::from_secs(86_400);
+    let outage = table.max_outage_at_removal.as_ref().map(|span| time(source, span, bounds)).transpose()?;
+    Ok(ExpectedTelemetry {
+        min_delivered: share(&table.min_delivered)?,
+        max_unopened: share(&table.max_unopened)?,
+        max_outage_at_removal: outage,
+        max_shaped: table.max_shaped,
+        max_added_bytes: table.max_added_bytes,
+        max_air: share(&table.max_air)?,
+        min_hostile: table.min_hostile,
+        min_refused: table.min_refused,
+    })
+}
+
 /// Policy and terms of anonymous admission.
 pub(super) fn admission(
     source: &SourceText<'_>,
@@ -203,13 +289,22 @@ pub(super) fn expectations(
     source: &SourceText<'_>,
     table: &format::Expect,
     census: Census,
+    has_mavlink: bool,
 ) -> Read<Expectations> {
     let outside = table.outside.as_ref().map_or(Ok(BTreeSet::new()), |names| census.edges(source, names))?;
     let liars = table.liars.as_ref().map(|names| match names.get_ref().is_empty() {
         true => Ok(BTreeSet::new()),
         false => census.kgcs(source, names),
     });
+    let mavlink = match &table.mavlink {
+        None => None,
+        Some(bounds) if !has_mavlink => {
+            return Err(source.at(bounds.span(), "there is no table [mavlink]"));
+        }
+        Some(bounds) => Some(expected_telemetry(source, bounds.get_ref())?),
+    };
     Ok(Expectations {
+        mavlink,
         members: table.members,
         enrolled: table.enrolled,
         opened: table.opened,

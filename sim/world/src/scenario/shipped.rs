@@ -23,6 +23,7 @@ scenarios![
     "lying_kgc_is_named_and_routed_around",
     "mass_join",
     "mass_leave",
+    "mavlink",
     "orders_wait_for_their_phase",
     "partition_then_merge",
     "quorum_split_in_two",

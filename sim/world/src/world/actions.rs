@@ -84,8 +84,9 @@ impl<S: Suite> World<S> {
             Action::Skew { node, seconds } => self.set_skew(*node, *seconds),
             Action::Disk(node, state) => self.set_disk(*node, *state),
             Action::Calm => self.calm(steps),
-            // Captured state is for the observer.
-            Action::Capture(_) | Action::Seize(_) => {}
+            // Captured state is for the observer, but a captured vehicle's radio is the adversary's.
+            Action::Capture(edge) => self.capture_station(*edge),
+            Action::Seize(_) => {}
             Action::Lie { kgc, lies } => self.set_lying(*kgc, *lies),
             Action::Replay { pick, to } => self.replay(*pick, *to),
             Action::Usurp { edge, rounds } => self.usurp(*edge, *rounds),

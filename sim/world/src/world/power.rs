@@ -118,6 +118,9 @@ impl<S: Suite> World<S> {
             }
         }
         self.disconnect_all(node);
+        if let Some(stations) = &mut self.stations {
+            stations.remove(node);
+        }
     }
 
     /// A node shall die after so many more outputs.

@@ -44,7 +44,17 @@ impl<S: Suite> World<S> {
 
     /// Traffic of the network.
     pub fn traffic(&self) -> Traffic {
-        self.network.traffic()
+        // Datagrams of the group are no messages.
+        let (all, datagrams) =
+            (self.network.traffic(), self.stations.as_ref().map(|stations| stations.traffic));
+        let Some(datagrams) = datagrams else { return all };
+        Traffic {
+            sent: all.sent - datagrams.sent,
+            bytes: all.bytes - datagrams.bytes,
+            lost: all.lost - datagrams.lost,
+            duplicated: all.duplicated - datagrams.duplicated,
+            corrupted: all.corrupted - datagrams.corrupted,
+        }
     }
 
     /// Number of edges.

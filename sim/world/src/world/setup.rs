@@ -15,8 +15,9 @@ use sha2::{Digest, Sha256};
 use super::*;
 use crate::admission::Rules;
 use crate::kgc_node::KgcNodeRecord;
+use crate::mavlink::stations::MAX_STATIONS;
 use crate::rng_stream::{self, RngStream};
-use crate::{AirSetup, LinkFaults};
+use crate::{AirSetup, LinkFaults, MavlinkSetup};
 
 /// The most edges: the most of a group, twice.
 const MAX_EDGES: u32 = 1 << 21;
@@ -58,6 +59,8 @@ pub struct Setup {
     pub faults: LinkFaults,
     /// The radio between the nodes; `None`: links have all the time and frames they need.
     pub air: Option<AirSetup>,
+    /// MAVLink telemetry in the group's datagrams; `None`: no drone sends any.
+    pub mavlink: Option<MavlinkSetup>,
     /// Whether to hash every step into one trace.
     pub traced: bool,
     /// Whether to measure the CPU time of the leaders' steps.
@@ -95,6 +98,7 @@ impl Default for Setup {
             edge_timing: EdgeTiming::default(),
             faults: LinkFaults::SOUND,
             air: None,
+            mavlink: None,
             traced: false,
             metered: false,
             parallel: false,
@@ -134,6 +138,9 @@ pub enum WorldError {
     /// Leaders cannot demand this policy.
     #[error("{0}")]
     Admission(String),
+    /// There are more nodes than MAVLink has system ids.
+    #[error("{0} edges and leaders are more than the {MAX_STATIONS} system ids that MAVLink has")]
+    SystemIds(usize),
     /// The radio cannot carry the plan.
     #[error("{0}")]
     Radio(String),
@@ -186,6 +193,10 @@ impl<S: Suite> World<S> {
         if setup.leaders == 0 {
             return Err(WorldError::NoLeader);
         }
+        let systems = edges as usize + usize::from(setup.leaders);
+        if setup.mavlink.is_some() && systems > MAX_STATIONS {
+            return Err(WorldError::SystemIds(systems));
+        }
         let rng = |node| rng_stream::compact(setup.seed, RngStream::Node(node, 0));
         let (log, state) =
             if setup.durable { (Keep::All, Keep::Last) } else { (Keep::Nothing, Keep::Nothing) };
@@ -217,6 +228,7 @@ impl<S: Suite> World<S> {
                 .air
                 .clone()
                 .map(|air| Air::new(air, edges, rng_stream::generator(setup.seed, RngStream::Air))),
+            stations: setup.mavlink.clone().map(|mavlink| Box::new(stations(mavlink, &setup, &fleet))),
             trace: setup.traced.then(Sha256::new),
             steps: 0,
             leader_cpu: Duration::ZERO,
@@ -239,4 +251,13 @@ impl<S: Suite> World<S> {
             edges: edges.map(Option::unwrap_or_default).collect(),
         }
     }
+}
+
+/// The stations of a world.
+fn stations<S: Suite>(mavlink: MavlinkSetup, setup: &Setup, fleet: &Fleet<S>) -> Stations<S> {
+    let (edges, leaders) = (setup.members + setup.strangers, setup.leaders);
+    let profile = setup.air.as_ref().map(|air| &air.profile);
+    let config = mavlink.config(profile, edges + u32::from(leaders));
+    let rng = rng_stream::generator(setup.seed, RngStream::Datagrams);
+    Stations::new(mavlink, config, fleet.deployment().clone(), (edges, leaders), rng)
 }

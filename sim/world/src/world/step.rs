@@ -106,7 +106,7 @@ pub(super) fn stimulus<C>(nodes: NodeIndex, due: Event) -> Option<(Stimulus<C>, 
         Event::Disconnected { other, connection } => {
             (Stimulus::Disconnected(peer(other, connection)), Cause::Disconnected(node(other)))
         }
-        Event::ScheduledAction => return None,
+        Event::Datagram { .. } | Event::Station | Event::ScheduledAction => return None,
     })
 }
 
@@ -201,6 +201,7 @@ impl<S: Suite> World<S> {
         }
         self.plan_wake(step.node);
         self.note_anonymous(step);
+        self.follow_step(step);
     }
 
     /// Handles a node's crash: ends its connections, and schedules its return if that was planned.
@@ -357,9 +358,10 @@ impl<S: Suite> World<S> {
         }
     }
 
-    /// Tells an observer of the hops since it was last told of some.
+    /// Tells an observer of the hops, and of the stations' datagrams, since it was last told of some.
     pub(super) fn report_hops(&mut self, observer: &mut dyn StepObserver<S>) {
         self.hops.drain(..).for_each(|hop| observer.on_hop(&hop));
+        self.report_datagrams(observer);
     }
 
     /// Hands a message to the network; `via` is whom the receiver has it from. Gives when it arrives first,
@@ -402,7 +404,11 @@ impl<S: Suite> World<S> {
             Event::Connected { other, connection, .. } => {
                 self.links.connection(node, self.nodes.node(*other as usize)) == Some(*connection)
             }
-            Event::Wake | Event::Disconnected { .. } | Event::ScheduledAction => true,
+            Event::Wake
+            | Event::Disconnected { .. }
+            | Event::Datagram { .. }
+            | Event::Station
+            | Event::ScheduledAction => true,
         }
     }
 }

@@ -1,0 +1,139 @@
+//! Counts what became of the frames.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::NodeId;
+
+/// What became of the telemetry of a run. A frame has as many copies as there are other members.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MavlinkReport {
+    /// Frames that the streams offered while their member had a valid key, and those while it had none.
+    pub offered: u64,
+    /// Frames while their member had no valid key: nothing passes then.
+    pub without_key: u64,
+    /// Frames that left.
+    pub sent: u64,
+    /// Frames dropped by shaping: too old, or no room.
+    pub shaped: u64,
+    /// Bytes of the frames that left, as MAVLink has them.
+    pub frame_bytes: u64,
+    /// Datagrams that they left in.
+    pub datagrams: u64,
+    /// Bytes of these.
+    pub datagram_bytes: u64,
+    /// Announcements.
+    pub announcements: u64,
+    /// Bytes of these.
+    pub announcement_bytes: u64,
+    /// Copies of frames that the radio lost.
+    pub lost: u64,
+    /// Copies of frames that the radio brought.
+    pub arrived: u64,
+    /// Those of them that were opened.
+    pub delivered: u64,
+    /// Copies that the radio brought and the layer did not open, from senders whose announcement had not been
+    /// received yet.
+    pub unopened_at_first: u64,
+    /// The same from senders that were known.
+    pub unopened: u64,
+    /// The longest time from the arrival of the first of these to that of the next frame of the same sender
+    /// that was opened, at first.
+    pub outage_at_first: Duration,
+    /// The same of known senders.
+    pub outage: Duration,
+    /// The same of known senders, and of frames that arrived within ten seconds after a removal.
+    pub outage_at_removal: Duration,
+    /// Datagrams that captured vehicles sent again or altered, and their own after their removal.
+    pub hostile: u64,
+    /// Frames opened whose sender's slot has no system id.
+    pub without_system_id: u64,
+    /// Datagrams that were not taken, by the reason, over all stations.
+    pub refused: BTreeMap<&'static str, u64>,
+    /// Reasons to believe that a member sends as another.
+    pub suspicions: u64,
+}
+
+impl MavlinkReport {
+    /// Bytes that a frame takes more on the air than alone, without the radio's headers.
+    pub fn added_bytes(&self) -> f64 {
+        (self.datagram_bytes as f64 - self.frame_bytes as f64) / (self.sent as f64).max(1.0)
+    }
+
+    /// Share of all copies that were delivered.
+    pub fn share_delivered(&self) -> f64 {
+        self.delivered as f64 / ((self.lost + self.arrived) as f64).max(1.0)
+    }
+
+    /// Share of the copies brought by the radio that the layer did not open, of known senders.
+    pub fn share_unopened(&self) -> f64 {
+        self.unopened as f64 / (self.arrived as f64).max(1.0)
+    }
+
+    /// Number of datagrams that were not taken.
+    pub fn total_refused(&self) -> u64 {
+        self.refused.values().sum()
+    }
+}
+
+/// What a receiver has of a sender.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pair {
+    /// Whether anything was opened.
+    pub(super) known: bool,
+    /// Arrival of the first frame that was not opened since one was.
+    pub(super) since: Option<Duration>,
+}
+
+/// Time after a removal for which outages count as its own.
+const AFTER_REMOVAL: Duration = Duration::from_secs(10);
+
+/// Counts while a world runs.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tally {
+    pub(super) report: MavlinkReport,
+    pub(super) pairs: BTreeMap<(NodeId, NodeId), Pair>,
+    pub(super) removal: Option<Duration>,
+}
+
+impl Tally {
+    pub(super) fn pair(&mut self, sender: NodeId, receiver: NodeId) -> &mut Pair {
+        self.pairs.entry((sender, receiver)).or_default()
+    }
+
+    /// A frame of the sender was opened: an outage ends.
+    pub(super) fn opened(&mut self, now: Duration, sender: NodeId, receiver: NodeId) {
+        let pair = self.pair(sender, receiver);
+        let (known, since) = (pair.known, pair.since.take());
+        pair.known = true;
+        if let Some(since) = since {
+            self.note_outage(since, now, known);
+        }
+    }
+
+    fn note_outage(&mut self, since: Duration, until: Duration, known: bool) {
+        let lasted = until.saturating_sub(since);
+        let report = &mut self.report;
+        let longest = if known { &mut report.outage } else { &mut report.outage_at_first };
+        *longest = lasted.max(*longest);
+        let after = |removal: Duration| since >= removal && since <= removal + AFTER_REMOVAL;
+        if known && self.removal.is_some_and(after) {
+            report.outage_at_removal = lasted.max(report.outage_at_removal);
+        }
+    }
+
+    /// Outages that last until now.
+    pub(super) fn finish(mut self, now: Duration) -> MavlinkReport {
+        for pair in std::mem::take(&mut self.pairs).into_values() {
+            if let Some(since) = pair.since {
+                self.note_outage(since, now, pair.known);
+            }
+        }
+        self.report
+    }
+
+    /// A node is no member any more, or starts anew.
+    pub(super) fn forget(&mut self, node: NodeId) {
+        self.pairs.retain(|(sender, receiver), _| *sender != node && *receiver != node);
+    }
+}
