@@ -93,11 +93,12 @@ fn telemetry(report: &ScenarioReport, mavlink: &MavlinkReport) -> String {
         (
             "copies",
             format!(
-                "{copies}: {} delivered, {} lost by the radio, {} not opened, {} before the sender was known",
+                "{copies}: {} delivered, {} lost by the radio; not opened: {} after a removal, {} before the sender was known, {} else",
                 percent(mavlink.delivered),
                 percent(mavlink.lost),
-                percent(mavlink.unopened),
-                percent(mavlink.unopened_at_first)
+                percent(mavlink.unopened_at_removal),
+                percent(mavlink.unopened_at_first),
+                mavlink.unopened
             ),
         ),
         (

@@ -37,7 +37,7 @@
 //! | `[churn]` | `from`, `until`, `edges`, `leaves-per-minute`, `joins-per-minute`, `crashes-per-minute`, `down` |
 //! | `[mobility]` | `from`, `until`, `edges`, `side-metres`, `range-metres`, `metres-per-second`, `step` |
 //! | `[[event]]` | `at`, `over`, `repeat`, and one of `start`, `stop`, `crash`, `join`, `leave`, `evict`, `revoke`, `capture`, `rekey`, `talk`, `links`, `links-of`, `radio`, `part`, `heal`, `skew`, `disk`, `replay`, `usurp`, `lie`, `repent`, `seize`, `order`, `approve`, `certify = { edges, x, y, battery }`, `decertify` |
-//! | `[expect]` | `members`, `outside`, `min-terms`, `min-epochs`, `min-admitted`, `min-crashes`, `min-stalls`, `min-lost`, `min-blamed`, `enrolled`, `opened`, `liars`, `mavlink = { min-delivered, max-unopened, max-outage-at-removal, max-shaped, max-added-bytes, max-air, min-hostile, min-refused }` |
+//! | `[expect]` | `members`, `outside`, `min-terms`, `min-epochs`, `min-admitted`, `min-crashes`, `min-stalls`, `min-lost`, `min-blamed`, `enrolled`, `opened`, `liars`, `mavlink = { min-delivered, max-unopened, max-unopened-at-removal, max-outage-at-removal, max-shaped, max-added-bytes, max-air, min-hostile, min-refused }` |
 //!
 //! Nodes are named `kgc` (if there is one), `kgc-1`, `kgcs`, `leader-0`, `leaders`, `edge-7`, `edge-0..9`
 //! (both included), `edges` and `everyone`.

@@ -47,6 +47,17 @@ pub(crate) enum Outgoing {
     Hostile(Vec<u8>),
 }
 
+/// When a payload arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arrival {
+    /// Before anything of its sender was opened.
+    SenderUnknown,
+    /// Within a few seconds after a removal.
+    AfterRemoval,
+    /// At any other time.
+    Usual,
+}
+
 /// What became of a frame that the stream offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Offered {
@@ -62,6 +73,8 @@ pub(crate) struct Station<S: Suite> {
     waiting: VecDeque<Vec<u8>>,
     /// Payloads dropped from it so far.
     dropped: u64,
+    /// Those of them that were dropped because there was no key any more.
+    closed: u64,
     /// The epoch that it seals under.
     pub(crate) sealing: Option<(Epoch, Slot)>,
     digest: Option<Digest>,
@@ -73,10 +86,9 @@ pub(crate) struct Station<S: Suite> {
     pub(crate) captured: bool,
     heard: VecDeque<Vec<u8>>,
     hostile: VecDeque<Vec<u8>>,
-    /// Numbers of the datagrams that arrived, and payloads that arrived and were not opened yet, with whether
-    /// their sender was known.
+    /// Numbers of the datagrams that arrived, and payloads that arrived and were not opened yet.
     pub(super) seen: BTreeSet<u64>,
-    pub(super) unopened: BTreeMap<Vec<u8>, bool>,
+    pub(super) unopened: BTreeMap<Vec<u8>, Arrival>,
 }
 
 impl<S: Suite> Station<S> {
@@ -86,6 +98,7 @@ impl<S: Suite> Station<S> {
             stream,
             waiting: VecDeque::new(),
             dropped: 0,
+            closed: 0,
             sealing: None,
             digest: None,
             free: Duration::ZERO,
@@ -96,6 +109,11 @@ impl<S: Suite> Station<S> {
             seen: BTreeSet::new(),
             unopened: BTreeMap::new(),
         }
+    }
+
+    /// The number of the stream's next frame.
+    pub(super) fn frame_number(&self) -> u32 {
+        self.stream.number()
     }
 
     /// Follows the member's machine: its epoch, or none. The adversary keeps the last one there was.
@@ -119,7 +137,7 @@ impl<S: Suite> Station<S> {
             None if self.captured => {}
             None => {
                 self.datagrams.close();
-                self.waiting.clear();
+                self.closed += self.dropped() - self.dropped;
                 self.sealing = None;
             }
         }
@@ -233,9 +251,14 @@ impl<S: Suite> Station<S> {
 
     /// Adds what the station counted itself.
     pub(super) fn book(&self, report: &mut MavlinkReport) {
-        report.shaped += self.dropped();
-        for known in self.unopened.values() {
-            *if *known { &mut report.unopened } else { &mut report.unopened_at_first } += 1;
+        report.shaped += self.dropped() - self.closed;
+        report.without_key += self.closed;
+        for arrival in self.unopened.values() {
+            *match arrival {
+                Arrival::SenderUnknown => &mut report.unopened_at_first,
+                Arrival::AfterRemoval => &mut report.unopened_at_removal,
+                Arrival::Usual => &mut report.unopened,
+            } += 1;
         }
         // What the adversary cannot open is no refusal.
         if !self.captured {

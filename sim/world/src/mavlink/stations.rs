@@ -45,6 +45,8 @@ pub(crate) struct Stations<S: Suite> {
     deployment: Deployment<S>,
     edges: u32,
     stations: BTreeMap<NodeId, Station<S>>,
+    /// Numbers with which the streams of nodes that were switched off go on.
+    frame_numbers: BTreeMap<NodeId, u32>,
     /// Edges and leaders of the newest epoch.
     members: BTreeSet<NodeId>,
     /// What the leader granted; all members are taken to know it.
@@ -78,6 +80,7 @@ impl<S: Suite> Stations<S> {
             deployment,
             edges,
             stations: BTreeMap::new(),
+            frame_numbers: BTreeMap::new(),
             members: BTreeSet::new(),
             system_ids,
             flights: BTreeMap::new(),
@@ -149,7 +152,8 @@ impl<S: Suite> Stations<S> {
             }
             _ => (HEARTBEAT_EVERY, vec![HEARTBEAT], now),
         };
-        let stream = Stream::new(system_of(node), every, lens, first);
+        let number = self.frame_numbers.get(&node).copied().unwrap_or_default();
+        let stream = Stream::new((system_of(node), number), every, lens, first);
         Station::new(Datagrams::new(self.config, self.deployment.clone()), stream)
     }
 
@@ -157,6 +161,7 @@ impl<S: Suite> Stations<S> {
     pub(crate) fn remove(&mut self, node: NodeId) {
         if let Some(station) = self.stations.remove(&node) {
             station.book(&mut self.tally.report);
+            self.frame_numbers.insert(node, station.frame_number());
             self.tally.forget(node);
         }
     }
@@ -235,9 +240,9 @@ impl<S: Suite> Stations<S> {
         let Some(station) = self.stations.get_mut(&node) else { return };
         let flight = flight.filter(|_| station.seen.insert(number));
         if let Some(flight) = flight {
-            let known = self.tally.pair(flight.sender, node).known;
+            let arrival = self.tally.arrival(now, flight.sender, node);
             self.tally.report.arrived += flight.payloads.len() as u64;
-            station.unopened.extend(flight.payloads.iter().map(|payload| (payload.clone(), known)));
+            station.unopened.extend(flight.payloads.iter().map(|payload| (payload.clone(), arrival)));
         }
         station.receive(now, bytes);
     }

@@ -22,8 +22,19 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    pub(super) fn new(system: u8, every: Duration, lens: Vec<usize>, first: Duration) -> Self {
-        Self { system, every, lens, next: first, number: 0 }
+    /// A stream whose first frame has this number. No number may come twice in a run.
+    pub(super) fn new(
+        (system, number): (u8, u32),
+        every: Duration,
+        lens: Vec<usize>,
+        first: Duration,
+    ) -> Self {
+        Self { system, every, lens, next: first, number }
+    }
+
+    /// The number of the next frame.
+    pub(super) fn number(&self) -> u32 {
+        self.number
     }
 
     /// A frame that is due. Of those that were missed only one is made up for.
@@ -59,7 +70,7 @@ mod tests {
     #[test]
     fn frames_have_the_lengths_asked_for_and_say_whose_they_are() {
         let mut stream =
-            Stream::new(200, Duration::from_millis(100), vec![21, 40, 63], Duration::from_secs(1));
+            Stream::new((200, 0), Duration::from_millis(100), vec![21, 40, 63], Duration::from_secs(1));
         assert_eq!(stream.due(Duration::from_millis(999)), None);
         for len in [21, 40, 63, 21] {
             let frame = stream.due(stream.next).unwrap();

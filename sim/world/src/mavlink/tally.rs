@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::station::Arrival;
 use crate::NodeId;
 
 /// What became of the telemetry of a run. A frame has as many copies as there are other members.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MavlinkReport {
-    /// Frames that the streams offered while their member had a valid key, and those while it had none.
+    /// Frames that the streams offered while their member had a valid key.
     pub offered: u64,
-    /// Frames while their member had no valid key: nothing passes then.
+    /// Frames while it had none, and those that waited when it ended: nothing passes then.
     pub without_key: u64,
     /// Frames that left.
     pub sent: u64,
@@ -35,7 +36,10 @@ pub struct MavlinkReport {
     /// Copies that the radio brought and the layer did not open, from senders whose announcement had not been
     /// received yet.
     pub unopened_at_first: u64,
-    /// The same from senders that were known.
+    /// The same from senders that were known, within ten seconds after a removal: the former key opens nothing
+    /// then, and not all have the new one at once.
+    pub unopened_at_removal: u64,
+    /// The same at any other time.
     pub unopened: u64,
     /// The longest time from the arrival of the first of these to that of the next frame of the same sender
     /// that was opened, at first.
@@ -65,9 +69,9 @@ impl MavlinkReport {
         self.delivered as f64 / ((self.lost + self.arrived) as f64).max(1.0)
     }
 
-    /// Share of the copies brought by the radio that the layer did not open, of known senders.
-    pub fn share_unopened(&self) -> f64 {
-        self.unopened as f64 / (self.arrived as f64).max(1.0)
+    /// Share of all copies that arrived after a removal and were not opened.
+    pub fn share_unopened_at_removal(&self) -> f64 {
+        self.unopened_at_removal as f64 / ((self.lost + self.arrived) as f64).max(1.0)
     }
 
     /// Number of datagrams that were not taken.
@@ -111,14 +115,27 @@ impl Tally {
         }
     }
 
+    /// When a frame of the sender arrives, if that is now.
+    pub(super) fn arrival(&mut self, now: Duration, sender: NodeId, receiver: NodeId) -> Arrival {
+        let known = self.pair(sender, receiver).known;
+        match known {
+            false => Arrival::SenderUnknown,
+            true if self.is_after_removal(now) => Arrival::AfterRemoval,
+            true => Arrival::Usual,
+        }
+    }
+
+    fn is_after_removal(&self, at: Duration) -> bool {
+        self.removal.is_some_and(|removal| at >= removal && at <= removal + AFTER_REMOVAL)
+    }
+
     fn note_outage(&mut self, since: Duration, until: Duration, known: bool) {
         let lasted = until.saturating_sub(since);
         let report = &mut self.report;
         let longest = if known { &mut report.outage } else { &mut report.outage_at_first };
         *longest = lasted.max(*longest);
-        let after = |removal: Duration| since >= removal && since <= removal + AFTER_REMOVAL;
-        if known && self.removal.is_some_and(after) {
-            report.outage_at_removal = lasted.max(report.outage_at_removal);
+        if known && self.is_after_removal(since) {
+            self.report.outage_at_removal = lasted.max(self.report.outage_at_removal);
         }
     }
 

@@ -43,8 +43,11 @@ pub struct Expectations {
 pub struct ExpectedTelemetry {
     /// Least share of all copies of frames that are delivered.
     pub min_delivered: Option<f64>,
-    /// Greatest share of the copies that the radio brings that the layer does not open, of senders known.
-    pub max_unopened: Option<f64>,
+    /// Most copies that the radio brings and the layer does not open, of senders known, but for those that
+    /// arrive within ten seconds after a removal.
+    pub max_unopened: Option<u64>,
+    /// Greatest share of all copies that these are.
+    pub max_unopened_at_removal: Option<f64>,
     /// Longest time from the arrival of a frame that is not opened to the next of the same sender that is, of
     /// frames that arrive within ten seconds after a removal.
     pub max_outage_at_removal: Option<Duration>,
@@ -66,7 +69,12 @@ impl ExpectedTelemetry {
     pub fn unmet(&self, report: &MavlinkReport, air: f64) -> Vec<String> {
         let mut unmet = Vec::new();
         let at_most = [
-            ("share of frames not opened", self.max_unopened, report.share_unopened()),
+            ("copies not opened", self.max_unopened.map(|most| most as f64), report.unopened as f64),
+            (
+                "share of copies not opened after a removal",
+                self.max_unopened_at_removal,
+                report.share_unopened_at_removal(),
+            ),
             ("bytes added to a frame", self.max_added_bytes, report.added_bytes()),
             ("share of the air", self.max_air, air),
             ("frames dropped by shaping", self.max_shaped.map(|most| most as f64), report.shaped as f64),

@@ -365,8 +365,10 @@ pub(super) struct Expect {
 pub(super) struct ExpectMavlink {
     /// Share of all copies of frames that are delivered.
     pub(super) min_delivered: Option<Spanned<f64>>,
-    /// Share of the copies that the radio brings and the layer does not open.
-    pub(super) max_unopened: Option<Spanned<f64>>,
+    /// Copies that the radio brings and the layer does not open, but for the time after a removal.
+    pub(super) max_unopened: Option<u64>,
+    /// Share of all copies that are not opened after a removal.
+    pub(super) max_unopened_at_removal: Option<Spanned<f64>>,
     /// The longest time for which what arrives of a sender is not opened, from a removal until ten seconds
     /// later.
     pub(super) max_outage_at_removal: Option<Spanned<Span>>,

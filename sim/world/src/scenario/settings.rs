@@ -247,7 +247,8 @@ fn expected_telemetry(source: &SourceText<'_>, table: &format::ExpectMavlink) ->
     let outage = table.max_outage_at_removal.as_ref().map(|span| time(source, span, bounds)).transpose()?;
     Ok(ExpectedTelemetry {
         min_delivered: share(&table.min_delivered)?,
-        max_unopened: share(&table.max_unopened)?,
+        max_unopened: table.max_unopened,
+        max_unopened_at_removal: share(&table.max_unopened_at_removal)?,
         max_outage_at_removal: outage,
         max_shaped: table.max_shaped,
         max_added_bytes: table.max_added_bytes,

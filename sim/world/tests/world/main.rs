@@ -5,6 +5,7 @@ mod admission;
 mod adversaries;
 mod determinism;
 mod life;
+mod mavlink;
 mod mutations;
 mod quorum;
 mod radio;

@@ -8,6 +8,7 @@ use quiver_ainq::{Epoch, StrategyKind};
 use quiver_group::{EdgeEvent, LeaderEvent};
 use quiver_testbed::matching;
 use quiver_world::check::{CheckSetup, Checker};
+use quiver_world::scenario::{Reading, Scenario, shipped};
 use quiver_world::{
     Action, Cause, DiskState, Effect, InsecureToy, Invariant, Invariants, LinkFaults, NoObserver, NodeEvent,
     NodeId, NodeSet, Partition, Sabotage, Setup, Step, StepObserver, World,
@@ -51,6 +52,29 @@ fn a_node_that_draws_the_same_randomness_again_is_noticed() {
 #[test]
 fn a_driver_that_misses_deadlines_is_noticed() {
     assert!(broken(Sabotage::MissDeadlines, StrategyKind::Flat, 100).contains(&Invariant::Convergence));
+}
+
+/// The invariants that break in the scenario of telemetry and a captured vehicle.
+fn broken_with_telemetry(sabotage: Sabotage, seed: u64) -> BTreeSet<Invariant> {
+    let reading = Reading { seed: Some(seed), ..Reading::default() };
+    let mut scenario = Scenario::parse("mavlink", shipped("mavlink").unwrap(), reading).unwrap();
+    scenario.setup.sabotage = sabotage;
+    let run = scenario.run(quiver_world::WorldSuite::Toy).unwrap();
+    run.violations.iter().map(|violation| violation.invariant).collect()
+}
+
+#[test]
+fn a_datagram_key_that_outlives_a_removal_is_noticed() {
+    for seed in 1..4 {
+        assert_eq!(broken_with_telemetry(Sabotage::KeepDatagramKey, seed), [Invariant::Datagrams].into());
+    }
+}
+
+#[test]
+fn a_station_that_forgets_which_datagrams_it_opened_is_noticed() {
+    for seed in 1..4 {
+        assert_eq!(broken_with_telemetry(Sabotage::ForgetDatagrams, seed), [Invariant::Datagrams].into());
+    }
 }
 
 #[test]

@@ -75,6 +75,34 @@ fn impossible_values_are_refused_with_file_line_and_key() {
             "dir/test.toml:10:10: event.repeat: continues after the duration of 2m",
         ),
         (
+            "[mavlink]\nframes-per-second = 0.0\n",
+            "dir/test.toml:9:21: mavlink.frames-per-second: 0 is not in 0.01 to 1000",
+        ),
+        (
+            "[mavlink]\nframe-bytes = [21, 64]\n",
+            "dir/test.toml:9:15: mavlink.frame-bytes: are not 1 to 64 lengths from 21 to 63",
+        ),
+        (
+            "[mavlink]\nbit-rate = 99\n",
+            "dir/test.toml:9:12: mavlink.bit-rate: 99 is not in 100 to 1000000000",
+        ),
+        (
+            "[radio]\npreset = \"lora-sf12\"\n[mavlink]\n",
+            "dir/test.toml:10:1: mavlink: lora-sf12 carries 51 bytes in a frame; the longest of these in a",
+        ),
+        (
+            "strangers = 239\n[mavlink]\n",
+            "dir/test.toml:9:1: mavlink: 251 edges and leaders: MAVLink has 250",
+        ),
+        (
+            "[admission]\n[mavlink]\n",
+            "dir/test.toml:9:1: mavlink: drones that join anonymously have no system ids",
+        ),
+        (
+            "[expect.mavlink]\nmax-unopened = 0\n",
+            "dir/test.toml:8:1: expect.mavlink: there is no table [mavlink]",
+        ),
+        (
             "[[event]]\nat = \"5s\"\ndisk = { nodes = [\"kgc\"], state = \"failing\" }\n",
             "dir/test.toml:10:35: event.disk.state: how many writes fail?",
         ),
