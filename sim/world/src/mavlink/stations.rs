@@ -264,7 +264,7 @@ impl<S: Suite> Stations<S> {
         let mut questions = Vec::new();
         while let Some(event) = self.stations.get_mut(&node).and_then(Station::poll_event) {
             match event {
-                Event::Received { slot, bytes, .. } => self.opened(now, node, slot, bytes),
+                Event::Received { slot, bytes, .. } => self.opened(now, node, slot, &bytes),
                 Event::EpochWanted => questions.push(Question::Epoch),
                 Event::SignatureWanted(_) | Event::SignerAnnounced { .. } => {
                     questions.push(Question::Signing(event));
@@ -276,16 +276,16 @@ impl<S: Suite> Stations<S> {
     }
 
     /// A payload was opened: its frames go to the programs beside the station.
-    fn opened(&mut self, now: Duration, node: NodeId, slot: Slot, payload: Vec<u8>) {
-        let kind = DatagramEventKind::Opened { slot, payload: payload.clone() };
+    fn opened(&mut self, now: Duration, node: NodeId, slot: Slot, payload: &[u8]) {
+        let kind = DatagramEventKind::Opened { slot, payload: payload.to_vec() };
         self.events.push(DatagramEvent { at: now, node, kind });
         let Some(system) = self.system_ids.of_slot(slot) else {
             self.tally.report.without_system_id += 1;
             return;
         };
         let Some(station) = self.stations.get_mut(&node) else { return };
-        let awaited = station.unopened.remove(&payload).is_some();
-        let frames = batch::decode(&payload, system).unwrap_or_default();
+        let awaited = station.unopened.remove(payload).is_some();
+        let frames = batch::decode(payload, system).unwrap_or_default();
         let genuine = frames.iter().all(|frame| system_in_text(frame) == Some(system));
         if awaited && genuine && !frames.is_empty() {
             self.tally.report.delivered += 1;
