@@ -311,7 +311,7 @@ impl Swarm {
 
 /// Gives a bridge its key, and the vehicles' system ids.
 async fn admit(group: &TestGroup, member: usize, node: &Node) {
-    node.feed.set_table(group.table(VEHICLES));
+    node.feed.news.set_table(group.table(VEHICLES));
     node.feed.set_keys(Some(group.keys(member, member.try_into().expect("a slot"))), true);
     eventually("the bridge has a key", || {
         let status = node.report.status();

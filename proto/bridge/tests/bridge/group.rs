@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{TcpListener, UdpSocket as StdUdpSocket};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use quiver_ainq::{
@@ -45,10 +45,12 @@ struct Machine {
     asked: Arc<Asked>,
 }
 
-/// What a bridge asked of its machine.
+/// What a bridge asked of its machine, and what that says.
 #[derive(Default)]
 pub(crate) struct Asked {
     pub(crate) signatures: AtomicUsize,
+    /// Whether the machine's revocation list names the other members.
+    pub(crate) others_are_revoked: AtomicBool,
     pub(crate) forgery_reports: AtomicUsize,
 }
 
@@ -59,12 +61,13 @@ impl Group<S> for Machine {
     }
 
     async fn may_sign(&self, slot: Slot, drone: DronePublicKey<S>) -> bool {
-        drone.identity.name == name(&format!("drone-{slot}"))
+        let is_revoked = self.asked.others_are_revoked.load(Ordering::Relaxed);
+        drone.identity.name == name(&format!("drone-{slot}")) && !is_revoked
     }
 
     async fn want_epoch(&self) {}
 
-    async fn forgeries(&self, _: u64) {
+    async fn forgeries(&self, _: [u8; 32]) {
         self.asked.forgery_reports.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -197,7 +200,7 @@ impl TestGroup {
 
     /// Gives a bridge its key and the table of all members, and waits until it has them.
     pub(crate) async fn admit(&self, member: usize, node: &Node) {
-        node.feed.set_table(self.table(self.members.len()));
+        node.feed.news.set_table(self.table(self.members.len()));
         node.feed.set_keys(Some(self.keys(member, member.try_into().expect("a slot"))), true);
         let granted = self.members.len();
         eventually("the bridge has a key", || {
@@ -282,6 +285,17 @@ pub(crate) struct Program {
 }
 
 impl Program {
+    /// Sends a frame again and again until something holds.
+    pub(crate) async fn repeats(&self, frame: &[u8], mut holds: impl FnMut() -> bool) {
+        let wait = async {
+            while !holds() {
+                self.send(frame).await;
+                sleep(Duration::from_millis(50)).await;
+            }
+        };
+        assert!(timeout(PATIENCE, wait).await.is_ok(), "in vain");
+    }
+
     /// At an endpoint `udpin:127.0.0.1:PORT`.
     pub(crate) async fn at(port: u16) -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").await.expect("bind");
