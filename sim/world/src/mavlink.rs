@@ -1,6 +1,6 @@
 //! MAVLink telemetry in the group's datagrams (§20), over the world's radio.
 //!
-//! Every member of the group has a station beside its machine: [`Datagrams`] as the services have it, and a
+//! Every member of the group has a station beside its machine: [`Datagrams`](quiver_datagram::Datagrams) as the services have it, and a
 //! stream of MAVLink frames. What it seals is one broadcast on the channel that carries the protocol's own
 //! messages, too; all stations in range receive it. Vehicles are the edges, ground stations the leaders. A
 //! captured vehicle's station is the adversary's: it keeps its key when it is evicted, goes on sending under
@@ -9,9 +9,9 @@
 //! | part | what it is |
 //! |---|---|
 //! | [`MavlinkSetup`] | frames, and the share of the radio that a station may use |
-//! | [`station`] | one member's datagrams and its stream |
-//! | [`tally`] | what became of the frames: [`MavlinkReport`] |
-//! | [`stations`] | all stations, and which system id each may use |
+//! | `station` | one member's datagrams and its stream |
+//! | `tally` | what became of the frames: [`MavlinkReport`] |
+//! | `stations` | all stations, and which system id each may use |
 
 pub(crate) mod station;
 pub(crate) mod stations;
