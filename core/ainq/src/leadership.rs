@@ -26,7 +26,7 @@ use self::draft::Draft;
 use crate::header::check_leader;
 use crate::slots::{Slot, SlotSet};
 use crate::strategy::{self, Strategy};
-use crate::tree::{Delta, MAX_TREE_REMOVALS, PathMessage, PathNonce};
+use crate::tree::{PathMessage, PathNonce, WrapTree};
 use crate::{
     DroneKeypair, Element, Entry, Epoch, Error, GroupContext, GroupKey, Header, Kind, Roster, StrategyKind,
     Suite, UnixTime,
@@ -54,7 +54,7 @@ pub struct EpochOutput<S: Suite> {
     pub entries: Vec<Entry>,
     /// Under `tree`, unless a term opens: all wraps, for every earlier member of the group. Newcomers get
     /// their [`path_message`](Leadership::path_message).
-    pub delta: Option<Delta>,
+    pub wraps: Option<WrapTree>,
     /// The slots of the batch's joins, in their order. Empty when a term opens.
     pub assigned: Vec<Slot>,
     /// The slots of the batch's admissions, in their order.
@@ -141,8 +141,7 @@ impl<S: Suite> Leadership<S> {
     /// [`Error::WrongSlot`] if a slot to be freed is free; [`Error::Revoked`] if an evicted drone joins;
     /// [`Error::Malformed`] if one drone joins twice; [`Error::Exhausted`] if there are too few slots or
     /// epochs; [`Error::NotALeader`] for a keypair other than the term's leader's; [`Error::Expired`] if
-    /// `times` are not in order; [`Error::TooLong`] for more than [`MAX_TREE_REMOVALS`] in a tree. Nothing
-    /// has changed then.
+    /// `times` are not in order. Nothing has changed then.
     pub fn rekey(
         &mut self,
         keypair: &DroneKeypair<S>,
@@ -160,10 +159,6 @@ impl<S: Suite> Leadership<S> {
         }
         // §8.2, 1: removals first: a freed slot may be filled again at once.
         let freed = batch.freed(&self.roster)?;
-        // §8.7: one epoch of a tree removes at most 1,024 members.
-        if self.strategy() == StrategyKind::Tree && freed.len() > MAX_TREE_REMOVALS {
-            return Err(Error::TooLong { what: "removals of one epoch", limit: MAX_TREE_REMOVALS });
-        }
         let (newcomers, admitted) = batch.placed(&self.roster, &freed)?;
         let assigned: Vec<Slot> = newcomers.iter().map(|newcomer| newcomer.slot).collect();
         // §7.1: `prev` is D of the epoch that this one builds on.

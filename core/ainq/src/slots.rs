@@ -19,7 +19,7 @@ pub const MAX_SLOTS: u32 = 1 << 20;
 pub const LEADER_SLOT: Slot = MAX_SLOTS;
 
 /// The most runs a set from outside may have.
-pub const MAX_RUNS: usize = 1 << 16;
+pub const MAX_RUNS: usize = 1 << 17;
 
 /// Neighbouring slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,12 +64,6 @@ impl<'a> Runs<'a> {
     pub(crate) fn contains(self, slot: Slot) -> bool {
         let behind = self.0.partition_point(|run| run.start <= slot);
         self.0.get(..behind).and_then(<[Run]>::last).is_some_and(|run| slot < run.end())
-    }
-
-    /// Number of slots below `slot`.
-    pub(crate) fn rank(self, slot: Slot) -> usize {
-        let below = self.0.iter().take_while(|run| run.start < slot);
-        below.map(|run| (run.end().min(slot) - run.start) as usize).sum()
     }
 
     pub(crate) fn iter(self) -> impl Iterator<Item = Slot> + use<'a> {
@@ -147,12 +141,6 @@ impl SlotSet {
     #[must_use]
     pub fn contains(&self, slot: Slot) -> bool {
         Runs(&self.runs).contains(slot)
-    }
-
-    /// Number of slots of the set below `slot`.
-    #[must_use]
-    pub fn rank(&self, slot: Slot) -> usize {
-        Runs(&self.runs).rank(slot)
     }
 
     /// The highest of the set.
@@ -283,7 +271,6 @@ mod tests {
             let set: SlotSet = slots.iter().copied().collect();
             prop_assert_eq!(set.len(), slots.len());
             prop_assert!((0..64).all(|slot| set.contains(slot) == slots.contains(&slot)));
-            prop_assert!((0..64).all(|slot| set.rank(slot) == slots.range(..slot).count()));
             prop_assert_eq!(set.last(), slots.last().copied());
             prop_assert_eq!(set.halved(), slots.iter().map(|slot| slot / 2).collect::<SlotSet>());
             prop_assert_eq!(set.iter().collect::<BTreeSet<_>>(), slots);

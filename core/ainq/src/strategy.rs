@@ -25,7 +25,7 @@ pub(crate) use self::flat::Flat;
 pub(crate) use self::tree::Tree;
 use crate::pairwise::Ratchet;
 use crate::slots::{Slot, SlotSet};
-use crate::tree::{Delta, PathMessage, PathNonce};
+use crate::tree::{PathMessage, PathNonce, WrapTree};
 use crate::{Entry, Error, GroupKey, Kind, StrategyKind, Suite};
 
 /// Changes of an epoch. Removal comes first: a freed slot may be filled again at once.
@@ -46,7 +46,7 @@ pub(crate) struct Sealed {
     /// By ascending slot. Under tree only when a term opens.
     pub(crate) entries: Vec<Entry>,
     /// Under tree, unless a term opens.
-    pub(crate) delta: Option<Delta>,
+    pub(crate) wraps: Option<WrapTree>,
     pub(crate) entries_root: Digest,
 }
 

@@ -11,7 +11,7 @@
 //! | n_v* = PRF(s_v, "node", v) for v ∈ R; fresh for other nodes without a key | the same |
 //! | wrap(v, c) = s_v ⊕ PRF(k_c, "wrap node", D0 ‖ v ‖ c) for each other child of v with a remaining member beneath | `HmacXor` |
 //! | n⁺ = PRF(n*, "step", node) for what wrapped and for A | the same |
-//! | K_g = PRF(n_root⁺, "group key", D0); all wraps to everybody, bound by entries_root | [`Delta`] |
+//! | K_g = PRF(n_root⁺, "group key", D0); wraps to everybody, or to each member those on its path, bound by entries_root | [`WrapTree`], [`Delta`] |
 //! | n⁺ of its path and K_g to each newcomer and to who catches up, under its W of the epoch | [`PathMessage`] |
 //!
 //! W is stepped once per epoch, used or not: by a member when it accepts the epoch, by the leader when it
@@ -24,6 +24,7 @@
 //! are of the same kind.)
 
 mod algebra;
+mod branch;
 mod delta;
 mod hierarchy;
 mod message;
@@ -35,6 +36,7 @@ mod sizes;
 mod symbolic;
 #[cfg(test)]
 mod vectors;
+mod wrap_tree;
 
 pub(crate) use self::algebra::{Algebra, HmacXor};
 pub use self::delta::Delta;
@@ -42,20 +44,17 @@ pub(crate) use self::hierarchy::Hierarchy;
 pub use self::message::{PathMessage, PathNonce};
 pub(crate) use self::node::{MAX_HEIGHT, Node, Touched, height_for};
 pub(crate) use self::path::Path;
+pub use self::wrap_tree::WrapTree;
 use quiver_crypto::{Digest, Secret, prf};
 
 use crate::{Entry, GroupKey, Suite};
-
-/// Members that one epoch of a tree removes at most; a delta then stays below [`Delta::MAX_LEN`] wherever
-/// they are.
-pub const MAX_TREE_REMOVALS: usize = 1024;
 
 /// Part of an epoch for a member, beside the header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
     /// The group key under the member's own pad.
     Entry(Entry),
-    /// All wraps of the epoch, the same for all members.
+    /// Wraps of the epoch: all of them, or a part in which the member's are.
     Delta(Delta),
     /// The member's path and the group key.
     Path(PathMessage),

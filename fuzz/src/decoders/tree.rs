@@ -61,7 +61,7 @@ impl<S: Suite> Tree<S> {
         let batch = Batch { removals: vec![1], ..Batch::default() };
         let next = leadership.rekey(leader, batch, &times, &mut rng).expect("an epoch");
         let path = leadership.path_message(0, &[2; 16]).expect("a path");
-        Self { member, header: next.header, delta: next.delta.expect("wraps"), path }
+        Self { member, header: next.header, delta: next.wraps.expect("wraps").whole(), path }
     }
 }
 

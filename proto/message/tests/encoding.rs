@@ -94,7 +94,7 @@ impl Fixture {
         let welcome = m::Welcome { nonce: [1; 16], header: joined.header, part };
         let renewed = leadership.rekey(&self.leader, Batch::default(), &TIMES, &mut self.rng).unwrap();
         let header = renewed.header;
-        let delta = Some(Part::Delta(renewed.delta.unwrap()));
+        let delta = Some(Part::Delta(renewed.wraps.unwrap().whole()));
         let mut path = |r| Some(Part::Path(leadership.path_message(0, &r).unwrap()));
         let (pushed, answer) = (path([2; 16]), path([3; 16]));
         let reply = m::CatchUpReply { number: [3; 16], header: header.clone(), part: answer, tag: [7; 32] };

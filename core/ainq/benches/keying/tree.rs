@@ -114,7 +114,7 @@ pub(crate) fn join_and_follow(c: &mut Criterion) {
     let member = Membership::join(&context, &newcomer.keypair, &newcomer.secret, &header, &part).unwrap();
     // The neighbour leaves: the longest way from the leaf to the root.
     let output = group.leave(slot ^ 1);
-    let (header, delta) = (verify(&output), Part::Delta(output.delta.clone().unwrap()));
+    let (header, delta) = (verify(&output), Part::Delta(output.wraps.as_ref().unwrap().whole()));
     bench.bench_function("edge/wraps", |b| {
         b.iter(|| member.advance(&context, &newcomer.keypair, None, &header, &delta).unwrap());
     });

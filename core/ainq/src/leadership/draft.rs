@@ -110,7 +110,7 @@ impl<'a, S: Suite> Draft<'a, S> {
         let d0 = core.digest(deployment);
         let mut rng = rng;
         // §7.1: the strategy draws or derives K_g and wraps it under D0.
-        let Sealed { key, entries, delta, entries_root } = strategy.seal(change, &d0, &mut rng);
+        let Sealed { key, entries, wraps, entries_root } = strategy.seal(change, &d0, &mut rng);
         // §7.1: tag = PRF(K_g, "confirm", D0 ‖ entries_root)
         let tag = *key.tag(&d0, &entries_root).expose();
         // §7.1: D = H("quiver/1 header", D0 ‖ entries_root ‖ tag), signed with the label "header"
@@ -118,7 +118,7 @@ impl<'a, S: Suite> Draft<'a, S> {
         let signature = keypair.sign(deployment, Label::Header, &digest, &mut rng);
         let header = Header { core, entries_root, tag, signature };
         let (assigned, admitted, dropped) = (Vec::new(), Vec::new(), Vec::new());
-        (EpochOutput { header, digest, entries, delta, assigned, admitted, dropped }, key)
+        (EpochOutput { header, digest, entries, wraps, assigned, admitted, dropped }, key)
     }
 
     fn into_core(self, nonce: [u8; 32], strategy: StrategyKind, height: u8) -> HeaderCore<S> {

@@ -3,7 +3,7 @@
 use quiver_crypto::ct_eq;
 
 use super::{Membership, OneTime, Pair, agree};
-use crate::tree::{Algebra, Delta, HmacXor, Path, PathMessage, Touched, group_key};
+use crate::tree::{Delta, HmacXor, Path, PathMessage, group_key};
 use crate::{
     DroneKeypair, Entry, Error, GroupContext, GroupKey, Kind, SparePair, StrategyKind, Suite, VerifiedHeader,
 };
@@ -75,17 +75,15 @@ impl<S: Suite> Membership<S> {
         if core.height < path.height() {
             return Err(Error::Malformed("height"));
         }
-        if delta.root() != header.header().entries_root {
+        // §8.3: the wraps of a part are bound as those of the whole.
+        if delta.height() != core.height || delta.root() != header.header().entries_root {
             return Err(Error::WrongWraps);
         }
-        let rules = HmacXor::<S>::RULES;
-        let touched = Touched::new(path.height(), core.height, &core.removed, &core.added, rules);
-        let wraps = delta.view(&touched)?;
+        let branch = delta.branch(self.slot)?;
         // §8.4: unwraps along the own path with the keys before their step, then steps W and derives K_g.
-        let find = &|parent, child| wraps.find(parent, child);
         let mut pair = self.pair.clone();
         pair.ratchet.skip_to(core.epoch.counter)?;
-        let path = path.follow(self.slot, &pair.ratchet, &touched, header.d0(), find)?;
+        let path = path.follow(&pair.ratchet, &branch, header.d0())?;
         let key = group_key::<S>(path.root().ok_or(Error::MissingPath)?, header.d0());
         Self::activate(header, self.slot, Next { pair, path: Some(path), key })
     }

@@ -58,7 +58,7 @@ impl<S: Suite> Strategy<S> for Flat<S> {
         }
         self.owes_steps = true;
         // §7.1: entries_root is zero: nobody signs entries (§7.4).
-        Sealed { key, entries, delta: None, entries_root: [0; 32] }
+        Sealed { key, entries, wraps: None, entries_root: [0; 32] }
     }
 
     fn settle(&mut self) {

@@ -13,7 +13,7 @@ use super::{Change, Sealed, Strategy};
 use crate::pairwise::Ratchet;
 use crate::slots::Slot;
 use crate::tree::{
-    Algebra, Delta, Hierarchy, HmacXor, Node, PathMessage, PathNonce, Touched, group_key, height_for,
+    Algebra, Hierarchy, HmacXor, Node, PathMessage, PathNonce, Touched, WrapTree, group_key, height_for,
 };
 use crate::{Entry, Error, GroupKey, Kind, StrategyKind, Suite};
 
@@ -43,7 +43,7 @@ impl<S: Suite> Tree<S> {
         }
         // §8.1: a fresh key for every node with a member beneath.
         self.nodes = Hierarchy::new(height, &newcomers, &mut |_| Secret::random(rng));
-        Sealed { key, entries, delta: None, entries_root: [0; 32] }
+        Sealed { key, entries, wraps: None, entries_root: [0; 32] }
     }
 }
 
@@ -74,16 +74,16 @@ impl<S: Suite> Strategy<S> for Tree<S> {
         let fresh = &mut |_| Secret::random(rng);
         // §8.2, 2 to 4: fresh keys, wraps, steps.
         let wraps = self.nodes.rekey(&touched, change.removed, &change.newcomers, d0, fresh);
-        let delta = Delta::pack(&touched, &wraps);
+        let wraps = WrapTree::pack(&touched, &wraps);
         let root = Node { level: height, index: 0 };
         // §8.2, 5: K_g = PRF(n_root, "group key", D0). In an empty group the key has no holder.
         let key = match self.nodes.key(root) {
             Some(root) => group_key::<S>(root, d0),
             None => GroupKey::new(S::ID, fresh(root)),
         };
-        // §8.2, 5: entries_root = H("quiver/1 wraps", wraps).
-        let entries_root = delta.root();
-        Sealed { key, entries: Vec::new(), delta: Some(delta), entries_root }
+        // §8.3: entries_root, of the whole and of every part.
+        let entries_root = wraps.root();
+        Sealed { key, entries: Vec::new(), wraps: Some(wraps), entries_root }
     }
 
     fn settle(&mut self) {}

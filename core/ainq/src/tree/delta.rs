@@ -1,38 +1,46 @@
-//! The wraps of an epoch, encoded: the same for all members, bound by the header (§8.3).
+//! The wraps of an epoch, encoded, whole or in parts that verify alone: bound by the header (§8.3).
 //!
-//! Which nodes are in R follows from the header, so only what does not is written: for every v ∈ R two bits,
-//! whether each child wraps; then the wraps (32 bytes each). All in the order level, index, child; the bits
-//! from the lowest of each byte up, the last byte filled with zeros.
+//! Only nodes at or beneath which anything changes are written, from the root down. Each says of its children
+//! what the epoch does to them and carries their wraps, so that nobody needs the sets of removed and added
+//! slots to read them; a hash tree of the same form gives entries_root. In place of a child that changes a
+//! part may have that child's hash.
 
 use alloc::vec::Vec;
 
 use quiver_crypto::{Digest, Hasher};
 
-use super::hierarchy::Wrapped;
-use super::node::{Node, Touched};
+use super::branch::{Branch, Change};
+use super::node::{MAX_HEIGHT, Node};
+use super::wrap_tree::WrapTree;
 use crate::Error;
+use crate::slots::Slot;
 
-/// Bytes of a wrap.
-const WRAP_LEN: usize = 32;
+/// Bytes of a wrap, and of a hash.
+pub(super) const STRING_LEN: usize = 32;
 
-/// Every wrap of one epoch of a tree, bound to its header by entries_root. Received, it is any byte string
-/// that is not too long; it is decoded with the header that it belongs to.
+/// A wrap, or a hash.
+pub(super) type String32 = [u8; STRING_LEN];
+
+const MALFORMED: Error = Error::Malformed("wraps");
+
+/// Bits of the first byte above the height.
+const ROOT_REFRESHED: u8 = 1 << 5;
+const ROOT_ADDED: u8 = 1 << 6;
+const PART: u8 = 1 << 7;
+
+/// The wraps of one epoch of a tree, or a part of them, bound to its header by entries_root. Received, it has
+/// the form of wraps; whose they are shows when the root is compared with the header's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delta {
     bytes: Vec<u8>,
-    /// Digest of the bytes. Kept, because it is needed more than once and they may be many.
-    root: Digest,
+    /// Where the wraps and hashes begin.
+    strings: usize,
 }
 
 impl Delta {
-    /// Bytes a delta may have: room for the removal of 1,024 members wherever they are.
+    /// Bytes a message's delta may have. An epoch with more wraps is sent in several
+    /// [parts](WrapTree::chunks).
     pub const MAX_LEN: usize = 3 << 17;
-
-    fn new(bytes: Vec<u8>) -> Self {
-        // §8.2, 5: entries_root = H("quiver/1 wraps", wraps).
-        let root = Hasher::new("quiver/1 wraps").fixed(&bytes).finish();
-        Self { bytes, root }
-    }
 
     /// The bytes.
     #[must_use]
@@ -46,10 +54,11 @@ impl Delta {
         self.bytes.clone()
     }
 
-    /// Takes the bytes of a message.
+    /// Reads the bytes of a message.
     ///
     /// # Errors
-    /// [`Error::TooLong`] for more than [`MAX_LEN`](Self::MAX_LEN).
+    /// [`Error::TooLong`] for more than [`MAX_LEN`](Self::MAX_LEN); [`Error::Malformed`] unless they have the
+    /// one form that a set of wraps has.
     pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
         Self::from_bytes(bytes.to_vec())
     }
@@ -62,138 +71,354 @@ impl Delta {
         if bytes.len() > Self::MAX_LEN {
             return Err(Error::TooLong { what: "wraps", limit: Self::MAX_LEN });
         }
-        Ok(Self::new(bytes))
+        let (first, rest) = bytes.split_first().ok_or(MALFORMED)?;
+        if !(1..=MAX_HEIGHT).contains(&(first & !(PART | ROOT_ADDED | ROOT_REFRESHED))) {
+            return Err(MALFORMED);
+        }
+        let mut nodes = Nodes::new(*first, rest);
+        let mut count = 0;
+        for node in nodes.by_ref() {
+            let node = node?;
+            count = node.strings + node.strings_len();
+        }
+        let shape = nodes.bit.div_ceil(8);
+        // Bits behind the last node are zero: one set of wraps has one form.
+        let padding = rest.get(nodes.bit / 8).map_or(0, |last| last >> (nodes.bit % 8));
+        let padded = !nodes.bit.is_multiple_of(8) && padding > 0;
+        if padded || rest.len() != shape + count * STRING_LEN {
+            return Err(MALFORMED);
+        }
+        let strings = 1 + shape;
+        Ok(Self { bytes, strings })
     }
 
-    /// entries_root = H("quiver/1 wraps", the bytes).
+    pub(super) const fn from_parts(bytes: Vec<u8>, strings: usize) -> Self {
+        Self { bytes, strings }
+    }
+
+    /// Whether it is only a part of the epoch's wraps.
     #[must_use]
-    pub const fn root(&self) -> Digest {
-        self.root
+    pub fn is_part(&self) -> bool {
+        self.first() & PART > 0
     }
 
-    /// Writes the wraps of an epoch down, which come in their order.
-    pub(crate) fn pack(touched: &Touched, wraps: &[Wrapped<[u8; WRAP_LEN]>]) -> Self {
-        // §8.3: two bits for each v ∈ R, which children wrap; then the wraps.
-        let mut bytes = alloc::vec![0; masks_len(touched)];
-        set_bits(&mut bytes, touched.refreshed_nodes(), wraps);
-        bytes.reserve_exact(wraps.len() * WRAP_LEN);
-        wraps.iter().for_each(|wrapped| bytes.extend(wrapped.wrap));
-        Self::new(bytes)
+    /// Height of the tree.
+    #[must_use]
+    pub fn height(&self) -> u8 {
+        self.first() & !(PART | ROOT_ADDED | ROOT_REFRESHED)
     }
 
-    /// Reads the form, of which there is one for every set of wraps.
-    pub(crate) fn view<'a>(&'a self, touched: &'a Touched) -> Result<View<'a>, Error> {
-        const MALFORMED: Error = Error::Malformed("wraps");
-        let (masks, wraps) = self.bytes.split_at_checked(masks_len(touched)).ok_or(MALFORMED)?;
-        let bits = 2 * touched.refreshed_len();
-        let total = ones_before(masks, masks.len() * 8);
-        // Bits behind the last node of R are zero: one set of wraps has one form.
-        if total != ones_before(masks, bits) {
+    /// entries_root, which a header binds: the hash of all its nodes. A part has that of the whole.
+    #[must_use]
+    pub fn root(&self) -> Digest {
+        // From the root down, each waiting for the hashes of its children.
+        let mut open: Vec<Unfinished<'_>> = Vec::with_capacity(self.height().into());
+        for node in self.nodes().filter_map(Result::ok) {
+            let strings = self.strings_of(&node);
+            open.push(Unfinished::new(node, strings));
+            while let Some(digest) = open.last().and_then(Unfinished::finish) {
+                open.pop();
+                match open.last_mut() {
+                    Some(parent) => parent.take(digest),
+                    None => return root_of(self.first(), &digest),
+                }
+            }
+        }
+        // Not of wraps that were decoded: their nodes are whole.
+        [0; 32]
+    }
+
+    /// What the epoch does to the nodes above a leaf.
+    ///
+    /// # Errors
+    /// [`Error::MissingEntry`] if this is a part that does not have them.
+    pub(crate) fn branch(&self, slot: Slot) -> Result<Branch<String32>, Error> {
+        let height = self.height();
+        if slot >> height > 0 {
+            return Err(Error::MissingEntry);
+        }
+        let mut branch = Branch::new(slot, height);
+        branch.set(height, root_change(self.first()), None);
+        let mut expected = Some(branch.node(height));
+        for shape in self.nodes() {
+            let shape = shape?;
+            if expected != Some(shape.node) {
+                continue;
+            }
+            let level = shape.node.level - 1;
+            let child = branch.node(level);
+            let side = (child.index & 1) as usize;
+            let change = shape.child(side);
+            let wrap = self.strings_of(&shape).wrap(side);
+            branch.set(level, change, wrap);
+            if level == 0 || !change.any() {
+                return Ok(branch);
+            }
+            expected = shape.given(side).then_some(child);
+        }
+        Err(Error::MissingEntry)
+    }
+
+    /// Whether it has what the member in a slot needs.
+    #[must_use]
+    pub fn covers(&self, slot: Slot) -> bool {
+        self.branch(slot).is_ok()
+    }
+
+    /// All of it with the hashes of its nodes, from which parts are cut.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] for what is a part itself.
+    pub fn to_tree(&self) -> Result<WrapTree, Error> {
+        if self.is_part() {
             return Err(MALFORMED);
         }
-        // §8.3: a wrap of 32 bytes for each bit that is set.
-        if wraps.len() != total * WRAP_LEN {
+        let mut tree = WrapTree::new(self.height(), root_change(self.first()));
+        for shape in self.nodes() {
+            let shape = shape?;
+            let strings = self.strings_of(&shape);
+            tree.push(shape.node, shape.flags, [strings.wrap(0), strings.wrap(1)]);
+        }
+        tree.finish();
+        Ok(tree)
+    }
+
+    fn first(&self) -> u8 {
+        self.bytes.first().copied().unwrap_or_default()
+    }
+
+    fn nodes(&self) -> Nodes<'_> {
+        Nodes::new(self.first(), self.bytes.get(1..self.strings).unwrap_or_default())
+    }
+
+    fn strings_of(&self, shape: &Shape) -> Strings<'_> {
+        let all = self.bytes.get(self.strings..).unwrap_or_default().as_chunks().0;
+        let own = all.get(shape.strings..shape.strings + shape.strings_len()).unwrap_or_default();
+        Strings { flags: shape.flags, given: shape.given, own }
+    }
+}
+
+const fn root_change(first: u8) -> Change {
+    Change { refreshed: first & ROOT_REFRESHED > 0, added: first & ROOT_ADDED > 0 }
+}
+
+/// entries_root = H("quiver/1 wraps", height and what is done to the root ‖ M(root)).
+pub(super) fn root_of(first: u8, digest: &Digest) -> Digest {
+    // §8.3: the same for the whole and for a part.
+    Hasher::new("quiver/1 wraps").fixed(&[first & !PART]).fixed(digest).finish()
+}
+
+/// The first byte.
+pub(super) const fn first_byte(height: u8, root: Change, part: bool) -> u8 {
+    let (refreshed, added) = (root.refreshed as u8, root.added as u8);
+    height | refreshed << 5 | added << 6 | (part as u8) << 7
+}
+
+/// What a node says of its children: three bits for each, the left one's lowest: in R, in A, has a wrap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Flags(pub(super) u8);
+
+impl Flags {
+    pub(super) fn new(children: [(Change, bool); 2]) -> Self {
+        let of = |(change, wraps): (Change, bool)| {
+            u8::from(change.refreshed) | u8::from(change.added) << 1 | u8::from(wraps) << 2
+        };
+        let [left, right] = children;
+        Self(of(left) | of(right) << 3)
+    }
+
+    pub(super) const fn child(self, side: usize) -> Change {
+        let bits = self.0 >> (3 * side);
+        Change { refreshed: bits & 1 > 0, added: bits & 2 > 0 }
+    }
+
+    pub(super) const fn wraps(self, side: usize) -> bool {
+        self.0 >> (3 * side) & 4 > 0
+    }
+
+    /// What most nodes say, by its code of two bits: the left child is refreshed and the right one wraps; the
+    /// other way round; both are refreshed and the right one wraps. Six bits follow the fourth code.
+    pub(super) const USUAL: [Self; 3] = [Self(0b100_001), Self(0b001_100), Self(0b101_001)];
+
+    /// Its code, and whether that says it all.
+    pub(super) fn code(self) -> (u8, bool) {
+        let usual = (0..).zip(Self::USUAL).find(|(_, usual)| *usual == self);
+        (usual.map_or(3, |(code, _)| code), usual.is_some())
+    }
+
+    /// Whether a node to which this is done can say so: what changes beneath changes it too, and only who is
+    /// refreshed has a seed to wrap.
+    const fn fits(self, node: Change) -> bool {
+        let (left, right) = (self.child(0), self.child(1));
+        let refreshes = left.refreshed || right.refreshed || self.wraps(0) || self.wraps(1);
+        (node.refreshed || !refreshes) && (node.added || !(left.added || right.added))
+    }
+}
+
+/// A node as it is written.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    node: Node,
+    flags: Flags,
+    /// Which of the children that change follow; of the others there is the hash.
+    given: [bool; 2],
+    /// Number of wraps and hashes before this node's.
+    strings: usize,
+}
+
+impl Shape {
+    const fn child(&self, side: usize) -> Change {
+        self.flags.child(side)
+    }
+
+    fn given(&self, side: usize) -> bool {
+        self.given.get(side).copied().unwrap_or_default()
+    }
+
+    fn strings_len(&self) -> usize {
+        let of = |side| usize::from(self.flags.wraps(side)) + usize::from(self.hashed(side));
+        of(0) + of(1)
+    }
+
+    /// Whether there is a hash in place of a child.
+    fn hashed(&self, side: usize) -> bool {
+        self.node.level > 1 && self.child(side).any() && !self.given(side)
+    }
+}
+
+/// Reads nodes from the root down, the left one first.
+struct Nodes<'a> {
+    bits: &'a [u8],
+    bit: usize,
+    part: bool,
+    /// Nodes to come, the next one last, with what is done to them: at most one on each level.
+    pending: Vec<(Node, Change)>,
+    strings: usize,
+}
+
+impl<'a> Nodes<'a> {
+    fn new(first: u8, bits: &'a [u8]) -> Self {
+        let level = first & !(PART | ROOT_ADDED | ROOT_REFRESHED);
+        let mut pending = Vec::with_capacity(usize::from(level) + 1);
+        pending.push((Node { level, index: 0 }, root_change(first)));
+        Self { bits, bit: 0, part: first & PART > 0, pending, strings: 0 }
+    }
+
+    fn next_bit(&mut self) -> Result<bool, Error> {
+        let byte = self.bits.get(self.bit / 8).ok_or(MALFORMED)?;
+        let bit = byte >> (self.bit % 8) & 1;
+        self.bit += 1;
+        Ok(bit > 0)
+    }
+
+    /// At most eight, the lowest first.
+    fn next_bits(&mut self, count: u8) -> Result<u8, Error> {
+        (0..count).try_fold(0, |bits, place| Ok(bits | u8::from(self.next_bit()?) << place))
+    }
+
+    fn read(&mut self, node: Node, change: Change) -> Result<Shape, Error> {
+        let code = self.next_bits(2)?;
+        let flags = match Flags::USUAL.get(usize::from(code)) {
+            Some(flags) => *flags,
+            None => Flags(self.next_bits(6)?),
+        };
+        // One form for each node.
+        if flags.code().0 != code || !flags.fits(change) {
             return Err(MALFORMED);
         }
-        Ok(View { touched, masks, wraps })
-    }
-}
-
-/// A delta read under its header.
-pub(crate) struct View<'a> {
-    touched: &'a Touched,
-    masks: &'a [u8],
-    wraps: &'a [u8],
-}
-
-impl View<'_> {
-    /// The wrap of a parent of R under a child; `None` if no member remains beneath.
-    pub(crate) fn find(&self, parent: Node, child: Node) -> Option<[u8; WRAP_LEN]> {
-        let bit = bit_of(self.touched, parent, child);
-        // §8.2, 3: a child without a remaining member has no wrap.
-        if self.masks.get(bit / 8)? >> (bit % 8) & 1 == 0 {
-            return None;
+        let mut given = [false; 2];
+        for (side, given) in given.iter_mut().enumerate() {
+            *given = node.level > 1 && flags.child(side).any() && (!self.part || self.next_bit()?);
         }
-        // §8.2, 5: in the order level, index, child.
-        let number = ones_before(self.masks, bit);
-        self.wraps.as_chunks().0.get(number).copied()
-    }
-}
-
-/// Sets the bit of every wrap, in one pass over the nodes of R: their ranks are counted on the way.
-fn set_bits(masks: &mut [u8], nodes: impl Iterator<Item = Node>, wraps: &[Wrapped<[u8; WRAP_LEN]>]) {
-    let mut ranked = (0_usize..).zip(nodes).peekable();
-    for Wrapped { parent, child, .. } in wraps {
-        while ranked.next_if(|(_, node)| node != parent).is_some() {}
-        let Some((rank, _)) = ranked.peek() else { return };
-        let bit = bit_at(*rank, *child);
-        if let Some(byte) = masks.get_mut(bit / 8) {
-            *byte |= 1 << (bit % 8);
+        let shape = Shape { node, flags, given, strings: self.strings };
+        self.strings += shape.strings_len();
+        for (side, child) in node.children().into_iter().enumerate().rev() {
+            if shape.given(side) {
+                self.pending.push((child, flags.child(side)));
+            }
         }
+        Ok(shape)
     }
 }
 
-fn masks_len(touched: &Touched) -> usize {
-    (2 * touched.refreshed_len()).div_ceil(8)
+impl Iterator for Nodes<'_> {
+    type Item = Result<Shape, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (node, change) = self.pending.pop()?;
+        let shape = self.read(node, change);
+        if shape.is_err() {
+            self.pending.clear();
+        }
+        Some(shape)
+    }
 }
 
-fn bit_of(touched: &Touched, parent: Node, child: Node) -> usize {
-    bit_at(touched.rank(parent), child)
+/// The wraps and hashes of one node.
+#[derive(Clone, Copy)]
+struct Strings<'a> {
+    flags: Flags,
+    given: [bool; 2],
+    own: &'a [String32],
 }
 
-/// Two bits for the parent of this rank, of which the second is the right child's.
-const fn bit_at(rank: usize, child: Node) -> usize {
-    2 * rank + (child.index & 1) as usize
+impl Strings<'_> {
+    fn wrap(&self, side: usize) -> Option<String32> {
+        let before = usize::from(side > 0 && self.flags.wraps(0));
+        self.flags.wraps(side).then(|| self.own.get(before).copied()).flatten()
+    }
 }
 
-/// Number of the first `bits` bits that are set.
-fn ones_before(bytes: &[u8], bits: usize) -> usize {
-    let (whole, rest) = bytes.split_at_checked(bits / 8).unwrap_or((bytes, &[]));
-    let ones: u32 = whole.iter().map(|byte| byte.count_ones()).sum();
-    let last = rest.first().map_or(0, |byte| (byte & ((1 << (bits % 8)) - 1)).count_ones());
-    (ones + last) as usize
+/// A node whose hash waits for those of its children.
+struct Unfinished<'a> {
+    shape: Shape,
+    strings: Strings<'a>,
+    /// Hashes of the children that change, as far as they are known.
+    children: [Option<Digest>; 2],
 }
 
-#[cfg(test)]
-mod tests {
-    use core::cell::Cell;
-
-    use super::super::algebra::Rules;
-    use super::*;
-    use crate::slots::SlotSet;
-
-    #[test]
-    fn wraps_from_outside_are_as_long_as_the_bound_says_and_no_longer() {
-        let decoded = |length: usize| Delta::from_bytes(alloc::vec![0; length]).map(drop);
-        assert_eq!(Delta::MAX_LEN, 393_216);
-        assert_eq!(decoded(393_216), Ok(()));
-        assert_eq!(decoded(393_217), Err(Error::TooLong { what: "wraps", limit: 393_216 }));
+impl<'a> Unfinished<'a> {
+    fn new(shape: Shape, strings: Strings<'a>) -> Self {
+        let wraps = usize::from(strings.flags.wraps(0)) + usize::from(strings.flags.wraps(1));
+        let mut hashes = strings.own.get(wraps..).unwrap_or_default().iter();
+        let mut children = [None; 2];
+        for (side, child) in children.iter_mut().enumerate() {
+            if shape.hashed(side) {
+                *child = hashes.next().copied();
+            }
+        }
+        Self { shape, strings, children }
     }
 
-    #[test]
-    fn packing_a_thousand_scattered_removals_looks_at_every_node_once() {
-        const HEIGHT: u8 = 17;
-        let removed: SlotSet = (0..1024_u32).map(|number| number * 128 + number % 97).collect();
-        let touched = Touched::new(HEIGHT, HEIGHT, &removed, &SlotSet::new(), Rules::ALL);
-        // Every third child has no member beneath.
-        let children =
-            touched.refreshed_nodes().flat_map(|parent| parent.children().map(|child| (parent, child)));
-        let wraps: Vec<_> = children
-            .enumerate()
-            .filter(|(number, _)| number % 3 > 0)
-            .map(|(number, (parent, child))| Wrapped { parent, child, wrap: [number as u8; WRAP_LEN] })
-            .collect();
-        let looked_at = Cell::new(0);
-        let counted = touched.refreshed_nodes().inspect(|_| looked_at.set(looked_at.get() + 1));
-        let mut masks = alloc::vec![0; masks_len(&touched)];
-        set_bits(&mut masks, counted, &wraps);
-        assert!(wraps.len() > 10_000);
-        assert!(looked_at.get() <= touched.refreshed_len(), "{} nodes", looked_at.get());
-        let delta = Delta::pack(&touched, &wraps);
-        assert_eq!(delta.as_bytes()[..masks.len()], masks);
-        let view = delta.view(&touched).unwrap();
-        for Wrapped { parent, child, wrap } in wraps.iter().step_by(501) {
-            assert_eq!(view.find(*parent, *child).as_ref(), Some(wrap));
+    /// Takes the hash of the next child that was given.
+    fn take(&mut self, digest: Digest) {
+        let given = self.strings.given;
+        let place = self.children.iter_mut().zip(given).find(|(child, given)| *given && child.is_none());
+        if let Some((child, _)) = place {
+            *child = Some(digest);
         }
     }
+
+    /// M, when the children's are there.
+    fn finish(&self) -> Option<Digest> {
+        let shape = &self.shape;
+        let waits = (0..2).any(|side| shape.given(side) && self.children.get(side) == Some(&None));
+        let wraps = [self.strings.wrap(0), self.strings.wrap(1)];
+        (!waits).then(|| node_hash(shape.node, shape.flags, &wraps, &self.children))
+    }
+}
+
+/// M(v) = H("quiver/1 node", v ‖ what it says of its children ‖ their wraps ‖ M of those that change).
+pub(super) fn node_hash(
+    node: Node,
+    flags: Flags,
+    wraps: &[Option<String32>; 2],
+    children: &[Option<Digest>; 2],
+) -> Digest {
+    // §8.3: what is there follows from the flags and the level.
+    let mut hash = Hasher::new("quiver/1 node").fixed(&node.encode()).fixed(&[flags.0]);
+    for string in wraps.iter().chain(children).flatten() {
+        hash = hash.fixed(string);
+    }
+    hash.finish()
 }

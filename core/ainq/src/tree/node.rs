@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use super::algebra::Rules;
+use super::branch::Change;
 use crate::slots::{Run, Runs, Slot, SlotSet, append_halved};
 
 /// The greatest height a tree may have: one leaf for each of [`MAX_SLOTS`](crate::MAX_SLOTS).
@@ -92,20 +93,14 @@ impl Touched {
         self.added(node.level).contains(node.index)
     }
 
+    /// What is done to a node; to a leaf, whether its member is removed or new.
+    pub(crate) fn change(&self, node: Node) -> Change {
+        Change { refreshed: self.refreshed.holds(node), added: self.added.holds(node) }
+    }
+
     /// Number of nodes of R.
     pub(crate) fn refreshed_len(&self) -> usize {
-        self.refreshed.below(self.height() + 1).len()
-    }
-
-    /// R, in the order of level and index.
-    pub(crate) fn refreshed_nodes(&self) -> impl Iterator<Item = Node> + '_ {
-        (1..=self.height())
-            .flat_map(|level| self.refreshed(level).iter().map(move |index| Node { level, index }))
-    }
-
-    /// Number of nodes of R before `node`, in the order of level and index.
-    pub(crate) fn rank(&self, node: Node) -> usize {
-        self.refreshed.below(node.level).len() + self.refreshed(node.level).rank(node.index)
+        (1..=self.height()).map(|level| self.refreshed(level).len()).sum()
     }
 }
 
@@ -161,17 +156,15 @@ impl Levels {
         self.ends.get(usize::from(level.min(self.height))).map_or(0, |end| *end as usize)
     }
 
+    /// The runs of a level from 1 on.
     fn on(&self, level: u8) -> Runs<'_> {
-        self.between(level.saturating_sub(1), level)
+        Runs(self.runs.get(self.end(level.saturating_sub(1))..self.end(level)).unwrap_or_default())
     }
 
-    /// The runs of all lower levels.
-    fn below(&self, level: u8) -> Runs<'_> {
-        self.between(0, level.saturating_sub(1))
-    }
-
-    /// The runs above one level, up to another.
-    fn between(&self, lower: u8, upper: u8) -> Runs<'_> {
-        Runs(self.runs.get(self.end(lower)..self.end(upper)).unwrap_or_default())
+    /// Whether a node is of the set, a leaf too.
+    fn holds(&self, node: Node) -> bool {
+        let leaves = || Runs(self.runs.get(..self.end(0)).unwrap_or_default());
+        let runs = if node.level > 0 { self.on(node.level) } else { leaves() };
+        runs.contains(node.index)
     }
 }

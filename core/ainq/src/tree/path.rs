@@ -5,10 +5,9 @@ use alloc::vec::Vec;
 use quiver_crypto::Digest;
 
 use super::algebra::{Algebra, Chain, Place};
+use super::branch::Branch;
 use super::hierarchy::raise;
-use super::node::{Node, Touched};
 use crate::Error;
-use crate::slots::Slot;
 
 /// The keys above one leaf, bottom-up.
 pub(crate) struct Path<A: Algebra> {
@@ -36,34 +35,30 @@ impl<A: Algebra> Path<A> {
         self.keys.last()
     }
 
-    /// The path after an epoch, to whose counter the leaf's chain was brought. `find` gives the wrap of a
-    /// parent under a child. The old path is as it was: if the epoch turns out not to hold, nothing has
-    /// happened.
+    /// The path after an epoch, to whose counter the leaf's chain was brought. The old path is as it was: if
+    /// the epoch turns out not to hold, nothing has happened.
     pub(crate) fn follow(
         &self,
-        slot: Slot,
         leaf: &A::Leaf,
-        touched: &Touched,
+        branch: &Branch<A::Wrap>,
         d0: &Digest,
-        find: &dyn Fn(Node, Node) -> Option<A::Wrap>,
     ) -> Result<Self, Error> {
-        let mut keys: Vec<A::Key> = Vec::with_capacity(touched.height().into());
+        let mut keys: Vec<A::Key> = Vec::with_capacity(branch.height().into());
         // Of the node beneath, if that is of R.
         let mut seed: Option<A::Key> = None;
-        for level in 1..=touched.height() {
-            let (node, child) = (Node::above(slot, level), Node::above(slot, level - 1));
+        for level in 1..=branch.height() {
+            let (node, child) = (branch.node(level), branch.node(level - 1));
+            let refreshed = branch.change(level).refreshed;
             // §8.4: v ∈ R: unwrap with the child's key before that child's step, ...
             let place = Place { d0, parent: node, child };
-            let wrap = if touched.refreshes(node) { find(node, child) } else { None };
-            let opened = wrap.map(|wrap| open::<A>(&place, &mut keys, leaf, &wrap));
+            let wrap = branch.wrap(level - 1).filter(|_| refreshed);
+            let opened = wrap.map(|wrap| open::<A>(&place, &mut keys, leaf, wrap));
             // ... and step the child if it wrapped nothing but is above newcomers.
-            if let Some(key) = keys
-                .last_mut()
-                .filter(|_| opened.is_none() && A::RULES.step_on_join && touched.adds_beneath(child))
-            {
+            let steps = A::RULES.step_on_join && branch.change(level - 1).added;
+            if let Some(key) = keys.last_mut().filter(|_| opened.is_none() && steps) {
                 *key = A::step(child, key);
             }
-            if !touched.refreshes(node) {
+            if !refreshed {
                 let kept = self.keys.get(usize::from(level) - 1).ok_or(Error::Malformed("height"))?;
                 keys.push(kept.clone());
                 seed = None;
@@ -75,9 +70,10 @@ impl<A: Algebra> Path<A> {
             keys.push(A::key_of(node, &own));
             seed = Some(own);
         }
-        let root = Node::above(slot, touched.height());
-        if let Some(key) = keys.last_mut().filter(|_| A::RULES.step_on_join && touched.adds_beneath(root)) {
-            *key = A::step(root, key);
+        let root = branch.height();
+        let steps = A::RULES.step_on_join && branch.change(root).added;
+        if let Some(key) = keys.last_mut().filter(|_| steps) {
+            *key = A::step(branch.node(root), key);
         }
         Ok(Self { keys })
     }

@@ -3,12 +3,14 @@
 use alloc::vec::Vec;
 
 use quiver_crypto::Secret;
+use rand_chacha::ChaCha20Rng;
+use rand_core::{RngCore, SeedableRng};
 
 use super::algebra::Rules;
-use super::{Delta, Hierarchy, HmacXor, Touched};
+use super::{Delta, Hierarchy, HmacXor, Touched, WrapTree};
+use crate::Ristretto255;
 use crate::pairwise::Ratchet;
 use crate::slots::{MAX_SLOTS, SlotSet};
-use crate::{MAX_TREE_REMOVALS, Ristretto255};
 
 type Tree = Hierarchy<HmacXor<Ristretto255>>;
 
@@ -18,29 +20,47 @@ fn full(height: u8, members: u32) -> Tree {
     Tree::new(height, &leaves, &mut |_| Secret::new([1; 32]))
 }
 
-fn wraps_of(tree: &mut Tree, removed: &SlotSet) -> Delta {
+fn wraps_of(tree: &mut Tree, removed: &SlotSet) -> WrapTree {
     let touched = Touched::new(tree.height(), tree.height(), removed, &SlotSet::new(), Rules::ALL);
     let wraps = tree.rekey(&touched, removed, &[], &[0; 32], &mut |_| Secret::new([2; 32]));
-    Delta::pack(&touched, &wraps)
+    WrapTree::pack(&touched, &wraps)
+}
+
+fn len(wraps: &WrapTree) -> usize {
+    wraps.whole().as_bytes().len()
 }
 
 #[test]
-fn one_of_2000_leaves_with_355_bytes() {
+fn one_of_2000_leaves_with_356_bytes() {
     let mut tree = full(11, 2000);
-    // 11 wraps, 22 bits for 11 nodes.
-    assert_eq!(wraps_of(&mut tree, &SlotSet::from_iter([700])).as_bytes().len(), 11 * 32 + 3);
+    // 11 wraps; the first byte, and two bits for each of 11 nodes.
+    assert_eq!(len(&wraps_of(&mut tree, &SlotSet::from_iter([700]))), 11 * 32 + 1 + 3);
     // The next expiry refreshes the root alone.
-    assert_eq!(wraps_of(&mut tree, &SlotSet::new()).as_bytes().len(), 2 * 32 + 1);
+    assert_eq!(len(&wraps_of(&mut tree, &SlotSet::new())), 2 * 32 + 1 + 1);
 }
 
 #[test]
 fn a_million_members_are_told_of_leavers_within_bounds() {
     let mut tree = full(20, MAX_SLOTS);
-    assert_eq!(wraps_of(&mut tree, &SlotSet::from_iter([0xabcde])).as_bytes().len(), 20 * 32 + 5);
-    // As many as one epoch removes, as far from each other as they can be.
-    let apart = MAX_SLOTS / u32::try_from(MAX_TREE_REMOVALS).unwrap();
-    let removed: SlotSet = (0..MAX_SLOTS).step_by(apart as usize).collect();
-    assert_eq!(removed.len(), MAX_TREE_REMOVALS);
-    let delta = wraps_of(&mut tree, &removed);
-    assert!((360_000..=Delta::MAX_LEN).contains(&delta.as_bytes().len()), "{}", delta.as_bytes().len());
+    assert_eq!(len(&wraps_of(&mut tree, &SlotSet::from_iter([0xabcde]))), 20 * 32 + 1 + 5);
+    // A hundred, anywhere: some 43 kB.
+    let mut rng = ChaCha20Rng::seed_from_u64(1);
+    let removed: SlotSet = (0..100).map(|_| rng.next_u32() % MAX_SLOTS).collect();
+    let wraps = wraps_of(&mut tree, &removed);
+    assert!((42_000..=44_500).contains(&len(&wraps)), "{}", len(&wraps));
+    // A tenth of 10⁶ in one epoch, in parts; and no member needs more than 66 bytes for each level.
+    let removed: SlotSet = (0..1_000_000).filter(|_| rng.next_u32().is_multiple_of(10)).collect();
+    let wraps = wraps_of(&mut tree, &removed);
+    assert!((11_000_000..=12_000_000).contains(&len(&wraps)), "{}", len(&wraps));
+    let parts = wraps.chunks(Delta::MAX_LEN);
+    assert!(parts.len() < 40 && parts.iter().all(|part| part.as_bytes().len() <= Delta::MAX_LEN));
+    let longest = (1..MAX_SLOTS).step_by(3001).map(|slot| wraps.branch(slot).as_bytes().len()).max();
+    assert!(longest.is_some_and(|longest| longest <= 20 * 66 + 1), "{longest:?}");
+}
+
+#[test]
+fn who_is_beneath_nobody_costs_nothing() {
+    let mut tree = full(12, 4096);
+    // A quarter of the tree goes: one level of it is refreshed above, and nothing is said of what is beneath.
+    assert_eq!(len(&wraps_of(&mut tree, &(0..1024).collect())), 2 * 32 + 3);
 }

@@ -17,6 +17,7 @@ use self::symbols::{
     SymbolChain, Symbolic,
 };
 use super::algebra::{Algebra, Chain};
+use super::branch::Branch;
 use super::hierarchy::Hierarchy;
 use super::node::{Node, Touched, height_for};
 use super::path::Path;
@@ -138,9 +139,14 @@ impl<const D: u8> Group<D> {
         let key = self.fresh();
         let root = self.nodes.key(Node { level: height, index: 0 }).copied();
         self.sent.extend(root.map(|root| (root, key)));
-        let find = |parent, child| {
-            let wrapped = wraps.iter().find(|wrapped| (wrapped.parent, wrapped.child) == (parent, child));
-            wrapped.map(|wrapped| wrapped.wrap)
+        let branch = |slot| {
+            let mut branch = Branch::new(slot, height);
+            for level in 0..=height {
+                let child = Node::above(slot, level);
+                let wrapped = wraps.iter().find(|wrapped| wrapped.child == child);
+                branch.set(level, touched.change(child), wrapped.map(|wrapped| wrapped.wrap));
+            }
+            branch
         };
         for slot in self.members.keys().copied().collect::<Vec<_>>() {
             let misses = self.below(5) == 0;
@@ -150,7 +156,7 @@ impl<const D: u8> Group<D> {
             if rules.step_per_epoch {
                 member.leaf.catch_up_with(self.counter.into());
             }
-            let path = path.follow(slot, &member.leaf, &touched, &[0; 32], &find).unwrap();
+            let path = path.follow(&member.leaf, &branch(slot), &[0; 32]).unwrap();
             assert_eq!(path.root().copied(), root, "a member that follows has the leader's root");
             (member.newest, member.path) = (Some(key), Some(path));
             self.member_holds(slot, [key]);

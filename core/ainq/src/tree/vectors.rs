@@ -6,7 +6,7 @@ use quiver_crypto::{Digest, Secret};
 use serde::Deserialize;
 
 use super::algebra::Rules;
-use super::{Delta, Hierarchy, HmacXor, Node, Path, PathMessage, Touched, group_key};
+use super::{Delta, Hierarchy, HmacXor, Node, Path, PathMessage, Touched, WrapTree, group_key};
 use crate::pairwise::Ratchet;
 use crate::slots::{Slot, SlotSet};
 use crate::{GroupKey, Ristretto255, Suite};
@@ -53,6 +53,13 @@ struct Epoch {
     group_key: String,
     keys: Vec<NodeKey>,
     paths: Vec<Sealed>,
+    branches: Vec<Part>,
+}
+
+#[derive(Deserialize)]
+struct Part {
+    slot: Slot,
+    branch: String,
 }
 
 #[derive(Deserialize)]
@@ -120,16 +127,19 @@ impl Group {
         let d0 = bytes(&epoch.d0);
         let fresh = &mut by_node(&epoch.fresh);
         let wraps = self.nodes.rekey(&touched, &removed, &newcomers, &d0, fresh);
-        let delta = Delta::pack(&touched, &wraps);
-        assert_eq!(hex::encode(delta.as_bytes()), epoch.delta);
-        assert_eq!(hex::encode(delta.root()), epoch.entries_root);
+        let wraps = WrapTree::pack(&touched, &wraps);
+        assert_eq!(hex::encode(wraps.whole().as_bytes()), epoch.delta);
+        assert_eq!(hex::encode(wraps.root()), epoch.entries_root);
         self.check_keys(epoch, &d0);
         epoch.removed.iter().for_each(|slot| drop(self.members.remove(slot)));
-        let view = delta.view(&touched).unwrap();
         for (slot, member) in &mut self.members {
-            let find = &|parent, child| view.find(parent, child);
             member.ratchet.skip_to(self.counter).unwrap();
-            member.path = member.path.follow(*slot, &member.ratchet, &touched, &d0, find).unwrap();
+            let part = epoch.branches.iter().find(|part| part.slot == *slot).unwrap();
+            assert_eq!(hex::encode(wraps.branch(*slot).as_bytes()), part.branch);
+            let delta = Delta::decode(&hex::decode(&part.branch).unwrap()).unwrap();
+            assert_eq!(hex::encode(delta.root()), epoch.entries_root);
+            let branch = delta.branch(*slot).unwrap();
+            member.path = member.path.follow(&member.ratchet, &branch, &d0).unwrap();
             let key = group_key::<S>(member.path.root().unwrap(), &d0);
             assert_eq!(hex::encode(key.expose().expose()), epoch.group_key);
         }

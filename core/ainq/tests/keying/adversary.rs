@@ -109,7 +109,7 @@ impl<S: Suite> Adversary<S> {
             })
         });
         let found = unwrapped.chain(self.reused_masks(epoch, all)).chain(self.keys.clone()).find(confirms);
-        let found = self.climbs(epoch, all, &d0, &confirms).or(found);
+        let found = self.climbs(epoch, &d0, &confirms).or(found);
         self.keys.extend(found.clone());
         found.is_some()
     }
@@ -119,16 +119,13 @@ impl<S: Suite> Adversary<S> {
     fn climbs(
         &mut self,
         epoch: &Broadcast<S>,
-        all: &[Broadcast<S>],
         d0: &[u8; 32],
         confirms: &dyn Fn(&Secret<32>) -> bool,
     ) -> Option<Secret<32>> {
         let digest = epoch.header.digest(&self.deployment);
         let sealed = self.climber.takes_paths(epoch, &digest, &self.chains);
-        epoch.delta.as_ref()?;
-        let number = all.iter().position(|other| other.header.tag == epoch.header.tag)?;
-        let before = all[number - 1].header.core.height;
-        let climbed = self.climber.climbs(epoch, d0, &self.chains, before, confirms);
+        epoch.wraps.as_ref()?;
+        let climbed = self.climber.climbs(epoch, d0, &self.chains, confirms);
         climbed.or_else(|| sealed.into_iter().find(confirms))
     }
 

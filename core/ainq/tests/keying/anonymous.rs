@@ -20,7 +20,7 @@ fn admit<S: Suite>(swarm: &mut Swarm<S>, number: u8, removals: Vec<Slot>) -> Slo
     let output = swarm.leadership.rekey(&swarm.leader, batch, &times(), &mut swarm.rng).unwrap();
     swarm.broadcasts.push(Broadcast::of(&output));
     let slot = output.admitted[0];
-    if output.delta.is_some() {
+    if output.wraps.is_some() {
         swarm.path_message(slot).unwrap();
     }
     slot
@@ -40,8 +40,8 @@ fn enter<S: Suite>(
 /// State of a member in this slot after the newest epoch.
 fn follow<S: Suite>(swarm: &Swarm<S>, membership: &Membership<S>) -> Result<Membership<S>, Error> {
     let broadcast = swarm.last().clone();
-    let part = match broadcast.delta.clone() {
-        Some(delta) => Part::Delta(delta),
+    let part = match &broadcast.wraps {
+        Some(wraps) => Part::Delta(wraps.whole()),
         None => broadcast.part(membership.slot()).unwrap(),
     };
     membership.advance_in_term(&swarm.verified(&broadcast.header), &part)

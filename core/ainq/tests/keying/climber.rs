@@ -70,10 +70,9 @@ impl Climber {
         epoch: &Broadcast<S>,
         d0: &Digest,
         chains: &[Secret<32>],
-        before: u8,
         confirms: &dyn Fn(&Secret<32>) -> bool,
     ) -> Option<Secret<32>> {
-        let guesses = self.guesses(epoch, d0, chains, before);
+        let guesses = self.guesses(epoch, d0, chains);
         let root = (epoch.header.core.height, 0);
         let known = self.known.get(&root).cloned().unwrap_or_default();
         let stars = guesses.get(&root).into_iter().flat_map(|stars| stars.keys().copied());
@@ -101,15 +100,9 @@ impl Climber {
         }
     }
 
-    fn guesses<S: Suite>(
-        &self,
-        epoch: &Broadcast<S>,
-        d0: &Digest,
-        chains: &[Secret<32>],
-        before: u8,
-    ) -> Guesses {
+    fn guesses<S: Suite>(&self, epoch: &Broadcast<S>, d0: &Digest, chains: &[Secret<32>]) -> Guesses {
         let mut guesses = Guesses::new();
-        for (node, child, wrap) in edges(epoch, before) {
+        for (node, child, wrap) in edges(epoch) {
             let guessed = guesses.get(&child).into_iter().flatten();
             let seeds: Vec<(Key, Key)> = match wrap {
                 Some(wrap) => {
@@ -156,27 +149,40 @@ fn open<S: Suite>(path: &PathMessage, digest: &Digest, chains: &[Secret<32>]) ->
     Some(plaintext.chunks(32).map(|key| key.try_into().unwrap()).collect())
 }
 
-/// The refreshed nodes of an epoch with their children, lowest level first, and the wraps of those that have
-/// one.
-fn edges<S: Suite>(epoch: &Broadcast<S>, before: u8) -> Vec<(Node, Node, Option<Key>)> {
-    let core = &epoch.header.core;
-    let above = |slot: u32| (1..=core.height).map(move |level| (level, slot >> level));
-    let mut refreshed: BTreeSet<Node> = core.removed.iter().flat_map(above).collect();
-    refreshed.extend((before + 1..=core.height).map(|level| (level, 0)));
-    if core.removed.is_empty() && core.added.is_empty() {
-        refreshed.insert((core.height, 0));
+/// The nodes of an epoch with their children, lowest level first, and the wraps of those that have one; read
+/// from the description of the encoding.
+fn edges<S: Suite>(epoch: &Broadcast<S>) -> Vec<(Node, Node, Option<Key>)> {
+    let whole = epoch.wraps.as_ref().unwrap().whole();
+    let (first, bytes) = whole.as_bytes().split_first().unwrap();
+    let mut place = 0_usize;
+    let mut bit = || {
+        place += 1;
+        bytes[(place - 1) / 8] >> ((place - 1) % 8) & 1 > 0
+    };
+    let (mut nodes, mut pending) = (Vec::new(), vec![(first & 31, 0_u32)]);
+    while let Some((level, index)) = pending.pop() {
+        let said: [bool; 6] = match (bit(), bit()) {
+            (false, false) => [true, false, false, false, false, true],
+            (true, false) => [false, false, true, true, false, false],
+            (false, true) => [true, false, false, true, false, true],
+            (true, true) => std::array::from_fn(|_| bit()),
+        };
+        let children = [(level - 1, 2 * index), (level - 1, 2 * index + 1)];
+        for (child, said) in children.iter().zip(said.as_chunks::<3>().0).rev() {
+            if level > 1 && (said[0] || said[1]) {
+                pending.push(*child);
+            }
+        }
+        nodes.push(((level, index), children.into_iter().zip([said[2], said[5]]).collect::<Vec<_>>()));
     }
-    let bytes = epoch.delta.as_ref().unwrap().as_bytes();
-    let (masks, rest) = bytes.split_at((2 * refreshed.len()).div_ceil(8));
-    let edges = refreshed.iter().flat_map(|node| {
-        let (level, index) = *node;
-        [(*node, (level - 1, 2 * index)), (*node, (level - 1, 2 * index + 1))]
-    });
-    let mut keys = rest.chunks(32).map(|key| key.try_into().unwrap());
-    let wrapped = |bit: usize| masks[bit / 8] >> (bit % 8) & 1 == 1;
-    let edges = edges.zip(0..);
-    let edges: Vec<_> =
-        edges.map(|((node, child), bit)| (node, child, wrapped(bit).then(|| keys.next().unwrap()))).collect();
+    let mut keys = bytes[place.div_ceil(8)..].chunks(32).map(|key| key.try_into().unwrap());
+    let mut edges = Vec::new();
+    for (node, children) in nodes {
+        edges.extend(
+            children.into_iter().map(|(child, wraps)| (node, child, wraps.then(|| keys.next().unwrap()))),
+        );
+    }
     assert_eq!(keys.next(), None);
+    edges.sort_unstable();
     edges
 }

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use quiver_ainq::{
-    Batch, Delta, Deployment, DroneKeypair, Element, Entry, EpochOutput, Error, GroupContext, Header,
-    Identity, Join, Kind, Leadership, MasterSecret, Membership, Name, Part, PathMessage, RevocationList,
-    Role, Roster, SecretScalar, SecretValue, Slot, SparePair, StrategyKind, Suite, Times, VerifiedHeader,
+    Batch, Deployment, DroneKeypair, Element, Entry, EpochOutput, Error, GroupContext, Header, Identity,
+    Join, Kind, Leadership, MasterSecret, Membership, Name, Part, PathMessage, RevocationList, Role, Roster,
+    SecretScalar, SecretValue, Slot, SparePair, StrategyKind, Suite, Times, VerifiedHeader, WrapTree,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_core::{RngCore, SeedableRng};
@@ -37,15 +37,15 @@ pub(crate) struct Kept {
 pub(crate) struct Broadcast<S: Suite> {
     pub(crate) header: Header<S>,
     pub(crate) entries: Vec<Entry>,
-    pub(crate) delta: Option<Delta>,
+    pub(crate) wraps: Option<WrapTree>,
     /// Every path message that was ever sent for this epoch.
     pub(crate) paths: Vec<PathMessage>,
 }
 
 impl<S: Suite> Broadcast<S> {
     pub(crate) fn of(output: &EpochOutput<S>) -> Self {
-        let (header, entries, delta) = (output.header.clone(), output.entries.clone(), output.delta.clone());
-        Self { header, entries, delta, paths: Vec::new() }
+        let (header, entries, wraps) = (output.header.clone(), output.entries.clone(), output.wraps.clone());
+        Self { header, entries, wraps, paths: Vec::new() }
     }
 
     pub(crate) fn entry(&self, slot: Slot) -> Option<&Entry> {
@@ -55,13 +55,15 @@ impl<S: Suite> Broadcast<S> {
     /// Part of the member in a slot, beside the header.
     pub(crate) fn part(&self, slot: Slot) -> Result<Part, Error> {
         let newcomer = self.header.core.kind == Kind::Rekey && self.header.core.added.contains(slot);
-        match &self.delta {
+        match &self.wraps {
             None => self.entry(slot).cloned().map(Part::Entry).ok_or(Error::MissingEntry),
             Some(_) if newcomer => {
                 let path = self.paths.iter().find(|path| path.slot == slot);
                 path.cloned().map(Part::Path).ok_or(Error::MissingEntry)
             }
-            Some(delta) => Ok(Part::Delta(delta.clone())),
+            // Members follow by all wraps and by those on their own path.
+            Some(wraps) if slot % 2 == 0 => Ok(Part::Delta(wraps.whole())),
+            Some(wraps) => Ok(Part::Delta(wraps.branch(slot))),
         }
     }
 }
@@ -181,7 +183,7 @@ impl<S: Suite> Swarm<S> {
         let batch = Batch { joins: joins.collect(), removals, ..Batch::default() };
         let output = self.leadership.rekey(&self.leader, batch, &times(), &mut self.rng).unwrap();
         self.broadcasts.push(Broadcast::of(&output));
-        if output.delta.is_some() {
+        if output.wraps.is_some() {
             output.assigned.iter().for_each(|slot| drop(self.path_message(*slot).unwrap()));
         }
         for (index, e) in joining.iter().zip(&secrets) {

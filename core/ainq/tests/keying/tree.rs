@@ -57,7 +57,7 @@ fn changing_any_byte_is_noticed_and_changes_nothing<S: Suite>() {
     swarm.rekey_undelivered(&[], vec![slot]);
     let path = swarm.path_message(0).unwrap().encode();
     let header = swarm.last().header.encode(&swarm.deployment);
-    let delta = swarm.last().delta.clone().unwrap().encode();
+    let delta = swarm.last().wraps.as_ref().unwrap().whole().encode();
     let before = everything_of(&swarm);
     let with_delta =
         |header: &[u8], delta: &[u8]| accept(&swarm, header, &Part::Delta(Delta::decode(delta)?));
@@ -71,9 +71,14 @@ fn changing_any_byte_is_noticed_and_changes_nothing<S: Suite>() {
     for place in (0..header.len()).step_by(every) {
         assert!(with_delta(&changed(&header, place), &delta).is_err(), "header, byte {place}");
     }
-    for place in 0..delta.len() {
-        assert_eq!(with_delta(&header, &changed(&delta, place)).unwrap_err(), Error::WrongWraps);
-        assert_eq!(with_delta(&header, &delta[..place]).unwrap_err(), Error::WrongWraps);
+    let refused = |error| matches!(error, Error::WrongWraps | Error::Malformed("wraps"));
+    let branch = swarm.last().wraps.as_ref().unwrap().branch(swarm.slot(0)).encode();
+    for wraps in [&delta, &branch] {
+        for place in 0..wraps.len() {
+            assert!(refused(with_delta(&header, &changed(wraps, place)).unwrap_err()), "byte {place}");
+            assert!(refused(with_delta(&header, &wraps[..place]).unwrap_err()), "{place} bytes");
+        }
+        assert!(refused(with_delta(&header, &[&wraps[..], &[0]].concat()).unwrap_err()));
     }
     for place in 0..path.len() {
         assert!(with_path(&changed(&path, place)).is_err(), "path, byte {place}");
@@ -168,23 +173,28 @@ fn wraps_are_bound_by_the_header<S: Suite>() {
     let honest = swarm.last().clone();
     // An insider who knows all that one side of the tree knows wraps something else for the other side. K_g
     // and so the tag are unchanged; without entries_root this would pass.
-    let mut bytes = honest.delta.clone().unwrap().encode();
+    let mut bytes = honest.wraps.as_ref().unwrap().whole().encode();
     let inner = bytes.len() - 2 * 32;
     bytes[inner] ^= 1;
     let forged = Part::Delta(Delta::decode(&bytes).unwrap());
     for index in 0..3 {
         assert_eq!(swarm.give(index, &honest.header, &forged), Err(Error::WrongWraps));
     }
-    // Even signed by the leader they must have the form that the header implies.
+    for bytes in [vec![], vec![0], vec![0xff; 200], vec![2 | 32, 0]] {
+        assert_eq!(Delta::decode(&bytes), Err(Error::Malformed("wraps")));
+    }
+    // Even signed by the leader they must have what the member needs.
     let leader = swarm.leader_again();
-    for bytes in [vec![], vec![0], vec![0xff; bytes.len()], bytes[..bytes.len() - 1].to_vec()] {
+    // Height 2, the root refreshed; neither child says anything.
+    for bytes in [vec![2 | 32, 3], vec![3 | 32, 3]] {
         let delta = Delta::decode(&bytes).unwrap();
         let mut header = honest.header.clone();
         header.entries_root = delta.root();
         let digest = header.digest(&swarm.deployment);
         header.signature = leader.sign(&swarm.deployment, Label::Header, &digest, &mut swarm.rng);
-        let refused = swarm.give(0, &header, &Part::Delta(delta)).unwrap_err();
-        assert!(matches!(refused, Error::Malformed(_) | Error::MissingEntry), "{refused:?}");
+        let refused = swarm.give(0, &header, &Part::Delta(delta.clone())).unwrap_err();
+        let height = delta.height() == honest.header.core.height;
+        assert_eq!(refused, if height { Error::MissingEntry } else { Error::WrongWraps });
     }
     let long = Delta::decode(&vec![0; Delta::MAX_LEN + 1]);
     assert!(matches!(long, Err(Error::TooLong { .. })));
@@ -200,7 +210,7 @@ fn a_term_keeps_its_strategy<S: Suite>() {
     (flat.core.strategy, flat.core.height, flat.entries_root) = (StrategyKind::Flat, 0, [0; 32]);
     let digest = flat.digest(&swarm.deployment);
     flat.signature = leader.sign(&swarm.deployment, Label::Header, &digest, &mut swarm.rng);
-    let delta = Part::Delta(swarm.last().delta.clone().unwrap());
+    let delta = Part::Delta(swarm.last().wraps.as_ref().unwrap().whole());
     let entry = Part::Entry(Entry { slot: 0, q: None, wrap: [0; 32] });
     assert_eq!(swarm.give(0, &flat, &delta), Err(Error::UnsupportedStrategy));
     assert_eq!(swarm.give(0, &flat, &entry), Err(Error::UnsupportedStrategy));
@@ -289,7 +299,7 @@ fn a_term_opens_anew_and_its_paths_follow<S: Suite>() {
     let output = swarm.open_undelivered(&[0, 1, 2, 4]);
     let opening = swarm.last().clone();
     assert_eq!((output.header.core.kind, output.entries.len()), (Kind::Open, 4));
-    assert!(output.delta.is_none() && output.header.entries_root == [0; 32]);
+    assert!(output.wraps.is_none() && output.header.entries_root == [0; 32]);
     // A follower has the key at once, and its path only when that arrives.
     for index in [0, 1, 2, 4] {
         swarm.deliver_one(index, &opening).unwrap();

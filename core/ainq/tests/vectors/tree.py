@@ -37,8 +37,73 @@ def made_up(*what):
     return hashlib.sha256("/".join(map(str, ("quiver tree vector",) + what)).encode()).digest()
 
 
+def children_of(node):
+    return (node[0] - 1, 2 * node[1]), (node[0] - 1, 2 * node[1] + 1)
+
+
+def ancestors_of(node, height):
+    return {(level, node[1] >> level - node[0]) for level in range(node[0] + 1, height + 1)}
+
+
 def ancestors(slots, height):
     return {(level, slot >> level) for slot in slots for level in range(1, height + 1)}
+
+
+class Wraps:
+    """The wraps of an epoch: by child; and what is done to nodes and leaves."""
+
+    def __init__(self, height, wraps, refreshed, added):
+        self.height, self.wraps, self.added = height, wraps, added
+        # Inner nodes that nobody is beneath any more are not spoken of.
+        root = (height, 0)
+        alive = {above for c in wraps for above in ancestors_of(c, height)} | added
+        self.refreshed = {v for v in refreshed if v == root or v[0] == 0 or v in alive}
+
+    def changes(self, node):
+        return node in self.refreshed or node in self.added
+
+    def flags(self, node):
+        return [flag for c in children_of(node) for flag in (c in self.refreshed, c in self.added, c in self.wraps)]
+
+    def hash(self, node):
+        """M of a node."""
+        children = children_of(node)
+        said = sum(flag << place for place, flag in enumerate(self.flags(node)))
+        own = [self.wraps[c] for c in children if c in self.wraps]
+        beneath = [self.hash(c) for c in children if c[0] > 0 and self.changes(c)]
+        return hashlib.sha256(lp(b"quiver/1 node") + name(node) + bytes([said]) + b"".join(own + beneath)).digest()
+
+    def first(self):
+        root = (self.height, 0)
+        return self.height | (root in self.refreshed) << 5 | (root in self.added) << 6
+
+    def root(self):
+        return hashlib.sha256(lp(b"quiver/1 wraps") + bytes([self.first()]) + self.hash((self.height, 0))).digest()
+
+    def encode(self, keep):
+        nodes, left_out = [], []
+
+        def visit(node):
+            nodes.append(node)
+            for c in children_of(node):
+                if c[0] > 0 and self.changes(c):
+                    visit(c) if keep(c) else left_out.append(c)
+
+        visit((self.height, 0))
+        bits, strings = [], b""
+        for node in nodes:
+            flags, children = self.flags(node), children_of(node)
+            usual = {(1, 0, 0, 0, 0, 1): [0, 0], (0, 0, 1, 1, 0, 0): [1, 0], (1, 0, 0, 1, 0, 1): [0, 1]}
+            bits += usual.get(tuple(map(int, flags)), [1, 1] + flags)
+            strings += b"".join(self.wraps[c] for c in children if c in self.wraps)
+            for c in children:
+                if c[0] > 0 and self.changes(c):
+                    bits += [c not in left_out] if left_out else []
+                    strings += self.hash(c) if c in left_out else b""
+        packed = bytearray((len(bits) + 7) // 8)
+        for place, bit in enumerate(bits):
+            packed[place // 8] |= bit << place % 8
+        return bytes([self.first() | (128 if left_out else 0)]) + bytes(packed) + strings
 
 
 class Tree:
@@ -88,19 +153,15 @@ class Tree:
             else:
                 star[node] = self.keys[node]
         # 3. wraps
-        bits, wraps, used = [], b"", set()
+        wraps, used = {}, set()
         for v in sorted(r):
             for c in ((v[0] - 1, 2 * v[1]), (v[0] - 1, 2 * v[1] + 1)):
-                bits.append(self.occupied(c) and c != chained[v])
-                if not bits[-1]:
+                if not self.occupied(c) or c == chained[v]:
                     continue
                 used.add(c)
                 key = self.chains[c[1]][0] if c[0] == 0 else star[c]
-                wraps += xor(seed[v], prf(key, b"wrap node", d0 + name(v) + name(c)))
-        masks = bytearray((len(bits) + 7) // 8)
-        for i, bit in enumerate(bits):
-            masks[i // 8] |= bit << i % 8
-        delta = bytes(masks) + wraps
+                wraps[c] = xor(seed[v], prf(key, b"wrap node", d0 + name(v) + name(c)))
+        written = Wraps(self.height, wraps, r | {(0, slot) for slot in removed}, a | {(0, slot) for slot in added})
         # 4. steps
         stepped = used | a
         self.keys = {w: prf(n, b"step", name(w)) if w in stepped else n for w, n in star.items()}
@@ -116,11 +177,13 @@ class Tree:
             "fresh": [{"level": level, "index": index, "key": made_up("n", epoch, level, index).hex()}
                       for level in range(1, self.height + 1) for index in range(1 << self.height - level)],
             "height": self.height,
-            "delta": delta.hex(),
-            "entries_root": hashlib.sha256(lp(b"quiver/1 wraps") + delta).hexdigest(),
+            "delta": written.encode(lambda node: True).hex(),
+            "entries_root": written.root().hex(),
             "group_key": group_key.hex(),
             "keys": [{"level": node[0], "index": node[1], "key": key.hex()} for node, key in sorted(self.keys.items())],
             "paths": paths,
+            "branches": [{"slot": slot, "branch": written.encode(lambda node: slot >> node[0] == node[1]).hex()}
+                         for slot in sorted(self.chains)],
         }
 
     def path_message(self, slot, group_key):

@@ -366,6 +366,8 @@ impl<S: Suite> GroupMember<S> {
             Ok(step @ (Step::Removed | Step::TooFar | Step::Early(_))) => {
                 return self.take(cx, from, step, &reply.header);
             }
+            // No answer has wraps.
+            Ok(Step::Others) => {}
             Ok(Step::Ask) => {
                 let term = self.membership().map(|membership| membership.epoch().term);
                 if term != Some(reply.header.core.epoch.term) {
@@ -437,7 +439,7 @@ impl<S: Suite> GroupMember<S> {
         match step {
             // To a leader only: the tag contains no time, so any holder could replay it in our place.
             Step::Known if cx.leaders.contains(from) => self.member.as_ref()?.acknowledge(cx, from),
-            Step::Known => {}
+            Step::Known | Step::Others => {}
             Step::Newer(membership) => return self.advance(cx, from, membership, header),
             Step::Completed(membership) => return self.complete(cx, from, membership, header),
             Step::Early(early) => {

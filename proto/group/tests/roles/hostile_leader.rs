@@ -546,7 +546,9 @@ impl Lair {
         // s_root ⊕ PRF(k_c, "wrap node", D0 ‖ v ‖ c), for v = (height, 0) and c = (height − 1, 0)
         let (parent, child) = ([core.height, 0, 0, 0, 0], [core.height - 1, 0, 0, 0, 0]);
         let pad = prf(&beneath, S::ID, "wrap node", &[&d0, &parent, &child]);
-        let delta = Delta::from_bytes([&[1][..], &seed.xor(&pad)].concat()).unwrap();
+        // The root is refreshed, and of its children the left one wraps.
+        let said = [core.height | 1 << 5, 0b01_0011];
+        let delta = Delta::from_bytes([&said[..], &seed.xor(&pad)].concat()).unwrap();
         let root = prf(&seed, S::ID, "node", &[&parent]);
         let key = prf(&root, S::ID, "group key", &[&d0]);
         let tag = *prf(&key, S::ID, "confirm", &[&d0, &delta.root()]).expose();
@@ -569,7 +571,9 @@ fn wraps_that_a_stranger_attached_to_a_header_of_a_term_to_come_are_not_kept() {
             |event: &&EdgeEvent| matches!(event, EdgeEvent::Blamed { offence, .. } if *offence == wrong);
         lair.events.iter().filter(blamed).count()
     };
-    let junk = Delta::from_bytes(vec![0; 1000]).unwrap();
+    let mut junk = genuine.encode();
+    *junk.last_mut().unwrap() ^= 1;
+    let junk = Delta::from_bytes(junk).unwrap();
     lair.say(&Message::Rekey(Rekey { header: header.clone(), part: Some(Part::Delta(junk)) }));
     assert_eq!(blamed(&lair), 1, "at once, whoever brings it");
     lair.say(&Message::Rekey(Rekey { header, part: Some(Part::Delta(genuine)) }));
@@ -684,7 +688,15 @@ impl Lair {
                 let counter = epoch.counter.saturating_add(ahead);
                 let mut core = self.core(by, Kind::Rekey, Epoch { counter, ..epoch });
                 core.prev = if builds { newest.digest(&self.deployment) } else { [0; 32] };
-                let delta = Delta::from_bytes(vec![3; len]).unwrap();
+                // Nodes with the right child refreshed and the left one's wrap, from the root down.
+                let levels = 1 + len as u8 % 20;
+                let shape = vec![0b0101_0101; usize::from(levels).div_ceil(4)];
+                let mut bytes = [&[levels | 1 << 5][..], &shape].concat();
+                if !levels.is_multiple_of(4) {
+                    *bytes.last_mut().unwrap() >>= 8 - 2 * (levels % 4);
+                }
+                bytes.resize(bytes.len() + 32 * usize::from(levels), 3);
+                let delta = Delta::from_bytes(bytes).unwrap();
                 let root = if bound { delta.root() } else { [8; 32] };
                 let header = self.sign(by, core, root, [2; 32]);
                 self.say(&Message::Rekey(Rekey { header, part: Some(Part::Delta(delta)) }));

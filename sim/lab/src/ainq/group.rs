@@ -62,7 +62,7 @@ impl<S: Suite> Sent<S> {
     /// Total bytes: header, all wraps and all path messages, each once, in their canonical encoding.
     pub(super) fn bytes(&self, swarm: &Swarm<S>) -> usize {
         let entries: usize = self.output.entries.iter().map(|entry| entry.encode().len()).sum();
-        let delta = self.output.delta.as_ref().map_or(0, |delta| delta.as_bytes().len());
+        let delta = self.output.wraps.as_ref().map_or(0, |wraps| wraps.whole().as_bytes().len());
         let paths: usize = self.paths.iter().map(|path| path.encode().len()).sum();
         self.output.header.encode(&swarm.deployment).len() + entries + delta + paths
     }
@@ -72,8 +72,8 @@ impl<S: Suite> Sent<S> {
         if let Some(path) = self.paths.iter().find(|path| path.slot == slot) {
             return Ok(Part::Path(path.clone()));
         }
-        if let Some(delta) = &self.output.delta {
-            return Ok(Part::Delta(delta.clone()));
+        if let Some(wraps) = &self.output.wraps {
+            return Ok(Part::Delta(wraps.whole()));
         }
         let place = self.output.entries.binary_search_by_key(&slot, |entry| entry.slot);
         let place = place.map_err(|_| LabError::WrongKey("no entry"))?;

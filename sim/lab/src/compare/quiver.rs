@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use quiver_ainq::{
-    Batch, Delta, Entry, EpochOutput, GroupContext, Header, Join, Leadership, MAX_TREE_REMOVALS, Membership,
-    Part, PathMessage, RevocationList, Ristretto255, Roster, Slot, StrategyKind, VerifiedHeader,
+    Batch, Delta, Entry, EpochOutput, GroupContext, Header, Join, Leadership, Membership, Part, PathMessage,
+    RevocationList, Ristretto255, Roster, Slot, StrategyKind, VerifiedHeader,
 };
 use rand_core::RngCore;
 
@@ -34,8 +34,10 @@ pub(super) struct QuiverGroup {
 struct Sent {
     output: EpochOutput<S>,
     header: Vec<u8>,
-    /// All entries one after another, or the delta.
-    wraps: Vec<u8>,
+    /// All entries one after another.
+    entries: Vec<u8>,
+    /// All wraps, in as few messages as can be.
+    deltas: Vec<Delta>,
     /// Under `tree`, for each newcomer.
     paths: Vec<Vec<u8>>,
 }
@@ -63,19 +65,11 @@ impl QuiverGroup {
         self.taken(&sent?, leader)
     }
 
-    /// Lets the members of these slots go, in as few epochs as the strategy allows.
+    /// Lets the members of these slots go, in one epoch.
     fn dismiss(&mut self, slots: &[Slot]) -> Result<Sample> {
-        let most = if self.strategy == StrategyKind::Tree { MAX_TREE_REMOVALS } else { usize::MAX };
-        let mut whole = Sample { member: Some(0.0), ..Sample::default() };
-        for slots in slots.chunks(most) {
-            let batch = Batch { removals: slots.to_vec(), ..Batch::default() };
-            let (sent, leader) = clocked(|| send(&mut self.swarm, &mut self.leadership, batch));
-            let part = self.taken(&sent?, leader)?;
-            whole.leader += part.leader;
-            whole.member = whole.member.zip(part.member).map(|(whole, part)| whole + part);
-            whole.broadcast += part.broadcast;
-        }
-        Ok(whole)
+        let batch = Batch { removals: slots.to_vec(), ..Batch::default() };
+        let (sent, leader) = clocked(|| send(&mut self.swarm, &mut self.leadership, batch));
+        self.taken(&sent?, leader)
     }
 
     /// Admits the first so many of the waiting drones. Returns their slots, too.
@@ -180,8 +174,8 @@ impl Bytes {
 impl Sent {
     /// Part of a member that was there before.
     fn part(&self, slot: Slot) -> Result<Bytes> {
-        if self.output.delta.is_some() {
-            return Ok(Bytes::Delta(self.wraps.clone()));
+        if let Some(delta) = self.deltas.iter().find(|delta| delta.covers(slot)) {
+            return Ok(Bytes::Delta(delta.encode()));
         }
         let entry = self.output.entries.binary_search_by_key(&slot, |entry| entry.slot);
         let entry = entry.ok().and_then(|place| self.output.entries.get(place));
@@ -197,7 +191,8 @@ impl Sent {
     }
 
     fn broadcast(&self) -> usize {
-        self.header.len() + self.wraps.len()
+        let wraps: usize = self.deltas.iter().map(|delta| delta.as_bytes().len()).sum();
+        self.header.len() * self.deltas.len().max(1) + self.entries.len() + wraps
     }
 
     fn unicast(&self) -> usize {
@@ -210,10 +205,8 @@ fn send(swarm: &mut Swarm<S>, leadership: &mut Leadership<S>, batch: Batch<S>) -
     let output =
         leadership.rekey(&swarm.leader, batch, &TIMES, &mut swarm.rng).map_err(protocol("re-keying"))?;
     let header = output.header.encode(&swarm.deployment);
-    let wraps = match &output.delta {
-        Some(delta) => delta.encode(),
-        None => output.entries.iter().flat_map(Entry::encode).collect(),
-    };
+    let deltas = output.wraps.as_ref().map(|wraps| wraps.chunks(Delta::MAX_LEN)).unwrap_or_default();
+    let entries = output.entries.iter().flat_map(Entry::encode).collect();
     let mut paths = Vec::new();
     if leadership.strategy() == StrategyKind::Tree {
         for slot in &output.assigned {
@@ -223,7 +216,7 @@ fn send(swarm: &mut Swarm<S>, leadership: &mut Leadership<S>, batch: Batch<S>) -
         }
     }
     leadership.settle();
-    Ok(Sent { output, header, wraps, paths })
+    Ok(Sent { output, header, entries, deltas, paths })
 }
 
 /// Opens a term without members, and adds all in its next epoch. The member is the one in the middle.

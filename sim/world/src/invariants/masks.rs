@@ -37,8 +37,8 @@ pub(super) struct Masks<S: Suite> {
     window: VecDeque<Seen>,
     /// Differences between two epochs, and the slot that showed them.
     differences: BTreeMap<Difference, Slot>,
-    /// Wraps of a tree by epoch.
-    deltas: BTreeMap<[u8; 32], Vec<u8>>,
+    /// The hash of a tree's wraps by epoch.
+    deltas: BTreeMap<[u8; 32], [u8; 32]>,
     /// Sealed paths by epoch, slot and nonce.
     paths: BTreeMap<([u8; 32], Slot, PathNonce), Vec<u8>>,
     suite: PhantomData<S>,
@@ -83,8 +83,8 @@ impl<S: Suite> Masks<S> {
         let wrong = match part {
             Part::Entry(entry) => return self.wrap(digest, entry.slot, entry.wrap),
             Part::Delta(delta) => {
-                let bytes = delta.encode();
-                (*self.deltas.entry(digest).or_insert_with(|| bytes.clone()) != bytes)
+                let root = delta.root();
+                (*self.deltas.entry(digest).or_insert(root) != root)
                     .then_some("the nodes of one epoch's tree are wrapped in two ways")
             }
             Part::Path(path) => {

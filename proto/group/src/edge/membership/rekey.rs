@@ -30,6 +30,8 @@ pub(super) enum Step<S: Suite> {
     TooFar,
     /// Our entry is not there: ask for it.
     Ask,
+    /// A newer epoch, with the wraps of others: ours may be in another part.
+    Others,
 }
 
 /// §7.3: Checks a header and works out what it means, with the newest epoch ever accepted in the group.
@@ -92,17 +94,23 @@ pub(super) fn interpret<S: Suite>(
     if matches!(part, Some(Part::Delta(_) | Part::Path(_))) && !tree {
         return Err(Error::UnsupportedStrategy);
     }
-    // §8.4: before any of them is kept: the header binds its wraps, whichever term it is of.
+    // §8.3: what does not have our wraps changes nothing. If those are lost, the header comes again.
     if let Some(Part::Delta(delta)) = part
-        && delta.root() != header.header().entries_root
+        && !delta.covers(slot)
+        && !(same_term && core.removed.contains(slot))
     {
-        return Err(Error::WrongWraps);
+        return Ok(Step::Others);
     }
     match (core.kind, part) {
         (Kind::Rekey, Some(Part::Delta(delta))) if !same_term || !builds_on(held, header) => {
-            let removed = same_term && core.removed.contains(slot);
-            let early = || Step::Early(EarlyUpdate { header: header.clone(), delta: delta.clone() });
-            return Ok(if removed { Step::Removed } else { early() });
+            if same_term && core.removed.contains(slot) {
+                return Ok(Step::Removed);
+            }
+            // §8.4: before any of them is kept: the header binds its wraps, whichever term it is of.
+            if delta.root() != header.header().entries_root {
+                return Err(Error::WrongWraps);
+            }
+            return Ok(Step::Early(EarlyUpdate { header: header.clone(), delta: delta.clone() }));
         }
         (Kind::Rekey, _) if !same_term => return Ok(Step::Ask),
         (Kind::Rekey, _) if core.removed.contains(slot) => return Ok(Step::Removed),

@@ -22,7 +22,7 @@ use crate::leader::store::Spare;
 /// Maximum number of doublings of the pause before an epoch is sent again to members that do not acknowledge
 /// it.
 const MAX_DOUBLINGS: u32 = 5;
-/// Wraps of more bytes are not sent again: a member that receives the epoch without them asks for its path.
+/// Wraps for everybody of more bytes are not sent again: a member that receives the epoch without them asks for its path.
 const MAX_RESENT: usize = 2048;
 /// Number of members served in one slice.
 const SLICE: usize = 256;
@@ -40,10 +40,11 @@ const SHORT_LIST: usize = 16 * 1024;
 #[derive(Debug)]
 pub(in crate::leader) struct Distribution {
     resend: Option<Resend>,
-    /// Members that are to be sent their paths: they hold how the term was opened and none yet, or the wraps
-    /// are too many to be sent to each.
+    /// Members that are to be sent the epoch with the wraps on their path, since all wraps are too many.
+    branchless: VecDeque<Slot>,
+    /// Members that hold how the term was opened, and are to be sent their paths.
     pathless: VecDeque<Slot>,
-    /// Time to send the next paths.
+    /// Time to send the next of both.
     paths: Option<Duration>,
     /// Time at which the epoch began, or a member last acknowledged it.
     moved: Duration,
@@ -61,14 +62,15 @@ struct Resend {
 
 impl Distribution {
     pub(in crate::leader) fn new(now: Now, timing: &LeaderTiming) -> Self {
-        let mut distribution =
-            Self { resend: None, pathless: VecDeque::new(), paths: None, moved: now.monotonic };
+        let (branchless, pathless) = (VecDeque::new(), VecDeque::new());
+        let mut distribution = Self { resend: None, branchless, pathless, paths: None, moved: now.monotonic };
         distribution.start_epoch(now, timing);
         distribution
     }
 
     pub(in crate::leader) fn start_epoch(&mut self, now: Now, timing: &LeaderTiming) {
         self.resend = Some(Resend { at: now.monotonic + timing.resend, from: 0, doublings: 0 });
+        self.branchless.clear();
         self.moved = now.monotonic;
     }
 
@@ -89,23 +91,24 @@ impl Distribution {
 }
 
 impl<S: Suite> Term<S> {
-    /// Distributes the newest epoch: one broadcast under tree, or to every connected member its own path; under
-    /// flat its own entry. Newcomers are welcomed instead.
+    /// Distributes the newest epoch: one broadcast under tree, or to every connected member the wraps on its
+    /// path; under flat its own entry. Newcomers are welcomed instead.
     pub(in crate::leader) fn distribute(
         &mut self,
         cx: &mut LeaderContext<'_, S>,
         newcomers: &BTreeSet<Slot>,
     ) {
         // §7.5: many wraps do not go over every link.
-        if self.current.is_by_path(cx.config.shared_medium) {
+        if self.current.is_by_branch(cx.config.shared_medium) {
             let members = self.acknowledgements.late(0, self.epoch().counter).map(|(slot, _)| slot);
-            self.distribution.pathless = members.filter(|slot| !newcomers.contains(slot)).collect();
+            self.distribution.branchless = members.filter(|slot| !newcomers.contains(slot)).collect();
             self.distribution.paths = Some(cx.now.monotonic);
             return;
         }
         // §7.5: under tree the wraps are broadcast.
-        if let Some(message) = self.current.common_message() {
-            return cx.out.send_encoded_to_group(message);
+        let mut common = self.current.common_messages().peekable();
+        if common.peek().is_some() {
+            return common.for_each(|message| cx.out.send_encoded_to_group(message));
         }
         // §7.5: under flat each gets its own entry.
         for (slot, peer) in self.acknowledgements.late(0, self.epoch().counter) {
@@ -237,15 +240,23 @@ impl<S: Suite> Term<S> {
         }
     }
 
-    /// Sends the next members that wait for it the newest epoch with the keys above their leaf.
+    /// Sends the next members that wait for it the newest epoch with the wraps on their path, or with the keys
+    /// above their leaf.
     fn send_paths(&mut self, cx: &mut LeaderContext<'_, S>) {
-        let slice = SLICE.min(self.distribution.pathless.len());
-        for slot in self.distribution.pathless.drain(..slice).collect::<Vec<_>>() {
+        let Distribution { branchless, pathless, .. } = &mut self.distribution;
+        let slice = SLICE.min(branchless.len());
+        for slot in branchless.drain(..slice) {
+            if let Some(peer) = self.acknowledgements.peer(slot) {
+                cx.out.send_encoded(peer, self.current.message(slot));
+            }
+        }
+        let slice = (SLICE - slice).min(pathless.len());
+        for slot in pathless.drain(..slice).collect::<Vec<_>>() {
             if let Some(peer) = self.acknowledgements.peer(slot) {
                 self.send_path(cx, slot, peer);
             }
         }
-        let more = !self.distribution.pathless.is_empty();
+        let more = !(self.distribution.branchless.is_empty() && self.distribution.pathless.is_empty());
         self.distribution.paths = more.then(|| cx.now.monotonic + PAUSE);
     }
 
@@ -263,12 +274,9 @@ impl<S: Suite> Term<S> {
         let late = self.acknowledgements.late(resend.from, self.epoch().counter);
         let late: Vec<_> = late.take(SLICE).collect();
         for (slot, peer) in &late {
-            if self.current.is_by_path(cx.config.shared_medium) {
-                self.send_path(cx, *slot, *peer);
-            } else {
-                // §7.5: without wraps of more than 2,048 bytes: a member that lacks them asks for its path.
-                cx.out.send_encoded(*peer, self.current.message_again(*slot, MAX_RESENT));
-            }
+            // §7.5: without wraps of more than 2,048 bytes: a member that lacks them asks for its path.
+            let message = self.current.message_again(*slot, cx.config.shared_medium, MAX_RESENT);
+            cx.out.send_encoded(*peer, message);
         }
         self.distribution.resend = match late.last() {
             Some((last, _)) if late.len() == SLICE => {

@@ -2,7 +2,9 @@
 
 use alloc::vec::Vec;
 
-use quiver_ainq::{Deployment, Entry, EpochOutput, Header, Kind, Part, PathMessage, Slot, Suite};
+use quiver_ainq::{
+    Delta, Deployment, Entry, EpochOutput, Header, Kind, Part, PathMessage, Slot, Suite, WrapTree,
+};
 use quiver_message::RekeyTemplate;
 
 /// An epoch as it is sent to the members.
@@ -11,19 +13,25 @@ pub(in crate::leader) struct EpochMessage<S: Suite> {
     pub(in crate::leader) header: Header<S>,
     /// By ascending slot. One without q in an opening is void.
     entries: Vec<Entry>,
-    /// The part that all members are sent in place of an entry.
-    delta: Option<Part>,
+    /// The wraps, of which members are sent what they need in place of an entry.
+    wraps: Option<WrapTree>,
+    /// The same for all members at once, in as many parts as messages are needed.
+    deltas: Vec<Delta>,
     /// The header, encoded once for everybody it is sent to.
     template: RekeyTemplate<S>,
 }
 
 impl<S: Suite> EpochMessage<S> {
     pub(in crate::leader) fn new(deployment: &Deployment<S>, output: &mut EpochOutput<S>) -> Self {
+        let wraps = output.wraps.take();
+        // §8.3: parts that verify alone, if the whole is longer than a message.
+        let deltas = wraps.as_ref().map(|wraps| wraps.chunks(Delta::MAX_LEN)).unwrap_or_default();
         Self {
             template: RekeyTemplate::new(deployment, &output.header),
             header: output.header.clone(),
             entries: core::mem::take(&mut output.entries),
-            delta: output.delta.take().map(Part::Delta),
+            wraps,
+            deltas,
         }
     }
 
@@ -34,33 +42,38 @@ impl<S: Suite> EpochMessage<S> {
         self.entries.get(found).filter(|entry| entry.q.is_some() || self.header.core.kind == Kind::Rekey)
     }
 
-    /// Whether a member is sent its path in place of the wraps: on a link of its own, of which more than twice
-    /// what a path has are not worth it. Each member can use some of them only.
-    pub(in crate::leader) fn is_by_path(&self, shared_medium: bool) -> bool {
-        let Some(Part::Delta(delta)) = &self.delta else { return false };
-        // §7.5: a path of its own where that is less than half.
-        !shared_medium && delta.as_bytes().len() > 2 * PathMessage::len_for(self.header.core.height)
+    /// Whether each member is sent the wraps on its path in place of all: on links of their own, if all have
+    /// more than twice the bytes of a path message.
+    pub(in crate::leader) fn is_by_branch(&self, shared_medium: bool) -> bool {
+        // §7.5: a member can use those on its path only.
+        !shared_medium && self.deltas_len() > 2 * PathMessage::len_for(self.header.core.height)
     }
 
-    /// The encoded message for everybody, if there is one.
-    pub(in crate::leader) fn common_message(&self) -> Option<Vec<u8>> {
-        self.delta.as_ref().map(|delta| self.template.message(Some(delta)))
+    /// The encoded messages for everybody, if wraps go to everybody.
+    pub(in crate::leader) fn common_messages(&self) -> impl Iterator<Item = Vec<u8>> {
+        self.deltas.iter().map(|delta| self.template.message(Some(&Part::Delta(delta.clone()))))
     }
 
-    /// The encoded message for the member in this slot.
+    /// The encoded message for the member in this slot alone: its entry, or the wraps on its path.
     pub(in crate::leader) fn message(&self, slot: Slot) -> Vec<u8> {
-        self.common_message()
-            .unwrap_or_else(|| self.template.message(self.entry(slot).cloned().map(Part::Entry).as_ref()))
+        let branch = self.wraps.as_ref().map(|wraps| Part::Delta(wraps.branch(slot)));
+        self.template.message(branch.or_else(|| self.entry(slot).cloned().map(Part::Entry)).as_ref())
     }
 
-    /// The same for a member that did not acknowledge it; without the common part if that has more bytes than
-    /// `most`.
-    pub(in crate::leader) fn message_again(&self, slot: Slot, most: usize) -> Vec<u8> {
-        match &self.delta {
+    /// The encoded message for a member that did not acknowledge it. Wraps for everybody are left out if they
+    /// have more bytes than `most`.
+    pub(in crate::leader) fn message_again(&self, slot: Slot, shared_medium: bool, most: usize) -> Vec<u8> {
+        match self.deltas.as_slice() {
+            [] => self.message(slot),
+            _ if self.is_by_branch(shared_medium) => self.message(slot),
             // §7.5: wraps of more than 2,048 bytes are not retransmitted.
-            Some(Part::Delta(delta)) if delta.as_bytes().len() > most => self.message_with(None),
-            _ => self.message(slot),
+            [delta] if delta.as_bytes().len() <= most => self.message_with(Some(&Part::Delta(delta.clone()))),
+            _ => self.message_with(None),
         }
+    }
+
+    fn deltas_len(&self) -> usize {
+        self.deltas.iter().map(|delta| delta.as_bytes().len()).sum()
     }
 
     /// The encoded message that carries this part; without a part for removed members.

@@ -56,15 +56,15 @@ mod tests {
 
     use super::super::super::test_support::{LeaderFixture, S, name};
     use super::super::super::{LeaderCommand, LeaderEvent};
-    use super::super::pending_changes::MAX_REMOVED_TREE;
+    use super::super::pending_changes::MAX_REMOVED;
     use super::*;
     use quiver_machine::Peer;
     use quiver_machine::{Input, Output, Via};
     use quiver_message::Message;
     use quiver_message::Reason;
 
-    /// Three epochs of a tree are not enough to remove as many.
-    const MEMBERS: u32 = 3 * MAX_REMOVED_TREE as u32 + 10;
+    /// Three epochs are not enough to remove as many.
+    const MEMBERS: u32 = 3 * MAX_REMOVED as u32 + 10;
 
     /// A list by which everybody but the first so many is revoked.
     fn revoke_all_but(fixture: &mut LeaderFixture, left: Slot) -> Vec<u8> {

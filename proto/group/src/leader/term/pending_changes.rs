@@ -5,17 +5,14 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{Roster, Serial, Slot, StrategyKind, Suite, UnixTime};
+use quiver_ainq::{MAX_RUNS, Roster, Serial, Slot, Suite, UnixTime};
 
 use crate::leader::joining::anonymous_join::AnonymousJoin;
 use crate::leader::joining::batch_verify::VerifiedJoin;
 
-/// Maximum number of members that one epoch of a tree removes. With 2^20 slots, 1,024 scattered leavers touch
-/// 11,263 nodes, and their delta has about 700 KB; twice as many would not fit into a message.
-pub(in crate::leader) const MAX_REMOVED_TREE: usize = 1024;
-/// Maximum number of members that one epoch of the flat strategy removes: a header lists at most 65,536 runs
-/// of slots.
-pub(in crate::leader) const MAX_REMOVED_FLAT: usize = 1 << 15;
+/// Maximum number of members that one epoch removes: wherever they are, a header can list them, in some four
+/// bytes each. Tests make do with fewer.
+pub(in crate::leader) const MAX_REMOVED: usize = if cfg!(test) { 1024 } else { MAX_RUNS };
 
 /// Maximum number of drones that are no members and that the next epoch bars by the notices of one leader.
 pub(in crate::leader) const MAX_BARRED: usize = 4096;
@@ -201,14 +198,11 @@ impl<S: Suite> PendingChanges<S> {
         self.retry = Some(retry);
     }
 
-    /// Takes as much as one epoch of this strategy may change.
-    pub(in crate::leader) fn take(&mut self, strategy: StrategyKind, roster: &Roster<S>) -> Portion<S> {
+    /// Takes as much as one epoch may change.
+    pub(in crate::leader) fn take(&mut self, roster: &Roster<S>) -> Portion<S> {
         self.retry = None;
-        // §8.7: one epoch of a tree removes at most 1,024 members.
-        let mut room = match strategy {
-            StrategyKind::Flat => MAX_REMOVED_FLAT,
-            StrategyKind::Tree => MAX_REMOVED_TREE,
-        };
+        // §8.7: what a header can list.
+        let mut room = MAX_REMOVED;
         let mut evictions: Vec<Serial> = self.evictions.drain(..room.min(self.evictions.len())).collect();
         room -= evictions.len();
         // §12.2: they are no members, and free no slot.

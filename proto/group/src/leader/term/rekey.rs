@@ -171,7 +171,7 @@ impl<S: Suite> Term<S> {
 
     /// Collects the changes of the next epoch.
     fn next_batch(&mut self, cx: &mut LeaderContext<'_, S>) -> (Batch<S>, Changes<S>) {
-        let portion = self.pending.take(self.leadership.strategy(), self.leadership.roster());
+        let portion = self.pending.take(self.leadership.roster());
         let (evictions, leaves) = (portion.evictions, portion.leaves);
         // §6.2 once more: much may have happened while they waited.
         let joins = self.still_authorized(cx, portion.joins, &evictions);
