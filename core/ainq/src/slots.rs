@@ -62,8 +62,13 @@ impl<'a> Runs<'a> {
     }
 
     pub(crate) fn contains(self, slot: Slot) -> bool {
-        let behind = self.0.partition_point(|run| run.start <= slot);
-        self.0.get(..behind).and_then(<[Run]>::last).is_some_and(|run| slot < run.end())
+        self.covers(&Run { start: slot, len: 1 })
+    }
+
+    /// Whether all slots of a run are in the set.
+    pub(crate) fn covers(self, wanted: &Run) -> bool {
+        let behind = self.0.partition_point(|run| run.start <= wanted.start);
+        self.0.get(..behind).and_then(<[Run]>::last).is_some_and(|run| wanted.end() <= run.end())
     }
 
     pub(crate) fn iter(self) -> impl Iterator<Item = Slot> + use<'a> {

@@ -98,6 +98,12 @@ impl Touched {
         Change { refreshed: self.refreshed.holds(node), added: self.added.holds(node) }
     }
 
+    /// Whether every slot beneath a node has a newcomer, so that nobody there is told of it.
+    pub(crate) fn is_new(&self, node: Node) -> bool {
+        let first = node.index << node.level;
+        self.added.leaves().covers(&Run { start: first, len: 1 << node.level })
+    }
+
     /// Number of nodes of R.
     pub(crate) fn refreshed_len(&self) -> usize {
         (1..=self.height()).map(|level| self.refreshed(level).len()).sum()
@@ -163,8 +169,11 @@ impl Levels {
 
     /// Whether a node is of the set, a leaf too.
     fn holds(&self, node: Node) -> bool {
-        let leaves = || Runs(self.runs.get(..self.end(0)).unwrap_or_default());
-        let runs = if node.level > 0 { self.on(node.level) } else { leaves() };
+        let runs = if node.level > 0 { self.on(node.level) } else { self.leaves() };
         runs.contains(node.index)
+    }
+
+    fn leaves(&self) -> Runs<'_> {
+        Runs(self.runs.get(..self.end(0)).unwrap_or_default())
     }
 }

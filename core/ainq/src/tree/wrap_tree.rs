@@ -19,8 +19,9 @@ const NODE_LEN: usize = 2 * STRING_LEN + 2;
 pub struct WrapTree {
     height: u8,
     root: Change,
-    /// From the root down, the left one first.
+    /// From the root down, the left one first: at most 2^20.
     nodes: Vec<WrapNode>,
+    wraps: Vec<String32>,
 }
 
 /// A node at or beneath which something changes, and its children's wraps.
@@ -28,15 +29,27 @@ pub struct WrapTree {
 struct WrapNode {
     node: Node,
     flags: Flags,
-    wraps: [Option<String32>; 2],
-    digest: Digest,
     /// Number of nodes before the first that is not beneath it.
-    end: usize,
+    end: u32,
+    /// Number of wraps before its own.
+    first: u32,
     /// Number of wraps beneath it and its own.
-    len: usize,
+    len: u32,
+    digest: Digest,
 }
 
 impl WrapNode {
+    /// Number of its own wraps.
+    const fn own(&self) -> u32 {
+        self.flags.wraps(0) as u32 + self.flags.wraps(1) as u32
+    }
+
+    /// The wraps of its children, of all.
+    fn wraps(&self, all: &[String32]) -> [Option<String32>; 2] {
+        let mut own = all.get(self.first as usize..).unwrap_or_default().iter().copied();
+        [0, 1].map(|side| self.flags.wraps(side).then(|| own.next()).flatten())
+    }
+
     const fn has_child(&self, side: usize) -> bool {
         self.node.level > 1 && self.flags.child(side).any()
     }
@@ -44,7 +57,7 @@ impl WrapNode {
 
 impl WrapTree {
     pub(super) const fn new(height: u8, root: Change) -> Self {
-        Self { height, root, nodes: Vec::new() }
+        Self { height, root, nodes: Vec::new(), wraps: Vec::new() }
     }
 
     /// The wraps of an epoch, which come in the order level, index, child.
@@ -70,7 +83,8 @@ impl WrapTree {
                         first.wrap
                     })
                 });
-                (child, touched.change(child), wrap)
+                let silent = child.level > 0 && touched.is_new(child);
+                (child, if silent { Change::default() } else { touched.change(child) }, wrap)
             });
             let flags = Flags::new(children.map(|(_, change, wrap)| (change, wrap.is_some())));
             tree.push(node, flags, children.map(|(_, _, wrap)| wrap));
@@ -87,7 +101,9 @@ impl WrapTree {
     }
 
     pub(super) fn push(&mut self, node: Node, flags: Flags, wraps: [Option<String32>; 2]) {
-        self.nodes.push(WrapNode { node, flags, wraps, digest: [0; 32], end: 0, len: 0 });
+        let first = self.wraps.len() as u32;
+        self.wraps.extend(wraps.into_iter().flatten());
+        self.nodes.push(WrapNode { node, flags, end: 0, first, len: 0, digest: [0; 32] });
     }
 
     /// Leaves out what is beneath a node that nobody is beneath any more: it has no wraps, and no newcomer.
@@ -103,7 +119,7 @@ impl WrapTree {
                 let Some(child) = self.nodes.get(at).filter(|_| node.has_child(side)) else { continue };
                 change.refreshed &= change.added || child.len > 0;
                 *place = change.any().then_some(at);
-                at = child.end;
+                at = child.end as usize;
             }
             pending.extend(places.into_iter().rev().flatten());
             node.flags = Flags::new(children);
@@ -112,33 +128,32 @@ impl WrapTree {
         self.nodes = kept;
     }
 
-    /// Works out what is beneath each node, from the last one on.
+    /// Works out what is beneath each node.
     fn measure(&mut self) {
-        self.from_last(|node, end, len, _| (node.end, node.len) = (end, len));
+        self.visit_up(&|_, _| [0; 32]);
     }
 
     /// Hashes all nodes, too.
     pub(super) fn finish(&mut self) {
-        self.from_last(|node, end, len, children| {
-            let digest = node_hash(node.node, node.flags, &node.wraps, children);
-            (node.end, node.len, node.digest) = (end, len, digest);
-        });
+        let wraps = core::mem::take(&mut self.wraps);
+        self.visit_up(&|node, children| node_hash(node.node, node.flags, &node.wraps(&wraps), children));
+        self.wraps = wraps;
     }
 
-    /// Visits all nodes from the last one on, so children before their parents: with the place behind what is
-    /// beneath it, the number of wraps there, and the hashes of the children that change.
-    fn from_last(&mut self, visit: impl Fn(&mut WrapNode, usize, usize, &[Option<Digest>; 2])) {
+    /// Visits all nodes from the last one on, so children before their parents.
+    fn visit_up(&mut self, hash: &dyn Fn(&WrapNode, &[Option<Digest>; 2]) -> Digest) {
         for place in (0..self.nodes.len()).rev() {
             let Some(node) = self.nodes.get(place) else { return };
-            let (mut end, mut len) = (place + 1, node.wraps.iter().flatten().count());
+            let (mut end, mut len) = (place + 1, node.own());
             let mut children = [None; 2];
             for (side, digest) in children.iter_mut().enumerate() {
                 if let Some(child) = self.nodes.get(end).filter(|_| node.has_child(side)) {
-                    (*digest, end, len) = (Some(child.digest), child.end, len + child.len);
+                    (*digest, end, len) = (Some(child.digest), child.end as usize, len + child.len);
                 }
             }
+            let digest = hash(node, &children);
             if let Some(node) = self.nodes.get_mut(place) {
-                visit(node, end, len, &children);
+                (node.end, node.len, node.digest) = (end as u32, len, digest);
             }
         }
     }
@@ -192,12 +207,14 @@ impl WrapTree {
         let mut subtrees = Vec::new();
         let mut place = 0;
         while let Some(node) = self.nodes.get(place) {
-            let size = (node.end - place) + node.len * STRING_LEN;
+            let end = node.end as usize;
+            // Ten bits for a node in a part.
+            let size = (end - place).div_ceil(4) * 5 + node.len as usize * STRING_LEN;
             let small = size <= room || node.node.level == 1;
             if small {
                 subtrees.push((node.node.index << node.node.level, size));
             }
-            place = if small { node.end } else { place + 1 };
+            place = if small { end } else { place + 1 };
         }
         subtrees
     }
@@ -223,7 +240,7 @@ impl WrapTree {
             for (side, child) in children.iter_mut().enumerate() {
                 if let Some(found) = self.nodes.get(at).filter(|_| node.has_child(side)) {
                     *child = Some((at, keep(found.node)));
-                    at = found.end;
+                    at = found.end as usize;
                 }
             }
             part |= children.iter().flatten().any(|(_, kept)| !kept);
@@ -233,7 +250,7 @@ impl WrapTree {
         }
         for (node, children) in nodes {
             writer.flags(node.flags);
-            node.wraps.iter().flatten().for_each(|wrap| writer.strings.extend(wrap));
+            node.wraps(&self.wraps).iter().flatten().for_each(|wrap| writer.strings.extend(wrap));
             for (place, kept) in children.into_iter().flatten() {
                 if part {
                     writer.bit(kept);
@@ -281,5 +298,119 @@ impl Writer {
         let strings = bytes.len();
         bytes.extend(&self.strings);
         Delta::from_parts(bytes, strings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::algebra::Rules;
+    use super::*;
+    use crate::Error;
+    use crate::slots::SlotSet;
+
+    /// Wraps of an epoch in a tree in which all slots but those removed and added are held.
+    fn packed(height: u8, removed: &SlotSet, added: &SlotSet) -> WrapTree {
+        let touched = Touched::new(height, height, removed, added, Rules::ALL);
+        let remains = |node: Node| {
+            let first = node.index << node.level;
+            (first..first + (1 << node.level)).any(|slot| !removed.contains(slot) && !added.contains(slot))
+        };
+        let mut wraps = Vec::new();
+        for parent in (1..=height).flat_map(|level| {
+            touched.refreshed(level).iter().map(move |index| Node { level, index }).collect::<Vec<_>>()
+        }) {
+            let mut chained = None;
+            for child in parent.children().into_iter().filter(|child| remains(*child)) {
+                if chained.is_none() && child.level > 0 && touched.refreshes(child) {
+                    chained = Some(child);
+                    continue;
+                }
+                let number = (parent.level, parent.index, child.index);
+                let wrap =
+                    quiver_crypto::Hasher::new("wrap").fixed(format!("{number:?}").as_bytes()).finish();
+                wraps.push(Wrapped { parent, child, wrap });
+            }
+        }
+        WrapTree::pack(&touched, &wraps)
+    }
+
+    fn decoded(delta: &Delta) -> Delta {
+        Delta::from_bytes(delta.encode()).unwrap()
+    }
+
+    #[test]
+    fn a_part_of_all_is_no_part() {
+        let tree = packed(4, &SlotSet::from_iter([5]), &SlotSet::new());
+        assert!(!tree.whole().is_part());
+        // One leaves: whoever is on the way to it needs all there is.
+        assert_eq!(tree.branch(5), tree.whole());
+        assert!(tree.branch(8).is_part());
+        assert_eq!(tree.branch(8).to_tree().map(drop), Err(Error::Malformed("wraps")));
+        assert_eq!(tree.chunks(Delta::MAX_LEN), [tree.whole()]);
+    }
+
+    proptest! {
+        #[test]
+        fn every_part_verifies_alone_and_each_slot_is_in_one(
+            removed in proptest::collection::btree_set(0..256_u32, 0..60),
+            added in proptest::collection::btree_set(0..256_u32, 0..20),
+            most in 1600..6000_usize,
+        ) {
+            let (removed, added) = (removed.into_iter().collect(), added.into_iter().collect());
+            let tree = packed(8, &removed, &added);
+            let whole = decoded(&tree.whole());
+            prop_assert_eq!(&whole, &tree.whole());
+            prop_assert_eq!(whole.root(), tree.root());
+            prop_assert_eq!(whole.to_tree().unwrap().root(), tree.root());
+            let parts = tree.chunks(most);
+            for part in &parts {
+                prop_assert!(part.as_bytes().len() <= most);
+                prop_assert_eq!(decoded(part).root(), tree.root());
+            }
+            for slot in 0..256 {
+                let branch = decoded(&tree.branch(slot));
+                prop_assert_eq!(branch.root(), tree.root());
+                prop_assert!(branch.as_bytes().len() <= 8 * (NODE_LEN + 1) + 1);
+                let expected = whole.branch(slot);
+                let same = |delta: &Delta| delta.branch(slot).map(|branch| format!("{branch:?}"));
+                let expected = expected.map(|branch| format!("{branch:?}"));
+                prop_assert_eq!(same(&branch), expected.clone());
+                let covering: Vec<_> = parts.iter().filter(|part| part.covers(slot)).map(same).collect();
+                prop_assert!(!covering.is_empty() && covering.iter().all(|same| *same == expected));
+            }
+        }
+
+        #[test]
+        fn no_other_bytes_have_the_same_root(
+            removed in proptest::collection::btree_set(0..64_u32, 1..9),
+            slot in 0..64_u32,
+            place: usize,
+            bit in 0..8_u8,
+        ) {
+            let tree = packed(6, &removed.into_iter().collect(), &SlotSet::new());
+            for delta in [tree.whole(), tree.branch(slot)] {
+                let mut bytes = delta.encode();
+                let place = place % bytes.len();
+                bytes[place] ^= 1 << bit;
+                prop_assert!(Delta::from_bytes(bytes).map_or(true, |forged| forged.root() != tree.root()));
+            }
+        }
+
+        #[test]
+        fn nothing_from_outside_makes_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300), slot: u32) {
+            if let Ok(delta) = Delta::from_bytes(bytes) {
+                let _ = (delta.root(), delta.branch(slot).map(drop), delta.to_tree().map(drop));
+            }
+        }
+    }
+
+    #[test]
+    fn wraps_from_outside_are_as_long_as_the_bound_says_and_no_longer() {
+        let decoded = |length: usize| Delta::from_bytes(alloc::vec![0; length]).map(drop);
+        assert_eq!(Delta::MAX_LEN, 393_216);
+        assert_eq!(decoded(393_216), Err(Error::Malformed("wraps")));
+        assert_eq!(decoded(393_217), Err(Error::TooLong { what: "wraps", limit: 393_216 }));
     }
 }

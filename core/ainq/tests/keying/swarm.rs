@@ -62,7 +62,7 @@ impl<S: Suite> Broadcast<S> {
                 path.cloned().map(Part::Path).ok_or(Error::MissingEntry)
             }
             // Members follow by all wraps and by those on their own path.
-            Some(wraps) if slot % 2 == 0 => Ok(Part::Delta(wraps.whole())),
+            Some(wraps) if slot.is_multiple_of(2) => Ok(Part::Delta(wraps.whole())),
             Some(wraps) => Ok(Part::Delta(wraps.branch(slot))),
         }
     }

@@ -53,11 +53,14 @@ class Wraps:
     """The wraps of an epoch: by child; and what is done to nodes and leaves."""
 
     def __init__(self, height, wraps, refreshed, added):
-        self.height, self.wraps, self.added = height, wraps, added
-        # Inner nodes that nobody is beneath any more are not spoken of.
+        self.height, self.wraps = height, wraps
+        # Inner nodes that nobody is beneath any more, or only newcomers, are not spoken of.
         root = (height, 0)
-        alive = {above for c in wraps for above in ancestors_of(c, height)} | added
-        self.refreshed = {v for v in refreshed if v == root or v[0] == 0 or v in alive}
+        new = {v for v in added if v[0] > 0 and v != root
+               and all((0, slot) in added for slot in range(v[1] << v[0], v[1] + 1 << v[0]))}
+        self.added = added - new
+        alive = {above for c in wraps for above in ancestors_of(c, height)} | self.added
+        self.refreshed = {v for v in refreshed - new if v == root or v[0] == 0 or v in alive}
 
     def changes(self, node):
         return node in self.refreshed or node in self.added
