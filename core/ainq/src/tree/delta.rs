@@ -76,16 +76,17 @@ impl Delta {
             return Err(MALFORMED);
         }
         let mut nodes = Nodes::new(*first, rest);
-        let mut count = 0;
+        let (mut count, mut part) = (0, false);
         for node in nodes.by_ref() {
             let node = node?;
             count = node.strings + node.strings_len();
+            part |= node.hashed(0) || node.hashed(1);
         }
         let shape = nodes.bit.div_ceil(8);
-        // Bits behind the last node are zero: one set of wraps has one form.
+        // Bits behind the last node are zero, and a part lacks something: one set of wraps has one form.
         let padding = rest.get(nodes.bit / 8).map_or(0, |last| last >> (nodes.bit % 8));
         let padded = !nodes.bit.is_multiple_of(8) && padding > 0;
-        if padded || rest.len() != shape + count * STRING_LEN {
+        if padded || part != nodes.part || rest.len() != shape + count * STRING_LEN {
             return Err(MALFORMED);
         }
         let strings = 1 + shape;

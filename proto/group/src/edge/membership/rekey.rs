@@ -12,7 +12,6 @@ use super::spare_points::SparePoints;
 use crate::edge::EdgeContext;
 
 /// Meaning of a header for a member.
-#[expect(clippy::large_enum_variant, reason = "short-lived, and most often the large one")]
 pub(super) enum Step<S: Suite> {
     /// The epoch held, once more.
     Known,
