@@ -190,7 +190,8 @@ impl WrapTree {
         let room = most.saturating_sub(2 * NODE_LEN * usize::from(self.height) + 1);
         let mut parts = Vec::new();
         let (mut from, mut size) = (0, 0);
-        for (start, more) in self.subtrees(room) {
+        // Small pieces fill the parts.
+        for (start, more) in self.subtrees(room / 8) {
             if size + more > room && start > from {
                 parts.push(self.between(from, start));
                 (from, size) = (start, 0);
