@@ -202,20 +202,21 @@ impl WrapTree {
         parts
     }
 
-    /// Subtrees of at most `room` bytes, as large as can be, from left to right: the first slot of each and
-    /// its bytes.
+    /// Subtrees of at most `room` bytes, from left to right: the first slot of each and its bytes, with those of
+    /// the nodes above it that come before it.
     fn subtrees(&self, room: usize) -> Vec<(Slot, usize)> {
         let mut subtrees = Vec::new();
-        let mut place = 0;
+        let (mut place, mut above) = (0, 0);
         while let Some(node) = self.nodes.get(place) {
             let end = node.end as usize;
             // Ten bits for a node in a part.
             let size = (end - place).div_ceil(4) * 5 + node.len as usize * STRING_LEN;
-            let small = size <= room || node.node.level == 1;
-            if small {
-                subtrees.push((node.node.index << node.node.level, size));
+            if size <= room || node.node.level == 1 {
+                subtrees.push((node.node.index << node.node.level, above + size));
+                (place, above) = (end, 0);
+            } else {
+                (place, above) = (place + 1, above + NODE_LEN);
             }
-            place = if small { end } else { place + 1 };
         }
         subtrees
     }
