@@ -82,10 +82,13 @@ pub(crate) fn drone_expecting<S: Suite>(
 pub(crate) fn slots(field: &'static str, mut bytes: &[u8]) -> Result<SlotSet, MessageError> {
     // Each number ends with the only one of its bytes that is below 128.
     let numbers = bytes.iter().filter(|byte| **byte < 0x80).count();
+    let mut end = 0_u32;
     let runs = (0..numbers.div_ceil(2)).map(|_| {
         let run = number(&mut bytes).zip(number(&mut bytes));
         // An empty run is none.
-        let (start, len) = run.unwrap_or_default();
+        let (gap, len) = run.unwrap_or_default();
+        let start = end.saturating_add(gap);
+        end = start.saturating_add(len);
         Run { start, len }
     });
     let set = SlotSet::from_runs(runs).map_err(|error| MessageError::Field { field, error })?;
@@ -102,9 +105,13 @@ fn number(bytes: &mut &[u8]) -> Option<u32> {
 }
 
 pub(crate) fn slots_to_wire(set: &SlotSet) -> Bytes {
-    let mut bytes = Vec::new();
-    for number in set.runs().iter().flat_map(|run| [run.start, run.len]) {
-        encode_varint(number.into(), &mut bytes);
+    let (mut bytes, mut end) = (Vec::new(), 0);
+    for Run { start, len } in set.runs() {
+        // The run before ends below.
+        for number in [start - end, *len] {
+            encode_varint(number.into(), &mut bytes);
+        }
+        end = start + len;
     }
     bytes.into()
 }

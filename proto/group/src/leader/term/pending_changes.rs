@@ -10,7 +10,7 @@ use quiver_ainq::{MAX_RUNS, Roster, Serial, Slot, Suite, UnixTime};
 use crate::leader::joining::anonymous_join::AnonymousJoin;
 use crate::leader::joining::batch_verify::VerifiedJoin;
 
-/// Maximum number of members that one epoch removes: wherever they are, a header can list them, in some four
+/// Maximum number of members that one epoch removes: wherever they are, a header can list them, in two to four
 /// bytes each. Tests make do with fewer.
 pub(in crate::leader) const MAX_REMOVED: usize = if cfg!(test) { 1024 } else { MAX_RUNS };
 
