@@ -32,6 +32,9 @@ pub enum LinkError {
     /// Bytes are no data frame with short addresses within one network.
     #[error("not a data frame of IEEE 802.15.4 with short addresses within one network")]
     MalformedRadioFrame,
+    /// Pieces that are no part of an erasure code: too many, too few, twice, of unequal or no length.
+    #[error("not the pieces of one coded message")]
+    InvalidCode,
     /// A group's name has no or too many bytes, or others than letters, digits, `.`, `_` and `-`.
     #[error("not a group's name")]
     InvalidGroup,

@@ -5,13 +5,14 @@
 //! (messages and their receivers). The gateway reads nothing of what it relays and is not trusted: it can
 //! delay and drop messages, and what it alters does not verify.
 //!
-//! Four layers, each of which can be used alone:
+//! Five layers, each of which can be used alone:
 //!
 //! | layer | what it does | types |
 //! |---|---|---|
 //! | line | frames with a check sum on a stream of bytes: UART, USB, TCP | [`LineDecoder`], [`encode_line`] |
 //! | radio | data frames of IEEE 802.15.4-2006 | [`RadioFrame`] |
 //! | datagram | at most [`MAX_DATAGRAM`] bytes; lost, repeated, reordered at will | [`refusal`], [`is_hello`], [`is_of_group`] |
+//! | broadcast | frames of which any k of n make a message | [`erasure`] |
 //! | endpoint | messages: whole, in order, at most once, or given up within bounds | [`BoardEndpoint`], [`GatewayEndpoint`] |
 //!
 //! An endpoint is driven like this, on either side:
@@ -55,6 +56,7 @@ extern crate alloc;
 mod board;
 mod checksum;
 mod datagram;
+pub mod erasure;
 mod error;
 mod gateway;
 mod hello;
