@@ -86,7 +86,7 @@ pub(crate) fn run_plan(plan: &Plan) -> Result<RunPlan> {
 fn air(radio: &str) -> Result<AirSetup> {
     let preset: Preset = radio.parse().map_err(|error| SimError::Usage(format!("{error}")))?;
     let loss = Loss::independent(0.0).map_err(|error| SimError::Usage(error.to_string()))?;
-    Ok(AirSetup { profile: preset.profile(), loss, arithmetic: Arithmetic::default() })
+    Ok(AirSetup { profile: preset.profile().with_coding(), loss, arithmetic: Arithmetic::default() })
 }
 
 /// Runs a plan in the virtual world, and records it if it is to be played again.

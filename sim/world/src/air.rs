@@ -18,7 +18,9 @@ pub use self::compute_cost::compute_cost;
 use self::message_kind::is_about_an_epoch;
 pub(crate) use self::message_kind::purpose;
 use crate::radio::cycles::Arithmetic;
-use crate::radio::{Account, Cast, Ledger, Loss, LossState, Medium, Payer, Profile, Transmission};
+use crate::radio::{
+    Account, Cast, Ledger, Loss, LossState, Medium, ObservedLoss, Payer, Profile, Transmission,
+};
 use crate::{NodeEvent, NodeId, Step};
 
 /// A radio with its faults.
@@ -64,6 +66,8 @@ pub struct Air {
     medium: Medium,
     ledger: Ledger,
     links: BTreeMap<(NodeId, NodeId), LossState>,
+    /// What each sender sees of the loss.
+    observed: BTreeMap<NodeId, ObservedLoss>,
     /// Time from which a sender may send again.
     silent_until: BTreeMap<NodeId, Duration>,
     rng: ChaCha8Rng,
@@ -79,6 +83,7 @@ impl Air {
             medium: Medium::new(),
             ledger: Ledger::new(edges as usize),
             links: BTreeMap::new(),
+            observed: BTreeMap::new(),
             silent_until: BTreeMap::new(),
             rng,
             newest: None,
@@ -111,6 +116,7 @@ impl Air {
         self.once = setup.profile.clone().with_rounds(1);
         self.setup = setup;
         self.links.clear();
+        self.observed.clear();
         self.silent_until.clear();
     }
 
@@ -148,6 +154,9 @@ impl Air {
         let (transmission, after) =
             self.send(at, from, (Cast::Unicast, Purpose::Message), payload.len(), &mut link);
         self.keep_link(from, to, link);
+        if self.setup.profile.acknowledges() {
+            self.observed.entry(from).or_default().note(&transmission);
+        }
         let rekey = self.rekey(payload);
         let power = self.setup.profile.power();
         self.ledger.book(payer(from), rekey, &Account::sending(&transmission, power));
@@ -174,7 +183,7 @@ impl Air {
         let account = Account::hearing(&flight.transmission, self.setup.profile.power());
         self.ledger.book(payer(to), flight.rekey, &account);
         let mut link = self.take_link(flight.from, to);
-        let heard = self.setup.profile.receive(flight.transmission.frames, &mut link, &mut self.rng);
+        let heard = self.setup.profile.receives(&flight.transmission, &mut link, &mut self.rng);
         self.keep_link(flight.from, to, link);
         heard
     }
@@ -221,7 +230,14 @@ impl Air {
             (Purpose::Message, NodeId::Edge(_)) => &self.setup.profile,
             (Purpose::Message, _) => &self.gateway,
         };
-        let transmission = profile.send(bytes, cast, link, &mut self.rng);
+        let transmission = match (cast, purpose) {
+            (Cast::Broadcast, Purpose::Message) => {
+                let seen = self.observed.get(&from).map_or(0.0, ObservedLoss::estimate);
+                profile.broadcast(bytes, seen, &mut self.rng)
+            }
+            // A datagram goes out once, as it is.
+            _ => profile.send(bytes, cast, link, &mut self.rng),
+        };
         let slot = self.medium.reserve(ready, profile, cast, &transmission, &mut self.rng);
         if !transmission.silence.is_zero() {
             self.silent_until.insert(from, slot.end + transmission.silence);

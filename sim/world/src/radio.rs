@@ -12,6 +12,7 @@
 //! # What is modelled and what is not
 //! * Fragmentation, MAC and PHY overhead, channel access delay, acknowledgements, retries, inter-frame
 //!   spacing, duty cycles, independent and bursty frame loss.
+//! * Parity frames of broadcasts of several frames, as many as the loss that the sender sees demands.
 //! * A message takes the channel as one block; frames of different senders do not interleave.
 //! * All stations of a channel hear each other and sense without error, so carrier sensing always defers and
 //!   **collisions do not occur**. Hidden stations and interference are expressed as [`Loss`].
@@ -23,6 +24,7 @@
 //! [`Duration`]: std::time::Duration
 
 mod ble;
+mod coding;
 mod ieee802154;
 mod ledger;
 mod lora;
@@ -38,6 +40,7 @@ pub mod power;
 
 use std::time::Duration;
 
+pub use coding::{Coding, ObservedLoss};
 pub use ledger::{Account, Ledger, Payer, Spread, Summary};
 pub use loss::{Loss, LossState};
 pub use medium::{Medium, Slot};

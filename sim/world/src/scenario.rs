@@ -30,7 +30,7 @@
 //! |---|---|
 //! | `[fleet]` | `members`, `strangers`, `kgcs`, `threshold`, `one-token`, `leaders`, `strategy`; `stay-out`, `off`; `start-over`, `join-at`, `join-over` |
 //! | `[leader]`, `[edge]` | timings: `validity`, `batching`, `batching-max`, `resend`, `challenge`, `absence`, `silence`; `retry`, `retry-max`, `admission`, `overlap` |
-//! | `[radio]` | `preset`, `loss` or `burst = { rate, length }` of its frames, `rounds`, `ignore-duty-cycle`, `arithmetic` |
+//! | `[radio]` | `preset`, `loss` or `burst = { rate, length }` of its frames, `rounds`, `coding`, `ignore-duty-cycle`, `arithmetic` |
 //! | `[links]` | faults of whole messages, whatever the radio: `delay`, `jitter`, `loss`, `burst`, `duplicate`, `reorder`, `corrupt` |
 //! | `[admission]` | `policy` over `x`, `y` and `battery`, `period`, `answers`: edges then join anonymously |
 //! | `[mavlink]` | `frames-per-second`, `frame-bytes`, `bit-rate` of each: drones send MAVLink telemetry in the group's datagrams, leaders a heartbeat |
@@ -102,6 +102,8 @@ pub struct RadioPlan {
     pub loss: Loss,
     /// Number of times that a broadcast frame is sent.
     pub rounds: u32,
+    /// Whether broadcasts of several frames have parity frames. They have none if `rounds` is above 1.
+    pub coding: bool,
     /// Whether senders may exceed the legal duty cycle.
     pub ignore_duty_cycle: bool,
     /// Curve arithmetic of the drones.
@@ -112,6 +114,7 @@ impl RadioPlan {
     /// The air of such a world.
     pub fn air(&self) -> AirSetup {
         let profile = self.preset.profile().with_rounds(self.rounds);
+        let profile = if self.coding { profile.with_coding() } else { profile };
         let profile = if self.ignore_duty_cycle { profile.without_duty_cycle() } else { profile };
         AirSetup { profile, loss: self.loss, arithmetic: self.arithmetic }
     }

@@ -51,7 +51,15 @@ const ADVERTISING_DELAY: Duration = Duration::from_millis(10);
 pub(super) fn profile() -> Profile {
     let phy = Phy::Bits { bit_rate: BIT_RATE, octets: PHY_OCTETS };
     let power = RadioPower::NRF52840_BLE;
-    Profile { preset: Preset::Ble, phy, unicast: connection(), broadcast: advertising(), power, rounds: 1 }
+    Profile {
+        preset: Preset::Ble,
+        phy,
+        unicast: connection(),
+        broadcast: advertising(),
+        power,
+        rounds: 1,
+        coded: false,
+    }
 }
 
 fn connection() -> Link {

@@ -77,5 +77,6 @@ pub(super) fn profile() -> Profile {
         broadcast,
         power: RadioPower::NRF52840_802154,
         rounds: 1,
+        coded: false,
     }
 }

@@ -92,5 +92,5 @@ pub(super) fn profile(factor: SpreadingFactor) -> Profile {
         ..broadcast.clone()
     };
     let (preset, phy, power) = (Preset::LoRa(factor), Phy::LoRa(modulation), RadioPower::SX1276);
-    Profile { preset, phy, unicast, broadcast, power, rounds: 1 }
+    Profile { preset, phy, unicast, broadcast, power, rounds: 1, coded: false }
 }

@@ -1,5 +1,6 @@
 //! Losses of frames on a link: none, independent, or in bursts.
 
+use quiver_link::erasure::recovery_probability;
 use rand::{Rng, RngCore};
 
 use super::RadioError;
@@ -138,6 +139,20 @@ impl LossState {
             // One draw instead of one per frame: a million drones receive thousands of frames each.
             Loss::Independent { per_frame } => happens(power(1.0 - power(per_frame, copies), frames), rng),
             Loss::GilbertElliott { .. } => self.receives_rounds(frames, copies, rng),
+        }
+    }
+
+    /// Whether at least `data` of `data` + `parity` frames arrive.
+    pub(super) fn receives_any(&mut self, data: u32, parity: u32, rng: &mut impl RngCore) -> bool {
+        match self.loss {
+            Loss::None => true,
+            Loss::Independent { per_frame } => {
+                happens(recovery_probability(data as usize, parity as usize, per_frame), rng)
+            }
+            // Every frame moves the chain.
+            Loss::GilbertElliott { .. } => {
+                (0..data + parity).filter(|_| !self.loses(rng)).count() >= data as usize
+            }
         }
     }
 

@@ -6,7 +6,7 @@ use rand::{Rng, RngCore};
 
 use super::lora::Modulation;
 use super::power::RadioPower;
-use super::{Cast, Preset, on_air};
+use super::{Cast, Coding, Preset, on_air};
 
 /// The constants of a radio.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,6 +17,7 @@ pub struct Profile {
     pub(super) broadcast: Link,
     pub(super) power: RadioPower,
     pub(super) rounds: u32,
+    pub(super) coded: bool,
 }
 
 impl Profile {
@@ -41,6 +42,7 @@ impl Profile {
             broadcast: link,
             power,
             rounds: 1,
+            coded: false,
         }
     }
 
@@ -64,6 +66,28 @@ impl Profile {
     /// Number of times that every broadcast frame is sent.
     pub fn rounds(&self) -> u32 {
         self.rounds
+    }
+
+    /// Adds parity frames to broadcasts of several frames, as many as the loss that the sender sees demands.
+    /// Not where frames are repeated anyway ([`Profile::with_rounds`]).
+    #[must_use]
+    pub fn with_coding(mut self) -> Self {
+        self.coded = true;
+        self
+    }
+
+    /// Whether a sender that sees this loss codes a broadcast of so many bytes, and how.
+    pub fn coding(&self, payload: usize, loss: f64) -> Option<Coding> {
+        let (whole, piece) = self.capacity(Cast::Broadcast);
+        if !self.coded || self.rounds > 1 || payload <= whole {
+            return None;
+        }
+        Coding::of(self.broadcast.frames(payload), piece, loss)
+    }
+
+    /// Whether receivers acknowledge unicast frames, so that a sender sees what is lost.
+    pub fn acknowledges(&self) -> bool {
+        self.unicast.acknowledgement.is_some()
     }
 
     /// Lifts the duty cycle, for the radio's limits where the law sets none.
@@ -201,6 +225,17 @@ impl Link {
         let header = if frames == 1 { 0 } else { self.fragment_header };
         let piece = if frames == 1 { payload } else { self.capacity - header };
         (0..frames).map(move |index| header + piece.min(payload - index * piece))
+    }
+
+    /// As [`Link::split`], and behind them parity frames as long as the longest.
+    pub(super) fn split_coded(
+        &self,
+        payload: usize,
+        coding: Option<Coding>,
+    ) -> impl Iterator<Item = usize> + use<> {
+        let longest = self.split(payload).next().unwrap_or(0);
+        let parity = coding.map_or(0, Coding::frames) as usize;
+        self.split(payload).chain(std::iter::repeat_n(longest, parity))
     }
 
     pub(super) fn space(&self, size: usize) -> Duration {

@@ -5,13 +5,15 @@ use std::time::Duration;
 use rand::RngCore;
 
 use super::profile::Link;
-use super::{Cast, LossState, Profile};
+use super::{Cast, Coding, LossState, Profile};
 
 /// Costs of sending one message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Transmission {
-    /// Distinct data frames that went out, without repetitions and acknowledgements.
+    /// Distinct frames that went out, those of parity among them, without repetitions and acknowledgements.
     pub frames: u32,
+    /// The code of a broadcast that has parity frames.
+    pub coding: Option<Coding>,
     /// Data frames sent again.
     pub retransmissions: u32,
     /// Time that the channel carried a signal: data frames, repetitions, announcements and acknowledgements.
@@ -56,12 +58,32 @@ impl Profile {
         sending.done.frames = link.frames(payload);
         match cast {
             Cast::Unicast => sending.unicast(payload, loss),
-            Cast::Broadcast => sending.broadcast(payload, self.rounds()),
+            Cast::Broadcast => sending.broadcast(payload, self.rounds(), None),
         }
         sending.done
     }
 
-    /// Whether a receiver with this link receives the whole broadcast of so many frames.
+    /// Broadcasts `payload` bytes over an idle channel, with parity frames if the radio codes and the loss that
+    /// the sender sees demands some.
+    pub fn broadcast(&self, payload: usize, seen: f64, rng: &mut impl RngCore) -> Transmission {
+        let link = self.link(Cast::Broadcast);
+        let coding = self.coding(payload, seen);
+        let frames = link.frames(payload).saturating_add(coding.map_or(0, Coding::frames));
+        let done = Transmission { frames, coding, ..Transmission::default() };
+        let mut sending = Sending { profile: self, link, done, rng };
+        sending.broadcast(payload, self.rounds(), coding);
+        sending.done
+    }
+
+    /// Whether a receiver with this link can put the broadcast together.
+    pub fn receives(&self, sent: &Transmission, loss: &mut LossState, rng: &mut impl RngCore) -> bool {
+        let Some(coding) = sent.coding else { return self.receive(sent.frames, loss, rng) };
+        let data = sent.frames.saturating_sub(coding.frames());
+        // Every block moves the link's state, also after one that is lost.
+        coding.data(data).filter(|&data| !loss.receives_any(data, coding.parity, rng)).count() == 0
+    }
+
+    /// Whether a receiver with this link receives the whole broadcast of so many frames without parity.
     pub fn receive(&self, frames: u32, loss: &mut LossState, rng: &mut impl RngCore) -> bool {
         loss.receives_all(frames, self.rounds(), rng)
     }
@@ -114,11 +136,11 @@ impl<R: RngCore> Sending<'_, R> {
         (arrived, false)
     }
 
-    fn broadcast(&mut self, payload: usize, rounds: u32) {
+    fn broadcast(&mut self, payload: usize, rounds: u32, coding: Option<Coding>) {
         self.done.delivered = true;
         self.done.retransmissions = self.done.frames.saturating_mul(rounds - 1);
         for round in 0..rounds {
-            for (index, size) in self.link.split(payload).enumerate() {
+            for (index, size) in self.link.split_coded(payload, coding).enumerate() {
                 self.announce(index as u32);
                 self.frame(round == 0 && index == 0, 0, size);
                 self.done.latency += self.link.space(size);

@@ -68,5 +68,5 @@ pub(super) fn profile() -> Profile {
         ..broadcast.clone()
     };
     let (phy, power) = (Phy::Ofdm(OFDM), RadioPower::ESP32_S2);
-    Profile { preset: Preset::Wifi, phy, unicast, broadcast, power, rounds: 1 }
+    Profile { preset: Preset::Wifi, phy, unicast, broadcast, power, rounds: 1, coded: false }
 }

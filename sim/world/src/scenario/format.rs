@@ -137,6 +137,7 @@ pub(super) struct Radio {
     pub(super) loss: Option<Spanned<f64>>,
     pub(super) burst: Option<Spanned<BurstTable>>,
     pub(super) rounds: Option<Spanned<u32>>,
+    pub(super) coding: Option<bool>,
     #[serde(default)]
     pub(super) ignore_duty_cycle: bool,
     #[serde(default)]

@@ -171,7 +171,8 @@ pub(super) fn radio(source: &SourceText<'_>, table: Option<&Spanned<format::Radi
         format::ArithmeticWord::Portable => Arithmetic::Portable,
         format::ArithmeticWord::Assembly => Arithmetic::Assembly,
     };
-    Ok(RadioPlan { preset, loss, rounds, ignore_duty_cycle: table.ignore_duty_cycle, arithmetic })
+    let coding = table.coding.unwrap_or(true);
+    Ok(RadioPlan { preset, loss, rounds, coding, ignore_duty_cycle: table.ignore_duty_cycle, arithmetic })
 }
 
 /// The shortest and the longest time from one frame to the next.

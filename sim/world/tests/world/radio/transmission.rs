@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use quiver_world::radio::{Cast, Loss, Preset};
+use quiver_world::radio::{Cast, Loss, ObservedLoss, Preset};
 
 use super::{clear, rng};
 
@@ -70,6 +70,90 @@ fn rounds_help_receivers_as_the_square_of_the_loss() {
     let share = heard as f64 / f64::from(messages);
     // Six sigma of 20,000 coin flips are at most 0.0212.
     assert!((share - expected).abs() < 0.0212, "{share} instead of {expected}");
+}
+
+#[test]
+fn parity_frames_bring_a_broadcast_to_all_but_one_in_a_thousand() {
+    let radio = Preset::Ieee802154.profile().with_coding();
+    let receivers = 100_000;
+    for (lost, all) in [(0.1, 12), (0.3, 19)] {
+        // Seven frames of 108 bytes.
+        let sent = radio.broadcast(700, lost, &mut rng(1));
+        assert_eq!(sent.frames, all);
+        let plain = radio.send(700, Cast::Broadcast, &mut clear(), &mut rng(1));
+        assert_eq!(sent.bytes_on_air, plain.bytes_on_air + u64::from(all - 7) * 133);
+        let mut link = Loss::independent(lost).unwrap().link(&mut rng(1));
+        let mut random = rng(2);
+        let missed = (0..receivers).filter(|_| !radio.receives(&sent, &mut link, &mut random)).count();
+        // At most 100 are expected, six sigma are 60.
+        assert!(missed < 160, "{missed}");
+        let plain_missed = (0..receivers).filter(|_| !radio.receives(&plain, &mut link, &mut random)).count();
+        assert!(plain_missed > receivers / 2, "{plain_missed}");
+    }
+}
+
+#[test]
+fn parity_frames_of_a_link_with_a_memory_are_drawn_one_by_one() {
+    let radio = Preset::Ieee802154.profile().with_coding();
+    let sent = radio.broadcast(700, 0.3, &mut rng(1));
+    // Bursts of one frame on average are as good as independent losses, or better.
+    let mut random = rng(2);
+    let mut short = Loss::bursts(0.3, 1.0).unwrap().link(&mut random);
+    let missed = (0..10_000).filter(|_| !radio.receives(&sent, &mut short, &mut random)).count();
+    assert!(missed < 30, "{missed}");
+    let mut dead =
+        Loss::GilbertElliott { p_good_to_bad: 0.5, p_bad_to_good: 0.5, loss_good: 1.0, loss_bad: 1.0 }
+            .link(&mut random);
+    assert!(!radio.receives(&sent, &mut dead, &mut random));
+}
+
+#[test]
+fn long_broadcast_is_coded_in_blocks() {
+    let radio = Preset::Ieee802154.profile().with_coding();
+    let sent = radio.broadcast(64_000, 0.1, &mut rng(1));
+    let coding = sent.coding.unwrap();
+    assert_eq!(coding.blocks, 5, "593 frames, at most 128 each");
+    let mut link = Loss::independent(0.1).unwrap().link(&mut rng(1));
+    let mut random = rng(2);
+    let missed = (0..20_000).filter(|_| !radio.receives(&sent, &mut link, &mut random)).count();
+    assert!(missed < 20 + 27, "{missed}");
+    assert!(sent.frames < 593 * 5 / 4, "{}", sent.frames);
+}
+
+#[test]
+fn what_takes_one_frame_or_loses_none_has_no_parity() {
+    let radio = Preset::Ieee802154.profile();
+    let coded = radio.clone().with_coding();
+    assert_eq!(coded.coding(116, 0.3), None);
+    assert_eq!(coded.coding(700, 0.0), None);
+    assert_eq!(radio.coding(700, 0.3), None, "not asked for");
+    assert_eq!(coded.clone().with_rounds(2).coding(700, 0.3), None, "repeated instead");
+    assert!(coded.coding(117, 0.3).is_some());
+    assert_eq!(
+        coded.broadcast(700, 0.0, &mut rng(1)),
+        radio.send(700, Cast::Broadcast, &mut clear(), &mut rng(1))
+    );
+}
+
+#[test]
+fn acknowledgements_show_the_loss() {
+    let radio = Preset::Ieee802154.profile();
+    for lost in [0.0, 0.1, 0.3] {
+        let mut link = Loss::independent(lost).unwrap().link(&mut rng(1));
+        let (mut observed, mut random) = (ObservedLoss::default(), rng(2));
+        assert_eq!(observed.estimate(), 0.0, "nothing is known yet");
+        for _ in 0..20_000 {
+            observed.note(&radio.send(50, Cast::Unicast, &mut link, &mut random));
+        }
+        // Of 8,000 attempts or more; six sigma are 0.03.
+        assert!((observed.estimate() - lost).abs() < 0.03, "{} instead of {lost}", observed.estimate());
+    }
+    let mut dead = Loss::independent(1.0).unwrap().link(&mut rng(1));
+    let mut observed = ObservedLoss::default();
+    for _ in 0..100 {
+        observed.note(&radio.send(50, Cast::Unicast, &mut dead, &mut rng(2)));
+    }
+    assert_eq!(observed.estimate(), 0.5, "bounded");
 }
 
 #[test]

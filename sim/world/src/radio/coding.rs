@@ -1,0 +1,82 @@
+//! Erasure code of broadcasts of several frames: how many parity frames, and who can decode.
+//!
+//! The code is that of boards and gateways ([`quiver_link::erasure`]); here its frames are counted, and drawn
+//! as lost, but not made. How many follow from the loss that a sender sees.
+
+use quiver_link::erasure::{MAX_CODED_MESSAGE, MAX_DATA_PIECES, TARGET, parity_within};
+
+use super::Transmission;
+
+/// How a broadcast is coded: in blocks of about as many data frames each, any k frames of a block of k + m
+/// suffice for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Coding {
+    /// Blocks of the message.
+    pub blocks: u32,
+    /// Parity frames of each block.
+    pub parity: u32,
+}
+
+impl Coding {
+    /// The code of a message of `data` frames with pieces of `piece` bytes, so that 99.9 % of receivers
+    /// decode all of it if each frame is lost with probability `loss`. `None` if it takes one frame, or no
+    /// parity.
+    pub(super) fn of(data: u32, piece: usize, loss: f64) -> Option<Self> {
+        if data < 2 {
+            return None;
+        }
+        let most = MAX_DATA_PIECES.min(MAX_CODED_MESSAGE / piece.max(1)).max(1) as u32;
+        let blocks = data.div_ceil(most);
+        let parity = parity_within(data.div_ceil(blocks) as usize, loss, (1.0 - TARGET) / f64::from(blocks));
+        (parity > 0).then_some(Self { blocks, parity: parity as u32 })
+    }
+
+    /// Parity frames of all blocks.
+    pub fn frames(self) -> u32 {
+        self.blocks.saturating_mul(self.parity)
+    }
+
+    /// Data frames of each block of a message of so many.
+    pub(super) fn data(self, data: u32) -> impl Iterator<Item = u32> {
+        let (each, longer) = (data / self.blocks, data % self.blocks);
+        (0..self.blocks).map(move |block| each + u32::from(block < longer))
+    }
+}
+
+/// Frames that a sender repeats at most as if this share were lost: beyond, more frames only keep the
+/// channel from others.
+const MOST: f64 = 0.5;
+/// Attempts before which nothing is said of the loss.
+const FEWEST_ATTEMPTS: u32 = 32;
+/// Attempts after which what was seen counts half.
+const MEMORY: u32 = 16_384;
+
+/// The loss that a sender sees: which of its unicast frames the receivers' MAC acknowledged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ObservedLoss {
+    attempts: u32,
+    acknowledged: u32,
+}
+
+impl ObservedLoss {
+    /// Notes a unicast message whose frames are acknowledged.
+    pub fn note(&mut self, sent: &Transmission) {
+        if self.attempts >= MEMORY {
+            self.attempts /= 2;
+            self.acknowledged /= 2;
+        }
+        self.attempts = self.attempts.saturating_add(sent.frames.saturating_add(sent.retransmissions));
+        let last_failed = u32::from(!sent.delivered);
+        self.acknowledged = self.acknowledged.saturating_add(sent.frames.saturating_sub(last_failed));
+    }
+
+    /// Estimated probability that a frame is lost, from 0 to 0.5. An attempt is acknowledged if neither the
+    /// frame nor the acknowledgement is lost.
+    pub fn estimate(&self) -> f64 {
+        if self.attempts < FEWEST_ATTEMPTS {
+            return 0.0;
+        }
+        let share = f64::from(self.acknowledged) / f64::from(self.attempts);
+        (1.0 - share.sqrt()).clamp(0.0, MOST)
+    }
+}
