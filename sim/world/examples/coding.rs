@@ -3,37 +3,71 @@
 //!
 //!     cargo run --release -p quiver-world --example coding -- 2000
 
+#![allow(clippy::print_stdout, reason = "it is a program")]
+
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use quiver_ainq::StrategyKind;
+use quiver_group::LeaderEvent;
 use quiver_world::radio::cycles::Arithmetic;
-use quiver_world::radio::{Loss, Preset};
-use quiver_world::{Action, AirSetup, Hop, InsecureToy, NodeId, Setup, Step, StepObserver, World};
+use quiver_world::radio::{Cast, Coding, Loss, Preset};
+use quiver_world::{Action, AirSetup, Hop, InsecureToy, NodeEvent, NodeId, Setup, Step, StepObserver, World};
 
 /// Field numbers of `quiver.v1.Message`, behind the fingerprint of ten bytes.
 const REKEY: u8 = 12;
 const CATCH_UP_REQUEST: u8 = 13;
 
+/// What becomes of a re-key.
 #[derive(Default)]
 struct Count {
-    first: Option<Duration>,
+    members: usize,
+    /// Whether the leader made an epoch since.
+    made: bool,
+    /// The broadcast, and those it was for.
+    rekey: Option<(Duration, Arc<[u8]>)>,
+    receivers: BTreeSet<NodeId>,
     reached: BTreeSet<NodeId>,
+    /// Re-keys of one time, until there are so many that they are a broadcast.
+    candidates: Vec<Hop>,
     sent_again: u64,
     asked: BTreeSet<NodeId>,
-    bytes: usize,
+}
+
+impl Count {
+    fn rekey(&mut self, hop: &Hop) {
+        match &self.rekey {
+            Some((sent, payload)) if *payload == hop.payload => {
+                if *sent == hop.sent {
+                    self.receivers.insert(hop.to);
+                    self.reached.extend(hop.arrives.map(|_| hop.to));
+                } else {
+                    self.sent_again += 1;
+                }
+            }
+            Some(_) => {}
+            None => {
+                self.candidates.retain(|other| other.sent == hop.sent && other.payload == hop.payload);
+                self.candidates.push(hop.clone());
+                if self.candidates.len() * 2 > self.members {
+                    self.rekey = Some((hop.sent, hop.payload.clone()));
+                    std::mem::take(&mut self.candidates).iter().for_each(|hop| self.rekey(hop));
+                }
+            }
+        }
+    }
 }
 
 impl StepObserver<InsecureToy> for Count {
-    fn on_step(&mut self, _: &World<InsecureToy>, _: &Step) {}
+    fn on_step(&mut self, _: &World<InsecureToy>, step: &Step) {
+        let made = |event: &NodeEvent| matches!(event, NodeEvent::Leader(LeaderEvent::EpochActivated { .. }));
+        self.made |= step.events().into_iter().any(made);
+    }
 
     fn on_hop(&mut self, hop: &Hop) {
         match (hop.payload.get(10).map_or(0, |tag| tag >> 3), hop.from) {
-            (REKEY, NodeId::Leader(_)) if *self.first.get_or_insert(hop.sent) == hop.sent => {
-                self.bytes = hop.payload.len();
-                self.reached.extend(hop.arrives.map(|_| hop.to));
-            }
-            (REKEY, NodeId::Leader(_)) => self.sent_again += 1,
+            (REKEY, NodeId::Leader(_)) if self.made => self.rekey(hop),
             (CATCH_UP_REQUEST, NodeId::Edge(_)) => {
                 self.asked.insert(hop.from);
             }
@@ -44,9 +78,6 @@ impl StepObserver<InsecureToy> for Count {
 
 fn main() {
     let members: u32 = std::env::args().nth(1).map_or(2_000, |drones| drones.parse().expect("a number"));
-    println!(
-        "loss  parity  members  bytes  frames sent  have it at once  sent again  asked  airtime of the re-key  energy of all"
-    );
     for loss in [0.1, 0.3] {
         for coded in [false, true] {
             let profile = Preset::Ieee802154.profile();
@@ -69,20 +100,25 @@ fn main() {
             world.run_for(Duration::from_secs(60), &mut Count::default());
             let joined = world.leader(0).map_or(0, |leader| leader.status().members);
             world.schedule(world.time(), Action::Leave(1));
-            let mut count = Count::default();
+            let mut count = Count { members: members as usize, ..Count::default() };
             world.run_for(Duration::from_secs(60), &mut count);
-            let ledger = world.air().expect("a radio").ledger();
-            let (_, rekey) = ledger.rekeys().last().expect("a re-key");
+            let air = world.air().expect("a radio");
+            let (_, rekey) = air.ledger().rekeys().last().expect("a re-key");
+            let (_, payload) = count.rekey.expect("a broadcast");
+            let seen = air.observed_loss(NodeId::Leader(0));
+            let parity = air.profile().coding(payload.len(), seen).map_or(0, Coding::frames);
             println!(
-                "{:.0} %  {}  {joined}  {}  {}  {} ({:.2} %)  {}  {}  {:.0} ms  {:.1} J",
+                "{:.0} % lost ({:.1} % seen), {joined} members: {} bytes in {} + {parity} frames reach {} of {} ({:.2} %); sent again {}, asked {}; re-key: {} frames, {:.0} ms on air, {:.1} J",
                 loss.stationary() * 100.0,
-                if coded { "yes" } else { "no" },
-                count.bytes,
-                rekey.frames,
+                seen * 100.0,
+                payload.len(),
+                air.profile().frames(payload.len(), Cast::Broadcast),
                 count.reached.len(),
-                100.0 * count.reached.len() as f64 / (joined.max(2) - 1) as f64,
+                count.receivers.len(),
+                100.0 * count.reached.len() as f64 / count.receivers.len() as f64,
                 count.sent_again,
                 count.asked.len(),
+                rekey.frames + rekey.retransmissions,
                 rekey.airtime.as_secs_f64() * 1e3,
                 rekey.energy().picojoules() as f64 / 1e12,
             );

@@ -105,6 +105,11 @@ impl Air {
         &self.setup.profile
     }
 
+    /// The loss of frames that a node sees, from 0 to 0.5: what its broadcasts are coded for.
+    pub fn observed_loss(&self, node: NodeId) -> f64 {
+        self.observed.get(&node).map_or(0.0, ObservedLoss::estimate)
+    }
+
     /// Whether messages between two nodes go over the radio.
     pub(crate) fn joins(one: NodeId, other: NodeId) -> bool {
         matches!(one, NodeId::Edge(_)) || matches!(other, NodeId::Edge(_))
@@ -232,7 +237,7 @@ impl Air {
         };
         let transmission = match (cast, purpose) {
             (Cast::Broadcast, Purpose::Message) => {
-                let seen = self.observed.get(&from).map_or(0.0, ObservedLoss::estimate);
+                let seen = self.observed_loss(from);
                 profile.broadcast(bytes, seen, &mut self.rng)
             }
             // A datagram goes out once, as it is.
