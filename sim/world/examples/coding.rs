@@ -85,7 +85,7 @@ fn main() {
             let loss = Loss::independent(loss).expect("a probability");
             let air = Some(AirSetup { profile, loss, arithmetic: Arithmetic::Portable });
             let strategy = StrategyKind::Tree;
-            let setup = Setup { members, strategy, air, hops: true, ..Setup::default() };
+            let setup = Setup { members, strategy, air, hops: true, shared_medium: true, ..Setup::default() };
             let mut world = World::<InsecureToy>::new(setup).expect("a world");
             world.start_everyone();
             for edge in 0..members {
@@ -93,15 +93,22 @@ fn main() {
             }
             for _ in 0..200 {
                 world.run_for(Duration::from_secs(10), &mut Count::default());
-                if world.leader(0).is_some_and(|leader| leader.status().members == members as usize) {
+                if world.leader(0).is_some_and(|leader| {
+                    let status = leader.status();
+                    status.members == members as usize && status.acknowledged == status.members
+                }) {
                     break;
                 }
             }
             world.run_for(Duration::from_secs(60), &mut Count::default());
             let joined = world.leader(0).map_or(0, |leader| leader.status().members);
             world.schedule(world.time(), Action::Leave(1));
+            if joined != members as usize {
+                println!("only {joined} of {members} drones joined");
+                continue;
+            }
             let mut count = Count { members: members as usize, ..Count::default() };
-            world.run_for(Duration::from_secs(60), &mut count);
+            world.run_for(Duration::from_secs(120), &mut count);
             let air = world.air().expect("a radio");
             let (_, rekey) = air.ledger().rekeys().last().expect("a re-key");
             let (_, payload) = count.rekey.expect("a broadcast");
