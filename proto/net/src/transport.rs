@@ -12,6 +12,9 @@ use libp2p::identity::Keypair;
 use libp2p::quic;
 use libp2p::{PeerId, Transport as _, noise, plaintext, tcp, yamux};
 
+#[cfg(feature = "quic")]
+use quiver_machine::MAX_MESSAGE_LEN;
+
 use crate::config::{NodeConfig, Transport};
 use crate::error::NetError;
 
@@ -19,6 +22,15 @@ type Connections = Boxed<(PeerId, StreamMuxerBox)>;
 
 /// Connections a TCP listener lets wait; a whole swarm may come at once after a restart.
 const LISTEN_BACKLOG: u32 = 4096;
+
+/// Bytes of one stream that a peer may send over QUIC before this node has read any: the longest message, so
+/// that it needs no second grant.
+#[cfg(feature = "quic")]
+const STREAM_WINDOW: u32 = MAX_MESSAGE_LEN as u32 + 4096;
+/// The same for all streams of a connection: a message and a group message at a time. libp2p's default holds
+/// 15 MB for each connection.
+#[cfg(feature = "quic")]
+const CONNECTION_WINDOW: u32 = 2 * STREAM_WINDOW;
 
 /// The transport of a configuration.
 pub(crate) fn build(config: &NodeConfig) -> Result<Connections, NetError> {
@@ -31,11 +43,11 @@ pub(crate) fn build(config: &NodeConfig) -> Result<Connections, NetError> {
             Err(NetError::Configuration("this build has no QUIC: build it with the feature `quic`".into()))
         }
         #[cfg(feature = "quic")]
-        Transport::Quic => Ok(over_quic(keypair, deadline)),
+        Transport::Quic => Ok(over_quic(config)),
         #[cfg(feature = "quic")]
         Transport::TcpAndQuic => {
             let tcp = over_tcp(keypair, deadline)?;
-            let either = over_quic(keypair, deadline).or_transport(tcp);
+            let either = over_quic(config).or_transport(tcp);
             Ok(either
                 .map(|output, _| match output {
                     Either::Left(output) | Either::Right(output) => output,
@@ -71,8 +83,18 @@ fn over_tcp(keypair: &Keypair, deadline: Duration) -> Result<Connections, NetErr
 }
 
 #[cfg(feature = "quic")]
-fn over_quic(keypair: &Keypair, deadline: Duration) -> Connections {
-    let mut config = quic::Config::new(keypair);
-    config.handshake_timeout = deadline;
-    quic::tokio::Transport::new(config).map(|(peer, muxer), _| (peer, StreamMuxerBox::new(muxer))).boxed()
+fn over_quic(config: &NodeConfig) -> Connections {
+    let mut quic = quic::Config::new(config.key.keypair());
+    quic.handshake_timeout = config.handshake_timeout;
+    quic.max_stream_data = STREAM_WINDOW;
+    quic.max_connection_data = CONNECTION_WINDOW;
+    quic.max_concurrent_stream_limit = streams(config);
+    quic::tokio::Transport::new(quic).map(|(peer, muxer), _| (peer, StreamMuxerBox::new(muxer))).boxed()
+}
+
+/// Concurrent streams that a peer may open over QUIC: those for messages, and as many again for the other
+/// protocols and for streams whose end is still on its way.
+#[cfg(feature = "quic")]
+fn streams(config: &NodeConfig) -> u32 {
+    u32::try_from(config.limits.streams).unwrap_or(u32::MAX).saturating_mul(2)
 }

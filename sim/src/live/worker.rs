@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use quiver_ainq::{Bls12381G1, Deployment, Element, IssuedToken, Ristretto255, SuiteKind};
+use quiver_allocator::map_large_blocks;
 use quiver_enrolment::Kgcs;
 use quiver_net::{Multiaddr, check_file_limit};
 use quiver_quorum::QuorumSuite;
@@ -35,6 +36,8 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(120);
 /// # Errors
 /// If the run is not to be reached within this time, or the worker cannot go on.
 pub fn work(run: &str, patience: Duration) -> Result<Outcome> {
+    // Its drones may come with QUIC endpoints.
+    map_large_blocks();
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(SimError::Runtime)?;
     let worked = runtime.block_on(serve(run, patience));

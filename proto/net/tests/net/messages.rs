@@ -73,15 +73,34 @@ async fn messages_to_one_peer_keep_their_order() {
     }
 }
 
-#[tokio::test]
-async fn longest_message_passes_and_longer_is_never_sent() {
-    let (mut leader, edge) = pair(Transport::Tcp).await;
+async fn longest_message_passes_and_longer_is_never_sent(transport: Transport) {
+    let (mut leader, edge) = pair(transport).await;
     let longest = vec![7; MAX_MESSAGE_LEN];
     edge.order(Order::Tell(Route::Leader, vec![7; MAX_MESSAGE_LEN + 1])).await;
     edge.order(Order::Tell(Route::Leader, longest.clone())).await;
     leader.receives_message(&longest).await;
     assert_eq!(leader.handle.metrics().messages_received.get(), 1);
     assert_eq!(edge.handle.metrics().dropped.get(), 1);
+}
+
+#[tokio::test]
+async fn longest_message_passes_and_longer_is_never_sent_over_tcp() {
+    longest_message_passes_and_longer_is_never_sent(Transport::Tcp).await;
+}
+
+#[tokio::test]
+async fn longest_message_passes_and_longer_is_never_sent_over_quic() {
+    longest_message_passes_and_longer_is_never_sent(Transport::Quic).await;
+}
+
+#[tokio::test]
+async fn windows_of_a_quic_connection_are_granted_again_as_messages_are_read() {
+    let (leader, mut edge) = pair(Transport::Quic).await;
+    // More than a connection may have unread.
+    for number in 0..6 {
+        leader.order(Order::TellAll(vec![number; MAX_MESSAGE_LEN])).await;
+        edge.receives_message(&vec![number; MAX_MESSAGE_LEN]).await;
+    }
 }
 
 #[tokio::test]
