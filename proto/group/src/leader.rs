@@ -120,7 +120,7 @@ impl<S: Suite> Leader<S> {
     /// Takes a drone that showed that it satisfies the policy into the next batch. The welcome goes to this
     /// connection, with this nonce.
     pub fn admit(&mut self, now: Now, peer: Peer, nonce: Nonce, admission: Admission) {
-        self.joining.admit(now, AnonymousJoin { peer, nonce, admission });
+        self.joining.admit(now, &self.base.config.timing, AnonymousJoin { peer, nonce, admission });
     }
 
     /// The whole state as records, in place of all records so far.
@@ -516,7 +516,7 @@ impl<S: Suite> Leader<S> {
         self.revocation_polling.tick(&mut cx);
         if self.term.as_mut().is_some_and(|term| term.pending.take_leave_requested()) {
             // §6.3: a leave waits for company as a join does.
-            self.joining.queue.start_batch_timer(now);
+            self.joining.queue.start_batch_timer(now, &cx.config.timing);
         }
         self.joining.tick(&mut cx, self.term.as_mut());
         if let Some(term) = &mut self.term {

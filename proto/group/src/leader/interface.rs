@@ -64,7 +64,8 @@ impl<S: Suite> LeaderConfig<S> {
 pub struct LeaderTiming {
     /// Validity of a group key. A new one is made when four fifths have passed.
     pub validity: Duration,
-    /// Time for which the first join or leave waits for others while few arrive.
+    /// Time for which a join or leave waits for another. Twice as long, and so on up to `batching_max`, while
+    /// each soon follows the epoch of the one before.
     pub batching: Duration,
     /// Maximum of that time, however many arrive; [`ARRIVING`](Self::ARRIVING) times as long while the epoch
     /// before is still on its way to most of a large group.

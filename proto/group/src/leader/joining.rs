@@ -48,7 +48,9 @@ impl<S: Suite> Joining<S> {
         // §6.3: joins that come together enter one epoch.
         let joins = self.verified_joins(cx, term);
         let anonymous = self.anonymous_that_fit(cx, term, joins.len());
+        let changes = joins.len() + anonymous.len() + term.pending.requested_leaves();
         if term.pending.close_batch(joins, anonymous) {
+            self.queue.made_epoch(cx.now, changes);
             term.rekey(cx);
         }
     }

@@ -68,7 +68,8 @@ impl LeaderFixture {
     pub(super) fn leave(&mut self, slot: Slot) {
         self.term().pending.request_leave([slot]);
         self.term().pending.take_leave_requested();
-        self.leader.joining.queue.start_batch_timer(self.now);
+        let timing = self.leader.base.config.timing;
+        self.leader.joining.queue.start_batch_timer(self.now, &timing);
     }
 
     /// Starts the leader again from what it persisted.

@@ -12,6 +12,7 @@ use quiver_message::{Nonce, Reason};
 
 use super::Joining;
 use crate::leader::context::LeaderContext;
+use crate::leader::interface::LeaderTiming;
 use crate::leader::term::Term;
 
 /// A drone that showed that it satisfies the policy and waits for the next epoch.
@@ -24,8 +25,8 @@ pub(in crate::leader) struct AnonymousJoin {
 
 impl<S: Suite> Joining<S> {
     /// Takes a drone into the next batch.
-    pub(in crate::leader) fn admit(&mut self, now: Now, join: AnonymousJoin) {
-        self.queue.push_anonymous(now, join);
+    pub(in crate::leader) fn admit(&mut self, now: Now, timing: &LeaderTiming, join: AnonymousJoin) {
+        self.queue.push_anonymous(now, timing, join);
     }
 
     /// As many anonymous joins as there is room for beside so many by name.

@@ -22,6 +22,11 @@ const MAX_TAKEN: usize = 4 * MAX_PER_PEER;
 /// Maximum number of waiting requests whose signatures are not verified: one batch verifies as many at once.
 const MAX_UNVERIFIED: usize = 4096;
 
+/// Changes of an epoch below which the next batch waits longer for company.
+const SPARSE: usize = 8;
+/// Maximum number of doublings of that wait.
+const MAX_DOUBLINGS: u32 = 16;
+
 /// A challenge that a request came with.
 type Challenge = [u8; COOKIE_LEN];
 
@@ -43,6 +48,10 @@ pub(in crate::leader) struct JoinQueue<S: Suite> {
     forget: Option<Duration>,
     first: Option<Duration>,
     last: Duration,
+    /// How long the batch waits for company, as a number of doublings of `batching`.
+    doublings: u32,
+    /// The epoch that the last batch made: when, and whether it had few changes.
+    made: Option<(Duration, bool)>,
     capacity: usize,
     /// For how long a request is known: as long as its challenge would admit it.
     remembered: Duration,
@@ -72,6 +81,8 @@ impl<S: Suite> JoinQueue<S> {
             forget: None,
             first: None,
             last: Duration::ZERO,
+            doublings: 0,
+            made: None,
             capacity: ALWAYS_WAITING.max(max_members as usize / 8),
             // Cookies count in whole seconds.
             remembered: lifetime + Duration::from_secs(1),
@@ -124,19 +135,19 @@ impl<S: Suite> JoinQueue<S> {
         }
     }
 
-    pub(super) fn push(&mut self, now: Now, candidate: Candidate<S>) {
+    pub(super) fn push(&mut self, now: Now, timing: &LeaderTiming, candidate: Candidate<S>) {
         // §6.4: a challenge is answered once: a replay would end its sender's membership.
         self.taken.insert((candidate.peer, candidate.challenge), now.monotonic);
         self.unverified += usize::from(candidate.implicit.is_none());
         self.forget.get_or_insert(now.monotonic + self.remembered);
         *self.per_peer.entry(candidate.peer).or_default() += 1;
         self.joins.push(candidate);
-        self.start_batch_timer(now);
+        self.start_batch_timer(now, timing);
     }
 
-    pub(super) fn push_anonymous(&mut self, now: Now, join: AnonymousJoin) {
+    pub(super) fn push_anonymous(&mut self, now: Now, timing: &LeaderTiming, join: AnonymousJoin) {
         self.anonymous.push(join);
-        self.start_batch_timer(now);
+        self.start_batch_timer(now, timing);
     }
 
     /// A drone that disconnected does not join.
@@ -150,16 +161,44 @@ impl<S: Suite> JoinQueue<S> {
 
     /// Starts the batch timer at a join or leave: the batch closes when no other follows for a while, or when
     /// the first has waited long enough.
-    pub(in crate::leader) fn start_batch_timer(&mut self, now: Now) {
-        self.first.get_or_insert(now.monotonic);
+    pub(in crate::leader) fn start_batch_timer(&mut self, now: Now, timing: &LeaderTiming) {
+        if self.first.is_none() {
+            self.first = Some(now.monotonic);
+            self.choose_wait(now, timing);
+        }
         self.last = now.monotonic;
+    }
+
+    /// Chooses how long a batch that begins now waits for company. Where drones come one after the other,
+    /// each too late for the epoch of the one before, the wait doubles until some come together.
+    fn choose_wait(&mut self, now: Now, timing: &LeaderTiming) {
+        // §6.3: `batching`, unless the last epoch of a batch is younger than `batching_max`.
+        let recent = self.made.filter(|(at, _)| now.monotonic < *at + timing.batching_max);
+        match recent {
+            None => self.doublings = 0,
+            // §6.3: twice as long after an epoch with fewer than 8 changes, up to `batching_max`.
+            Some((_, true)) if self.company(timing) < timing.batching_max => {
+                self.doublings = (self.doublings + 1).min(MAX_DOUBLINGS);
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// Time without another join or leave after which the batch closes.
+    fn company(&self, timing: &LeaderTiming) -> Duration {
+        timing.batching.saturating_mul(1 << self.doublings).min(timing.batching_max)
+    }
+
+    /// A batch made an epoch with so many joins and leaves.
+    pub(super) fn made_epoch(&mut self, now: Now, changes: usize) {
+        self.made = Some((now.monotonic, changes < SPARSE));
     }
 
     /// While an epoch is arriving, not before it has, or the first has waited for much longer than that.
     pub(super) fn deadline(&self, timing: &LeaderTiming, arriving: Option<Duration>) -> Option<Duration> {
         let first = self.first?;
-        // §6.3: the wait begins with `batching` and stretches up to `batching_max`.
-        let closes = (self.last + timing.batching).min(first + timing.batching_max);
+        // §6.3: each join or leave starts the wait anew, up to `batching_max`.
+        let closes = (self.last + self.company(timing)).min(first + timing.batching_max);
         // §6.3: for the newest epoch to arrive, up to eight times `batching_max`.
         let patience = first + timing.batching_max * LeaderTiming::ARRIVING;
         Some(arriving.map_or(closes, |arriving| closes.max(arriving.min(patience))))
@@ -190,5 +229,129 @@ impl<S: Suite> JoinQueue<S> {
         (self.first, self.unverified) = (None, 0);
         self.per_peer.clear();
         core::mem::take(&mut self.joins)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quiver_ainq::StrategyKind;
+    use quiver_machine::Input;
+
+    use super::*;
+    use crate::leader::test_support::LeaderFixture;
+
+    /// Far less than `batching`.
+    const TICK: Duration = Duration::from_millis(10);
+
+    fn fixture() -> LeaderFixture {
+        LeaderFixture::new(StrategyKind::Flat, 0..200)
+    }
+
+    fn epochs(fixture: &LeaderFixture) -> u64 {
+        fixture.epoch().counter
+    }
+
+    /// Lets time pass, as a driver does.
+    fn run_for(fixture: &mut LeaderFixture, time: Duration) {
+        let end = fixture.now.monotonic + time;
+        while fixture.now.monotonic < end {
+            fixture.now.monotonic += TICK;
+            fixture.input(Input::Timeout);
+        }
+    }
+
+    /// Time from a member's leave until the epoch without it.
+    fn wait_of_a_leave(fixture: &mut LeaderFixture, slot: u32) -> Duration {
+        let (counter, start) = (epochs(fixture), fixture.now.monotonic);
+        fixture.leave(slot);
+        while epochs(fixture) == counter {
+            run_for(fixture, TICK);
+            assert!(fixture.now.monotonic - start < Duration::from_secs(60), "no epoch");
+        }
+        fixture.now.monotonic - start
+    }
+
+    /// So many members leave one after the other. Returns the number of epochs that it took.
+    fn trickle(fixture: &mut LeaderFixture, members: core::ops::Range<u32>, apart: Duration) -> u64 {
+        let before = epochs(fixture);
+        for slot in members {
+            fixture.leave(slot);
+            run_for(fixture, apart);
+        }
+        run_for(fixture, LeaderTiming::default().batching_max);
+        epochs(fixture) - before
+    }
+
+    #[test]
+    fn drones_that_come_one_by_one_enter_few_epochs() {
+        let timing = LeaderTiming::default();
+        let mut fixture = fixture();
+        // Each is too late for the first one's epoch.
+        let apart = timing.batching * 2;
+        let made = trickle(&mut fixture, 0..60, apart);
+        // One for each `batching_max`, and those before the wait has grown.
+        let most = (apart * 60).as_millis() / timing.batching_max.as_millis() + 5;
+        assert!(u128::from(made) <= most, "{made} epochs, not {most}");
+    }
+
+    #[test]
+    fn a_lone_change_waits_no_longer_than_batching() {
+        let timing = LeaderTiming::default();
+        let mut fixture = fixture();
+        for slot in 0..5 {
+            let waited = wait_of_a_leave(&mut fixture, slot);
+            assert!(waited <= timing.batching + TICK, "{waited:?}");
+            run_for(&mut fixture, timing.batching_max);
+        }
+    }
+
+    #[test]
+    fn wait_doubles_while_each_epoch_takes_one_and_is_bounded_and_short_again_after_a_pause() {
+        let timing = LeaderTiming::default();
+        let mut fixture = fixture();
+        for slot in 0..8 {
+            let waited = wait_of_a_leave(&mut fixture, slot);
+            let expected = (timing.batching * (1 << slot)).min(timing.batching_max);
+            assert!(waited >= expected && waited <= expected + TICK, "{slot}: {waited:?}, not {expected:?}");
+        }
+        run_for(&mut fixture, timing.batching_max);
+        assert!(wait_of_a_leave(&mut fixture, 8) <= timing.batching + TICK);
+    }
+
+    #[test]
+    fn epoch_of_many_changes_makes_the_next_batch_wait_no_longer() {
+        let timing = LeaderTiming::default();
+        let mut fixture = fixture();
+        for wave in 0..4 {
+            let counter = epochs(&fixture);
+            for slot in 0..8 {
+                fixture.leave(wave * 8 + slot);
+            }
+            run_for(&mut fixture, timing.batching + TICK);
+            assert_eq!(epochs(&fixture), counter + 1, "wave {wave}");
+        }
+    }
+
+    #[test]
+    fn no_setting_overflows_the_wait() {
+        let mut queue = JoinQueue::<crate::leader::test_support::S>::new(10, Duration::ZERO);
+        let timing = LeaderTiming {
+            batching: Duration::MAX / 3,
+            batching_max: Duration::from_secs(1 << 40),
+            ..LeaderTiming::default()
+        };
+        for second in 0..100 {
+            let now = Now { monotonic: Duration::from_secs(second), unix: second };
+            queue.start_batch_timer(now, &timing);
+            assert!(queue.deadline(&timing, None) <= Some(now.monotonic + timing.batching_max));
+            queue.first = None;
+            queue.made_epoch(now, 1);
+        }
+        assert_eq!(queue.company(&timing), timing.batching_max);
+        let never = LeaderTiming { batching: Duration::ZERO, ..timing };
+        for second in 0..100 {
+            queue.choose_wait(Now { monotonic: Duration::from_secs(second), unix: second }, &never);
+        }
+        assert_eq!((queue.company(&never), queue.doublings), (Duration::ZERO, MAX_DOUBLINGS));
     }
 }

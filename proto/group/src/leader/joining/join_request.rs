@@ -118,7 +118,7 @@ impl<S: Suite> Joining<S> {
             }
             cx.peers.note_verified(candidate.peer);
         }
-        self.queue.push(cx.now, candidate);
+        self.queue.push(cx.now, &cx.config.timing, candidate);
     }
 }
 

@@ -135,6 +135,11 @@ impl<S: Suite> PendingChanges<S> {
         core::mem::take(&mut self.leave_requested)
     }
 
+    /// Number of members that leave with the next batch.
+    pub(in crate::leader) fn requested_leaves(&self) -> usize {
+        self.requested_leaves.len()
+    }
+
     /// Drops a leave whose slot was given to another drone: the leaver is out already.
     pub(in crate::leader) fn forget_leave(&mut self, slot: Slot) {
         self.requested_leaves.remove(&slot);
