@@ -248,10 +248,8 @@ impl Plan {
                 Err(format!("{workers} workers are too many: at most {MAX_WORKERS}"))
             }
             TransportKind::Memory => Err("workers are other processes: give --transport tcp or quic".into()),
-            TransportKind::Tcp | TransportKind::Quic
-                if self.mavlink || self.envelopes || self.orders || self.admission.is_some() =>
-            {
-                Err("--mavlink, --envelopes, --orders and --admission are for drones in this process, not for those with workers"
+            TransportKind::Tcp | TransportKind::Quic if self.mavlink => {
+                Err("--mavlink: vehicles and ground station exchange datagrams over a medium within this process, and have no --workers"
                     .into())
             }
             TransportKind::Tcp | TransportKind::Quic => Ok(()),
@@ -380,6 +378,19 @@ mod tests {
     }
 
     #[test]
+    fn workers_host_drones_with_every_option_but_mavlink() {
+        let spread = Plan { drones: 20, workers: 2, transport: TransportKind::Tcp, ..Plan::default() };
+        let refused = refusal(&Plan { mavlink: true, ..spread.clone() });
+        assert!(refused.contains("--mavlink") && refused.contains("--workers"), "{refused}");
+        for plan in [
+            Plan { envelopes: true, orders: true, ..spread.clone() },
+            Plan { admission: fence(), ..spread.clone() },
+        ] {
+            assert!(plan.check().is_ok(), "{plan:?}");
+        }
+    }
+
+    #[test]
     fn what_makes_no_sense_is_refused() {
         for plan in [
             Plan { leave_percent: 101.0, ..Plan::default() },
@@ -394,8 +405,6 @@ mod tests {
             Plan { timeout: Duration::ZERO, ..Plan::default() },
             Plan { workers: 2, ..Plan::default() },
             Plan { workers: 2000, transport: TransportKind::Tcp, ..Plan::default() },
-            Plan { workers: 2, transport: TransportKind::Tcp, envelopes: true, ..Plan::default() },
-            Plan { workers: 2, transport: TransportKind::Tcp, admission: fence(), ..Plan::default() },
             Plan { drones: 10_001, admission: fence(), ..Plan::default() },
             Plan { admission: Some("x < 1 and z > 2".into()), ..Plan::default() },
             Plan { admission: Some("x < x".into()), ..Plan::default() },

@@ -22,11 +22,14 @@ use super::deployment::Founder;
 use super::hosts::{Disk, DroneHost, DroneHostFactory};
 use super::node::Node;
 use super::node_settings::NodeSettings;
+use super::worker_message::AdmissionSetup;
 use super::{EdgeNode, drone_name};
 use crate::plan::Plan;
 use crate::rng_stream::{self, RngStream};
 use crate::{Result, SimError};
 
+/// Memberships of a drone elsewhere of which the frames are recorded: later ones are not compared.
+const FORESEEN: u32 = 16;
 /// First delay before a drone applies again.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -58,7 +61,36 @@ impl<S: Suite> Admission<S> {
         let checkpoint = Checkpoint::found(&place, &rules).map_err(refused)?;
         let period = checkpoint.period_at(now);
         let (watch, deployment) = (FrameRecorder::default(), deployment.clone());
+        if plan.workers > 0 {
+            // Drones elsewhere do not say when a membership begins.
+            for drone in (0..certified).take(COMPARED) {
+                for life in 0..FORESEEN {
+                    watch.expect(transport_key(plan.seed, drone, life)?.peer_id(), drone, life);
+                }
+            }
+        }
         Ok(Some(Arc::new(Self { checkpoint, period, certified, watch, deployment, shown: Mutex::default() })))
+    }
+
+    /// That of a run elsewhere, for the drones that are hosted here.
+    pub(super) fn restore(setting: &NodeSettings<S>, setup: &AdmissionSetup) -> Result<Self> {
+        let bytes = hex::decode(&setup.checkpoint).map_err(refused)?;
+        let (deployment, at) = (&setting.deployment, (setting.seed, unix_time()));
+        let checkpoint = Checkpoint::restore((deployment, &setting.group), &bytes, at).map_err(refused)?;
+        Ok(Self {
+            checkpoint,
+            period: setup.period,
+            certified: setup.certified,
+            watch: FrameRecorder::default(),
+            deployment: deployment.clone(),
+            shown: Mutex::default(),
+        })
+    }
+
+    /// What a worker needs of it.
+    pub(super) fn setup(&self) -> AdmissionSetup {
+        let checkpoint = hex::encode(&*self.checkpoint.bytes());
+        AdmissionSetup { period: self.period, certified: self.certified, checkpoint }
     }
 
     /// Records a frame between a leader and a peer, or to the group.
@@ -130,7 +162,8 @@ impl FrameRecorder {
     pub(crate) fn lives(&self) -> Vec<Sighting> {
         let seen = self.lock();
         let by_life: BTreeMap<(u32, u32), Sighting> =
-            seen.lives.values().map(|it| ((it.drone, it.life), it.clone())).collect();
+            // Beside the transport key.
+            seen.lives.values().filter(|it| it.seen.len() > 1).map(|it| ((it.drone, it.life), it.clone())).collect();
         let all = Sighting { drone: EVERYBODY, life: 0, seen: seen.to_group.clone() };
         by_life.into_values().chain([all]).collect()
     }
@@ -139,6 +172,13 @@ impl FrameRecorder {
         // Frames are kept whole.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The transport key of a drone in one of its memberships: drawn anew for every node.
+fn transport_key(seed: u64, drone: u32, life: u32) -> Result<NodeKey> {
+    let number = drone.wrapping_mul(1 << 12).wrapping_add(life);
+    NodeKey::from_seed(rng_stream::node_key(seed, RngStream::Anonymous, number))
+        .map_err(|source| SimError::Node { who: format!("anonymous {}", drone_name(drone)), source })
 }
 
 /// A drone that joins anonymously, again and again.
@@ -249,11 +289,7 @@ impl<S: Suite> AnonymousTask<S> {
         let (index, life) = (self.index, self.lives);
         self.lives += 1;
         let who = format!("anonymous {}", drone_name(index));
-        let source = |source| SimError::Node { who: who.clone(), source };
-        // Drawn anew for every node.
-        let number = index.wrapping_mul(1 << 12).wrapping_add(life);
-        let key = NodeKey::from_seed(rng_stream::node_key(self.seed, RngStream::Anonymous, number))
-            .map_err(source)?;
+        let key = transport_key(self.seed, index, life)?;
         self.admission.watch.expect(key.peer_id(), index, life);
         self.spoke.key = key;
         let stored = self.ledger.with(|stored| stored.clone());

@@ -32,6 +32,8 @@ pub(crate) enum DroneEvent {
     EnvelopeNotSatisfied,
     /// It received the order for the second phase.
     OrderReceived(Vec<u8>),
+    /// It opened that order, and read this.
+    OrderRead(Vec<u8>),
     /// It is an anonymous member under this pseudonym.
     Admitted([u8; 16]),
     /// It does not satisfy the policy of the leader.
@@ -76,6 +78,8 @@ impl TryFrom<String> for Exported {
 pub(crate) trait EventSink: Send + Sync {
     /// Records an event of a drone, now.
     fn record_event(&self, drone: u32, what: DroneEvent);
+    /// The order for the second phase that a drone reported last.
+    fn order_of(&self, drone: u32) -> Option<Vec<u8>>;
     /// Records that a node blamed a peer. In a world without faults none should.
     fn offence(&self, who: &str, offence: &dyn Display);
 }

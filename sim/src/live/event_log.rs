@@ -75,6 +75,7 @@ impl DroneLog {
             DroneEvent::EnvelopeOpened(number) => self.opened.entry(number).or_insert((0, at)).0 += 1,
             DroneEvent::EnvelopeNotSatisfied => self.unfit.push(at),
             DroneEvent::OrderReceived(data) => self.order = Some((data, at)),
+            DroneEvent::OrderRead(text) => self.read = Some((text, at)),
             DroneEvent::Admitted(_) => self.admitted = Some((true, at)),
             DroneEvent::PolicyNotSatisfied => self.admitted = Some((false, at)),
             DroneEvent::Left => self.left = Some(at),
@@ -315,6 +316,7 @@ impl EventLog {
     }
 
     /// Records an event of a drone.
+    #[cfg(test)]
     pub(crate) fn drone(&self, index: u32, record: impl FnOnce(&mut DroneLog, Instant)) {
         let now = measure::now();
         self.record(index, |log| record(log, now));
@@ -470,6 +472,10 @@ impl EventLog {
 impl EventSink for EventLog {
     fn record_event(&self, drone: u32, what: DroneEvent) {
         self.record_at(drone, what, measure::now());
+    }
+
+    fn order_of(&self, drone: u32) -> Option<Vec<u8>> {
+        self.with_logs(|logs| logs.drones.get(drone as usize)?.order.as_ref().map(|(order, _)| order.clone()))
     }
 
     fn offence(&self, who: &str, offence: &dyn Display) {

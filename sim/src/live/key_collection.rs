@@ -1,4 +1,5 @@
-//! Collects the key of a condition from the KGCs, on a node of its own, as the services do.
+//! Collects the key of a condition from the KGCs, on a node of its own, as the services do, and opens an order
+//! with it.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -9,22 +10,43 @@ use quiver_delivery::release::{CollectCommand, CollectEvent, CollectTiming, Coll
 use quiver_ibe::{Condition, IdentityKey};
 use quiver_machine::Route;
 use quiver_net::{Host, HostError, Multiaddr, NodeConfig, NodeKey};
+use quiver_world::ibe_orders::SealedOrder;
 use tokio::sync::oneshot;
 
-use super::drone_event::EventSink;
+use super::drone_event::{DroneEvent, EventSink};
+use super::kgc::refused;
 use super::node::Node;
 use super::node_settings::NodeSettings;
+use super::swarm::OrderTerms;
 use super::{drone::Drone, drone_name};
 use crate::rng_stream::{self, RngStream};
 use crate::{Result, SimError};
 
 /// The outcome of a collection.
-pub(crate) type Collected = std::result::Result<IdentityKey, Shortfall>;
+type Collected = std::result::Result<IdentityKey, Shortfall>;
 
 impl<S: Suite> Drone<S> {
+    /// Collects the key of an order's condition and opens the order that the drone received. Returns whether
+    /// it did.
+    pub(crate) async fn read_order(
+        &self,
+        setting: &NodeSettings<S>,
+        kgcs: &[Multiaddr],
+        terms: &OrderTerms,
+    ) -> Result<bool> {
+        let condition = terms.condition.parse().map_err(refused)?;
+        let collected = self.collect(setting, kgcs, &condition, (terms.patience, terms.wait)).await?;
+        let order = setting.reports.order_of(self.index());
+        let order = order.and_then(|order| SealedOrder::decode(&order).ok());
+        let Some((key, order)) = collected.ok().zip(order) else { return Ok(false) };
+        let Ok(text) = order.open(&key) else { return Ok(false) };
+        setting.reports.record_event(self.index(), DroneEvent::OrderRead(text.to_vec()));
+        Ok(true)
+    }
+
     /// Collects the key of a condition from the KGCs. With `wait`, it goes on asking while the condition is
     /// not met.
-    pub(crate) async fn collect(
+    async fn collect(
         &self,
         setting: &NodeSettings<S>,
         kgcs: &[Multiaddr],

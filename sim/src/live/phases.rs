@@ -126,6 +126,7 @@ impl<'w, S: Suite> Run<'w, S> {
         if self.world.plan.mavlink {
             self.fly().await?;
         }
+        self.drop_crashed();
         if self.world.plan.envelopes {
             self.seal_envelopes().await?;
         }

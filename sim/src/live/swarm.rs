@@ -1,12 +1,15 @@
 //! The drones of a run: in this process, or hosted by workers.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use quiver_ainq::Suite;
 use quiver_crypto::Secret;
 use quiver_group::EdgeCommand;
+use quiver_machine::Either;
 use quiver_net::Multiaddr;
+use quiver_world::envelopes::AbeAuthority;
 use serde::{Deserialize, Serialize};
 
 use super::deployment::name;
@@ -14,6 +17,7 @@ use super::drone::Drone;
 use super::hosts::message_body;
 use super::node_settings::NodeSettings;
 use super::worker_pool::WorkerPool;
+use crate::rng_stream::{self, RngStream};
 use crate::{Result, SimError};
 
 /// The drones.
@@ -22,6 +26,19 @@ pub(crate) enum Swarm<S: Suite> {
     Local(Vec<Drone<S>>),
     /// Drones of workers.
     Workers(WorkerPool),
+}
+
+/// How drones collect the key of an order's condition.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct OrderTerms {
+    /// The condition.
+    pub(crate) condition: String,
+    /// Time limit of a drone.
+    pub(crate) patience: Duration,
+    /// Whether it goes on asking while the condition is not met.
+    pub(crate) wait: bool,
+    /// Number of drones that collect at a time.
+    pub(crate) at_once: usize,
 }
 
 /// A request to a drone.
@@ -62,6 +79,32 @@ impl<S: Suite> Swarm<S> {
         match self {
             Self::Local(drones) => Ok(drones),
             Self::Workers(_) => Err(SimError::Usage("the drones are with workers".into())),
+        }
+    }
+
+    /// Hands every drone the attribute keys of its role.
+    pub(crate) async fn hand_out_attribute_keys(&self, setting: &NodeSettings<S>) -> Result<()> {
+        match self {
+            Self::Local(drones) => hand_out_attribute_keys(drones, setting).await,
+            Self::Workers(workers) => workers.hand_out_attribute_keys().await,
+        }
+    }
+
+    /// Lets these drones collect the key of an order's condition, and open the order with it. Returns those
+    /// that did.
+    pub(crate) async fn read_orders(
+        &self,
+        setting: &NodeSettings<S>,
+        kgcs: &[Multiaddr],
+        drones: &[u32],
+        terms: &OrderTerms,
+    ) -> Result<Vec<u32>> {
+        match self {
+            Self::Local(all) => {
+                let asked = drones.iter().filter_map(|index| all.get(*index as usize));
+                read_orders(asked, setting, kgcs, terms).await
+            }
+            Self::Workers(workers) => workers.read_orders(kgcs, drones, terms).await,
         }
     }
 
@@ -173,4 +216,42 @@ pub(crate) async fn exports<'a, S: Suite>(
         exports.push((drone.index(), drone.export(setting).await?));
     }
     Ok(exports)
+}
+
+/// The attribute authority of a run: the same in every process of it.
+pub(crate) fn abe_authority(seed: u64) -> Result<AbeAuthority> {
+    let mut rng = rng_stream::generator(seed, RngStream::Authority, 0, 0);
+    // Never for the roles there are.
+    AbeAuthority::found(&mut rng).map_err(|error| SimError::Usage(format!("envelopes: {error}")))
+}
+
+/// Hands drones of this process the attribute keys of their roles.
+pub(crate) async fn hand_out_attribute_keys<'a, S: Suite>(
+    drones: impl IntoIterator<Item = &'a Drone<S>>,
+    setting: &NodeSettings<S>,
+) -> Result<()> {
+    let authority = abe_authority(setting.seed)?;
+    for drone in drones {
+        for command in authority.keys_of(drone.index()).into_iter().map(Either::Right) {
+            drone.node()?.command(command).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Lets drones of this process collect the key of an order's condition, and open the order with it. Returns
+/// those that did.
+pub(crate) async fn read_orders<'a, S: Suite>(
+    drones: impl IntoIterator<Item = &'a Drone<S>>,
+    setting: &NodeSettings<S>,
+    kgcs: &[Multiaddr],
+    terms: &OrderTerms,
+) -> Result<Vec<u32>> {
+    // Collected: a stream over borrowed drones is too general for the compiler within a task.
+    let drones: Vec<&Drone<S>> = drones.into_iter().collect();
+    let asked = stream::iter(drones).map(|drone| async move {
+        Ok::<_, SimError>(drone.read_order(setting, kgcs, terms).await?.then(|| drone.index()))
+    });
+    let read: Vec<Option<u32>> = asked.buffer_unordered(terms.at_once.max(1)).try_collect().await?;
+    Ok(read.into_iter().flatten().collect())
 }

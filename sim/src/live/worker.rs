@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use quiver_ainq::{Bls12381G1, Deployment, Element, IssuedToken, Ristretto255, SuiteKind};
@@ -15,6 +15,7 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
 use super::SPARE_FILES;
+use super::anonymous::Admission;
 use super::deployment::name;
 use super::drone::Drone;
 use super::drone_event::{DroneEvent, EventSink, Exported};
@@ -129,10 +130,17 @@ async fn write(mut out: MessageWriter, mut messages: mpsc::UnboundedReceiver<Wor
 /// Sends the events of drones as messages.
 struct WorkerWriter {
     began: Instant,
+    /// The orders that drones received.
+    orders: Mutex<BTreeMap<u32, Vec<u8>>>,
     messages: mpsc::UnboundedSender<WorkerMessage>,
 }
 
 impl WorkerWriter {
+    fn orders(&self) -> MutexGuard<'_, BTreeMap<u32, Vec<u8>>> {
+        // Orders are put in whole.
+        self.orders.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn micros(&self) -> u64 {
         u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
@@ -145,7 +153,14 @@ impl WorkerWriter {
 
 impl EventSink for WorkerWriter {
     fn record_event(&self, drone: u32, what: DroneEvent) {
+        if let DroneEvent::OrderReceived(order) = &what {
+            self.orders().insert(drone, order.clone());
+        }
         self.send(WorkerMessage::Event { drone, micros: self.micros(), what });
+    }
+
+    fn order_of(&self, drone: u32) -> Option<Vec<u8>> {
+        self.orders().get(&drone).cloned()
     }
 
     fn offence(&self, who: &str, offence: &dyn Display) {
@@ -168,7 +183,7 @@ impl<S: QuorumSuite> WorkerProcess<S> {
         let master = hex::decode(&setup.master).map_err(garbled)?;
         let master = Element::decode(&master).map_err(broken("the KGC's key"))?;
         let deployment = Deployment::new(name(&setup.deployment)?, master);
-        let writer = Arc::new(WorkerWriter { began: measure::now(), messages });
+        let writer = Arc::new(WorkerWriter { began: measure::now(), orders: Mutex::default(), messages });
         let terms = RunParameters {
             seed: setup.seed,
             transport: setup.transport,
@@ -176,7 +191,10 @@ impl<S: QuorumSuite> WorkerProcess<S> {
             drones: setup.swarm,
         };
         let kgcs = Kgcs::quorum(setup.kgcs.clone());
-        let setting = NodeSettings::new(&terms, (deployment, kgcs), writer.clone())?;
+        let mut setting = NodeSettings::new(&terms, (deployment, kgcs), writer.clone())?;
+        if let Some(admission) = &setup.admission {
+            setting.admission = Some(Arc::new(Admission::restore(&setting, admission)?));
+        }
         Ok(Self { setting, drones: BTreeMap::new(), writer })
     }
 
@@ -227,6 +245,15 @@ impl<S: QuorumSuite> WorkerProcess<S> {
                 swarm::start_drones(drones.values_mut(), setting, &addresses(&leaders)?, first..end).await?;
             }
             WorkerCommand::Ask { drones, request } => swarm::ask(of(&drones), setting, request).await?,
+            WorkerCommand::AttributeKeys => swarm::hand_out_attribute_keys(drones.values(), setting).await?,
+            WorkerCommand::ReadOrders { kgcs, drones: asked, terms } => {
+                // A node for each drone that collects, connected to every KGC.
+                let collecting = (terms.at_once * kgcs.len()) as u64;
+                let needed = drones.len() as u64 + collecting + SPARE_FILES;
+                check_file_limit(needed).map_err(SimError::FileLimit)?;
+                let read = swarm::read_orders(of(&asked), setting, &addresses(&kgcs)?, &terms).await?;
+                return Ok(Some(WorkerMessage::OrdersRead(read)));
+            }
             WorkerCommand::Export { drones } => {
                 let keys = swarm::exports(of(&drones), setting).await?;
                 let keys = keys.into_iter().map(|(drone, key)| (drone, key.map(Exported)));

@@ -8,6 +8,8 @@
 //! run → worker      Setup, Drones …            whom it hosts; answered by Ready
 //! run → worker      Clock                      several times; answered by Clock
 //! run → worker      Enrol | Start | Ask        one at a time; answered by Done
+//! run → worker      AttributeKeys              answered by Done
+//! run → worker      ReadOrders                 answered by OrdersRead
 //! run → worker      Export                     answered by Exports
 //! worker → run      Event, Blamed              whenever a drone reports something
 //! run → worker      Finish                     answered by Finished, and both hang up
@@ -25,11 +27,11 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio_util::codec::{FramedRead, FramedWrite, LinesCodec};
 
 use super::drone_event::{DroneEvent, Exported};
-use super::swarm::Request;
+use super::swarm::{OrderTerms, Request};
 use crate::plan::TransportKind;
 
 /// Version that both programs must share: each refuses another.
-pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/2");
+pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/3");
 /// The longest line, in bytes.
 const LONGEST: usize = 1 << 20;
 /// Greatest number of drones in one line.
@@ -50,6 +52,10 @@ pub(crate) enum WorkerCommand {
     Start { leaders: Vec<String>, first: u32, end: u32 },
     /// Ask these to do something.
     Ask { drones: Vec<u32>, request: Request },
+    /// Hand all the attribute keys of their roles.
+    AttributeKeys,
+    /// Let these collect the key of an order's condition and open the order with it.
+    ReadOrders { kgcs: Vec<String>, drones: Vec<u32>, terms: OrderTerms },
     /// Export the keys of these.
     Export { drones: Vec<u32> },
     /// The run is over.
@@ -71,6 +77,19 @@ pub(crate) struct Setup {
     pub(crate) master: String,
     /// The ids of the KGCs.
     pub(crate) kgcs: Vec<KgcId>,
+    /// If drones join anonymously: the checkpoint.
+    pub(crate) admission: Option<AdmissionSetup>,
+}
+
+/// The checkpoint whose credentials drones have.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct AdmissionSetup {
+    /// The period that it is.
+    pub(crate) period: u64,
+    /// Drones below this number join anonymously.
+    pub(crate) certified: u32,
+    /// Its bytes in hexadecimal digits.
+    pub(crate) checkpoint: String,
 }
 
 /// A message of a worker to its run.
@@ -84,6 +103,8 @@ pub(crate) enum WorkerMessage {
     Clock { micros: u64 },
     /// Done.
     Done,
+    /// The drones that opened their order.
+    OrdersRead(Vec<u32>),
     /// The exported keys.
     Exports(Vec<(u32, Option<Exported>)>),
     /// An event of a drone, at that time of the worker's clock in microseconds.

@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use super::drone_event::EventSink;
 use super::event_log::EventLog;
 use super::node_settings::NodeSettings;
-use super::swarm::Request;
+use super::swarm::{OrderTerms, Request};
 use super::worker_message::{
     self, MessageError, MessageReader, MessageWriter, PER_LINE, Setup, WorkerCommand, WorkerMessage,
 };
@@ -108,6 +108,38 @@ impl WorkerPool {
         .await
     }
 
+    pub(crate) async fn hand_out_attribute_keys(&self) -> Result<()> {
+        self.each_worker(|_| vec![WorkerCommand::AttributeKeys]).await
+    }
+
+    /// Returns those that opened their orders. A lost worker's did not.
+    pub(crate) async fn read_orders(
+        &self,
+        kgcs: &[Multiaddr],
+        drones: &[u32],
+        terms: &OrderTerms,
+    ) -> Result<Vec<u32>> {
+        let at_once = terms.at_once.div_ceil(self.workers.len().max(1)).min(PER_LINE);
+        let (kgcs, terms) = (texts(kgcs), OrderTerms { at_once, ..terms.clone() });
+        let asked = self.workers.iter().map(|worker| {
+            let (kgcs, terms) = (&kgcs, &terms);
+            async move {
+                let mut read = Vec::new();
+                // As many as collect at a time: a command takes no longer than one of them may.
+                for drones in worker.hosted_of(drones).chunks(at_once.max(1)) {
+                    let (drones, kgcs, terms) = (drones.to_vec(), kgcs.clone(), terms.clone());
+                    let command = WorkerCommand::ReadOrders { kgcs, drones, terms };
+                    match worker.command(&command, self.timeout).await {
+                        Some(WorkerMessage::OrdersRead(drones)) => read.extend(drones),
+                        _ => break,
+                    }
+                }
+                read
+            }
+        });
+        Ok(join_all(asked).await.into_iter().flatten().collect())
+    }
+
     /// Sends every worker its commands, one after the other; all workers at the same time. A lost one is no
     /// error.
     async fn each_worker(&self, commands: impl Fn(&Worker) -> Vec<WorkerCommand>) -> Result<()> {
@@ -158,6 +190,7 @@ fn setup<S: Suite>(plan: &Plan, setting: &NodeSettings<S>, swarm: usize) -> Setu
         deployment: setting.deployment.name().to_string(),
         master: hex::encode(setting.deployment.master().as_bytes()),
         kgcs: setting.kgcs.ids().to_vec(),
+        admission: setting.admission.as_ref().map(|admission| admission.setup()),
     }
 }
 
@@ -355,7 +388,10 @@ impl Worker {
     async fn finish(&self, timeout: Duration) -> WorkerReport {
         let mut message = self.command(&WorkerCommand::Finish, timeout).await;
         // An answer that came too late for its command comes before.
-        while matches!(message, Some(WorkerMessage::Done | WorkerMessage::Exports(_))) {
+        while matches!(
+            message,
+            Some(WorkerMessage::Done | WorkerMessage::Exports(_) | WorkerMessage::OrdersRead(_))
+        ) {
             let mut link = self.link.lock().await;
             message = tokio::time::timeout(timeout, link.answers.recv()).await.ok().flatten();
         }

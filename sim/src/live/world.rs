@@ -109,6 +109,7 @@ impl<S: Suite> World<S> {
         for index in 0..=swarm {
             drones.push(founder.token(&drone_name(index), Role::Edge, groups(index))?);
         }
+        setting.admission = Admission::found(plan, &founder, &setting, swarm)?;
         let drones = match plan.workers {
             0 => Swarm::Local((0..).zip(drones).map(|(index, token)| Drone::new(index, token)).collect()),
             _ => Swarm::Workers(WorkerPool::gather(plan, &setting, &drones, &event_log, progress).await?),
@@ -125,7 +126,6 @@ impl<S: Suite> World<S> {
         let token = tokens.remove(0);
         let (kgc_meter, leader_meter) = (CpuMeter::default(), CpuMeter::default());
         let ibe_authority = if plan.orders { Some(kgc::ibe_authority(plan, &founder)?) } else { None };
-        setting.admission = Admission::found(plan, &founder, &setting, swarm)?;
         let (mut kgcs, mut kgc_addresses) = (Vec::new(), Vec::new());
         for kgc in 1..=plan.kgcs {
             let (listen, host) =

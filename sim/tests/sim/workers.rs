@@ -84,6 +84,65 @@ fn drones_of_three_workers_hold_every_invariant_and_the_keys_of_drones_in_one_pr
     assert_eq!(operations(&spread), operations(&together));
 }
 
+/// Operations of a run, each with its number of drones.
+type Operations = Vec<(Value, Value)>;
+
+/// The operations of a run with these options over two workers and in one process.
+fn spread_and_together(options: &[&str]) -> (Operations, Operations) {
+    let plan = [
+        "-n",
+        "12",
+        "--transport",
+        "tcp",
+        "--messages",
+        "2",
+        "--no-restart-leader",
+        "--json",
+        "--no-results",
+    ];
+    let operations = |output: Output| {
+        let summary = summary(&output);
+        assert!(output.status.success(), "{summary:#}");
+        assert_eq!(summary["passed"], true);
+        let operations = summary["operations"].as_array().unwrap().clone();
+        operations.into_iter().map(|one| (one["operation"].clone(), one["drones"].clone())).collect()
+    };
+    let address = free_address();
+    let workers: Vec<Running> = (0..2).map(|_| worker(&address)).collect();
+    let mut command = sim(&["run"]);
+    command.args(plan).args(options).args(["--workers", "2", "--bind", &address]);
+    let spread = operations(command.output().unwrap());
+    for mut worker in workers {
+        assert!(worker.0.wait().unwrap().success());
+    }
+    let together = operations(sim(&["run"]).args(plan).args(options).output().unwrap());
+    (spread, together)
+}
+
+#[test]
+fn drones_of_workers_open_envelopes_and_orders_as_those_in_one_process() {
+    let (spread, together) =
+        spread_and_together(&["--envelopes", "--orders", "--kgcs", "3", "--threshold", "2"]);
+    assert_eq!(spread, together);
+    let members = 12 + 2 - 1;
+    for operation in [
+        "envelope (to 3)",
+        "order sealed to phase 2",
+        "phase 2 requested early (13 refused)",
+        "phase 2 released (2 of 3)",
+    ] {
+        assert!(spread.contains(&(operation.into(), members.into())), "{operation}: {spread:?}");
+    }
+}
+
+#[test]
+fn drones_of_workers_join_anonymously_as_those_in_one_process() {
+    let (spread, together) = spread_and_together(&["--admission"]);
+    assert_eq!(spread, together);
+    let admissions = spread.iter().filter(|(operation, _)| operation.as_str().unwrap().contains("admitted"));
+    assert!(admissions.count() >= 2, "{spread:?}");
+}
+
 /// Reads what a run logs, until its workers have their drones.
 fn wait_until_all_are_at_work(log: &mut impl BufRead) {
     let mut line = String::new();
@@ -177,10 +236,8 @@ fn what_cannot_work_is_said() {
     };
     let text = refusal(&["run", "--workers", "2"], 2);
     assert!(text.contains("--transport tcp"), "{text}");
-    let text = refusal(&["run", "--transport", "tcp", "--workers", "2", "--envelopes"], 2);
-    assert!(text.contains("--envelopes"), "{text}");
-    let text = refusal(&["run", "--transport", "tcp", "--workers", "2", "--admission"], 2);
-    assert!(text.contains("--admission"), "{text}");
+    let text = refusal(&["run", "--transport", "tcp", "--workers", "2", "--mavlink"], 2);
+    assert!(text.contains("--mavlink") && text.contains("--workers"), "{text}");
     let text = refusal(&["run", "--transport", "tcp", "--workers", "2", "--bind", "0.0.0.0:0"], 2);
     assert!(text.contains("reach this host"), "{text}");
     for nowhere in ["nowhere", "nowhere:", ":7400", "nowhere:http", "nowhere:0"] {

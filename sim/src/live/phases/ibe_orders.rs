@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use futures::stream::{self, StreamExt, TryStreamExt};
 use quiver_ainq::{KgcId, Suite};
 use quiver_delivery::release::{Approval, ReleaseCommand};
 use quiver_group::LeaderCommand;
@@ -17,6 +16,7 @@ use super::{Run, Step};
 use crate::live::deployment::name;
 use crate::live::event_log::{Goal, Reached};
 use crate::live::kgc::refused;
+use crate::live::swarm::OrderTerms;
 use crate::live::world::ENROLLING_AT_ONCE;
 use crate::rng_stream::{self, RngStream};
 use crate::{Result, SimError};
@@ -36,7 +36,8 @@ impl<S: Suite> Run<'_, S> {
             self.approve(kgc, &condition).await?;
         }
         let mark = self.mark();
-        let early = self.collect_and_open(&condition, (FIRST_TRY, false)).await?;
+        let patience = FIRST_TRY.min(self.world.plan.timeout);
+        let early = self.collect_and_open(&condition, (patience, false)).await?;
         let (took, everybody) = (mark.at.elapsed(), self.member_list());
         self.checker.after(Phase::Order.name());
         self.checker.none(
@@ -105,19 +106,14 @@ impl<S: Suite> Run<'_, S> {
 
     /// Lets every member ask for the key, some hundred at a time, and open the order with it. Returns the
     /// drones that opened it.
-    async fn collect_and_open(&self, condition: &Condition, terms: (Duration, bool)) -> Result<Vec<u32>> {
+    async fn collect_and_open(
+        &self,
+        condition: &Condition,
+        (patience, wait): (Duration, bool),
+    ) -> Result<Vec<u32>> {
         let world = &*self.world;
-        let asked = stream::iter(self.member_list()).map(|index| async move {
-            let Some(drone) = world.swarm.here()?.get(index as usize) else { return Ok(None) };
-            let collected = drone.collect(&world.setting, world.kgc_addresses(), condition, terms).await?;
-            let order = world.event_log().with_logs(|logs| logs.drones[index as usize].order.clone());
-            let order = order.and_then(|(order, _)| SealedOrder::decode(&order).ok());
-            let Some((key, order)) = collected.ok().zip(order) else { return Ok(None) };
-            let Ok(text) = order.open(&key) else { return Ok(None) };
-            world.event_log().drone(index, |log, at| log.read = Some((text.to_vec(), at)));
-            Ok::<_, SimError>(Some(index))
-        });
-        let read: Vec<Option<u32>> = asked.buffer_unordered(ENROLLING_AT_ONCE).try_collect().await?;
-        Ok(read.into_iter().flatten().collect())
+        let condition = condition.as_str().to_string();
+        let terms = OrderTerms { condition, patience, wait, at_once: ENROLLING_AT_ONCE };
+        world.swarm.read_orders(&world.setting, world.kgc_addresses(), &self.member_list(), &terms).await
     }
 }

@@ -12,8 +12,9 @@ use quiver_ainq::{
     VerifiedAuthority,
 };
 use quiver_crypto::Secret;
+use quiver_crypto::canonical::{Malformed, Reader, Writer};
 use quiver_delivery::attributes::certifying::{CertifyError, KIND, SCHEME, Terms};
-use quiver_garble::policy::{Policy, Schema};
+use quiver_garble::policy::{MAX_TEXT, Policy, Schema};
 use quiver_group::edge::EdgeTiming;
 use rand_chacha::ChaCha8Rng;
 use zeroize::Zeroizing;
@@ -32,6 +33,8 @@ pub const ANSWERS: u32 = 8;
 
 /// Greatest distance of drones from the origin, in each direction.
 const REACH: u64 = 1000;
+/// Maximum length of a statement in a checkpoint's bytes.
+const MAX_STATEMENT: usize = 2 * MAX_TEXT;
 /// Time limit of a run: very many share one processor.
 const PATIENCE: Duration = Duration::from_secs(600);
 
@@ -51,6 +54,9 @@ pub enum CheckpointError {
     /// The protocol refuses; never for a master key's own signatures.
     #[error(transparent)]
     Protocol(#[from] quiver_ainq::Error),
+    /// Bytes that are no checkpoint's.
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
     /// A circuit refuses; never for values of its own fields.
     #[error(transparent)]
     Circuit(#[from] quiver_garble::Error),
@@ -175,6 +181,42 @@ impl<S: Suite> Checkpoint<S> {
         })
     }
 
+    /// All of it but deployment, group and seed, for another process of the same run: the statements, the
+    /// secret that all slot keys follow from, and the number of answers.
+    pub fn bytes(&self) -> Zeroizing<Vec<u8>> {
+        let mut writer = Writer::new();
+        writer.lp(&self.authority.bytes()).lp(&self.policy.bytes()).fixed(self.secret.expose());
+        Zeroizing::new(writer.u32(self.answers).finish())
+    }
+
+    /// The checkpoint of another process, which [`bytes`](Self::bytes) came from.
+    ///
+    /// # Errors
+    /// [`CheckpointError`] for other bytes, or those of another deployment or group.
+    pub fn restore(
+        (deployment, group): (&Deployment<S>, &Name),
+        bytes: &[u8],
+        (seed, now): (u64, UnixTime),
+    ) -> Result<Self, CheckpointError> {
+        let mut reader = Reader::new(bytes);
+        let authority = SignedAuthority::decode(reader.lp(MAX_STATEMENT)?)?.verify(deployment)?;
+        let policy = SignedPolicy::decode(reader.lp(MAX_STATEMENT)?)?.verify(deployment)?;
+        let (secret, answers) = (Secret::new(reader.array()?), reader.u32()?);
+        reader.end()?;
+        Ok(Self {
+            deployment: deployment.clone(),
+            group: group.clone(),
+            terms: Terms::of(&authority)?,
+            compiled: policy.compile(group, &authority, now)?,
+            authority,
+            secret,
+            slots: Mutex::new(None),
+            policy,
+            answers,
+            seed,
+        })
+    }
+
     /// The policy.
     pub fn policy(&self) -> &str {
         &self.policy.text
@@ -272,6 +314,64 @@ impl<S: Suite> Checkpoint<S> {
             most: self.answers,
             patience: PATIENCE,
             timing,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quiver_ainq::Ristretto255;
+
+    use super::*;
+    use crate::master_key::Single;
+
+    const NOW: UnixTime = 1_000_000;
+
+    fn deployment(called: &str, seed: u64) -> (Box<dyn MasterKey<Ristretto255>>, Deployment<Ristretto255>) {
+        let master = Single::found::<Ristretto255>(&mut rng_stream::generator(seed, RngStream::Checkpoint));
+        let deployment = Deployment::new(Name::new(called).unwrap(), master.public());
+        (Box::new(master), deployment)
+    }
+
+    #[test]
+    fn restored_checkpoint_certifies_and_admits_the_same() {
+        let (master, deployment) = deployment("one", 1);
+        let group = Name::new("alpha").unwrap();
+        let place = Place { deployment: &deployment, master_key: &*master, group: &group, seed: 7, now: NOW };
+        let founded = Checkpoint::found(&place, &Rules::of(FENCE)).unwrap();
+        let restored = Checkpoint::restore((&deployment, &group), &founded.bytes(), (7, NOW)).unwrap();
+        let period = founded.period_at(NOW);
+        assert_eq!(restored.period_at(NOW), period);
+        assert_eq!(restored.answers(), founded.answers());
+        assert_eq!(restored.slot_keys(period).unwrap().encode(), founded.slot_keys(period).unwrap().encode());
+        for drone in 0..20 {
+            let fields = founded.fields(drone);
+            assert_eq!(restored.fields(drone), fields);
+            assert_eq!(restored.admits(&fields).unwrap(), founded.admits(&fields).unwrap());
+        }
+    }
+
+    #[test]
+    fn bytes_that_were_altered_or_are_of_elsewhere_are_no_checkpoint() {
+        let ((master, deployment), (_, other)) = (deployment("one", 1), deployment("two", 2));
+        let (group, beta) = (Name::new("alpha").unwrap(), Name::new("beta").unwrap());
+        let place = Place { deployment: &deployment, master_key: &*master, group: &group, seed: 7, now: NOW };
+        let bytes = Checkpoint::found(&place, &Rules::of(FENCE)).unwrap().bytes();
+        let restore = |(deployment, group), bytes: &[u8]| {
+            Checkpoint::<Ristretto255>::restore((deployment, group), bytes, (7, NOW)).is_ok()
+        };
+        assert!(restore((&deployment, &group), &bytes));
+        assert!(!restore((&other, &group), &bytes));
+        assert!(!restore((&deployment, &beta), &bytes));
+        for cut in 0..bytes.len() {
+            assert!(!restore((&deployment, &group), &bytes[..cut]), "{cut} bytes");
+        }
+        assert!(!restore((&deployment, &group), &[&**bytes, &[0]].concat()));
+        // Beyond the statements are a secret and a number, of which any is one.
+        for at in 0..bytes.len() - 36 {
+            let mut altered = bytes.to_vec();
+            altered[at] ^= 1;
+            assert!(!restore((&deployment, &group), &altered), "byte {at}");
         }
     }
 }
