@@ -384,7 +384,7 @@ mod tests {
         assert!(refused.contains("--mavlink") && refused.contains("--workers"), "{refused}");
         for plan in [
             Plan { envelopes: true, orders: true, ..spread.clone() },
-            Plan { admission: fence(), ..spread.clone() },
+            Plan { admission: fence(), ..spread },
         ] {
             assert!(plan.check().is_ok(), "{plan:?}");
         }
