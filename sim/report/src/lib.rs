@@ -32,7 +32,7 @@ pub use self::files::{RunName, make_room, write, write_run};
 pub use self::machine::Machine;
 pub use self::output::{OutputArgs, complain, length_of_time, open, parse, print};
 pub use self::plot::{Axis, Ink, Panel, Plot, Scale, Series};
-pub use self::progress::{Bars, Observer, Progress, Step};
+pub use self::progress::{Bars, Observer, Progress, Step, Wait};
 pub use self::replay::Replay;
 pub use self::report::{Experiment, Highlight, Making, Report, Source};
 pub use self::table::{Bar, Column, Table, Value};

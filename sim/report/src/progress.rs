@@ -11,6 +11,8 @@ const TEMPLATE: &str = "{prefix:<24} {bar:30} {human_pos:>7}/{human_len:<7} {ela
 
 /// Seconds between two lines about a step.
 const LINES_APART: u64 = 15;
+/// Time after which a wait is shown.
+const SHOWN_AFTER: Duration = Duration::from_secs(2);
 
 /// Progress bars or lines of a program. Cheap to clone; clones share the terminal.
 #[derive(Clone, Debug)]
@@ -41,6 +43,11 @@ impl Progress {
         bar.set_prefix(name);
         bar.enable_steady_tick(Duration::from_millis(250));
         Step { bar, next_line: self.lines.then(|| AtomicU64::new(LINES_APART)) }
+    }
+
+    /// Shows how far a wait is that is most often over at once: as a step if it is not, otherwise never.
+    pub fn wait(&self, name: impl Into<Cow<'static, str>>, length: usize) -> Wait {
+        Wait { progress: self.clone(), name: name.into(), length, clock: ProgressBar::hidden(), step: None }
     }
 
     /// Prints an instruction for the user: above the bars, and in the log.
@@ -92,6 +99,32 @@ impl Step {
 impl Drop for Step {
     fn drop(&mut self) {
         self.bar.abandon();
+    }
+}
+
+/// A wait. Nothing of it is on the screen before it has lasted a while.
+#[derive(Debug)]
+pub struct Wait {
+    progress: Progress,
+    name: Cow<'static, str>,
+    length: usize,
+    /// Knows since when; never drawn.
+    clock: ProgressBar,
+    step: Option<Step>,
+}
+
+impl Wait {
+    /// So many of those that are waited for are there.
+    pub fn done(&mut self, count: usize) {
+        let waited = self.clock.elapsed();
+        if self.step.is_none() && waited >= SHOWN_AFTER {
+            let mut step = self.progress.step(self.name.clone(), self.length);
+            step.bar = step.bar.clone().with_elapsed(waited);
+            self.step = Some(step);
+        }
+        if let Some(step) = &self.step {
+            step.done(count);
+        }
     }
 }
 
@@ -161,5 +194,18 @@ mod tests {
         assert_eq!(line(120, 20).as_deref(), Some("joined: 120 of 200 after 20 s"));
         assert_eq!(line(121, 20 + LINES_APART - 1), None);
         assert!(line(121, 20 + LINES_APART).is_some());
+    }
+    #[test]
+    fn a_wait_is_shown_only_if_it_lasts() {
+        let progress = Progress { lines: true, ..Progress::hidden() };
+        let mut wait = progress.wait("acknowledged", 7);
+        wait.done(3);
+        assert!(wait.step.is_none());
+        wait.clock = wait.clock.clone().with_elapsed(SHOWN_AFTER);
+        wait.done(3);
+        let step = wait.step.as_mut().expect("it lasts");
+        assert_eq!(step.line(), None);
+        step.bar = step.bar.clone().with_elapsed(Duration::from_secs(LINES_APART));
+        assert_eq!(step.line().as_deref(), Some("acknowledged: 3 of 7 after 15 s"));
     }
 }

@@ -17,6 +17,7 @@ use quiver_machine::{Either, Route};
 use quiver_net::Multiaddr;
 use quiver_quorum::QuorumSuite;
 use quiver_quorum_node::Ibe;
+use quiver_report::Progress;
 use quiver_world::Generated;
 use quiver_world::master_key::{MasterKey, Single};
 
@@ -50,7 +51,7 @@ pub(crate) struct Founder<S: Suite> {
 }
 
 impl<S: Suite> Founder<S> {
-    pub(crate) async fn new(plan: &Plan) -> Result<Self>
+    pub(crate) async fn new(plan: &Plan, progress: &Progress) -> Result<Self>
     where
         S: QuorumSuite,
     {
@@ -59,7 +60,7 @@ impl<S: Suite> Founder<S> {
         let (master_key, release, generation): (Box<dyn MasterKey<S>>, _, _) = match plan.quorum() {
             None => (Box::new(Single::found::<S>(&mut rng)), None, None),
             Some(parameters) => {
-                let keys = key_generation::generate::<S>(plan, called.clone(), parameters).await?;
+                let keys = key_generation::generate::<S>(plan, progress, called.clone(), parameters).await?;
                 (Box::new(keys.master_key), Some(keys.release), Some(keys.took))
             }
         };

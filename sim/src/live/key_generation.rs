@@ -10,6 +10,7 @@ use quiver_quorum::{Parameters, PublicShares, QuorumSuite, SecretShare};
 use quiver_quorum_node::{
     Ibe, QuorumCommand, QuorumConfig, QuorumEvent, QuorumKeys, QuorumMembership, QuorumNode, QuorumRecord,
 };
+use quiver_report::Progress;
 use quiver_world::Generated;
 use quiver_world::master_key::Threshold;
 
@@ -35,6 +36,7 @@ pub(crate) struct GeneratedKeys<S: QuorumSuite> {
 /// Runs the KGCs until they have their keys.
 pub(crate) async fn generate<S: QuorumSuite>(
     plan: &Plan,
+    progress: &Progress,
     called: Name,
     parameters: Parameters,
 ) -> Result<GeneratedKeys<S>> {
@@ -43,7 +45,7 @@ pub(crate) async fn generate<S: QuorumSuite>(
     for node in &nodes {
         node.command(QuorumCommand::Generate).await?;
     }
-    let (keys, statement) = finished(plan, &nodes).await?;
+    let (keys, statement) = finished(plan, progress, &nodes).await?;
     let took = begin.elapsed();
     for mut node in nodes {
         node.kill().await;
@@ -100,8 +102,13 @@ async fn start<S: QuorumSuite>(
 /// Encoded share of every KGC, and the quorum's statement about it.
 type Finished = (Vec<Vec<u8>>, Vec<u8>);
 
-async fn finished<S: QuorumSuite>(plan: &Plan, nodes: &[Node<QuorumNode<S>>]) -> Result<Finished> {
+async fn finished<S: QuorumSuite>(
+    plan: &Plan,
+    progress: &Progress,
+    nodes: &[Node<QuorumNode<S>>],
+) -> Result<Finished> {
     let deadline = measure::now() + plan.timeout;
+    let mut wait = progress.wait("KGCs with keys", nodes.len());
     loop {
         let (mut keys, mut statement) = (Vec::new(), None);
         for node in nodes {
@@ -113,6 +120,7 @@ async fn finished<S: QuorumSuite>(plan: &Plan, nodes: &[Node<QuorumNode<S>>]) ->
             keys.extend(key);
             statement = statement.or(signed);
         }
+        wait.done(keys.len());
         match statement {
             Some(statement) if keys.len() == nodes.len() => return Ok((keys, statement)),
             _ if measure::now() >= deadline => {

@@ -90,7 +90,7 @@ impl<S: Suite> World<S> {
         S: QuorumSuite,
     {
         let started = measure::now();
-        let mut founder = Founder::new(plan).await?;
+        let mut founder = Founder::new(plan, progress).await?;
         let swarm = plan.drones + plan.newcomers();
         let event_log = Arc::new(EventLog::new(swarm as usize + 1));
         let terms = RunParameters {
@@ -170,21 +170,24 @@ impl<S: Suite> World<S> {
     /// Waits until the leader is enrolled.
     async fn await_leader(&self) -> Result<()> {
         // One of several leaders listens for a while before it leads.
-        if self.leader_will(|log| log.enrolments > 0 && !log.epochs.is_empty()).await {
+        if self.leader_will("leader leads", |log| log.enrolments > 0 && !log.epochs.is_empty()).await {
             return Ok(());
         }
         Err(SimError::Late { what: "the leader did not enrol".into(), within: self.plan.timeout })
     }
 
     /// Waits until a predicate holds at the leader. Returns whether it did in time.
-    pub(crate) async fn leader_will(&self, holds: impl Fn(&LeaderLog) -> bool) -> bool {
+    pub(crate) async fn leader_will(&self, what: &'static str, holds: impl Fn(&LeaderLog) -> bool) -> bool {
         let deadline = measure::now() + self.plan.timeout;
+        let mut wait = self.progress.wait(what, 1);
         while !self.event_log().with_logs(|logs| holds(&logs.leader)) {
+            wait.done(0);
             if measure::now() >= deadline {
                 return false;
             }
             tokio::time::sleep(POLL_INTERVAL).await;
         }
+        wait.done(1);
         true
     }
 
@@ -192,13 +195,18 @@ impl<S: Suite> World<S> {
     /// they did in time.
     pub(crate) async fn acknowledged_by(&self, members: &BTreeSet<u32>) -> Result<bool> {
         let deadline = measure::now() + self.plan.timeout;
-        while self.leader.inspect(|leader| leader.status().acknowledged).await? < self.living(members) {
+        let mut wait = self.progress.wait("acknowledged", self.living(members));
+        loop {
+            let acknowledged = self.leader.inspect(|leader| leader.status().acknowledged).await?;
+            wait.done(acknowledged);
+            if acknowledged >= self.living(members) {
+                return Ok(true);
+            }
             if measure::now() >= deadline {
                 return Ok(false);
             }
             tokio::time::sleep(POLL_INTERVAL).await;
         }
-        Ok(true)
     }
 
     /// Address of the leader.
@@ -319,7 +327,13 @@ impl<S: Suite> World<S> {
         let address = first_address(&node, self.plan.timeout, "a deputy did not start").await?;
         self.deputies.push_back(Deputy { node, address, restartable, meter });
         let deadline = measure::now() + self.plan.timeout;
-        while self.leader.inspect(|leader| leader.status().deputies).await? < self.deputies.len() {
+        let mut wait = self.progress.wait("deputies stand by", self.deputies.len());
+        loop {
+            let there = self.leader.inspect(|leader| leader.status().deputies).await?;
+            wait.done(there);
+            if there >= self.deputies.len() {
+                return Ok(());
+            }
             if measure::now() >= deadline {
                 return Err(SimError::Late {
                     what: "a deputy did not stand by for the leader".into(),
@@ -328,7 +342,6 @@ impl<S: Suite> World<S> {
             }
             tokio::time::sleep(POLL_INTERVAL).await;
         }
-        Ok(())
     }
 
     /// Kills the leader for good. From here on the first deputy counts as the leader, whenever it takes over.

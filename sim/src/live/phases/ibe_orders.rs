@@ -25,6 +25,8 @@ use crate::{Result, SimError};
 const TEXT: &[u8] = b"phase 2: everybody north";
 /// Time for which a drone asks before the release: long enough for every KGC to refuse.
 const FIRST_TRY: Duration = Duration::from_secs(20);
+/// Time between two looks at how many have read it.
+const TICK: Duration = Duration::from_millis(100);
 
 impl<S: Suite> Run<'_, S> {
     /// Sends an order, lets every drone try to open it, releases its key, and lets every drone try again.
@@ -75,7 +77,7 @@ impl<S: Suite> Run<'_, S> {
         self.world.event_log().expect(Goal::ReadOrder, &everybody);
         self.approve(self.world.plan.threshold, condition).await?;
         let patience = self.world.plan.timeout;
-        self.collect_and_open(condition, (patience, true)).await?;
+        self.collect_showing_progress(condition, (patience, true), everybody.len()).await?;
         let reached = self.reached(Phase::Release.name(), everybody.len()).await;
         let took = mark.at.elapsed();
         let (threshold, kgcs) = (self.world.plan.threshold, self.world.plan.kgcs);
@@ -101,6 +103,23 @@ impl<S: Suite> Run<'_, S> {
         match self.world.kgcs.get(usize::from(kgc) - 1) {
             Some(node) => node.command(command).await,
             None => Err(SimError::Stopped { who: format!("KGC {kgc}") }),
+        }
+    }
+
+    async fn collect_showing_progress(
+        &self,
+        condition: &Condition,
+        terms: (Duration, bool),
+        drones: usize,
+    ) -> Result<Vec<u32>> {
+        let mut wait = self.world.progress.wait("read the order", drones);
+        let collecting = self.collect_and_open(condition, terms);
+        tokio::pin!(collecting);
+        loop {
+            tokio::select! {
+                read = &mut collecting => return read,
+                () = tokio::time::sleep(TICK) => wait.done(self.world.event_log().progress()),
+            }
         }
     }
 

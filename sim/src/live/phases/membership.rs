@@ -97,7 +97,7 @@ impl<S: Suite> Run<'_, S> {
             self.world.leader.command(Either::Left(LeaderCommand::Rekey.into())).await?;
         } else {
             let before = mark.epochs;
-            if self.world.leader_will(|log| log.epochs.len() > before).await {
+            if self.world.leader_will("key expires", |log| log.epochs.len() > before).await {
                 // The time counts from the expiry, not from the beginning of the wait.
                 let expired = self
                     .world

@@ -81,8 +81,11 @@ impl<S: Suite> Run<'_, S> {
             ));
             return Ok(());
         }
-        let received =
-            sender.is_none() || self.world.leader_will(|log| log.received.contains_key(&number)).await;
+        let received = sender.is_none()
+            || self
+                .world
+                .leader_will("leader has the message", |log| log.received.contains_key(&number))
+                .await;
         self.checker
             .that(Invariant::Delivery, received, || format!("the leader did not receive message {number}"));
         self.expect_all_reached(Invariant::Delivery, &format!("did not receive message {number}"), &reached)
