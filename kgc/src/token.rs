@@ -20,6 +20,10 @@ use crate::operator;
 use crate::registry;
 use crate::store::{Leads, Store};
 
+/// Time without a line about it.
+const SILENCE: Duration = Duration::from_secs(2);
+/// Time between two of them.
+const REPORT: Duration = Duration::from_secs(30);
 /// Time between two looks for an awaited file.
 const LOOK: Duration = Duration::from_millis(200);
 /// The longest time for which a token can be used, in seconds: ten years.
@@ -48,8 +52,12 @@ pub(crate) fn issue(config: &Config, args: &IssueArgs) -> Result<()> {
 fn deployment_path(config: &Config, args: &IssueArgs) -> Result<PathBuf> {
     let given = args.deployment.clone();
     let path = given.clone().unwrap_or_else(|| config.deployment_path());
-    let mut left = args.wait;
+    let (mut left, mut report) = (args.wait, SILENCE);
     while !path.exists() && !left.is_zero() {
+        if args.wait.saturating_sub(left) >= report {
+            tracing::info!("waiting for {}, at most {} s more", path.display(), left.as_secs());
+            report += REPORT;
+        }
         let nap = left.min(LOOK);
         std::thread::sleep(nap);
         left = left.saturating_sub(nap);

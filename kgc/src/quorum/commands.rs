@@ -29,13 +29,13 @@ pub(crate) async fn run(config: &Config, command: QuorumCommand) -> Result<()> {
         QuorumCommand::Status { json } => status(config, json).await,
         QuorumCommand::Refresh(args) => {
             let request = Request::Refresh { wait: args.wait.as_secs() };
-            let outcome = ask_and_report(config, &request).await?;
+            let outcome = ask_and_report(config, &request, Status::doing).await?;
             finish(config, &args, outcome, "refreshed", "the refresh continues; `kgc quorum abandon` ends it")
                 .await
         }
         QuorumCommand::Repair(args) => {
             let request = Request::Repair { wait: args.wait.as_secs() };
-            let outcome = ask_and_report(config, &request).await?;
+            let outcome = ask_and_report(config, &request, Status::doing).await?;
             let goes_on = approve_hint(config)?;
             finish(config, &args, outcome, "repaired", &goes_on).await
         }
@@ -56,8 +56,12 @@ async fn ask<A: DeserializeOwned>(config: &Config, request: &Request) -> Result<
     Ok(call(&config.data_dir, "kgc", "serve", request).await?)
 }
 
-/// Asks, and logs what is waited for as often as it changes.
-async fn ask_and_report(config: &Config, request: &Request) -> Result<Outcome> {
+/// Asks, and logs what is waited for, by the service's state, as often as it changes.
+async fn ask_and_report<A: DeserializeOwned>(
+    config: &Config,
+    request: &Request,
+    waits: impl Fn(&Status) -> String,
+) -> Result<A> {
     let (answer, mut reported) = (ask(config, request), String::new());
     tokio::pin!(answer);
     loop {
@@ -67,10 +71,10 @@ async fn ask_and_report(config: &Config, request: &Request) -> Result<Outcome> {
         }
         // Whoever asks for it alone gets an error, if there is one.
         if let Ok(status) = ask::<Status>(config, &Request::Status).await {
-            let doing = status.doing();
-            if doing != reported {
-                tracing::info!("{doing}");
-                reported = doing;
+            let waited_for = waits(&status);
+            if waited_for != reported {
+                tracing::info!("{waited_for}");
+                reported = waited_for;
             }
         }
     }
@@ -148,7 +152,8 @@ pub(crate) fn sign(config: &Config, body: &[u8], wait: Duration) -> Result<Vec<u
     ))?;
     let request = Request::Propose { body: hex::encode(body), wait: wait.as_secs() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    match runtime.block_on(ask::<Option<String>>(config, &request))? {
+    let asked = ask_and_report::<Option<String>>(config, &request, Status::approving);
+    match runtime.block_on(asked)? {
         Some(signature) => hex::decode(signature).map_err(|error| Error::Quorum(error.to_string())),
         None => Err(Error::TimedOut(format!(
             "not enough KGCs approved it in {}; nothing was set up: run it again",

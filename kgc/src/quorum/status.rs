@@ -230,6 +230,21 @@ impl Status {
         }
     }
 
+    /// What a statement that was proposed here waits for, in words.
+    pub(crate) fn approving(&self) -> String {
+        let enough = self.threshold.saturating_sub(1);
+        let (here, away): (Vec<&Other>, Vec<&Other>) = self.others.iter().partition(|other| other.connected);
+        let ids = |others: &[&Other]| others.iter().map(|other| other.kgc).collect::<Vec<_>>();
+        let connected = match (ids(&here).as_slice(), ids(&away).as_slice()) {
+            ([], _) => "none of the other KGCs is connected".into(),
+            (here, []) => format!("connected: {}, all there are", describe::some(here)),
+            (here, away) => {
+                format!("connected: {}; not connected: {}", describe::some(here), describe::some(away))
+            }
+        };
+        format!("waiting until {enough} of the other KGCs approved it; {connected}")
+    }
+
     /// What it does, in words.
     pub(crate) fn doing(&self) -> String {
         if let Some(ceremony @ Ceremony { kind, stage, .. }) = &self.ceremony {
@@ -271,5 +286,46 @@ impl Other {
             (false, _) => "none",
         };
         [self.kgc.to_string(), connection.into(), shares, self.peer.clone()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proposal_names_those_who_can_approve_it_now() {
+        let other = |kgc, connected| Other {
+            kgc,
+            peer: String::new(),
+            connected,
+            version: Some(1),
+            agrees: true,
+            pinned_otherwise: false,
+        };
+        let mut status = Status {
+            deployment: "test".into(),
+            kgc: 1,
+            members: 4,
+            threshold: 3,
+            quorum: String::new(),
+            fingerprint: None,
+            version: Some(1),
+            statement: true,
+            serving: true,
+            tokens: 0,
+            revocation_list: 0,
+            revocation_remarks: Vec::new(),
+            revocations_wanted: 0,
+            ceremony: None,
+            repairing: false,
+            others: vec![other(2, true), other(3, false), other(4, true)],
+        };
+        let all = "waiting until 2 of the other KGCs approved it; ";
+        assert_eq!(status.approving(), format!("{all}connected: KGCs 2 and 4; not connected: KGC 3"));
+        status.others[1].connected = true;
+        assert_eq!(status.approving(), format!("{all}connected: KGCs 2, 3 and 4, all there are"));
+        status.others.iter_mut().for_each(|other| other.connected = false);
+        assert_eq!(status.approving(), format!("{all}none of the other KGCs is connected"));
     }
 }
