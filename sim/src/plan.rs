@@ -382,10 +382,9 @@ mod tests {
         let spread = Plan { drones: 20, workers: 2, transport: TransportKind::Tcp, ..Plan::default() };
         let refused = refusal(&Plan { mavlink: true, ..spread.clone() });
         assert!(refused.contains("--mavlink") && refused.contains("--workers"), "{refused}");
-        for plan in [
-            Plan { envelopes: true, orders: true, ..spread.clone() },
-            Plan { admission: fence(), ..spread },
-        ] {
+        for plan in
+            [Plan { envelopes: true, orders: true, ..spread.clone() }, Plan { admission: fence(), ..spread }]
+        {
             assert!(plan.check().is_ok(), "{plan:?}");
         }
     }
