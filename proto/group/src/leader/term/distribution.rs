@@ -22,7 +22,8 @@ use crate::leader::store::Spare;
 /// Maximum number of doublings of the pause before an epoch is sent again to members that do not acknowledge
 /// it.
 const MAX_DOUBLINGS: u32 = 5;
-/// Wraps for everybody of more bytes are not sent again: a member that receives the epoch without them asks for its path.
+/// Wraps for everybody of more bytes are not sent again: a member that receives the epoch without them asks
+/// for its path.
 const MAX_RESENT: usize = 2048;
 /// Number of members served in one slice.
 const SLICE: usize = 256;
