@@ -58,7 +58,7 @@ impl<S: Suite> Tree<S> {
         let welcome = Part::Path(leadership.path_message(0, &[1; 16]).expect("a path"));
         let header = verified(scene, &joined.header).expect("an honest header");
         let member = Membership::join(&context, edge, &ephemeral, &header, &welcome).expect("a welcome");
-        let batch = Batch { removals: vec![1], ..Batch::default() };
+        let batch = Batch { removals: vec![1, 5], ..Batch::default() };
         let next = leadership.rekey(leader, batch, &times, &mut rng).expect("an epoch");
         let path = leadership.path_message(0, &[2; 16]).expect("a path");
         Self { member, header: next.header, delta: next.wraps.expect("wraps").whole(), path }

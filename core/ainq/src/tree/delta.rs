@@ -2,8 +2,8 @@
 //!
 //! Only nodes at or beneath which anything changes are written, from the root down. Each says of its children
 //! what the epoch does to them and carries their wraps, so that nobody needs the sets of removed and added
-//! slots to read them; a hash tree of the same form gives entries_root. In place of a child that changes a
-//! part may have that child's hash.
+//! slots to read them; a hash tree of the same form gives entries_root. Where both children of a node change, a
+//! part may have a child's hash in its place.
 
 use alloc::vec::Vec;
 
@@ -112,17 +112,31 @@ impl Delta {
     /// entries_root, which a header binds: the hash of all its nodes. A part has that of the whole.
     #[must_use]
     pub fn root(&self) -> Digest {
-        // From the root down, each waiting for the hashes of its children.
-        let mut open: Vec<Unfinished<'_>> = Vec::with_capacity(self.height().into());
-        for node in self.nodes().filter_map(Result::ok) {
-            let strings = self.strings_of(&node);
-            open.push(Unfinished::new(node, strings));
-            while let Some(digest) = open.last().and_then(Unfinished::finish) {
-                open.pop();
-                match open.last_mut() {
-                    Some(parent) => parent.take(digest),
-                    None => return root_of(self.first(), &digest),
+        let mut open = Vec::new();
+        let mut chain = Some(begin_root(self.first()));
+        for shape in self.nodes().filter_map(Result::ok) {
+            let begun = chain.take().unwrap_or_else(|| begin_node(shape.node));
+            let mut hash = write_node(begun, shape.flags, self.strings_of(&shape).wraps());
+            if shape.flags.forks(shape.node) {
+                open.push(Fork { hash, children: self.strings_of(&shape).hashes() });
+            } else if shape.flags.beneath(shape.node) > 0 {
+                chain = Some(hash);
+                continue;
+            } else {
+                let digest = hash.finish();
+                if open.is_empty() {
+                    return digest;
                 }
+                take(&mut open, digest);
+            }
+            // Forks whose hashes are there.
+            while let Some(fork) = open.pop_if(|fork| fork.children.iter().all(Option::is_some)) {
+                hash = write_fork(fork.hash, &fork.children);
+                let digest = hash.finish();
+                if open.is_empty() {
+                    return digest;
+                }
+                take(&mut open, digest);
             }
         }
         // Not of wraps that were decoded: their nodes are whole.
@@ -203,12 +217,6 @@ const fn root_change(first: u8) -> Change {
     Change { refreshed: first & ROOT_REFRESHED > 0, added: first & ROOT_ADDED > 0 }
 }
 
-/// entries_root = H("quiver/1 wraps", height and what is done to the root ‖ M(root)).
-pub(super) fn root_of(first: u8, digest: &Digest) -> Digest {
-    // §8.3: the same for the whole and for a part.
-    Hasher::new("quiver/1 wraps").fixed(&[first & !PART]).fixed(digest).finish()
-}
-
 /// The first byte.
 pub(super) const fn first_byte(height: u8, root: Change, part: bool) -> u8 {
     let (refreshed, added) = (root.refreshed as u8, root.added as u8);
@@ -237,6 +245,11 @@ impl Flags {
         self.0 >> (3 * side) & 4 > 0
     }
 
+    /// Number of wraps.
+    pub(super) const fn own(self) -> usize {
+        self.wraps(0) as usize + self.wraps(1) as usize
+    }
+
     /// What most nodes say, by its code of two bits: the left child is refreshed and the right one wraps; the
     /// other way round; both are refreshed and the right one wraps. Six bits follow the fourth code.
     pub(super) const USUAL: [Self; 3] = [Self(0b100_001), Self(0b001_100), Self(0b101_001)];
@@ -245,6 +258,16 @@ impl Flags {
     pub(super) fn code(self) -> (u8, bool) {
         let usual = (0..).zip(Self::USUAL).find(|(_, usual)| *usual == self);
         (usual.map_or(3, |(code, _)| code), usual.is_some())
+    }
+
+    /// Number of children of a node that change and have nodes beneath them.
+    pub(super) const fn beneath(self, node: Node) -> usize {
+        if node.level > 1 { self.child(0).any() as usize + self.child(1).any() as usize } else { 0 }
+    }
+
+    /// Whether both children of a node are inner nodes that change: each has a hash of its own.
+    pub(super) const fn forks(self, node: Node) -> bool {
+        self.beneath(node) == 2
     }
 
     /// Whether a node to which this is done can say so: what changes beneath changes it too, and only who is
@@ -277,8 +300,7 @@ impl Shape {
     }
 
     fn strings_len(&self) -> usize {
-        let of = |side| usize::from(self.flags.wraps(side)) + usize::from(self.hashed(side));
-        of(0) + of(1)
+        self.flags.own() + usize::from(self.hashed(0)) + usize::from(self.hashed(1))
     }
 
     /// Whether there is a hash in place of a child.
@@ -329,7 +351,9 @@ impl<'a> Nodes<'a> {
         }
         let mut given = [false; 2];
         for (side, given) in given.iter_mut().enumerate() {
-            *given = node.level > 1 && flags.child(side).any() && (!self.part || self.next_bit()?);
+            // In a part each of two that change may be missing.
+            let asked = self.part && flags.forks(node);
+            *given = node.level > 1 && flags.child(side).any() && (!asked || self.next_bit()?);
         }
         let shape = Shape { node, flags, given, strings: self.strings };
         self.strings += shape.strings_len();
@@ -368,58 +392,51 @@ impl Strings<'_> {
         let before = usize::from(side > 0 && self.flags.wraps(0));
         self.flags.wraps(side).then(|| self.own.get(before).copied()).flatten()
     }
+
+    fn wraps(&self) -> &[String32] {
+        self.own.get(..self.flags.own()).unwrap_or_default()
+    }
+
+    /// The hashes of a fork's children that do not follow.
+    fn hashes(&self) -> [Option<Digest>; 2] {
+        let mut hashes = self.own.iter().skip(self.flags.own()).copied();
+        self.given.map(|given| if given { None } else { hashes.next() })
+    }
 }
 
-/// A node whose hash waits for those of its children.
-struct Unfinished<'a> {
-    shape: Shape,
-    strings: Strings<'a>,
-    /// Hashes of the children that change, as far as they are known.
+/// A node of which both children change, and the hashes of these as far as they are known.
+struct Fork {
+    hash: Hasher,
     children: [Option<Digest>; 2],
 }
 
-impl<'a> Unfinished<'a> {
-    fn new(shape: Shape, strings: Strings<'a>) -> Self {
-        let wraps = usize::from(strings.flags.wraps(0)) + usize::from(strings.flags.wraps(1));
-        let mut hashes = strings.own.get(wraps..).unwrap_or_default().iter();
-        let mut children = [None; 2];
-        for (side, child) in children.iter_mut().enumerate() {
-            if shape.hashed(side) {
-                *child = hashes.next().copied();
-            }
-        }
-        Self { shape, strings, children }
-    }
-
-    /// Takes the hash of the next child that was given.
-    fn take(&mut self, digest: Digest) {
-        let given = self.strings.given;
-        let place = self.children.iter_mut().zip(given).find(|(child, given)| *given && child.is_none());
-        if let Some((child, _)) = place {
-            *child = Some(digest);
-        }
-    }
-
-    /// M, when the children's are there.
-    fn finish(&self) -> Option<Digest> {
-        let shape = &self.shape;
-        let waits = (0..2).any(|side| shape.given(side) && self.children.get(side) == Some(&None));
-        let wraps = [self.strings.wrap(0), self.strings.wrap(1)];
-        (!waits).then(|| node_hash(shape.node, shape.flags, &wraps, &self.children))
+/// Gives the innermost fork the hash of its next child.
+fn take(open: &mut [Fork], digest: Digest) {
+    if let Some(child) =
+        open.last_mut().and_then(|fork| fork.children.iter_mut().find(|child| child.is_none()))
+    {
+        *child = Some(digest);
     }
 }
 
-/// M(v) = H("quiver/1 node", v ‖ what it says of its children ‖ their wraps ‖ M of those that change).
-pub(super) fn node_hash(
-    node: Node,
-    flags: Flags,
-    wraps: &[Option<String32>; 2],
-    children: &[Option<Digest>; 2],
-) -> Digest {
-    // §8.3: what is there follows from the flags and the level.
-    let mut hash = Hasher::new("quiver/1 node").fixed(&node.encode()).fixed(&[flags.0]);
-    for string in wraps.iter().chain(children).flatten() {
-        hash = hash.fixed(string);
-    }
-    hash.finish()
+/// entries_root = H("quiver/1 wraps", height and what is done to the root ‖ T(root)).
+pub(super) fn begin_root(first: u8) -> Hasher {
+    // §8.3: the same for the whole and for a part.
+    Hasher::new("quiver/1 wraps").fixed(&[first & !PART])
+}
+
+/// M(v) = H("quiver/1 node", v ‖ T(v)).
+pub(super) fn begin_node(node: Node) -> Hasher {
+    Hasher::new("quiver/1 node").fixed(&node.encode())
+}
+
+/// The first part of T(v): what it says of its children, and their wraps. T of the one child that changes
+/// follows, or M of both.
+pub(super) fn write_node(hash: Hasher, flags: Flags, wraps: &[String32]) -> Hasher {
+    hash.fixed(&[flags.0]).fixed(wraps.as_flattened())
+}
+
+/// The end of T(v) where both children change.
+pub(super) fn write_fork(hash: Hasher, children: &[Option<Digest>; 2]) -> Hasher {
+    children.iter().flatten().fold(hash, |hash, digest| hash.fixed(digest))
 }

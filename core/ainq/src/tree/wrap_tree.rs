@@ -3,10 +3,12 @@
 
 use alloc::vec::Vec;
 
-use quiver_crypto::Digest;
+use quiver_crypto::{Digest, Hasher};
 
 use super::branch::Change;
-use super::delta::{Delta, Flags, STRING_LEN, String32, first_byte, node_hash, root_of};
+use super::delta::{
+    Delta, Flags, STRING_LEN, String32, begin_node, begin_root, first_byte, write_fork, write_node,
+};
 use super::hierarchy::Wrapped;
 use super::node::{MAX_HEIGHT, Node, Touched};
 use crate::slots::Slot;
@@ -22,6 +24,7 @@ pub struct WrapTree {
     /// From the root down, the left one first: at most 2^20.
     nodes: Vec<WrapNode>,
     wraps: Vec<String32>,
+    digest: Digest,
 }
 
 /// A node at or beneath which something changes, and its children's wraps.
@@ -35,15 +38,11 @@ struct WrapNode {
     first: u32,
     /// Number of wraps beneath it and its own.
     len: u32,
+    /// M, if its parent forks.
     digest: Digest,
 }
 
 impl WrapNode {
-    /// Number of its own wraps.
-    const fn own(&self) -> u32 {
-        self.flags.wraps(0) as u32 + self.flags.wraps(1) as u32
-    }
-
     /// The wraps of its children, of all.
     fn wraps(&self, all: &[String32]) -> [Option<String32>; 2] {
         let mut own = all.get(self.first as usize..).unwrap_or_default().iter().copied();
@@ -57,7 +56,7 @@ impl WrapNode {
 
 impl WrapTree {
     pub(super) const fn new(height: u8, root: Change) -> Self {
-        Self { height, root, nodes: Vec::new(), wraps: Vec::new() }
+        Self { height, root, nodes: Vec::new(), wraps: Vec::new(), digest: [0; 32] }
     }
 
     /// The wraps of an epoch, which come in the order level, index, child.
@@ -128,41 +127,71 @@ impl WrapTree {
         self.nodes = kept;
     }
 
-    /// Works out what is beneath each node.
+    /// Works out what is beneath each node, from the last one on.
     fn measure(&mut self) {
-        self.visit_up(&|_, _| [0; 32]);
-    }
-
-    /// Hashes all nodes, too.
-    pub(super) fn finish(&mut self) {
-        let wraps = core::mem::take(&mut self.wraps);
-        self.visit_up(&|node, children| node_hash(node.node, node.flags, &node.wraps(&wraps), children));
-        self.wraps = wraps;
-    }
-
-    /// Visits all nodes from the last one on, so children before their parents.
-    fn visit_up(&mut self, hash: &dyn Fn(&WrapNode, &[Option<Digest>; 2]) -> Digest) {
         for place in (0..self.nodes.len()).rev() {
             let Some(node) = self.nodes.get(place) else { return };
-            let (mut end, mut len) = (place + 1, node.own());
-            let mut children = [None; 2];
-            for (side, digest) in children.iter_mut().enumerate() {
-                if let Some(child) = self.nodes.get(end).filter(|_| node.has_child(side)) {
-                    (*digest, end, len) = (Some(child.digest), child.end as usize, len + child.len);
+            let (mut end, mut len) = (place + 1, node.flags.own() as u32);
+            for _ in 0..node.flags.beneath(node.node) {
+                if let Some(child) = self.nodes.get(end) {
+                    (end, len) = (child.end as usize, len + child.len);
                 }
             }
-            let digest = hash(node, &children);
             if let Some(node) = self.nodes.get_mut(place) {
-                (node.end, node.len, node.digest) = (end as u32, len, digest);
+                (node.end, node.len) = (end as u32, len);
             }
         }
     }
 
+    /// Hashes everything, too: children before their parents.
+    pub(super) fn finish(&mut self) {
+        self.measure();
+        for place in (0..self.nodes.len()).rev() {
+            for child in self.fork(place).into_iter().flatten() {
+                let Some(node) = self.nodes.get(child) else { continue };
+                let digest = self.chain_hash(begin_node(node.node), child);
+                if let Some(node) = self.nodes.get_mut(child) {
+                    node.digest = digest;
+                }
+            }
+        }
+        self.digest = self.chain_hash(begin_root(first_byte(self.height, self.root, false)), 0);
+    }
+
+    /// The places of a node's children if both change.
+    fn fork(&self, place: usize) -> Option<[usize; 2]> {
+        self.nodes.get(place).filter(|node| node.flags.forks(node.node))?;
+        let right = self.nodes.get(place + 1)?.end as usize;
+        Some([place + 1, right])
+    }
+
+    /// Hashes nodes from one on down, as far as one child alone changes, and the hashes of both where the way
+    /// forks.
+    fn chain_hash(&self, begun: Hasher, from: usize) -> Digest {
+        let (mut hash, mut place) = (begun, from);
+        while let Some(node) = self.nodes.get(place) {
+            let first = node.first as usize;
+            hash = write_node(
+                hash,
+                node.flags,
+                self.wraps.get(first..first + node.flags.own()).unwrap_or_default(),
+            );
+            if let Some(children) = self.fork(place) {
+                let digests = children.map(|child| self.nodes.get(child).map(|child| child.digest));
+                hash = write_fork(hash, &digests);
+            }
+            if node.flags.beneath(node.node) != 1 {
+                break;
+            }
+            place += 1;
+        }
+        hash.finish()
+    }
+
     /// entries_root.
     #[must_use]
-    pub fn root(&self) -> Digest {
-        let digest = self.nodes.first().map_or([0; 32], |root| root.digest);
-        root_of(first_byte(self.height, self.root, false), &digest)
+    pub const fn root(&self) -> Digest {
+        self.digest
     }
 
     /// All wraps.
@@ -237,23 +266,20 @@ impl WrapTree {
         let mut pending = alloc::vec![0];
         while let Some(place) = pending.pop() {
             let Some(node) = self.nodes.get(place) else { continue };
-            let mut at = place + 1;
-            let mut children = [None; 2];
-            for (side, child) in children.iter_mut().enumerate() {
-                if let Some(found) = self.nodes.get(at).filter(|_| node.has_child(side)) {
-                    *child = Some((at, keep(found.node)));
-                    at = found.end as usize;
-                }
-            }
-            part |= children.iter().flatten().any(|(_, kept)| !kept);
-            let kept = children.iter().rev().flatten().filter(|(_, kept)| *kept);
-            pending.extend(kept.map(|(place, _)| *place));
-            nodes.push((node, children));
+            // §8.3: where one child alone changes it is always there.
+            let one = (node.flags.beneath(node.node) == 1).then_some(place + 1);
+            let fork = self.fork(place).map(|children| {
+                children.map(|child| (child, self.nodes.get(child).is_some_and(|child| keep(child.node))))
+            });
+            part |= fork.iter().flatten().any(|(_, kept)| !kept);
+            let kept = fork.into_iter().flatten().rev().filter(|(_, kept)| *kept);
+            pending.extend(one.into_iter().chain(kept.map(|(child, _)| child)));
+            nodes.push((node, fork));
         }
-        for (node, children) in nodes {
+        for (node, fork) in nodes {
             writer.flags(node.flags);
             node.wraps(&self.wraps).iter().flatten().for_each(|wrap| writer.strings.extend(wrap));
-            for (place, kept) in children.into_iter().flatten() {
+            for (place, kept) in fork.into_iter().flatten() {
                 if part {
                     writer.bit(kept);
                 }
@@ -330,8 +356,7 @@ mod tests {
                     continue;
                 }
                 let number = (parent.level, parent.index, child.index);
-                let wrap =
-                    quiver_crypto::Hasher::new("wrap").fixed(format!("{number:?}").as_bytes()).finish();
+                let wrap = Hasher::new("wrap").fixed(format!("{number:?}").as_bytes()).finish();
                 wraps.push(Wrapped { parent, child, wrap });
             }
         }
@@ -346,8 +371,9 @@ mod tests {
     fn a_part_of_all_is_no_part() {
         let tree = packed(4, &SlotSet::from_iter([5]), &SlotSet::new());
         assert!(!tree.whole().is_part());
-        // One leaves: whoever is on the way to it needs all there is.
-        assert_eq!(tree.branch(5), tree.whole());
+        // One leaves: the way to it forks nowhere.
+        assert_eq!(tree.branch(8), tree.whole());
+        let tree = packed(4, &SlotSet::from_iter([5, 12]), &SlotSet::new());
         assert!(tree.branch(8).is_part());
         assert_eq!(tree.branch(8).to_tree().map(drop), Err(Error::Malformed("wraps")));
         assert_eq!(tree.chunks(Delta::MAX_LEN), [tree.whole()]);

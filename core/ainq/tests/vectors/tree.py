@@ -68,29 +68,36 @@ class Wraps:
     def flags(self, node):
         return [flag for c in children_of(node) for flag in (c in self.refreshed, c in self.added, c in self.wraps)]
 
+    def beneath(self, node):
+        return [c for c in children_of(node) if c[0] > 0 and self.changes(c)]
+
+    def text(self, node):
+        """T of a node."""
+        said = sum(flag << place for place, flag in enumerate(self.flags(node)))
+        own = b"".join(self.wraps[c] for c in children_of(node) if c in self.wraps)
+        beneath = self.beneath(node)
+        rest = self.text(beneath[0]) if len(beneath) == 1 else b"".join(map(self.hash, beneath))
+        return bytes([said]) + own + rest
+
     def hash(self, node):
         """M of a node."""
-        children = children_of(node)
-        said = sum(flag << place for place, flag in enumerate(self.flags(node)))
-        own = [self.wraps[c] for c in children if c in self.wraps]
-        beneath = [self.hash(c) for c in children if c[0] > 0 and self.changes(c)]
-        return hashlib.sha256(lp(b"quiver/1 node") + name(node) + bytes([said]) + b"".join(own + beneath)).digest()
+        return hashlib.sha256(lp(b"quiver/1 node") + name(node) + self.text(node)).digest()
 
     def first(self):
         root = (self.height, 0)
         return self.height | (root in self.refreshed) << 5 | (root in self.added) << 6
 
     def root(self):
-        return hashlib.sha256(lp(b"quiver/1 wraps") + bytes([self.first()]) + self.hash((self.height, 0))).digest()
+        return hashlib.sha256(lp(b"quiver/1 wraps") + bytes([self.first()]) + self.text((self.height, 0))).digest()
 
     def encode(self, keep):
         nodes, left_out = [], []
 
         def visit(node):
             nodes.append(node)
-            for c in children_of(node):
-                if c[0] > 0 and self.changes(c):
-                    visit(c) if keep(c) else left_out.append(c)
+            beneath = self.beneath(node)
+            for c in beneath:
+                visit(c) if len(beneath) == 1 or keep(c) else left_out.append(c)
 
         visit((self.height, 0))
         bits, strings = [], b""
@@ -99,10 +106,10 @@ class Wraps:
             usual = {(1, 0, 0, 0, 0, 1): [0, 0], (0, 0, 1, 1, 0, 0): [1, 0], (1, 0, 0, 1, 0, 1): [0, 1]}
             bits += usual.get(tuple(map(int, flags)), [1, 1] + flags)
             strings += b"".join(self.wraps[c] for c in children if c in self.wraps)
-            for c in children:
-                if c[0] > 0 and self.changes(c):
-                    bits += [c not in left_out] if left_out else []
-                    strings += self.hash(c) if c in left_out else b""
+            beneath = self.beneath(node)
+            for c in beneath if len(beneath) == 2 else []:
+                bits += [c not in left_out] if left_out else []
+                strings += self.hash(c) if c in left_out else b""
         packed = bytearray((len(bits) + 7) // 8)
         for place, bit in enumerate(bits):
             packed[place // 8] |= bit << place % 8
