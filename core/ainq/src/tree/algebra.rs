@@ -52,7 +52,7 @@ pub(crate) trait Algebra {
     /// A member's chain: the key of an epoch.
     type Leaf: Chain<Key = Self::Key>;
     /// A seed under a key.
-    type Wrap: Copy;
+    type Wrap;
 
     const RULES: Rules = Rules::ALL;
 

@@ -20,15 +20,15 @@ impl Change {
 }
 
 /// What an epoch does to a leaf and the nodes above it, with the wraps under their keys. By level.
-#[derive(Clone, Debug)]
-pub(crate) struct Branch<W> {
+#[derive(Debug)]
+pub(crate) struct Branch<'a, W> {
     slot: Slot,
     height: u8,
     changes: [Change; MAX_HEIGHT as usize + 1],
-    wraps: [Option<W>; MAX_HEIGHT as usize],
+    wraps: [Option<&'a W>; MAX_HEIGHT as usize],
 }
 
-impl<W: Copy> Branch<W> {
+impl<'a, W> Branch<'a, W> {
     /// A branch on which nothing changes, in a tree of this height.
     pub(crate) const fn new(slot: Slot, height: u8) -> Self {
         let (changes, wraps) = ([Change { refreshed: false, added: false }; _], [None; _]);
@@ -49,11 +49,11 @@ impl<W: Copy> Branch<W> {
     }
 
     /// The seed of the node above this level, under the key of the node on it.
-    pub(crate) fn wrap(&self, level: u8) -> Option<&W> {
-        self.wraps.get(usize::from(level))?.as_ref()
+    pub(crate) fn wrap(&self, level: u8) -> Option<&'a W> {
+        *self.wraps.get(usize::from(level))?
     }
 
-    pub(crate) fn set(&mut self, level: u8, change: Change, wrap: Option<W>) {
+    pub(crate) fn set(&mut self, level: u8, change: Change, wrap: Option<&'a W>) {
         if let Some(place) = self.changes.get_mut(usize::from(level)) {
             *place = change;
         }

@@ -147,7 +147,7 @@ impl Delta {
     ///
     /// # Errors
     /// [`Error::MissingEntry`] if this is a part that does not have them.
-    pub(crate) fn branch(&self, slot: Slot) -> Result<Branch<String32>, Error> {
+    pub(crate) fn branch(&self, slot: Slot) -> Result<Branch<'_, String32>, Error> {
         let height = self.height();
         if slot >> height > 0 {
             return Err(Error::MissingEntry);
@@ -192,7 +192,7 @@ impl Delta {
         for shape in self.nodes() {
             let shape = shape?;
             let strings = self.strings_of(&shape);
-            tree.push(shape.node, shape.flags, [strings.wrap(0), strings.wrap(1)]);
+            tree.push(shape.node, shape.flags, [strings.wrap(0).copied(), strings.wrap(1).copied()]);
         }
         tree.finish();
         Ok(tree)
@@ -387,13 +387,13 @@ struct Strings<'a> {
     own: &'a [String32],
 }
 
-impl Strings<'_> {
-    fn wrap(&self, side: usize) -> Option<String32> {
+impl<'a> Strings<'a> {
+    fn wrap(&self, side: usize) -> Option<&'a String32> {
         let before = usize::from(side > 0 && self.flags.wraps(0));
-        self.flags.wraps(side).then(|| self.own.get(before).copied()).flatten()
+        self.flags.wraps(side).then(|| self.own.get(before)).flatten()
     }
 
-    fn wraps(&self) -> &[String32] {
+    fn wraps(&self) -> &'a [String32] {
         self.own.get(..self.flags.own()).unwrap_or_default()
     }
 

@@ -40,7 +40,7 @@ impl<A: Algebra> Path<A> {
     pub(crate) fn follow(
         &self,
         leaf: &A::Leaf,
-        branch: &Branch<A::Wrap>,
+        branch: &Branch<'_, A::Wrap>,
         d0: &Digest,
     ) -> Result<Self, Error> {
         let mut keys: Vec<A::Key> = Vec::with_capacity(branch.height().into());

@@ -144,7 +144,7 @@ impl<const D: u8> Group<D> {
             for level in 0..=height {
                 let child = Node::above(slot, level);
                 let wrapped = wraps.iter().find(|wrapped| wrapped.child == child);
-                branch.set(level, touched.change(child), wrapped.map(|wrapped| wrapped.wrap));
+                branch.set(level, touched.change(child), wrapped.map(|wrapped| &wrapped.wrap));
             }
             branch
         };
