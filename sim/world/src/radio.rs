@@ -24,7 +24,7 @@
 //! [`Duration`]: std::time::Duration
 
 mod ble;
-mod coding;
+mod erasure_code;
 mod ieee802154;
 mod ledger;
 mod lora;
@@ -40,7 +40,7 @@ pub mod power;
 
 use std::time::Duration;
 
-pub use coding::{Coding, ObservedLoss};
+pub use erasure_code::{Coding, ObservedLoss};
 pub use ledger::{Account, Ledger, Payer, Spread, Summary};
 pub use loss::{Loss, LossState};
 pub use medium::{Medium, Slot};

@@ -1,7 +1,7 @@
 //! One of many drones leaves, over IEEE 802.15.4 with losses, with parity frames and without: how many have
 //! the broadcast at once, what is sent again or asked for, and what it takes.
 //!
-//!     cargo run --release -p quiver-world --example coding -- 2000
+//!     cargo run --release -p quiver-world --example coded_broadcasts -- 2000
 
 #![allow(clippy::print_stdout, reason = "it is a program")]
 
