@@ -141,7 +141,8 @@ impl<S: Suite> Leadership<S> {
     /// [`Error::WrongSlot`] if a slot to be freed is free; [`Error::Revoked`] if an evicted drone joins;
     /// [`Error::Malformed`] if one drone joins twice; [`Error::Exhausted`] if there are too few slots or
     /// epochs; [`Error::NotALeader`] for a keypair other than the term's leader's; [`Error::Expired`] if
-    /// `times` are not in order. Nothing has changed then.
+    /// `times` are not in order; [`Error::TooLong`] for more runs of slots removed or added than
+    /// [`MAX_RUNS`](crate::MAX_RUNS). Nothing has changed then.
     pub fn rekey(
         &mut self,
         keypair: &DroneKeypair<S>,
@@ -161,6 +162,9 @@ impl<S: Suite> Leadership<S> {
         let freed = batch.freed(&self.roster)?;
         let (newcomers, admitted) = batch.placed(&self.roster, &freed)?;
         let assigned: Vec<Slot> = newcomers.iter().map(|newcomer| newcomer.slot).collect();
+        // §8.7: no edge accepts a header that lists more.
+        let removed = freed.iter().copied().collect::<SlotSet>().within_bounds()?;
+        let added = assigned.iter().chain(&admitted).copied().collect::<SlotSet>().within_bounds()?;
         // §7.1: `prev` is D of the epoch that this one builds on.
         let mut draft = Draft::new(&self.context, Kind::Rekey, epoch, self.digest, times);
         let anonymous: Vec<_> = admitted.iter().copied().zip(&batch.admissions).collect();
@@ -168,8 +172,7 @@ impl<S: Suite> Leadership<S> {
         let ratchets = draft.agree(&newcomers, &anonymous, rng)?;
         // Nothing below can fail.
         batch.apply(&mut self.roster, &freed, &assigned, &admitted)?;
-        draft.removed = freed.iter().copied().collect();
-        draft.added = assigned.iter().chain(&admitted).copied().collect();
+        (draft.removed, draft.added) = (removed, added);
         draft.roster_hash = self.roster.hash();
         let highest = self.roster.highest();
         let (output, key) = draft.issue(keypair, self.strategy.as_mut(), ratchets, highest, rng);

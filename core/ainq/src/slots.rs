@@ -21,6 +21,8 @@ pub const LEADER_SLOT: Slot = MAX_SLOTS;
 /// The most runs a set from outside may have.
 pub const MAX_RUNS: usize = 1 << 17;
 
+const TOO_MANY_RUNS: Error = Error::TooLong { what: "slot runs", limit: MAX_RUNS };
+
 /// Neighbouring slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
@@ -112,7 +114,7 @@ impl SlotSet {
         let mut set = Self { runs: Vec::with_capacity(runs.size_hint().0.min(MAX_RUNS)) };
         for run in runs {
             if set.runs.len() == MAX_RUNS {
-                return Err(Error::TooLong { what: "slot runs", limit: MAX_RUNS });
+                return Err(TOO_MANY_RUNS);
             }
             let apart = set.runs.last().is_none_or(|last| last.end() < run.start);
             let fits = run.len > 0 && run.start < MAX_SLOTS && run.len <= MAX_SLOTS - run.start;
@@ -146,6 +148,11 @@ impl SlotSet {
     #[must_use]
     pub fn contains(&self, slot: Slot) -> bool {
         Runs(&self.runs).contains(slot)
+    }
+
+    /// The set, unless it has more runs than are accepted from outside.
+    pub(crate) fn within_bounds(self) -> Result<Self, Error> {
+        if self.runs.len() > MAX_RUNS { Err(TOO_MANY_RUNS) } else { Ok(self) }
     }
 
     /// The highest of the set.
@@ -183,7 +190,7 @@ impl SlotSet {
     pub fn decode(reader: &mut Reader<'_>) -> Result<Self, Error> {
         let count = reader.u32()? as usize;
         if count > MAX_RUNS {
-            return Err(Error::TooLong { what: "slot runs", limit: MAX_RUNS });
+            return Err(TOO_MANY_RUNS);
         }
         let mut runs = Vec::new();
         for _ in 0..count {
@@ -253,6 +260,9 @@ mod tests {
         let too_long = Err(Error::TooLong { what: "slot runs", limit: MAX_RUNS });
         let most = SlotSet::from_runs(apart(MAX_RUNS)).unwrap();
         assert_eq!(SlotSet::from_runs(apart(MAX_RUNS + 1)), too_long);
+        let own = |count: u32| (0..count).map(|number| 2 * number).collect::<SlotSet>().within_bounds();
+        assert_eq!(own(MAX_RUNS as u32), Ok(most.clone()));
+        assert_eq!(own(MAX_RUNS as u32 + 1), too_long);
         let mut writer = Writer::new();
         most.encode(&mut writer);
         assert_eq!(SlotSet::decode(&mut Reader::new(&writer.finish())), Ok(most));
