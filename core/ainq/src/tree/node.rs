@@ -98,7 +98,7 @@ impl Touched {
         Change { refreshed: self.refreshed.holds(node), added: self.added.holds(node) }
     }
 
-    /// Whether every slot beneath a node has a newcomer, so that nobody there is told of it.
+    /// Whether newcomers fill all slots beneath a node, so that no earlier member needs its wraps.
     pub(crate) fn is_new(&self, node: Node) -> bool {
         let first = node.index << node.level;
         self.added.leaves().covers(&Run { start: first, len: 1 << node.level })

@@ -59,7 +59,7 @@ fn a_million_members_are_told_of_leavers_within_bounds() {
 }
 
 #[test]
-fn who_is_beneath_nobody_costs_nothing() {
+fn subtrees_without_members_cost_nothing() {
     let mut tree = full(12, 4096);
     // A quarter of the tree goes: one level of it is refreshed above, and nothing is said of what is beneath.
     assert_eq!(len(&wraps_of(&mut tree, &(0..1024).collect())), 2 * 32 + 3);

@@ -44,9 +44,9 @@ struct WrapNode {
 
 impl WrapNode {
     /// The wraps of its children, of all.
-    fn wraps(&self, all: &[String32]) -> [Option<String32>; 2] {
-        let mut own = all.get(self.first as usize..).unwrap_or_default().iter().copied();
-        [0, 1].map(|side| self.flags.wraps(side).then(|| own.next()).flatten())
+    fn wraps<'a>(&self, all: &'a [String32]) -> &'a [String32] {
+        let first = self.first as usize;
+        all.get(first..first + self.flags.own()).unwrap_or_default()
     }
 
     const fn has_child(&self, side: usize) -> bool {
@@ -105,7 +105,7 @@ impl WrapTree {
         self.nodes.push(WrapNode { node, flags, end: 0, first, len: 0, digest: [0; 32] });
     }
 
-    /// Leaves out what is beneath a node that nobody is beneath any more: it has no wraps, and no newcomer.
+    /// Drops subtrees in which no member remains: they have no wraps, and no newcomer.
     fn drop_empty(&mut self) {
         let mut kept = Vec::with_capacity(self.nodes.len());
         let mut pending = alloc::vec![0];
@@ -170,12 +170,7 @@ impl WrapTree {
     fn chain_hash(&self, begun: Hasher, from: usize) -> Digest {
         let (mut hash, mut place) = (begun, from);
         while let Some(node) = self.nodes.get(place) {
-            let first = node.first as usize;
-            hash = write_node(
-                hash,
-                node.flags,
-                self.wraps.get(first..first + node.flags.own()).unwrap_or_default(),
-            );
+            hash = write_node(hash, node.flags, node.wraps(&self.wraps));
             if let Some(children) = self.fork(place) {
                 let digests = children.map(|child| self.nodes.get(child).map(|child| child.digest));
                 hash = write_fork(hash, &digests);
@@ -278,7 +273,7 @@ impl WrapTree {
         }
         for (node, fork) in nodes {
             writer.flags(node.flags);
-            node.wraps(&self.wraps).iter().flatten().for_each(|wrap| writer.strings.extend(wrap));
+            writer.strings.extend(node.wraps(&self.wraps).as_flattened());
             for (place, kept) in fork.into_iter().flatten() {
                 if part {
                     writer.bit(kept);
