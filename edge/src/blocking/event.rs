@@ -101,7 +101,7 @@ impl Service {
         match route {
             Route::Kgc => Some(Self::Kgc),
             Route::Leader => Some(Self::Leader),
-            Route::Inbound | Route::Member(_) => None,
+            Route::Inbound | Route::Member(_) | Route::Relay => None,
         }
     }
 }

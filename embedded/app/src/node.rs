@@ -268,7 +268,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
                 Output::Event(Either::Right(event)) => self.print_part_event(event),
                 Output::Block(peer) => self.block(peer),
                 // A board relays for nobody and penalises nobody.
-                Output::Relay { .. } | Output::Penalize { .. } => {}
+                Output::Relay { .. } | Output::Penalize { .. } | Output::Disconnect(_) => {}
                 Output::Timeout(at) => {
                     self.deadline = at;
                     return self.save(now).await;

@@ -259,7 +259,7 @@ fn outputs<M: Machine>(machine: &mut M, sent: &mut Vec<(Destination, Vec<u8>)>) 
             Output::Transmit { to, payload } => sent.push((to, payload)),
             Output::Event(event) => events.push(event),
             Output::Block(peer) | Output::Penalize { peer, .. } => panic!("{peer:?} is cut off"),
-            Output::Relay { .. } => {}
+            Output::Relay { .. } | Output::Disconnect(_) => {}
             Output::Timeout(deadline) => return (events, records, deadline),
         }
     }

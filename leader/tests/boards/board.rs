@@ -397,7 +397,7 @@ impl Running {
                     let _ = to.map(|to| self.endpoint.send(&ToGateway::Transmit { to, payload }));
                 }
                 Output::Event(event) => self.note(event),
-                Output::Relay { .. } | Output::Penalize { .. } => {}
+                Output::Relay { .. } | Output::Penalize { .. } | Output::Disconnect(_) => {}
                 Output::Block(peer) => {
                     let number = self.partners.number(peer);
                     let _ = number.map(|peer| self.endpoint.send(&ToGateway::Block { peer }));

@@ -14,8 +14,8 @@ use quiver_ainq::{
 use quiver_crypto::Secret;
 use quiver_group::{Leader, LeaderCommand, LeaderEvent, LeaderRecord};
 use quiver_machine::{
-    Destination, Finished, Input, Job, Machine, Misdeed, Now, Offence, Outbox, Output, Peer, Primary, Shared,
-    Via, earlier,
+    Destination, Finished, Input, Job, Machine, Misdeed, Now, Offence, Outbox, Output, Peer, Primary,
+    RelayedBroadcast, Shared, Via, earlier,
 };
 use quiver_message::{Message, Nonce, Reason, Refusal};
 use rand_core::CryptoRngCore;
@@ -226,6 +226,7 @@ impl<S: Suite> AdmittingLeader<S> {
                 // A gate does none of these.
                 Output::Transmit { to: Destination::Group, .. }
                 | Output::Block(_)
+                | Output::Disconnect(_)
                 | Output::Relay { .. }
                 | Output::Penalize { .. } => {}
             }
@@ -323,6 +324,10 @@ impl<S: Suite> Machine for AdmittingLeader<S> {
 
     fn take_job(&mut self) -> Option<Job> {
         self.gate()?.next_job()
+    }
+
+    fn take_broadcast(&mut self) -> Option<RelayedBroadcast> {
+        self.leader.take_broadcast()
     }
 
     fn finish_job(&mut self, now: Now, done: Finished, rng: &mut dyn CryptoRngCore) {

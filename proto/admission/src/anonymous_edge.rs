@@ -267,6 +267,7 @@ impl<S: Suite> AnonymousEdge<S> {
                 // It does none of these but the first.
                 Output::Persist(StateChanged)
                 | Output::Block(_)
+                | Output::Disconnect(_)
                 | Output::Relay { .. }
                 | Output::Penalize { .. } => {}
             }
@@ -352,6 +353,7 @@ impl<S: Suite> AnonymousEdge<S> {
                 // It does neither.
                 Output::Transmit { to: Destination::Group, .. }
                 | Output::Block(_)
+                | Output::Disconnect(_)
                 | Output::Relay { .. }
                 | Output::Penalize { .. } => {}
             }

@@ -296,13 +296,14 @@ impl<S: Suite> Edge<S> {
                 let (cx, _, membership) = self.parts(now, rng);
                 membership.introduce_soon(&cx);
             }
-            Route::Inbound | Route::Member(_) => {}
+            Route::Inbound | Route::Member(_) | Route::Relay => {}
         }
     }
 
     #[inline(never)]
     fn disconnected(&mut self, now: Now, peer: Peer, rng: &mut dyn CryptoRngCore) {
-        self.leaders.disconnected(peer);
+        // §21.4: whoever knows another way to the leader says at once that it is there now.
+        let asks_another = self.leaders.disconnected(peer);
         self.enrol(now, EnrolmentInput::Disconnected(peer), rng);
         if self.joining.is_with(peer) {
             if self.wanted.is_none() {
@@ -310,6 +311,8 @@ impl<S: Suite> Edge<S> {
             }
             // §14: the cookie was for that connection.
             self.reset(None);
+            self.approach(now, rng);
+        } else if asks_another && self.membership.is_member() {
             self.approach(now, rng);
         }
     }

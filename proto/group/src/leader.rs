@@ -35,7 +35,8 @@ use core::time::Duration;
 use quiver_ainq::{Admission, EquivocationProof, Header, Role, Roster, Suite};
 use quiver_crypto::Secret;
 use quiver_machine::{
-    CookieJar, Input, Machine, Now, Offence, Output, Peer, Primary, Route, Shared, Via, due, earlier,
+    CookieJar, Input, Machine, Now, Offence, Output, Peer, Primary, RelayedBroadcast, Route, Shared, Via,
+    due, earlier,
 };
 use quiver_message::{CatchUpRequest, Message, Nonce, Reason, Rekey};
 use rand_core::CryptoRngCore;
@@ -197,7 +198,7 @@ impl<S: Suite> Leader<S> {
                     None => self.failover.leader_connected(now),
                 }
             }
-            Route::Inbound | Route::Member(_) => {}
+            Route::Inbound | Route::Member(_) | Route::Relay => {}
         }
     }
 
@@ -610,6 +611,10 @@ impl<S: Suite> Machine for Leader<S> {
     fn poll_output(&mut self) -> Output<LeaderEvent, LeaderRecord> {
         let deadline = self.deadline();
         self.base.out.poll(deadline)
+    }
+
+    fn take_broadcast(&mut self) -> Option<RelayedBroadcast> {
+        self.term.as_mut()?.take_relayed()
     }
 }
 

@@ -42,8 +42,8 @@ pub use cookie::{COOKIE_LIFETIME, CookieJar};
 pub use either::Either;
 pub use job::{Finished, Job};
 pub use machine::{
-    CLOCK_TOLERANCE, Destination, Input, KgcId, MAX_MESSAGE_LEN, Machine, Misdeed, Now, Output, Peer, Route,
-    Via,
+    CLOCK_TOLERANCE, Destination, Input, KgcId, MAX_MESSAGE_LEN, Machine, Misdeed, Now, Output, Peer,
+    RelayedBroadcast, Route, Via,
 };
 pub use misdeeds::Misdeeds;
 pub use node::{Node, Primary, Shared};

@@ -17,7 +17,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 pub use quiver_ainq::KgcId;
-use quiver_ainq::UnixTime;
+use quiver_ainq::{Slot, UnixTime};
 pub use quiver_message::MAX_MESSAGE_LEN;
 use rand_core::CryptoRngCore;
 
@@ -39,6 +39,23 @@ pub const CLOCK_TOLERANCE: UnixTime = 600;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Peer(pub u64);
 
+impl Peer {
+    /// Set in the handles of peers that are reached through a relay.
+    const RELAYED: u64 = 1 << 63;
+
+    /// The peer of this number behind a relay. A driver numbers its own from the other end.
+    #[must_use]
+    pub const fn relayed(number: u64) -> Self {
+        Self(number | Self::RELAYED)
+    }
+
+    /// Whether it is reached through a relay (docs/protocol.md, 21).
+    #[must_use]
+    pub const fn is_relayed(self) -> bool {
+        self.0 & Self::RELAYED != 0
+    }
+}
+
 /// Why there is a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {
@@ -51,6 +68,17 @@ pub enum Route {
     /// It is this KGC of the quorum that we belong to, whichever of us dialled: its transport identity is
     /// pinned, and the driver has authenticated it.
     Member(KgcId),
+    /// It is a relay of ours: its transport identity is pinned, and the driver has authenticated it. What it says
+    /// is said by the drones behind it.
+    Relay,
+}
+
+impl Route {
+    /// Whether they dialled us, so that nothing is known of them but what they prove.
+    #[must_use]
+    pub const fn is_inbound(self) -> bool {
+        matches!(self, Self::Inbound | Self::Relay)
+    }
 }
 
 /// Way by which a message came.
@@ -141,6 +169,8 @@ pub enum Output<E, R> {
     Event(E),
     /// Disconnect this peer and never talk to it again.
     Block(Peer),
+    /// Disconnect this peer, which may come again at once.
+    Disconnect(Peer),
     /// Whether a hub relays and processes this peer's group messages. It relays none without this output; it
     /// ends with the connection.
     Relay {
@@ -169,11 +199,21 @@ impl<E, R> Output<E, R> {
             Self::Transmit { to, payload } => Output::Transmit { to, payload },
             Self::Event(what) => Output::Event(event(what)),
             Self::Block(peer) => Output::Block(peer),
+            Self::Disconnect(peer) => Output::Disconnect(peer),
             Self::Relay { peer, allowed } => Output::Relay { peer, allowed },
             Self::Penalize { peer, misdeed } => Output::Penalize { peer, misdeed },
             Self::Timeout(deadline) => Output::Timeout(deadline),
         }
     }
+}
+
+/// A message for members behind relays, each of whom needs another part of it ([`Machine::take_broadcast`]).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RelayedBroadcast {
+    /// An encoded re-key with all wraps.
+    pub message: Vec<u8>,
+    /// The members, behind relays ([`Peer::is_relayed`]).
+    pub members: Vec<(Peer, Slot)>,
 }
 
 /// A role: deterministic, given its inputs.
@@ -196,6 +236,12 @@ pub trait Machine {
     /// every input until there is none, does the work on other threads, and gives each result to
     /// [`finish_job`](Self::finish_job).
     fn take_job(&mut self) -> Option<Job> {
+        None
+    }
+
+    /// A broadcast that relays are sent once, and that they cut for their drones (docs/protocol.md, 21.3): asked for
+    /// behind the outputs that follow an input, until there is none.
+    fn take_broadcast(&mut self) -> Option<RelayedBroadcast> {
         None
     }
 

@@ -7,7 +7,7 @@ use rand_core::CryptoRngCore;
 
 use crate::{
     Context, Either, Finished, Handled, Input, Job, Machine, Now, Offence, Outbox, Output, Part, Peer,
-    Revocations, Via, earlier,
+    RelayedBroadcast, Revocations, Via, earlier,
 };
 
 /// A role that parts can be put beside: it has what they share, and takes the messages that none of them
@@ -186,6 +186,10 @@ impl<P: Primary, Q: Part<P::Suite>> Machine for Node<P, Q> {
 
     fn take_job(&mut self) -> Option<Job> {
         self.primary.take_job()
+    }
+
+    fn take_broadcast(&mut self) -> Option<RelayedBroadcast> {
+        self.primary.take_broadcast()
     }
 
     fn finish_job(&mut self, now: Now, done: Finished, rng: &mut dyn CryptoRngCore) {

@@ -66,6 +66,11 @@ impl<E, R> Outbox<E, R> {
         self.queue.push_back(Output::Block(peer));
     }
 
+    /// Disconnects a peer, which may come again.
+    pub fn disconnect(&mut self, peer: Peer) {
+        self.queue.push_back(Output::Disconnect(peer));
+    }
+
     /// Sets whether a hub relays the group messages of this peer.
     pub fn relay(&mut self, peer: Peer, allowed: bool) {
         self.queue.push_back(Output::Relay { peer, allowed });

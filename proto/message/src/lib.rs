@@ -123,5 +123,5 @@ pub use quorum::QuorumMessage;
 pub use refusal::{Reason, Refusal};
 pub use revocation::{RevocationList, RevocationQuery};
 #[cfg(feature = "services")]
-pub use template::RekeyTemplate;
+pub use template::{RekeyParts, RekeyTemplate};
 pub use traffic::{GroupMessage, MAX_PAYLOAD_LEN, Source};

@@ -5,11 +5,12 @@ use core::marker::PhantomData;
 
 use prost::Message as _;
 use prost::encoding::{WireType, encode_key, encode_varint};
-use quiver_ainq::{Deployment, Header, Part, Suite};
+use quiver_ainq::{Delta, Deployment, Header, Part, Slot, Suite, WrapTree};
 
 use crate::epoch::header_to_wire;
 use crate::message::fingerprint_prefix;
-use crate::{part, wire};
+use crate::wire::{message::Body, rekey};
+use crate::{MAX_MESSAGE_LEN, MessageError, part, wire};
 
 /// Field numbers of the `.proto`: `Message.deployment`, `Message.rekey`.
 const DEPLOYMENT: u32 = 1;
@@ -18,8 +19,7 @@ const REKEY: u32 = 12;
 /// A [`Rekey`](crate::Rekey) that lacks its part, encoded.
 #[derive(Clone, Debug)]
 pub struct RekeyTemplate<S: Suite> {
-    deployment: Vec<u8>,
-    header: Vec<u8>,
+    common: Common,
     suite: PhantomData<S>,
 }
 
@@ -27,11 +27,58 @@ impl<S: Suite> RekeyTemplate<S> {
     /// Encodes what all members share.
     pub fn new(deployment: &Deployment<S>, header: &Header<S>) -> Self {
         let rekey = wire::Rekey { header: Some(header_to_wire(header)), part: None };
-        Self { deployment: fingerprint_prefix(deployment), header: rekey.encode_to_vec(), suite: PhantomData }
+        let common = Common { deployment: fingerprint_prefix(deployment), header: rekey.encode_to_vec() };
+        Self { common, suite: PhantomData }
     }
 
     /// The encoded message with this part, or without one for drones that were removed.
     pub fn message(&self, part: Option<&Part>) -> Vec<u8> {
+        self.common.message(part)
+    }
+}
+
+/// A [`Rekey`](crate::Rekey) with the wraps of many members, from which whoever passes it on cuts each member's part.
+/// Nothing in it is verified: a member verifies its part.
+#[derive(Clone, Debug)]
+pub struct RekeyParts {
+    common: Common,
+    tree: WrapTree,
+}
+
+impl RekeyParts {
+    /// Decodes an encoded message.
+    ///
+    /// # Errors
+    /// [`MessageError`] if it is no re-key, or one without all wraps, or if these do not have their form.
+    pub fn decode(message: &[u8]) -> Result<Self, MessageError> {
+        if message.len() > MAX_MESSAGE_LEN {
+            return Err(MessageError::TooLong(message.len()));
+        }
+        let wire = wire::Message::decode(message).map_err(|_| MessageError::NotProtobuf)?;
+        let Some(Body::Rekey(wire::Rekey { header, part: Some(rekey::Part::Delta(wraps)) })) = wire.body
+        else {
+            return Err(MessageError::Missing("wraps"));
+        };
+        let wrong = |error| MessageError::Field { field: "delta", error };
+        let tree = Delta::from_bytes(wraps).and_then(|wraps| wraps.to_tree()).map_err(wrong)?;
+        let header = wire::Rekey { header, part: None }.encode_to_vec();
+        Ok(Self { common: Common { deployment: wire.deployment, header }, tree })
+    }
+
+    /// The encoded message with the part of the member in this slot.
+    pub fn message(&self, slot: Slot) -> Vec<u8> {
+        self.common.message(Some(&Part::Delta(self.tree.branch(slot))))
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Common {
+    deployment: Vec<u8>,
+    header: Vec<u8>,
+}
+
+impl Common {
+    fn message(&self, part: Option<&Part>) -> Vec<u8> {
         // Fields are encoded one after another, so a message without a header is the end of the whole one.
         let part = wire::Rekey { header: None, part: part.map(part::to_rekey) };
         let body_len = self.header.len() + part.encoded_len();

@@ -89,7 +89,8 @@ fn connection_limits(config: &NodeConfig) -> connection_limits::Behaviour {
         .with_max_established_outgoing(Some(limits.outbound))
         .with_max_established_per_peer(Some(limits.per_peer));
     let mut behaviour = connection_limits::Behaviour::new(limits);
-    config.members.iter().for_each(|(_, peer)| behaviour.bypass_peer_id(peer));
+    let known = config.members.iter().map(|(_, peer)| peer).chain(&config.relays);
+    known.for_each(|peer| behaviour.bypass_peer_id(peer));
     behaviour
 }
 

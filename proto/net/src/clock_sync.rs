@@ -164,7 +164,7 @@ impl ClockPoll {
     pub(crate) fn connected(&mut self, route: Route, now: Instant) {
         let asks = match self.whom {
             Clocks::Off => false,
-            Clocks::Dialled => route != Route::Inbound,
+            Clocks::Dialled => !route.is_inbound(),
             Clocks::Everybody => true,
         };
         if asks {

@@ -157,6 +157,9 @@ pub struct NodeConfig {
     /// end dialled, have [`Route::Member`], no others have, and strangers' connections, however many,
     /// displace none of them.
     pub members: Vec<(KgcId, PeerId)>,
+    /// The relays of this node, by their transport identities: their connections have [`Route::Relay`], and
+    /// strangers' displace none of them.
+    pub relays: Vec<PeerId>,
     /// The group's topic ([`group_topic`](crate::group_topic)), or none for a node outside any group.
     pub topic: Option<String>,
     /// The node's place in its group.
@@ -214,6 +217,7 @@ impl NodeConfig {
             listen: Vec::new(),
             dial: Vec::new(),
             members: Vec::new(),
+            relays: Vec::new(),
             topic: None,
             tuning: Tuning::Spoke,
             limits: Limits::client(),

@@ -241,6 +241,7 @@ pub(crate) fn partner(route: Route) -> String {
         Route::Kgc => "KGC".into(),
         Route::Member(kgc) => format!("KGC {kgc}"),
         Route::Inbound => "peer".into(),
+        Route::Relay => "relay".into(),
     }
 }
 

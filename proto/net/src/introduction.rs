@@ -20,16 +20,19 @@ pub enum Service {
     Leader,
     /// An edge drone.
     Edge,
+    /// A relay, which drones find in place of the leader.
+    Relay,
 }
 
 impl Service {
-    const ALL: [Self; 3] = [Self::Kgc, Self::Leader, Self::Edge];
+    const ALL: [Self; 4] = [Self::Kgc, Self::Leader, Self::Edge, Self::Relay];
 
     const fn word(self) -> &'static str {
         match self {
             Self::Kgc => "kgc",
             Self::Leader => "leader",
             Self::Edge => "edge",
+            Self::Relay => "relay",
         }
     }
 
@@ -37,7 +40,7 @@ impl Service {
         match route {
             Route::Kgc | Route::Member(_) => Some(Self::Kgc),
             Route::Leader => Some(Self::Leader),
-            Route::Inbound => None,
+            Route::Inbound | Route::Relay => None,
         }
     }
 
@@ -45,7 +48,7 @@ impl Service {
     const fn option(self) -> &'static str {
         match self {
             Self::Kgc => "--kgc",
-            Self::Leader | Self::Edge => "--leader",
+            Self::Leader | Self::Edge | Self::Relay => "--leader",
         }
     }
 }
@@ -56,6 +59,7 @@ impl fmt::Display for Service {
             Self::Kgc => "a KGC",
             Self::Leader => "a leader",
             Self::Edge => "an edge",
+            Self::Relay => "a relay",
         })
     }
 }
@@ -98,7 +102,9 @@ impl Introduction {
         if other.deployment != self.deployment {
             return Some(format!("{} of another deployment answers there", other.service));
         }
-        (other.service != wanted).then(|| format!("{} answers there, not {wanted}", other.service))
+        // A relay stands for a leader: who dials cannot tell, and need not.
+        let found = if other.service == Service::Relay { Service::Leader } else { other.service };
+        (found != wanted).then(|| format!("{} answers there, not {wanted}", other.service))
     }
 
     /// What is wrong with a node that dialled this one.
@@ -110,7 +116,8 @@ impl Introduction {
                 other.service
             ));
         }
-        if seeks.is_empty() || seeks.contains(&self.service) {
+        let own = if self.service == Service::Relay { Service::Leader } else { self.service };
+        if seeks.is_empty() || seeks.contains(&own) {
             return None;
         }
         let seeks: Vec<_> =

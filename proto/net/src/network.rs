@@ -120,6 +120,8 @@ pub(crate) struct Network {
     nonce: u64,
     /// The quorum's other KGCs.
     members: HashMap<PeerId, KgcId>,
+    /// Our relays.
+    relays: HashSet<PeerId>,
     /// Blocked peers, oldest first.
     blocked: VecDeque<PeerId>,
     /// Peers to be blocked once they have what was sent to them, or at this time.
@@ -166,6 +168,7 @@ impl Network {
             topic: config.topic.as_deref().map(|topic| IdentTopic::new(topic).hash()),
             nonce: rand::rngs::OsRng.r#gen(),
             members: config.members.iter().map(|(kgc, peer)| (*peer, *kgc)).collect(),
+            relays: config.relays.iter().copied().collect(),
             blocked: VecDeque::new(),
             closing: Vec::new(),
             introduction: config.introduction,
@@ -385,6 +388,14 @@ impl Network {
         self.swarm.behaviour_mut().addresses.disown(&id);
         self.closing.push((Instant::now() + LAST_WORDS, id));
         tracing::info!("{place} is disconnected and refused from now on");
+    }
+
+    /// Disconnects a peer at once.
+    pub(crate) fn disconnect(&mut self, peer: Peer) {
+        if let Some(id) = self.peers.id(peer) {
+            // It may have left.
+            let _ = self.swarm.disconnect_peer_id(id);
+        }
     }
 
     fn close_blocked(&mut self, now: Instant) {

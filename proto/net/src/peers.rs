@@ -155,13 +155,13 @@ impl Peers {
 
     /// Peers that we dialled, or that are KGCs of our quorum.
     pub(crate) fn dialled(&self) -> Vec<PeerId> {
-        let dialled = self.by_id.iter().filter(|(_, partner)| partner.route != Route::Inbound);
+        let dialled = self.by_id.iter().filter(|(_, partner)| !partner.route.is_inbound());
         dialled.filter(|(_, partner)| !partner.blocked).map(|(id, _)| *id).collect()
     }
 
     /// At most so many of those that dialled us, going round behind `last`.
     pub(crate) fn inbound_after(&self, last: Option<&PeerId>, most: usize) -> Vec<PeerId> {
-        let inbound = self.by_id.iter().filter(|(_, partner)| partner.route == Route::Inbound);
+        let inbound = self.by_id.iter().filter(|(_, partner)| partner.route.is_inbound());
         let mut ids: Vec<PeerId> =
             inbound.filter(|(_, partner)| !partner.blocked).map(|(id, _)| *id).collect();
         ids.sort_unstable();

@@ -13,6 +13,13 @@ pub struct Rate {
     pub burst: u32,
 }
 
+impl Rate {
+    /// That of a leader or relay, which passes on what many publish.
+    pub(crate) const fn of_many(self) -> Self {
+        Self { messages: self.messages.saturating_mul(64), bytes: self.bytes.saturating_mul(64), ..self }
+    }
+}
+
 /// A token bucket for each of the two units of a [`Rate`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bucket {

@@ -28,6 +28,9 @@ pub trait OutputSink<M: Machine> {
     /// Disconnects a peer for good.
     fn block(&mut self, peer: Peer);
 
+    /// Disconnects a peer.
+    fn disconnect(&mut self, peer: Peer);
+
     /// Disconnects a peer for a while.
     fn penalize(&mut self, peer: Peer, misdeed: Misdeed);
 
@@ -85,6 +88,7 @@ pub fn drain<M: Machine>(
             Output::Transmit { to, payload } => sink.transmit(to, payload),
             Output::Event(event) => sink.report(event),
             Output::Block(peer) => sink.block(peer),
+            Output::Disconnect(peer) => sink.disconnect(peer),
             Output::Penalize { peer, misdeed } => sink.penalize(peer, misdeed),
             Output::Relay { peer, allowed } => sink.relay(peer, allowed),
             Output::Timeout(_) => {}

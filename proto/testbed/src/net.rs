@@ -85,6 +85,8 @@ pub struct Net<N> {
     /// Pairs (a, b) where a asked for b to be disconnected for good. The connection stays, so that a test
     /// goes on.
     pub blocked: Vec<(N, N)>,
+    /// Pairs (a, b) where a disconnected b, which may come again.
+    pub disconnected: Vec<(N, N)>,
     /// Pairs (a, b) where a asked for b to be disconnected for a while, and the reason. The connection stays,
     /// so that a test goes on.
     pub penalized: Vec<(N, N, Misdeed)>,
@@ -122,6 +124,7 @@ impl<N: Id> Net<N> {
             recording: true,
             recorded: Vec::new(),
             blocked: Vec::new(),
+            disconnected: Vec::new(),
             penalized: Vec::new(),
             relayed: Vec::new(),
             unheard: Vec::new(),
@@ -536,6 +539,12 @@ impl<N: Id> Net<N> {
             }
             for to in targets {
                 self.send(Packet { from: id, to, via, bytes: bytes.clone() });
+            }
+        }
+        for peer in effects.disconnected {
+            if let Some(other) = self.behind(id, peer) {
+                self.disconnected.push((id, other));
+                self.disconnect(id, other);
             }
         }
         if effects.crashed {

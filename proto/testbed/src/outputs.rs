@@ -17,6 +17,8 @@ pub struct Effects {
     pub sent: Vec<(Destination, Vec<u8>)>,
     /// Peers to disconnect for good.
     pub blocked: Vec<Peer>,
+    /// Peers to disconnect.
+    pub disconnected: Vec<Peer>,
     /// Peers to disconnect for a while, and the reason.
     pub penalized: Vec<(Peer, Misdeed)>,
     /// Peers whose group messages are relayed from now on, or no more.
@@ -89,6 +91,10 @@ impl<M: Machine> OutputSink<M> for Outputs<M> {
 
     fn block(&mut self, peer: Peer) {
         self.count().blocked.push(peer);
+    }
+
+    fn disconnect(&mut self, peer: Peer) {
+        self.count().disconnected.push(peer);
     }
 
     fn penalize(&mut self, peer: Peer, misdeed: Misdeed) {

@@ -159,6 +159,7 @@ impl<S: Suite> IbeClient<S> {
                 Ok(Output::Event(NodeEvent::Collector(event)))
             }
             Output::Block(peer) => Ok(Output::Block(peer)),
+            Output::Disconnect(peer) => Ok(Output::Disconnect(peer)),
             Output::Relay { peer, allowed } => Ok(Output::Relay { peer, allowed }),
             Output::Penalize { peer, misdeed } => Ok(Output::Penalize { peer, misdeed }),
             Output::Timeout(deadline) => Err(deadline),
@@ -191,6 +192,7 @@ impl<S: Suite> Machine for Drone<S> {
                 return Output::Event(event.into());
             }
             Output::Block(peer) => return Output::Block(peer),
+            Output::Disconnect(peer) => return Output::Disconnect(peer),
             Output::Relay { peer, allowed } => return Output::Relay { peer, allowed },
             Output::Penalize { peer, misdeed } => return Output::Penalize { peer, misdeed },
             Output::Timeout(deadline) => deadline,

@@ -226,6 +226,10 @@ where
         self.effects.push(Effect::Blocked(peer));
     }
 
+    fn disconnect(&mut self, peer: Peer) {
+        self.effects.push(Effect::Penalized(peer));
+    }
+
     fn penalize(&mut self, peer: Peer, _: Misdeed) {
         self.effects.push(Effect::Penalized(peer));
     }

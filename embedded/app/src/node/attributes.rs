@@ -239,7 +239,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
                 Output::Transmit { to, payload } => self.transmit(to, payload),
                 Output::Block(peer) => self.block(peer),
                 // A board relays for nobody and penalises nobody.
-                Output::Relay { .. } | Output::Penalize { .. } => {}
+                Output::Relay { .. } | Output::Penalize { .. } | Output::Disconnect(_) => {}
                 Output::Event(event) => self.fetch_event(now, event).await,
                 Output::Timeout(at) => {
                     self.attributes.deadline = at;

@@ -269,7 +269,7 @@ impl Machine for Observed {
             }
             Output::Event(AnonymousEvent::Edge(event)) => format!("{event:?}"),
             Output::Event(event) => format!("{event:?}"),
-            Output::Block(peer) => format!("blocks {peer:?}"),
+            Output::Block(peer) | Output::Disconnect(peer) => format!("blocks {peer:?}"),
             Output::Relay { peer, .. } | Output::Penalize { peer, .. } => format!("judges {peer:?}"),
             Output::Timeout(deadline) => format!("waits until {deadline:?}"),
         });

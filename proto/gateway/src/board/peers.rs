@@ -24,7 +24,7 @@ impl Peers {
         let route = match route {
             Route::Kgc => quiver_link::Route::Kgc,
             Route::Leader => quiver_link::Route::Leader,
-            Route::Inbound | Route::Member(_) => return None,
+            Route::Inbound | Route::Member(_) | Route::Relay => return None,
         };
         let number = self.next;
         // 2^64 connections do not happen.

@@ -42,10 +42,12 @@ impl Leaders {
         self.connected.push(leader);
     }
 
-    /// A connection is gone.
-    pub fn disconnected(&mut self, peer: Peer) {
+    /// A connection is gone. Returns whether it was the one asked first, and another is left.
+    pub fn disconnected(&mut self, peer: Peer) -> bool {
+        let was_first = self.first() == Some(peer);
         self.connected.retain(|leader| *leader != peer);
         self.leading = self.leading.filter(|leader| *leader != peer);
+        was_first && self.first().is_some()
     }
 
     /// The leader to ask first.

@@ -47,6 +47,9 @@ pub(super) enum Action<E> {
     Block {
         peer: Peer,
     },
+    Disconnect {
+        peer: Peer,
+    },
     Relay {
         peer: Peer,
         allowed: bool,
@@ -271,6 +274,7 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
                 Output::Transmit { to: Destination::Group, payload } => Action::Publish { message: payload },
                 Output::Event(event) => Action::Event(event, cause.id()),
                 Output::Block(peer) => Action::Block { peer },
+                Output::Disconnect(peer) => Action::Disconnect { peer },
                 Output::Relay { peer, allowed } => Action::Relay { peer, allowed },
                 Output::Penalize { peer, misdeed } => Action::Penalize { peer, misdeed },
                 Output::Timeout(at) => {
@@ -317,6 +321,7 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
                     handed_to = self.network.publish(&message);
                 }
                 Action::Block { peer } => self.network.block(peer),
+                Action::Disconnect { peer } => self.network.disconnect(peer),
                 Action::Relay { peer, allowed } => self.network.set_relayed(peer, allowed),
                 Action::Penalize { peer, misdeed } => self.network.penalize(peer, misdeed),
                 Action::Event(event, request) => {

@@ -87,6 +87,7 @@ impl fmt::Display for DuplicateReport {
             Route::Kgc => write!(f, "the KGC {peer}"),
             Route::Leader => write!(f, "the leader {peer}"),
             Route::Inbound => write!(f, "{peer}"),
+            Route::Relay => write!(f, "the relay {peer}"),
         }
     }
 }
@@ -113,7 +114,7 @@ impl InstancePoll {
 
     /// A peer that may have to be asked has connected.
     pub(crate) fn connected(&mut self, route: Route, now: Instant) {
-        if route != Route::Inbound {
+        if !route.is_inbound() {
             // §16.2: 1 s and 6 s after a connection, and then every minute.
             self.pause = SOON;
             self.round.by(now + FIRST);

@@ -69,6 +69,7 @@ impl Network {
                 Route::Member(*kgc)
             }
             // The peer's identity decides the route, not the address at which it was found.
+            None if self.relays.contains(&id) => Route::Relay,
             None => dialled.filter(|route| !matches!(route, Route::Member(_))).unwrap_or(Route::Inbound),
         };
         self.poll.connected(route, Instant::now());
@@ -180,7 +181,7 @@ impl Network {
         use request_response::Event;
         match event {
             Event::Message { peer, message: Message::Request { request, channel, .. }, .. } => {
-                let dialled = self.peers.route(&peer).is_some_and(|route| route != Route::Inbound);
+                let dialled = self.peers.route(&peer).is_some_and(|route| !route.is_inbound());
                 let question = ClockQuestion { asker: peer, nonce: request, channel, dialled };
                 self.incoming.push_back(Incoming::ClockAsked(question));
             }
@@ -195,7 +196,7 @@ impl Network {
                 // §16.1: the signature is over the number asked with, both ends' names, and the time.
                 let statement =
                     clock_sync::statement(&nonce, self.swarm.local_peer_id(), &peer, response.unix);
-                let dialled = route != Route::Inbound;
+                let dialled = !route.is_inbound();
                 let answer = ClockAnswer { teller: peer, reply: response, statement, dialled };
                 self.incoming.push_back(Incoming::ClockAnswered(answer));
             }
@@ -274,9 +275,10 @@ impl Network {
             Tuning::Spoke => true,
             Tuning::Hub { .. } => {
                 let rate = self.limits.group_rate;
-                self.peers
-                    .partner(from)
-                    .is_some_and(|partner| partner.may_relay(rate, length, Instant::now()))
+                self.peers.partner(from).is_some_and(|partner| {
+                    let rate = if partner.route == Route::Inbound { rate } else { rate.of_many() };
+                    partner.may_relay(rate, length, Instant::now())
+                })
             }
         }
     }

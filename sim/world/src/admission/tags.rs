@@ -362,7 +362,7 @@ impl<S: Suite> Life<S> {
                     format!("in {slot} until {until}")
                 }
                 Output::Event(event) => format!("{event:?}"),
-                Output::Block(peer) => format!("blocks {peer:?}"),
+                Output::Block(peer) | Output::Disconnect(peer) => format!("blocks {peer:?}"),
                 Output::Timeout(deadline) => {
                     self.deadline = deadline;
                     self.seen.push(format!("waits until {deadline:?}"));

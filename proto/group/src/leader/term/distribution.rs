@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_ainq::{Anonymous, EpochOutput, Part, PathNonce, Slot, Suite};
-use quiver_machine::{Now, Peer, due, earlier};
+use quiver_machine::{Now, Peer, RelayedBroadcast, due, earlier};
 use quiver_message::{Message, Nonce, RevocationList, Welcome};
 
 use super::Term;
@@ -43,6 +43,8 @@ pub(in crate::leader) struct Distribution {
     resend: Option<Resend>,
     /// Members that are to be sent the epoch with the wraps on their path, since all wraps are too many.
     branchless: VecDeque<Slot>,
+    /// The wraps for members behind relays, which cut their parts.
+    relayed: Option<RelayedBroadcast>,
     /// Members that hold how the term was opened, and are to be sent their paths.
     pathless: VecDeque<Slot>,
     /// Time to send the next of both.
@@ -64,7 +66,8 @@ struct Resend {
 impl Distribution {
     pub(in crate::leader) fn new(now: Now, timing: &LeaderTiming) -> Self {
         let (branchless, pathless) = (VecDeque::new(), VecDeque::new());
-        let mut distribution = Self { resend: None, branchless, pathless, paths: None, moved: now.monotonic };
+        let moved = now.monotonic;
+        let mut distribution = Self { resend: None, branchless, relayed: None, pathless, paths: None, moved };
         distribution.start_epoch(now, timing);
         distribution
     }
@@ -72,6 +75,7 @@ impl Distribution {
     pub(in crate::leader) fn start_epoch(&mut self, now: Now, timing: &LeaderTiming) {
         self.resend = Some(Resend { at: now.monotonic + timing.resend, from: 0, doublings: 0 });
         self.branchless.clear();
+        self.relayed = None;
         self.moved = now.monotonic;
     }
 
@@ -101,8 +105,16 @@ impl<S: Suite> Term<S> {
     ) {
         // §7.5: many wraps do not go over every link.
         if self.current.is_by_branch(cx.config.shared_medium) {
-            let members = self.acknowledgements.late(0, self.epoch().counter).map(|(slot, _)| slot);
-            self.distribution.branchless = members.filter(|slot| !newcomers.contains(slot)).collect();
+            let members = self.acknowledgements.late(0, self.epoch().counter);
+            let mut members: Vec<_> = members.filter(|(slot, _)| !newcomers.contains(slot)).collect();
+            // §21.3: relays cut the parts of those behind them.
+            if let Some(message) = self.current.whole_message() {
+                let relayed = members.extract_if(.., |(_, peer)| peer.is_relayed());
+                let members: Vec<_> = relayed.map(|(slot, peer)| (peer, slot)).collect();
+                self.distribution.relayed =
+                    (!members.is_empty()).then_some(RelayedBroadcast { message, members });
+            }
+            self.distribution.branchless = members.into_iter().map(|(slot, _)| slot).collect();
             self.distribution.paths = Some(cx.now.monotonic);
             return;
         }
@@ -117,6 +129,11 @@ impl<S: Suite> Term<S> {
                 cx.out.send_encoded(peer, self.current.message(slot));
             }
         }
+    }
+
+    /// What relays are to be sent.
+    pub(in crate::leader) fn take_relayed(&mut self) -> Option<RelayedBroadcast> {
+        self.distribution.relayed.take()
     }
 
     /// Deadline before which the next batch is held back, because more than max(256, connected/8) members

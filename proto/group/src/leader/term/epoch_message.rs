@@ -54,6 +54,14 @@ impl<S: Suite> EpochMessage<S> {
         self.deltas.iter().map(|delta| self.template.message(Some(&Part::Delta(delta.clone()))))
     }
 
+    /// The encoded message with all wraps, if they fit one.
+    pub(in crate::leader) fn whole_message(&self) -> Option<Vec<u8>> {
+        match self.deltas.as_slice() {
+            [delta] if !delta.is_part() => Some(self.template.message(Some(&Part::Delta(delta.clone())))),
+            _ => None,
+        }
+    }
+
     /// The encoded message for the member in this slot alone: its entry, or the wraps on its path.
     pub(in crate::leader) fn message(&self, slot: Slot) -> Vec<u8> {
         let branch = self.wraps.as_ref().map(|wraps| Part::Delta(wraps.branch(slot)));

@@ -1,0 +1,261 @@
+//! The relay: a machine for a hub that dials one leader.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::convert::Infallible;
+
+use prost::Message as _;
+use quiver_ainq::Slot;
+use quiver_machine::{Destination, Input, Machine, Misdeed, Now, Output, Peer, Route, Via, earlier};
+use quiver_message::RekeyParts;
+use rand_core::CryptoRngCore;
+
+use crate::session::{Received, Session};
+use crate::wire::{Batch, Body, End, Frame, MAX_PAYLOAD, frame, frames};
+
+/// What a relay reports to its operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RelayEvent {
+    /// There is a connection to the leader.
+    LeaderConnected,
+    /// It is lost, or the leader confirms nothing: so many drones were disconnected, to go elsewhere.
+    LeaderLost {
+        /// The drones.
+        drones: usize,
+    },
+    /// A drone was disconnected because there is no room for it.
+    Full,
+    /// A message was dropped because too many wait or it is too long.
+    Dropped {
+        /// Its bytes.
+        bytes: usize,
+    },
+}
+
+/// A drone.
+#[derive(Debug)]
+struct Drone {
+    peer: Peer,
+    slot: Option<Slot>,
+}
+
+/// The connection to the leader.
+#[derive(Debug)]
+struct Uplink {
+    peer: Peer,
+    session: Session,
+}
+
+/// A relay without keys. Drones are its inbound peers; of the leaders that it dialled it serves one at a time, the
+/// first that is connected.
+#[derive(Debug)]
+pub struct Relay {
+    now: std::time::Duration,
+    most: usize,
+    uplink: Option<Uplink>,
+    /// Leaders that are connected and not used, in the order in which they came.
+    spare: VecDeque<Peer>,
+    numbers: BTreeMap<Peer, u32>,
+    drones: BTreeMap<u32, Drone>,
+    last: u32,
+    out: VecDeque<Output<RelayEvent, Infallible>>,
+}
+
+impl Relay {
+    /// A relay of at most so many drones at a time.
+    #[must_use]
+    pub const fn new(most: usize) -> Self {
+        Self {
+            now: std::time::Duration::ZERO,
+            most,
+            uplink: None,
+            spare: VecDeque::new(),
+            numbers: BTreeMap::new(),
+            drones: BTreeMap::new(),
+            last: 0,
+            out: VecDeque::new(),
+        }
+    }
+
+    /// Number of connected drones.
+    #[must_use]
+    pub fn drones(&self) -> usize {
+        self.drones.len()
+    }
+
+    /// Whether there is a connection to a leader.
+    #[must_use]
+    pub const fn has_leader(&self) -> bool {
+        self.uplink.is_some()
+    }
+
+    fn connected(&mut self, peer: Peer, route: Route, rng: &mut dyn CryptoRngCore) {
+        if route == Route::Leader {
+            self.spare.push_back(peer);
+            return self.use_next_leader(rng);
+        }
+        // §21.2: drone numbers are never used twice.
+        let number = self.last.checked_add(1).filter(|_| self.drones.len() < self.most);
+        let Some(number) = number.filter(|_| route == Route::Inbound) else {
+            self.out.extend([Output::Event(RelayEvent::Full), Output::Disconnect(peer)]);
+            return;
+        };
+        self.last = number;
+        self.numbers.insert(peer, number);
+        self.drones.insert(number, Drone { peer, slot: None });
+        self.tell(number, Body::Opened(true));
+    }
+
+    fn tell(&mut self, number: u32, body: Body) {
+        if let Some(uplink) = &mut self.uplink {
+            uplink.session.queue.push(number, frame(number, body));
+        }
+    }
+
+    fn disconnected(&mut self, peer: Peer, rng: &mut dyn CryptoRngCore) {
+        self.spare.retain(|leader| *leader != peer);
+        if self.uplink.as_ref().is_some_and(|uplink| uplink.peer == peer) {
+            self.leave_leader();
+            self.use_next_leader(rng);
+        } else if let Some(number) = self.numbers.remove(&peer) {
+            self.drones.remove(&number);
+            self.tell(number, Body::Closed(End::Plain as u32));
+        }
+    }
+
+    fn use_next_leader(&mut self, rng: &mut dyn CryptoRngCore) {
+        if self.uplink.is_some() {
+            return;
+        }
+        let Some(peer) = self.spare.pop_front() else { return };
+        self.begin(peer, rng);
+        self.out.push_back(Output::Event(RelayEvent::LeaderConnected));
+        // What the leader publishes is published here.
+        self.out.push_back(Output::Relay { peer, allowed: true });
+    }
+
+    /// Begins a session with the leader, to which the drones that are here are new.
+    fn begin(&mut self, peer: Peer, rng: &mut dyn CryptoRngCore) {
+        let mut session = Session::new(rng.next_u64());
+        for number in self.drones.keys() {
+            session.queue.push(*number, frame(*number, Body::Opened(true)));
+        }
+        self.uplink = Some(Uplink { peer, session });
+    }
+
+    /// §21.4: the drones that the leader knew of are disconnected: their connections ended with the session.
+    fn leave_leader(&mut self) {
+        self.uplink = None;
+        let drones = self.drones.len();
+        self.out.push_back(Output::Event(RelayEvent::LeaderLost { drones }));
+        for peer in std::mem::take(&mut self.numbers).into_keys() {
+            self.out.push_back(Output::Disconnect(peer));
+        }
+        self.drones.clear();
+    }
+
+    fn begin_again(&mut self, rng: &mut dyn CryptoRngCore) {
+        if let Some(peer) = self.uplink.as_ref().map(|uplink| uplink.peer) {
+            self.leave_leader();
+            self.begin(peer, rng);
+        }
+    }
+
+    fn heard(&mut self, from: Peer, bytes: &[u8], rng: &mut dyn CryptoRngCore) {
+        if let Some(number) = self.numbers.get(&from) {
+            let Some(uplink) = &mut self.uplink else { return };
+            let dropped = bytes.len() > MAX_PAYLOAD
+                || !uplink.session.queue.push_message(*number, frame(*number, Body::Data(bytes.to_vec())));
+            if dropped {
+                self.out.push_back(Output::Event(RelayEvent::Dropped { bytes: bytes.len() }));
+            }
+            return;
+        }
+        let Some(uplink) = self.uplink.as_mut().filter(|uplink| uplink.peer == from) else { return };
+        let Ok(batch) = Batch::decode(bytes) else { return };
+        if batch.session != uplink.session.id {
+            // Of a session before.
+            return;
+        }
+        if batch.ended {
+            return self.begin_again(rng);
+        }
+        match uplink.session.receive(self.now, batch) {
+            Received::Nothing => {}
+            Received::Broken => self.begin_again(rng),
+            Received::Frames(bytes) => {
+                for frame in frames(&bytes).flatten() {
+                    self.handle(frame);
+                }
+            }
+        }
+    }
+
+    fn handle(&mut self, Frame { drone: number, body }: Frame) {
+        if let Some(Body::Broadcast(message)) = &body {
+            return self.cut(message);
+        }
+        // It may have left.
+        let Some(drone) = self.drones.get_mut(&number) else { return };
+        let peer = drone.peer;
+        self.out.push_back(match body {
+            Some(Body::Data(payload)) => Output::Transmit { to: Destination::Peer(peer), payload },
+            Some(Body::Relayed(allowed)) => Output::Relay { peer, allowed },
+            Some(Body::Slot(slot)) => {
+                drone.slot = slot.checked_sub(1);
+                return;
+            }
+            Some(Body::Closed(end)) => match End::of(end) {
+                End::Plain => Output::Disconnect(peer),
+                End::Blocked => Output::Block(peer),
+                End::Forgery => Output::Penalize { peer, misdeed: Misdeed::Forgery },
+                End::Garbage => Output::Penalize { peer, misdeed: Misdeed::Garbage },
+            },
+            Some(Body::Opened(_) | Body::Broadcast(_)) | None => return,
+        });
+    }
+
+    /// §21.3: sends every member its part of a re-key.
+    fn cut(&mut self, message: &[u8]) {
+        let Ok(parts) = RekeyParts::decode(message) else { return };
+        for drone in self.drones.values() {
+            if let Some(payload) = drone.slot.map(|slot| parts.message(slot)) {
+                self.out.push_back(Output::Transmit { to: Destination::Peer(drone.peer), payload });
+            }
+        }
+    }
+}
+
+impl Machine for Relay {
+    type Command = Infallible;
+    type Event = RelayEvent;
+    type Record = Infallible;
+
+    fn handle_input(&mut self, now: Now, input: Input<'_, Infallible>, rng: &mut dyn CryptoRngCore) {
+        self.now = now.monotonic;
+        match input {
+            Input::Timeout => {}
+            // A copy of this process has its session, too.
+            Input::Resumed => self.begin_again(rng),
+            Input::Connected { peer, route } => self.connected(peer, route, rng),
+            Input::Disconnected { peer } => self.disconnected(peer, rng),
+            Input::Received { from, via: Via::Peer, bytes } => self.heard(from, bytes, rng),
+            // The driver of a hub passes it on.
+            Input::Received { via: Via::Group, .. } => {}
+            Input::Command(never) => match never {},
+        }
+        if self.uplink.as_mut().is_some_and(|uplink| uplink.session.tick(now.monotonic)) {
+            self.begin_again(rng);
+        }
+    }
+
+    fn poll_output(&mut self) -> Output<RelayEvent, Infallible> {
+        if let Some(output) = self.out.pop_front() {
+            return output;
+        }
+        let Some(uplink) = &mut self.uplink else { return Output::Timeout(None) };
+        match uplink.session.poll(self.now) {
+            Some(payload) => Output::Transmit { to: Destination::Peer(uplink.peer), payload },
+            None => Output::Timeout(earlier(None, uplink.session.deadline())),
+        }
+    }
+}
