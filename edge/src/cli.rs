@@ -32,6 +32,7 @@ Examples:
   edge envelope send --policy medic 'two wounded at the bridge'   # through the running edge
   edge ibe encrypt plan.txt --to mission/alpha/phase-2 --out plan.age
   edge ibe decrypt plan.age --out plan.txt       # once the operator has begun the phase
+  edge relay --leader /ip4/10.0.0.1/tcp/7001 --listen /ip4/0.0.0.0/tcp/7003 --group alpha
   edge provision --deployment deployment.toml --token board-1.token    # to set up a board
 
 Files in the data directory (default ./edge-data): drone.state (keys, encrypted), deployment.toml
@@ -82,6 +83,13 @@ pub(crate) enum Command {
         /// The text
         text: String,
     },
+    /// Pass on what drones and their leader say to each other, without any key, until SIGTERM or SIGINT
+    ///
+    /// Hundreds or thousands of drones name the relay in place of the leader (`edge run --leader`), which then has one
+    /// connection for all of them, sends each broadcast once, and is told the relay's identity (`leader serve
+    /// --relay`). A relay can delay and drop, as any network can, and no more. Drones that name several go to another
+    /// when theirs is silent. Prints its identity and its addresses.
+    Relay(RelayArgs),
     /// Print the line that sets up a board: for its console, and secret until the board has enrolled
     Provision(ProvisionArgs),
     /// Certified fields: what this drone can show without saying who it is
@@ -153,6 +161,23 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     #[serde(skip)]
     pub(crate) json: bool,
+}
+
+/// Flags of a relay.
+#[derive(Args, Debug)]
+pub(crate) struct RelayArgs {
+    /// Where the group's leader listens; further ones are used when the first is lost
+    #[arg(long, value_name = "MULTIADDR", required = true)]
+    pub(crate) leader: Vec<String>,
+    /// Where to listen for drones; may be repeated
+    #[arg(long, value_name = "MULTIADDR", default_value = "/ip4/127.0.0.1/tcp/7003")]
+    pub(crate) listen: Vec<String>,
+    /// The group whose messages are passed on
+    #[arg(long, value_name = "GROUP")]
+    pub(crate) group: Name,
+    /// The most drones at a time
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=16_384))]
+    pub(crate) max_drones: u32,
 }
 
 /// Checks a name, and keeps its text.

@@ -42,6 +42,7 @@ mod mavlink;
 mod metrics;
 mod program;
 mod provision;
+mod relay;
 mod service;
 
 pub use blocking::{

@@ -16,8 +16,8 @@ use quiver_service::{exit, logging, terminal};
 use crate::cli::{Cli, Command};
 use crate::config::{self, Config};
 use crate::control::{Request, Status};
-use crate::provision;
 use crate::service::{self, Printer, Start, Task};
+use crate::{provision, relay};
 
 /// Runs the program `edge` with the arguments of this process, and says its exit code.
 #[must_use]
@@ -70,6 +70,7 @@ fn run(cli: Cli) -> Result<()> {
                 let request = Request::Send { channel: channel.to_string(), text, signed: !unsigned };
                 print_status(&ask(&config, request).await?, json, SendReport::describe)
             }
+            Command::Relay(args) => relay::run(&config.drone.data_dir, &args).await,
             Command::Provision(args) => Ok(terminal::line(&provision::line(&args)?)?),
             Command::Abke(command) => shared.abke(command).await,
             Command::Drone(command) => shared.run(command).await,

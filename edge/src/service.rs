@@ -16,10 +16,9 @@ use std::sync::Arc;
 use quiver_admission::AnyEdge;
 use quiver_ainq::{IssuedToken, Name, Suite};
 use quiver_enrolment::QuorumSuite;
-use quiver_envelope::Envelopes;
 use quiver_group::edge::EdgeStatus;
 use quiver_group::{Edge, EdgeCommand, EdgeConfig};
-use quiver_machine::{Either, Node, Route, Snapshot};
+use quiver_machine::{Either, Route, Snapshot};
 use quiver_net::{
     Clocks, Driver, Handle, Introduction, Multiaddr, NodeConfig, NodeKey, Service, Transport, Unreached,
     group_topic,
@@ -28,7 +27,7 @@ use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::drone::mavlink::with_status;
 use quiver_service::drone::send::Relay;
 use quiver_service::drone::service::{CALL_TIME, run_until};
-use quiver_service::drone::{Drone, DroneService, Error, Result, Running, health};
+use quiver_service::drone::{Drone, DroneService, Error, Result, Running, health, with_envelopes};
 use quiver_service::monitoring::Monitor;
 use quiver_service::node_state::{Missing, NodeState};
 use quiver_service::secrets::Protection;
@@ -196,7 +195,7 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
         let (refused, mut refusals) = mpsc::channel(1);
         let host = EdgeHost { enrolled, refused, ..self.host() };
         let machine = Edge::new(EdgeConfig { token, ..self.config.machine(&self.drone) }, state.as_ref())?;
-        let machine = EdgeNode::new(machine.into(), Envelopes::default());
+        let machine: EdgeNode<S> = with_envelopes(machine.into());
         let (driver, handle) = Driver::new(&node, machine, host, OsRng)?;
         self.observer.opened();
         // Closed again before the endpoint of the running drone opens, whose counters of bytes are others.
@@ -249,7 +248,7 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
             host.reserved.news = Some(bridge.feed.news.clone());
         }
         let (mut driver, handle) =
-            Driver::new(&node, Node::new(machine.into(), Envelopes::default()), host, OsRng)?;
+            Driver::new(&node, with_envelopes::<AnyEdge<S>>(machine.into()), host, OsRng)?;
         if let Some(bridge) = &bridge {
             driver = mavlink::watched(driver, Arc::clone(&bridge.feed));
         }

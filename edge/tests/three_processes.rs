@@ -30,6 +30,8 @@ mod mavlink;
 mod monitoring;
 #[path = "three_processes/queueing.rs"]
 mod queueing;
+#[path = "three_processes/relays.rs"]
+mod relays;
 #[path = "three_processes/requests.rs"]
 mod requests;
 #[path = "three_processes/secrets.rs"]

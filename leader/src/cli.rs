@@ -178,6 +178,10 @@ pub(crate) struct ServeArgs {
     /// may be repeated. Without one this leader is alone
     #[arg(long, value_name = "MULTIADDR")]
     pub(crate) peer: Vec<String>,
+    /// Identity of a relay that drones of the group may be behind, as `edge relay` prints it (12D3KooW…); may be
+    /// repeated. Others are served as drones are
+    #[arg(long, value_name = "PEER_ID")]
+    pub(crate) relay: Vec<String>,
     /// How long the leader may be silent before another opens a term; those with higher ordinals wait longer
     /// [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = quiver_service::duration::parse)]

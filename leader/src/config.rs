@@ -10,6 +10,7 @@ use quiver_gateway::LineAddress;
 use quiver_group::leader::LeaderTiming;
 use quiver_group::{Leader, LeaderConfig};
 use quiver_machine::Primary;
+use quiver_net::PeerId;
 use quiver_service::config::{Layers, parse_all};
 use quiver_service::drone::mavlink::MavlinkSettings;
 use quiver_service::drone::{DroneService, DroneSettings, Error, Program, Result};
@@ -71,6 +72,9 @@ pub(crate) struct LeaderSettings {
     /// Silence of the leader after which another takes over. Of no effect without other leaders.
     #[serde(with = "quiver_service::duration")]
     pub(crate) silence: Duration,
+    /// Relays that drones may be behind, by their transport identities.
+    #[serde(deserialize_with = "quiver_service::config::list")]
+    pub(crate) relay: Vec<String>,
     /// Serial lines with boards, to be a gateway for.
     #[serde(deserialize_with = "quiver_service::config::list")]
     pub(crate) serial: Vec<String>,
@@ -98,6 +102,7 @@ impl Default for LeaderSettings {
             absence: timing.absence,
             peer: Vec::new(),
             silence: Duration::from_secs(10),
+            relay: Vec::new(),
             serial: Vec::new(),
             baud: 115_200,
             system_id: Vec::new(),
@@ -118,7 +123,13 @@ impl LeaderSettings {
         ];
         let broken = rules.into_iter().find(|(holds, _)| !holds);
         broken.map_or(Ok(()), |(_, rule)| Err(Error::config(rule)))?;
+        self.relays()?;
         self.lines().map(drop)
+    }
+
+    /// The relays.
+    pub(crate) fn relays(&self) -> Result<Vec<PeerId>> {
+        Ok(parse_all("relay", &self.relay)?)
     }
 
     /// The lines with boards.

@@ -9,9 +9,8 @@ use quiver_admission::AdmittingLeader;
 use quiver_ainq::{IssuedToken, Name, Role, Suite};
 use quiver_bridge::News;
 use quiver_enrolment::QuorumSuite;
-use quiver_envelope::Envelopes;
 use quiver_group::{Leader, LeaderCommand, LeaderEvent};
-use quiver_machine::{Either, Node, Reason, Route};
+use quiver_machine::{Either, Reason, Route};
 use quiver_net::{
     Clocks, Driver, Handle, Introduction, NodeConfig, NodeKey, Service, Transport, group_topic,
 };
@@ -21,7 +20,7 @@ use quiver_service::drone::mavlink::with_status;
 use quiver_service::drone::output::Output;
 use quiver_service::drone::send::Relay;
 use quiver_service::drone::service::{CALL_TIME, run_until};
-use quiver_service::drone::{Drone, DroneService, Error, Result, Running, health};
+use quiver_service::drone::{Drone, DroneService, Error, Result, Running, health, with_envelopes};
 use quiver_service::node_state::{Missing, NodeState};
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::shutdown::Shutdown;
@@ -218,7 +217,7 @@ impl<S: QuorumSuite> LeaderService<'_, S> {
             news: news.clone(),
             wave: Wave::default(),
         };
-        let (driver, handle) = Driver::new(node, Node::new(machine, Envelopes::default()), host, OsRng)?;
+        let (driver, handle) = Driver::new(node, with_envelopes(machine), host, OsRng)?;
         Ok((driver, Running::new(handle, self.drone.client(CALL_TIME)?, |_| Relay::Peers, failures)))
     }
 
@@ -244,6 +243,7 @@ impl<S: QuorumSuite> LeaderService<'_, S> {
         node.detect_duplicates = true;
         node.introduction = Some(Introduction::new(Service::Leader, &self.drone.deployment.fingerprint()));
         node.listen = parse_addresses("listen", &leader.listen)?;
+        node.relays = leader.relays()?;
         let kgcs = self.drone.kgc_addresses()?.into_iter().map(|address| (Route::Kgc, address));
         let peers =
             parse_addresses("peer", &leader.peer)?.into_iter().map(|address| (Route::Leader, address));

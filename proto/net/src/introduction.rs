@@ -20,19 +20,16 @@ pub enum Service {
     Leader,
     /// An edge drone.
     Edge,
-    /// A relay, which drones find in place of the leader.
-    Relay,
 }
 
 impl Service {
-    const ALL: [Self; 4] = [Self::Kgc, Self::Leader, Self::Edge, Self::Relay];
+    const ALL: [Self; 3] = [Self::Kgc, Self::Leader, Self::Edge];
 
     const fn word(self) -> &'static str {
         match self {
             Self::Kgc => "kgc",
             Self::Leader => "leader",
             Self::Edge => "edge",
-            Self::Relay => "relay",
         }
     }
 
@@ -48,7 +45,7 @@ impl Service {
     const fn option(self) -> &'static str {
         match self {
             Self::Kgc => "--kgc",
-            Self::Leader | Self::Edge | Self::Relay => "--leader",
+            Self::Leader | Self::Edge => "--leader",
         }
     }
 }
@@ -59,7 +56,6 @@ impl fmt::Display for Service {
             Self::Kgc => "a KGC",
             Self::Leader => "a leader",
             Self::Edge => "an edge",
-            Self::Relay => "a relay",
         })
     }
 }
@@ -102,9 +98,7 @@ impl Introduction {
         if other.deployment != self.deployment {
             return Some(format!("{} of another deployment answers there", other.service));
         }
-        // A relay stands for a leader: who dials cannot tell, and need not.
-        let found = if other.service == Service::Relay { Service::Leader } else { other.service };
-        (found != wanted).then(|| format!("{} answers there, not {wanted}", other.service))
+        (other.service != wanted).then(|| format!("{} answers there, not {wanted}", other.service))
     }
 
     /// What is wrong with a node that dialled this one.
@@ -116,8 +110,7 @@ impl Introduction {
                 other.service
             ));
         }
-        let own = if self.service == Service::Relay { Service::Leader } else { self.service };
-        if seeks.is_empty() || seeks.contains(&own) {
+        if seeks.is_empty() || seeks.contains(&self.service) {
             return None;
         }
         let seeks: Vec<_> =

@@ -64,6 +64,12 @@ pub struct WithRelays<M: Machine> {
     out: VecDeque<Output<M::Event, M::Record>>,
 }
 
+impl<M: Machine> From<M> for WithRelays<M> {
+    fn from(inner: M) -> Self {
+        Self::new(inner, RelayLimits::default())
+    }
+}
+
 impl<M: Machine> WithRelays<M> {
     /// Puts relays before a machine.
     pub const fn new(inner: M, limits: RelayLimits) -> Self {

@@ -44,7 +44,7 @@ pub mod subcommands;
 
 pub use error::{Error, Result};
 pub use program::Program;
-pub use running::{Drone, Running};
+pub use running::{Drone, Running, with_envelopes};
 pub use service::DroneService;
 pub use settings::DroneSettings;
 pub use store::Store;

@@ -8,6 +8,7 @@ use quiver_ainq::{DroneKeypair, RevocationList, Suite};
 use quiver_envelope::{EnvelopeCommand, Envelopes};
 use quiver_machine::{Either, Machine, Node, Primary};
 use quiver_net::Handle;
+use quiver_relay::WithRelays;
 use serde::de::DeserializeOwned;
 use tokio::sync::{Mutex, broadcast};
 use tokio::task::JoinSet;
@@ -24,8 +25,13 @@ const LOOK: Duration = Duration::from_millis(200);
 /// Answer once the machine has stopped.
 pub const ENDING: &str = "the service is ending";
 
-/// The machine of a running service: an edge or a leader, and envelopes.
-pub type Drone<P> = Node<P, Envelopes>;
+/// The machine of a running service: an edge or a leader, and envelopes. Leaders may have relays; edges have none.
+pub type Drone<P> = WithRelays<Node<P, Envelopes>>;
+/// The machine of a service in this role.
+pub fn with_envelopes<P: Primary>(primary: P) -> Drone<P> {
+    Node::new(primary, Envelopes::default()).into()
+}
+
 /// Its commands.
 pub type Command<P> = <Drone<P> as Machine>::Command;
 
@@ -97,7 +103,7 @@ where
     /// # Errors
     /// If the machine has stopped.
     pub async fn identity(&self) -> Result<Identity<P::Suite>> {
-        self.machine.inspect(|machine| Identity::of(&**machine)).await?
+        self.machine.inspect(|machine| Identity::of(&***machine)).await?
     }
 
     /// Waits until the drone has enrolled; its key.
