@@ -352,3 +352,177 @@ impl<M: Machine> Machine for WithRelays<M> {
         self.inner.finish_job(now, done, rng);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use proptest::prelude::*;
+    use quiver_machine::Misdeed;
+    use quiver_testbed::Outputs;
+    use rand_chacha::ChaCha8Rng;
+    use rand_chacha::rand_core::SeedableRng;
+
+    use super::*;
+
+    const RELAY: Peer = Peer(1);
+    const LIMITS: RelayLimits = RelayLimits { drones: 3 };
+
+    /// Sends every message back; blocks who says `block`, and penalises who says `lie`.
+    #[derive(Debug, Default)]
+    struct Echo {
+        connected: Vec<Peer>,
+        out: VecDeque<Output<Infallible, Infallible>>,
+    }
+
+    impl Machine for Echo {
+        type Command = Infallible;
+        type Event = Infallible;
+        type Record = Infallible;
+
+        fn handle_input(&mut self, _: Now, input: Input<'_, Infallible>, _: &mut dyn CryptoRngCore) {
+            match input {
+                Input::Connected { peer, .. } => self.connected.push(peer),
+                Input::Disconnected { peer } => self.connected.retain(|other| *other != peer),
+                Input::Received { from, bytes, .. } => self.out.push_back(match bytes {
+                    b"block" => Output::Block(from),
+                    b"lie" => Output::Penalize { peer: from, misdeed: Misdeed::Forgery },
+                    bytes => Output::Transmit { to: Destination::Peer(from), payload: bytes.to_vec() },
+                }),
+                _ => {}
+            }
+        }
+
+        fn poll_output(&mut self) -> Output<Infallible, Infallible> {
+            self.out.pop_front().unwrap_or(Output::Timeout(None))
+        }
+    }
+
+    /// A leader with a relay, played by the test.
+    struct Bench {
+        machine: WithRelays<Echo>,
+        session: Session,
+    }
+
+    impl Bench {
+        fn new() -> Self {
+            let mut bench =
+                Self { machine: WithRelays::new(Echo::default(), LIMITS), session: Session::new(5) };
+            bench.input(Input::Connected { peer: RELAY, route: Route::Relay });
+            bench
+        }
+
+        fn input(&mut self, input: Input<'_, Infallible>) -> Outputs<WithRelays<Echo>> {
+            let now = Now { monotonic: Duration::from_secs(100), unix: 0 };
+            self.machine.handle_input(now, input, &mut ChaCha8Rng::seed_from_u64(1));
+            Outputs::of(&mut self.machine)
+        }
+
+        /// The relay says this; what it is told.
+        fn says(&mut self, frames: impl IntoIterator<Item = (u32, Body)>) -> Vec<(u32, Body)> {
+            frames.into_iter().for_each(|(drone, body)| self.session.queue.push(drone, frame(drone, body)));
+            let mut told = Vec::new();
+            while let Some(bytes) = self.session.poll(Duration::ZERO) {
+                let outputs = self.input(Input::Received { from: RELAY, via: Via::Peer, bytes: &bytes });
+                for (to, payload) in outputs.effects.sent {
+                    assert_eq!(to, Destination::Peer(RELAY), "all goes over the relay");
+                    let batch = Batch::decode(payload.as_slice()).unwrap();
+                    if let Received::Frames(bytes) = self.session.receive(Duration::ZERO, batch) {
+                        told.extend(super::frames(&bytes).map(|frame| {
+                            let Frame { drone, body } = frame.unwrap();
+                            (drone, body.unwrap())
+                        }));
+                    }
+                }
+            }
+            told
+        }
+    }
+
+    fn data(bytes: &[u8]) -> Body {
+        Body::Data(bytes.to_vec())
+    }
+
+    #[test]
+    fn drones_behind_one_relay_are_peers_of_their_own() {
+        let mut bench = Bench::new();
+        let told =
+            bench.says([(1, Body::Opened(true)), (2, Body::Opened(true)), (1, data(b"a")), (2, data(b"b"))]);
+        assert_eq!(told, [(1, data(b"a")), (2, data(b"b"))]);
+        let peers = bench.machine.connected.clone();
+        assert!(peers.len() == 2 && peers.iter().all(|peer| peer.is_relayed()) && peers[0] != peers[1]);
+        // What one does is held against it alone.
+        assert_eq!(bench.says([(1, data(b"lie"))]), [(1, Body::Closed(End::Forgery as u32))]);
+        assert_eq!(bench.says([(1, data(b"again")), (2, data(b"c"))]), [(2, data(b"c"))]);
+        assert_eq!(bench.says([(2, data(b"block"))]), [(2, Body::Closed(End::Blocked as u32))]);
+        bench.says([(1, Body::Closed(0))]);
+        assert_eq!(bench.machine.connected, [peers[1]]);
+        bench.input(Input::Disconnected { peer: RELAY });
+        assert!(bench.machine.connected.is_empty() && bench.machine.relayed() == (0, 0));
+    }
+
+    #[test]
+    fn relay_has_no_more_drones_than_it_may_and_speaks_for_none_that_it_did_not_open() {
+        let mut bench = Bench::new();
+        let told = bench.says((1..=5).map(|drone| (drone, Body::Opened(true))));
+        assert_eq!(told, [(4, Body::Closed(0)), (5, Body::Closed(0))]);
+        assert_eq!(bench.machine.relayed(), (1, 3));
+        assert_eq!(bench.says([(9, data(b"hello")), (4, data(b"hello"))]), []);
+        // However often it asks while it takes nothing, little waits for it.
+        for drone in 10..10_000 {
+            bench.session.queue.push(drone, frame(drone, Body::Opened(true)));
+        }
+        let bytes = std::iter::from_fn(|| bench.session.poll(Duration::ZERO)).next().unwrap();
+        bench.input(Input::Received { from: RELAY, via: Via::Peer, bytes: &bytes });
+        assert!(bench.machine.relays[&RELAY].session.as_ref().unwrap().queue.drones() <= LIMITS.drones);
+    }
+
+    #[test]
+    fn another_session_ends_the_connections_of_the_one_before_which_does_not_come_back() {
+        let mut bench = Bench::new();
+        bench.says([(1, Body::Opened(true))]);
+        let first = bench.machine.connected.clone();
+        bench.session = Session::new(6);
+        bench.says([(1, Body::Opened(true))]);
+        assert!(bench.machine.connected.len() == 1 && bench.machine.connected != first);
+        let replayed = Batch { session: 5, number: 1, ..Batch::default() }.encode_to_vec();
+        let outputs = bench.input(Input::Received { from: RELAY, via: Via::Peer, bytes: &replayed });
+        assert_eq!(outputs.effects.sent, [(Destination::Peer(RELAY), ended(5))]);
+        assert_eq!(bench.says([(1, data(b"still here"))]), [(1, data(b"still here"))]);
+    }
+
+    #[test]
+    fn strangers_cannot_act_as_relays() {
+        let mut bench = Bench::new();
+        let stranger = Peer(2);
+        bench.input(Input::Connected { peer: stranger, route: Route::Inbound });
+        let mut session = Session::new(5);
+        session.queue.push(1, frame(1, Body::Opened(true)));
+        let bytes = session.poll(Duration::ZERO).unwrap();
+        let outputs = bench.input(Input::Received { from: stranger, via: Via::Peer, bytes: &bytes });
+        assert_eq!(outputs.effects.sent, [(Destination::Peer(stranger), bytes)], "a message as any other");
+        assert_eq!(bench.machine.relayed(), (1, 0));
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_relay_sends_is_bounded(
+            batches in prop::collection::vec(
+                (0_u64..3, 0_u64..4, 0_u64..4, prop::collection::vec(any::<u8>(), 0..64), any::<bool>()),
+                0..16,
+            ),
+            raw in prop::collection::vec(any::<u8>(), 0..64),
+        ) {
+            let mut bench = Bench::new();
+            for (session, number, received, frames, ended) in batches {
+                let bytes = Batch { session, number, received, frames, ended }.encode_to_vec();
+                bench.input(Input::Received { from: RELAY, via: Via::Peer, bytes: &bytes });
+            }
+            bench.input(Input::Received { from: RELAY, via: Via::Peer, bytes: &raw });
+            prop_assert!(bench.machine.relayed().1 <= LIMITS.drones);
+            prop_assert_eq!(bench.machine.connected.len(), bench.machine.relayed().1);
+            bench.input(Input::Disconnected { peer: RELAY });
+            prop_assert!(bench.machine.connected.is_empty());
+        }
+    }
+}

@@ -137,3 +137,73 @@ impl Session {
 pub(crate) fn ended(session: u64) -> Vec<u8> {
     Batch { session, ended: true, ..Batch::default() }.encode_to_vec()
 }
+
+#[cfg(test)]
+mod tests {
+    use prost::Message as _;
+
+    use super::*;
+
+    const NOW: Duration = Duration::from_secs(100);
+
+    fn carried(from: &mut Session, to: &mut Session) -> Vec<Received> {
+        let batches: Vec<_> = std::iter::from_fn(|| from.poll(NOW)).collect();
+        batches.iter().map(|bytes| to.receive(NOW, Batch::decode(bytes.as_slice()).unwrap())).collect()
+    }
+
+    #[test]
+    fn frames_come_in_order_and_no_more_than_a_window_is_on_its_way() {
+        let (mut near, mut far) = (Session::new(7), Session::new(7));
+        for number in 0..20 {
+            near.queue.push(number, vec![u8::try_from(number).unwrap(); FULL]);
+        }
+        let mut came = Vec::new();
+        for round in 0..5 {
+            let received = carried(&mut near, &mut far);
+            assert_eq!(received.len(), WINDOW, "round {round}");
+            came.extend(received);
+            assert_eq!(carried(&mut far, &mut near), [Received::Nothing], "it is confirmed at once");
+        }
+        for (number, received) in came.into_iter().enumerate() {
+            assert_eq!(received, Received::Frames(vec![u8::try_from(number).unwrap(); FULL]));
+        }
+        assert_eq!(near.deadline(), None);
+    }
+
+    #[test]
+    fn lost_batch_is_sent_again_with_those_behind_it_and_taken_once() {
+        let (mut near, mut far) = (Session::new(7), Session::new(7));
+        for number in 0..3 {
+            near.queue.push(number, vec![0; FULL]);
+        }
+        let sent: Vec<_> = std::iter::from_fn(|| near.poll(NOW)).collect();
+        let batches: Vec<_> = sent.iter().map(|bytes| Batch::decode(bytes.as_slice()).unwrap()).collect();
+        assert_eq!(far.receive(NOW, batches[1].clone()), Received::Nothing, "too early");
+        assert_eq!(far.receive(NOW, batches[2].clone()), Received::Nothing);
+        assert!(!near.tick(NOW + RESEND));
+        let again: Vec<_> = std::iter::from_fn(|| near.poll(NOW + RESEND)).collect();
+        assert_eq!(again, sent);
+        for batch in &batches {
+            assert!(matches!(far.receive(NOW, batch.clone()), Received::Frames(_)));
+            assert_eq!(far.receive(NOW, batch.clone()), Received::Nothing, "a second time");
+        }
+    }
+
+    #[test]
+    fn session_in_which_nothing_is_confirmed_is_over() {
+        let mut near = Session::new(7);
+        near.queue.push(1, vec![1]);
+        assert!(near.poll(NOW).is_some());
+        let ticks = (0..=ATTEMPTS).map(|attempt| near.tick(NOW + RESEND * (attempt + 1)));
+        assert_eq!(ticks.collect::<Vec<_>>(), [false, false, false, true]);
+    }
+
+    #[test]
+    fn confirmation_of_what_was_not_sent_breaks_a_session() {
+        let mut near = Session::new(7);
+        assert_eq!(
+            near.receive(NOW, Batch { session: 7, received: 1, ..Batch::default() }),
+            Received::Broken
+        );
+    }
+}
