@@ -4,7 +4,7 @@ use prost_types::FileDescriptorSet;
 
 /// Prefixes of the names of messages that each feature stands for.
 const OPTIONAL: [(&str, &[&str]); 4] = [
-    ("SERVICES", &["StandBy", "Replica", "Seat", "Quorum", "Admission"]),
+    ("SERVICES", &["StandBy", "Replica", "Seat", "EpochChanges", "Quorum", "Admission"]),
     ("DELIVERY", &["Delivery"]),
     ("ENVELOPES", &["Envelope", "OpeningRequest"]),
     ("THRESHOLD", &["EnrolCommitment", "EnrolSigning", "EnrolPart", "EnrolShare", "EnrolDone"]),

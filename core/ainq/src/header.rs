@@ -143,10 +143,15 @@ pub struct HeaderCore<S: Suite> {
     pub point: Option<Element<S>>,
     /// Height of the key tree; 0 for flat.
     pub height: u8,
-    /// Slots of removed members. Empty when a term opens.
+    /// Slots of removed members. Empty when a term opens, and if there are `changes`.
     pub removed: SlotSet,
-    /// Slots of added members. Empty when a term opens: then every member is new except `absent`.
+    /// Slots of added members. Empty when a term opens: then every member is new except `absent`; and if there
+    /// are `changes`.
     pub added: SlotSet,
+    /// Digest of the removed and added slots, in their place if an epoch of a tree changes more than
+    /// [`MAX_LISTED`](crate::MAX_LISTED) runs of them: a member finds in its part of the wraps what is done to
+    /// its own.
+    pub changes: Option<Digest>,
     /// Members of the roster that a term's opening leaves without a key. Empty otherwise.
     pub absent: SlotSet,
     /// The roster's hash after the change.
@@ -167,14 +172,22 @@ impl<S: Suite> HeaderCore<S> {
         begun.fixed(&rest.finish()).finish()
     }
 
-    /// Whether this epoch makes a new pairwise key with the holder of a slot, given that the slot is held.
+    /// Whether this epoch makes a new pairwise key with the holder of a slot, given that the slot is held. True
+    /// also if it does not list its slots: then what is sealed with that key, which is of this epoch alone, shows
+    /// it.
     #[must_use]
     pub fn adds(&self, slot: Slot) -> bool {
         // §9.1: an opening pairs with the whole roster but those it lists as absent.
         match self.kind {
             Kind::Open => !self.absent.contains(slot),
-            Kind::Rekey => self.added.contains(slot),
+            Kind::Rekey => self.changes.is_some() || self.added.contains(slot),
         }
+    }
+
+    /// Whether it is certain that nobody is removed. Of slots that are not listed nothing is.
+    #[must_use]
+    pub fn removes_nobody(&self) -> bool {
+        self.changes.is_none() && self.removed.is_empty()
     }
 }
 

@@ -24,7 +24,7 @@ use self::batch::Newcomer;
 pub use self::batch::{Batch, Join};
 use self::draft::Draft;
 use crate::header::check_leader;
-use crate::slots::{Slot, SlotSet};
+use crate::slots::{Slot, SlotChanges, SlotSet};
 use crate::strategy::{self, Strategy};
 use crate::tree::{PathMessage, PathNonce, WrapTree};
 use crate::{
@@ -50,6 +50,8 @@ pub struct EpochOutput<S: Suite> {
     pub header: Header<S>,
     /// D.
     pub digest: Digest,
+    /// Slots of removed and added members, of which the header may have the digest only. Empty when a term opens.
+    pub changes: SlotChanges,
     /// One entry for each member with a pairwise key, by ascending slot. Under `tree` only when a term opens.
     pub entries: Vec<Entry>,
     /// Under `tree`, unless a term opens: all wraps, for every earlier member of the group. Newcomers get
@@ -162,7 +164,7 @@ impl<S: Suite> Leadership<S> {
         let freed = batch.freed(&self.roster)?;
         let (newcomers, admitted) = batch.placed(&self.roster, &freed)?;
         let assigned: Vec<Slot> = newcomers.iter().map(|newcomer| newcomer.slot).collect();
-        // §8.7: no edge accepts a header that lists more.
+        // §8.7: nobody accepts more, listed in a header or sent beside it.
         let removed = freed.iter().copied().collect::<SlotSet>().within_bounds()?;
         let added = assigned.iter().chain(&admitted).copied().collect::<SlotSet>().within_bounds()?;
         // §7.1: `prev` is D of the epoch that this one builds on.
@@ -172,7 +174,7 @@ impl<S: Suite> Leadership<S> {
         let ratchets = draft.agree(&newcomers, &anonymous, rng)?;
         // Nothing below can fail.
         batch.apply(&mut self.roster, &freed, &assigned, &admitted)?;
-        (draft.removed, draft.added) = (removed, added);
+        draft.changes = SlotChanges { removed, added };
         draft.roster_hash = self.roster.hash();
         let highest = self.roster.highest();
         let (output, key) = draft.issue(keypair, self.strategy.as_mut(), ratchets, highest, rng);

@@ -101,7 +101,7 @@ pub use pairwise::{
     MAX_SKIP, PairContext, REQUEST_LEN, Ratchet, ack_tag, catch_up_tag, fresh_tag, leave_tag,
 };
 pub use roster::Roster;
-pub use slots::{LEADER_SLOT, MAX_RUNS, MAX_SLOTS, Run, Slot, SlotSet};
+pub use slots::{LEADER_SLOT, MAX_LISTED, MAX_RUNS, MAX_SLOTS, Run, Slot, SlotChanges, SlotSet};
 pub use spare::{SparePair, SpareStatement};
 pub use traffic::{Ceiling, EpochKeys, Frame, MAX_FRAMES, Opened, Receiver, Sender, TrafficKey};
 pub use tree::{Delta, Part, PathMessage, PathNonce, WrapTree};

@@ -6,6 +6,7 @@
 use alloc::vec::Vec;
 
 use quiver_crypto::canonical::{Reader, Writer};
+use quiver_crypto::{Digest, Hasher};
 
 use crate::Error;
 
@@ -20,6 +21,9 @@ pub const LEADER_SLOT: Slot = MAX_SLOTS;
 
 /// The most runs a set from outside may have.
 pub const MAX_RUNS: usize = 1 << 17;
+
+/// The most runs of removed and added slots together that the header of a tree's epoch lists (§7.1).
+pub const MAX_LISTED: usize = 32;
 
 const TOO_MANY_RUNS: Error = Error::TooLong { what: "slot runs", limit: MAX_RUNS };
 
@@ -219,6 +223,39 @@ impl FromIterator<Slot> for SlotSet {
     }
 }
 
+/// The slots that an epoch removes and adds. Of many, the header of a tree's epoch has the digest only, and they
+/// are sent beside it to who keeps the roster: a leader's deputies.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SlotChanges {
+    /// Slots of removed members.
+    pub removed: SlotSet,
+    /// Slots of added members.
+    pub added: SlotSet,
+}
+
+impl SlotChanges {
+    /// Whether a header of a tree's epoch lists them: they have at most [`MAX_LISTED`] runs together.
+    #[must_use]
+    pub fn are_listed(&self) -> bool {
+        self.removed.runs().len() + self.added.runs().len() <= MAX_LISTED
+    }
+
+    /// H("quiver/1 slots", removed ‖ added).
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        let mut writer = Writer::new();
+        self.removed.encode(&mut writer);
+        self.added.encode(&mut writer);
+        Hasher::new("quiver/1 slots").fixed(&writer.finish()).finish()
+    }
+
+    /// Whether a slot is in either set: whoever held it before is out.
+    #[must_use]
+    pub fn contains(&self, slot: Slot) -> bool {
+        self.removed.contains(slot) || self.added.contains(slot)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -269,6 +306,22 @@ mod tests {
         // One more is refused before any of them is read.
         let count = (MAX_RUNS as u32 + 1).to_be_bytes();
         assert_eq!(SlotSet::decode(&mut Reader::new(&count)), too_long);
+    }
+
+    #[test]
+    fn changes_are_listed_up_to_the_bound_and_have_a_digest_that_tells_them_apart() {
+        let apart = |count: u32| (0..count).map(|number| 2 * number).collect::<SlotSet>();
+        let listed =
+            |removed, added| SlotChanges { removed: apart(removed), added: apart(added) }.are_listed();
+        assert!(listed(0, 0) && listed(32, 0) && listed(0, 32) && listed(16, 16));
+        assert!(!listed(33, 0) && !listed(0, 33) && !listed(16, 17));
+        let digest = |removed, added| SlotChanges { removed: apart(removed), added: apart(added) }.digest();
+        assert_eq!(digest(3, 2), digest(3, 2));
+        assert!(
+            [digest(2, 3), digest(3, 3), digest(3, 1), digest(0, 0)]
+                .iter()
+                .all(|other| *other != digest(3, 2))
+        );
     }
 
     #[test]

@@ -63,6 +63,7 @@ fn header(u: &mut Unstructured<'_>, part: Option<&Part>) -> arbitrary::Result<He
         height: u.int_in_range(0..=3)?,
         removed: slots(u)?,
         added: slots(u)?,
+        changes: u.arbitrary()?,
         absent: slots(u)?,
         roster_hash: u.arbitrary()?,
         revocation_number: number(u)?,

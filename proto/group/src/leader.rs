@@ -32,13 +32,13 @@ mod test_support;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{Admission, EquivocationProof, Header, Role, Roster, Suite};
+use quiver_ainq::{Admission, EquivocationProof, Header, Role, Roster, SlotChanges, Suite};
 use quiver_crypto::Secret;
 use quiver_machine::{
     CookieJar, Input, Machine, Now, Offence, Output, Peer, Primary, RelayedBroadcast, Route, Shared, Via,
     due, earlier,
 };
-use quiver_message::{CatchUpRequest, Message, Nonce, Reason, Rekey};
+use quiver_message::{CatchUpRequest, EpochChanges, Message, Nonce, Reason, Rekey};
 use rand_core::CryptoRngCore;
 
 pub use quiver_machine::RestoreError;
@@ -238,7 +238,10 @@ impl<S: Suite> Leader<S> {
                     term.evict_revoked(&mut cx);
                 }
             }
-            Message::Rekey(rekey) => self.competing_header(now, from, &rekey.header, rng),
+            Message::Rekey(rekey) => self.competing_header(now, from, (&rekey.header, None), rng),
+            Message::EpochChanges(EpochChanges { header, changes }) => {
+                self.competing_header(now, from, (&header, Some(&changes)), rng);
+            }
             Message::StandBy(question) => match &mut self.term {
                 Some(term) if question.group == cx.config.group => term.stand_by(&mut cx, from, &question),
                 term => {
@@ -340,10 +343,17 @@ impl<S: Suite> Leader<S> {
         refuse_unauthenticated(&mut cx, from, refused.0, (&request.number, refused.1));
     }
 
-    /// A received header of this group: if it validly belongs to a higher term, this leader steps down.
-    fn competing_header(&mut self, now: Now, from: Peer, header: &Header<S>, rng: &mut dyn CryptoRngCore) {
+    /// A received header of this group, perhaps with the slots that it changes: if it validly belongs to a higher
+    /// term, this leader steps down.
+    fn competing_header(
+        &mut self,
+        now: Now,
+        from: Peer,
+        (header, changes): (&Header<S>, Option<&SlotChanges>),
+        rng: &mut dyn CryptoRngCore,
+    ) {
         let mut cx = self.base.context(now, rng);
-        match self.failover.assess(&mut cx, self.term.as_mut(), from, header) {
+        match self.failover.assess(&mut cx, self.term.as_mut(), from, (header, changes)) {
             Assessment::Ignored => {}
             Assessment::WentAhead { proof } => {
                 // §10.8: a term above it, and the proof with it.
@@ -355,7 +365,7 @@ impl<S: Suite> Leader<S> {
                 // §9.2: its memory is older than its group: it opens the next term.
                 let led = self.term.is_some();
                 self.end_term();
-                note_departures(&mut self.base.context(now, rng), header);
+                note_departures(&mut self.base.context(now, rng), header, changes);
                 // While it stands by, another may have led since.
                 if led || self.base.config.timing.silence.is_none() {
                     self.open_term(now, rng);
@@ -364,9 +374,9 @@ impl<S: Suite> Leader<S> {
             Assessment::Higher { news, known } => {
                 self.step_down(now, header, rng);
                 let mut cx = self.base.context(now, rng);
-                // §12.1: the members that the header lists as removed are out, though the roster held has
-                // them.
-                note_departures(&mut cx, header);
+                // §12.1: the members that the header removes are out, though the roster held has them; also if the
+                // header came before the slots.
+                note_departures(&mut cx, header, changes);
                 self.failover.follow(&cx, from, header, news, known);
             }
         }

@@ -3,7 +3,9 @@
 use alloc::vec::Vec;
 
 use prost::Message as _;
-use quiver_ainq::{DronePublicKey, Epoch, Header, Name, Serial, Signature, Slot, SpareStatement, Suite};
+use quiver_ainq::{
+    DronePublicKey, Epoch, Header, Name, Serial, Signature, Slot, SlotChanges, SpareStatement, Suite,
+};
 
 use crate::enrolment::{COOKIE_LEN, Nonce};
 use crate::epoch::{header_from_wire, header_to_wire, spare_to_wire};
@@ -52,6 +54,15 @@ pub struct Replica<S: Suite> {
     pub chunk: Vec<u8>,
     /// Signature `replica`.
     pub signature: Signature<S>,
+}
+
+/// A header that has the digest of the slots it changes, and these slots: for leaders, which keep the roster.
+#[derive(Clone, Debug)]
+pub struct EpochChanges<S: Suite> {
+    /// The header, unverified.
+    pub header: Header<S>,
+    /// The slots, of which it has the digest.
+    pub changes: SlotChanges,
 }
 
 /// Part of what changed about a group, or of all there is to know about it.
@@ -140,6 +151,27 @@ impl<S: Suite> Replica<S> {
             header: Some(header_to_wire(&self.header)),
             chunk: self.chunk.clone(),
             signature: self.signature.encode(),
+        }
+    }
+}
+
+impl<S: Suite> EpochChanges<S> {
+    pub(crate) fn from_wire(wire: &wire::EpochChanges) -> Result<Self, MessageError> {
+        let header = header_from_wire(field::present("header", wire.header.as_ref())?, None)?;
+        // §8.7: each set is bounded before it is expanded.
+        let removed = field::slots("removed", &wire.removed)?;
+        let changes = SlotChanges { removed, added: field::slots("added", &wire.added)? };
+        if header.core.changes != Some(changes.digest()) {
+            return Err(MessageError::Invalid("changes"));
+        }
+        Ok(Self { header, changes })
+    }
+
+    pub(crate) fn to_wire(&self) -> wire::EpochChanges {
+        wire::EpochChanges {
+            header: Some(header_to_wire(&self.header)),
+            removed: field::slots_to_wire(&self.changes.removed).into(),
+            added: field::slots_to_wire(&self.changes.added).into(),
         }
     }
 }

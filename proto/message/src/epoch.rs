@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 
 use prost::bytes::Bytes;
 use quiver_ainq::{
-    DronePublicKey, Epoch, Header, HeaderCore, Kind, Name, Part, Serial, Signature, Slot, SpareStatement,
-    StrategyKind, Suite,
+    DronePublicKey, Element, Epoch, Header, HeaderCore, Kind, Name, Part, Serial, Signature, Slot,
+    SpareStatement, StrategyKind, Suite,
 };
 
 use crate::{MessageError, field, part, wire};
@@ -33,7 +33,7 @@ pub struct Ack {
 pub struct Rekey<S: Suite> {
     /// The header, unverified.
     pub header: Header<S>,
-    /// The receiver's entry or path, or the delta for all; `None` for drones that were removed.
+    /// The receiver's entry or path, or wraps; `None` for drones that the header lists as removed.
     pub part: Option<Part>,
 }
 
@@ -146,6 +146,7 @@ pub(crate) fn header_from_wire<S: Suite>(
         height: u8::try_from(wire.height).map_err(|_| MessageError::Invalid("height"))?,
         removed: field::slots("removed", &wire.removed)?,
         added: field::slots("added", &wire.added)?,
+        changes: if wire.changes.is_empty() { None } else { Some(field::array("changes", &wire.changes)?) },
         absent: field::slots("absent", &wire.absent)?,
         roster_hash: field::array("roster_hash", &wire.roster_hash)?,
         revocation_number: wire.revocation_number,
@@ -177,7 +178,7 @@ pub(crate) fn header_to_wire<S: Suite>(header: &Header<S>) -> wire::Header {
             Kind::Open => wire::Kind::Open,
             Kind::Rekey => wire::Kind::Rekey,
         } as i32,
-        point: core.point.as_ref().map(|point| Bytes::copy_from_slice(point.as_bytes())).unwrap_or_default(),
+        point: Bytes::copy_from_slice(core.point.as_ref().map_or(&[], Element::as_bytes)),
         height: core.height.into(),
         removed: field::slots_to_wire(&core.removed),
         added: field::slots_to_wire(&core.added),
@@ -187,6 +188,7 @@ pub(crate) fn header_to_wire<S: Suite>(header: &Header<S>) -> wire::Header {
         entries_root: Bytes::copy_from_slice(&header.entries_root),
         tag: Bytes::copy_from_slice(&header.tag),
         signature: header.signature.encode().into(),
+        changes: Bytes::copy_from_slice(core.changes.as_ref().map_or(&[], |changes| changes)),
     }
 }
 

@@ -105,7 +105,7 @@ pub use delivery::{
     MAX_RELEASE_STATEMENT_LEN, Payload,
 };
 #[cfg(feature = "services")]
-pub use deputy::{MAX_REPLICA_EVICTED, MAX_SEATS, Replica, ReplicaChunk, Seat, StandBy};
+pub use deputy::{EpochChanges, MAX_REPLICA_EVICTED, MAX_SEATS, Replica, ReplicaChunk, Seat, StandBy};
 pub use enrolment::{COOKIE_LEN, EnrolCookie, EnrolHello, EnrolReply, EnrolRequest, Nonce};
 #[cfg(feature = "threshold")]
 pub use enrolment_share::{EnrolCommitment, EnrolDone, EnrolShare, EnrolSigning};

@@ -22,7 +22,7 @@ use crate::{EnrolCommitment, EnrolDone, EnrolShare, EnrolSigning};
 #[cfg(feature = "envelopes")]
 use crate::{Envelope, OpeningRequest};
 #[cfg(feature = "services")]
-use crate::{Replica, StandBy};
+use crate::{EpochChanges, Replica, StandBy};
 
 /// The longest encoded message in bytes.
 pub const MAX_MESSAGE_LEN: usize = 1 << 20;
@@ -75,6 +75,8 @@ pub enum Message<S: Suite> {
     StandBy(StandBy),
     #[cfg(feature = "services")]
     Replica(Replica<S>),
+    #[cfg(feature = "services")]
+    EpochChanges(EpochChanges<S>),
     EquivocationProof(Box<EquivocationProof<S>>),
     #[cfg(feature = "delivery")]
     DeliveryHello(DeliveryHello),
@@ -202,6 +204,8 @@ impl<S: Suite> Message<S> {
             Body::StandBy(wire) => StandBy::from_wire(wire).map(Self::StandBy),
             #[cfg(feature = "services")]
             Body::Replica(wire) => Replica::from_wire(wire).map(Self::Replica),
+            #[cfg(feature = "services")]
+            Body::EpochChanges(wire) => EpochChanges::from_wire(&wire).map(Self::EpochChanges),
             Body::EquivocationProof(wire) => {
                 equivocation::from_wire(&wire).map(|proof| Self::EquivocationProof(Box::new(proof)))
             }
@@ -270,6 +274,8 @@ impl<S: Suite> Message<S> {
             Self::StandBy(message) => Body::StandBy(message.to_wire()),
             #[cfg(feature = "services")]
             Self::Replica(message) => Body::Replica(message.to_wire()),
+            #[cfg(feature = "services")]
+            Self::EpochChanges(message) => Body::EpochChanges(message.to_wire()),
             Self::EquivocationProof(proof) => Body::EquivocationProof(equivocation::to_wire(proof)),
             #[cfg(feature = "delivery")]
             Self::DeliveryHello(message) => Body::DeliveryHello(message.to_wire()),

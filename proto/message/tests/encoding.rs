@@ -440,8 +440,17 @@ fn between_leaders(f: &mut Fixture) -> Vec<(&'static str, Message<S>)> {
     };
     let chunk = chunk(f).encode();
     let replica = m::Replica { nonce: [1; 16], number: 3, header: first.clone(), chunk, signature };
+    let changes = quiver_ainq::SlotChanges {
+        removed: (0..40).map(|number| 300 + 200 * number).collect(),
+        added: (0..9).collect(),
+    };
+    let mut header = first.clone();
+    (header.core.removed, header.core.added) = Default::default();
+    header.core.changes = Some(changes.digest());
+    let epoch_changes = m::EpochChanges { header, changes };
     let proof = quiver_ainq::EquivocationProof { first, second };
     vec![
+        ("EpochChanges", Message::EpochChanges(epoch_changes)),
         ("StandBy", Message::StandBy(stand_by)),
         ("Replica", Message::Replica(replica)),
         ("EquivocationProof", Message::EquivocationProof(Box::new(proof))),
@@ -498,6 +507,33 @@ fn a_chunk_out_of_bounds_is_refused() {
     ];
     for (chunk, field) in bad {
         assert_eq!(decode(chunk), Err(MessageError::Invalid(field)));
+    }
+}
+
+#[test]
+fn slots_are_taken_with_the_header_that_has_their_digest_and_no_other() {
+    let mut f = Fixture::new();
+    let header = f.epoch().header;
+    let changes =
+        |slot| quiver_ainq::SlotChanges { removed: (slot..slot + 9).collect(), ..Default::default() };
+    let message = |digest, changes| {
+        let mut header = header.clone();
+        header.core.changes = digest;
+        Message::EpochChanges(m::EpochChanges { header, changes })
+    };
+    let bytes = message(Some(changes(5).digest()), changes(5)).encode(&f.deployment);
+    assert!(matches!(Message::<S>::decode(&f.deployment, &bytes), Ok(Message::EpochChanges(_))));
+    for digest in [None, Some(changes(6).digest()), Some([0; 32])] {
+        let bytes = message(digest, changes(5)).encode(&f.deployment);
+        let refused = Message::<S>::decode(&f.deployment, &bytes).map(drop);
+        assert_eq!(refused, Err(MessageError::Invalid("changes")));
+    }
+    // As many runs as one set may have, and one more.
+    for (runs, taken) in [(quiver_ainq::MAX_RUNS, true), (quiver_ainq::MAX_RUNS + 1, false)] {
+        let added = (0..runs as u32).map(|number| 2 * number).collect();
+        let changes = quiver_ainq::SlotChanges { added, ..Default::default() };
+        let bytes = message(Some(changes.digest()), changes).encode(&f.deployment);
+        assert_eq!(Message::<S>::decode(&f.deployment, &bytes).is_ok(), taken, "{} bytes", bytes.len());
     }
 }
 

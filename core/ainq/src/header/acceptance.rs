@@ -3,7 +3,7 @@
 use quiver_crypto::Digest;
 
 use super::{Epoch, Header, HeaderCore, Kind, StrategyKind, header_digest};
-use crate::slots::SlotSet;
+use crate::slots::MAX_LISTED;
 use crate::tree::MAX_HEIGHT;
 use crate::{Deployment, Error, Label, Name, RevocationList, Role, Suite, UnixTime};
 
@@ -139,25 +139,25 @@ impl<S: Suite> HeaderCore<S> {
             Kind::Rekey => {
                 self.epoch.counter > 1
                     && self.absent.is_empty()
-                    && self.point.is_some() != self.added.is_empty()
+                    && (self.changes.is_some() || self.point.is_some() != self.added.is_empty())
             }
         };
         let strategy_fits = match self.strategy {
             StrategyKind::Flat => self.height == 0,
-            StrategyKind::Tree => (1..=MAX_HEIGHT).contains(&self.height) && self.fits_beneath(),
+            StrategyKind::Tree => (1..=MAX_HEIGHT).contains(&self.height),
         };
         // §7.1: entries authenticate themselves; only wraps of a tree have to be bound.
         let binds_wraps = self.strategy == StrategyKind::Tree && self.kind == Kind::Rekey;
         let root_fits = binds_wraps || *entries_root == [0; 32];
-        if !(kind_fits && strategy_fits && root_fits && self.issued_at < self.valid_until) {
+        // §7.1: many slots have their digest in a tree's epoch, and nowhere else; few are listed.
+        let listed = self.removed.runs().len() + self.added.runs().len();
+        let changes_fit = match self.changes {
+            Some(_) => binds_wraps && listed == 0,
+            None => !binds_wraps || listed <= MAX_LISTED,
+        };
+        if !(kind_fits && strategy_fits && root_fits && changes_fit && self.issued_at < self.valid_until) {
             return Err(Error::Malformed("header"));
         }
         Ok(())
-    }
-
-    /// Whether the tree has a leaf for every slot that is named.
-    fn fits_beneath(&self) -> bool {
-        let highest = [&self.removed, &self.added, &self.absent].into_iter().filter_map(SlotSet::last).max();
-        highest.is_none_or(|slot| slot >> self.height == 0)
     }
 }

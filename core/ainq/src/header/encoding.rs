@@ -74,15 +74,19 @@ impl StrategyKind {
 
 impl<S: Suite> HeaderCore<S> {
     /// Rest of a core's canonical bytes, after its leader: term ‖ counter ‖ prev ‖ nonce ‖ issued_at ‖ t_g ‖
-    /// strategy ‖ kind ‖ whether there is a V ‖ V ‖ height ‖ removed ‖ added ‖ absent ‖ roster_hash ‖ list
-    /// number.
+    /// strategy ‖ kind ‖ 1 if there is a V, 2 more if there are changes ‖ V ‖ changes ‖ height ‖ removed ‖ added ‖
+    /// absent ‖ roster_hash ‖ list number.
     pub(super) fn write_rest(&self, writer: &mut Writer) {
         // §7.1: the core, in its order.
         writer.u64(self.epoch.term).u64(self.epoch.counter).fixed(&self.prev).fixed(&self.nonce);
         writer.u64(self.issued_at).u64(self.valid_until);
-        writer.u8(self.strategy.code()).u8(self.kind.code()).u8(u8::from(self.point.is_some()));
+        let there = u8::from(self.point.is_some()) | u8::from(self.changes.is_some()) << 1;
+        writer.u8(self.strategy.code()).u8(self.kind.code()).u8(there);
         if let Some(point) = &self.point {
             writer.fixed(point.as_bytes());
+        }
+        if let Some(changes) = &self.changes {
+            writer.fixed(changes);
         }
         writer.u8(self.height);
         for set in [&self.removed, &self.added, &self.absent] {
@@ -99,6 +103,7 @@ impl<S: Suite> HeaderCore<S> {
         if reader.array::<32>()? != deployment.fingerprint() {
             return Err(Error::WrongDeployment);
         }
+        let there;
         Ok(Self {
             group: Name::from_bytes(reader.lp(Name::MAX_LEN)?)?,
             leader: DronePublicKey::read(reader)?,
@@ -109,11 +114,14 @@ impl<S: Suite> HeaderCore<S> {
             valid_until: reader.u64()?,
             strategy: StrategyKind::from_code(reader.u8()?)?,
             kind: Kind::from_code(reader.u8()?)?,
-            point: match reader.u8()? {
-                0 => None,
-                1 => Some(Element::decode(reader.take(S::POINT_LEN)?)?),
-                _ => return Err(Error::Malformed("header")),
+            point: {
+                there = reader.u8()?;
+                if there > 3 {
+                    return Err(Error::Malformed("header"));
+                }
+                if there & 1 > 0 { Some(Element::decode(reader.take(S::POINT_LEN)?)?) } else { None }
             },
+            changes: if there & 2 > 0 { Some(reader.array()?) } else { None },
             height: reader.u8()?,
             removed: SlotSet::decode(reader)?,
             added: SlotSet::decode(reader)?,

@@ -9,7 +9,7 @@ use super::batch::Newcomer;
 use super::{EpochOutput, Times};
 use crate::header::header_digest;
 use crate::pairwise::{PairContext, Ratchet};
-use crate::slots::{Slot, SlotSet};
+use crate::slots::{Slot, SlotChanges, SlotSet};
 use crate::strategy::{Change, Sealed, Strategy};
 use crate::{
     Admission, DroneKeypair, Element, Epoch, Error, GroupContext, GroupKey, Header, HeaderCore, Kind, Label,
@@ -24,8 +24,7 @@ pub(super) struct Draft<'a, S: Suite> {
     prev: Digest,
     times: &'a Times,
     point: Option<Element<S>>,
-    pub(super) removed: SlotSet,
-    pub(super) added: SlotSet,
+    pub(super) changes: SlotChanges,
     pub(super) absent: SlotSet,
     pub(super) roster_hash: Digest,
 }
@@ -38,7 +37,6 @@ impl<'a, S: Suite> Draft<'a, S> {
         prev: Digest,
         times: &'a Times,
     ) -> Self {
-        let none = SlotSet::new;
         Self {
             context,
             kind,
@@ -46,9 +44,8 @@ impl<'a, S: Suite> Draft<'a, S> {
             prev,
             times,
             point: None,
-            removed: none(),
-            added: none(),
-            absent: none(),
+            changes: SlotChanges::default(),
+            absent: SlotSet::new(),
             roster_hash: [0; 32],
         }
     }
@@ -98,10 +95,10 @@ impl<'a, S: Suite> Draft<'a, S> {
         highest: Option<Slot>,
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> (EpochOutput<S>, GroupKey) {
-        let (deployment, removed, added) =
-            (&self.context.deployment, self.removed.clone(), self.added.clone());
+        let (deployment, changes) = (&self.context.deployment, self.changes.clone());
         let (kind, counter) = (self.kind, self.epoch.counter);
-        let change = Change { kind, counter, removed: &removed, added: &added, highest, newcomers };
+        let SlotChanges { removed, added } = &changes;
+        let change = Change { kind, counter, removed, added, highest, newcomers };
         let height = strategy.height_after(&change);
         let mut nonce = [0; 32];
         rng.fill_bytes(&mut nonce);
@@ -118,10 +115,14 @@ impl<'a, S: Suite> Draft<'a, S> {
         let signature = keypair.sign(deployment, Label::Header, &digest, &mut rng);
         let header = Header { core, entries_root, tag, signature };
         let (assigned, admitted, dropped) = (Vec::new(), Vec::new(), Vec::new());
-        (EpochOutput { header, digest, entries, wraps, assigned, admitted, dropped }, key)
+        (EpochOutput { header, digest, changes, entries, wraps, assigned, admitted, dropped }, key)
     }
 
     fn into_core(self, nonce: [u8; 32], strategy: StrategyKind, height: u8) -> HeaderCore<S> {
+        // §7.1: under tree many slots are not listed, for a member needs none but its own.
+        let listed = strategy == StrategyKind::Flat || self.changes.are_listed();
+        let digest = (!listed).then(|| self.changes.digest());
+        let SlotChanges { removed, added } = if listed { self.changes } else { SlotChanges::default() };
         HeaderCore {
             group: self.context.group.clone(),
             leader: self.context.leader.clone(),
@@ -134,8 +135,9 @@ impl<'a, S: Suite> Draft<'a, S> {
             kind: self.kind,
             point: self.point,
             height,
-            removed: self.removed,
-            added: self.added,
+            removed,
+            added,
+            changes: digest,
             absent: self.absent,
             roster_hash: self.roster_hash,
             revocation_number: self.times.revocation_number,

@@ -69,7 +69,7 @@ impl<S: Suite> Strategy<S> for Tree<S> {
         // §8.1: the key of a leaf is W[c] of the epoch with counter c.
         change.newcomers.iter_mut().for_each(|(_, ratchet)| ratchet.count_from(change.counter));
         let rules = HmacXor::<S>::RULES;
-        // §8.2, 1: R and A, from the header.
+        // §8.2, 1: R and A.
         let touched = Touched::new(self.nodes.height(), height, change.removed, change.added, rules);
         let fresh = &mut |_| Secret::random(rng);
         // §8.2, 2 to 4: fresh keys, wraps, steps.

@@ -53,6 +53,15 @@ impl<'a, W> Branch<'a, W> {
         *self.wraps.get(usize::from(level))?
     }
 
+    /// Whether the member on it stays in the tree: the lowest of its nodes in R has a wrap for the child on the
+    /// branch. Who leaves has none, since all nodes above its leaf are in R, or those that anybody else remains
+    /// beneath.
+    pub(crate) fn remains(&self) -> bool {
+        // Of the child's level, one below.
+        let lowest = self.changes.iter().skip(1).position(|change| change.refreshed);
+        lowest.is_none_or(|child| self.wraps.get(child).is_some_and(Option::is_some))
+    }
+
     pub(crate) fn set(&mut self, level: u8, change: Change, wrap: Option<&'a W>) {
         if let Some(place) = self.changes.get_mut(usize::from(level)) {
             *place = change;

@@ -177,7 +177,16 @@ impl Delta {
     /// Whether it has what the member in a slot needs.
     #[must_use]
     pub fn covers(&self, slot: Slot) -> bool {
-        self.branch(slot).is_ok()
+        self.keeps(slot).is_some()
+    }
+
+    /// Whether whoever held a slot before the epoch stays in the group: of the nodes above the leaf the lowest in R
+    /// has a wrap for what is beneath, or none is in R. `None` if it does not [cover](Self::covers) the slot. A
+    /// proof if its [root](Self::root) is the header's.
+    #[must_use]
+    #[inline(never)]
+    pub fn keeps(&self, slot: Slot) -> Option<bool> {
+        self.branch(slot).ok().map(|branch| branch.remains())
     }
 
     /// All of it with the hashes of its nodes, from which parts are cut.

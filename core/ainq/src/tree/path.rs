@@ -64,9 +64,10 @@ impl<A: Algebra> Path<A> {
                 seed = None;
                 continue;
             }
-            // §8.4: without a wrap for the child, the child is c*.
+            // §8.4: without a wrap for the child, the child is c*; or this is the lowest node of R, and nobody
+            // remains beneath the child.
             let raised = || seed.as_ref().map(|seed| raise::<A>(node, child, seed));
-            let own = opened.or_else(raised).ok_or(Error::MissingEntry)?;
+            let own = opened.or_else(raised).ok_or(Error::Removed)?;
             keys.push(A::key_of(node, &own));
             seed = Some(own);
         }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::algebra::Rules;
 use super::{Delta, Hierarchy, HmacXor, Node, Path, PathMessage, Touched, WrapTree, group_key};
 use crate::pairwise::Ratchet;
-use crate::slots::{Slot, SlotSet};
+use crate::slots::{Slot, SlotChanges, SlotSet};
 use crate::{GroupKey, Ristretto255, Suite};
 
 type S = Ristretto255;
@@ -45,6 +45,7 @@ struct NodeKey {
 struct Epoch {
     d0: String,
     removed: Vec<Slot>,
+    changes: String,
     added: Vec<Newcomer>,
     fresh: Vec<NodeKey>,
     height: u8,
@@ -131,13 +132,17 @@ impl Group {
         assert_eq!(hex::encode(wraps.whole().as_bytes()), epoch.delta);
         assert_eq!(hex::encode(wraps.root()), epoch.entries_root);
         self.check_keys(epoch, &d0);
+        let changes = SlotChanges { removed, added };
+        assert_eq!(hex::encode(changes.digest()), epoch.changes);
         epoch.removed.iter().for_each(|slot| drop(self.members.remove(slot)));
+        self.check_removed(epoch, &wraps);
         for (slot, member) in &mut self.members {
             member.ratchet.skip_to(self.counter).unwrap();
             let part = epoch.branches.iter().find(|part| part.slot == *slot).unwrap();
             assert_eq!(hex::encode(wraps.branch(*slot).as_bytes()), part.branch);
             let delta = Delta::decode(&hex::decode(&part.branch).unwrap()).unwrap();
             assert_eq!(hex::encode(delta.root()), epoch.entries_root);
+            assert_eq!(delta.keeps(*slot), Some(true));
             let branch = delta.branch(*slot).unwrap();
             member.path = member.path.follow(&member.ratchet, &branch, &d0).unwrap();
             let key = group_key::<S>(member.path.root().unwrap(), &d0);
@@ -145,6 +150,17 @@ impl Group {
         }
         self.height = epoch.height;
         self.check_paths(epoch, &d0, newcomers);
+    }
+
+    /// The parts of those who are out show them that they are.
+    fn check_removed(&self, epoch: &Epoch, wraps: &WrapTree) {
+        for slot in &epoch.removed {
+            let part = epoch.branches.iter().find(|part| part.slot == *slot).unwrap();
+            assert_eq!(hex::encode(wraps.branch(*slot).as_bytes()), part.branch);
+            let delta = Delta::decode(&hex::decode(&part.branch).unwrap()).unwrap();
+            assert_eq!(hex::encode(delta.root()), epoch.entries_root);
+            assert_eq!([delta, wraps.whole()].map(|delta| delta.keeps(*slot)), [Some(false); 2]);
+        }
     }
 
     fn check_keys(&self, epoch: &Epoch, d0: &Digest) {

@@ -381,7 +381,7 @@ mod tests {
             added in proptest::collection::btree_set(0..256_u32, 0..20),
             most in 1600..6000_usize,
         ) {
-            let (removed, added) = (removed.into_iter().collect(), added.into_iter().collect());
+            let (removed, added): (SlotSet, SlotSet) = (removed.into_iter().collect(), added.into_iter().collect());
             let tree = packed(8, &removed, &added);
             let whole = decoded(&tree.whole());
             prop_assert_eq!(&whole, &tree.whole());
@@ -396,6 +396,12 @@ mod tests {
                 let branch = decoded(&tree.branch(slot));
                 prop_assert_eq!(branch.root(), tree.root());
                 prop_assert!(branch.as_bytes().len() <= 8 * (NODE_LEN + 1) + 1);
+                // Whoever is out is shown it, and nobody else.
+                let changes = (removed.contains(slot), added.contains(slot));
+                if changes != (false, true) {
+                    prop_assert_eq!(branch.keeps(slot), Some(!changes.0));
+                    prop_assert_eq!(whole.keeps(slot), Some(!changes.0));
+                }
                 let expected = whole.branch(slot);
                 let same = |delta: &Delta| delta.branch(slot).map(|branch| format!("{branch:?}"));
                 let expected = expected.map(|branch| format!("{branch:?}"));

@@ -1,9 +1,9 @@
 //! Refusals of an edge: forged, replayed, foreign and corrupted headers and entries.
 
 use quiver_ainq::{
-    Batch, DroneKeypair, Element, Entry, Epoch, EquivocationProof, Error, Header, Identity, Label,
-    Leadership, MAX_SLOTS, Membership, Part, RevocationList, Revoked, Role, Run, SecretScalar, SecretValue,
-    SlotSet, SparePair, SpareStatement, StrategyKind, Suite, VerifiedHeader,
+    Batch, Deployment, DroneKeypair, Element, Entry, Epoch, EquivocationProof, Error, Header, Identity,
+    Label, Leadership, MAX_SLOTS, Membership, Part, RevocationList, Revoked, Role, Run, SecretScalar,
+    SecretValue, SlotSet, SparePair, SpareStatement, StrategyKind, Suite, VerifiedHeader,
 };
 
 use crate::swarm::{Broadcast, NOW, Swarm, context_of, leader_role, name, times};
@@ -15,7 +15,8 @@ for_each_suite! {
     old_foreign_expired_and_revoked_headers_are_refused;
     a_term_may_be_a_million_rounds_ahead_and_no_further;
     rounds_and_counters_have_an_end;
-    a_height_fits_the_strategy_and_the_slots_that_are_named;
+    a_height_fits_the_strategy;
+    slots_are_listed_or_have_their_digest_and_never_both;
     entries_and_memberships_name_slots_that_a_group_has;
     another_members_entry_is_of_no_use;
     a_header_of_another_deployment_is_refused;
@@ -74,6 +75,7 @@ fn corruptions<S: Suite>(swarm: &mut Swarm<S>) -> Vec<Corruption<S>> {
         ("height", Box::new(|h, _| h.core.height = 1)),
         ("removed", Box::new(|h, _| h.core.removed = SlotSet::from_iter([9]))),
         ("added", Box::new(|h, _| h.core.added = SlotSet::from_iter([9]))),
+        ("changes", Box::new(|h, _| h.core.changes = Some([9; 32]))),
         ("absent", Box::new(|h, _| h.core.absent = SlotSet::from_iter([9]))),
         ("roster_hash", Box::new(|h, _| h.core.roster_hash[7] ^= 0x80)),
         ("revocation number", Box::new(|h, _| h.core.revocation_number += 1)),
@@ -235,29 +237,59 @@ fn rounds_and_counters_have_an_end<S: Suite>() {
     assert_eq!(at(1, (1 << 48) + 1), Err(Error::Malformed("epoch")));
 }
 
-fn a_height_fits_the_strategy_and_the_slots_that_are_named<S: Suite>() {
+fn a_height_fits_the_strategy<S: Suite>() {
     let mut swarm = Swarm::<S>::formed(35, 1);
     let mut header = swarm.open_undelivered(&[0]).header;
     let deployment = &swarm.deployment;
-    let mut decoded = |strategy, height, absent: Option<u32>| {
+    let mut decoded = |strategy, height| {
         header.core.strategy = strategy;
         header.core.height = height;
-        header.core.absent = absent.into_iter().collect();
         Header::decode(&header.encode(deployment), deployment).map(drop)
     };
     let malformed = Err(Error::Malformed("header"));
-    assert_eq!(decoded(StrategyKind::Flat, 0, Some(MAX_SLOTS - 1)), Ok(()));
-    assert_eq!(decoded(StrategyKind::Flat, 1, None), malformed);
+    assert_eq!(decoded(StrategyKind::Flat, 0), Ok(()));
+    assert_eq!(decoded(StrategyKind::Flat, 1), malformed);
     for height in 0..=22 {
         let fits = (1..=20).contains(&height);
         let expected = if fits { Ok(()) } else { malformed.clone() };
-        assert_eq!(decoded(StrategyKind::Tree, height, None), expected, "{height}");
-        if height < 20 {
-            assert_eq!(decoded(StrategyKind::Tree, height, Some((1 << height) - 1)), expected, "{height}");
-            assert_eq!(decoded(StrategyKind::Tree, height, Some(1 << height)), malformed, "{height}");
-        }
+        assert_eq!(decoded(StrategyKind::Tree, height), expected, "{height}");
     }
-    assert_eq!(decoded(StrategyKind::Tree, 20, Some(MAX_SLOTS - 1)), Ok(()));
+}
+
+fn slots_are_listed_or_have_their_digest_and_never_both<S: Suite>() {
+    let mut swarm = Swarm::<S>::formed_by(StrategyKind::Tree, 37, 2);
+    let tree = swarm.rekey_undelivered(&[], vec![]).0.header;
+    let opening = swarm.open_undelivered(&[0]).header;
+    let mut flat = Swarm::<S>::formed(38, 2);
+    let flat_rekey = flat.rekey_undelivered(&[], vec![]).0.header;
+    let decoded = |deployment: &Deployment<S>, header: &Header<S>, change: &dyn Fn(&mut Header<S>)| {
+        let mut header = header.clone();
+        change(&mut header);
+        Header::decode(&header.encode(deployment), deployment).map(|decoded| {
+            assert_eq!(decoded.digest(deployment), header.digest(deployment));
+            assert_eq!(decoded.core.changes, header.core.changes);
+        })
+    };
+    let apart = |runs: u32| (0..runs).map(|number| 2 * number).collect::<SlotSet>();
+    let malformed = Err(Error::Malformed("header"));
+    let of_tree = |change: &dyn Fn(&mut Header<S>)| decoded(&swarm.deployment, &tree, change);
+    assert_eq!(of_tree(&|header| header.core.changes = Some([1; 32])), Ok(()));
+    assert_eq!(of_tree(&|header| header.core.removed = apart(32)), Ok(()));
+    assert_eq!(of_tree(&|header| header.core.removed = apart(33)), malformed);
+    for both in [0, 1] {
+        assert_eq!(
+            of_tree(&|header| {
+                header.core.changes = Some([1; 32]);
+                *[&mut header.core.removed, &mut header.core.added][both] = apart(1);
+            }),
+            malformed
+        );
+    }
+    // Others list all, for their members have nothing else.
+    let digest = |header: &mut Header<S>| header.core.changes = Some([1; 32]);
+    assert_eq!(decoded(&swarm.deployment, &opening, &digest), malformed);
+    assert_eq!(decoded(&flat.deployment, &flat_rekey, &digest), malformed);
+    assert_eq!(decoded(&flat.deployment, &flat_rekey, &|header| header.core.removed = apart(33)), Ok(()));
 }
 
 fn entries_and_memberships_name_slots_that_a_group_has<S: Suite>() {

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use quiver_ainq::{
     Batch, Deployment, DroneKeypair, Element, Entry, EpochOutput, Error, GroupContext, Header, Identity,
     Join, Kind, Leadership, MasterSecret, Membership, Name, Part, PathMessage, RevocationList, Role, Roster,
-    SecretScalar, SecretValue, Slot, SparePair, StrategyKind, Suite, Times, VerifiedHeader, WrapTree,
+    SecretScalar, SecretValue, Slot, SlotChanges, SparePair, StrategyKind, Suite, Times, VerifiedHeader,
+    WrapTree,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_core::{RngCore, SeedableRng};
@@ -36,6 +37,7 @@ pub(crate) struct Kept {
 #[derive(Clone)]
 pub(crate) struct Broadcast<S: Suite> {
     pub(crate) header: Header<S>,
+    pub(crate) changes: SlotChanges,
     pub(crate) entries: Vec<Entry>,
     pub(crate) wraps: Option<WrapTree>,
     /// Every path message that was ever sent for this epoch.
@@ -44,8 +46,9 @@ pub(crate) struct Broadcast<S: Suite> {
 
 impl<S: Suite> Broadcast<S> {
     pub(crate) fn of(output: &EpochOutput<S>) -> Self {
-        let (header, entries, wraps) = (output.header.clone(), output.entries.clone(), output.wraps.clone());
-        Self { header, entries, wraps, paths: Vec::new() }
+        let (header, changes) = (output.header.clone(), output.changes.clone());
+        let (entries, wraps) = (output.entries.clone(), output.wraps.clone());
+        Self { header, changes, entries, wraps, paths: Vec::new() }
     }
 
     pub(crate) fn entry(&self, slot: Slot) -> Option<&Entry> {
@@ -54,7 +57,7 @@ impl<S: Suite> Broadcast<S> {
 
     /// Part of the member in a slot, beside the header.
     pub(crate) fn part(&self, slot: Slot) -> Result<Part, Error> {
-        let newcomer = self.header.core.kind == Kind::Rekey && self.header.core.added.contains(slot);
+        let newcomer = self.header.core.kind == Kind::Rekey && self.changes.added.contains(slot);
         match &self.wraps {
             None => self.entry(slot).cloned().map(Part::Entry).ok_or(Error::MissingEntry),
             Some(_) if newcomer => {

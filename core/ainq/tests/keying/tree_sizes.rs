@@ -46,6 +46,9 @@ fn any_number_of_members_is_removed_in_one_epoch() {
         Leadership::open_term(context, &swarm.leader, roster, &none, term, [0; 32], &at, kind, rng).unwrap();
     let batch = Batch { removals: (0..3000).step_by(2).collect(), ..Default::default() };
     let output = leadership.rekey(&swarm.leader, batch, &at, rng).unwrap();
+    // The header has their digest: with a part of 66 bytes for each of 20 levels, 2 kB for any number.
+    let header = output.header.encode(&swarm.deployment).len();
+    assert!(header <= 2000 - (20 * 66 + 1), "{header} bytes of header");
     assert_eq!(
         (output.dropped.len(), leadership.epoch().counter, leadership.roster().len()),
         (1500, 2, 1500)

@@ -49,6 +49,13 @@ def ancestors(slots, height):
     return {(level, slot >> level) for slot in slots for level in range(1, height + 1)}
 
 
+def runs(slots):
+    """The number of runs of a set, then the first slot and the length of each."""
+    firsts = [slot for slot in sorted(slots) if slot - 1 not in slots]
+    lengths = [next(n for n in range(1, len(slots) + 2) if first + n not in slots) for first in firsts]
+    return struct.pack(">I", len(firsts)) + b"".join(struct.pack(">II", *run) for run in zip(firsts, lengths))
+
+
 class Wraps:
     """The wraps of an epoch: by child; and what is done to nodes and leaves."""
 
@@ -182,6 +189,7 @@ class Tree:
         return {
             "d0": d0.hex(),
             "removed": sorted(removed),
+            "changes": hashlib.sha256(lp(b"quiver/1 slots") + runs(removed) + runs(added)).hexdigest(),
             "added": [{"slot": s, "chain": made_up("W", epoch, s).hex(), "auth": made_up("A", epoch, s).hex()}
                       for s in sorted(added)],
             "fresh": [{"level": level, "index": index, "key": made_up("n", epoch, level, index).hex()}
@@ -193,7 +201,7 @@ class Tree:
             "keys": [{"level": node[0], "index": node[1], "key": key.hex()} for node, key in sorted(self.keys.items())],
             "paths": paths,
             "branches": [{"slot": slot, "branch": written.encode(lambda node: slot >> node[0] == node[1]).hex()}
-                         for slot in sorted(self.chains)],
+                         for slot in sorted(set(self.chains) | set(removed))],
         }
 
     def path_message(self, slot, group_key):

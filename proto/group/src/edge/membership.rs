@@ -446,7 +446,7 @@ impl<S: Suite> GroupMember<S> {
                 // §8.4: its wraps are kept; what is missing before them is asked for.
                 cx.leaders.prefer(from);
                 if let Some(member) = &mut self.member {
-                    member.early.keep(early);
+                    member.early.keep(*early);
                 }
                 self.request_catch_up(cx);
             }
@@ -455,7 +455,7 @@ impl<S: Suite> GroupMember<S> {
                 self.request_catch_up(cx);
             }
             Step::Removed => {
-                // §12.1: the header that removes the member is the leader's word for the leave.
+                // §12.1: the header, or the wraps that it binds, are the leader's word for the leave.
                 let left = self.member.as_ref().is_some_and(|member| member.leaving.is_under_way());
                 return Some(if left { MembershipEnd::Left } else { MembershipEnd::Removed });
             }
@@ -482,7 +482,7 @@ impl<S: Suite> GroupMember<S> {
         let asked = member.catch_up.asked_with().is_some();
         // §13.10: a member that skipped an epoch cannot know the members removed in it: then the former key
         // is dropped at once.
-        let overlap = header.core.removed.is_empty() && header.core.prev == *member.membership.digest();
+        let overlap = header.core.removes_nobody() && header.core.prev == *member.membership.digest();
         member.membership = membership;
         member.header = KeptHeader::new(header, cx.deployment);
         if new_term {

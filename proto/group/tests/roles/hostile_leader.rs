@@ -206,6 +206,7 @@ impl Lair {
             height: if STRATEGY == StrategyKind::Tree { 3 } else { 0 },
             removed: SlotSet::new(),
             added: SlotSet::new(),
+            changes: None,
             absent: SlotSet::new(),
             roster_hash: [1; 32],
             revocation_number: 0,

@@ -1,5 +1,7 @@
 //! Works out what a header means for a member (§7.3). Nothing here changes what is held.
 
+use alloc::boxed::Box;
+
 use quiver_ainq::{
     Deployment, Entry, Epoch, Error, GroupContext, Header, Kind, Membership, Part, SparePair, StrategyKind,
     Suite, VerifiedHeader,
@@ -20,7 +22,7 @@ pub(super) enum Step<S: Suite> {
     /// Keys of the epoch held that were missing.
     Completed(Membership<S>),
     /// A newer epoch, to be taken up when the one that it builds on is there.
-    Early(EarlyUpdate<S>),
+    Early(Box<EarlyUpdate<S>>),
     /// A newer epoch, but what came with its header does not hold.
     Spoilt(Error),
     /// We are out.
@@ -93,27 +95,30 @@ pub(super) fn interpret<S: Suite>(
     if matches!(part, Some(Part::Delta(_) | Part::Path(_))) && !tree {
         return Err(Error::UnsupportedStrategy);
     }
-    // §8.3: what does not have our wraps changes nothing. If those are lost, the header comes again.
-    if let Some(Part::Delta(delta)) = part
-        && !delta.covers(slot)
-        && !(same_term && core.removed.contains(slot))
-    {
-        return Ok(Step::Others);
-    }
-    match (core.kind, part) {
-        (Kind::Rekey, Some(Part::Delta(delta))) if !same_term || !builds_on(held, header) => {
-            if same_term && core.removed.contains(slot) {
-                return Ok(Step::Removed);
-            }
+    let removed = same_term && core.removed.contains(slot);
+    if let Some(Part::Delta(delta)) = part {
+        let stays = delta.keeps(slot);
+        // §8.3: what does not have our nodes changes nothing. If those are lost, the header comes again.
+        if stays.is_none() && !removed {
+            return Ok(Step::Others);
+        }
+        if !removed && (!same_term || !builds_on(held, header)) {
             // §8.4: before any of them is kept: the header binds its wraps, whichever term it is of.
             if delta.root() != header.header().entries_root {
                 return Err(Error::WrongWraps);
             }
-            return Ok(Step::Early(EarlyUpdate { header: header.clone(), delta: delta.clone() }));
+            // §12.1: wraps that have none for us are the leader's word too.
+            if same_term && stays == Some(false) {
+                return Ok(Step::Removed);
+            }
+            let early = EarlyUpdate { header: header.clone(), delta: delta.clone() };
+            return Ok(Step::Early(Box::new(early)));
         }
-        (Kind::Rekey, _) if !same_term => return Ok(Step::Ask),
-        (Kind::Rekey, _) if core.removed.contains(slot) => return Ok(Step::Removed),
-        (Kind::Open, _) if core.absent.contains(slot) => return Ok(Step::TooFar),
+    }
+    match core.kind {
+        Kind::Rekey if !same_term => return Ok(Step::Ask),
+        Kind::Rekey if removed => return Ok(Step::Removed),
+        Kind::Open if core.absent.contains(slot) => return Ok(Step::TooFar),
         _ => {}
     }
     let Some(part) = part else { return Ok(Step::Ask) };
@@ -123,7 +128,10 @@ pub(super) fn interpret<S: Suite>(
         Part::Entry(entry) => spare_for(spare_points, core.kind, entry)?,
         _ => None,
     };
-    derive(cx, member, header, spare, part).map(Step::Newer)
+    match derive(cx, member, header, spare, part) {
+        Err(Error::Removed) => Ok(Step::Removed),
+        next => next.map(Step::Newer),
+    }
 }
 
 /// The spare pair that an entry asks for; `None` if it asks for none.

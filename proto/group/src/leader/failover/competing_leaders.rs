@@ -5,7 +5,9 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{DronePublicKey, EquivocationProof, Error, Header, Slot, Suite};
+use quiver_ainq::{
+    DronePublicKey, Epoch, EquivocationProof, Error, Header, Roster, Slot, SlotChanges, Suite,
+};
 use quiver_machine::{Now, Offence, Peer};
 use quiver_message::{Message, Rekey};
 
@@ -64,13 +66,13 @@ pub(in crate::leader) enum Assessment<S: Suite> {
 }
 
 impl<S: Suite> Failover<S> {
-    /// Assesses a received header.
+    /// Assesses a received header, which may come with the slots that it changes.
     pub(in crate::leader) fn assess(
         &mut self,
         cx: &mut LeaderContext<'_, S>,
         term: Option<&mut Term<S>>,
         from: Peer,
-        header: &Header<S>,
+        (header, changes): (&Header<S>, Option<&SlotChanges>),
     ) -> Assessment<S> {
         // §10.8: a leader that is refused or revoked is not followed.
         if let Some(offence) = discredited(cx.store, &header.core.leader) {
@@ -83,14 +85,14 @@ impl<S: Suite> Failover<S> {
         let before = cx.store.newest.map_or(0, |(epoch, _)| epoch.term);
         // Its own last header, from before a start, is no news.
         let known = is_known(cx, header);
-        match self.note_header(cx, term.is_some(), header) {
+        match self.note_header(cx, term.is_some(), header, changes) {
             Err(Offence::Protocol(Error::Stale)) if is_known(cx, header) => Assessment::Ignored,
             Err(offence) => {
                 // Keys that have run out, which is checked last, are no offence: the header proves that they
                 // existed.
                 let ran_out = cx.now.unix < header.core.leader.identity.not_after;
                 if offence != Offence::Protocol(Error::Expired) || !ran_out {
-                    self.answer_stale(cx, term, from, header, offence);
+                    self.answer_stale(cx, term, from, (header, changes), offence);
                 }
                 Assessment::WentAhead { proof: Vec::new() }
             }
@@ -157,6 +159,7 @@ impl<S: Suite> Failover<S> {
         cx: &mut LeaderContext<'_, S>,
         leading: bool,
         header: &Header<S>,
+        changes: Option<&SlotChanges>,
     ) -> Result<(), Offence> {
         if cx.store.refused.names(&header.core.leader) {
             return Err(Offence::RefusedLeader);
@@ -183,7 +186,7 @@ impl<S: Suite> Failover<S> {
         };
         remember_epoch(cx, header);
         if !leading {
-            note_departures(cx, header);
+            note_departures(cx, header, changes);
         }
         self.seen = Some(verified.ok_or(Error::Expired)?.into_header());
         Ok(())
@@ -201,7 +204,7 @@ impl<S: Suite> Failover<S> {
         cx: &mut LeaderContext<'_, S>,
         term: Option<&mut Term<S>>,
         from: Peer,
-        header: &Header<S>,
+        (header, changes): (&Header<S>, Option<&SlotChanges>),
         offence: Offence,
     ) {
         if offence != Offence::Protocol(Error::Stale) {
@@ -210,16 +213,21 @@ impl<S: Suite> Failover<S> {
         let (deployment, list) = (&cx.config.deployment, cx.store.revocations.list());
         let held = header.clone().verify(deployment, &cx.config.group, None, list, cx.now.unix);
         let is_deputy = term.as_ref().is_some_and(|term| term.replication.peers().any(|peer| peer == from));
-        let newest = self.newest_header(term.as_deref()).cloned();
+        let announcement = |term: &Term<S>| term.current.announcement(deployment);
+        let seen = || {
+            self.seen.clone().map(|header| Message::Rekey(Rekey { header, part: None }).encode(deployment))
+        };
+        let answers = (cx.peers.leaders.contains(&from) || is_deputy) && !cx.published();
+        let newest = if answers { term.as_deref().map(announcement).or_else(seen) } else { None };
         if let Ok(_) | Err(Error::Expired) = held {
             match term {
-                Some(term) => term.note_departures(header),
-                None => note_departures(cx, header),
+                Some(term) => term.note_departures(header, changes),
+                None => note_departures(cx, header, changes),
             }
         }
         if cx.peers.leaders.contains(&from) || is_deputy {
-            if let Some(header) = newest.filter(|_| !cx.published()) {
-                cx.send(from, &Message::Rekey(Rekey { header, part: None }));
+            if let Some(newest) = newest {
+                cx.out.send_encoded(from, newest);
             }
             return;
         }
@@ -339,26 +347,39 @@ pub(in crate::leader) fn is_own<S: Suite>(store: &Store<S>, leader: &DronePublic
 }
 
 /// The members of a roster that are out by a verified header: those with a slot that was removed, or that was
-/// given to another drone since. Empty if the header is not newer than the roster.
-fn departed<'a, S: Suite>(
-    roster: &'a quiver_ainq::Roster<S>,
-    copied_at: Option<quiver_ainq::Epoch>,
-    header: &'a Header<S>,
-) -> impl Iterator<Item = Slot> + 'a {
+/// given to another drone since. Empty if the header is not newer than the roster, or if it does not list its slots
+/// and came without them.
+fn departed<S: Suite>(
+    roster: &Roster<S>,
+    copied_at: Option<Epoch>,
+    header: &Header<S>,
+    changes: Option<&SlotChanges>,
+) -> Vec<Slot> {
     let core = &header.core;
-    let newer = copied_at.is_some_and(|at| core.epoch > at);
-    let any = newer && !(core.removed.is_empty() && core.added.is_empty());
-    let slots = any.then(|| roster.iter().map(|(slot, _)| slot)).into_iter().flatten();
-    slots.filter(|slot| core.removed.contains(*slot) || core.added.contains(*slot))
+    if copied_at.is_none_or(|at| core.epoch <= at) {
+        return Vec::new();
+    }
+    // §7.1: those that came beside the header are those whose digest it has.
+    let (removed, added) =
+        changes.map_or((&core.removed, &core.added), |changes| (&changes.removed, &changes.added));
+    if removed.is_empty() && added.is_empty() {
+        return Vec::new();
+    }
+    let slots = roster.iter().map(|(slot, _)| slot);
+    slots.filter(|slot| removed.contains(*slot) || added.contains(*slot)).collect()
 }
 
 /// A leader that does not lead notes removals since the roster was copied. So a leave that a leader
 /// acknowledged, with a header, holds against its deputy too, if that header reaches it by any way: members
 /// send theirs to leaders that do not lead.
-pub(in crate::leader) fn note_departures<S: Suite>(cx: &mut LeaderContext<'_, S>, header: &Header<S>) {
+pub(in crate::leader) fn note_departures<S: Suite>(
+    cx: &mut LeaderContext<'_, S>,
+    header: &Header<S>,
+    changes: Option<&SlotChanges>,
+) {
     let (store, epoch) = (&*cx.store, header.core.epoch);
-    let out = departed(&store.roster, store.held.map(|(epoch, _)| epoch), header);
-    let out: Vec<Slot> = out.filter(|slot| !store.is_departed(*slot, epoch)).collect();
+    let mut out = departed(&store.roster, store.held.map(|(epoch, _)| epoch), header, changes);
+    out.retain(|slot| !store.is_departed(*slot, epoch));
     if !out.is_empty() {
         cx.store.departed(&out, epoch);
         cx.persist(&[departed_change(epoch, out)]);
@@ -367,9 +388,9 @@ pub(in crate::leader) fn note_departures<S: Suite>(cx: &mut LeaderContext<'_, S>
 
 impl<S: Suite> Term<S> {
     /// The same for a leader in office: they leave with the next batch, unless they joined in this term.
-    fn note_departures(&mut self, header: &Header<S>) {
-        let out = departed(self.leadership.roster(), self.opened_with, header);
-        let out: Vec<Slot> = out.filter(|slot| !self.joined.contains(slot)).collect();
+    fn note_departures(&mut self, header: &Header<S>, changes: Option<&SlotChanges>) {
+        let mut out = departed(self.leadership.roster(), self.opened_with, header, changes);
+        out.retain(|slot| !self.joined.contains(slot));
         // §12.1: they leave with the next batch.
         self.pending.request_leave(out);
     }

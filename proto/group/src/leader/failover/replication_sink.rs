@@ -47,7 +47,7 @@ impl<S: Suite> Failover<S> {
             Some(Ok(asked)) => asked,
         };
         self.ran_out = RanOut::of(&replica.header.core, cx.now.unix);
-        match self.note_header(cx, leading, &replica.header) {
+        match self.note_header(cx, leading, &replica.header, None) {
             Ok(()) => {}
             // It answers, so it is alive: perhaps it is our clock that is wrong. Its members have the same
             // key.

@@ -146,7 +146,7 @@ impl<S: Suite> Term<S> {
         (missing > FEW.max(connected / STRAGGLERS)).then(|| self.distribution.moved + timing.batching_max)
     }
 
-    /// Sends the header to the removed members, and forgets them. Revoked ones are also sent the list that says
+    /// Sends the removed members the header, or with it the proof that they are out, and forgets them. Revoked ones are also sent the list that says
     /// so, unless it is long, and disconnected for good.
     pub(super) fn dismiss(
         &mut self,
@@ -161,8 +161,7 @@ impl<S: Suite> Term<S> {
             // A member that joined again is sent no header: it waits for its welcome.
             let (name, anonymous) = (changes.leaving.get(slot), changes.anonymous_leaves.get(slot));
             if let Some(peer) = peer.filter(|_| name.is_some() || anonymous.is_some()) {
-                // §12.1: the header is the leader's word for it.
-                cx.out.send_encoded(peer, self.current.message_with(None));
+                cx.out.send_encoded(peer, self.current.dismissal(*slot));
             }
             if let Some(member) = anonymous {
                 cx.event(LeaderEvent::Parted { pseudonym: member.pseudonym, slot: *slot });
@@ -310,13 +309,17 @@ impl<S: Suite> Term<S> {
         };
     }
 
-    /// Sends deputies and other leaders the signed header of the newest epoch, nothing else.
+    /// Sends deputies and other leaders the signed header of the newest epoch, and the slots that it changes.
     pub(in crate::leader) fn announce(&self, cx: &mut LeaderContext<'_, S>) {
         // §12.1: the header goes to the deputies when the epoch begins.
         let peers: BTreeSet<Peer> =
             self.replication.peers().chain(cx.peers.leaders.iter().copied()).collect();
+        if peers.is_empty() {
+            return;
+        }
+        let announcement = self.current.announcement(&cx.config.deployment);
         for peer in peers {
-            cx.out.send_encoded(peer, self.current.message_with(None));
+            cx.out.send_encoded(peer, announcement.clone());
         }
     }
 

@@ -3,14 +3,17 @@
 use alloc::vec::Vec;
 
 use quiver_ainq::{
-    Delta, Deployment, Entry, EpochOutput, Header, Kind, Part, PathMessage, Slot, Suite, WrapTree,
+    Delta, Deployment, Entry, EpochOutput, Header, Kind, Part, PathMessage, Slot, SlotChanges, Suite,
+    WrapTree,
 };
-use quiver_message::RekeyTemplate;
+use quiver_message::{EpochChanges, Message, RekeyTemplate};
 
 /// An epoch as it is sent to the members.
 #[derive(Debug)]
 pub(in crate::leader) struct EpochMessage<S: Suite> {
     pub(in crate::leader) header: Header<S>,
+    /// The slots of the members that it removes and adds; the header may have the digest only.
+    pub(in crate::leader) changes: SlotChanges,
     /// By ascending slot. One without q in an opening is void.
     entries: Vec<Entry>,
     /// The wraps, of which members are sent what they need in place of an entry.
@@ -29,6 +32,7 @@ impl<S: Suite> EpochMessage<S> {
         Self {
             template: RekeyTemplate::new(deployment, &output.header),
             header: output.header.clone(),
+            changes: core::mem::take(&mut output.changes),
             entries: core::mem::take(&mut output.entries),
             wraps,
             deltas,
@@ -84,7 +88,24 @@ impl<S: Suite> EpochMessage<S> {
         self.deltas.iter().map(|delta| delta.as_bytes().len()).sum()
     }
 
-    /// The encoded message that carries this part; without a part for removed members.
+    /// The encoded message for a member that the epoch removes: the header if it lists the slot, or the wraps on
+    /// its path, which show that none is for it.
+    pub(in crate::leader) fn dismissal(&self, slot: Slot) -> Vec<u8> {
+        // §12.1: either is the leader's word for it.
+        let wraps = self.wraps.as_ref().filter(|_| self.header.core.changes.is_some());
+        self.message_with(wraps.map(|wraps| Part::Delta(wraps.branch(slot))).as_ref())
+    }
+
+    /// The encoded message for other leaders: the header, and the slots that it changes if it does not list them.
+    pub(in crate::leader) fn announcement(&self, deployment: &Deployment<S>) -> Vec<u8> {
+        if self.header.core.changes.is_none() {
+            return self.message_with(None);
+        }
+        let (header, changes) = (self.header.clone(), self.changes.clone());
+        Message::EpochChanges(EpochChanges { header, changes }).encode(deployment)
+    }
+
+    /// The encoded message that carries this part, or none.
     pub(in crate::leader) fn message_with(&self, part: Option<&Part>) -> Vec<u8> {
         self.template.message(part)
     }

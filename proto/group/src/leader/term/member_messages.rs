@@ -241,8 +241,8 @@ impl<S: Suite> Term<S> {
     /// Whether a leave names the newest epoch, or the one before if the slot had the same member then. A
     /// member that is behind catches up and asks again.
     fn is_of_this_membership(&self, slot: Slot, held: &[u8; 32]) -> bool {
-        let core = &self.current.header.core;
-        held == self.leadership.digest() || (*held == core.prev && !core.added.contains(slot))
+        let (core, changes) = (&self.current.header.core, &self.current.changes);
+        held == self.leadership.digest() || (*held == core.prev && !changes.added.contains(slot))
     }
 
     /// Opens a group message.
