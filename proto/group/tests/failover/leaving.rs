@@ -3,11 +3,12 @@
 
 use std::time::Duration;
 
+use quiver_ainq::{SlotChanges, StrategyKind};
 use quiver_group::{EdgeCommand, EdgeEvent, LeaderCommand};
 use quiver_machine::Snapshot;
-use quiver_message::Message;
+use quiver_message::{EpochChanges, Message, Rekey};
 
-use crate::world::{Node, S, SILENCE, World, decode};
+use crate::world::{Node, Packet, S, SILENCE, World, decode};
 
 /// Edge 0 has left with the word of leader 0, which no deputy has heard of. Gives what it kept from before.
 fn left_unknown_to_the_deputy(world: &mut World) -> Snapshot {
@@ -92,4 +93,39 @@ fn leaver_that_followed_a_deputy_that_had_not_heard_is_out_as_soon_as_it_hears()
     world.inject(Node::Edge(2), Node::Leader(1), &header);
     world.run_for(Duration::from_secs(10));
     assert_eq!((world.epoch(1), world.follow(1, 0..4)), (epoch, true));
+}
+
+#[test]
+fn deputy_that_was_told_of_a_mass_leave_takes_over_without_those_who_left() {
+    let mut world = World::grouped(3, 2, 70);
+    let edge = |name: &quiver_ainq::Name| name.as_str().strip_prefix("edge-").unwrap().parse().unwrap();
+    let members: Vec<(u32, usize)> =
+        world.leader(0).members().map(|(slot, name)| (slot, edge(name))).collect();
+    let half = |odd: u32| members.iter().filter(move |(slot, _)| slot % 2 == odd).map(|(_, edge)| *edge);
+    // The deputy's copy stays as it is; and others' slots, and the bare header, are there before the leader's.
+    let deployment = world.deployment.clone();
+    world.tamper = Some(Box::new(move |packet| match Message::<S>::decode(&deployment, &packet.bytes) {
+        Ok(Message::Replica(_)) => vec![],
+        Ok(Message::EpochChanges(epoch)) => {
+            let changes = SlotChanges { removed: (0..70).collect(), ..SlotChanges::default() };
+            let forged = Message::EpochChanges(EpochChanges { header: epoch.header.clone(), changes });
+            let bare = Message::Rekey(Rekey { header: epoch.header, part: None });
+            let of = |message: &Message<S>| Packet { bytes: message.encode(&deployment), ..packet.clone() };
+            vec![of(&forged), of(&bare), packet.clone()]
+        }
+        _ => vec![packet],
+    }));
+    half(0).for_each(|edge| world.command_edge(edge, EdgeCommand::Leave));
+    world.run_for(Duration::from_secs(2));
+    assert!(half(0).all(|edge| world.edge_events(edge).contains(&EdgeEvent::Left)));
+    assert!(world.held(1) < world.epoch(0));
+    let told = |packet: &&Packet| matches!(decode(&world, packet), Message::EpochChanges(_));
+    let told = world.recorded.iter().filter(told).count();
+    assert_eq!(told > 0, crate::STRATEGY == StrategyKind::Tree, "under flat the header lists all");
+    assert_eq!(world.blamed_by(Node::Leader(1)).len(), told);
+    assert_eq!(world.status(1).unwrap().members, 70, "the copy stays what the leader's header says");
+    world.restart(Node::Leader(1));
+    world.stop(Node::Leader(0));
+    world.run_until("the deputy's term", |world| world.follow(1, half(1)));
+    assert_eq!(world.status(1).unwrap().members, 35);
 }
