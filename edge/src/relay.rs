@@ -4,7 +4,9 @@ use std::convert::Infallible;
 use std::path::Path;
 
 use quiver_machine::{Peer, Route};
-use quiver_net::{Driver, Host, HostError, Multiaddr, NodeConfig, NodeKey, PeerId, Transport, group_topic};
+use quiver_net::{
+    Clocks, Driver, Host, HostError, Multiaddr, NodeConfig, NodeKey, PeerId, Transport, group_topic,
+};
 use quiver_relay::{Relay, RelayEvent};
 use quiver_service::config::parse_addresses;
 use quiver_service::drone::Result;
@@ -30,6 +32,8 @@ pub(crate) async fn run(data_dir: &Path, args: &RelayArgs) -> Result<()> {
     node.listen = parse_addresses("listen", &args.listen)?;
     let leaders = parse_addresses("leader", &args.leader)?.into_iter();
     node.dial = leaders.map(|address| (Route::Leader, address)).collect();
+    // Drones ask whoever they have dialled (§16.1); what a relay answers decides nothing.
+    node.clocks = Clocks::Dialled;
     node.topic = Some(group_topic(args.group.as_str()));
     let host = RelayHost { peer_id: node.key.peer_id() };
     terminal::line(&format!(
