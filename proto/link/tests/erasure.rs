@@ -69,10 +69,24 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_frames_are_refused_or_held_within_bounds(frames: Vec<Vec<u8>>) {
+    fn arbitrary_frames_are_refused(frames: Vec<Vec<u8>>) {
         let mut assembler = assembler();
         for frame in frames {
             let _ = assembler.handle_frame(NOW, SOURCE, &frame, |_| false);
+        }
+    }
+
+    #[test]
+    fn what_is_held_is_bounded_whatever_comes(
+        frames in proptest::collection::vec((0u64..12, 0u8..4, 1u16..2_000, 0u8..255, 1usize..300), 1..400),
+    ) {
+        let limits = AssemblerLimits { source_bytes: 1_500, ..AssemblerLimits::new(1_000) };
+        let mut assembler = Assembler::new(limits);
+        for (source, digest, len, index, piece_len) in frames {
+            let piece = vec![index ^ digest; piece_len];
+            let frame = CodedFrame { digest: [digest; 4], len, index, piece: &piece }.encode();
+            prop_assert_eq!(assembler.handle_frame(NOW, source, &frame, |_| true), None);
+            prop_assert!(assembler.held_bytes() <= limits.sources * limits.source_bytes);
         }
     }
 }
@@ -149,7 +163,110 @@ fn flood_of_other_messages_leaves_the_one_that_has_pieces() {
         assert!(take(&mut assembler, &flood[..1]).is_empty());
     }
     assert_eq!(take(&mut assembler, &frames[2..]), [message]);
-    assert_eq!(assembler.counters().dropped, 97, "four at once");
+    assert_eq!(assembler.counters().dropped, 93, "eight at once");
+}
+
+/// First frames of false messages, all different.
+fn false_frames(rng: &mut StdRng) -> impl FnMut() -> Vec<u8> {
+    move || code_broadcast(&message(300, rng), 125, |_| 0).unwrap().swap_remove(0)
+}
+
+#[test]
+fn prepared_flood_under_the_same_address_needs_as_many_frames_as_there_are_places() {
+    for (between, through) in [(3, true), (8, false)] {
+        let rng = &mut StdRng::seed_from_u64(6);
+        let message = message(700, rng);
+        let frames = code_broadcast(&message, 125, |_| 0).unwrap();
+        let mut false_frame = false_frames(rng);
+        let mut assembler = assembler();
+        // Seven messages with two pieces each, before the genuine one.
+        for number in 0..7u8 {
+            let prepared = code_broadcast(&[number; 700], 125, |_| 0).unwrap();
+            assert!(take(&mut assembler, &prepared[..2]).is_empty());
+        }
+        let jammed: Vec<_> = frames
+            .iter()
+            .flat_map(|frame| [vec![frame.clone()], (0..between).map(|_| false_frame()).collect()].concat())
+            .collect();
+        let got = take(&mut assembler, &jammed);
+        assert_eq!(got.contains(&message), through, "{between} false frames for each genuine one");
+    }
+}
+
+#[test]
+fn addresses_of_a_flood_displace_no_source_that_was_accepted() {
+    let rng = &mut StdRng::seed_from_u64(7);
+    let (first, second) = (message(700, rng), message(700, rng));
+    let [first_frames, frames] =
+        [&first, &second].map(|message| code_broadcast(message, 125, |_| 0).unwrap());
+    let mut false_frame = false_frames(rng);
+    let mut assembler = assembler();
+    assert_eq!(take(&mut assembler, &first_frames), [first]);
+    let mut got = Vec::new();
+    for (frame, flood) in frames.iter().zip(0u64..) {
+        got.extend(take(&mut assembler, std::slice::from_ref(frame)));
+        for address in 0..1000 {
+            let _ = assembler.handle_frame(NOW, 1000 * (flood + 1) + address, &false_frame(), |_| true);
+        }
+    }
+    assert_eq!(got, [second]);
+}
+
+#[test]
+fn addresses_of_a_flood_displace_a_new_source_only_if_they_are_many_for_each_frame() {
+    for (between, through) in [(7, true), (8, false)] {
+        let rng = &mut StdRng::seed_from_u64(8);
+        let message = message(700, rng);
+        let frames = code_broadcast(&message, 125, |_| 0).unwrap();
+        let mut false_frame = false_frames(rng);
+        let mut assembler = assembler();
+        let mut address = 1000;
+        let mut got = Vec::new();
+        for frame in &frames {
+            got.extend(take(&mut assembler, std::slice::from_ref(frame)));
+            for _ in 0..between {
+                address += 1;
+                let _ = assembler.handle_frame(NOW, address, &false_frame(), |_| true);
+            }
+        }
+        assert_eq!(got.contains(&message), through, "{between} addresses for each genuine frame");
+    }
+}
+
+#[test]
+fn false_pieces_under_another_address_spoil_nothing() {
+    let rng = &mut StdRng::seed_from_u64(9);
+    let message = message(700, rng);
+    let frames = code_broadcast(&message, 125, |_| 0).unwrap();
+    let mut assembler = assembler();
+    let mut got = Vec::new();
+    for frame in &frames {
+        let _ = assembler.handle_frame(NOW, SOURCE + 1, &forged(frame, rng), |_| true);
+        got.extend(take(&mut assembler, std::slice::from_ref(frame)));
+    }
+    assert_eq!(got, [message]);
+    assert_eq!(assembler.counters().spoilt, 1, "the jammer's own");
+}
+
+#[test]
+fn retries_are_bounded_by_their_work_and_come_back_with_time() {
+    let rng = &mut StdRng::seed_from_u64(10);
+    let limits = AssemblerLimits { retry_work: 100_000, ..AssemblerLimits::new(4_000) };
+    let mut assembler = Assembler::new(limits);
+    let mut false_message = |assembler: &mut Assembler, at| {
+        let frames = code_broadcast(&message(3_000, rng), 125, |_| 40).unwrap();
+        for frame in &frames[20..] {
+            let _ = assembler.handle_frame(at, SOURCE, &forged(frame, rng), |_| true);
+        }
+        assembler.counters()
+    };
+    let first = false_message(&mut assembler, NOW);
+    assert!(first.skipped > 0 && first.spoilt < 5, "{first:?}");
+    // What is new is decoded once, however little is left.
+    let second = false_message(&mut assembler, NOW);
+    assert_eq!(second.spoilt, first.spoilt + 1);
+    let later = false_message(&mut assembler, NOW + Duration::from_secs(2));
+    assert_eq!(later.spoilt, second.spoilt + first.spoilt);
 }
 
 #[test]

@@ -1,4 +1,11 @@
 //! Assembles coded broadcasts from frames of which some may be lost, repeated or forged.
+//!
+//! Two tables are bounded, sources and the messages of each, and both are replaced by one rule, that of a
+//! segmented LRU cache (R. Karedla, J. S. Love, B. G. Wherry, *Caching strategies to improve disk system
+//! performance*, IEEE Computer 27(3), 1994): half the places are for entries that have proven themselves, and
+//! a newcomer displaces another newcomer. A message has proven itself by a second piece, a source by a message
+//! that was accepted. Whoever floods with single frames, or with addresses, displaces nothing that was heard
+//! before the flood; whoever prepares does not save a frame by it.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -6,25 +13,43 @@ use core::time::Duration;
 use super::frame::digest;
 use super::{CodedFrame, recover};
 
-/// Limits of an [`Assembler`]. It holds `messages` × `max_message` × (1 + `spare` / k) bytes at most.
+/// Limits of an [`Assembler`]. It holds `sources` × `source_bytes` bytes of pieces at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AssemblerLimits {
-    /// Messages that may be on their way at once; beyond, the one with the fewest pieces is dropped.
+    /// Sources whose frames are kept; at least 2. Half of them are for those of which a message was accepted.
+    pub sources: usize,
+    /// Messages of one source that may be on their way at once; at least 2. Half of them are for those of which
+    /// more than one piece is there.
     pub messages: usize,
+    /// Bytes of pieces of one source; beyond, the message that went longest without a frame is dropped.
+    pub source_bytes: usize,
     /// The longest message to take in bytes.
     pub max_message: usize,
     /// Pieces kept beyond the k that suffice, for when some of these were forged.
     pub spare: usize,
     /// Sets of k pieces that are decoded before a message is given up.
     pub attempts: u32,
+    /// Multiplications of bytes per second for sets of a message after its first, which is always decoded; as
+    /// many as of one second can be saved up. What false frames cost is bounded by it, whatever they are.
+    pub retry_work: u32,
     /// Time after its first frame at which a message is forgotten.
     pub keep: Duration,
 }
 
 impl AssemblerLimits {
-    /// For messages of so many bytes at most.
+    /// For messages of so many bytes at most, 32 times as many of pieces in all.
     pub const fn new(max_message: usize) -> Self {
-        Self { messages: 4, max_message, spare: 8, attempts: 64, keep: Duration::from_secs(10) }
+        Self {
+            sources: 8,
+            messages: 8,
+            source_bytes: max_message.saturating_mul(4),
+            max_message,
+            spare: 8,
+            attempts: 64,
+            // Some 10 million cycles of a small processor.
+            retry_work: 1_000_000,
+            keep: Duration::from_secs(10),
+        }
     }
 }
 
@@ -37,25 +62,42 @@ pub struct AssemblerCounters {
     pub refused: u64,
     /// Sets of pieces that made no message of this digest, or one that was not accepted.
     pub spoilt: u64,
+    /// Sets of pieces that were not decoded, because earlier ones took [`AssemblerLimits::retry_work`].
+    pub skipped: u64,
     /// Messages given up after all attempts, or because no more pieces are kept. The receiver asks instead.
     pub given_up: u64,
-    /// Messages forgotten before they were whole.
+    /// Messages forgotten before they were whole: too old, or displaced by others of their source, or with it.
     pub dropped: u64,
 }
 
 /// Assembles broadcasts. Trusts no frame: what it makes of them is checked against the digest in the frames,
 /// then by the caller.
+///
+/// Frames of different sources are never mixed, so that false ones spoil only what comes from the address that
+/// they claim. Addresses prove nothing: one that sent what was accepted is kept longer, and that is all.
 #[derive(Debug)]
 pub struct Assembler {
     limits: AssemblerLimits,
-    messages: Vec<Assembly>,
+    sources: Vec<Source>,
     counters: AssemblerCounters,
+    /// Multiplications that may be spent on retries, and when they were counted last.
+    work: u64,
+    counted: Duration,
 }
 
-/// What tells one message's frames from another's.
+/// What came from one address.
+#[derive(Debug)]
+struct Source {
+    address: u64,
+    /// A message of it was accepted.
+    accepted: bool,
+    /// In the order of their last frames.
+    messages: Vec<Assembly>,
+}
+
+/// What tells one message's frames from another's of its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Key {
-    source: u64,
     digest: [u8; 4],
     len: u16,
     piece_len: usize,
@@ -66,8 +108,10 @@ struct Assembly {
     key: Key,
     data: usize,
     since: Duration,
-    /// In the order of their coming; an index comes twice if one of the two is forged.
-    pieces: Vec<(u8, Vec<u8>)>,
+    /// Indices in the order of their coming; one comes twice if one of the two is forged.
+    indices: Vec<u8>,
+    /// The pieces of these, one behind the other.
+    pieces: Vec<u8>,
     attempts: u32,
     /// Assembled or given up: what else comes of it is of no use.
     over: bool,
@@ -76,12 +120,18 @@ struct Assembly {
 impl Assembler {
     /// Knows of no message.
     pub fn new(limits: AssemblerLimits) -> Self {
-        Self { limits, messages: Vec::new(), counters: AssemblerCounters::default() }
+        let (counters, work) = (AssemblerCounters::default(), limits.retry_work.into());
+        Self { limits, sources: Vec::new(), counters, work, counted: Duration::ZERO }
     }
 
     /// The counters so far.
     pub fn counters(&self) -> AssemblerCounters {
         self.counters
+    }
+
+    /// Bytes of the pieces that are kept.
+    pub fn held_bytes(&self) -> usize {
+        self.sources.iter().map(Source::held_bytes).sum()
     }
 
     /// Takes a frame that came from `source`, as it claims. Gives the message if it is whole and `accept`
@@ -94,6 +144,7 @@ impl Assembler {
         accept: impl FnMut(&[u8]) -> bool,
     ) -> Option<Vec<u8>> {
         self.expire(now);
+        self.refill(now);
         let frame = match CodedFrame::decode(bytes) {
             Ok(frame) if usize::from(frame.len) <= self.limits.max_message => frame,
             _ => {
@@ -101,101 +152,216 @@ impl Assembler {
                 return None;
             }
         };
-        let at = self.find(now, source, &frame);
+        self.hear(source);
         let (limits, counters) = (self.limits, &mut self.counters);
-        let assembly = self.messages.get_mut(at)?;
-        let known =
-            assembly.pieces.iter().any(|(index, piece)| *index == frame.index && piece == frame.piece);
-        if assembly.over || known {
-            return None;
-        }
-        assembly.pieces.push((frame.index, frame.piece.to_vec()));
-        let message = assembly.decode(limits.attempts, accept, counters);
-        let full = assembly.pieces.len() >= assembly.data + limits.spare;
-        if message.is_some() {
-            counters.assembled += 1;
-        } else if full || assembly.attempts >= limits.attempts {
-            counters.given_up += 1;
-        } else {
-            return None;
-        }
-        assembly.over = true;
-        assembly.pieces = Vec::new();
+        let source = self.sources.last_mut()?;
+        let message = source.handle_frame(now, &frame, &limits, (counters, &mut self.work), accept);
+        source.accepted |= message.is_some();
         message
     }
 
     fn expire(&mut self, now: Duration) {
         let (keep, counters) = (self.limits.keep, &mut self.counters);
-        self.messages.retain(|assembly| {
-            let kept = now.saturating_sub(assembly.since) < keep;
-            counters.dropped += u64::from(!kept && !assembly.over);
-            kept
-        });
+        for source in &mut self.sources {
+            source.messages.retain(|assembly| {
+                let kept = now.saturating_sub(assembly.since) < keep;
+                counters.dropped += u64::from(!kept && !assembly.over);
+                kept
+            });
+        }
+        self.sources.retain(|source| source.accepted || !source.messages.is_empty());
     }
 
-    /// The message of this frame, a new one if there is none yet.
-    fn find(&mut self, now: Duration, source: u64, frame: &CodedFrame<'_>) -> usize {
-        let key = Key { source, digest: frame.digest, len: frame.len, piece_len: frame.piece.len() };
-        if let Some(at) = self.messages.iter().position(|assembly| assembly.key == key) {
-            return at;
+    fn refill(&mut self, now: Duration) {
+        let rate = u64::from(self.limits.retry_work);
+        let micros = u64::try_from(now.saturating_sub(self.counted).as_micros()).unwrap_or(u64::MAX);
+        let more = rate.saturating_mul(micros) / 1_000_000;
+        if more > 0 {
+            self.work = self.work.saturating_add(more).min(rate);
+            self.counted = now;
         }
-        if self.messages.len() >= self.limits.messages.max(1) {
-            // What has many pieces is more likely real than what has one. Of equals the oldest goes.
-            let fewest = self.messages.iter().enumerate().min_by_key(|(_, assembly)| assembly.pieces.len());
-            if let Some((at, _)) = fewest {
-                let dropped = self.messages.remove(at);
-                self.counters.dropped += u64::from(!dropped.over);
+    }
+
+    /// Puts the source with this address last, a new one in another's place if need be.
+    fn hear(&mut self, address: u64) {
+        let source = match self.sources.iter().position(|source| source.address == address) {
+            Some(at) => self.sources.remove(at),
+            None => {
+                let proven = |source: &Source| source.accepted;
+                if let Some(gone) = displace(&mut self.sources, self.limits.sources, proven) {
+                    let unfinished = gone.messages.iter().filter(|assembly| !assembly.over);
+                    self.counters.dropped += unfinished.count() as u64;
+                }
+                Source { address, accepted: false, messages: Vec::new() }
             }
+        };
+        self.sources.push(source);
+    }
+}
+
+/// Makes room for a newcomer among entries in the order of their last frames, if there is none: displaces the
+/// first of those who have proven themselves if these have more than half of the places, else the first of the
+/// others.
+fn displace<T>(entries: &mut Vec<T>, places: usize, proven: impl Fn(&T) -> bool) -> Option<T> {
+    if entries.len() < places.max(2) {
+        return None;
+    }
+    let crowded = entries.iter().filter(|entry| proven(entry)).count() > places.max(2) / 2;
+    let first = entries.iter().position(|entry| proven(entry) == crowded)?;
+    Some(entries.remove(first))
+}
+
+impl Source {
+    fn held_bytes(&self) -> usize {
+        self.messages.iter().map(Assembly::held_bytes).sum()
+    }
+
+    fn handle_frame(
+        &mut self,
+        now: Duration,
+        frame: &CodedFrame<'_>,
+        limits: &AssemblerLimits,
+        (counters, work): (&mut AssemblerCounters, &mut u64),
+        accept: impl FnMut(&[u8]) -> bool,
+    ) -> Option<Vec<u8>> {
+        self.hear(now, frame, limits.messages, counters);
+        let assembly = self.messages.last_mut()?;
+        if !assembly.take(frame) {
+            return None;
         }
-        let data = frame.data();
-        self.messages.push(Assembly { key, data, since: now, pieces: Vec::new(), attempts: 0, over: false });
-        self.messages.len() - 1
+        let message = assembly.decode(limits.attempts, accept, (counters, work));
+        let full = assembly.indices.len() >= assembly.data + limits.spare;
+        let too_large = assembly.held_bytes() > limits.source_bytes;
+        if message.is_some() {
+            counters.assembled += 1;
+            assembly.end();
+        } else if full || too_large || assembly.attempts >= limits.attempts {
+            counters.given_up += 1;
+            assembly.end();
+        }
+        while self.held_bytes() > limits.source_bytes {
+            let Some(at) = self.messages.iter().position(|assembly| !assembly.over) else { break };
+            self.messages.remove(at);
+            counters.dropped += 1;
+        }
+        message
+    }
+
+    /// Puts the message of this frame last, a new one in another's place if need be.
+    fn hear(
+        &mut self,
+        now: Duration,
+        frame: &CodedFrame<'_>,
+        places: usize,
+        counters: &mut AssemblerCounters,
+    ) {
+        let key = Key { digest: frame.digest, len: frame.len, piece_len: frame.piece.len() };
+        let assembly = match self.messages.iter().position(|assembly| assembly.key == key) {
+            Some(at) => self.messages.remove(at),
+            None => {
+                let proven = |assembly: &Assembly| assembly.over || assembly.indices.len() > 1;
+                let gone = displace(&mut self.messages, places, proven);
+                counters.dropped += u64::from(gone.is_some_and(|gone| !gone.over));
+                let data = frame.data();
+                Assembly {
+                    key,
+                    data,
+                    since: now,
+                    indices: Vec::new(),
+                    pieces: Vec::new(),
+                    attempts: 0,
+                    over: false,
+                }
+            }
+        };
+        self.messages.push(assembly);
     }
 }
 
 impl Assembly {
+    fn held_bytes(&self) -> usize {
+        self.pieces.len()
+    }
+
+    fn pieces(&self) -> impl DoubleEndedIterator<Item = (u8, &[u8])> + ExactSizeIterator {
+        self.indices.iter().copied().zip(self.pieces.chunks_exact(self.key.piece_len.max(1)))
+    }
+
+    /// Keeps the piece, unless it is there or of no use.
+    fn take(&mut self, frame: &CodedFrame<'_>) -> bool {
+        let taken = !self.over && self.pieces().all(|piece| piece != (frame.index, frame.piece));
+        if taken {
+            self.indices.push(frame.index);
+            self.pieces.extend_from_slice(frame.piece);
+        }
+        taken
+    }
+
+    fn end(&mut self) {
+        self.over = true;
+        (self.indices, self.pieces) = (Vec::new(), Vec::new());
+    }
+
     /// Decodes sets of k pieces with the newest among them, until one makes the message. Sets without it
     /// have been tried.
     fn decode(
         &mut self,
         most: u32,
         mut accept: impl FnMut(&[u8]) -> bool,
-        counters: &mut AssemblerCounters,
+        (counters, work): (&mut AssemblerCounters, &mut u64),
     ) -> Option<Vec<u8>> {
-        let (newest, older) = self.pieces.split_last()?;
-        let mut left_out: Vec<usize> = (0..(older.len() + 1).checked_sub(self.data)?).collect();
+        let older = self.indices.len().checked_sub(1)?;
+        let mut left_out: Vec<usize> = (0..(older + 1).checked_sub(self.data)?).collect();
+        let mut attempts = self.attempts;
+        let mut message = None;
         // Sets with an index twice are not decoded, but looked at: no more than 16 for each that may be.
-        for _ in self.attempts.saturating_mul(16)..most.saturating_mul(16) {
-            if self.attempts >= most {
+        for _ in attempts.saturating_mul(16)..most.saturating_mul(16) {
+            if attempts >= most {
                 break;
             }
-            let mut taken = [false; 256];
-            let set: Vec<(u8, &[u8])> = older
-                .iter()
+            let set: Vec<(u8, &[u8])> = self
+                .pieces()
                 .enumerate()
                 .filter(|(at, _)| left_out.binary_search(at).is_err())
                 .map(|(_, piece)| piece)
-                .chain([newest])
-                .map(|(index, piece)| (*index, piece.as_slice()))
                 .collect();
+            let mut taken = [false; 256];
             let distinct = set.iter().all(|(index, _)| {
                 taken.get_mut(usize::from(*index)).is_some_and(|taken| !core::mem::replace(taken, true))
             });
             if distinct {
-                self.attempts += 1;
-                if let Ok(mut message) = recover(self.data, &set) {
-                    message.truncate(self.key.len.into());
-                    if digest(&message) == self.key.digest && accept(&message) {
-                        return Some(message);
-                    }
+                let cost = self.work_of(&set);
+                if attempts > 0 && *work < cost {
+                    counters.skipped += 1;
+                    break;
+                }
+                *work = work.saturating_sub(if attempts > 0 { cost } else { 0 });
+                attempts += 1;
+                message = self.decode_set(&set).filter(|message| accept(message));
+                if message.is_some() {
+                    break;
                 }
                 counters.spoilt += 1;
             }
-            if !next_combination(&mut left_out, older.len()) {
+            if !next_combination(&mut left_out, older) {
                 break;
             }
         }
-        None
+        self.attempts = attempts;
+        message
+    }
+
+    /// Multiplications of bytes that decoding a set takes.
+    fn work_of(&self, set: &[(u8, &[u8])]) -> u64 {
+        let missing = set.iter().filter(|(index, _)| usize::from(*index) >= self.data).count();
+        (missing * (self.data + missing) * self.key.piece_len + usize::from(self.key.len)) as u64
+    }
+
+    /// The message of a set of k pieces, if it has the digest.
+    fn decode_set(&self, set: &[(u8, &[u8])]) -> Option<Vec<u8>> {
+        let mut message = recover(self.data, set).ok()?;
+        message.truncate(self.key.len.into());
+        (digest(&message) == self.key.digest).then_some(message)
     }
 }
 
