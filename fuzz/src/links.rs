@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use quiver_link::erasure::{Assembler, AssemblerLimits, CODED_OVERHEAD, CodedFrame, code_broadcast};
 use quiver_link::{
     BoardEndpoint, Destination, GatewayEndpoint, Limits, LineDecoder, MAX_LINE_FRAME, RadioFrame, Report,
     Route, ToBoard, ToGateway, Via, Wants, encode_line,
@@ -111,6 +112,43 @@ impl Pair {
     }
 }
 
+/// Frames of coded broadcasts from a few sources, cut from the input by their lengths. Each has one encoding;
+/// what is held of them is bounded, and so is what is decoded of it; a broadcast from a source of its own is
+/// assembled all the same, once, and nothing is that no frame is of.
+pub fn coded_broadcast(bytes: &[u8]) {
+    let genuine: Vec<u8> = (0..500u16).map(|number| number as u8).collect();
+    let frames = code_broadcast(&genuine, 107, |_| 3).expect("short");
+    let (mut genuine_frames, mut got) = (frames.iter().skip(3), 0);
+    let limits = AssemblerLimits { retry_work: 100_000, ..AssemblerLimits::new(MAX_MESSAGE) };
+    let mut assembler = Assembler::new(limits);
+    let (mut input, mut taken) = (bytes, 0u64);
+    while let Some((&[source, len], rest)) = input.split_first_chunk() {
+        let (datagram, rest) = rest.split_at(usize::from(len).min(rest.len()));
+        input = rest;
+        taken += 1;
+        if let Ok(frame) = CodedFrame::decode(datagram) {
+            assert_eq!(frame.encode(), datagram);
+            assert_eq!(datagram.len(), CODED_OVERHEAD + frame.piece.len());
+        }
+        let source = u64::from(source % 6);
+        if let Some(message) = assembler.handle_frame(Duration::ZERO, source, datagram, |_| source == 0) {
+            assert!(source == 0 && message.len() <= MAX_MESSAGE);
+            let again = code_broadcast(&message, 255, |_| 0).expect("no longer than it came");
+            assert!(!again.is_empty());
+        }
+        assert!(assembler.held_bytes() <= limits.sources * limits.source_bytes);
+        if let Some(frame) = genuine_frames.next() {
+            got += u32::from(assembler.handle_frame(Duration::ZERO, 6, frame, |_| true).is_some());
+        }
+    }
+    for frame in genuine_frames {
+        got += u32::from(assembler.handle_frame(Duration::ZERO, 6, frame, |_| true).is_some());
+    }
+    assert_eq!(got, 1, "the broadcast is spoilt");
+    let counters = assembler.counters();
+    assert!(counters.assembled + counters.spoilt <= (taken + 6) * u64::from(limits.attempts), "{counters:?}");
+}
+
 fn gateway() -> GatewayEndpoint {
     GatewayEndpoint::new(Limits::line(MAX_MESSAGE), 1)
 }
@@ -136,6 +174,24 @@ pub fn message_seeds() -> Vec<Vec<u8>> {
         ToBoard::Disconnected { peer: 1 }.encode(),
         ToBoard::Received { from: 1, via: Via::Peer, bytes: b"heard".to_vec() }.encode(),
     ]
+}
+
+/// A broadcast as it is, in another order with one frame false, and two in turn.
+pub fn coded_broadcast_seeds() -> Vec<Vec<u8>> {
+    let broadcast = |byte, len| code_broadcast(&vec![byte; len], 60, |_| 4).expect("short");
+    let script = |frames: &[(u8, Vec<u8>)]| -> Vec<u8> {
+        let put = |(source, frame): &(u8, Vec<u8>)| [&[*source, frame.len() as u8], &frame[..]].concat();
+        frames.iter().flat_map(put).collect()
+    };
+    let mut jammed = broadcast(1, 300);
+    jammed.reverse();
+    jammed[1].truncate(9);
+    jammed[2][20] ^= 1;
+    let under = |source, frames: Vec<Vec<u8>>| frames.into_iter().map(move |frame| (source, frame));
+    let (one, other) = (broadcast(2, 100), broadcast(3, 101));
+    let in_turn: Vec<_> = under(1, one).zip(under(1, other)).flat_map(|(one, other)| [one, other]).collect();
+    let jammed: Vec<_> = under(0, jammed).collect();
+    vec![script(&under(0, broadcast(0, 400)).collect::<Vec<_>>()), script(&jammed), script(&in_turn)]
 }
 
 /// Messages that the two endpoints exchange by themselves.

@@ -97,6 +97,7 @@ pub const TARGETS: &[Target] = targets! {
     "link_line": links::line, links::line_seeds;
     "link_message": links::message, links::message_seeds;
     "link_endpoints": links::endpoints, links::endpoint_seeds;
+    "link_coded_broadcast": links::coded_broadcast, links::coded_broadcast_seeds;
     "mavlink_stream": mavlink::stream, mavlink::stream_seeds;
     "mavlink_batch": mavlink::batch, mavlink::batch_seeds;
     "mavlink_config": mavlink::config, mavlink::config_seeds;
