@@ -35,6 +35,9 @@ pub enum LinkError {
     /// Pieces that are no part of an erasure code: too many, too few, twice, of unequal or no length.
     #[error("not the pieces of one coded message")]
     InvalidCode,
+    /// Parameters of repetition: an interval too short or too long, or none who repeats.
+    #[error("not an interval from a millisecond to a day with at least one repetition")]
+    InvalidTrickle,
     /// A group's name has no or too many bytes, or others than letters, digits, `.`, `_` and `-`.
     #[error("not a group's name")]
     InvalidGroup,

@@ -12,7 +12,7 @@
 //! | line | frames with a check sum on a stream of bytes: UART, USB, TCP | [`LineDecoder`], [`encode_line`] |
 //! | radio | data frames of IEEE 802.15.4-2006 | [`RadioFrame`] |
 //! | datagram | at most [`MAX_DATAGRAM`] bytes; lost, repeated, reordered at will | [`refusal`], [`is_hello`], [`is_of_group`] |
-//! | broadcast | frames of which any k of n make a message | [`erasure`] |
+//! | broadcast | frames of which any k of n make a message, repeated by those who have it | [`erasure`], [`Trickle`] |
 //! | endpoint | messages: whole, in order, at most once, or given up within bounds | [`BoardEndpoint`], [`GatewayEndpoint`] |
 //!
 //! An endpoint is driven like this, on either side:
@@ -66,6 +66,7 @@ mod message;
 mod pipe;
 mod radio;
 mod report;
+mod trickle;
 
 pub use board::{BoardEndpoint, BoardEvent};
 pub use datagram::{is_hello, is_of_group, refusal};
@@ -77,3 +78,4 @@ pub use line::{LineCounters, LineDecoder, LineFrame, MAX_DATAGRAM, MAX_LINE_FRAM
 pub use message::{Destination, MESSAGE_OVERHEAD, Route, ToBoard, ToGateway, Via};
 pub use radio::{BROADCAST, MAX_PSDU, MAX_RADIO_DATAGRAM, RadioFrame};
 pub use report::{Counter, Report};
+pub use trickle::{Trickle, TrickleConfig, TrickleStep};

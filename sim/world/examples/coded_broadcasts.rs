@@ -1,7 +1,7 @@
 //! One of many drones leaves, over IEEE 802.15.4 with losses, with parity frames and without: how many have
 //! the broadcast at once, what is sent again or asked for, and what it takes.
 //!
-//!     cargo run --release -p quiver-world --example coded_broadcasts -- 2000
+//!     cargo run --release -p quiver-world --example coded_broadcasts -- 2000      # and the number of seeds
 
 #![allow(clippy::print_stdout, reason = "it is a program")]
 
@@ -11,9 +11,13 @@ use std::time::Duration;
 
 use quiver_ainq::StrategyKind;
 use quiver_group::LeaderEvent;
+use quiver_group::edge::EdgeTiming;
+use quiver_group::leader::LeaderTiming;
 use quiver_world::radio::cycles::Arithmetic;
 use quiver_world::radio::{Cast, Coding, Loss, Preset};
-use quiver_world::{Action, AirSetup, Hop, InsecureToy, NodeEvent, NodeId, Setup, Step, StepObserver, World};
+use quiver_world::{
+    Action, AirSetup, Hop, InsecureToy, NoObserver, NodeEvent, NodeId, Setup, Step, StepObserver, World,
+};
 
 /// Field numbers of `quiver.v1.Message`, behind the fingerprint of ten bytes.
 const REKEY: u8 = 12;
@@ -76,59 +80,115 @@ impl StepObserver<InsecureToy> for Count {
     }
 }
 
+/// Time for one drone to enrol and to join: the channel needs half of it.
+const PACE: Duration = Duration::from_millis(300);
+
 fn main() {
-    let members: u32 = std::env::args().nth(1).map_or(2_000, |drones| drones.parse().expect("a number"));
+    let mut arguments = std::env::args().skip(1).map(|argument| argument.parse().expect("a number"));
+    let members = arguments.next().unwrap_or(2_000);
+    let seeds = arguments.next().unwrap_or(1);
     for loss in [0.1, 0.3] {
         for coded in [false, true] {
-            let profile = Preset::Ieee802154.profile();
-            let profile = if coded { profile.with_coding() } else { profile };
-            let loss = Loss::independent(loss).expect("a probability");
-            let air = Some(AirSetup { profile, loss, arithmetic: Arithmetic::Portable });
-            let strategy = StrategyKind::Tree;
-            let setup = Setup { members, strategy, air, hops: true, shared_medium: true, ..Setup::default() };
-            let mut world = World::<InsecureToy>::new(setup).expect("a world");
-            world.start_everyone();
-            for edge in 0..members {
-                world.schedule(Duration::from_secs(10), Action::Join(edge));
+            for seed in 1..=u64::from(seeds) {
+                one_leaves(members, loss, coded, seed);
             }
-            for _ in 0..200 {
-                world.run_for(Duration::from_secs(10), &mut Count::default());
-                if world.leader(0).is_some_and(|leader| {
-                    let status = leader.status();
-                    status.members == members as usize && status.acknowledged == status.members
-                }) {
-                    break;
-                }
-            }
-            world.run_for(Duration::from_secs(60), &mut Count::default());
-            let joined = world.leader(0).map_or(0, |leader| leader.status().members);
-            world.schedule(world.time(), Action::Leave(1));
-            if joined != members as usize {
-                println!("only {joined} of {members} drones joined");
-                continue;
-            }
-            let mut count = Count { members: members as usize, ..Count::default() };
-            world.run_for(Duration::from_secs(120), &mut count);
-            let air = world.air().expect("a radio");
-            let (_, rekey) = air.ledger().rekeys().last().expect("a re-key");
-            let (_, payload) = count.rekey.expect("a broadcast");
-            let seen = air.observed_loss(NodeId::Leader(0));
-            let parity = air.profile().coding(payload.len(), seen).map_or(0, Coding::frames);
-            println!(
-                "{:.0} % lost ({:.1} % seen), {joined} members: {} bytes in {} + {parity} frames reach {} of {} ({:.2} %); sent again {}, asked {}; re-key: {} frames, {:.0} ms on air, {:.1} J",
-                loss.stationary() * 100.0,
-                seen * 100.0,
-                payload.len(),
-                air.profile().frames(payload.len(), Cast::Broadcast),
-                count.reached.len(),
-                count.receivers.len(),
-                100.0 * count.reached.len() as f64 / count.receivers.len() as f64,
-                count.sent_again,
-                count.asked.len(),
-                rekey.frames + rekey.retransmissions,
-                rekey.airtime.as_secs_f64() * 1e3,
-                rekey.energy().picojoules() as f64 / 1e12,
-            );
         }
     }
+}
+
+/// One of `members` leaves a group over IEEE 802.15.4. Nothing is lost until it has formed; then another one
+/// leaves, so that the leader sees what is.
+fn one_leaves(members: u32, loss: f64, coded: bool, seed: u64) {
+    let profile = Preset::Ieee802154.profile();
+    let profile = if coded { profile.with_coding() } else { profile };
+    let air = AirSetup { profile, loss: Loss::None, arithmetic: Arithmetic::Portable };
+    let mut world = World::<InsecureToy>::new(Setup {
+        seed,
+        members,
+        strategy: StrategyKind::Tree,
+        shared_medium: true,
+        air: Some(air.clone()),
+        // Drones join one after the other, and make few epochs; who waits for the channel is not asked again.
+        leader_timing: LeaderTiming {
+            validity: Duration::from_secs(86_400),
+            batching: PACE * 8,
+            batching_max: PACE * members,
+            resend: (PACE * members / 4).max(Duration::from_secs(5)),
+            ..LeaderTiming::default()
+        },
+        edge_timing: EdgeTiming {
+            retry: (PACE * members / 8).max(Duration::from_secs(2)),
+            retry_max: PACE * members,
+            admission: PACE * members * 2,
+            ..EdgeTiming::default()
+        },
+        hops: true,
+        ..Setup::default()
+    })
+    .expect("a world");
+    let hubs = [NodeId::Kgc(1), NodeId::Leader(0)];
+    hubs.into_iter().for_each(|hub| world.schedule(Duration::ZERO, Action::Start(hub)));
+    for edge in 0..members {
+        world.schedule(PACE * edge, Action::Start(NodeId::Edge(edge)));
+        world.schedule(PACE * (members + edge), Action::Join(edge));
+    }
+    world.run_for(PACE * members * 3, &mut NoObserver);
+    if !settle(&mut world, members, &mut NoObserver) {
+        println!("only {} of {members} drones joined", standing(&world).0);
+        return;
+    }
+    let loss = Loss::independent(loss).expect("a probability");
+    world.schedule(world.time(), Action::Radio(Box::new(AirSetup { loss, ..air })));
+    let mut count = Count::default();
+    for (leaver, left) in [(2, 1), (1, 2)] {
+        world.schedule(world.time(), Action::Leave(leaver));
+        count = Count { members: members as usize, ..Count::default() };
+        world.run_for(Duration::from_secs(30), &mut count);
+        settle(&mut world, members - left, &mut count);
+    }
+    report(&world, &count);
+}
+
+/// Members, and how many of them acknowledged the newest epoch.
+fn standing(world: &World<InsecureToy>) -> (u32, u32) {
+    let status = world.leader(0).map(|leader| leader.status());
+    status.map_or((0, 0), |status| (status.members as u32, status.acknowledged as u32))
+}
+
+/// Lets the world run until so many are members and all have acknowledged, for two hours at most.
+fn settle(
+    world: &mut World<InsecureToy>,
+    members: u32,
+    observer: &mut dyn StepObserver<InsecureToy>,
+) -> bool {
+    for _ in 0..720 {
+        if standing(world) == (members, members) {
+            return true;
+        }
+        world.run_for(Duration::from_secs(10), observer);
+    }
+    false
+}
+
+fn report(world: &World<InsecureToy>, count: &Count) {
+    let air = world.air().expect("a radio");
+    let (_, rekey) = air.ledger().rekeys().last().expect("a re-key");
+    let (_, payload) = count.rekey.as_ref().expect("a broadcast");
+    let seen = air.observed_loss(NodeId::Leader(0));
+    let parity = air.profile().coding(payload.len(), seen).map_or(0, Coding::frames);
+    println!(
+        "{:.1} % lost seen: {} bytes in {} + {parity} frames reach {} of {} ({:.2} %); sent again {}, asked {}; re-key: \
+         {} frames, {:.2} s on air, {:.2} J of radios",
+        seen * 100.0,
+        payload.len(),
+        air.profile().frames(payload.len(), Cast::Broadcast),
+        count.reached.len(),
+        count.receivers.len(),
+        100.0 * count.reached.len() as f64 / count.receivers.len() as f64,
+        count.sent_again,
+        count.asked.len(),
+        rekey.frames + rekey.retransmissions,
+        rekey.airtime.as_secs_f64(),
+        rekey.radio().picojoules() as f64 / 1e12,
+    );
 }

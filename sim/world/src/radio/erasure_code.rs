@@ -18,7 +18,7 @@ pub struct Coding {
 }
 
 impl Coding {
-    /// The code of a message of `data` frames with pieces of `piece` bytes, so that 99.9 % of receivers
+    /// The code of a message of `data` frames with pieces of `piece` bytes, so that 99.99 % of receivers
     /// decode all of it if each frame is lost with probability `loss`. `None` if it takes one frame, or no
     /// parity.
     pub(super) fn of(data: u32, piece: usize, loss: f64) -> Option<Self> {
