@@ -211,7 +211,7 @@ fn three_cells(each: usize, hostile: usize, seed: u64) -> (usize, usize) {
     let frames = code_broadcast(&message, MTU, |_| PARITY).unwrap();
     let (mut now, mut repeated) = (Duration::ZERO, 0);
     // Who sends, the frames, and from which cell.
-    let mut air = vec![(u64::MAX, frames.clone(), 0usize)];
+    let mut air = vec![(u64::MAX, frames, 0usize)];
     loop {
         for (source, frames, cell) in std::mem::take(&mut air) {
             now += Duration::from_millis(70);

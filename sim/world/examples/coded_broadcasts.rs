@@ -13,10 +13,12 @@ use quiver_ainq::StrategyKind;
 use quiver_group::LeaderEvent;
 use quiver_group::edge::EdgeTiming;
 use quiver_group::leader::LeaderTiming;
+use quiver_link::TrickleConfig;
 use quiver_world::radio::cycles::Arithmetic;
 use quiver_world::radio::{Cast, Coding, Loss, Preset};
 use quiver_world::{
-    Action, AirSetup, Hop, InsecureToy, NoObserver, NodeEvent, NodeId, Setup, Step, StepObserver, World,
+    Action, AirSetup, Hop, InsecureToy, NoObserver, NodeEvent, NodeId, Repeats, Setup, Step, StepObserver,
+    TwoHops, TwoHopsReport, World,
 };
 
 /// Field numbers of `quiver.v1.Message`, behind the fingerprint of ten bytes.
@@ -90,15 +92,21 @@ fn main() {
     for loss in [0.1, 0.3] {
         for coded in [false, true] {
             for seed in 1..=u64::from(seeds) {
-                one_leaves(members, loss, coded, seed);
+                one_leaves(members, loss, coded, None, seed);
             }
+        }
+        let trickle = TrickleConfig::new(Duration::from_secs(2), 2, 2).expect("bounded");
+        let repeats = Some(Repeats { trickle, intervals: 3 });
+        for (repeats, hostile) in [(None, 0), (repeats, 0), (repeats, members / 20)] {
+            let two_hops = TwoHops { spread: 1.5, repeats, hostile };
+            one_leaves(members, loss, true, Some(two_hops), 1);
         }
     }
 }
 
 /// One of `members` leaves a group over IEEE 802.15.4. Nothing is lost until it has formed; then another one
 /// leaves, so that the leader sees what is.
-fn one_leaves(members: u32, loss: f64, coded: bool, seed: u64) {
+fn one_leaves(members: u32, loss: f64, coded: bool, two_hops: Option<TwoHops>, seed: u64) {
     let profile = Preset::Ieee802154.profile();
     let profile = if coded { profile.with_coding() } else { profile };
     let air = AirSetup { profile, loss: Loss::None, arithmetic: Arithmetic::Portable };
@@ -108,6 +116,7 @@ fn one_leaves(members: u32, loss: f64, coded: bool, seed: u64) {
         strategy: StrategyKind::Tree,
         shared_medium: true,
         air: Some(air.clone()),
+        two_hops,
         // Drones join one after the other, and make few epochs; who waits for the channel is not asked again.
         leader_timing: LeaderTiming {
             validity: Duration::from_secs(86_400),
@@ -139,14 +148,28 @@ fn one_leaves(members: u32, loss: f64, coded: bool, seed: u64) {
     }
     let loss = Loss::independent(loss).expect("a probability");
     world.schedule(world.time(), Action::Radio(Box::new(AirSetup { loss, ..air })));
-    let mut count = Count::default();
+    let (mut count, mut before) = (Count::default(), TwoHopsReport::default());
     for (leaver, left) in [(2, 1), (1, 2)] {
         world.schedule(world.time(), Action::Leave(leaver));
+        before = world.two_hops().unwrap_or_default();
         count = Count { members: members as usize, ..Count::default() };
         world.run_for(Duration::from_secs(30), &mut count);
         settle(&mut world, members - left, &mut count);
     }
     report(&world, &count);
+    let Some(after) = world.two_hops() else { return };
+    let hostile = two_hops.map_or(0, |two_hops| two_hops.hostile);
+    println!(
+        "    {} out of range, {hostile} repeat false frames: {} have it from the leader, {} from members; {} repetitions and \
+         {} false ones, {} frames, {:.2} s on air",
+        after.out_of_range,
+        after.from_leader - before.from_leader,
+        after.from_members - before.from_members,
+        after.repetitions - before.repetitions,
+        after.false_repetitions - before.false_repetitions,
+        after.frames - before.frames,
+        (after.airtime - before.airtime).as_secs_f64(),
+    );
 }
 
 /// Members, and how many of them acknowledged the newest epoch.

@@ -16,10 +16,10 @@ use rand_chacha::ChaCha8Rng;
 
 pub use self::compute_cost::compute_cost;
 use self::message_kind::is_about_an_epoch;
-pub(crate) use self::message_kind::purpose;
+pub(crate) use self::message_kind::{is_rekey, purpose};
 use crate::radio::cycles::Arithmetic;
 use crate::radio::{
-    Account, Cast, Ledger, Loss, LossState, Medium, ObservedLoss, Payer, Profile, Transmission,
+    Account, Cast, Coding, Ledger, Loss, LossState, Medium, ObservedLoss, Payer, Profile, Transmission,
 };
 use crate::{NodeEvent, NodeId, Step};
 
@@ -53,6 +53,23 @@ pub(crate) struct Broadcast {
     announcement: bool,
     /// From the sending until the end of the last frame.
     pub(crate) after: Duration,
+}
+
+impl Broadcast {
+    /// Its code, if it has parity frames.
+    pub(crate) fn coding(&self) -> Option<Coding> {
+        self.transmission.coding
+    }
+
+    /// Frames, each once.
+    pub(crate) fn frames(&self) -> u32 {
+        self.transmission.frames
+    }
+
+    /// Time on air of all of them.
+    pub(crate) fn airtime(&self) -> Duration {
+        self.transmission.on_air
+    }
 }
 
 /// One channel for all nodes.
@@ -181,6 +198,26 @@ impl Air {
         let rekey = self.rekey(payload);
         self.ledger.book(payer(from), rekey, &Account::sending(&transmission, self.setup.profile.power()));
         Broadcast { transmission, from, rekey, announcement: false, after }
+    }
+
+    /// A member repeats a leader's broadcast in the frames that it had.
+    pub(crate) fn repeat(
+        &mut self,
+        at: Duration,
+        from: NodeId,
+        payload: &[u8],
+        coding: Option<Coding>,
+    ) -> Broadcast {
+        let ready = self.silent_until.get(&from).copied().unwrap_or_default().max(at);
+        let profile = &self.setup.profile;
+        let transmission = profile.broadcast_coded(payload.len(), coding, &mut self.rng);
+        let slot = self.medium.reserve(ready, profile, Cast::Broadcast, &transmission, &mut self.rng);
+        if !transmission.silence.is_zero() {
+            self.silent_until.insert(from, slot.end + transmission.silence);
+        }
+        let rekey = self.rekey(payload);
+        self.ledger.book(payer(from), rekey, &Account::sending(&transmission, self.setup.profile.power()));
+        Broadcast { transmission, from, rekey, announcement: false, after: slot.end.saturating_sub(at) }
     }
 
     /// Whether a node receives the whole broadcast; it pays for listening either way.

@@ -19,6 +19,8 @@ pub(crate) enum Event {
     Datagram { number: u64, bytes: Arc<[u8]> },
     /// The node's station for datagrams may have something to do.
     Station,
+    /// A member may have to repeat the broadcast of this number.
+    Repeat { message: u64 },
     /// The world does something; the node is the number of the scheduled action.
     ScheduledAction,
 }
@@ -52,6 +54,11 @@ impl EventQueue {
         let is_datagram =
             |planned: &PlannedEvent| matches!(planned.event, Event::Datagram { .. } | Event::Station);
         self.0.peek().is_some_and(is_datagram)
+    }
+
+    /// Whether the next event is about a broadcast that members repeat.
+    pub(crate) fn repeat_is_next(&self) -> bool {
+        self.0.peek().is_some_and(|planned| matches!(planned.event, Event::Repeat { .. }))
     }
 
     /// Whether the next event is a scheduled action of the world.

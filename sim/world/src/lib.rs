@@ -31,6 +31,7 @@ mod shared;
 mod step;
 mod suite;
 mod toy;
+mod two_hops;
 mod world;
 
 pub mod admission;
@@ -59,6 +60,7 @@ pub use self::step::Sabotage;
 pub use self::step::{Cause, Effect, NodeEvent, Step};
 pub use self::suite::WorldSuite;
 pub use self::toy::InsecureToy;
+pub use self::two_hops::{Repeats, TwoHops, TwoHopsReport};
 pub use quiver_testbed::{Burst, DiskState, EPOCH_START, LinkFaults, Traffic};
 
 pub use self::world::{Disks, DroneCommand, LeaderNodeCommand, Setup, World, WorldError, message_number};

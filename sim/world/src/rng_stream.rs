@@ -29,6 +29,8 @@ pub(crate) enum RngStream {
     Air,
     /// The stations' salts, and what the adversary does with those that it has.
     Datagrams,
+    /// Where members are, and when they repeat broadcasts.
+    Field,
     /// The attribute authority.
     AbeAuthority,
     /// The authority of the conditions' master key.
@@ -78,6 +80,7 @@ pub(crate) fn key(seed: u64, stream: RngStream) -> [u8; 32] {
             hasher.u8(14).u32(drone).u64(period).fixed(&place).u8(battery)
         }
         RngStream::Datagrams => hasher.u8(16),
+        RngStream::Field => hasher.u8(17),
         RngStream::Return(drone, life) => hasher.u8(15).u32(drone).u32(life),
     };
     hasher.finish()

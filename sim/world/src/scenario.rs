@@ -30,7 +30,7 @@
 //! |---|---|
 //! | `[fleet]` | `members`, `strangers`, `kgcs`, `threshold`, `one-token`, `leaders`, `strategy`; `stay-out`, `off`; `start-over`, `join-at`, `join-over` |
 //! | `[leader]`, `[edge]` | timings: `validity`, `batching`, `batching-max`, `resend`, `challenge`, `absence`, `silence`; `retry`, `retry-max`, `admission`, `overlap` |
-//! | `[radio]` | `preset`, `loss` or `burst = { rate, length }` of its frames, `rounds`, `coding`, `ignore-duty-cycle`, `arithmetic` |
+//! | `[radio]` | `preset`, `loss` or `burst = { rate, length }` of its frames, `rounds`, `coding`, `spread`, `repeats = { imin, doublings, k, intervals }`, `hostile`, `ignore-duty-cycle`, `arithmetic` |
 //! | `[links]` | faults of whole messages, whatever the radio: `delay`, `jitter`, `loss`, `burst`, `duplicate`, `reorder`, `corrupt` |
 //! | `[admission]` | `policy` over `x`, `y` and `battery`, `period`, `answers`: edges then join anonymously |
 //! | `[mavlink]` | `frames-per-second`, `frame-bytes`, `bit-rate` of each: drones send MAVLink telemetry in the group's datagrams, leaders a heartbeat |

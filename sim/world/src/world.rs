@@ -9,6 +9,7 @@ mod links;
 mod parallel;
 mod power;
 mod query;
+mod repeats;
 mod scheduler;
 mod setup;
 mod step;
@@ -40,6 +41,7 @@ use crate::kgc_node::KgcNode;
 use crate::mavlink::stations::Stations;
 use crate::node_id::NodeIndex;
 use crate::step::Sabotage;
+use crate::two_hops::Field;
 use crate::{Action, Fleet, Hop, Network, NodeId};
 use quiver_testbed::SimNode;
 
@@ -81,6 +83,8 @@ pub struct World<S: Suite> {
     /// Time for which nodes that are to crash stay down.
     returns: BTreeMap<NodeId, Duration>,
     air: Option<Air>,
+    /// Where members are, if some do not hear the leader.
+    field: Option<Box<Field>>,
     /// Stations of MAVLink telemetry in the group's datagrams.
     stations: Option<Box<Stations<S>>>,
     trace: Option<Sha256>,

@@ -66,8 +66,17 @@ impl Profile {
     /// Broadcasts `payload` bytes over an idle channel, with parity frames if the radio codes and the loss that
     /// the sender sees demands some.
     pub fn broadcast(&self, payload: usize, seen: f64, rng: &mut impl RngCore) -> Transmission {
+        self.broadcast_coded(payload, self.coding(payload, seen), rng)
+    }
+
+    /// Broadcasts `payload` bytes over an idle channel in this code.
+    pub(crate) fn broadcast_coded(
+        &self,
+        payload: usize,
+        coding: Option<Coding>,
+        rng: &mut impl RngCore,
+    ) -> Transmission {
         let link = self.link(Cast::Broadcast);
-        let coding = self.coding(payload, seen);
         let frames = link.frames(payload).saturating_add(coding.map_or(0, Coding::frames));
         let done = Transmission { frames, coding, ..Transmission::default() };
         let mut sending = Sending { profile: self, link, done, rng };

@@ -138,10 +138,27 @@ pub(super) struct Radio {
     pub(super) burst: Option<Spanned<BurstTable>>,
     pub(super) rounds: Option<Spanned<u32>>,
     pub(super) coding: Option<bool>,
+    /// Radius of the disc of members in ranges of the radio; `None`: all nodes hear each other.
+    pub(super) spread: Option<Spanned<f64>>,
+    /// How members repeat re-keys.
+    pub(super) repeats: Option<Spanned<RepeatsTable>>,
+    /// The first so many members repeat false frames.
+    #[serde(default)]
+    pub(super) hostile: u32,
     #[serde(default)]
     pub(super) ignore_duty_cycle: bool,
     #[serde(default)]
     pub(super) arithmetic: ArithmeticWord,
+}
+
+/// Timers of the members that repeat re-keys.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct RepeatsTable {
+    pub(super) imin: Span,
+    pub(super) doublings: u8,
+    pub(super) k: u8,
+    pub(super) intervals: u8,
 }
 
 /// Policy and terms of anonymous admission.

@@ -15,7 +15,7 @@ use crate::suite::over;
 use crate::trace::{Trace, TraceRecorder};
 use crate::{
     Action, DatagramEvent, Effect, Hop, Invariants, MavlinkReport, NodeEvent, NodeId, Setup, Step,
-    StepObserver, Violation, World, WorldError, WorldSuite,
+    StepObserver, TwoHopsReport, Violation, World, WorldError, WorldSuite,
 };
 
 /// Interval between checks of convergence.
@@ -48,6 +48,8 @@ pub struct ScenarioRun {
     pub channel: Duration,
     /// What became of the telemetry, if there was any.
     pub mavlink: Option<MavlinkReport>,
+    /// What became of re-keys, if members were out of the leader's range.
+    pub two_hops: Option<TwoHopsReport>,
     /// SHA-256 over every step: the same for the same file and seed.
     pub trace: [u8; 32],
 }
@@ -144,6 +146,7 @@ impl Scenario {
             ledger: world.air().map(|air| air.ledger().clone()).unwrap_or_default(),
             channel: world.air().map(|air| air.medium().carried()).unwrap_or_default(),
             mavlink: world.mavlink(),
+            two_hops: world.two_hops(),
             trace: world.trace_hash().unwrap_or_default(),
         };
         if let (Some(bounds), Some(report), true) = (&self.expect.mavlink, &run.mavlink, run.passed()) {

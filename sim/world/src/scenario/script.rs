@@ -63,6 +63,7 @@ pub(super) fn read(source: &SourceText<'_>, raw: &format::File, reading: Reading
     let radio = settings::radio(source, raw.radio.as_ref())?;
     let systems = u64::from(members) + u64::from(strangers) + u64::from(leaders);
     let mavlink = settings::mavlink(source, raw, systems, radio)?;
+    let two_hops = settings::two_hops(source, raw.radio.as_ref(), mavlink.is_some())?;
     let expect = settings::expectations(source, &raw.expect, census, mavlink.is_some())?;
     let setup = Setup {
         seed,
@@ -80,6 +81,7 @@ pub(super) fn read(source: &SourceText<'_>, raw: &format::File, reading: Reading
         edge_timing,
         faults,
         air: Some(radio.air()),
+        two_hops,
         mavlink,
         traced: true,
         recording: true,
@@ -263,6 +265,9 @@ impl Scripter<'_> {
             return Ok(Some(nodes.into_iter().map(|node| Action::LinksOf(node, faults)).collect()));
         }
         if let Some(radio) = &table.radio {
+            if let Some(spread) = &radio.get_ref().spread {
+                return Err(self.source.at(spread.span(), "members stay where they are"));
+            }
             let air = settings::radio(self.source, Some(radio))?.air();
             return Ok(Some(vec![Action::Radio(Box::new(air))]));
         }

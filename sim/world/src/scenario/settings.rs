@@ -7,19 +7,20 @@ use std::time::Duration;
 use quiver_delivery::attributes::certifying::{MAX_PERIOD, MIN_PERIOD};
 use quiver_group::edge::EdgeTiming;
 use quiver_group::leader::LeaderTiming;
+use quiver_link::TrickleConfig;
 use toml::Spanned;
 
 use super::error::SourceText;
 use super::expect::ExpectedTelemetry;
-use super::format::{self, Span};
+use super::format::{self, RepeatsTable, Span};
 use super::names::Census;
 use super::{Expectations, RadioPlan, Reading, ScenarioError, links};
-use crate::MavlinkSetup;
 use crate::admission::{FENCE, Fields, Rules, check};
 use crate::fleet::check_quorum;
 use crate::mavlink::stations::MAX_STATIONS;
 use crate::radio::cycles::Arithmetic;
 use crate::radio::{Cast, Preset};
+use crate::{MavlinkSetup, Repeats, TwoHops};
 
 /// The most members a group may have, and leaders a world may have.
 const MAX_MEMBERS: u64 = 1 << 20;
@@ -173,6 +174,36 @@ pub(super) fn radio(source: &SourceText<'_>, table: Option<&Spanned<format::Radi
     };
     let coding = table.coding.unwrap_or(true);
     Ok(RadioPlan { preset, loss, rounds, coding, ignore_duty_cycle: table.ignore_duty_cycle, arithmetic })
+}
+
+/// Members out of the leader's range.
+pub(super) fn two_hops(
+    source: &SourceText<'_>,
+    table: Option<&Spanned<format::Radio>>,
+    telemetry: bool,
+) -> Read<Option<TwoHops>> {
+    let Some(radio) = table.map(Spanned::get_ref) else { return Ok(None) };
+    let Some(spread) = &radio.spread else {
+        return match &radio.repeats {
+            Some(repeats) => Err(source.at(repeats.span(), "nobody is out of range without `spread`")),
+            None => Ok(None),
+        };
+    };
+    if telemetry {
+        return Err(source.at(spread.span(), "nobody passes telemetry on to members out of range"));
+    }
+    let repeats = radio.repeats.as_ref().map(|table| {
+        let RepeatsTable { imin, doublings, k, intervals } = *table.get_ref();
+        let trickle = TrickleConfig::new(imin.0, doublings, k);
+        let trickle = trickle.map_err(|error| source.at(table.span(), error.to_string()))?;
+        Ok(Repeats { trickle, intervals: intervals.max(1) })
+    });
+    match *spread.get_ref() {
+        ranges if (1.0..=2.0).contains(&ranges) => {
+            Ok(Some(TwoHops { spread: ranges, repeats: repeats.transpose()?, hostile: radio.hostile }))
+        }
+        ranges => Err(source.at(spread.span(), format!("{ranges} is not in 1 to 2"))),
+    }
 }
 
 /// The shortest and the longest time from one frame to the next.

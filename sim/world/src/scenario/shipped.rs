@@ -29,6 +29,7 @@ scenarios![
     "quorum_split_in_two",
     "thirty_percent_burst_loss",
     "two_drones_race_for_one_token",
+    "two_hops",
     "two_leaders_at_once",
     "usurper_without_an_identity",
 ];

@@ -43,6 +43,8 @@ impl<S: Suite> World<S> {
                 self.run_next_action(observer);
             } else if self.queue.datagram_is_next() {
                 self.take_datagram(observer);
+            } else if self.queue.repeat_is_next() {
+                self.take_repeat(observer);
             } else if self.setup.parallel {
                 self.take_batch(end, observer);
             } else {
@@ -97,6 +99,7 @@ impl<S: Suite> World<S> {
             && self.queue.next_at().is_some_and(|at| at < until)
             && !self.queue.action_is_next()
             && !self.queue.datagram_is_next()
+            && !self.queue.repeat_is_next()
         {
             let Some(queued) = self.queue.pop() else { break };
             let node = self.nodes.node(queued.event.node as usize);

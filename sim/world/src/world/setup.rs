@@ -17,7 +17,7 @@ use crate::admission::Rules;
 use crate::kgc_node::KgcNodeRecord;
 use crate::mavlink::stations::MAX_STATIONS;
 use crate::rng_stream::{self, RngStream};
-use crate::{AirSetup, LinkFaults, MavlinkSetup};
+use crate::{AirSetup, LinkFaults, MavlinkSetup, TwoHops};
 
 /// The most edges: the most of a group, twice.
 const MAX_EDGES: u32 = 1 << 21;
@@ -59,6 +59,8 @@ pub struct Setup {
     pub faults: LinkFaults,
     /// The radio between the nodes; `None`: links have all the time and frames they need.
     pub air: Option<AirSetup>,
+    /// Members out of the leader's range; `None`: all nodes hear each other. Of no meaning without a radio.
+    pub two_hops: Option<TwoHops>,
     /// MAVLink telemetry in the group's datagrams; `None`: no drone sends any.
     pub mavlink: Option<MavlinkSetup>,
     /// Whether to hash every step into one trace.
@@ -98,6 +100,7 @@ impl Default for Setup {
             edge_timing: EdgeTiming::default(),
             faults: LinkFaults::SOUND,
             air: None,
+            two_hops: None,
             mavlink: None,
             traced: false,
             metered: false,
@@ -197,6 +200,17 @@ impl<S: Suite> World<S> {
         if setup.mavlink.is_some() && systems > MAX_STATIONS {
             return Err(WorldError::SystemIds(systems));
         }
+        if let Some(two_hops) = &setup.two_hops {
+            if !(1.0..=2.0).contains(&two_hops.spread) {
+                return Err(WorldError::Radio(format!(
+                    "a spread of {} ranges is not in 1 to 2",
+                    two_hops.spread
+                )));
+            }
+            if setup.mavlink.is_some() {
+                return Err(WorldError::Radio("nobody passes datagrams on to members out of range".into()));
+            }
+        }
         let rng = |node| rng_stream::compact(setup.seed, RngStream::Node(node, 0));
         let (log, state) =
             if setup.durable { (Keep::All, Keep::Last) } else { (Keep::Nothing, Keep::Nothing) };
@@ -228,6 +242,10 @@ impl<S: Suite> World<S> {
                 .air
                 .clone()
                 .map(|air| Air::new(air, edges, rng_stream::generator(setup.seed, RngStream::Air))),
+            field: setup.two_hops.filter(|_| setup.air.is_some()).map(|two_hops| {
+                let rng = rng_stream::generator(setup.seed, RngStream::Field);
+                Box::new(Field::new(two_hops, edges, rng))
+            }),
             stations: setup.mavlink.clone().map(|mavlink| Box::new(stations(mavlink, &setup, &fleet))),
             trace: setup.traced.then(Sha256::new),
             steps: 0,

@@ -106,7 +106,9 @@ pub(super) fn stimulus<C>(nodes: NodeIndex, due: Event) -> Option<(Stimulus<C>, 
         Event::Disconnected { other, connection } => {
             (Stimulus::Disconnected(peer(other, connection)), Cause::Disconnected(node(other)))
         }
-        Event::Datagram { .. } | Event::Station | Event::ScheduledAction => return None,
+        Event::Datagram { .. } | Event::Station | Event::Repeat { .. } | Event::ScheduledAction => {
+            return None;
+        }
     })
 }
 
@@ -303,15 +305,20 @@ impl<S: Suite> World<S> {
             }
         }
         let flight = self.air.as_mut().map(|air| air.broadcast(Duration::from_nanos(at), hub, payload));
+        let message = flight.as_ref().and_then(|flight| self.begin_repeats(hub, payload, flight));
         let leaders = (0..self.nodes.leaders).map(NodeId::Leader);
         for to in leaders.chain((0..self.edge_count()).map(NodeId::Edge)) {
             if to == from || to == hub || self.links.connection(hub, to).is_none() {
                 continue;
             }
+            let in_range = self.hears_leaders(to);
             let arrives = match (&flight, &mut self.air) {
                 (Some(flight), Some(air)) if Air::joins(hub, to) => {
-                    if air.reaches(flight, to) {
-                        self.carry(at.saturating_add(nanos(flight.after)), (from, hub), to, payload, true)
+                    if in_range && air.reaches(flight, to) {
+                        let at = at.saturating_add(nanos(flight.after));
+                        let arrives = self.carry(at, (from, hub), to, payload, true);
+                        self.note_from_leader(message, to, arrives);
+                        arrives
                     } else {
                         self.network.lose(payload);
                         None
@@ -335,9 +342,14 @@ impl<S: Suite> World<S> {
     ) -> Option<u64> {
         let sent = at;
         let mut at = at;
+        let legs = self.radio_legs(from, to);
         if let Some(air) = self.air.as_mut().filter(|_| Air::joins(from, to)) {
-            match air.unicast(Duration::from_nanos(at), from, to, payload) {
-                Some(after) => at = at.saturating_add(nanos(after)),
+            let over = legs.into_iter().flatten().try_fold(at, |at, (from, to)| {
+                let after = air.unicast(Duration::from_nanos(at), from, to, payload)?;
+                Some(at.saturating_add(nanos(after)))
+            });
+            match over {
+                Some(over) => at = over,
                 None => {
                     self.network.lose(payload);
                     self.note_hop((from, to), (sent, None), payload);
@@ -351,7 +363,12 @@ impl<S: Suite> World<S> {
     }
 
     /// Keeps a hop for the observers.
-    fn note_hop(&mut self, (from, to): (NodeId, NodeId), times: (u64, Option<u64>), payload: &Arc<[u8]>) {
+    pub(super) fn note_hop(
+        &mut self,
+        (from, to): (NodeId, NodeId),
+        times: (u64, Option<u64>),
+        payload: &Arc<[u8]>,
+    ) {
         if self.setup.hops {
             let (sent, arrives) = (Duration::from_nanos(times.0), times.1.map(Duration::from_nanos));
             self.hops.push(Hop { from, to, sent, arrives, payload: Arc::clone(payload) });
@@ -366,7 +383,7 @@ impl<S: Suite> World<S> {
 
     /// Hands a message to the network; `via` is whom the receiver has it from. Gives when it arrives first,
     /// unless it is lost.
-    fn carry(
+    pub(super) fn carry(
         &mut self,
         at: u64,
         (from, via): (NodeId, NodeId),
@@ -408,6 +425,7 @@ impl<S: Suite> World<S> {
             | Event::Disconnected { .. }
             | Event::Datagram { .. }
             | Event::Station
+            | Event::Repeat { .. }
             | Event::ScheduledAction => true,
         }
     }
