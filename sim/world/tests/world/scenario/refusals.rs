@@ -40,6 +40,18 @@ fn impossible_values_are_refused_with_file_line_and_key() {
         ),
         ("[radio]\npreset = \"ble\"\nrounds = 0\n", "dir/test.toml:10:10: radio.rounds: 0 is not in 1 to 16"),
         (
+            "[radio]\npreset = \"ble\"\nspread = 2.5\n",
+            "dir/test.toml:10:10: radio.spread: 2.5 is not in 1 to 2",
+        ),
+        (
+            "[radio]\npreset = \"ble\"\nrepeats = { imin = \"1s\", doublings = 1, k = 1, intervals = 1 }\n",
+            "dir/test.toml:10:11: radio.repeats: nobody is out of range without `spread`",
+        ),
+        (
+            "[radio]\npreset = \"ble\"\nspread = 1.5\nrepeats = { imin = \"1s\", doublings = 1, k = 0, intervals = 1 }\n",
+            "dir/test.toml:11:11: radio.repeats: not an interval from a millisecond to a day",
+        ),
+        (
             "[links]\nburst = { rate = 0.9, length = 1.0 }\n",
             "dir/test.toml:9:9: links.burst: no channel loses 0.9 of its frames in bursts of 1 frames",
         ),
