@@ -29,9 +29,13 @@ use alloc::vec::Vec;
 use zeroize::Zeroizing;
 
 #[cfg(target_arch = "x86_64")]
+mod bytes;
+#[cfg(target_arch = "x86_64")]
 mod ifma;
 mod serial;
 mod single;
+#[cfg(target_arch = "x86_64")]
+mod swaps;
 
 pub use single::x25519;
 

@@ -4,18 +4,16 @@ use core::hint::black_box;
 
 use zeroize::Zeroizing;
 
-use self::bytes::{gather, scatter};
 use self::field::Tight;
 use self::ladder::{Fraction, ladder};
-use self::swaps::Swaps;
+use super::bytes::{gather, scatter};
+use super::swaps::Swaps;
 use crate::ifma::Ifma;
 use crate::words::LANES;
 
-mod bytes;
 mod field;
 mod ladder;
 mod limbs;
-mod swaps;
 
 /// Vectors that share one inversion.
 const GROUPS: usize = 16;

@@ -13,7 +13,7 @@
 use core::hint::black_box;
 
 use super::field::{Raised, Tight, Wide};
-use super::swaps::Swaps;
+use crate::x25519::swaps::Swaps;
 
 /// (A − 2) / 4 of curve25519.
 const A24: i64 = 121_665;

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::ifma::on_vectors;
 use crate::words::LANES;
-use crate::x25519::ifma::bytes::{gather, scatter};
+use crate::x25519::bytes::{gather, scatter};
 
 type Numbers = [[u8; 32]; LANES];
 /// The limbs of one number per lane.
