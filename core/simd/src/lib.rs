@@ -25,6 +25,8 @@
 
 extern crate alloc;
 
+#[cfg(all(target_arch = "x86_64", feature = "x25519"))]
+mod avx2;
 #[cfg(all(target_arch = "x86_64", feature = "bls12-381"))]
 pub mod bls12_381;
 #[cfg(all(target_arch = "x86_64", any(feature = "bls12-381", feature = "x25519")))]

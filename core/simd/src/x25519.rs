@@ -1,15 +1,16 @@
-//! X25519 (RFC 7748): one secret scalar times thousands of points, eight at once on vector lanes.
+//! X25519 (RFC 7748): one secret scalar times thousands of points, several at once on vector lanes.
 //!
 //! A group's leader multiplies the point of every drone by one and the same scalar. The steps are the same
-//! for all of them, so eight points go through the Montgomery ladder side by side, one in each lane of a
-//! 512-bit vector.
+//! for all of them, so eight or four points go through the Montgomery ladder side by side, one in each lane of
+//! a vector.
 //!
 //! | [`Backend`] | where | how |
 //! |---|---|---|
 //! | [`Avx512Ifma`](Backend::Avx512Ifma) | x86-64 that has it, asked at run time | eight lanes, 52-bit multiply-add |
+//! | [`Avx2`](Backend::Avx2) | x86-64 that has it and FMA, asked at run time | four lanes, 53-bit floating-point multiply-add |
 //! | [`Serial`](Backend::Serial) | everywhere else | curve25519-dalek, one point after the other |
 //!
-//! Both compute X25519 bit for bit and take the same time whatever the scalar and the points are.
+//! All compute X25519 bit for bit and take the same time whatever the scalar and the points are.
 //!
 //! ```
 //! use quiver_simd::x25519;
@@ -29,6 +30,8 @@ use alloc::vec::Vec;
 use zeroize::Zeroizing;
 
 #[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
 mod bytes;
 #[cfg(target_arch = "x86_64")]
 mod ifma;
@@ -45,18 +48,71 @@ pub use single::x25519;
 pub enum Backend {
     /// Eight points at once on AVX-512 IFMA.
     Avx512Ifma,
+    /// Four points at once on AVX2 and FMA.
+    Avx2,
     /// One point after the other, by curve25519-dalek.
     Serial,
 }
 
-/// The implementation that [`multiply`] uses on this machine.
+impl Backend {
+    /// All of them, the fastest first.
+    pub const ALL: [Self; 3] = [Self::Avx512Ifma, Self::Avx2, Self::Serial];
+
+    /// Whether this machine has the instructions.
+    #[must_use]
+    pub fn is_there(self) -> bool {
+        self.multiply_in_place(&[0; 32], &mut [])
+    }
+
+    /// As [`multiply_in_place`](self::multiply_in_place()), by this implementation, if the machine has the
+    /// instructions; otherwise nothing, and `false`. For tests and measurements.
+    #[must_use]
+    pub fn multiply_in_place(self, scalar: &[u8; 32], us: &mut [[u8; 32]]) -> bool {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512Ifma => {
+                crate::ifma::Ifma::detect().map(|ifma| ifma::multiply(ifma, scalar, us)).is_some()
+            }
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => crate::avx2::Avx2::detect().map(|avx2| avx2::multiply(avx2, scalar, us)).is_some(),
+            #[cfg(not(target_arch = "x86_64"))]
+            Self::Avx512Ifma | Self::Avx2 => false,
+            Self::Serial => {
+                serial::multiply(scalar, us);
+                true
+            }
+        }
+    }
+}
+
+/// The implementation that [`multiply`] uses: the fastest that this machine has.
+///
+/// With the feature `std` the environment variable `QUIVER_SIMD` forbids what comes before the one it names,
+/// so that all can be tested and measured on one machine: `avx2`, or `serial`. It is read once. It chooses
+/// among implementations that compute the same in constant time, so whoever sets it can make a process slow
+/// and no more; other values are ignored.
 #[must_use]
 pub fn backend() -> Backend {
-    #[cfg(target_arch = "x86_64")]
-    if crate::ifma::Ifma::detect().is_some() {
-        return Backend::Avx512Ifma;
-    }
-    Backend::Serial
+    let allowed = allowed();
+    let mut from_there = Backend::ALL.into_iter().skip_while(|backend| *backend != allowed);
+    from_there.find(|backend| backend.is_there()).unwrap_or(Backend::Serial)
+}
+
+/// The fastest implementation that the environment allows.
+#[cfg(feature = "std")]
+fn allowed() -> Backend {
+    static ALLOWED: std::sync::OnceLock<Backend> = std::sync::OnceLock::new();
+    *ALLOWED.get_or_init(|| match std::env::var_os("QUIVER_SIMD").as_ref().and_then(|name| name.to_str()) {
+        Some("avx2") => Backend::Avx2,
+        Some("serial") => Backend::Serial,
+        _ => Backend::Avx512Ifma,
+    })
+}
+
+/// Without an environment, all of them.
+#[cfg(not(feature = "std"))]
+fn allowed() -> Backend {
+    Backend::Avx512Ifma
 }
 
 /// X25519(scalar, u) for each of the 32-byte u-coordinates, in their order; the results are erased when
@@ -77,12 +133,10 @@ pub fn multiply(scalar: &[u8; 32], us: &[[u8; 32]]) -> Zeroizing<Vec<[u8; 32]>> 
 /// modulo p. A point of small order gives 32 zeros: a caller that derives a key from the result has to refuse
 /// them.
 ///
-/// On vectors, one point costs as much as eight, and up to 128 points share an inversion: the more there are
+/// On vectors, one point costs as much as all lanes, and up to 128 points share an inversion: the more there are
 /// at once, the better.
 pub fn multiply_in_place(scalar: &[u8; 32], us: &mut [[u8; 32]]) {
-    #[cfg(target_arch = "x86_64")]
-    if let Some(ifma) = crate::ifma::Ifma::detect() {
-        return ifma::multiply(ifma, scalar, us);
+    if !backend().multiply_in_place(scalar, us) {
+        serial::multiply(scalar, us);
     }
-    serial::multiply(scalar, us);
 }

@@ -1,5 +1,5 @@
-//! The multiplication as a whole against RFC 7748, curve25519-dalek and vectors made elsewhere, on whatever
-//! this machine has.
+//! The multiplication as a whole against RFC 7748, curve25519-dalek and vectors made elsewhere, by each
+//! implementation that this machine has.
 
 use std::io::Write;
 
@@ -8,7 +8,7 @@ use curve25519_dalek::ristretto::CompressedRistretto;
 use curve25519_dalek::scalar::Scalar;
 use fiat_crypto::curve25519_64 as fiat;
 use proptest::prelude::*;
-use quiver_simd::x25519::{Backend, backend, multiply, multiply_in_place};
+use quiver_simd::x25519::{self, Backend, backend, multiply_in_place};
 use serde::Deserialize;
 
 type Bytes = [u8; 32];
@@ -32,18 +32,56 @@ fn us(count: usize) -> Vec<Bytes> {
     (0..count).map(|_| core::array::from_fn(|_| bytes())).collect()
 }
 
+/// The products by every implementation that this machine has, which have to be the same.
+fn multiply(scalar: &Bytes, us: &[Bytes]) -> Vec<Bytes> {
+    let products = x25519::multiply(scalar, us).to_vec();
+    for backend in Backend::ALL {
+        let mut by_name = us.to_vec();
+        if backend.multiply_in_place(scalar, &mut by_name) {
+            assert_eq!(by_name, products, "{backend:?}");
+        }
+    }
+    products
+}
+
 #[test]
-fn the_backend_is_the_vectors_where_the_processor_has_them() {
+fn the_fastest_implementation_of_those_allowed_is_chosen() {
     #[cfg(target_arch = "x86_64")]
-    let has = std::arch::is_x86_feature_detected!("avx512ifma");
+    let has = [
+        std::arch::is_x86_feature_detected!("avx512ifma"),
+        std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma"),
+        true,
+    ];
     #[cfg(not(target_arch = "x86_64"))]
-    let has = false;
-    assert_eq!(backend(), if has { Backend::Avx512Ifma } else { Backend::Serial });
-    if !has {
-        // Not through `eprintln!`, which the harness would keep to itself.
-        let message =
-            b"\nNOT TESTED: this machine has no AVX-512 IFMA; these tests ran the serial backend alone\n";
-        std::io::stderr().write_all(message).unwrap();
+    let has = [false, false, true];
+    assert_eq!(Backend::ALL.map(Backend::is_there), has);
+    for (backend, has) in Backend::ALL.into_iter().zip(has) {
+        if !has {
+            // Not through `eprintln!`, which the harness would keep to itself.
+            let message = format!("\nNOT TESTED: this machine has nothing for {backend:?}\n");
+            std::io::stderr().write_all(message.as_bytes()).unwrap();
+        }
+    }
+    let from = match std::env::var("QUIVER_SIMD").as_deref() {
+        Ok("avx2") => 1,
+        Ok("serial") => 2,
+        _ => 0,
+    };
+    let fastest = (from..3).find(|place| has[*place]).unwrap();
+    assert_eq!(backend(), Backend::ALL[fastest]);
+}
+
+/// The variable is read once for each process, so another one reads it.
+#[test]
+fn the_environment_forbids_what_is_faster_than_it_names() {
+    for value in ["avx2", "serial", "nothing of the kind"] {
+        let status = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "the_fastest_implementation_of_those_allowed_is_chosen"])
+            .env("QUIVER_SIMD", value)
+            .output()
+            .unwrap()
+            .status;
+        assert!(status.success(), "QUIVER_SIMD={value}");
     }
 }
 
@@ -63,7 +101,7 @@ fn the_vectors_of_rfc_7748_hold_in_every_lane() {
         ),
     ] {
         for count in [1, 7, 8, 9] {
-            assert_eq!(*multiply(&unhex(scalar), &vec![unhex(u); count]), vec![unhex(product); count]);
+            assert_eq!(multiply(&unhex(scalar), &vec![unhex(u); count]), vec![unhex(product); count]);
         }
     }
 }
@@ -89,7 +127,7 @@ fn every_number_of_points_gives_what_each_alone_gives() {
     let scalar = [0xa5; 32];
     let (us, all) = (us(300), one_by_one(&[0xa5; 32], &us(300)));
     for count in (0..=20).chain([63, 64, 65, 127, 128, 129, 135, 136, 137, 256, 300]) {
-        assert_eq!(*multiply(&scalar, &us[..count]), all[..count], "{count} points");
+        assert_eq!(multiply(&scalar, &us[..count]), all[..count], "{count} points");
     }
     let mut in_place = us;
     multiply_in_place(&scalar, &mut in_place);
@@ -116,7 +154,7 @@ fn points_of_small_order_give_zero_and_spoil_no_neighbour() {
         small.iter().zip(neighbours.chunks(3)).flat_map(|(u, others)| [others, &[*u]].concat()).collect();
     for scalar in [[0; 32], [0x77; 32], [0xff; 32]] {
         let products = multiply(&scalar, &mixed);
-        assert_eq!(*products, one_by_one(&scalar, &mixed));
+        assert_eq!(products, one_by_one(&scalar, &mixed));
         assert!(products.iter().skip(3).step_by(4).all(|product| *product == [0; 32]));
         assert!(products.iter().enumerate().all(|(i, product)| i % 4 == 3 || *product != [0; 32]));
     }
@@ -131,14 +169,14 @@ fn the_edges_of_scalars_and_coordinates_agree_with_dalek() {
         edges.extend([only, only.map(|byte| !byte)]);
     }
     for scalar in &edges {
-        assert_eq!(*multiply(scalar, &edges), one_by_one(scalar, &edges));
+        assert_eq!(multiply(scalar, &edges), one_by_one(scalar, &edges));
     }
 }
 
 proptest! {
     #[test]
     fn any_scalar_and_points_agree_with_dalek(scalar: [u8; 32], us in proptest::collection::vec(any::<[u8; 32]>(), 1..20)) {
-        prop_assert_eq!(&*multiply(&scalar, &us), &one_by_one(&scalar, &us));
+        prop_assert_eq!(multiply(&scalar, &us), one_by_one(&scalar, &us));
     }
 }
 
@@ -182,6 +220,6 @@ fn the_pairwise_secrets_of_the_vectors_come_out() {
         let sum = point(&vector.y) + point(&vector.e);
         let scalar = normalised(Scalar::from_canonical_bytes(unhex(&vector.leader)).unwrap());
         let products = multiply(&scalar, &[squared(sum.compress().as_bytes()); 9]);
-        assert_eq!(*products, [unhex(&vector.t); 9]);
+        assert_eq!(products, [unhex(&vector.t); 9]);
     }
 }

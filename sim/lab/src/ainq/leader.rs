@@ -156,6 +156,7 @@ fn method(plan: &Plan) -> Vec<String> {
 fn arithmetic() -> &'static str {
     match quiver_simd::x25519::backend() {
         quiver_simd::x25519::Backend::Avx512Ifma => "eight at a time on AVX-512 IFMA",
+        quiver_simd::x25519::Backend::Avx2 => "four at a time on AVX2",
         _ => "one after the other",
     }
 }
