@@ -77,13 +77,13 @@ impl Host<Relay> for RelayHost {
     fn event(&mut self, machine: &Relay, event: RelayEvent) {
         match event {
             RelayEvent::LeaderConnected => {
-                tracing::info!(drones = machine.drones(), "connected to the leader")
+                tracing::info!(drones = machine.drones(), "connected to the leader");
             }
             RelayEvent::LeaderLost { drones } => {
                 tracing::warn!(drones, "the leader is lost or answers nothing: drones are sent elsewhere");
             }
             RelayEvent::Full => {
-                tracing::warn!("a drone was turned away: there are as many as --max-drones allows")
+                tracing::warn!("a drone was turned away: there are as many as --max-drones allows");
             }
             RelayEvent::Dropped { bytes } => {
                 tracing::warn!(

@@ -260,7 +260,7 @@ impl<M: Machine> WithRelays<M> {
     fn route(&mut self, output: Output<M::Event, M::Record>) -> Option<Output<M::Event, M::Record>> {
         match output {
             Output::Transmit { to: Destination::Peer(to), payload } if to.is_relayed() => {
-                self.transmit(to, payload)
+                self.transmit(to, payload);
             }
             Output::Block(peer) if peer.is_relayed() => self.close(peer, End::Blocked),
             Output::Disconnect(peer) if peer.is_relayed() => self.close(peer, End::Plain),

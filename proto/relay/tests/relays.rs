@@ -177,9 +177,8 @@ impl World {
 /// A group message goes on from a relay to its other drones, and from a drone to the leader and all others: what drivers
 /// of relays and leaders do.
 fn publish(packet: Packet, relays: usize, edges: usize) -> Vec<Packet> {
-    let (from, relay) = match (packet.via, packet.from, packet.to) {
-        (Via::Group, from, Node::Relay(relay)) => (from, relay),
-        _ => return vec![packet],
+    let (Via::Group, from, Node::Relay(relay)) = (packet.via, packet.from, packet.to) else {
+        return vec![packet];
     };
     let reached =
         |relay: usize| (0..edges).filter(move |edge| [*edge % relays, (edge + 1) % relays].contains(&relay));

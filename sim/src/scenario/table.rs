@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use quiver_report::{Unit, counted, grid};
-use quiver_world::MavlinkReport;
 use quiver_world::radio::{Spread, Summary};
+use quiver_world::{MavlinkReport, TwoHopsReport};
 
 use super::ScenarioReport;
 use crate::report::Outcome;
@@ -24,7 +24,23 @@ pub(super) fn render(report: &ScenarioReport) -> String {
     let rows = rows(&drones).into_iter().zip(rows(&rekeys));
     let rows = rows.map(|((name, a), (_, b))| std::iter::once(name.into()).chain(a).chain(b).collect());
     let telemetry = report.run.mavlink.as_ref().map(|mavlink| telemetry(report, mavlink)).unwrap_or_default();
-    format!("{}\n{}\n{telemetry}{}", head(report), grid(head_row, rows), foot(report))
+    let two_hops = report.run.two_hops.as_ref().map(two_hops).unwrap_or_default();
+    format!("{}\n{}\n{telemetry}{two_hops}{}", head(report), grid(head_row, rows), foot(report))
+}
+
+/// What became of re-keys where members were out of the leader's range.
+fn two_hops(report: &TwoHopsReport) -> String {
+    format!(
+        "two hops: {} out of range; re-keys {} times from the leader, {} times from members, who repeated {} and {} false \
+         ones in {}, {} on air\n",
+        counted(report.out_of_range, "member"),
+        report.from_leader,
+        report.from_members,
+        report.repetitions,
+        report.false_repetitions,
+        counted(report.frames, "frame"),
+        Unit::duration(report.airtime),
+    )
 }
 
 /// Name and mean, 99th percentile and maximum of each quantity.
