@@ -1,14 +1,15 @@
-//! The machine code of the ladder keeps what the source promises about time.
+//! The machine code of the ladders keeps what the source promises about time.
 //!
 //! The source has no branch on a secret, but a compiler may make one, and a next one may where this one did
-//! not. So this test disassembles the ladder out of its own executable. It needs `objdump` of the GNU
-//! binutils, and says so if there is none.
+//! not. So these tests disassemble the ladders out of their own executable. They need `objdump` of the GNU
+//! binutils, and say so if there is none.
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
 use std::io::Write;
 use std::process::Command;
 
-const LADDER: &str = "quiver_simd::x25519::ifma::ladder::ladder";
+const IFMA: &str = "quiver_simd::x25519::ifma::ladder::ladder";
+const AVX2: &str = "quiver_simd::x25519::avx2::ladder::ladder";
 
 /// One line of a disassembly.
 struct Instruction {
@@ -27,6 +28,10 @@ impl Instruction {
             mnemonic: mnemonic.trim().to_owned(),
             operands: operands.trim().to_owned(),
         })
+    }
+
+    fn copy(&self) -> Self {
+        Self { address: self.address, mnemonic: self.mnemonic.clone(), operands: self.operands.clone() }
     }
 
     fn is_conditional_jump(&self) -> bool {
@@ -54,11 +59,11 @@ fn objdump(arguments: &[&str]) -> Option<String> {
     Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The machine code of the ladder in this executable; `None` without objdump.
-fn disassembly() -> Option<Vec<Instruction>> {
+/// The machine code of a ladder in this executable; `None` without objdump.
+fn disassembly(ladder: &str) -> Option<Vec<Instruction>> {
     let symbols = objdump(&["--syms", "--demangle"])?;
     let symbol =
-        symbols.lines().find(|line| line.contains(LADDER)).expect("the ladder is a function of its own");
+        symbols.lines().find(|line| line.contains(ladder)).expect("the ladder is a function of its own");
     // `address flags section` tab `size name`
     let (left, right) = symbol.split_once('\t').unwrap();
     let hexadecimal = |text: &str| u64::from_str_radix(text.split_whitespace().next().unwrap(), 16).unwrap();
@@ -68,40 +73,69 @@ fn disassembly() -> Option<Vec<Instruction>> {
     Some(text.lines().filter_map(Instruction::parse).collect())
 }
 
-#[test]
-fn the_ladder_jumps_calls_and_addresses_by_nothing_secret() {
-    // Makes the linker keep the ladder.
+/// Lines of a disassembly that are chosen.
+fn lines(code: &[Instruction], chosen: impl Fn(&Instruction) -> bool) -> Vec<String> {
+    code.iter().filter(|instruction| chosen(instruction)).map(Instruction::line).collect()
+}
+
+/// The machine code of a ladder after checks that are the same for all; `None` without objdump.
+fn checked(ladder: &str, callees: &[&str]) -> Option<Vec<Instruction>> {
+    // Makes the linker keep the ladders.
     assert_eq!(quiver_simd::x25519::multiply(&[1; 32], &[[0; 32]])[0], [0; 32]);
-    let Some(code) = disassembly() else {
+    let Some(code) = disassembly(ladder) else {
         // Not through `eprintln!`, which the harness would keep to itself.
         let message = b"\nNOT TESTED: there is no objdump; nobody looked at the machine code of the ladder\n";
-        return std::io::stderr().write_all(message).unwrap();
+        std::io::stderr().write_all(message).unwrap();
+        return None;
     };
-    let lines = |chosen: &dyn Fn(&Instruction) -> bool| -> Vec<String> {
-        code.iter().filter(|instruction| chosen(instruction)).map(Instruction::line).collect()
-    };
-    // The whole step is in the loop: five products, four squares, a small multiple, eleven carries.
-    let multiplications = lines(&|instruction| instruction.mnemonic.starts_with("vpmadd52"));
-    assert!(multiplications.len() >= 5 * 50 + 4 * 30, "{} multiplications", multiplications.len());
     // The one conditional jump is the loop's: back, and decided by a counter that is compared with a
     // constant.
-    let jumps = lines(&Instruction::is_conditional_jump);
+    let jumps = lines(&code, Instruction::is_conditional_jump);
     assert_eq!(jumps.len(), 1, "{jumps:#?}");
     let jump = code.iter().position(Instruction::is_conditional_jump).unwrap();
     let target = code[jump].operands.split_whitespace().next().unwrap();
     assert!(u64::from_str_radix(target, 16).unwrap() < code[jump].address, "{jumps:?}");
-    let compare = &code[jump - 1];
+    // No load or store changes the flags between the comparison and the jump.
+    let compare =
+        code[..jump].iter().rev().find(|instruction| !instruction.mnemonic.starts_with("vmov")).unwrap();
     assert_eq!((&*compare.mnemonic, &compare.operands[..1]), ("cmp", "$"), "{}", compare.line());
     // No branch leaves the function, and no instruction whose time depends on its operands is in it.
-    let others = lines(&|instruction| {
-        ["call", "jmp", "div", "idiv", "rep", "vpgather", "vpscatter"]
+    let others = lines(&code, |instruction| {
+        ["call", "jmp", "div", "idiv", "rep", "vpgather", "vpscatter", "vdiv", "vsqrt"]
             .iter()
             .any(|name| instruction.mnemonic.starts_with(name))
+            && !callees.iter().any(|callee| instruction.operands.contains(callee))
     });
     assert_eq!(others, [""; 0]);
     // The one address that is computed is that of the step's swap, by the same counter.
-    let indexed = lines(&Instruction::is_indexed);
+    let indexed = lines(&code, Instruction::is_indexed);
     assert!(indexed.len() == 1 && indexed[0].contains("movzbl"), "{indexed:#?}");
+    Some(code)
+}
+
+#[test]
+fn the_ladder_on_avx512_jumps_calls_and_addresses_by_nothing_secret() {
+    let Some(code) = checked(IFMA, &[]) else { return };
+    // The whole step is in the loop: five products, four squares, a small multiple, eleven carries.
+    let multiplications = lines(&code, |instruction| instruction.mnemonic.starts_with("vpmadd52"));
+    assert!(multiplications.len() >= 5 * 50 + 4 * 30, "{} multiplications", multiplications.len());
     // And the swap decides by masks.
-    assert!(!lines(&|instruction| instruction.operands.contains("{%k")).is_empty());
+    assert!(!lines(&code, |instruction| instruction.operands.contains("{%k")).is_empty());
+}
+
+#[test]
+fn the_ladder_on_avx2_jumps_calls_and_addresses_by_nothing_secret() {
+    // Bytes are read and products may be made out of line; the copy is of a length that is known.
+    let Some(mut code) = checked(AVX2, &["limbs7product", "5array", "memcpy"]) else { return };
+    if code.iter().any(|instruction| instruction.operands.contains("limbs7product")) {
+        let product = disassembly("quiver_simd::x25519::avx2::limbs::product").unwrap();
+        assert_eq!(lines(&product, |line| line.mnemonic.starts_with(['j', 'c'])), [""; 0]);
+        (0..5).for_each(|_| code.extend(product.iter().map(Instruction::copy)));
+    }
+    // The whole step is in the loop: five products, four squares, a small multiple, ten carries.
+    let multiplications = lines(&code, |instruction| instruction.mnemonic.starts_with("vfmadd"));
+    assert!(multiplications.len() >= 5 * 50 + 4 * 30 + 10, "{} multiplications", multiplications.len());
+    // And the swap decides by masks: ten vectors in a step, ten behind the last.
+    let blends = lines(&code, |instruction| instruction.mnemonic.starts_with("vblendv"));
+    assert!(blends.len() >= 20, "{blends:#?}");
 }
