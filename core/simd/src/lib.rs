@@ -1,12 +1,12 @@
-//! Elliptic-curve arithmetic on vector lanes (AVX-512 IFMA), eight points at once; which processor has them
-//! is asked at run time.
+//! Elliptic-curve arithmetic on vector lanes, eight points at once (AVX-512 IFMA) or four (AVX2 and FMA, X25519
+//! alone); which processor has them is asked at run time.
 //!
 //! | module | what it computes | without the vector unit |
 //! |---|---|---|
 //! | [`x25519`] | one secret scalar times thousands of points of Curve25519 | curve25519-dalek, or `salty` on Cortex-M |
 //! | `bls12_381` (x86-64) | products and sums of points of G1, Miller loops | nothing; `quiver-pairing` computes it |
 //!
-//! Below both: `ifma`, the detection and the one `unsafe` call, and `words`, loading, storing and
+//! Below both: `ifma` and `avx2`, each the detection and one `unsafe` call, and `words`, loading, storing and
 //! multiply-add.
 //!
 //! # Features

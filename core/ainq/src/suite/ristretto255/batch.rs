@@ -5,7 +5,7 @@
 //!
 //! | | when | how |
 //! |---|---|---|
-//! | [`in_lanes`] | the processor has a vector unit for it | encode 2Q, square s, go up the Montgomery ladder eight points at a time: DH(k/2, 2Q) = DH(k, Q) |
+//! | [`in_lanes`] | the processor has a vector unit for it | encode 2Q, square s, go up the Montgomery ladder eight or four points at a time: DH(k/2, 2Q) = DH(k, Q) |
 //! | [`on_the_edwards_curve`] | otherwise, and for a single point | multiply by k/2, encode the double, square s, double three times in x-only coordinates, which multiplies by the cofactor |
 
 use alloc::vec::Vec;
@@ -24,7 +24,7 @@ use crate::suite::AgreedSecret;
 /// Points that share one inversion, and that one core takes at a time.
 pub(super) const LEN: usize = 128;
 
-/// Points from which on a ladder for eight is faster than one multiplication after the other.
+/// Points from which on a ladder for a whole vector is faster than one multiplication after the other.
 const WORTH_A_VECTOR: usize = 2;
 
 /// (q + 1) / 2, the scalar that halves.
