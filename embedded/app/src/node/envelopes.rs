@@ -16,6 +16,7 @@ use rand_core::CryptoRngCore;
 
 use super::Node;
 use super::attributes::LIMITS;
+use super::reports::Escaped;
 use crate::console::{MAX_LINE, Sealing};
 
 /// The most leaves of a policy, or single attributes, to which a board seals: each takes 11 million
@@ -147,7 +148,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
 
     /// Prints `<what> <signer> <text>`; a colon, which no name has, shows that nobody signed.
     fn print_opened(&mut self, what: &str, from: &str, author: Option<&Author>, data: &[u8]) {
-        let text = data.get(..SHOWN).unwrap_or(data).escape_ascii();
+        let text = Escaped(data.get(..SHOWN).unwrap_or(data));
         let rest = data.len().saturating_sub(SHOWN);
         match author {
             Some(author) => self.print_line(format_args!("{what} {} {text}", author.name)),

@@ -13,6 +13,7 @@ use quiver_datagram::{Config, Datagrams, Event, Payload, Priority, Source};
 use quiver_machine::Now;
 use rand_core::CryptoRngCore;
 
+use super::reports::Escaped;
 use super::{Node, S};
 
 /// Senders whose windows the board keeps in an epoch, 600 bytes each, twice that while the epoch before is
@@ -180,7 +181,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
     fn handle_datagram_event(&mut self, now: Duration, event: Event<S>) {
         match event {
             Event::Received { slot, bytes, source } => {
-                let text = bytes.escape_ascii();
+                let text = Escaped(&bytes);
                 match source {
                     Source::Member => self.print_line(format_args!("datagram slot:{slot} {text}")),
                     Source::Signed { name, .. } => self.print_line(format_args!("datagram {name} {text}")),

@@ -1,7 +1,7 @@
 //! Reports events and counters on the console and to the gateway. Never a secret.
 
 use alloc::vec::Vec;
-use core::fmt::{Arguments, Write};
+use core::fmt::{self, Arguments, Display, Write};
 use core::time::Duration;
 
 use embedded_storage_async::nor_flash::MultiwriteNorFlash;
@@ -17,6 +17,18 @@ use crate::{Hooks, ResetCause, StorageError};
 
 /// Bytes of text that may wait for the console.
 const MAX_OUT: usize = 8 * 1024;
+
+/// Shows bytes as text: printable ASCII but for the backslash as it is, all else as `\x` and two digits.
+pub(super) struct Escaped<'a>(pub(super) &'a [u8]);
+
+impl Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| match byte {
+            b' '..=b'[' | b']'..=b'~' => f.write_char(char::from(*byte)),
+            byte => write!(f, "\\x{}", Hex(&[*byte])),
+        })
+    }
+}
 
 impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
     /// Prints one line on the console, unless nobody reads there.
@@ -51,7 +63,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
                 self.print_line(format_args!("key {term}.{counter} slot {slot} digest {digest}"));
             }
             EdgeEvent::Message { channel, data, source } => {
-                let text = data.escape_ascii();
+                let text = Escaped(&data);
                 match source {
                     Source::Unauthenticated { slot } => {
                         self.print_line(format_args!("message {channel} slot:{slot} {text}"));
@@ -219,5 +231,19 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         let report = self.counted(now, hooks);
         self.print_line(format_args!("counters {report}"));
         self.print_line(format_args!("end"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+
+    use super::Escaped;
+
+    #[test]
+    fn text_is_shown_as_it_is_and_nothing_else_reaches_a_terminal() {
+        assert_eq!(Escaped(b"it's \"five\" ~ [ok]").to_string(), "it's \"five\" ~ [ok]");
+        assert_eq!(Escaped(b"a\\b\n\x1b[0m\xff\x7f").to_string(), "a\\x5cb\\x0a\\x1b[0m\\xff\\x7f");
+        assert_eq!(Escaped(&[]).to_string(), "");
     }
 }
