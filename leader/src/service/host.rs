@@ -188,9 +188,10 @@ impl LeaderHost {
         }
     }
 
-    /// A peer by its name, if it is known, and its address.
+    /// A peer by its name, if it is known, and its address, or its relay's.
     fn peer<S: Suite>(&self, machine: &LeaderNode<S>, peer: Peer) -> String {
-        let place = self.places.get(&peer).map_or("a peer that is gone", String::as_str);
+        let place = self.places.get(&machine.relay_of(peer).unwrap_or(peer));
+        let place = place.map_or("a peer that is gone", String::as_str);
         match machine.drone_behind(peer) {
             Some(name) => format!("{name} at {place}"),
             None => place.into(),
