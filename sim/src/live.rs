@@ -14,6 +14,7 @@ mod kgc;
 mod node;
 mod node_settings;
 mod phases;
+mod relays;
 mod swarm;
 mod worker;
 mod worker_message;
@@ -27,6 +28,7 @@ use quiver_envelope::Envelopes;
 use quiver_machine::Node;
 use quiver_net::check_file_limit;
 use quiver_quorum::QuorumSuite;
+use quiver_relay::WithRelays;
 use quiver_report::{Machine, Progress};
 
 use crate::measure::{self, MemorySampler};
@@ -39,8 +41,8 @@ use self::world::World;
 
 /// An edge with its envelopes.
 type EdgeNode<S> = Node<AnyEdge<S>, Envelopes>;
-/// A leader with its envelopes.
-type LeaderNode<S> = Node<AdmittingLeader<S>, Envelopes>;
+/// A leader with its envelopes, and relays if the plan has them.
+type LeaderNode<S> = WithRelays<Node<AdmittingLeader<S>, Envelopes>>;
 
 /// Descriptors for everything but the drones' connections.
 const SPARE_FILES: u64 = 128;
@@ -90,6 +92,10 @@ fn check_files(plan: &Plan) -> Result<()> {
     let drones = u64::from(plan.drones) + u64::from(plan.newcomers());
     let needed = match plan.transport {
         TransportKind::Memory => return Ok(()),
+        // The connections of drones are between them and their relays.
+        TransportKind::Tcp if plan.workers > 0 && plan.relays > 0 => {
+            u64::from(plan.relays) + u64::from(plan.kgcs) * world::ENROLLING_AT_ONCE as u64
+        }
         // Both ends of a connection are in this process.
         TransportKind::Tcp if plan.workers > 0 => {
             drones + u64::from(plan.kgcs) * world::ENROLLING_AT_ONCE as u64

@@ -22,6 +22,8 @@ pub const MAX_DELIVERIES: u64 = 5_000_000;
 /// The most deputies; a leader serves no more.
 pub const MAX_DEPUTIES: u32 = 8;
 
+/// The most relays.
+const MAX_RELAYS: u32 = 1024;
 /// The most workers.
 pub const MAX_WORKERS: u32 = 1024;
 
@@ -120,6 +122,8 @@ pub struct Plan {
     pub restart_leader: bool,
     /// Number of deputies. With them the run ends with the loss of the leader.
     pub deputies: u32,
+    /// Number of relays between the drones and the leader, in the processes that host the drones.
+    pub relays: u32,
     /// Number of other processes that host the drones; 0 if this one does.
     pub workers: u32,
     /// Address on which this process listens for workers, `host:port`; KGCs and leaders listen on the same
@@ -159,6 +163,7 @@ impl Default for Plan {
             admission: None,
             restart_leader: true,
             deputies: 0,
+            relays: 0,
             workers: 0,
             bind: DEFAULT_BIND.into(),
             timeout: Duration::from_secs(120),
@@ -195,6 +200,7 @@ impl Plan {
             .and_then(|()| self.check_times())
             .and_then(|()| self.check_admission())
             .and_then(|()| self.check_workers())
+            .and_then(|()| self.check_relays())
             .map_err(SimError::Usage)
     }
 
@@ -254,6 +260,25 @@ impl Plan {
             }
             TransportKind::Tcp | TransportKind::Quic => Ok(()),
         }
+    }
+
+    fn check_relays(&self) -> Result<(), String> {
+        let Self { relays, workers, .. } = *self;
+        if relays == 0 {
+            return Ok(());
+        }
+        if relays > MAX_RELAYS {
+            return Err(format!("{relays} relays are too many: at most {MAX_RELAYS}"));
+        }
+        if relays < workers {
+            return Err(format!(
+                "{relays} relays for {workers} workers are too few: each worker hosts one at least"
+            ));
+        }
+        if self.deputies > 0 || self.admission.is_some() {
+            return Err("--relays: drones behind relays reach one leader, by name; leave out --deputies and --admission".into());
+        }
+        Ok(())
     }
 
     /// Refuses policies that cannot be demanded, and more drones than there is patience for.
@@ -387,6 +412,17 @@ mod tests {
         {
             assert!(plan.check().is_ok(), "{plan:?}");
         }
+    }
+
+    #[test]
+    fn relays_go_with_workers_and_not_with_deputies_or_anonymous_drones() {
+        let relayed = Plan { relays: 4, ..Plan::default() };
+        let spread = Plan { workers: 4, transport: TransportKind::Tcp, ..relayed.clone() };
+        assert!(relayed.check().is_ok() && spread.check().is_ok());
+        assert!(refusal(&Plan { workers: 5, ..spread }).contains("4 relays for 5 workers"));
+        assert!(refusal(&Plan { deputies: 1, ..relayed.clone() }).contains("--deputies"));
+        assert!(refusal(&Plan { admission: fence(), ..relayed.clone() }).contains("--admission"));
+        assert!(refusal(&Plan { relays: 1025, ..relayed }).contains("at most 1024"));
     }
 
     #[test]

@@ -32,6 +32,8 @@ pub(crate) enum RngStream {
     Pause = 11,
     /// An attacker of a flood.
     Attacker = 12,
+    /// A relay.
+    Relay = 13,
 }
 
 /// Purpose of a stream.

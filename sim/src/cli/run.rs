@@ -100,6 +100,10 @@ pub(super) struct RunArgs {
     /// takes over
     #[arg(long, value_name = "K", default_value_t = 0)]
     deputies: u32,
+    /// Number of relays, each of which holds the connections of its share of the drones and one to the leader; they run
+    /// where the drones do, at least one in each worker
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    relays: u32,
     /// Wait for this many `sim worker` processes and let them host the drones (with --transport tcp or quic)
     #[arg(long, value_name = "N", default_value_t = 0)]
     workers: u32,
@@ -141,6 +145,7 @@ impl RunArgs {
             admission: self.admission.as_ref().map(|file| policy(file.as_deref())).transpose()?,
             restart_leader: !self.no_restart_leader,
             deputies: self.deputies,
+            relays: self.relays,
             workers: self.workers,
             bind: self.bind.clone(),
             timeout: self.timeout,

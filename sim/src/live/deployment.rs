@@ -152,7 +152,7 @@ impl<S: Suite> RestartableLeader<S> {
         let rng = rng_stream::generator(setting.seed, RngStream::Leader, self.ordinal, self.lives);
         self.lives += 1;
         let node = setting.hub(self.ordinal, listen, self.dial.clone(), self.max_members)?;
-        let machine = LeaderNode::new(machine, Envelopes::default());
+        let machine = LeaderNode::from(quiver_machine::Node::new(machine, Envelopes::default()));
         let node = Node::start("leader".into(), &node, machine, host, rng)?;
         if let Some(Admission { checkpoint, period, .. }) = setting.admission.as_deref() {
             let keys = checkpoint.slot_keys(*period).map_err(refused)?;

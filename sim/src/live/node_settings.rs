@@ -46,6 +46,10 @@ pub(crate) struct NodeSettings<S: Suite> {
     pub(crate) leader_timing: LeaderTiming,
     /// The policy for anonymous members, if there is one.
     pub(crate) admission: Option<Arc<Admission<S>>>,
+    /// Relays of the run.
+    pub(crate) relays: u32,
+    /// Drones of the run.
+    pub(crate) drones: u32,
     /// Factor by which all time limits are longer than elsewhere.
     patience: u32,
     permits: Arc<Semaphore>,
@@ -57,6 +61,7 @@ pub(crate) struct RunParameters {
     pub(crate) seed: u64,
     pub(crate) transport: TransportKind,
     pub(crate) deputies: u32,
+    pub(crate) relays: u32,
     /// All of the run.
     pub(crate) drones: u32,
 }
@@ -91,6 +96,8 @@ impl<S: Suite> NodeSettings<S> {
                 ..leader
             },
             admission: None,
+            relays: terms.relays,
+            drones: terms.drones,
             patience,
             permits: Arc::new(Semaphore::new(DIALS_AT_ONCE)),
         })
@@ -128,8 +135,20 @@ impl<S: Suite> NodeSettings<S> {
         config.topic = Some(group_topic(self.group.as_str()));
         config.listen = vec![listen];
         config.dial = dial;
+        let relays = (0..self.relays).map(|relay| Ok(self.key(RngStream::Relay, relay)?.peer_id()));
+        config.relays = relays.collect::<Result<_>>()?;
         // Every event then finds the machine in the state it is about.
         config.limits.batch = 1;
+        Ok(config)
+    }
+
+    /// The node of a relay.
+    pub(crate) fn relay(&self, number: u32, listen: Multiaddr, leaders: &[Multiaddr]) -> Result<NodeConfig> {
+        let key = self.key(RngStream::Relay, number)?;
+        let mut config = self.lean(NodeConfig::hub(key, self.transport(), self.drones as usize));
+        config.topic = Some(group_topic(self.group.as_str()));
+        config.listen = vec![listen];
+        config.dial = leaders.iter().map(|leader| (Route::Leader, leader.clone())).collect();
         Ok(config)
     }
 

@@ -16,6 +16,7 @@ use super::deployment::name;
 use super::drone::Drone;
 use super::hosts::message_body;
 use super::node_settings::NodeSettings;
+use super::relays::Relays;
 use super::worker_pool::WorkerPool;
 use crate::rng_stream::{self, RngStream};
 use crate::{Result, SimError};
@@ -125,11 +126,15 @@ impl<S: Suite> Swarm<S> {
     pub(crate) async fn start_drones(
         &mut self,
         setting: &NodeSettings<S>,
+        relays: &mut Relays,
         leaders: &[Multiaddr],
         drones: Range<u32>,
     ) -> Result<()> {
         match self {
-            Self::Local(all) => start_drones(all, setting, leaders, drones).await,
+            Self::Local(all) => {
+                let ways = relays.ways(setting, 0..setting.relays, leaders).await?;
+                start_drones(all, setting, (leaders, ways), drones).await
+            }
             Self::Workers(workers) => workers.start_drones(leaders, drones).await,
         }
     }
@@ -179,15 +184,19 @@ pub(crate) async fn enrol<'a, S: Suite>(
         .await
 }
 
-/// Starts those of this process's drones whose indices are in the range.
+/// Starts those of this process's drones whose indices are in the range. They dial all leaders, or one relay each.
 pub(crate) async fn start_drones<'a, S: Suite>(
     drones: impl IntoIterator<Item = &'a mut Drone<S>>,
     setting: &NodeSettings<S>,
-    leaders: &[Multiaddr],
+    (leaders, relays): (&[Multiaddr], Option<&[Multiaddr]>),
     range: Range<u32>,
 ) -> Result<()> {
-    for drone in drones.into_iter().filter(|drone| range.contains(&drone.index())) {
-        drone.connect(setting, leaders)?;
+    for (place, drone) in drones.into_iter().enumerate() {
+        if !range.contains(&drone.index()) {
+            continue;
+        }
+        let one = relays.and_then(|relays| relays.get(place % relays.len()));
+        drone.connect(setting, one.map_or(leaders, std::slice::from_ref))?;
         // The nodes share the threads with this loop.
         tokio::task::yield_now().await;
     }

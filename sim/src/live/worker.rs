@@ -20,6 +20,7 @@ use super::deployment::name;
 use super::drone::Drone;
 use super::drone_event::{DroneEvent, EventSink, Exported};
 use super::node_settings::{NodeSettings, RunParameters};
+use super::relays::Relays;
 use super::swarm;
 use super::worker_message::{
     self, MessageError, MessageReader, MessageWriter, Setup, WorkerCommand, WorkerMessage,
@@ -173,6 +174,8 @@ impl EventSink for WorkerWriter {
 struct WorkerProcess<S: QuorumSuite> {
     setting: NodeSettings<S>,
     drones: BTreeMap<u32, Drone<S>>,
+    relay_numbers: Vec<u32>,
+    relays: Relays,
     writer: Arc<WorkerWriter>,
 }
 
@@ -188,6 +191,8 @@ impl<S: QuorumSuite> WorkerProcess<S> {
             seed: setup.seed,
             transport: setup.transport,
             deputies: setup.deputies,
+            // What the leader has to know of them is not known here.
+            relays: 0,
             drones: setup.swarm,
         };
         let kgcs = Kgcs::quorum(setup.kgcs.clone());
@@ -195,7 +200,8 @@ impl<S: QuorumSuite> WorkerProcess<S> {
         if let Some(admission) = &setup.admission {
             setting.admission = Some(Arc::new(Admission::restore(&setting, admission)?));
         }
-        Ok(Self { setting, drones: BTreeMap::new(), writer })
+        let relay_numbers = setup.relays.clone();
+        Ok(Self { setting, drones: BTreeMap::new(), relay_numbers, relays: Relays::default(), writer })
     }
 
     /// Executes one command after the other, until the last or until the run is gone.
@@ -229,7 +235,7 @@ impl<S: QuorumSuite> WorkerProcess<S> {
     }
 
     async fn execute(&mut self, command: WorkerCommand) -> Result<Option<WorkerMessage>> {
-        let Self { setting, drones, writer } = self;
+        let Self { setting, drones, relay_numbers, relays, writer } = self;
         let of = |indices: &[u32]| indices.iter().filter_map(|index| drones.get(index)).collect::<Vec<_>>();
         match command {
             WorkerCommand::Setup(_) => return Err(SimError::Usage("set up twice".into())),
@@ -242,7 +248,9 @@ impl<S: QuorumSuite> WorkerProcess<S> {
                 swarm::enrol(drones.values_mut(), setting, &addresses(&kgcs)?, at_once).await?;
             }
             WorkerCommand::Start { leaders, first, end } => {
-                swarm::start_drones(drones.values_mut(), setting, &addresses(&leaders)?, first..end).await?;
+                let leaders = addresses(&leaders)?;
+                let ways = relays.ways(setting, relay_numbers.iter().copied(), &leaders).await?;
+                swarm::start_drones(drones.values_mut(), setting, (&leaders, ways), first..end).await?;
             }
             WorkerCommand::Ask { drones, request } => swarm::ask(of(&drones), setting, request).await?,
             WorkerCommand::AttributeKeys => swarm::hand_out_attribute_keys(drones.values(), setting).await?,
@@ -275,8 +283,9 @@ impl<S: QuorumSuite> WorkerProcess<S> {
             let token = IssuedToken::decode(&token).map_err(|error| garbled(&error))?;
             self.drones.insert(index, Drone::new(index, token));
         }
-        // A node for each, over TCP or QUIC.
-        check_file_limit(self.drones.len() as u64 + SPARE_FILES).map_err(SimError::FileLimit)
+        // A node for each, over TCP or QUIC; and at a relay here the other end of its connection.
+        let ends = if self.relay_numbers.is_empty() { 1 } else { 2 };
+        check_file_limit(ends * self.drones.len() as u64 + SPARE_FILES).map_err(SimError::FileLimit)
     }
 }
 

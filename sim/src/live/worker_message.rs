@@ -31,7 +31,7 @@ use super::swarm::{OrderTerms, Request};
 use crate::plan::TransportKind;
 
 /// Version that both programs must share: each refuses another.
-pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/3");
+pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/4");
 /// The longest line, in bytes.
 const LONGEST: usize = 1 << 20;
 /// Greatest number of drones in one line.
@@ -69,6 +69,8 @@ pub(crate) struct Setup {
     pub(crate) transport: TransportKind,
     pub(crate) suite: SuiteKind,
     pub(crate) deputies: u32,
+    /// The numbers of the relays that the worker hosts, in front of its drones.
+    pub(crate) relays: Vec<u32>,
     /// Drones of the whole run.
     pub(crate) swarm: u32,
     /// The deployment's name.

@@ -78,7 +78,8 @@ impl WorkerPool {
         let setup = setup(plan, setting, tokens.len());
         let workers = pending.into_iter().enumerate().map(|(nth, accept)| {
             let drones: Vec<u32> = (0..).take(tokens.len()).skip(nth).step_by(count).collect();
-            accept.assign(setup.clone(), drones, tokens, event_log.clone(), plan.timeout)
+            let relays = (0..plan.relays).skip(nth).step_by(count).collect();
+            accept.assign(Setup { relays, ..setup.clone() }, drones, tokens, event_log.clone(), plan.timeout)
         });
         let workers = try_join_all(workers).await?;
         tracing::info!(workers = workers.len(), "all workers are at work");
@@ -186,6 +187,7 @@ fn setup<S: Suite>(plan: &Plan, setting: &NodeSettings<S>, swarm: usize) -> Setu
         transport: plan.transport,
         suite: plan.suite,
         deputies: plan.deputies,
+        relays: Vec::new(),
         swarm: u32::try_from(swarm).unwrap_or(u32::MAX),
         deployment: setting.deployment.name().to_string(),
         master: hex::encode(setting.deployment.master().as_bytes()),

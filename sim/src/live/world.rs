@@ -24,6 +24,7 @@ use super::event_log::{EventLog, LeaderLog};
 use super::kgc::{self, KgcHost};
 use super::node::Node;
 use super::node_settings::{NodeSettings, RunParameters, address};
+use super::relays::Relays;
 use super::swarm::Swarm;
 use super::worker_pool::WorkerPool;
 use crate::measure::{self, CpuMeter};
@@ -60,6 +61,7 @@ pub(crate) struct World<S: Suite> {
     pub(crate) setting: NodeSettings<S>,
     pub(crate) leader: Node<LeaderNode<S>>,
     pub(crate) swarm: Swarm<S>,
+    relays: Relays,
     event_log: Arc<EventLog>,
     /// Address on which KGCs and leaders listen.
     host: IpAddr,
@@ -97,6 +99,7 @@ impl<S: Suite> World<S> {
             seed: plan.seed,
             transport: plan.transport,
             deputies: plan.deputies,
+            relays: plan.relays,
             drones: swarm + 1,
         };
         let known = (founder.deployment.clone(), founder.master_key.kgcs());
@@ -146,6 +149,7 @@ impl<S: Suite> World<S> {
             setting,
             leader,
             swarm: drones,
+            relays: Relays::default(),
             event_log,
             host,
             leader_meter,
@@ -259,12 +263,12 @@ impl<S: Suite> World<S> {
     /// Starts these drones and waits until the leader has their connections. Returns how many are missing.
     pub(crate) async fn start_drones(&mut self, drones: Range<u32>, bar: &'static str) -> Result<usize> {
         let count = drones.len() - self.crashed(drones.clone());
-        let (before, end) = (self.connections(), drones.end);
+        let (before, end) = (self.connections().await?, drones.end);
         let crashed_before = self.crashed(0..end);
         let step = self.progress.step(bar, count);
         let deputies = self.deputies.iter().map(|deputy| deputy.address.clone());
         let leaders: Vec<_> = [self.leader_address.clone()].into_iter().chain(deputies).collect();
-        self.swarm.start_drones(&self.setting, &leaders, drones).await?;
+        self.swarm.start_drones(&self.setting, &mut self.relays, &leaders, drones).await?;
         if self.setting.admission.is_some() {
             // An anonymous drone connects when it joins.
             return Ok(0);
@@ -273,7 +277,7 @@ impl<S: Suite> World<S> {
         loop {
             // A drone that crashes on the way, or was connected before and crashes now, is not waited for.
             let lost = self.crashed(0..end) - crashed_before;
-            let there = (self.connections() + lost as u64).saturating_sub(before);
+            let there = (self.connections().await? + lost as u64).saturating_sub(before);
             let there = usize::try_from(there).unwrap_or(usize::MAX);
             step.done(there.min(count));
             if there >= count || measure::now() >= deadline {
@@ -283,10 +287,13 @@ impl<S: Suite> World<S> {
         }
     }
 
-    /// Number of connections of the leader.
-    fn connections(&self) -> u64 {
+    /// Number of connections of the leader, or of drones behind its relays.
+    async fn connections(&self) -> Result<u64> {
+        if self.plan.relays > 0 {
+            return self.leader.inspect(|leader| leader.relayed().1 as u64).await;
+        }
         let metrics = self.leader.handle().metrics();
-        metrics.connections_opened.get().saturating_sub(metrics.connections_closed.get())
+        Ok(metrics.connections_opened.get().saturating_sub(metrics.connections_closed.get()))
     }
 
     /// Payload bytes the leader has sent, in all its lives.

@@ -84,6 +84,28 @@ fn drones_of_three_workers_hold_every_invariant_and_the_keys_of_drones_in_one_pr
     assert_eq!(operations(&spread), operations(&together));
 }
 
+#[test]
+fn drones_behind_relays_of_two_workers_have_the_keys_of_drones_without_and_cost_the_leader_little() {
+    let address = free_address();
+    let workers: Vec<Running> = (0..2).map(|_| worker(&address)).collect();
+    let tree = ["--strategy", "tree"];
+    let relayed = run(&address, "2").args(tree).args(["--relays", "2"]).output().unwrap();
+    assert!(relayed.status.success(), "{:#}", summary(&relayed));
+    for mut worker in workers {
+        assert!(worker.0.wait().unwrap().success());
+    }
+    let alone = sim(&["run"]).args(PLAN).args(tree).output().unwrap();
+    let (relayed, alone) = (summary(&relayed), summary(&alone));
+    assert_eq!((&relayed["passed"], &alone["passed"]), (&true.into(), &true.into()));
+    assert_eq!(relayed["keys_digest"], alone["keys_digest"]);
+    let sent = |run: &Value| {
+        let operations = run["operations"].as_array().unwrap();
+        let rekey = operations.iter().find(|one| one["phase"] == "re-key on expiry").unwrap();
+        rekey["leader_bytes_sent"].as_u64().unwrap()
+    };
+    assert!(sent(&relayed) * 5 < sent(&alone), "{} and {}", sent(&relayed), sent(&alone));
+}
+
 /// Operations of a run, each with its number of drones.
 type Operations = Vec<(Value, Value)>;
 

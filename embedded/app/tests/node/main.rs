@@ -62,7 +62,7 @@ fn messages_go_both_ways() {
     let data = b"hello\x07\nboard \xff".to_vec();
     world.lead(LeaderCommand::Send { channel: name("orders"), data });
     world.until("message", |world| world.last("message").is_some());
-    assert_eq!(world.last("message"), Some(r"message orders leader hello\x07\nboard \xff"));
+    assert_eq!(world.last("message"), Some(r"message orders leader hello\x07\x0aboard \xff"));
 }
 
 fn is_message(event: &LeaderEvent) -> bool {
