@@ -14,7 +14,7 @@
 //! operator has pinned ([`Route::Relay`](quiver_machine::Route::Relay)), since one can have many peers and memory
 //! in use.
 //!
-//! Both ends deliver in order and without loss for as long as a session lasts ([`Session`](session::Session)). A
+//! Both ends deliver in order and without loss for as long as a session lasts (a window of batches, acknowledged). A
 //! session that stalls, or a connection that is lost, ends the connections of its drones, as if they had been
 //! connected to the leader themselves: they connect again, here or to another relay, and prove who they are.
 
