@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Result, SimError, virtual_world};
 
 /// The most drones of the live world: each is a full libp2p node.
-pub const MAX_DRONES: u32 = 50_000;
+pub const MAX_DRONES: u32 = 100_000;
 
 /// The most drones over real sockets: one loopback address has about 28,000 ports to dial from.
 pub const MAX_SOCKET_DRONES: u32 = 20_000;
@@ -338,7 +338,7 @@ impl Plan {
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "the checked ranges keep it between 0 and 4 × 50,000"
+    reason = "the checked ranges keep it between 0 and 4 × 100,000"
 )]
 fn share(whole: u32, percent: f64) -> u32 {
     (f64::from(whole) * percent.max(0.0) / 100.0).ceil() as u32
@@ -397,7 +397,7 @@ mod tests {
     #[test]
     fn no_drones_and_too_many_drones_are_refused() {
         assert!(refusal(&Plan { drones: 0, ..Plan::default() }).contains("at least -n 1"));
-        assert!(refusal(&Plan { drones: 50_001, ..Plan::default() }).contains("at most 50000"));
+        assert!(refusal(&Plan { drones: 100_001, ..Plan::default() }).contains("at most 100000"));
         let sockets = Plan { drones: 20_000, transport: TransportKind::Tcp, ..Plan::default() };
         assert!(refusal(&sockets).contains("--transport memory"));
     }

@@ -25,6 +25,8 @@ const DIALS_AT_ONCE: usize = 128;
 /// Drones for which the default patience is enough. More drones share the same processor, so they must wait
 /// longer.
 const PATIENT_DRONES: u32 = 1000;
+/// The most by which the first wait of a drone without an answer is longer.
+const LONGEST_RETRY: u32 = 8;
 /// Time for which a leader with deputies may be silent, for each thousand of drones. While the group is
 /// formed, a question of a deputy waits behind all joins.
 const SILENCE: Duration = Duration::from_secs(5);
@@ -83,7 +85,8 @@ impl<S: Suite> NodeSettings<S> {
             export: Arc::new(name("simulator")?),
             reports,
             edge_timing: EdgeTiming {
-                retry: edge.retry * patience,
+                // It doubles, so that few are in vain; who was told that no more fit asks again before long.
+                retry: edge.retry * patience.min(LONGEST_RETRY),
                 retry_max: edge.retry_max * patience,
                 admission: edge.admission * patience,
                 ..edge

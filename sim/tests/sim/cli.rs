@@ -45,7 +45,7 @@ fn negative_value_is_named_with_its_option() {
 
 #[test]
 fn too_many_drones_is_a_clear_error() {
-    assert!(refusal(&["-n", "1000000"]).contains("at most 50000"));
+    assert!(refusal(&["-n", "1000000"]).contains("at most 100000"));
     assert!(refusal(&["-n", "30000", "--transport", "tcp"]).contains("--transport memory"));
 }
 

@@ -351,6 +351,19 @@ mod tests {
     }
 
     #[test]
+    fn batch_without_room_for_another_join_closes_at_once() {
+        let mut fixture = LeaderFixture::new(StrategyKind::Flat, 0..3);
+        fixture.leader.joining.queue.set_capacity(3);
+        let mut joins = |number: u8| {
+            let keypair = drone(&mut fixture, number);
+            joined(&ask_to_join(&mut fixture, number.into(), &keypair, false))
+        };
+        assert_eq!([1, 2, 3].map(&mut joins), [0, 0, 3]);
+        // Nobody has waited, and there is room again.
+        assert_eq!([4, 5, 6].map(&mut joins), [0, 0, 3]);
+    }
+
+    #[test]
     fn a_challenge_that_one_connection_answered_takes_no_others_room() {
         let mut fixture = LeaderFixture::new(StrategyKind::Flat, 0..3);
         let keypair = drone(&mut fixture, 1);

@@ -122,6 +122,11 @@ impl<S: Suite> JoinQueue<S> {
     }
 
     #[cfg(test)]
+    pub(super) const fn set_capacity(&mut self, capacity: usize) {
+        self.capacity = capacity;
+    }
+
+    #[cfg(test)]
     pub(super) fn remembered_challenges(&self) -> usize {
         self.taken.len()
     }
@@ -197,8 +202,12 @@ impl<S: Suite> JoinQueue<S> {
     /// While an epoch is arriving, not before it has, or the first has waited for much longer than that.
     pub(super) fn deadline(&self, timing: &LeaderTiming, arriving: Option<Duration>) -> Option<Duration> {
         let first = self.first?;
-        // §6.3: each join or leave starts the wait anew, up to `batching_max`.
-        let closes = (self.last + self.company(timing)).min(first + timing.batching_max);
+        // §6.3: each join or leave starts the wait anew, up to `batching_max`, and a full batch waits for none.
+        let closes = if self.joins.len() >= self.capacity {
+            first
+        } else {
+            (self.last + self.company(timing)).min(first + timing.batching_max)
+        };
         // §6.3: for the newest epoch to arrive, up to eight times `batching_max`.
         let patience = first + timing.batching_max * LeaderTiming::ARRIVING;
         Some(arriving.map_or(closes, |arriving| closes.max(arriving.min(patience))))
