@@ -23,7 +23,7 @@ mod world;
 
 use quiver_admission::{AdmittingLeader, AnyEdge};
 use quiver_ainq::{Bls12381G1, Ristretto255, SuiteKind};
-use quiver_allocator::map_large_blocks;
+use quiver_allocator::{map_large_blocks, use_small_pages};
 use quiver_envelope::Envelopes;
 use quiver_machine::Node;
 use quiver_net::check_file_limit;
@@ -65,6 +65,7 @@ fn drone_index(name: &str) -> Option<u32> {
 /// If the run could not be carried out. A run in which an invariant failed is a [`RunReport`] of it.
 pub fn run(plan: &Plan, progress: &Progress) -> Result<RunReport> {
     check(plan)?;
+    use_small_pages();
     if plan.transport == TransportKind::Quic {
         // Each drone has an endpoint of its own.
         map_large_blocks();

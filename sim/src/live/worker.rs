@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use quiver_ainq::{Bls12381G1, Deployment, Element, IssuedToken, Ristretto255, SuiteKind};
-use quiver_allocator::map_large_blocks;
+use quiver_allocator::{map_large_blocks, use_small_pages};
 use quiver_enrolment::Kgcs;
 use quiver_net::{Multiaddr, check_file_limit};
 use quiver_quorum::QuorumSuite;
@@ -40,6 +40,7 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(120);
 pub fn work(run: &str, patience: Duration) -> Result<Outcome> {
     // Its drones may come with QUIC endpoints.
     map_large_blocks();
+    use_small_pages();
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(SimError::Runtime)?;
     let worked = runtime.block_on(serve(run, patience));
