@@ -12,6 +12,9 @@ use rand_core::CryptoRngCore;
 use crate::session::{Received, Session};
 use crate::wire::{Batch, Body, End, Frame, MAX_PAYLOAD, frame, frames};
 
+/// Time after which a leader that sends nothing is asked to confirm that it is there.
+const PROBE: std::time::Duration = std::time::Duration::from_secs(10);
+
 /// What a relay reports to its operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RelayEvent {
@@ -43,6 +46,10 @@ struct Drone {
 struct Uplink {
     peer: Peer,
     session: Session,
+    /// It has confirmed a batch of this session.
+    confirmed: bool,
+    /// Time to ask whether it is there.
+    probe: std::time::Duration,
 }
 
 /// A relay without keys. Drones are its inbound peers; of the leaders that it dialled it serves one at a time, the
@@ -82,10 +89,10 @@ impl Relay {
         self.drones.len()
     }
 
-    /// Whether there is a connection to a leader.
+    /// Whether a leader is connected that serves this relay: it has confirmed what it was sent.
     #[must_use]
     pub const fn has_leader(&self) -> bool {
-        self.uplink.is_some()
+        matches!(&self.uplink, Some(Uplink { confirmed: true, .. }))
     }
 
     fn connected(&mut self, peer: Peer, route: Route, rng: &mut dyn CryptoRngCore) {
@@ -139,7 +146,8 @@ impl Relay {
         for number in self.drones.keys() {
             session.queue.push(*number, frame(*number, Body::Opened(true)));
         }
-        self.uplink = Some(Uplink { peer, session });
+        // §21.2: the first batch goes out at once.
+        self.uplink = Some(Uplink { peer, session, confirmed: false, probe: self.now });
     }
 
     /// §21.4: the drones that the leader knew of are disconnected: their connections ended with the session.
@@ -151,6 +159,14 @@ impl Relay {
             self.out.push_back(Output::Disconnect(peer));
         }
         self.drones.clear();
+    }
+
+    /// §21.4: the leader confirms nothing. Perhaps its connection is dead: another one is made, or another leader used.
+    fn give_up_leader(&mut self, rng: &mut dyn CryptoRngCore) {
+        let Some(peer) = self.uplink.as_ref().map(|uplink| uplink.peer) else { return };
+        self.leave_leader();
+        self.out.push_back(Output::Disconnect(peer));
+        self.use_next_leader(rng);
     }
 
     fn begin_again(&mut self, rng: &mut dyn CryptoRngCore) {
@@ -179,6 +195,8 @@ impl Relay {
         if batch.ended {
             return self.begin_again(rng);
         }
+        uplink.probe = self.now + PROBE;
+        uplink.confirmed |= batch.received > 0;
         match uplink.session.receive(self.now, batch) {
             Received::Nothing => {}
             Received::Broken => self.begin_again(rng),
@@ -243,8 +261,12 @@ impl Machine for Relay {
             Input::Received { via: Via::Group, .. } => {}
             Input::Command(never) => match never {},
         }
-        if self.uplink.as_mut().is_some_and(|uplink| uplink.session.tick(now.monotonic)) {
-            self.begin_again(rng);
+        let Some(uplink) = &mut self.uplink else { return };
+        if uplink.session.tick(now.monotonic) {
+            self.give_up_leader(rng);
+        } else if uplink.probe <= now.monotonic {
+            uplink.session.probe();
+            uplink.probe = now.monotonic + PROBE;
         }
     }
 
@@ -255,7 +277,7 @@ impl Machine for Relay {
         let Some(uplink) = &mut self.uplink else { return Output::Timeout(None) };
         match uplink.session.poll(self.now) {
             Some(payload) => Output::Transmit { to: Destination::Peer(uplink.peer), payload },
-            None => Output::Timeout(earlier(None, uplink.session.deadline())),
+            None => Output::Timeout(earlier(Some(uplink.probe), uplink.session.deadline())),
         }
     }
 }

@@ -33,6 +33,8 @@ pub(crate) struct Session {
     received: u64,
     /// The other end waits to be told.
     owes: bool,
+    /// A batch without frames is to be confirmed.
+    probing: bool,
     /// Time to send again what is not confirmed, and how often that was done.
     resend: Option<Duration>,
     attempts: u32,
@@ -60,6 +62,7 @@ impl Session {
             sent: 0,
             received: 0,
             owes: false,
+            probing: false,
             resend: None,
             attempts: 0,
             again: None,
@@ -88,6 +91,11 @@ impl Session {
         Received::Frames(batch.frames)
     }
 
+    /// Has the other end confirm that it is there, if nothing that it is to confirm is on its way or waits.
+    pub(crate) fn probe(&mut self) {
+        self.probing = self.unconfirmed.is_empty() && self.queue.is_empty();
+    }
+
     /// The next message to send.
     pub(crate) fn poll(&mut self, now: Duration) -> Option<Vec<u8>> {
         if let Some(place) = self.again {
@@ -97,7 +105,8 @@ impl Session {
                 return Some(self.batch(number, frames));
             }
         }
-        if self.unconfirmed.len() < WINDOW && !self.queue.is_empty() {
+        if self.unconfirmed.len() < WINDOW && (self.probing || !self.queue.is_empty()) {
+            self.probing = false;
             let mut frames = self.queue.pop(usize::MAX).unwrap_or_default();
             while let Some(frame) = self.queue.pop(FULL.saturating_sub(frames.len())) {
                 frames.extend(frame);
@@ -196,6 +205,18 @@ mod tests {
         assert!(near.poll(NOW).is_some());
         let ticks = (0..=ATTEMPTS).map(|attempt| near.tick(NOW + RESEND * (attempt + 1)));
         assert_eq!(ticks.collect::<Vec<_>>(), [false, false, false, true]);
+    }
+
+    #[test]
+    fn probe_is_confirmed_and_one_that_is_not_ends_the_session() {
+        let (mut near, mut far) = (Session::new(7), Session::new(7));
+        near.probe();
+        assert_eq!(carried(&mut near, &mut far), [Received::Frames(Vec::new())]);
+        assert_eq!(carried(&mut far, &mut near), [Received::Nothing]);
+        assert_eq!((near.poll(NOW), near.deadline()), (None, None), "confirmed, once and for all");
+        near.probe();
+        assert!(near.poll(NOW).is_some());
+        assert!((0..=ATTEMPTS).any(|attempt| near.tick(NOW + RESEND * (attempt + 1))));
     }
 
     #[test]

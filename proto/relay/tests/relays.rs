@@ -317,3 +317,30 @@ fn jammed_relay_is_left_for_another() {
     world.evict([1]);
     world.converge("an eviction");
 }
+
+/// Nobody says anything: only that its probes are not confirmed tells a relay that its leader is out of reach.
+#[test]
+fn relay_without_drones_notices_that_it_is_cut_off_and_finds_its_leader_again() {
+    let mut world = World::new(21, 1, 0);
+    let has_leader = |world: &World| world.machine::<Relay>(Node::Relay(0)).has_leader();
+    world.pass(Duration::from_secs(60));
+    assert!(has_leader(&world));
+    assert_eq!(
+        world.node::<Relay>(Node::Relay(0)).events,
+        [RelayEvent::LeaderConnected],
+        "it stayed connected"
+    );
+    world.tamper = Some(Box::new(|packet| {
+        let between = matches!(
+            (packet.from, packet.to),
+            (Node::Relay(_), Node::Leader) | (Node::Leader, Node::Relay(_))
+        );
+        if between { Vec::new() } else { vec![packet] }
+    }));
+    world.pass(Duration::from_secs(35));
+    assert!(!has_leader(&world));
+    assert!(world.node::<Relay>(Node::Relay(0)).events.contains(&RelayEvent::LeaderLost { drones: 0 }));
+    world.tamper = None;
+    world.pass(Duration::from_secs(35));
+    assert!(has_leader(&world));
+}
