@@ -90,6 +90,12 @@ pub(crate) enum Command {
     /// --relay`). A relay can delay and drop, as any network can, and no more. Drones that name several go to another
     /// when theirs is silent. Prints its identity and its addresses.
     Relay(RelayArgs),
+    /// Make the keys of relays before they run, so that leaders can be told who they are
+    ///
+    /// For each NAME the file NAME.seed, which is the relay's alone (`edge relay --seed`); one that is there is kept.
+    /// Prints the identities, which are public: `leader serve --relay`, or all of them with `--publish` here and
+    /// `--relay-file` there.
+    RelayKeys(RelayKeysArgs),
     /// Print the line that sets up a board: for its console, and secret until the board has enrolled
     Provision(ProvisionArgs),
     /// Certified fields: what this drone can show without saying who it is
@@ -166,6 +172,10 @@ pub(crate) struct RunArgs {
 /// Flags of a relay.
 #[derive(Args, Debug)]
 pub(crate) struct RelayArgs {
+    /// File of its key (mode 0600), as `edge relay-keys` makes it [default: relay.seed in the data directory, made at
+    /// the first start]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) seed: Option<PathBuf>,
     /// Where the group's leader listens; further ones are used when the first is lost
     #[arg(long, value_name = "MULTIADDR", required = true)]
     pub(crate) leader: Vec<String>,
@@ -178,6 +188,25 @@ pub(crate) struct RelayArgs {
     /// The most drones at a time
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=16_384))]
     pub(crate) max_drones: u32,
+    #[command(flatten)]
+    pub(crate) monitoring: MonitoringArgs,
+}
+
+/// Flags of making relays' keys.
+#[derive(Args, Debug)]
+pub(crate) struct RelayKeysArgs {
+    /// Directory of the keys; created for its owner alone
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// Write the identities to this file as well, one a line, in the order of the names
+    #[arg(long, value_name = "FILE")]
+    pub(crate) publish: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The relays
+    #[arg(value_name = "NAME", required = true)]
+    pub(crate) names: Vec<Name>,
 }
 
 /// Checks a name, and keeps its text.

@@ -41,11 +41,13 @@ fn run(cli: Cli) -> Result<()> {
     let config = Config::read(match &cli.command {
         Command::Enrol(args) => layers.flags(args)?,
         Command::Run(args) => layers.flags(args)?,
+        Command::Relay(args) => layers.flags(&args.monitoring)?,
         Command::Abke(AbkeCommand::Fetch { kgcs, .. }) => layers.flags(kgcs)?,
         Command::Drone(command) => command.flags(layers)?,
         _ => layers,
     })?;
-    let otlp = config.drone.otlp.as_deref().filter(|_| matches!(cli.command, Command::Run(_)));
+    let serves = matches!(cli.command, Command::Run(_) | Command::Relay(_));
+    let otlp = config.drone.otlp.as_deref().filter(|_| serves);
     let _export = logging::start("edge", config.drone.log_format, otlp)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let protection = cli.common.protection;
@@ -70,7 +72,8 @@ fn run(cli: Cli) -> Result<()> {
                 let request = Request::Send { channel: channel.to_string(), text, signed: !unsigned };
                 print_status(&ask(&config, request).await?, json, SendReport::describe)
             }
-            Command::Relay(args) => relay::run(&config.drone.data_dir, &args).await,
+            Command::Relay(args) => relay::run(&config.drone, &args).await,
+            Command::RelayKeys(args) => relay::make_keys(&args),
             Command::Provision(args) => Ok(terminal::line(&provision::line(&args)?)?),
             Command::Abke(command) => shared.abke(command).await,
             Command::Drone(command) => shared.run(command).await,

@@ -1,7 +1,9 @@
 //! Runs a relay (`edge relay`): its machine and the network, until a signal comes. It has a transport key and no other.
 
+mod keys;
+mod metrics;
+
 use std::convert::Infallible;
-use std::path::Path;
 
 use quiver_machine::{Peer, Route};
 use quiver_net::{
@@ -9,24 +11,30 @@ use quiver_net::{
 };
 use quiver_relay::{Relay, RelayEvent};
 use quiver_service::config::parse_addresses;
-use quiver_service::drone::Result;
+use quiver_service::drone::{DroneSettings, Result, health};
+use quiver_service::private_file::{self, Lock};
 use quiver_service::shutdown::Shutdown;
-use quiver_service::{private_file, terminal};
-use rand::RngCore;
+use quiver_service::terminal;
 use rand::rngs::OsRng;
-use zeroize::Zeroizing;
 
+pub(crate) use self::keys::make_keys;
+use self::metrics::Metrics;
 use crate::cli::RelayArgs;
 
 /// File of the transport key's seed, in the data directory.
 const SEED: &str = "relay.seed";
-const SEED_LEN: usize = 32;
 
 /// Serves until SIGTERM or SIGINT.
-pub(crate) async fn run(data_dir: &Path, args: &RelayArgs) -> Result<()> {
+pub(crate) async fn run(settings: &DroneSettings, args: &RelayArgs) -> Result<()> {
+    let data_dir = settings.data_dir.as_path();
     let mut shutdown = Shutdown::listen()?;
     private_file::create_directory(data_dir)?;
-    let key = NodeKey::from_seed(*seed(&data_dir.join(SEED))?)?;
+    let _lock = Lock::acquire(&data_dir.join("relay"))?;
+    let seed = match &args.seed {
+        Some(path) => keys::read(path)?,
+        None => keys::read_or_make(&data_dir.join(SEED))?,
+    };
+    let key = NodeKey::from_seed(*seed)?;
     let most = args.max_drones as usize;
     let mut node = NodeConfig::hub(key, Transport::TcpAndQuic, most);
     node.listen = parse_addresses("listen", &args.listen)?;
@@ -35,12 +43,17 @@ pub(crate) async fn run(data_dir: &Path, args: &RelayArgs) -> Result<()> {
     // Drones ask whoever they have dialled (§16.1); what a relay answers decides nothing.
     node.clocks = Clocks::Dialled;
     node.topic = Some(group_topic(args.group.as_str()));
-    let host = RelayHost { peer_id: node.key.peer_id() };
+    let metrics = Metrics::default();
+    let host = RelayHost { peer_id: node.key.peer_id(), metrics: metrics.clone() };
     terminal::line(&format!(
         "relay {}: start the leader with `leader serve --relay` and this",
         host.peer_id
     ))?;
-    let (driver, _) = Driver::new(&node, Relay::new(most), host, OsRng)?;
+    let (driver, handle) = Driver::new(&node, Relay::new(most), host, OsRng)?;
+    let (place, troubles) = ((data_dir, settings.metrics), metrics.troubles.clone());
+    let (register, look) = (metrics.clone(), move |relay: &Relay, _: &[_]| metrics.refresh(relay));
+    let register = |registry: &mut _| register.register(registry);
+    let _monitor = health::monitor(place, handle, troubles, register, look).await?;
     let until = async {
         let signal = shutdown.requested().await;
         tracing::info!("{signal}: the relay ends");
@@ -48,25 +61,9 @@ pub(crate) async fn run(data_dir: &Path, args: &RelayArgs) -> Result<()> {
     Ok(driver.run(until).await?)
 }
 
-/// The seed of the transport key, the same at every start.
-fn seed(path: &Path) -> Result<Zeroizing<[u8; SEED_LEN]>> {
-    let mut seed = Zeroizing::new([0; SEED_LEN]);
-    if path.exists() {
-        private_file::read_decoded(path, SEED_LEN as u64, |bytes| {
-            let wrong =
-                || quiver_service::Error::Config(format!("{}: not a seed of 32 bytes", path.display()));
-            seed.copy_from_slice(bytes.get(..).filter(|bytes| bytes.len() == SEED_LEN).ok_or_else(wrong)?);
-            Ok(())
-        })?;
-    } else {
-        OsRng.fill_bytes(&mut *seed);
-        private_file::write_new(path, &*seed)?;
-    }
-    Ok(seed)
-}
-
 struct RelayHost {
     peer_id: PeerId,
+    metrics: Metrics,
 }
 
 impl Host<Relay> for RelayHost {
@@ -75,6 +72,7 @@ impl Host<Relay> for RelayHost {
     }
 
     fn event(&mut self, machine: &Relay, event: RelayEvent) {
+        self.metrics.count(&event, &self.peer_id);
         match event {
             RelayEvent::LeaderConnected => {
                 tracing::info!(drones = machine.drones(), "connected to the leader");

@@ -182,6 +182,9 @@ pub(crate) struct ServeArgs {
     /// repeated. Others are served as drones are
     #[arg(long, value_name = "PEER_ID")]
     pub(crate) relay: Vec<String>,
+    /// File of such identities, one a line, as `edge relay-keys --publish` writes it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) relay_file: Option<PathBuf>,
     /// How long the leader may be silent before another opens a term; those with higher ordinals wait longer
     /// [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = quiver_service::duration::parse)]

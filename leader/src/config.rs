@@ -14,6 +14,7 @@ use quiver_net::PeerId;
 use quiver_service::config::{Layers, parse_all};
 use quiver_service::drone::mavlink::MavlinkSettings;
 use quiver_service::drone::{DroneService, DroneSettings, Error, Program, Result};
+use quiver_service::private_file;
 use quiver_service::state_file::Records;
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +22,9 @@ use crate::{mavlink, store};
 
 /// Prefix of the environment variables: `QUIVER_LEADER_DATA_DIR`, `QUIVER_LEADER_LISTEN`, …
 pub(crate) const VARIABLES: &str = "QUIVER_LEADER_";
+
+/// The longest file of relays: 1,024 identities and more.
+const RELAY_FILE_LIMIT: u64 = 64 * 1024;
 
 /// All settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,6 +79,8 @@ pub(crate) struct LeaderSettings {
     /// Relays that drones may be behind, by their transport identities.
     #[serde(deserialize_with = "quiver_service::config::list")]
     pub(crate) relay: Vec<String>,
+    /// File of further ones.
+    pub(crate) relay_file: Option<PathBuf>,
     /// Serial lines with boards, to be a gateway for.
     #[serde(deserialize_with = "quiver_service::config::list")]
     pub(crate) serial: Vec<String>,
@@ -103,6 +109,7 @@ impl Default for LeaderSettings {
             peer: Vec::new(),
             silence: Duration::from_secs(10),
             relay: Vec::new(),
+            relay_file: None,
             serial: Vec::new(),
             baud: 115_200,
             system_id: Vec::new(),
@@ -123,13 +130,22 @@ impl LeaderSettings {
         ];
         let broken = rules.into_iter().find(|(holds, _)| !holds);
         broken.map_or(Ok(()), |(_, rule)| Err(Error::config(rule)))?;
-        self.relays()?;
+        parse_all::<PeerId>("relay", &self.relay)?;
         self.lines().map(drop)
     }
 
-    /// The relays.
+    /// The relays: those given, and those in the file.
     pub(crate) fn relays(&self) -> Result<Vec<PeerId>> {
-        Ok(parse_all("relay", &self.relay)?)
+        let mut relays = parse_all("relay", &self.relay)?;
+        if let Some(path) = &self.relay_file {
+            let text = String::from_utf8(private_file::read_public(path, RELAY_FILE_LIMIT)?);
+            let wrong = |what: &dyn std::fmt::Display| Error::config(format!("{}: {what}", path.display()));
+            let text = text.map_err(|error| wrong(&error))?;
+            for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+                relays.push(line.parse().map_err(|error| wrong(&format!("{line}: {error}")))?);
+            }
+        }
+        Ok(relays)
     }
 
     /// The lines with boards.

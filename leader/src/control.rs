@@ -100,6 +100,12 @@ pub(crate) struct Status {
     pub(crate) acknowledged: usize,
     /// Drones waiting to be admitted.
     pub(crate) pending_joins: usize,
+    /// Connected relays.
+    #[serde(default)]
+    pub(crate) relays: usize,
+    /// Drones' connections that those hold: one for each relay that a drone is connected to.
+    #[serde(default)]
+    pub(crate) relayed: usize,
     /// Number of the newest revocation list.
     pub(crate) revocation_list: u64,
     /// Time at which that list becomes stale; `None` without a list.
@@ -149,7 +155,7 @@ impl From<Laggard> for LaggardRow {
 }
 
 impl Status {
-    fn of<S: Suite>(machine: &Leader<S>, roster: usize, laggards: usize) -> Self {
+    fn of<S: Suite>(machine: &Leader<S>, relayed: (usize, usize), roster: usize, laggards: usize) -> Self {
         let status = machine.status();
         let (stance, stands_by_for, replica) = match &status.stance {
             Stance::Enrolling => ("enrolling", None, None),
@@ -178,6 +184,8 @@ impl Status {
             connected: status.connected,
             acknowledged: status.acknowledged,
             pending_joins: status.pending_joins,
+            relays: relayed.0,
+            relayed: relayed.1,
             revocation_list: status.revocation_number,
             revocations_next_update: status.revocations_next_update,
             roster: machine
@@ -227,8 +235,10 @@ impl Status {
             ("revocation list", clock::describe_list(self.revocation_list, self.revocations_next_update)),
             ("listening", self.listening.join(" ")),
         ];
+        let relays = (self.relays > 0)
+            .then(|| ("relays", format!("{}, with {} connections of drones", self.relays, self.relayed)));
         let mavlink = self.mavlink.as_ref().map(|status| ("mavlink", status.describe()));
-        let rows = rows.into_iter().chain(mavlink);
+        let rows = rows.into_iter().chain(relays).chain(mavlink);
         let mut lines: Vec<_> = rows.map(|(key, value)| format!("{key:<16} {value}")).collect();
         let members: Vec<_> =
             self.roster.iter().map(|member| [member.slot.to_string(), member.name.clone()]).collect();
@@ -306,7 +316,7 @@ type Events = broadcast::Receiver<LeaderEvent>;
 const NOT_LEADING: &str = "this leader does not lead; ask the one that does";
 
 async fn status<S: Suite>(machine: &Handle<LeaderNode<S>>, roster: usize, laggards: usize) -> Answered {
-    let look = move |machine: &LeaderNode<S>| Status::of(machine, roster, laggards);
+    let look = move |machine: &LeaderNode<S>| Status::of(machine, machine.relayed(), roster, laggards);
     let mut status = machine.inspect(look).await.map_err(|_| ENDING)?;
     let listening = machine.listening().await.map_err(|_| ENDING)?;
     let peer = machine.peer_id();

@@ -102,6 +102,8 @@ struct Gauges {
     acknowledged: Gauge,
     pending_joins: Gauge,
     deputies: Gauge,
+    relays: Gauge,
+    relayed: Gauge,
     epoch: EpochGauges,
 }
 
@@ -214,8 +216,14 @@ impl Metrics {
         }
     }
 
-    /// Updates the gauges, and returns whether the group is led or could be.
-    pub(crate) fn refresh<S: Suite>(&self, machine: &Leader<S>, unreached: &[Unreached]) -> Readiness {
+    /// Updates the gauges, and returns whether the group is led or could be. `relayed`: numbers of relays, and of
+    /// drones' connections that they hold.
+    pub(crate) fn refresh<S: Suite>(
+        &self,
+        machine: &Leader<S>,
+        relayed: (usize, usize),
+        unreached: &[Unreached],
+    ) -> Readiness {
         let status = machine.status();
         let gauges = &self.gauges;
         gauges.leading.set(i64::from(status.stance == Stance::Leading));
@@ -224,6 +232,8 @@ impl Metrics {
         gauges.acknowledged.set(number(status.acknowledged));
         gauges.pending_joins.set(number(status.pending_joins));
         gauges.deputies.set(number(status.deputies));
+        gauges.relays.set(number(relayed.0));
+        gauges.relayed.set(number(relayed.1));
         let revocations = (status.revocation_number, status.revocations_next_update);
         gauges.epoch.set(status.epoch, status.valid_until, revocations);
         let seen = *self.copy_seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -310,6 +320,12 @@ impl Gauges {
             ("members_acknowledged", "Members that acknowledged the epoch in force", &self.acknowledged),
             ("pending_joins", "Drones waiting to be admitted", &self.pending_joins),
             ("deputies", "Leaders that stand by for this one", &self.deputies),
+            ("relays", "Relays that are connected", &self.relays),
+            (
+                "relayed_connections",
+                "Connections of drones that relays hold: one for each relay that a drone is connected to",
+                &self.relayed,
+            ),
         ];
         register(registry, &gauges);
         self.epoch.register(registry);

@@ -50,6 +50,8 @@ const EVENTS: usize = 1024;
 
 /// Serves until SIGTERM or SIGINT, or until the KGC refuses for good.
 pub(crate) async fn run(config: &Config, protection: &ProtectionArgs, json: bool) -> Result<()> {
+    // Now rather than once it has enrolled.
+    config.leader.relays()?;
     let file = config.drone.read_deployment()?;
     with_suite!(file.suite()?, S => {
         let shutdown = Shutdown::listen()?;
@@ -156,7 +158,9 @@ impl<S: QuorumSuite> LeaderService<'_, S> {
         let granted = Granted::open(given, &self.drone.store, Arc::clone(&feed))?;
         driver = mavlink::watched(driver, granted.clone());
         let (metrics, troubles) = (self.metrics.clone(), self.metrics.troubles.clone());
-        let look = move |machine: &LeaderNode<S>, unreached: &[_]| metrics.refresh(machine, unreached);
+        let look = move |machine: &LeaderNode<S>, unreached: &[_]| {
+            metrics.refresh(machine, machine.relayed(), unreached)
+        };
         let drone = &self.config.drone;
         let (place, register) =
             ((drone.data_dir.as_path(), drone.metrics), |registry: &mut _| self.metrics.register(registry));

@@ -4,18 +4,16 @@
 use quiver_service_testing::deployment::ANY;
 use quiver_service_testing::{Process, TestDeployment, eventually};
 
+use crate::monitoring::{MONITORED, becomes_ready, becomes_unready, counted};
+
 const NAMES: [&str; 3] = ["edge-1", "edge-2", "edge-3"];
 
+/// One whose key was made beforehand, by the file's name or because it is in the data directory.
 fn relay(bench: &TestDeployment, number: usize, leader: &str, listen: &str) -> Process {
     let data = format!("relay-{number}-data");
-    bench.start("edge", &["relay", "-d", &data, "--group", "alpha", "--leader", leader, "--listen", listen])
-}
-
-/// The identity that it prints.
-fn identity(relay: &Process) -> String {
-    let line = relay.line("leader serve --relay");
-    let identity = line.split(['"', ' ', ':']).find(|word| word.starts_with("12D3KooW"));
-    identity.unwrap_or_else(|| panic!("an identity in {line}")).to_owned()
+    let run = ["relay", "-d", &data, "--group", "alpha", "--leader", leader, "--listen", listen];
+    let seed: &[&str] = if number == 0 { &["--seed", "relays/relay-0.seed"] } else { &[] };
+    bench.start("edge", &[&run[..], seed, &MONITORED].concat())
 }
 
 #[test]
@@ -24,19 +22,22 @@ fn drones_behind_relays_follow_one_connection_each_and_go_elsewhere_when_theirs_
     let token = bench.token("leader-1", &["--leads", "alpha"]);
     NAMES.iter().for_each(|name| drop(bench.token(name, &["--group", "alpha"])));
     let kgc = bench.kgc(ANY);
-    // Their identities are known before there is a leader.
-    let identities: Vec<_> = (0..2)
-        .map(|number| {
-            let early = relay(&bench, number, "/ip4/127.0.0.1/tcp/1", ANY);
-            let identity = identity(&early);
-            assert!(early.terminate().success());
-            identity
-        })
-        .collect();
-    let known = ["--relay", &identities[0], "--relay", &identities[1]];
+    // Their identities are known before there is a leader, or a relay.
+    let keys = ["relay-keys", "--out", "relays", "--publish", "relays.txt", "relay-0"];
+    let first = bench.ok("edge", &keys);
+    assert_eq!(bench.ok("edge", &keys), first, "a key that is there is kept");
+    let made = bench.ok("edge", &["relay-keys", "--out", "relay-1-data", "--json", "relay"]);
+    let made: serde_json::Value = serde_json::from_str(&made).expect("json");
+    let second = made[0]["identity"].as_str().expect("an identity");
+    let known = [&["--relay", second, "--relay-file", "relays.txt"][..], &MONITORED].concat();
     let leader = bench.leader(&kgc.address(), ANY, Some(&token), &known);
+    let lost = relay(&bench, 0, "/ip4/127.0.0.1/tcp/1", ANY);
+    becomes_unready(&bench, "edge", &lost, &["no leader of the group serves this relay", "127.0.0.1:1"]);
+    assert!(lost.terminate().success());
     let relays: Vec<_> = (0..2).map(|number| relay(&bench, number, &leader.address(), ANY)).collect();
-    assert_eq!(identity(&relays[0]), identities[0], "the same at every start");
+    relays.iter().for_each(|relay| becomes_ready(&bench, "edge", relay));
+    let again = ["relay", "-d", "relay-1-data", "--group", "alpha", "--leader", "/ip4/127.0.0.1/tcp/1"];
+    bench.refused("edge", &again, 5, &["in use by another process"]);
     let ways: Vec<_> = relays.iter().map(Process::address).collect();
     let edges: Vec<_> = NAMES
         .iter()
@@ -55,6 +56,12 @@ fn drones_behind_relays_follow_one_connection_each_and_go_elsewhere_when_theirs_
     bench.ok("edge", &["send", "-d", "edge-1-data", "up and down again"]);
     leader.line("up and down again");
     edges[2].line("up and down again");
+    // Every drone is connected to both.
+    relays.iter().for_each(|relay| counted(relay, "quiver_relay_drones", |drones| drones == 3.0));
+    counted(&leader, "quiver_leader_relays", |relays| relays == 2.0);
+    counted(&leader, "quiver_leader_relayed_connections", |connections| connections == 6.0);
+    let told = bench.ok("leader", &["status"]);
+    assert!(told.contains("2, with 6 connections of drones"), "{told}");
 
     relays[0].kill();
     bench.ok("leader", &["rekey"]);
@@ -77,4 +84,8 @@ fn leader_refuses_what_is_no_identity_of_a_relay() {
     let bench = TestDeployment::new();
     let serve = ["serve", "--kgc", ANY, "--relay", "relay-1"];
     bench.refused("leader", &serve, 2, &["`relay`", "relay-1"]);
+    let serve = ["serve", "--kgc", ANY, "--relay-file", "relays.txt"];
+    bench.refused("leader", &serve, 2, &["there is no file relays.txt"]);
+    std::fs::write(bench.path("relays.txt"), "\nrelay-1\n").expect("write");
+    bench.refused("leader", &serve, 2, &["relays.txt: relay-1: "]);
 }

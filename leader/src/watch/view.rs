@@ -172,6 +172,8 @@ mod tests {
             connected: 1990,
             acknowledged: 1500,
             pending_joins: 7,
+            relays: 0,
+            relayed: 0,
             revocation_list: 2,
             revocations_next_update: None,
             roster: Vec::new(),

@@ -153,7 +153,7 @@ fn place(metadata: Option<&Metadata>, key: &str, prefix: &str) -> String {
     }
 }
 
-/// Deserialises a list that may also be given as one text with commas, as an environment variable has to.
+/// Deserialises a list that may also be given as one text with commas or lines, as an environment variable has to.
 pub fn list<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -163,7 +163,7 @@ pub fn list<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<V
     }
     Ok(match OneOrMany::deserialize(deserializer)? {
         OneOrMany::One(text) => {
-            text.split(',').map(str::trim).filter(|s| !s.is_empty()).map(String::from).collect()
+            text.split([',', '\n']).map(str::trim).filter(|s| !s.is_empty()).map(String::from).collect()
         }
         OneOrMany::Many(list) => list,
     })
@@ -259,6 +259,8 @@ mod tests {
     fn flags_win_over_the_file_and_the_file_over_defaults() {
         let text = "group = \"file\"\nlisten = \"x, y\"";
         let found = read(text, None).expect("good");
+        let lines = read("listen = \"x\\ny\\n\"", None).expect("good");
+        assert_eq!(lines.listen, found.listen);
         assert_eq!(found, Sample { listen: vec!["x".into(), "y".into()], group: "file".into(), seconds: 1 });
         assert_eq!(read(text, Some("flag")).expect("good").group, "flag");
     }
