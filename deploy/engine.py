@@ -160,25 +160,29 @@ def build(engine, programs):
 
 
 class Stack:
-    """The services, of which so many edges are begun with."""
+    """The services, of which so many edges are begun with, so many of those behind relays (of the profile `relays`)."""
 
-    def __init__(self, engine, number):
+    def __init__(self, engine, number, relayed=0):
         self.engine = engine
         self.number = number
+        self.relayed = relayed
         self.addresses = {}
 
     def up(self):
         """From nothing until every edge has the key; returns the epoch."""
         with step(f"compose up with {self.number} edges, until every edge has the key"):
-            self.engine.compose("up", "-d", "--scale", f"edge={self.number}")
+            scales = {"edge": self.number - self.relayed} | ({"relayed-edge": self.relayed} if self.relayed else {})
+            self.engine.compose("up", "-d", *[word for name, number in scales.items() for word in ["--scale", f"{name}={number}"]])
             return self.served(self.number)
 
     def name(self, service):
         return f"quiver_{service}_1"
 
-    def edges(self):
-        names = self.engine.docker("ps", "-a", "--format", "{{.Names}}", "--filter", "name=quiver_edge_").stdout
-        return sorted(names.split(), key=lambda name: int(name.rsplit("_", 1)[1]))
+    def edges(self, services=("edge", "relayed-edge")):
+        """Those that name the leaders, then those that name relays."""
+        filters = [word for service in services for word in ["--filter", f"name=quiver_{service}_"]]
+        names = self.engine.docker("ps", "-a", "--format", "{{.Names}}", *filters).stdout
+        return sorted(names.split(), key=lambda name: (name.split("_")[1], int(name.rsplit("_", 1)[1])))
 
     def ask(self, container, *command):
         return self.engine.docker("exec", container, *command, check=False)
@@ -276,7 +280,8 @@ class Stack:
         }
 
     def scale(self, number):
-        self.engine.compose("up", "-d", "--no-deps", "--no-recreate", "--scale", f"edge={number}", "edge")
+        """So many edges, those behind relays included, which stay as they are."""
+        self.engine.compose("up", "-d", "--no-deps", "--no-recreate", "--scale", f"edge={number - self.relayed}", "edge")
 
 
 def arguments(description):
@@ -288,10 +293,10 @@ def arguments(description):
     return parser
 
 
-def hosted(name, options, live, tools=(), besides=lambda: None, **settings):
+def hosted(name, options, live, tools=(), besides=lambda: None, relayed=0, **settings):
     """Calls `live`, which needs these tools, with a stack whose images are built and that does not run yet; returns the exit code.
 
-    `besides` tells why `live` cannot run, if so; `settings` are variables of the Compose file.
+    `besides` tells why `live` cannot run, if so; `relayed` of the edges are behind relays; `settings` are variables of the Compose file.
     """
     programs = options.programs.resolve()
     reason = why_not(programs, tools) or besides()
@@ -304,7 +309,7 @@ def hosted(name, options, live, tools=(), besides=lambda: None, **settings):
             try:
                 with step("images"):
                     build(engine, programs)
-                live(Stack(engine, options.edges))
+                live(Stack(engine, options.edges, relayed))
             except BaseException:
                 logs = engine.compose("logs", "--tail", "15", check=False).stdout
                 print(engine.docker("ps", "-a", check=False).stdout, logs[-20000:], file=sys.stderr)
