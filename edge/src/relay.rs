@@ -4,6 +4,7 @@ mod keys;
 mod metrics;
 
 use std::convert::Infallible;
+use std::time::Duration;
 
 use quiver_machine::{Peer, Route};
 use quiver_net::{
@@ -24,6 +25,9 @@ use crate::cli::RelayArgs;
 /// File of the transport key's seed, in the data directory.
 const SEED: &str = "relay.seed";
 
+/// Longest pause before a leader that is out of reach is dialled again.
+const REDIAL: Duration = Duration::from_secs(5);
+
 /// Serves until SIGTERM or SIGINT.
 pub(crate) async fn run(settings: &DroneSettings, args: &RelayArgs) -> Result<()> {
     let data_dir = settings.data_dir.as_path();
@@ -40,6 +44,8 @@ pub(crate) async fn run(settings: &DroneSettings, args: &RelayArgs) -> Result<()
     node.listen = parse_addresses("listen", &args.listen)?;
     let leaders = parse_addresses("leader", &args.leader)?.into_iter();
     node.dial = leaders.map(|address| (Route::Leader, address)).collect();
+    // Many wait for it.
+    node.redial_ceiling = node.redial_ceiling.min(REDIAL);
     // Drones ask whoever they have dialled (§16.1); what a relay answers decides nothing.
     node.clocks = Clocks::Dialled;
     node.topic = Some(group_topic(args.group.as_str()));
