@@ -461,7 +461,7 @@ impl<S: Suite> Leader<S> {
         term.follow_hints(&self.failover.hints);
         self.failover.hints.clear();
         cx.peers.all_relays_changed();
-        term.distribute(&mut cx, &alloc::collections::BTreeSet::new());
+        term.distribute(&mut cx, &alloc::collections::BTreeSet::new(), Vec::new());
         self.term = Some(term);
     }
 

@@ -97,11 +97,13 @@ impl Distribution {
 
 impl<S: Suite> Term<S> {
     /// Distributes the newest epoch: one broadcast under tree, or to every connected member the wraps on its
-    /// path; under flat its own entry. Newcomers are welcomed instead.
+    /// path; under flat its own entry. Newcomers are welcomed instead. `dismissed`: removed members to whom relays
+    /// pass it on.
     pub(in crate::leader) fn distribute(
         &mut self,
         cx: &mut LeaderContext<'_, S>,
         newcomers: &BTreeSet<Slot>,
+        dismissed: Vec<(Peer, Slot)>,
     ) {
         // §7.5: many wraps do not go over every link.
         if self.current.is_by_branch(cx.config.shared_medium) {
@@ -110,7 +112,7 @@ impl<S: Suite> Term<S> {
             // §21.3: relays cut the parts of those behind them.
             if let Some(message) = self.current.whole_message() {
                 let relayed = members.extract_if(.., |(_, peer)| peer.is_relayed());
-                let members: Vec<_> = relayed.map(|(slot, peer)| (peer, slot)).collect();
+                let members: Vec<_> = relayed.map(|(slot, peer)| (peer, slot)).chain(dismissed).collect();
                 self.distribution.relayed =
                     (!members.is_empty()).then_some(RelayedBroadcast { message, members });
             }
@@ -146,14 +148,17 @@ impl<S: Suite> Term<S> {
         (missing > FEW.max(connected / STRAGGLERS)).then(|| self.distribution.moved + timing.batching_max)
     }
 
-    /// Sends the removed members the header, or with it the proof that they are out, and forgets them. Revoked ones are also sent the list that says
-    /// so, unless it is long, and disconnected for good.
+    /// Sends the removed members the header, or with it the proof that they are out, and forgets them. Revoked ones
+    /// are also sent the list that says so, unless it is long, and disconnected for good. Returns those for whom
+    /// relays cut it from what they are sent anyway.
     pub(super) fn dismiss(
         &mut self,
         cx: &mut LeaderContext<'_, S>,
         output: &EpochOutput<S>,
         changes: &Changes<S>,
-    ) {
+    ) -> Vec<(Peer, Slot)> {
+        let relays_cut = self.current.is_cut_by_relays(cx.config.shared_medium);
+        let mut behind_relays = Vec::new();
         let mut revoked = BTreeSet::new();
         for slot in &output.dropped {
             cx.store.remove_spare(*slot);
@@ -161,7 +166,12 @@ impl<S: Suite> Term<S> {
             // A member that joined again is sent no header: it waits for its welcome.
             let (name, anonymous) = (changes.leaving.get(slot), changes.anonymous_leaves.get(slot));
             if let Some(peer) = peer.filter(|_| name.is_some() || anonymous.is_some()) {
-                cx.out.send_encoded(peer, self.current.dismissal(*slot));
+                // §21.3: relays cut the parts of those behind them.
+                if relays_cut && peer.is_relayed() {
+                    behind_relays.push((peer, *slot));
+                } else {
+                    cx.out.send_encoded(peer, self.current.dismissal(*slot));
+                }
             }
             if let Some(member) = anonymous {
                 cx.event(LeaderEvent::Parted { pseudonym: member.pseudonym, slot: *slot });
@@ -184,6 +194,7 @@ impl<S: Suite> Term<S> {
                 cx.out.block(peer);
             }
         }
+        behind_relays
     }
 
     /// Sends welcomes to drones that joined by name.

@@ -58,12 +58,22 @@ impl<S: Suite> EpochMessage<S> {
         self.deltas.iter().map(|delta| self.template.message(Some(&Part::Delta(delta.clone()))))
     }
 
-    /// The encoded message with all wraps, if they fit one.
-    pub(in crate::leader) fn whole_message(&self) -> Option<Vec<u8>> {
+    /// All wraps, if they fit one message.
+    fn whole(&self) -> Option<&Delta> {
         match self.deltas.as_slice() {
-            [delta] if !delta.is_part() => Some(self.template.message(Some(&Part::Delta(delta.clone())))),
+            [delta] if !delta.is_part() => Some(delta),
             _ => None,
         }
+    }
+
+    /// Whether relays are sent all wraps, and cut each member's part.
+    pub(in crate::leader) fn is_cut_by_relays(&self, shared_medium: bool) -> bool {
+        self.is_by_branch(shared_medium) && self.whole().is_some()
+    }
+
+    /// The encoded message with all wraps, if they fit one.
+    pub(in crate::leader) fn whole_message(&self) -> Option<Vec<u8>> {
+        self.whole().map(|delta| self.template.message(Some(&Part::Delta(delta.clone()))))
     }
 
     /// The encoded message for the member in this slot alone: its entry, or the wraps on its path.

@@ -237,7 +237,7 @@ impl<S: Suite> Term<S> {
         self.acknowledgements.start_epoch();
         report(cx, Kind::Rekey, &output, self.roster().len());
         self.go_on(cx, &mut output, changes, channel);
-        self.dismiss(cx, &output, changes);
+        let dismissed = self.dismiss(cx, &output, changes);
         // §12.2: a signed notice of the evictions goes to the group.
         cx.sign_eviction_notice(output.header.core.epoch, &changes.evictions);
         self.welcome(cx, &output, &changes.candidates);
@@ -246,7 +246,8 @@ impl<S: Suite> Term<S> {
         // §10.2: deputies replicate the changes, once they are notified.
         self.replication.note_epoch(&output, &changes.evictions, evicted);
         self.announce(cx);
-        self.distribute(cx, &output.assigned.iter().chain(&output.admitted).copied().collect());
+        let newcomers = output.assigned.iter().chain(&output.admitted).copied().collect();
+        self.distribute(cx, &newcomers, dismissed);
     }
 
     /// The same term in its next epoch.
