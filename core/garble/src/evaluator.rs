@@ -69,12 +69,11 @@ struct Evaluating<'t, S, T> {
 impl<S: Scheme, T: Iterator<Item = [u8; LABEL_LEN]>> Side for Evaluating<'_, S, T> {
     type Hashed = S::Evaluated;
 
-    fn to_hash(&self, gate: &Waiting) -> S::Evaluated {
-        S::to_evaluate(gate.a, gate.b)
-    }
+    const TWEAKS: u64 = S::TWEAKS;
+    const PAIRS: bool = false;
 
-    fn tweak(gate: u64, position: usize) -> u128 {
-        S::evaluating_tweak(gate, position)
+    fn to_hash(&self, a: u128, b: u128) -> S::Evaluated {
+        S::to_evaluate(a, b)
     }
 
     fn set(&mut self, number: u64, gate: &Waiting, hashes: &S::Evaluated) -> Result<u128> {

@@ -108,12 +108,12 @@ struct Garbling<S, F> {
 impl<S: Scheme, F: FnMut([u8; LABEL_LEN])> Side for Garbling<S, F> {
     type Hashed = S::Garbled;
 
-    fn to_hash(&self, gate: &Waiting) -> S::Garbled {
-        S::to_garble(gate.a, gate.b, self.delta)
-    }
+    const TWEAKS: u64 = S::TWEAKS;
+    // Both labels of a wire.
+    const PAIRS: bool = true;
 
-    fn tweak(gate: u64, position: usize) -> u128 {
-        S::garbling_tweak(gate, position)
+    fn to_hash(&self, a: u128, b: u128) -> S::Garbled {
+        S::to_garble(a, b, self.delta)
     }
 
     fn set(&mut self, _: u64, gate: &Waiting, hashes: &S::Garbled) -> Result<u128> {

@@ -39,13 +39,20 @@ pub(crate) mod sealed {
     use zeroize::Zeroize;
 
     /// Hash inputs of a gate, replaced by their hashes.
-    pub trait Hashed: Copy + AsRef<[u128]> + AsMut<[u128]> + Zeroize {
+    pub trait Hashed: Copy + AsRef<[u128]> + Zeroize {
         /// Their number.
         const COUNT: usize;
+
+        /// Those of many gates.
+        fn flatten(gates: &mut [Self]) -> &mut [u128];
     }
 
     impl<const N: usize> Hashed for [u128; N] {
         const COUNT: usize = N;
+
+        fn flatten(gates: &mut [Self]) -> &mut [u128] {
+            gates.as_flattened_mut()
+        }
     }
 
     /// The arithmetic of one gate, around hashes that are computed for many gates at once.
@@ -54,14 +61,14 @@ pub(crate) mod sealed {
         type Garbled: Hashed;
         /// The evaluator's hash inputs of a gate.
         type Evaluated: Hashed;
+        /// Tweaks of each gate. Consecutive gates have consecutive tweaks; the garbler hashes two labels with
+        /// each, the evaluator one.
+        const TWEAKS: u64;
         /// The ciphertexts of a gate.
         type Table: Copy + Default + AsRef<[u128]> + AsMut<[u128]>;
 
         /// The garbler's hash inputs.
         fn to_garble(a: u128, b: u128, delta: u128) -> Self::Garbled;
-
-        /// Tweak of the garbler's hash input at this position.
-        fn garbling_tweak(gate: u64, position: usize) -> u128;
 
         /// The ciphertexts, and the output's label of 0.
         fn garble(a: u128, b: u128, delta: u128, hashes: &[u128]) -> (Self::Table, u128);
@@ -69,15 +76,14 @@ pub(crate) mod sealed {
         /// The evaluator's hash inputs.
         fn to_evaluate(a: u128, b: u128) -> Self::Evaluated;
 
-        /// Tweak of the evaluator's hash input at this position.
-        fn evaluating_tweak(gate: u64, position: usize) -> u128;
-
         /// The output's label.
         fn evaluate(a: u128, b: u128, table: &Self::Table, hashes: &[u128]) -> u128;
     }
 }
 
 impl sealed::Sealed for HalfGates {
+    // One for each half.
+    const TWEAKS: u64 = 2;
     type Garbled = [u128; 4];
     type Evaluated = [u128; 2];
     type Table = [u128; 2];
@@ -85,11 +91,6 @@ impl sealed::Sealed for HalfGates {
     fn to_garble(a: u128, b: u128, delta: u128) -> [u128; 4] {
         // H of both labels of a and of b.
         [a, a ^ delta, b, b ^ delta]
-    }
-
-    fn garbling_tweak(gate: u64, position: usize) -> u128 {
-        // Two tweaks for each gate, one for each half.
-        u128::from(gate) << 1 | u128::from(position >= 2)
     }
 
     fn garble(a: u128, b: u128, delta: u128, hashes: &[u128]) -> ([u128; 2], u128) {
@@ -110,10 +111,6 @@ impl sealed::Sealed for HalfGates {
         [a, b]
     }
 
-    fn evaluating_tweak(gate: u64, position: usize) -> u128 {
-        u128::from(gate) << 1 | u128::from(position >= 1)
-    }
-
     fn evaluate(a: u128, b: u128, table: &[u128; 2], hashes: &[u128]) -> u128 {
         let (&[generator, evaluator], &[of_a, of_b]) = (table, hashes) else { return 0 };
         // Evaluation of both halves: H(A) ⊕ s_a·T_G and H(B) ⊕ s_b·(T_E ⊕ A), with the lowest bits s.
@@ -125,16 +122,13 @@ impl sealed::Sealed for HalfGates {
 const OF_ZERO: u128 = !1;
 
 impl sealed::Sealed for PrivacyFree {
+    const TWEAKS: u64 = 1;
     type Garbled = [u128; 2];
     type Evaluated = [u128; 1];
     type Table = [u128; 1];
 
     fn to_garble(a: u128, _: u128, delta: u128) -> [u128; 2] {
         [a, a ^ delta]
-    }
-
-    fn garbling_tweak(gate: u64, _: usize) -> u128 {
-        u128::from(gate)
     }
 
     fn garble(_: u128, b: u128, _: u128, hashes: &[u128]) -> ([u128; 1], u128) {
@@ -145,10 +139,6 @@ impl sealed::Sealed for PrivacyFree {
 
     fn to_evaluate(a: u128, _: u128) -> [u128; 1] {
         [a]
-    }
-
-    fn evaluating_tweak(gate: u64, _: usize) -> u128 {
-        u128::from(gate)
     }
 
     fn evaluate(a: u128, b: u128, table: &[u128; 1], hashes: &[u128]) -> u128 {

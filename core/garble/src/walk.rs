@@ -40,10 +40,13 @@ pub(crate) trait Side {
     /// Its hash inputs.
     type Hashed: Hashed;
 
-    /// Hash inputs of the gate.
-    fn to_hash(&self, gate: &Waiting) -> Self::Hashed;
-    /// Tweak of the hash input at this position.
-    fn tweak(gate: u64, position: usize) -> u128;
+    /// Hash inputs of the gate with these operands.
+    fn to_hash(&self, a: u128, b: u128) -> Self::Hashed;
+    /// Tweaks of each gate.
+    const TWEAKS: u64;
+    /// Whether two hash inputs in a row have the same tweak.
+    const PAIRS: bool;
+
     /// Output label of the gate of this number, from its hashes.
     fn set(&mut self, number: u64, gate: &Waiting, hashes: &Self::Hashed) -> Result<u128>;
 }
@@ -58,7 +61,7 @@ impl<H: Hashed> Walk<H> {
             waiting: Zeroizing::new(Vec::with_capacity(BATCH)),
             done: 0,
             hashes: Zeroizing::new(Vec::with_capacity(BATCH)),
-            hash: Hash::new(run, BATCH * H::COUNT),
+            hash: Hash::new(run),
         }
     }
 
@@ -76,31 +79,56 @@ impl<H: Hashed> Walk<H> {
     }
 
     /// Executes the next steps. No gate waits afterwards.
-    pub(crate) fn go<S: Side<Hashed = H>>(&mut self, side: &mut S, steps: &[Step]) -> Result<()> {
-        for step in steps {
-            let (Step::Xor { a, b, to } | Step::And { a, b, to }) = *step;
-            // A slot that a waiting gate is to set is neither read nor set before.
-            if self.awaits(a.slot()) | self.awaits(b.slot()) | self.awaits(to) {
+    pub(crate) fn go<S: Side<Hashed = H>>(&mut self, side: &mut S, mut steps: &[Step]) -> Result<()> {
+        // A program has the ANDs of one depth together, then XORs, the first of which reads one of them.
+        while !steps.is_empty() {
+            steps = self.xors(steps)?;
+            steps = self.ands(side, steps)?;
+            self.flush(side)?;
+        }
+        Ok(())
+    }
+
+    /// Executes the XORs that the steps begin with, while no gate waits; gives the other steps.
+    fn xors<'s>(&mut self, steps: &'s [Step]) -> Result<&'s [Step]> {
+        let (one, slots) = (*self.one, self.slots.as_mut_slice());
+        let mut rest = steps.iter();
+        loop {
+            let left = rest.as_slice();
+            let Some(&Step::Xor { a, b, to }) = rest.next() else { return Ok(left) };
+            let read = |operand: Operand| slots.get(index(operand.slot())).copied();
+            // Free XOR: W = A ⊕ B. NOT is XOR with the wire that is always 1; twice, it is nothing.
+            let inverted = mask(a.is_inverted() ^ b.is_inverted());
+            let sum = read(a).zip(read(b)).map(|(a, b)| a ^ b ^ one & inverted);
+            match (sum, slots.get_mut(index(to))) {
+                (Some(sum), Some(to)) => *to = sum,
+                _ => return Err(self.missing_of([a.slot(), b.slot(), to])),
+            }
+        }
+    }
+
+    /// Collects the ANDs that the steps begin with, and executes those whose batch is full or whose output is
+    /// needed; gives the other steps.
+    fn ands<'s, S: Side<Hashed = H>>(&mut self, side: &mut S, steps: &'s [Step]) -> Result<&'s [Step]> {
+        let mut rest = steps.iter();
+        loop {
+            let left = rest.as_slice();
+            let Some(&Step::And { a, b, to }) = rest.next() else { return Ok(left) };
+            let number = self.done.saturating_add(self.waiting.len() as u64);
+            // A slot that a waiting gate is to set is neither read nor set before. All gates of a batch are
+            // hashed under one π.
+            let needed = self.awaits(a.slot()) | self.awaits(b.slot()) | self.awaits(to);
+            if needed | (self.waiting.len() >= BATCH) | number.is_multiple_of(GATES_PER_KEY) {
                 self.flush(side)?;
             }
             let (Label(first), Label(second)) = (self.read(a)?, self.read(b)?);
-            if let Step::Xor { .. } = step {
-                // Free XOR: W = A ⊕ B.
-                self.put(to, first ^ second)?;
-                continue;
-            }
-            let number = self.done.saturating_add(self.waiting.len() as u64);
-            // All gates of a batch are hashed under one π.
-            if self.waiting.len() >= BATCH || number.is_multiple_of(GATES_PER_KEY) {
-                self.flush(side)?;
-            }
             match self.awaited.get_mut(index(to)) {
                 Some(awaited) => *awaited = true,
                 None => return Err(self.missing(to)),
             }
+            self.hashes.push(side.to_hash(first, second));
             self.waiting.push(Waiting { a: first, b: second, to });
         }
-        self.flush(side)
     }
 
     /// Executes the waiting gates.
@@ -110,11 +138,10 @@ impl<H: Hashed> Walk<H> {
         }
         let first = self.done;
         self.done = first.saturating_add(self.waiting.len() as u64);
-        self.hashes.clear();
-        self.hashes.extend(self.waiting.iter().map(|gate| side.to_hash(gate)));
         self.hash.seek(first);
         // One pass of AES for all gates that wait.
-        self.hash.many(&mut self.hashes, |at, position| S::tweak(first.saturating_add(at as u64), position));
+        let tweak = first.saturating_mul(S::TWEAKS);
+        self.hash.many(H::flatten(&mut self.hashes), tweak, S::PAIRS);
         for ((number, gate), hashes) in (first..).zip(self.waiting.iter()).zip(self.hashes.iter()) {
             let label = side.set(number, gate, hashes)?;
             let slot = index(gate.to);
@@ -123,6 +150,7 @@ impl<H: Hashed> Walk<H> {
             }
         }
         self.waiting.clear();
+        self.hashes.clear();
         Ok(())
     }
 
@@ -130,14 +158,11 @@ impl<H: Hashed> Walk<H> {
         self.awaited.get(index(slot)).copied().unwrap_or(false)
     }
 
-    fn put(&mut self, slot: u32, label: u128) -> Result<()> {
-        match self.slots.get_mut(index(slot)) {
-            Some(to) => {
-                *to = label;
-                Ok(())
-            }
-            None => Err(self.missing(slot)),
-        }
+    /// The first of these slots that is not there.
+    #[cold]
+    fn missing_of(&self, slots: [u32; 3]) -> Error {
+        let missing = slots.into_iter().find(|slot| index(*slot) >= self.slots.len());
+        self.missing(missing.unwrap_or(u32::MAX))
     }
 
     #[cold]

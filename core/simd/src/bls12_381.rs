@@ -24,6 +24,7 @@ use alloc::vec::Vec;
 
 use self::curve::Point;
 use self::scalar::{DIGITS, Digits, WIDTH, split};
+use crate::allowed::{Allowed, allowed};
 use crate::ifma::Ifma;
 use crate::words::{LANES, Mask};
 
@@ -52,10 +53,11 @@ pub type Scalar = [u64; 4];
 pub struct Lanes(Ifma);
 
 impl Lanes {
-    /// Asks the processor, and the operating system that has to save the registers.
+    /// Asks the processor, and the operating system that has to save the registers. Nothing if the
+    /// environment variable `QUIVER_SIMD` forbids AVX-512.
     #[must_use]
     pub fn detect() -> Option<Self> {
-        Ifma::detect().map(Self)
+        if allowed() < Allowed::Avx512 { None } else { Ifma::detect().map(Self) }
     }
 
     /// scalar · point for each pair, of points of order r. What one slice has more than the other is left

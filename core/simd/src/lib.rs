@@ -1,18 +1,32 @@
-//! Elliptic-curve arithmetic on vector lanes, eight points at once (AVX-512 IFMA) or four (AVX2 and FMA, X25519
-//! alone); which processor has them is asked at run time.
+//! Arithmetic for certain processors, which is asked for at run time: elliptic curves on vector lanes, eight
+//! points at once (AVX-512 IFMA) or four (AVX2 and FMA, X25519 alone); AES of many blocks at once.
 //!
 //! | module | what it computes | without the vector unit |
 //! |---|---|---|
 //! | [`x25519`] | one secret scalar times thousands of points of Curve25519 | curve25519-dalek, or `salty` on Cortex-M |
+//! | `aes` (x86-64) | the hash of garbled circuits, of many blocks | nothing; `quiver-garble` computes it |
 //! | `bls12_381` (x86-64) | products and sums of points of G1, Miller loops | nothing; `quiver-pairing` computes it |
 //!
 //! Below both: `ifma` and `avx2`, each the detection and one `unsafe` call, and `words`, loading, storing and
 //! multiply-add.
 //!
+//! # Choosing instruction sets
+//! With the feature `std`, the environment variable `QUIVER_SIMD` forbids what newer kinds of processors have,
+//! so that all paths can be tested and measured on one machine. It is read once; other values are ignored. All
+//! paths compute the same in constant time, so whoever sets it can make a process slow and no more.
+//!
+//! | `QUIVER_SIMD` | allows | as on |
+//! |---|---|---|
+//! | not set | all | |
+//! | `vaes` | AVX2, FMA, AES-NI, VAES of 256 bits | Zen 3, Alder Lake |
+//! | `avx2` | AVX2, FMA, AES-NI | Zen 2, Skylake |
+//! | `serial` | nothing of this crate's own: the libraries, which ask the processor themselves | |
+//!
 //! # Features
 //! | feature | what it adds |
 //! |---|---|
 //! | `std` (default) | looks for the vector unit at run time; without it, it is used only if the build's target has it |
+//! | `aes` | the module `aes`, on x86-64 |
 //! | `bls12-381` (default) | the module `bls12_381`, on x86-64 |
 //! | `x25519` (default) | the module `x25519` |
 //! | `salty` | single points of `x25519` by `salty`, in assembly on Cortex-M4, M7 and M33 |
@@ -25,6 +39,10 @@
 
 extern crate alloc;
 
+#[cfg(all(target_arch = "x86_64", feature = "aes"))]
+pub mod aes;
+#[cfg(any(feature = "x25519", all(target_arch = "x86_64", any(feature = "aes", feature = "bls12-381"))))]
+mod allowed;
 #[cfg(all(target_arch = "x86_64", feature = "x25519"))]
 mod avx2;
 #[cfg(all(target_arch = "x86_64", feature = "bls12-381"))]

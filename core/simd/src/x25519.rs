@@ -29,6 +29,8 @@ use alloc::vec::Vec;
 
 use zeroize::Zeroizing;
 
+use crate::allowed::{Allowed, allowed};
+
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
@@ -57,6 +59,15 @@ pub enum Backend {
 impl Backend {
     /// All of them, the fastest first.
     pub const ALL: [Self; 3] = [Self::Avx512Ifma, Self::Avx2, Self::Serial];
+
+    /// The kind of processor that the environment has to allow.
+    fn needs(self) -> Allowed {
+        match self {
+            Self::Avx512Ifma => Allowed::Avx512,
+            Self::Avx2 => Allowed::Avx2,
+            Self::Serial => Allowed::Serial,
+        }
+    }
 
     /// Whether this machine has the instructions.
     #[must_use]
@@ -87,32 +98,12 @@ impl Backend {
 
 /// The implementation that [`multiply`] uses: the fastest that this machine has.
 ///
-/// With the feature `std` the environment variable `QUIVER_SIMD` forbids what comes before the one it names,
-/// so that all can be tested and measured on one machine: `avx2`, or `serial`. It is read once. It chooses
-/// among implementations that compute the same in constant time, so whoever sets it can make a process slow
-/// and no more; other values are ignored.
+/// With the feature `std` the environment variable `QUIVER_SIMD` forbids what is faster than it names, as the
+/// crate's documentation says: `vaes` and `avx2` allow [`Avx2`](Backend::Avx2), `serial` the library alone.
 #[must_use]
 pub fn backend() -> Backend {
-    let allowed = allowed();
-    let mut from_there = Backend::ALL.into_iter().skip_while(|backend| *backend != allowed);
-    from_there.find(|backend| backend.is_there()).unwrap_or(Backend::Serial)
-}
-
-/// The fastest implementation that the environment allows.
-#[cfg(feature = "std")]
-fn allowed() -> Backend {
-    static ALLOWED: std::sync::OnceLock<Backend> = std::sync::OnceLock::new();
-    *ALLOWED.get_or_init(|| match std::env::var_os("QUIVER_SIMD").as_ref().and_then(|name| name.to_str()) {
-        Some("avx2") => Backend::Avx2,
-        Some("serial") => Backend::Serial,
-        _ => Backend::Avx512Ifma,
-    })
-}
-
-/// Without an environment, all of them.
-#[cfg(not(feature = "std"))]
-fn allowed() -> Backend {
-    Backend::Avx512Ifma
+    let mut allowed = Backend::ALL.into_iter().filter(|backend| backend.needs() <= allowed());
+    allowed.find(|backend| backend.is_there()).unwrap_or(Backend::Serial)
 }
 
 /// X25519(scalar, u) for each of the 32-byte u-coordinates, in their order; the results are erased when

@@ -63,7 +63,7 @@ fn the_fastest_implementation_of_those_allowed_is_chosen() {
         }
     }
     let from = match std::env::var("QUIVER_SIMD").as_deref() {
-        Ok("avx2") => 1,
+        Ok("vaes" | "avx2") => 1,
         Ok("serial") => 2,
         _ => 0,
     };
@@ -74,7 +74,7 @@ fn the_fastest_implementation_of_those_allowed_is_chosen() {
 /// The variable is read once for each process, so another one reads it.
 #[test]
 fn the_environment_forbids_what_is_faster_than_it_names() {
-    for value in ["avx2", "serial", "nothing of the kind"] {
+    for value in ["vaes", "avx2", "serial", "nothing of the kind"] {
         let status = std::process::Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "the_fastest_implementation_of_those_allowed_is_chosen"])
             .env("QUIVER_SIMD", value)

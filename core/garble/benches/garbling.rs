@@ -1,0 +1,81 @@
+//! Garbles and evaluates 100,000 AND gates and 200,000 XORs. Throughput is in AND gates.
+//!
+//! `QUIVER_SIMD` chooses the instruction sets: see the documentation of `quiver-simd`.
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use quiver_garble::{Circuit, Evaluator, Garbler, Gate, HalfGates, Label, PrivacyFree, Program, Scheme};
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::SeedableRng as _;
+
+const INPUTS: u32 = 200;
+const ANDS: u32 = 100_000;
+const RUN: [u8; 16] = [7; 16];
+
+/// The circuit of `cargo lab reproduce abke`: ANDs that read the last 256 wires, with a XOR each, and the sum of
+/// all.
+fn program() -> Program {
+    let (mut gates, mut sum) = (Vec::new(), INPUTS + 1);
+    for at in 0..ANDS {
+        let next = INPUTS + 2 * at;
+        let window = next.min(256);
+        gates.push(Gate::Xor(next - 1 - at % window, next - window));
+        gates.push(Gate::And(next, next - 1 - (at * 7) % window));
+    }
+    for at in 1..ANDS {
+        let next = INPUTS + 2 * ANDS + at - 1;
+        gates.push(Gate::Xor(sum, INPUTS + 2 * at + 1));
+        sum = next;
+    }
+    Program::new(&Circuit::new(INPUTS as usize, gates, vec![sum]).unwrap())
+}
+
+fn garbling<S: Scheme>(c: &mut Criterion, name: &str) {
+    let program = program();
+    assert_eq!(program.ands(), ANDS as usize);
+    let garbler = || Garbler::<S>::new(&program, &RUN, &mut ChaCha20Rng::from_seed([1; 32]));
+    let mut group = c.benchmark_group(name);
+    group.throughput(Throughput::Elements(ANDS.into()));
+    let mut tables: Vec<[u8; 16]> = Vec::with_capacity(program.ands() * S::CIPHERTEXTS);
+    group.bench_function("garble", |b| {
+        b.iter_batched(
+            garbler,
+            |mut garbler| {
+                tables.clear();
+                garbler.garble(black_box(program.steps()), |table| tables.push(table)).unwrap();
+                garbler
+            },
+            BatchSize::SmallInput,
+        );
+    });
+    let labels: Vec<Label> =
+        (0..program.inputs()).map(|at| garbler().input(at).unwrap().of(at.is_multiple_of(3))).collect();
+    group.bench_function("evaluate", |b| {
+        b.iter_batched(
+            || Evaluator::<S>::new(&program, &RUN, garbler().one(), &labels).unwrap(),
+            |mut evaluator| {
+                evaluator.evaluate(black_box(program.steps()), &mut tables.iter().copied()).unwrap();
+                evaluator
+            },
+            BatchSize::SmallInput,
+        );
+    });
+    group.finish();
+}
+
+fn schemes(c: &mut Criterion) {
+    garbling::<PrivacyFree>(c, "privacy-free");
+    garbling::<HalfGates>(c, "half-gates");
+}
+
+criterion_group! {
+    name = benches;
+    config = Criterion::default()
+        .sample_size(20)
+        .warm_up_time(Duration::from_millis(300))
+        .measurement_time(Duration::from_secs(1));
+    targets = schemes
+}
+criterion_main!(benches);

@@ -1,0 +1,90 @@
+//! The hash of garbled circuits is what the crate `aes` makes of its definition, by every implementation.
+#![cfg(target_arch = "x86_64")]
+
+use std::io::Write as _;
+
+use aes::Aes128Enc;
+use aes::cipher::{BlockCipherEncrypt as _, KeyInit as _};
+use proptest::prelude::*;
+use quiver_simd::aes::{Backend, Permutation, backend};
+
+fn library(key: [u8; 16], x: u128) -> u128 {
+    let mut block = x.to_le_bytes().into();
+    Aes128Enc::new(&key.into()).encrypt_block(&mut block);
+    u128::from_le_bytes(block.into())
+}
+
+/// π(π(x) ⊕ i) ⊕ π(x)
+fn defined(key: [u8; 16], x: u128, tweak: u64) -> u128 {
+    let once = library(key, x);
+    library(key, once ^ u128::from(tweak)) ^ once
+}
+
+fn permutations(key: [u8; 16]) -> Vec<(Backend, Permutation)> {
+    Backend::ALL.into_iter().filter_map(|backend| Some((backend, Permutation::new(backend, &key)?))).collect()
+}
+
+#[test]
+fn the_vector_of_fips_197_holds() {
+    let key: [u8; 16] = core::array::from_fn(|at| at as u8);
+    let x: [u8; 16] = core::array::from_fn(|at| at as u8 * 0x11);
+    // FIPS 197, appendix C.1.
+    let wanted: [u8; 16] = hex::decode("69c4e0d86a7b0430d8cdb78070b4c55a").unwrap().try_into().unwrap();
+    for (backend, permutation) in permutations(key) {
+        let found = permutation.encrypt(u128::from_le_bytes(x));
+        assert_eq!(found.to_le_bytes(), wanted, "{backend:?}");
+        let rekeyed = permutations([9; 16])[0].1.with_key(&key);
+        assert_eq!(rekeyed.encrypt(u128::from_le_bytes(x)).to_le_bytes(), wanted, "{backend:?}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_implementation_hashes_as_defined(
+        key: [u8; 16],
+        xs in prop::collection::vec(any::<u128>(), 0..150),
+        first in 0_u64..1 << 62,
+        pairs: bool,
+    ) {
+        let tweak = |at: usize| first + (at >> u32::from(pairs)) as u64;
+        let wanted: Vec<u128> = xs.iter().enumerate().map(|(at, &x)| defined(key, x, tweak(at))).collect();
+        for (backend, permutation) in permutations(key) {
+            let mut found = xs.clone();
+            permutation.hash(&mut found, first, pairs);
+            prop_assert_eq!(&found, &wanted, "{:?}", backend);
+        }
+    }
+}
+
+#[test]
+fn the_fastest_of_those_allowed_is_chosen() {
+    let has = Backend::ALL.map(Backend::is_there);
+    for (backend, has) in Backend::ALL.into_iter().zip(has) {
+        if !has {
+            // Not through `eprintln!`, which the harness would keep to itself.
+            let message = format!("\nNOT TESTED: this machine has nothing for {backend:?}\n");
+            std::io::stderr().write_all(message.as_bytes()).unwrap();
+        }
+    }
+    let from = match std::env::var("QUIVER_SIMD").as_deref() {
+        Ok("vaes") => 1,
+        Ok("avx2") => 2,
+        Ok("serial") => 3,
+        _ => 0,
+    };
+    assert_eq!(backend(), (from..3).find(|place| has[*place]).map(|place| Backend::ALL[place]));
+}
+
+/// The variable is read once for each process, so another one reads it.
+#[test]
+fn the_environment_forbids_what_is_faster_than_it_names() {
+    for value in ["vaes", "avx2", "serial", "nothing of the kind"] {
+        let status = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "the_fastest_of_those_allowed_is_chosen"])
+            .env("QUIVER_SIMD", value)
+            .output()
+            .unwrap()
+            .status;
+        assert!(status.success(), "QUIVER_SIMD={value}");
+    }
+}
