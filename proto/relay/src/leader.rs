@@ -11,7 +11,7 @@ use quiver_machine::{
 };
 use rand_core::CryptoRngCore;
 
-use crate::session::{Received, Session, ended};
+use crate::session::{Received, Session, WINDOW, ended};
 use crate::wire::{Batch, Body, End, Frame, MAX_PAYLOAD, frame, frames};
 
 /// What a leader grants its relays.
@@ -44,6 +44,15 @@ struct Relay {
     /// That of the session before, which does not come back.
     previous: u64,
     drones: BTreeMap<u32, Drone>,
+}
+
+impl Relay {
+    /// Says that a number is no drone's; as long as the relay takes nothing, of no more numbers than it may have drones.
+    fn refuse(&mut self, number: u32, limits: RelayLimits) {
+        if let Some(session) = self.session.as_mut().filter(|it| it.queue.drones() < limits.drones) {
+            session.queue.push(number, frame(number, Body::Closed(End::Plain as u32)));
+        }
+    }
 }
 
 /// A machine whose peers may be behind relays.
@@ -123,7 +132,10 @@ impl<M: Machine> WithRelays<M> {
         let Some(known) = self.relays.get_mut(&relay) else { return };
         let id = batch.session;
         if known.session.as_ref().is_none_or(|session| session.id != id) {
-            // §21.2: the first batch of a session begins it.
+            // §21.2: the first batch of a session begins it. Those that overtake it come again.
+            if id != known.previous && (2..=WINDOW as u64).contains(&batch.number) {
+                return;
+            }
             if batch.number != 1 || id == known.previous {
                 return self.send(relay, ended(id));
             }
@@ -165,13 +177,7 @@ impl<M: Machine> WithRelays<M> {
                     return;
                 }
                 if known.drones.len() >= self.limits.drones {
-                    // It is no drone, and the relay has as many frames to say so as it may have drones.
-                    if let Some(session) =
-                        known.session.as_mut().filter(|it| it.queue.drones() < self.limits.drones)
-                    {
-                        session.queue.push(drone, frame(drone, Body::Closed(End::Plain as u32)));
-                    }
-                    return;
+                    return known.refuse(drone, self.limits);
                 }
                 self.last += 1;
                 let peer = Peer::relayed(self.last);
@@ -179,17 +185,15 @@ impl<M: Machine> WithRelays<M> {
                 self.homes.insert(peer, (relay, drone));
                 self.inner.handle_input(now, Input::Connected { peer, route: Route::Inbound }, rng);
             }
-            Some(Body::Data(bytes)) => {
-                if let Some(from) =
-                    known.drones.get(&drone).filter(|drone| !drone.closed).map(|drone| drone.peer)
-                {
-                    self.inner.handle_input(
-                        now,
-                        Input::Received { from, via: Via::Peer, bytes: &bytes },
-                        rng,
-                    );
+            Some(Body::Data(bytes)) => match known.drones.get(&drone) {
+                Some(Drone { closed: true, .. }) => {}
+                Some(Drone { peer, .. }) => {
+                    let input = Input::Received { from: *peer, via: Via::Peer, bytes: &bytes };
+                    self.inner.handle_input(now, input, rng);
                 }
-            }
+                // The relay has it and we do not: it connects again.
+                None => known.refuse(drone, self.limits),
+            },
             Some(Body::Closed(_)) => {
                 if let Some(session) = &mut known.session {
                     session.queue.forget(drone);
@@ -467,7 +471,9 @@ mod tests {
         let told = bench.says((1..=5).map(|drone| (drone, Body::Opened(true))));
         assert_eq!(told, [(4, Body::Closed(0)), (5, Body::Closed(0))]);
         assert_eq!(bench.machine.relayed(), (1, 3));
-        assert_eq!(bench.says([(9, data(b"hello")), (4, data(b"hello"))]), []);
+        let told = bench.says([(9, data(b"hello")), (4, data(b"hello"))]);
+        assert_eq!(told, [(9, Body::Closed(0)), (4, Body::Closed(0))]);
+        assert_eq!(bench.machine.relayed(), (1, 3));
         // However often it asks while it takes nothing, little waits for it.
         for drone in 10..10_000 {
             bench.session.queue.push(drone, frame(drone, Body::Opened(true)));
@@ -489,6 +495,23 @@ mod tests {
         let outputs = bench.input(Input::Received { from: RELAY, via: Via::Peer, bytes: &replayed });
         assert_eq!(outputs.effects.sent, [(Destination::Peer(RELAY), ended(5))]);
         assert_eq!(bench.says([(1, data(b"still here"))]), [(1, data(b"still here"))]);
+    }
+
+    #[test]
+    fn batch_that_overtakes_the_first_of_a_session_does_not_end_it() {
+        let mut bench = Bench::new();
+        let mut batch = |drone| {
+            bench.session.queue.push(drone, frame(drone, Body::Opened(true)));
+            bench.session.poll(Duration::ZERO).unwrap()
+        };
+        let (first, second) = (batch(1), batch(2));
+        for bytes in [&second, &first, &second] {
+            let outputs = bench.input(Input::Received { from: RELAY, via: Via::Peer, bytes });
+            let told =
+                outputs.effects.sent.iter().map(|(_, payload)| Batch::decode(payload.as_slice()).unwrap());
+            assert!(told.into_iter().all(|batch| !batch.ended));
+        }
+        assert_eq!(bench.machine.relayed(), (1, 2));
     }
 
     #[test]

@@ -31,3 +31,4 @@ mod wire;
 
 pub use leader::{RelayLimits, WithRelays};
 pub use relay::{Relay, RelayEvent};
+pub use wire::carried;

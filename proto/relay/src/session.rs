@@ -3,7 +3,7 @@
 //! At most [`WINDOW`] batches are on their way. The other end says up to which number all have come; what it does not
 //! confirm is sent again, and a session in which that does not help is over.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use prost::Message as _;
@@ -12,7 +12,7 @@ use crate::queue::Queue;
 use crate::wire::Batch;
 
 /// Batches on their way at a time.
-const WINDOW: usize = 4;
+pub(crate) const WINDOW: usize = 4;
 /// Bytes of frames after which a batch is full. One frame may be longer.
 const FULL: usize = 128 << 10;
 /// Time after which batches that are not confirmed are sent again.
@@ -31,6 +31,8 @@ pub(crate) struct Session {
     sent: u64,
     /// Number of the last of the other's batches, all of which have come up to it.
     received: u64,
+    /// Frames of batches that overtook others.
+    early: BTreeMap<u64, Vec<u8>>,
     /// The other end waits to be told.
     owes: bool,
     /// A batch without frames is to be confirmed.
@@ -47,7 +49,7 @@ pub(crate) struct Session {
 pub(crate) enum Received {
     /// The next frames.
     Frames(Vec<u8>),
-    /// None, or frames that had come before, or that come too early and will come again.
+    /// None, or frames that had come before, or whose turn comes later.
     Nothing,
     /// No honest end sends this.
     Broken,
@@ -61,6 +63,7 @@ impl Session {
             unconfirmed: VecDeque::new(),
             sent: 0,
             received: 0,
+            early: BTreeMap::new(),
             owes: false,
             probing: false,
             resend: None,
@@ -84,11 +87,21 @@ impl Session {
             return Received::Nothing;
         }
         self.owes = true;
-        if batch.number != self.received + 1 {
+        let ahead = batch.number.saturating_sub(self.received);
+        if (2..=WINDOW as u64).contains(&ahead) {
+            self.early.insert(batch.number, batch.frames);
+            return Received::Nothing;
+        }
+        if ahead != 1 {
             return Received::Nothing;
         }
         self.received = batch.number;
-        Received::Frames(batch.frames)
+        let mut next = batch.frames;
+        while let Some(frames) = self.early.remove(&(self.received + 1)) {
+            self.received += 1;
+            next.extend(frames);
+        }
+        Received::Frames(next)
     }
 
     /// Has the other end confirm that it is there, if nothing that it is to confirm is on its way or waits.
@@ -183,19 +196,40 @@ mod tests {
     fn lost_batch_is_sent_again_with_those_behind_it_and_taken_once() {
         let (mut near, mut far) = (Session::new(7), Session::new(7));
         for number in 0..3 {
-            near.queue.push(number, vec![0; FULL]);
+            near.queue.push(number, vec![u8::try_from(number).unwrap(); FULL]);
         }
         let sent: Vec<_> = std::iter::from_fn(|| near.poll(NOW)).collect();
         let batches: Vec<_> = sent.iter().map(|bytes| Batch::decode(bytes.as_slice()).unwrap()).collect();
-        assert_eq!(far.receive(NOW, batches[1].clone()), Received::Nothing, "too early");
-        assert_eq!(far.receive(NOW, batches[2].clone()), Received::Nothing);
+        assert_eq!(far.receive(NOW, batches[0].clone()), Received::Frames(batches[0].frames.clone()));
         assert!(!near.tick(NOW + RESEND));
         let again: Vec<_> = std::iter::from_fn(|| near.poll(NOW + RESEND)).collect();
         assert_eq!(again, sent);
-        for batch in &batches {
-            assert!(matches!(far.receive(NOW, batch.clone()), Received::Frames(_)));
+        assert_eq!(far.receive(NOW, batches[0].clone()), Received::Nothing, "a second time");
+        for batch in &batches[1..] {
+            assert_eq!(far.receive(NOW, batch.clone()), Received::Frames(batch.frames.clone()));
             assert_eq!(far.receive(NOW, batch.clone()), Received::Nothing, "a second time");
         }
+    }
+
+    #[test]
+    fn batches_that_overtake_others_wait_for_their_turn() {
+        let (mut near, mut far) = (Session::new(7), Session::new(7));
+        for number in 0..4 {
+            near.queue.push(number, vec![u8::try_from(number).unwrap(); FULL]);
+        }
+        let sent: Vec<_> = std::iter::from_fn(|| near.poll(NOW)).collect();
+        let batches: Vec<_> = sent.iter().map(|bytes| Batch::decode(bytes.as_slice()).unwrap()).collect();
+        for early in [3, 1, 3] {
+            assert_eq!(far.receive(NOW, batches[early].clone()), Received::Nothing);
+        }
+        let in_order = |range: std::ops::Range<usize>| {
+            Received::Frames(batches[range].iter().flat_map(|batch| batch.frames.clone()).collect())
+        };
+        assert_eq!(far.receive(NOW, batches[0].clone()), in_order(0..2));
+        assert_eq!(far.receive(NOW, batches[2].clone()), in_order(2..4));
+        let outside = Batch { number: 4 + WINDOW as u64 + 1, ..batches[3].clone() };
+        assert_eq!(far.receive(NOW, outside), Received::Nothing);
+        assert!(far.early.is_empty(), "no honest end has so many on their way");
     }
 
     #[test]
