@@ -309,8 +309,9 @@ impl<S: Suite> GroupMember<S> {
             Err(Offence::Equivocation) => self.contradicted(cx, from, &rekey.header),
             Err(offence) => {
                 // §7.4: a genuine header, but an unusable entry: the leader is asked, because entries are not
-                // signed.
-                let asks = offence == Offence::Protocol(Error::WrongSpare);
+                // signed. So it is when another member's is sent to us: the leader takes us for that member, as a relay
+                // can make it do (§21.1).
+                let asks = matches!(offence, Offence::Protocol(Error::WrongSpare | Error::WrongSlot));
                 self.note_useless(cx, from, &offence);
                 if via == Via::Group {
                     // §13.6: anybody may publish what its leader signed long ago: that leader is sent nothing

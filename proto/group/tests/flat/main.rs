@@ -1,6 +1,7 @@
 //! The roles when a leader wraps the group key for every member.
 
 mod lost_key;
+mod misaddressed;
 
 #[path = "../roles/beside.rs"]
 mod beside;
