@@ -25,6 +25,7 @@ Examples:
   sim check --seeds 20000              what a release has to pass
   sim check --seed 4711                one of them again, with its steps if it fails
   sim check --leaders 3                with deputies that take over from each other
+  sim check --relays 3                 with drones behind relays that crash, are cut off and turn hostile
   sim check --admission --seeds 50     with a policy that drones satisfy anonymously
   sim check --kgcs 3                   with a quorum of KGCs that crash, lie and fall to the adversary
 
@@ -52,6 +53,10 @@ pub(super) struct CheckArgs {
     /// Leaders of the group: with more than one, deputies take over from each other
     #[arg(long, value_name = "COUNT", default_value_t = 1)]
     leaders: u16,
+    /// Relays of each leader, which drones dial in its place: they crash, are cut off from leader or drones, and are
+    /// hostile for a while
+    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    relays: u16,
     /// KGCs: with more than one, more than half of them issue a key, and some crash, lie or are taken over by
     /// the adversary
     #[arg(long, value_name = "COUNT", default_value_t = 1)]
@@ -87,6 +92,9 @@ impl CheckArgs {
         if self.leaders == 0 || self.leaders > 16 {
             return usage(format!("{} leaders: give 1 to 16", self.leaders));
         }
+        if self.relays > 16 {
+            return usage(format!("{} relays: give 0 to 16", self.relays));
+        }
         if self.kgcs == 0 || self.kgcs > 16 {
             return usage(format!("{} KGCs: give 1 to 16", self.kgcs));
         }
@@ -107,6 +115,9 @@ impl CheckArgs {
         }
         if self.leaders != 1 {
             command += &format!(" --leaders {}", self.leaders);
+        }
+        if self.relays != 0 {
+            command += &format!(" --relays {}", self.relays);
         }
         if self.admission {
             command += " --admission";
@@ -135,6 +146,7 @@ pub(super) fn check(args: &CheckArgs) -> Result<Outcome> {
             edges: args.drones,
             kgcs: args.kgcs,
             leaders: args.leaders,
+            relays: args.relays,
             strategy,
             ..CheckSetup::default()
         };

@@ -127,6 +127,14 @@ pub enum Action {
         /// Whether it does.
         lies: bool,
     },
+    /// A relay becomes hostile: it drops, repeats, swaps, withholds and alters what it passes on. Or an honest one takes
+    /// its place.
+    Subvert {
+        /// The relay.
+        relay: u16,
+        /// Whether it is.
+        hostile: bool,
+    },
     /// The leader seals an order to the mission's second phase and hands it on to the group.
     Order(u32),
     /// The operator of a KGC approves that the second phase has begun.
@@ -198,6 +206,10 @@ impl fmt::Display for Action {
             Self::Seize(kgc) => write!(f, "the adversary takes all that kgc-{kgc} has"),
             Self::Lie { kgc, lies: true } => write!(f, "kgc-{kgc} begins to lie"),
             Self::Lie { kgc, lies: false } => write!(f, "kgc-{kgc} ceases to lie"),
+            Self::Subvert { relay, hostile: true } => write!(f, "relay-{relay} becomes hostile"),
+            Self::Subvert { relay, hostile: false } => {
+                write!(f, "relay-{relay} is replaced by an honest one")
+            }
             Self::Order(number) => write!(f, "the leader hands on order {number}, sealed to phase 2"),
             Self::Approve(kgc) => write!(f, "the operator of kgc-{kgc} approves phase 2"),
             Self::Replay { pick, to } => write!(f, "the adversary repeats message {pick} to {to}"),

@@ -315,6 +315,6 @@ pub fn rekey_number(epoch: Epoch) -> u64 {
 fn payer(node: NodeId) -> Payer {
     match node {
         NodeId::Edge(number) => Payer::Drone(number as usize),
-        NodeId::Kgc(_) | NodeId::Leader(_) => Payer::Infrastructure,
+        NodeId::Kgc(_) | NodeId::Leader(_) | NodeId::Relay(_) => Payer::Infrastructure,
     }
 }

@@ -44,6 +44,8 @@ pub struct CheckSetup {
     pub kgcs: u16,
     /// Leaders.
     pub leaders: u16,
+    /// Relays of each leader, which drones dial in its place if there are any.
+    pub relays: u16,
     /// Whether leaders demand a policy: then edges join anonymously.
     pub admission: bool,
     /// Re-key strategy.
@@ -66,6 +68,7 @@ impl Default for CheckSetup {
             edges: 20,
             kgcs: 1,
             leaders: 1,
+            relays: 0,
             admission: false,
             strategy: StrategyKind::Flat,
             sabotage: Sabotage::None,
@@ -108,6 +111,7 @@ fn world_setup(check: &CheckSetup, seed: u64) -> Setup {
         admission: check.admission.then(|| Rules { period: PERIOD, ..Rules::of(FENCE) }),
         one_token: if check.kgcs > 1 { vec![check.edges, check.edges + 1] } else { Vec::new() },
         leaders: check.leaders,
+        relays: check.relays,
         strategy: check.strategy,
         // Short enough for a key to run out in most lives.
         leader_timing: LeaderTiming {
@@ -332,6 +336,6 @@ impl<S: QuorumSuite> Base<S> {
 
 /// Nodes of the checks' worlds.
 fn nodes(setup: &CheckSetup) -> impl Iterator<Item = NodeId> {
-    let nodes = NodeIndex { kgcs: setup.kgcs, leaders: setup.leaders };
-    nodes.kgcs().chain(nodes.leaders()).chain((0..setup.edges + 2).map(NodeId::Edge))
+    let nodes = NodeIndex { kgcs: setup.kgcs, leaders: setup.leaders, relays: setup.relays };
+    nodes.kgcs().chain(nodes.leaders()).chain(nodes.relays()).chain((0..setup.edges + 2).map(NodeId::Edge))
 }

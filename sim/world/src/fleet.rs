@@ -285,7 +285,8 @@ impl<S: Suite> Fleet<S> {
     pub(crate) fn token(&self, node: NodeId) -> IssuedToken<S> {
         let node = self.owner(node);
         let (label, role, groups) = match node {
-            NodeId::Kgc(_) => (name("kgc"), Role::Edge, Vec::new()),
+            // A relay has no token.
+            NodeId::Kgc(_) | NodeId::Relay(_) => (name("kgc"), Role::Edge, Vec::new()),
             NodeId::Leader(ordinal) => {
                 let role = Role::Leader { group: self.group.clone(), ordinal };
                 (name(&node.to_string()), role, vec![self.group.clone()])

@@ -252,8 +252,9 @@ impl<S: Suite> Invariants<S> {
 impl<S: Suite> StepObserver<S> for Invariants<S> {
     fn on_step(&mut self, world: &World<S>, step: &Step) {
         match step.node {
-            NodeId::Kgc(_) => self.observe_kgc(step),
+            NodeId::Kgc(_) => self.observe_kgc(world, step),
             NodeId::Leader(ordinal) => self.observe_leader(world, step, ordinal),
+            NodeId::Relay(_) => {}
             NodeId::Edge(number) => self.observe_edge(world, step, number),
         }
         self.observe_proofs(world, step);
@@ -300,10 +301,12 @@ fn died(step: &Step) -> bool {
 }
 
 impl<S: Suite> Invariants<S> {
-    fn observe_kgc(&mut self, step: &Step) {
+    fn observe_kgc(&mut self, world: &World<S>, step: &Step) {
+        // One that its disk held up before takes no command.
+        let held_up = world.stalled(step.node) && !step.effects.contains(&Effect::Stalled);
         // A KGC that died before its record was durable has not taken the command.
         let kept = step.effects.iter().any(|effect| matches!(effect, Effect::Persisted { .. }));
-        if step.cause == Cause::Command("revoke") && (kept || !died(step)) {
+        if step.cause == Cause::Command("revoke") && (kept || !died(step)) && !held_up {
             self.asked_to_revoke.extend(self.to_be_revoked.take());
         }
         for event in step.events() {

@@ -26,6 +26,7 @@ mod network;
 mod node_id;
 mod observer;
 mod record;
+mod relay_node;
 mod rng_stream;
 mod shared;
 mod step;

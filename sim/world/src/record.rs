@@ -43,6 +43,21 @@ macro_rules! stored_as_bytes {
 
 stored_as_bytes!(Snapshot, LeaderRecord);
 
+/// Records of a node that persists nothing.
+impl Record for Infallible {
+    fn bytes(&self) -> usize {
+        match *self {}
+    }
+
+    fn compact(self) -> Self {
+        self
+    }
+
+    fn digest(&self, _: &mut dyn FnMut(&[u8])) {
+        match *self {}
+    }
+}
+
 /// Records of a node whose parts persist nothing.
 impl<R: Record> Record for Either<R, Infallible> {
     fn bytes(&self) -> usize {

@@ -39,6 +39,8 @@ pub(crate) enum RngStream {
     Orders,
     /// A KGC that lies.
     ByzantineKgc(KgcId),
+    /// A hostile relay.
+    HostileRelay(u16),
     /// The authority of a checkpoint.
     Checkpoint,
     /// The fields of a drone.
@@ -58,6 +60,7 @@ pub(crate) fn key(seed: u64, stream: RngStream) -> [u8; 32] {
             NodeId::Kgc(id) => (0, u32::from(id).saturating_sub(1)),
             NodeId::Leader(ordinal) => (1, u32::from(ordinal)),
             NodeId::Edge(number) => (2, number),
+            NodeId::Relay(number) => (3, u32::from(number)),
         };
         hasher.u8(kind).u8(role).u32(number).u32(life)
     };
@@ -73,6 +76,7 @@ pub(crate) fn key(seed: u64, stream: RngStream) -> [u8; 32] {
         RngStream::IbeAuthority => hasher.u8(9),
         RngStream::Orders => hasher.u8(10),
         RngStream::ByzantineKgc(id) => hasher.u8(11).u16(id),
+        RngStream::HostileRelay(number) => hasher.u8(18).u16(number),
         RngStream::Checkpoint => hasher.u8(12),
         RngStream::Fields(drone) => hasher.u8(13).u32(drone),
         RngStream::Certifier(drone, period, Fields { x, y, battery }) => {
@@ -111,6 +115,8 @@ mod tests {
                 NodeId::Leader(1),
                 NodeId::Edge(0),
                 NodeId::Edge(1),
+                NodeId::Relay(0),
+                NodeId::Relay(1),
             ] {
                 for life in 0..2 {
                     assert!(seen.insert(key(seed, RngStream::Node(node, life))));

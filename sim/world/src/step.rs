@@ -9,6 +9,7 @@ use quiver_enrolment::KgcEvent;
 use quiver_envelope::EnvelopeEvent;
 use quiver_group::{EdgeEvent, LeaderEvent};
 use quiver_machine::{Destination, Either, Machine, Misdeed, Peer};
+use quiver_relay::RelayEvent;
 use quiver_testbed::{Disk, Keep, OutputSink, matching};
 use sha2::{Digest, Sha256};
 
@@ -53,6 +54,8 @@ pub enum NodeEvent {
         /// Why.
         why: AdmissionError,
     },
+    /// A relay.
+    Relay(RelayEvent),
     /// An edge.
     Edge(EdgeEvent),
     /// An anonymous edge.
@@ -88,6 +91,8 @@ pub enum Effect {
     Blocked(Peer),
     /// It cut a connection for a while.
     Penalized(Peer),
+    /// It ended a connection.
+    Disconnected(Peer),
     /// It begins or ends relaying a peer's group messages.
     Relayed {
         /// The peer.
@@ -158,6 +163,8 @@ pub enum Sabotage {
     KeepDatagramKey,
     /// Let a leader forget at each step which datagrams it has opened.
     ForgetDatagrams,
+    /// Let relays keep the connections of their drones when they lose their leader.
+    KeepDrones,
 }
 
 /// Collects the effects of a step, and writes records as the sabotage has it.
@@ -227,7 +234,9 @@ where
     }
 
     fn disconnect(&mut self, peer: Peer) {
-        self.effects.push(Effect::Penalized(peer));
+        if self.sabotage != Sabotage::KeepDrones {
+            self.effects.push(Effect::Disconnected(peer));
+        }
     }
 
     fn penalize(&mut self, peer: Peer, _: Misdeed) {
@@ -277,6 +286,12 @@ impl From<AnonymousEvent> for NodeEvent {
             AnonymousEvent::Edge(event) => Self::Edge(event),
             event => Self::Anonymous(event),
         }
+    }
+}
+
+impl From<RelayEvent> for NodeEvent {
+    fn from(event: RelayEvent) -> Self {
+        Self::Relay(event)
     }
 }
 

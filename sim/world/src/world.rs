@@ -9,6 +9,7 @@ mod links;
 mod parallel;
 mod power;
 mod query;
+mod relays;
 mod repeats;
 mod scheduler;
 mod setup;
@@ -25,6 +26,7 @@ use quiver_group::EdgeCommand;
 use quiver_group::edge::EdgeTiming;
 use quiver_group::leader::LeaderTiming;
 use quiver_machine::{Either, Node as RoleNode};
+use quiver_relay::WithRelays;
 use sha2::Sha256;
 
 pub use self::actions::message_number;
@@ -40,6 +42,7 @@ use crate::event_queue::EventQueue;
 use crate::kgc_node::KgcNode;
 use crate::mavlink::stations::Stations;
 use crate::node_id::NodeIndex;
+use crate::relay_node::RelayNode;
 use crate::step::Sabotage;
 use crate::two_hops::Field;
 use crate::{Action, Fleet, Hop, Network, NodeId};
@@ -48,8 +51,8 @@ use quiver_testbed::SimNode;
 /// Number of messages kept for the adversary to replay.
 const RECORDED: usize = 4096;
 
-/// A leader with its envelopes.
-type LeaderNode<S> = RoleNode<AdmittingLeader<S>, Envelopes>;
+/// A leader with its envelopes, whose drones may be behind relays.
+type LeaderNode<S> = WithRelays<RoleNode<AdmittingLeader<S>, Envelopes>>;
 /// Its commands.
 pub type LeaderNodeCommand = Either<AdmittingLeaderCommand, EnvelopeCommand>;
 /// Commands of an edge with its envelopes.
@@ -68,6 +71,7 @@ pub struct World<S: Suite> {
     links: Links,
     kgcs: Vec<SimNode<KgcNode<S>>>,
     leaders: Vec<SimNode<LeaderNode<S>>>,
+    relays: Vec<SimNode<RelayNode>>,
     edges: Vec<Option<Box<SimNode<Drone<S>>>>>,
     headers: Headers,
     /// Sender, whether to the group, and the message.
@@ -75,6 +79,10 @@ pub struct World<S: Suite> {
     /// Hops that no observer was told of yet.
     hops: Vec<Hop>,
     adversary: Adversary,
+    /// Relays that are hostile.
+    hostile: BTreeSet<u16>,
+    /// What was published to the group, the newest last, and the nodes that have it.
+    gossip: VecDeque<(Arc<[u8]>, BTreeSet<NodeId>)>,
     /// KGCs that lie, and those whose operators have approved the second phase.
     lying: BTreeSet<KgcId>,
     approved: BTreeSet<KgcId>,

@@ -86,6 +86,9 @@ impl Plan {
         if setup.kgcs > 1 {
             planner.quorum();
         }
+        if setup.relays > 0 {
+            planner.relays();
+        }
         let mut actions = planner.actions;
         actions.sort_by_key(|(at, _)| *at);
         Self {
@@ -213,9 +216,60 @@ impl Planner<'_> {
         }
     }
 
+    /// Actions on relays, where there are any: they crash, are cut off from their leader, from drones or from all, and
+    /// are hostile for a while.
+    fn relays(&mut self) {
+        let all = self.setup.leaders * self.setup.relays;
+        for _ in 0..2 + below(&mut self.rng, 5) {
+            let number = u16::try_from(below(&mut self.rng, u64::from(all))).unwrap_or(0);
+            let relay = NodeId::Relay(number);
+            let at = self.time();
+            let later = self.later(at, 25_000);
+            match below(&mut self.rng, 6) {
+                0 => {
+                    let after = self.rng.next_u32() % 40;
+                    let down_for = Duration::from_millis(10 + below(&mut self.rng, 8_000));
+                    self.actions.push((at, Action::Crash { node: relay, after, down_for }));
+                    self.actions.push((at + 1, Action::Rekey));
+                }
+                1 => {
+                    self.actions.push((at, Action::Stop(relay)));
+                    self.actions.push((later, Action::Start(relay)));
+                }
+                2 => self.cut_relay(relay, at, later),
+                _ => {
+                    self.actions.push((at, Action::Subvert { relay: number, hostile: true }));
+                    self.actions.push((later, Action::Subvert { relay: number, hostile: false }));
+                }
+            }
+        }
+    }
+
+    /// Messages between a relay and its leader, or some drones, get through one way at most.
+    fn cut_relay(&mut self, relay: NodeId, at: u64, later: u64) {
+        let leaders: Vec<NodeId> = (0..self.setup.leaders).map(NodeId::Leader).collect();
+        let edges: Vec<NodeId> = (0..self.setup.edges).map(NodeId::Edge).collect();
+        let others = if self.one_in(2) {
+            leaders
+        } else {
+            edges.into_iter().filter(|_| below(&mut self.rng, 2) == 0).collect()
+        };
+        let (relay, others) = (NodeSet::only([relay]), NodeSet::only(others));
+        let (up, down) =
+            (Partition::one_way(others.clone(), relay.clone()), Partition::one_way(relay, others));
+        let which = below(&mut self.rng, 4);
+        if which != 1 {
+            self.actions.push((at, Action::Part(up)));
+        }
+        if which != 2 {
+            self.actions.push((at, Action::Part(down)));
+        }
+        self.actions.push((later, Action::Heal));
+    }
+
     fn talk(&mut self, at: u64) {
         let mut node = self.node();
-        if let NodeId::Kgc(_) = node {
+        if let NodeId::Kgc(_) | NodeId::Relay(_) = node {
             node = NodeId::Edge(self.edge());
         }
         self.said += 1;

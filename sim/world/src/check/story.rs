@@ -10,7 +10,6 @@ use quiver_message::Message;
 use quiver_quorum::QuorumSuite;
 
 use super::{Base, ConvergenceChecker, Plan, run_to_convergence};
-use crate::node_id::NodeIndex;
 use crate::{Action, Cause, Effect, Invariants, NodeEvent, Step, StepObserver, Violation, World, WorldError};
 
 /// Greatest number of steps printed.
@@ -82,7 +81,7 @@ fn is_uneventful(step: &Step) -> bool {
 
 /// One step as a line.
 fn describe<S: Suite>(world: &World<S>, step: &Step) -> String {
-    let nodes = NodeIndex { kgcs: world.kgc_count(), leaders: world.leader_count() };
+    let nodes = world.index();
     let deployment = world.fleet().deployment();
     let mut line = format!("{:>9.4} s  {}", step.at.as_secs_f64(), step.node);
     let cause = match &step.cause {
@@ -109,6 +108,7 @@ fn describe<S: Suite>(world: &World<S>, step: &Step) -> String {
             Effect::Persisted { bytes } => write!(line, "; stores {bytes} bytes"),
             Effect::Reported(event) => write!(line, "; “{}”", report(event)),
             Effect::Blocked(peer) => write!(line, "; blocks {}", nodes.behind(*peer).0),
+            Effect::Disconnected(peer) => write!(line, "; disconnects {}", nodes.behind(*peer).0),
             Effect::Penalized(peer) => write!(line, "; refuses {} for a while", nodes.behind(*peer).0),
             Effect::Relayed { peer, allowed } => {
                 let relays = if *allowed { "relays for" } else { "relays no more for" };
@@ -122,10 +122,19 @@ fn describe<S: Suite>(world: &World<S>, step: &Step) -> String {
     line
 }
 
-/// Kind of a message, in a word.
+/// Kind of a message, in a word; of a relay's batch, of all that it carries.
 fn kind<S: Suite>(deployment: &Deployment<S>, payload: &[u8]) -> String {
     match Message::<S>::decode(deployment, payload) {
-        Err(_) => format!("{} bytes of noise", payload.len()),
+        Err(_) => {
+            let carried: Vec<String> = quiver_relay::carried(payload)
+                .filter(|carried| !carried.is_empty())
+                .map(|carried| kind(deployment, &carried))
+                .collect();
+            match carried.is_empty() {
+                true => format!("{} bytes of noise", payload.len()),
+                false => format!("a batch ({})", carried.join(", ")),
+            }
+        }
         Ok(message) => {
             let text = format!("{message:?}");
             text.split(['(', ' ', '{']).next().unwrap_or_default().to_string()

@@ -92,7 +92,7 @@ impl<S: Suite> Invariants<S> {
         match node {
             NodeId::Edge(edge) => made.members.as_ref().is_none_or(|members| members.contains(&edge)),
             NodeId::Leader(ordinal) => made.leader == ordinal,
-            NodeId::Kgc(_) => false,
+            NodeId::Kgc(_) | NodeId::Relay(_) => false,
         }
     }
 
@@ -110,6 +110,6 @@ fn current_epoch<S: Suite>(world: &World<S>, node: NodeId) -> Option<Epoch> {
     match node {
         NodeId::Edge(edge) => world.edge(edge)?.status().epoch,
         NodeId::Leader(ordinal) => world.leader(ordinal)?.status().epoch,
-        NodeId::Kgc(_) => None,
+        NodeId::Kgc(_) | NodeId::Relay(_) => None,
     }
 }

@@ -45,6 +45,7 @@ impl<S: Suite> Invariants<S> {
         match step.node {
             NodeId::Kgc(id) => self.kgc_records(world, step, id),
             NodeId::Leader(ordinal) => self.leader_records(world, step, ordinal, starts),
+            NodeId::Relay(_) => {}
             NodeId::Edge(number) => self.edge_records(world, step, number, starts),
         }
     }

@@ -136,6 +136,14 @@ impl<S: Suite> Invariants<S> {
         if !matches!(step.node, NodeId::Leader(_)) {
             return;
         }
+        // §21.2: batches for a relay carry what is for its drones.
+        for carried in quiver_relay::carried(payload).filter(|_| world.setup().relays > 0) {
+            self.observe_made(world, step, &carried);
+        }
+        self.observe_made(world, step, payload);
+    }
+
+    fn observe_made(&mut self, world: &World<S>, step: &Step, payload: &[u8]) {
         let deployment = world.fleet().deployment();
         let message = Message::<S>::decode(deployment, payload);
         let Some((header, part)) = message.ok().and_then(published) else { return };

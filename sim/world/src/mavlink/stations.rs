@@ -323,7 +323,7 @@ fn system_of(node: NodeId) -> u8 {
     match node {
         NodeId::Leader(ordinal) => GROUND_STATION.saturating_sub(u8::try_from(ordinal).unwrap_or(u8::MAX)),
         NodeId::Edge(number) => u8::try_from(number + 1).unwrap_or(u8::MAX),
-        NodeId::Kgc(_) => 0,
+        NodeId::Kgc(_) | NodeId::Relay(_) => 0,
     }
 }
 

@@ -22,7 +22,7 @@ pub(super) struct Census {
 impl Census {
     /// The nodes that are dialled.
     pub(super) fn index(self) -> NodeIndex {
-        NodeIndex { kgcs: self.kgcs, leaders: self.leaders }
+        NodeIndex { kgcs: self.kgcs, leaders: self.leaders, relays: 0 }
     }
 
     /// The nodes, each once, in order.

@@ -194,6 +194,7 @@ impl<S: Suite> StepObserver<S> for Counter<S> {
                 | Effect::Blocked(_)
                 | Effect::Penalized(_)
                 | Effect::Relayed { .. }
+                | Effect::Disconnected(_)
                 | Effect::Broken => {}
             }
         }

@@ -4,6 +4,7 @@ use quiver_admission::{AnonymousEvent, Ending};
 use quiver_ainq::{Epoch, Kind};
 use quiver_enrolment::KgcEvent;
 use quiver_group::{EdgeEvent, LeaderEvent};
+use quiver_relay::RelayEvent;
 
 use super::EventKind;
 use crate::{Action, NodeEvent, NodeId};
@@ -14,6 +15,9 @@ pub(super) fn describe(event: &NodeEvent) -> Option<String> {
         NodeEvent::Edge(event) => edge(event)?,
         NodeEvent::Leader(event) => leader(event)?,
         NodeEvent::Kgc(event) => kgc(event)?,
+        NodeEvent::Relay(RelayEvent::LeaderLost { drones }) => {
+            format!("loses its leader, and disconnects {drones} drones")
+        }
         NodeEvent::Denied { why, .. } => format!("does not admit a drone: {why}"),
         NodeEvent::Anonymous(AnonymousEvent::Admitted { .. }) => "is admitted anonymously".into(),
         NodeEvent::Anonymous(AnonymousEvent::Ended(why)) => match why {
@@ -25,6 +29,7 @@ pub(super) fn describe(event: &NodeEvent) -> Option<String> {
         },
         NodeEvent::Opened(_) => "opens the order that waited for its condition".into(),
         NodeEvent::Anonymous(AnonymousEvent::Edge(_))
+        | NodeEvent::Relay(_)
         | NodeEvent::Envelope(_)
         | NodeEvent::Release(_)
         | NodeEvent::Collector(_) => return None,
@@ -125,6 +130,7 @@ pub(super) fn subject(action: &Action) -> Option<NodeId> {
         | Action::Capture(edge)
         | Action::Usurp { edge, .. }
         | Action::Forge { by: edge, .. } => NodeId::Edge(*edge),
+        Action::Subvert { relay, .. } => NodeId::Relay(*relay),
         Action::Seize(kgc) | Action::Lie { kgc, .. } | Action::Approve(kgc) => NodeId::Kgc(*kgc),
         Action::Rekey
         | Action::Links(_)
@@ -150,6 +156,7 @@ pub(super) fn kind(action: &Action) -> EventKind {
         Action::Capture(_)
         | Action::Seize(_)
         | Action::Lie { .. }
+        | Action::Subvert { .. }
         | Action::Replay { .. }
         | Action::Usurp { .. }
         | Action::Forge { .. }
@@ -176,6 +183,9 @@ pub(super) fn lasting(action: &Action) -> (Vec<Lasting>, Option<Lasting>) {
             ends_and_begins(("disk", Some(*node)), *state != crate::DiskState::Sound)
         }
         Action::Lie { kgc, lies } => ends_and_begins(("lies", Some(NodeId::Kgc(*kgc))), *lies),
+        Action::Subvert { relay, hostile } => {
+            ends_and_begins(("hostile", Some(NodeId::Relay(*relay))), *hostile)
+        }
         _ => (Vec::new(), None),
     }
 }

@@ -52,7 +52,7 @@ pub struct TraceRecorder {
 impl TraceRecorder {
     /// A recorder of this world. `places` is where its edges fly.
     pub fn new<S: Suite>(world: &World<S>, places: Option<Places>) -> Self {
-        let nodes = NodeIndex { kgcs: world.kgc_count(), leaders: world.leader_count() };
+        let nodes = world.index();
         let edges = world.edge_count();
         Self {
             nodes,
@@ -194,7 +194,7 @@ impl TraceRecorder {
         let on = world.alive(node);
         self.power(at, node, on);
         match node {
-            NodeId::Kgc(_) => {}
+            NodeId::Kgc(_) | NodeId::Relay(_) => {}
             NodeId::Leader(ordinal) => {
                 self.epoch(at, node, world.leader(ordinal).and_then(|leader| leader.status().epoch));
             }
@@ -344,6 +344,7 @@ impl<S: Suite> StepObserver<S> for TraceRecorder {
                 | Effect::Persisted { .. }
                 | Effect::Blocked(_)
                 | Effect::Penalized(_)
+                | Effect::Disconnected(_)
                 | Effect::Relayed { .. } => {}
             }
         }

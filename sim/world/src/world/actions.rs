@@ -88,6 +88,7 @@ impl<S: Suite> World<S> {
             Action::Capture(edge) => self.capture_station(*edge),
             Action::Seize(_) => {}
             Action::Lie { kgc, lies } => self.set_lying(*kgc, *lies),
+            Action::Subvert { relay, hostile } => steps.extend(self.set_hostile(*relay, *hostile)),
             Action::Replay { pick, to } => self.replay(*pick, *to),
             Action::Usurp { edge, rounds } => self.usurp(*edge, *rounds),
             Action::Forge { by, what, pick } => self.forge(*by, *what, *pick),
@@ -118,7 +119,7 @@ impl<S: Suite> World<S> {
                 let channel = Name::new(CHANNEL).expect("a plain name");
                 let (data, signed) = (number.to_be_bytes().to_vec(), *signed);
                 steps.extend(match node {
-                    NodeId::Kgc(_) => None,
+                    NodeId::Kgc(_) | NodeId::Relay(_) => None,
                     NodeId::Edge(edge) => {
                         self.submit_to_edge(*edge, EdgeCommand::Send { channel, data, signed }, "talk")
                     }

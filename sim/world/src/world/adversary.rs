@@ -46,7 +46,9 @@ impl<S: Suite> World<S> {
     /// Puts a message on a connection of `to`: the one with `sender` if there is one.
     fn insert(&mut self, sender: NodeId, to: NodeId, by_group: bool, payload: Arc<[u8]>) {
         let neighbours = self.neighbours(to);
-        let via = [sender].into_iter().chain(neighbours).find_map(|via| {
+        // Behind relays, what is a leader's comes from one of these.
+        let hub = self.links.hub_of(to).filter(|_| self.nodes.relays > 0);
+        let via = [sender].into_iter().chain(hub).chain(neighbours).find_map(|via| {
             let connection = self.links.connection(via, to)?;
             Some((self.number(via), connection))
         });

@@ -46,7 +46,7 @@ impl<S: Suite> World<S> {
         }
         if !self.alive(node) {
             stations.remove(node);
-        } else if !matches!(node, NodeId::Kgc(_)) {
+        } else if !matches!(node, NodeId::Kgc(_) | NodeId::Relay(_)) {
             let clock = self.clock(node);
             let keys = match node {
                 NodeId::Edge(number) => {
@@ -54,7 +54,7 @@ impl<S: Suite> World<S> {
                     edge.and_then(|edge| edge.epoch_keys(clock))
                 }
                 NodeId::Leader(ordinal) => self.leader(ordinal).and_then(|leader| leader.epoch_keys(clock)),
-                NodeId::Kgc(_) => None,
+                NodeId::Kgc(_) | NodeId::Relay(_) => None,
             };
             stations.follow(now, node, keys, self.setup.sabotage);
             // Questions about the epoch may wait: the machine has just been asked.
@@ -137,7 +137,7 @@ impl<S: Suite> World<S> {
                         NodeId::Leader(ordinal) => {
                             self.leader(ordinal).and_then(|leader| leader.sign_datagram(statement, rng))
                         }
-                        NodeId::Kgc(_) => None,
+                        NodeId::Kgc(_) | NodeId::Relay(_) => None,
                     };
                     if let (Some(signature), Some(station)) = (signature, stations.get_mut(node)) {
                         station.datagrams().provide_signature(now, request.id, &signature);
@@ -152,7 +152,7 @@ impl<S: Suite> World<S> {
                         NodeId::Leader(ordinal) => self
                             .leader(ordinal)
                             .is_some_and(|leader| leader.may_sign_datagrams(clock, slot, &drone).is_ok()),
-                        NodeId::Kgc(_) => false,
+                        NodeId::Kgc(_) | NodeId::Relay(_) => false,
                     };
                     if let Some(station) = stations.get_mut(node).filter(|_| may) {
                         station.datagrams().allow_signer(now, slot, &drone.handle());

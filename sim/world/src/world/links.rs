@@ -1,5 +1,5 @@
-//! Connects and disconnects nodes: edges dial KGCs and leaders, leaders dial KGCs and the leaders before
-//! them, KGCs those before them.
+//! Connects and disconnects nodes: edges dial KGCs and leaders, or relays in the place of these, relays dial their
+//! leader, leaders dial KGCs and the leaders before them, KGCs those before them.
 
 use std::time::Duration;
 
@@ -65,15 +65,6 @@ impl Links {
         self.link(a, b).filter(|link| link.up).map(|link| link.connection)
     }
 
-    /// The nodes that a node dials.
-    fn dialled_by(&self, node: NodeId) -> Vec<NodeId> {
-        match node {
-            NodeId::Kgc(id) => (1..id).map(NodeId::Kgc).collect(),
-            NodeId::Leader(ordinal) => self.nodes.kgcs().chain((0..ordinal).map(NodeId::Leader)).collect(),
-            NodeId::Edge(_) => self.nodes.kgcs().chain(self.nodes.leaders()).collect(),
-        }
-    }
-
     /// Whether a hub passes on a node's group messages.
     pub(super) fn relays(&self, hub: NodeId, from: NodeId) -> bool {
         let [lower, higher] = self.link(hub, from).map(|link| link.relays).unwrap_or_default();
@@ -90,20 +81,27 @@ impl Links {
         }
     }
 
-    /// The leader through which a node receives group messages: the first one it is connected to.
+    /// The leader through which a node receives group messages: the first one it is connected to; of an edge that knows
+    /// relays, the first of these.
     pub(super) fn hub_of(&self, node: NodeId) -> Option<NodeId> {
-        self.nodes.leaders().find(|leader| *leader != node && self.connection(node, *leader).is_some())
+        let connected = |hub: &NodeId| *hub != node && self.connection(node, *hub).is_some();
+        match node {
+            NodeId::Edge(edge) if self.nodes.relays > 0 => self.nodes.relays_of(edge).find(connected),
+            _ => self.nodes.leaders().find(connected),
+        }
     }
 }
 
 impl<S: Suite> World<S> {
     /// The nodes that may connect with a node.
     pub(super) fn neighbours(&self, node: NodeId) -> Vec<NodeId> {
-        let mut neighbours = self.links.dialled_by(node);
-        let place = self.nodes.index(node);
-        if place < self.nodes.hubs() {
-            neighbours.extend((place + 1..self.nodes.hubs()).map(|index| self.nodes.node(index)));
-            neighbours.extend((0..self.edge_count()).map(NodeId::Edge));
+        let nodes = self.nodes;
+        let hubs = (0..nodes.hubs()).map(|index| nodes.node(index));
+        let mut neighbours: Vec<NodeId> =
+            hubs.filter(|hub| nodes.dials(node, *hub) || nodes.dials(*hub, node)).collect();
+        if nodes.index(node) < nodes.hubs() {
+            let edges = (0..self.edge_count()).map(NodeId::Edge);
+            neighbours.extend(edges.filter(|edge| nodes.dials(*edge, node)));
         }
         neighbours
     }
@@ -163,7 +161,11 @@ impl<S: Suite> World<S> {
         // Leaders have each other's addresses: each connection is an outbound one for both. So it is for
         // KGCs.
         let alike = std::mem::discriminant(&dialler) == std::mem::discriminant(&hub);
-        let back = if alike { route } else { Route::Inbound };
+        let back = match dialler {
+            NodeId::Relay(_) => Route::Relay,
+            _ if alike => route,
+            _ => Route::Inbound,
+        };
         self.push_event(hub, Event::Connected { other: self.number(dialler), connection, route: back });
         self.push_event(dialler, Event::Connected { other: self.number(hub), connection, route });
     }
@@ -202,6 +204,14 @@ impl<S: Suite> World<S> {
             let dialled = self.nodes.index(node) < self.nodes.index(other);
             let (dialler, hub) = if dialled { (other, node) } else { (node, other) };
             self.plan_connect(dialler, hub, PENALTY);
+        }
+    }
+
+    /// Ends a connection. Who dialled it does so again.
+    pub(super) fn end_connection(&mut self, node: NodeId, other: NodeId, connection: u32) {
+        if self.links.connection(node, other) == Some(connection) {
+            self.disconnect(node, other);
+            self.plan_connect(node, other, REDIAL);
         }
     }
 

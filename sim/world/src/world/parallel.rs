@@ -38,7 +38,9 @@ impl<S: Suite> World<S> {
         let hubs: Vec<NodeId> = (0..self.nodes.hubs()).map(|index| self.nodes.node(index)).collect();
         for number in started {
             for hub in &hubs {
-                self.connect(NodeId::Edge(number), *hub);
+                if self.nodes.dials(NodeId::Edge(number), *hub) {
+                    self.connect(NodeId::Edge(number), *hub);
+                }
             }
         }
     }

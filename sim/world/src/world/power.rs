@@ -6,11 +6,13 @@ use std::time::Duration;
 use quiver_ainq::{KgcId, Suite};
 use quiver_envelope::Envelopes;
 use quiver_group::Leader;
-use quiver_machine::Either;
+use quiver_machine::{Either, Node as RoleNode};
+use quiver_relay::Relay;
 use quiver_testbed::{FaultInjection, Stimulus};
 
 use super::step::take_step;
 use super::{LeaderNode, ScheduledAction, World};
+use crate::relay_node::RelayNode;
 use crate::rng_stream::{self, RngStream};
 use crate::step::Sabotage;
 use crate::{Cause, DiskState, Effect, NodeId, Step};
@@ -48,8 +50,18 @@ impl<S: Suite> World<S> {
                 let records = sim_node.disk.records.iter().cloned().map(Either::into_left);
                 let machine = Leader::new(self.fleet.leader(ordinal, true), records);
                 let machine = machine.map(|machine| self.fleet.demanding(machine, unix));
-                let machine = machine.map(|machine| LeaderNode::new(machine, Envelopes::default()));
+                let machine =
+                    machine.map(|machine| LeaderNode::from(RoleNode::new(machine, Envelopes::default())));
                 machine.map(|machine| sim_node.power_on(now, machine, rng(sim_node.life + 1)))
+            }
+            NodeId::Relay(number) => {
+                let mut machine = RelayNode::new(Relay::new(self.edges.len()));
+                if self.hostile.contains(&number) {
+                    machine.set_hostile(self.hostile_dice(number));
+                }
+                let sim_node = self.relays.get_mut(usize::from(number))?;
+                sim_node.power_on(now, machine, rng(sim_node.life + 1));
+                Ok(())
             }
             NodeId::Edge(number) if self.is_anonymous(number) => {
                 let machine = self.anonymous(number)?;
@@ -89,6 +101,10 @@ impl<S: Suite> World<S> {
                 let sim_node = self.leaders.get_mut(usize::from(ordinal))?;
                 Some(take_step(sim_node, node, now, (Stimulus::Start, Cause::Start), options))
             }
+            NodeId::Relay(number) => {
+                let sim_node = self.relays.get_mut(usize::from(number))?;
+                Some(take_step(sim_node, node, now, (Stimulus::Start, Cause::Start), options))
+            }
             NodeId::Edge(number) => {
                 let sim_node = self.edges.get_mut(number as usize)?.as_deref_mut()?;
                 Some(take_step(sim_node, node, now, (Stimulus::Start, Cause::Start), options))
@@ -108,6 +124,11 @@ impl<S: Suite> World<S> {
             }
             NodeId::Leader(ordinal) => {
                 if let Some(sim_node) = self.leaders.get_mut(usize::from(ordinal)) {
+                    sim_node.power_off();
+                }
+            }
+            NodeId::Relay(number) => {
+                if let Some(sim_node) = self.relays.get_mut(usize::from(number)) {
                     sim_node.power_off();
                 }
             }
@@ -144,6 +165,26 @@ impl<S: Suite> World<S> {
         }
     }
 
+    /// Makes a relay hostile, or puts an honest one in its place.
+    pub(super) fn set_hostile(&mut self, number: u16, hostile: bool) -> Option<Step> {
+        let (dice, node) = (self.hostile_dice(number), NodeId::Relay(number));
+        if hostile {
+            self.hostile.insert(number);
+            self.relays.get_mut(usize::from(number))?.machine.as_deref_mut()?.set_hostile(dice);
+            return None;
+        }
+        // What it told its leader and its drones ends with their connections.
+        if !self.hostile.remove(&number) || !self.alive(node) {
+            return None;
+        }
+        self.stop(node);
+        self.start(node)
+    }
+
+    fn hostile_dice(&self, number: u16) -> [u8; 32] {
+        rng_stream::key(self.setup.seed, RngStream::HostileRelay(number))
+    }
+
     pub(super) fn set_skew(&mut self, node: NodeId, seconds: i64) {
         self.with(node, |faults| *faults.skew = seconds);
     }
@@ -163,6 +204,9 @@ impl<S: Suite> World<S> {
         self.cross_again();
         for id in std::mem::take(&mut self.lying) {
             self.set_lying(id, false);
+        }
+        for number in self.hostile.clone() {
+            steps.extend(self.set_hostile(number, false));
         }
         for index in 0..self.nodes.hubs() + self.edges.len() {
             let node = self.nodes.node(index);
@@ -184,6 +228,11 @@ impl<S: Suite> World<S> {
             }
             NodeId::Leader(ordinal) => {
                 if let Some(sim_node) = self.leaders.get_mut(usize::from(ordinal)) {
+                    change(sim_node.fault_injection());
+                }
+            }
+            NodeId::Relay(number) => {
+                if let Some(sim_node) = self.relays.get_mut(usize::from(number)) {
                     change(sim_node.fault_injection());
                 }
             }

@@ -14,6 +14,7 @@ use super::World;
 use crate::EPOCH_START;
 use crate::air::Air;
 use crate::kgc_node::KgcNode;
+use crate::node_id::NodeIndex;
 use crate::{Fleet, Network, NodeId, Setup};
 
 impl<S: Suite> World<S> {
@@ -74,7 +75,7 @@ impl<S: Suite> World<S> {
 
     /// A leader's machine, if it is switched on.
     pub fn leader(&self, ordinal: u16) -> Option<&Leader<S>> {
-        self.leaders.get(usize::from(ordinal))?.machine.as_deref().map(|leader| &***leader)
+        self.leaders.get(usize::from(ordinal))?.machine.as_deref().map(|leader| &****leader)
     }
 
     /// Number of KGCs.
@@ -101,6 +102,7 @@ impl<S: Suite> World<S> {
         let clock = match node {
             NodeId::Kgc(id) => self.kgc_node(id).map(|kgc| kgc.clock(now)),
             NodeId::Leader(ordinal) => self.leaders.get(usize::from(ordinal)).map(|leader| leader.clock(now)),
+            NodeId::Relay(number) => self.relays.get(usize::from(number)).map(|relay| relay.clock(now)),
             NodeId::Edge(number) => {
                 self.edges.get(number as usize).and_then(Option::as_ref).map(|edge| edge.clock(now))
             }
@@ -113,6 +115,7 @@ impl<S: Suite> World<S> {
         match node {
             NodeId::Kgc(id) => self.kgc(id).is_some(),
             NodeId::Leader(ordinal) => self.leader(ordinal).is_some(),
+            NodeId::Relay(number) => self.relays.get(usize::from(number)).is_some_and(SimNode::alive),
             NodeId::Edge(number) => self.edge(number).is_some(),
         }
     }
@@ -123,6 +126,7 @@ impl<S: Suite> World<S> {
         let life = match node {
             NodeId::Kgc(id) => self.kgc_node(id).map(|kgc| kgc.life),
             NodeId::Leader(ordinal) => self.leaders.get(usize::from(ordinal)).map(|leader| leader.life),
+            NodeId::Relay(number) => self.relays.get(usize::from(number)).map(|relay| relay.life),
             NodeId::Edge(number) => edge(number).map(|edge| edge.life),
         };
         life.unwrap_or_default()
@@ -135,6 +139,8 @@ impl<S: Suite> World<S> {
             NodeId::Leader(ordinal) => {
                 self.leaders.get(usize::from(ordinal)).is_some_and(|leader| leader.stalled())
             }
+            // It writes nothing.
+            NodeId::Relay(_) => false,
             NodeId::Edge(number) => {
                 let edge = self.edges.get(number as usize).and_then(Option::as_ref);
                 edge.is_some_and(|edge| edge.stalled())
@@ -150,6 +156,16 @@ impl<S: Suite> World<S> {
     /// The number of the connection of two nodes, if they have one.
     pub(crate) fn connection(&self, a: NodeId, b: NodeId) -> Option<u32> {
         self.links.connection(a, b)
+    }
+
+    /// Number of connected relays of a leader, and of the drones behind them.
+    pub fn relayed(&self, ordinal: u16) -> Option<(usize, usize)> {
+        let leader = self.leaders.get(usize::from(ordinal))?.machine.as_deref()?;
+        Some(leader.relayed())
+    }
+
+    pub(crate) fn index(&self) -> NodeIndex {
+        self.nodes
     }
 
     /// The node and connection of a machine's handle.

@@ -153,7 +153,8 @@ impl<S: Suite> World<S> {
                 _ => hubs.push((node, schedule)),
             }
         }
-        let (kgcs, leaders, headers) = (&mut self.kgcs, &mut self.leaders, &self.headers);
+        let (kgcs, leaders, relays) = (&mut self.kgcs, &mut self.leaders, &mut self.relays);
+        let headers = &self.headers;
         let work_edge = |(number, sim_node, schedule, steps): &mut NodeWork<S>| {
             run_schedule(
                 &mut **sim_node,
@@ -179,6 +180,11 @@ impl<S: Suite> World<S> {
                     NodeId::Kgc(id) => {
                         if let Some(kgc) = kgcs.get_mut(usize::from(id) - 1) {
                             run_schedule(kgc, node, schedule, until, options, &mut steps);
+                        }
+                    }
+                    NodeId::Relay(number) => {
+                        if let Some(relay) = relays.get_mut(usize::from(number)) {
+                            run_schedule(relay, node, schedule, until, options, &mut steps);
                         }
                     }
                     NodeId::Edge(_) => {}

@@ -46,6 +46,8 @@ pub struct Setup {
     pub one_token: Vec<u32>,
     /// Leaders, one ordinal each.
     pub leaders: u16,
+    /// Relays of each leader, which edges dial in its place; 0: edges dial leaders. Not with a radio.
+    pub relays: u16,
     /// Re-key strategy of the leaders.
     pub strategy: StrategyKind,
     /// Whether leaders count on one transmission to reach all members. A broadcast is one step of the world
@@ -94,6 +96,7 @@ impl Default for Setup {
             admission: None,
             one_token: Vec::new(),
             leaders: 1,
+            relays: 0,
             strategy: StrategyKind::Flat,
             shared_medium: false,
             leader_timing: LeaderTiming::default(),
@@ -147,6 +150,9 @@ pub enum WorldError {
     /// The radio cannot carry the plan.
     #[error("{0}")]
     Radio(String),
+    /// There are relays that cannot be.
+    #[error("{0}")]
+    Relays(&'static str),
 }
 
 impl<S: Suite> World<S> {
@@ -196,6 +202,12 @@ impl<S: Suite> World<S> {
         if setup.leaders == 0 {
             return Err(WorldError::NoLeader);
         }
+        if setup.relays > 0 && (setup.air.is_some() || setup.mavlink.is_some()) {
+            return Err(WorldError::Relays("relays are for links without a radio"));
+        }
+        if setup.leaders.checked_mul(setup.relays).is_none() {
+            return Err(WorldError::Relays("there are too many relays"));
+        }
         let systems = edges as usize + usize::from(setup.leaders);
         if setup.mavlink.is_some() && systems > MAX_STATIONS {
             return Err(WorldError::SystemIds(systems));
@@ -218,7 +230,8 @@ impl<S: Suite> World<S> {
         let leader = |ordinal| SimNode::new(Keep::All, Vec::new(), rng(NodeId::Leader(ordinal)));
         let edge = |number| Some(Box::new(SimNode::new(state, Vec::new(), rng(NodeId::Edge(number)))));
         let kgc = |node| SimNode::new(log, Vec::new(), rng(node));
-        let nodes = NodeIndex { kgcs: setup.kgcs, leaders: setup.leaders };
+        let relay = |node| SimNode::new(Keep::Nothing, Vec::new(), rng(node));
+        let nodes = NodeIndex { kgcs: setup.kgcs, leaders: setup.leaders, relays: setup.relays };
         let edges = u32::try_from(edges).unwrap_or(MAX_EDGES);
         let mut world = Self {
             nodes,
@@ -229,11 +242,14 @@ impl<S: Suite> World<S> {
             links: Links::new(nodes, edges),
             kgcs: nodes.kgcs().map(kgc).collect(),
             leaders: (0..setup.leaders).map(leader).collect(),
+            relays: nodes.relays().map(relay).collect(),
             edges: (0..edges).map(edge).collect(),
             headers: Headers::default(),
             recorded: VecDeque::new(),
             hops: Vec::new(),
             adversary: Adversary::default(),
+            hostile: BTreeSet::new(),
+            gossip: VecDeque::new(),
             lying: BTreeSet::new(),
             approved: BTreeSet::new(),
             anonymous: BTreeMap::new(),

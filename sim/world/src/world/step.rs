@@ -163,6 +163,10 @@ impl<S: Suite> World<S> {
                 let sim_node = self.leaders.get_mut(usize::from(ordinal))?;
                 Some(take_step(sim_node, node, now, stimulus(nodes, due)?, options))
             }
+            NodeId::Relay(number) => {
+                let sim_node = self.relays.get_mut(usize::from(number))?;
+                Some(take_step(sim_node, node, now, stimulus(nodes, due)?, options))
+            }
             NodeId::Edge(number) => {
                 let sim_node = self.edges.get_mut(number as usize)?.as_deref_mut()?;
                 Some(take_step(sim_node, node, now, stimulus(nodes, due)?, options))
@@ -193,6 +197,10 @@ impl<S: Suite> World<S> {
                     let (other, connection) = self.nodes.behind(*peer);
                     self.penalize(step.node, other, connection);
                 }
+                Effect::Disconnected(peer) => {
+                    let (other, connection) = self.nodes.behind(*peer);
+                    self.end_connection(step.node, other, connection);
+                }
                 Effect::Relayed { peer, allowed } => {
                     let (other, connection) = self.nodes.behind(*peer);
                     self.links.set_relays(step.node, other, connection, *allowed);
@@ -200,6 +208,10 @@ impl<S: Suite> World<S> {
                 Effect::Died => self.handle_crash(step.node),
                 Effect::Persisted { .. } | Effect::Reported(_) | Effect::Stalled | Effect::Broken => {}
             }
+        }
+        if let (true, Cause::Message { via, by_group: true, payload }) = (self.nodes.relays > 0, &step.cause)
+        {
+            self.pass_on(step, *via, payload);
         }
         self.plan_wake(step.node);
         self.note_anonymous(step);
@@ -233,6 +245,10 @@ impl<S: Suite> World<S> {
             }
             NodeId::Leader(ordinal) => {
                 let sim_node = self.leaders.get_mut(usize::from(ordinal))?;
+                Some((sim_node.deadline, &mut sim_node.wake))
+            }
+            NodeId::Relay(number) => {
+                let sim_node = self.relays.get_mut(usize::from(number))?;
                 Some((sim_node.deadline, &mut sim_node.wake))
             }
             NodeId::Edge(number) => {
@@ -286,6 +302,9 @@ impl<S: Suite> World<S> {
     /// Gossip: a leader reaches every node connected to it; an edge reaches its leader, which relays it if it
     /// knows the edge.
     pub(super) fn spread(&mut self, at: u64, from: NodeId, payload: &Arc<[u8]>) {
+        if self.nodes.relays > 0 {
+            return self.publish_over_relays(at, from, payload);
+        }
         let hub = match from {
             NodeId::Leader(_) => from,
             _ => match self.links.hub_of(from) {

@@ -100,7 +100,7 @@ impl<S: Suite> World<S> {
 
     fn ask_leaders(&mut self, by: u32, bytes: Vec<u8>) {
         let payload = self.forged(bytes);
-        for leader in (0..self.nodes.leaders).map(NodeId::Leader) {
+        for leader in self.nodes.leaders().chain(self.nodes.relays()) {
             if self.links.connection(NodeId::Edge(by), leader).is_some() {
                 self.transmit(self.now, NodeId::Edge(by), leader, &payload, false);
             }
@@ -124,9 +124,11 @@ impl<S: Suite> World<S> {
         let heard = self.recorded.iter().rev().take(RECENT);
         let headers =
             heard.filter_map(|(from, _, payload)| match (from, Message::<S>::decode(deployment, payload)) {
-                (NodeId::Leader(_), Ok(Message::Rekey(rekey))) => Some(rekey.header),
-                (NodeId::Leader(_), Ok(Message::CatchUpReply(reply))) => Some(reply.header),
-                (NodeId::Leader(_), Ok(Message::Welcome(welcome))) => Some(welcome.header),
+                (NodeId::Leader(_) | NodeId::Relay(_), Ok(Message::Rekey(rekey))) => Some(rekey.header),
+                (NodeId::Leader(_) | NodeId::Relay(_), Ok(Message::CatchUpReply(reply))) => {
+                    Some(reply.header)
+                }
+                (NodeId::Leader(_) | NodeId::Relay(_), Ok(Message::Welcome(welcome))) => Some(welcome.header),
                 _ => None,
             });
         headers.filter(wanted).take(usize::try_from(skipped).unwrap_or(0) + 1).last()

@@ -170,8 +170,8 @@ impl<S: Suite> World<S> {
     fn hand(&mut self, to: NodeId, payload: Arc<[u8]>) {
         let hub = self.links.hub_of(to);
         let via = hub.or_else(|| {
-            let edges = (0..self.edge_count()).map(NodeId::Edge);
-            edges.into_iter().find(|edge| self.links.connection(*edge, to).is_some())
+            let mut others = (0..self.edge_count()).map(NodeId::Edge).chain(self.nodes.relays());
+            others.find(|other| self.links.connection(*other, to).is_some())
         });
         let Some((via, connection)) = via.and_then(|via| Some((via, self.links.connection(via, to)?))) else {
             return;
