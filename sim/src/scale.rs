@@ -348,6 +348,7 @@ impl Fit {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::MAX_DRONES;
 
     fn plan(drones: &[u32]) -> ScalePlan {
         ScalePlan {
@@ -369,7 +370,7 @@ mod tests {
 
     #[test]
     fn sizes_that_cannot_be_are_refused_before_the_first_run() {
-        for plan in [plan(&[10, 60_000]), plan(&[])] {
+        for plan in [plan(&[10, MAX_DRONES + 1]), plan(&[])] {
             assert!(matches!(plan.run(&Progress::hidden()), Err(SimError::Usage(_))), "{plan:?}");
         }
     }
