@@ -61,7 +61,7 @@ fn nonsense_is_a_usage_error() {
         &["fly"],
         &["-n", "3", "run"],
         &["scale", "-n", "0,x"],
-        &["scale", "-n", "10,60000"],
+        &["scale", "-n", "10,100001"],
         &["scale", "--strategy", "flat,forest"],
         &["run", "--open", "--no-results"],
     ] {
