@@ -118,9 +118,10 @@ fn hostile_relay_breaks_nothing_and_all_converge_when_it_is_honest_again() {
 fn relay_that_dies_or_loses_its_leader_lets_its_drones_go() {
     let mut lost = 0;
     let relay = NodeId::Relay(0);
-    let crash = |node| Action::Crash { node, after: 3, down_for: Duration::from_secs(5) };
+    let crash = |node| Action::Crash { node, after: 0, down_for: Duration::from_secs(5) };
+    // The relay is back, and has drones again, when the leader crashes.
     let actions =
-        [(0, crash(relay)), (0, Action::Rekey), (20, crash(NodeId::Leader(0))), (20, Action::Rekey)];
+        [(0, crash(relay)), (0, Action::Rekey), (40, crash(NodeId::Leader(0))), (40, Action::Rekey)];
     let (_, invariants) = befallen(setup(1, StrategyKind::Tree), actions, &mut |_, step| {
         lost += step
             .events()
