@@ -48,7 +48,7 @@ impl Hash {
     }
 }
 
-/// π, by whoever computes it.
+/// π, by `quiver-simd` or the crate `aes`.
 enum Permutation {
     #[cfg(target_arch = "x86_64")]
     Own(quiver_simd::aes::Permutation),

@@ -98,17 +98,19 @@ pub struct Permutation {
 }
 
 impl Permutation {
-    /// π under this key, by this implementation; none if the machine does not have the instructions.
+    /// π under this key, by this implementation; `None` without its instructions.
     #[must_use]
     pub fn new(backend: Backend, key: &[u8; 16]) -> Option<Self> {
-        let unit = Unit::detect(backend)?;
-        Some(Self { unit, keys: unit.narrow().run(hash::expand, u128::from_le_bytes(*key)) })
+        Some(Self::expanded(Unit::detect(backend)?, key))
     }
 
     /// π under another key.
     #[must_use]
     pub fn with_key(&self, key: &[u8; 16]) -> Self {
-        let unit = self.unit;
+        Self::expanded(self.unit, key)
+    }
+
+    fn expanded(unit: Unit, key: &[u8; 16]) -> Self {
         Self { unit, keys: unit.narrow().run(hash::expand, u128::from_le_bytes(*key)) }
     }
 

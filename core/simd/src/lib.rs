@@ -13,7 +13,7 @@
 //! # Choosing instruction sets
 //! With the feature `std`, the environment variable `QUIVER_SIMD` forbids what newer kinds of processors have,
 //! so that all paths can be tested and measured on one machine. It is read once; other values are ignored. All
-//! paths compute the same in constant time, so whoever sets it can make a process slow and no more.
+//! paths compute the same in constant time: the variable changes a process's speed alone.
 //!
 //! | `QUIVER_SIMD` | allows | as on |
 //! |---|---|---|

@@ -1,6 +1,8 @@
 //! The hash of garbled circuits is what the crate `aes` makes of its definition, by every implementation.
 #![cfg(target_arch = "x86_64")]
 
+mod environment;
+
 use std::io::Write as _;
 
 use aes::Aes128Enc;
@@ -75,16 +77,7 @@ fn the_fastest_of_those_allowed_is_chosen() {
     assert_eq!(backend(), (from..3).find(|place| has[*place]).map(|place| Backend::ALL[place]));
 }
 
-/// The variable is read once for each process, so another one reads it.
 #[test]
 fn the_environment_forbids_what_is_faster_than_it_names() {
-    for value in ["vaes", "avx2", "serial", "nothing of the kind"] {
-        let status = std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "the_fastest_of_those_allowed_is_chosen"])
-            .env("QUIVER_SIMD", value)
-            .output()
-            .unwrap()
-            .status;
-        assert!(status.success(), "QUIVER_SIMD={value}");
-    }
+    environment::passes_with_every_value("the_fastest_of_those_allowed_is_chosen");
 }

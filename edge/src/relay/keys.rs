@@ -50,7 +50,7 @@ pub(super) fn read(path: &Path) -> Result<Seed> {
     let mut seed = Zeroizing::new([0; SEED_LEN]);
     private_file::read_decoded(path, SEED_LEN as u64, |bytes| {
         let wrong = || Error::Config(format!("{}: not a seed of {SEED_LEN} bytes", path.display()));
-        seed.copy_from_slice(bytes.get(..).filter(|bytes| bytes.len() == SEED_LEN).ok_or_else(wrong)?);
+        seed.copy_from_slice(Some(bytes).filter(|bytes| bytes.len() == SEED_LEN).ok_or_else(wrong)?);
         Ok(())
     })?;
     Ok(seed)

@@ -88,11 +88,11 @@ impl Session {
         }
         self.owes = true;
         let ahead = batch.number.saturating_sub(self.received);
-        if (2..=WINDOW as u64).contains(&ahead) {
-            self.early.insert(batch.number, batch.frames);
+        if !(1..=WINDOW as u64).contains(&ahead) {
             return Received::Nothing;
         }
-        if ahead != 1 {
+        if ahead > 1 {
+            self.early.insert(batch.number, batch.frames);
             return Received::Nothing;
         }
         self.received = batch.number;
@@ -192,14 +192,18 @@ mod tests {
         assert_eq!(near.deadline(), None);
     }
 
+    /// So many full batches that differ, as they are sent and decoded.
+    fn full_batches(near: &mut Session, count: u8) -> (Vec<Vec<u8>>, Vec<Batch>) {
+        (0..count).for_each(|number| near.queue.push(number.into(), vec![number; FULL]));
+        let sent: Vec<_> = std::iter::from_fn(|| near.poll(NOW)).collect();
+        let batches = sent.iter().map(|bytes| Batch::decode(bytes.as_slice()).unwrap()).collect();
+        (sent, batches)
+    }
+
     #[test]
     fn lost_batch_is_sent_again_with_those_behind_it_and_taken_once() {
         let (mut near, mut far) = (Session::new(7), Session::new(7));
-        for number in 0..3 {
-            near.queue.push(number, vec![u8::try_from(number).unwrap(); FULL]);
-        }
-        let sent: Vec<_> = std::iter::from_fn(|| near.poll(NOW)).collect();
-        let batches: Vec<_> = sent.iter().map(|bytes| Batch::decode(bytes.as_slice()).unwrap()).collect();
+        let (sent, batches) = full_batches(&mut near, 3);
         assert_eq!(far.receive(NOW, batches[0].clone()), Received::Frames(batches[0].frames.clone()));
         assert!(!near.tick(NOW + RESEND));
         let again: Vec<_> = std::iter::from_fn(|| near.poll(NOW + RESEND)).collect();
@@ -214,11 +218,7 @@ mod tests {
     #[test]
     fn batches_that_overtake_others_wait_for_their_turn() {
         let (mut near, mut far) = (Session::new(7), Session::new(7));
-        for number in 0..4 {
-            near.queue.push(number, vec![u8::try_from(number).unwrap(); FULL]);
-        }
-        let sent: Vec<_> = std::iter::from_fn(|| near.poll(NOW)).collect();
-        let batches: Vec<_> = sent.iter().map(|bytes| Batch::decode(bytes.as_slice()).unwrap()).collect();
+        let (_, batches) = full_batches(&mut near, 4);
         for early in [3, 1, 3] {
             assert_eq!(far.receive(NOW, batches[early].clone()), Received::Nothing);
         }

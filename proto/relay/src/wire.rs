@@ -103,9 +103,9 @@ pub(crate) fn frames(mut bytes: &[u8]) -> impl Iterator<Item = Option<Frame>> + 
     })
 }
 
-/// The messages of drones, or to them, and the broadcasts that a batch carries, for who looks on: what it cannot read
-/// it leaves out.
-pub fn carried(batch: &[u8]) -> impl Iterator<Item = Vec<u8>> + use<> {
+/// The messages of drones, or to them, and the broadcasts that a batch carries, for observers; what does not decode is
+/// left out.
+pub fn carried(batch: &[u8]) -> Vec<Vec<u8>> {
     let batch =
         Some(batch).filter(|batch| batch.len() <= MAX_MESSAGE_LEN).and_then(|it| Batch::decode(it).ok());
     let batch = batch.unwrap_or_default();
@@ -113,5 +113,5 @@ pub fn carried(batch: &[u8]) -> impl Iterator<Item = Vec<u8>> + use<> {
         Some(Body::Data(message) | Body::Broadcast(message)) => Some(message),
         _ => None,
     });
-    carried.collect::<Vec<_>>().into_iter()
+    carried.collect()
 }

@@ -321,7 +321,7 @@ fn jammed_relay_is_left_for_another() {
     world.converge("an eviction");
 }
 
-/// Nobody says anything: only that its probes are not confirmed tells a relay that its leader is out of reach.
+/// Without traffic, a relay learns only from unconfirmed probes that its leader is out of reach.
 #[test]
 fn relay_without_drones_notices_that_it_is_cut_off_and_finds_its_leader_again() {
     let mut world = World::new(21, 1, 0);

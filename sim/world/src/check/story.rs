@@ -127,6 +127,7 @@ fn kind<S: Suite>(deployment: &Deployment<S>, payload: &[u8]) -> String {
     match Message::<S>::decode(deployment, payload) {
         Err(_) => {
             let carried: Vec<String> = quiver_relay::carried(payload)
+                .into_iter()
                 .filter(|carried| !carried.is_empty())
                 .map(|carried| kind(deployment, &carried))
                 .collect();

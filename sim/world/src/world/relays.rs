@@ -9,7 +9,7 @@ use quiver_testbed::NEVER;
 use super::World;
 use crate::{NodeId, Step};
 
-/// Published messages that are remembered, so that nobody has one twice.
+/// Published messages that are remembered, so that each node receives one once.
 const GOSSIP: usize = 256;
 
 impl<S: Suite> World<S> {

@@ -359,7 +359,7 @@ mod tests {
             joined(&ask_to_join(&mut fixture, number.into(), &keypair, false))
         };
         assert_eq!([1, 2, 3].map(&mut joins), [0, 0, 3]);
-        // Nobody has waited, and there is room again.
+        // The closed batch made room for as many.
         assert_eq!([4, 5, 6].map(&mut joins), [0, 0, 3]);
     }
 
