@@ -1,4 +1,4 @@
-//! Operations on many points of G1 at once, faster than one by one on vector lanes.
+//! Operations on many points of G1 at once, faster than one by one on vector lanes, and some of them elsewhere.
 
 use alloc::vec::Vec;
 

@@ -7,7 +7,7 @@ use ark_ff::PrimeField;
 use crate::Scalar;
 
 /// The absolute value of the parameter x of BLS12-381, which is negative.
-const Z: u64 = 0xd201_0000_0001_0000;
+pub(crate) const Z: u64 = 0xd201_0000_0001_0000;
 
 /// The non-adjacent form of an integer: digits that are zero or odd and absolutely below 2^(width − 1), the
 /// lowest first; of any `width` neighbours at most one is not zero. The width is from 2 to 8.

@@ -21,9 +21,11 @@ use crate::curve::sealed::Parameters;
 use crate::parameters::{Fq, g1};
 use crate::{Curve, G1, G1_COFACTOR, G1Curve, G2, G2Curve, Group, Gt, PairingError, Point, Scalar};
 
+mod batch_addition;
 mod comb;
 mod convert;
 mod ffi;
+mod lines;
 mod native;
 mod simd;
 
@@ -40,19 +42,11 @@ pub enum Blst {}
 /// or two bits, and with fewer points than this and integers of at most a word.
 const FEW_POINTS: usize = 64;
 
-/// p − 2, to whose power an element of Fp is inverted.
-const MINUS_TWO: [u64; 6] = {
-    let mut limbs = Fq::MODULUS.0;
-    // Its lowest limb is far above two.
-    limbs[0] -= 2;
-    limbs
-};
-
 impl Backend for Blst {
     const NAME: &'static str = "blst";
 
-    /// Montgomery's trick, over an inversion by a power: the divisor depends on secrets, and arkworks' own
-    /// inversion takes a time that depends on it.
+    /// Montgomery's trick, over blst's inversion: the divisor depends on secrets, and arkworks' own inversion
+    /// takes a time that depends on it.
     fn normalise<C: Curve>(points: &[Point<C>]) -> Vec<Affine<C::Config>> {
         let mut product = <C as Parameters>::Field::ONE;
         let mut before = Vec::with_capacity(points.len());
@@ -61,7 +55,8 @@ impl Backend for Blst {
             before.push(product);
             product *= point.0.z;
         }
-        let mut inverse = C::invert_by(&product, |element| element.pow(MINUS_TWO));
+        let mut inverse =
+            C::invert_by(&product, |element| Fq::from_native(&ffi::invert(&element.to_native())));
         let mut affine = alloc::vec![Affine::identity(); points.len()];
         let places = points.iter().zip(&mut affine).filter(|(point, _)| !point.is_identity());
         for ((point, place), before) in places.rev().zip(before.iter().rev()) {
@@ -120,8 +115,10 @@ impl Backend for Blst {
     }
 
     fn sum_weighted(points: &[G1], weights: &[[u64; 2]], columns: usize) -> Vec<G1> {
-        simd::sum_weighted(points, weights, columns)
-            .unwrap_or_else(|| super::sum_weighted::<Self>(points, weights, columns))
+        simd::sum_weighted(points, weights, columns).unwrap_or_else(|| match columns {
+            0..batch_addition::FEW_COLUMNS => super::sum_weighted::<Self>(points, weights, columns),
+            _ => batch_addition::sum_weighted(points, weights, columns),
+        })
     }
 
     fn msm<C: Curve>(points: &[Point<C>], scalars: &[Scalar]) -> Point<C> {
@@ -211,18 +208,31 @@ impl Backend for Blst {
         convert::to_gt(&blst_fp12::miller_loop_n(qs.as_slice(), ps.as_slice()).final_exp())
     }
 
-    type Lines = Option<Arc<simd::Lines>>;
+    type Lines = Option<Arc<Lines>>;
 
     fn prepare(points: &[G2]) -> Self::Lines {
-        simd::prepare(points).map(Arc::new)
+        let lines = match simd::prepare(points) {
+            Some(lines) => Some(Lines::Lanes(lines)),
+            None => lines::Lines::new(points).map(Lines::Pairs),
+        };
+        lines.map(Arc::new)
     }
 
     fn prepared_product(points: &[G1], prepared: &[G2], lines: &Self::Lines) -> Gt {
-        let by_lines = lines.as_ref().and_then(|lines| simd::prepared_product(lines, points));
+        let by_lines = lines.as_deref().and_then(|lines| match lines {
+            Lines::Lanes(lines) => simd::prepared_product(lines, points),
+            Lines::Pairs(lines) => Some(lines.product(points)),
+        });
         by_lines.unwrap_or_else(|| {
             Self::pairing_product(&points.iter().copied().zip(prepared.iter().copied()).collect::<Vec<_>>())
         })
     }
+}
+
+/// Lines of points of G2: on vector lanes, or multiplied two by two.
+pub enum Lines {
+    Lanes(simd::Lines),
+    Pairs(lines::Lines),
 }
 
 /// Σ scalar · point, over as many points as there are and scalars of so many bits, each in whole bytes.

@@ -1,10 +1,11 @@
-//! Calls of ten functions of blst that its crate offers in no safe form. REVIEW.md has their contract.
+//! Calls of fourteen functions of blst that its crate offers in no safe form. REVIEW.md has their contract.
 #![expect(unsafe_code, reason = "blst's crate has safe methods for everything else, but not for these")]
 
 use ::blst::{
-    blst_fp, blst_fp_cneg, blst_fp2, blst_map_to_g1, blst_map_to_g2, blst_p1, blst_p1_add_affine,
-    blst_p1_add_or_double_affine, blst_p1_affine, blst_p1_double, blst_p1_mult, blst_p2, blst_p2_add_affine,
-    blst_p2_add_or_double_affine, blst_p2_affine, blst_p2_mult,
+    blst_fp, blst_fp_cneg, blst_fp_inverse, blst_fp_mul, blst_fp_sqr, blst_fp_sub, blst_fp2, blst_map_to_g1,
+    blst_map_to_g2, blst_p1, blst_p1_add_affine, blst_p1_add_or_double_affine, blst_p1_affine,
+    blst_p1_double, blst_p1_mult, blst_p2, blst_p2_add_affine, blst_p2_add_or_double_affine, blst_p2_affine,
+    blst_p2_mult,
 };
 
 /// Bits of a scalar that are read: ⌈255 / 8⌉ = 32 bytes.
@@ -97,4 +98,31 @@ pub(super) fn negate_if(element: &blst_fp, negative: bool) -> blst_fp {
     // SAFETY: the pointers come from references and are not kept. One element is written, another is read.
     unsafe { blst_fp_cneg(&mut result, element, negative) };
     result
+}
+
+/// 1/element, and 0 of 0, in constant time.
+pub(super) fn invert(element: &blst_fp) -> blst_fp {
+    let mut inverse = blst_fp::default();
+    // SAFETY: as in `negate_if`.
+    unsafe { blst_fp_inverse(&mut inverse, element) };
+    inverse
+}
+
+/// The product, in constant time.
+pub(super) fn multiply(product: &mut blst_fp, factor: &blst_fp, other: &blst_fp) {
+    // SAFETY: the pointers come from references and are not kept. One element is written, two others are
+    // read.
+    unsafe { blst_fp_mul(product, factor, other) };
+}
+
+/// The square, in constant time.
+pub(super) fn square(square: &mut blst_fp, element: &blst_fp) {
+    // SAFETY: the pointers come from references and are not kept. One element is written, another is read.
+    unsafe { blst_fp_sqr(square, element) };
+}
+
+/// The difference, in constant time.
+pub(super) fn subtract(difference: &mut blst_fp, element: &blst_fp, other: &blst_fp) {
+    // SAFETY: as in `multiply`.
+    unsafe { blst_fp_sub(difference, element, other) };
 }

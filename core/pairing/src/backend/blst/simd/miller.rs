@@ -2,39 +2,26 @@
 
 use ::blst::{blst_fp6, blst_fp12};
 use ark_ec::AffineRepr as _;
-use ark_ec::bls12::G2Prepared;
-use ark_ff::{AdditiveGroup as _, BigInt, Field as _, Zero as _, batch_inversion};
-use quiver_simd::bls12_381::{Element, LINES, Lanes, Lines};
+use ark_ff::{AdditiveGroup as _, BigInt, Field as _};
+use quiver_simd::bls12_381::{Element, Lanes, Lines};
 
 use super::super::convert::{Coordinate as _, to_gt};
+use super::super::lines::{Line, of_each};
 use super::Vec;
-use crate::parameters::{Config, Fq, Fq2, Fq6, Fq12};
+use crate::parameters::{Fq, Fq2, Fq6, Fq12};
 use crate::point::affine;
 use crate::{G1, G2, Gt};
 
-/// With fewer points, blst is as fast.
+/// With fewer points, pairs of lines one by one are as fast.
 const FEW: usize = 8;
 
-/// The points' lines; `None` for few points, for the identity, and for a point with a line through (0, 0), of
-/// which there are next to none.
+/// The points' lines; `None` for few points, and where [`of_each`] has none.
 pub(in super::super) fn prepare(points: &[G2]) -> Option<Lines> {
     let lanes = if points.len() < FEW { None } else { Lanes::detect() }?;
-    let lines = affine(points).into_iter().map(|point| {
-        let prepared = G2Prepared::<Config>::from(point);
-        // c0 + c1·x·w² + c2·y·w³ is divided by c0, which the final exponentiation removes.
-        let mut inverses: Vec<Fq2> = prepared.ell_coeffs.iter().map(|(c0, ..)| *c0).collect();
-        if prepared.infinity || inverses.len() != LINES || inverses.iter().any(Fq2::is_zero) {
-            return None;
-        }
-        batch_inversion(&mut inverses);
-        let lines = prepared.ell_coeffs.iter().zip(&inverses);
-        let line = |((_, c1, c2), inverse): (&(Fq2, Fq2, Fq2), &Fq2)| {
-            let (lambda, mu) = (*c1 * inverse, *c2 * inverse);
-            [lambda.c0, lambda.c1, mu.c0, mu.c1].map(|part| part.0.0)
-        };
-        Some(lines.map(line).collect())
-    });
-    Some(lanes.lines(&lines.collect::<Option<Vec<Vec<[Element; 4]>>>>()?))
+    let line = |[lambda, mu]: &Line| [lambda.c0, lambda.c1, mu.c0, mu.c1].map(|part| part.0.0);
+    let lines: Vec<Vec<[Element; 4]>> =
+        of_each(points)?.iter().map(|lines| lines.iter().map(line).collect()).collect();
+    Some(lanes.lines(&lines))
 }
 
 /// Σ e(p, q) over the points and the owners of these lines.
