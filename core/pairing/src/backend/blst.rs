@@ -115,9 +115,14 @@ impl Backend for Blst {
     }
 
     fn sum_weighted(points: &[G1], weights: &[[u64; 2]], columns: usize) -> Vec<G1> {
-        simd::sum_weighted(points, weights, columns).unwrap_or_else(|| match columns {
-            0..batch_addition::FEW_COLUMNS => super::sum_weighted::<Self>(points, weights, columns),
-            _ => batch_addition::sum_weighted(points, weights, columns),
+        simd::sum_weighted(points, weights, columns).unwrap_or_else(|| {
+            match (columns, points.len() / columns.max(1)) {
+                // With many rows, blst's buckets are as fast.
+                (0..batch_addition::FEW_COLUMNS, _) | (_, batch_addition::MANY_ROWS..) => {
+                    super::sum_weighted::<Self>(points, weights, columns)
+                }
+                _ => batch_addition::sum_weighted(points, weights, columns),
+            }
         })
     }
 

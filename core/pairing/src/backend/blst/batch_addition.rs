@@ -22,6 +22,9 @@ use crate::{G1, Group as _, Point};
 /// With fewer columns, too few additions share an inversion.
 pub(super) const FEW_COLUMNS: usize = 8;
 
+/// With so many rows, buckets of single columns, which blst has, need few enough additions to be as fast.
+pub(super) const MANY_ROWS: usize = 32;
+
 /// Width of weights' digits: of four neighbours at most one is not zero.
 const WIDTH: u32 = 4;
 
@@ -30,6 +33,9 @@ const DIGITS: usize = 65;
 
 /// Points that are worked on at once, if rows are short: what is computed of each takes some 4 kB.
 const AT_ONCE: usize = 256;
+
+/// Pairs that share an inversion: 300 bytes each, and an inversion takes as long as seventy products.
+const PAIRS: usize = 128;
 
 /// As [`G1::sum_weighted`], for one column and one row or more.
 pub(super) fn sum_weighted(points: &[G1], weights: &[[u64; 2]], columns: usize) -> Vec<G1> {
@@ -153,8 +159,16 @@ fn sum_groups(mut points: Vec<Summand>, lengths: &[usize]) -> Vec<Summand> {
 /// For each pair of places, the point at the first becomes the sum of both points. No place is the first of
 /// two pairs, or is in one pair first and in another second.
 ///
-/// The pairs share one inversion, by Montgomery's trick.
+/// So many pairs share one inversion, by Montgomery's trick, that it costs each of them little, and no more
+/// than a processor has memory close by for.
 fn add_each(points: &mut [Summand], pairs: &[[usize; 2]]) {
+    for pairs in pairs.chunks(PAIRS) {
+        add_few(points, pairs);
+    }
+}
+
+/// As [`add_each`], with one inversion.
+fn add_few(points: &mut [Summand], pairs: &[[usize; 2]]) {
     let mut additions = alloc::vec![Addition::default(); pairs.len()];
     // Values stay where blst writes them: copying what was just written stalls the processor.
     let [mut product, mut next] = [Fq::ONE.to_native(), blst_fp::default()];
