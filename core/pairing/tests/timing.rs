@@ -1,0 +1,35 @@
+//! Whether multiplications by blst, and by the tables beside it, take longer for one secret scalar than for others.
+//!
+//! Ignored, because it takes a processor to itself for a minute or two; how it measures is in `quiver-simd`:
+//!
+//! ```sh
+//! cargo test -p quiver-pairing --test timing --release -- --ignored --test-threads 1
+//! ```
+#![cfg(all(feature = "blst", target_arch = "x86_64"))]
+
+#[path = "../../simd/tests/timing/welch.rs"]
+mod welch;
+
+use std::hint::black_box;
+
+use quiver_pairing::{G1, G2, Scalar, hash_to_scalar};
+use welch::{DIFFERENT, report};
+
+#[test]
+#[ignore = "measures time: run it alone, on a processor that does nothing else"]
+fn multiplications_take_the_same_time_for_every_scalar() {
+    let (p, q) = (G1::hash("QUIVER-TIMING-TEST", &[b"p"]), G2::hash("QUIVER-TIMING-TEST", &[b"q"]));
+    let random = |bytes: [u8; 32]| hash_to_scalar("QUIVER-TIMING-TEST", &[&bytes]);
+    let fixed = [("0", Scalar::from(0_u64)), ("1", Scalar::from(1_u64)), ("r - 1", -Scalar::from(1_u64))];
+    for (name, fixed) in fixed {
+        let check = |operation: &str, function: &dyn Fn(&Scalar)| {
+            let name = format!("{operation}, {name}");
+            let t = report(&name, &fixed, random, function);
+            assert!(t.abs() < DIFFERENT, "{name} takes another time for the fixed scalar: t = {t}");
+        };
+        check("G1", &|scalar| _ = black_box(black_box(p) * scalar));
+        check("G2", &|scalar| _ = black_box(black_box(q) * scalar));
+        check("G1, generator", &|scalar| _ = black_box(G1::multiply_generator(scalar)));
+        check("G1, 24 scalars by a table", &|scalar| _ = black_box(p.multiply_all(&[*scalar; 24])));
+    }
+}
