@@ -10,7 +10,7 @@ use quiver_machine::{Peer, Route};
 use quiver_net::{
     Clocks, Driver, Host, HostError, Multiaddr, NodeConfig, NodeKey, PeerId, Transport, group_topic,
 };
-use quiver_relay::{Relay, RelayEvent};
+use quiver_relay::{Relay, RelayEvent, RelayTiming};
 use quiver_service::config::parse_addresses;
 use quiver_service::drone::{DroneSettings, Result, health};
 use quiver_service::private_file::{self, Lock};
@@ -55,7 +55,7 @@ pub(crate) async fn run(settings: &DroneSettings, args: &RelayArgs) -> Result<()
         "relay {}: start the leader with `leader serve --relay` and this",
         host.peer_id
     ))?;
-    let (driver, handle) = Driver::new(&node, Relay::new(most), host, OsRng)?;
+    let (driver, handle) = Driver::new(&node, Relay::new(most, RelayTiming::default()), host, OsRng)?;
     let (place, troubles) = ((data_dir, settings.metrics), metrics.troubles.clone());
     let (register, look) = (metrics.clone(), move |relay: &Relay, _: &[_]| metrics.refresh(relay));
     let register = |registry: &mut _| register.register(registry);

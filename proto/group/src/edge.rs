@@ -409,6 +409,9 @@ impl<S: Suite> Edge<S> {
             Message::Refusal(refusal) if !membership.is_member() => {
                 return joining.refused(&mut cx, from, refusal);
             }
+            Message::Rekey(rekey) if !membership.is_member() => {
+                return joining.overtaken(from, rekey.header.core.epoch);
+            }
             Message::RevocationList(list) => return self.revocation_list(now, from, &list.list),
             message => membership.handle(&mut cx, (from, via), message),
         };

@@ -11,7 +11,7 @@ use quiver_machine::{
 };
 use rand_core::CryptoRngCore;
 
-use crate::session::{Received, Session, WINDOW, ended};
+use crate::session::{RESEND, Received, Session, WINDOW, ended};
 use crate::wire::{Batch, Body, End, Frame, MAX_PAYLOAD, frame, frames};
 
 /// What a leader grants its relays.
@@ -19,11 +19,14 @@ use crate::wire::{Batch, Body, End, Frame, MAX_PAYLOAD, frame, frames};
 pub struct RelayLimits {
     /// Drones behind one relay at a time.
     pub drones: usize,
+    /// Time after which what a relay does not confirm is sent again; after the third time its drones count as
+    /// disconnected.
+    pub resend: Duration,
 }
 
 impl Default for RelayLimits {
     fn default() -> Self {
-        Self { drones: 16_384 }
+        Self { drones: 16_384, resend: RESEND }
     }
 }
 
@@ -141,7 +144,7 @@ impl<M: Machine> WithRelays<M> {
             }
             self.end_session(now, relay, rng);
             if let Some(known) = self.relays.get_mut(&relay) {
-                known.session = Some(Session::new(id));
+                known.session = Some(Session::new(id, self.limits.resend));
             }
         }
         let Some(session) = self.relays.get_mut(&relay).and_then(|known| known.session.as_mut()) else {
@@ -253,10 +256,10 @@ impl<M: Machine> WithRelays<M> {
                 if drone.slot != slot {
                     drone.slot = slot;
                     let slot = slot.map_or(0, |slot| slot.saturating_add(1));
-                    session.queue.push_first(frame(*number, Body::Slot(slot)));
+                    session.queue.push_for_all(frame(*number, Body::Slot(slot)));
                 }
             }
-            session.queue.push_first(frame(0, Body::Broadcast(message.clone())));
+            session.queue.push_for_all(frame(0, Body::Broadcast(message.clone())));
         }
     }
 
@@ -370,7 +373,7 @@ mod tests {
     use super::*;
 
     const RELAY: Peer = Peer(1);
-    const LIMITS: RelayLimits = RelayLimits { drones: 3 };
+    const LIMITS: RelayLimits = RelayLimits { drones: 3, resend: RESEND };
 
     /// Sends every message back; blocks who says `block`, and penalises who says `lie`.
     #[derive(Debug, Default)]
@@ -411,7 +414,7 @@ mod tests {
     impl Bench {
         fn new() -> Self {
             let mut bench =
-                Self { machine: WithRelays::new(Echo::default(), LIMITS), session: Session::new(5) };
+                Self { machine: WithRelays::new(Echo::default(), LIMITS), session: Session::new(5, RESEND) };
             bench.input(Input::Connected { peer: RELAY, route: Route::Relay });
             bench
         }
@@ -488,7 +491,7 @@ mod tests {
         let mut bench = Bench::new();
         bench.says([(1, Body::Opened(true))]);
         let first = bench.machine.connected.clone();
-        bench.session = Session::new(6);
+        bench.session = Session::new(6, RESEND);
         bench.says([(1, Body::Opened(true))]);
         assert!(bench.machine.connected.len() == 1 && bench.machine.connected != first);
         let replayed = Batch { session: 5, number: 1, ..Batch::default() }.encode_to_vec();
@@ -519,7 +522,7 @@ mod tests {
         let mut bench = Bench::new();
         let stranger = Peer(2);
         bench.input(Input::Connected { peer: stranger, route: Route::Inbound });
-        let mut session = Session::new(5);
+        let mut session = Session::new(5, RESEND);
         session.queue.push(1, frame(1, Body::Opened(true)));
         let bytes = session.poll(Duration::ZERO).unwrap();
         let outputs = bench.input(Input::Received { from: stranger, via: Via::Peer, bytes: &bytes });

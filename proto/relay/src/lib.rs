@@ -30,5 +30,5 @@ mod session;
 mod wire;
 
 pub use leader::{RelayLimits, WithRelays};
-pub use relay::{Relay, RelayEvent};
+pub use relay::{Relay, RelayEvent, RelayTiming};
 pub use wire::carried;

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
+use std::time::Duration;
 
 use prost::Message as _;
 use quiver_ainq::Slot;
@@ -9,11 +10,23 @@ use quiver_machine::{Destination, Input, Machine, Misdeed, Now, Output, Peer, Ro
 use quiver_message::RekeyParts;
 use rand_core::CryptoRngCore;
 
-use crate::session::{Received, Session};
+use crate::session::{RESEND, Received, Session};
 use crate::wire::{Batch, Body, End, Frame, MAX_PAYLOAD, frame, frames};
 
-/// Time after which a leader that sends nothing is asked to confirm that it is there.
-const PROBE: std::time::Duration = std::time::Duration::from_secs(10);
+/// Times of a relay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RelayTiming {
+    /// Time after which a leader that sends nothing is asked to confirm that it is there.
+    pub probe: Duration,
+    /// Time after which what it does not confirm is sent again; after the third time it is given up.
+    pub resend: Duration,
+}
+
+impl Default for RelayTiming {
+    fn default() -> Self {
+        Self { probe: Duration::from_secs(10), resend: RESEND }
+    }
+}
 
 /// What a relay reports to its operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,15 +62,16 @@ struct Uplink {
     /// It has confirmed a batch of this session.
     confirmed: bool,
     /// Time to ask whether it is there.
-    probe: std::time::Duration,
+    probe: Duration,
 }
 
 /// A relay without keys. Drones are its inbound peers; of the leaders that it dialled it serves one at a time, the
 /// first that is connected.
 #[derive(Debug)]
 pub struct Relay {
-    now: std::time::Duration,
+    now: Duration,
     most: usize,
+    timing: RelayTiming,
     uplink: Option<Uplink>,
     /// Leaders that are connected and not used, in the order in which they came.
     spare: VecDeque<Peer>,
@@ -70,10 +84,11 @@ pub struct Relay {
 impl Relay {
     /// A relay of at most so many drones at a time.
     #[must_use]
-    pub const fn new(most: usize) -> Self {
+    pub const fn new(most: usize, timing: RelayTiming) -> Self {
         Self {
-            now: std::time::Duration::ZERO,
+            now: Duration::ZERO,
             most,
+            timing,
             uplink: None,
             spare: VecDeque::new(),
             numbers: BTreeMap::new(),
@@ -142,7 +157,7 @@ impl Relay {
 
     /// Begins a session with the leader, to which the drones that are here are new.
     fn begin(&mut self, peer: Peer, rng: &mut dyn CryptoRngCore) {
-        let mut session = Session::new(rng.next_u64());
+        let mut session = Session::new(rng.next_u64(), self.timing.resend);
         for number in self.drones.keys() {
             session.queue.push(*number, frame(*number, Body::Opened(true)));
         }
@@ -195,7 +210,7 @@ impl Relay {
         if batch.ended {
             return self.begin_again(rng);
         }
-        uplink.probe = self.now + PROBE;
+        uplink.probe = self.now + self.timing.probe;
         uplink.confirmed |= batch.received > 0;
         match uplink.session.receive(self.now, batch) {
             Received::Nothing => {}
@@ -266,7 +281,7 @@ impl Machine for Relay {
             self.give_up_leader(rng);
         } else if uplink.probe <= now.monotonic {
             uplink.session.probe();
-            uplink.probe = now.monotonic + PROBE;
+            uplink.probe = now.monotonic + self.timing.probe;
         }
     }
 

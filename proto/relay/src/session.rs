@@ -15,8 +15,8 @@ use crate::wire::Batch;
 pub(crate) const WINDOW: usize = 4;
 /// Bytes of frames after which a batch is full. One frame may be longer.
 const FULL: usize = 128 << 10;
-/// Time after which batches that are not confirmed are sent again.
-const RESEND: Duration = Duration::from_secs(5);
+/// Time after which batches that are not confirmed are sent again, unless a relay or leader is told otherwise.
+pub(crate) const RESEND: Duration = Duration::from_secs(5);
 /// How often they are sent again.
 const ATTEMPTS: u32 = 3;
 
@@ -24,6 +24,8 @@ const ATTEMPTS: u32 = 3;
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) id: u64,
+    /// Time after which batches that are not confirmed are sent again.
+    pause: Duration,
     pub(crate) queue: Queue,
     /// Sent and not confirmed, the oldest first.
     unconfirmed: VecDeque<(u64, Vec<u8>)>,
@@ -56,9 +58,10 @@ pub(crate) enum Received {
 }
 
 impl Session {
-    pub(crate) fn new(id: u64) -> Self {
+    pub(crate) fn new(id: u64, pause: Duration) -> Self {
         Self {
             id,
+            pause,
             queue: Queue::default(),
             unconfirmed: VecDeque::new(),
             sent: 0,
@@ -81,7 +84,7 @@ impl Session {
         self.unconfirmed.retain(|(number, _)| *number > batch.received);
         if self.unconfirmed.len() < before {
             (self.attempts, self.again) = (0, None);
-            self.resend = (!self.unconfirmed.is_empty()).then(|| now + RESEND);
+            self.resend = (!self.unconfirmed.is_empty()).then(|| now + self.pause);
         }
         if batch.number == 0 {
             return Received::Nothing;
@@ -126,7 +129,7 @@ impl Session {
             }
             self.sent += 1;
             self.unconfirmed.push_back((self.sent, frames.clone()));
-            self.resend.get_or_insert(now + RESEND);
+            self.resend.get_or_insert(now + self.pause);
             return Some(self.batch(self.sent, frames));
         }
         self.owes.then(|| self.batch(0, Vec::new()))
@@ -145,7 +148,7 @@ impl Session {
                 return true;
             }
             self.attempts += 1;
-            (self.resend, self.again) = (Some(now + RESEND), Some(0));
+            (self.resend, self.again) = (Some(now + self.pause), Some(0));
         }
         false
     }
@@ -175,7 +178,7 @@ mod tests {
 
     #[test]
     fn frames_come_in_order_and_no_more_than_a_window_is_on_its_way() {
-        let (mut near, mut far) = (Session::new(7), Session::new(7));
+        let (mut near, mut far) = (Session::new(7, RESEND), Session::new(7, RESEND));
         for number in 0..20 {
             near.queue.push(number, vec![u8::try_from(number).unwrap(); FULL]);
         }
@@ -202,7 +205,7 @@ mod tests {
 
     #[test]
     fn lost_batch_is_sent_again_with_those_behind_it_and_taken_once() {
-        let (mut near, mut far) = (Session::new(7), Session::new(7));
+        let (mut near, mut far) = (Session::new(7, RESEND), Session::new(7, RESEND));
         let (sent, batches) = full_batches(&mut near, 3);
         assert_eq!(far.receive(NOW, batches[0].clone()), Received::Frames(batches[0].frames.clone()));
         assert!(!near.tick(NOW + RESEND));
@@ -217,7 +220,7 @@ mod tests {
 
     #[test]
     fn batches_that_overtake_others_wait_for_their_turn() {
-        let (mut near, mut far) = (Session::new(7), Session::new(7));
+        let (mut near, mut far) = (Session::new(7, RESEND), Session::new(7, RESEND));
         let (_, batches) = full_batches(&mut near, 4);
         for early in [3, 1, 3] {
             assert_eq!(far.receive(NOW, batches[early].clone()), Received::Nothing);
@@ -234,7 +237,7 @@ mod tests {
 
     #[test]
     fn session_in_which_nothing_is_confirmed_is_over() {
-        let mut near = Session::new(7);
+        let mut near = Session::new(7, RESEND);
         near.queue.push(1, vec![1]);
         assert!(near.poll(NOW).is_some());
         let ticks = (0..=ATTEMPTS).map(|attempt| near.tick(NOW + RESEND * (attempt + 1)));
@@ -243,7 +246,7 @@ mod tests {
 
     #[test]
     fn probe_is_confirmed_and_one_that_is_not_ends_the_session() {
-        let (mut near, mut far) = (Session::new(7), Session::new(7));
+        let (mut near, mut far) = (Session::new(7, RESEND), Session::new(7, RESEND));
         near.probe();
         assert_eq!(carried(&mut near, &mut far), [Received::Frames(Vec::new())]);
         assert_eq!(carried(&mut far, &mut near), [Received::Nothing]);
@@ -255,7 +258,7 @@ mod tests {
 
     #[test]
     fn confirmation_of_what_was_not_sent_breaks_a_session() {
-        let mut near = Session::new(7);
+        let mut near = Session::new(7, RESEND);
         assert_eq!(
             near.receive(NOW, Batch { session: 7, received: 1, ..Batch::default() }),
             Received::Broken

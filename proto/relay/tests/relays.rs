@@ -12,7 +12,7 @@ use quiver_enrolment::{Kgc, KgcConfig};
 use quiver_group::leader::LeaderTiming;
 use quiver_group::{Edge, EdgeCommand, EdgeConfig, Leader, LeaderCommand, LeaderConfig};
 use quiver_machine::{Route, Via};
-use quiver_relay::{Relay, RelayEvent, RelayLimits, WithRelays};
+use quiver_relay::{Relay, RelayEvent, RelayLimits, RelayTiming, WithRelays};
 use quiver_testbed::{Net, copy_token, deref_to_net, name, token_grant};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
@@ -64,7 +64,7 @@ impl World {
         world.start_leader();
         for relay in 0..relays {
             world.subscribe(Node::Relay(relay));
-            world.start(Node::Relay(relay), Relay::new(1000));
+            world.start(Node::Relay(relay), Relay::new(1000, RelayTiming::default()));
         }
         world.tamper = Some(Box::new(move |packet| publish(packet, relays, edges)));
         for edge in 0..edges {
@@ -243,7 +243,7 @@ fn relay_that_dies_in_a_mass_eviction_loses_nobody() {
         world.crash_after(Node::Relay(1), after);
         world.converge("a relay is gone");
         if !world.alive(Node::Relay(1)) {
-            world.start(Node::Relay(1), Relay::new(1000));
+            world.start(Node::Relay(1), Relay::new(1000, RelayTiming::default()));
         }
         world.command(LeaderCommand::Rekey);
         world.converge("it is back");

@@ -17,6 +17,7 @@ use quiver_machine::{Either, Route};
 use quiver_net::Multiaddr;
 use quiver_quorum::QuorumSuite;
 use quiver_quorum_node::Ibe;
+use quiver_relay::RelayLimits;
 use quiver_report::Progress;
 use quiver_world::Generated;
 use quiver_world::master_key::{MasterKey, Single};
@@ -152,7 +153,9 @@ impl<S: Suite> RestartableLeader<S> {
         let rng = rng_stream::generator(setting.seed, RngStream::Leader, self.ordinal, self.lives);
         self.lives += 1;
         let node = setting.hub(self.ordinal, listen, self.dial.clone(), self.max_members)?;
-        let machine = LeaderNode::from(quiver_machine::Node::new(machine, Envelopes::default()));
+        let machine = quiver_machine::Node::new(machine, Envelopes::default());
+        let relays = RelayLimits { resend: setting.relay_timing.resend, ..RelayLimits::default() };
+        let machine = LeaderNode::new(machine, relays);
         let node = Node::start("leader".into(), &node, machine, host, rng)?;
         if let Some(Admission { checkpoint, period, .. }) = setting.admission.as_deref() {
             let keys = checkpoint.slot_keys(*period).map_err(refused)?;

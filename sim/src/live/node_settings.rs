@@ -10,6 +10,7 @@ use quiver_group::edge::EdgeTiming;
 use quiver_group::leader::LeaderTiming;
 use quiver_machine::Route;
 use quiver_net::{Multiaddr, NodeConfig, NodeKey, Transport, group_topic};
+use quiver_relay::RelayTiming;
 use tokio::sync::Semaphore;
 
 use super::anonymous::Admission;
@@ -25,7 +26,7 @@ const DIALS_AT_ONCE: usize = 128;
 /// Drones for which the default patience is enough. More drones share the same processor, so they must wait
 /// longer.
 const PATIENT_DRONES: u32 = 1000;
-/// The most by which the first wait of a drone without an answer is longer.
+/// The most by which the first wait of a drone without an answer is longer, up to 24,000 drones.
 const LONGEST_RETRY: u32 = 8;
 /// Time for which a leader with deputies may be silent, for each thousand of drones. While the group is
 /// formed, a question of a deputy waits behind all joins.
@@ -46,6 +47,7 @@ pub(crate) struct NodeSettings<S: Suite> {
     pub(crate) reports: Arc<dyn EventSink>,
     pub(crate) edge_timing: EdgeTiming,
     pub(crate) leader_timing: LeaderTiming,
+    pub(crate) relay_timing: RelayTiming,
     /// The policy for anonymous members, if there is one.
     pub(crate) admission: Option<Arc<Admission<S>>>,
     /// Relays of the run.
@@ -75,7 +77,7 @@ impl<S: Suite> NodeSettings<S> {
         reports: Arc<dyn EventSink>,
     ) -> Result<Self> {
         let patience = terms.drones.div_ceil(PATIENT_DRONES).max(1);
-        let (edge, leader) = (EdgeTiming::default(), LeaderTiming::default());
+        let (edge, leader, relay) = (EdgeTiming::default(), LeaderTiming::default(), RelayTiming::default());
         Ok(Self {
             seed: terms.seed,
             transport: terms.transport,
@@ -86,7 +88,7 @@ impl<S: Suite> NodeSettings<S> {
             reports,
             edge_timing: EdgeTiming {
                 // It doubles, so that few are in vain; who was told that no more fit asks again before long.
-                retry: edge.retry * patience.min(LONGEST_RETRY),
+                retry: edge.retry * patience.min(LONGEST_RETRY.max(patience / 3)),
                 retry_max: edge.retry_max * patience,
                 admission: edge.admission * patience,
                 ..edge
@@ -98,6 +100,8 @@ impl<S: Suite> NodeSettings<S> {
                 silence: (terms.deputies > 0).then_some(SILENCE * patience),
                 ..leader
             },
+            // A relay has its turn among all drones.
+            relay_timing: RelayTiming { probe: relay.probe * patience, resend: relay.resend * patience },
             admission: None,
             relays: terms.relays,
             drones: terms.drones,

@@ -34,7 +34,7 @@ impl Relays {
                 let config = setting.relay(number, listen, leaders)?;
                 let rng = rng_stream::generator(setting.seed, RngStream::Relay, number, 0);
                 let who = format!("relay {number}");
-                let relay = Relay::new(setting.drones as usize);
+                let relay = Relay::new(setting.drones as usize, setting.relay_timing);
                 let node = Node::start(who, &config, relay, RelayHost(number), rng)?;
                 let listening = node.handle().listening().await.map_err(|_| node.stopped())?;
                 let first = listening.into_iter().next();

@@ -199,3 +199,24 @@ fn joins_and_leaves_wait_as_long_as_acknowledgements_of_the_newest_epoch_keep_co
     assert!(world.leader_epoch() > newest);
     assert_eq!(world.leader().status().members, MEMBERS - 1);
 }
+
+#[test]
+fn epoch_that_overtakes_a_welcome_is_asked_for_at_once() {
+    let mut world = World::grouped(13, 2);
+    let deployment = world.deployment.clone();
+    let welcomes = move |packet: &Packet| {
+        packet.to == Node::Edge(2)
+            && matches!(Message::<S>::decode(&deployment, &packet.bytes), Ok(Message::Welcome(_)))
+    };
+    world.lose_where(welcomes.clone());
+    world.add_edge("edge-2");
+    world.run_until("edge 2 is welcomed", |world| world.leader().status().members == 3);
+    world.command_leader(LeaderCommand::Rekey);
+    world.run_for(Duration::from_millis(100));
+    assert!(!world.synced(2));
+    world.tamper = None;
+    let welcome = world.recorded.iter().find(|packet| welcomes(packet)).unwrap().bytes.clone();
+    world.inject(Node::Leader, Node::Edge(2), &welcome);
+    world.run_for(Duration::from_millis(100));
+    assert!(world.agree(0..3));
+}

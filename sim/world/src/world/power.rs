@@ -7,7 +7,7 @@ use quiver_ainq::{KgcId, Suite};
 use quiver_envelope::Envelopes;
 use quiver_group::Leader;
 use quiver_machine::{Either, Node as RoleNode};
-use quiver_relay::Relay;
+use quiver_relay::{Relay, RelayTiming};
 use quiver_testbed::{FaultInjection, Stimulus};
 
 use super::step::take_step;
@@ -55,7 +55,7 @@ impl<S: Suite> World<S> {
                 machine.map(|machine| sim_node.power_on(now, machine, rng(sim_node.life + 1)))
             }
             NodeId::Relay(number) => {
-                let mut machine = RelayNode::new(Relay::new(self.edges.len()));
+                let mut machine = RelayNode::new(Relay::new(self.edges.len(), RelayTiming::default()));
                 if self.hostile.contains(&number) {
                     machine.set_hostile(self.hostile_dice(number));
                 }
