@@ -54,8 +54,9 @@ pub struct EpochOutput<S: Suite> {
     pub changes: SlotChanges,
     /// One entry for each member with a pairwise key, by ascending slot. Under `tree` only when a term opens.
     pub entries: Vec<Entry>,
-    /// Under `tree`, unless a term opens: all wraps, for every earlier member of the group. Newcomers get
-    /// their [`path_message`](Leadership::path_message).
+    /// Under `tree`: all wraps, for every earlier member of the group. Newcomers get their
+    /// [`path_message`](Leadership::path_message). When a term opens, for all members, in place of their entry
+    /// and path message.
     pub wraps: Option<WrapTree>,
     /// The slots of the batch's joins, in their order. Empty when a term opens.
     pub assigned: Vec<Slot>,

@@ -143,7 +143,8 @@ impl<S: Suite> Membership<S> {
     }
 
     /// Follows the group to a newer epoch. A term opens by an entry under either strategy, and `spare` must
-    /// be the pair whose number the entry names; otherwise the step costs no curve arithmetic. Within a term
+    /// be the pair whose number the entry names; under `tree` also by wraps or by a path message, and `spare`
+    /// must be the pair that the leader used. Otherwise the step costs no curve arithmetic. Within a term
     /// `flat` follows by entries; `tree` by the wraps of the next epoch, or by a path message of any newer
     /// one, or of the epoch held if it lacks the path or the key.
     ///
@@ -164,9 +165,11 @@ impl<S: Suite> Membership<S> {
         part: &Part,
     ) -> Result<Self, Error> {
         self.check_next(header, part)?;
-        // §9.1: an opening takes the spare pair that its entry names; within a term the chain suffices.
-        match (header.core().kind, part) {
-            (Kind::Open, Part::Entry(entry)) => self.follow_to_term(context, keypair, spare, header, entry),
+        // §9.1: an opening takes a spare pair; within a term, and for a path of the opening held, the chain suffices.
+        match header.core().kind {
+            Kind::Open if *header.digest() != self.digest => {
+                self.follow_to_term(context, keypair, spare, header, part)
+            }
             _ => self.follow(header, part),
         }
     }

@@ -45,7 +45,7 @@ pub(crate) struct Sealed {
     pub(crate) key: GroupKey,
     /// By ascending slot. Under tree only when a term opens.
     pub(crate) entries: Vec<Entry>,
-    /// Under tree, unless a term opens.
+    /// Under tree.
     pub(crate) wraps: Option<WrapTree>,
     pub(crate) entries_root: Digest,
 }

@@ -147,13 +147,13 @@ impl<S: Suite> HeaderCore<S> {
             StrategyKind::Tree => (1..=MAX_HEIGHT).contains(&self.height),
         };
         // §7.1: entries authenticate themselves; only wraps of a tree have to be bound.
-        let binds_wraps = self.strategy == StrategyKind::Tree && self.kind == Kind::Rekey;
-        let root_fits = binds_wraps || *entries_root == [0; 32];
-        // §7.1: many slots have their digest in a tree's epoch, and nowhere else; few are listed.
+        let tree = self.strategy == StrategyKind::Tree;
+        let root_fits = tree || *entries_root == [0; 32];
+        // §7.1: many slots have their digest within a tree's term, and nowhere else; few are listed.
         let listed = self.removed.runs().len() + self.added.runs().len();
         let changes_fit = match self.changes {
-            Some(_) => binds_wraps && listed == 0,
-            None => !binds_wraps || listed <= MAX_LISTED,
+            Some(_) => tree && self.kind == Kind::Rekey && listed == 0,
+            None => !tree || listed <= MAX_LISTED,
         };
         if !(kind_fits && strategy_fits && root_fits && changes_fit && self.issued_at < self.valid_until) {
             return Err(Error::Malformed("header"));

@@ -54,7 +54,7 @@ impl StrategyKind {
     pub const fn code(self) -> u8 {
         match self {
             Self::Flat => 1,
-            Self::Tree => 3,
+            Self::Tree => 4,
         }
     }
 
@@ -65,8 +65,8 @@ impl StrategyKind {
     pub const fn from_code(code: u8) -> Result<Self, Error> {
         match code {
             1 => Ok(Self::Flat),
-            // 2 was a tree each of whose keys was drawn afresh.
-            3 => Ok(Self::Tree),
+            // 2 was a tree each of whose keys was drawn afresh, 3 one whose terms opened without wraps.
+            4 => Ok(Self::Tree),
             _ => Err(Error::Malformed("strategy")),
         }
     }
@@ -201,9 +201,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_name_the_tree_with_seeds_and_no_former_one() {
+    fn headers_name_the_tree_that_opens_by_wraps_and_no_former_one() {
         assert!(StrategyKind::ALL.into_iter().all(|kind| StrategyKind::from_code(kind.code()) == Ok(kind)));
-        for code in [0, 2, 4] {
+        for code in [0, 2, 3, 5] {
             assert_eq!(StrategyKind::from_code(code), Err(Error::Malformed("strategy")));
         }
     }

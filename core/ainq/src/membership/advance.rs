@@ -1,9 +1,12 @@
 //! Advances a membership to a newer epoch, by entry, path or wraps; keeps nothing unless the tag verifies.
 
+use alloc::vec::Vec;
+
 use quiver_crypto::ct_eq;
 
 use super::{Membership, OneTime, Pair, agree};
-use crate::tree::{Delta, HmacXor, Path, PathMessage, group_key};
+use crate::slots::Slot;
+use crate::tree::{Delta, HmacXor, Part, Path, PathMessage, group_key};
 use crate::{
     DroneKeypair, Entry, Error, GroupContext, GroupKey, Kind, SparePair, StrategyKind, Suite, VerifiedHeader,
 };
@@ -22,7 +25,7 @@ impl<S: Suite> Membership<S> {
         keypair: &DroneKeypair<S>,
         spare: Option<&SparePair<S>>,
         header: &VerifiedHeader<S>,
-        entry: &Entry,
+        part: &Part,
     ) -> Result<Self, Error> {
         let core = header.core();
         // §7.3, 2: only a newer term.
@@ -33,12 +36,22 @@ impl<S: Suite> Membership<S> {
         if !core.adds(self.slot) {
             return Err(Error::MissingEntry);
         }
-        // §9.1: the entry names the spare pair that the leader used.
-        let q = entry.q.ok_or(Error::WrongSpare)?;
-        let spare = spare.filter(|spare| spare.q() == q).ok_or(Error::WrongSpare)?;
-        let one_time = OneTime { q, secret: spare.secret(), point: *spare.point() };
+        let spare = spare.ok_or(Error::WrongSpare)?;
+        match part {
+            // §9.1: the entry names the spare pair that the leader used.
+            Part::Entry(entry) if entry.q != Some(spare.q()) => return Err(Error::WrongSpare),
+            // §8.4: what the header does not bind costs no multiplication.
+            Part::Delta(delta) => check_wraps(header, delta)?,
+            _ => {}
+        }
+        let one_time = OneTime { q: spare.q(), secret: spare.secret(), point: *spare.point() };
         let pair = agree(context, keypair, &one_time, header, self.slot)?;
-        Self::open_entry(header, entry, pair)
+        match part {
+            Part::Entry(entry) => Self::open_entry(header, entry, pair),
+            Part::Path(path) => Self::open_path(header, path, pair),
+            // §9.1: the nodes of a tree are new, and a member holds none of their keys yet.
+            Part::Delta(delta) => Self::open_wraps(header, delta, (self.slot, &Path::new(Vec::new())), pair),
+        }
     }
 
     pub(super) fn follow_by_entry(&self, header: &VerifiedHeader<S>, entry: &Entry) -> Result<Self, Error> {
@@ -75,17 +88,23 @@ impl<S: Suite> Membership<S> {
         if core.height < path.height() {
             return Err(Error::Malformed("height"));
         }
-        // §8.3: the wraps of a part are bound as those of the whole.
-        if delta.height() != core.height || delta.root() != header.header().entries_root {
-            return Err(Error::WrongWraps);
-        }
-        let branch = delta.branch(self.slot)?;
-        // §8.4: unwraps along the own path with the keys before their step, then steps W and derives K_g.
-        let mut pair = self.pair.clone();
-        pair.ratchet.skip_to(core.epoch.counter)?;
+        check_wraps(header, delta)?;
+        Self::open_wraps(header, delta, (self.slot, path), self.pair.clone())
+    }
+
+    /// Unwraps along the own path with the keys before their step, then steps W and derives K_g.
+    fn open_wraps(
+        header: &VerifiedHeader<S>,
+        delta: &Delta,
+        (slot, path): (Slot, &Path<HmacXor<S>>),
+        mut pair: Pair<S>,
+    ) -> Result<Self, Error> {
+        let branch = delta.branch(slot)?;
+        // §8.4: the wraps are made with W of this epoch.
+        pair.ratchet.skip_to(header.core().epoch.counter)?;
         let path = path.follow(&pair.ratchet, &branch, header.d0())?;
         let key = group_key::<S>(path.root().ok_or(Error::MissingPath)?, header.d0());
-        Self::activate(header, self.slot, Next { pair, path: Some(path), key })
+        Self::activate(header, slot, Next { pair, path: Some(path), key })
     }
 
     /// Whether an epoch continues this member's term, by its strategy and its leader, and with this member.
@@ -162,4 +181,11 @@ impl<S: Suite> Membership<S> {
             traffic: Some(traffic),
         })
     }
+}
+
+/// Whether wraps, or a part of them, are those that the header binds.
+fn check_wraps<S: Suite>(header: &VerifiedHeader<S>, delta: &Delta) -> Result<(), Error> {
+    // §8.3: the wraps of a part are bound as those of the whole.
+    let bound = delta.height() == header.core().height && delta.root() == header.header().entries_root;
+    if bound { Ok(()) } else { Err(Error::WrongWraps) }
 }

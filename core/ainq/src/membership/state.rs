@@ -45,8 +45,8 @@ impl<S: Suite> Membership<S> {
         let group = Name::from_bytes(reader.lp(Name::MAX_LEN)?)?;
         let leader = Handle(reader.array()?);
         let strategy = match reader.u8()? {
-            // A tree of the version before. What of it is stored has not changed; its term goes on no more.
-            2 => StrategyKind::Tree,
+            // A tree of a version before. What of it is stored has not changed; its term goes on no more.
+            2 | 3 => StrategyKind::Tree,
             code => StrategyKind::from_code(code)?,
         };
         let slot = reader.u32()?;

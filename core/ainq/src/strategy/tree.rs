@@ -1,8 +1,8 @@
 //! The `tree` strategy at the leader: see [`tree`](crate::tree).
 //!
-//! A term opens flat, because every chain is new anyway: K_g is random and wrapped for each member. The keys
-//! of the nodes are drawn with it; members get them by path messages afterwards, or when they first miss
-//! them.
+//! A term opens as if every node above a member were above a leaver: all get keys from seeds, and the lowest
+//! seeds are wrapped under the members' chains, which are all new. Over a medium that all share, members follow
+//! by the wraps. Over links of their own, an entry with the key, and a path message afterwards, are less.
 
 use alloc::vec::Vec;
 
@@ -17,9 +17,6 @@ use crate::tree::{
 };
 use crate::{Entry, Error, GroupKey, Kind, StrategyKind, Suite};
 
-/// The counter of the epoch that opens a term.
-const OPENING: u64 = 1;
-
 /// The tree of one term.
 pub(crate) struct Tree<S: Suite> {
     nodes: Hierarchy<HmacXor<S>>,
@@ -27,23 +24,40 @@ pub(crate) struct Tree<S: Suite> {
 
 impl<S: Suite> Tree<S> {
     pub(crate) fn new() -> Self {
-        Self { nodes: Hierarchy::new(1, &[], &mut |_| Secret::new([0; 32])) }
+        Self { nodes: Hierarchy::new(&[]) }
     }
 
-    fn open(&mut self, change: Change<'_, S>, d0: &Digest, rng: &mut dyn CryptoRngCore) -> Sealed {
-        let height = self.height_after(&change);
-        // §7.1: every opening of a term wraps a random K_g flat.
-        let key = GroupKey::new(S::ID, Secret::random(rng));
-        let mut newcomers = change.newcomers;
-        let mut entries = Vec::with_capacity(newcomers.len());
-        for (slot, ratchet) in &mut newcomers {
-            ratchet.count_from(OPENING);
-            // §8.4: C_i = K_g ⊕ PRF(W_i[1], "wrap", D0 ‖ slot)
-            entries.push(Entry { slot: *slot, q: None, wrap: key.wrap(&ratchet.pad(d0, *slot)) });
-        }
-        // §8.1: a fresh key for every node with a member beneath.
-        self.nodes = Hierarchy::new(height, &newcomers, &mut |_| Secret::random(rng));
-        Sealed { key, entries, wraps: None, entries_root: [0; 32] }
+    /// Makes the epoch's keys and wraps. What it does to the tree is in `touched`.
+    fn rekey(
+        &mut self,
+        touched: &Touched,
+        change: &Change<'_, S>,
+        d0: &Digest,
+        rng: &mut dyn CryptoRngCore,
+    ) -> Sealed {
+        let fresh = &mut |_| Secret::random(rng);
+        // §8.2, 6: of an opening all members have wraps, and nobody needs a path.
+        let newcomers = if change.kind == Kind::Open { &[] } else { change.newcomers.as_slice() };
+        // §8.2, 2 to 4: fresh keys, wraps, steps.
+        let wraps = self.nodes.rekey(touched, change.removed, newcomers, d0, fresh);
+        let wraps = WrapTree::pack(touched, &wraps);
+        let root = Node { level: touched.height(), index: 0 };
+        // §8.2, 5: K_g = PRF(n_root, "group key", D0). In an empty group the key has no holder.
+        let key = match self.nodes.key(root) {
+            Some(root) => group_key::<S>(root, d0),
+            None => GroupKey::new(S::ID, fresh(root)),
+        };
+        // §8.3: entries_root, of the whole and of every part.
+        let entries_root = wraps.root();
+        Sealed { key, entries: Vec::new(), wraps: Some(wraps), entries_root }
+    }
+
+    /// The key under each member's pad, for those that are not sent the wraps of an opening.
+    fn entries(&self, change: &Change<'_, S>, key: &GroupKey, d0: &Digest) -> Vec<Entry> {
+        let members = change.newcomers.iter();
+        // §9.1: C_i = K_g ⊕ PRF(W_i[1], "wrap", D0 ‖ slot)
+        let wrap = |slot, ratchet: &Ratchet<S>| key.wrap(&ratchet.pad(d0, slot));
+        members.map(|(slot, ratchet)| Entry { slot: *slot, q: None, wrap: wrap(*slot, ratchet) }).collect()
     }
 }
 
@@ -53,37 +67,27 @@ impl<S: Suite> Strategy<S> for Tree<S> {
     }
 
     fn height_after(&self, change: &Change<'_, S>) -> u8 {
-        let before = match change.kind {
-            Kind::Open => 1,
-            Kind::Rekey => self.nodes.height(),
-        };
+        // A tree of one leaf would have no root to take a key from.
+        let before = self.nodes.height().max(1);
         // §8.1: a tree never shrinks within a term.
         change.highest.map_or(before, |slot| before.max(height_for(slot)))
     }
 
     fn seal(&mut self, mut change: Change<'_, S>, d0: &Digest, rng: &mut dyn CryptoRngCore) -> Sealed {
-        if change.kind == Kind::Open {
-            return self.open(change, d0, rng);
-        }
         let height = self.height_after(&change);
         // §8.1: the key of a leaf is W[c] of the epoch with counter c.
         change.newcomers.iter_mut().for_each(|(_, ratchet)| ratchet.count_from(change.counter));
+        if change.kind == Kind::Open {
+            // §8.2, 1: all nodes above members are of R.
+            let members = change.newcomers.iter().map(|(slot, _)| *slot).collect();
+            self.nodes = Hierarchy::new(&change.newcomers);
+            let sealed = self.rekey(&Touched::opening(height, &members), &change, d0, rng);
+            return Sealed { entries: self.entries(&change, &sealed.key, d0), ..sealed };
+        }
         let rules = HmacXor::<S>::RULES;
         // §8.2, 1: R and A.
         let touched = Touched::new(self.nodes.height(), height, change.removed, change.added, rules);
-        let fresh = &mut |_| Secret::random(rng);
-        // §8.2, 2 to 4: fresh keys, wraps, steps.
-        let wraps = self.nodes.rekey(&touched, change.removed, &change.newcomers, d0, fresh);
-        let wraps = WrapTree::pack(&touched, &wraps);
-        let root = Node { level: height, index: 0 };
-        // §8.2, 5: K_g = PRF(n_root, "group key", D0). In an empty group the key has no holder.
-        let key = match self.nodes.key(root) {
-            Some(root) => group_key::<S>(root, d0),
-            None => GroupKey::new(S::ID, fresh(root)),
-        };
-        // §8.3: entries_root, of the whole and of every part.
-        let entries_root = wraps.root();
-        Sealed { key, entries: Vec::new(), wraps: Some(wraps), entries_root }
+        self.rekey(&touched, &change, d0, rng)
     }
 
     fn settle(&mut self) {}

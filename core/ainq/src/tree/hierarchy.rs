@@ -32,28 +32,16 @@ pub(crate) struct Hierarchy<A: Algebra> {
 }
 
 impl<A: Algebra> Hierarchy<A> {
-    /// A tree with which a term opens: fresh keys above all its members, whose chains have wrapped the
-    /// group's key.
-    pub(crate) fn new(
-        height: u8,
-        members: &[(Slot, A::Leaf)],
-        fresh: &mut dyn FnMut(Node) -> A::Key,
-    ) -> Self {
-        let mut levels: Vec<_> = (0..height).map(|_| Slab::new()).collect();
+    /// A tree of these members before its term opens: no node has a key. The first
+    /// [`rekey`](Self::rekey), of [`Touched::opening`], gives one to each node above them.
+    pub(crate) fn new(members: &[(Slot, A::Leaf)]) -> Self {
         let mut leaves = Slab::new();
-        let mut occupied: SlotSet = members.iter().map(|(slot, _)| *slot).collect();
         // Copied, so that the caller's vector erases its content; moving out of one leaves a copy in its
         // memory.
         for (slot, leaf) in members {
             leaves.set(*slot, leaf.clone());
         }
-        // §8.1: every inner node with a member beneath has a key.
-        for (level, keys) in (1..).zip(&mut levels) {
-            occupied = occupied.halved();
-            occupied.iter().for_each(|index| keys.set(index, fresh(Node { level, index })));
-        }
-        let used = members.iter().map(|(slot, _)| *slot).collect();
-        Self { leaves, used, counter: 1, levels }
+        Self { leaves, used: BTreeSet::new(), counter: 0, levels: Vec::new() }
     }
 
     pub(crate) fn height(&self) -> u8 {

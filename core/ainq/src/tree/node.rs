@@ -62,13 +62,21 @@ impl Touched {
         // §8.2, 1: R = ancestors of removed slots, and every new root level; ...
         let mut refreshed = Levels::above(removed, height);
         if !rules.refresh_above_leaves {
-            refreshed.clear_first();
+            refreshed.clear(1);
         }
         // ... if nothing was removed or added, R = {root}.
         let nothing = removed.is_empty() && added.is_empty();
         refreshed.crown(if nothing { before.min(height.saturating_sub(1)) } else { before });
         // §8.2, 1: A = all ancestors of added slots.
         Self { refreshed, added: Levels::above(added, height) }
+    }
+
+    /// For a tree with which a term opens for the members in these slots: all nodes above them are of R, none of A.
+    pub(crate) fn opening(height: u8, members: &SlotSet) -> Self {
+        let mut refreshed = Levels::above(members, height);
+        // Of a leaf it would say that its member is removed.
+        refreshed.clear(0);
+        Self { refreshed, added: Levels::above(&SlotSet::new(), height) }
     }
 
     pub(crate) const fn height(&self) -> u8 {
@@ -149,12 +157,12 @@ impl Levels {
         }
     }
 
-    /// Takes out the nodes above the leaves.
-    fn clear_first(&mut self) {
-        let first = self.end(0)..self.end(1);
-        let cleared = first.len() as u32;
-        self.runs.drain(first);
-        self.ends.iter_mut().skip(1).for_each(|end| *end = end.saturating_sub(cleared));
+    /// Takes out the nodes of a level.
+    fn clear(&mut self, level: u8) {
+        let all = level.checked_sub(1).map_or(0, |beneath| self.end(beneath))..self.end(level);
+        let cleared = all.len() as u32;
+        self.runs.drain(all);
+        self.ends.iter_mut().skip(level.into()).for_each(|end| *end = end.saturating_sub(cleared));
     }
 
     /// Number of runs up to a level.

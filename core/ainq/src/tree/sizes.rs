@@ -14,10 +14,18 @@ use crate::slots::{MAX_SLOTS, SlotSet};
 
 type Tree = Hierarchy<HmacXor<Ristretto255>>;
 
-fn full(height: u8, members: u32) -> Tree {
+/// A tree of that many members with which a term opens, and the wraps of the opening.
+fn opened(height: u8, members: u32) -> (Tree, WrapTree) {
     let leaf = Ratchet::decode(&[0; 72]).unwrap();
     let leaves: Vec<_> = (0..members).map(|slot| (slot, leaf.clone())).collect();
-    Tree::new(height, &leaves, &mut |_| Secret::new([1; 32]))
+    let mut tree = Tree::new(&leaves);
+    let touched = Touched::opening(height, &(0..members).collect());
+    let wraps = tree.rekey(&touched, &SlotSet::new(), &[], &[0; 32], &mut |_| Secret::new([1; 32]));
+    (tree, WrapTree::pack(&touched, &wraps))
+}
+
+fn full(height: u8, members: u32) -> Tree {
+    opened(height, members).0
 }
 
 fn wraps_of(tree: &mut Tree, removed: &SlotSet) -> WrapTree {
@@ -37,6 +45,27 @@ fn one_of_2000_leaves_with_356_bytes() {
     assert_eq!(len(&wraps_of(&mut tree, &SlotSet::from_iter([700]))), 11 * 32 + 1 + 3);
     // The next expiry refreshes the root alone.
     assert_eq!(len(&wraps_of(&mut tree, &SlotSet::new())), 2 * 32 + 1 + 1);
+}
+
+#[test]
+fn a_term_opens_for_2000_with_97_kilobytes_and_each_part_has_its_members() {
+    let (_, wraps) = opened(11, 2000);
+    // 2,999 wraps: of the node above each pair of leaves both, of every other with two children one; the first byte;
+    // eight bits of each of the 1,000 nodes above leaves and of the two with one child, two of the 999 others.
+    assert_eq!(len(&wraps), 2999 * 32 + 1 + (1_002_usize * 8 + 999 * 2).div_ceil(8));
+    let parts = wraps.chunks(12 * 1024);
+    let bytes: usize = parts.iter().map(|part| part.as_bytes().len()).sum();
+    assert!((9..=11).contains(&parts.len()) && bytes < 104_000, "{} parts of {bytes} bytes", parts.len());
+    for part in &parts {
+        assert_eq!(part.root(), wraps.root());
+    }
+    for slot in 0..2048 {
+        let covering: Vec<_> = parts.iter().filter(|part| part.covers(slot)).collect();
+        assert!(
+            !covering.is_empty() && covering.iter().all(|part| part.keeps(slot) == Some(slot < 2000)),
+            "{slot}"
+        );
+    }
 }
 
 #[test]

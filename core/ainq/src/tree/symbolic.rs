@@ -13,12 +13,12 @@ use rand_chacha::ChaCha20Rng;
 use rand_core::{RngCore, SeedableRng};
 
 use self::symbols::{
-    Closure, NONE, REFRESH_ABOVE_LEAVES, SEEDS_APART, STEP_AFTER_USE, STEP_ON_JOIN, STEP_PER_EPOCH, Symbol,
-    SymbolChain, Symbolic,
+    Closure, FRESH_PER_TERM, NONE, REFRESH_ABOVE_LEAVES, SEEDS_APART, SEEDS_ERASED, STEP_AFTER_USE,
+    STEP_ON_JOIN, STEP_PER_EPOCH, Symbol, SymbolChain, Symbolic,
 };
 use super::algebra::{Algebra, Chain};
 use super::branch::Branch;
-use super::hierarchy::Hierarchy;
+use super::hierarchy::{Hierarchy, Wrapped};
 use super::node::{Node, Touched, height_for};
 use super::path::Path;
 use crate::slots::{Slot, SlotSet};
@@ -36,6 +36,8 @@ struct Member<const D: u8> {
     newest: Option<Symbol>,
     /// None while it has missed an epoch.
     path: Option<Path<Symbolic<D>>>,
+    /// Seeds of openings that it did not erase, if that rule is dropped.
+    seeds: Vec<Symbol>,
 }
 
 /// Source of an adversary's forbidden key.
@@ -62,20 +64,27 @@ struct Group<const D: u8> {
     held: BTreeMap<u32, BTreeSet<Symbol>>,
     /// K_g of every epoch, and who was a member.
     epochs: Vec<(Symbol, BTreeSet<u32>)>,
+    /// Seeds of openings that the leader did not erase, if that rule is dropped.
+    seeds: Vec<Symbol>,
 }
 
 impl<const D: u8> Group<D> {
+    /// A group whose first term has opened with nobody.
     fn new(seed: u64) -> Self {
+        let mut nodes = Hierarchy::new(&[]);
+        let (touched, none) = (Touched::opening(1, &SlotSet::new()), SlotSet::new());
+        nodes.rekey(&touched, &none, &[], &[0; 32], &mut |_| unreachable!("nobody has a path yet"));
         Self {
             rng: ChaCha20Rng::seed_from_u64(seed),
             names: 0,
             ids: 0,
-            nodes: Hierarchy::new(1, &[], &mut |_| unreachable!("nobody has a path yet")),
+            nodes,
             members: BTreeMap::new(),
             sent: Vec::new(),
             counter: 1,
             held: BTreeMap::new(),
             epochs: Vec::new(),
+            seeds: Vec::new(),
         }
     }
 
@@ -93,34 +102,71 @@ impl<const D: u8> Group<D> {
         SymbolChain(Symbol { steps: self.counter, ..self.fresh() })
     }
 
-    /// A term opens: fresh chains for all, K_g under each, and paths for most.
+    /// A term opens, without those that are absent: fresh chains for all, wraps above them, and K_g under each. Some
+    /// follow by the wraps, others by their entry, and most of these get a path.
     fn open(&mut self) {
+        self.some_leave();
         let slots: Vec<Slot> = self.members.keys().copied().collect();
         let height = slots.last().map_or(1, |slot| height_for(*slot));
-        let key = self.fresh();
         self.counter = 1;
-        let mut leaves = Vec::new();
-        for slot in &slots {
-            let leaf = self.fresh_chain();
-            self.sent.push((leaf.0, key));
-            self.member_holds(*slot, [leaf.0, key]);
-            let member = self.members.get_mut(slot).unwrap();
-            (member.leaf, member.newest, member.path) = (leaf.clone(), Some(key), None);
-            leaves.push((*slot, leaf));
-        }
+        let leaves: Vec<_> = slots.iter().map(|slot| (*slot, self.fresh_chain())).collect();
+        let touched = Touched::opening(height, &slots.iter().copied().collect());
+        let former = core::mem::replace(&mut self.nodes, Hierarchy::new(&leaves));
         let names = &mut self.names;
-        self.nodes = Hierarchy::new(height, &leaves, &mut |_| {
+        let wraps = self.nodes.rekey(&touched, &SlotSet::new(), &[], &[0; 32], &mut |_| {
             *names += 1;
             Symbol::fresh(*names)
         });
+        self.sent.extend(wraps.iter().map(|wrapped| wrapped.wrap));
+        if !Symbolic::<D>::FRESH_PER_TERM {
+            // As if nodes kept their keys from one term to the next.
+            let under = |wrapped: &Wrapped<_>| former.key(wrapped.child).copied();
+            self.sent.extend(wraps.iter().filter_map(|wrapped| Some((under(wrapped)?, wrapped.wrap.1))));
+        }
+        let (key, root) = self.group_key(height);
+        for (slot, leaf) in leaves {
+            self.sent.push((leaf.0, key));
+            let by_wraps = self.below(3) > 0;
+            let member = self.members.get_mut(&slot).unwrap();
+            (member.leaf, member.newest, member.path) = (leaf, Some(key), None);
+            if by_wraps {
+                let branch = branch(slot, &touched, &wraps);
+                let path = Path::new(Vec::new()).follow(&member.leaf, &branch, &[0; 32]).unwrap();
+                assert_eq!(path.root().copied(), root, "a member that follows has the leader's root");
+                if !Symbolic::<D>::SEEDS_ERASED {
+                    member.seeds.extend(path.keys().iter().map(|key: &Symbol| key.seed()));
+                }
+                member.path = Some(path);
+            }
+            self.member_holds(slot, [key]);
+        }
+        if !Symbolic::<D>::SEEDS_ERASED {
+            let nodes = (1..=height)
+                .flat_map(|level| touched.refreshed(level).iter().map(move |index| (level, index)));
+            let keys = nodes.filter_map(|(level, index)| self.nodes.key(Node { level, index }));
+            let seeds: Vec<_> = keys.map(|key: &Symbol| key.seed()).collect();
+            self.seeds.extend(seeds);
+        }
         self.end_epoch(key);
         self.send_paths(key, 3);
     }
 
+    /// K_g, which is a function of the root's key, and the root's key none of it.
+    fn group_key(&mut self, height: u8) -> (Symbol, Option<Symbol>) {
+        let key = self.fresh();
+        let root = self.nodes.key(Node { level: height, index: 0 }).copied();
+        self.sent.extend(root.map(|root| (root, key)));
+        (key, root)
+    }
+
     /// An epoch with random leavers and newcomers, of which some members miss the wraps.
     fn rekey(&mut self) {
-        self.counter += 1;
         let removed = self.some_leave();
+        self.rekey_without(removed);
+    }
+
+    fn rekey_without(&mut self, removed: Vec<Slot>) {
+        self.counter += 1;
         let added = self.some_join(&removed);
         let highest = self.members.keys().chain(added.iter()).max();
         let height = highest.map_or(1, |slot| height_for(*slot)).max(self.nodes.height());
@@ -135,19 +181,7 @@ impl<const D: u8> Group<D> {
             Symbol::fresh(*names)
         });
         self.sent.extend(wraps.iter().map(|wrapped| wrapped.wrap));
-        // K_g is a function of the root's key, and the root's key none of it.
-        let key = self.fresh();
-        let root = self.nodes.key(Node { level: height, index: 0 }).copied();
-        self.sent.extend(root.map(|root| (root, key)));
-        let branch = |slot| {
-            let mut branch = Branch::new(slot, height);
-            for level in 0..=height {
-                let child = Node::above(slot, level);
-                let wrapped = wraps.iter().find(|wrapped| wrapped.child == child);
-                branch.set(level, touched.change(child), wrapped.map(|wrapped| &wrapped.wrap));
-            }
-            branch
-        };
+        let (key, root) = self.group_key(height);
         for slot in self.members.keys().copied().collect::<Vec<_>>() {
             let misses = self.below(5) == 0;
             let member = self.members.get_mut(&slot).unwrap();
@@ -156,14 +190,15 @@ impl<const D: u8> Group<D> {
             if rules.step_per_epoch {
                 member.leaf.catch_up_with(self.counter.into());
             }
-            let path = path.follow(&member.leaf, &branch(slot), &[0; 32]).unwrap();
+            let path = path.follow(&member.leaf, &branch(slot, &touched, &wraps), &[0; 32]).unwrap();
             assert_eq!(path.root().copied(), root, "a member that follows has the leader's root");
             (member.newest, member.path) = (Some(key), Some(path));
             self.member_holds(slot, [key]);
         }
         for (slot, leaf) in newcomers {
             self.ids += 1;
-            self.members.insert(slot, Member { id: self.ids, leaf, newest: None, path: None });
+            let member = Member { id: self.ids, leaf, newest: None, path: None, seeds: Vec::new() };
+            self.members.insert(slot, member);
             self.send_path(slot, key);
         }
         self.end_epoch(key);
@@ -278,7 +313,7 @@ impl<const D: u8> Group<D> {
                 (1..=self.nodes.height()).filter_map(|level| self.nodes.key(Node::above(*slot, level)));
             path.copied().chain(self.nodes.leaf(*slot).map(|leaf| leaf.0))
         });
-        if opens_before(self.epochs.last().unwrap().0, leaders.collect()) {
+        if opens_before(self.epochs.last().unwrap().0, leaders.chain(self.seeds.iter().copied()).collect()) {
             leaks.insert(Leak::CapturedLeader);
         }
         leaks
@@ -287,9 +322,26 @@ impl<const D: u8> Group<D> {
 
 /// Keys in a member's memory.
 fn state<const D: u8>(member: &Member<D>) -> Vec<Symbol> {
-    member.path.iter().flat_map(|path| path.keys().to_vec()).chain([member.leaf.0]).collect()
+    let path = member.path.iter().flat_map(|path| path.keys().to_vec());
+    path.chain([member.leaf.0]).chain(member.seeds.iter().copied()).collect()
 }
 
+/// What an epoch does to the nodes above a leaf.
+fn branch<'a>(
+    slot: Slot,
+    touched: &Touched,
+    wraps: &'a [Wrapped<(Symbol, Symbol)>],
+) -> Branch<'a, (Symbol, Symbol)> {
+    let mut branch = Branch::new(slot, touched.height());
+    for level in 0..=touched.height() {
+        let child = Node::above(slot, level);
+        let wrapped = wraps.iter().find(|wrapped| wrapped.child == child);
+        branch.set(level, touched.change(child), wrapped.map(|wrapped| &wrapped.wrap));
+    }
+    branch
+}
+
+/// A life of a group, one of some twelve epochs an opening.
 fn history<const D: u8>(seed: u64) -> Group<D> {
     let mut group = Group::<D>::new(seed);
     group.rekey();
@@ -299,20 +351,77 @@ fn history<const D: u8>(seed: u64) -> Group<D> {
     group
 }
 
+/// A life whose wraps are those of openings alone: within a term drones join, and nobody leaves.
+fn history_of_openings<const D: u8>(seed: u64) -> Group<D> {
+    let mut group = Group::<D>::new(seed);
+    for _ in 0..EPOCHS {
+        if group.below(3) == 0 && !group.members.is_empty() {
+            group.open();
+        } else {
+            group.rekey_without(Vec::new());
+        }
+    }
+    group
+}
+
 fn leaks_of<const D: u8>(histories: u64) -> BTreeSet<Leak> {
     (0..histories).flat_map(|seed| history::<D>(seed).leaks()).collect()
 }
 
-#[test]
-fn no_history_gives_a_key_to_who_must_not_have_it() {
+fn leaks_of_openings<const D: u8>(histories: u64) -> BTreeSet<Leak> {
+    (0..histories).flat_map(|seed| history_of_openings::<D>(seed).leaks()).collect()
+}
+
+/// Searches histories for leaks, and checks that the members can open most epochs.
+fn find_none(history: fn(u64) -> Group<NONE>) {
     let mut readable = 0;
     for seed in 0..HISTORIES {
-        let group = history::<NONE>(seed);
+        let group = history(seed);
         assert_eq!(group.leaks(), BTreeSet::new(), "history {seed}");
         readable += group.readable();
     }
     let epochs = usize::try_from(HISTORIES).unwrap() * EPOCHS;
     assert!(readable * 10 > epochs * 9, "members opened {readable} of {epochs} epochs");
+}
+
+#[test]
+fn no_history_gives_a_key_to_who_must_not_have_it() {
+    find_none(history::<NONE>);
+}
+
+#[test]
+fn no_history_of_openings_gives_a_key_to_who_must_not_have_it() {
+    find_none(history_of_openings::<NONE>);
+}
+
+#[test]
+fn without_a_step_after_use_a_captured_memory_opens_a_recorded_opening() {
+    let leaks = leaks_of_openings::<STEP_AFTER_USE>(100);
+    assert!(leaks.contains(&Leak::CapturedMember) && leaks.contains(&Leak::CapturedLeader), "{leaks:?}");
+}
+
+#[test]
+fn without_a_step_per_epoch_a_captured_memory_opens_a_recorded_opening() {
+    let leaks = leaks_of_openings::<STEP_PER_EPOCH>(100);
+    assert!(leaks.contains(&Leak::CapturedMember) && leaks.contains(&Leak::CapturedLeader), "{leaks:?}");
+}
+
+#[test]
+fn seeds_of_an_opening_that_followed_from_keys_would_lead_captured_memories_upwards() {
+    let leaks = leaks_of_openings::<SEEDS_APART>(100);
+    assert!(leaks.contains(&Leak::CapturedMember) && leaks.contains(&Leak::CapturedLeader), "{leaks:?}");
+}
+
+#[test]
+fn seeds_of_an_opening_that_were_kept_would_lead_captured_memories_upwards() {
+    let leaks = leaks_of_openings::<SEEDS_ERASED>(100);
+    assert!(leaks.contains(&Leak::CapturedMember) && leaks.contains(&Leak::CapturedLeader), "{leaks:?}");
+}
+
+#[test]
+fn an_opening_under_keys_of_the_term_before_would_be_read_by_who_is_absent() {
+    let leaks = leaks_of_openings::<FRESH_PER_TERM>(100);
+    assert!(leaks.contains(&Leak::Coalition), "{leaks:?}");
 }
 
 #[test]

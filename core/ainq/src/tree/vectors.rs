@@ -23,8 +23,15 @@ struct Vectors {
 #[derive(Deserialize)]
 struct Opening {
     members: Vec<Newcomer>,
-    keys: Vec<NodeKey>,
-    height: u8,
+    entries: Vec<Entry>,
+    #[serde(flatten)]
+    epoch: Epoch,
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    slot: Slot,
+    wrap: String,
 }
 
 #[derive(Deserialize)]
@@ -104,31 +111,41 @@ struct Group {
 impl Group {
     fn open(opening: &Opening) -> Self {
         let leaves: Vec<_> = opening.members.iter().map(|member| ratchet(member, 1)).collect();
-        let key = by_node(&opening.keys);
-        let key = std::cell::RefCell::new(key);
-        let path = |slot: Slot| {
-            let nodes = (1..=opening.height).map(|level| Node::above(slot, level));
-            Path::new(nodes.map(|node| (key.borrow_mut())(node)).collect())
-        };
-        let members = leaves
-            .iter()
-            .map(|(slot, ratchet)| (*slot, Member { ratchet: ratchet.clone(), path: path(*slot) }));
-        let members = members.collect();
-        let nodes = Hierarchy::new(opening.height, &leaves, &mut by_node(&opening.keys));
-        Self { nodes, members, height: opening.height, counter: 1 }
+        let nodes = Hierarchy::new(&leaves);
+        let none = || Path::new(Vec::new());
+        let members = leaves.iter().cloned().map(|(slot, ratchet)| (slot, Member { ratchet, path: none() }));
+        let mut group = Self { nodes, members: members.collect(), height: opening.epoch.height, counter: 1 };
+        let slots = leaves.iter().map(|(slot, _)| *slot).collect();
+        group.make(&opening.epoch, &Touched::opening(group.height, &slots), Vec::new());
+        let (key, d0) = (bytes(&opening.epoch.group_key), bytes(&opening.epoch.d0));
+        let key = GroupKey::new(S::ID, Secret::new(key));
+        let wrap =
+            |(slot, ratchet): &(Slot, Ratchet<S>)| (*slot, hex::encode(key.wrap(&ratchet.pad(&d0, *slot))));
+        let entries: Vec<_> = leaves.iter().map(wrap).collect();
+        assert_eq!(
+            entries,
+            opening.entries.iter().map(|entry| (entry.slot, entry.wrap.clone())).collect::<Vec<_>>()
+        );
+        group
+    }
+
+    fn rekey(&mut self, epoch: &Epoch) {
+        self.counter += 1;
+        let removed = epoch.removed.iter().copied().collect();
+        let added = epoch.added.iter().map(|newcomer| newcomer.slot).collect();
+        let touched = Touched::new(self.height, epoch.height, &removed, &added, Rules::ALL);
+        let newcomers: Vec<_> = epoch.added.iter().map(|member| ratchet(member, self.counter)).collect();
+        self.make(epoch, &touched, newcomers);
     }
 
     /// The epoch at the leader, which must be the vector's, then at every member.
-    fn rekey(&mut self, epoch: &Epoch) {
-        self.counter += 1;
+    fn make(&mut self, epoch: &Epoch, touched: &Touched, newcomers: Vec<(Slot, Ratchet<S>)>) {
         let removed: SlotSet = epoch.removed.iter().copied().collect();
         let added: SlotSet = epoch.added.iter().map(|newcomer| newcomer.slot).collect();
-        let touched = Touched::new(self.height, epoch.height, &removed, &added, Rules::ALL);
-        let newcomers: Vec<_> = epoch.added.iter().map(|member| ratchet(member, self.counter)).collect();
         let d0 = bytes(&epoch.d0);
         let fresh = &mut by_node(&epoch.fresh);
-        let wraps = self.nodes.rekey(&touched, &removed, &newcomers, &d0, fresh);
-        let wraps = WrapTree::pack(&touched, &wraps);
+        let wraps = self.nodes.rekey(touched, &removed, &newcomers, &d0, fresh);
+        let wraps = WrapTree::pack(touched, &wraps);
         assert_eq!(hex::encode(wraps.whole().as_bytes()), epoch.delta);
         assert_eq!(hex::encode(wraps.root()), epoch.entries_root);
         self.check_keys(epoch, &d0);

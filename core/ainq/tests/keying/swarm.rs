@@ -57,8 +57,13 @@ impl<S: Suite> Broadcast<S> {
 
     /// Part of the member in a slot, beside the header.
     pub(crate) fn part(&self, slot: Slot) -> Result<Part, Error> {
-        let newcomer = self.header.core.kind == Kind::Rekey && self.changes.added.contains(slot);
+        let opens = self.header.core.kind == Kind::Open;
+        let newcomer = !opens && self.changes.added.contains(slot);
         match &self.wraps {
+            // A term opens by the entries as over links, or by the wraps, as over a medium that all share.
+            Some(_) if opens && slot.is_multiple_of(3) => {
+                self.entry(slot).cloned().map(Part::Entry).ok_or(Error::MissingEntry)
+            }
             None => self.entry(slot).cloned().map(Part::Entry).ok_or(Error::MissingEntry),
             Some(_) if newcomer => {
                 let path = self.paths.iter().find(|path| path.slot == slot);
@@ -263,7 +268,7 @@ impl<S: Suite> Swarm<S> {
     }
 
     /// Delivers the newest epoch to an edge. A term's opening uses up its spare point. Under `tree` an edge
-    /// that wraps are of no use to gets a path message, and so does everybody after an opening.
+    /// that wraps are of no use to gets a path message, and so does who follows an opening by its entry.
     pub(crate) fn deliver(&mut self, index: usize) -> Result<(), Error> {
         let broadcast = self.last().clone();
         match self.deliver_one(index, &broadcast) {
@@ -287,7 +292,7 @@ impl<S: Suite> Swarm<S> {
         let edge = &mut self.edges[index];
         let member = edge.membership.as_ref().ok_or(Error::WrongGroup)?;
         let next = member.advance(&context, &edge.keypair, Some(&edge.spare), &header, part)?;
-        if matches!(part, Part::Entry(entry) if entry.q.is_some()) {
+        if next.epoch().term > member.epoch().term {
             edge.spare = SparePair::generate(edge.spare.q() + 1, &mut self.rng);
             edge.keep_spare();
         }

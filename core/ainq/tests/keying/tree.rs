@@ -1,7 +1,7 @@
 //! Acceptance in a tree: wraps and paths that are forged, changed, late, early or meant for others.
 
 use quiver_ainq::{
-    Delta, Entry, Error, Header, Kind, Label, Membership, Part, PathMessage, Ristretto255, Slot,
+    Delta, Entry, Error, Header, Kind, Label, Membership, Part, PathMessage, Ristretto255, Slot, SparePair,
     StrategyKind, Suite,
 };
 
@@ -20,7 +20,10 @@ for_each_suite! {
     nobody_else_can_show_a_member_that_it_is_out;
     the_tree_doubles_when_it_is_full;
     a_group_may_empty_and_fill_again;
-    a_term_opens_anew_and_its_paths_follow;
+    a_term_opens_by_entries_and_its_paths_follow;
+    a_term_opens_by_wraps_and_paths_are_there_at_once;
+    a_term_opens_by_a_path_alone;
+    changed_wraps_of_an_opening_are_noticed_and_change_nothing;
     a_lost_path_message_costs_nothing_but_another;
 }
 
@@ -375,15 +378,14 @@ fn a_group_may_empty_and_fill_again<S: Suite>() {
     assert!(swarm.agrees(0) && !swarm.agrees(2));
 }
 
-fn a_term_opens_anew_and_its_paths_follow<S: Suite>() {
+fn a_term_opens_by_entries_and_its_paths_follow<S: Suite>() {
     let mut swarm = tree_after::<S>(112, 5);
     let output = swarm.open_undelivered(&[0, 1, 2, 4]);
-    let opening = swarm.last().clone();
     assert_eq!((output.header.core.kind, output.entries.len()), (Kind::Open, 4));
-    assert!(output.wraps.is_none() && output.header.entries_root == [0; 32]);
     // A follower has the key at once, and its path only when that arrives.
     for index in [0, 1, 2, 4] {
-        swarm.deliver_one(index, &opening).unwrap();
+        let entry = swarm.last().entry(swarm.slot(index)).unwrap().clone();
+        swarm.give(index, &output.header, &Part::Entry(entry)).unwrap();
         assert!(swarm.agrees(index) && !swarm.edges[index].membership.as_ref().unwrap().has_path());
     }
     swarm.catch_up(0).unwrap();
@@ -401,6 +403,94 @@ fn a_term_opens_anew_and_its_paths_follow<S: Suite>() {
     swarm.open(&[0, 1]);
     swarm.rekey(&[], vec![3]);
     assert!(swarm.agrees(0) && swarm.agrees(1));
+}
+
+fn a_term_opens_by_wraps_and_paths_are_there_at_once<S: Suite>() {
+    let mut swarm = tree_after::<S>(114, 9);
+    let present = [0, 1, 2, 4, 5, 6, 8];
+    let output = swarm.open_undelivered(&present);
+    let wraps = output.wraps.as_ref().unwrap();
+    assert_eq!(output.header.entries_root, wraps.root());
+    // The wraps show that who is absent has none.
+    assert_eq!(wraps.whole().keeps(swarm.slot(3)), Some(false));
+    let parts = wraps.chunks(1);
+    assert!(parts.len() > 1);
+    for index in present {
+        let slot = swarm.slot(index);
+        let own = parts.iter().find(|part| part.covers(slot)).unwrap();
+        let other = parts.iter().find(|part| !part.covers(slot)).unwrap();
+        let given = |swarm: &mut Swarm<S>, part: &Delta| {
+            swarm.give(index, &output.header, &Part::Delta(part.clone()))
+        };
+        assert_eq!(given(&mut swarm, other), Err(Error::MissingEntry));
+        given(&mut swarm, own).unwrap();
+        assert!(swarm.agrees(index) && swarm.edges[index].membership.as_ref().unwrap().has_path());
+        assert_eq!(given(&mut swarm, own), Err(Error::Stale));
+    }
+    // Who is absent follows neither the whole nor its own part.
+    for delta in [wraps.whole(), wraps.branch(swarm.slot(3))] {
+        assert_eq!(swarm.give(3, &output.header, &Part::Delta(delta)), Err(Error::MissingEntry));
+    }
+    // The next epochs' wraps are of use to everybody at once, joins and leaves.
+    swarm.rekey(&[3], vec![swarm.slot(5)]);
+    assert!([0, 1, 2, 3, 4, 6, 8].into_iter().all(|index| swarm.agrees(index)));
+    assert!(!swarm.agrees(5) && !swarm.agrees(7));
+    swarm.expire();
+    assert!([0, 1, 2, 3, 4, 6, 8].into_iter().all(|index| swarm.agrees(index)));
+}
+
+fn a_term_opens_by_a_path_alone<S: Suite>() {
+    let mut swarm = tree_after::<S>(115, 4);
+    let output = swarm.open_undelivered(&[0, 1, 2, 3]);
+    let (own, others) =
+        (swarm.path_message(swarm.slot(0)).unwrap(), swarm.path_message(swarm.slot(1)).unwrap());
+    assert_eq!(swarm.give(0, &output.header, &Part::Path(others.clone())), Err(Error::WrongSlot));
+    let mut relabelled = others;
+    relabelled.slot = swarm.slot(0);
+    assert_eq!(swarm.give(0, &output.header, &Part::Path(relabelled)), Err(Error::SealBroken));
+    // Another spare pair than the leader's opens none.
+    let spare = SparePair::generate(swarm.edges[0].spare.q(), &mut swarm.rng);
+    let spare = core::mem::replace(&mut swarm.edges[0].spare, spare);
+    assert_eq!(swarm.give(0, &output.header, &Part::Path(own.clone())), Err(Error::SealBroken));
+    swarm.edges[0].spare = spare;
+    swarm.give(0, &output.header, &Part::Path(own)).unwrap();
+    assert!(swarm.agrees(0) && swarm.edges[0].membership.as_ref().unwrap().has_path());
+    swarm.rekey_undelivered(&[], vec![swarm.slot(2)]);
+    let next = swarm.last().clone();
+    swarm.deliver_one(0, &next).unwrap();
+    assert!(swarm.agrees(0));
+}
+
+fn changed_wraps_of_an_opening_are_noticed_and_change_nothing<S: Suite>() {
+    let mut swarm = tree_after::<S>(116, 5);
+    let output = swarm.open_undelivered(&[0, 1, 2, 3, 4]);
+    let (header, before) = (output.header.encode(&swarm.deployment), everything_of(&swarm));
+    let wraps = output.wraps.as_ref().unwrap();
+    let with = |delta: &[u8]| accept(&swarm, &header, &Part::Delta(Delta::decode(delta)?));
+    for delta in [wraps.whole().encode(), wraps.branch(swarm.slot(0)).encode()] {
+        for place in 0..delta.len() {
+            let mut changed = delta.clone();
+            changed[place] ^= 1 << (place % 8);
+            let error = with(&changed).unwrap_err();
+            assert!(
+                matches!(error, Error::WrongWraps | Error::Malformed("wraps")),
+                "byte {place}: {error:?}"
+            );
+        }
+        with(&delta).unwrap();
+    }
+    // Another pair than the leader's derives another key.
+    let spare = SparePair::generate(swarm.edges[0].spare.q(), &mut swarm.rng);
+    let spare = core::mem::replace(&mut swarm.edges[0].spare, spare);
+    let whole = Part::Delta(wraps.whole());
+    assert_eq!(swarm.give(0, &output.header, &whole), Err(Error::WrongTag));
+    // Wraps of another opening are not this one's, nor are those of an epoch.
+    swarm.edges[0].spare = spare;
+    assert_eq!(everything_of(&swarm), before);
+    let second = swarm.open_undelivered(&[0, 1, 2, 3, 4]);
+    assert_eq!(swarm.give(0, &second.header, &whole), Err(Error::WrongWraps));
+    swarm.give(0, &second.header, &Part::Delta(second.wraps.unwrap().whole())).unwrap();
+    assert!(swarm.agrees(0));
 }
 
 fn a_lost_path_message_costs_nothing_but_another<S: Suite>() {

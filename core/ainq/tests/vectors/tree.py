@@ -124,19 +124,28 @@ class Wraps:
 
 
 class Tree:
-    def __init__(self, members):
-        self.epoch = 1
-        self.chains = {slot: [made_up("W", 1, slot), made_up("A", 1, slot)] for slot in members}
-        self.height = max(1, max(members).bit_length())
-        self.keys = {node: made_up("n", 1, *node) for node in ancestors(members, self.height)}
+    def __init__(self):
+        self.epoch, self.height, self.chains, self.keys = 0, 1, {}, {}
 
     def occupied(self, node):
         return any(slot >> node[0] == node[1] for slot in self.chains)
 
+    def open(self, members):
+        """A term opens: all nodes above members are refreshed, and wraps reach members as in any epoch."""
+        self.epoch = 1
+        self.chains = {slot: [made_up("W", 1, slot), made_up("A", 1, slot)] for slot in members}
+        self.height = max(1, max(members).bit_length())
+        made = self.refresh(ancestors(members, self.height), set(), {}, [], [])
+        d0, group_key = bytes.fromhex(made["d0"]), bytes.fromhex(made["group_key"])
+        made["entries"] = [
+            {"slot": s, "wrap": xor(group_key, prf(self.chains[s][0], b"wrap", d0 + struct.pack(">I", s))).hex()}
+            for s in sorted(members)]
+        made["members"] = [{"slot": s, "chain": c[0].hex(), "auth": c[1].hex()} for s, c in sorted(self.chains.items())]
+        return made
+
     def rekey(self, removed, added):
         self.epoch += 1
         epoch, before = self.epoch, self.height
-        d0 = made_up("D0", epoch)
         for slot in removed:
             del self.chains[slot]
         # A chain belongs to the epoch, used or not.
@@ -145,14 +154,16 @@ class Tree:
         newcomers = {slot: [made_up("W", epoch, slot), made_up("A", epoch, slot)] for slot in added}
         highest = max(list(self.chains) + list(newcomers))
         self.height = max(before, highest.bit_length())
-        root = (self.height, 0)
         # 1. what is refreshed, what is above newcomers
         r = ancestors(removed, before) | {(level, 0) for level in range(before + 1, self.height + 1)}
         if removed:
             r |= ancestors(removed, self.height)
         if not removed and not added:
-            r = {root}
-        a = ancestors(added, self.height)
+            r = {(self.height, 0)}
+        return self.refresh(r, ancestors(added, self.height), newcomers, removed, added)
+
+    def refresh(self, r, a, newcomers, removed, added):
+        epoch, root, d0 = self.epoch, (self.height, 0), made_up("D0", self.epoch)
         # 2. seeds, from the first child of r that somebody remains beneath, and stars
         seed, chained, star = {}, {}, {}
         for v in sorted(r):
@@ -216,13 +227,8 @@ class Tree:
 
 
 def main():
-    members = [0, 1, 2, 3, 4]
-    tree = Tree(members)
-    opening = {
-        "members": [{"slot": s, "chain": c[0].hex(), "auth": c[1].hex()} for s, c in sorted(tree.chains.items())],
-        "keys": [{"level": n[0], "index": n[1], "key": k.hex()} for n, k in sorted(tree.keys.items())],
-        "height": tree.height,
-    }
+    tree = Tree()
+    opening = tree.open([0, 1, 2, 3, 4])
     changes = [
         ([], []),            # expiry
         ([1], []),           # a leave: its neighbour's leaf wraps

@@ -15,8 +15,8 @@ use core::time::Duration;
 
 use quiver_ainq::traffic::MAX_SENDERS;
 use quiver_ainq::{
-    Deployment, DroneKeypair, DronePublicKey, EpochKeys, EquivocationProof, Error, Header, Membership, Name,
-    Part, Suite, UnixTime,
+    Deployment, DroneKeypair, DronePublicKey, EpochKeys, EquivocationProof, Error, Header, Kind, Membership,
+    Name, Part, StrategyKind, Suite, UnixTime,
 };
 use quiver_crypto::Secret;
 use quiver_machine::{Backoff, Now, Offence, Peer, Revocations, Via, earlier};
@@ -484,6 +484,7 @@ impl<S: Suite> GroupMember<S> {
         // §13.10: a member that skipped an epoch cannot know the members removed in it: then the former key
         // is dropped at once.
         let overlap = header.core.removes_nobody() && header.core.prev == *member.membership.digest();
+        let by_entry = new_term && !opened_by_tree(&membership, header);
         member.membership = membership;
         member.header = KeptHeader::new(header, cx.deployment);
         if new_term {
@@ -496,8 +497,8 @@ impl<S: Suite> GroupMember<S> {
             // §9.3: e_{q+1} is durable by now, and is published.
             self.spare_points.publish(cx, self.member.as_ref().map(|member| &member.membership));
         }
-        if new_term && asked {
-            // Perhaps the term went on since, and what follows gets lost.
+        if by_entry && asked {
+            // Perhaps the term went on since, and what follows gets lost. Wraps and paths are of the newest epoch.
             self.request_catch_up(cx);
         }
         self.apply_early_update(cx, from)
@@ -558,8 +559,9 @@ impl<S: Suite> GroupMember<S> {
         member.acknowledge(cx, from);
         if member.anchored {
             cx.event(member.key_activated());
-            if asked && cx.leaders.leading().is_none() {
-                // §11.1: the answer would have shown who leads, and is not waited for any more.
+            if asked && cx.leaders.leading().is_none() && !opened_by_tree(&member.membership, header) {
+                // §11.1: the answer would have shown who leads, and is not waited for any more. After an opening the
+                // acknowledgement of the spare point does.
                 member.request_catch_up(cx);
             }
         } else {
@@ -648,10 +650,12 @@ impl<S: Suite> GroupMember<S> {
     }
 
     fn spare_ack(&mut self, cx: &mut EdgeContext<'_, S>, from: Peer, ack: &SpareAck) {
-        if let Some(member) = &self.member
-            && let Err(offence) = self.spare_points.acknowledged(&member.membership, ack)
-        {
-            cx.blame(from, offence);
+        let Some(member) = &self.member else { return };
+        match self.spare_points.acknowledged(&member.membership, ack) {
+            Err(offence) => cx.blame(from, offence),
+            // §9.3: only the leader of the pairwise key can have made it.
+            Ok(true) => cx.leaders.proven(from),
+            Ok(false) => {}
         }
     }
 
@@ -670,7 +674,11 @@ impl<S: Suite> GroupMember<S> {
 
     /// Does what is due for the spare points, which outlive a membership.
     pub(super) fn tick_spare_points(&mut self, cx: &mut EdgeContext<'_, S>) {
-        self.spare_points.tick(cx, self.member.as_ref().map(|member| &member.membership));
+        let late = self.spare_points.tick(cx, self.member.as_ref().map(|member| &member.membership));
+        if late && cx.leaders.leading().is_none() {
+            // §9.3: perhaps the leader is in another term.
+            self.request_catch_up(cx);
+        }
     }
 
     /// Latest time of the next call.
@@ -678,4 +686,11 @@ impl<S: Suite> GroupMember<S> {
     pub fn deadline(&self) -> Option<Duration> {
         earlier(self.member.as_ref().and_then(Member::deadline), self.spare_points.deadline())
     }
+}
+
+/// Whether a member followed this opening by wraps or by its path, which it then has. Both are of the newest epoch
+/// when they are sent; entries may be of one that opened a term long ago.
+fn opened_by_tree<S: Suite>(membership: &Membership<S>, header: &Header<S>) -> bool {
+    let tree = membership.follows() == StrategyKind::Tree;
+    header.core.kind == Kind::Open && tree && membership.has_path()
 }

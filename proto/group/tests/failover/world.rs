@@ -128,6 +128,7 @@ impl World {
         LeaderConfig {
             max_members: 2000,
             strategy: crate::STRATEGY,
+            shared_medium: crate::SHARED_MEDIUM,
             timing: LeaderTiming {
                 validity: Duration::from_secs(10_000),
                 silence: Some(self.silence),

@@ -7,3 +7,5 @@ use failover::world;
 
 /// Re-key strategy of these tests.
 const STRATEGY: quiver_ainq::StrategyKind = quiver_ainq::StrategyKind::Tree;
+/// Every member has a link of its own.
+const SHARED_MEDIUM: bool = false;

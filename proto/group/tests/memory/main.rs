@@ -29,6 +29,8 @@ mod roles {
 
 /// The strategy that keeps more.
 const STRATEGY: StrategyKind = StrategyKind::Tree;
+/// Every member has a link of its own.
+const SHARED_MEDIUM: bool = false;
 
 #[global_allocator]
 static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);

@@ -68,7 +68,7 @@ impl World {
             master: master.encode().to_vec(),
             leader_token,
             strategy: crate::STRATEGY,
-            shared_medium: false,
+            shared_medium: crate::SHARED_MEDIUM,
             leader_timing: LeaderTiming { validity: Duration::from_secs(10_000), ..LeaderTiming::default() },
             tokens: Vec::new(),
         };

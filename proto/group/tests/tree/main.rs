@@ -17,6 +17,8 @@ use self::world::{Node, Packet, S, World, decode};
 
 /// Re-key strategy of these tests.
 const STRATEGY: StrategyKind = StrategyKind::Tree;
+/// Every member has a link of its own.
+const SHARED_MEDIUM: bool = false;
 
 /// Whether the leader tells everybody a new epoch.
 fn is_delta(world: &World, packet: &Packet) -> bool {

@@ -26,6 +26,11 @@ impl Symbol {
         Self { steps: self.steps + 1, ..self }
     }
 
+    /// The seed that a node's key was made of.
+    pub(super) const fn seed(self) -> Self {
+        Self { made: false, steps: 0, ..self }
+    }
+
     /// Whether another follows from it: seeds lead upwards and to keys, keys to steps and, unless seeds are
     /// apart from keys, to the seed above.
     fn leads_to(self, other: Self, seeds_apart: bool) -> bool {
@@ -61,9 +66,17 @@ pub(super) const STEP_ON_JOIN: u8 = 2;
 pub(super) const REFRESH_ABOVE_LEAVES: u8 = 3;
 pub(super) const STEP_PER_EPOCH: u8 = 4;
 pub(super) const SEEDS_APART: u8 = 5;
+/// Of openings, by the tests' own group: seeds are erased, and nodes' keys end with their term.
+pub(super) const SEEDS_ERASED: u8 = 6;
+pub(super) const FRESH_PER_TERM: u8 = 7;
 
 /// Symbols, and the rule that is dropped.
 pub(super) struct Symbolic<const DROPPED: u8>;
+
+impl<const DROPPED: u8> Symbolic<DROPPED> {
+    pub(super) const SEEDS_ERASED: bool = DROPPED != SEEDS_ERASED;
+    pub(super) const FRESH_PER_TERM: bool = DROPPED != FRESH_PER_TERM;
+}
 
 impl<const DROPPED: u8> Algebra for Symbolic<DROPPED> {
     type Key = Symbol;

@@ -3,8 +3,8 @@
 use alloc::boxed::Box;
 
 use quiver_ainq::{
-    Deployment, Entry, Epoch, Error, GroupContext, Header, Kind, Membership, Part, SparePair, StrategyKind,
-    Suite, VerifiedHeader,
+    Deployment, Epoch, Error, GroupContext, Header, Kind, Membership, Part, SparePair, StrategyKind, Suite,
+    VerifiedHeader,
 };
 use quiver_machine::Offence;
 
@@ -48,6 +48,11 @@ pub(super) fn check<S: Suite>(
     cx.leaders.check(header)?;
     let deployment = cx.deployment;
     let (group, held) = (member.membership.group(), &member.membership);
+    let lacks_ours = |part: &Part| matches!(part, Part::Delta(delta) if !delta.covers(held.slot()));
+    // §7.5: an opening is many parts, and those of others are not worth a signature's verification.
+    if header.core.kind == Kind::Open && part.is_some_and(lacks_ours) {
+        return Ok(Step::Others);
+    }
     let (list, now) = (cx.revocations.list(), cx.now.unix);
     if header.core.group == *group && header.core.epoch == held.epoch() {
         let known = header.digest(deployment) == *held.digest();
@@ -87,16 +92,17 @@ pub(super) fn interpret<S: Suite>(
 ) -> Result<Step<S>, Error> {
     let (core, held, slot) = (header.core(), &member.membership, member.membership.slot());
     let same_term = core.epoch.term == held.epoch().term;
-    let tree = core.kind == Kind::Rekey && core.strategy == StrategyKind::Tree;
+    let opens = core.kind == Kind::Open;
+    let tree = core.strategy == StrategyKind::Tree;
     // §6.5: an anonymous member is in no later term.
-    if cx.keypair.is_none() && (core.kind == Kind::Open || !same_term) {
+    if cx.keypair.is_none() && (opens || !same_term) {
         return Ok(Step::TooFar);
     }
     if matches!(part, Some(Part::Delta(_) | Part::Path(_))) && !tree {
         return Err(Error::UnsupportedStrategy);
     }
     let removed = same_term && core.removed.contains(slot);
-    if let Some(Part::Delta(delta)) = part {
+    if let Some(Part::Delta(delta)) = part.filter(|_| !opens) {
         let stays = delta.keeps(slot);
         // §8.3: what does not have our nodes changes nothing. If those are lost, the header comes again.
         if stays.is_none() && !removed {
@@ -122,30 +128,25 @@ pub(super) fn interpret<S: Suite>(
         _ => {}
     }
     let Some(part) = part else { return Ok(Step::Ask) };
-    let spare = match part {
-        // §7.4: entries are not signed: another member's proves nothing about us.
-        Part::Entry(entry) if entry.slot != slot => return Err(Error::WrongSlot),
-        Part::Entry(entry) => spare_for(spare_points, core.kind, entry)?,
-        _ => None,
-    };
-    match derive(cx, member, header, spare, part) {
-        Err(Error::Removed) => Ok(Step::Removed),
-        next => next.map(Step::Newer),
+    // §7.4: entries are not signed: another member's proves nothing about us.
+    if matches!(part, Part::Entry(entry) if entry.slot != slot) {
+        return Err(Error::WrongSlot);
     }
-}
-
-/// The spare pair that an entry asks for; `None` if it asks for none.
-fn spare_for<'a, S: Suite>(
-    spare_points: &'a SparePoints<S>,
-    kind: Kind,
-    entry: &Entry,
-) -> Result<Option<&'a SparePair<S>>, Error> {
-    match entry.q {
-        Some(_) if kind == Kind::Rekey => Err(Error::Malformed("entry")),
-        None => Ok(None),
-        // §7.4: never published by us, or gone: the entry was altered, or the leader's copy of the group is
-        // old. The leader's answer decides which.
-        Some(q) => spare_points.numbered(q).map(Some).ok_or(Error::WrongSpare),
+    let (mut spares, mut failed) = (spare_points.held(), Error::WrongSpare);
+    loop {
+        let spare = spares.next().filter(|_| opens);
+        if opens && spare.is_none() {
+            return Err(failed);
+        }
+        match derive(cx, member, header, spare, part) {
+            // §7.4: an entry may name a pair that is gone; §9.3: wraps and paths name none: it fits if the key does.
+            Err(Error::WrongSpare) if opens => {}
+            Err(error @ (Error::WrongTag | Error::SealBroken)) if opens => failed = error,
+            // §9.1: without a wrap for it, it is no member of the new term, and joins again.
+            Err(Error::Removed) if opens => return Ok(Step::TooFar),
+            Err(Error::Removed) => return Ok(Step::Removed),
+            next => return next.map(Step::Newer),
+        }
     }
 }
 

@@ -74,13 +74,7 @@ impl<S: Suite> SparePoints<S> {
         self.republish = self.current.as_ref().map(|_| Duration::ZERO);
     }
 
-    pub(super) fn numbered(&self, q: u64) -> Option<&SparePair<S>> {
-        let used = self.used.as_deref().map(|(spare, _)| spare);
-        [self.current.as_ref(), used].into_iter().flatten().find(|spare| spare.q() == q)
-    }
-
-    /// All pairs whose secrets are still in memory.
-    #[cfg(feature = "compromise")]
+    /// All pairs whose secrets are still in memory: the unused one, and the one before it for a while.
     pub(in crate::edge) fn held(&self) -> impl Iterator<Item = &SparePair<S>> {
         self.current.iter().chain(self.used.iter().map(|used| &used.0))
     }
@@ -138,10 +132,14 @@ impl<S: Suite> SparePoints<S> {
         }
     }
 
-    /// The leader acknowledges a point.
-    pub(super) fn acknowledged(&mut self, membership: &Membership<S>, ack: &SpareAck) -> Result<(), Offence> {
+    /// The leader acknowledges a point. Returns whether it is the current one.
+    pub(super) fn acknowledged(
+        &mut self,
+        membership: &Membership<S>,
+        ack: &SpareAck,
+    ) -> Result<bool, Offence> {
         if self.current.as_ref().is_none_or(|current| current.q() != ack.q) {
-            return Ok(());
+            return Ok(false);
         }
         // §6.6: only the leader of the pairwise key can say so.
         let tag = statements::spare_ack_tag::<S>(membership.auth_key(), ack.q);
@@ -149,7 +147,7 @@ impl<S: Suite> SparePoints<S> {
             return Err(Offence::Mac("SpareAck"));
         }
         self.delivered();
-        Ok(())
+        Ok(true)
     }
 
     /// Sends the current point to the leaders that do not lead at this time.
@@ -157,8 +155,9 @@ impl<S: Suite> SparePoints<S> {
         self.introduce = Some(deadline);
     }
 
-    /// Erases, introduces and publishes what it is time for.
-    pub(super) fn tick(&mut self, cx: &mut EdgeContext<'_, S>, membership: Option<&Membership<S>>) {
+    /// Erases, introduces and publishes what it is time for. Returns whether two publications were not acknowledged in
+    /// time.
+    pub(super) fn tick(&mut self, cx: &mut EdgeContext<'_, S>, membership: Option<&Membership<S>>) -> bool {
         let now = cx.now.monotonic;
         // §9.3: and after a minute in any case.
         self.used.take_if(|used| used.1 <= now);
@@ -168,9 +167,12 @@ impl<S: Suite> SparePoints<S> {
                 self.send(cx, membership, 1);
             }
         }
-        if due(self.republish, now) {
+        let late = due(self.republish, now);
+        let again = late && self.published > 1;
+        if late {
             self.publish(cx, membership);
         }
+        again
     }
 
     pub(super) fn deadline(&self) -> Option<Duration> {
@@ -228,12 +230,12 @@ mod tests {
             };
             let mut cx = EdgeContext { base, leaders: &mut leaders, timing: &timing, boot_no: 1 };
             spares.tick(&mut cx, None);
-            spares.numbered(q).is_some()
+            spares.held().any(|spare| spare.q() == q)
         };
         assert!(holds_at(&mut spares, Duration::ZERO));
         assert!(holds_at(&mut spares, KEEP_USED - Duration::from_nanos(1)));
         assert_eq!(spares.deadline(), Some(start.monotonic + KEEP_USED));
         assert!(!holds_at(&mut spares, KEEP_USED));
-        assert!(spares.numbered(q + 1).is_some(), "its successor stays");
+        assert!(spares.held().any(|spare| spare.q() == q + 1), "its successor stays");
     }
 }

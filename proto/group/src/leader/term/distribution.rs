@@ -1,6 +1,9 @@
 //! Distributes an epoch: unicast (flat) or broadcast (tree), retransmits until acknowledged, and sends path
 //! messages to members that only hold the opening of the term. docs/protocol.md §7.5.
 //!
+//! A term opens by a broadcast over a medium that all share. A leader that has just started knows of nobody who
+//! is there: it waits until a member asks, and a little longer for the others.
+//!
 //! Work for all members is done in slices, so that a leader of a million members stays responsive.
 
 use alloc::collections::{BTreeSet, VecDeque};
@@ -51,6 +54,18 @@ pub(in crate::leader) struct Distribution {
     paths: Option<Duration>,
     /// Time at which the epoch began, or a member last acknowledged it.
     moved: Duration,
+    opening: OpeningBroadcast,
+}
+
+/// The broadcast with which a term opens over a shared medium.
+#[derive(Clone, Copy, Debug)]
+enum OpeningBroadcast {
+    /// Nobody is known to be there.
+    Unasked,
+    /// Time to send it.
+    Due(Duration),
+    /// It was sent; until then it counts as the answer to those who ask for it.
+    Sent(Duration),
 }
 
 /// A round of sending an epoch again.
@@ -67,7 +82,9 @@ impl Distribution {
     pub(in crate::leader) fn new(now: Now, timing: &LeaderTiming) -> Self {
         let (branchless, pathless) = (VecDeque::new(), VecDeque::new());
         let moved = now.monotonic;
-        let mut distribution = Self { resend: None, branchless, relayed: None, pathless, paths: None, moved };
+        let opening = OpeningBroadcast::Unasked;
+        let mut distribution =
+            Self { resend: None, branchless, relayed: None, pathless, paths: None, moved, opening };
         distribution.start_epoch(now, timing);
         distribution
     }
@@ -91,7 +108,11 @@ impl Distribution {
     }
 
     pub(in crate::leader) fn deadline(&self) -> Option<Duration> {
-        earlier(self.resend.map(|resend| resend.at), self.paths)
+        let opening = match self.opening {
+            OpeningBroadcast::Due(at) => Some(at),
+            OpeningBroadcast::Unasked | OpeningBroadcast::Sent(_) => None,
+        };
+        earlier(self.resend.map(|resend| resend.at), earlier(self.paths, opening))
     }
 }
 
@@ -105,6 +126,12 @@ impl<S: Suite> Term<S> {
         newcomers: &BTreeSet<Slot>,
         dismissed: Vec<(Peer, Slot)>,
     ) {
+        if self.current.opens_for_all() {
+            if self.acknowledgements.connected() > 0 {
+                self.broadcast_opening(cx);
+            }
+            return;
+        }
         // §7.5: many wraps do not go over every link.
         if self.current.is_by_branch(cx.config.shared_medium) {
             let members = self.acknowledgements.late(0, self.epoch().counter);
@@ -130,6 +157,39 @@ impl<S: Suite> Term<S> {
             if !newcomers.contains(&slot) {
                 cx.out.send_encoded(peer, self.current.message(slot));
             }
+        }
+    }
+
+    /// Broadcasts the wraps with which the term opens.
+    fn broadcast_opening(&mut self, cx: &mut LeaderContext<'_, S>) {
+        let until = cx.now.monotonic + cx.config.timing.resend / 2;
+        self.distribution.opening = OpeningBroadcast::Sent(until);
+        self.current.common_messages().for_each(|message| cx.out.send_encoded_to_group(message));
+    }
+
+    /// Broadcasts the opening at once if it is about to be, because the term goes on.
+    pub(super) fn flush_opening(&mut self, cx: &mut LeaderContext<'_, S>) {
+        if matches!(self.distribution.opening, OpeningBroadcast::Due(_)) {
+            self.broadcast_opening(cx);
+        }
+    }
+
+    /// Whether the broadcast of the opening, which is the newest epoch, is the answer to a member that asks for
+    /// it. The first who asks makes it due.
+    pub(super) fn answers_by_broadcast(&mut self, cx: &LeaderContext<'_, S>) -> bool {
+        let valid = cx.now.unix < self.current.header.core.valid_until;
+        if !(valid && self.current.opens_for_all()) {
+            return false;
+        }
+        match self.distribution.opening {
+            OpeningBroadcast::Unasked => {
+                // Others who were there before are about to ask as well.
+                self.distribution.opening =
+                    OpeningBroadcast::Due(cx.now.monotonic + cx.config.timing.batching);
+                true
+            }
+            OpeningBroadcast::Due(_) => true,
+            OpeningBroadcast::Sent(until) => cx.now.monotonic < until,
         }
     }
 
@@ -259,6 +319,9 @@ impl<S: Suite> Term<S> {
 
     /// Sends the next slice of paths and retransmissions.
     pub(super) fn tick_distribution(&mut self, cx: &mut LeaderContext<'_, S>) {
+        if matches!(self.distribution.opening, OpeningBroadcast::Due(at) if at <= cx.now.monotonic) {
+            self.broadcast_opening(cx);
+        }
         let resend = self.distribution.resend.filter(|resend| due(Some(resend.at), cx.now.monotonic));
         if due(self.distribution.paths, cx.now.monotonic) {
             self.send_paths(cx);
@@ -289,12 +352,24 @@ impl<S: Suite> Term<S> {
     }
 
     fn send_path(&mut self, cx: &mut LeaderContext<'_, S>, slot: Slot, peer: Peer) {
+        if let Some(path) = self.unasked_path(cx, slot) {
+            cx.out.send_encoded(peer, self.current.message_with(Some(&path)));
+        }
+    }
+
+    /// The path of a member in a tree that did not ask for it with a nonce.
+    pub(super) fn unasked_path(&mut self, cx: &mut LeaderContext<'_, S>, slot: Slot) -> Option<Part> {
         // §8.2: r is random, for the leader was not asked.
         let mut r = PathNonce::default();
         cx.rng.fill_bytes(&mut r);
-        if let Some(path) = self.path_for(slot, &r) {
-            cx.out.send_encoded(peer, self.current.message_with(Some(&path)));
-        }
+        self.path_for(slot, &r)
+    }
+
+    /// The encoded message that brings one member alone the newest epoch.
+    pub(super) fn message_for(&mut self, cx: &mut LeaderContext<'_, S>, slot: Slot) -> Vec<u8> {
+        // §7.5: where a term opens by wraps for all, a path in place of them, which has the key too.
+        let path = if self.current.opens_for_all() { self.unasked_path(cx, slot) } else { None };
+        path.map_or_else(|| self.current.message(slot), |path| self.current.message_with(Some(&path)))
     }
 
     /// Sends the epoch again to the next connected members that have not acknowledged it.
@@ -304,6 +379,7 @@ impl<S: Suite> Term<S> {
         for (slot, peer) in &late {
             // §7.5: without wraps of more than 2,048 bytes: a member that lacks them asks for its path.
             let message = self.current.message_again(*slot, cx.config.shared_medium, MAX_RESENT);
+            let message = message.unwrap_or_else(|| self.message_for(cx, *slot));
             cx.out.send_encoded(*peer, message);
         }
         self.distribution.resend = match late.last() {

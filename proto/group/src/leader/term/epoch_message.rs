@@ -8,6 +8,12 @@ use quiver_ainq::{
 };
 use quiver_message::{EpochChanges, Message, RekeyTemplate};
 
+/// The most members for whom a term is opened by wraps over a shared medium: each has to listen to all of them,
+/// a megabyte.
+const MAX_OPENED: usize = 20_000;
+/// Bytes of the wraps of an opening in one message, at most: what a radio codes as a whole, and boards take.
+const OPENING_PART: usize = 12 * 1024;
+
 /// An epoch as it is sent to the members.
 #[derive(Debug)]
 pub(in crate::leader) struct EpochMessage<S: Suite> {
@@ -25,10 +31,19 @@ pub(in crate::leader) struct EpochMessage<S: Suite> {
 }
 
 impl<S: Suite> EpochMessage<S> {
-    pub(in crate::leader) fn new(deployment: &Deployment<S>, output: &mut EpochOutput<S>) -> Self {
-        let wraps = output.wraps.take();
+    pub(in crate::leader) fn new(
+        deployment: &Deployment<S>,
+        output: &mut EpochOutput<S>,
+        shared_medium: bool,
+    ) -> Self {
+        let opens = output.header.core.kind == Kind::Open;
+        // §7.5: over links, an entry and a path are less than a part of the wraps of an opening.
+        let for_all = !opens || shared_medium && output.entries.len() <= MAX_OPENED;
+        let wraps = output.wraps.take().filter(|_| for_all);
         // §8.3: parts that verify alone, if the whole is longer than a message.
-        let deltas = wraps.as_ref().map(|wraps| wraps.chunks(Delta::MAX_LEN)).unwrap_or_default();
+        let most = if opens { OPENING_PART } else { Delta::MAX_LEN };
+        let deltas = wraps.as_ref().map(|wraps| wraps.chunks(most)).unwrap_or_default();
+        let wraps = wraps.filter(|_| !opens);
         Self {
             template: RekeyTemplate::new(deployment, &output.header),
             header: output.header.clone(),
@@ -44,6 +59,11 @@ impl<S: Suite> EpochMessage<S> {
         let found = self.entries.binary_search_by_key(&slot, |entry| entry.slot).ok()?;
         // §9.1: an entry of an opening names the q that it used.
         self.entries.get(found).filter(|entry| entry.q.is_some() || self.header.core.kind == Kind::Rekey)
+    }
+
+    /// Whether it opens a term by wraps for everybody.
+    pub(in crate::leader) const fn opens_for_all(&self) -> bool {
+        matches!(self.header.core.kind, Kind::Open) && !self.deltas.is_empty()
     }
 
     /// Whether each member is sent the wraps on its path in place of all: on links of their own, if all have
@@ -83,15 +103,21 @@ impl<S: Suite> EpochMessage<S> {
     }
 
     /// The encoded message for a member that did not acknowledge it. Wraps for everybody are left out if they
-    /// have more bytes than `most`.
-    pub(in crate::leader) fn message_again(&self, slot: Slot, shared_medium: bool, most: usize) -> Vec<u8> {
-        match self.deltas.as_slice() {
+    /// have more bytes than `most`; `None` if they open a term, and the member needs its path.
+    pub(in crate::leader) fn message_again(
+        &self,
+        slot: Slot,
+        shared_medium: bool,
+        most: usize,
+    ) -> Option<Vec<u8>> {
+        Some(match self.deltas.as_slice() {
             [] => self.message(slot),
             _ if self.is_by_branch(shared_medium) => self.message(slot),
             // §7.5: wraps of more than 2,048 bytes are not retransmitted.
             [delta] if delta.as_bytes().len() <= most => self.message_with(Some(&Part::Delta(delta.clone()))),
+            _ if self.opens_for_all() => return None,
             _ => self.message_with(None),
-        }
+        })
     }
 
     fn deltas_len(&self) -> usize {
@@ -129,6 +155,11 @@ impl<S: Suite> EpochMessage<S> {
                 entry.q = None;
             }
         }
+    }
+
+    /// It is not the newest epoch any more: its wraps are broadcast no more.
+    pub(in crate::leader) fn end_broadcast(&mut self) {
+        self.deltas = Vec::new();
     }
 
     /// No member comes back by it.

@@ -4,8 +4,8 @@
 use core::time::Duration;
 
 use quiver_ainq::{
-    Error, LEADER_SLOT, Label, Name, Part, PathNonce, Slot, StrategyKind, Suite, ack_tag, catch_up_tag,
-    fresh_tag, leave_tag,
+    Error, LEADER_SLOT, Label, Name, Part, Slot, StrategyKind, Suite, ack_tag, catch_up_tag, fresh_tag,
+    leave_tag,
 };
 use quiver_crypto::ct_eq;
 use quiver_machine::{Offence, Peer};
@@ -29,7 +29,7 @@ impl<S: Suite> Term<S> {
     pub(in crate::leader) fn acknowledged(&mut self, cx: &mut LeaderContext<'_, S>, from: Peer, ack: &Ack) {
         // Late acknowledgements of the epoch before are no offence.
         if ack.epoch != self.epoch() {
-            return;
+            return self.acknowledged_opening(cx, from, ack);
         }
         // §6.1: PRF(A, "ack", D): the member in this slot holds A_i and knows D.
         let auth = self.leadership.auth_key(ack.slot);
@@ -46,10 +46,24 @@ impl<S: Suite> Term<S> {
             return;
         }
         let members = self.keyed();
-        let owes_path = self.opening.is_none() && self.leadership.strategy() == StrategyKind::Tree;
+        let tree = self.leadership.strategy() == StrategyKind::Tree;
+        // §8.4: who follows by an entry has no path yet.
+        let owes_path = tree && self.opening.is_none() && !self.current.opens_for_all();
         self.note_acknowledged(cx.now, ack.slot, owes_path);
         if self.acknowledgements.acknowledged() == members {
             cx.event(LeaderEvent::Delivered { epoch: ack.epoch, members });
+        }
+    }
+
+    /// A member holds the opening of a term that went on since: it may have heard that alone.
+    fn acknowledged_opening(&mut self, cx: &mut LeaderContext<'_, S>, from: Peer, ack: &Ack) {
+        let opening = self.opening.as_ref().filter(|opening| opening.header.core.epoch == ack.epoch);
+        let (Some(opening), None) = (opening, self.acknowledgements.peer(ack.slot)) else { return };
+        let digest = opening.header.digest(&cx.config.deployment);
+        let auth = self.leadership.auth_key(ack.slot);
+        if auth.is_some_and(|auth| ct_eq(&ack_tag::<S>(auth, &digest), &ack.tag)) {
+            self.acknowledgements.saw(ack.slot, cx.now.unix);
+            self.reach(cx, ack.slot, from);
         }
     }
 
@@ -104,6 +118,10 @@ impl<S: Suite> Term<S> {
     ///
     /// The request is not authenticated. It changes nothing here.
     fn replay_opening(&mut self, cx: &mut LeaderContext<'_, S>, from: Peer, request: &CatchUpRequest) {
+        // §7.5: the broadcast of the opening answers all who ask at once.
+        if self.answers_by_broadcast(cx) {
+            return;
+        }
         // §11.4: what nothing authenticates is answered seldom.
         if !cx.peers.unauthenticated_catch_ups.take(cx.now.monotonic, from) {
             return;
@@ -115,17 +133,14 @@ impl<S: Suite> Term<S> {
         let Some(opening) = opening.filter(|opening| opening.entry(slot).is_some()) else {
             return cx.refuse(from, Reason::Rejoin, &request.number, Duration::ZERO);
         };
-        cx.out.send_encoded(from, opening.message(slot));
         if newest {
-            return;
+            let message = self.message_for(cx, slot);
+            return cx.out.send_encoded(from, message);
         }
+        cx.out.send_encoded(from, opening.message(slot));
         let part = match self.leadership.strategy() {
             StrategyKind::Flat => self.current.entry(slot).cloned().map(Part::Entry),
-            StrategyKind::Tree => {
-                let mut r = PathNonce::default();
-                cx.rng.fill_bytes(&mut r);
-                self.path_for(slot, &r)
-            }
+            StrategyKind::Tree => self.unasked_path(cx, slot),
         };
         if let Some(part) = part {
             cx.out.send_encoded(from, self.current.message_with(Some(&part)));
@@ -188,7 +203,8 @@ impl<S: Suite> Term<S> {
     fn reach(&mut self, cx: &mut LeaderContext<'_, S>, slot: Slot, peer: Peer) {
         if self.acknowledgements.peer(slot).is_none() {
             self.acknowledgements.connect(slot, peer);
-            cx.out.send_encoded(peer, self.current.message(slot));
+            let message = self.message_for(cx, slot);
+            cx.out.send_encoded(peer, message);
         }
     }
 

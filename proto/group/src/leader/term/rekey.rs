@@ -234,6 +234,7 @@ impl<S: Suite> Term<S> {
             // A leave that was asked for in this slot was of the membership before.
             self.pending.forget_leave(*slot);
         }
+        self.flush_opening(cx);
         self.acknowledgements.start_epoch();
         report(cx, Kind::Rekey, &output, self.roster().len());
         self.go_on(cx, &mut output, changes, channel);
@@ -258,7 +259,9 @@ impl<S: Suite> Term<S> {
         changes: &Changes<S>,
         channel: GroupChannel,
     ) {
-        let before = core::mem::replace(&mut self.current, EpochMessage::new(&cx.config.deployment, output));
+        let next = EpochMessage::new(&cx.config.deployment, output, cx.config.shared_medium);
+        let mut before = core::mem::replace(&mut self.current, next);
+        before.end_broadcast();
         let opening = self.opening.get_or_insert(before);
         opening.forget(&output.dropped);
         if cx.now.unix >= opening.header.core.valid_until {
