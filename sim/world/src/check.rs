@@ -113,6 +113,8 @@ fn world_setup(check: &CheckSetup, seed: u64) -> Setup {
         leaders: check.leaders,
         relays: check.relays,
         strategy: check.strategy,
+        // Relays are for links.
+        shared_medium: check.relays == 0 && seed.is_multiple_of(2),
         // Short enough for a key to run out in most lives.
         leader_timing: LeaderTiming {
             validity: Duration::from_secs(45),

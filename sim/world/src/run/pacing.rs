@@ -36,6 +36,12 @@ const FOLLOWING: [Sender; 2] = [Gateway(455), Drone(54)];
 /// receipt, path.
 const OPENING: [Sender; 7] =
     [Drone(107), Gateway(560), Gateway(520), Drone(54), Drone(130), Gateway(50), Gateway(900)];
+/// The same under a tree, whose wraps are broadcast: question, acknowledgement, new spare point, receipt.
+const OPENING_BY_WRAPS: [Sender; 4] = [Drone(107), Drone(54), Drone(130), Gateway(50)];
+/// Wraps of an opening for each drone: one and a half, and their share of what is beside them.
+const OPENING_WRAPS: usize = 54;
+/// Drones beyond which a leader opens no term by wraps.
+const MOST_BY_WRAPS: u32 = 20_000;
 /// A header, and what one leaver adds to it per level of a tree.
 const HEADER: usize = 400;
 const WRAPS: usize = 32;
@@ -63,6 +69,8 @@ pub(super) struct Exchanges {
     join_request: Duration,
     /// Broadcast for all together: the wraps of a tree when drones leave.
     broadcast: Duration,
+    /// The same when a term opens.
+    opening_wraps: Duration,
 }
 
 /// Pace of a run.
@@ -94,7 +102,8 @@ impl Pacing {
             enrolment: ground.enrolment * 3 / 2,
             join: ground.join * 3 / 2,
             rekey: field.broadcast + field.following * drones,
-            opening: field.opening.max(ground.opening) * drones,
+            opening: field.opening.max(ground.opening) * drones
+                + field.opening_wraps.max(ground.opening_wraps),
             drones,
         };
         if pace.rekey > LONGEST_REKEY {
@@ -161,15 +170,22 @@ impl Exchanges {
         let levels = drones.max(2).next_power_of_two().ilog2() as usize;
         let mut radio = Radio { air, rng: ChaCha8Rng::seed_from_u64(0) };
         let tree = plan.strategy == StrategyKind::Tree;
+        let by_wraps = tree && drones <= MOST_BY_WRAPS;
         let wraps = HEADER + WRAPS * levels * plan.leavers as usize;
+        let opening_wraps = OPENING_WRAPS * drones as usize;
         Self {
             enrolment: radio.taken(&ENROLMENT),
             join: radio.taken(&JOIN),
             following: radio.taken(if tree { &FOLLOWING[1..] } else { &FOLLOWING }),
-            opening: radio.taken(&OPENING),
+            opening: radio.taken(if by_wraps { &OPENING_BY_WRAPS } else { &OPENING }),
             enrolment_request: radio.until_end(&ENROLMENT[..3]),
             join_request: radio.until_end(&JOIN[..3]),
             broadcast: if tree { radio.mean(Cast::Broadcast, Gateway(wraps)).0 } else { Duration::ZERO },
+            opening_wraps: if by_wraps {
+                radio.mean(Cast::Broadcast, Gateway(opening_wraps)).0
+            } else {
+                Duration::ZERO
+            },
         }
     }
 }
