@@ -409,6 +409,7 @@ impl<S: Suite> Edge<S> {
             Message::Refusal(refusal) if !membership.is_member() => {
                 return joining.refused(&mut cx, from, refusal);
             }
+            #[cfg(feature = "services")]
             Message::Rekey(rekey) if !membership.is_member() => {
                 return joining.overtaken(from, rekey.header.core.epoch);
             }

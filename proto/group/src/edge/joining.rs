@@ -3,9 +3,9 @@
 use alloc::boxed::Box;
 use core::time::Duration;
 
-use quiver_ainq::{
-    Element, Epoch, Error, GroupContext, Label, Membership, Name, Part, Role, SparePair, Suite,
-};
+#[cfg(feature = "services")]
+use quiver_ainq::Epoch;
+use quiver_ainq::{Element, Error, GroupContext, Label, Membership, Name, Part, Role, SparePair, Suite};
 use quiver_machine::{Backoff, Now, Offence, Peer, due};
 use quiver_message::{JoinChallenge, JoinHello, JoinRequest, Message, Nonce, Reason, Refusal, Welcome};
 use rand_core::CryptoRngCore;
@@ -32,7 +32,8 @@ struct Attempt<S: Suite> {
     nonce: Nonce,
     /// e_now, once the request was sent. Never stored: a join does not outlive the process.
     ephemeral: Option<SparePair<S>>,
-    /// The newest epoch that the leader sent meanwhile, if it is what it says.
+    /// The newest epoch that the leader sent meanwhile, if it is what it says. Boards have no room for the code.
+    #[cfg(feature = "services")]
     newest: Option<Epoch>,
     deadline: Duration,
 }
@@ -79,8 +80,15 @@ impl<S: Suite> Joining<S> {
         let hello = JoinHello { group: group.clone(), drone: keypair.public().encode(), nonce };
         cx.send(leader, &Message::JoinHello(hello));
         let deadline = cx.now.monotonic + self.backoff.next(cx.rng);
-        let attempt =
-            Attempt { leader, group: group.clone(), nonce, ephemeral: None, newest: None, deadline };
+        let attempt = Attempt {
+            leader,
+            group: group.clone(),
+            nonce,
+            ephemeral: None,
+            #[cfg(feature = "services")]
+            newest: None,
+            deadline,
+        };
         (self.attempt, self.retry) = (Some(Box::new(attempt)), None);
     }
 
@@ -110,6 +118,7 @@ impl<S: Suite> Joining<S> {
     }
 
     /// Notes an epoch that the leader sends a drone that is no member yet: it may have overtaken the welcome.
+    #[cfg(feature = "services")]
     pub(super) fn overtaken(&mut self, from: Peer, epoch: Epoch) {
         if let Some(attempt) = self.attempt.as_mut().filter(|attempt| attempt.leader == from) {
             attempt.newest = attempt.newest.max(Some(epoch));
@@ -184,10 +193,12 @@ impl<S: Suite> Joining<S> {
             }
             Ok(membership) => {
                 // §6.1: an epoch that overtook the welcome does not come again soon.
+                #[cfg(feature = "services")]
                 let overtaken = attempt.newest > Some(membership.epoch());
                 // §7.3: e_now goes once the membership is made of it.
                 self.attempt = None;
                 member.admit(cx, from, membership, &welcome.header);
+                #[cfg(feature = "services")]
                 if overtaken {
                     member.request_catch_up(cx);
                 }
