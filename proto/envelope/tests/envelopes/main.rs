@@ -16,3 +16,5 @@ use roles::world;
 
 /// Re-key strategy of these tests.
 const STRATEGY: quiver_ainq::StrategyKind = quiver_ainq::StrategyKind::Flat;
+/// Every member has a link of its own.
+const SHARED_MEDIUM: bool = false;
