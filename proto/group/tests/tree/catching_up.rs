@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use quiver_ainq::{Delta, Error, Part};
+use quiver_ainq::{Error, Part};
 use quiver_group::LeaderCommand;
 use quiver_machine::{Offence, Route};
-use quiver_message::{CatchUpRequest, Message, Rekey};
+use quiver_message::{CatchUpRequest, Message};
 
 use crate::world::{GROUP, Node, S, World, decode, name};
-use crate::{answered_path, deliver, is_delta, pushed_path, questions, withhold};
+use crate::wraps::{change_wraps, questions};
+use crate::{answered_path, deliver, is_delta, pushed_path, withhold};
 
 const A_MOMENT: Duration = Duration::from_millis(10);
 
@@ -76,18 +77,7 @@ fn who_missed_many_epochs_asks_no_more_than_once_at_a_time() {
 #[test]
 fn a_changed_delta_is_blamed_and_made_good() {
     let mut world = World::grouped(4, 4);
-    let deployment = world.deployment.clone();
-    world.change_with(move |packet| {
-        if let Ok(Message::Rekey(Rekey { header, part: Some(Part::Delta(delta)) })) =
-            Message::<S>::decode(&deployment, &packet.bytes)
-            && packet.to == Node::Edge(0)
-        {
-            let mut bytes = delta.encode();
-            *bytes.last_mut().unwrap() ^= 1;
-            let part = Some(Part::Delta(Delta::decode(&bytes).unwrap()));
-            packet.bytes = Message::<S>::Rekey(Rekey { header, part }).encode(&deployment);
-        }
-    });
+    change_wraps(&mut world, 0);
     world.command_leader(LeaderCommand::Rekey);
     world.run_for(A_MOMENT);
     assert!(world.agree(0..4));

@@ -9,7 +9,8 @@ use quiver_message::Message;
 use quiver_testbed::Outputs;
 
 use crate::world::{Node, S, World, decode};
-use crate::{is_delta, pushed_path, questions};
+use crate::wraps::questions;
+use crate::{is_delta, pushed_path};
 
 /// Gives a leader an order and counts what it sends before it comes to rest.
 fn transmissions(world: &mut World, command: LeaderCommand) -> Vec<(Destination, usize)> {

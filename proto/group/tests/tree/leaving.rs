@@ -7,8 +7,9 @@ use quiver_group::{EdgeCommand, EdgeEvent, LeaderCommand, LeaderEvent};
 use quiver_message::{Message, Rekey};
 use quiver_testbed::matching;
 
+use crate::withhold;
 use crate::world::{Node, Packet, S, World, decode};
-use crate::{questions, withhold};
+use crate::wraps::questions;
 
 #[test]
 fn who_is_out_takes_no_notice_of_what_follows() {

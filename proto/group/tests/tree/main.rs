@@ -3,6 +3,7 @@
 mod catching_up;
 mod dealing;
 mod leaving;
+mod wraps;
 
 #[path = "../roles/beside.rs"]
 mod beside;
@@ -41,12 +42,6 @@ fn answered_path(world: &World, packet: &Packet) -> Option<PathMessage> {
         }
         _ => None,
     }
-}
-
-/// Number of an edge's questions since `mark`.
-fn questions(world: &World, edge: usize, mark: usize) -> usize {
-    let sent = world.recorded[mark..].iter().filter(|packet| packet.from == Node::Edge(edge));
-    sent.filter(|packet| matches!(decode(world, packet), Message::CatchUpRequest(_))).count()
 }
 
 /// Keeps from an edge what `hidden` picks, and puts it aside.

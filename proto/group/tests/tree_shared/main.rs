@@ -6,6 +6,8 @@ mod opening;
 mod beside;
 #[path = "../roles/main.rs"]
 mod roles;
+#[path = "../tree/wraps.rs"]
+mod wraps;
 
 use roles::world;
 

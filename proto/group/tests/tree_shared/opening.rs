@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use quiver_ainq::{Delta, Error, Kind, Part};
+use quiver_ainq::{Error, Kind, Part};
 use quiver_group::{EdgeCommand, LeaderCommand, LeaderEvent};
 use quiver_machine::{Offence, Route};
 use quiver_message::{Message, Rekey};
 
 use crate::world::{Node, S, World, decode};
+use crate::wraps::{change_wraps, questions};
 
 /// Longer than a leader waits for others after the first question.
 const A_WHILE: Duration = Duration::from_secs(1);
@@ -45,12 +46,6 @@ fn told(world: &World, edge: usize, mark: usize) -> Told {
     told
 }
 
-/// Number of an edge's questions since `mark`.
-fn questions(world: &World, edge: usize, mark: usize) -> usize {
-    let sent = world.recorded[mark..].iter().filter(|packet| packet.from == Node::Edge(edge));
-    sent.filter(|packet| matches!(decode(world, packet), Message::CatchUpRequest(_))).count()
-}
-
 const BROADCAST: Told = Told { own: 1, others: 0, entries: 0, paths: 0, replies: 0 };
 const PATH: Told = Told { own: 0, others: 0, entries: 0, paths: 1, replies: 0 };
 
@@ -73,9 +68,8 @@ fn lose_opening(world: &mut World, edges: std::ops::Range<usize>) {
 #[test]
 fn a_restarted_leader_opens_by_one_broadcast_and_nobody_needs_more() {
     let mut world = World::grouped(1, 20);
-    world.stop(Node::Leader);
     let mark = world.recorded.len();
-    world.start_leader();
+    world.restart_leader();
     world.run_for(A_WHILE);
     assert!(world.agree(0..20));
     for edge in 0..20 {
@@ -96,9 +90,8 @@ fn a_restarted_leader_opens_by_one_broadcast_and_nobody_needs_more() {
 #[test]
 fn of_an_opening_in_parts_each_member_takes_its_own() {
     let mut world = World::grouped(2, 600);
-    world.stop(Node::Leader);
     let mark = world.recorded.len();
-    world.start_leader();
+    world.restart_leader();
     world.run_for(A_WHILE);
     assert!(world.agree(0..600));
     for edge in 0..600 {
@@ -113,10 +106,9 @@ fn of_an_opening_in_parts_each_member_takes_its_own() {
 #[test]
 fn who_misses_the_broadcast_is_sent_its_path() {
     let mut world = World::grouped(3, 80);
-    world.stop(Node::Leader);
     let mark = world.recorded.len();
     lose_opening(&mut world, 3..6);
-    world.start_leader();
+    world.restart_leader();
     world.run_for(A_WHILE);
     assert!(world.agree((0..80).filter(|edge| !(3..6).contains(edge))) && !world.agree([3]));
     // It is not sent again; they ask again, and by then are answered for themselves.
@@ -133,15 +125,20 @@ fn who_misses_the_broadcast_is_sent_its_path() {
     assert!(world.agree(0..80) && (0..80).all(|edge| questions(&world, edge, mark) == 0));
 }
 
+/// Restarts the leader of five edges, of which one is away.
+fn restart_leader_without(world: &mut World, away: usize) {
+    world.disconnect_all(Node::Edge(away));
+    world.stop(Node::Leader);
+    world.start_leader_alone();
+    for edge in (0..5).filter(|edge| *edge != away) {
+        world.connect(Node::Edge(edge), Node::Leader, Route::Leader);
+    }
+}
+
 #[test]
 fn who_comes_late_is_sent_its_path() {
     let mut world = World::grouped(4, 5);
-    world.disconnect_all(Node::Edge(2));
-    world.stop(Node::Leader);
-    world.start_leader_alone();
-    for edge in [0, 1, 3, 4] {
-        world.connect(Node::Edge(edge), Node::Leader, Route::Leader);
-    }
+    restart_leader_without(&mut world, 2);
     world.run_for(Duration::from_secs(30));
     assert!(world.agree([0, 1, 3, 4]) && !world.agree([2]));
     let mark = world.recorded.len();
@@ -150,12 +147,7 @@ fn who_comes_late_is_sent_its_path() {
     assert!(world.agree(0..5));
     assert_eq!(told(&world, 2, mark), PATH);
     // One who comes when the term has gone on is sent how it was opened, and then its path.
-    world.disconnect_all(Node::Edge(3));
-    world.stop(Node::Leader);
-    world.start_leader_alone();
-    for edge in [0, 1, 2, 4] {
-        world.connect(Node::Edge(edge), Node::Leader, Route::Leader);
-    }
+    restart_leader_without(&mut world, 3);
     world.run_for(A_WHILE);
     world.command_leader(LeaderCommand::Rekey);
     world.run_for(A_WHILE);
@@ -170,9 +162,8 @@ fn who_comes_late_is_sent_its_path() {
 #[test]
 fn a_term_that_goes_on_at_once_is_opened_for_all_first() {
     let mut world = World::grouped(5, 30);
-    world.stop(Node::Leader);
     let mark = world.recorded.len();
-    world.start_leader();
+    world.restart_leader();
     world.run_for(Duration::from_millis(50));
     assert!((0..30).all(|edge| told(&world, edge, mark) == Told::default()), "it waits for others to ask");
     world.command_leader(LeaderCommand::Rekey);
@@ -205,20 +196,8 @@ fn who_heard_the_opening_alone_is_sent_the_newest_epoch() {
 #[test]
 fn a_changed_opening_is_blamed_and_made_good() {
     let mut world = World::grouped(7, 4);
-    world.stop(Node::Leader);
-    let deployment = world.deployment.clone();
-    world.change_with(move |packet| {
-        if let Ok(Message::Rekey(Rekey { header, part: Some(Part::Delta(delta)) })) =
-            Message::<S>::decode(&deployment, &packet.bytes)
-            && packet.to == Node::Edge(0)
-        {
-            let mut bytes = delta.encode();
-            *bytes.last_mut().unwrap() ^= 1;
-            let part = Some(Part::Delta(Delta::decode(&bytes).unwrap()));
-            packet.bytes = Message::<S>::Rekey(Rekey { header, part }).encode(&deployment);
-        }
-    });
-    world.start_leader();
+    change_wraps(&mut world, 0);
+    world.restart_leader();
     world.run_for(A_WHILE);
     assert!(world.agree(1..4) && !world.agree([0]));
     assert_eq!(world.blamed_by_edge(0), [&Offence::Protocol(Error::WrongWraps)]);

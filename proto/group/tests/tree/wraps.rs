@@ -1,0 +1,28 @@
+//! What tests of trees need on links and on a shared medium: members' questions, and wraps that change on their way.
+
+use quiver_ainq::{Delta, Part};
+use quiver_message::{Message, Rekey};
+
+use crate::world::{Node, S, World, decode};
+
+/// Number of an edge's questions since `mark`.
+pub(crate) fn questions(world: &World, edge: usize, mark: usize) -> usize {
+    let sent = world.recorded[mark..].iter().filter(|packet| packet.from == Node::Edge(edge));
+    sent.filter(|packet| matches!(decode(world, packet), Message::CatchUpRequest(_))).count()
+}
+
+/// From now on changes the last bit of all wraps on their way to an edge.
+pub(crate) fn change_wraps(world: &mut World, edge: usize) {
+    let deployment = world.deployment.clone();
+    world.change_with(move |packet| {
+        if let Ok(Message::Rekey(Rekey { header, part: Some(Part::Delta(delta)) })) =
+            Message::<S>::decode(&deployment, &packet.bytes)
+            && packet.to == Node::Edge(edge)
+        {
+            let mut bytes = delta.encode();
+            *bytes.last_mut().unwrap() ^= 1;
+            let part = Some(Part::Delta(Delta::decode(&bytes).unwrap()));
+            packet.bytes = Message::<S>::Rekey(Rekey { header, part }).encode(&deployment);
+        }
+    });
+}
