@@ -155,7 +155,7 @@ impl<S: Suite> SparePoints<S> {
         self.introduce = Some(deadline);
     }
 
-    /// Erases, introduces and publishes what it is time for. Returns whether two publications were not acknowledged in
+    /// Erases, introduces and publishes what it is time for. Returns whether three publications were not acknowledged in
     /// time.
     pub(super) fn tick(&mut self, cx: &mut EdgeContext<'_, S>, membership: Option<&Membership<S>>) -> bool {
         let now = cx.now.monotonic;
@@ -168,7 +168,7 @@ impl<S: Suite> SparePoints<S> {
             }
         }
         let late = due(self.republish, now);
-        let again = late && self.published > 1;
+        let again = late && self.published > 2;
         if late {
             self.publish(cx, membership);
         }
