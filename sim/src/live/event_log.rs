@@ -286,6 +286,15 @@ impl State {
         waited_for.into_iter().fold(false, |_, index| self.reconsider(index))
     }
 
+    /// Number of drones that have reached the goal. Of those that shall hold the newest key, when all are in its
+    /// epoch: meanwhile, whoever holds a key made since has come as far as it can.
+    fn progress(&self) -> usize {
+        let Some(wait) = &self.wait else { return 0 };
+        let Goal::Synced { after } = wait.goal else { return wait.there() };
+        let held = wait.standings.iter().filter_map(|(index, _)| self.logs.drones.get(*index as usize));
+        held.filter(|log| log.crashed || log.keys.last().map(|held| held.epoch) > after).count()
+    }
+
     /// Counts those of the newest epoch that are alive.
     fn count_living(&mut self) {
         let alive = |index: &&u32| self.logs.drones.get(**index as usize).is_some_and(|log| !log.crashed);
@@ -430,9 +439,9 @@ impl EventLog {
         }
     }
 
-    /// Number of drones that have reached the goal.
+    /// Number of drones on the way to the goal, or there.
     pub(crate) fn progress(&self) -> usize {
-        self.lock().wait.as_ref().map_or(0, Wait::there)
+        self.lock().progress()
     }
 
     /// Waits until all drones are where they shall be, until the drone they depend on has crashed, or until
@@ -442,7 +451,7 @@ impl EventLog {
         loop {
             let (done, over) = {
                 let state = self.lock();
-                state.wait.as_ref().map_or((0, true), |wait| (wait.there(), wait.is_over(&state.logs)))
+                (state.progress(), state.wait.as_ref().is_none_or(|wait| wait.is_over(&state.logs)))
             };
             step.done(done);
             if over || measure::now() >= deadline {
@@ -538,6 +547,21 @@ mod tests {
         let reached = waiting.await.unwrap();
         let there: Vec<u32> = reached.drones.iter().map(|(drone, _)| *drone).collect();
         assert_eq!((there, reached.missing), (vec![1], vec![0]));
+    }
+
+    #[test]
+    fn progress_counts_members_before_all_are_in_the_newest_epoch() {
+        let event_log = EventLog::new(3);
+        event_log.expect(Goal::Synced { after: Some(epoch(1)) }, &[0, 1, 2]);
+        hold(&event_log, 0, 1);
+        assert_eq!(event_log.progress(), 0, "an older key");
+        lead(&event_log, 2, vec![0, 1]);
+        hold(&event_log, 0, 2);
+        hold(&event_log, 1, 2);
+        assert_eq!(event_log.progress(), 2);
+        lead(&event_log, 3, vec![0, 1, 2]);
+        hold(&event_log, 2, 3);
+        assert_eq!(event_log.progress(), 3);
     }
 
     #[tokio::test]
