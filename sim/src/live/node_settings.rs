@@ -28,6 +28,8 @@ const DIALS_AT_ONCE: usize = 128;
 const PATIENT_DRONES: u32 = 1000;
 /// The most by which the first wait of a drone without an answer is longer, up to 24,000 drones.
 const LONGEST_RETRY: u32 = 8;
+/// The most by which a batch of joins may wait longer.
+const SLOWEST_BATCHES: u32 = 8;
 /// Time for which a leader with deputies may be silent, for each thousand of drones. While the group is
 /// formed, a question of a deputy waits behind all joins.
 const SILENCE: Duration = Duration::from_secs(5);
@@ -94,6 +96,9 @@ impl<S: Suite> NodeSettings<S> {
                 ..edge
             },
             leader_timing: LeaderTiming {
+                // Between two turns of the leader on this processor, nobody can have answered. A drone for whom there
+                // is no room is told to wait as long.
+                batching_max: leader.batching_max * patience.min(SLOWEST_BATCHES),
                 resend: leader.resend * patience,
                 // A drone that waits that long for its turn shall not have to ask anew.
                 challenge: leader.challenge * patience,

@@ -11,8 +11,9 @@ use quiver_message::{COOKIE_LEN, DecodedJoinRequest, Nonce};
 use super::anonymous_join::AnonymousJoin;
 use crate::leader::interface::LeaderTiming;
 
-/// Number of joins that may wait in any group. In a large one an eighth of its slots may: it is formed in a
-/// handful of epochs then, and the memory of waiting joins stays a fraction of that of the members.
+/// Number of joins that may wait in any group. In a large one as many may as half its slots: it is formed in a
+/// handful of epochs then, each of which all who are connected hear, and the memory of waiting joins stays a
+/// fraction of that of the members.
 const ALWAYS_WAITING: usize = 16_384;
 /// Maximum number of them from one connection (a gateway carries many drones).
 const MAX_PER_PEER: usize = 256;
@@ -83,7 +84,7 @@ impl<S: Suite> JoinQueue<S> {
             last: Duration::ZERO,
             doublings: 0,
             made: None,
-            capacity: ALWAYS_WAITING.max(max_members as usize / 8),
+            capacity: ALWAYS_WAITING.max(max_members as usize / 2),
             // Cookies count in whole seconds.
             remembered: lifetime + Duration::from_secs(1),
         }
