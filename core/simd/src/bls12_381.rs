@@ -23,7 +23,7 @@
 use alloc::vec::Vec;
 
 use self::curve::Point;
-use self::scalar::{DIGITS, Digits, WIDTH, split};
+use self::scalar::{Digits, TOP, WIDTH, less, split};
 use crate::allowed::{Allowed, allowed};
 use crate::ifma::Ifma;
 use crate::words::{LANES, Mask};
@@ -67,7 +67,8 @@ impl Lanes {
         let pairs = points.chunks(LANES).zip(scalars.chunks(LANES));
         let products = pairs.flat_map(|(points, scalars)| {
             let halves = [0, 1].map(|half: usize| {
-                Digits::new(scalars.iter().map(|scalar| split(scalar).get(half).copied().unwrap_or(0)))
+                let half_of = |scalar| split(&less(scalar, &TOP)).get(half).copied().unwrap_or(0);
+                Digits::new(scalars.iter().map(half_of))
             });
             let count = points.len().min(scalars.len());
             self.0.run(multiply_eight, (points, &halves)).into_iter().take(count)
@@ -78,7 +79,7 @@ impl Lanes {
     /// scalar · point for each point, of points of order r.
     #[must_use]
     pub fn multiply_all(self, points: &[Jacobian], scalar: &Scalar) -> Vec<Jacobian> {
-        let halves = split(scalar).map(|half| Digits::new([half; LANES].into_iter()));
+        let halves = split(&less(scalar, &TOP)).map(|half| Digits::new([half; LANES].into_iter()));
         let products = points
             .chunks(LANES)
             .flat_map(|points| self.0.run(multiply_eight, (points, &halves)).into_iter().take(points.len()));
@@ -199,7 +200,7 @@ const Z: u64 = 0xd201_0000_0001_0000;
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn multiply_eight((points, halves): (&[Jacobian], &[Digits; 2])) -> [Jacobian; LANES] {
     let [low, high] = halves;
-    multiply::multiply(&Point::enter(points), [low, high], DIGITS).leave()
+    multiply::multiply(&Point::enter(points), [low, high]).leave()
 }
 
 /// One row: up to eight points and their weights.

@@ -3,6 +3,10 @@
 //! A scalar is k₀ + k₁·z², and z² · point costs one product in the field. Digits of five bits select, by
 //! masks, from sixteen multiples of each point, all of which are read; the sequence of additions and
 //! doublings is always the same.
+//!
+//! Nor does [`multiply`] add anything to the identity, or the identity to anything: some processors take less time for
+//! multiplications of zeros (REVIEW.md). For a digit that is zero another multiple is added, and the sum is
+//! dropped; and the first sum is not the identity but one at the highest place, which the scalar is made less by.
 
 use alloc::vec::Vec;
 use core::arch::x86_64::{_mm512_cmpeq_epi64_mask, _mm512_set1_epi64};
@@ -29,33 +33,46 @@ impl Multiples {
         Self(multiples)
     }
 
-    /// The digit's multiple: of each lane its own, without its sign.
+    /// The digit's multiple: of each lane its own, without its sign; for 0 what is given.
     #[target_feature(enable = "avx512f,avx512ifma")]
     #[inline]
-    fn choose(&self, digit: &Digit) -> Point {
+    fn choose(&self, digit: &Digit, zero: &Point) -> Point {
         let magnitudes = load(&digit.magnitudes);
-        self.0.iter().zip(1..).fold(Point::identity(), |chosen, (multiple, magnitude)| {
+        self.0.iter().zip(1..).fold(*zero, |chosen, (multiple, magnitude)| {
             chosen.select(multiple, _mm512_cmpeq_epi64_mask(magnitudes, _mm512_set1_epi64(magnitude)))
         })
+    }
+
+    /// low · point and high·z² · point; for 0 what is given, or its image.
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    #[inline]
+    fn choose_both(&self, [low, high]: [&Digit; 2], zero: &Point) -> [Point; 2] {
+        // The endomorphism multiplies by −z².
+        let image = self.choose(high, zero).endomorphism();
+        [self.choose(low, zero).negate_if(low.negative), image.negate_if(!high.negative)]
     }
 
     /// sum + (low + high·z²) · point
     #[target_feature(enable = "avx512f,avx512ifma")]
     #[inline]
-    fn add_to(&self, sum: &Point, [low, high]: [&Digit; 2]) -> Point {
-        let sum = sum.add(&self.choose(low).negate_if(low.negative));
-        // The endomorphism multiplies by −z².
-        sum.add(&self.choose(high).endomorphism().negate_if(!high.negative))
+    fn add_to(&self, sum: &Point, digits: [&Digit; 2]) -> Point {
+        let [point, ..] = &self.0;
+        let (terms, mut sum) = (self.choose_both(digits, point), *sum);
+        for (term, digit) in terms.iter().zip(digits) {
+            sum = sum.add(term).select(&sum, digit.is_zero());
+        }
+        sum
     }
 }
 
-/// (low + high·z²) · point, of points of order r; so many digits are looked at.
+/// (2^125 + low + high·z²) · point, of points of order r.
 #[target_feature(enable = "avx512f,avx512ifma")]
-pub(crate) fn multiply(point: &Point, [low, high]: [&Digits; 2], digits: usize) -> Point {
+pub(crate) fn multiply(point: &Point, [low, high]: [&Digits; 2]) -> Point {
     let multiples = Multiples::new(point);
-    let mut digits = low.0.iter().zip(&high.0).take(digits).rev();
+    let mut digits = low.0.iter().zip(&high.0).rev();
     let Some((low, high)) = digits.next() else { return Point::identity() };
-    let mut sum = multiples.add_to(&Point::identity(), [low, high]);
+    // 1 at the highest place. Digits there are not negative, and lower ones too small to make 0 of it.
+    let mut sum = multiples.add_to(point, [low, high]);
     for (low, high) in digits {
         sum = multiples.add_to(&shifted(&sum), [low, high]);
     }
@@ -72,7 +89,9 @@ pub(crate) fn sum(points: &[Point], halves: &[[Digits; 2]], digits: usize) -> Po
         sum = shifted(&sum);
         for (multiples, [low, high]) in multiples.iter().zip(halves) {
             if let (Some(low), Some(high)) = (low.0.get(place), high.0.get(place)) {
-                sum = multiples.add_to(&sum, [low, high]);
+                // Weights are no secrets: identities may be added.
+                let [low, high] = multiples.choose_both([low, high], &Point::identity());
+                sum = sum.add(&low).add(&high);
             }
         }
     }

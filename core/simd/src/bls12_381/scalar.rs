@@ -1,8 +1,10 @@
 //! Recoding of scalars as signed digits, one number per lane.
 
+use core::arch::x86_64::_mm512_testn_epi64_mask;
+
 use zeroize::Zeroize;
 
-use crate::words::{LANES, Mask, Words};
+use crate::words::{LANES, Mask, Words, load};
 
 /// Bits of a digit.
 pub(crate) const WIDTH: u32 = 5;
@@ -12,11 +14,28 @@ pub(crate) const DIGITS: usize = 26;
 /// z², z the absolute value of the curve's parameter; r = z⁴ − z² + 1.
 const Z_SQUARED: u128 = 0xac45_a401_0001_a402_0000_0001_0000_0000;
 
+/// r
+const ORDER: [u64; 4] =
+    [0xffff_ffff_0000_0001, 0x53bd_a402_fffe_5bfe, 0x3339_d808_09a1_d805, 0x73ed_a753_299d_7d48];
+
+/// 2^125: one at the highest place of digits, in the lower half of a scalar.
+pub(crate) const TOP: [u64; 4] = [0, 1 << 61, 0, 0];
+
 /// The digits at one place of numbers in all lanes, from −16 to 16.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Digit {
     pub(crate) magnitudes: Words,
     pub(crate) negative: Mask,
+}
+
+impl Digit {
+    /// The lanes in which it is 0.
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    pub(crate) fn is_zero(&self) -> Mask {
+        let magnitudes = load(&self.magnitudes);
+        _mm512_testn_epi64_mask(magnitudes, magnitudes)
+    }
 }
 
 /// Numbers of up to 128 bits, one in each lane, the lowest digit first. Erased when dropped.
@@ -56,6 +75,19 @@ impl Drop for Digits {
             digit.negative.zeroize();
         }
     }
+}
+
+/// number − other modulo r, both below r; by masks.
+pub(crate) fn less(number: &[u64; 4], other: &[u64; 4]) -> [u64; 4] {
+    let (mut difference, mut borrow) = (*number, false);
+    for (word, other) in difference.iter_mut().zip(other) {
+        (*word, borrow) = word.borrowing_sub(*other, borrow);
+    }
+    let (mask, mut carry) = (0_u64.wrapping_sub(u64::from(borrow)), false);
+    for (word, order) in difference.iter_mut().zip(ORDER) {
+        (*word, carry) = word.carrying_add(order & mask, carry);
+    }
+    difference
 }
 
 /// The digits of a number below r to the base z²: k₀ + k₁·z², both below 2^128. Long division, bit by bit, by
@@ -114,6 +146,17 @@ mod tests {
                 });
                 assert_eq!(sum, numbers.get(lane).copied().unwrap_or(0));
             }
+        }
+    }
+
+    #[test]
+    fn one_at_the_highest_place_is_subtracted_modulo_the_order() {
+        assert_eq!(split(&TOP), [1 << (WIDTH as usize * (DIGITS - 1)), 0]);
+        assert_eq!(less(&[7, 1 << 61, 0, 9], &TOP), [7, 0, 0, 9]);
+        // r − 1 = z²·(z² − 1)
+        assert_eq!(split(&less(&[0; 4], &[1, 0, 0, 0])), [0, Z_SQUARED - 1]);
+        for number in [[0; 4], [7, 0, 0, 0], [u64::MAX, (1 << 61) - 1, 0, 0]] {
+            assert_eq!(less(&number, &less(&number, &TOP)), TOP);
         }
     }
 

@@ -75,26 +75,26 @@ pub(crate) fn largest(first: &[f64], second: &[f64]) -> f64 {
 pub(crate) struct Verdict {
     /// The largest t.
     pub(crate) t: f64,
-    /// The medians of either class, the fixed secret's first.
+    /// The medians of either class.
     pub(crate) medians: [Duration; 2],
 }
 
-/// Measures a function of a secret, with the fixed one and with those that are made of random bytes.
+/// Measures a function of a secret, with secrets of two classes, which are made of random bytes.
 pub(crate) fn measure<T: Copy>(
-    fixed: &T,
-    random: impl Fn([u8; 32]) -> T,
+    first: impl Fn([u8; 32]) -> T,
+    second: impl Fn([u8; 32]) -> T,
     mut function: impl FnMut(&T),
 ) -> Verdict {
     let count = std::env::var("QUIVER_TIMING_MEASUREMENTS").ok().and_then(|count| count.parse().ok());
     let count = count.unwrap_or(MEASUREMENTS);
     let mut rng = ChaCha20Rng::seed_from_u64(1);
-    let mut secret = *fixed;
+    let mut secret = first([0; 32]);
     let mut times = [Vec::with_capacity(count), Vec::with_capacity(count)];
     for at in 0..count + count / 20 {
-        // Both classes take the same way to the same place, whichever it is now.
-        let mut bytes = [0; 32];
-        rng.fill_bytes(&mut bytes);
-        let candidates = [*fixed, random(bytes)];
+        // Both classes take the same way to the same place, whichever it is now, each from bytes of its own.
+        let mut bytes = [[0; 32]; 2];
+        bytes.iter_mut().for_each(|bytes| rng.fill_bytes(bytes));
+        let candidates = [first(bytes[0]), second(bytes[1])];
         let class = (rng.next_u32() & 1) as usize;
         secret.clone_from(black_box(&candidates[class]));
         let start = now();
@@ -118,17 +118,17 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// Measures, prints, and returns t.
-pub(crate) fn report<T: Copy>(
+/// Measures secrets of two classes, and prints.
+pub(crate) fn compare<T: Copy>(
     name: &str,
-    fixed: &T,
-    random: impl Fn([u8; 32]) -> T,
+    first: impl Fn([u8; 32]) -> T,
+    second: impl Fn([u8; 32]) -> T,
     function: impl FnMut(&T),
-) -> f64 {
-    let Verdict { t, medians } = measure(fixed, random, function);
-    let [fixed, random] = medians.map(|median| median.as_secs_f64() * 1e6);
-    tell(&format!("{name:<48} t = {t:>8.2}   {fixed:>7.2} and {random:>7.2} µs"));
-    t
+) -> Verdict {
+    let verdict = measure(first, second, function);
+    let [first, second] = verdict.medians.map(|median| median.as_secs_f64() * 1e6);
+    tell(&format!("{name:<58} t = {:>8.2}   {first:>7.2} and {second:>7.2} µs", verdict.t));
+    verdict
 }
 
 /// Prints a line, which the harness would keep to itself if `println!` did.
