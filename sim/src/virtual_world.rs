@@ -137,12 +137,13 @@ fn run_over(
     progress: &Progress,
     record: bool,
 ) -> Result<(Run, Option<Trace>)> {
-    let mut bar: Option<(Phase, Step)> = None;
+    let mut bar: Option<(Phase, u32, Step)> = None;
     let mut show = |state: run::Progress| {
-        if bar.as_ref().is_none_or(|(phase, _)| *phase != state.phase) {
-            bar = Some((state.phase, progress.step(state.phase.name(), state.of as usize)));
+        // More are waited for with each wave of drones that join.
+        if bar.as_ref().is_none_or(|(phase, of, _)| (*phase, *of) != (state.phase, state.of)) {
+            bar = Some((state.phase, state.of, progress.step(state.phase.name(), state.of as usize)));
         }
-        if let Some((_, step)) = &bar {
+        if let Some((_, _, step)) = &bar {
             step.done(state.done as usize);
         }
     };

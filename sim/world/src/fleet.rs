@@ -136,7 +136,7 @@ impl<S: Suite> Fleet<S> {
         &self.group
     }
 
-    /// Number of drones that a leader lets wait to join at once.
+    /// Number of drones that ask to join at a time: for so many every leader has room.
     pub(crate) fn wave(&self) -> usize {
         (self.max_members as usize / 8).max(16_384)
     }
