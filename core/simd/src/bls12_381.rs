@@ -23,7 +23,7 @@
 use alloc::vec::Vec;
 
 use self::curve::Point;
-use self::scalar::{Digits, TOP, WIDTH, less, split};
+use self::scalar::{Digits, TOP, WIDTH, less};
 use crate::allowed::{Allowed, allowed};
 use crate::ifma::Ifma;
 use crate::words::{LANES, Mask};
@@ -66,10 +66,8 @@ impl Lanes {
     pub fn multiply_each(self, points: &[Jacobian], scalars: &[Scalar]) -> Vec<Jacobian> {
         let pairs = points.chunks(LANES).zip(scalars.chunks(LANES));
         let products = pairs.flat_map(|(points, scalars)| {
-            let halves = [0, 1].map(|half: usize| {
-                let half_of = |scalar| split(&less(scalar, &TOP)).get(half).copied().unwrap_or(0);
-                Digits::new(scalars.iter().map(half_of))
-            });
+            let mut halves = Default::default();
+            Digits::set_halves(&mut halves, scalars.iter().map(|scalar| less(scalar, &TOP)));
             let count = points.len().min(scalars.len());
             self.0.run(multiply_eight, (points, &halves)).into_iter().take(count)
         });
@@ -79,7 +77,8 @@ impl Lanes {
     /// scalar · point for each point, of points of order r.
     #[must_use]
     pub fn multiply_all(self, points: &[Jacobian], scalar: &Scalar) -> Vec<Jacobian> {
-        let halves = split(&less(scalar, &TOP)).map(|half| Digits::new([half; LANES].into_iter()));
+        let mut halves = Default::default();
+        Digits::set_halves(&mut halves, core::iter::repeat_n(scalar, LANES).map(|scalar| less(scalar, &TOP)));
         let products = points
             .chunks(LANES)
             .flat_map(|points| self.0.run(multiply_eight, (points, &halves)).into_iter().take(points.len()));
@@ -145,9 +144,8 @@ impl Lanes {
             comb.multiply(low).add(&high).leave()
         }
         let products = scalars.chunks(LANES).flat_map(|scalars| {
-            let halves = [0, 1].map(|half: usize| {
-                Digits::new(scalars.iter().map(|scalar| split(scalar).get(half).copied().unwrap_or(0)))
-            });
+            let mut halves = Default::default();
+            Digits::set_halves(&mut halves, scalars.iter().copied());
             self.0.run(body, (comb, &halves)).into_iter().take(scalars.len())
         });
         products.collect()
@@ -209,16 +207,22 @@ type Row<'a> = (&'a [Jacobian], &'a [[u64; 2]]);
 /// Number of rows whose multiples are kept at once.
 const ROWS: usize = 16;
 
+fn halves_of(weights: &[[u64; 2]]) -> [Digits; 2] {
+    let mut halves: [Digits; 2] = Default::default();
+    for (lane, weight) in weights.iter().enumerate().take(LANES) {
+        for (digits, half) in halves.iter_mut().zip(weight) {
+            digits.set(lane, u128::from(*half));
+        }
+    }
+    halves
+}
+
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn sum_eight(rows: &Vec<Row<'_>>) -> [Jacobian; LANES] {
     let mut total = Point::identity();
     for rows in rows.chunks(ROWS) {
         let points: Vec<Point> = rows.iter().map(|(points, _)| Point::enter(points)).collect();
-        let half = |weights: &[[u64; 2]], half: usize| {
-            Digits::new(weights.iter().map(|weight| weight.get(half).copied().map_or(0, u128::from)))
-        };
-        let halves: Vec<[Digits; 2]> =
-            rows.iter().map(|(_, weights)| [half(weights, 0), half(weights, 1)]).collect();
+        let halves: Vec<[Digits; 2]> = rows.iter().map(|(_, weights)| halves_of(weights)).collect();
         total = total.add(&multiply::sum(&points, &halves, 64_usize.div_ceil(WIDTH as usize)));
     }
     total.leave()

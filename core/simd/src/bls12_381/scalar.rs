@@ -38,33 +38,43 @@ impl Digit {
     }
 }
 
-/// Numbers of up to 128 bits, one in each lane, the lowest digit first. Erased when dropped.
+/// Numbers of up to 128 bits, one in each lane, the lowest digit first. Erased when dropped, and recoded where they
+/// stay: a move would leave a copy behind.
+#[derive(Default)]
 pub(crate) struct Digits(pub(crate) [Digit; DIGITS]);
 
 impl Digits {
-    /// Up to eight numbers; lanes without one have 0.
-    pub(crate) fn new(numbers: impl Iterator<Item = u128>) -> Self {
-        let mut digits = Self([Digit::default(); DIGITS]);
-        for (lane, mut rest) in numbers.enumerate().take(LANES) {
-            let mut carry = 0;
-            for digit in &mut digits.0 {
-                // From 0 to 32; above 16, it is 32 less and the next one more. The last has three bits of its
-                // own and carries nothing.
-                let sum = (rest as u64 & ((1 << WIDTH) - 1)) + carry;
-                carry = (sum + 15) >> WIDTH;
-                rest >>= WIDTH;
-                let minus = 0_u64.wrapping_sub(carry);
-                // |sum − 32·carry|
-                let signed = sum.wrapping_sub(carry << WIDTH);
-                if let Some(magnitude) = digit.magnitudes.get_mut(lane) {
-                    *magnitude = (signed ^ minus).wrapping_sub(minus);
-                }
-                digit.negative |= (carry as Mask) << lane;
+    /// Sets one lane's number.
+    pub(crate) fn set(&mut self, lane: usize, number: u128) {
+        let (mut rest, mut carry) = (number, 0);
+        for digit in &mut self.0 {
+            // From 0 to 32; above 16, it is 32 less and the next one more. The last has three bits of its own and
+            // carries nothing.
+            let sum = (rest as u64 & ((1 << WIDTH) - 1)) + carry;
+            carry = (sum + 15) >> WIDTH;
+            rest >>= WIDTH;
+            let minus = 0_u64.wrapping_sub(carry);
+            // |sum − 32·carry|
+            let signed = sum.wrapping_sub(carry << WIDTH);
+            if let Some(magnitude) = digit.magnitudes.get_mut(lane) {
+                *magnitude = (signed ^ minus).wrapping_sub(minus);
             }
-            rest.zeroize();
-            carry.zeroize();
+            digit.negative = digit.negative & !(1 << lane) | (carry as Mask) << lane;
         }
-        digits
+        rest.zeroize();
+        carry.zeroize();
+    }
+
+    /// Both halves of up to eight scalars below r, one in each lane.
+    pub(crate) fn set_halves(halves: &mut [Self; 2], scalars: impl Iterator<Item = [u64; 4]>) {
+        for (lane, mut scalar) in scalars.enumerate().take(LANES) {
+            let mut parts = split(&scalar);
+            for (digits, part) in halves.iter_mut().zip(&parts) {
+                digits.set(lane, *part);
+            }
+            parts.zeroize();
+            scalar.zeroize();
+        }
     }
 }
 
@@ -92,7 +102,7 @@ pub(crate) fn less(number: &[u64; 4], other: &[u64; 4]) -> [u64; 4] {
 
 /// The digits of a number below r to the base z²: k₀ + k₁·z², both below 2^128. Long division, bit by bit, by
 /// masks.
-pub(crate) fn split(scalar: &[u64; 4]) -> [u128; 2] {
+fn split(scalar: &[u64; 4]) -> [u128; 2] {
     let [w0, w1, w2, w3] = scalar.map(u128::from);
     let (mut high, mut low) = (w3 << 64 | w2, w1 << 64 | w0);
     // k < r < 2^255 and z² > 2^127: the higher half is the remainder to begin with, if it is below z², as it
@@ -132,7 +142,8 @@ mod tests {
             u128::MAX - 15,
         ];
         for numbers in numbers.chunks(LANES) {
-            let digits = Digits::new(numbers.iter().copied());
+            let mut digits = Digits::default();
+            numbers.iter().enumerate().for_each(|(lane, number)| digits.set(lane, *number));
             for lane in 0..LANES {
                 let sum = digits.0.iter().rev().fold(0_u128, |sum, digit| {
                     assert!(digit.magnitudes[lane] <= 16);
