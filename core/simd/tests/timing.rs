@@ -227,9 +227,11 @@ fn digits(secret: Secret, is_zero: impl Fn(usize) -> bool) -> Scalar {
     (half() + half() * z_squared).into_bigint().0
 }
 
-#[test]
-#[ignore = "measures time: run it alone, on a processor that does nothing else"]
-fn multiplications_on_bls12_381_take_the_same_time_for_scalars_of_no_special_form() {
+/// How scalars of a class are made of random bytes.
+type Class<'a> = &'a dyn Fn(Secret) -> Scalar;
+
+/// Compares every multiplication for each two classes of scalars. Fails where the operation's verdict differs.
+fn compare_multiplications(differs: impl Fn(&str, &Verdict) -> bool, pairs: &[(&str, Class<'_>, Class<'_>)]) {
     let Some(lanes) = Lanes::detect() else {
         tell("NOT MEASURED: this machine has no AVX-512 IFMA");
         return;
@@ -237,54 +239,50 @@ fn multiplications_on_bls12_381_take_the_same_time_for_scalars_of_no_special_for
     let points = points();
     let mut different = Vec::new();
     for (operation, function) in multiplications(lanes, &points) {
-        let mut check =
-            |classes: &str, first: &dyn Fn(Secret) -> Scalar, second: &dyn Fn(Secret) -> Scalar| {
-                let name = format!("G1, AVX-512 IFMA, {operation}, {classes}");
-                let t = compare(&name, first, second, &function).t;
-                if t.abs() >= DIFFERENT {
-                    different.push(format!("{name}: t = {t}"));
-                }
-            };
-        // The control: one class, twice.
-        check("random, random", &reduced, &reduced);
-        check("fixed, random", &|_| some(2), &reduced);
-        check("another, random", &|_| some(3), &reduced);
-        check("fixed, another", &|_| some(4), &|_| some(5));
-        check("fixed, random of its weight", &|_| balanced(NONE), &balanced);
-        check("fixed, random, no zeros", &|_| digits(NONE, |_| false), &|secret| digits(secret, |_| false));
+        for (classes, first, second) in pairs {
+            let name = format!("G1, AVX-512 IFMA, {operation}, {classes}");
+            let verdict = compare(&name, first, second, &function);
+            if differs(operation, &verdict) {
+                different.push(format!("{name}: {verdict:?}"));
+            }
+        }
     }
     assert!(different.is_empty(), "another time for scalars of one class: {different:#?}");
 }
 
 #[test]
 #[ignore = "measures time: run it alone, on a processor that does nothing else"]
+fn multiplications_on_bls12_381_take_the_same_time_for_scalars_of_no_special_form() {
+    compare_multiplications(
+        |_, verdict| verdict.t.abs() >= DIFFERENT,
+        &[
+            // The control: one class, twice.
+            ("random, random", &reduced, &reduced),
+            ("fixed, random", &|_| some(2), &reduced),
+            ("another, random", &|_| some(3), &reduced),
+            ("fixed, another", &|_| some(4), &|_| some(5)),
+            ("fixed, random of its weight", &|_| balanced(NONE), &balanced),
+            ("fixed, random, no zeros", &|_| digits(NONE, |_| false), &|secret| digits(secret, |_| false)),
+        ],
+    );
+}
+
+#[test]
+#[ignore = "measures time: run it alone, on a processor that does nothing else"]
 fn multiplications_on_bls12_381_take_the_same_time_for_scalars_of_special_forms() {
-    let Some(lanes) = Lanes::detect() else {
-        tell("NOT MEASURED: this machine has no AVX-512 IFMA");
-        return;
-    };
-    let points = points();
-    let mut different = Vec::new();
-    for (operation, function) in multiplications(lanes, &points) {
-        let mut check =
-            |classes: &str, first: &dyn Fn(Secret) -> Scalar, second: &dyn Fn(Secret) -> Scalar| {
-                let name = format!("G1, AVX-512 IFMA, {operation}, {classes}");
-                let verdict = compare(&name, first, second, &function);
-                // A comb's sums are the identity before its first digit that is not zero, and multiplications
-                // of zeros show.
-                let shows =
-                    if operation == "a comb" { !verdict.is_close() } else { verdict.t.abs() >= DIFFERENT };
-                if shows {
-                    different.push(format!("{name}: {verdict:?}"));
-                }
-            };
-        for (name, fixed) in [("0", Fr::from(0_u64)), ("1", Fr::from(1_u64)), ("r - 1", -Fr::from(1_u64))] {
-            check(&format!("{name}, random"), &|_| fixed.into_bigint().0, &reduced);
-        }
-        let zeros = |secret| digits(secret, |place| place % 2 == 0);
-        check("half zeros, no zeros", &zeros, &|secret| digits(secret, |_| false));
-    }
-    assert!(different.is_empty(), "another time for scalars of one class: {different:#?}");
+    let zeros = |secret| digits(secret, |place| place % 2 == 0);
+    compare_multiplications(
+        // A comb's sums are the identity before its first digit that is not zero, and multiplications of zeros show.
+        |operation, verdict| {
+            if operation == "a comb" { !verdict.is_close() } else { verdict.t.abs() >= DIFFERENT }
+        },
+        &[
+            ("0, random", &|_| Fr::from(0_u64).into_bigint().0, &reduced),
+            ("1, random", &|_| Fr::from(1_u64).into_bigint().0, &reduced),
+            ("r - 1, random", &|_| (-Fr::from(1_u64)).into_bigint().0, &reduced),
+            ("half zeros, no zeros", &zeros, &|secret| digits(secret, |_| false)),
+        ],
+    );
 }
 
 #[test]
