@@ -286,8 +286,8 @@ impl State {
         waited_for.into_iter().fold(false, |_, index| self.reconsider(index))
     }
 
-    /// Number of drones that have reached the goal. Of those that shall hold the newest key, when all are in its
-    /// epoch: meanwhile, whoever holds a key made since has come as far as it can.
+    /// Number of drones that have reached the goal. While members wait for the newest key, those that hold any key
+    /// newer than before the wait: nobody has reached that goal until all are members.
     fn progress(&self) -> usize {
         let Some(wait) = &self.wait else { return 0 };
         let Goal::Synced { after } = wait.goal else { return wait.there() };
