@@ -21,7 +21,11 @@ struct Instruction {
 impl Instruction {
     /// As in `3f3c4: jne 3d920 <symbol+0x110>`, with a tab behind the colon and blanks before the operands.
     fn parse(line: &str) -> Option<Self> {
-        let (address, text) = line.trim_start().split_once(":\t")?;
+        let (address, mut text) = line.trim_start().split_once(":\t")?;
+        // A `nop` that aligns a loop is made longer by prefixes.
+        while let Some(rest) = ["data16 ", "cs "].iter().find_map(|prefix| text.strip_prefix(prefix)) {
+            text = rest;
+        }
         let (mnemonic, operands) = text.split_once(' ').unwrap_or((text, ""));
         Some(Self {
             address: u64::from_str_radix(address, 16).ok()?,
