@@ -16,10 +16,16 @@
 
 use zeroize::Zeroize as _;
 
+#[cfg(target_feature = "sse2")]
+pub mod block;
 mod hash;
 mod units;
+mod words;
 
+#[cfg(target_feature = "sse2")]
+pub use block::Block;
 use units::{AesNi, Avx512, Vaes};
+pub use words::Words;
 
 use crate::allowed::{Allowed, allowed};
 
@@ -68,7 +74,7 @@ pub fn backend() -> Option<Backend> {
 /// A proof that the processor has what a backend needs.
 #[derive(Clone, Copy, Debug)]
 enum Unit {
-    Avx512(AesNi, Avx512),
+    Avx512(AesNi, Vaes, Avx512),
     Vaes(AesNi, Vaes),
     AesNi(AesNi),
 }
@@ -77,7 +83,7 @@ impl Unit {
     fn detect(backend: Backend) -> Option<Self> {
         let narrow = AesNi::detect()?;
         match backend {
-            Backend::Avx512 => Avx512::detect().map(|wide| Self::Avx512(narrow, wide)),
+            Backend::Avx512 => Some(Self::Avx512(narrow, Vaes::detect()?, Avx512::detect()?)),
             Backend::Vaes => Vaes::detect().map(|wide| Self::Vaes(narrow, wide)),
             Backend::AesNi => Some(Self::AesNi(narrow)),
         }
@@ -85,7 +91,7 @@ impl Unit {
 
     fn narrow(self) -> AesNi {
         match self {
-            Self::Avx512(narrow, _) | Self::Vaes(narrow, _) | Self::AesNi(narrow) => narrow,
+            Self::Avx512(narrow, ..) | Self::Vaes(narrow, _) | Self::AesNi(narrow) => narrow,
         }
     }
 }
@@ -120,21 +126,46 @@ impl Permutation {
         self.unit.narrow().run(hash::encrypt, (&self.keys, x))
     }
 
+    /// How many blocks, from these on, take no longer to hash than so many: those that fill the registers.
+    #[must_use]
+    pub fn whole(&self, blocks: usize) -> usize {
+        let width = match self.unit {
+            Unit::Avx512(..) => 4,
+            Unit::Vaes(..) => 2,
+            Unit::AesNi(_) => 1,
+        };
+        match blocks % (width * TOGETHER) {
+            0 => blocks,
+            // What remains goes through narrower registers, if it fills them.
+            rest => blocks - rest + rest.next_power_of_two().max(TOGETHER),
+        }
+    }
+
     /// Puts H(x, i) in the place of each x, little-endian. The n-th block has i = first + n, or first + n/2
     /// if they come in `pairs`; i is below 2^63.
-    pub fn hash(&self, blocks: &mut [u128], first: u64, pairs: bool) {
+    pub fn hash<W: Words>(&self, blocks: &mut [W], first: u64, pairs: bool) {
         let tweaks = hash::Tweaks { first, pairs };
-        let done = match self.unit {
-            Unit::Avx512(_, unit) => unit.run(hash::avx512, (&self.keys, &mut *blocks, tweaks)),
-            Unit::Vaes(_, unit) => unit.run(hash::vaes, (&self.keys, &mut *blocks, tweaks)),
-            Unit::AesNi(_) => 0,
+        let wide = match self.unit {
+            Unit::Avx512(_, _, unit) => unit.run(hash::avx512, (&self.keys, &mut *blocks, tweaks)),
+            Unit::Vaes(..) | Unit::AesNi(_) => 0,
         };
+        let Some(rest) = blocks.get_mut(wide..) else { return };
+        let done = match self.unit {
+            Unit::Avx512(_, unit, _) | Unit::Vaes(_, unit) if rest.len() > TOGETHER => {
+                unit.run(hash::vaes, (&self.keys, &mut *rest, tweaks.after(wide)))
+            }
+            _ => 0,
+        };
+        let done = wide + done;
         // What does not fill the wide registers.
         let Some(rest) = blocks.get_mut(done..) else { return };
         let (narrow, tweaks) = (self.unit.narrow(), tweaks.after(done));
+        if rest.is_empty() {
+            return;
+        }
         let done = narrow.run(hash::aes_ni, (&self.keys, &mut *rest, tweaks));
         let Some(rest) = rest.get_mut(done..).filter(|rest| !rest.is_empty()) else { return };
-        let mut padded = [0; TOGETHER];
+        let mut padded = [W::from_words([0; 2]); TOGETHER];
         for (to, block) in padded.iter_mut().zip(&*rest) {
             *to = *block;
         }

@@ -8,7 +8,8 @@ use std::io::Write as _;
 use aes::Aes128Enc;
 use aes::cipher::{BlockCipherEncrypt as _, KeyInit as _};
 use proptest::prelude::*;
-use quiver_simd::aes::{Backend, Permutation, backend};
+use quiver_simd::aes::{Backend, Block, Permutation, backend};
+use zeroize::Zeroize as _;
 
 fn library(key: [u8; 16], x: u128) -> u128 {
     let mut block = x.to_le_bytes().into();
@@ -55,6 +56,53 @@ proptest! {
             permutation.hash(&mut found, first, pairs);
             prop_assert_eq!(&found, &wanted, "{:?}", backend);
         }
+    }
+}
+
+proptest! {
+    #[test]
+    fn whole_registers_hash_the_first_blocks_alike(
+        xs in prop::collection::vec(any::<u128>(), 0..150),
+        first in 0_u64..1 << 62,
+        pairs: bool,
+    ) {
+        for (backend, permutation) in permutations([5; 16]) {
+            let whole = permutation.whole(xs.len());
+            // Never more than twice, or eight.
+            prop_assert!((xs.len()..=(2 * xs.len()).max(8)).contains(&whole), "{backend:?}");
+            prop_assert!(whole.is_multiple_of(8), "{backend:?}");
+            prop_assert_eq!(permutation.whole(whole), whole, "{:?}", backend);
+            let (mut alone, mut filled) = (xs.clone(), xs.clone());
+            filled.resize(whole, 9);
+            permutation.hash(&mut alone, first, pairs);
+            permutation.hash(&mut filled, first, pairs);
+            prop_assert_eq!(&alone[..], &filled[..alone.len()], "{:?}", backend);
+        }
+    }
+
+    #[test]
+    fn blocks_in_registers_hash_and_compute_as_numbers_do(
+        xs in prop::collection::vec(any::<u128>(), 0..70),
+        a: u128,
+        b: u128,
+        first in 0_u64..1 << 62,
+        pairs: bool,
+    ) {
+        for (backend, permutation) in permutations([6; 16]) {
+            let (mut numbers, mut blocks) = (xs.clone(), xs.iter().map(|&x| Block::from(x)).collect::<Vec<_>>());
+            permutation.hash(&mut numbers, first, pairs);
+            permutation.hash(&mut blocks, first, pairs);
+            let blocks: Vec<u128> = blocks.into_iter().map(u128::from).collect();
+            prop_assert_eq!(blocks, numbers, "{:?}", backend);
+        }
+        let (of_a, of_b) = (Block::from(a), Block::from(b));
+        prop_assert_eq!(u128::from(of_a), a);
+        prop_assert_eq!(u128::from(of_a ^ of_b), a ^ b);
+        prop_assert_eq!(u128::from(of_a & of_b), a & b);
+        prop_assert_eq!(u128::from(of_a.lowest()), 0_u128.wrapping_sub(a & 1));
+        let mut erased = of_a;
+        erased.zeroize();
+        prop_assert_eq!(u128::from(erased), 0);
     }
 }
 

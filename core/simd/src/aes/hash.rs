@@ -11,7 +11,7 @@ use core::arch::x86_64::{
 use core::array::from_fn;
 use core::hint::black_box;
 
-use super::TOGETHER;
+use super::{TOGETHER, Words};
 
 /// The eleven keys of AES-128.
 pub(super) type RoundKeys = [u128; 11];
@@ -42,15 +42,16 @@ impl Tweaks {
 
 #[target_feature(enable = "sse2")]
 #[inline]
-fn load(block: u128) -> __m128i {
-    _mm_set_epi64x(((block >> 64) as u64).cast_signed(), (block as u64).cast_signed())
+fn load(block: impl Words) -> __m128i {
+    let [low, high] = words(block);
+    _mm_set_epi64x(high, low)
 }
 
 #[target_feature(enable = "sse2")]
 #[inline]
-fn store(vector: __m128i) -> u128 {
-    let word = |vector| u128::from(_mm_cvtsi128_si64(vector).cast_unsigned());
-    word(_mm_unpackhi_epi64(vector, vector)) << 64 | word(vector)
+fn store<W: Words>(vector: __m128i) -> W {
+    let word = |vector| _mm_cvtsi128_si64(vector).cast_unsigned();
+    W::from_words([word(vector), word(_mm_unpackhi_epi64(vector, vector))])
 }
 
 /// Expands a key: FIPS 197, section 5.2.
@@ -99,9 +100,9 @@ macro_rules! hash {
     ) => {
         $(#[$doc])*
         #[target_feature(enable = $features)]
-        pub(super) fn $name((keys, blocks, tweaks): (&RoundKeys, &mut [u128], Tweaks)) -> usize {
+        pub(super) fn $name<W: Words>((keys, blocks, tweaks): (&RoundKeys, &mut [W], Tweaks)) -> usize {
             const BLOCKS: usize = TOGETHER * $width;
-            let [k0, middle @ .., k10]: [$vector; 11] = keys.map(|key| $broadcast(key));
+            let [k0, middle @ .., k10]: [$vector; 11] = keys.map(|key: u128| $broadcast(key));
             // The compiler must not know how many rounds there are: it would unroll them, and then put one
             // register's rounds behind the other's.
             let middle: &[$vector] = black_box(&middle);
@@ -141,7 +142,7 @@ macro_rules! hash {
 hash!(
     /// One block in a register.
     aes_ni, "aes", 1 blocks in __m128i,
-    |key| load(key), |&[block]: &[u128; 1]| load(block), |vector| [store(vector)],
+    |key| load(key), |&[block]: &[W; 1]| load(block), |vector| [store(vector)],
     |tweaks: Tweaks, block| _mm_set_epi64x(0, tweaks.word(block)),
     _mm_xor_si128, _mm_add_epi64, _mm_aesenc_si128, _mm_aesenclast_si128
 );
@@ -149,7 +150,7 @@ hash!(
     /// Two blocks in a register.
     vaes, "avx2,aes,vaes", 2 blocks in __m256i,
     |key| _mm256_broadcastsi128_si256(load(key)),
-    |[a, b]: &[u128; 2]| {
+    |[a, b]: &[W; 2]| {
         let [[a0, a1], [b0, b1]] = [*a, *b].map(words);
         _mm256_set_epi64x(b1, b0, a1, a0)
     },
@@ -161,7 +162,7 @@ hash!(
     /// Four blocks in a register.
     avx512, "avx512f,avx2,aes,vaes", 4 blocks in __m512i,
     |key| _mm512_broadcast_i32x4(load(key)),
-    |[a, b, c, d]: &[u128; 4]| {
+    |[a, b, c, d]: &[W; 4]| {
         let [[a0, a1], [b0, b1], [c0, c1], [d0, d1]] = [*a, *b, *c, *d].map(words);
         _mm512_set_epi64(d1, d0, c1, c0, b1, b0, a1, a0)
     },
@@ -179,6 +180,6 @@ hash!(
 );
 
 /// The words of a block, the lowest first.
-fn words(block: u128) -> [i64; 2] {
-    [block as u64, (block >> 64) as u64].map(u64::cast_signed)
+fn words(block: impl Words) -> [i64; 2] {
+    block.words().map(u64::cast_signed)
 }
