@@ -5,8 +5,9 @@ use core::marker::PhantomData;
 
 use zeroize::Zeroizing;
 
+use crate::block::Block;
 use crate::label::LABEL_LEN;
-use crate::walk::{Side, Waiting, Walk};
+use crate::walk::{Side, Walk};
 use crate::{Error, Label, Operand, Program, Result, Scheme, Step};
 
 /// Evaluates a garbled circuit step by step, with one label for each input. What it takes in time does not
@@ -33,9 +34,9 @@ impl<S: Scheme> Evaluator<S> {
     pub fn with_slots(slots: usize, run: &[u8; 16], one: Label, inputs: &[Label]) -> Self {
         let slots = slots.max(inputs.len());
         let mut labels = Zeroizing::new(Vec::with_capacity(slots));
-        labels.extend(inputs.iter().map(|label| label.0));
-        labels.resize(slots, 0);
-        Self { walk: Walk::new(run, one.0, labels), scheme: PhantomData }
+        labels.extend(inputs.iter().map(|label| Block::from(label.0)));
+        labels.resize(slots, Block::default());
+        Self { walk: Walk::new(run, one.0.into(), labels), scheme: PhantomData }
     }
 
     /// Evaluates the next steps with the next ciphertexts.
@@ -72,17 +73,19 @@ impl<S: Scheme, T: Iterator<Item = [u8; LABEL_LEN]>> Side for Evaluating<'_, S, 
     const TWEAKS: u64 = S::TWEAKS;
     const PAIRS: bool = false;
 
-    fn to_hash(&self, a: u128, b: u128) -> S::Evaluated {
+    #[inline(always)]
+    fn to_hash(&self, a: Block, b: Block) -> S::Evaluated {
         S::to_evaluate(a, b)
     }
 
-    fn set(&mut self, number: u64, gate: &Waiting, hashes: &S::Evaluated) -> Result<u128> {
+    #[inline(always)]
+    fn set(&mut self, number: u64, a: Block, b: Block, hashes: &S::Evaluated) -> Result<Block> {
         let mut table = S::Table::default();
         // Ciphertexts come in the order of the AND gates.
         for ciphertext in table.as_mut() {
             let next = self.tables.next().ok_or(Error::TablesEnd { gate: number })?;
-            *ciphertext = u128::from_le_bytes(next);
+            *ciphertext = u128::from_le_bytes(next).into();
         }
-        Ok(S::evaluate(gate.a, gate.b, &table, hashes.as_ref()))
+        Ok(S::evaluate(a, b, &table, hashes))
     }
 }

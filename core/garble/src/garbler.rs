@@ -6,8 +6,9 @@ use core::marker::PhantomData;
 use rand_core::CryptoRngCore;
 use zeroize::{Zeroize as _, Zeroizing};
 
+use crate::block::Block;
 use crate::label::LABEL_LEN;
-use crate::walk::{Side, Waiting, Walk};
+use crate::walk::{Side, Walk};
 use crate::{Label, LabelPair, Operand, Program, Result, Scheme, Step};
 
 /// Garbles a circuit step by step, in memory for its slots and one batch.
@@ -61,9 +62,9 @@ impl<S: Scheme> Garbler<S> {
         // The label of 0 of a wire that is always 1: NOT is XOR with it.
         let one = draw(lowest);
         let mut labels = Zeroizing::new(Vec::with_capacity(slots.max(inputs)));
-        labels.extend((0..inputs).map(|_| draw(lowest)));
-        labels.resize(slots.max(inputs), 0);
-        Self { delta, walk: Walk::new(run, one, labels), scheme: PhantomData }
+        labels.extend((0..inputs).map(|_| Block::from(draw(lowest))));
+        labels.resize(slots.max(inputs), Block::default());
+        Self { delta, walk: Walk::new(run, one.into(), labels), scheme: PhantomData }
     }
 
     /// Both labels of an input, before the first step.
@@ -77,7 +78,7 @@ impl<S: Scheme> Garbler<S> {
     /// The label of the wire that is always 1, which the evaluator is given.
     pub fn one(&self) -> Label {
         // Free XOR: A₁ = A₀ ⊕ Δ.
-        Label(self.walk.one() ^ *self.delta)
+        Label(u128::from(self.walk.one()) ^ *self.delta)
     }
 
     /// Garbles the next steps; ciphertexts go to `sink` in order.
@@ -112,14 +113,16 @@ impl<S: Scheme, F: FnMut([u8; LABEL_LEN])> Side for Garbling<S, F> {
     // Both labels of a wire.
     const PAIRS: bool = true;
 
-    fn to_hash(&self, a: u128, b: u128) -> S::Garbled {
-        S::to_garble(a, b, self.delta)
+    #[inline]
+    fn to_hash(&self, a: Block, b: Block) -> S::Garbled {
+        S::to_garble(a, b, self.delta.into())
     }
 
-    fn set(&mut self, _: u64, gate: &Waiting, hashes: &S::Garbled) -> Result<u128> {
-        let (table, zero) = S::garble(gate.a, gate.b, self.delta, hashes.as_ref());
+    #[inline]
+    fn set(&mut self, _: u64, a: Block, b: Block, hashes: &S::Garbled) -> Result<Block> {
+        let (table, zero) = S::garble(a, b, self.delta.into(), hashes);
         for ciphertext in table.as_ref() {
-            (self.sink)(ciphertext.to_le_bytes());
+            (self.sink)(u128::from(*ciphertext).to_le_bytes());
         }
         Ok(zero)
     }

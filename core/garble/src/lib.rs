@@ -34,6 +34,7 @@
 
 extern crate alloc;
 
+mod block;
 pub mod bristol;
 pub mod builder;
 pub mod circuit;

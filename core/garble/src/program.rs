@@ -1,7 +1,7 @@
 //! A circuit scheduled for garbling: gates in order, wires in as few slots as are live at once.
 //!
 //! Independent AND gates are adjacent, since the hash works on many blocks at a time; gates that no output
-//! needs are left out; NOT is a mark on an operand and costs nothing.
+//! needs are left out; NOT is a mark on an operand of an AND or on an output, and costs nothing.
 
 use alloc::vec::Vec;
 
@@ -26,6 +26,11 @@ impl Operand {
     /// Whether the opposite is meant.
     pub fn is_inverted(self) -> bool {
         self.0 & 1 == 1
+    }
+
+    /// The same slot, not inverted.
+    fn plain(self) -> Self {
+        Self(self.0 & !1)
     }
 }
 
@@ -117,8 +122,14 @@ impl<'c> Planner<'c> {
         meant.extend((0..circuit.inputs()).map(|wire| number(wire) << 1));
         for gate in circuit.gates() {
             let own = number(meant.len()) << 1;
-            // A NOT is a mark on its operand, no step.
-            meant.push(if let Gate::Not(a) = *gate { at(&meant, a) ^ 1 } else { own });
+            let inverted = |wire| at(&meant, wire) & 1;
+            meant.push(match *gate {
+                // A NOT is a mark on its operand, no step.
+                Gate::Not(a) => at(&meant, a) ^ 1,
+                // a ⊕ 1 ⊕ b = (a ⊕ b) ⊕ 1: a XOR hands the marks of its operands on.
+                Gate::Xor(a, b) => own ^ inverted(a) ^ inverted(b),
+                Gate::And(..) => own,
+            });
         }
         let slots = number(circuit.inputs());
         let mut slot = alloc::vec![0; wires];
@@ -231,7 +242,7 @@ impl<'c> Planner<'c> {
         }
         match gate {
             Gate::And(..) => Some(Step::And { a, b, to }),
-            Gate::Xor(..) => Some(Step::Xor { a, b, to }),
+            Gate::Xor(..) => Some(Step::Xor { a: a.plain(), b: b.plain(), to }),
             Gate::Not(_) => None,
         }
     }

@@ -3,7 +3,7 @@
 //! Notation of Zahur, Rosulek, Evans: A₀, B₀ are the labels of 0, A₁ = A₀ ⊕ Δ; p is the lowest bit of a label
 //! of 0.
 
-use crate::label::mask;
+use crate::block::Block;
 
 /// A way to garble AND gates.
 pub trait Scheme: sealed::Sealed {
@@ -38,19 +38,28 @@ impl Scheme for PrivacyFree {
 pub(crate) mod sealed {
     use zeroize::Zeroize;
 
+    use crate::block::Block;
+
     /// Hash inputs of a gate, replaced by their hashes.
-    pub trait Hashed: Copy + AsRef<[u128]> + Zeroize {
+    pub trait Hashed: Copy + Zeroize {
         /// Their number.
         const COUNT: usize;
 
+        /// Before there are any.
+        fn none() -> Self;
+
         /// Those of many gates.
-        fn flatten(gates: &mut [Self]) -> &mut [u128];
+        fn flatten(gates: &mut [Self]) -> &mut [Block];
     }
 
-    impl<const N: usize> Hashed for [u128; N] {
+    impl<const N: usize> Hashed for [Block; N] {
         const COUNT: usize = N;
 
-        fn flatten(gates: &mut [Self]) -> &mut [u128] {
+        fn none() -> Self {
+            [Block::default(); N]
+        }
+
+        fn flatten(gates: &mut [Self]) -> &mut [Block] {
             gates.as_flattened_mut()
         }
     }
@@ -65,56 +74,60 @@ pub(crate) mod sealed {
         /// each, the evaluator one.
         const TWEAKS: u64;
         /// The ciphertexts of a gate.
-        type Table: Copy + Default + AsRef<[u128]> + AsMut<[u128]>;
+        type Table: Copy + Default + AsRef<[Block]> + AsMut<[Block]>;
 
         /// The garbler's hash inputs.
-        fn to_garble(a: u128, b: u128, delta: u128) -> Self::Garbled;
+        fn to_garble(a: Block, b: Block, delta: Block) -> Self::Garbled;
 
         /// The ciphertexts, and the output's label of 0.
-        fn garble(a: u128, b: u128, delta: u128, hashes: &[u128]) -> (Self::Table, u128);
+        fn garble(a: Block, b: Block, delta: Block, hashes: &Self::Garbled) -> (Self::Table, Block);
 
         /// The evaluator's hash inputs.
-        fn to_evaluate(a: u128, b: u128) -> Self::Evaluated;
+        fn to_evaluate(a: Block, b: Block) -> Self::Evaluated;
 
         /// The output's label.
-        fn evaluate(a: u128, b: u128, table: &Self::Table, hashes: &[u128]) -> u128;
+        fn evaluate(a: Block, b: Block, table: &Self::Table, hashes: &Self::Evaluated) -> Block;
     }
 }
 
 impl sealed::Sealed for HalfGates {
     // One for each half.
     const TWEAKS: u64 = 2;
-    type Garbled = [u128; 4];
-    type Evaluated = [u128; 2];
-    type Table = [u128; 2];
+    type Garbled = [Block; 4];
+    type Evaluated = [Block; 2];
+    type Table = [Block; 2];
 
-    fn to_garble(a: u128, b: u128, delta: u128) -> [u128; 4] {
+    #[inline]
+    fn to_garble(a: Block, b: Block, delta: Block) -> [Block; 4] {
         // H of both labels of a and of b.
         [a, a ^ delta, b, b ^ delta]
     }
 
-    fn garble(a: u128, b: u128, delta: u128, hashes: &[u128]) -> ([u128; 2], u128) {
-        let &[a0, a1, b0, b1] = hashes else { return ([0; 2], 0) };
+    #[inline]
+    fn garble(a: Block, b: Block, delta: Block, hashes: &[Block; 4]) -> ([Block; 2], Block) {
+        let [a0, a1, b0, b1] = *hashes;
         // Eprint 2014/756, figure 2, the half that the garbler knows p_b of:
         // T_G = H(A₀) ⊕ H(A₁) ⊕ p_b·Δ, W_G = H(A₀) ⊕ p_a·T_G.
-        let generator = a0 ^ a1 ^ delta & low(b);
-        let generated = a0 ^ generator & low(a);
+        let generator = a0 ^ a1 ^ delta & b.lowest();
+        let generated = a0 ^ generator & a.lowest();
         // The half that the evaluator knows the colour of b in:
         // T_E = H(B₀) ⊕ H(B₁) ⊕ A₀, W_E = H(B₀) ⊕ p_b·(T_E ⊕ A₀).
         let evaluator = b0 ^ b1 ^ a;
-        let evaluated = b0 ^ (evaluator ^ a) & low(b);
+        let evaluated = b0 ^ (evaluator ^ a) & b.lowest();
         // The output's label of 0 is W_G ⊕ W_E.
         ([generator, evaluator], generated ^ evaluated)
     }
 
-    fn to_evaluate(a: u128, b: u128) -> [u128; 2] {
+    #[inline]
+    fn to_evaluate(a: Block, b: Block) -> [Block; 2] {
         [a, b]
     }
 
-    fn evaluate(a: u128, b: u128, table: &[u128; 2], hashes: &[u128]) -> u128 {
-        let (&[generator, evaluator], &[of_a, of_b]) = (table, hashes) else { return 0 };
+    #[inline]
+    fn evaluate(a: Block, b: Block, table: &[Block; 2], hashes: &[Block; 2]) -> Block {
+        let ([generator, evaluator], [of_a, of_b]) = (*table, *hashes);
         // Evaluation of both halves: H(A) ⊕ s_a·T_G and H(B) ⊕ s_b·(T_E ⊕ A), with the lowest bits s.
-        of_a ^ generator & low(a) ^ of_b ^ (evaluator ^ a) & low(b)
+        of_a ^ generator & a.lowest() ^ of_b ^ (evaluator ^ a) & b.lowest()
     }
 }
 
@@ -123,32 +136,31 @@ const OF_ZERO: u128 = !1;
 
 impl sealed::Sealed for PrivacyFree {
     const TWEAKS: u64 = 1;
-    type Garbled = [u128; 2];
-    type Evaluated = [u128; 1];
-    type Table = [u128; 1];
+    type Garbled = [Block; 2];
+    type Evaluated = [Block; 1];
+    type Table = [Block; 1];
 
-    fn to_garble(a: u128, _: u128, delta: u128) -> [u128; 2] {
+    #[inline]
+    fn to_garble(a: Block, _: Block, delta: Block) -> [Block; 2] {
         [a, a ^ delta]
     }
 
-    fn garble(_: u128, b: u128, _: u128, hashes: &[u128]) -> ([u128; 1], u128) {
-        let &[a0, a1] = hashes else { return ([0], 0) };
+    #[inline]
+    fn garble(_: Block, b: Block, _: Block, hashes: &[Block; 2]) -> ([Block; 1], Block) {
+        let ([a0, a1], of_zero) = (*hashes, Block::from(OF_ZERO));
         // Eprint 2014/756, section 5: T = H(A₀) ⊕ H(A₁) ⊕ B₀, C₀ = H(A₀), all with a lowest bit of 0.
-        ([(a0 ^ a1) & OF_ZERO ^ b], a0 & OF_ZERO)
+        ([(a0 ^ a1) & of_zero ^ b], a0 & of_zero)
     }
 
-    fn to_evaluate(a: u128, _: u128) -> [u128; 1] {
+    #[inline]
+    fn to_evaluate(a: Block, _: Block) -> [Block; 1] {
         [a]
     }
 
-    fn evaluate(a: u128, b: u128, table: &[u128; 1], hashes: &[u128]) -> u128 {
-        let (&[table], &[of_a]) = (table, hashes) else { return 0 };
+    #[inline]
+    fn evaluate(a: Block, b: Block, table: &[Block; 1], hashes: &[Block; 1]) -> Block {
+        let ([table], [of_a]) = (*table, *hashes);
         // a = 0: H(A). a = 1: H(A) ⊕ T ⊕ B, which is H(A₀) ⊕ b·Δ.
-        of_a & OF_ZERO ^ (table ^ b) & low(a)
+        of_a & Block::from(OF_ZERO) ^ (table ^ b) & a.lowest()
     }
-}
-
-/// All ones if the lowest bit is 1. No branch: which labels these are is the evaluator's secret.
-fn low(label: u128) -> u128 {
-    mask(label & 1 == 1)
 }

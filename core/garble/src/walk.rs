@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 
 use zeroize::Zeroizing;
 
+use crate::block::Block;
 use crate::hash::{GATES_PER_KEY, Hash};
-use crate::label::mask;
 use crate::scheme::sealed::Hashed;
 use crate::{Error, Label, Operand, Result, Step};
 
@@ -14,24 +14,25 @@ pub(crate) const BATCH: usize = 128;
 
 /// Position of a side in a program. H is its hash inputs of a gate.
 pub(crate) struct Walk<H: Hashed> {
-    /// Label that NOT adds: on the evaluator's side that of a wire that is always 1, on the garbler's its
-    /// label of 0.
-    one: Zeroizing<u128>,
-    slots: Zeroizing<Vec<u128>>,
-    /// For each slot, whether a waiting gate sets it.
+    /// What is added to an operand's label: nothing, and if it is inverted, on the evaluator's side the label
+    /// of a wire that is always 1, on the garbler's that wire's label of 0.
+    added: Zeroizing<[Block; 2]>,
+    slots: Zeroizing<Vec<Block>>,
+    /// For each slot, whether a gate of the batch sets it.
     awaited: Vec<bool>,
-    waiting: Zeroizing<Vec<Waiting>>,
+    /// Gates of the batch, and behind them what is left of earlier ones.
+    gates: Zeroizing<Vec<Gate>>,
+    hashes: Zeroizing<Vec<H>>,
     /// AND gates that are done.
     done: u64,
-    hashes: Zeroizing<Vec<H>>,
     hash: Hash,
 }
 
-/// Operands of a gate, and the slot it sets.
+/// Labels of an AND gate's operands, and the slot it sets.
 #[derive(Clone, Copy, Default, zeroize::Zeroize)]
-pub(crate) struct Waiting {
-    pub(crate) a: u128,
-    pub(crate) b: u128,
+struct Gate {
+    a: Block,
+    b: Block,
     to: u32,
 }
 
@@ -41,134 +42,166 @@ pub(crate) trait Side {
     type Hashed: Hashed;
 
     /// Hash inputs of the gate with these operands.
-    fn to_hash(&self, a: u128, b: u128) -> Self::Hashed;
+    fn to_hash(&self, a: Block, b: Block) -> Self::Hashed;
     /// Tweaks of each gate.
     const TWEAKS: u64;
     /// Whether two hash inputs in a row have the same tweak.
     const PAIRS: bool;
 
-    /// Output label of the gate of this number, from its hashes.
-    fn set(&mut self, number: u64, gate: &Waiting, hashes: &Self::Hashed) -> Result<u128>;
+    /// Output label of the gate of this number, from its operands and hashes.
+    fn set(&mut self, number: u64, a: Block, b: Block, hashes: &Self::Hashed) -> Result<Block>;
 }
 
 impl<H: Hashed> Walk<H> {
     /// At the beginning, with the inputs in the first of so many slots.
-    pub(crate) fn new(run: &[u8; 16], one: u128, slots: Zeroizing<Vec<u128>>) -> Self {
+    pub(crate) fn new(run: &[u8; 16], one: Block, slots: Zeroizing<Vec<Block>>) -> Self {
         Self {
-            one: Zeroizing::new(one),
+            added: Zeroizing::new([Block::default(), one]),
             awaited: alloc::vec![false; slots.len()],
             slots,
-            waiting: Zeroizing::new(Vec::with_capacity(BATCH)),
+            gates: Zeroizing::new(alloc::vec![Gate::default(); BATCH]),
+            hashes: Zeroizing::new(alloc::vec![H::none(); BATCH]),
             done: 0,
-            hashes: Zeroizing::new(Vec::with_capacity(BATCH)),
             hash: Hash::new(run),
         }
     }
 
-    pub(crate) fn one(&self) -> u128 {
-        *self.one
+    pub(crate) fn one(&self) -> Block {
+        let [_, one] = *self.added;
+        one
     }
 
-    /// Value of an operand now, if no gate waits.
+    /// Value of an operand now.
     pub(crate) fn read(&self, operand: Operand) -> Result<Label> {
-        match self.slots.get(index(operand.slot())) {
-            // NOT is XOR with the wire that is always 1.
-            Some(label) => Ok(Label(label ^ *self.one & mask(operand.is_inverted()))),
-            None => Err(self.missing(operand.slot())),
+        match read(&self.slots, &self.added, operand) {
+            Some(label) => Ok(Label(label.into())),
+            None => Err(self.missing([operand.slot(); 3])),
         }
     }
 
-    /// Executes the next steps. No gate waits afterwards.
+    /// Executes the next steps.
     pub(crate) fn go<S: Side<Hashed = H>>(&mut self, side: &mut S, mut steps: &[Step]) -> Result<()> {
         // A program has the ANDs of one depth together, then XORs, the first of which reads one of them.
         while !steps.is_empty() {
             steps = self.xors(steps)?;
-            steps = self.ands(side, steps)?;
-            self.flush(side)?;
+            let batch = self.collect(side, steps).and_then(|gates| {
+                self.execute(side, gates)?;
+                Ok(gates)
+            });
+            // No batch is under way any more.
+            let gates = batch.inspect_err(|_| self.awaited.fill(false))?;
+            steps = steps.get(gates..).unwrap_or_default();
         }
         Ok(())
     }
 
-    /// Executes the XORs that the steps begin with, while no gate waits; gives the other steps.
+    /// Executes the XORs that the steps begin with; gives the other steps.
     fn xors<'s>(&mut self, steps: &'s [Step]) -> Result<&'s [Step]> {
-        let (one, slots) = (*self.one, self.slots.as_mut_slice());
+        let (added, slots) = (*self.added, self.slots.as_mut_slice());
+        // The last sum and its slot. The next XOR of a longer sum reads it, and would wait for memory.
+        let (mut last, mut last_slot) = (Block::default(), u32::MAX);
+        let mut add = |a: Operand, b: Operand, to: u32| {
+            // Free XOR: W = A ⊕ B. Of two NOTs nothing is left.
+            let second = label(slots, b.slot())? ^ of(&added, a.is_inverted() ^ b.is_inverted());
+            let first = if a.slot() == last_slot { last } else { label(slots, a.slot())? };
+            (last, last_slot) = (first ^ second, to);
+            *slots.get_mut(index(to))? = last;
+            Some(())
+        };
         let mut rest = steps.iter();
         loop {
             let left = rest.as_slice();
             let Some(&Step::Xor { a, b, to }) = rest.next() else { return Ok(left) };
-            let read = |operand: Operand| slots.get(index(operand.slot())).copied();
-            // Free XOR: W = A ⊕ B. NOT is XOR with the wire that is always 1; twice, it is nothing.
-            let inverted = mask(a.is_inverted() ^ b.is_inverted());
-            let sum = read(a).zip(read(b)).map(|(a, b)| a ^ b ^ one & inverted);
-            match (sum, slots.get_mut(index(to))) {
-                (Some(sum), Some(to)) => *to = sum,
-                _ => return Err(self.missing_of([a.slot(), b.slot(), to])),
+            if add(a, b, to).is_none() {
+                return Err(self.missing([a.slot(), b.slot(), to]));
             }
         }
     }
 
-    /// Collects the ANDs that the steps begin with, and executes those whose batch is full or whose output is
-    /// needed; gives the other steps.
-    fn ands<'s, S: Side<Hashed = H>>(&mut self, side: &mut S, steps: &'s [Step]) -> Result<&'s [Step]> {
-        let mut rest = steps.iter();
-        loop {
-            let left = rest.as_slice();
-            let Some(&Step::And { a, b, to }) = rest.next() else { return Ok(left) };
-            let number = self.done.saturating_add(self.waiting.len() as u64);
-            // A slot that a waiting gate is to set is neither read nor set before. All gates of a batch are
-            // hashed under one π.
-            let needed = self.awaits(a.slot()) | self.awaits(b.slot()) | self.awaits(to);
-            if needed | (self.waiting.len() >= BATCH) | number.is_multiple_of(GATES_PER_KEY) {
-                self.flush(side)?;
+    /// Makes a batch of ANDs that the steps begin with, up to one that reads what another sets; gives their
+    /// number, which is positive if the first step is an AND.
+    fn collect<S: Side<Hashed = H>>(&mut self, side: &S, steps: &[Step]) -> Result<usize> {
+        // All gates of a batch are hashed under one π.
+        let room = GATES_PER_KEY.saturating_sub(self.done % GATES_PER_KEY);
+        let room = usize::try_from(room).unwrap_or(BATCH).min(BATCH).min(steps.len());
+        let (added, slots) = (*self.added, self.slots.as_slice());
+        let (Some(steps), Some(gates), Some(hashes), Some(awaited)) = (
+            steps.get(..room),
+            self.gates.get_mut(..room),
+            self.hashes.get_mut(..room),
+            self.awaited.get_mut(..slots.len()),
+        ) else {
+            return Err(self.missing([u32::MAX; 3]));
+        };
+        for (number, ((step, gate), hashes)) in steps.iter().zip(gates).zip(hashes).enumerate() {
+            let &Step::And { a, b, to } = step else { return Ok(number) };
+            let awaits = |operand: Operand| awaited.get(index(operand.slot())).copied();
+            let labels = read(slots, &added, a).zip(read(slots, &added, b));
+            let (Some((a_label, b_label)), Some((a_awaits, b_awaits))) = (labels, awaits(a).zip(awaits(b)))
+            else {
+                return Err(self.missing([a.slot(), b.slot(), to]));
+            };
+            if a_awaits | b_awaits {
+                return Ok(number);
             }
-            let (Label(first), Label(second)) = (self.read(a)?, self.read(b)?);
-            match self.awaited.get_mut(index(to)) {
-                Some(awaited) => *awaited = true,
-                None => return Err(self.missing(to)),
-            }
-            self.hashes.push(side.to_hash(first, second));
-            self.waiting.push(Waiting { a: first, b: second, to });
+            // Two gates of a batch may set the same slot: they are executed in order.
+            let Some(awaited) = awaited.get_mut(index(to)) else {
+                return Err(self.missing([a.slot(), b.slot(), to]));
+            };
+            *awaited = true;
+            *hashes = side.to_hash(a_label, b_label);
+            *gate = Gate { a: a_label, b: b_label, to };
         }
+        Ok(room)
     }
 
-    /// Executes the waiting gates.
-    fn flush<S: Side<Hashed = H>>(&mut self, side: &mut S) -> Result<()> {
-        if self.waiting.is_empty() {
-            return Ok(());
-        }
+    /// Executes the batch, of so many gates.
+    fn execute<S: Side<Hashed = H>>(&mut self, side: &mut S, gates: usize) -> Result<()> {
         let first = self.done;
-        self.done = first.saturating_add(self.waiting.len() as u64);
+        self.done = first.saturating_add(gates as u64);
         self.hash.seek(first);
-        // One pass of AES for all gates that wait.
-        let tweak = first.saturating_mul(S::TWEAKS);
-        self.hash.many(H::flatten(&mut self.hashes), tweak, S::PAIRS);
-        for ((number, gate), hashes) in (first..).zip(self.waiting.iter()).zip(self.hashes.iter()) {
-            let label = side.set(number, gate, hashes)?;
+        // What is left of earlier batches fills the registers up, which takes no longer.
+        let whole = self.hash.whole(gates.saturating_mul(H::COUNT)) / H::COUNT;
+        let slots = self.slots.as_mut_slice();
+        let (Some(gates), Some(hashes), Some(awaited)) = (
+            self.gates.get(..gates),
+            self.hashes.get_mut(..whole.min(BATCH)),
+            self.awaited.get_mut(..slots.len()),
+        ) else {
+            return Err(self.missing([u32::MAX; 3]));
+        };
+        // One pass of AES for all gates.
+        self.hash.many(H::flatten(hashes), first.saturating_mul(S::TWEAKS), S::PAIRS);
+        for (number, (gate, hashes)) in gates.iter().zip(&*hashes).enumerate() {
+            let label = side.set(first.saturating_add(number as u64), gate.a, gate.b, hashes)?;
             let slot = index(gate.to);
-            if let (Some(to), Some(awaited)) = (self.slots.get_mut(slot), self.awaited.get_mut(slot)) {
+            if let (Some(to), Some(awaited)) = (slots.get_mut(slot), awaited.get_mut(slot)) {
                 (*to, *awaited) = (label, false);
             }
         }
-        self.waiting.clear();
-        self.hashes.clear();
         Ok(())
-    }
-
-    fn awaits(&self, slot: u32) -> bool {
-        self.awaited.get(index(slot)).copied().unwrap_or(false)
     }
 
     /// The first of these slots that is not there.
     #[cold]
-    fn missing_of(&self, slots: [u32; 3]) -> Error {
+    fn missing(&self, slots: [u32; 3]) -> Error {
         let missing = slots.into_iter().find(|slot| index(*slot) >= self.slots.len());
-        self.missing(missing.unwrap_or(u32::MAX))
+        Error::Slot { slot: missing.unwrap_or(u32::MAX), slots: self.slots.len() }
     }
+}
 
-    #[cold]
-    fn missing(&self, slot: u32) -> Error {
-        Error::Slot { slot, slots: self.slots.len() }
-    }
+/// What is added to a label for a NOT, or for none.
+fn of(added: &[Block; 2], inverted: bool) -> Block {
+    added.get(usize::from(inverted)).copied().unwrap_or_default()
+}
+
+fn label(slots: &[Block], slot: u32) -> Option<Block> {
+    slots.get(index(slot)).copied()
+}
+
+fn read(slots: &[Block], added: &[Block; 2], operand: Operand) -> Option<Block> {
+    // NOT is XOR with the wire that is always 1.
+    Some(label(slots, operand.slot())? ^ of(added, operand.is_inverted()))
 }
 
 fn index(slot: u32) -> usize {

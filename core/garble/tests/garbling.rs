@@ -85,6 +85,94 @@ proptest! {
     }
 }
 
+/// Slots of steps that come from elsewhere.
+const SLOTS: u32 = 24;
+
+/// Steps that read and set whatever slots: also those that another gate of the batch sets, or read just before.
+fn any_steps() -> impl Strategy<Value = Vec<Step>> {
+    let operand = || (0..SLOTS, any::<bool>()).prop_map(|(slot, inverted)| Operand::new(slot, inverted));
+    let step = (0_u8..4, operand(), operand(), 0..SLOTS, any::<bool>());
+    prop::collection::vec(step, 0..600).prop_map(|raw| {
+        let mut last = 0;
+        let step = |(kind, a, b, to, onwards): (u8, Operand, Operand, u32, bool)| {
+            // Half of the gates read what the one before sets, as in a long sum.
+            let a = if onwards { Operand::new(last, a.is_inverted()) } else { a };
+            last = to;
+            if kind == 0 { Step::And { a, b, to } } else { Step::Xor { a, b, to } }
+        };
+        raw.into_iter().map(step).collect()
+    })
+}
+
+/// ANDs, of which few depend on each other: batches become as large as they may.
+fn wide_steps() -> impl Strategy<Value = Vec<Step>> {
+    let operand = || (0..SLOTS, any::<bool>()).prop_map(|(slot, inverted)| Operand::new(slot, inverted));
+    prop::collection::vec((operand(), operand(), 0_u32..100), 0..400).prop_map(|raw| {
+        let step = |(a, b, to): (Operand, Operand, u32)| {
+            // Most set a slot that nothing reads, many of them the same.
+            let to = if to < 97 { SLOTS - 1 } else { to % SLOTS };
+            let below = |operand: Operand| Operand::new(operand.slot() % (SLOTS - 1), operand.is_inverted());
+            Step::And { a: below(a), b: below(b), to }
+        };
+        raw.into_iter().map(step).collect()
+    })
+}
+
+/// All slots after these steps, garbled and evaluated.
+fn run_steps<S: Scheme>(steps: &[Step], inputs: &[bool]) -> Vec<Option<bool>> {
+    let slots = inputs.len();
+    let mut garbler = Garbler::<S>::with_slots(slots, slots, &RUN, &mut ChaCha20Rng::from_seed([6; 32]));
+    let labels: Vec<Label> =
+        inputs.iter().enumerate().map(|(at, &bit)| garbler.input(at).unwrap().of(bit)).collect();
+    let mut evaluator = Evaluator::<S>::with_slots(slots, &RUN, garbler.one(), &labels);
+    let mut tables = Vec::new();
+    garbler.garble(steps, |table| tables.push(table)).unwrap();
+    let mut tables = tables.into_iter();
+    evaluator.evaluate(steps, &mut tables).unwrap();
+    assert_eq!(tables.next(), None);
+    let bit = |slot| {
+        let operand = Operand::new(slot, false);
+        garbler.output(operand).unwrap().decode(evaluator.output(operand).unwrap())
+    };
+    (0..slots as u32).map(bit).collect()
+}
+
+/// The same by the truth tables, one step after the other.
+fn plain_steps(steps: &[Step], inputs: &[bool]) -> Vec<Option<bool>> {
+    let mut slots = inputs.to_vec();
+    for &step in steps {
+        let read = |operand: Operand| slots[operand.slot() as usize] ^ operand.is_inverted();
+        let (to, value) = match step {
+            Step::Xor { a, b, to } => (to, read(a) ^ read(b)),
+            Step::And { a, b, to } => (to, read(a) & read(b)),
+        };
+        slots[to as usize] = value;
+    }
+    slots.into_iter().map(Some).collect()
+}
+
+proptest! {
+    #[test]
+    fn steps_compute_in_order_whatever_slots_they_share(
+        steps in prop_oneof![any_steps(), wide_steps()],
+        bits: u32,
+    ) {
+        let inputs: Vec<bool> = (0..SLOTS).map(|at| bits >> at & 1 == 1).collect();
+        let wanted = plain_steps(&steps, &inputs);
+        prop_assert_eq!(&run_steps::<PrivacyFree>(&steps, &inputs), &wanted);
+        prop_assert_eq!(&run_steps::<HalfGates>(&steps, &inputs), &wanted);
+    }
+
+    #[test]
+    fn program_inverts_no_operand_of_a_xor(circuit in circuit()) {
+        let inverted = |step: &Step| match step {
+            Step::Xor { a, b, .. } => a.is_inverted() | b.is_inverted(),
+            Step::And { .. } => false,
+        };
+        prop_assert!(!Program::new(&circuit).steps().iter().any(inverted));
+    }
+}
+
 /// a₀ ∧ a₁ ∧ … over this many inputs, one after the other.
 fn conjunction(inputs: u32) -> Circuit {
     let gates = (1..inputs).map(|at| Gate::And(if at == 1 { 0 } else { inputs + at - 2 }, at)).collect();
@@ -156,6 +244,25 @@ fn garbled_circuit_that_ends_early_is_an_error() {
         Evaluator::<PrivacyFree>::new(&program, &RUN, garbler.one(), &labels[1..]),
         Err(Error::InputCount { wanted: 4, found: 3 })
     ));
+}
+
+#[test]
+fn side_that_failed_still_ends_what_it_is_asked_for() {
+    let operand = |slot| Operand::new(slot, false);
+    let good = [
+        Step::And { a: operand(0), b: operand(1), to: 0 },
+        Step::And { a: operand(0), b: operand(1), to: 1 },
+    ];
+    let bad = [good[0], Step::And { a: operand(1), b: operand(2), to: 0 }];
+    let mut garbler = Garbler::<HalfGates>::with_slots(2, 2, &RUN, &mut ChaCha20Rng::from_seed([1; 32]));
+    let labels = [0, 1].map(|at| garbler.input(at).unwrap().one);
+    let mut evaluator = Evaluator::<HalfGates>::with_slots(2, &RUN, garbler.one(), &labels);
+    for _ in 0..3 {
+        assert!(garbler.garble(&bad, |_| ()).is_err());
+        garbler.garble(&good, |_| ()).unwrap();
+        assert!(evaluator.evaluate(&good, &mut std::iter::empty()).is_err());
+        evaluator.evaluate(&good, &mut std::iter::repeat([7; 16])).unwrap();
+    }
 }
 
 #[test]
