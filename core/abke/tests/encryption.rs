@@ -1,10 +1,14 @@
 //! Attribute-selective encryption: the halves that a credential decrypts, and those that it does not.
 
+use ark_bls12_381::{Fq, G1Affine};
+use ark_ec::{AffineRepr as _, CurveGroup as _};
+use ark_ff::{BigInteger as _, PrimeField as _};
 use quiver_abke::{
-    Authority, Ciphertext, Credential, Effort, Error, Presentation, PublicKey, Randomness,
+    Authority, Ciphertext, Credential, Effort, Element, Error, Presentation, PublicKey, Randomness,
     UnverifiedCredential, UnverifiedPublicKey, Verifier,
 };
 use quiver_crypto::Secret;
+use quiver_pairing::PairingError;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng as _;
 
@@ -87,6 +91,90 @@ fn two_presentations_have_no_point_in_common() {
         assert_ne!(one.encoded()[range.clone()], other.encoded()[range]);
     }
     assert_eq!(one.encoded().len(), UnverifiedPublicKey::encoded_len(ATTRIBUTES.len()));
+}
+
+/// So many keys that the sums of their points are computed otherwise than those of a few.
+#[test]
+fn large_batch_names_the_keys_that_were_altered_and_takes_parts_of_small_order_off_the_others() {
+    let (verifier, m) = (authority(1).1, ATTRIBUTES.len());
+    let three = G1Affine::new_unchecked(Fq::from(0), Fq::from(2));
+    let credential = credential(2);
+    let (u, e, signature) = (2, 3, m + 6);
+    let altered = |at: usize| {
+        let mut key = credential.unlink(&mut rng(100 + at as u8)).encoded().to_vec();
+        match at {
+            // One attribute, one signature, and two of either in the place of each other.
+            7 => key.copy_within(e * 96..(e + 1) * 96, (e + 1) * 96),
+            11 => key.copy_within(signature * 96..(signature + 1) * 96, (signature + 1) * 96),
+            // A point of order three alone, as the attribute and as its signature.
+            23 => write(&mut key, e + 4, three),
+            24 => write(&mut key, signature + 4, three),
+            // −u, with what is a signature of the identity.
+            31 => {
+                let opposite = -read(&key, u);
+                write(&mut key, e + 1, opposite);
+                write(&mut key, signature + 1, three);
+            }
+            // Such parts in good points, which both sides drop.
+            40 => (0..2 * m + 6).for_each(|point| add(&mut key, point, three)),
+            41 => add(&mut key, e + 2, -three),
+            69 => add(&mut key, signature + 2, three),
+            _ => {}
+        }
+        UnverifiedPublicKey::decode(&key, m).unwrap()
+    };
+    let verdicts = verifier.verify_batch((0..70).map(altered).collect(), &mut rng(9));
+    let point = |element, reason| Error::InvalidPoint { element, reason };
+    for (at, verdict) in verdicts.into_iter().enumerate() {
+        let wanted = match at {
+            7 | 11 | 24 => Some(Error::InvalidSignature),
+            23 => Some(point(Element::Key(e + 4), PairingError::WrongSubgroup)),
+            31 => Some(point(Element::Signed(1), PairingError::Identity)),
+            _ => None,
+        };
+        assert_eq!(verdict.err(), wanted, "{at}");
+    }
+}
+
+/// A point of order three in one half, or in two that cancel out: of so many points, not each is checked
+/// alone.
+#[test]
+fn one_half_outside_the_group_is_named_among_many() {
+    let m = 80;
+    let (verifier, keys) = keys(m, 1, 0);
+    let key = verifier.verify_batch(keys, &mut rng(9)).pop().unwrap().unwrap();
+    let randomness = Randomness::derive(&Secret::new([5; 32]), &[6; 32], m);
+    let ciphertext = Ciphertext::encrypt(&key, &randomness, &randomness.plaintexts()).unwrap().encode();
+    assert!(Ciphertext::decode(&ciphertext, m).is_ok());
+    // (0, 2) and its opposite.
+    let three = G1Affine::new_unchecked(Fq::from(0), Fq::from(2));
+    for (point, other) in [(2, None), (3, Some(2)), (77, Some(161)), (161, None)] {
+        let mut altered = ciphertext.clone();
+        add(&mut altered, point, three);
+        if let Some(other) = other {
+            add(&mut altered, other, -three);
+        }
+        let element = Element::Ciphertext(other.map_or(point, |other| point.min(other)));
+        let reason = PairingError::WrongSubgroup;
+        assert_eq!(Ciphertext::decode(&altered, m).unwrap_err(), Error::InvalidPoint { element, reason });
+    }
+}
+
+fn read(bytes: &[u8], at: usize) -> G1Affine {
+    let (x, y) = bytes[96 * at..96 * (at + 1)].split_at(48);
+    G1Affine::new_unchecked(Fq::from_be_bytes_mod_order(x), Fq::from_be_bytes_mod_order(y))
+}
+
+fn write(bytes: &mut [u8], at: usize, point: G1Affine) {
+    let (x, y) = point.xy().unwrap();
+    bytes[96 * at..96 * (at + 1)]
+        .copy_from_slice(&[x, y].map(|coordinate| coordinate.into_bigint().to_bytes_be()).concat());
+}
+
+/// Adds a point to the one in this place.
+fn add(bytes: &mut [u8], at: usize, point: G1Affine) {
+    let sum = (read(bytes, at) + point).into_affine();
+    write(bytes, at, sum);
 }
 
 /// Authority's verifier and keys of so many attributes, the first few of which it signed.

@@ -22,10 +22,12 @@ use crate::parameters::{Fq, g1};
 use crate::{Curve, G1, G1_COFACTOR, G1Curve, G2, G2Curve, Group, Gt, PairingError, Point, Scalar};
 
 mod batch_addition;
+mod buckets;
 mod comb;
 mod convert;
 mod ffi;
 mod lines;
+mod membership;
 mod native;
 mod simd;
 
@@ -117,10 +119,8 @@ impl Backend for Blst {
     fn sum_weighted(points: &[G1], weights: &[[u64; 2]], columns: usize) -> Vec<G1> {
         simd::sum_weighted(points, weights, columns).unwrap_or_else(|| {
             match (columns, points.len() / columns.max(1)) {
-                // With many rows, blst's buckets are as fast.
-                (0..batch_addition::FEW_COLUMNS, _) | (_, batch_addition::MANY_ROWS..) => {
-                    super::sum_weighted::<Self>(points, weights, columns)
-                }
+                (_, buckets::MANY_ROWS..) => buckets::sum_weighted(points, weights, columns),
+                (0..batch_addition::FEW_COLUMNS, _) => super::sum_weighted::<Self>(points, weights, columns),
                 _ => batch_addition::sum_weighted(points, weights, columns),
             }
         })
@@ -179,7 +179,12 @@ impl Backend for Blst {
     }
 
     fn all_in_subgroup(points: &[Affine<g1::Config>]) -> Vec<bool> {
-        simd::all_in_subgroup(points).unwrap_or_else(|| points.iter().map(Self::in_subgroup).collect())
+        simd::all_in_subgroup(points).unwrap_or_else(|| {
+            if points.len() >= membership::MANY && membership::all_in_subgroup(points, Self::in_subgroup) {
+                return alloc::vec![true; points.len()];
+            }
+            points.iter().map(Self::in_subgroup).collect()
+        })
     }
 
     fn clear_cofactors(points: &[Affine<g1::Config>]) -> Vec<G1> {

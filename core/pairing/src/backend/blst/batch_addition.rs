@@ -14,16 +14,13 @@ use ark_ff::Field as _;
 use super::convert::Coordinate as _;
 use super::ffi;
 use crate::backend::times_z_squared;
-use crate::parameters::Fq;
+use crate::parameters::{Fq, g1};
 use crate::point::affine;
 use crate::recoding::non_adjacent;
-use crate::{G1, Group as _, Point};
+use crate::{G1, Point};
 
 /// With fewer columns, too few additions share an inversion.
 pub(super) const FEW_COLUMNS: usize = 8;
-
-/// With so many rows, buckets of single columns, which blst has, need few enough additions to be as fast.
-pub(super) const MANY_ROWS: usize = 32;
 
 /// Width of weights' digits: of four neighbours at most one is not zero.
 const WIDTH: u32 = 4;
@@ -35,16 +32,11 @@ const DIGITS: usize = 65;
 const AT_ONCE: usize = 256;
 
 /// Pairs that share an inversion: 300 bytes each, and an inversion takes as long as seventy products.
-const PAIRS: usize = 128;
+pub(super) const PAIRS: usize = 128;
 
 /// As [`G1::sum_weighted`], for one column and one row or more.
 pub(super) fn sum_weighted(points: &[G1], weights: &[[u64; 2]], columns: usize) -> Vec<G1> {
-    let points: Vec<Summand> = affine(points)
-        .iter()
-        .map(|point| {
-            point.xy().map_or(Summand::IDENTITY, |(x, y)| Summand { x: x.to_native(), y: y.to_native() })
-        })
-        .collect();
+    let points: Vec<Summand> = affine(points).iter().map(Summand::new).collect();
     let rows = points.len().div_ceil(columns).max(1);
     // First the totals, all zero, then the sums for the lowest digit of each column, then those for the next.
     let mut sums = alloc::vec![Summand::IDENTITY; columns * (1 + DIGITS)];
@@ -62,13 +54,17 @@ pub(super) fn sum_weighted(points: &[G1], weights: &[[u64; 2]], columns: usize) 
             }
         }
     }
-    // Horner's scheme, in all columns at once: Σ 2^place · sum.
-    for place in (1..=DIGITS).rev() {
-        add_each(&mut sums, &(0..columns).map(|column| [column; 2]).collect::<Vec<_>>());
-        add_each(
-            &mut sums,
-            &(0..columns).map(|column| [column, column + place * columns]).collect::<Vec<_>>(),
-        );
+    evaluate(sums, columns, DIGITS, 1)
+}
+
+/// Σ 2^(width · place) · sum in all columns at once, by Horner's scheme. The sums stand after as many
+/// identities as there are columns: in the lowest place those of each column, and so on.
+pub(super) fn evaluate(mut sums: Vec<Summand>, columns: usize, places: usize, width: u32) -> Vec<G1> {
+    let doubled: Vec<[usize; 2]> = (0..columns).map(|column| [column; 2]).collect();
+    for place in (1..=places).rev() {
+        (0..width).for_each(|_| add_each(&mut sums, &doubled));
+        let added: Vec<[usize; 2]> = (0..columns).map(|column| [column, column + place * columns]).collect();
+        add_each(&mut sums, &added);
     }
     sums.iter().copied().take(columns).map(Summand::point).collect()
 }
@@ -130,7 +126,7 @@ fn multiples(points: &[Summand]) -> Vec<Summand> {
 }
 
 /// The sum of each group of points, which stand one after the other, so many in each.
-fn sum_groups(mut points: Vec<Summand>, lengths: &[usize]) -> Vec<Summand> {
+pub(super) fn sum_groups(mut points: Vec<Summand>, lengths: &[usize]) -> Vec<Summand> {
     let longest = lengths.iter().copied().max().unwrap_or(0);
     let mut distance = 1;
     while distance < longest {
@@ -161,7 +157,7 @@ fn sum_groups(mut points: Vec<Summand>, lengths: &[usize]) -> Vec<Summand> {
 ///
 /// So many pairs share one inversion, by Montgomery's trick, that it costs each of them little, and no more
 /// than a processor has memory close by for.
-fn add_each(points: &mut [Summand], pairs: &[[usize; 2]]) {
+pub(super) fn add_each(points: &mut [Summand], pairs: &[[usize; 2]]) {
     for pairs in pairs.chunks(PAIRS) {
         add_few(points, pairs);
     }
@@ -250,29 +246,37 @@ impl Addition {
 
 /// A point in affine coordinates; zeros for the identity.
 #[derive(Clone, Copy)]
-struct Summand {
-    x: blst_fp,
-    y: blst_fp,
+pub(super) struct Summand {
+    pub(super) x: blst_fp,
+    pub(super) y: blst_fp,
 }
 
 impl Summand {
-    const IDENTITY: Self = Self { x: blst_fp { l: [0; 6] }, y: blst_fp { l: [0; 6] } };
+    pub(super) const IDENTITY: Self = Self { x: blst_fp { l: [0; 6] }, y: blst_fp { l: [0; 6] } };
+
+    pub(super) fn new(point: &Affine<g1::Config>) -> Self {
+        point.xy().map_or(Self::IDENTITY, |(x, y)| Self { x: x.to_native(), y: y.to_native() })
+    }
 
     /// No other point has y = 0: it would be of order two.
     fn is_identity(self) -> bool {
         is_zero(&self.y)
     }
 
-    fn point(self) -> G1 {
+    pub(super) fn affine(self) -> Affine<g1::Config> {
         if self.is_identity() {
-            return G1::identity();
+            return Affine::identity();
         }
         let [x, y] = [&self.x, &self.y].map(Fq::from_native);
-        Point(Affine::new_unchecked(x, y).into_group())
+        Affine::new_unchecked(x, y)
+    }
+
+    fn point(self) -> G1 {
+        Point(self.affine().into_group())
     }
 
     /// z² · point, for a point of order r.
-    fn times_z_squared(self) -> Self {
+    pub(super) fn times_z_squared(self) -> Self {
         if self.is_identity() {
             return self;
         }
@@ -281,7 +285,7 @@ impl Summand {
         Self { x: image.x.to_native(), y: image.y.to_native() }
     }
 
-    fn opposite(self) -> Self {
+    pub(super) fn opposite(self) -> Self {
         Self { x: self.x, y: ffi::negate_if(&self.y, true) }
     }
 }
@@ -293,8 +297,8 @@ fn is_zero(element: &blst_fp) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Scalar;
     use crate::backend::{Arkworks, Backend as _};
+    use crate::{Group as _, Scalar};
 
     fn multiple(scalar: u64) -> G1 {
         G1::generator() * Scalar::from(scalar)
@@ -341,11 +345,7 @@ mod tests {
 
     #[test]
     fn each_pair_is_added_whatever_the_others_are() {
-        let summand = |point: G1| {
-            affine(&[point])[0]
-                .xy()
-                .map_or(Summand::IDENTITY, |(x, y)| Summand { x: x.to_native(), y: y.to_native() })
-        };
+        let summand = |point: G1| Summand::new(&affine(&[point])[0]);
         let (one, two) = (multiple(1), multiple(2));
         let points = [one, one, one, two, one, -one, one, G1::identity(), G1::identity(), two];
         let mut summands: Vec<Summand> = points.iter().copied().map(summand).collect();
