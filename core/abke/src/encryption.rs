@@ -77,16 +77,15 @@ impl Ciphertext {
             return Err(Error::Attributes { wanted: points.len(), found: plaintexts.len() });
         }
         let Randomness { s, t, .. } = randomness;
-        // Enc of the source: s·g and all s·e_j, t·h and all t·e_j.
-        let products = [(s, key.g()), (t, key.h())].map(|(scalar, base)| {
-            let bases: Vec<G1> = points.iter().copied().chain([base]).collect();
-            Zeroizing::new(G1::multiply_points(&bases, scalar))
-        });
-        let [(with_s, sg), (with_t, th)] = products.each_ref().map(|products| match products.split_last() {
-            Some((base, rest)) => (rest, *base),
-            None => (&[][..], G1::default()),
-        });
-        let halves = with_s.iter().zip(with_t).zip(plaintexts);
+        // Enc of the source: s·g and all s·e_j, t·h and all t·e_j. (s·h and t·g come out, too, and are
+        // erased.)
+        let bases: Vec<G1> = points.iter().copied().chain([key.g(), key.h()]).collect();
+        let products = G1::multiply_points_by_each(&bases, &*Zeroizing::new([**s, **t]));
+        let mut products = products.into_iter().map(Zeroizing::new);
+        let [with_s, with_t] = [(); 2].map(|()| products.next().unwrap_or_default());
+        let product = |products: &[G1], at: usize| products.get(at).copied().unwrap_or_default();
+        let (sg, th) = (product(&with_s, points.len()), product(&with_t, points.len() + 1));
+        let halves = with_s.iter().zip(with_t.iter()).zip(plaintexts);
         // c_{j,0} = s·e_j + x_{j,0}, c_{j,1} = t·e_j + x_{j,1}
         let halves = halves.map(|((s_e, t_e), [zero, one])| [*s_e + *zero, *t_e + *one]).collect();
         Ok(Self { sg, th, halves })

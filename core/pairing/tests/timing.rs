@@ -39,5 +39,13 @@ fn multiplications_take_the_same_time_for_every_scalar() {
     check("G2", &|scalar| _ = black_box(black_box(q) * scalar));
     check("G1, generator", &|scalar| _ = black_box(G1::multiply_generator(scalar)));
     check("G1, 24 scalars by a table", &|scalar| _ = black_box(p.multiply_all(&[*scalar; 24])));
+    // Without vector lanes (`QUIVER_SIMD=avx2`): additions that share an inversion.
+    check("G1, generator, 24 scalars", &|scalar| {
+        _ = black_box(G1::multiply_generator_by_each(&[*scalar; 24]));
+    });
+    check("G1, 24 points", &|scalar| _ = black_box(G1::multiply_points(&[p; 24], scalar)));
+    check("G1, either of two points", &|scalar| {
+        _ = black_box(G1::multiply_either([&p, &-p], &[false; 24], &[*scalar; 24]));
+    });
     assert!(different.is_empty(), "another time for the fixed scalar: {different:#?}");
 }

@@ -21,14 +21,17 @@ use crate::curve::sealed::Parameters;
 use crate::parameters::{Fq, g1};
 use crate::{Curve, G1, G1_COFACTOR, G1Curve, G2, G2Curve, Group, Gt, PairingError, Point, Scalar};
 
+mod affine_batch;
 mod batch_addition;
 mod buckets;
 mod comb;
 mod convert;
+mod each_by_each;
 mod ffi;
 mod lines;
 mod membership;
 mod native;
+mod odd_digits;
 mod simd;
 
 pub(crate) use native::Native;
@@ -94,15 +97,18 @@ impl Backend for Blst {
     }
 
     fn multiply_generator_by_each(scalars: &[Scalar]) -> Vec<G1> {
-        simd::multiply_generator_by_each(scalars)
-            .unwrap_or_else(|| scalars.iter().map(Self::multiply_generator).collect())
+        simd::multiply_generator_by_each(scalars).unwrap_or_else(|| comb::multiply_generator_by_each(scalars))
     }
 
     fn multiply_either([zero, one]: [&G1; 2], choices: &[bool], scalars: &[Scalar]) -> Vec<G1> {
         let bases =
             Zeroizing::new(choices.iter().map(|&choice| G1::select(zero, one, choice)).collect::<Vec<_>>());
-        simd::multiply_each(&bases, scalars)
-            .unwrap_or_else(|| comb::multiply_either([zero, one], choices, scalars))
+        simd::multiply_each(&bases, scalars).unwrap_or_else(|| match scalars.len() {
+            0..comb::MANY => {
+                bases.iter().zip(scalars).map(|(base, scalar)| Self::multiply(base, scalar)).collect()
+            }
+            _ => comb::multiply_either([zero, one], choices, scalars),
+        })
     }
 
     fn multiply_each(points: &[G1], scalars: &[Scalar]) -> Vec<G1> {
@@ -113,7 +119,19 @@ impl Backend for Blst {
 
     fn multiply_points(points: &[G1], scalar: &Scalar) -> Vec<G1> {
         simd::multiply_points(points, scalar)
-            .unwrap_or_else(|| points.iter().map(|point| Self::multiply(point, scalar)).collect())
+            .or_else(|| Self::multiply_points_by_each(points, core::slice::from_ref(scalar)).pop())
+            .unwrap_or_default()
+    }
+
+    fn multiply_points_by_each(points: &[G1], scalars: &[Scalar]) -> Vec<Vec<G1>> {
+        let on_lanes = scalars.iter().map(|scalar| simd::multiply_points(points, scalar));
+        on_lanes.collect::<Option<_>>().unwrap_or_else(|| match points.len() {
+            0..each_by_each::MANY => {
+                let products = |scalar| points.iter().map(|point| Self::multiply(point, scalar)).collect();
+                scalars.iter().map(products).collect()
+            }
+            _ => each_by_each::multiply(points, scalars),
+        })
     }
 
     fn sum_weighted(points: &[G1], weights: &[[u64; 2]], columns: usize) -> Vec<G1> {

@@ -283,6 +283,10 @@ proptest! {
         let weights: Vec<[u64; 2]> = many.iter().map(|(.., weight)| *weight).collect();
         prop_assert_eq!(Blst::multiply_each(&points, &scalars), Arkworks::multiply_each(&points, &scalars));
         prop_assert_eq!(Blst::multiply_points(&points, &one), Arkworks::multiply_points(&points, &one));
+        prop_assert_eq!(
+            Blst::multiply_points_by_each(&points, &scalars),
+            Arkworks::multiply_points_by_each(&points, &scalars)
+        );
         prop_assert_eq!(Blst::multiply_generator_by_each(&scalars), Arkworks::multiply_generator_by_each(&scalars));
         let (zero, base) = (G1::generator(), point(&one));
         prop_assert_eq!(
