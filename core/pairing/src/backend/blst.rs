@@ -104,7 +104,7 @@ impl Backend for Blst {
         let bases =
             Zeroizing::new(choices.iter().map(|&choice| G1::select(zero, one, choice)).collect::<Vec<_>>());
         simd::multiply_each(&bases, scalars).unwrap_or_else(|| match scalars.len() {
-            0..comb::MANY => {
+            0..comb::MANY_CHOICES => {
                 bases.iter().zip(scalars).map(|(base, scalar)| Self::multiply(base, scalar)).collect()
             }
             _ => comb::multiply_either([zero, one], choices, scalars),

@@ -32,6 +32,9 @@ const WIDTH: u32 = 5;
 /// So many scalars are worth a table.
 pub(super) const MANY: usize = 24;
 
+/// So many choices of one of two points are worth two tables.
+pub(super) const MANY_CHOICES: usize = 40;
+
 /// Made when first needed, and for good.
 static GENERATOR: OnceLock<Comb<G1Curve>> = OnceLock::new();
 

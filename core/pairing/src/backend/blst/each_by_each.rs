@@ -38,7 +38,7 @@ use crate::parameters::g1;
 use crate::{G1, G1Curve, Scalar};
 
 /// With fewer points, too few additions share an inversion.
-pub(super) const MANY: usize = 24;
+pub(super) const MANY: usize = 32;
 
 /// Columns, counted from the lowest, in which exceptions are possible.
 const EXCEPTIONAL: usize = 4;
