@@ -6,7 +6,7 @@
 
 use core::marker::PhantomData;
 
-use quiver_crypto::{Digest, Secret, prf, prf_each};
+use quiver_crypto::{Digest, PrfKey, Secret, prf, prf_each};
 
 use super::Node;
 use crate::Suite;
@@ -47,8 +47,10 @@ pub(crate) struct Place<'a> {
 
 /// Keys of nodes and of leaves, seeds that live for one epoch's making, and what is done with them.
 pub(crate) trait Algebra {
-    /// A node's key, or its seed.
+    /// A node's key, or its seed as it is drawn and wrapped.
     type Key: Clone;
+    /// A seed from which keys and seeds are to follow.
+    type Seed;
     /// A member's chain: the key of an epoch.
     type Leaf: Chain<Key = Self::Key>;
     /// A seed under a key.
@@ -64,10 +66,12 @@ pub(crate) trait Algebra {
     fn open(place: &Place<'_>, under: &Self::Key, wrap: &Self::Wrap) -> Self::Key {
         Self::unwrap(place, under, wrap).0
     }
+    /// A seed, ready for what follows from it.
+    fn seed(seed: &Self::Key) -> Self::Seed;
     /// s_v = PRF(s_c, "up", v): the seed of a node from its child's.
-    fn raise(node: Node, seed: &Self::Key) -> Self::Key;
+    fn raise(node: Node, seed: &Self::Seed) -> Self::Key;
     /// n* = PRF(s, "node", v): the key of a node from its seed.
-    fn key_of(node: Node, seed: &Self::Key) -> Self::Key;
+    fn key_of(node: Node, seed: &Self::Seed) -> Self::Key;
     /// n⁺ = PRF(n, "step", node).
     fn step(node: Node, key: &Self::Key) -> Self::Key;
 }
@@ -100,6 +104,8 @@ impl<S: Suite> HmacXor<S> {
 
 impl<S: Suite> Algebra for HmacXor<S> {
     type Key = Secret<32>;
+    /// Hashed once for both that follow from it.
+    type Seed = PrfKey;
     type Leaf = Ratchet<S>;
     type Wrap = [u8; 32];
 
@@ -120,14 +126,18 @@ impl<S: Suite> Algebra for HmacXor<S> {
         prf(under, S::ID, WRAP, &[place.d0, &parent, &child]).unmask(wrap)
     }
 
-    fn raise(node: Node, seed: &Secret<32>) -> Secret<32> {
-        // §8.2, 2: s_v = PRF(s_c, "up", v).
-        prf(seed, S::ID, UP, &[&node.encode()])
+    fn seed(seed: &Secret<32>) -> PrfKey {
+        PrfKey::new(seed)
     }
 
-    fn key_of(node: Node, seed: &Secret<32>) -> Secret<32> {
+    fn raise(node: Node, seed: &PrfKey) -> Secret<32> {
+        // §8.2, 2: s_v = PRF(s_c, "up", v).
+        seed.prf(S::ID, UP, &[&node.encode()])
+    }
+
+    fn key_of(node: Node, seed: &PrfKey) -> Secret<32> {
         // §8.2, 2: n_v* = PRF(s_v, "node", v).
-        prf(seed, S::ID, KEY, &[&node.encode()])
+        seed.prf(S::ID, KEY, &[&node.encode()])
     }
 
     fn step(node: Node, key: &Secret<32>) -> Secret<32> {

@@ -90,7 +90,7 @@ impl<A: Algebra> Hierarchy<A> {
         // §8.2, 3: from the lowest level up, so that children hold their n* when they wrap.
         let mut wraps = Vec::with_capacity(touched.refreshed_len());
         // Of the level beneath, by index.
-        let mut beneath: Vec<(u32, A::Key)> = Vec::new();
+        let mut beneath: Vec<(u32, A::Seed)> = Vec::new();
         for level in 1..=touched.height() {
             let mut seeds = Vec::with_capacity(touched.refreshed(level).len());
             let mut rest = beneath.as_slice();
@@ -132,7 +132,7 @@ impl<A: Algebra> Hierarchy<A> {
         d0: &Digest,
         fresh: &mut dyn FnMut(Node) -> A::Key,
         wraps: &mut Vec<Wrapped<A::Wrap>>,
-    ) -> Option<A::Key> {
+    ) -> Option<A::Seed> {
         // §8.2, 2: 32 random bytes where there is no c*.
         let seed = fresh(node);
         let before = wraps.len();
@@ -140,9 +140,9 @@ impl<A: Algebra> Hierarchy<A> {
             wraps.extend(self.spend(&Place { d0, parent: node, child }, &seed));
         }
         // §8.2, 2: without a remaining member beneath, no node holds a key.
-        let occupied = wraps.len() > before;
-        self.put(node, occupied.then(|| A::key_of(node, &seed)));
-        occupied.then_some(seed)
+        let seed = (wraps.len() > before).then(|| A::seed(&seed));
+        self.put(node, seed.as_ref().map(|seed| A::key_of(node, seed)));
+        seed
     }
 
     /// Refreshes a node of R from the seed of its child c*, and wraps for the other child.
@@ -150,11 +150,11 @@ impl<A: Algebra> Hierarchy<A> {
         &mut self,
         node: Node,
         chained: u32,
-        beneath: &A::Key,
+        beneath: &A::Seed,
         touched: &Touched,
         d0: &Digest,
         wraps: &mut Vec<Wrapped<A::Wrap>>,
-    ) -> A::Key {
+    ) -> A::Seed {
         let seed = raise::<A>(node, Node { level: node.level.saturating_sub(1), index: chained }, beneath);
         for child in node.children() {
             if child.index != chained {
@@ -165,6 +165,7 @@ impl<A: Algebra> Hierarchy<A> {
                 self.put(child, stepped);
             }
         }
+        let seed = A::seed(&seed);
         self.put(node, Some(A::key_of(node, &seed)));
         seed
     }
@@ -210,9 +211,13 @@ impl<A: Algebra> Hierarchy<A> {
 }
 
 /// The seed of a node from its child's.
-pub(super) fn raise<A: Algebra>(node: Node, child: Node, seed: &A::Key) -> A::Key {
+pub(super) fn raise<A: Algebra>(node: Node, child: Node, seed: &A::Seed) -> A::Key {
     // §8.2, 2: s_v = PRF(s_c*, "up", v); never from n_c*, which is kept.
-    if A::RULES.seeds_apart { A::raise(node, seed) } else { A::raise(node, &A::key_of(child, seed)) }
+    if A::RULES.seeds_apart {
+        A::raise(node, seed)
+    } else {
+        A::raise(node, &A::seed(&A::key_of(child, seed)))
+    }
 }
 
 /// A member's chain, at this epoch. It is stepped with the next one.

@@ -45,7 +45,7 @@ impl<A: Algebra> Path<A> {
     ) -> Result<Self, Error> {
         let mut keys: Vec<A::Key> = Vec::with_capacity(branch.height().into());
         // Of the node beneath, if that is of R.
-        let mut seed: Option<A::Key> = None;
+        let mut seed: Option<A::Seed> = None;
         for level in 1..=branch.height() {
             let (node, child) = (branch.node(level), branch.node(level - 1));
             let refreshed = branch.change(level).refreshed;
@@ -67,7 +67,7 @@ impl<A: Algebra> Path<A> {
             // §8.4: without a wrap for the child, the child is c*; or this is the lowest node of R, and nobody
             // remains beneath the child.
             let raised = || seed.as_ref().map(|seed| raise::<A>(node, child, seed));
-            let own = opened.or_else(raised).ok_or(Error::Removed)?;
+            let own = A::seed(&opened.or_else(raised).ok_or(Error::Removed)?);
             keys.push(A::key_of(node, &own));
             seed = Some(own);
         }

@@ -80,6 +80,7 @@ impl<const DROPPED: u8> Symbolic<DROPPED> {
 
 impl<const DROPPED: u8> Algebra for Symbolic<DROPPED> {
     type Key = Symbol;
+    type Seed = Symbol;
     type Leaf = SymbolChain;
     type Wrap = (Symbol, Symbol);
 
@@ -98,6 +99,10 @@ impl<const DROPPED: u8> Algebra for Symbolic<DROPPED> {
     fn unwrap(place: &Place<'_>, under: &Symbol, wrap: &(Symbol, Symbol)) -> (Symbol, Symbol) {
         assert_eq!(wrap.0, *under, "a member uses another key than the leader at {place:?}");
         (wrap.1, under.stepped())
+    }
+
+    fn seed(seed: &Symbol) -> Symbol {
+        *seed
     }
 
     fn raise(_: Node, seed: &Symbol) -> Symbol {
