@@ -34,6 +34,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::marker::PhantomData;
 
+use quiver_crypto::Zeroizing;
 use quiver_crypto::canonical::{Reader, Writer};
 use quiver_pairing::{FixedBase, G1, G2, Group, Gt, Scalar, pairing};
 use quiver_policy::{Attribute, Formula, Selection};
@@ -92,15 +93,6 @@ enum Hashed {
     Table(FixedBase<G1>),
 }
 
-impl Hashed {
-    fn multiply(&self, scalar: &Scalar) -> G1 {
-        match self {
-            Self::Point(point) => *point * scalar,
-            Self::Table(table) => table.multiply(scalar),
-        }
-    }
-}
-
 impl<V: Variant> Public<V> {
     const fn new(y: Gt) -> Self {
         Self { y, tables: None, variant: PhantomData }
@@ -152,16 +144,54 @@ impl<V: Variant> Public<V> {
     }
 
     /// scalar·b
-    fn times_b(&self, b: &G1, scalar: &Scalar) -> G1 {
-        self.tables().map_or_else(|| *b * scalar, |tables| tables.b.multiply(scalar))
+    fn times_b(&self, scalar: &Scalar) -> G1 {
+        self.tables().map_or_else(|| Self::base_point() * scalar, |tables| tables.b.multiply(scalar))
     }
 
-    /// scalar·H(attribute)
-    fn times_hash(&self, attribute: &Attribute, scalar: &Scalar) -> G1 {
-        match self.tables().and_then(|tables| tables.attributes.get(attribute)) {
-            Some(hashed) => hashed.multiply(scalar),
-            None => Self::attribute_point(attribute) * scalar,
+    /// scalar·b for each scalar.
+    fn times_b_each(&self, scalars: &[Scalar]) -> Zeroizing<Vec<G1>> {
+        Zeroizing::new(match self.tables() {
+            Some(tables) => scalars.iter().map(|scalar| tables.b.multiply(scalar)).collect(),
+            None => Self::base_point().multiply_all(scalars),
+        })
+    }
+
+    /// H(attribute) as it is kept in the tables.
+    fn kept(&self, attribute: &Attribute) -> Option<&Hashed> {
+        self.tables()?.attributes.get(attribute)
+    }
+
+    /// scalar·H(attribute) for each pair. Points without a table are multiplied together.
+    fn times_hash(&self, uses: &[(&Attribute, &Scalar)]) -> Result<Zeroizing<Vec<G1>>, AbeError> {
+        let mut points = Vec::with_capacity(uses.len());
+        let mut scalars = Zeroizing::new(Vec::with_capacity(uses.len()));
+        for (attribute, scalar) in uses {
+            points.push(match self.kept(attribute) {
+                Some(Hashed::Table(_)) => continue,
+                Some(Hashed::Point(point)) => *point,
+                None => Self::attribute_point(attribute),
+            });
+            scalars.push(**scalar);
         }
+        let multiplied = Zeroizing::new(
+            G1::multiply_each(&points, &scalars).map_err(|_| AbeError::Malformed("number of points"))?,
+        );
+        let mut multiplied = multiplied.iter().copied();
+        let product = |(attribute, scalar): &(&Attribute, &Scalar)| match self.kept(attribute) {
+            Some(Hashed::Table(table)) => Some(table.multiply(scalar)),
+            Some(Hashed::Point(_)) | None => multiplied.next(),
+        };
+        Ok(Zeroizing::new(uses.iter().filter_map(product).collect()))
+    }
+
+    /// scalar·H(attribute) for each leaf of a formula, with the scalar of its use number.
+    fn times_leaves(&self, formula: &Formula, scalars: &[Scalar]) -> Result<Zeroizing<Vec<G1>>, AbeError> {
+        let mut uses = Vec::with_capacity(formula.leaves().len());
+        for leaf in formula.leaves() {
+            let scalar = scalars.get(leaf.use_number());
+            uses.push((leaf.attribute(), scalar.ok_or(AbeError::Malformed("use numbers of a formula"))?));
+        }
+        self.times_hash(&uses)
     }
 }
 

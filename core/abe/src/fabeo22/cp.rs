@@ -29,7 +29,7 @@ use alloc::vec::Vec;
 use quiver_crypto::Zeroizing;
 use quiver_crypto::canonical::{Reader, Writer};
 use quiver_pairing::{G1, G2, Group, Scalar, pairing_product};
-use quiver_policy::{AccessTree, AttributeSet, Formula, Leaf};
+use quiver_policy::{AccessTree, AttributeSet, Formula};
 use rand_core::CryptoRngCore;
 
 use super::{Alpha, Public, Variant, cost, setup, uses, weighted};
@@ -100,14 +100,13 @@ impl SchemeAlgebra for FabeoCp {
     ) -> Result<KeyElements, AbeError> {
         // FABEO, figure 1, KeyGen: one r for the whole key ties its parts together.
         let r = Zeroizing::new(nonzero(rng));
-        let base = public.times_b(&Public::<Self>::base_point(), &r);
+        let base = public.times_b(&r);
+        let uses: Vec<_> = atoms.iter().map(|attribute| (attribute, &*r)).collect();
         Ok(KeyElements {
             // sk1 = α·g1 + r·b
             alpha: Zeroizing::new(public.times_g1(&master.0) + base),
             // sk2_u = r·H(u)
-            attributes: Zeroizing::new(
-                atoms.iter().map(|attribute| public.times_hash(attribute, &r)).collect(),
-            ),
+            attributes: public.times_hash(&uses)?,
             // sk3 = r·g2
             r: Zeroizing::new(public.times_g2(&r)),
         })
@@ -125,18 +124,19 @@ impl SchemeAlgebra for FabeoCp {
         // s' ← Z_p^τ
         let randomness: Zeroizing<Vec<Scalar>> =
             Zeroizing::new((0..formula.uses()).map(|_| nonzero(rng)).collect());
-        let b = Public::<Self>::base_point();
-        let leaf = |(leaf, share): (&Leaf, &Scalar)| {
-            let s = randomness.get(leaf.use_number())?;
-            // ct3_i = λ_i·b + s'[ρ(i)]·H(π(i))
-            Some(public.times_b(&b, share) + public.times_hash(leaf.attribute(), s))
-        };
-        let leaves = formula.leaves().iter().zip(shares.iter()).map(leaf).collect::<Option<_>>();
+        // ct3_i = λ_i·b + s'[ρ(i)]·H(π(i))
+        let masks = public.times_leaves(formula, &randomness)?;
+        let leaves = public
+            .times_b_each(&shares)
+            .iter()
+            .zip(masks.iter())
+            .map(|(share, mask)| *share + *mask)
+            .collect();
         let sent = CiphertextElements {
             // ct1 = s1·g2, ct2_j = s'[j]·g2
             s1: public.times_g2(&s1),
             uses: randomness.iter().map(|s| public.times_g2(s)).collect(),
-            leaves: leaves.ok_or(AbeError::Malformed("use numbers of a formula"))?,
+            leaves,
         };
         // The element: s1·y = α s1·e(g1, g2).
         Ok((sent, shared(public.times_y(&s1))))

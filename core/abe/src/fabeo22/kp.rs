@@ -29,7 +29,7 @@ use alloc::vec::Vec;
 use quiver_crypto::Zeroizing;
 use quiver_crypto::canonical::{Reader, Writer};
 use quiver_pairing::{G1, G2, Group, Scalar, pairing_product};
-use quiver_policy::{AccessTree, AttributeSet, Formula, Leaf};
+use quiver_policy::{AccessTree, AttributeSet, Formula};
 use rand_core::CryptoRngCore;
 
 use super::{Alpha, Public, Variant, cost, setup, uses, weighted};
@@ -99,14 +99,13 @@ impl SchemeAlgebra for FabeoKp {
         // r' ← Z_p^τ
         let randomness: Zeroizing<Vec<Scalar>> =
             Zeroizing::new((0..formula.uses()).map(|_| nonzero(rng)).collect());
-        let leaf = |(leaf, share): (&Leaf, &Scalar)| {
-            let r = randomness.get(leaf.use_number())?;
-            // sk1_i = λ_i·g1 + r'[ρ(i)]·H(π(i))
-            Some(public.times_g1(share) + public.times_hash(leaf.attribute(), r))
-        };
-        let leaves = formula.leaves().iter().zip(shares.iter()).map(leaf).collect::<Option<_>>();
+        // sk1_i = λ_i·g1 + r'[ρ(i)]·H(π(i))
+        let mut leaves = public.times_leaves(formula, &randomness)?;
+        for (leaf, share) in leaves.iter_mut().zip(shares.iter()) {
+            *leaf += public.times_g1(share);
+        }
         Ok(KeyElements {
-            leaves: Zeroizing::new(leaves.ok_or(AbeError::Malformed("use numbers of a formula"))?),
+            leaves,
             // sk2_j = r'[j]·g2
             uses: Zeroizing::new(randomness.iter().map(|r| public.times_g2(r)).collect()),
         })
@@ -120,7 +119,8 @@ impl SchemeAlgebra for FabeoKp {
         // FABEO, figure 1, Enc: one s for all attributes.
         let s = Zeroizing::new(nonzero(rng));
         // ct1_u = s·H(u)
-        let attributes = atoms.iter().map(|attribute| public.times_hash(attribute, &s)).collect();
+        let uses: Vec<_> = atoms.iter().map(|attribute| (attribute, &*s)).collect();
+        let attributes = public.times_hash(&uses)?.to_vec();
         // ct2 = s·g2; the element is s·y = α s·e(g1, g2).
         Ok((CiphertextElements { attributes, s: public.times_g2(&s) }, shared(public.times_y(&s))))
     }
