@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use quiver_link::erasure::{Assembler, AssemblerLimits, CODED_OVERHEAD, CodedFrame, code_broadcast};
+use quiver_link::erasure::{
+    Assembler, AssemblerLimits, CODED_OVERHEAD, CodedFrame, Confirmation, code_broadcast,
+};
 use quiver_link::{
     BoardEndpoint, Destination, GatewayEndpoint, Limits, LineDecoder, MAX_LINE_FRAME, RadioFrame, Report,
     Route, ToBoard, ToGateway, Via, Wants, encode_line,
@@ -42,6 +44,9 @@ pub fn message(bytes: &[u8]) {
     }
     if let Ok(message) = ToBoard::decode(bytes) {
         assert_eq!(message.encode(), bytes);
+    }
+    if let Ok(confirmation) = Confirmation::decode(bytes) {
+        assert_eq!(confirmation.encode(), bytes);
     }
     match ToGateway::decode(bytes) {
         // A shorter or longer one comes from another version.
@@ -170,6 +175,8 @@ pub fn message_seeds() -> Vec<Vec<u8>> {
         ToGateway::Transmit { to: Destination::Group, payload: b"all".to_vec() }.encode(),
         ToGateway::Block { peer: 3 }.encode(),
         ToGateway::Report(Report::default()).encode(),
+        ToGateway::TakesBroadcasts { max_message: 8192 }.encode(),
+        Confirmation { session: 1, digest: [1, 2, 3, 4] }.encode(),
         ToBoard::Connected { peer: 1, route: Route::Kgc }.encode(),
         ToBoard::Disconnected { peer: 1 }.encode(),
         ToBoard::Received { from: 1, via: Via::Peer, bytes: b"heard".to_vec() }.encode(),

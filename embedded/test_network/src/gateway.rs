@@ -2,12 +2,13 @@
 
 use quiver_link::{
     Destination, GatewayEndpoint, GatewayEvent, Limits, LineDecoder, Route as LinkRoute, ToBoard, Wants,
-    encode_line, is_of_group,
+    is_of_group,
 };
 use quiver_machine::{Peer, Route, Via};
 use quiver_testbed::{Puppet, PuppetEvent};
 use rand_core::RngCore;
 
+use crate::radio::Radio;
 use crate::{EPOCH_START, GROUP, Node, TestNetwork};
 
 impl TestNetwork {
@@ -17,6 +18,9 @@ impl TestNetwork {
         }
         let (now, mut busy, mut broadcast) = (self.net.time(), !heard.is_empty(), Vec::new());
         while let Some(frame) = self.decoder.next_frame(&mut heard) {
+            if self.radio.as_mut().is_some_and(Radio::loses) {
+                continue;
+            }
             self.sent.extend(frame.datagram);
             if is_of_group(frame.datagram) {
                 broadcast.push(frame.datagram.to_vec());
@@ -32,7 +36,7 @@ impl TestNetwork {
         }
         while let Some(datagram) = self.gateway.poll_datagram(now, EPOCH_START + now.as_secs()) {
             busy = true;
-            self.for_board.extend(encode_line(0, &datagram).unwrap());
+            self.put_on_air(&datagram);
         }
         busy
     }
@@ -54,6 +58,8 @@ impl TestNetwork {
             }
             GatewayEvent::Block { peer } => panic!("the board blocks {peer}"),
             GatewayEvent::Report(report) => self.report = Some(report),
+            GatewayEvent::TakesBroadcasts { max_message } => self.board_takes_broadcasts(max_message),
+            GatewayEvent::HasBroadcast { digest } => self.board_has_broadcast(digest),
             GatewayEvent::Lost => self.disconnect_all(),
         }
     }
@@ -70,6 +76,7 @@ impl TestNetwork {
 
     /// Ends the board's connections without telling it.
     fn disconnect_all(&mut self) {
+        self.board_takes_no_broadcasts();
         self.net.disconnect_all(Node::Board);
         self.board_events();
         self.wants = Wants::default();
@@ -91,6 +98,7 @@ impl TestNetwork {
                 }
                 PuppetEvent::Disconnected(peer) => ToBoard::Disconnected { peer: peer.0 },
                 PuppetEvent::Received(_, Via::Group, _) if self.wants.group() != Some(GROUP) => continue,
+                PuppetEvent::Received(_, Via::Group, bytes) if self.send_as_broadcast(&bytes) => continue,
                 PuppetEvent::Received(from, via, bytes) => {
                     let group = via == Via::Group;
                     let via = if group { quiver_link::Via::Group } else { quiver_link::Via::Peer };
@@ -100,6 +108,11 @@ impl TestNetwork {
             let _ = self.gateway.send(&message);
         }
         busy
+    }
+
+    /// Sends the board in its session what was published to the group.
+    pub(crate) fn send_publication(&mut self, from: u64, bytes: Vec<u8>) {
+        let _ = self.gateway.send(&ToBoard::Received { from, via: quiver_link::Via::Group, bytes });
     }
 
     /// Sends the board these bytes as if they came from its leader.
@@ -116,7 +129,8 @@ impl TestNetwork {
     /// Another gateway takes this one's place.
     pub fn restart_gateway(&mut self) {
         self.disconnect_all();
-        self.gateway = GatewayEndpoint::new(Limits::line(1 << 17), self.rng.next_u32());
+        let limits = if self.radio.is_some() { Limits::radio(1 << 17) } else { Limits::line(1 << 17) };
+        self.gateway = GatewayEndpoint::new(limits, self.rng.next_u32());
         self.decoder = LineDecoder::new();
     }
 }

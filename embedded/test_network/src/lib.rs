@@ -8,6 +8,7 @@
 mod companions;
 mod datagrams;
 mod gateway;
+mod radio;
 
 use std::time::Duration;
 
@@ -27,6 +28,7 @@ use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use self::datagrams::Listener;
+use self::radio::Radio;
 
 type S = Ristretto255;
 
@@ -70,6 +72,8 @@ pub struct TestNetwork {
     listeners: Vec<Listener>,
     /// Bytes that wait for the board's line.
     for_board: Vec<u8>,
+    /// The radio in place of the line.
+    radio: Option<Radio>,
 }
 
 impl TestNetwork {
@@ -113,6 +117,7 @@ impl TestNetwork {
             member_datagrams: Vec::new(),
             listeners: Vec::new(),
             for_board: Vec::new(),
+            radio: None,
         }
     }
 
@@ -210,7 +215,7 @@ impl TestNetwork {
     #[must_use]
     pub fn due(&self) -> Option<Duration> {
         let gateway = self.gateway.timeout().filter(|_| self.gateway_up);
-        [gateway, self.net.due(), self.datagrams_due()].into_iter().flatten().min()
+        [gateway, self.net.due(), self.datagrams_due(), self.broadcasts_due()].into_iter().flatten().min()
     }
 
     /// Handles bytes from the board's line, and all that is due. Returns whether there was anything, and so
@@ -220,7 +225,7 @@ impl TestNetwork {
         while self.net.step(now) {
             busy = true;
         }
-        busy | self.work_datagrams() | self.send_to_board()
+        busy | self.work_datagrams() | self.send_to_board() | self.work_broadcasts()
     }
 
     /// Takes the bytes for the board's line.

@@ -246,7 +246,8 @@ impl Middle {
             GatewayEvent::Transmit { to, payload } => ToGateway::Transmit { to, payload },
             GatewayEvent::Block { peer } => ToGateway::Block { peer },
             GatewayEvent::Report(report) => ToGateway::Report(report),
-            GatewayEvent::Lost => return,
+            GatewayEvent::TakesBroadcasts { max_message } => ToGateway::TakesBroadcasts { max_message },
+            GatewayEvent::HasBroadcast { .. } | GatewayEvent::Lost => return,
         };
         remember(&mut self.to_leader, &message, &mut self.dice);
         if !hostile {
@@ -280,6 +281,9 @@ impl Middle {
             }
             ToGateway::Block { peer } => ToGateway::Block { peer: peer + 1 },
             ToGateway::Report(_) => ToGateway::Report(Report::default()),
+            ToGateway::TakesBroadcasts { max_message } => {
+                ToGateway::TakesBroadcasts { max_message: !max_message }
+            }
         }
     }
 

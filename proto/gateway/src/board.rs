@@ -11,9 +11,11 @@ use quiver_machine::{Destination, Route, Via};
 use rand::Rng;
 use rand::rngs::OsRng;
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::{Instant, sleep_until};
 
 use self::peers::{Peers, Side};
+use crate::broadcasts::Notice;
 use crate::line::Leaving;
 use crate::rate_limits::StartLimiter;
 use crate::relay::{Node, NodeEvent, Order};
@@ -21,6 +23,8 @@ use crate::{GatewayConfig, LineAddress};
 
 /// The longest message in bytes to or from a board: a group message of 64 KiB with all that is around it.
 const MAX_MESSAGE: usize = 72 * 1024;
+/// Broadcasts that it did not confirm and that wait to be sent in its session.
+const MISSED: usize = 16;
 /// The time between two starts of a node for one board.
 const BETWEEN_STARTS: Duration = Duration::from_secs(1);
 /// Time for which a board that has gone is remembered.
@@ -48,6 +52,11 @@ pub(crate) struct Board {
     place: Place,
     inbox: mpsc::Receiver<Vec<u8>>,
     leaving: mpsc::Sender<Leaving>,
+    broadcasts: mpsc::Sender<Notice>,
+    /// Broadcasts that the board did not confirm, if it takes any.
+    missed: Option<mpsc::Receiver<Vec<u8>>>,
+    /// Fragments that the endpoint had sent, and repeated, when that was last said.
+    fragments: (u64, u64),
     starts: Arc<StartLimiter>,
     begun: Instant,
     endpoint: GatewayEndpoint,
@@ -81,6 +90,7 @@ struct Dropped {
 enum Woken {
     Datagram(Option<Vec<u8>>),
     Node(Side, Option<NodeEvent>),
+    Missed(Option<Vec<u8>>),
     Room,
     Time,
 }
@@ -90,7 +100,7 @@ impl Board {
         config: Arc<GatewayConfig>,
         place: Place,
         inbox: mpsc::Receiver<Vec<u8>>,
-        leaving: mpsc::Sender<Leaving>,
+        (leaving, broadcasts): (mpsc::Sender<Leaving>, mpsc::Sender<Notice>),
         starts: Arc<StartLimiter>,
     ) -> Self {
         let limits = if place.address == 0 { Limits::line(MAX_MESSAGE) } else { Limits::radio(MAX_MESSAGE) };
@@ -100,6 +110,9 @@ impl Board {
             place,
             inbox,
             leaving,
+            broadcasts,
+            missed: None,
+            fragments: (0, 0),
             starts,
             begun: now,
             endpoint: GatewayEndpoint::new(limits, OsRng.r#gen()),
@@ -128,6 +141,9 @@ impl Board {
                 Woken::Datagram(None) => return,
                 Woken::Node(side, Some(event)) => self.handle_node_event(side, event),
                 Woken::Node(side, None) => self.node_stopped(side),
+                Woken::Missed(Some(bytes)) => self.send_publication(bytes),
+                // The line's broadcasts go on for as long as it is served.
+                Woken::Missed(None) => self.missed = None,
                 Woken::Room => {}
                 Woken::Time => {
                     let now = self.now();
@@ -147,6 +163,7 @@ impl Board {
             datagram = self.inbox.recv() => Woken::Datagram(datagram),
             event = next(&mut self.leaders) => Woken::Node(Side::Leaders, event),
             event = next(&mut self.kgcs) => Woken::Node(Side::Kgcs, event),
+            missed = next_missed(&mut self.missed) => Woken::Missed(missed),
             room = self.leaving.reserve(), if self.pending.is_some() => {
                 if let (Ok(room), Some(datagram)) = (room, self.pending.take()) {
                     room.send((self.place.address, datagram));
@@ -189,7 +206,59 @@ impl Board {
             GatewayEvent::Transmit { to, payload } => self.transmit(to, payload),
             GatewayEvent::Block { peer } => self.block(peer),
             GatewayEvent::Report(report) => tracing::info!(board = %self.place, "report: {report}"),
+            GatewayEvent::TakesBroadcasts { max_message } => self.take_broadcasts(max_message),
+            GatewayEvent::HasBroadcast { digest } => {
+                self.notify(Notice::Has { board: self.place.address, digest });
+            }
             GatewayEvent::Lost => self.end(),
+        }
+    }
+
+    /// The board takes coded broadcasts: on the radio, where others hear them, too.
+    fn take_broadcasts(&mut self, max_message: u32) {
+        let board = self.place.address;
+        if board != 0 {
+            let (sender, missed) = mpsc::channel(MISSED);
+            let longest = usize::try_from(max_message).unwrap_or(MAX_MESSAGE).min(self.longest);
+            if self.notify(Notice::Takes { board, longest, missed: sender }) {
+                self.missed = Some(missed);
+            }
+        }
+    }
+
+    /// Tells the line's broadcasts something; whether they have room for it.
+    fn notify(&self, notice: Notice) -> bool {
+        self.broadcasts.try_send(notice).is_ok()
+    }
+
+    /// Sends what was published to the group as a broadcast, or in the session if too much waits.
+    fn publish(&mut self, message: Vec<u8>) {
+        let (sent, repeated) = (self.endpoint.fragments(), self.endpoint.counters().repeated);
+        let (sent_before, repeated_before) = self.fragments;
+        let notice = Notice::Published {
+            board: self.place.address,
+            message,
+            sent: sent.saturating_sub(sent_before),
+            repeated: repeated.saturating_sub(repeated_before),
+        };
+        match self.broadcasts.try_send(notice) {
+            Ok(()) => self.fragments = (sent, repeated),
+            Err(TrySendError::Full(Notice::Published { message, .. })) => self.send_publication(message),
+            Err(_) => {}
+        }
+    }
+
+    /// Sends in the session what was published to the group. Whoever relayed it, it is as good from any leader.
+    fn send_publication(&mut self, bytes: Vec<u8>) {
+        if let Some(from) = self.peers.first(Side::Leaders) {
+            self.send_to_board(&ToBoard::Received { from, via: quiver_link::Via::Group, bytes });
+        }
+    }
+
+    fn forget_broadcasts(&mut self) {
+        if self.missed.take().is_some() {
+            // Without room for the notice, the board is one that confirms nothing.
+            self.notify(Notice::Gone { board: self.place.address });
         }
     }
 
@@ -200,6 +269,7 @@ impl Board {
         self.longest = usize::try_from(max_message).unwrap_or(MAX_MESSAGE).min(MAX_MESSAGE);
         self.longest = self.longest.saturating_sub(MESSAGE_OVERHEAD);
         self.dropped = Dropped::default();
+        self.forget_broadcasts();
         self.want(wants);
     }
 
@@ -294,6 +364,7 @@ impl Board {
         self.leaders = None;
         self.kgcs = None;
         self.peers = Peers::default();
+        self.forget_broadcasts();
         self.idle_since = Instant::now();
     }
 
@@ -307,6 +378,11 @@ impl Board {
             NodeEvent::Disconnected { peer } => {
                 if let Some(peer) = self.peers.remove(side, peer) {
                     self.send_to_board(&ToBoard::Disconnected { peer });
+                }
+            }
+            NodeEvent::Received { from, via: Via::Group, bytes } if self.missed.is_some() => {
+                if self.peers.number(side, from).is_some() {
+                    self.publish(bytes);
                 }
             }
             NodeEvent::Received { from, via, bytes } => {
@@ -367,6 +443,14 @@ impl Board {
             Side::Leaders => self.leaders.as_ref(),
             Side::Kgcs => self.kgcs.as_ref(),
         }
+    }
+}
+
+/// The next broadcast that the board did not confirm; never, if it takes none.
+async fn next_missed(missed: &mut Option<mpsc::Receiver<Vec<u8>>>) -> Option<Vec<u8>> {
+    match missed {
+        Some(missed) => missed.recv().await,
+        None => std::future::pending().await,
     }
 }
 

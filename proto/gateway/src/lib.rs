@@ -10,12 +10,16 @@
 //! The gateway is not trusted: an attacker that controls it, or the line, can delay, drop and send a wrong
 //! time, and no more.
 //!
+//! What is published to the group goes to boards by radio that take it as coded broadcasts, once for all of a line
+//! ([`quiver_link::erasure`]), and to others in their sessions.
+//!
 //! The work that a line can cause is bounded: bytes read per second, boards, sessions begun per second, and
 //! for each board the messages and bytes that wait. A line that is closed or unplugged is opened again for as
 //! long as the gateway runs.
 
 mod address;
 mod board;
+mod broadcasts;
 mod error;
 mod line;
 mod opening;

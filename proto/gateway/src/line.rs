@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::board::{Board, Place};
+use crate::broadcasts::{Broadcasts, Notice};
 use crate::opening::Opener;
 use crate::rate_limits::{ReadLimiter, StartLimiter};
 use crate::{GatewayConfig, LineAddress};
@@ -38,16 +39,18 @@ pub(crate) type Leaving = (u16, Vec<u8>);
 pub(crate) async fn serve(config: Arc<GatewayConfig>, address: LineAddress) {
     let mut opener = Opener::new(address.clone(), config.baud);
     let silence = matches!(address, LineAddress::Tcp { .. }).then_some(TCP_SILENCE);
-    let (mut boards, mut leaving) = Boards::new(config, address.clone());
+    let (mut boards, mut broadcasts, mut leaving) = Boards::new(config, address.clone());
     loop {
         let stream = tokio::select! {
             stream = opener.open() => stream,
             never = boards.remove_ended() => match never {},
+            never = broadcasts.serve() => match never {},
         };
         let (reading, writing) = tokio::io::split(stream);
         let Err(reason) = tokio::select! {
             ended = read(&mut boards, reading, silence) => ended,
             ended = write(&mut leaving, writing) => ended,
+            never = broadcasts.serve() => match never {},
         };
         opener.closed(&reason);
     }
@@ -120,17 +123,19 @@ struct Boards {
     inboxes: HashMap<u16, mpsc::Sender<Vec<u8>>>,
     tasks: JoinSet<u16>,
     leaving: mpsc::Sender<Leaving>,
+    broadcasts: mpsc::Sender<Notice>,
     starts: Arc<StartLimiter>,
     /// Whether too many boards were reported already.
     full: bool,
 }
 
 impl Boards {
-    fn new(config: Arc<GatewayConfig>, line: LineAddress) -> (Self, mpsc::Receiver<Leaving>) {
+    fn new(config: Arc<GatewayConfig>, line: LineAddress) -> (Self, Broadcasts, mpsc::Receiver<Leaving>) {
         let (leaving, left) = mpsc::channel(LEAVING);
+        let (served, broadcasts) = Broadcasts::new(line.clone(), leaving.clone());
         let starts = Arc::new(StartLimiter::new(Instant::now()));
         let (inboxes, tasks) = (HashMap::new(), JoinSet::new());
-        (Self { config, line, inboxes, tasks, leaving, starts, full: false }, left)
+        (Self { config, line, inboxes, tasks, leaving, broadcasts, starts, full: false }, served, left)
     }
 
     /// Hands a datagram to its board. A board that says hello gets a task; to others the line says that it
@@ -161,8 +166,8 @@ impl Boards {
     fn adopt(&mut self, address: u16) {
         let (inbox, waiting) = mpsc::channel(WAITING);
         let place = Place { line: self.line.clone(), address };
-        let board =
-            Board::new(self.config.clone(), place, waiting, self.leaving.clone(), self.starts.clone());
+        let outlets = (self.leaving.clone(), self.broadcasts.clone());
+        let board = Board::new(self.config.clone(), place, waiting, outlets, self.starts.clone());
         self.inboxes.insert(address, inbox);
         self.tasks.spawn(async move {
             board.serve().await;

@@ -105,6 +105,11 @@ impl BoardEndpoint {
         self.pipe.is_some()
     }
 
+    /// The session with the gateway, if there is one.
+    pub fn session(&self) -> Option<u32> {
+        self.pipe.as_ref().map(Pipe::session)
+    }
+
     /// The counters so far.
     pub fn counters(&self) -> PipeCounters {
         self.counters

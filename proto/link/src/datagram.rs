@@ -164,6 +164,11 @@ pub const fn is_of_group(datagram: &[u8]) -> bool {
     matches!(datagram, [0x40..=0x7f, ..])
 }
 
+/// Whether a datagram that was encoded is a fragment.
+pub(crate) const fn is_fragment(datagram: &[u8]) -> bool {
+    matches!(datagram, [kind::FRAGMENT | kind::LAST_FRAGMENT, ..])
+}
+
 /// Whether a datagram begins a session: a gateway makes a [`GatewayEndpoint`](crate::GatewayEndpoint) for its
 /// sender.
 pub fn is_hello(datagram: &[u8]) -> bool {

@@ -6,19 +6,25 @@
 //! whatever k and m, so that parity can be added later. Crates that are kept well need `std` or SIMD for
 //! it; boards need neither.
 //!
-//! Frames, their assembly, and their repetition by those who have them: [`CodedFrame`], [`Assembler`],
-//! [`Repeater`].
+//! Frames, their assembly, a gateway's broadcasts and what boards answer, and their repetition by those who have
+//! them: [`CodedFrame`], [`Assembler`], [`Broadcaster`], [`Confirmation`], [`Repeater`].
 
 mod assembler;
+mod broadcaster;
+mod confirmation;
 mod frame;
 mod galois;
+mod loss;
 mod repeater;
 
 use alloc::vec;
 use alloc::vec::Vec;
 
 pub use assembler::{Assembler, AssemblerCounters, AssemblerLimits};
-pub use frame::{CODED_OVERHEAD, CodedFrame, MAX_CODED_MESSAGE, code_broadcast};
+pub use broadcaster::{Broadcaster, BroadcasterCounters, BroadcasterLimits, Missed};
+pub use confirmation::Confirmation;
+pub use frame::{CODED_OVERHEAD, CodedFrame, MAX_CODED_MESSAGE, code_broadcast, is_coded};
+pub use loss::ObservedLoss;
 pub use repeater::{Repeater, RepeaterLimits};
 
 use crate::LinkError;

@@ -4,7 +4,8 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::datagram::Datagram;
+use crate::datagram::{Datagram, is_fragment};
+use crate::erasure::Confirmation;
 use crate::hello::{Hello, Wants, Welcome};
 use crate::limits::{Limits, PipeCounters};
 use crate::pipe::{Broken, Outgoing, Peer, Pipe};
@@ -39,6 +40,16 @@ pub enum GatewayEvent {
     },
     /// The board's counters.
     Report(Report),
+    /// The board takes coded broadcasts for as long as the session lasts.
+    TakesBroadcasts {
+        /// The longest message to send so, in bytes.
+        max_message: u32,
+    },
+    /// The board has the broadcast with this digest in its frames.
+    HasBroadcast {
+        /// The digest.
+        digest: [u8; 4],
+    },
     /// The session is over: the board fell silent, or it did not take a message that it must have.
     Lost,
 }
@@ -56,6 +67,7 @@ pub struct GatewayEndpoint {
     lost_at: Duration,
     events: VecDeque<GatewayEvent>,
     counters: PipeCounters,
+    fragments: u64,
 }
 
 #[derive(Debug)]
@@ -78,6 +90,7 @@ impl GatewayEndpoint {
             lost_at: Duration::ZERO,
             events: VecDeque::new(),
             counters: PipeCounters::default(),
+            fragments: 0,
         }
     }
 
@@ -89,6 +102,11 @@ impl GatewayEndpoint {
     /// The counters so far.
     pub fn counters(&self) -> PipeCounters {
         self.counters
+    }
+
+    /// Fragments sent so far, repeats included: of those, [`PipeCounters::repeated`] were not acknowledged.
+    pub fn fragments(&self) -> u64 {
+        self.fragments
     }
 
     /// Queues a message for the board. It is sent when its turn comes, or dropped: silently if older than
@@ -118,6 +136,9 @@ impl GatewayEndpoint {
 
     /// Takes a datagram from the board.
     pub fn handle_datagram(&mut self, now: Duration, bytes: &[u8]) {
+        if let Ok(confirmation) = Confirmation::decode(bytes) {
+            return self.confirmed(&confirmation);
+        }
         let Ok(datagram) = Datagram::decode(bytes) else {
             self.counters.malformed += 1;
             return;
@@ -188,7 +209,9 @@ impl GatewayEndpoint {
         if core::mem::take(&mut self.pong) {
             return Some(Datagram::Pong { session, unix_time }.encode());
         }
-        state.pipe.poll(now, &mut self.counters)
+        let datagram = state.pipe.poll(now, &mut self.counters)?;
+        self.fragments += u64::from(is_fragment(&datagram));
+        Some(datagram)
     }
 
     /// The next event.
@@ -208,6 +231,14 @@ impl GatewayEndpoint {
 
     fn note_activity(&mut self, now: Duration) {
         self.lost_at = now.saturating_add(self.limits.lost_after);
+    }
+
+    fn confirmed(&mut self, confirmation: &Confirmation) {
+        if !self.is_ours(confirmation.session) {
+            self.counters.stale += 1;
+        } else if self.events.len() < MAX_EVENTS {
+            self.events.push_back(GatewayEvent::HasBroadcast { digest: confirmation.digest });
+        }
     }
 
     fn greeted(&mut self, now: Duration, hello: Hello) {
@@ -256,6 +287,7 @@ impl GatewayEndpoint {
             Ok(ToGateway::Transmit { to, payload }) => GatewayEvent::Transmit { to, payload },
             Ok(ToGateway::Block { peer }) => GatewayEvent::Block { peer },
             Ok(ToGateway::Report(report)) => GatewayEvent::Report(report),
+            Ok(ToGateway::TakesBroadcasts { max_message }) => GatewayEvent::TakesBroadcasts { max_message },
             Err(_) => {
                 self.counters.malformed += 1;
                 return;

@@ -14,6 +14,7 @@ mod kind {
     pub(super) const PUBLISH: u8 = 2;
     pub(super) const BLOCK: u8 = 3;
     pub(super) const REPORT: u8 = 4;
+    pub(super) const TAKES_BROADCASTS: u8 = 5;
     pub(super) const CONNECTED: u8 = 1;
     pub(super) const DISCONNECTED: u8 = 2;
     pub(super) const RECEIVED: u8 = 3;
@@ -64,6 +65,12 @@ pub enum ToGateway {
     },
     /// Counters of the board.
     Report(Report),
+    /// What is published to the group may go out as coded broadcasts ([`erasure`](crate::erasure)), until the
+    /// session ends. A gateway that sends none takes it for malformed.
+    TakesBroadcasts {
+        /// The longest message to send so, in bytes.
+        max_message: u32,
+    },
 }
 
 /// A message of a gateway.
@@ -107,6 +114,9 @@ impl ToGateway {
                 writer.u8(kind::BLOCK).u64(*peer);
             }
             Self::Report(report) => report.write(writer.u8(kind::REPORT)),
+            Self::TakesBroadcasts { max_message } => {
+                writer.u8(kind::TAKES_BROADCASTS).u32(*max_message);
+            }
         }
         writer.finish()
     }
@@ -129,6 +139,7 @@ impl ToGateway {
             kind::PUBLISH => Self::Transmit { to: Destination::Group, payload: rest(&mut reader)? },
             kind::BLOCK => Self::Block { peer: reader.u64()? },
             kind::REPORT => Self::Report(Report::read(&mut reader)?),
+            kind::TAKES_BROADCASTS => Self::TakesBroadcasts { max_message: reader.u32()? },
             _ => return Err(Malformed("kind")),
         };
         reader.end()?;

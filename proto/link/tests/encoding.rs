@@ -61,6 +61,7 @@ fn messages() -> (Vec<ToGateway>, Vec<ToBoard>) {
         ToGateway::Transmit { to: Destination::Group, payload: b"all".to_vec() },
         ToGateway::Block { peer: 3 },
         ToGateway::Report(report),
+        ToGateway::TakesBroadcasts { max_message: 0x0102_0304 },
     ];
     let to_board = vec![
         ToBoard::Connected { peer: 1, route: Route::Kgc },

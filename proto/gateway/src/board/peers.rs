@@ -37,6 +37,11 @@ impl Peers {
         self.known.iter().find(|(_, known)| **known == (side, peer)).map(|(number, _)| *number)
     }
 
+    /// The peer of a node that has been there longest.
+    pub(crate) fn first(&self, side: Side) -> Option<u64> {
+        self.known.iter().find(|(_, (of, _))| *of == side).map(|(number, _)| *number)
+    }
+
     pub(crate) fn find(&self, number: u64) -> Option<(Side, Peer)> {
         self.known.get(&number).copied()
     }

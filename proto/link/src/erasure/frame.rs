@@ -74,10 +74,20 @@ impl<'a> CodedFrame<'a> {
     }
 }
 
+/// Whether a datagram claims to be a frame of a coded broadcast. It belongs to no session; endpoints take it for
+/// malformed.
+pub const fn is_coded(datagram: &[u8]) -> bool {
+    matches!(datagram, [KIND, ..])
+}
+
+/// A message's digest.
+pub(super) fn message_id(message: &[u8]) -> [u8; 32] {
+    Hasher::new("quiver/1 coded broadcast").lp(message).finish()
+}
+
 /// First bytes of a message's digest.
 pub(super) fn digest(message: &[u8]) -> [u8; 4] {
-    let digest = Hasher::new("quiver/1 coded broadcast").lp(message).finish();
-    let [a, b, c, d, ..] = digest;
+    let [a, b, c, d, ..] = message_id(message);
     [a, b, c, d]
 }
 
