@@ -3,6 +3,8 @@
 
 #[cfg(feature = "envelopes")]
 mod attributes;
+#[cfg(feature = "broadcasts")]
+mod broadcasts;
 mod connections;
 mod console_commands;
 #[cfg(feature = "envelopes")]
@@ -11,6 +13,8 @@ mod envelopes;
 mod group_datagrams;
 #[cfg(not(feature = "envelopes"))]
 mod no_attributes;
+#[cfg(not(feature = "broadcasts"))]
+mod no_broadcasts;
 #[cfg(not(feature = "datagrams"))]
 mod no_group_datagrams;
 mod persistence;
@@ -32,11 +36,15 @@ use rand_core::CryptoRngCore;
 
 #[cfg(feature = "envelopes")]
 use self::attributes::{Attributes, Parts, parts};
+#[cfg(feature = "broadcasts")]
+use self::broadcasts::Broadcasts;
 use self::connections::Connections;
 #[cfg(feature = "datagrams")]
 use self::group_datagrams::GroupDatagrams;
 #[cfg(not(feature = "envelopes"))]
 use self::no_attributes::{Attributes, Parts, parts};
+#[cfg(not(feature = "broadcasts"))]
+use self::no_broadcasts::Broadcasts;
 #[cfg(not(feature = "datagrams"))]
 use self::no_group_datagrams::GroupDatagrams;
 use crate::clock::Clock;
@@ -71,9 +79,14 @@ const SENDERS: u32 = 32;
 /// Period of the reports of counters to the gateway.
 const REPORT: Duration = Duration::from_secs(60);
 
+/// Whether a medium that carries datagrams of this length is a radio.
+const fn is_radio(mtu: usize) -> bool {
+    mtu < 512
+}
+
 /// Link limits for a medium that carries datagrams of this length.
 fn limits(mtu: usize) -> Limits {
-    let limits = if mtu < 512 { Limits::radio(MAX_MESSAGE) } else { Limits::line(MAX_MESSAGE) };
+    let limits = if is_radio(mtu) { Limits::radio(MAX_MESSAGE) } else { Limits::line(MAX_MESSAGE) };
     Limits { mtu, ..limits }
 }
 
@@ -96,6 +109,7 @@ pub(crate) struct Node<F, R> {
     deadline: Option<Duration>,
     attributes: Attributes,
     group_datagrams: GroupDatagrams,
+    broadcasts: Broadcasts,
     /// Snapshot that must be durable before the held message is sent.
     unsaved: Option<Snapshot>,
     held: Option<(Destination, Vec<u8>)>,
@@ -135,6 +149,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
             deadline: None,
             attributes: Attributes::none(),
             group_datagrams: GroupDatagrams::none(),
+            broadcasts: Broadcasts::none(),
             unsaved: None,
             held: None,
             endpoint,
@@ -161,13 +176,14 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         }
         self.endpoint = BoardEndpoint::new(limits(mtu), self.random.number(), Wants::default());
         self.group_datagrams = GroupDatagrams::none();
+        self.broadcasts = Broadcasts::none();
         self.want();
         self.part_with_all(now).await;
     }
 
-    /// Takes a datagram from the medium: the gateway's, or the group's.
+    /// Takes a datagram from the medium: the gateway's, for this board or for all, or the group's.
     pub(crate) fn handle_datagram(&mut self, now: Duration, datagram: &[u8]) {
-        if !self.take_group_datagram(now, datagram) {
+        if !self.take_group_datagram(now, datagram) && !self.take_coded_frame(now, datagram) {
             self.endpoint.handle_datagram(now, datagram);
         }
     }
@@ -184,6 +200,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
             self.handle_gateway_event(now, event).await;
             hooks.alive();
         }
+        self.step_broadcasts(now).await;
         if let Some(input) = self.due_input(now)
             && self.is_fit(now).await
         {
@@ -204,9 +221,9 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         let blocked = !self.loaded || self.unsaved.is_some();
         let machine = if blocked { Some(self.retry_at) } else { self.deadline };
         let attributes = self.attributes.due().filter(|_| !blocked && self.can_fetch());
-        let datagrams = self.group_datagrams.due();
+        let on_air = self.group_datagrams.due().into_iter().chain(self.broadcasts.due()).min();
         let report = self.endpoint.has_session().then_some(self.next_report);
-        [machine, attributes, datagrams, report, self.endpoint.timeout()].into_iter().flatten().min()
+        [machine, attributes, on_air, report, self.endpoint.timeout()].into_iter().flatten().min()
     }
 
     /// What the machine is to be given now: its deadline has come, or datagrams come under a key that is not
@@ -283,6 +300,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
             BoardEvent::Begun { unix_time } => {
                 self.clock.begin(unix_time, now);
                 self.next_report = now;
+                self.announce_broadcasts();
                 self.print_line(format_args!("gateway connected time {}", self.clock.unix(now)));
             }
             BoardEvent::Time { unix_time } => self.clock.adjust(unix_time, now),

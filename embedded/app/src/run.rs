@@ -127,6 +127,8 @@ impl<L: Datagrams, C: Read + Write, F: MultiwriteNorFlash, R: CryptoRngCore, H: 
         for _ in 0..BURST {
             let sent = if let Some(datagram) = self.node.endpoint.poll_datagram(now()) {
                 with_timeout(SENDING, self.link.send(&datagram)).await
+            } else if let Some(datagram) = self.node.poll_confirmation(now) {
+                with_timeout(SENDING, self.link.send(&datagram)).await
             } else if let Some(datagram) = self.node.poll_group_datagram(now()) {
                 with_timeout(SENDING, self.link.broadcast(&datagram)).await
             } else {

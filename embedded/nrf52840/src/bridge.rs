@@ -4,6 +4,7 @@
 use alloc::vec::Vec;
 use core::fmt;
 
+use quiver_link::erasure::is_coded;
 use quiver_link::{BROADCAST, RadioFrame, encode_line};
 
 /// The gateway's own short address.
@@ -19,7 +20,8 @@ pub struct Counters {
     pub to_air: u32,
     /// Datagrams from the radio to the line.
     pub to_line: u32,
-    /// Datagrams from the line without a receiver by radio: for this gateway, or for everybody.
+    /// Datagrams from the line without a receiver by radio: for this gateway, or for everybody and no frame of a
+    /// coded broadcast.
     pub no_board: u32,
     /// Datagrams from the line that no radio frame holds.
     pub too_long: u32,
@@ -71,7 +73,7 @@ impl Bridge {
 
     /// The radio frame for a datagram that came over the line for `address`, if there can be one.
     pub fn air_frame(&mut self, address: u16, datagram: &[u8]) -> Option<Vec<u8>> {
-        if matches!(address, GATEWAY | BROADCAST) {
+        if address == GATEWAY || address == BROADCAST && !is_coded(datagram) {
             count(&mut self.counters.no_board);
             return None;
         }
@@ -112,6 +114,7 @@ fn count(counter: &mut u32) {
 #[cfg(test)]
 mod tests {
 
+    use quiver_link::erasure::code_broadcast;
     use quiver_link::{LineDecoder, MAX_RADIO_DATAGRAM};
 
     use super::*;
@@ -160,6 +163,19 @@ mod tests {
         assert_eq!(bridge.air_frame(BROADCAST, b"x"), None);
         assert_eq!(bridge.air_frame(7, &[0; MAX_RADIO_DATAGRAM + 1]), None);
         assert_eq!(bridge.counters(), Counters { no_board: 2, too_long: 1, ..Counters::default() });
+    }
+
+    #[test]
+    fn coded_broadcasts_go_on_air_for_everybody() {
+        let mut bridge = Bridge::new(0x1234);
+        let frames = code_broadcast(&[7; 300], MAX_RADIO_DATAGRAM, |_| 2).expect("short");
+        for frame in &frames {
+            assert_eq!(bridge.air_frame(GATEWAY, frame), None);
+            let out = bridge.air_frame(BROADCAST, frame).expect("fits");
+            let sent = RadioFrame::parse(&out).expect("a frame");
+            assert_eq!((sent.destination, sent.source, sent.datagram), (BROADCAST, GATEWAY, &frame[..]));
+        }
+        assert_eq!(bridge.counters(), Counters { to_air: 5, no_board: 5, ..Counters::default() });
     }
 
     #[test]

@@ -13,6 +13,7 @@ use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use embassy_sync::channel::Channel;
 use embassy_sync::signal::Signal;
 use embassy_time::{Duration, Instant, Timer, with_timeout};
+use quiver_link::erasure::is_coded;
 use quiver_link::{BROADCAST, MAX_PSDU, RadioFrame, is_of_group};
 
 use crate::bridge::GATEWAY;
@@ -139,11 +140,12 @@ fn is_wanted(frame: &[u8]) -> bool {
     let (Some((network, address)), Ok(frame)) = (WANTED.lock(Cell::get), RadioFrame::parse(frame)) else {
         return false;
     };
-    // The group's datagrams are for all boards that have its keys; a gateway has none.
-    let for_all = cfg!(feature = "datagrams")
-        && frame.destination == BROADCAST
+    // The group's datagrams are for all boards that have its keys, the gateway's broadcasts for all boards; a
+    // gateway takes neither.
+    let for_all = frame.destination == BROADCAST
         && address != GATEWAY
-        && is_of_group(frame.datagram);
+        && (cfg!(feature = "datagrams") && is_of_group(frame.datagram)
+            || cfg!(feature = "broadcasts") && frame.source == GATEWAY && is_coded(frame.datagram));
     frame.network == network && (frame.destination == address || for_all)
 }
 

@@ -54,7 +54,7 @@ impl Connections {
     }
 
     /// Connections on this route.
-    #[cfg(feature = "envelopes")]
+    #[cfg(any(feature = "broadcasts", feature = "envelopes"))]
     pub(super) fn on(&self, route: Route) -> impl Iterator<Item = Peer> + '_ {
         self.list.iter().filter(move |connection| connection.route == route).map(|connection| connection.peer)
     }

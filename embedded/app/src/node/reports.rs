@@ -213,6 +213,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
             }
         }
         self.print_datagrams();
+        self.print_broadcasts();
         let stored = self.storage.counters();
         self.print_line(format_args!("flash stored {} erased {}", stored.stored, stored.erased));
         let memory = hooks.memory();

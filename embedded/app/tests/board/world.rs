@@ -9,7 +9,9 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use quiver_ainq::StrategyKind;
-use quiver_firmware::{About, Board, Hooks, Memory, ResetCause, SerialLine, State, run};
+use quiver_firmware::{
+    About, Board, Datagrams, FrameErrors, Hooks, Memory, ResetCause, SerialLine, State, run,
+};
 use quiver_group::leader::LeaderTiming;
 use quiver_test_network::TestNetwork;
 use rand_chacha::ChaCha20Rng;
@@ -89,6 +91,33 @@ impl RngCore for Source {
 
 impl CryptoRng for Source {}
 
+/// A line that carries datagrams of this length.
+struct Medium {
+    line: SerialLine<Wire>,
+    mtu: usize,
+}
+
+impl Datagrams for Medium {
+    type Error = <SerialLine<Wire> as Datagrams>::Error;
+
+    async fn receive(&mut self, buffer: &mut [u8]) -> Result<Option<usize>, Self::Error> {
+        self.line.receive(buffer).await
+    }
+
+    async fn send(&mut self, datagram: &[u8]) -> Result<(), Self::Error> {
+        assert!(datagram.len() <= self.mtu, "longer than the medium takes");
+        self.line.send(datagram).await
+    }
+
+    fn mtu(&self) -> usize {
+        self.mtu
+    }
+
+    fn frame_errors(&self) -> FrameErrors {
+        self.line.frame_errors()
+    }
+}
+
 pub(crate) struct World {
     network: TestNetwork,
     pub(crate) wire: Wire,
@@ -96,6 +125,8 @@ pub(crate) struct World {
     pub(crate) flash: Flash,
     pub(crate) knobs: Knobs,
     board: Option<Running>,
+    /// The longest datagram of the board's medium, which is a radio if it is short.
+    mtu: usize,
     starts: u64,
     /// The whole output of the console.
     pub(crate) said: String,
@@ -109,13 +140,20 @@ impl World {
 
     /// The same, with a region of so many pages for the state.
     pub(crate) fn with_flash(seed: u64, strategy: StrategyKind, timing: LeaderTiming, pages: usize) -> Self {
+        let network = TestNetwork::new(seed, strategy, timing, time::now());
+        Self::with_network(seed, network, quiver_link::MAX_DATAGRAM, pages)
+    }
+
+    /// A board that is fresh from the factory in this network, on a medium with datagrams of this length.
+    pub(crate) fn with_network(seed: u64, network: TestNetwork, mtu: usize, pages: usize) -> Self {
         let mut world = Self {
-            network: TestNetwork::new(seed, strategy, timing, time::now()),
+            network,
             wire: Wire::new(seed),
             console: Wire::new(seed),
             flash: Flash::new(pages, seed),
             knobs: Knobs::default(),
             board: None,
+            mtu,
             starts: 0,
             said: String::new(),
         };
@@ -144,7 +182,7 @@ impl World {
         let rng = ChaCha20Rng::seed_from_u64(self.rng.next_u64() ^ self.starts);
         self.knobs.fed.set(time::now());
         let board = Board {
-            link: SerialLine::new(self.wire.clone()),
+            link: Medium { line: SerialLine::new(self.wire.clone()), mtu: self.mtu },
             console: self.console.clone(),
             flash: self.flash.clone(),
             rng: Source { rng, stuck: self.knobs.stuck.clone() },

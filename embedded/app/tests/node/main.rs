@@ -65,6 +65,24 @@ fn messages_go_both_ways() {
     assert_eq!(world.last("message"), Some(r"message orders leader hello\x07\x0aboard \xff"));
 }
 
+/// An image that takes broadcasts has tests of its own.
+#[cfg(not(feature = "broadcasts"))]
+#[test]
+fn board_that_takes_no_broadcasts_ignores_their_frames() {
+    let mut world = World::joined(2);
+    let frames = quiver_link::erasure::code_broadcast(&[7; 500], 116, |_| 3).unwrap();
+    world.run(Duration::from_millis(500));
+    let before = world.sent.len();
+    frames.iter().for_each(|frame| world.put_on_line(frame));
+    world.run(Duration::from_millis(500));
+    assert_eq!(world.sent.len(), before, "no answer");
+    let epoch = world.epoch();
+    world.lead(LeaderCommand::Rekey);
+    world.until("another key", |world| world.epoch() != epoch && world.agree());
+    assert!(!world.said.contains("fault") && !world.said.contains("blamed"), "{}", world.said);
+    assert_eq!(world.said.matches("gateway connected").count(), 1);
+}
+
 fn is_message(event: &LeaderEvent) -> bool {
     matches!(event, LeaderEvent::Message { data, .. } if data.as_slice() == b"hello from the board")
 }
