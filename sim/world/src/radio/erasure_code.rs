@@ -3,7 +3,7 @@
 //! The code is that of boards and gateways ([`quiver_link::erasure`]); here its frames are counted, and drawn
 //! as lost, but not made. How many follow from the loss that a sender sees.
 
-use quiver_link::erasure::{MAX_CODED_MESSAGE, MAX_DATA_PIECES, TARGET, parity_within};
+use quiver_link::erasure::{self, MAX_CODED_MESSAGE, MAX_DATA_PIECES, TARGET, parity_within};
 
 use super::Transmission;
 
@@ -43,40 +43,22 @@ impl Coding {
     }
 }
 
-/// Frames that a sender repeats at most as if this share were lost: beyond, more frames only keep the
-/// channel from others.
-const MOST: f64 = 0.5;
-/// Attempts before which nothing is said of the loss.
-const FEWEST_ATTEMPTS: u32 = 32;
-/// Attempts after which what was seen counts half.
-const MEMORY: u32 = 16_384;
-
 /// The loss that a sender sees: which of its unicast frames the receivers' MAC acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ObservedLoss {
-    attempts: u32,
-    acknowledged: u32,
-}
+pub struct ObservedLoss(erasure::ObservedLoss);
 
 impl ObservedLoss {
     /// Notes a unicast message whose frames are acknowledged.
     pub fn note(&mut self, sent: &Transmission) {
-        if self.attempts >= MEMORY {
-            self.attempts /= 2;
-            self.acknowledged /= 2;
-        }
-        self.attempts = self.attempts.saturating_add(sent.frames.saturating_add(sent.retransmissions));
         let last_failed = u32::from(!sent.delivered);
-        self.acknowledged = self.acknowledged.saturating_add(sent.frames.saturating_sub(last_failed));
+        let attempts = sent.frames.saturating_add(sent.retransmissions);
+        self.0.note(attempts, sent.frames.saturating_sub(last_failed));
     }
 
     /// Estimated probability that a frame is lost, from 0 to 0.5. An attempt is acknowledged if neither the
     /// frame nor the acknowledgement is lost.
     pub fn estimate(&self) -> f64 {
-        if self.attempts < FEWEST_ATTEMPTS {
-            return 0.0;
-        }
-        let share = f64::from(self.acknowledged) / f64::from(self.attempts);
-        (1.0 - share.sqrt()).clamp(0.0, MOST)
+        let estimate = |share: f64| (1.0 - share.sqrt()).clamp(0.0, erasure::ObservedLoss::MOST);
+        self.0.acknowledged().map_or(0.0, estimate)
     }
 }
