@@ -118,3 +118,34 @@ fn two_drones_hear_each_others_datagrams_by_radio_and_not_the_evicted_one() {
     assert!(counters.contains(" received=1 "), "{counters}");
     assert!(gateway.status("frames-sent") > 20, "it was the gateway, and no more");
 }
+
+#[test]
+fn two_drones_have_keys_by_coded_broadcasts_although_frames_get_lost() {
+    let deployment = TestDeployment::new();
+    let [mut gateway, mut one, mut two] =
+        on_air(&deployment, &image("quiver-nrf52840", "edge", "broadcasts"));
+    for model in [&mut gateway, &mut one, &mut two] {
+        model.order("loss 0.1");
+    }
+    let kgc = deployment.kgc(ANY);
+    let token = deployment.token("leader-1", &["--leads", GROUP]);
+    let serial = format!("tcp:127.0.0.1:{}", gateway.board.wire.port(End::Gateway));
+    let _leader =
+        deployment.leader(&kgc.address(), ANY, Some(&token), &["--serial", &serial, "--strategy", "tree"]);
+    for (name, place, board) in [("board-1", "5155:1", &mut one), ("board-2", "5155:2", &mut two)] {
+        set_up(&deployment, board, name, place);
+    }
+    let mut epoch = deployment.served(2, (0, 0));
+    for _ in 0..3 {
+        deployment.ok("leader", &["rekey"]);
+        epoch = deployment.served(2, epoch);
+        for board in [&mut one, &mut two] {
+            board.board.console.line(&format!("key {}.{} ", epoch.0, epoch.1));
+        }
+    }
+    for model in [&mut one, &mut two] {
+        model.board.console.type_line("status");
+        let line = model.board.console.line("broadcasts assembled=");
+        assert!(!line.contains("assembled=0 "), "{line}");
+    }
+}
