@@ -6,8 +6,7 @@
 //! connection and at both ends; in a box they take them once.
 //!
 //! libp2p's swarm looks through all its connections for the one whose handler an event is for. A hub that sends each of
-//! N peers something so looks N² times, most of its time with 10,000. Here each handler has a queue of its own, found by
-//! the connection's number.
+//! N peers something looks N² times. Here each handler has a queue of its own, found by the connection's number.
 //!
 //! Both ends of a stream have ten seconds to agree on its protocol unless a handler sets another time, which
 //! few of libp2p's permit. On a busy machine these go by before a connection has its turn, and the message is
