@@ -25,16 +25,15 @@
 use alloc::vec::Vec;
 
 use ::blst::{blst_fp, blst_p1_affine};
+use ark_bls12_381::g1;
 use ark_ec::scalar_mul::glv::GLVConfig as _;
 use subtle::{Choice, ConstantTimeEq as _};
 use zeroize::Zeroize as _;
 
 use super::affine_batch::{AffineBatch, Exceptions, erase, mask, part, to_point};
-use super::convert::Coordinate as _;
 use super::ffi;
 use super::native::Native as _;
 use super::odd_digits::{COLUMNS, OddHalves, TEETH};
-use crate::parameters::g1;
 use crate::{G1, G1Curve, Scalar};
 
 /// With fewer points, too few additions share an inversion.
@@ -87,7 +86,8 @@ impl Table {
                 }
             }
         }
-        let beta = g1::Config::ENDO_COEFFS.first().copied().unwrap_or_default().to_native();
+        // Of arkworks' own curve, whichever parameters this crate has: the limbs are the same.
+        let beta = blst_fp { l: g1::Config::ENDO_COEFFS.first().map_or([0; 6], |beta| beta.0.0) };
         let image = |point: &blst_p1_affine| {
             let mut image = blst_fp::default();
             ffi::multiply(&mut image, &point.x, &beta);
