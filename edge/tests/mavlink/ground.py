@@ -180,7 +180,8 @@ def mavproxy(port, value, directory):
     try:
         eventually("a vehicle that MAVProxy sees", lambda: "Detected vehicle" in said())
         tell("param fetch", "Received 2 parameters")
-        tell(f"wp load {waypoints}", f"Loaded {len(MISSION)} waypoints")
+        # It says "Loaded" as soon as it has read the file.
+        tell(f"wp load {waypoints}", "Got MISSION_ACK: TYPE_MISSION: ACCEPTED")
         tell(f"param set {PARAMETER} {value}", "")
         tell("arm throttle", "ARMED")
         tell("long NAV_RETURN_TO_LAUNCH 0 0 0 0 0 0 0", "Got COMMAND_ACK: NAV_RETURN_TO_LAUNCH: ACCEPTED")
