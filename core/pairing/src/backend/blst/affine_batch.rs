@@ -71,26 +71,11 @@ impl AffineBatch {
         if exceptions == Exceptions::Every {
             self.set_exceptions();
         }
-        let mut inverse = self.invert();
-        let [mut own, mut next, mut slope, mut rest, mut x] = [blst_fp::default(); 5];
+        let mut chords = Chords::new(self.invert());
         let slopes = self.rises.iter().zip(&self.runs).zip(&self.products);
         for ((point, other), ((rise, run), product)) in self.points.iter_mut().zip(others).zip(slopes).rev() {
-            ffi::multiply(&mut own, &inverse, product);
-            ffi::multiply(&mut next, &inverse, run);
-            core::mem::swap(&mut inverse, &mut next);
-            ffi::multiply(&mut slope, rise, &own);
-            // x₃ = λ² − x₁ − x₂
-            ffi::square(&mut own, &slope);
-            ffi::subtract(&mut rest, &own, &point.x);
-            ffi::subtract(&mut x, &rest, &other.x);
-            // y₃ = λ·(x₁ − x₃) − y₁
-            ffi::subtract(&mut rest, &point.x, &x);
-            ffi::multiply(&mut own, &slope, &rest);
-            point.x = x;
-            let y = point.y;
-            ffi::subtract(&mut point.y, &own, &y);
+            chords.replace(point, Some(other), rise, run, product);
         }
-        [own, next, slope, rest, x, inverse].iter_mut().for_each(|element| element.l.zeroize());
         if exceptions == Exceptions::Every {
             for ((point, other), [first, sum]) in self.points.iter_mut().zip(others).zip(&self.identities) {
                 select(point, other, *first);
@@ -104,26 +89,11 @@ impl AffineBatch {
         for ((point, rise), run) in self.points.iter().zip(&mut self.rises).zip(&mut self.runs) {
             tangent(point, rise, run);
         }
-        let mut inverse = self.invert();
-        let [mut own, mut next, mut slope, mut rest, mut x] = [blst_fp::default(); 5];
+        let mut chords = Chords::new(self.invert());
         let slopes = self.rises.iter().zip(&self.runs).zip(&self.products);
         for (point, ((rise, run), product)) in self.points.iter_mut().zip(slopes).rev() {
-            ffi::multiply(&mut own, &inverse, product);
-            ffi::multiply(&mut next, &inverse, run);
-            core::mem::swap(&mut inverse, &mut next);
-            ffi::multiply(&mut slope, rise, &own);
-            // x₃ = λ² − 2x
-            ffi::square(&mut own, &slope);
-            ffi::subtract(&mut rest, &own, &point.x);
-            ffi::subtract(&mut x, &rest, &point.x);
-            // y₃ = λ·(x − x₃) − y
-            ffi::subtract(&mut rest, &point.x, &x);
-            ffi::multiply(&mut own, &slope, &rest);
-            point.x = x;
-            let y = point.y;
-            ffi::subtract(&mut point.y, &own, &y);
+            chords.replace(point, None, rise, run, product);
         }
-        [own, next, slope, rest, x, inverse].iter_mut().for_each(|element| element.l.zeroize());
     }
 
     /// Takes the tangents for equal points, and finds out which are identities.
@@ -167,6 +137,58 @@ impl Drop for AffineBatch {
             element.l.zeroize();
         }
         self.identities.zeroize();
+    }
+}
+
+/// What replaces points by the third ones on their lines, from the last point to the first. Erased when dropped.
+struct Chords {
+    /// Of the product of all runs from here back.
+    inverse: blst_fp,
+    own: blst_fp,
+    next: blst_fp,
+    slope: blst_fp,
+    rest: blst_fp,
+    x: blst_fp,
+}
+
+impl Chords {
+    fn new(inverse: blst_fp) -> Self {
+        let [own, next, slope, rest, x] = [blst_fp::default(); 5];
+        Self { inverse, own, next, slope, rest, x }
+    }
+
+    /// Puts the sum with the other point in the place of a point, or the double if there is no other.
+    #[inline(always)]
+    fn replace(
+        &mut self,
+        point: &mut blst_p1_affine,
+        other: Option<&blst_p1_affine>,
+        rise: &blst_fp,
+        run: &blst_fp,
+        product: &blst_fp,
+    ) {
+        let Self { inverse, own, next, slope, rest, x } = self;
+        ffi::multiply(own, inverse, product);
+        ffi::multiply(next, inverse, run);
+        core::mem::swap(inverse, next);
+        ffi::multiply(slope, rise, own);
+        // x₃ = λ² − x₁ − x₂
+        ffi::square(own, slope);
+        ffi::subtract(rest, own, &point.x);
+        ffi::subtract(x, rest, other.map_or(&point.x, |other| &other.x));
+        // y₃ = λ·(x₁ − x₃) − y₁
+        ffi::subtract(rest, &point.x, x);
+        ffi::multiply(own, slope, rest);
+        point.x = *x;
+        let y = point.y;
+        ffi::subtract(&mut point.y, own, &y);
+    }
+}
+
+impl Drop for Chords {
+    fn drop(&mut self) {
+        let Self { inverse, own, next, slope, rest, x } = self;
+        [inverse, own, next, slope, rest, x].iter_mut().for_each(|element| element.l.zeroize());
     }
 }
 

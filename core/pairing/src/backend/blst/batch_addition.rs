@@ -295,7 +295,7 @@ fn is_zero(element: &blst_fp) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::backend::{Arkworks, Backend as _};
     use crate::{Group as _, Scalar};
@@ -304,9 +304,12 @@ mod tests {
         G1::generator() * Scalar::from(scalar)
     }
 
-    #[test]
-    fn weighted_sums_are_those_of_arkworks() {
-        for (columns, rows) in [(1, 1), (3, 5), (8, 1), (40, 7), (2, 300), (300, 1)] {
+    /// Sums of weighted points: of points and weights in rows of so many columns.
+    pub(in crate::backend::blst) type Sums = fn(&[G1], &[[u64; 2]], usize) -> Vec<G1>;
+
+    /// In so many columns and rows.
+    pub(in crate::backend::blst) fn are_those_of_arkworks(sums: Sums, sizes: &[(usize, usize)]) {
+        for (columns, rows) in sizes.iter().copied() {
             let points: Vec<G1> = (0..columns * rows).map(|at| multiple(at as u64 * at as u64 + 3)).collect();
             let weights: Vec<[u64; 2]> = (1..=points.len() as u64)
                 .map(|at| [at.wrapping_mul(0x9e37_79b9_7f4a_7c15), at.wrapping_mul(0xd1b5_4a32_d192_ed03)])
@@ -315,7 +318,7 @@ mod tests {
             for count in [points.len(), points.len() - columns / 2] {
                 let (points, weights) = (&points[..count], &weights[..count]);
                 assert_eq!(
-                    sum_weighted(points, weights, columns),
+                    sums(points, weights, columns),
                     Arkworks::sum_weighted(points, weights, columns),
                     "{rows} rows of {columns}"
                 );
@@ -323,8 +326,7 @@ mod tests {
         }
     }
 
-    #[test]
-    fn weighted_sums_know_the_identity_and_equal_and_opposite_points() {
+    pub(in crate::backend::blst) fn know_the_identity_and_equal_and_opposite_points(sums: Sums) {
         let (point, other) = (multiple(5), multiple(77));
         let points = [point, point, -point, G1::identity(), other, -other, point, -point, other];
         let extremes =
@@ -335,12 +337,22 @@ mod tests {
                 let weights: Vec<[u64; 2]> = (0..points.len()).map(weight).collect();
                 for columns in [1, 2, 3, 9] {
                     assert_eq!(
-                        sum_weighted(&points, &weights, columns),
+                        sums(&points, &weights, columns),
                         Arkworks::sum_weighted(&points, &weights, columns)
                     );
                 }
             }
         }
+    }
+
+    #[test]
+    fn weighted_sums_are_those_of_arkworks() {
+        are_those_of_arkworks(sum_weighted, &[(1, 1), (3, 5), (8, 1), (40, 7), (2, 300), (300, 1)]);
+    }
+
+    #[test]
+    fn weighted_sums_know_the_identity_and_equal_and_opposite_points() {
+        know_the_identity_and_equal_and_opposite_points(sum_weighted);
     }
 
     #[test]

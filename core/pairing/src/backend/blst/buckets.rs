@@ -134,13 +134,10 @@ fn totals(buckets: Vec<Summand>, count: usize) -> Vec<Summand> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::batch_addition::tests::{
+        are_those_of_arkworks, know_the_identity_and_equal_and_opposite_points,
+    };
     use super::*;
-    use crate::backend::{Arkworks, Backend as _};
-    use crate::{Group as _, Scalar};
-
-    fn multiple(scalar: u64) -> G1 {
-        G1::generator() * Scalar::from(scalar)
-    }
 
     #[test]
     fn digits_make_the_number_again() {
@@ -160,40 +157,11 @@ mod tests {
 
     #[test]
     fn weighted_sums_are_those_of_arkworks() {
-        for (columns, rows) in [(1, 1), (3, 5), (40, 7), (2, 300), (1, 3000)] {
-            let points: Vec<G1> = (0..columns * rows).map(|at| multiple(at as u64 * at as u64 + 3)).collect();
-            let weights: Vec<[u64; 2]> = (1..=points.len() as u64)
-                .map(|at| [at.wrapping_mul(0x9e37_79b9_7f4a_7c15), at.wrapping_mul(0xd1b5_4a32_d192_ed03)])
-                .collect();
-            // The last row is shorter, too.
-            for count in [points.len(), points.len() - columns / 2] {
-                let (points, weights) = (&points[..count], &weights[..count]);
-                assert_eq!(
-                    sum_weighted(points, weights, columns),
-                    Arkworks::sum_weighted(points, weights, columns),
-                    "{rows} rows of {columns}"
-                );
-            }
-        }
+        are_those_of_arkworks(sum_weighted, &[(1, 1), (3, 5), (40, 7), (2, 300), (1, 3000)]);
     }
 
     #[test]
     fn weighted_sums_know_the_identity_and_equal_and_opposite_points() {
-        let (point, other) = (multiple(5), multiple(77));
-        let points = [point, point, -point, G1::identity(), other, -other, point, -point, other];
-        let extremes =
-            [[0, 0], [1, 0], [0, 1], [1, 1], [u64::MAX; 2], [1 << 63, 0], [u64::MAX, 1], [0x8888, 0x8888]];
-        for shift in 0..extremes.len() {
-            for alike in [true, false] {
-                let weight = |at: usize| extremes[(shift + if alike { 0 } else { at }) % extremes.len()];
-                let weights: Vec<[u64; 2]> = (0..points.len()).map(weight).collect();
-                for columns in [1, 2, 3, 9] {
-                    assert_eq!(
-                        sum_weighted(&points, &weights, columns),
-                        Arkworks::sum_weighted(&points, &weights, columns)
-                    );
-                }
-            }
-        }
+        know_the_identity_and_equal_and_opposite_points(sum_weighted);
     }
 }
