@@ -74,7 +74,7 @@ pub fn bls_message_seeds() -> Vec<Vec<u8>> {
     let messages = [
         Message::RevocationQuery(RevocationQuery { number: 7, max_len: 0 }),
         Message::RevocationList(list),
-        Message::Rekey(quiver_message::Rekey { header: header.clone(), part: Some(entry.clone()) }),
+        Message::Rekey(quiver_message::Rekey::new(header.clone(), Some(entry.clone()))),
         Message::Welcome(quiver_message::Welcome { nonce: [3; 16], header, part: entry }),
     ];
     messages.iter().map(|message| message.encode(&scene.deployment)).collect()

@@ -14,7 +14,7 @@ mod batch;
 mod draft;
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use quiver_crypto::{Digest, Secret};
@@ -55,9 +55,11 @@ pub struct EpochOutput<S: Suite> {
     /// One entry for each member with a pairwise key, by ascending slot. Under `tree` only when a term opens.
     pub entries: Vec<Entry>,
     /// Under `tree`: all wraps, for every earlier member of the group. Newcomers get their
-    /// [`path_message`](Leadership::path_message). When a term opens, for all members, in place of their entry
-    /// and path message.
+    /// [`path_message`](Leadership::path_message), unless they [follow](Self::newcomers_follow). When a term opens, for
+    /// all members, in place of their entry and path message.
     pub wraps: Option<WrapTree>,
+    /// Whether newcomers follow by the wraps, if they are told their slots, as [`Batch::by_wraps`] asked for.
+    pub newcomers_follow: bool,
     /// The slots of the batch's joins, in their order. Empty when a term opens.
     pub assigned: Vec<Slot>,
     /// The slots of the batch's admissions, in their order.
@@ -163,7 +165,10 @@ impl<S: Suite> Leadership<S> {
         }
         // §8.2, 1: removals first: a freed slot may be filled again at once.
         let freed = batch.freed(&self.roster)?;
-        let (newcomers, admitted) = batch.placed(&self.roster, &freed)?;
+        let newcomers_follow = batch.adds_by_wraps() && self.strategy() == StrategyKind::Tree;
+        // Who was in a slot that is filled again would take the newcomer's wrap for its own.
+        let reusable = if newcomers_follow { &BTreeSet::new() } else { &freed };
+        let (newcomers, admitted) = batch.placed(&self.roster, reusable)?;
         let assigned: Vec<Slot> = newcomers.iter().map(|newcomer| newcomer.slot).collect();
         // §8.7: nobody accepts more, listed in a header or sent beside it.
         let removed = freed.iter().copied().collect::<SlotSet>().within_bounds()?;
@@ -175,6 +180,7 @@ impl<S: Suite> Leadership<S> {
         let ratchets = draft.agree(&newcomers, &anonymous, rng)?;
         // Nothing below can fail.
         batch.apply(&mut self.roster, &freed, &assigned, &admitted)?;
+        draft.newcomers_follow = newcomers_follow;
         draft.changes = SlotChanges { removed, added };
         draft.roster_hash = self.roster.hash();
         let highest = self.roster.highest();

@@ -8,13 +8,15 @@ mod advance;
 mod state;
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use quiver_crypto::{Digest, PrfKey, Secret};
 use zeroize::Zeroizing;
 
+use self::advance::check_wraps;
 use crate::pairwise::{PairContext, Ratchet, ack_tag_under};
 use crate::slots::Slot;
-use crate::tree::{HmacXor, Part, Path};
+use crate::tree::{Delta, HmacXor, Part, Path};
 use crate::{
     AgreedSecret, DroneKeypair, Element, Epoch, Error, GroupContext, GroupKey, Handle, Kind, Name, Pseudonym,
     SecretScalar, SparePair, StrategyKind, Suite, TrafficKey, VerifiedHeader,
@@ -93,6 +95,38 @@ impl<S: Suite> Membership<S> {
         }
         let one_time = OneTime { q: 0, secret: ephemeral.secret(), point: *ephemeral.point() };
         Self::enter(context, keypair, &one_time, header, part)
+    }
+
+    /// As [`join_with_pair`](Self::join_with_pair), by the wraps of the epoch that adds the drone, or a part of them,
+    /// in a slot that somebody named who need not be trusted: of a false one the tag does not verify.
+    ///
+    /// # Errors
+    /// As [`join_with_pair`](Self::join_with_pair); [`Error::WrongWraps`] if the header does not bind the wraps;
+    /// [`Error::Malformed`] or [`Error::Removed`] if these do not lead a newcomer of that slot to the key.
+    pub fn join_by_wraps(
+        context: &GroupContext<S>,
+        keypair: &DroneKeypair<S>,
+        ephemeral: &SparePair<S>,
+        header: &VerifiedHeader<S>,
+        slot: Slot,
+        delta: &Delta,
+    ) -> Result<Self, Error> {
+        if ephemeral.q() != 0 {
+            return Err(Error::WrongSpare);
+        }
+        let core = header.core();
+        if core.strategy != StrategyKind::Tree {
+            return Err(Error::UnsupportedStrategy);
+        }
+        if core.kind != Kind::Rekey || !core.adds(slot) {
+            return Err(Error::MissingEntry);
+        }
+        // §8.4: what the header does not bind costs no multiplication.
+        check_wraps(header, delta)?;
+        let one_time = OneTime { q: 0, secret: ephemeral.secret(), point: *ephemeral.point() };
+        let pair = agree(context, keypair, &one_time, header, slot)?;
+        // §8.2, 2: all nodes above a newcomer that follows have seeds, and it holds none of their keys yet.
+        Self::open_wraps(header, delta, (slot, &Path::new(Vec::new())), pair)
     }
 
     fn enter(

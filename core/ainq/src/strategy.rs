@@ -38,6 +38,8 @@ pub(crate) struct Change<'a, S: Suite> {
     pub(crate) highest: Option<Slot>,
     /// By ascending slot, each with the start of its chain.
     pub(crate) newcomers: Vec<(Slot, Ratchet<S>)>,
+    /// Whether they are to follow by wraps, under tree. No slot is both removed and added then.
+    pub(crate) newcomers_follow: bool,
 }
 
 /// An epoch's key and how the members get it.

@@ -19,7 +19,7 @@ pub(crate) fn message(u: &mut Unstructured<'_>) -> arbitrary::Result<Vec<u8>> {
             let (number, tag) = (u.arbitrary()?, u.arbitrary()?);
             Message::CatchUpReply(CatchUpReply { number, header, part, tag })
         }
-        (_, part) => Message::<S>::Rekey(Rekey { header, part }),
+        (_, part) => Message::<S>::Rekey(Rekey::new(header, part)),
     };
     Ok(message.encode(&S::scene().deployment))
 }

@@ -411,7 +411,7 @@ impl<S: Suite> Edge<S> {
             }
             #[cfg(feature = "services")]
             Message::Rekey(rekey) if !membership.is_member() => {
-                return joining.overtaken(from, rekey.header.core.epoch);
+                return joining.waiting(&mut cx, membership, from, rekey);
             }
             Message::RevocationList(list) => return self.revocation_list(now, from, &list.list),
             message => membership.handle(&mut cx, (from, via), message),

@@ -431,7 +431,7 @@ impl<S: Suite> Leader<S> {
         self.failover.note_overruled();
         self.failover.begin_standby(now);
         // §10.6: sends its members that header.
-        let rekey = Message::Rekey(Rekey { header: header.clone(), part: None });
+        let rekey = Message::Rekey(Rekey::new(header.clone(), None));
         let message = rekey.encode(&self.base.config.deployment);
         for peer in self.failover.hints.peers() {
             self.base.out.send_encoded(peer, message.clone());

@@ -4,10 +4,11 @@ use alloc::vec::Vec;
 
 use prost::bytes::Bytes;
 use quiver_ainq::{
-    DronePublicKey, Element, Epoch, Header, HeaderCore, Kind, Name, Part, Serial, Signature, Slot,
+    DronePublicKey, Element, Epoch, Header, HeaderCore, Kind, MAX_SLOTS, Name, Part, Serial, Signature, Slot,
     SpareStatement, StrategyKind, Suite,
 };
 
+use crate::enrolment::Nonce;
 use crate::{MessageError, field, part, wire};
 
 /// Greatest number of drones in one eviction notice.
@@ -35,6 +36,35 @@ pub struct Rekey<S: Suite> {
     pub header: Header<S>,
     /// The receiver's entry or path, or wraps; `None` for drones that the header lists as removed.
     pub part: Option<Part>,
+    /// Newcomers that follow by the wraps, which are the part.
+    pub newcomers: Vec<Placement>,
+}
+
+/// The slot of a newcomer that follows by wraps. Nobody signs it: in a false slot the header's tag does not verify.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// The slot.
+    pub slot: Slot,
+    /// The first bytes of n_e.
+    pub nonce: [u8; 8],
+}
+
+impl Placement {
+    /// Bytes of one in a message.
+    pub const LEN: usize = 12;
+
+    /// The slot of the newcomer that asked with this n_e.
+    #[must_use]
+    pub fn new(slot: Slot, nonce: &Nonce) -> Self {
+        let [a, b, c, d, e, f, g, h, ..] = *nonce;
+        Self { slot, nonce: [a, b, c, d, e, f, g, h] }
+    }
+
+    /// Whether it is that of the newcomer that asked with this n_e.
+    #[must_use]
+    pub fn is_of(&self, nonce: &Nonce) -> bool {
+        nonce.starts_with(&self.nonce)
+    }
 }
 
 /// "Which epoch are we in?"
@@ -212,6 +242,12 @@ impl Ack {
 }
 
 impl<S: Suite> Rekey<S> {
+    /// An epoch for those who are members already.
+    #[must_use]
+    pub const fn new(header: Header<S>, part: Option<Part>) -> Self {
+        Self { header, part, newcomers: Vec::new() }
+    }
+
     pub(crate) fn from_wire(
         wire: wire::Rekey,
         leader: Option<&DronePublicKey<S>>,
@@ -219,6 +255,7 @@ impl<S: Suite> Rekey<S> {
         Ok(Self {
             header: header_from_wire(field::present("header", wire.header.as_ref())?, leader)?,
             part: wire.part.map(part::of_rekey).transpose()?,
+            newcomers: placements_from_wire(&wire.newcomers)?,
         })
     }
 
@@ -226,8 +263,23 @@ impl<S: Suite> Rekey<S> {
         wire::Rekey {
             header: Some(header_to_wire(&self.header)),
             part: self.part.as_ref().map(part::to_rekey),
+            newcomers: placements_to_wire(&self.newcomers),
         }
     }
+}
+
+fn placements_from_wire(bytes: &[u8]) -> Result<Vec<Placement>, MessageError> {
+    let (placements, rest) = bytes.as_chunks::<{ Placement::LEN }>();
+    let placement = |[a, b, c, d, nonce @ ..]: &[u8; Placement::LEN]| {
+        let slot = Slot::from_be_bytes([*a, *b, *c, *d]);
+        (slot < MAX_SLOTS).then_some(Placement { slot, nonce: *nonce })
+    };
+    let placements = if rest.is_empty() { placements.iter().map(placement).collect() } else { None };
+    placements.ok_or(MessageError::Invalid("newcomers"))
+}
+
+pub(crate) fn placements_to_wire(placements: &[Placement]) -> Vec<u8> {
+    placements.iter().flat_map(|placed| placed.slot.to_be_bytes().into_iter().chain(placed.nonce)).collect()
 }
 
 impl CatchUpRequest {

@@ -112,8 +112,8 @@ pub use enrolment_share::{EnrolCommitment, EnrolDone, EnrolShare, EnrolSigning};
 #[cfg(feature = "envelopes")]
 pub use envelope::{Envelope, MAX_ENVELOPE_LEN, OpeningRequest};
 pub use epoch::{
-    Ack, CatchUpNumber, CatchUpReply, CatchUpRequest, EvictionNotice, Leave, MAX_EVICTED, Rekey, SpareAck,
-    SparePublication,
+    Ack, CatchUpNumber, CatchUpReply, CatchUpRequest, EvictionNotice, Leave, MAX_EVICTED, Placement, Rekey,
+    SpareAck, SparePublication,
 };
 pub use error::MessageError;
 pub use joining::{DecodedJoinRequest, JoinChallenge, JoinHello, JoinRequest, Welcome};

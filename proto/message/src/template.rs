@@ -7,7 +7,7 @@ use prost::Message as _;
 use prost::encoding::{WireType, encode_key, encode_varint};
 use quiver_ainq::{Delta, Deployment, Header, Part, Slot, Suite, WrapTree};
 
-use crate::epoch::header_to_wire;
+use crate::epoch::{Placement, header_to_wire, placements_to_wire};
 use crate::message::fingerprint_prefix;
 use crate::wire::{message::Body, rekey};
 use crate::{MAX_MESSAGE_LEN, MessageError, part, wire};
@@ -26,14 +26,19 @@ pub struct RekeyTemplate<S: Suite> {
 impl<S: Suite> RekeyTemplate<S> {
     /// Encodes what all members share.
     pub fn new(deployment: &Deployment<S>, header: &Header<S>) -> Self {
-        let rekey = wire::Rekey { header: Some(header_to_wire(header)), part: None };
+        let rekey = wire::Rekey { header: Some(header_to_wire(header)), ..wire::Rekey::default() };
         let common = Common { deployment: fingerprint_prefix(deployment), header: rekey.encode_to_vec() };
         Self { common, suite: PhantomData }
     }
 
     /// The encoded message with this part, or without one for drones that were removed.
     pub fn message(&self, part: Option<&Part>) -> Vec<u8> {
-        self.common.message(part)
+        self.common.message(part, &[])
+    }
+
+    /// The encoded message with these wraps and the newcomers that follow by them.
+    pub fn broadcast(&self, wraps: Delta, newcomers: &[Placement]) -> Vec<u8> {
+        self.common.message(Some(&Part::Delta(wraps)), newcomers)
     }
 }
 
@@ -55,19 +60,19 @@ impl RekeyParts {
             return Err(MessageError::TooLong(message.len()));
         }
         let wire = wire::Message::decode(message).map_err(|_| MessageError::NotProtobuf)?;
-        let Some(Body::Rekey(wire::Rekey { header, part: Some(rekey::Part::Delta(wraps)) })) = wire.body
+        let Some(Body::Rekey(wire::Rekey { header, part: Some(rekey::Part::Delta(wraps)), .. })) = wire.body
         else {
             return Err(MessageError::Missing("wraps"));
         };
         let wrong = |error| MessageError::Field { field: "delta", error };
         let tree = Delta::from_bytes(wraps).and_then(|wraps| wraps.to_tree()).map_err(wrong)?;
-        let header = wire::Rekey { header, part: None }.encode_to_vec();
+        let header = wire::Rekey { header, ..wire::Rekey::default() }.encode_to_vec();
         Ok(Self { common: Common { deployment: wire.deployment, header }, tree })
     }
 
     /// The encoded message with the part of the member in this slot.
     pub fn message(&self, slot: Slot) -> Vec<u8> {
-        self.common.message(Some(&Part::Delta(self.tree.branch(slot))))
+        self.common.message(Some(&Part::Delta(self.tree.branch(slot))), &[])
     }
 }
 
@@ -78,9 +83,10 @@ struct Common {
 }
 
 impl Common {
-    fn message(&self, part: Option<&Part>) -> Vec<u8> {
+    fn message(&self, part: Option<&Part>, newcomers: &[Placement]) -> Vec<u8> {
         // Fields are encoded one after another, so a message without a header is the end of the whole one.
-        let part = wire::Rekey { header: None, part: part.map(part::to_rekey) };
+        let newcomers = placements_to_wire(newcomers);
+        let part = wire::Rekey { header: None, part: part.map(part::to_rekey), newcomers };
         let body_len = self.header.len() + part.encoded_len();
         let mut message = Vec::with_capacity(self.deployment.len() + body_len + 16);
         encode_key(DEPLOYMENT, WireType::LengthDelimited, &mut message);

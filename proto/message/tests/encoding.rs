@@ -100,8 +100,8 @@ impl Fixture {
         let reply = m::CatchUpReply { number: [3; 16], header: header.clone(), part: answer, tag: [7; 32] };
         vec![
             ("WelcomePath", Message::Welcome(welcome)),
-            ("RekeyDelta", Message::Rekey(m::Rekey { header: header.clone(), part: delta })),
-            ("RekeyPath", Message::Rekey(m::Rekey { header, part: pushed })),
+            ("RekeyDelta", Message::Rekey(m::Rekey::new(header.clone(), delta))),
+            ("RekeyPath", Message::Rekey(m::Rekey::new(header, pushed))),
             ("CatchUpReplyPath", Message::CatchUpReply(reply)),
         ]
     }
@@ -183,7 +183,7 @@ fn messages() -> (Deployment<S>, Vec<(&'static str, Message<S>)>) {
             Message::Welcome(m::Welcome { nonce: [1; 16], header: header.clone(), part: entry.clone() }),
         ),
         ("Ack", Message::Ack(m::Ack { slot: 8, epoch, tag: [7; 32] })),
-        ("Rekey", Message::Rekey(m::Rekey { header: header.clone(), part: Some(entry.clone()) })),
+        ("Rekey", Message::Rekey(m::Rekey::new(header.clone(), Some(entry.clone())))),
         (
             "CatchUpRequest",
             Message::CatchUpRequest(m::CatchUpRequest {
@@ -590,10 +590,40 @@ fn a_rekey_from_a_template_is_the_message() {
     for (header, part) in rekeys.chain(flat) {
         let template = m::RekeyTemplate::new(&f.deployment, &header);
         let written = template.message(part.as_ref());
-        assert_eq!(written, Message::Rekey(m::Rekey { header, part }).encode(&f.deployment));
+        assert_eq!(written, Message::Rekey(m::Rekey::new(header, part)).encode(&f.deployment));
         tried += 1;
     }
     assert_eq!(tried, 4);
+}
+
+#[test]
+fn newcomers_beside_wraps_are_slots_and_the_starts_of_nonces() {
+    let mut f = Fixture::new();
+    let rekeys = f.tree_messages().into_iter().filter_map(|(_, message)| match message {
+        Message::Rekey(rekey @ m::Rekey { part: Some(Part::Delta(_)), .. }) => Some(rekey),
+        _ => None,
+    });
+    let rekey = rekeys.last().unwrap();
+    let nonces: [m::Nonce; 2] = [[7; 16], core::array::from_fn(|i| i as u8)];
+    let newcomers = vec![m::Placement::new(3, &nonces[0]), m::Placement::new((1 << 20) - 1, &nonces[1])];
+    assert!(newcomers[1].is_of(&nonces[1]) && !newcomers[1].is_of(&nonces[0]));
+    let message = Message::Rekey(m::Rekey { newcomers: newcomers.clone(), ..rekey.clone() });
+    let bytes = message.encode(&f.deployment);
+    let expected = [&[0, 0, 0, 3][..], &[7; 8], &[0, 15, 255, 255], &[0, 1, 2, 3, 4, 5, 6, 7]].concat();
+    assert!(bytes.ends_with(&expected));
+    let Message::Rekey(read) = Message::<S>::decode(&f.deployment, &bytes).unwrap() else {
+        panic!("another")
+    };
+    assert_eq!(read.newcomers, newcomers);
+    let Some(Part::Delta(wraps)) = rekey.part.clone() else { unreachable!("filtered") };
+    let template = m::RekeyTemplate::new(&f.deployment, &rekey.header);
+    assert_eq!(template.broadcast(wraps, &newcomers), bytes);
+    // No group has the slot.
+    let mut beyond = bytes.clone();
+    let slot = beyond.len() - 12;
+    beyond[slot..slot + 4].copy_from_slice(&[0, 16, 0, 0]);
+    let refused = |bytes: &[u8]| Message::<S>::decode(&f.deployment, bytes).map(drop).unwrap_err();
+    assert_eq!(refused(&beyond), MessageError::Invalid("newcomers"));
 }
 
 #[test]

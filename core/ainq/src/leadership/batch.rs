@@ -77,6 +77,9 @@ pub struct Batch<S: Suite> {
     pub removals: Vec<Slot>,
     /// Drones barred from the group for good, members or not.
     pub evictions: Vec<Serial>,
+    /// Whether newcomers are to follow by wraps under `tree`, as over a medium that all share, and so need no path
+    /// message. They get none of the slots that are freed with them.
+    pub by_wraps: bool,
 }
 
 impl<S: Suite> Batch<S> {
@@ -87,6 +90,11 @@ impl<S: Suite> Batch<S> {
             && self.admissions.is_empty()
             && self.removals.is_empty()
             && self.evictions.is_empty()
+    }
+
+    /// Whether newcomers follow by wraps, if the strategy has any.
+    pub(super) const fn adds_by_wraps(&self) -> bool {
+        self.by_wraps && !(self.joins.is_empty() && self.admissions.is_empty())
     }
 
     /// The slots that become free: removals, evicted members, and members that join again.
@@ -100,12 +108,12 @@ impl<S: Suite> Batch<S> {
         Ok(self.removals.iter().copied().chain(leaving).collect())
     }
 
-    /// The joins with their slots, the lowest free ones in the batch's order, and the slots after them for
+    /// The joins with their slots, the lowest ones that are free or reusable, in the batch's order, and the slots after them for
     /// the admissions.
     pub(super) fn placed<'a>(
         &'a self,
         roster: &'a Roster<S>,
-        freed: &'a BTreeSet<Slot>,
+        reusable: &'a BTreeSet<Slot>,
     ) -> Result<(Vec<Newcomer<'a, S>>, Vec<Slot>), Error> {
         let mut seen = BTreeSet::new();
         // §6.2: no evicted drone joins.
@@ -119,7 +127,7 @@ impl<S: Suite> Batch<S> {
             }
         }
         // §8.1: a slot stays with its member; newcomers get free ones, the lowest first.
-        let mut places = roster.vacancies(freed);
+        let mut places = roster.vacancies(reusable);
         // The joins first: zip would take a place more than it uses.
         let placed: Vec<_> =
             self.joins.iter().map_while(|join| Some(Newcomer::with_join(places.next()?, join))).collect();

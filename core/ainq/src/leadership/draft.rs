@@ -25,6 +25,7 @@ pub(super) struct Draft<'a, S: Suite> {
     times: &'a Times,
     point: Option<Element<S>>,
     pub(super) changes: SlotChanges,
+    pub(super) newcomers_follow: bool,
     pub(super) absent: SlotSet,
     pub(super) roster_hash: Digest,
 }
@@ -45,6 +46,7 @@ impl<'a, S: Suite> Draft<'a, S> {
             times,
             point: None,
             changes: SlotChanges::default(),
+            newcomers_follow: false,
             absent: SlotSet::new(),
             roster_hash: [0; 32],
         }
@@ -98,7 +100,8 @@ impl<'a, S: Suite> Draft<'a, S> {
         let (deployment, changes) = (&self.context.deployment, self.changes.clone());
         let (kind, counter) = (self.kind, self.epoch.counter);
         let SlotChanges { removed, added } = &changes;
-        let change = Change { kind, counter, removed, added, highest, newcomers };
+        let newcomers_follow = self.newcomers_follow;
+        let change = Change { kind, counter, removed, added, highest, newcomers, newcomers_follow };
         let height = strategy.height_after(&change);
         let mut nonce = [0; 32];
         rng.fill_bytes(&mut nonce);
@@ -115,7 +118,18 @@ impl<'a, S: Suite> Draft<'a, S> {
         let signature = keypair.sign(deployment, Label::Header, &digest, &mut rng);
         let header = Header { core, entries_root, tag, signature };
         let (assigned, admitted, dropped) = (Vec::new(), Vec::new(), Vec::new());
-        (EpochOutput { header, digest, changes, entries, wraps, assigned, admitted, dropped }, key)
+        let output = EpochOutput {
+            header,
+            digest,
+            changes,
+            entries,
+            wraps,
+            newcomers_follow,
+            assigned,
+            admitted,
+            dropped,
+        };
+        (output, key)
     }
 
     fn into_core(self, nonce: [u8; 32], strategy: StrategyKind, height: u8) -> HeaderCore<S> {

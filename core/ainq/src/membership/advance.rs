@@ -93,7 +93,7 @@ impl<S: Suite> Membership<S> {
     }
 
     /// Unwraps along the own path with the keys before their step, then steps W and derives K_g.
-    fn open_wraps(
+    pub(super) fn open_wraps(
         header: &VerifiedHeader<S>,
         delta: &Delta,
         (slot, path): (Slot, &Path<HmacXor<S>>),
@@ -184,7 +184,7 @@ impl<S: Suite> Membership<S> {
 }
 
 /// Whether wraps, or a part of them, are those that the header binds.
-fn check_wraps<S: Suite>(header: &VerifiedHeader<S>, delta: &Delta) -> Result<(), Error> {
+pub(super) fn check_wraps<S: Suite>(header: &VerifiedHeader<S>, delta: &Delta) -> Result<(), Error> {
     // §8.3: the wraps of a part are bound as those of the whole.
     let bound = delta.height() == header.core().height && delta.root() == header.header().entries_root;
     if bound { Ok(()) } else { Err(Error::WrongWraps) }

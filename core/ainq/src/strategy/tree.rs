@@ -86,7 +86,12 @@ impl<S: Suite> Strategy<S> for Tree<S> {
         }
         let rules = HmacXor::<S>::RULES;
         // §8.2, 1: R and A.
-        let touched = Touched::new(self.nodes.height(), height, change.removed, change.added, rules);
+        let (before, Change { removed, added, .. }) = (self.nodes.height(), &change);
+        let touched = if change.newcomers_follow {
+            Touched::joining(before, height, removed, added)
+        } else {
+            Touched::new(before, height, removed, added, rules)
+        };
         self.rekey(&touched, &change, d0, rng)
     }
 

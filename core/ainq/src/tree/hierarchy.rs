@@ -87,6 +87,10 @@ impl<A: Algebra> Hierarchy<A> {
                 leaf.catch_up_with(self.counter);
             }
         }
+        // §8.2, 1: newcomers that follow by wraps remain, like everybody else.
+        let (before, after) =
+            if touched.newcomers_follow() { (newcomers, &[][..]) } else { (&[][..], newcomers) };
+        self.place(before);
         // §8.2, 3: from the lowest level up, so that children hold their n* when they wrap.
         let mut wraps = Vec::with_capacity(touched.refreshed_len());
         // Of the level beneath, by index.
@@ -111,10 +115,8 @@ impl<A: Algebra> Hierarchy<A> {
             }
             beneath = seeds;
         }
-        // §8.2, 6: newcomers get path messages, no wraps.
-        for (slot, leaf) in newcomers {
-            self.leaves.set(*slot, leaf.clone());
-        }
+        // §8.2, 6: the others get path messages, no wraps.
+        self.place(after);
         // §8.2, 4: the nodes of A step before newcomers get them.
         for level in 1..=touched.height() {
             for index in touched.added(level).iter() {
@@ -122,6 +124,12 @@ impl<A: Algebra> Hierarchy<A> {
             }
         }
         wraps
+    }
+
+    fn place(&mut self, newcomers: &[(Slot, A::Leaf)]) {
+        for (slot, leaf) in newcomers {
+            self.leaves.set(*slot, leaf.clone());
+        }
     }
 
     /// Refreshes a node of R of whose children none is: a fresh seed, wrapped under the key of each child with

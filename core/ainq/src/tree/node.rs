@@ -54,6 +54,8 @@ pub(crate) const fn height_for(slot: Slot) -> u8 {
 pub(crate) struct Touched {
     refreshed: Levels,
     added: Levels,
+    /// Whether newcomers follow by wraps, as if they had been members before.
+    newcomers_follow: bool,
 }
 
 impl Touched {
@@ -68,15 +70,31 @@ impl Touched {
         let nothing = removed.is_empty() && added.is_empty();
         refreshed.crown(if nothing { before.min(height.saturating_sub(1)) } else { before });
         // §8.2, 1: A = all ancestors of added slots.
-        Self { refreshed, added: Levels::above(added, height) }
+        Self { refreshed, added: Levels::above(added, height), newcomers_follow: false }
+    }
+
+    /// For a tree whose height grows from `before` to `height`, and whose newcomers follow by wraps: the nodes above
+    /// them are of R, none of A. There are newcomers, and no slot is both removed and added.
+    pub(crate) fn joining(before: u8, height: u8, removed: &SlotSet, added: &SlotSet) -> Self {
+        // §8.2, 1: new roots are above the first slot, whose other ancestors come with them.
+        let first = (height > before).then_some(0);
+        let changed: SlotSet = removed.iter().chain(added.iter()).chain(first).collect();
+        let mut refreshed = Levels::above(&changed, height);
+        refreshed.set_leaves(removed);
+        Self { refreshed, added: Levels::above(&SlotSet::new(), height), newcomers_follow: true }
     }
 
     /// For a tree with which a term opens for the members in these slots: all nodes above them are of R, none of A.
     pub(crate) fn opening(height: u8, members: &SlotSet) -> Self {
         let mut refreshed = Levels::above(members, height);
         // Of a leaf it would say that its member is removed.
-        refreshed.clear(0);
-        Self { refreshed, added: Levels::above(&SlotSet::new(), height) }
+        refreshed.set_leaves(&SlotSet::new());
+        Self { refreshed, added: Levels::above(&SlotSet::new(), height), newcomers_follow: true }
+    }
+
+    /// Whether newcomers count among those who remain: they follow by wraps.
+    pub(crate) const fn newcomers_follow(&self) -> bool {
+        self.newcomers_follow
     }
 
     pub(crate) const fn height(&self) -> u8 {
@@ -163,6 +181,14 @@ impl Levels {
         let cleared = all.len() as u32;
         self.runs.drain(all);
         self.ends.iter_mut().skip(level.into()).for_each(|end| *end = end.saturating_sub(cleared));
+    }
+
+    /// Puts other leaves in the place of those that the nodes are above.
+    fn set_leaves(&mut self, leaves: &SlotSet) {
+        self.clear(0);
+        self.runs.splice(0..0, leaves.runs().iter().copied());
+        let set = leaves.runs().len() as u32;
+        self.ends.iter_mut().for_each(|end| *end = end.saturating_add(set));
     }
 
     /// Number of runs up to a level.

@@ -54,13 +54,13 @@ fn a_term_opens_for_2000_with_97_kilobytes_and_each_part_has_its_members() {
     // eight bits of each of the 1,000 nodes above leaves and of the two with one child, two of the 999 others.
     assert_eq!(len(&wraps), 2999 * 32 + 1 + (1_002_usize * 8 + 999 * 2).div_ceil(8));
     let parts = wraps.chunks(12 * 1024);
-    let bytes: usize = parts.iter().map(|part| part.as_bytes().len()).sum();
+    let bytes: usize = parts.iter().map(|(_, part)| part.as_bytes().len()).sum();
     assert!((9..=11).contains(&parts.len()) && bytes < 104_000, "{} parts of {bytes} bytes", parts.len());
-    for part in &parts {
+    for (_, part) in &parts {
         assert_eq!(part.root(), wraps.root());
     }
     for slot in 0..2048 {
-        let covering: Vec<_> = parts.iter().filter(|part| part.covers(slot)).collect();
+        let covering: Vec<_> = parts.iter().map(|(_, part)| part).filter(|part| part.covers(slot)).collect();
         assert!(
             !covering.is_empty() && covering.iter().all(|part| part.keeps(slot) == Some(slot < 2000)),
             "{slot}"
@@ -82,7 +82,7 @@ fn a_million_members_are_told_of_leavers_within_bounds() {
     let wraps = wraps_of(&mut tree, &removed);
     assert!((11_000_000..=12_000_000).contains(&len(&wraps)), "{}", len(&wraps));
     let parts = wraps.chunks(Delta::MAX_LEN);
-    assert!(parts.len() < 40 && parts.iter().all(|part| part.as_bytes().len() <= Delta::MAX_LEN));
+    assert!(parts.len() < 40 && parts.iter().all(|(_, part)| part.as_bytes().len() <= Delta::MAX_LEN));
     let longest = (1..MAX_SLOTS).step_by(3001).map(|slot| wraps.branch(slot).as_bytes().len()).max();
     assert!(longest.is_some_and(|longest| longest <= 20 * 66 + 1), "{longest:?}");
 }

@@ -174,7 +174,14 @@ impl<const D: u8> Group<D> {
         let newcomers: Vec<_> = added.iter().map(|slot| (*slot, self.fresh_chain())).collect();
         let added: SlotSet = added.into_iter().collect();
         let rules = <Symbolic<D> as Algebra>::RULES;
-        let touched = Touched::new(self.nodes.height(), height, &removed, &added, rules);
+        // No slot is freed and filled when newcomers follow by the wraps.
+        let apart = !added.iter().any(|slot| removed.contains(slot));
+        let follow = self.below(2) == 0 && !added.is_empty() && apart;
+        let touched = if follow {
+            Touched::joining(self.nodes.height(), height, &removed, &added)
+        } else {
+            Touched::new(self.nodes.height(), height, &removed, &added, rules)
+        };
         let names = &mut self.names;
         let wraps = self.nodes.rekey(&touched, &removed, &newcomers, &[0; 32], &mut |_| {
             *names += 1;
@@ -199,10 +206,25 @@ impl<const D: u8> Group<D> {
             self.ids += 1;
             let member = Member { id: self.ids, leaf, newest: None, path: None, seeds: Vec::new() };
             self.members.insert(slot, member);
-            self.send_path(slot, key);
+            // One in four misses the wraps, and is sent a path.
+            if follow && self.below(4) > 0 {
+                self.follow_as_newcomer(slot, &branch(slot, &touched, &wraps), key);
+            } else {
+                self.send_path(slot, key);
+            }
         }
         self.end_epoch(key);
         self.send_paths(key, 2);
+    }
+
+    /// A newcomer follows by wraps, and holds no key of a node before.
+    fn follow_as_newcomer(&mut self, slot: Slot, branch: &Branch<'_, (Symbol, Symbol)>, key: Symbol) {
+        let root = self.nodes.key(branch.node(branch.height())).copied();
+        let member = self.members.get_mut(&slot).unwrap();
+        let path = Path::new(Vec::new()).follow(&member.leaf, branch, &[0; 32]).unwrap();
+        assert_eq!(path.root().copied(), root, "a newcomer that follows has the leader's root");
+        (member.newest, member.path) = (Some(key), Some(path));
+        self.member_holds(slot, [key]);
     }
 
     fn some_leave(&mut self) -> Vec<Slot> {

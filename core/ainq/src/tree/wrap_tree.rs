@@ -2,6 +2,7 @@
 //! who passes wraps on, cuts parts that verify alone (§8.3).
 
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use quiver_crypto::{Digest, Hasher};
 
@@ -202,13 +203,13 @@ impl WrapTree {
         self.cut(&|node| Node::above(slot, node.level) == node)
     }
 
-    /// All wraps in parts of at most `most` bytes, or of one member if that takes more: each slot's
-    /// [branch](Self::branch) is in one of them. One part if they fit.
+    /// All wraps in parts of at most `most` bytes, or of one member if that takes more, each with the slots whose
+    /// [branches](Self::branch) are in it, in ascending order and without gaps. One part if they fit.
     #[must_use]
-    pub fn chunks(&self, most: usize) -> Vec<Delta> {
-        let whole = self.whole();
+    pub fn chunks(&self, most: usize) -> Vec<(Range<Slot>, Delta)> {
+        let (whole, end) = (self.whole(), 1 << self.height);
         if whole.as_bytes().len() <= most {
-            return alloc::vec![whole];
+            return alloc::vec![(0..end, whole)];
         }
         // The first and the last slot of a part each need the nodes above them.
         let room = most.saturating_sub(2 * NODE_LEN * usize::from(self.height) + 1);
@@ -217,12 +218,12 @@ impl WrapTree {
         // Small pieces fill the parts.
         for (start, more) in self.subtrees(room / 8) {
             if size + more > room && start > from {
-                parts.push(self.between(from, start));
+                parts.push((from..start, self.between(from, start)));
                 (from, size) = (start, 0);
             }
             size += more;
         }
-        parts.push(self.between(from, 1 << self.height));
+        parts.push((from..end, self.between(from, end)));
         parts
     }
 
@@ -336,9 +337,15 @@ mod tests {
     /// Wraps of an epoch in a tree in which all slots but those removed and added are held.
     fn packed(height: u8, removed: &SlotSet, added: &SlotSet) -> WrapTree {
         let touched = Touched::new(height, height, removed, added, Rules::ALL);
+        packed_for(&touched, &|slot| !removed.contains(slot) && !added.contains(slot))
+    }
+
+    /// Wraps of an epoch in a tree for those who remain in it.
+    fn packed_for(touched: &Touched, remains_in: &dyn Fn(Slot) -> bool) -> WrapTree {
+        let height = touched.height();
         let remains = |node: Node| {
             let first = node.index << node.level;
-            (first..first + (1 << node.level)).any(|slot| !removed.contains(slot) && !added.contains(slot))
+            (first..first + (1 << node.level)).any(remains_in)
         };
         let mut wraps = Vec::new();
         for parent in (1..=height).flat_map(|level| {
@@ -355,7 +362,13 @@ mod tests {
                 wraps.push(Wrapped { parent, child, wrap });
             }
         }
-        WrapTree::pack(&touched, &wraps)
+        WrapTree::pack(touched, &wraps)
+    }
+
+    /// The first slot, and the end of each part but the last.
+    fn ends_before(parts: &[(Range<Slot>, Delta)]) -> impl Iterator<Item = Slot> {
+        let ends = parts.iter().map(|(slots, _)| slots.end);
+        core::iter::once(0).chain(ends).take(parts.len())
     }
 
     fn decoded(delta: &Delta) -> Delta {
@@ -371,7 +384,7 @@ mod tests {
         let tree = packed(4, &SlotSet::from_iter([5, 12]), &SlotSet::new());
         assert!(tree.branch(8).is_part());
         assert_eq!(tree.branch(8).to_tree().map(drop), Err(Error::Malformed("wraps")));
-        assert_eq!(tree.chunks(Delta::MAX_LEN), [tree.whole()]);
+        assert_eq!(tree.chunks(Delta::MAX_LEN), [(0..16, tree.whole())]);
     }
 
     proptest! {
@@ -388,7 +401,8 @@ mod tests {
             prop_assert_eq!(whole.root(), tree.root());
             prop_assert_eq!(whole.to_tree().unwrap().root(), tree.root());
             let parts = tree.chunks(most);
-            for part in &parts {
+            prop_assert!(parts.iter().map(|(slots, _)| slots.start).eq(ends_before(&parts)));
+            for (_, part) in &parts {
                 prop_assert!(part.as_bytes().len() <= most);
                 prop_assert_eq!(decoded(part).root(), tree.root());
             }
@@ -406,8 +420,38 @@ mod tests {
                 let same = |delta: &Delta| delta.branch(slot).map(|branch| format!("{branch:?}"));
                 let expected = expected.map(|branch| format!("{branch:?}"));
                 prop_assert_eq!(same(&branch), expected.clone());
-                let covering: Vec<_> = parts.iter().filter(|part| part.covers(slot)).map(same).collect();
-                prop_assert!(!covering.is_empty() && covering.iter().all(|same| *same == expected));
+                let covering = parts.iter().filter(|(_, part)| part.covers(slot));
+                prop_assert!(covering.clone().any(|(slots, _)| slots.contains(&slot)));
+                prop_assert!(covering.map(|(_, part)| same(part)).all(|same| same == expected));
+            }
+        }
+
+        #[test]
+        fn newcomers_that_follow_have_wraps_from_their_leaves_to_the_root(
+            before in 5..=8_u8,
+            members in proptest::collection::btree_set(0..256_u32, 1..100),
+            removed in proptest::collection::btree_set(0..256_u32, 0..20),
+            added in proptest::collection::btree_set(0..256_u32, 1..60),
+            most in 1600..6000_usize,
+        ) {
+            let members: SlotSet = members.into_iter().filter(|slot| slot >> before == 0).collect();
+            let removed: SlotSet = removed.into_iter().filter(|slot| members.contains(*slot)).collect();
+            let added: SlotSet = added.into_iter().filter(|slot| !members.contains(*slot)).collect();
+            let touched = Touched::joining(before, 8, &removed, &added);
+            let remains = |slot| members.contains(slot) && !removed.contains(slot) || added.contains(slot);
+            let tree = packed_for(&touched, &remains);
+            prop_assert_eq!(decoded(&tree.whole()).root(), tree.root());
+            let parts = tree.chunks(most);
+            for slot in added.iter() {
+                let (_, part) = parts.iter().find(|(slots, _)| slots.contains(&slot)).unwrap();
+                let branch = part.branch(slot).unwrap();
+                prop_assert!(branch.remains() && branch.wrap(0).is_some());
+                prop_assert!((1..=8).all(|level| branch.change(level).refreshed));
+                prop_assert!((0..=8).all(|level| !branch.change(level).added));
+            }
+            // Members see of it what they see when nobody joins.
+            for slot in members.iter() {
+                prop_assert_eq!(tree.branch(slot).keeps(slot), Some(!removed.contains(slot)));
             }
         }
 

@@ -17,6 +17,7 @@ for_each_strategy! {
 for_each_suite! {
     a_captured_drone_opens_no_earlier_epoch;
     a_captured_leader_opens_no_earlier_epoch;
+    newcomers_that_follow_by_wraps_open_what_is_theirs_and_leavers_nothing_more;
     masks_are_not_reused_as_they_were_in_the_paper;
 }
 
@@ -109,6 +110,31 @@ fn stolen_long_term_keys_open_nothing_recorded<S: Suite>(strategy: StrategyKind)
     // With the one-time scalars, which no drone has any more, it would.
     thief.takes_scalars(&swarm.edges[0].kept.scalars);
     assert!(all[1..].iter().all(|epoch| thief.opens(epoch, &all)));
+}
+
+fn newcomers_that_follow_by_wraps_open_what_is_theirs_and_leavers_nothing_more<S: Suite>() {
+    let mut swarm = Swarm::<S>::formed_by(StrategyKind::Tree, 19, 3);
+    swarm.by_wraps = true;
+    swarm.expire();
+    swarm.add_edge();
+    swarm.add_edge();
+    let joined_at = swarm.broadcasts.len();
+    let slot = swarm.slot(1);
+    // Two come and one goes; the tree grows.
+    assert!(swarm.rekey(&[3, 4], vec![slot]).newcomers_follow);
+    assert!([0, 2, 3, 4].into_iter().all(|index| swarm.agrees(index)));
+    swarm.expire();
+    let all = swarm.broadcasts.clone();
+    for index in [3, 4] {
+        let mut newcomer = Adversary::outside(&swarm);
+        newcomer.takes(&swarm.edges[index].kept);
+        assert!(all[joined_at..].iter().all(|epoch| newcomer.opens(epoch, &all)));
+        assert!(!all[..joined_at].iter().any(|epoch| newcomer.opens(epoch, &all)));
+    }
+    let mut leaver = Adversary::outside(&swarm);
+    leaver.takes(&swarm.edges[1].kept);
+    assert!(all[1..joined_at].iter().all(|epoch| leaver.opens(epoch, &all)));
+    assert!(!all[joined_at..].iter().any(|epoch| leaver.opens(epoch, &all)));
 }
 
 fn masks_are_not_reused_as_they_were_in_the_paper<S: Suite>() {

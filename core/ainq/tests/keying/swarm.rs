@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use quiver_ainq::{
-    Batch, Deployment, DroneKeypair, Element, Entry, EpochOutput, Error, GroupContext, Header, Identity,
-    Join, Kind, Leadership, MasterSecret, Membership, Name, Part, PathMessage, RevocationList, Role, Roster,
-    SecretScalar, SecretValue, Slot, SlotChanges, SparePair, StrategyKind, Suite, Times, VerifiedHeader,
-    WrapTree,
+    Batch, Delta, Deployment, DroneKeypair, Element, Entry, EpochOutput, Error, GroupContext, Header,
+    Identity, Join, Kind, Leadership, MasterSecret, Membership, Name, Part, PathMessage, RevocationList,
+    Role, Roster, SecretScalar, SecretValue, Slot, SlotChanges, SparePair, StrategyKind, Suite, Times,
+    VerifiedHeader, WrapTree,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_core::{RngCore, SeedableRng};
@@ -84,6 +84,8 @@ pub(crate) struct Swarm<S: Suite> {
     pub(crate) leadership: Leadership<S>,
     pub(crate) edges: Vec<Edge<S>>,
     pub(crate) broadcasts: Vec<Broadcast<S>>,
+    /// Whether newcomers follow by wraps where they can.
+    pub(crate) by_wraps: bool,
 }
 
 pub(crate) fn times() -> Times {
@@ -120,7 +122,9 @@ impl<S: Suite> Swarm<S> {
         )
         .unwrap();
         let broadcasts = vec![Broadcast::of(&output)];
-        let mut swarm = Self { rng, deployment, master, leader, leadership, edges: Vec::new(), broadcasts };
+        let (none, by_wraps) = (Vec::new(), false);
+        let mut swarm =
+            Self { rng, deployment, master, leader, leadership, edges: none, broadcasts, by_wraps };
         (0..edges).for_each(|_| swarm.add_edge());
         swarm
     }
@@ -188,10 +192,11 @@ impl<S: Suite> Swarm<S> {
             let public = self.edges[*index].keypair.public().clone();
             Join::new(&self.deployment, public, e.public()).unwrap()
         });
-        let batch = Batch { joins: joins.collect(), removals, ..Batch::default() };
+        let by_wraps = self.by_wraps;
+        let batch = Batch { joins: joins.collect(), removals, by_wraps, ..Batch::default() };
         let output = self.leadership.rekey(&self.leader, batch, &times(), &mut self.rng).unwrap();
         self.broadcasts.push(Broadcast::of(&output));
-        if output.wraps.is_some() {
+        if output.wraps.is_some() && !output.newcomers_follow {
             output.assigned.iter().for_each(|slot| drop(self.path_message(*slot).unwrap()));
         }
         for (index, e) in joining.iter().zip(&secrets) {
@@ -208,11 +213,32 @@ impl<S: Suite> Swarm<S> {
     ) {
         let (context, broadcast) = (self.context(), self.last().clone());
         for ((index, e), slot) in joining.iter().zip(secrets).zip(&output.assigned) {
-            let header = self.verified(&broadcast.header);
-            let edge = &mut self.edges[*index];
-            let part = broadcast.part(*slot).unwrap();
-            edge.become_member(Membership::join(&context, &edge.keypair, e, &header, &part).unwrap());
+            let member = if output.newcomers_follow {
+                let wraps = broadcast.wraps.as_ref().unwrap();
+                // By all wraps or by those on their own path.
+                let delta = if slot.is_multiple_of(2) { wraps.whole() } else { wraps.branch(*slot) };
+                self.join_by_wraps(*index, e, &broadcast.header, *slot, &delta)
+            } else {
+                let (header, part) = (self.verified(&broadcast.header), broadcast.part(*slot).unwrap());
+                Membership::join(&context, &self.edges[*index].keypair, e, &header, &part)
+            };
+            self.edges[*index].become_member(member.unwrap());
         }
+    }
+
+    /// The membership that an edge has by the wraps of the epoch that adds it.
+    pub(crate) fn join_by_wraps(
+        &self,
+        index: usize,
+        e: &SecretScalar<S>,
+        header: &Header<S>,
+        slot: Slot,
+        delta: &Delta,
+    ) -> Result<Membership<S>, Error> {
+        // A one-time pair as it is stored: q and e.
+        let pair = SparePair::decode(&[&[0; 8], e.to_bytes().as_slice()].concat()).unwrap();
+        let (context, header) = (self.context(), self.verified(header));
+        Membership::join_by_wraps(&context, &self.edges[index].keypair, &pair, &header, slot, delta)
     }
 
     pub(crate) fn join(&mut self, joining: &[usize]) -> EpochOutput<S> {

@@ -25,6 +25,9 @@ for_each_suite! {
     a_term_opens_by_a_path_alone;
     changed_wraps_of_an_opening_are_noticed_and_change_nothing;
     a_lost_path_message_costs_nothing_but_another;
+    newcomers_follow_by_wraps_and_by_a_part_of_them;
+    newcomers_that_follow_get_no_slot_that_is_freed_with_them;
+    a_newcomer_takes_only_what_is_made_for_it;
 }
 
 fn formed<S: Suite>(seed: u64, edges: usize) -> Swarm<S> {
@@ -413,7 +416,7 @@ fn a_term_opens_by_wraps_and_paths_are_there_at_once<S: Suite>() {
     assert_eq!(output.header.entries_root, wraps.root());
     // The wraps show that who is absent has none.
     assert_eq!(wraps.whole().keeps(swarm.slot(3)), Some(false));
-    let parts = wraps.chunks(1);
+    let parts: Vec<Delta> = wraps.chunks(1).into_iter().map(|(_, part)| part).collect();
     assert!(parts.len() > 1);
     for index in present {
         let slot = swarm.slot(index);
@@ -521,4 +524,89 @@ fn settling_early_late_or_never_gives_the_same_epochs() {
     assert_eq!(never, history(&|swarm, _| swarm.leadership.settle()));
     let sometimes = history(&|swarm, round| (0..round % 3).for_each(|_| swarm.leadership.settle()));
     assert_eq!(never, sometimes);
+}
+
+/// A group of some edges, and more outside of it, whose newcomers follow by wraps.
+fn with_outsiders<S: Suite>(seed: u64, members: usize, outside: usize) -> Swarm<S> {
+    let mut swarm = tree_after::<S>(seed, members);
+    (0..outside).for_each(|_| swarm.add_edge());
+    swarm.by_wraps = true;
+    swarm
+}
+
+fn newcomers_follow_by_wraps_and_by_a_part_of_them<S: Suite>() {
+    let mut swarm = with_outsiders::<S>(118, 3, 9);
+    // The tree grows from four leaves to sixteen, so there are new roots, too.
+    let output = swarm.join(&(3..12).collect::<Vec<_>>());
+    assert!(output.newcomers_follow && output.header.core.height == 4);
+    assert!((0..12).all(|index| swarm.agrees(index)));
+    // An epoch that adds nobody is as ever: the root has another key.
+    let before = swarm.leadership.group_key().fingerprint(&[0; 32]);
+    let expiry = swarm.expire();
+    assert!(!expiry.newcomers_follow && expiry.wraps.unwrap().whole().as_bytes().len() > 64);
+    assert_ne!(swarm.leadership.group_key().fingerprint(&[0; 32]), before);
+    assert!((0..12).all(|index| swarm.agrees(index)));
+    // They hold their paths, and need none.
+    for index in 3..12 {
+        assert!(swarm.edges[index].membership.as_ref().unwrap().has_path());
+    }
+    // A newcomer that goes is out.
+    swarm.remove(7);
+    assert!((0..12).filter(|index| *index != 7).all(|index| swarm.agrees(index)) && !swarm.agrees(7));
+    // Into the freed slot comes another, while a member beside it goes.
+    swarm.add_edge();
+    let slot = swarm.slot(6);
+    assert!(swarm.rekey(&[12], vec![slot]).newcomers_follow);
+    assert!([0, 5, 8, 12].into_iter().all(|index| swarm.agrees(index)) && !swarm.agrees(6));
+}
+
+fn newcomers_that_follow_get_no_slot_that_is_freed_with_them<S: Suite>() {
+    let mut swarm = with_outsiders::<S>(119, 4, 2);
+    let slot = swarm.slot(2);
+    // A wrap under the newcomer's leaf would stand where the leaver looks for its own.
+    assert_eq!(swarm.rekey(&[4], vec![slot]).assigned, [4]);
+    assert_eq!(swarm.deliver(2).unwrap_err(), Error::Removed);
+    assert_eq!(swarm.join(&[5]).assigned, [slot]);
+    assert!([0, 1, 3, 4, 5].into_iter().all(|index| swarm.agrees(index)));
+    // Under flat there is nothing to follow.
+    let mut flat = Swarm::<S>::formed_by(StrategyKind::Flat, 120, 2);
+    flat.by_wraps = true;
+    flat.add_edge();
+    assert!(!flat.join(&[2]).newcomers_follow && flat.agrees(2));
+}
+
+fn a_newcomer_takes_only_what_is_made_for_it<S: Suite>() {
+    let mut swarm = with_outsiders::<S>(121, 4, 3);
+    let (output, secrets) = swarm.rekey_undelivered(&[4, 5], vec![]);
+    let (wraps, header) = (output.wraps.as_ref().unwrap(), &output.header);
+    let [first, second] = [output.assigned[0], output.assigned[1]];
+    let with = |index, e, slot, delta: &Delta| swarm.join_by_wraps(index, e, header, slot, delta).map(drop);
+    let own = wraps.branch(first);
+    // Another's slot, a member's, one beyond the tree.
+    assert_eq!(with(4, &secrets[0], second, &wraps.whole()), Err(Error::WrongTag));
+    assert_eq!(with(4, &secrets[0], swarm.slot(0), &wraps.whole()), Err(Error::MissingEntry));
+    assert_eq!(with(4, &secrets[0], 1 << 19, &wraps.whole()), Err(Error::MissingEntry));
+    // Another's one-time secret, and a drone that did not ask.
+    assert_eq!(with(4, &secrets[1], first, &own), Err(Error::WrongTag));
+    assert_eq!(with(6, &secrets[0], first, &own), Err(Error::WrongTag));
+    // Wraps of another epoch, and changed ones.
+    let before = swarm.broadcasts[swarm.broadcasts.len() - 2].wraps.as_ref().unwrap().whole();
+    assert_eq!(with(4, &secrets[0], first, &before), Err(Error::WrongWraps));
+    let mut bytes = own.encode();
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    assert_eq!(with(4, &secrets[0], first, &Delta::decode(&bytes).unwrap()), Err(Error::WrongWraps));
+    assert_eq!(with(4, &secrets[0], first, &own), Ok(()));
+    assert_eq!(with(5, &secrets[1], second, &wraps.whole()), Ok(()));
+    // A spare pair is none of a join's, and an epoch that adds nobody no welcome.
+    let spare = SparePair::generate(1, &mut swarm.rng);
+    let (context, verified) = (swarm.context(), swarm.verified(header));
+    let keypair = &swarm.edges[4].keypair;
+    let refused = Membership::join_by_wraps(&context, keypair, &spare, &verified, first, &own).map(drop);
+    assert_eq!(refused, Err(Error::WrongSpare));
+    swarm.rekey_undelivered(&[], vec![]);
+    let expiry = swarm.last().clone();
+    let delta = expiry.wraps.as_ref().unwrap().whole();
+    let late = swarm.join_by_wraps(4, &secrets[0], &expiry.header, first, &delta).map(drop);
+    assert_eq!(late, Err(Error::MissingEntry));
 }

@@ -208,7 +208,7 @@ impl Hostile {
             said.extend([self.list(number), self.proof()]);
         }
         said.push(Message::RevocationQuery(RevocationQuery { number: 0, max_len: 0 }));
-        said.push(Message::Rekey(Rekey { header: self.spare_header(600), part: None }));
+        said.push(Message::Rekey(Rekey::new(self.spare_header(600), None)));
         for message in said {
             self.world.say(gate, DRONE, &message);
         }

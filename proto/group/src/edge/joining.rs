@@ -5,8 +5,13 @@ use core::time::Duration;
 
 #[cfg(feature = "services")]
 use quiver_ainq::Epoch;
-use quiver_ainq::{Element, Error, GroupContext, Label, Membership, Name, Part, Role, SparePair, Suite};
+use quiver_ainq::{
+    Element, Error, GroupContext, Header, Label, Membership, Name, Part, Role, SparePair, Suite,
+    VerifiedHeader,
+};
 use quiver_machine::{Backoff, Now, Offence, Peer, due};
+#[cfg(feature = "services")]
+use quiver_message::Rekey;
 use quiver_message::{JoinChallenge, JoinHello, JoinRequest, Message, Nonce, Reason, Refusal, Welcome};
 use rand_core::CryptoRngCore;
 
@@ -117,9 +122,21 @@ impl<S: Suite> Joining<S> {
         self.attempt.as_ref().map_or(self.retry, |attempt| Some(attempt.deadline))
     }
 
-    /// Notes an epoch that the leader sends a drone that is no member yet: it may have overtaken the welcome.
+    /// Takes an epoch that comes while the drone waits for its welcome. Of a broadcast the wraps may lead to the key;
+    /// other epochs have perhaps overtaken the welcome.
     #[cfg(feature = "services")]
-    pub(super) fn overtaken(&mut self, from: Peer, epoch: Epoch) {
+    pub(super) fn waiting(
+        &mut self,
+        cx: &mut EdgeContext<'_, S>,
+        member: &mut GroupMember<S>,
+        from: Peer,
+        rekey: &mut Rekey<S>,
+    ) {
+        let followed = self.attempt.as_ref().and_then(|attempt| attempt.follow(cx, member, rekey));
+        if let Some((leader, membership)) = followed {
+            return self.admitted(cx, member, leader, membership, &rekey.header);
+        }
+        let epoch = rekey.header.core.epoch;
         if let Some(attempt) = self.attempt.as_mut().filter(|attempt| attempt.leader == from) {
             attempt.newest = attempt.newest.max(Some(epoch));
         }
@@ -191,22 +208,34 @@ impl<S: Suite> Joining<S> {
                 }
                 cx.blame(from, offence);
             }
-            Ok(membership) => {
-                // §6.1: an epoch that overtook the welcome does not come again soon.
-                #[cfg(feature = "services")]
-                let overtaken = attempt.newest > Some(membership.epoch());
-                // §7.3: e_now goes once the membership is made of it.
-                self.attempt = None;
-                member.admit(cx, from, membership, &welcome.header);
-                #[cfg(feature = "services")]
-                if overtaken {
-                    member.request_catch_up(cx);
-                }
-                if cx.group.is_none() {
-                    // The join was given up while the request was under way, and is now undone.
-                    member.leave(cx);
-                }
-            }
+            Ok(membership) => self.admitted(cx, member, from, membership, &welcome.header),
+        }
+    }
+
+    /// The drone is a member, in an epoch of this leader.
+    fn admitted(
+        &mut self,
+        cx: &mut EdgeContext<'_, S>,
+        member: &mut GroupMember<S>,
+        leader: Peer,
+        membership: Membership<S>,
+        header: &Header<S>,
+    ) {
+        // §7.3: e_now goes once the membership is made of it.
+        let attempt = self.attempt.take();
+        // §6.1: an epoch that overtook the welcome does not come again soon.
+        #[cfg(feature = "services")]
+        let overtaken = attempt.and_then(|attempt| attempt.newest) > Some(membership.epoch());
+        #[cfg(not(feature = "services"))]
+        drop(attempt);
+        member.admit(cx, leader, membership, header);
+        #[cfg(feature = "services")]
+        if overtaken {
+            member.request_catch_up(cx);
+        }
+        if cx.group.is_none() {
+            // The join was given up while the request was under way, and is now undone.
+            member.leave(cx);
         }
     }
 
@@ -243,20 +272,48 @@ impl<S: Suite> Attempt<S> {
         member: &GroupMember<S>,
         welcome: &mut Welcome<S>,
     ) -> Result<Membership<S>, Offence> {
-        cx.leaders.check(&welcome.header)?;
-        let (group, keypair) = (&self.group, cx.keypair.ok_or(Error::WrongGroup)?);
+        let keypair = cx.keypair.ok_or(Error::WrongGroup)?;
         let ephemeral = self.ephemeral.as_ref().ok_or(Error::MissingEntry)?;
-        let (deployment, list) = (cx.deployment.clone(), cx.revocations.list());
-        // §7.3: shape, newer than ever accepted, signature, validity.
-        let newest = member.history.newest_in(group);
-        let header = welcome.header.clone().verify(&deployment, group, newest, list, cx.now.unix)?;
-        welcome.header.core.leader.clone_from(&header.core().leader);
+        let (context, header) = self.verify(cx, member, &mut welcome.header)?;
         // §8.2: a path message names the nonce of the join that it answers.
         if matches!(&welcome.part, Part::Path(path) if path.r != self.nonce) {
             return Err(Error::Replay.into());
         }
-        let context = GroupContext { deployment, group: group.clone(), leader: header.core().leader.clone() };
         Ok(Membership::join_with_pair(&context, keypair, ephemeral, &header, &welcome.part)?)
+    }
+
+    /// The membership that a broadcast gives whose wraps lead this newcomer to the key, and the leader that was asked.
+    /// Anybody may publish one: nobody is blamed for it.
+    #[cfg(feature = "services")]
+    fn follow(
+        &self,
+        cx: &EdgeContext<'_, S>,
+        member: &GroupMember<S>,
+        rekey: &mut Rekey<S>,
+    ) -> Option<(Peer, Membership<S>)> {
+        // §6.1: the broadcast names the drone's slot by its n_e.
+        let slot = rekey.newcomers.iter().find(|placed| placed.is_of(&self.nonce))?.slot;
+        let Some(Part::Delta(delta)) = &rekey.part else { return None };
+        let (keypair, ephemeral) = (cx.keypair?, self.ephemeral.as_ref()?);
+        let (context, header) = self.verify(cx, member, &mut rekey.header).ok()?;
+        let joined = Membership::join_by_wraps(&context, keypair, ephemeral, &header, slot, delta);
+        Some((self.leader, joined.ok()?))
+    }
+
+    /// Verifies a header that may add the drone to the group. The leader's key in it remembers its Y.
+    fn verify(
+        &self,
+        cx: &EdgeContext<'_, S>,
+        member: &GroupMember<S>,
+        header: &mut Header<S>,
+    ) -> Result<(GroupContext<S>, VerifiedHeader<S>), Offence> {
+        cx.leaders.check(header)?;
+        let (group, deployment, list) = (self.group.clone(), cx.deployment.clone(), cx.revocations.list());
+        // §7.3: shape, newer than ever accepted, signature, validity.
+        let newest = member.history.newest_in(&group);
+        let verified = header.clone().verify(&deployment, &group, newest, list, cx.now.unix)?;
+        header.core.leader.clone_from(&verified.core().leader);
+        Ok((GroupContext { deployment, group, leader: verified.core().leader.clone() }, verified))
     }
 }
 

@@ -19,7 +19,7 @@ fn second_header(world: &mut World) -> Message<S> {
     let digest = second.digest(&world.deployment);
     let keypair = world.stolen_key(0);
     second.signature = keypair.sign(&world.deployment, Label::Header, &digest, &mut world.rng);
-    Message::Rekey(Rekey { header: second, part: None })
+    Message::Rekey(Rekey::new(second, None))
 }
 
 /// A header like this one with another nonce, signed under one more key of the leader 0.
@@ -88,7 +88,7 @@ fn an_equivocating_leader_is_refused_by_everybody_and_the_deputy_takes_over() {
     }
     world.run_until("all follow the deputy", |world| world.leading() == [1] && world.follow(1, 0..4));
     let stale = newest_header(&world);
-    let bytes = Message::<S>::Rekey(Rekey { header: stale, part: None }).encode(&world.deployment);
+    let bytes = Message::<S>::Rekey(Rekey::new(stale, None)).encode(&world.deployment);
     for node in [Node::Edge(0), Node::Leader(1)] {
         world.inject(Node::Leader(0), node, &bytes);
         world.run_for(Duration::from_secs(1));
@@ -103,7 +103,7 @@ fn a_leader_that_contradicts_itself_under_two_keys_is_refused_whatever_key_it_ta
     let [second_key, third_key] = [(); 2].map(|()| world.another_key(&identity));
     let first = newest_header(&world);
     let second = signed_by(&mut world, &second_key, &first, 7);
-    let second = Message::Rekey(Rekey { header: second, part: None }).encode(&world.deployment);
+    let second = Message::Rekey(Rekey::new(second, None)).encode(&world.deployment);
     // One member follows the first key, another is shown the second.
     world.inject(Node::Leader(0), Node::Edge(2), &second);
     world.run_until("the deputy's term", |world| world.follow(1, 0..4));
@@ -120,7 +120,7 @@ fn a_leader_that_contradicts_itself_under_two_keys_is_refused_whatever_key_it_ta
     later.core.epoch.term = Epoch::term_of(world.epoch(1).unwrap().round() + 1, 0);
     later.core.epoch.counter = 2;
     let later = signed_by(&mut world, &third_key, &later, 8);
-    let later = Message::Rekey(Rekey { header: later, part: None }).encode(&world.deployment);
+    let later = Message::Rekey(Rekey::new(later, None)).encode(&world.deployment);
     for node in [Node::Edge(0), Node::Leader(1)] {
         world.inject(Node::Leader(0), node, &later);
         world.run_for(Duration::from_secs(1));

@@ -25,7 +25,7 @@ fn ahead(world: &mut World, own: &DroneKeypair<S>, like: &Header<S>, round: u64)
     header.core.epoch.term = Epoch::term_of(round, like.core.epoch.ordinal());
     let digest = header.digest(&world.deployment);
     header.signature = own.sign(&world.deployment, Label::Header, &digest, &mut world.rng);
-    Message::Rekey(Rekey { header, part: None }).encode(&world.deployment)
+    Message::Rekey(Rekey::new(header, None)).encode(&world.deployment)
 }
 
 /// Leader 0 has signed two headers for one epoch, and leader 1 leads everybody.
@@ -37,7 +37,7 @@ fn contradicted(seed: u64) -> (World, DroneKeypair<S>, Header<S>) {
     second.core.nonce = [7; 32];
     let digest = second.digest(&world.deployment);
     second.signature = own.sign(&world.deployment, Label::Header, &digest, &mut world.rng);
-    let second = Message::<S>::Rekey(Rekey { header: second, part: None }).encode(&world.deployment);
+    let second = Message::<S>::Rekey(Rekey::new(second, None)).encode(&world.deployment);
     world.inject(Node::Leader(0), Node::Edge(2), &second);
     world.run_until("the deputy's term", |world| world.follow(1, 0..4));
     world.run_for(Duration::from_secs(10));

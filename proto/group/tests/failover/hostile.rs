@@ -408,7 +408,7 @@ fn an_older_header_is_no_offence_if_it_holds() {
     world.command_leader(0, LeaderCommand::Rekey);
     world.run_for(SILENCE);
     let show = |world: &mut World, header: Header<S>| {
-        let bytes = Message::Rekey(Rekey { header, part: None }).encode(&world.deployment);
+        let bytes = Message::Rekey(Rekey::new(header, None)).encode(&world.deployment);
         for leader in [0, 1].map(Node::Leader) {
             world.inject(Node::Edge(0), leader, &bytes);
         }

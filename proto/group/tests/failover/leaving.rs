@@ -109,7 +109,7 @@ fn deputy_that_was_told_of_a_mass_leave_takes_over_without_those_who_left() {
         Ok(Message::EpochChanges(epoch)) => {
             let changes = SlotChanges { removed: (0..70).collect(), ..SlotChanges::default() };
             let forged = Message::EpochChanges(EpochChanges { header: epoch.header.clone(), changes });
-            let bare = Message::Rekey(Rekey { header: epoch.header, part: None });
+            let bare = Message::Rekey(Rekey::new(epoch.header, None));
             let of = |message: &Message<S>| Packet { bytes: message.encode(&deployment), ..packet.clone() };
             vec![of(&forged), of(&bare), packet.clone()]
         }

@@ -438,7 +438,7 @@ fn settled(seed: u64) -> Lair {
     let mut lair = Lair::new(seed);
     lair.welcome(0, epoch(1, 2));
     let (header, entry) = lair.opening(0, 2, None).unwrap();
-    lair.say(&Message::Rekey(Rekey { header, part: Some(Part::Entry(entry)) }));
+    lair.say(&Message::Rekey(Rekey::new(header, Some(Part::Entry(entry)))));
     assert_eq!(lair.status().epoch, Some(epoch(2, 1)));
     let (q, auth) = (lair.spare.unwrap().0, lair.pair.clone().unwrap().auth);
     assert!(q > 1);
@@ -459,12 +459,12 @@ fn a_made_up_entry_of_a_genuine_opening_ends_no_membership() {
         let (held, joins) = (lair.status().epoch, lair.joins());
         let (header, genuine) = lair.opening(0, 3, None).unwrap();
         let altered = Entry { slot, q, wrap: [0x5a; 32] };
-        lair.say(&Message::Rekey(Rekey { header: header.clone(), part: Some(Part::Entry(altered)) }));
+        lair.say(&Message::Rekey(Rekey::new(header.clone(), Some(Part::Entry(altered)))));
         assert_eq!(lair.status().epoch, held, "slot {slot}, q {q:?}: membership erased");
         assert_eq!(lair.joins(), joins, "slot {slot}, q {q:?}");
         lair.check();
         // It follows by the entry that the leader made.
-        lair.say(&Message::Rekey(Rekey { header, part: Some(Part::Entry(genuine)) }));
+        lair.say(&Message::Rekey(Rekey::new(header, Some(Part::Entry(genuine)))));
         assert_eq!(lair.status().epoch, Some(epoch(3, 1)), "slot {slot}, q {q:?}");
     }
 }
@@ -476,7 +476,7 @@ fn a_leader_that_answers_with_a_spent_spare_point_is_given_three_chances() {
     let q = lair.spare.unwrap().0;
     let (header, entry) = lair.opening(0, 3, Some(q - 1)).unwrap();
     let part = Some(Part::Entry(entry));
-    lair.say(&Message::Rekey(Rekey { header: header.clone(), part: part.clone() }));
+    lair.say(&Message::Rekey(Rekey::new(header.clone(), part.clone())));
     assert_eq!(lair.questions(), questions + 1, "it asks the leader");
     for strike in 1..=3 {
         assert_eq!(lair.joins(), joins, "strike {strike}");
@@ -575,14 +575,14 @@ fn wraps_that_a_stranger_attached_to_a_header_of_a_term_to_come_are_not_kept() {
     let mut junk = genuine.encode();
     *junk.last_mut().unwrap() ^= 1;
     let junk = Delta::from_bytes(junk).unwrap();
-    lair.say(&Message::Rekey(Rekey { header: header.clone(), part: Some(Part::Delta(junk)) }));
+    lair.say(&Message::Rekey(Rekey::new(header.clone(), Some(Part::Delta(junk)))));
     assert_eq!(blamed(&lair), 1, "at once, whoever brings it");
-    lair.say(&Message::Rekey(Rekey { header, part: Some(Part::Delta(genuine)) }));
-    lair.say(&Message::Rekey(Rekey { header: opening.clone(), part: Some(Part::Entry(entry)) }));
+    lair.say(&Message::Rekey(Rekey::new(header, Some(Part::Delta(genuine)))));
+    lair.say(&Message::Rekey(Rekey::new(opening.clone(), Some(Part::Entry(entry)))));
     assert_eq!(lair.status().epoch, Some(epoch(3, 1)));
     let pair = lair.pair.clone().unwrap();
     let path = lair.path(&opening, &pair, [0; 16]);
-    lair.say(&Message::Rekey(Rekey { header: opening, part: Some(Part::Path(path)) }));
+    lair.say(&Message::Rekey(Rekey::new(opening, Some(Part::Path(path)))));
     assert_eq!(lair.status().epoch, Some(epoch(3, 2)), "the genuine wraps were held back: {:?}", lair.events);
     assert_eq!(blamed(&lair), 1);
 }
@@ -656,7 +656,7 @@ impl Lair {
                 if let Some((header, entry)) = self.opening(usize::from(by), round, q) {
                     let entry =
                         Entry { slot: if slot == 3 { entry.slot } else { slot % (1 << 20) }, ..entry };
-                    self.say(&Message::Rekey(Rekey { header, part: Some(Part::Entry(entry)) }));
+                    self.say(&Message::Rekey(Rekey::new(header, Some(Part::Entry(entry)))));
                 }
             }
             Act::Next { ahead, answers } => {
@@ -670,7 +670,7 @@ impl Lair {
                     let reply = CatchUpReply { number: r, header, part: Some(part), tag: *tag.expose() };
                     self.say(&Message::CatchUpReply(reply));
                 } else {
-                    self.say(&Message::Rekey(Rekey { header, part: Some(part) }));
+                    self.say(&Message::Rekey(Rekey::new(header, Some(part))));
                 }
             }
             Act::Bare { kind, round, counter, removes } => {
@@ -680,7 +680,7 @@ impl Lair {
                     core.removed = [self.slot].into_iter().collect();
                 }
                 let header = self.sign(0, core, [0; 32], [2; 32]);
-                self.say(&Message::Rekey(Rekey { header, part: None }));
+                self.say(&Message::Rekey(Rekey::new(header, None)));
             }
             Act::Wraps { ahead, bound, builds, len } => {
                 let Some(newest) = self.newest.clone() else { return };
@@ -700,12 +700,12 @@ impl Lair {
                 let delta = Delta::from_bytes(bytes).unwrap();
                 let root = if bound { delta.root() } else { [8; 32] };
                 let header = self.sign(by, core, root, [2; 32]);
-                self.say(&Message::Rekey(Rekey { header, part: Some(Part::Delta(delta)) }));
+                self.say(&Message::Rekey(Rekey::new(header, Some(Part::Delta(delta)))));
             }
             Act::Entry { slot, q } => {
                 let Some(header) = self.newest.clone() else { return };
                 let entry = Entry { slot: slot % (1 << 20), q, wrap: [6; 32] };
-                self.say(&Message::Rekey(Rekey { header, part: Some(Part::Entry(entry)) }));
+                self.say(&Message::Rekey(Rekey::new(header, Some(Part::Entry(entry)))));
             }
             Act::SpareAck => {
                 let (Some((q, _)), Some(pair)) = (self.spare, self.pair.clone()) else { return };

@@ -72,7 +72,7 @@ fn known_epoch_published_to_the_group_is_acknowledged_by_nobody() {
     let Ok(Message::Rekey(newest)) = Message::<S>::decode(&world.deployment, &newest.bytes) else {
         unreachable!()
     };
-    let bare = Message::<S>::Rekey(Rekey { header: newest.header, part: None }).encode(&world.deployment);
+    let bare = Message::<S>::Rekey(Rekey::new(newest.header, None)).encode(&world.deployment);
     world.run_for(Duration::from_secs(5));
     let before = world.recorded.len();
     for _ in 0..10 {

@@ -15,14 +15,14 @@ pub(crate) fn questions(world: &World, edge: usize, mark: usize) -> usize {
 pub(crate) fn change_wraps(world: &mut World, edge: usize) {
     let deployment = world.deployment.clone();
     world.change_with(move |packet| {
-        if let Ok(Message::Rekey(Rekey { header, part: Some(Part::Delta(delta)) })) =
+        if let Ok(Message::Rekey(Rekey { header, part: Some(Part::Delta(delta)), .. })) =
             Message::<S>::decode(&deployment, &packet.bytes)
             && packet.to == Node::Edge(edge)
         {
             let mut bytes = delta.encode();
             *bytes.last_mut().unwrap() ^= 1;
             let part = Some(Part::Delta(Delta::decode(&bytes).unwrap()));
-            packet.bytes = Message::<S>::Rekey(Rekey { header, part }).encode(&deployment);
+            packet.bytes = Message::<S>::Rekey(Rekey::new(header, part)).encode(&deployment);
         }
     });
 }

@@ -1,5 +1,6 @@
 //! The roles when a leader keeps a tree of keys, over a medium that all share.
 
+mod joining;
 mod opening;
 
 #[path = "../roles/beside.rs"]

@@ -343,7 +343,7 @@ impl<S: Suite> Attacker<S> {
             Ok(Message::CatchUpReply(reply)) => reply.header,
             _ => return,
         };
-        let known = Message::Rekey(Rekey { header, part: None });
+        let known = Message::Rekey(Rekey::new(header, None));
         self.header = Some(known.encode(&self.messages.deployment));
     }
 }

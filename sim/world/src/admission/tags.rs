@@ -232,7 +232,7 @@ impl<S: Suite> TaggingLeader<S> {
             TagAction::Query => Message::RevocationQuery(RevocationQuery { number: 0, max_len: 0 }),
             TagAction::SpareHeader => {
                 let times = self.times(600, 0);
-                Message::Rekey(Rekey { header: self.opened(true, &times)?.1, part: None })
+                Message::Rekey(Rekey::new(self.opened(true, &times)?.1, None))
             }
         })
     }

@@ -129,7 +129,7 @@ impl<S: Suite> KeptHeader<S> {
     #[inline(never)]
     pub(super) fn send(&self, cx: &mut EdgeContext<'_, S>, leader: Peer) {
         if let Some(header) = self.header(cx.deployment) {
-            cx.send(leader, &Message::Rekey(Rekey { header, part: None }));
+            cx.send(leader, &Message::Rekey(Rekey::new(header, None)));
         }
     }
 }

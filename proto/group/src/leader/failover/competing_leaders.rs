@@ -214,9 +214,8 @@ impl<S: Suite> Failover<S> {
         let held = header.clone().verify(deployment, &cx.config.group, None, list, cx.now.unix);
         let is_deputy = term.as_ref().is_some_and(|term| term.replication.peers().any(|peer| peer == from));
         let announcement = |term: &Term<S>| term.current.announcement(deployment);
-        let seen = || {
-            self.seen.clone().map(|header| Message::Rekey(Rekey { header, part: None }).encode(deployment))
-        };
+        let seen =
+            || self.seen.clone().map(|header| Message::Rekey(Rekey::new(header, None)).encode(deployment));
         let answers = (cx.peers.leaders.contains(&from) || is_deputy) && !cx.published();
         let newest = if answers { term.as_deref().map(announcement).or_else(seen) } else { None };
         if let Ok(_) | Err(Error::Expired) = held {

@@ -111,7 +111,7 @@ impl<S: Suite> Failover<S> {
             && let Some(seen) = &self.seen
         {
             // §10.6: it leads, but a term that is past: it steps down when it sees that.
-            cx.send(from, &Message::Rekey(Rekey { header: seen.clone(), part: None }));
+            cx.send(from, &Message::Rekey(Rekey::new(seen.clone(), None)));
         }
         if let Some(session) = &mut self.session {
             session.opened = None;

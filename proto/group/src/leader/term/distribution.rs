@@ -6,7 +6,7 @@
 //!
 //! Work for all members is done in slices, so that a leader of a million members stays responsive.
 
-use alloc::collections::{BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -55,6 +55,8 @@ pub(in crate::leader) struct Distribution {
     /// Time at which the epoch began, or a member last acknowledged it.
     moved: Duration,
     opening: OpeningBroadcast,
+    /// Newcomers that may have followed by the broadcast and are sent no welcome yet, with n_e.
+    unwelcomed: BTreeMap<Slot, Nonce>,
 }
 
 /// The broadcast with which a term opens over a shared medium.
@@ -82,9 +84,16 @@ impl Distribution {
     pub(in crate::leader) fn new(now: Now, timing: &LeaderTiming) -> Self {
         let (branchless, pathless) = (VecDeque::new(), VecDeque::new());
         let moved = now.monotonic;
-        let opening = OpeningBroadcast::Unasked;
-        let mut distribution =
-            Self { resend: None, branchless, relayed: None, pathless, paths: None, moved, opening };
+        let mut distribution = Self {
+            resend: None,
+            branchless,
+            relayed: None,
+            pathless,
+            paths: None,
+            moved,
+            opening: OpeningBroadcast::Unasked,
+            unwelcomed: BTreeMap::new(),
+        };
         distribution.start_epoch(now, timing);
         distribution
     }
@@ -270,12 +279,35 @@ impl<S: Suite> Term<S> {
             cx.store.set_spare(*slot, Spare::of(&request.spare));
             cx.store.pin(request.drone.identity.serial, request.drone.handle());
             cx.store.away.remove(&request.drone.identity.name);
-            // §6.1: Welcome(n_e, header, entry or path of the newcomer).
-            let Some(part) = self.part_for(*slot, &candidate.nonce) else { continue };
-            let welcome = Welcome { nonce: candidate.nonce, header: output.header.clone(), part };
-            cx.send(candidate.peer, &Message::Welcome(welcome));
+            if output.newcomers_follow {
+                // §6.1: the broadcast is its welcome, unless it does not acknowledge that.
+                self.distribution.unwelcomed.insert(*slot, candidate.nonce);
+            } else if !self.send_welcome(cx, *slot, candidate.peer, &candidate.nonce) {
+                continue;
+            }
             let name = request.drone.identity.name.clone();
             cx.event(LeaderEvent::Joined { name, slot: *slot });
+        }
+    }
+
+    /// §6.1: Sends Welcome(n_e, header, entry or path of the newcomer).
+    fn send_welcome(&mut self, cx: &mut LeaderContext<'_, S>, slot: Slot, peer: Peer, nonce: &Nonce) -> bool {
+        let Some(part) = self.part_for(slot, nonce) else { return false };
+        let welcome = Welcome { nonce: *nonce, header: self.current.header.clone(), part };
+        cx.send(peer, &Message::Welcome(welcome));
+        true
+    }
+
+    /// Sends welcomes to newcomers that may not have followed by the broadcast, because the epoch is about to be over.
+    pub(super) fn flush_welcomes(&mut self, cx: &mut LeaderContext<'_, S>) {
+        let unwelcomed = core::mem::take(&mut self.distribution.unwelcomed);
+        if unwelcomed.is_empty() {
+            return;
+        }
+        for (slot, peer) in self.acknowledgements.late(0, self.epoch().counter).collect::<Vec<_>>() {
+            if let Some(nonce) = unwelcomed.get(&slot) {
+                self.send_welcome(cx, slot, peer, nonce);
+            }
         }
     }
 
@@ -288,9 +320,9 @@ impl<S: Suite> Term<S> {
     ) {
         for (slot, (peer, nonce, member)) in output.admitted.iter().zip(joins) {
             self.acknowledgements.connect(*slot, *peer);
-            let Some(part) = self.part_for(*slot, nonce) else { continue };
-            let welcome = Welcome { nonce: *nonce, header: output.header.clone(), part };
-            cx.send(*peer, &Message::Welcome(welcome));
+            if !self.send_welcome(cx, *slot, *peer, nonce) {
+                continue;
+            }
             let Anonymous { pseudonym, until } = *member;
             cx.event(LeaderEvent::Admitted { pseudonym, slot: *slot, until });
         }
@@ -377,6 +409,11 @@ impl<S: Suite> Term<S> {
         let late = self.acknowledgements.late(resend.from, self.epoch().counter);
         let late: Vec<_> = late.take(SLICE).collect();
         for (slot, peer) in &late {
+            // §6.1: a newcomer that did not follow by the broadcast is no member yet, and understands a welcome only.
+            if let Some(nonce) = self.distribution.unwelcomed.remove(slot) {
+                self.send_welcome(cx, *slot, *peer, &nonce);
+                continue;
+            }
             // §7.5: without wraps of more than 2,048 bytes: a member that lacks them asks for its path.
             let message = self.current.message_again(*slot, cx.config.shared_medium, MAX_RESENT);
             let message = message.unwrap_or_else(|| self.message_for(cx, *slot));

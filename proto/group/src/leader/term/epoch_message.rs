@@ -1,18 +1,22 @@
 //! An epoch as it is sent to the members, kept for retransmission.
 
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use quiver_ainq::{
     Delta, Deployment, Entry, EpochOutput, Header, Kind, Part, PathMessage, Slot, SlotChanges, Suite,
     WrapTree,
 };
-use quiver_message::{EpochChanges, Message, RekeyTemplate};
+use quiver_message::{EpochChanges, Message, Placement, RekeyTemplate};
 
 /// The most members for whom a term is opened by wraps over a shared medium: each has to listen to all of them,
 /// a megabyte.
-const MAX_OPENED: usize = 20_000;
+pub(in crate::leader) const MAX_OPENED: usize = 20_000;
 /// Bytes of the wraps of an opening in one message, at most: what a radio codes as a whole, and boards take.
 const OPENING_PART: usize = 12 * 1024;
+
+/// The same of wraps by which newcomers follow: with their list of some 1.5 kB, a message that a radio codes as a whole.
+const JOINING_PART: usize = 5 * 1024 + 512;
 
 /// An epoch as it is sent to the members.
 #[derive(Debug)]
@@ -24,8 +28,10 @@ pub(in crate::leader) struct EpochMessage<S: Suite> {
     entries: Vec<Entry>,
     /// The wraps, of which members are sent what they need in place of an entry.
     wraps: Option<WrapTree>,
-    /// The same for all members at once, in as many parts as messages are needed.
-    deltas: Vec<Delta>,
+    /// The same for all members at once, in as many parts as messages are needed, each with its slots.
+    deltas: Vec<(Range<Slot>, Delta)>,
+    /// Newcomers that follow by the wraps for all, by ascending slot.
+    newcomers: Vec<Placement>,
     /// The header, encoded once for everybody it is sent to.
     template: RekeyTemplate<S>,
 }
@@ -34,6 +40,7 @@ impl<S: Suite> EpochMessage<S> {
     pub(in crate::leader) fn new(
         deployment: &Deployment<S>,
         output: &mut EpochOutput<S>,
+        newcomers: Vec<Placement>,
         shared_medium: bool,
     ) -> Self {
         let opens = output.header.core.kind == Kind::Open;
@@ -41,7 +48,11 @@ impl<S: Suite> EpochMessage<S> {
         let for_all = !opens || shared_medium && output.entries.len() <= MAX_OPENED;
         let wraps = output.wraps.take().filter(|_| for_all);
         // §8.3: parts that verify alone, if the whole is longer than a message.
-        let most = if opens { OPENING_PART } else { Delta::MAX_LEN };
+        let most = match () {
+            () if opens => OPENING_PART,
+            () if output.newcomers_follow => JOINING_PART,
+            () => Delta::MAX_LEN,
+        };
         let deltas = wraps.as_ref().map(|wraps| wraps.chunks(most)).unwrap_or_default();
         let wraps = wraps.filter(|_| !opens);
         Self {
@@ -51,6 +62,7 @@ impl<S: Suite> EpochMessage<S> {
             entries: core::mem::take(&mut output.entries),
             wraps,
             deltas,
+            newcomers,
         }
     }
 
@@ -75,13 +87,19 @@ impl<S: Suite> EpochMessage<S> {
 
     /// The encoded messages for everybody, if wraps go to everybody.
     pub(in crate::leader) fn common_messages(&self) -> impl Iterator<Item = Vec<u8>> {
-        self.deltas.iter().map(|delta| self.template.message(Some(&Part::Delta(delta.clone()))))
+        self.deltas.iter().map(|(slots, delta)| {
+            // §6.1: each part names the newcomers that follow by it.
+            let from = self.newcomers.partition_point(|placed| placed.slot < slots.start);
+            let to = self.newcomers.partition_point(|placed| placed.slot < slots.end);
+            let newcomers = self.newcomers.get(from..to).unwrap_or_default();
+            self.template.broadcast(delta.clone(), newcomers)
+        })
     }
 
     /// All wraps, if they fit one message.
     fn whole(&self) -> Option<&Delta> {
         match self.deltas.as_slice() {
-            [delta] if !delta.is_part() => Some(delta),
+            [(_, delta)] if !delta.is_part() => Some(delta),
             _ => None,
         }
     }
@@ -114,14 +132,16 @@ impl<S: Suite> EpochMessage<S> {
             [] => self.message(slot),
             _ if self.is_by_branch(shared_medium) => self.message(slot),
             // §7.5: wraps of more than 2,048 bytes are not retransmitted.
-            [delta] if delta.as_bytes().len() <= most => self.message_with(Some(&Part::Delta(delta.clone()))),
+            [(_, delta)] if delta.as_bytes().len() <= most => {
+                self.message_with(Some(&Part::Delta(delta.clone())))
+            }
             _ if self.opens_for_all() => return None,
             _ => self.message_with(None),
         })
     }
 
     fn deltas_len(&self) -> usize {
-        self.deltas.iter().map(|delta| delta.as_bytes().len()).sum()
+        self.deltas.iter().map(|(_, delta)| delta.as_bytes().len()).sum()
     }
 
     /// The encoded message for a member that the epoch removes: the header if it lists the slot, or the wraps on

@@ -114,7 +114,12 @@ impl<S: Suite> Term<S> {
         let channel = activate(cx, &leadership, &output, changes);
         report(cx, Kind::Open, &output, leadership.roster().len());
         Self {
-            current: EpochMessage::new(&cx.config.deployment, &mut output, cx.config.shared_medium),
+            current: EpochMessage::new(
+                &cx.config.deployment,
+                &mut output,
+                Vec::new(),
+                cx.config.shared_medium,
+            ),
             opening: None,
             absent: output.header.core.absent.iter().collect(),
             channel,

@@ -12,11 +12,11 @@ use quiver_ainq::{
     UnixTime,
 };
 use quiver_machine::{Now, Peer};
-use quiver_message::{Nonce, Reason};
+use quiver_message::{Nonce, Placement, Reason};
 
 use super::Term;
 use super::distribution::Distribution;
-use super::epoch_message::EpochMessage;
+use super::epoch_message::{EpochMessage, MAX_OPENED};
 use crate::group_channel::{ChannelEpoch, GroupChannel, SenderId};
 use crate::leader::LeaderEvent;
 use crate::leader::context::LeaderContext;
@@ -29,6 +29,9 @@ use crate::leader::store::{Change, Spare, epoch_change, held_change, spare_chang
 
 /// Pause after an epoch that could not be made.
 pub(in crate::leader) const RETRY_FAILED: Duration = Duration::from_secs(10);
+/// So many drones that join by name over a shared medium are not worth a welcome each: all members would listen to the
+/// wraps for one.
+const SEVERAL: usize = 8;
 /// Time for which the leader still opens messages of the epoch before.
 const OVERLAP: Duration = Duration::from_secs(2);
 
@@ -124,6 +127,7 @@ impl<S: Suite> Term<S> {
 
     /// Makes the next epoch, with as many of the pending changes as it takes. The rest follows at once.
     pub(in crate::leader) fn rekey(&mut self, cx: &mut LeaderContext<'_, S>) {
+        self.flush_welcomes(cx);
         // A key does not outlive the first membership that ends: a former member then holds no key that is
         // still accepted.
         let times = times(cx, self.first_anonymous_end(cx.now.unix));
@@ -186,12 +190,16 @@ impl<S: Suite> Term<S> {
             leaving.filter_map(|slot| Some((*slot, roster.get(*slot)?.identity.name.clone()))).collect();
         let anonymous_leaves =
             leaves.iter().filter_map(|slot| Some((*slot, *roster.anonymous(*slot)?))).collect();
-        let (candidates, joins) = joins.into_iter().map(|join| (join.candidate, join.join)).unzip();
-        let anonymous_joins =
+        let (candidates, joins): (_, Vec<_>) =
+            joins.into_iter().map(|join| (join.candidate, join.join)).unzip();
+        let anonymous_joins: Vec<_> =
             anonymous.iter().map(|one| (one.peer, one.nonce, one.admission.member)).collect();
         let admissions = anonymous.into_iter().map(|one| one.admission).collect();
         // §7.1: removals free slots before joins take them.
-        let batch = Batch { joins, admissions, removals: leaves, evictions: evictions.clone() };
+        // §6.1: over a shared medium several newcomers follow by the wraps for all.
+        let members = roster.len() + joins.len() + anonymous_joins.len();
+        let by_wraps = cx.config.shared_medium && joins.len() >= SEVERAL && members <= MAX_OPENED;
+        let batch = Batch { joins, admissions, removals: leaves, evictions: evictions.clone(), by_wraps };
         let changes =
             Changes { candidates, anonymous_joins, anonymous_leaves, evictions, leaving, evicted, revoked };
         (batch, changes)
@@ -259,7 +267,12 @@ impl<S: Suite> Term<S> {
         changes: &Changes<S>,
         channel: GroupChannel,
     ) {
-        let next = EpochMessage::new(&cx.config.deployment, output, cx.config.shared_medium);
+        let newcomers = if output.newcomers_follow { &output.assigned[..] } else { &[] };
+        let newcomers = newcomers.iter().zip(&changes.candidates);
+        let mut newcomers: Vec<_> =
+            newcomers.map(|(slot, candidate)| Placement::new(*slot, &candidate.nonce)).collect();
+        newcomers.sort_unstable_by_key(|placed| placed.slot);
+        let next = EpochMessage::new(&cx.config.deployment, output, newcomers, cx.config.shared_medium);
         let mut before = core::mem::replace(&mut self.current, next);
         before.end_broadcast();
         let opening = self.opening.get_or_insert(before);

@@ -109,7 +109,7 @@ impl<S: Suite> World<S> {
 
     fn publish_header(&mut self, by: u32, header: Option<Header<S>>, part: Option<Part>) {
         if let Some(header) = header {
-            self.publish(by, self.encoded(&Message::Rekey(Rekey { header, part })));
+            self.publish(by, self.encoded(&Message::Rekey(Rekey::new(header, part))));
         }
     }
 
