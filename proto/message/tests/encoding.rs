@@ -619,7 +619,7 @@ fn newcomers_beside_wraps_are_slots_and_the_starts_of_nonces() {
     let template = m::RekeyTemplate::new(&f.deployment, &rekey.header);
     assert_eq!(template.broadcast(wraps, &newcomers), bytes);
     // No group has the slot.
-    let mut beyond = bytes.clone();
+    let mut beyond = bytes;
     let slot = beyond.len() - 12;
     beyond[slot..slot + 4].copy_from_slice(&[0, 16, 0, 0]);
     let refused = |bytes: &[u8]| Message::<S>::decode(&f.deployment, bytes).map(drop).unwrap_err();

@@ -98,7 +98,7 @@ impl<S: Suite> Follower<S> {
     /// A drone joins, and is checked to hold the leader's key. Returns the leader's messages, too.
     pub(super) fn enter(swarm: &mut Swarm<S>, group: &mut Group<S>) -> Result<(Self, Sent<S>)> {
         let drone = swarm.drones(1)?.pop().ok_or(LabError::WrongKey("no drone"))?;
-        let (public, one_time) = (drone.keypair.public().clone(), drone.ephemeral.public());
+        let (public, one_time) = (drone.keypair.public().clone(), *drone.ephemeral.point());
         let sent = group.admit(swarm, &[Enrolled { public, one_time }])?;
         let slot = sent.output.assigned.first().copied().ok_or(LabError::WrongKey("no slot"))?;
         let membership = join(&context(swarm), &drone, &sent.verified(swarm)?, &sent.part(slot)?)?;
@@ -150,7 +150,8 @@ pub(super) fn join<S: Suite>(
     header: &VerifiedHeader<S>,
     part: &Part,
 ) -> Result<Membership<S>> {
-    Membership::join(context, &drone.keypair, &drone.ephemeral, header, part).map_err(protocol("joining"))
+    let joined = Membership::join_with_pair(context, &drone.keypair, &drone.ephemeral, header, part);
+    joined.map_err(protocol("joining"))
 }
 
 /// The group as a drone knows it.

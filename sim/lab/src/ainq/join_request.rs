@@ -28,7 +28,7 @@ impl<S: Suite> JoinRequest<S> {
     fn asking(swarm: &mut Swarm<S>, drone: Drone<S>) -> Self {
         let mut message = vec![0; CONTEXT];
         message.extend(drone.keypair.public().encode());
-        message.extend(drone.ephemeral.public().as_bytes());
+        message.extend(drone.ephemeral.point().as_bytes());
         let (deployment, rng) = (&swarm.deployment, &mut swarm.rng);
         let join = drone.keypair.sign(deployment, Label::Join, &message, rng);
         let spare = SparePair::generate(1, rng).statement(&drone.keypair, deployment, &swarm.group, rng);
@@ -68,6 +68,6 @@ pub(crate) fn unchecked<S: Suite>(swarm: &Swarm<S>, newcomers: &[JoinRequest<S>]
 
 fn join_of<S: Suite>(swarm: &Swarm<S>, newcomer: &JoinRequest<S>) -> Result<Join<S>> {
     let drone = &newcomer.drone;
-    let join = Join::new(&swarm.deployment, drone.keypair.public().clone(), drone.ephemeral.public());
+    let join = Join::new(&swarm.deployment, drone.keypair.public().clone(), *drone.ephemeral.point());
     join.map_err(protocol("joining"))
 }

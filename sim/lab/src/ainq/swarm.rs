@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use quiver_ainq::{
     Deployment, DroneKeypair, DronePublicKey, Element, GroupContext, Identity, Leadership, MasterSecret,
-    Name, Role, Roster, SecretScalar, SecretValue, Slot, Suite, Times,
+    Name, Role, Roster, SecretScalar, SecretValue, Slot, SparePair, Suite, Times,
 };
 use quiver_report::Observer;
 use rand_chacha::ChaCha20Rng;
@@ -45,7 +45,7 @@ pub(crate) struct Enrolled<S: Suite> {
 /// A drone's keypair and the secret of its next join.
 pub(crate) struct Drone<S: Suite> {
     pub(crate) keypair: DroneKeypair<S>,
-    pub(crate) ephemeral: SecretScalar<S>,
+    pub(crate) ephemeral: SparePair<S>,
 }
 
 /// Members and their spare points, as a leader that opens a term has them.
@@ -88,7 +88,7 @@ impl<S: Suite> Swarm<S> {
         self.issue(count, |swarm, number, rng| {
             let identity = identity(number, &swarm.group, Role::Edge)?;
             let keypair = enrol(&swarm.deployment, &swarm.master, &identity, rng)?;
-            Ok(Drone { keypair, ephemeral: SecretScalar::generate(rng) })
+            Ok(Drone { keypair, ephemeral: SparePair::ephemeral(rng) })
         })
     }
 

@@ -17,6 +17,12 @@ use crate::{LabError, Result};
 
 type S = Ristretto255;
 
+/// So many newcomers follow by wraps, and in parts of so many bytes, as those of a leader do (docs/protocol.md §6.1, §7.5).
+const SEVERAL: usize = 8;
+const JOINING_PART: usize = 5 * 1024 + 512;
+/// Its slot, and the start of the nonce by which it asked.
+const PLACEMENT_LEN: usize = 12;
+
 /// A group under its leader. Of its members one is here in full.
 pub(super) struct QuiverGroup {
     swarm: Swarm<S>,
@@ -36,9 +42,9 @@ struct Sent {
     header: Vec<u8>,
     /// All entries one after another.
     entries: Vec<u8>,
-    /// All wraps, in as few messages as can be.
+    /// All wraps, in as few messages as can be, or as many as a leader sends newcomers that follow.
     deltas: Vec<Delta>,
-    /// Under `tree`, for each newcomer.
+    /// Under `tree`, for each newcomer that does not follow by the wraps.
     paths: Vec<Vec<u8>>,
 }
 
@@ -78,7 +84,7 @@ impl QuiverGroup {
         let newcomers = newcomers.get(..count as usize).ok_or(LabError::WrongKey("nobody waits"))?;
         let (sent, leader) = clocked(|| {
             let joins = checked(swarm, newcomers)?;
-            send(swarm, leadership, Batch { joins, ..Batch::default() })
+            send(swarm, leadership, joining(joins))
         });
         let sent = sent?;
         let newcomer = self.newcomers.first().ok_or(LabError::WrongKey("nobody waits"))?;
@@ -192,7 +198,8 @@ impl Sent {
 
     fn broadcast(&self) -> usize {
         let wraps: usize = self.deltas.iter().map(|delta| delta.as_bytes().len()).sum();
-        self.header.len() * self.deltas.len().max(1) + self.entries.len() + wraps
+        let followers = if self.output.newcomers_follow { self.output.assigned.len() } else { 0 };
+        self.header.len() * self.deltas.len().max(1) + self.entries.len() + wraps + followers * PLACEMENT_LEN
     }
 
     fn unicast(&self) -> usize {
@@ -200,15 +207,22 @@ impl Sent {
     }
 }
 
+/// A batch of joins as over a medium that all share: several newcomers follow by the wraps under `tree`.
+fn joining(joins: Vec<Join<S>>) -> Batch<S> {
+    Batch { by_wraps: joins.len() >= SEVERAL, joins, ..Batch::default() }
+}
+
 /// All that a leader does for one epoch.
 fn send(swarm: &mut Swarm<S>, leadership: &mut Leadership<S>, batch: Batch<S>) -> Result<Sent> {
     let output =
         leadership.rekey(&swarm.leader, batch, &TIMES, &mut swarm.rng).map_err(protocol("re-keying"))?;
     let header = output.header.encode(&swarm.deployment);
-    let deltas = output.wraps.as_ref().map(|wraps| wraps.chunks(Delta::MAX_LEN)).unwrap_or_default();
+    let most = if output.newcomers_follow { JOINING_PART } else { Delta::MAX_LEN };
+    let deltas = output.wraps.as_ref().map(|wraps| wraps.chunks(most)).unwrap_or_default();
+    let deltas = deltas.into_iter().map(|(_, delta)| delta).collect();
     let entries = output.entries.iter().flat_map(Entry::encode).collect();
     let mut paths = Vec::new();
-    if leadership.strategy() == StrategyKind::Tree {
+    if leadership.strategy() == StrategyKind::Tree && !output.newcomers_follow {
         for slot in &output.assigned {
             let mut r = [0; 16];
             swarm.rng.fill_bytes(&mut r);
@@ -233,7 +247,7 @@ fn form(
     let (mut leadership, _) = opened.map_err(protocol("opening a term"))?;
     let (sent, leader) = clocked(|| {
         let joins = checked(swarm, founders)?;
-        send(swarm, &mut leadership, Batch { joins, ..Batch::default() })
+        send(swarm, &mut leadership, joining(joins))
     });
     let (sent, middle) = (sent?, founders.len() / 2);
     let founder = founders.get(middle).ok_or(LabError::WrongKey("nobody is there"))?;
@@ -259,13 +273,13 @@ fn enter(
     };
     let (joined, taken) = clocked(|| {
         let header = sent.verified(swarm)?;
-        let joined = Membership::join(
-            context,
-            &newcomer.drone.keypair,
-            &newcomer.drone.ephemeral,
-            &header,
-            &part.decoded()?,
-        );
+        let (keypair, ephemeral) = (&newcomer.drone.keypair, &newcomer.drone.ephemeral);
+        let joined = match part.decoded()? {
+            Part::Delta(delta) => {
+                Membership::join_by_wraps(context, keypair, ephemeral, &header, slot, &delta)
+            }
+            part => Membership::join_with_pair(context, keypair, ephemeral, &header, &part),
+        };
         joined.map_err(protocol("joining"))
     });
     Ok((joined?, taken))

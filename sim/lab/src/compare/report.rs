@@ -132,7 +132,9 @@ fn differences() -> Vec<String> {
         "An MLS newcomer checks the signature of every member and holds the whole tree from then on. A drone of Quiver knows \
          its leader and its own path."
             .into(),
-        "More than 1,024 leavers at once take several epochs under the tree strategy; they are counted together.".into(),
+        "Under the tree strategy eight newcomers and more are counted as over a medium that all share, where they follow by \
+         the wraps for all. Over links each is sent a path message instead."
+            .into(),
     ]
 }
 
