@@ -159,13 +159,16 @@ impl<const D: u8> Group<D> {
         (key, root)
     }
 
-    /// An epoch with random leavers and newcomers, of which some members miss the wraps.
+    /// An epoch with random leavers and newcomers, of which some members miss the wraps. In half of them newcomers
+    /// follow by these.
     fn rekey(&mut self) {
         let removed = self.some_leave();
-        self.rekey_without(removed);
+        let follow = self.below(2) == 0;
+        self.rekey_without(removed, follow);
     }
 
-    fn rekey_without(&mut self, removed: Vec<Slot>) {
+    /// The same without these members. `follow`: newcomers follow by the wraps if they can.
+    fn rekey_without(&mut self, removed: Vec<Slot>, follow: bool) {
         self.counter += 1;
         let added = self.some_join(&removed);
         let highest = self.members.keys().chain(added.iter()).max();
@@ -176,7 +179,7 @@ impl<const D: u8> Group<D> {
         let rules = <Symbolic<D> as Algebra>::RULES;
         // No slot is freed and filled when newcomers follow by the wraps.
         let apart = !added.iter().any(|slot| removed.contains(slot));
-        let follow = self.below(2) == 0 && !added.is_empty() && apart;
+        let follow = follow && !added.is_empty() && apart;
         let touched = if follow {
             Touched::joining(self.nodes.height(), height, &removed, &added)
         } else {
@@ -223,6 +226,9 @@ impl<const D: u8> Group<D> {
         let member = self.members.get_mut(&slot).unwrap();
         let path = Path::new(Vec::new()).follow(&member.leaf, branch, &[0; 32]).unwrap();
         assert_eq!(path.root().copied(), root, "a newcomer that follows has the leader's root");
+        if !Symbolic::<D>::SEEDS_ERASED {
+            member.seeds.extend(path.keys().iter().map(|key: &Symbol| key.seed()));
+        }
         (member.newest, member.path) = (Some(key), Some(path));
         self.member_holds(slot, [key]);
     }
@@ -380,9 +386,16 @@ fn history_of_openings<const D: u8>(seed: u64) -> Group<D> {
         if group.below(3) == 0 && !group.members.is_empty() {
             group.open();
         } else {
-            group.rekey_without(Vec::new());
+            group.rekey_without(Vec::new(), false);
         }
     }
+    group
+}
+
+/// A life in which drones join by wraps, and nobody leaves.
+fn history_of_joins<const D: u8>(seed: u64) -> Group<D> {
+    let mut group = Group::<D>::new(seed);
+    (0..EPOCHS).for_each(|_| group.rekey_without(Vec::new(), true));
     group
 }
 
@@ -392,6 +405,10 @@ fn leaks_of<const D: u8>(histories: u64) -> BTreeSet<Leak> {
 
 fn leaks_of_openings<const D: u8>(histories: u64) -> BTreeSet<Leak> {
     (0..histories).flat_map(|seed| history_of_openings::<D>(seed).leaks()).collect()
+}
+
+fn leaks_of_joins<const D: u8>(histories: u64) -> BTreeSet<Leak> {
+    (0..histories).flat_map(|seed| history_of_joins::<D>(seed).leaks()).collect()
 }
 
 /// Searches histories for leaks, and checks that the members can open most epochs.
@@ -414,6 +431,21 @@ fn no_history_gives_a_key_to_who_must_not_have_it() {
 #[test]
 fn no_history_of_openings_gives_a_key_to_who_must_not_have_it() {
     find_none(history_of_openings::<NONE>);
+}
+
+#[test]
+fn no_history_of_joins_by_wraps_gives_a_key_to_who_must_not_have_it() {
+    find_none(history_of_joins::<NONE>);
+}
+
+#[test]
+fn a_join_by_wraps_leaks_if_keys_do_not_step_or_seeds_are_kept_or_follow_from_keys() {
+    let captured = [Leak::CapturedMember, Leak::CapturedLeader];
+    let all = |leaks: BTreeSet<Leak>| captured.iter().all(|leak| leaks.contains(leak));
+    assert!(all(leaks_of_joins::<STEP_AFTER_USE>(100)));
+    assert!(all(leaks_of_joins::<STEP_PER_EPOCH>(100)));
+    assert!(leaks_of_joins::<SEEDS_APART>(100).contains(&Leak::CapturedMember));
+    assert!(leaks_of_joins::<SEEDS_ERASED>(100).contains(&Leak::CapturedMember));
 }
 
 #[test]
