@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 
 use quiver_ainq::{
     Batch, Bls12381G1, Delta, Error, GroupContext, Header, Join, Label, Leadership, Membership, Part,
-    PathMessage, RevocationList, Ristretto255, Roster, SecretScalar, StrategyKind, Suite, Times,
-    VerifiedHeader,
+    PathMessage, RevocationList, Ristretto255, Roster, SparePair, StrategyKind, Suite, Times, VerifiedHeader,
 };
 
 use crate::scene::{GROUP, START, Scene, Staged, canonical, name, rng};
@@ -25,6 +24,10 @@ pub struct Tree<S: Suite> {
     pub delta: Delta,
     /// The member's path in it.
     pub path: PathMessage,
+    /// The header of the epoch in which the member joined, and its wraps, by which it might have followed.
+    pub joined: (Header<S>, Delta),
+    /// The pair with which it asked.
+    pub ephemeral: SparePair<S>,
 }
 
 impl<S: Suite> Tree<S> {
@@ -47,21 +50,24 @@ impl<S: Suite> Tree<S> {
             &mut rng,
         );
         let (mut leadership, _) = opened.expect("a term");
-        let ephemeral = SecretScalar::generate(&mut rng);
+        let ephemeral = SparePair::ephemeral(&mut rng);
         let joins = (0..=OTHERS).map(|number| {
             let mut public = edge.public().clone();
             public.identity.serial[0] ^= number;
-            Join::new(&scene.deployment, public, ephemeral.public()).expect("a join")
+            Join::new(&scene.deployment, public, *ephemeral.point()).expect("a join")
         });
-        let batch = Batch { joins: joins.collect(), ..Batch::default() };
+        let batch = Batch { joins: joins.collect(), by_wraps: true, ..Batch::default() };
         let joined = leadership.rekey(leader, batch, &times, &mut rng).expect("an epoch");
         let welcome = Part::Path(leadership.path_message(0, &[1; 16]).expect("a path"));
         let header = verified(scene, &joined.header).expect("an honest header");
-        let member = Membership::join(&context, edge, &ephemeral, &header, &welcome).expect("a welcome");
+        let member = Membership::join_with_pair(&context, edge, &ephemeral, &header, &welcome);
+        let member = member.expect("a welcome");
+        let joined = (joined.header, joined.wraps.expect("wraps").whole());
         let batch = Batch { removals: vec![1, 5], ..Batch::default() };
         let next = leadership.rekey(leader, batch, &times, &mut rng).expect("an epoch");
         let path = leadership.path_message(0, &[2; 16]).expect("a path");
-        Self { member, header: next.header, delta: next.wraps.expect("wraps").whole(), path }
+        let (header, delta) = (next.header, next.wraps.expect("wraps").whole());
+        Self { member, header, delta, path, joined, ephemeral }
     }
 }
 
@@ -77,6 +83,21 @@ fn verified<S: Suite>(scene: &Scene<S>, header: &Header<S>) -> Result<VerifiedHe
 fn advance<S: Suite>(scene: &Scene<S>, header: &Header<S>, part: &Part) -> Result<Membership<S>, Error> {
     let edge = &scene.honest().edge.keypair;
     scene.tree().member.advance(&context(scene), edge, None, &verified(scene, header)?, part)
+}
+
+fn join<S: Suite>(scene: &Scene<S>, header: &Header<S>, delta: &Delta) -> Result<Membership<S>, Error> {
+    let (edge, ephemeral) = (&scene.honest().edge.keypair, &scene.tree().ephemeral);
+    Membership::join_by_wraps(&context(scene), edge, ephemeral, &verified(scene, header)?, 0, delta)
+}
+
+/// A header as a leader makes it that signs anything, for these wraps.
+fn signed<S: Staged>(scene: &Scene<S>, header: &Header<S>, delta: &Delta) -> Header<S> {
+    let mut header = header.clone();
+    header.entries_root = delta.root();
+    let digest = header.digest(&scene.deployment);
+    let leader = &scene.honest().leader.keypair;
+    header.signature = leader.sign(&scene.deployment, Label::Header, &digest, &mut rng(9));
+    header
 }
 
 /// Wraps, under the honest header and under one that a leader signed for them.
@@ -100,12 +121,18 @@ fn deltas<S: Staged>(bytes: &[u8]) {
     let part = Part::Delta(delta.clone());
     assert_eq!(advance(scene, &tree.header, &part).is_ok(), honest, "wraps that the leader did not make");
     // A leader that signs anything: the form is read, and then the tag does not fit.
-    let mut header = tree.header.clone();
-    header.entries_root = delta.root();
-    let digest = header.digest(&scene.deployment);
-    let leader = &scene.honest().leader.keypair;
-    header.signature = leader.sign(&scene.deployment, Label::Header, &digest, &mut rng(9));
+    let header = signed(scene, &tree.header, &delta);
     assert_eq!(advance(scene, &header, &part).is_ok(), honest, "wraps that give no key");
+    // The same of those by which it might have joined.
+    let (header, wraps) = &tree.joined;
+    let honest = delta.root() == wraps.root() && delta.covers(0);
+    assert_eq!(
+        join(scene, header, &delta).is_ok(),
+        honest,
+        "wraps that the leader did not make for a newcomer"
+    );
+    let header = signed(scene, header, &delta);
+    assert_eq!(join(scene, &header, &delta).is_ok(), honest, "wraps that give a newcomer no key");
 }
 
 fn paths<S: Staged>(bytes: &[u8]) {
@@ -119,8 +146,13 @@ fn paths<S: Staged>(bytes: &[u8]) {
 
 /// Wraps as the leaders of both suites made them, and parts for the member and for another.
 pub fn delta_seeds() -> Vec<Vec<u8>> {
-    [&Ristretto255::scene().tree().delta, &Bls12381G1::scene().tree().delta]
+    fn of<S: Staged>() -> [&'static Delta; 2] {
+        let tree = S::scene().tree();
+        [&tree.delta, &tree.joined.1]
+    }
+    of::<Ristretto255>()
         .into_iter()
+        .chain(of::<Bls12381G1>())
         .flat_map(|delta| {
             let wraps = delta.to_tree().expect("all wraps");
             [delta.encode(), wraps.branch(0).encode(), wraps.branch(6).encode()]
