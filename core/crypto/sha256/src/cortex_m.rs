@@ -1,4 +1,4 @@
-//! SHA-256 and erasure in assembly, for processors with Thumb-2.
+//! SHA-256 and erasure in assembly, for a Cortex-M4: Thumb-2 and its DSP extension.
 
 #[expect(unsafe_code, reason = "assembly: reads and writes what it is given, keeps what a callee must keep")]
 mod assembly;

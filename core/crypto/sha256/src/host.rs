@@ -1,4 +1,4 @@
-//! SHA-256 by the crate `sha2`, for all processors but those with Thumb-2.
+//! SHA-256 by the crate `sha2`, for all processors but microcontrollers of Arm.
 
 use sha2::compress256;
 use zeroize::Zeroize;
