@@ -31,8 +31,14 @@ impl Hasher {
     #[must_use]
     #[inline]
     pub fn fixed(mut self, bytes: &[u8]) -> Self {
-        self.0.update(bytes);
+        self.add(bytes);
         self
+    }
+
+    /// As [`fixed`](Self::fixed), in place.
+    #[inline]
+    pub fn add(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
     }
 
     /// Adds one byte.

@@ -80,7 +80,7 @@ impl Delta {
         for node in nodes.by_ref() {
             let node = node?;
             count = node.strings + node.strings_len();
-            part |= node.hashed(0) || node.hashed(1);
+            part |= node.hashes > 0;
         }
         let shape = nodes.bit.div_ceil(8);
         // Bits behind the last node are zero, and a part lacks something: one set of wraps has one form.
@@ -113,26 +113,30 @@ impl Delta {
     #[must_use]
     pub fn root(&self) -> Digest {
         let mut open = Vec::new();
-        let mut chain = Some(begin_root(self.first()));
+        let (mut hash, mut begun) = (begin_root(self.first()), true);
         for shape in self.nodes().filter_map(Result::ok) {
-            let begun = chain.take().unwrap_or_else(|| begin_node(shape.node));
-            let mut hash = write_node(begun, shape.flags, self.strings_of(&shape).wraps());
-            if shape.flags.forks(shape.node) {
-                open.push(Fork { hash, children: self.strings_of(&shape).hashes() });
-            } else if shape.flags.beneath(shape.node) > 0 {
-                chain = Some(hash);
+            if !begun {
+                hash = begin_node(shape.node);
+            }
+            let strings = self.strings_of(&shape);
+            write_node(&mut hash, shape.flags, strings.wraps());
+            begun = shape.flags.beneath(shape.node) == 1;
+            if begun {
                 continue;
+            }
+            if shape.flags.forks(shape.node) {
+                open.push(Fork { hash: hash.clone(), children: strings.hashes() });
             } else {
-                let digest = hash.finish();
+                let digest = hash.clone().finish();
                 if open.is_empty() {
                     return digest;
                 }
                 take(&mut open, digest);
             }
             // Forks whose hashes are there.
-            while let Some(fork) = open.pop_if(|fork| fork.children.iter().all(Option::is_some)) {
-                hash = write_fork(fork.hash, &fork.children);
-                let digest = hash.finish();
+            while let Some(mut fork) = open.pop_if(|fork| fork.children.iter().all(Option::is_some)) {
+                write_fork(&mut fork.hash, &fork.children);
+                let digest = fork.hash.finish();
                 if open.is_empty() {
                     return digest;
                 }
@@ -297,6 +301,8 @@ struct Shape {
     given: [bool; 2],
     /// Number of wraps and hashes before this node's.
     strings: usize,
+    /// Number of hashes in place of its children.
+    hashes: usize,
 }
 
 impl Shape {
@@ -308,13 +314,8 @@ impl Shape {
         self.given.get(side).copied().unwrap_or_default()
     }
 
-    fn strings_len(&self) -> usize {
-        self.flags.own() + usize::from(self.hashed(0)) + usize::from(self.hashed(1))
-    }
-
-    /// Whether there is a hash in place of a child.
-    fn hashed(&self, side: usize) -> bool {
-        self.node.level > 1 && self.child(side).any() && !self.given(side)
+    const fn strings_len(&self) -> usize {
+        self.flags.own() + self.hashes
     }
 }
 
@@ -336,16 +337,13 @@ impl<'a> Nodes<'a> {
         Self { bits, bit: 0, part: first & PART > 0, pending, strings: 0 }
     }
 
-    fn next_bit(&mut self) -> Result<bool, Error> {
-        let byte = self.bits.get(self.bit / 8).ok_or(MALFORMED)?;
-        let bit = byte >> (self.bit % 8) & 1;
-        self.bit += 1;
-        Ok(bit > 0)
-    }
-
     /// At most eight, the lowest first.
-    fn next_bits(&mut self, count: u8) -> Result<u8, Error> {
-        (0..count).try_fold(0, |bits, place| Ok(bits | u8::from(self.next_bit()?) << place))
+    fn next_bits(&mut self, count: usize) -> Result<u8, Error> {
+        let from = self.bit;
+        self.bit += count;
+        let bytes = self.bits.get(from / 8..self.bit.div_ceil(8)).ok_or(MALFORMED)?;
+        let bits = bytes.iter().rev().fold(0_u16, |bits, byte| bits << 8 | u16::from(*byte));
+        Ok((bits >> (from % 8) & ((1 << count) - 1)) as u8)
     }
 
     fn read(&mut self, node: Node, change: Change) -> Result<Shape, Error> {
@@ -355,16 +353,18 @@ impl<'a> Nodes<'a> {
             None => Flags(self.next_bits(6)?),
         };
         // One form for each node.
-        if flags.code().0 != code || !flags.fits(change) {
+        if (code == 3 && Flags::USUAL.contains(&flags)) || !flags.fits(change) {
             return Err(MALFORMED);
         }
-        let mut given = [false; 2];
-        for (side, given) in given.iter_mut().enumerate() {
-            // In a part each of two that change may be missing.
-            let asked = self.part && flags.forks(node);
-            *given = node.level > 1 && flags.child(side).any() && (!asked || self.next_bit()?);
-        }
-        let shape = Shape { node, flags, given, strings: self.strings };
+        // In a part each of two that change may be missing.
+        let given = if self.part && flags.forks(node) {
+            let bits = self.next_bits(2)?;
+            [bits & 1 > 0, bits & 2 > 0]
+        } else {
+            [0, 1].map(|side| node.level > 1 && flags.child(side).any())
+        };
+        let hashes = flags.beneath(node) - given.iter().filter(|given| **given).count();
+        let shape = Shape { node, flags, given, strings: self.strings, hashes };
         self.strings += shape.strings_len();
         for (side, child) in node.children().into_iter().enumerate().rev() {
             if shape.given(side) {
@@ -441,11 +441,12 @@ pub(super) fn begin_node(node: Node) -> Hasher {
 
 /// The first part of T(v): what it says of its children, and their wraps. T of the one child that changes
 /// follows, or M of both.
-pub(super) fn write_node(hash: Hasher, flags: Flags, wraps: &[String32]) -> Hasher {
-    hash.fixed(&[flags.0]).fixed(wraps.as_flattened())
+pub(super) fn write_node(hash: &mut Hasher, flags: Flags, wraps: &[String32]) {
+    hash.add(&[flags.0]);
+    hash.add(wraps.as_flattened());
 }
 
 /// The end of T(v) where both children change.
-pub(super) fn write_fork(hash: Hasher, children: &[Option<Digest>; 2]) -> Hasher {
-    children.iter().flatten().fold(hash, |hash, digest| hash.fixed(digest))
+pub(super) fn write_fork(hash: &mut Hasher, children: &[Option<Digest>; 2]) {
+    children.iter().flatten().for_each(|digest| hash.add(digest));
 }

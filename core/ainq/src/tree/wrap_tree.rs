@@ -171,10 +171,10 @@ impl WrapTree {
     fn chain_hash(&self, begun: Hasher, from: usize) -> Digest {
         let (mut hash, mut place) = (begun, from);
         while let Some(node) = self.nodes.get(place) {
-            hash = write_node(hash, node.flags, node.wraps(&self.wraps));
+            write_node(&mut hash, node.flags, node.wraps(&self.wraps));
             if let Some(children) = self.fork(place) {
                 let digests = children.map(|child| self.nodes.get(child).map(|child| child.digest));
-                hash = write_fork(hash, &digests);
+                write_fork(&mut hash, &digests);
             }
             if node.flags.beneath(node.node) != 1 {
                 break;
