@@ -6,12 +6,12 @@
 //! | W, 6.2.2 step 1 | 64 words on the stack, made before the rounds, erased after the last block |
 //! | Σ1(e) = ROTR6 ⊕ ROTR11 ⊕ ROTR25 (4.5) | ROTR6(e ⊕ ROTR5(e) ⊕ ROTR19(e)), whose last rotation is part of an addition |
 //! | Σ0(a) = ROTR2 ⊕ ROTR13 ⊕ ROTR22 (4.4) | ROTR2(a ⊕ ROTR11(a) ⊕ ROTR20(a)) |
-//! | Ch(e, f, g) (4.2) | ((f ⊕ g) ∧ e) ⊕ g |
+//! | Ch(e, f, g) (4.2) | (e ∧ f) + (¬e ∧ g), which have no bit in common |
 //! | Maj(a, b, c) (4.3) | ((a ⊕ b) ∧ (b ⊕ c)) ⊕ b; what is a ⊕ b in this round is b ⊕ c in the next |
 //!
 //! | two additions to one word | `UMAAL` with a factor of 1: the sum is its lower word; the carries, its upper one, are not used |
 //!
-//! Seventeen instructions for a round and nine or ten for a word of W; no branch and no address depends on
+//! Sixteen or seventeen instructions for a round and nine or ten for a word of W; no branch and no address depends on
 //! the hashed data.
 
 use crate::padded::{BLOCK, State};
@@ -70,23 +70,22 @@ core::arch::global_asm!(
     "eor \\bc, \\bc, \\b",
     "add \\h, \\h, \\bc",
     ".endm",
-    ".macro quiver_sha256_choice to, e, f, g",
-    "eor \\to, \\f, \\g",
-    "ands \\to, \\to, \\e",
-    "eors \\to, \\to, \\g",
+    ".macro quiver_sha256_choice e, f, g, h",
+    "and r2, \\e, \\f",
+    "bic r3, \\g, \\e",
+    "umaal \\h, r2, r3, r0",
     ".endm",
     // Two rounds. sp: W, r1: K, r0 is 1. What is g in the first is h in the second: it gets its W and K once
     // Ch has used it.
     ".macro quiver_sha256_rounds a, b, c, d, e, f, g, h",
-    "quiver_sha256_choice r12, \\e, \\f, \\g",
+    "quiver_sha256_choice \\e, \\f, \\g, \\h",
     "pop {{r2, r3}}",
+    "ldr r12, [r1], #4",
     "umaal \\h, r2, r12, r0",
-    "ldrd r2, r12, [r1], #8",
-    "add \\h, \\h, r2",
+    "ldr r12, [r1], #4",
     "umaal \\g, r3, r12, r0",
     "quiver_sha256_sums \\a, \\b, \\d, \\e, \\h, r12, lr",
-    "quiver_sha256_choice r2, \\d, \\e, \\f",
-    "add \\g, \\g, r2",
+    "quiver_sha256_choice \\d, \\e, \\f, \\g",
     "quiver_sha256_sums \\h, \\a, \\c, \\d, \\g, lr, r12",
     ".endm",
     ".global quiver_sha256_compress",
