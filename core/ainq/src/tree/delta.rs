@@ -254,6 +254,11 @@ impl Flags {
         Change { refreshed: bits & 1 > 0, added: bits & 2 > 0 }
     }
 
+    /// Whether anything changes at a child or beneath it.
+    const fn changes(self, side: usize) -> bool {
+        self.0 >> (3 * side) & 3 > 0
+    }
+
     pub(super) const fn wraps(self, side: usize) -> bool {
         self.0 >> (3 * side) & 4 > 0
     }
@@ -273,22 +278,25 @@ impl Flags {
         (usual.map_or(3, |(code, _)| code), usual.is_some())
     }
 
+    /// Children of a node that change and have nodes beneath them, a bit for each.
+    const fn beneath_by_side(self, node: Node) -> u8 {
+        if node.level > 1 { self.changes(0) as u8 | (self.changes(1) as u8) << 1 } else { 0 }
+    }
+
     /// Number of children of a node that change and have nodes beneath them.
     pub(super) const fn beneath(self, node: Node) -> usize {
-        if node.level > 1 { self.child(0).any() as usize + self.child(1).any() as usize } else { 0 }
+        self.beneath_by_side(node).count_ones() as usize
     }
 
     /// Whether both children of a node are inner nodes that change: each has a hash of its own.
     pub(super) const fn forks(self, node: Node) -> bool {
-        self.beneath(node) == 2
+        self.beneath_by_side(node) == 0b11
     }
 
     /// Whether a node to which this is done can say so: what changes beneath changes it too, and only who is
     /// refreshed has a seed to wrap.
     const fn fits(self, node: Change) -> bool {
-        let (left, right) = (self.child(0), self.child(1));
-        let refreshes = left.refreshed || right.refreshed || self.wraps(0) || self.wraps(1);
-        (node.refreshed || !refreshes) && (node.added || !(left.added || right.added))
+        (node.refreshed || self.0 & 0b101_101 == 0) && (node.added || self.0 & 0b010_010 == 0)
     }
 }
 
@@ -297,8 +305,8 @@ impl Flags {
 struct Shape {
     node: Node,
     flags: Flags,
-    /// Which of the children that change follow; of the others there is the hash.
-    given: [bool; 2],
+    /// Which of the children that change follow, a bit for each; of the others there is the hash.
+    given: u8,
     /// Number of wraps and hashes before this node's.
     strings: usize,
     /// Number of hashes in place of its children.
@@ -310,12 +318,21 @@ impl Shape {
         self.flags.child(side)
     }
 
-    fn given(&self, side: usize) -> bool {
-        self.given.get(side).copied().unwrap_or_default()
+    const fn given(&self, side: usize) -> bool {
+        self.given >> side & 1 > 0
     }
 
     const fn strings_len(&self) -> usize {
         self.flags.own() + self.hashes
+    }
+}
+
+/// There are no bits of a node, or they are not its one form.
+struct NoNode;
+
+impl From<NoNode> for Error {
+    fn from(NoNode: NoNode) -> Self {
+        MALFORMED
     }
 }
 
@@ -338,15 +355,15 @@ impl<'a> Nodes<'a> {
     }
 
     /// At most eight, the lowest first.
-    fn next_bits(&mut self, count: usize) -> Result<u8, Error> {
+    fn next_bits(&mut self, count: usize) -> Result<u8, NoNode> {
         let from = self.bit;
         self.bit += count;
-        let bytes = self.bits.get(from / 8..self.bit.div_ceil(8)).ok_or(MALFORMED)?;
+        let bytes = self.bits.get(from / 8..self.bit.div_ceil(8)).ok_or(NoNode)?;
         let bits = bytes.iter().rev().fold(0_u16, |bits, byte| bits << 8 | u16::from(*byte));
         Ok((bits >> (from % 8) & ((1 << count) - 1)) as u8)
     }
 
-    fn read(&mut self, node: Node, change: Change) -> Result<Shape, Error> {
+    fn read(&mut self, node: Node, change: Change) -> Result<Shape, NoNode> {
         let code = self.next_bits(2)?;
         let flags = match Flags::USUAL.get(usize::from(code)) {
             Some(flags) => *flags,
@@ -354,21 +371,18 @@ impl<'a> Nodes<'a> {
         };
         // One form for each node.
         if (code == 3 && Flags::USUAL.contains(&flags)) || !flags.fits(change) {
-            return Err(MALFORMED);
+            return Err(NoNode);
         }
         // In a part each of two that change may be missing.
-        let given = if self.part && flags.forks(node) {
-            let bits = self.next_bits(2)?;
-            [bits & 1 > 0, bits & 2 > 0]
-        } else {
-            [0, 1].map(|side| node.level > 1 && flags.child(side).any())
-        };
-        let hashes = flags.beneath(node) - given.iter().filter(|given| **given).count();
+        let beneath = flags.beneath_by_side(node);
+        let given = if self.part && beneath == 0b11 { self.next_bits(2)? } else { beneath };
+        let missing = beneath ^ given;
+        let hashes = usize::from((missing & 1) + (missing >> 1));
         let shape = Shape { node, flags, given, strings: self.strings, hashes };
         self.strings += shape.strings_len();
-        for (side, child) in node.children().into_iter().enumerate().rev() {
+        for side in [1, 0] {
             if shape.given(side) {
-                self.pending.push((child, flags.child(side)));
+                self.pending.push((node.child(side), flags.child(side)));
             }
         }
         Ok(shape)
@@ -376,7 +390,7 @@ impl<'a> Nodes<'a> {
 }
 
 impl Iterator for Nodes<'_> {
-    type Item = Result<Shape, Error>;
+    type Item = Result<Shape, NoNode>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let (node, change) = self.pending.pop()?;
@@ -392,7 +406,7 @@ impl Iterator for Nodes<'_> {
 #[derive(Clone, Copy)]
 struct Strings<'a> {
     flags: Flags,
-    given: [bool; 2],
+    given: u8,
     own: &'a [String32],
 }
 
@@ -409,7 +423,7 @@ impl<'a> Strings<'a> {
     /// The hashes of a fork's children that do not follow.
     fn hashes(&self) -> [Option<Digest>; 2] {
         let mut hashes = self.own.iter().skip(self.flags.own()).copied();
-        self.given.map(|given| if given { None } else { hashes.next() })
+        [1, 2].map(|side| if self.given & side > 0 { None } else { hashes.next() })
     }
 }
 

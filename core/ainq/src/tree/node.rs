@@ -29,10 +29,14 @@ impl Node {
         Self { level: self.level + 1, index: self.index / 2 }
     }
 
+    /// The left child, 0, or the right one, 1. Not for leaves.
+    pub(crate) const fn child(self, side: usize) -> Self {
+        Self { level: self.level - 1, index: 2 * self.index + side as u32 }
+    }
+
     /// Not for leaves.
     pub(crate) const fn children(self) -> [Self; 2] {
-        let (level, index) = (self.level - 1, 2 * self.index);
-        [Self { level, index }, Self { level, index: index + 1 }]
+        [self.child(0), self.child(1)]
     }
 
     /// level (1 byte) ‖ index (4 bytes).
