@@ -112,8 +112,7 @@ const GOALS: [(&str, &str, Goal); 11] = [
     ("ainq rekey-flat-unsigned", "group of 100", Goal::Instructions(150_000)),
     ("ainq rekey-tree-unsigned", "group of 100", Goal::Instructions(150_000)),
     ("ainq evict-flat-unsigned", "group of 100", Goal::Instructions(150_000)),
-    // 150,000 before parts of wraps verified alone: a board reads a node and its wraps apart, and hashes both.
-    ("ainq evict-tree-unsigned", "group of 100", Goal::Instructions(160_000)),
+    ("ainq evict-tree-unsigned", "group of 100", Goal::Instructions(150_000)),
     ("ainq secret", "QUIVER-AINQ-RISTRETTO255-SHA512-v1", Goal::Instructions(750_000)),
     // 10 ms from one caller to the other, on two boards.
     ("datagram seal", "AES-128-CCM, 40 bytes", Goal::Microseconds(5_000)),
