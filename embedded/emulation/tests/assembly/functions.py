@@ -11,7 +11,7 @@ import sys
 from random import Random
 
 from elftools.elf.elffile import ELFFile
-from unicorn import UC_ARCH_ARM, UC_MODE_MCLASS, UC_MODE_THUMB, Uc
+from unicorn import UC_ARCH_ARM, UC_HOOK_CODE, UC_MODE_MCLASS, UC_MODE_THUMB, Uc
 from unicorn import arm_const as arm
 
 FLASH, RAM, SIZE, STACK = 0, 0x2000_0000, 0x1_0000, 0x2000_1000
@@ -102,15 +102,28 @@ def comparisons(image: Image, chance: Random) -> None:
 
 
 def hashes(image: Image, chance: Random) -> None:
-    """SHA-256 of messages of all lengths around one, two and three blocks; nothing of them stays on the stack."""
-    for length in [*range(200), 1000]:
+    """SHA-256 of messages of all lengths around one, two and three blocks; nothing of them stays on the stack.
+
+    Of three of them interrupts push their frames below the stack pointer at every instruction.
+    """
+
+    def interrupt(uc: Uc, *_: object) -> None:
+        uc.mem_write(uc.reg_read(arm.UC_ARM_REG_SP) - 0x60, chance.randbytes(0x60))
+
+    undisturbed = [(length, False) for length in [*range(200), 1000]]
+    for length, interrupted in [*undisturbed, (0, True), (130, True), (300, True)]:
         message = chance.randbytes(length)
         padded = message + b"\x80" + bytes((55 - length) % 64) + struct.pack(">Q", 8 * length)
         state, blocks = AREA, AREA + 0x100 + chance.randrange(4)
         image.uc.mem_write(state, struct.pack("<8I", *START))
         image.uc.mem_write(blocks, padded)
         image.uc.mem_write(STACK - 0x400, bytes(0x400))
+        hooks = [image.uc.hook_add(UC_HOOK_CODE, interrupt)] if interrupted else []
+        # What was translated without the hook does not call it.
+        image.uc.ctl_flush_tb()
         image.call("quiver_sha256_compress", state, blocks, len(padded) // 64, writes=range(state, state + 32))
+        for hook in hooks:
+            image.uc.hook_del(hook)
         digest = struct.pack(">8I", *struct.unpack("<8I", image.uc.mem_read(state, 32)))
         assert digest == hashlib.sha256(message).digest(), f"SHA-256 of {length} bytes"
         left = struct.unpack("<256I", image.uc.mem_read(STACK - 0x400, 0x400))

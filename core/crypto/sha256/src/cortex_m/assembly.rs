@@ -121,7 +121,8 @@ core::arch::global_asm!(
     "quiver_sha256_words",
     "cmp r0, r12",
     "bne 3b",
-    // Steps 2 and 3. At their end sp is where it was before W.
+    // Steps 2 and 3. They take W off the stack, so that interrupts may overwrite what was used of it; at their
+    // end sp is where it was before W.
     "ldr r0, [sp, #256]",
     "ldmia r0, {{r4-r11}}",
     "movs r0, #1",
