@@ -23,8 +23,10 @@ impl Hasher {
 
     /// Adds `bytes` behind its four-byte length.
     #[must_use]
-    pub fn lp(self, bytes: &[u8]) -> Self {
-        self.fixed(&length(bytes)).fixed(bytes)
+    pub fn lp(mut self, bytes: &[u8]) -> Self {
+        self.add(&length(bytes));
+        self.add(bytes);
+        self
     }
 
     /// Adds `bytes` as they are; their length must be fixed by what was hashed before.

@@ -341,17 +341,24 @@ struct Nodes<'a> {
     bits: &'a [u8],
     bit: usize,
     part: bool,
-    /// Nodes to come, the next one last, with what is done to them: at most one on each level.
-    pending: Vec<(Node, Change)>,
+    /// The next node, with what is done to it.
+    next: Option<(Node, Change)>,
+    /// Right children to come, whose left siblings or what is beneath these comes first: at most one on each level,
+    /// a bit for each.
+    right: u32,
+    /// Which of them are refreshed.
+    refreshed: u32,
+    /// Which of them are above newcomers.
+    added: u32,
     strings: usize,
 }
 
 impl<'a> Nodes<'a> {
-    fn new(first: u8, bits: &'a [u8]) -> Self {
+    const fn new(first: u8, bits: &'a [u8]) -> Self {
         let level = first & !(PART | ROOT_ADDED | ROOT_REFRESHED);
-        let mut pending = Vec::with_capacity(usize::from(level) + 1);
-        pending.push((Node { level, index: 0 }, root_change(first)));
-        Self { bits, bit: 0, part: first & PART > 0, pending, strings: 0 }
+        let next = Some((Node { level, index: 0 }, root_change(first)));
+        let part = first & PART > 0;
+        Self { bits, bit: 0, part, next, right: 0, refreshed: 0, added: 0, strings: 0 }
     }
 
     /// At most eight, the lowest first.
@@ -380,12 +387,32 @@ impl<'a> Nodes<'a> {
         let hashes = usize::from((missing & 1) + (missing >> 1));
         let shape = Shape { node, flags, given, strings: self.strings, hashes };
         self.strings += shape.strings_len();
-        for side in [1, 0] {
-            if shape.given(side) {
-                self.pending.push((node.child(side), flags.child(side)));
-            }
-        }
+        self.next = self.after(&shape);
         Ok(shape)
+    }
+
+    /// The node that follows this one.
+    const fn after(&mut self, shape: &Shape) -> Option<(Node, Change)> {
+        let Node { level, index } = shape.node;
+        if shape.given > 0 {
+            let side = if shape.given(0) { 0 } else { 1 };
+            if shape.given == 0b11 {
+                let (right, at) = (shape.child(1), level - 1);
+                self.right |= 1 << at;
+                self.refreshed = self.refreshed & !(1 << at) | (right.refreshed as u32) << at;
+                self.added = self.added & !(1 << at) | (right.added as u32) << at;
+            }
+            return Some((shape.node.child(side), shape.child(side)));
+        }
+        if self.right == 0 {
+            return None;
+        }
+        // This node is the left sibling of the lowest of them, or beneath that.
+        let at = self.right.trailing_zeros();
+        self.right &= self.right - 1;
+        let node = Node { level: at as u8, index: index >> (at as u8 - level) | 1 };
+        let (refreshed, added) = (self.refreshed >> at & 1 > 0, self.added >> at & 1 > 0);
+        Some((node, Change { refreshed, added }))
     }
 }
 
@@ -393,12 +420,8 @@ impl Iterator for Nodes<'_> {
     type Item = Result<Shape, NoNode>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let (node, change) = self.pending.pop()?;
-        let shape = self.read(node, change);
-        if shape.is_err() {
-            self.pending.clear();
-        }
-        Some(shape)
+        let (node, change) = self.next.take()?;
+        Some(self.read(node, change))
     }
 }
 
