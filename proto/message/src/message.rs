@@ -42,7 +42,7 @@ pub(crate) fn fingerprint_prefix<S: Suite>(deployment: &Deployment<S>) -> Vec<u8
 fn encoded(wire: &wire::Message) -> Vec<u8> {
     let mut bytes = alloc::vec![0; wire.encoded_len()];
     // There is room for it.
-    let _ = wire.encode(&mut bytes.as_mut_slice());
+    wire.encode_raw(&mut bytes.as_mut_slice());
     bytes
 }
 
