@@ -169,6 +169,10 @@ pub(crate) struct ServeArgs {
     /// keeps a tree of keys, so that an epoch costs no more than the logarithm of the members [default: flat]
     #[arg(long, value_name = "STRATEGY")]
     pub(crate) strategy: Option<StrategyKind>,
+    /// With --strategy tree: most members hear one radio, so what all need goes out once for all, however long it is:
+    /// a term opens, and drones that join together follow, by one broadcast. Without, each is sent its own part
+    #[arg(long)]
+    pub(crate) shared_medium: bool,
     /// How long a group key is valid, such as 10m; a new one comes when four fifths have passed [default:
     /// 10m]
     #[arg(long, value_name = "TIME", value_parser = quiver_service::duration::parse)]

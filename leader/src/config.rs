@@ -52,6 +52,8 @@ pub(crate) struct LeaderSettings {
     pub(crate) max_members: u32,
     /// Re-key strategy.
     pub(crate) strategy: StrategyKind,
+    /// Whether one transmission reaches most members.
+    pub(crate) shared_medium: bool,
     /// Validity of a group key.
     #[serde(with = "quiver_service::duration")]
     pub(crate) validity: Duration,
@@ -100,6 +102,7 @@ impl Default for LeaderSettings {
             allow: Vec::new(),
             max_members: 4096,
             strategy: StrategyKind::default(),
+            shared_medium: false,
             validity: timing.validity,
             batching: timing.batching,
             batching_max: timing.batching_max,
@@ -204,8 +207,7 @@ impl Config {
             allow: leader.allow_list()?,
             max_members: leader.max_members,
             strategy: leader.strategy,
-            // Over libp2p each member has a connection of its own.
-            shared_medium: false,
+            shared_medium: leader.shared_medium,
             timing: LeaderTiming {
                 validity: leader.validity,
                 batching: leader.batching,

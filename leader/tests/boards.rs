@@ -114,6 +114,26 @@ fn board_goes_on_after_resets_of_either_side_and_a_line_that_was_dropped() {
 }
 
 #[test]
+fn boards_on_a_shared_medium_follow_a_tree_by_what_goes_out_for_all() {
+    let bench = Bench::new();
+    let boards = [board(&bench, "board-1"), board(&bench, "board-2"), board(&bench, "board-3")];
+    let [one, two, three] = &boards;
+    let (lines, options) = ([&*one.line, &two.line, &three.line], ["--strategy", "tree", "--shared-medium"]);
+    let mut leader = bench.leader_with(&lines, &options);
+    follow(&bench, &[one, two, three]);
+    let (before, _) = bench.epoch(3);
+    leader.kill();
+    leader = bench.leader_with(&lines, &options);
+    let (after, _) = bench.epoch(3);
+    assert!(after.0 > before.0, "the restarted leader opened a term");
+    follow(&bench, &[one, two, three]);
+    bench.ok("leader", &["send", "--channel", "orders", "heard once"]);
+    boards.iter().for_each(|board| board.hears("heard once"));
+    assert!(boards.iter().all(|board| board.seen().offences == 0));
+    assert_eq!(leader.terminate().code(), Some(0));
+}
+
+#[test]
 fn board_on_a_serial_device_works_and_outlives_its_being_unplugged() {
     let bench = Bench::new();
     let board = board(&bench, "board-1");

@@ -44,8 +44,13 @@ impl Bench {
 
     /// A leader that is a gateway for these lines; waits until it listens.
     pub(crate) fn leader(&self, lines: &[&str]) -> Process {
+        self.leader_with(lines, &[])
+    }
+
+    /// The same with further options.
+    pub(crate) fn leader_with(&self, lines: &[&str], options: &[&str]) -> Process {
         let lines: Vec<_> = lines.iter().flat_map(|line| ["--serial", line]).collect();
-        let rest = [&["--json"], &lines[..]].concat();
+        let rest = [&["--json"], options, &lines[..]].concat();
         let leader = self.deployment.leader(&self.kgc_at, ANY, Some("leader-1.token"), &rest);
         leader.address();
         leader
