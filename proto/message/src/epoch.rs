@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use prost::bytes::Bytes;
 use quiver_ainq::{
-    DronePublicKey, Element, Epoch, Header, HeaderCore, Kind, MAX_SLOTS, Name, Part, Serial, Signature, Slot,
+    DronePublicKey, Element, Epoch, Header, HeaderCore, Kind, Name, Part, Serial, Signature, Slot,
     SpareStatement, StrategyKind, Suite,
 };
 
@@ -37,33 +37,60 @@ pub struct Rekey<S: Suite> {
     /// The receiver's entry or path, or wraps; `None` for drones that the header lists as removed.
     pub part: Option<Part>,
     /// Newcomers that follow by the wraps, which are the part.
-    pub newcomers: Vec<Placement>,
+    pub newcomers: Newcomers,
 }
 
-/// The slot of a newcomer that follows by wraps. Nobody signs it: in a false slot the header's tag does not verify.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Placement {
-    /// The slot.
-    pub slot: Slot,
-    /// The first bytes of n_e.
-    pub nonce: [u8; 8],
+/// The slots of newcomers that follow by wraps, each by the first 8 bytes of n_e. Nobody signs them: in a false slot the
+/// header's tag does not verify.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Newcomers {
+    /// Of each the slot (4 bytes) and the start of n_e, as in the message: boards read none.
+    bytes: Vec<u8>,
 }
 
-impl Placement {
-    /// Bytes of one in a message.
-    pub const LEN: usize = 12;
+/// Bytes of one of them in a message.
+const NEWCOMER_LEN: usize = 12;
 
-    /// The slot of the newcomer that asked with this n_e.
+impl Newcomers {
+    /// Whether there are none.
     #[must_use]
-    pub fn new(slot: Slot, nonce: &Nonce) -> Self {
-        let [a, b, c, d, e, f, g, h, ..] = *nonce;
-        Self { slot, nonce: [a, b, c, d, e, f, g, h] }
+    pub const fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
     }
 
-    /// Whether it is that of the newcomer that asked with this n_e.
+    /// Each slot, which may be one that no group has, and the start of n_e.
+    pub fn iter(&self) -> impl Iterator<Item = (Slot, &[u8; 8])> {
+        let (newcomers, _) = self.bytes.as_chunks::<NEWCOMER_LEN>();
+        newcomers.iter().filter_map(|newcomer| {
+            let (slot, start) = newcomer.split_first_chunk()?;
+            Some((Slot::from_be_bytes(*slot), start.first_chunk()?))
+        })
+    }
+
+    /// The slot of who asked with this n_e.
     #[must_use]
-    pub fn is_of(&self, nonce: &Nonce) -> bool {
-        nonce.starts_with(&self.nonce)
+    pub fn slot_of(&self, nonce: &Nonce) -> Option<Slot> {
+        self.iter().find(|(_, start)| nonce.starts_with(*start)).map(|(slot, _)| slot)
+    }
+
+    fn from_wire(bytes: Vec<u8>) -> Result<Self, MessageError> {
+        let whole = bytes.len().is_multiple_of(NEWCOMER_LEN);
+        if whole { Ok(Self { bytes }) } else { Err(MessageError::Invalid("newcomers")) }
+    }
+
+    pub(crate) fn to_wire(&self) -> Vec<u8> {
+        self.bytes.clone()
+    }
+}
+
+impl<'a> FromIterator<(Slot, &'a Nonce)> for Newcomers {
+    fn from_iter<I: IntoIterator<Item = (Slot, &'a Nonce)>>(newcomers: I) -> Self {
+        let mut bytes = Vec::new();
+        for (slot, [a, b, c, d, e, f, g, h, ..]) in newcomers {
+            bytes.extend_from_slice(&slot.to_be_bytes());
+            bytes.extend_from_slice(&[*a, *b, *c, *d, *e, *f, *g, *h]);
+        }
+        Self { bytes }
     }
 }
 
@@ -245,7 +272,7 @@ impl<S: Suite> Rekey<S> {
     /// An epoch for those who are members already.
     #[must_use]
     pub const fn new(header: Header<S>, part: Option<Part>) -> Self {
-        Self { header, part, newcomers: Vec::new() }
+        Self { header, part, newcomers: Newcomers { bytes: Vec::new() } }
     }
 
     pub(crate) fn from_wire(
@@ -255,7 +282,7 @@ impl<S: Suite> Rekey<S> {
         Ok(Self {
             header: header_from_wire(field::present("header", wire.header.as_ref())?, leader)?,
             part: wire.part.map(part::of_rekey).transpose()?,
-            newcomers: placements_from_wire(&wire.newcomers)?,
+            newcomers: Newcomers::from_wire(wire.newcomers)?,
         })
     }
 
@@ -263,23 +290,9 @@ impl<S: Suite> Rekey<S> {
         wire::Rekey {
             header: Some(header_to_wire(&self.header)),
             part: self.part.as_ref().map(part::to_rekey),
-            newcomers: placements_to_wire(&self.newcomers),
+            newcomers: self.newcomers.to_wire(),
         }
     }
-}
-
-fn placements_from_wire(bytes: &[u8]) -> Result<Vec<Placement>, MessageError> {
-    let (placements, rest) = bytes.as_chunks::<{ Placement::LEN }>();
-    let placement = |[a, b, c, d, nonce @ ..]: &[u8; Placement::LEN]| {
-        let slot = Slot::from_be_bytes([*a, *b, *c, *d]);
-        (slot < MAX_SLOTS).then_some(Placement { slot, nonce: *nonce })
-    };
-    let placements = if rest.is_empty() { placements.iter().map(placement).collect() } else { None };
-    placements.ok_or(MessageError::Invalid("newcomers"))
-}
-
-pub(crate) fn placements_to_wire(placements: &[Placement]) -> Vec<u8> {
-    placements.iter().flat_map(|placed| placed.slot.to_be_bytes().into_iter().chain(placed.nonce)).collect()
 }
 
 impl CatchUpRequest {

@@ -112,7 +112,7 @@ pub use enrolment_share::{EnrolCommitment, EnrolDone, EnrolShare, EnrolSigning};
 #[cfg(feature = "envelopes")]
 pub use envelope::{Envelope, MAX_ENVELOPE_LEN, OpeningRequest};
 pub use epoch::{
-    Ack, CatchUpNumber, CatchUpReply, CatchUpRequest, EvictionNotice, Leave, MAX_EVICTED, Placement, Rekey,
+    Ack, CatchUpNumber, CatchUpReply, CatchUpRequest, EvictionNotice, Leave, MAX_EVICTED, Newcomers, Rekey,
     SpareAck, SparePublication,
 };
 pub use error::MessageError;

@@ -7,7 +7,7 @@ use prost::Message as _;
 use prost::encoding::{WireType, encode_key, encode_varint};
 use quiver_ainq::{Delta, Deployment, Header, Part, Slot, Suite, WrapTree};
 
-use crate::epoch::{Placement, header_to_wire, placements_to_wire};
+use crate::epoch::{Newcomers, header_to_wire};
 use crate::message::fingerprint_prefix;
 use crate::wire::{message::Body, rekey};
 use crate::{MAX_MESSAGE_LEN, MessageError, part, wire};
@@ -33,11 +33,11 @@ impl<S: Suite> RekeyTemplate<S> {
 
     /// The encoded message with this part, or without one for drones that were removed.
     pub fn message(&self, part: Option<&Part>) -> Vec<u8> {
-        self.common.message(part, &[])
+        self.common.message(part, &Newcomers::default())
     }
 
     /// The encoded message with these wraps and the newcomers that follow by them.
-    pub fn broadcast(&self, wraps: Delta, newcomers: &[Placement]) -> Vec<u8> {
+    pub fn broadcast(&self, wraps: Delta, newcomers: &Newcomers) -> Vec<u8> {
         self.common.message(Some(&Part::Delta(wraps)), newcomers)
     }
 }
@@ -72,7 +72,7 @@ impl RekeyParts {
 
     /// The encoded message with the part of the member in this slot.
     pub fn message(&self, slot: Slot) -> Vec<u8> {
-        self.common.message(Some(&Part::Delta(self.tree.branch(slot))), &[])
+        self.common.message(Some(&Part::Delta(self.tree.branch(slot))), &Newcomers::default())
     }
 }
 
@@ -83,10 +83,10 @@ struct Common {
 }
 
 impl Common {
-    fn message(&self, part: Option<&Part>, newcomers: &[Placement]) -> Vec<u8> {
+    fn message(&self, part: Option<&Part>, newcomers: &Newcomers) -> Vec<u8> {
         // Fields are encoded one after another, so a message without a header is the end of the whole one.
-        let newcomers = placements_to_wire(newcomers);
-        let part = wire::Rekey { header: None, part: part.map(part::to_rekey), newcomers };
+        let part =
+            wire::Rekey { header: None, part: part.map(part::to_rekey), newcomers: newcomers.to_wire() };
         let body_len = self.header.len() + part.encoded_len();
         let mut message = Vec::with_capacity(self.deployment.len() + body_len + 16);
         encode_key(DEPLOYMENT, WireType::LengthDelimited, &mut message);

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
+use prost::Message as _;
 use quiver_ainq::{
     Batch, Deployment, DroneKeypair, DronePublicKey, EpochOutput, GroupContext, Identity, Join, Label,
     Leadership, MasterSecret, Name, Part, RevocationList, Revoked, Ristretto255, Role, Roster, SecretScalar,
@@ -605,8 +606,7 @@ fn newcomers_beside_wraps_are_slots_and_the_starts_of_nonces() {
     });
     let rekey = rekeys.last().unwrap();
     let nonces: [m::Nonce; 2] = [[7; 16], core::array::from_fn(|i| i as u8)];
-    let newcomers = vec![m::Placement::new(3, &nonces[0]), m::Placement::new((1 << 20) - 1, &nonces[1])];
-    assert!(newcomers[1].is_of(&nonces[1]) && !newcomers[1].is_of(&nonces[0]));
+    let newcomers: m::Newcomers = [(3, &nonces[0]), ((1 << 20) - 1, &nonces[1])].into_iter().collect();
     let message = Message::Rekey(m::Rekey { newcomers: newcomers.clone(), ..rekey.clone() });
     let bytes = message.encode(&f.deployment);
     let expected = [&[0, 0, 0, 3][..], &[7; 8], &[0, 15, 255, 255], &[0, 1, 2, 3, 4, 5, 6, 7]].concat();
@@ -614,16 +614,18 @@ fn newcomers_beside_wraps_are_slots_and_the_starts_of_nonces() {
     let Message::Rekey(read) = Message::<S>::decode(&f.deployment, &bytes).unwrap() else {
         panic!("another")
     };
-    assert_eq!(read.newcomers, newcomers);
+    assert_eq!((&read.newcomers, read.newcomers.is_empty()), (&newcomers, false));
+    let slots = [nonces[0], nonces[1], [8; 16]].map(|nonce| read.newcomers.slot_of(&nonce));
+    assert_eq!(slots, [Some(3), Some((1 << 20) - 1), None]);
     let Some(Part::Delta(wraps)) = rekey.part.clone() else { unreachable!("filtered") };
     let template = m::RekeyTemplate::new(&f.deployment, &rekey.header);
     assert_eq!(template.broadcast(wraps, &newcomers), bytes);
-    // No group has the slot.
-    let mut beyond = bytes;
-    let slot = beyond.len() - 12;
-    beyond[slot..slot + 4].copy_from_slice(&[0, 16, 0, 0]);
-    let refused = |bytes: &[u8]| Message::<S>::decode(&f.deployment, bytes).map(drop).unwrap_err();
-    assert_eq!(refused(&beyond), MessageError::Invalid("newcomers"));
+    // A part of one.
+    let mut wire = m::wire::Message::decode(&bytes[..]).unwrap();
+    let Some(m::wire::message::Body::Rekey(inner)) = &mut wire.body else { panic!("another") };
+    inner.newcomers.pop();
+    let refused = Message::<S>::decode(&f.deployment, &wire.encode_to_vec()).map(drop).unwrap_err();
+    assert_eq!(refused, MessageError::Invalid("newcomers"));
 }
 
 #[test]

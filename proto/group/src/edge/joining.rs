@@ -6,8 +6,8 @@ use core::time::Duration;
 #[cfg(feature = "services")]
 use quiver_ainq::Epoch;
 use quiver_ainq::{
-    Element, Error, GroupContext, Header, Label, Membership, Name, Part, Role, SparePair, Suite,
-    VerifiedHeader,
+    DroneKeypair, Element, Error, GroupContext, Header, Label, Membership, Name, Part, Role, SparePair,
+    Suite, VerifiedHeader,
 };
 use quiver_machine::{Backoff, Now, Offence, Peer, due};
 #[cfg(feature = "services")]
@@ -272,14 +272,14 @@ impl<S: Suite> Attempt<S> {
         member: &GroupMember<S>,
         welcome: &mut Welcome<S>,
     ) -> Result<Membership<S>, Offence> {
-        let keypair = cx.keypair.ok_or(Error::WrongGroup)?;
-        let ephemeral = self.ephemeral.as_ref().ok_or(Error::MissingEntry)?;
-        let (context, header) = self.verify(cx, member, &mut welcome.header)?;
         // §8.2: a path message names the nonce of the join that it answers.
-        if matches!(&welcome.part, Part::Path(path) if path.r != self.nonce) {
-            return Err(Error::Replay.into());
-        }
-        Ok(Membership::join_with_pair(&context, keypair, ephemeral, &header, &welcome.part)?)
+        let replayed = matches!(&welcome.part, Part::Path(path) if path.r != self.nonce);
+        self.enter(cx, member, &mut welcome.header, |context, keypair, ephemeral, header| {
+            if replayed {
+                return Err(Error::Replay);
+            }
+            Membership::join_with_pair(context, keypair, ephemeral, header, &welcome.part)
+        })
     }
 
     /// The membership that a broadcast gives whose wraps lead this newcomer to the key, and the leader that was asked.
@@ -292,28 +292,39 @@ impl<S: Suite> Attempt<S> {
         rekey: &mut Rekey<S>,
     ) -> Option<(Peer, Membership<S>)> {
         // §6.1: the broadcast names the drone's slot by its n_e.
-        let slot = rekey.newcomers.iter().find(|placed| placed.is_of(&self.nonce))?.slot;
+        let slot = rekey.newcomers.slot_of(&self.nonce)?;
         let Some(Part::Delta(delta)) = &rekey.part else { return None };
-        let (keypair, ephemeral) = (cx.keypair?, self.ephemeral.as_ref()?);
-        let (context, header) = self.verify(cx, member, &mut rekey.header).ok()?;
-        let joined = Membership::join_by_wraps(&context, keypair, ephemeral, &header, slot, delta);
+        let joined = self.enter(cx, member, &mut rekey.header, |context, keypair, ephemeral, header| {
+            Membership::join_by_wraps(context, keypair, ephemeral, header, slot, delta)
+        });
         Some((self.leader, joined.ok()?))
     }
 
-    /// Verifies a header that may add the drone to the group. The leader's key in it remembers its Y.
-    fn verify(
+    /// Verifies a header that may add the drone to the group, and then enters it by what came beside. The leader's key
+    /// in the header remembers its Y.
+    fn enter(
         &self,
         cx: &EdgeContext<'_, S>,
         member: &GroupMember<S>,
         header: &mut Header<S>,
-    ) -> Result<(GroupContext<S>, VerifiedHeader<S>), Offence> {
+        enter: impl FnOnce(
+            &GroupContext<S>,
+            &DroneKeypair<S>,
+            &SparePair<S>,
+            &VerifiedHeader<S>,
+        ) -> Result<Membership<S>, Error>,
+    ) -> Result<Membership<S>, Offence> {
         cx.leaders.check(header)?;
-        let (group, deployment, list) = (self.group.clone(), cx.deployment.clone(), cx.revocations.list());
+        let (group, keypair) = (&self.group, cx.keypair.ok_or(Error::WrongGroup)?);
+        let ephemeral = self.ephemeral.as_ref().ok_or(Error::MissingEntry)?;
+        let (deployment, list) = (cx.deployment.clone(), cx.revocations.list());
         // §7.3: shape, newer than ever accepted, signature, validity.
-        let newest = member.history.newest_in(&group);
-        let verified = header.clone().verify(&deployment, &group, newest, list, cx.now.unix)?;
+        let newest = member.history.newest_in(group);
+        let verified = header.clone().verify(&deployment, group, newest, list, cx.now.unix)?;
         header.core.leader.clone_from(&verified.core().leader);
-        Ok((GroupContext { deployment, group, leader: verified.core().leader.clone() }, verified))
+        let leader = verified.core().leader.clone();
+        let context = GroupContext { deployment, group: group.clone(), leader };
+        Ok(enter(&context, keypair, ephemeral, &verified)?)
     }
 }
 

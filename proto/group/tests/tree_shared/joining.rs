@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quiver_ainq::Part;
 use quiver_group::{EdgeCommand, LeaderCommand, LeaderEvent};
-use quiver_message::{Message, Placement, Rekey};
+use quiver_message::{Message, Newcomers, Rekey};
 
 use crate::beside::own;
 use crate::world::{Node, S, World, decode};
@@ -147,6 +147,13 @@ fn a_few_newcomers_are_welcomed() {
     assert!((20..27).all(|edge| told(&world, edge, mark) == (1, 0)));
 }
 
+/// The newcomers of a broadcast in other slots.
+fn moved(rekey: &Rekey<S>, other: impl Fn(u32) -> u32) -> Newcomers {
+    let nonce = |start: &[u8; 8]| core::array::from_fn(|place| start.get(place).copied().unwrap_or(0));
+    let moved: Vec<_> = rekey.newcomers.iter().map(|(slot, start)| (other(slot), nonce(start))).collect();
+    moved.iter().map(|(slot, nonce)| (*slot, nonce)).collect()
+}
+
 /// Lets a dozen join while those from 24 to 26 hear a changed broadcast; they are welcomed in the end, and blame nobody.
 fn misled(seed: u64, changed: impl Fn(&mut Rekey<S>) -> bool + 'static) {
     let (mut world, mark) = joined_by_a_dozen(seed, |world| change(world, 24..27, changed));
@@ -163,21 +170,23 @@ fn misled(seed: u64, changed: impl Fn(&mut Rekey<S>) -> bool + 'static) {
 
 #[test]
 fn false_slots_and_changed_wraps_let_nobody_in() {
-    // Everybody in the slot of another.
+    // Those in the slots of others: 20 to 31 came in some order, and have such nonces.
     misled(6, |rekey| {
-        let slots: Vec<_> = rekey.newcomers.iter().map(|placed| placed.slot).collect();
-        let others = slots.iter().cycle().skip(1);
-        rekey.newcomers.iter_mut().zip(others).for_each(|(placed, slot)| placed.slot = *slot);
+        rekey.newcomers = moved(rekey, |slot| 20 + (slot + 1 - 20) % 12);
         true
     });
-    // In slots that nobody has.
+    // In slots that nobody has, and that no group has.
     misled(7, |rekey| {
-        rekey.newcomers.iter_mut().for_each(|placed| placed.slot ^= 1 << 19);
+        rekey.newcomers = moved(rekey, |slot| slot | 1 << 19);
         true
     });
-    // Nobody is named, or all but who hears it.
+    misled(12, |rekey| {
+        rekey.newcomers = moved(rekey, |slot| slot | 1 << 30);
+        true
+    });
+    // Only others are named.
     misled(8, |rekey| {
-        rekey.newcomers = vec![Placement { slot: 20, nonce: [0; 8] }];
+        rekey.newcomers = [(20, &[0; 16])].into_iter().collect();
         true
     });
     // Wraps that the header does not bind, and none.

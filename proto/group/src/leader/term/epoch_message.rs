@@ -7,7 +7,7 @@ use quiver_ainq::{
     Delta, Deployment, Entry, EpochOutput, Header, Kind, Part, PathMessage, Slot, SlotChanges, Suite,
     WrapTree,
 };
-use quiver_message::{EpochChanges, Message, Placement, RekeyTemplate};
+use quiver_message::{EpochChanges, Message, Nonce, RekeyTemplate};
 
 /// The most members for whom a term is opened by wraps over a shared medium: each has to listen to all of them,
 /// a megabyte.
@@ -30,8 +30,8 @@ pub(in crate::leader) struct EpochMessage<S: Suite> {
     wraps: Option<WrapTree>,
     /// The same for all members at once, in as many parts as messages are needed, each with its slots.
     deltas: Vec<(Range<Slot>, Delta)>,
-    /// Newcomers that follow by the wraps for all, by ascending slot.
-    newcomers: Vec<Placement>,
+    /// Newcomers that follow by the wraps for all, by ascending slot, with n_e.
+    newcomers: Vec<(Slot, Nonce)>,
     /// The header, encoded once for everybody it is sent to.
     template: RekeyTemplate<S>,
 }
@@ -40,7 +40,7 @@ impl<S: Suite> EpochMessage<S> {
     pub(in crate::leader) fn new(
         deployment: &Deployment<S>,
         output: &mut EpochOutput<S>,
-        newcomers: Vec<Placement>,
+        newcomers: Vec<(Slot, Nonce)>,
         shared_medium: bool,
     ) -> Self {
         let opens = output.header.core.kind == Kind::Open;
@@ -89,10 +89,11 @@ impl<S: Suite> EpochMessage<S> {
     pub(in crate::leader) fn common_messages(&self) -> impl Iterator<Item = Vec<u8>> {
         self.deltas.iter().map(|(slots, delta)| {
             // §6.1: each part names the newcomers that follow by it.
-            let from = self.newcomers.partition_point(|placed| placed.slot < slots.start);
-            let to = self.newcomers.partition_point(|placed| placed.slot < slots.end);
+            let from = self.newcomers.partition_point(|(slot, _)| *slot < slots.start);
+            let to = self.newcomers.partition_point(|(slot, _)| *slot < slots.end);
             let newcomers = self.newcomers.get(from..to).unwrap_or_default();
-            self.template.broadcast(delta.clone(), newcomers)
+            let newcomers = newcomers.iter().map(|(slot, nonce)| (*slot, nonce)).collect();
+            self.template.broadcast(delta.clone(), &newcomers)
         })
     }
 

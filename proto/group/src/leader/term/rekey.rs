@@ -12,7 +12,7 @@ use quiver_ainq::{
     UnixTime,
 };
 use quiver_machine::{Now, Peer};
-use quiver_message::{Nonce, Placement, Reason};
+use quiver_message::{Nonce, Reason};
 
 use super::Term;
 use super::distribution::Distribution;
@@ -269,9 +269,8 @@ impl<S: Suite> Term<S> {
     ) {
         let newcomers = if output.newcomers_follow { &output.assigned[..] } else { &[] };
         let newcomers = newcomers.iter().zip(&changes.candidates);
-        let mut newcomers: Vec<_> =
-            newcomers.map(|(slot, candidate)| Placement::new(*slot, &candidate.nonce)).collect();
-        newcomers.sort_unstable_by_key(|placed| placed.slot);
+        let mut newcomers: Vec<_> = newcomers.map(|(slot, candidate)| (*slot, candidate.nonce)).collect();
+        newcomers.sort_unstable();
         let next = EpochMessage::new(&cx.config.deployment, output, newcomers, cx.config.shared_medium);
         let mut before = core::mem::replace(&mut self.current, next);
         before.end_broadcast();
