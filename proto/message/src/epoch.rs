@@ -279,10 +279,12 @@ impl<S: Suite> Rekey<S> {
         wire: wire::Rekey,
         leader: Option<&DronePublicKey<S>>,
     ) -> Result<Self, MessageError> {
+        // First: a header that is given up again would be once more on a board's stack.
+        let newcomers = Newcomers::from_wire(wire.newcomers)?;
         Ok(Self {
             header: header_from_wire(field::present("header", wire.header.as_ref())?, leader)?,
             part: wire.part.map(part::of_rekey).transpose()?,
-            newcomers: Newcomers::from_wire(wire.newcomers)?,
+            newcomers,
         })
     }
 
