@@ -108,8 +108,8 @@ impl<S: Suite> Batch<S> {
         Ok(self.removals.iter().copied().chain(leaving).collect())
     }
 
-    /// The joins with their slots, the lowest ones that are free or reusable, in the batch's order, and the slots after them for
-    /// the admissions.
+    /// The joins with their slots, the lowest ones that are free or reusable, in the batch's order, and the slots
+    /// after them for the admissions.
     pub(super) fn placed<'a>(
         &'a self,
         roster: &'a Roster<S>,

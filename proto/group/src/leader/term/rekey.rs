@@ -29,8 +29,8 @@ use crate::leader::store::{Change, Spare, epoch_change, held_change, spare_chang
 
 /// Pause after an epoch that could not be made.
 pub(in crate::leader) const RETRY_FAILED: Duration = Duration::from_secs(10);
-/// So many drones that join by name over a shared medium are not worth a welcome each: all members would listen to the
-/// wraps for one.
+/// If so many drones join by name over a shared medium, or more, a broadcast takes the place of their welcomes. With
+/// fewer, all members would listen to wraps that few use.
 const SEVERAL: usize = 8;
 /// Time for which the leader still opens messages of the epoch before.
 const OVERLAP: Duration = Duration::from_secs(2);
