@@ -67,6 +67,7 @@ pub struct Framed<T, C> {
 }
 
 /// What a [`Framed`] is made of.
+#[non_exhaustive]
 pub struct FramedParts<T, C> {
     /// The stream of bytes.
     pub io: T,
@@ -76,7 +77,6 @@ pub struct FramedParts<T, C> {
     pub read_buffer: BytesMut,
     /// What is to be written.
     pub write_buffer: BytesMut,
-    private: (),
 }
 
 impl<T, C> Framed<T, C> {
@@ -87,14 +87,14 @@ impl<T, C> Framed<T, C> {
 
     /// Goes on with parts, perhaps under another codec.
     pub fn from_parts(parts: FramedParts<T, C>) -> Self {
-        let FramedParts { io, codec, read_buffer, write_buffer, private: () } = parts;
+        let FramedParts { io, codec, read_buffer, write_buffer } = parts;
         Self { io, codec, read: read_buffer, written: write_buffer }
     }
 
     /// Takes it apart, and loses no bytes.
     pub fn into_parts(self) -> FramedParts<T, C> {
         let Self { io, codec, read, written } = self;
-        FramedParts { io, codec, read_buffer: read, write_buffer: written, private: () }
+        FramedParts { io, codec, read_buffer: read, write_buffer: written }
     }
 
     /// The codec.
@@ -111,8 +111,8 @@ impl<T, C> Framed<T, C> {
 impl<T, C> FramedParts<T, C> {
     /// The same with another codec.
     pub fn map_codec<D>(self, map: impl FnOnce(C) -> D) -> FramedParts<T, D> {
-        let Self { io, codec, read_buffer, write_buffer, private } = self;
-        FramedParts { io, codec: map(codec), read_buffer, write_buffer, private }
+        let Self { io, codec, read_buffer, write_buffer } = self;
+        FramedParts { io, codec: map(codec), read_buffer, write_buffer }
     }
 }
 
