@@ -123,22 +123,17 @@ impl<const D: u8> Group<D> {
             let under = |wrapped: &Wrapped<_>| former.key(wrapped.child).copied();
             self.sent.extend(wraps.iter().filter_map(|wrapped| Some((under(wrapped)?, wrapped.wrap.1))));
         }
-        let (key, root) = self.group_key(height);
+        let (key, _) = self.group_key(height);
         for (slot, leaf) in leaves {
             self.sent.push((leaf.0, key));
             let by_wraps = self.below(3) > 0;
             let member = self.members.get_mut(&slot).unwrap();
             (member.leaf, member.newest, member.path) = (leaf, Some(key), None);
             if by_wraps {
-                let branch = branch(slot, &touched, &wraps);
-                let path = Path::new(Vec::new()).follow(&member.leaf, &branch, &[0; 32]).unwrap();
-                assert_eq!(path.root().copied(), root, "a member that follows has the leader's root");
-                if !Symbolic::<D>::SEEDS_ERASED {
-                    member.seeds.extend(path.keys().iter().map(|key: &Symbol| key.seed()));
-                }
-                member.path = Some(path);
+                self.follow_from_leaf(slot, &branch(slot, &touched, &wraps), key);
+            } else {
+                self.member_holds(slot, [key]);
             }
-            self.member_holds(slot, [key]);
         }
         if !Symbolic::<D>::SEEDS_ERASED {
             let nodes = (1..=height)
@@ -211,7 +206,7 @@ impl<const D: u8> Group<D> {
             self.members.insert(slot, member);
             // One in four misses the wraps, and is sent a path.
             if follow && self.below(4) > 0 {
-                self.follow_as_newcomer(slot, &branch(slot, &touched, &wraps), key);
+                self.follow_from_leaf(slot, &branch(slot, &touched, &wraps), key);
             } else {
                 self.send_path(slot, key);
             }
@@ -220,12 +215,12 @@ impl<const D: u8> Group<D> {
         self.send_paths(key, 2);
     }
 
-    /// A newcomer follows by wraps, and holds no key of a node before.
-    fn follow_as_newcomer(&mut self, slot: Slot, branch: &Branch<'_, (Symbol, Symbol)>, key: Symbol) {
+    /// A member that holds the key of its leaf alone follows by wraps.
+    fn follow_from_leaf(&mut self, slot: Slot, branch: &Branch<'_, (Symbol, Symbol)>, key: Symbol) {
         let root = self.nodes.key(branch.node(branch.height())).copied();
         let member = self.members.get_mut(&slot).unwrap();
         let path = Path::new(Vec::new()).follow(&member.leaf, branch, &[0; 32]).unwrap();
-        assert_eq!(path.root().copied(), root, "a newcomer that follows has the leader's root");
+        assert_eq!(path.root().copied(), root, "a member that follows has the leader's root");
         if !Symbolic::<D>::SEEDS_ERASED {
             member.seeds.extend(path.keys().iter().map(|key: &Symbol| key.seed()));
         }
@@ -392,7 +387,7 @@ fn history_of_openings<const D: u8>(seed: u64) -> Group<D> {
     group
 }
 
-/// A life in which drones join by wraps, and nobody leaves.
+/// A history in which drones join by wraps, and none leaves.
 fn history_of_joins<const D: u8>(seed: u64) -> Group<D> {
     let mut group = Group::<D>::new(seed);
     (0..EPOCHS).for_each(|_| group.rekey_without(Vec::new(), true));

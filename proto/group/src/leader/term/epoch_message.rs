@@ -48,10 +48,12 @@ impl<S: Suite> EpochMessage<S> {
         let for_all = !opens || shared_medium && output.entries.len() <= MAX_OPENED;
         let wraps = output.wraps.take().filter(|_| for_all);
         // §8.3: parts that verify alone, if the whole is longer than a message.
-        let most = match () {
-            () if opens => OPENING_PART,
-            () if output.newcomers_follow => JOINING_PART,
-            () => Delta::MAX_LEN,
+        let most = if opens {
+            OPENING_PART
+        } else if output.newcomers_follow {
+            JOINING_PART
+        } else {
+            Delta::MAX_LEN
         };
         let deltas = wraps.as_ref().map(|wraps| wraps.chunks(most)).unwrap_or_default();
         let wraps = wraps.filter(|_| !opens);
