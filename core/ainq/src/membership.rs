@@ -97,8 +97,8 @@ impl<S: Suite> Membership<S> {
         Self::enter(context, keypair, &one_time, header, part)
     }
 
-    /// As [`join_with_pair`](Self::join_with_pair), by the wraps of the epoch that adds the drone, or a part of them,
-    /// in a slot that somebody named who need not be trusted: of a false one the tag does not verify.
+    /// As [`join_with_pair`](Self::join_with_pair), by the wraps of the epoch that adds the drone, or a part of them.
+    /// The slot may come from a message that is not authenticated: with a false one the tag does not verify.
     ///
     /// # Errors
     /// As [`join_with_pair`](Self::join_with_pair); [`Error::WrongWraps`] if the header does not bind the wraps;

@@ -40,8 +40,8 @@ pub struct Rekey<S: Suite> {
     pub newcomers: Newcomers,
 }
 
-/// The slots of newcomers that follow by wraps, each by the first 8 bytes of n_e. Nobody signs them: in a false slot the
-/// header's tag does not verify.
+/// The slots of newcomers that follow by wraps, each with the first 8 bytes of n_e. They are not signed: with a false slot
+/// the header's tag does not verify.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Newcomers {
     /// Of each the slot (4 bytes) and the start of n_e, as in the message: boards read none.

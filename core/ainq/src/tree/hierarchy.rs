@@ -87,7 +87,7 @@ impl<A: Algebra> Hierarchy<A> {
                 leaf.catch_up_with(self.counter);
             }
         }
-        // §8.2, 1: newcomers that follow by wraps remain, like everybody else.
+        // §8.2, 1: newcomers that follow by wraps count as remaining members.
         let (before, after) =
             if touched.newcomers_follow() { (newcomers, &[][..]) } else { (&[][..], newcomers) };
         self.place(before);

@@ -449,7 +449,7 @@ mod tests {
                 prop_assert!((1..=8).all(|level| branch.change(level).refreshed));
                 prop_assert!((0..=8).all(|level| !branch.change(level).added));
             }
-            // Members see of it what they see when nobody joins.
+            // Whether a member stays is shown as without joins.
             for slot in members.iter() {
                 prop_assert_eq!(tree.branch(slot).keeps(slot), Some(!removed.contains(slot)));
             }

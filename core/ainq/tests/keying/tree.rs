@@ -540,7 +540,7 @@ fn newcomers_follow_by_wraps_and_by_a_part_of_them<S: Suite>() {
     let output = swarm.join(&(3..12).collect::<Vec<_>>());
     assert!(output.newcomers_follow && output.header.core.height == 4);
     assert!((0..12).all(|index| swarm.agrees(index)));
-    // An epoch that adds nobody is as ever: the root has another key.
+    // An epoch without newcomers renews the root's key as before.
     let before = swarm.leadership.group_key().fingerprint(&[0; 32]);
     let expiry = swarm.expire();
     assert!(!expiry.newcomers_follow && expiry.wraps.unwrap().whole().as_bytes().len() > 64);
@@ -598,7 +598,7 @@ fn a_newcomer_takes_only_what_is_made_for_it<S: Suite>() {
     assert_eq!(with(4, &secrets[0], first, &Delta::decode(&bytes).unwrap()), Err(Error::WrongWraps));
     assert_eq!(with(4, &secrets[0], first, &own), Ok(()));
     assert_eq!(with(5, &secrets[1], second, &wraps.whole()), Ok(()));
-    // A spare pair is none of a join's, and an epoch that adds nobody no welcome.
+    // Refused: a spare pair in place of the ephemeral one, and an epoch that adds no member.
     let spare = SparePair::generate(1, &mut swarm.rng);
     let (context, verified) = (swarm.context(), swarm.verified(header));
     let keypair = &swarm.edges[4].keypair;

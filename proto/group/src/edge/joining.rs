@@ -283,7 +283,7 @@ impl<S: Suite> Attempt<S> {
     }
 
     /// The membership that a broadcast gives whose wraps lead this newcomer to the key, and the leader that was asked.
-    /// Anybody may publish one: nobody is blamed for it.
+    /// Any peer may publish one, so the sender is not penalised.
     #[cfg(feature = "services")]
     fn follow(
         &self,

@@ -154,7 +154,7 @@ fn moved(rekey: &Rekey<S>, other: impl Fn(u32) -> u32) -> Newcomers {
     moved.iter().map(|(slot, nonce)| (*slot, nonce)).collect()
 }
 
-/// Lets a dozen join while those from 24 to 26 hear a changed broadcast; they are welcomed in the end, and blame nobody.
+/// Lets twelve join, of which 24 to 26 receive a changed broadcast: they get a welcome in the end, and penalise no peer.
 fn misled(seed: u64, changed: impl Fn(&mut Rekey<S>) -> bool + 'static) {
     let (mut world, mark) = joined_by_a_dozen(seed, |world| change(world, 24..27, changed));
     world.run_for(Duration::from_secs(1));
