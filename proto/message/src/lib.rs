@@ -80,7 +80,7 @@ mod revocation;
 mod template;
 mod traffic;
 
-/// The types generated from the `.proto`, unvalidated.
+/// The types generated from the `.proto` by `examples/compile_proto.rs`, unvalidated.
 #[allow(
     missing_docs,
     unreachable_pub,
@@ -91,7 +91,7 @@ mod traffic;
     reason = "generated from the .proto, which documents it"
 )]
 pub mod wire {
-    include!(concat!(env!("OUT_DIR"), "/quiver.v1.rs"));
+    include!("wire.rs");
 }
 
 #[cfg(feature = "services")]
