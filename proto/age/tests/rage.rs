@@ -1,6 +1,7 @@
 //! The `rage` command and our plugin: what either makes, the other opens.
 //!
-//! `.ci/run` installs `rage` and runs these tests. By hand:
+//! `.ci/rage` installs `rage` and runs these tests; files that it has made are among `vectors`, for all others.
+//! By hand:
 //!
 //! ```text
 //! cargo install rage --version 0.12.1 --locked
