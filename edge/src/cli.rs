@@ -3,10 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Subcommand};
 use quiver_ainq::Name;
-use quiver_service::EXIT_CODES_HELP;
-use quiver_service::arguments::{CommonArgs, MonitoringArgs};
+use quiver_service::arguments::{Help, MonitoringArgs};
 use quiver_service::drone::abke::AbkeCommand;
 use quiver_service::drone::mavlink::MavlinkArgs;
 use quiver_service::drone::subcommands::DroneCommand;
@@ -14,7 +13,11 @@ use serde::Serialize;
 
 use crate::provision::Radio;
 
-const EXAMPLES: &str = "\
+/// Help of the program.
+pub(crate) const HELP: Help = Help {
+    name: "edge",
+    about: "Quiver's edge drone: enrols, joins a group, follows its keys, sends and receives messages",
+    after: "\
 Examples:
   edge enrol --deployment deployment.toml --token edge-1.token    # once; `edge run` does it too
   edge run --leader /dns4/leader.example/tcp/7001                 # join and stay; prints messages
@@ -37,17 +40,8 @@ Examples:
 
 Files in the data directory (default ./edge-data): drone.state (keys, encrypted), deployment.toml
 (copy of the public file), control.sock and health.sock (for the other subcommands).
-Settings: --config FILE (TOML) < QUIVER_EDGE_DATA_DIR, QUIVER_EDGE_LEADER, ... < flags.";
-
-/// Quiver's edge drone: enrols, joins a group, follows its keys, sends and receives messages
-#[derive(Debug, Parser)]
-#[command(name = "edge", version, after_help = format!("{EXAMPLES}\n\n{EXIT_CODES_HELP}"))]
-pub(crate) struct Cli {
-    #[command(flatten)]
-    pub(crate) common: CommonArgs,
-    #[command(subcommand)]
-    pub(crate) command: Command,
-}
+Settings: --config FILE (TOML) < QUIVER_EDGE_DATA_DIR, QUIVER_EDGE_LEADER, ... < flags.",
+};
 
 /// Subcommands.
 #[derive(Debug, Subcommand)]
@@ -234,16 +228,16 @@ pub(crate) struct ProvisionArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
+    use quiver_service::arguments::command;
 
     #[test]
     fn command_line_is_consistent() {
-        Cli::command().debug_assert();
+        command::<Command>(&HELP).debug_assert();
     }
 
     #[test]
     fn examples_stand_on_one_line_each() {
-        for line in EXAMPLES.lines() {
+        for line in HELP.after.lines() {
             assert!(line.chars().count() <= 100, "{line}");
         }
     }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use quiver_service::arguments;
+use quiver_service::arguments::{self, CommandLine};
 use quiver_service::config::Layers;
 use quiver_service::drone::abke::AbkeCommand;
 use quiver_service::drone::output::Output;
@@ -13,7 +13,7 @@ use quiver_service::drone::{Error, Result};
 use quiver_service::shutdown::{Shutdown, end_on_signal};
 use quiver_service::{exit, logging, terminal};
 
-use crate::cli::{Cli, Command};
+use crate::cli::{Command, HELP};
 use crate::config::{self, Config};
 use crate::control::{Request, Status};
 use crate::service::{self, Printer, Start, Task};
@@ -22,7 +22,7 @@ use crate::{provision, relay};
 /// Runs the program `edge` with the arguments of this process, and says its exit code.
 #[must_use]
 pub fn program() -> ExitCode {
-    exit::end("edge", run(arguments::parse()), Error::exit)
+    exit::end("edge", run(arguments::parse(&HELP)), Error::exit)
 }
 
 /// How to go on after a signal.
@@ -35,7 +35,7 @@ const fn after_a_signal(command: &Command) -> &'static str {
     }
 }
 
-fn run(cli: Cli) -> Result<()> {
+fn run(cli: CommandLine<Command>) -> Result<()> {
     end_on_signal("edge", after_a_signal(&cli.command))?;
     let layers = Layers::read(&cli.common, config::VARIABLES)?;
     let config = Config::read(match &cli.command {

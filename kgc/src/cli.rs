@@ -6,13 +6,12 @@ mod quorum;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use quiver_ainq::{Name, SuiteKind, UnixTime};
 use quiver_delivery::attributes::schemes::SchemeKind;
 use quiver_delivery::release::Pattern;
 use quiver_ibe::Condition;
-use quiver_service::EXIT_CODES_HELP;
-use quiver_service::arguments::{CommonArgs, HealthArgs, MonitoringArgs};
+use quiver_service::arguments::{HealthArgs, Help, MonitoringArgs};
 use quiver_service::clock::parse_time;
 use serde::Serialize;
 
@@ -21,7 +20,11 @@ pub(crate) use self::quorum::{
     ApproveArgs, FoundArgs, QuorumCommand, QuorumInitArgs, QuorumKeyArgs, WaitArgs,
 };
 
-const EXAMPLES: &str = "\
+/// Help of the program.
+pub(crate) const HELP: Help = Help {
+    name: "kgc",
+    about: "Quiver's Key Generation Centre: issues drones their keys and revokes them",
+    after: "\
 Examples:
   kgc operator new --out operator          # once: operator.key (keep it safe), operator.pub
   kgc init --deployment alps --operator operator.pub --address /dns4/kgc.example/tcp/7000
@@ -46,17 +49,8 @@ leaders, edges and operators), NAME.authority (public: an attribute authority's 
 NAME.ibe (public: encrypt to conditions with it), health.sock (for `kgc health`).
 In a quorum: transport.state (keep a copy elsewhere), quorum.state (shares), both encrypted,
 quorum.toml (public), control.sock.
-Settings: --config FILE (TOML) < QUIVER_KGC_DATA_DIR, QUIVER_KGC_LISTEN, ... < flags.";
-
-/// Quiver's Key Generation Centre: issues drones their keys and revokes them
-#[derive(Debug, Parser)]
-#[command(name = "kgc", version, after_help = format!("{EXAMPLES}\n\n{EXIT_CODES_HELP}"))]
-pub(crate) struct Cli {
-    #[command(flatten)]
-    pub(crate) common: CommonArgs,
-    #[command(subcommand)]
-    pub(crate) command: Command,
-}
+Settings: --config FILE (TOML) < QUIVER_KGC_DATA_DIR, QUIVER_KGC_LISTEN, ... < flags.",
+};
 
 /// What to do.
 #[derive(Debug, Subcommand)]
@@ -424,16 +418,16 @@ pub(crate) enum PolicyCommand {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
+    use quiver_service::arguments::command;
 
     #[test]
     fn command_line_is_consistent() {
-        Cli::command().debug_assert();
+        command::<Command>(&HELP).debug_assert();
     }
 
     #[test]
     fn examples_stand_on_one_line_each() {
-        for line in EXAMPLES.lines() {
+        for line in HELP.after.lines() {
             assert!(line.chars().count() <= 100, "{line}");
         }
     }

@@ -38,17 +38,18 @@ mod token;
 
 use std::process::ExitCode;
 
+use quiver_service::arguments::{self, CommandLine};
 use quiver_service::config::Layers;
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::shutdown::end_on_signal;
-use quiver_service::{arguments, exit, logging, monitoring, terminal};
+use quiver_service::{exit, logging, monitoring, terminal};
 
-use crate::cli::{Cli, Command, DroneCommand, OperatorCommand, QuorumCommand, TokenCommand};
+use crate::cli::{Command, DroneCommand, HELP, OperatorCommand, QuorumCommand, TokenCommand};
 use crate::config::Config;
 use crate::error::{Error, Result};
 
 fn main() -> ExitCode {
-    exit::end("kgc", run(arguments::parse()), Error::exit)
+    exit::end("kgc", run(arguments::parse(&HELP)), Error::exit)
 }
 
 /// The text of the public deployment file.
@@ -66,7 +67,7 @@ const fn after_a_signal(command: &Command) -> &'static str {
     }
 }
 
-fn run(cli: Cli) -> Result<()> {
+fn run(cli: CommandLine<Command>) -> Result<()> {
     end_on_signal("kgc", after_a_signal(&cli.command))?;
     let layers = Layers::read(&cli.common, config::VARIABLES)?;
     let config = Config::read(match &cli.command {

@@ -3,15 +3,18 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Subcommand};
 use quiver_ainq::{Name, StrategyKind};
-use quiver_service::EXIT_CODES_HELP;
-use quiver_service::arguments::{CommonArgs, MonitoringArgs};
+use quiver_service::arguments::{Help, MonitoringArgs};
 use quiver_service::drone::mavlink::MavlinkArgs;
 use quiver_service::drone::subcommands::DroneCommand;
 use serde::Serialize;
 
-const EXAMPLES: &str = "\
+/// Help of the program.
+pub(crate) const HELP: Help = Help {
+    name: "leader",
+    about: "Quiver's team leader: forms a group of drones and keeps its key fresh",
+    after: "\
 Examples:
   leader serve --deployment deployment.toml --token leader-1.token  # first start: enrols
   leader serve                                                      # every other start
@@ -37,17 +40,8 @@ Examples:
 Files in the data directory (default ./leader-data): drone.state (keys and roster, encrypted; no
 group secret), deployment.toml (copy of the public file), control.sock and health.sock (for the
 other subcommands).
-Settings: --config FILE (TOML) < QUIVER_LEADER_DATA_DIR, QUIVER_LEADER_LISTEN, ... < flags.";
-
-/// Quiver's team leader: forms a group of drones and keeps its key fresh
-#[derive(Debug, Parser)]
-#[command(name = "leader", version, after_help = format!("{EXAMPLES}\n\n{EXIT_CODES_HELP}"))]
-pub(crate) struct Cli {
-    #[command(flatten)]
-    pub(crate) common: CommonArgs,
-    #[command(subcommand)]
-    pub(crate) command: Command,
-}
+Settings: --config FILE (TOML) < QUIVER_LEADER_DATA_DIR, QUIVER_LEADER_LISTEN, ... < flags.",
+};
 
 /// Arguments of `evict`.
 #[derive(Debug, Args)]
@@ -228,16 +222,16 @@ pub(crate) struct ServeArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
+    use quiver_service::arguments::command;
 
     #[test]
     fn command_line_is_consistent() {
-        Cli::command().debug_assert();
+        command::<Command>(&HELP).debug_assert();
     }
 
     #[test]
     fn examples_stand_on_one_line_each() {
-        for line in EXAMPLES.lines() {
+        for line in HELP.after.lines() {
             assert!(line.chars().count() <= 100, "{line}");
         }
     }

@@ -18,20 +18,21 @@ mod watch;
 
 use std::process::ExitCode;
 
+use quiver_service::arguments::{self, CommandLine};
 use quiver_service::config::Layers;
 use quiver_service::drone::send::SendReport;
 use quiver_service::drone::subcommands::{Subcommands, ask, ask_and_print, print_status};
 use quiver_service::drone::{Error, Result};
 use quiver_service::shutdown::end_on_signal;
-use quiver_service::{arguments, exit, logging};
+use quiver_service::{exit, logging};
 
-use crate::cli::{Cli, Command, EvictArgs, SystemIdCommand};
+use crate::cli::{Command, EvictArgs, HELP, SystemIdCommand};
 use crate::config::Config;
 use crate::control::{MEMBERS_SHOWN, Request, Status};
 use crate::mavlink::{GrantRow, SystemIdRequest};
 
 fn main() -> ExitCode {
-    exit::end("leader", run(arguments::parse()), Error::exit)
+    exit::end("leader", run(arguments::parse(&HELP)), Error::exit)
 }
 
 /// How to go on after a signal.
@@ -46,7 +47,7 @@ const fn after_a_signal(command: &Command) -> &'static str {
     }
 }
 
-fn run(cli: Cli) -> Result<()> {
+fn run(cli: CommandLine<Command>) -> Result<()> {
     end_on_signal("leader", after_a_signal(&cli.command))?;
     let layers = Layers::read(&cli.common, config::VARIABLES)?;
     let config = Config::read(match &cli.command {

@@ -3,20 +3,51 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Arg, Args, Command, Parser};
+use clap::{Arg, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use serde::Serialize;
 
+use crate::exit::EXIT_CODES_HELP;
 use crate::logging::LogFormat;
 use crate::secrets::ProtectionArgs;
 
 /// Heading of the flags that every subcommand has.
 pub(crate) const GLOBAL: &str = "Global options";
 
+/// Help of a program.
+#[derive(Clone, Copy, Debug)]
+pub struct Help {
+    /// Name of the program.
+    pub name: &'static str,
+    /// Purpose of the program, in one line.
+    pub about: &'static str,
+    /// Examples, files and settings, which stand below the flags.
+    pub after: &'static str,
+}
+
+/// Command line of a service, whose subcommands are `C`.
+#[derive(Debug, Parser)]
+#[command(version)]
+pub struct CommandLine<C: Subcommand> {
+    /// Flags of every subcommand.
+    #[command(flatten)]
+    pub common: CommonArgs,
+    /// The subcommand.
+    #[command(subcommand)]
+    pub command: C,
+}
+
 /// Reads the command line of this process. What is wrong with it ends the process with exit code 2.
 #[must_use]
-pub fn parse<C: Parser>() -> C {
-    let matches = with_values_of_any_sign(C::command()).get_matches();
-    C::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+pub fn parse<C: Subcommand>(help: &Help) -> CommandLine<C> {
+    let matches = with_values_of_any_sign(command::<C>(help)).get_matches();
+    CommandLine::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+}
+
+/// Describes the command line of a service to clap.
+#[must_use]
+pub fn command<C: Subcommand>(help: &Help) -> Command {
+    let below = format!("{}\n\n{EXIT_CODES_HELP}", help.after);
+    CommandLine::<C>::command().name(help.name).about(help.about).after_help(below)
 }
 
 /// A negative number or length of time is a value, to be refused as that, and no flag that is unknown.
@@ -92,15 +123,9 @@ pub struct HealthArgs {
 mod tests {
     use super::*;
 
-    #[derive(Debug, Parser)]
-    struct Cli {
-        #[command(flatten)]
-        common: CommonArgs,
-        #[command(subcommand)]
-        command: Sub,
-    }
+    const HELP: Help = Help { name: "program", about: "Does things", after: "Examples: none" };
 
-    #[derive(Debug, clap::Subcommand)]
+    #[derive(Debug, Subcommand)]
     enum Sub {
         Do {
             #[arg(long, value_name = "TIME", value_parser = crate::duration::parse)]
@@ -110,15 +135,15 @@ mod tests {
         },
     }
 
-    fn command() -> Command {
-        with_values_of_any_sign(<Cli as clap::CommandFactory>::command())
+    fn program() -> Command {
+        with_values_of_any_sign(command::<Sub>(&HELP))
     }
 
     #[test]
     fn negative_values_are_refused_with_the_reason() {
         let refused = |args: &[&str]| {
             let args = ["program", "do"].iter().chain(args);
-            command().try_get_matches_from(args).expect_err("refused").to_string()
+            program().try_get_matches_from(args).expect_err("refused").to_string()
         };
         let told = refused(&["--wait", "-5m"]);
         assert!(told.contains("--wait <TIME>") && told.contains("is negative"), "{told}");
@@ -130,9 +155,9 @@ mod tests {
 
     #[test]
     fn what_every_subcommand_has_stands_at_the_end_of_its_help() {
-        let mut command = command();
-        command.build();
-        let help = command.find_subcommand_mut("do").expect("do").render_help().to_string();
+        let mut program = program();
+        program.build();
+        let help = program.find_subcommand_mut("do").expect("do").render_help().to_string();
         let (own, global) = help.split_once(GLOBAL).expect("a heading");
         for flag in ["--data-dir", "--config", "--log-format", "--passphrase-file", "--key-file"] {
             assert!(global.contains(flag) && !own.contains(flag), "{help}");

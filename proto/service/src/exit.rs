@@ -72,7 +72,7 @@ pub(crate) fn complain(program: &str, error: &dyn Display) {
 }
 
 /// The exit codes as the last paragraph of `--help`.
-pub const EXIT_CODES_HELP: &str = "\
+pub(crate) const EXIT_CODES_HELP: &str = "\
 Exit codes:
   0 done                    5 data directory or port in use by another process
   1 failed                  6 wrong passphrase or key, or a file others may read

@@ -29,4 +29,4 @@ pub mod token_directory;
 pub mod token_file;
 
 pub use error::{Error, Result};
-pub use exit::{EXIT_CODES_HELP, Exit};
+pub use exit::Exit;
