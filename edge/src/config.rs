@@ -10,13 +10,9 @@ use quiver_group::{Edge, EdgeConfig};
 use quiver_machine::{Primary, Snapshot};
 use quiver_net::Multiaddr;
 use quiver_service::config::{Layers, parse_addresses};
-use quiver_service::drone::mavlink::MavlinkSettings;
 use quiver_service::drone::{DroneService, DroneSettings, Error, Program, Result};
 use quiver_service::state_file::Records;
 use serde::{Deserialize, Serialize};
-
-/// Prefix of the environment variables: `QUIVER_EDGE_DATA_DIR`, `QUIVER_EDGE_LEADER`, …
-pub(crate) const VARIABLES: &str = "QUIVER_EDGE_";
 
 /// All settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,8 +21,6 @@ pub(crate) struct Config {
     pub(crate) drone: DroneSettings,
     /// Settings of an edge.
     pub(crate) edge: EdgeSettings,
-    /// MAVLink programs beside it.
-    pub(crate) mavlink: MavlinkSettings,
 }
 
 /// The settings of an edge.
@@ -84,19 +78,18 @@ impl Default for EdgeSettings {
 impl Config {
     /// Takes the settings out of their layers.
     pub(crate) fn read(mut layers: Layers) -> Result<Self> {
-        let drone = layers.part(DroneSettings::of(Self::NAME))?;
-        let mavlink = layers.part(MavlinkSettings::default())?;
-        let config = Self { drone, edge: layers.part(EdgeSettings::default())?, mavlink };
+        let drone = DroneSettings::read(&mut layers, Self::NAME)?;
+        let config = Self { drone, edge: layers.part(EdgeSettings::default())? };
         layers.end()?;
         if config.edge.answers == 0 {
             return Err(Error::config("`answers` must be at least 1"));
         }
-        if config.edge.anonymous && config.mavlink.is_given() {
+        if config.edge.anonymous && config.drone.mavlink.is_given() {
             let text = "`mavlink`: not with `anonymous`: a system id is granted to a name";
             return Err(Error::config(text));
         }
         // Now rather than once it has enrolled.
-        config.mavlink.read()?;
+        config.drone.mavlink.read()?;
         Ok(config)
     }
 

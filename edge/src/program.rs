@@ -11,10 +11,10 @@ use quiver_service::drone::send::SendReport;
 use quiver_service::drone::subcommands::{Subcommands, ask, print_status};
 use quiver_service::drone::{Error, Result};
 use quiver_service::shutdown::{Shutdown, end_on_signal};
-use quiver_service::{exit, logging, terminal};
+use quiver_service::{exit, terminal};
 
 use crate::cli::{Command, HELP};
-use crate::config::{self, Config};
+use crate::config::Config;
 use crate::control::{Request, Status};
 use crate::service::{self, Printer, Start, Task};
 use crate::{provision, relay};
@@ -22,7 +22,7 @@ use crate::{provision, relay};
 /// Runs the program `edge` with the arguments of this process, and says its exit code.
 #[must_use]
 pub fn program() -> ExitCode {
-    exit::end("edge", run(arguments::parse(&HELP)), Error::exit)
+    exit::end(HELP.name, run(arguments::parse(&HELP)), Error::exit)
 }
 
 /// How to go on after a signal.
@@ -36,8 +36,8 @@ const fn after_a_signal(command: &Command) -> &'static str {
 }
 
 fn run(cli: CommandLine<Command>) -> Result<()> {
-    end_on_signal("edge", after_a_signal(&cli.command))?;
-    let layers = Layers::read(&cli.common, config::VARIABLES)?;
+    end_on_signal(HELP.name, after_a_signal(&cli.command))?;
+    let layers = Layers::read(&cli.common, HELP.name)?;
     let config = Config::read(match &cli.command {
         Command::Enrol(args) => layers.flags(args)?,
         Command::Run(args) => layers.flags(args)?,
@@ -47,8 +47,7 @@ fn run(cli: CommandLine<Command>) -> Result<()> {
         _ => layers,
     })?;
     let serves = matches!(cli.command, Command::Run(_) | Command::Relay(_));
-    let otlp = config.drone.otlp.as_deref().filter(|_| serves);
-    let _export = logging::start("edge", config.drone.log_format, otlp)?;
+    let _export = config.drone.start_logging(HELP.name, serves)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let protection = cli.common.protection;
     let shared = Subcommands::new(&config, &protection);

@@ -242,7 +242,7 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
         let former = before.group;
         let (failures, _) = broadcast::channel(FAILURES);
         let mut host = EdgeHost { failures: failures.clone(), ..self.host() };
-        let bridge = self.config.mavlink.open(&self.drone.deployment).await?;
+        let bridge = self.config.drone.mavlink.open(&self.drone.deployment).await?;
         if let Some(bridge) = &bridge {
             self.metrics.mavlink = Some(bridge.report.clone());
             host.reserved.news = Some(bridge.feed.news.clone());

@@ -1,35 +1,27 @@
 //! The settings: defaults ← `--config FILE` ← `QUIVER_KGC_…` ← flags.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use quiver_delivery::release::DEFAULT_RATE;
-use quiver_service::config::Layers;
-use quiver_service::logging::LogFormat;
+use quiver_service::config::{Layers, ServiceSettings};
 use serde::{Deserialize, Serialize};
 
+use crate::cli::HELP;
 use crate::error::{Error, Result};
 use crate::quorum;
-
-/// Prefix of the environment variables: `QUIVER_KGC_DATA_DIR`, `QUIVER_KGC_LISTEN`, …
-pub(crate) const VARIABLES: &str = "QUIVER_KGC_";
 
 /// All settings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Config {
-    /// Data directory.
-    pub(crate) data_dir: PathBuf,
+    /// Those of every service, a part of their own.
+    #[serde(skip)]
+    pub(crate) service: ServiceSettings,
     /// Addresses to listen on, as multiaddresses.
     #[serde(deserialize_with = "quiver_service::config::list")]
     pub(crate) listen: Vec<String>,
-    /// Format of log lines.
-    pub(crate) log_format: LogFormat,
-    /// Collector of what a running service does about each request.
-    pub(crate) otlp: Option<String>,
-    /// Address of metrics and health.
-    pub(crate) metrics: Option<SocketAddr>,
     /// Directory into which the first KGC of a quorum puts the public deployment file, besides the one in its
     /// own.
     pub(crate) publish: Option<PathBuf>,
@@ -62,11 +54,8 @@ pub(crate) struct QuorumSettings {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            data_dir: "kgc-data".into(),
+            service: ServiceSettings::of(HELP.name),
             listen: vec!["/ip4/127.0.0.1/tcp/7000".into()],
-            log_format: LogFormat::Text,
-            otlp: None,
-            metrics: None,
             publish: None,
             poll: Duration::from_secs(1),
             revocation_validity: Duration::from_secs(7 * 24 * 3600),
@@ -78,10 +67,20 @@ impl Default for Config {
     }
 }
 
+impl Deref for Config {
+    type Target = ServiceSettings;
+
+    /// So that the data directory is written alike in all programs.
+    fn deref(&self) -> &ServiceSettings {
+        &self.service
+    }
+}
+
 impl Config {
     /// Takes the settings out of their layers.
     pub(crate) fn read(mut layers: Layers) -> Result<Self> {
-        let config = layers.part(Self::default())?;
+        let service = layers.part(ServiceSettings::of(HELP.name))?;
+        let config = Self { service, ..layers.part(Self::default())? };
         layers.end()?;
         Ok(config)
     }

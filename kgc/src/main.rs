@@ -42,14 +42,14 @@ use quiver_service::arguments::{self, CommandLine};
 use quiver_service::config::Layers;
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::shutdown::end_on_signal;
-use quiver_service::{exit, logging, monitoring, terminal};
+use quiver_service::{exit, monitoring, terminal};
 
 use crate::cli::{Command, DroneCommand, HELP, OperatorCommand, QuorumCommand, TokenCommand};
 use crate::config::Config;
 use crate::error::{Error, Result};
 
 fn main() -> ExitCode {
-    exit::end("kgc", run(arguments::parse(&HELP)), Error::exit)
+    exit::end(HELP.name, run(arguments::parse(&HELP)), Error::exit)
 }
 
 /// The text of the public deployment file.
@@ -68,15 +68,14 @@ const fn after_a_signal(command: &Command) -> &'static str {
 }
 
 fn run(cli: CommandLine<Command>) -> Result<()> {
-    end_on_signal("kgc", after_a_signal(&cli.command))?;
-    let layers = Layers::read(&cli.common, config::VARIABLES)?;
+    end_on_signal(HELP.name, after_a_signal(&cli.command))?;
+    let layers = Layers::read(&cli.common, HELP.name)?;
     let config = Config::read(match &cli.command {
         Command::Serve(args) => layers.flags(args)?,
         Command::Health(args) => layers.flags(args)?,
         _ => layers,
     })?;
-    let otlp = config.otlp.as_deref().filter(|_| matches!(cli.command, Command::Serve(_)));
-    let _export = logging::start("kgc", config.log_format, otlp)?;
+    let _export = config.start_logging(HELP.name, matches!(cli.command, Command::Serve(_)))?;
     match cli.command {
         Command::Init(args) => init::run(&config, &cli.common.protection, &args),
         Command::Serve(_) => {

@@ -12,16 +12,12 @@ use quiver_group::{Leader, LeaderConfig};
 use quiver_machine::Primary;
 use quiver_net::PeerId;
 use quiver_service::config::{Layers, parse_all};
-use quiver_service::drone::mavlink::MavlinkSettings;
 use quiver_service::drone::{DroneService, DroneSettings, Error, Program, Result};
 use quiver_service::private_file;
 use quiver_service::state_file::Records;
 use serde::{Deserialize, Serialize};
 
 use crate::{mavlink, store};
-
-/// Prefix of the environment variables: `QUIVER_LEADER_DATA_DIR`, `QUIVER_LEADER_LISTEN`, …
-pub(crate) const VARIABLES: &str = "QUIVER_LEADER_";
 
 /// The longest file of relays: 1,024 identities and more.
 const RELAY_FILE_LIMIT: u64 = 64 * 1024;
@@ -33,8 +29,6 @@ pub(crate) struct Config {
     pub(crate) drone: DroneSettings,
     /// Settings of a leader.
     pub(crate) leader: LeaderSettings,
-    /// MAVLink programs beside it.
-    pub(crate) mavlink: MavlinkSettings,
 }
 
 /// The settings of a leader.
@@ -180,14 +174,13 @@ impl LeaderSettings {
 impl Config {
     /// Takes the settings out of their layers.
     pub(crate) fn read(mut layers: Layers) -> Result<Self> {
-        let drone = layers.part(DroneSettings::of(Self::NAME))?;
-        let mavlink = layers.part(MavlinkSettings::default())?;
-        let config = Self { drone, leader: layers.part(LeaderSettings::default())?, mavlink };
+        let drone = DroneSettings::read(&mut layers, Self::NAME)?;
+        let config = Self { drone, leader: layers.part(LeaderSettings::default())? };
         layers.end()?;
         config.leader.check()?;
         mavlink::grants(&config.leader.system_id)?;
         // Now rather than once it has enrolled.
-        config.mavlink.read()?;
+        config.drone.mavlink.read()?;
         Ok(config)
     }
 

@@ -23,8 +23,8 @@ use quiver_service::config::Layers;
 use quiver_service::drone::send::SendReport;
 use quiver_service::drone::subcommands::{Subcommands, ask, ask_and_print, print_status};
 use quiver_service::drone::{Error, Result};
+use quiver_service::exit;
 use quiver_service::shutdown::end_on_signal;
-use quiver_service::{exit, logging};
 
 use crate::cli::{Command, EvictArgs, HELP, SystemIdCommand};
 use crate::config::Config;
@@ -32,7 +32,7 @@ use crate::control::{MEMBERS_SHOWN, Request, Status};
 use crate::mavlink::{GrantRow, SystemIdRequest};
 
 fn main() -> ExitCode {
-    exit::end("leader", run(arguments::parse(&HELP)), Error::exit)
+    exit::end(HELP.name, run(arguments::parse(&HELP)), Error::exit)
 }
 
 /// How to go on after a signal.
@@ -48,15 +48,14 @@ const fn after_a_signal(command: &Command) -> &'static str {
 }
 
 fn run(cli: CommandLine<Command>) -> Result<()> {
-    end_on_signal("leader", after_a_signal(&cli.command))?;
-    let layers = Layers::read(&cli.common, config::VARIABLES)?;
+    end_on_signal(HELP.name, after_a_signal(&cli.command))?;
+    let layers = Layers::read(&cli.common, HELP.name)?;
     let config = Config::read(match &cli.command {
         Command::Serve(args) => layers.flags(args)?,
         Command::Drone(command) => command.flags(layers)?,
         _ => layers,
     })?;
-    let otlp = config.drone.otlp.as_deref().filter(|_| matches!(cli.command, Command::Serve(_)));
-    let _export = logging::start("leader", config.drone.log_format, otlp)?;
+    let _export = config.drone.start_logging(HELP.name, matches!(cli.command, Command::Serve(_)))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let protection = cli.common.protection;
     runtime.block_on(async {

@@ -147,7 +147,7 @@ impl<S: QuorumSuite> LeaderService<'_, S> {
         }
         let node = self.node(&group)?;
         let boards = gateway::config(self.config, &node, &group)?;
-        let bridge = self.config.mavlink.open(&self.drone.deployment).await?;
+        let bridge = self.config.drone.mavlink.open(&self.drone.deployment).await?;
         self.metrics.mavlink = bridge.as_ref().map(|bridge| bridge.report.clone());
         let feed = bridge.as_ref().map(|bridge| Arc::clone(&bridge.feed));
         // The table of system ids is spread also by a leader without MAVLink programs.

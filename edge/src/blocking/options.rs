@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use quiver_ainq::Name;
-use quiver_service::drone::mavlink::MavlinkSettings;
-use quiver_service::drone::{DroneSettings, Error as DroneError, Program};
+use quiver_service::config::ServiceSettings;
+use quiver_service::drone::{DroneSettings, Error as DroneError};
 use quiver_service::secrets::{Protection, ProtectionArgs};
 use zeroize::Zeroizing;
 
@@ -91,11 +91,11 @@ impl Options {
             None => (None, None),
         };
         let drone = DroneSettings {
-            data_dir: self.data_dir,
+            service: ServiceSettings { data_dir: self.data_dir, ..ServiceSettings::default() },
             deployment: self.deployment,
             kgc: self.kgcs,
             token,
-            ..DroneSettings::of(Config::NAME)
+            ..DroneSettings::default()
         };
         let edge = EdgeSettings {
             leader: self.leaders,
@@ -103,7 +103,7 @@ impl Options {
             enrol_timeout: self.enrol_timeout,
             ..EdgeSettings::default()
         };
-        let config = Config { drone, edge, mavlink: MavlinkSettings::default() };
+        let config = Config { drone, edge };
         // Now rather than once it has enrolled.
         config.leader_addresses()?;
         Ok((config, self.unlock, text))

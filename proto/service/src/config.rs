@@ -7,8 +7,8 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
-use std::net::IpAddr;
-use std::path::Path;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use figment::error::Kind;
@@ -19,27 +19,59 @@ use serde::de::{DeserializeOwned, Deserializer};
 use serde::{Deserialize, Serialize};
 
 use crate::arguments::CommonArgs;
+use crate::logging::{self, Export, LogFormat};
 use crate::{Error, Result, private_file};
 
 /// The longest file, in bytes.
 const LIMIT: u64 = 256 * 1024;
+
+/// Settings of every service.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServiceSettings {
+    /// Directory of the service's files: its state, its sockets, the public deployment file.
+    pub data_dir: PathBuf,
+    /// Format of log lines.
+    pub log_format: LogFormat,
+    /// Collector of what a running service does about each request.
+    pub otlp: Option<String>,
+    /// Where to serve metrics and health.
+    pub metrics: Option<SocketAddr>,
+}
+
+impl ServiceSettings {
+    /// The defaults of this program.
+    #[must_use]
+    pub fn of(program: &str) -> Self {
+        Self { data_dir: format!("{program}-data").into(), ..Self::default() }
+    }
+
+    /// Starts logging ([`logging::start`]). Only a command that `serves` has requests to tell a collector of.
+    ///
+    /// # Errors
+    /// Those of [`logging::start`].
+    pub fn start_logging(&self, program: &str, serves: bool) -> Result<Option<Export>> {
+        logging::start(program, self.log_format, self.otlp.as_deref().filter(|_| serves))
+    }
+}
 
 /// The layers above the defaults.
 #[derive(Debug)]
 pub struct Layers {
     figment: Figment,
     /// Prefix of the environment variables.
-    prefix: &'static str,
+    prefix: String,
     /// The keys of the parts read so far.
     known: BTreeSet<String>,
 }
 
 impl Layers {
-    /// Reads the file, the environment and the flags that every subcommand has.
+    /// Reads the file, the environment (`QUIVER_KGC_…` for the program `kgc`) and the flags that every subcommand
+    /// has.
     ///
     /// # Errors
     /// [`Error::Config`] if it is no TOML; [`Error::NoFile`], [`Error::NotAFile`], [`Error::Io`].
-    pub fn read(common: &CommonArgs, prefix: &'static str) -> Result<Self> {
+    pub fn read(common: &CommonArgs, program: &str) -> Result<Self> {
+        let prefix = format!("QUIVER_{}_", program.to_ascii_uppercase());
         let mut figment = Figment::new();
         if let Some(path) = &common.config {
             let text = private_file::read_public(path, LIMIT)?;
@@ -48,7 +80,7 @@ impl Layers {
             toml::from_str::<toml::Table>(&text).map_err(|error| wrong(&error))?;
             figment = figment.merge(File { path, text: &text });
         }
-        let figment = figment.merge(Env::prefixed(prefix));
+        let figment = figment.merge(Env::prefixed(&prefix));
         Self { figment, prefix, known: BTreeSet::new() }.flags(common)
     }
 
@@ -57,7 +89,7 @@ impl Layers {
     /// # Errors
     /// [`Error::Config`] for a path that is no text.
     pub fn flags(self, args: &impl Serialize) -> Result<Self> {
-        let failed = |error| Error::Config(explain(error, self.prefix));
+        let failed = |error| Error::Config(explain(error, &self.prefix));
         let mut given = Value::serialize(args).map_err(failed)?.into_dict().unwrap_or_default();
         given.retain(|_, value| match value {
             Value::Empty(..) | Value::Bool(_, false) => false,
@@ -72,7 +104,7 @@ impl Layers {
     /// # Errors
     /// [`Error::Config`] naming key and place of a value of the wrong type.
     pub fn part<T: Serialize + DeserializeOwned>(&mut self, defaults: T) -> Result<T> {
-        let failed = |error| Error::Config(explain(error, self.prefix));
+        let failed = |error| Error::Config(explain(error, &self.prefix));
         let keys = Value::serialize(&defaults).map_err(failed)?.into_dict().unwrap_or_default();
         self.known.extend(keys.into_keys());
         let layered = self.figment.clone().join(Serialized::defaults(defaults));
@@ -84,11 +116,11 @@ impl Layers {
     /// # Errors
     /// [`Error::Config`] naming a key that is of no part, and its place.
     pub fn end(self) -> Result<()> {
-        let failed = |error| Error::Config(explain(error, self.prefix));
+        let failed = |error| Error::Config(explain(error, &self.prefix));
         let given = self.figment.extract::<Dict>().map_err(failed)?;
         let Some(key) = given.keys().find(|key| !self.known.contains(*key)) else { return Ok(()) };
         let known = self.known.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
-        let place = place(self.figment.find_metadata(key), key, self.prefix);
+        let place = place(self.figment.find_metadata(key), key, &self.prefix);
         Err(Error::Config(format!("{place}: unknown field, expected one of {known}")))
     }
 }
@@ -245,7 +277,7 @@ mod tests {
     fn read_file(path: &Path, group: Option<&str>) -> Result<Sample> {
         let common = CommonArgs { config: Some(path.into()), ..CommonArgs::default() };
         let given = Given { group: group.map(String::from), listen: Vec::new(), seconds: false };
-        let mut layers = Layers::read(&common, "QUIVER_UNSET_")?.flags(&given)?;
+        let mut layers = Layers::read(&common, "unset")?.flags(&given)?;
         let sample = layers.part(Sample::default())?;
         layers.end()?;
         Ok(sample)
@@ -310,7 +342,7 @@ mod tests {
         let refused = |text: &str| {
             let file = file(text);
             let common = CommonArgs { config: Some(file.path().into()), ..CommonArgs::default() };
-            let mut layers = Layers::read(&common, "QUIVER_UNSET_").expect("read");
+            let mut layers = Layers::read(&common, "unset").expect("read");
             layers.part(Nested::default()).expect_err("refused").to_string()
         };
         let field = refused("inner.adresses = []");

@@ -1,27 +1,25 @@
 //! The settings that an edge and a leader both have.
 
-use std::net::SocketAddr;
+use std::ops::Deref;
 use std::path::PathBuf;
 
 use quiver_net::Multiaddr;
 use serde::{Deserialize, Serialize};
 
+use super::mavlink::MavlinkSettings;
 use crate::Result;
-use crate::config::parse_addresses;
+use crate::config::{Layers, ServiceSettings, parse_addresses};
 use crate::deployment_file::DeploymentFile;
-use crate::logging::LogFormat;
 
 /// Settings of every drone's program.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DroneSettings {
-    /// Directory of the state file, the control socket and the copy of the deployment file.
-    pub data_dir: PathBuf,
-    /// Format of log lines.
-    pub log_format: LogFormat,
-    /// Collector of what a running service does about each request.
-    pub otlp: Option<String>,
-    /// Where to serve metrics and health.
-    pub metrics: Option<SocketAddr>,
+    /// Those of every service, a part of their own.
+    #[serde(skip)]
+    pub service: ServiceSettings,
+    /// MAVLink programs beside it, a part of their own.
+    #[serde(skip)]
+    pub mavlink: MavlinkSettings,
     /// The public deployment file; after the first start the copy in the data directory.
     pub deployment: Option<PathBuf>,
     /// Addresses of KGCs, in place of those in the deployment file.
@@ -37,20 +35,14 @@ pub struct DroneSettings {
 }
 
 impl DroneSettings {
-    /// The defaults of this program.
-    #[must_use]
-    pub fn of(program: &str) -> Self {
-        Self {
-            data_dir: format!("{program}-data").into(),
-            log_format: LogFormat::Text,
-            otlp: None,
-            metrics: None,
-            deployment: None,
-            kgc: Vec::new(),
-            token: None,
-            attributes: false,
-            refuse_stale_revocations: false,
-        }
+    /// Takes those of this program out of their layers.
+    ///
+    /// # Errors
+    /// Those of [`Layers::part`].
+    pub fn read(layers: &mut Layers, program: &str) -> Result<Self> {
+        let service = layers.part(ServiceSettings::of(program))?;
+        let mavlink = layers.part(MavlinkSettings::default())?;
+        Ok(Self { service, mavlink, ..layers.part(Self::default())? })
     }
 
     /// The deployment file: the one given, or the copy made at the first start.
@@ -67,5 +59,14 @@ impl DroneSettings {
     /// [`Error::Config`](crate::Error::Config) naming one that is none.
     pub fn kgc_addresses(&self, file: &DeploymentFile) -> Result<Vec<Multiaddr>> {
         parse_addresses("kgc", &if self.kgc.is_empty() { file.kgc_addresses() } else { self.kgc.clone() })
+    }
+}
+
+impl Deref for DroneSettings {
+    type Target = ServiceSettings;
+
+    /// So that the data directory is written alike in all programs.
+    fn deref(&self) -> &ServiceSettings {
+        &self.service
     }
 }
