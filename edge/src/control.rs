@@ -6,10 +6,11 @@ use quiver_group::edge::EdgeStatus;
 use quiver_machine::{Either, Peer, Primary};
 use quiver_net::{Unreached, readable};
 use quiver_service::clock;
+use quiver_service::drone::Error;
 use quiver_service::drone::request::{Answered, json};
 use quiver_service::drone::running::{ENDING, Running};
 use quiver_service::drone::send::SendReport;
-use quiver_service::drone::{Error, health};
+use quiver_service::monitoring::node;
 use serde::{Deserialize, Serialize};
 
 use crate::service::EdgeNode;
@@ -317,7 +318,7 @@ pub(crate) async fn answer<S: Suite>(
         Request::Status => {
             let machine = MachineState::read(&running).await?;
             let mut status = Status::of(&machine, &surroundings, &running.machine.unreached());
-            status.clock = health::disagreement(&running.machine);
+            status.clock = node::disagreement(&running.machine);
             json(&status)
         }
         Request::Send { channel, text, signed } => {

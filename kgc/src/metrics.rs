@@ -2,9 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use quiver_ainq::{KgcId, Purpose, Suite, UnixTime};
@@ -12,28 +10,17 @@ use quiver_delivery::attributes::IssuerEvent;
 use quiver_delivery::kgc::KgcNodeEvent;
 use quiver_delivery::release::ReleaseEvent;
 use quiver_enrolment::{KgcEvent, RevocationUsage};
-use quiver_machine::{CLOCK_TOLERANCE, Either, Machine, Reason};
+use quiver_machine::{CLOCK_TOLERANCE, Either, Machine};
 use quiver_message::quorum::SignRefusalReason;
 use quiver_net::Handle;
 use quiver_quorum_node::QuorumEvent;
 use quiver_service::clock;
-use quiver_service::monitoring::{Monitor, Readiness, number, register, registry};
+use quiver_service::monitoring::node::{self, Refusals};
+use quiver_service::monitoring::{Monitor, Readiness, number, register};
 
 use crate::config::Config;
 use crate::error::Result;
 use crate::kgc_machine::KgcMachine;
-
-/// Why something was refused.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(crate) struct Why {
-    reason: String,
-}
-
-impl Why {
-    fn of(reason: Reason) -> Self {
-        Self { reason: reason.to_string() }
-    }
-}
 
 /// Counters and gauges. Clones are of the same.
 #[derive(Clone, Debug, Default)]
@@ -42,7 +29,7 @@ pub(crate) struct Metrics {
     contributions: Counter,
     tokens_bound: Counter,
     repeated: Counter,
-    refusals: Family<Why, Counter>,
+    refusals: Refusals,
     attribute_keys: Counter,
     released: Counter,
     blamed: Counter,
@@ -66,12 +53,7 @@ pub(crate) struct Metrics {
 impl Metrics {
     fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("kgc");
-        // There from the first, at 0: a rate over a counter that appears with its first count would miss that
-        // one.
-        for reason in Reason::all() {
-            let _ = self.refusals.get_or_create(&Why::of(reason));
-        }
-        registry.register("refusals", "Enrolments refused, by reason", self.refusals.clone());
+        self.refusals.register(registry, "Enrolments refused, by reason", &[]);
         let counters = [
             ("keys_issued", "Partial keys issued by this KGC alone", &self.keys_issued),
             ("key_contributions", "Contributions to keys that a quorum issues", &self.contributions),
@@ -196,7 +178,7 @@ impl Metrics {
             KgcEvent::Repeated { .. } => &self.repeated,
             KgcEvent::Blamed { .. } => &self.blamed,
             KgcEvent::Refused { reason, .. } => {
-                self.refusals.get_or_create(&Why::of(*reason)).inc();
+                self.refusals.count(reason);
                 return;
             }
             KgcEvent::RevocationListClaimed { .. } => &self.revocation_lists_claimed,
@@ -240,27 +222,10 @@ where
     M: Machine + 'static,
     M::Command: Send,
 {
-    let mut registry = registry(env!("CARGO_PKG_VERSION"));
-    metrics.register(&mut registry);
-    handle.metrics().register(&mut registry);
-    let monitor = Monitor::start(&config.data_dir, config.metrics, registry, "starting").await?;
-    monitor.watch(move || {
-        let (handle, metrics, look) = (handle.clone(), metrics.clone(), look.clone());
-        Box::pin(async move {
-            let looked = handle.inspect(move |machine| look(machine, &metrics)).await;
-            let Ok(mut readiness) = looked else { return Readiness::not_ready("the service is ending") };
-            for trouble in handle.metrics().trouble().into_iter().chain(handle.duplicate_identity()) {
-                readiness.add_reason(trouble);
-            }
-            let others = handle.other_clocks();
-            if others.differ() {
-                let apart = (others.apart, others.answered);
-                readiness.add_reason(clock::disagreement(clock::unix_now(), apart, others.ahead));
-            }
-            readiness
-        })
-    });
-    Ok(monitor)
+    let counted = metrics.clone();
+    let look = move |machine: &M, _: &[_]| look(machine, &counted);
+    let register = |registry: &mut _| metrics.register(registry);
+    Ok(node::monitor((&config.data_dir, config.metrics), handle, register, look).await?)
 }
 
 #[cfg(test)]

@@ -15,11 +15,11 @@ use quiver_ainq::{Epoch, Kind, Name, Suite};
 use quiver_bridge::Report;
 use quiver_group::leader::{ClockDoubt, ClockWitness, Stance};
 use quiver_group::{Leader, LeaderEvent};
-use quiver_machine::Reason;
 use quiver_net::Unreached;
 use quiver_service::clock;
 use quiver_service::drone::health::Troubles;
 use quiver_service::drone::metrics::EpochGauges;
+use quiver_service::monitoring::node::Refusals;
 use quiver_service::monitoring::{Readiness, number, register};
 use tokio::time::Instant;
 
@@ -44,28 +44,14 @@ impl EpochLabels {
     }
 }
 
-/// Why something was refused.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Why {
-    reason: String,
-}
-
-impl Why {
-    fn of(reason: Reason) -> Self {
-        Self { reason: reason.to_string() }
-    }
-
-    /// Label of drones that did not prove that they satisfy the policy.
-    fn not_admitted() -> Self {
-        Self { reason: "not admitted".into() }
-    }
-}
+/// Refusal of drones that did not prove that they satisfy the policy.
+const NOT_ADMITTED: &str = "not admitted";
 
 /// Counters and gauges. Clones are of the same.
 #[derive(Clone, Debug)]
 pub(crate) struct Metrics {
     epochs: Family<EpochLabels, Counter>,
-    refusals: Family<Why, Counter>,
+    refusals: Refusals,
     delivery: Histogram,
     counters: Counters,
     gauges: Gauges,
@@ -111,7 +97,7 @@ impl Default for Metrics {
     fn default() -> Self {
         Self {
             epochs: Family::default(),
-            refusals: Family::default(),
+            refusals: Refusals::default(),
             // 1 ms to 65 s.
             delivery: Histogram::new(exponential_buckets(0.001, 2.0, 17)),
             counters: Counters::default(),
@@ -136,11 +122,8 @@ impl Metrics {
         for kind in [Kind::Open, Kind::Rekey] {
             let _ = self.epochs.get_or_create(&EpochLabels::of(kind));
         }
-        for why in Reason::all().map(Why::of).chain([Why::not_admitted()]) {
-            let _ = self.refusals.get_or_create(&why);
-        }
         registry.register("epochs", "Epochs activated, by how they came about", self.epochs.clone());
-        registry.register("refusals", "Drones refused, by reason", self.refusals.clone());
+        self.refusals.register(registry, "Drones refused, by reason", &[NOT_ADMITTED]);
         registry.register_with_unit(
             "epoch_delivery",
             "From an epoch's activation until every member has acknowledged it",
@@ -160,7 +143,7 @@ impl Metrics {
                 return;
             }
             LeaderEvent::Refused { reason, .. } => {
-                self.refusals.get_or_create(&Why::of(*reason)).inc();
+                self.refusals.count(reason);
                 return;
             }
             LeaderEvent::Joined { name, .. } => {
@@ -188,7 +171,7 @@ impl Metrics {
 
     /// Counts a drone that did not prove that it satisfies the policy.
     pub(crate) fn count_denied(&self) {
-        self.refusals.get_or_create(&Why::not_admitted()).inc();
+        self.refusals.count(NOT_ADMITTED);
     }
 
     /// Logs a warning if a drone joins as often as only two copies of it would.

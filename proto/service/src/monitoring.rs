@@ -8,6 +8,8 @@
 
 mod endpoint;
 mod health;
+#[cfg(feature = "net")]
+pub mod node;
 
 use std::future::Future;
 use std::net::SocketAddr;

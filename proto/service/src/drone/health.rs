@@ -5,8 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::clock;
-use crate::monitoring::{self, Monitor, Readiness};
+use crate::monitoring::{Monitor, Readiness, node};
 use prometheus_client::registry::Registry;
 use quiver_machine::Machine;
 use quiver_net::{Handle, Unreached};
@@ -42,20 +41,13 @@ impl Troubles {
     }
 }
 
-/// Why this machine's clock is in doubt, if most of those it asked have another time.
-pub fn disagreement<M: Machine>(handle: &Handle<M>) -> Option<String> {
-    let others = handle.other_clocks();
-    let apart = (others.apart, others.answered);
-    others.differ().then(|| clock::disagreement(clock::unix_now(), apart, others.ahead))
-}
-
 /// Serves metrics and health of a running machine. `register` adds the metrics of its role, and `look` says
 /// what the machine lacks; if it lacks something, what went wrong around it is told besides.
 ///
 /// # Errors
 /// Those of [`Monitor::start`].
 pub async fn monitor<M>(
-    (data_dir, address): (&Path, Option<SocketAddr>),
+    place: (&Path, Option<SocketAddr>),
     handle: Handle<M>,
     troubles: Troubles,
     register: impl FnOnce(&mut Registry),
@@ -65,29 +57,15 @@ where
     M: Machine + 'static,
     M::Command: Send,
 {
-    let mut registry = monitoring::registry(env!("CARGO_PKG_VERSION"));
-    register(&mut registry);
-    handle.metrics().register(&mut registry);
-    let monitor = Monitor::start(data_dir, address, registry, "starting").await?;
-    monitor.watch(move || {
-        let (handle, troubles, look) = (handle.clone(), troubles.clone(), look.clone());
-        Box::pin(async move {
-            let unreached = handle.unreached();
-            let seen = unreached.clone();
-            let Ok(mut readiness) = handle.inspect(move |machine| look(machine, &seen)).await else {
-                return Readiness::not_ready("the service is ending");
-            };
-            if !readiness.is_ready() {
-                readiness.reasons.extend(unreached.iter().map(Unreached::to_string));
-                readiness.reasons.extend(troubles.all());
-            }
-            readiness.reasons.extend(handle.metrics().trouble());
-            readiness.reasons.extend(disagreement(&handle));
-            readiness.reasons.extend(handle.duplicate_identity());
-            readiness
-        })
-    });
-    Ok(monitor)
+    let look = move |machine: &M, unreached: &[Unreached]| {
+        let mut readiness = look(machine, unreached);
+        if !readiness.is_ready() {
+            readiness.reasons.extend(unreached.iter().map(Unreached::to_string));
+            readiness.reasons.extend(troubles.all());
+        }
+        readiness
+    };
+    node::monitor(place, handle, register, look).await
 }
 
 #[cfg(test)]
