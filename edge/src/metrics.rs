@@ -14,7 +14,7 @@ use quiver_machine::{Offence, Route};
 use quiver_net::Unreached;
 use quiver_service::clock;
 use quiver_service::drone::health::Troubles;
-use quiver_service::drone::metrics::EpochGauges;
+use quiver_service::drone::metrics::GroupMetrics;
 use quiver_service::monitoring::{Readiness, register};
 
 /// Seconds that a leader's clock may be ahead of this machine's before the drone is not ready.
@@ -31,6 +31,7 @@ struct Why {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Metrics {
     refusals: Family<Why, Counter>,
+    group: GroupMetrics,
     counters: Counters,
     gauges: Gauges,
     pub(crate) troubles: Troubles,
@@ -41,13 +42,9 @@ pub(crate) struct Metrics {
 #[derive(Clone, Debug, Default)]
 struct Counters {
     keys: Counter,
-    messages: Counter,
     evictions: Counter,
-    send_failures: Counter,
     enrolment_troubles: Counter,
-    equivocations: Counter,
     memberships_dropped: Counter,
-    blamed: Counter,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -55,7 +52,6 @@ struct Gauges {
     enrolled: Gauge,
     synced: Gauge,
     starts: Gauge,
-    epoch: EpochGauges,
 }
 
 impl Metrics {
@@ -68,21 +64,17 @@ impl Metrics {
         registry.register("refusals", "Refusals, by whom and why", self.refusals.clone());
         let counters = [
             ("keys_activated", "Group keys activated", &self.counters.keys),
-            ("messages_received", "Group messages received and opened", &self.counters.messages),
             ("evictions", "Times this drone was evicted from the group", &self.counters.evictions),
-            ("send_failures", "Messages that could not be sent", &self.counters.send_failures),
             (
                 "enrolment_troubles",
                 "KGCs of a quorum that did not do their part",
                 &self.counters.enrolment_troubles,
             ),
-            ("equivocations", "Leaders seen to contradict themselves", &self.counters.equivocations),
             (
                 "memberships_dropped",
                 "Stored memberships that could not be restored; the drone joined anew",
                 &self.counters.memberships_dropped,
             ),
-            ("blamed_peers", "Offences of peers", &self.counters.blamed),
         ];
         register(registry, &counters);
         let gauges = [
@@ -91,7 +83,7 @@ impl Metrics {
             ("starts", "How often it was started", &self.gauges.starts),
         ];
         register(registry, &gauges);
-        self.gauges.epoch.register(registry);
+        self.group.register(registry);
     }
 
     /// Counts what happened. `enrolled`: refusals then come from leaders.
@@ -127,16 +119,16 @@ impl Metrics {
                         format!("the leader's keys have expired by this machine's clock, which says {now}: set the clocks right"),
                     );
                 }
-                &counters.blamed
+                &self.group.blamed
             }
             EdgeEvent::RevocationsStale => {
                 let why = "the revocation list is past its next update, and `refuse_stale_revocations` is set: bring the leader and a KGC together, or unset it";
                 self.troubles.note("revocations", why);
                 return;
             }
-            EdgeEvent::Message { .. } => &counters.messages,
-            EdgeEvent::SendFailed(_) => &counters.send_failures,
-            EdgeEvent::Equivocation { .. } => &counters.equivocations,
+            EdgeEvent::Message { .. } => &self.group.messages,
+            EdgeEvent::SendFailed(_) => &self.group.send_failures,
+            EdgeEvent::Equivocation { .. } => &self.group.equivocations,
             EdgeEvent::MembershipDropped { .. } => &counters.memberships_dropped,
             _ => return,
         };
@@ -155,7 +147,7 @@ impl Metrics {
         self.gauges.enrolled.set(status.name.is_some().into());
         self.gauges.synced.set(status.synced.into());
         let revocations = (status.revocation_number, status.revocations_next_update);
-        self.gauges.epoch.set(status.epoch, status.valid_until, revocations);
+        self.group.set(status.epoch, status.valid_until, revocations);
         self.gauges.starts.set(status.boot_no.into());
         let Some(leaders) = leaders else {
             return Readiness::not_ready("enrolling: no key from the KGCs yet");

@@ -18,7 +18,7 @@ use quiver_group::{Leader, LeaderEvent};
 use quiver_net::Unreached;
 use quiver_service::clock;
 use quiver_service::drone::health::Troubles;
-use quiver_service::drone::metrics::EpochGauges;
+use quiver_service::drone::metrics::GroupMetrics;
 use quiver_service::monitoring::node::Refusals;
 use quiver_service::monitoring::{Readiness, number, register};
 use tokio::time::Instant;
@@ -53,6 +53,7 @@ pub(crate) struct Metrics {
     epochs: Family<EpochLabels, Counter>,
     refusals: Refusals,
     delivery: Histogram,
+    group: GroupMetrics,
     counters: Counters,
     gauges: Gauges,
     pub(crate) troubles: Troubles,
@@ -69,13 +70,9 @@ struct Counters {
     joined: Counter,
     left: Counter,
     evicted: Counter,
-    messages: Counter,
     takeovers: Counter,
     stepped_down: Counter,
     rekey_failures: Counter,
-    send_failures: Counter,
-    equivocations: Counter,
-    blamed: Counter,
     own_headers: Counter,
     repeated_joins: Counter,
 }
@@ -90,7 +87,6 @@ struct Gauges {
     deputies: Gauge,
     relays: Gauge,
     relayed: Gauge,
-    epoch: EpochGauges,
 }
 
 impl Default for Metrics {
@@ -100,6 +96,7 @@ impl Default for Metrics {
             refusals: Refusals::default(),
             // 1 ms to 65 s.
             delivery: Histogram::new(exponential_buckets(0.001, 2.0, 17)),
+            group: GroupMetrics::default(),
             counters: Counters::default(),
             gauges: Gauges::default(),
             troubles: Troubles::default(),
@@ -132,6 +129,7 @@ impl Metrics {
         );
         self.counters.register(registry);
         self.gauges.register(registry);
+        self.group.register(registry);
     }
 
     /// Counts what happened.
@@ -153,13 +151,13 @@ impl Metrics {
             LeaderEvent::Admitted { .. } => &counters.joined,
             LeaderEvent::Removed { evicted: true, .. } => &counters.evicted,
             LeaderEvent::Removed { .. } | LeaderEvent::Parted { .. } => &counters.left,
-            LeaderEvent::Message { .. } => &counters.messages,
+            LeaderEvent::Message { .. } => &self.group.messages,
             LeaderEvent::TookOver { .. } => &counters.takeovers,
             LeaderEvent::SteppedDown { .. } => &counters.stepped_down,
             LeaderEvent::RekeyFailed(_) => &counters.rekey_failures,
-            LeaderEvent::SendFailed(_) => &counters.send_failures,
-            LeaderEvent::Equivocation { .. } => &counters.equivocations,
-            LeaderEvent::Blamed { .. } => &counters.blamed,
+            LeaderEvent::SendFailed(_) => &self.group.send_failures,
+            LeaderEvent::Equivocation { .. } => &self.group.equivocations,
+            LeaderEvent::Blamed { .. } => &self.group.blamed,
             LeaderEvent::OwnHeader { .. } => {
                 *self.copy_seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
                 &counters.own_headers
@@ -218,7 +216,7 @@ impl Metrics {
         gauges.relays.set(number(relayed.0));
         gauges.relayed.set(number(relayed.1));
         let revocations = (status.revocation_number, status.revocations_next_update);
-        gauges.epoch.set(status.epoch, status.valid_until, revocations);
+        self.group.set(status.epoch, status.valid_until, revocations);
         let seen = *self.copy_seen.lock().unwrap_or_else(PoisonError::into_inner);
         let mut readiness = stance(&status.stance, unreached);
         if seen.is_some_and(|seen| seen.elapsed() < COPY_SUSPECTED) {
@@ -272,13 +270,9 @@ impl Counters {
             ("members_joined", "Drones that joined", &self.joined),
             ("members_left", "Members that left", &self.left),
             ("members_evicted", "Members evicted", &self.evicted),
-            ("messages_received", "Group messages received and opened", &self.messages),
             ("takeovers", "Times this leader took over from a silent one", &self.takeovers),
             ("steps_down", "Times this leader gave way to a higher term", &self.stepped_down),
             ("rekey_failures", "Failed attempts to make an epoch", &self.rekey_failures),
-            ("send_failures", "Messages that could not be sent", &self.send_failures),
-            ("equivocations", "Leaders seen to contradict themselves", &self.equivocations),
-            ("blamed_peers", "Offences of peers", &self.blamed),
             (
                 "own_headers",
                 "Epochs signed with this leader's key that it did not make: a copy leads, or its state is too old",
@@ -311,7 +305,6 @@ impl Gauges {
             ),
         ];
         register(registry, &gauges);
-        self.epoch.register(registry);
     }
 }
 

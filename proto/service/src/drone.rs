@@ -13,7 +13,7 @@
 //! | [`subcommands`] | the subcommands that both programs have: asked of the running service, or done without one |
 //! | [`output`] | what a service prints: events, messages, envelopes |
 //! | [`health`] | how the running service is doing, for the endpoint of metrics and health |
-//! | [`metrics`] | gauges that both have |
+//! | [`metrics`] | metrics that both have |
 //! | [`mavlink`] | MAVLink programs, joined to the group's datagrams |
 //! | [`keys`], [`fetch`] | the keyring in the state file, and its client at the KGCs |
 //! | [`abe`], [`abke`] | attribute keys and certified fields as shown |

@@ -1,14 +1,24 @@
-//! Gauges that an edge and a leader both have, each under its own prefix.
+//! Metrics that an edge and a leader both have, each under its own prefix.
 
+use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 use quiver_ainq::{Epoch, UnixTime};
 
 use crate::monitoring::{number, register};
 
-/// Gauges of the epoch in force and of the revocation list held.
+/// Counters of group messages and of other nodes' faults; gauges of the epoch in force and of the revocation
+/// list held.
 #[derive(Clone, Debug, Default)]
-pub struct EpochGauges {
+pub struct GroupMetrics {
+    /// Group messages received.
+    pub messages: Counter,
+    /// Messages not sent.
+    pub send_failures: Counter,
+    /// Leaders that contradicted themselves.
+    pub equivocations: Counter,
+    /// Offences.
+    pub blamed: Counter,
     term: Gauge,
     counter: Gauge,
     valid_until: Gauge,
@@ -16,9 +26,16 @@ pub struct EpochGauges {
     revocations_next_update: Gauge,
 }
 
-impl EpochGauges {
+impl GroupMetrics {
     /// Registers them.
     pub fn register(&self, registry: &mut Registry) {
+        let counters = [
+            ("messages_received", "Group messages received and opened", &self.messages),
+            ("send_failures", "Messages that could not be sent", &self.send_failures),
+            ("equivocations", "Leaders seen to contradict themselves", &self.equivocations),
+            ("blamed_peers", "Offences of peers", &self.blamed),
+        ];
+        register(registry, &counters);
         let gauges = [
             ("epoch_term", "Term of the epoch in force", &self.term),
             ("epoch_counter", "Counter of the epoch in force, within its term", &self.counter),
@@ -39,7 +56,7 @@ impl EpochGauges {
         );
     }
 
-    /// Brings them up to date; `revocations` are the list's number and its next update.
+    /// Brings the gauges up to date; `revocations` are the list's number and its next update.
     pub fn set(
         &self,
         epoch: Option<Epoch>,
