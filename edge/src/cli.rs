@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use quiver_ainq::Name;
-use quiver_service::arguments::{Help, MonitoringArgs};
+use quiver_service::arguments::{FirstStartArgs, Help, MonitoringArgs};
 use quiver_service::drone::abke::AbkeCommand;
 use quiver_service::drone::mavlink::MavlinkArgs;
 use quiver_service::drone::subcommands::DroneCommand;
@@ -103,12 +103,9 @@ pub(crate) enum Command {
 /// Flags of enrolling.
 #[derive(Args, Debug, Serialize)]
 pub(crate) struct EnrolArgs {
-    /// The public deployment file (from `kgc init`); needed at the first start, then a copy is kept
-    #[arg(long, value_name = "FILE")]
-    pub(crate) deployment: Option<PathBuf>,
-    /// The token to enrol with (mode 0600); needed at the first start
-    #[arg(long, value_name = "FILE")]
-    pub(crate) token: Option<PathBuf>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(crate) first: FirstStartArgs,
     /// Directory of tokens, of which the first start takes one that nobody has taken: for containers that are
     /// started from one description
     #[arg(long, value_name = "DIR", conflicts_with = "token")]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use quiver_ainq::{Name, StrategyKind};
-use quiver_service::arguments::{Help, MonitoringArgs};
+use quiver_service::arguments::{FirstStartArgs, Help, MonitoringArgs};
 use quiver_service::drone::mavlink::MavlinkArgs;
 use quiver_service::drone::subcommands::DroneCommand;
 use serde::Serialize;
@@ -139,12 +139,9 @@ fn interval(text: &str) -> Result<Duration, String> {
 /// Flags of the service.
 #[derive(Args, Debug, Serialize)]
 pub(crate) struct ServeArgs {
-    /// The public deployment file (from `kgc init`); needed at the first start, then a copy is kept
-    #[arg(long, value_name = "FILE")]
-    pub(crate) deployment: Option<PathBuf>,
-    /// The token to enrol with (mode 0600); needed at the first start
-    #[arg(long, value_name = "FILE")]
-    pub(crate) token: Option<PathBuf>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(crate) first: FirstStartArgs,
     /// Address of a KGC, in place of those in the deployment file; may be repeated
     #[arg(long, value_name = "MULTIADDR")]
     pub(crate) kgc: Vec<String>,

@@ -97,6 +97,17 @@ pub struct MonitoringArgs {
     pub otlp: Option<String>,
 }
 
+/// Flags of a drone's first start.
+#[derive(Args, Clone, Debug, Default, Serialize)]
+pub struct FirstStartArgs {
+    /// The public deployment file (from `kgc init`); needed at the first start, then a copy is kept
+    #[arg(long, value_name = "FILE")]
+    pub deployment: Option<PathBuf>,
+    /// The token to enrol with (mode 0600); needed at the first start
+    #[arg(long, value_name = "FILE")]
+    pub token: Option<PathBuf>,
+}
+
 /// The flag of subcommands that ask the KGCs.
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct KgcArgs {
