@@ -46,6 +46,34 @@ mod tests {
     use quiver_service::node_state::Missing;
     use quiver_service::secrets::Protection;
     use rand::rngs::OsRng;
+    use tempfile::TempDir;
+
+    /// A data directory, and what opens its state file.
+    struct Bench {
+        directory: TempDir,
+        deployment: Deployment<Ristretto255>,
+        by: Protection,
+    }
+
+    impl Bench {
+        fn new() -> Self {
+            let name = Name::new("alps").expect("name");
+            Self {
+                directory: tempfile::tempdir().expect("tempdir"),
+                deployment: Deployment::new(name, MasterSecret::generate(&mut OsRng).public()),
+                by: Protection::from_key_text("ab".repeat(32).as_bytes(), "test").expect("key"),
+            }
+        }
+
+        fn open(&self) -> (Store, Records) {
+            let owner = (&self.deployment, "leader");
+            Store::open(self.directory.path(), owner, &self.by, Missing::Create).expect("open")
+        }
+
+        fn size(&self) -> u64 {
+            std::fs::metadata(self.directory.path().join("drone.state")).expect("metadata").len()
+        }
+    }
 
     fn leader(deployment: &Deployment<Ristretto255>, records: Records) -> Leader<Ristretto255> {
         let config = LeaderConfig {
@@ -57,18 +85,13 @@ mod tests {
 
     #[test]
     fn outgrown_journal_is_replaced_by_a_checkpoint_that_says_the_same() {
-        let directory = tempfile::tempdir().expect("tempdir");
-        let name = Name::new("alps").expect("name");
-        let deployment = Deployment::new(name, MasterSecret::generate(&mut OsRng).public());
-        let by = Protection::from_key_text("ab".repeat(32).as_bytes(), "test").expect("key");
-        let open =
-            || Store::open(directory.path(), (&deployment, "leader"), &by, Missing::Create).expect("open");
-        let (store, records) = open();
-        let machine = leader(&deployment, records);
+        let bench = Bench::new();
+        let (store, records) = bench.open();
+        let machine = leader(&bench.deployment, records);
         store.begin(Some("alpha"), &[1; 16]).expect("begin");
         store.append(&encoded(&machine.checkpoint())).expect("persist");
         assert!(!store.journal_outgrown(), "too small to pay");
-        let small = std::fs::metadata(directory.path().join("drone.state")).expect("metadata").len();
+        let small = bench.size();
         // Changes may be applied twice, so the same ones over and over make a long journal.
         let many: Vec<_> = std::iter::repeat_with(|| machine.checkpoint()).take(5000).flatten().collect();
         while !store.journal_outgrown() {
@@ -76,24 +99,19 @@ mod tests {
         }
         persist(&store, &machine, &machine.checkpoint()).expect("persist and compact");
         drop(store);
-        let size = std::fs::metadata(directory.path().join("drone.state")).expect("metadata").len();
+        let size = bench.size();
         assert!(size <= small, "{size} bytes");
-        let (store, records) = open();
+        let (store, records) = bench.open();
         assert_eq!(store.group().as_deref(), Some("alpha"));
         assert!(!store.began_with(&[2; 16]) && store.began_with(&[1; 16]));
-        assert_eq!(leader(&deployment, records).status(), machine.status());
+        assert_eq!(leader(&bench.deployment, records).status(), machine.status());
     }
 
     #[test]
     fn file_of_a_leader_that_never_leads_stays_within_a_bound() {
-        let directory = tempfile::tempdir().expect("tempdir");
-        let name = Name::new("alps").expect("name");
-        let deployment = Deployment::new(name, MasterSecret::generate(&mut OsRng).public());
-        let by = Protection::from_key_text("ab".repeat(32).as_bytes(), "test").expect("key");
-        let open =
-            || Store::open(directory.path(), (&deployment, "leader"), &by, Missing::Create).expect("open");
-        let (store, records) = open();
-        let machine = leader(&deployment, records);
+        let bench = Bench::new();
+        let (store, records) = bench.open();
+        let machine = leader(&bench.deployment, records);
         store.begin(Some("alpha"), &[1; 16]).expect("begin");
         let session: Vec<_> = std::iter::repeat_with(|| machine.checkpoint()).take(1000).flatten().collect();
         let (mut written, mut largest) = (0, 0);
@@ -102,12 +120,12 @@ mod tests {
         while written < 8 << 20 {
             persist(&store, &machine, &session).expect("persist");
             written += of_a_session;
-            let size = std::fs::metadata(directory.path().join("drone.state")).expect("metadata").len();
+            let size = bench.size();
             largest = largest.max(size);
         }
         assert!(largest < 3 << 19, "{largest} bytes");
         drop(store);
-        let (_, records) = open();
-        assert_eq!(leader(&deployment, records).status(), machine.status());
+        let (_, records) = bench.open();
+        assert_eq!(leader(&bench.deployment, records).status(), machine.status());
     }
 }

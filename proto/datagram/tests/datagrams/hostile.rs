@@ -300,7 +300,11 @@ fn a_member_that_speaks_far_ahead_as_another_is_found_out_and_does_not_silence_i
 #[test]
 fn a_sender_whose_manifests_end_is_reported() {
     let mut swarm = vouched();
-    // From now on it cannot sign: somebody else sends in its place.
+    assert_reported_unvouched(&mut swarm);
+}
+
+/// From now on sender 1 cannot sign, because somebody else sends in its place: it is reported.
+fn assert_reported_unvouched(swarm: &mut Swarm) {
     swarm.nodes[1].signs = false;
     for round in 0..250_u8 {
         swarm.telemetry(1, &[round]);
@@ -335,12 +339,7 @@ fn a_member_cannot_take_back_that_another_sends_manifests() {
     let before = swarm.nodes[0].datagrams.counters().announcements;
     swarm.deliver(0, &[&header[..], &body, &tag].concat());
     assert_eq!(swarm.nodes[0].datagrams.counters().announcements, before + 1);
-    swarm.nodes[1].signs = false;
-    for round in 0..250_u8 {
-        swarm.telemetry(1, &[round]);
-        swarm.run_for(STEP, STEP);
-    }
-    assert_eq!(swarm.nodes[0].impostors, [(1, Suspicion::Unvouched)]);
+    assert_reported_unvouched(&mut swarm);
 }
 
 #[test]

@@ -40,6 +40,16 @@ fn newest_header(world: &World) -> Header<S> {
     headers.unwrap()
 }
 
+/// An edge and the deputy blame the leader 0 for what it signed.
+fn assert_refused(world: &mut World, header: Header<S>) {
+    let bytes = Message::Rekey(Rekey::new(header, None)).encode(&world.deployment);
+    for node in [Node::Edge(0), Node::Leader(1)] {
+        world.inject(Node::Leader(0), node, &bytes);
+        world.run_for(Duration::from_secs(1));
+        assert_eq!(world.blamed_by(node).last(), Some(&&Offence::RefusedLeader), "{node:?}");
+    }
+}
+
 fn lists_signed(world: &World) -> usize {
     let signed = |event: &&KgcEvent| matches!(event, KgcEvent::RevocationListSigned { .. });
     world.kgc_events().iter().filter(signed).count()
@@ -88,12 +98,7 @@ fn an_equivocating_leader_is_refused_by_everybody_and_the_deputy_takes_over() {
     }
     world.run_until("all follow the deputy", |world| world.leading() == [1] && world.follow(1, 0..4));
     let stale = newest_header(&world);
-    let bytes = Message::<S>::Rekey(Rekey::new(stale, None)).encode(&world.deployment);
-    for node in [Node::Edge(0), Node::Leader(1)] {
-        world.inject(Node::Leader(0), node, &bytes);
-        world.run_for(Duration::from_secs(1));
-        assert_eq!(world.blamed_by(node).last(), Some(&&Offence::RefusedLeader), "{node:?}");
-    }
+    assert_refused(&mut world, stale);
 }
 
 #[test]
@@ -120,12 +125,7 @@ fn a_leader_that_contradicts_itself_under_two_keys_is_refused_whatever_key_it_ta
     later.core.epoch.term = Epoch::term_of(world.epoch(1).unwrap().round() + 1, 0);
     later.core.epoch.counter = 2;
     let later = signed_by(&mut world, &third_key, &later, 8);
-    let later = Message::Rekey(Rekey::new(later, None)).encode(&world.deployment);
-    for node in [Node::Edge(0), Node::Leader(1)] {
-        world.inject(Node::Leader(0), node, &later);
-        world.run_for(Duration::from_secs(1));
-        assert_eq!(world.blamed_by(node).last(), Some(&&Offence::RefusedLeader), "{node:?}");
-    }
+    assert_refused(&mut world, later);
 }
 
 #[test]

@@ -74,15 +74,7 @@ fn heard_of_list(events: &[EdgeEvent]) -> bool {
 #[test]
 fn a_revoked_leader_leads_nobody() {
     let mut world = World::grouped(5, 3);
-    let serial = world.leader_token.token.statement.id;
-    world.command_kgc(KgcCommand::RevokeDrones(vec![Revoked::unknown(serial)]));
-    let list = world
-        .kgc_records()
-        .iter()
-        .rev()
-        .find_map(matching!(quiver_enrolment::KgcRecord::RevocationList { list, .. } => list.clone()));
-    let list = quiver_message::RevocationList { list: list.unwrap() };
-    let bytes = quiver_message::Message::RevocationList(list).encode(&world.deployment);
+    let bytes = world.revoke_leader();
     // From anyone: here from the KGC directly.
     for edge in 0..3 {
         world.inject(Node::Kgc, Node::Edge(edge), &bytes);

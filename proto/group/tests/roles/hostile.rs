@@ -118,14 +118,7 @@ fn old_epochs_and_forged_acknowledgements_are_blamed() {
     let mut world = World::grouped(6, 3);
     world.command_leader(LeaderCommand::Rekey);
     world.run_for(Duration::from_secs(1));
-    let old = world
-        .recorded
-        .iter()
-        .rev()
-        .find(|f| f.from == Node::Leader && f.to == Node::Edge(1))
-        .unwrap()
-        .bytes
-        .clone();
+    let old = world.newest(|f| f.from == Node::Leader && f.to == Node::Edge(1)).bytes;
     world.command_leader(LeaderCommand::Rekey);
     world.run_for(Duration::from_secs(1));
     world.inject(Node::Leader, Node::Edge(1), &old);

@@ -53,13 +53,7 @@ fn catch_up_reply_without_its_entry_ends_no_membership() {
 #[test]
 fn a_replayed_ack_moves_no_link() {
     let mut world = World::grouped(5, 2);
-    let ack = world
-        .recorded
-        .iter()
-        .rev()
-        .find(|f| f.from == Node::Edge(0) && matches!(decode(&world, f), Message::Ack(_)))
-        .unwrap()
-        .clone();
+    let ack = world.newest(|f| f.from == Node::Edge(0) && matches!(decode(&world, f), Message::Ack(_)));
     // A stranger's connection, or another member's.
     world.inject(Node::Edge(1), Node::Leader, &ack.bytes);
     world.run_for(Duration::from_millis(10));
@@ -73,13 +67,7 @@ fn nothing_is_heard_under_a_key_that_ran_out() {
     let mut world = World::grouped(7, 2);
     world.isolated.insert(Node::Edge(1));
     world.command_edge(0, EdgeCommand::Send { channel: name("c"), data: vec![1], signed: false });
-    let frame = world
-        .recorded
-        .iter()
-        .rev()
-        .find(|f| f.from == Node::Edge(0) && f.to == Node::Edge(1))
-        .unwrap()
-        .clone();
+    let frame = world.newest(|f| f.from == Node::Edge(0) && f.to == Node::Edge(1));
     world.isolated.insert(Node::Leader);
     world.run_for(Duration::from_secs(20_000));
     world.isolated.remove(&Node::Edge(1));
@@ -96,13 +84,8 @@ fn a_leader_whose_identity_ended_evicts_nobody() {
     let mut world = World::grouped(8, 2);
     world.isolated.insert(Node::Edge(1));
     world.command_leader(LeaderCommand::Evict(name("edge-1")));
-    let notice = world
-        .recorded
-        .iter()
-        .rev()
-        .find(|f| f.to == Node::Edge(1) && matches!(decode(&world, f), Message::EvictionNotice(_)))
-        .unwrap()
-        .clone();
+    let notice =
+        world.newest(|f| f.to == Node::Edge(1) && matches!(decode(&world, f), Message::EvictionNotice(_)));
     world.run_for(Duration::from_secs(1));
     world.isolated.clear();
     world.skew_all(20_000_000);

@@ -145,16 +145,7 @@ fn two_keys_of_one_identity_in_one_batch_are_noticed() {
 #[test]
 fn an_edge_of_a_revoked_leader_looks_for_another() {
     let mut world = World::grouped(16, 1);
-    let serial = world.leader_token.token.statement.id;
-    world.command_kgc(KgcCommand::RevokeDrones(vec![Revoked::unknown(serial)]));
-    let list = world
-        .kgc_records()
-        .iter()
-        .rev()
-        .find_map(matching!(quiver_enrolment::KgcRecord::RevocationList { list, .. } => list.clone()))
-        .unwrap();
-    let bytes =
-        Message::<S>::RevocationList(quiver_message::RevocationList { list }).encode(&world.deployment);
+    let bytes = world.revoke_leader();
     world.inject(Node::Kgc, Node::Edge(0), &bytes);
     world.run_for(Duration::from_secs(120));
     let Output::Timeout(at) = world.edge_node(0).machine_mut().unwrap().poll_output() else { panic!() };

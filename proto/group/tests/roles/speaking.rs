@@ -56,14 +56,7 @@ fn a_leaders_word_is_signed() {
 fn replayed_messages_are_dropped_also_across_epochs() {
     let mut world = World::grouped(3, 3);
     say(&mut world, 0, b"once", true);
-    let bytes = world
-        .recorded
-        .iter()
-        .rev()
-        .find(|f| f.from == Node::Edge(0) && f.to == Node::Edge(1))
-        .unwrap()
-        .bytes
-        .clone();
+    let bytes = world.newest(|f| f.from == Node::Edge(0) && f.to == Node::Edge(1)).bytes;
     for _ in 0..3 {
         world.inject(Node::Leader, Node::Edge(1), &bytes);
         world.run_for(Duration::from_millis(10));
@@ -82,13 +75,7 @@ fn messages_under_way_during_a_renewal_are_still_heard() {
     // Said before the renewal, delivered after it.
     world.lose_where(|packet| packet.from == Node::Edge(0) && packet.to == Node::Edge(1));
     world.command_edge(0, EdgeCommand::Send { channel, data: b"late".to_vec(), signed: false });
-    let late = world
-        .recorded
-        .iter()
-        .rev()
-        .find(|f| f.from == Node::Edge(0) && f.to == Node::Edge(1))
-        .unwrap()
-        .clone();
+    let late = world.newest(|f| f.from == Node::Edge(0) && f.to == Node::Edge(1));
     world.tamper = None;
     world.command_leader(LeaderCommand::Rekey);
     world.run_for(Duration::from_millis(500));
@@ -103,7 +90,7 @@ fn said_but_not_delivered(world: &mut World) -> Vec<u8> {
     let channel = Name::new("chat").unwrap();
     world.command_edge(0, EdgeCommand::Send { channel, data: b"late".to_vec(), signed: false });
     world.tamper = None;
-    world.recorded.iter().rev().find(|f| f.from == Node::Edge(0)).unwrap().bytes.clone()
+    world.newest(|f| f.from == Node::Edge(0)).bytes
 }
 
 #[test]

@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use quiver_ainq::{
-    Deployment, Epoch, IssuedToken, MasterSecret, Name, OperatorSecretKey, Ristretto255, Role, StrategyKind,
+    Deployment, Epoch, IssuedToken, MasterSecret, Name, OperatorSecretKey, Revoked, Ristretto255, Role,
+    StrategyKind,
 };
 use quiver_crypto::Secret;
 use quiver_enrolment::kgc::RestoreError;
@@ -14,7 +15,7 @@ use quiver_group::{
     Edge, EdgeCommand, EdgeConfig, EdgeEvent, Leader, LeaderCommand, LeaderConfig, LeaderEvent,
 };
 use quiver_machine::{Machine, Now, Offence, Route, Snapshot};
-use quiver_message::Message;
+use quiver_message::{Message, RevocationList};
 use quiver_testbed::{Net, PATIENCE, TestNode, deref_to_net, matching, token_grant};
 pub(crate) use quiver_testbed::{copy_token as copy, name};
 use rand_chacha::ChaCha20Rng;
@@ -310,6 +311,24 @@ impl World {
             .filter_map(own)
             .filter_map(matching!(EdgeEvent::Blamed { offence, .. } => offence))
             .collect()
+    }
+
+    /// The newest packet of this kind.
+    pub(crate) fn newest(&self, wanted: impl Fn(&Packet) -> bool) -> Packet {
+        self.recorded.iter().rev().find(|packet| wanted(packet)).unwrap().clone()
+    }
+
+    /// Revokes the leader, and gives the message with the list that says so.
+    pub(crate) fn revoke_leader(&mut self) -> Vec<u8> {
+        let serial = self.leader_token.token.statement.id;
+        self.command_kgc(KgcCommand::RevokeDrones(vec![Revoked::unknown(serial)]));
+        let list = self
+            .kgc_records()
+            .iter()
+            .rev()
+            .find_map(matching!(KgcRecord::RevocationList { list, .. } => list.clone()))
+            .unwrap();
+        Message::<S>::RevocationList(RevocationList { list }).encode(&self.deployment)
     }
 }
 
