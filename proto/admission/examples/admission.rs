@@ -14,11 +14,11 @@ use quiver_admission::{
     AnonymousEvent, Demand, PolicyStatement, SignedPolicy,
 };
 use quiver_ainq::{
-    AuthorityStatement, Deployment, MasterSecret, Name, OperatorSecretKey, Ristretto255 as S, Role,
-    SecretScalar, StrategyKind, TokenGrant,
+    Deployment, MasterSecret, Name, OperatorSecretKey, Ristretto255 as S, Role, SecretScalar, StrategyKind,
+    TokenGrant,
 };
 use quiver_crypto::Secret;
-use quiver_delivery::attributes::certifying::{KIND, SCHEME, Terms};
+use quiver_delivery::attributes::certifying::Terms;
 use quiver_enrolment::{Kgc, KgcConfig};
 use quiver_garble::policy::Schema;
 use quiver_group::edge::EdgeTiming;
@@ -37,14 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // lasts.
     let schema = Schema::parse("x: i16, y: i16, medic: bool")?;
     let terms = Terms::new(schema, Duration::from_secs(3600))?;
-    let statement = AuthorityStatement {
-        kind: Name::new(KIND)?,
-        name: Name::new("positions")?,
-        scheme: Name::new(SCHEME)?,
-        delivery: SecretScalar::generate(rng).public(),
-        schema: terms.schema_text(),
-        parameters: terms.parameters(),
-    };
+    let statement = terms.statement(Name::new("positions")?, SecretScalar::generate(rng).public())?;
     let authority = master.sign_authority(&deployment, statement, rng)?.verify(&deployment)?;
     let period = terms.period_at(EPOCH_START);
     let certifier = Authority::derive(&Secret::random(rng), period, terms.schema().bits())?;

@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use quiver_ainq::{AuthorityStatement, Ristretto255, SecretScalar};
+use quiver_ainq::{Ristretto255, SecretScalar};
 use quiver_garble::policy::Schema;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -8,7 +8,6 @@ use rand_chacha::rand_core::SeedableRng;
 use quiver_testbed::name;
 
 use super::*;
-use quiver_delivery::attributes::certifying::{KIND, SCHEME};
 
 type S = Ristretto255;
 
@@ -26,14 +25,8 @@ impl Scene {
         let deployment = Deployment::new(name("alps"), master.public());
         let terms =
             Terms::new(Schema::parse("x: i16, medic: bool").unwrap(), Duration::from_secs(3600)).unwrap();
-        let statement = AuthorityStatement {
-            kind: name(KIND),
-            name: name("positions"),
-            scheme: name(SCHEME),
-            delivery: SecretScalar::generate(&mut rng).public(),
-            schema: terms.schema_text(),
-            parameters: terms.parameters(),
-        };
+        let statement =
+            terms.statement(name("positions"), SecretScalar::generate(&mut rng).public()).unwrap();
         let signed = master.sign_authority(&deployment, statement, &mut rng).unwrap();
         let authority = signed.verify(&deployment).unwrap();
         Self { deployment, master, authority, rng }

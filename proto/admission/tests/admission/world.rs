@@ -8,11 +8,11 @@ use quiver_admission::applicant::{Applicant, ApplicantConfig, ApplicantEvent};
 use quiver_admission::gate::{Gate, GateCommand, GateConfig, GateEvent, GateTiming};
 use quiver_admission::{Ledger, PolicyStatement, SignedPolicy, VerifiedPolicy};
 use quiver_ainq::{
-    AuthorityStatement, Deployment, DroneKeypair, Identity, MasterSecret, RevocationList, Ristretto255, Role,
-    SecretScalar, VerifiedAuthority,
+    Deployment, DroneKeypair, Identity, MasterSecret, RevocationList, Ristretto255, Role, SecretScalar,
+    VerifiedAuthority,
 };
 use quiver_crypto::Secret;
-use quiver_delivery::attributes::certifying::{KIND, SCHEME, Terms};
+use quiver_delivery::attributes::certifying::Terms;
 use quiver_garble::policy::Schema;
 use quiver_machine::{Route, Via};
 use quiver_message::Message;
@@ -76,14 +76,8 @@ impl World {
         let terms =
             Terms::new(Schema::parse("x: i16, y: i16, medic: bool").unwrap(), Duration::from_secs(PERIOD));
         let terms = terms.unwrap();
-        let statement = AuthorityStatement {
-            kind: name(KIND),
-            name: name("positions"),
-            scheme: name(SCHEME),
-            delivery: SecretScalar::generate(&mut rng).public(),
-            schema: terms.schema_text(),
-            parameters: terms.parameters(),
-        };
+        let statement =
+            terms.statement(name("positions"), SecretScalar::generate(&mut rng).public()).unwrap();
         let authority = master.sign_authority(&deployment, statement, &mut rng).unwrap();
         let authority = authority.verify(&deployment).unwrap();
         let mut world = Self { net: Net::new(0), rng, deployment, master, terms, authority };

@@ -18,7 +18,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_abke::{Authority, AuthorityKey, Credential, Error as AbkeError, UnverifiedCredential, Verifier};
-use quiver_ainq::{AuthorityStatement, Suite, UnixTime};
+use quiver_ainq::{AuthorityStatement, Element, Name, Suite, UnixTime};
 use quiver_crypto::canonical::{Malformed, Reader, Writer};
 use quiver_crypto::{Secret, Zeroizing};
 use quiver_garble::policy::{Kind, PolicyError, Schema};
@@ -115,6 +115,27 @@ impl Terms {
         let period = reader.u64()?;
         reader.end()?;
         Self::new(schema, Duration::from_secs(period))
+    }
+
+    /// The statement about an authority of this name with these terms, for the KGC to sign. `delivery`: the
+    /// point that its credentials are sealed with.
+    ///
+    /// # Errors
+    /// [`CertifyError::WrongAuthority`], never: kind and scheme are names.
+    pub fn statement<S: Suite>(
+        &self,
+        name: Name,
+        delivery: Element<S>,
+    ) -> Result<AuthorityStatement<S>, CertifyError> {
+        let constant = |text| Name::new(text).map_err(|_| CertifyError::WrongAuthority);
+        Ok(AuthorityStatement {
+            kind: constant(KIND)?,
+            name,
+            scheme: constant(SCHEME)?,
+            delivery,
+            schema: self.schema_text(),
+            parameters: self.parameters(),
+        })
     }
 
     /// The terms as the statement's `schema`.

@@ -11,7 +11,7 @@ use quiver_ainq::{
     Ristretto255, Role, SecretScalar, VerifiedAuthority,
 };
 use quiver_crypto::{Secret, Zeroizing};
-use quiver_delivery::attributes::certifying::{Certifier, KIND, SCHEME, Terms};
+use quiver_delivery::attributes::certifying::{Certifier, Terms};
 use quiver_delivery::attributes::{
     AttributeIssuer, AttributeServer, Authority, FetchCommand, FetchEvent, FetchTiming, Fetcher, Grant, Held,
     IssuerCommand, IssuerConfig, IssuerEvent, KeyMaker, KeyResponse, MakeError,
@@ -171,14 +171,7 @@ impl World {
     pub(crate) fn certify(&mut self, text: &str, terms: &Terms) {
         let master = MasterSecret::<S>::decode(&self.master).unwrap();
         let delivery = SecretScalar::generate(&mut self.rng);
-        let statement = AuthorityStatement {
-            kind: name(KIND),
-            name: name(text),
-            scheme: name(SCHEME),
-            delivery: delivery.public(),
-            schema: terms.schema_text(),
-            parameters: terms.parameters(),
-        };
+        let statement = terms.statement(name(text), delivery.public()).unwrap();
         let statement = master.sign_authority(&self.deployment, statement, &mut self.rng).unwrap();
         let statement = statement.verify(&self.deployment).unwrap();
         self.authorities.push(Stored { statement, delivery });

@@ -8,12 +8,11 @@ use quiver_admission::gate::GateTiming;
 use quiver_admission::policy::MAX_ANDS;
 use quiver_admission::{AnonymousConfig, Demand, PolicyError, PolicyStatement, SignedPolicy, VerifiedPolicy};
 use quiver_ainq::{
-    AuthorityStatement, Deployment, Name, Purpose, SecretScalar, SignedAuthority, Suite, UnixTime,
-    VerifiedAuthority,
+    Deployment, Name, Purpose, SecretScalar, SignedAuthority, Suite, UnixTime, VerifiedAuthority,
 };
 use quiver_crypto::Secret;
 use quiver_crypto::canonical::{Malformed, Reader, Writer};
-use quiver_delivery::attributes::certifying::{CertifyError, KIND, SCHEME, Terms};
+use quiver_delivery::attributes::certifying::{CertifyError, Terms};
 use quiver_garble::policy::{MAX_TEXT, Policy, Schema};
 use quiver_group::edge::EdgeTiming;
 use rand_chacha::ChaCha8Rng;
@@ -147,14 +146,8 @@ impl<S: Suite> Checkpoint<S> {
         let mut rng = rng_stream::generator(seed, RngStream::Checkpoint);
         let schema = Schema::parse(FIELDS).map_err(quiver_garble::Error::from)?;
         let terms = Terms::new(schema, rules.period)?;
-        let statement = AuthorityStatement {
-            kind: Name::new(KIND)?,
-            name: Name::new("positions")?,
-            scheme: Name::new(SCHEME)?,
-            delivery: SecretScalar::generate(&mut rng).public(),
-            schema: terms.schema_text(),
-            parameters: terms.parameters(),
-        };
+        let statement =
+            terms.statement(Name::new("positions")?, SecretScalar::generate(&mut rng).public())?;
         let signature = master_key.sign(deployment, Purpose::Parameters, &statement.body(), &mut rng);
         let authority = SignedAuthority::new(statement, signature)?.verify(deployment)?;
         let statement = PolicyStatement {

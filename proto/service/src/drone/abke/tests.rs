@@ -1,10 +1,8 @@
 use crate::keyring::HeldKey;
-use quiver_ainq::{
-    AuthorityStatement, Deployment, MasterSecret, Name, Ristretto255, SecretScalar, VerifiedAuthority,
-};
+use quiver_ainq::{Deployment, MasterSecret, Name, Ristretto255, SecretScalar, VerifiedAuthority};
 use quiver_crypto::Secret;
 use quiver_delivery::attributes::KeyMaker;
-use quiver_delivery::attributes::certifying::{Certifier, SCHEME};
+use quiver_delivery::attributes::certifying::Certifier;
 use quiver_garble::policy::Schema;
 
 use super::*;
@@ -17,14 +15,8 @@ fn scene() -> (VerifiedAuthority<S>, Terms) {
     let name = |text| Name::new(text).expect("name");
     let master = MasterSecret::<S>::generate(&mut OsRng);
     let deployment = Deployment::new(name("alps"), master.public());
-    let statement = AuthorityStatement {
-        kind: name(KIND),
-        name: name("positions"),
-        scheme: name(SCHEME),
-        delivery: SecretScalar::generate(&mut OsRng).public(),
-        schema: terms.schema_text(),
-        parameters: terms.parameters(),
-    };
+    let statement =
+        terms.statement(name("positions"), SecretScalar::generate(&mut OsRng).public()).expect("names");
     let signed = master.sign_authority(&deployment, statement, &mut OsRng).expect("sign");
     (signed.verify(&deployment).expect("verify"), terms)
 }
