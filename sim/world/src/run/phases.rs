@@ -83,12 +83,13 @@ impl<'a, S: Suite> Phases<'a, S> {
 
     /// Takes the phases in order; if drones got stuck in one, those after it make no sense.
     pub(super) fn run(mut self) -> (Run, Option<Trace>) {
-        let in_the_field: [fn(&mut Self) -> bool; 12] = [
-            Self::enrol,
-            Self::form,
-            Self::expire,
-            Self::leave,
-            Self::join,
+        // At a depot those that come later join at once, before all change to the radio of the field.
+        let members: [fn(&mut Self) -> bool; 3] = match self.plan.depot {
+            Some(_) => [Self::join_and_depart, Self::expire, Self::leave],
+            None => [Self::expire, Self::leave, Self::join],
+        };
+        let first: [fn(&mut Self) -> bool; 2] = [Self::enrol, Self::form];
+        let rest: [fn(&mut Self) -> bool; 7] = [
             Self::talk,
             Self::seal,
             Self::second_phase,
@@ -97,22 +98,7 @@ impl<'a, S: Suite> Phases<'a, S> {
             Self::restart,
             Self::check_unlinkability,
         ];
-        let from_a_depot: [fn(&mut Self) -> bool; 12] = [
-            Self::enrol,
-            Self::form,
-            Self::join_and_depart,
-            Self::expire,
-            Self::leave,
-            Self::talk,
-            Self::seal,
-            Self::second_phase,
-            Self::rejoin_all,
-            Self::end_of_period,
-            Self::restart,
-            Self::check_unlinkability,
-        ];
-        let phases = if self.plan.depot.is_some() { from_a_depot } else { in_the_field };
-        let _ = phases.into_iter().all(|phase| phase(&mut self));
+        let _ = first.into_iter().chain(members).chain(rest).all(|phase| phase(&mut self));
         if self.arrivals.regressions > 0 {
             let detail = format!("{} times an edge went back to an older epoch", self.arrivals.regressions);
             self.violate(Invariant::NoEpochRegression, &"all phases", detail);
